@@ -1,0 +1,2 @@
+//! Placeholder for the first build.
+fn main() {}
