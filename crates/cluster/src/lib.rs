@@ -1,1 +1,56 @@
-//! Placeholder for the first build.
+//! The mathematics of Veilsum: rows in, additive statistics out; totals in, centres out.
+//!
+//! Everything here is pure `f64` arithmetic. There is no file, socket, clock or thread of control, and nothing in this
+//! crate knows that sums are masked on their way. The pieces meet like this:
+//!
+//! * a site turns its [`Rows`] into working units with the public [`Domain`] and packs them once ([`Prepared`]);
+//! * a [`Method`] on the coordinator's side asks a [`Query`];
+//! * every site computes [`answer`], a vector with a fixed layout that may simply be added up over the sites;
+//! * the sum goes back to the method as [`Totals`], until it is done and returns an [`Outcome`].
+//!
+//! A method cannot tell whether the totals came from pooled rows, from a plain sum or from a masked one.
+//!
+//! ```
+//! use veilsum_cluster::{Domain, Fcm, FcmParams, OutOfBox, Prepared, Scaling, Start, pooled, synthetic};
+//!
+//! let example = synthetic::five_gaussians(synthetic::DEFAULT_SEED);
+//! let domain = synthetic::five_gaussians_domain();
+//! let sites = example
+//!     .sites
+//!     .iter()
+//!     .map(|site| Prepared::new(&site.rows, &domain, OutOfBox::Refuse))
+//!     .collect::<Result<Vec<_>, _>>()?;
+//! let start = Start::Uniform { seed: synthetic::DEFAULT_START_SEED }.centres(&domain, 5)?;
+//! let mut fcm = Fcm::new(FcmParams { k: 5, m: 2.0, epsilon: 0.005, max_rounds: 100, start })?;
+//! let outcome = pooled::plain_federated(&mut fcm, &sites)?;
+//! assert!(outcome.converged);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod answer;
+pub mod assign;
+mod data;
+mod distance;
+mod error;
+pub mod kernel;
+pub mod method;
+pub mod metrics;
+mod packed;
+pub mod pooled;
+mod query;
+mod random;
+pub mod reference;
+mod scale;
+mod start;
+pub mod synthetic;
+pub mod validity;
+
+pub use answer::answer;
+pub use data::{Centres, Rows};
+pub use error::{AnswerError, DataError, DriveError, MethodError, MetricError, QueryError};
+pub use method::fcm::{Fcm, FcmParams};
+pub use method::{Indices, Method, Outcome, Round, Step};
+pub use packed::{Packed, Prepared};
+pub use query::{Block, Query, Statistic, Totals};
+pub use scale::{Domain, OutOfBox, Scaling};
+pub use start::Start;

@@ -1,1 +1,29 @@
-//! Placeholder for the first build.
+//! The trusted core of Veilsum: repeated secure sums of integer vectors over a stable cohort of sites.
+//!
+//! Bytes come in, bytes go out, secrets stay inside. There is no socket, clock, thread, file, float or `async` here.
+//! A [`site::Site`] masks one vector a round; an [`aggregator::Aggregator`] (the coordinator, or the intermediary that
+//! counts rows) learns the sum over the cohort and nothing else. The normative text is `protocol/spec.md`; rule
+//! identifiers such as `KEX-3` in this crate are its.
+//!
+//! Base: Bonawitz et al., CCS 2017 (double masking with t-of-n recovery); per-round seeds over many rounds after
+//! Flamingo (Ma et al., S&P 2023).
+
+pub mod aggregator;
+pub mod codec;
+mod error;
+pub mod fixed;
+pub mod identity;
+pub mod journal;
+pub mod limits;
+mod mask;
+pub mod message;
+pub mod plan;
+pub mod policy;
+pub mod roster;
+mod shamir;
+pub mod site;
+pub mod suite;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+
+pub use error::{Error, Rule};

@@ -1,0 +1,310 @@
+//! Rows and centres: the two shapes every method works on, checked once so that nothing downstream meets a NaN.
+
+use ndarray::{Array2, ArrayView2};
+use serde::{Deserialize, Serialize};
+
+use crate::DataError;
+
+/// The rows of one site, n x d, row-major, all finite.
+///
+/// `Debug` prints the number of columns and nothing else: rows never reach a log.
+#[derive(Clone, PartialEq)]
+pub struct Rows {
+    values: Vec<f64>,
+    columns: usize,
+}
+
+impl Rows {
+    /// Takes n x d values, row by row. No rows at all (n = 0) is allowed.
+    ///
+    /// # Errors
+    /// [`DataError::NoColumns`], [`DataError::Ragged`], or [`DataError::NotFinite`] naming row and column from 0.
+    pub fn new(values: Vec<f64>, columns: usize) -> Result<Self, DataError> {
+        if columns == 0 {
+            return Err(DataError::NoColumns);
+        }
+        if !values.len().is_multiple_of(columns) {
+            return Err(DataError::Ragged { columns });
+        }
+        if let Some(at) = values.iter().position(|value| !value.is_finite()) {
+            return Err(DataError::NotFinite { row: at / columns, column: at % columns });
+        }
+        Ok(Self { values, columns })
+    }
+
+    /// Values that are finite and fill whole rows by construction.
+    pub(crate) fn known(values: Vec<f64>, columns: usize) -> Self {
+        debug_assert!(values.len().is_multiple_of(columns) && values.iter().all(|value| value.is_finite()));
+        Self { values, columns }
+    }
+
+    /// Number of rows, n.
+    pub fn len(&self) -> usize {
+        self.values.len() / self.columns
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// Number of columns, d >= 1.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Row `i`, d values.
+    ///
+    /// # Panics
+    /// If `i >= len()`, as indexing a slice does.
+    pub fn row(&self, i: usize) -> &[f64] {
+        &self.values[i * self.columns..(i + 1) * self.columns]
+    }
+
+    /// All n x d values, row-major.
+    pub fn as_slice(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// The rows in order.
+    pub fn iter(&self) -> std::slice::ChunksExact<'_, f64> {
+        self.values.chunks_exact(self.columns)
+    }
+
+    /// All rows of several sites, one after the other: what a pooled run would see.
+    ///
+    /// # Errors
+    /// [`DataError::NoRows`] for an empty list, [`DataError::ColumnMismatch`].
+    pub fn pooled<'a>(sites: impl IntoIterator<Item = &'a Rows>) -> Result<Self, DataError> {
+        let mut sites = sites.into_iter();
+        let mut all = sites.next().ok_or(DataError::NoRows)?.clone();
+        for site in sites {
+            if site.columns != all.columns {
+                return Err(DataError::ColumnMismatch { expected: all.columns, found: site.columns });
+            }
+            all.values.extend_from_slice(&site.values);
+        }
+        Ok(all)
+    }
+}
+
+impl<'a> IntoIterator for &'a Rows {
+    type Item = &'a [f64];
+    type IntoIter = std::slice::ChunksExact<'a, f64>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl std::fmt::Debug for Rows {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rows").field("columns", &self.columns).finish_non_exhaustive()
+    }
+}
+
+/// Cluster centres, K x d, all finite, K >= 1, d >= 1.
+///
+/// In units of the working space of a [`Domain`](crate::Domain) unless said otherwise. The serialised form carries the
+/// shape beside the values, and reading it checks one against the other.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Flat", into = "Flat")]
+pub struct Centres(Array2<f64>);
+
+/// The serialised form: fixed-width shape, then K x d values, row-major.
+#[derive(Serialize, Deserialize)]
+struct Flat {
+    k: u32,
+    columns: u32,
+    values: Vec<f64>,
+}
+
+impl Centres {
+    /// Takes K x d values, centre by centre.
+    ///
+    /// # Errors
+    /// [`DataError::NoCentres`], [`DataError::NoColumns`], [`DataError::CentreShape`], [`DataError::CentreNotFinite`].
+    pub fn new(k: usize, columns: usize, values: Vec<f64>) -> Result<Self, DataError> {
+        if k == 0 {
+            return Err(DataError::NoCentres);
+        }
+        if columns == 0 {
+            return Err(DataError::NoColumns);
+        }
+        // The wire form holds the shape in 32 bits each; a larger one cannot be real and is refused here, once.
+        if u32::try_from(k).is_err() || u32::try_from(columns).is_err() {
+            return Err(DataError::CentreShape { k, columns });
+        }
+        let array =
+            Array2::from_shape_vec((k, columns), values).map_err(|_| DataError::CentreShape { k, columns })?;
+        Self::from_array(array)
+    }
+
+    /// Takes one vector of d coordinates for each centre.
+    ///
+    /// # Errors
+    /// As [`Centres::new`]; centres of unequal length are a [`DataError::ColumnMismatch`].
+    pub fn from_rows(rows: &[Vec<f64>]) -> Result<Self, DataError> {
+        let columns = rows.first().ok_or(DataError::NoCentres)?.len();
+        if let Some(odd) = rows.iter().find(|row| row.len() != columns) {
+            return Err(DataError::ColumnMismatch { expected: columns, found: odd.len() });
+        }
+        Self::new(rows.len(), columns, rows.concat())
+    }
+
+    /// Takes a K x d array.
+    ///
+    /// # Errors
+    /// As [`Centres::new`].
+    pub fn from_array(array: Array2<f64>) -> Result<Self, DataError> {
+        match array.dim() {
+            (0, _) => return Err(DataError::NoCentres),
+            (_, 0) => return Err(DataError::NoColumns),
+            _ => {}
+        }
+        if let Some(((centre, column), _)) = array.indexed_iter().find(|(_, value)| !value.is_finite()) {
+            return Err(DataError::CentreNotFinite { centre, column });
+        }
+        // Row slices below need the standard layout; an array in another one is copied.
+        Ok(Self(if array.is_standard_layout() { array } else { array.as_standard_layout().into_owned() }))
+    }
+
+    /// Finite centres that exist by construction.
+    pub(crate) fn known<const D: usize>(rows: Vec<[f64; D]>) -> Self {
+        debug_assert!(!rows.is_empty() && D > 0 && rows.as_flattened().iter().all(|value| value.is_finite()));
+        Self(Array2::from(rows))
+    }
+
+    /// Number of centres, K >= 1.
+    pub fn k(&self) -> usize {
+        self.0.nrows()
+    }
+
+    /// Number of columns, d >= 1.
+    pub fn columns(&self) -> usize {
+        self.0.ncols()
+    }
+
+    /// Centre `i`, d coordinates.
+    ///
+    /// # Panics
+    /// If `i >= k()`, as indexing a slice does.
+    pub fn row(&self, i: usize) -> &[f64] {
+        let columns = self.columns();
+        &self.as_slice()[i * columns..(i + 1) * columns]
+    }
+
+    /// The centres in order, d coordinates each.
+    pub fn rows(&self) -> std::slice::ChunksExact<'_, f64> {
+        self.as_slice().chunks_exact(self.columns())
+    }
+
+    /// All K x d coordinates, row-major.
+    pub fn as_slice(&self) -> &[f64] {
+        self.0.as_slice().unwrap_or_default()
+    }
+
+    /// The K x d array.
+    pub fn as_array(&self) -> ArrayView2<'_, f64> {
+        self.0.view()
+    }
+
+    /// Frobenius norm of the difference, centre by centre (no permutation).
+    ///
+    /// # Errors
+    /// [`DataError::CentreCount`] or [`DataError::ColumnMismatch`] for another shape.
+    pub fn frobenius_distance(&self, other: &Self) -> Result<f64, DataError> {
+        if self.k() != other.k() {
+            return Err(DataError::CentreCount { expected: self.k(), found: other.k() });
+        }
+        if self.columns() != other.columns() {
+            return Err(DataError::ColumnMismatch { expected: self.columns(), found: other.columns() });
+        }
+        Ok(self.as_slice().iter().zip(other.as_slice()).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt())
+    }
+}
+
+impl TryFrom<Flat> for Centres {
+    type Error = DataError;
+
+    fn try_from(flat: Flat) -> Result<Self, DataError> {
+        Self::new(flat.k as usize, flat.columns as usize, flat.values)
+    }
+}
+
+impl From<Centres> for Flat {
+    fn from(centres: Centres) -> Self {
+        // `from_array` lets a shape beyond 32 bits through only if that many values exist in memory: saturating then
+        // fails on reading instead of passing for a smaller shape.
+        let narrow = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        Self {
+            k: narrow(centres.k()),
+            columns: narrow(centres.columns()),
+            values: centres.as_slice().to_vec(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_refuse_what_they_cannot_hold() {
+        assert_eq!(Rows::new(vec![1.0], 0), Err(DataError::NoColumns));
+        assert_eq!(Rows::new(vec![1.0, 2.0, 3.0], 2), Err(DataError::Ragged { columns: 2 }));
+        let bad = Rows::new(vec![1.0, 2.0, 3.0, f64::NAN], 2).unwrap_err();
+        assert_eq!(bad, DataError::NotFinite { row: 1, column: 1 });
+        assert_eq!(
+            Rows::new(vec![f64::INFINITY, 2.0], 2),
+            Err(DataError::NotFinite { row: 0, column: 0 })
+        );
+        let rows = Rows::new(vec![], 3).unwrap();
+        assert!(rows.is_empty() && rows.iter().next().is_none());
+    }
+
+    #[test]
+    fn debug_shows_no_value() {
+        let rows = Rows::new(vec![123.5, 7.25], 2).unwrap();
+        let text = format!("{rows:?}");
+        assert!(!text.contains("123") && !text.contains("7.25"), "{text}");
+    }
+
+    #[test]
+    fn centres_check_their_shape_on_reading() {
+        let centres = Centres::from_rows(&[vec![0.0, 1.0], vec![2.0, 3.0]]).unwrap();
+        let text = serde_json::to_string(&centres).unwrap();
+        assert_eq!(serde_json::from_str::<Centres>(&text).unwrap(), centres);
+        for bad in [
+            r#"{"k":0,"columns":2,"values":[]}"#,
+            r#"{"k":1,"columns":0,"values":[]}"#,
+            r#"{"k":2,"columns":2,"values":[1,2,3]}"#,
+            r#"{"k":4294967295,"columns":4294967295,"values":[1]}"#,
+            r#"{"k":1,"columns":1,"values":[1e999]}"#,
+        ] {
+            assert!(serde_json::from_str::<Centres>(bad).is_err(), "{bad}");
+        }
+        assert_eq!(
+            Centres::new(1, 2, vec![0.0, f64::NAN]),
+            Err(DataError::CentreNotFinite { centre: 0, column: 1 })
+        );
+        assert!(Centres::from_rows(&[vec![0.0], vec![1.0, 2.0]]).is_err());
+        assert!(Centres::from_rows(&[]).is_err());
+    }
+
+    #[test]
+    fn frobenius_distance_is_index_matched() {
+        let a = Centres::from_rows(&[vec![0.0, 0.0], vec![3.0, 4.0]]).unwrap();
+        let b = Centres::from_rows(&[vec![0.0, 0.0], vec![0.0, 0.0]]).unwrap();
+        assert_eq!(a.frobenius_distance(&b), Ok(5.0));
+        assert!(a.frobenius_distance(&Centres::from_rows(&[vec![0.0, 0.0]]).unwrap()).is_err());
+    }
+
+    #[test]
+    fn an_array_in_column_order_is_read_correctly() {
+        let array = ndarray::arr2(&[[1.0, 2.0], [3.0, 4.0]]).reversed_axes();
+        let centres = Centres::from_array(array).unwrap();
+        assert_eq!(centres.row(0), &[1.0, 3.0]);
+        assert_eq!(centres.row(1), &[2.0, 4.0]);
+    }
+}

@@ -1,0 +1,134 @@
+//! What only the inside can see: the same bits at every level of vector instructions, and rows at the edge of `f64`.
+
+use fearless_simd::Level;
+use proptest::prelude::*;
+
+use super::*;
+use crate::{Rows, distance};
+
+/// The levels of this processor that promise equal bits.
+fn wide_levels() -> Vec<Level> {
+    #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+    {
+        let level = Level::new();
+        let wide = [level.as_avx2().map(Level::Avx2), level.as_avx512().map(Level::Avx512)];
+        wide.into_iter().flatten().collect()
+    }
+    #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
+    vec![Level::new()]
+}
+
+/// The narrow level every x86 processor has; it has no fused multiply-add, so its last bits differ.
+fn narrow_level() -> Level {
+    #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+    if let Some(level) = Level::new().as_sse2() {
+        return Level::Sse2(level);
+    }
+    Level::new()
+}
+
+fn bits(sums: &FuzzySums) -> Vec<u64> {
+    let values = sums.weighted_sums.iter().chain(&sums.weights).chain(std::iter::once(&sums.objective));
+    values.map(|value| value.to_bits()).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn equal_bits_at_every_wide_level(
+        n in 0usize..400,
+        d in 1usize..=40,
+        k in 1usize..=23,
+        m in prop::sample::select(vec![2.0, 1.1, 1.7, 3.0]),
+        seed in any::<u64>(),
+    ) {
+        let mut stream = crate::random::Stream::new(seed, b"veilsum kernel test v1  ");
+        let rows = Rows::new((0..n * d).map(|_| stream.unit()).collect(), d).unwrap();
+        let centres = Centres::new(k, d, (0..k * d).map(|_| stream.unit()).collect()).unwrap();
+        let packed = Packed::new(&rows);
+        let results: Vec<FuzzySums> =
+            wide_levels().into_iter().map(|level| fuzzy_sums_at(level, &packed, &centres, m).unwrap()).collect();
+        for pair in results.windows(2) {
+            prop_assert_eq!(bits(&pair[0]), bits(&pair[1]));
+        }
+        let narrow = fuzzy_sums_at(narrow_level(), &packed, &centres, m).unwrap();
+        let best = fuzzy_sums(&packed, &centres, m).unwrap();
+        for (a, b) in narrow.weighted_sums.iter().zip(&best.weighted_sums) {
+            prop_assert!((a - b).abs() <= 1e-12 * b.abs(), "{} {}", a, b);
+        }
+    }
+}
+
+/// Rows whose squared distances under- or overflow take the safe path and keep their memberships.
+#[test]
+fn rows_at_the_edge_of_the_range() {
+    for scale in [5e-324, 1e-310, 1e-200, 1e-146, 1.0, 1e146, 1e160, 1e300] {
+        for m in [1.1, 2.0, 2.5, 5.0] {
+            let centres = Centres::from_rows(&[vec![scale, 0.0], vec![0.0, -2.0 * scale]]).unwrap();
+            let rows = Rows::new(vec![0.0; 2 * 3], 2).unwrap();
+            let packed = Packed::new(&rows);
+            let sums = fuzzy_sums(&packed, &centres, m).unwrap();
+            let validation = fuzzy_validation(&packed, &centres, m).unwrap();
+            let ratio = 2f64.powf(-2.0 / (m - 1.0));
+            for (k, u) in [1.0 / (1.0 + ratio), ratio / (1.0 + ratio)].into_iter().enumerate() {
+                let close = |found: f64, exact: f64| (found / exact - 1.0).abs() < 1e-12;
+                assert!(close(sums.weights[k], 3.0 * u.powf(m)), "{scale} {m} {:?}", sums.weights);
+                assert!(close(validation.memberships[k], 3.0 * u), "{scale} {m} {:?}", validation.memberships);
+            }
+            // At the smallest number of all its double and half are not exact: 3 distances of 1 and 2 quanta.
+            assert!((validation.distances[0] / scale - 3.0).abs() < 1e-12, "{scale} {m} {:?}", validation.distances);
+            assert!(!sums.objective.is_nan() && sums.objective == validation.objective || scale == 1.0 || m == 1.1);
+        }
+    }
+}
+
+#[test]
+fn a_near_miss_is_no_coincidence() {
+    // 1e-170 away: the squared distance underflows to 0, yet the row is nearer to one centre than to the other.
+    let centres = Centres::from_rows(&[vec![1e-170], vec![-2e-170], vec![1.0]]).unwrap();
+    let packed = Packed::new(&Rows::new(vec![0.0], 1).unwrap());
+    let sums = fuzzy_sums(&packed, &centres, 2.0).unwrap();
+    assert!((sums.weights[0] - 0.64).abs() < 1e-14 && (sums.weights[1] - 0.04).abs() < 1e-14, "{sums:?}");
+    assert_eq!(sums.weights[2], 0.0);
+    assert_eq!(distance::squared(&[0.0], &[1e-170]), 0.0);
+}
+
+#[test]
+fn many_chunks_add_up_in_order() {
+    let n = 3 * CHUNK * LANES + 13;
+    let mut stream = crate::random::Stream::new(5, b"veilsum kernel test v1  ");
+    let rows = Rows::new((0..n * 2).map(|_| stream.unit()).collect(), 2).unwrap();
+    let centres = Centres::from_rows(&[vec![0.2, 0.2], vec![0.8, 0.5], vec![0.1, 0.9]]).unwrap();
+    let packed = Packed::new(&rows);
+    let run = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| bits(&fuzzy_sums(&packed, &centres, 2.0).unwrap()))
+    };
+    let one = run(1);
+    assert!([2, 3, 8].into_iter().all(|threads| run(threads) == one));
+    let plain = crate::reference::fuzzy_sums(&rows, &centres, 2.0);
+    for (a, b) in fuzzy_sums(&packed, &centres, 2.0).unwrap().weighted_sums.iter().zip(&plain.weighted_sums) {
+        assert!((a / b - 1.0).abs() < 1e-12);
+    }
+}
+
+/// Prints the time of each level; run by hand.
+#[test]
+#[ignore = "prints times"]
+fn speed_of_each_level() {
+    let mut stream = crate::random::Stream::new(5, b"veilsum kernel test v1  ");
+    let rows = Rows::new((0..200_000 * 16).map(|_| stream.unit()).collect(), 16).unwrap();
+    let centres = Centres::new(10, 16, (0..160).map(|_| stream.unit()).collect()).unwrap();
+    let packed = Packed::new(&rows);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    pool.install(|| {
+        for level in wide_levels().into_iter().chain([narrow_level()]) {
+            let time = |_| {
+                let start = std::time::Instant::now();
+                std::hint::black_box(fuzzy_sums_at(level, &packed, &centres, 2.0).unwrap());
+                start.elapsed().as_secs_f64() * 1e9 / 200_000.0
+            };
+            println!("{level:?}: {:.1} ns a row", (0..30).map(time).fold(f64::INFINITY, f64::min));
+        }
+    });
+}

@@ -1,0 +1,93 @@
+//! From squared distances to the weights `u^m`, for a block of points (Bezdek 1981).
+
+use fearless_simd::{Simd, prelude::*};
+
+use super::tiles::load;
+use super::{BLOCK, Chunk, Plan};
+use crate::distance::{self, SAFE};
+use crate::packed::{LANES, Lanes};
+
+/// m = 2: turns reciprocals of squared distances and their sums into weights `u^2` and each point's part of J.
+#[inline(always)]
+pub(super) fn quadratic_weights<S: Simd>(simd: S, plan: &Plan<'_>, block: Chunk<'_>, weights: &mut [Lanes], totals: &mut [Lanes]) {
+    let k = plan.k;
+    let mut odd = [Lanes([1.0; LANES]); BLOCK];
+    let mut any_odd = false;
+    for ((weights, total), odd) in weights.chunks_exact_mut(k).zip(totals.iter_mut()).zip(&mut odd) {
+        let sum = load(simd, total);
+        // Out of range if a row (nearly) coincides with a centre or is absurdly far from all of them.
+        let safe = sum.simd_ge(*SAFE.start()) & sum.simd_le(*SAFE.end());
+        if !safe.all_true() {
+            *odd = *total;
+            any_odd = true;
+        }
+        let scale = 1.0 / sum;
+        for weight in weights {
+            let u = load(simd, weight) * scale;
+            (u * u).store_array(&mut weight.0);
+        }
+        // sum_k u^2 d^2 = 1 / sum_k (1 / d^2)
+        scale.store_array(&mut total.0);
+    }
+    if any_odd {
+        odd_weights(plan, block, weights, totals, |point| {
+            !SAFE.contains(&odd[point / LANES].0[point % LANES])
+        });
+    }
+}
+
+/// Recomputes the points that `odd` names, one by one and safely.
+#[inline(never)]
+fn odd_weights(
+    plan: &Plan<'_>,
+    block: Chunk<'_>,
+    weights: &mut [Lanes],
+    totals: &mut [Lanes],
+    odd: impl Fn(usize) -> bool,
+) {
+    let (mut x, mut u) = (vec![0.0; plan.d], vec![0.0; plan.k]);
+    for point in (0..block.valid).filter(|point| odd(*point)) {
+        let (group, lane) = (point / LANES, point % LANES);
+        plan.point(block, point, &mut x);
+        totals[group].0[lane] = distance::memberships(&x, plan.centres.rows(), plan.m, &mut u);
+        for (weight, u) in weights[group * plan.k..].iter_mut().zip(&u) {
+            weight.0[lane] = distance::power(*u, plan.m);
+        }
+    }
+}
+
+/// Any other m: turns squared distances into weights `u^m` and each point's part of J, through ratios to the nearest
+/// centre: `u_k = r_k / R` with `r_k = (d2_k / d2_min)^(-1/(m-1))`, so `u_k^m = r_k (d2_min / d2_k) / R^m`.
+#[inline(never)]
+pub(super) fn general_weights(plan: &Plan<'_>, block: Chunk<'_>, weights: &mut [Lanes], totals: &mut [Lanes]) {
+    let k = plan.k;
+    let exponent = 1.0 / (plan.m - 1.0);
+    let mut r = vec![0.0; k];
+    let mut any_odd = false;
+    for point in 0..block.valid {
+        let (group, lane) = (point / LANES, point % LANES);
+        let weights = &mut weights[group * k..(group + 1) * k];
+        let nearest = weights.iter().map(|square| square.0[lane]).fold(f64::INFINITY, f64::min);
+        if !SAFE.contains(&nearest) {
+            totals[group].0[lane] = f64::NAN; // a mark, replaced below
+            any_odd = true;
+            continue;
+        }
+        let mut sum = 0.0;
+        for (r, weight) in r.iter_mut().zip(weights.iter()) {
+            let ratio = nearest / weight.0[lane]; // in [0, 1]
+            *r = if ratio == 1.0 { 1.0 } else { ratio.powf(exponent) };
+            sum += *r;
+        }
+        let scale = sum.powf(plan.m).recip();
+        for (r, weight) in r.iter().zip(weights.iter_mut()) {
+            weight.0[lane] = r * (nearest / weight.0[lane]) * scale;
+        }
+        totals[group].0[lane] = nearest * sum.powf(1.0 - plan.m);
+    }
+    if any_odd {
+        let marks: Vec<Lanes> = totals.to_vec();
+        odd_weights(plan, block, weights, totals, |point| marks[point / LANES].0[point % LANES].is_nan());
+    }
+}
+

@@ -1,0 +1,302 @@
+//! The public box and the working units: min-max scaling to `[0, 1]^d`, as Table 1 of Bárcena et al. (2021) needs it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Centres, DataError, Rows};
+
+/// Bounds up to this size: the square of an extent then stays far inside `f64`, so no distance can overflow.
+const MAX_BOUND: f64 = 1e150;
+
+/// How rows become working units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scaling {
+    /// `(x - lower) / (upper - lower)`, column by column: working units are `[0, 1]^d`.
+    Box,
+    /// Rows are used as they are: working units are the original ones.
+    None,
+}
+
+/// What happens to a row outside the public box.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutOfBox {
+    /// The row is an error that names row and column.
+    Refuse,
+    /// The value moves to the nearest bound.
+    Clip,
+}
+
+/// The public box: for each of d columns a lower and an upper bound in original units, agreed on before any row is
+/// read, and the scaling.
+///
+/// The box bounds what one row can add to a sum, so it must not be taken from the rows of the sites.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Unchecked", into = "Unchecked")]
+pub struct Domain {
+    lower: Vec<f64>,
+    upper: Vec<f64>,
+    scaling: Scaling,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Unchecked {
+    lower: Vec<f64>,
+    upper: Vec<f64>,
+    scaling: Scaling,
+}
+
+impl Domain {
+    /// A box of d columns, bounds in original units.
+    ///
+    /// # Errors
+    /// [`DataError::BoundCount`], [`DataError::NoColumns`], [`DataError::BoundNotUsable`] (not finite or beyond 1e150),
+    /// [`DataError::ConstantColumn`] (`lower == upper`), [`DataError::CrossedBounds`].
+    pub fn new(lower: Vec<f64>, upper: Vec<f64>, scaling: Scaling) -> Result<Self, DataError> {
+        if lower.len() != upper.len() {
+            return Err(DataError::BoundCount { lower: lower.len(), upper: upper.len() });
+        }
+        if lower.is_empty() {
+            return Err(DataError::NoColumns);
+        }
+        for (column, (low, high)) in lower.iter().zip(&upper).enumerate() {
+            let usable = |bound: f64| bound.abs() <= MAX_BOUND; // false for NaN
+            if !usable(*low) || !usable(*high) {
+                return Err(DataError::BoundNotUsable { column });
+            }
+            if low == high {
+                return Err(DataError::ConstantColumn { column });
+            }
+            if low > high {
+                return Err(DataError::CrossedBounds { column });
+            }
+        }
+        Ok(Self { lower, upper, scaling })
+    }
+
+    /// Bounds that are right by construction.
+    pub(crate) fn known(lower: Vec<f64>, upper: Vec<f64>, scaling: Scaling) -> Self {
+        debug_assert!(Self::new(lower.clone(), upper.clone(), scaling).is_ok());
+        Self { lower, upper, scaling }
+    }
+
+    /// The smallest box around rows: the pooled min-max scaling of experiments and tests.
+    ///
+    /// A federation must not use it: the bounds would be records.
+    ///
+    /// # Errors
+    /// [`DataError::NoRows`], and those of [`Domain::new`].
+    pub fn around(rows: &Rows, scaling: Scaling) -> Result<Self, DataError> {
+        if rows.is_empty() {
+            return Err(DataError::NoRows);
+        }
+        let mut lower = vec![f64::INFINITY; rows.columns()];
+        let mut upper = vec![f64::NEG_INFINITY; rows.columns()];
+        for row in rows {
+            for ((low, high), value) in lower.iter_mut().zip(&mut upper).zip(row) {
+                *low = low.min(*value);
+                *high = high.max(*value);
+            }
+        }
+        Self::new(lower, upper, scaling)
+    }
+
+    /// Number of columns, d >= 1.
+    pub fn columns(&self) -> usize {
+        self.lower.len()
+    }
+
+    /// Lower bounds, d, original units.
+    pub fn lower(&self) -> &[f64] {
+        &self.lower
+    }
+
+    /// Upper bounds, d, original units.
+    pub fn upper(&self) -> &[f64] {
+        &self.upper
+    }
+
+    /// How rows become working units.
+    pub fn scaling(&self) -> Scaling {
+        self.scaling
+    }
+
+    /// Rows (n x d, original units) in working units, every value inside the working box.
+    ///
+    /// # Errors
+    /// [`DataError::ColumnMismatch`]; with [`OutOfBox::Refuse`] also [`DataError::OutsideBox`], which names row and
+    /// column but never the value.
+    pub fn to_working(&self, rows: &Rows, out_of_box: OutOfBox) -> Result<Rows, DataError> {
+        self.same_columns(rows.columns())?;
+        let mut working = Vec::with_capacity(rows.as_slice().len());
+        for (i, row) in rows.iter().enumerate() {
+            for (column, value) in row.iter().enumerate() {
+                let (low, high) = (self.lower[column], self.upper[column]);
+                if out_of_box == OutOfBox::Refuse && !(low..=high).contains(value) {
+                    return Err(DataError::OutsideBox { row: i, column });
+                }
+                working.push(self.scale(column, value.clamp(low, high)));
+            }
+        }
+        Rows::new(working, self.columns())
+    }
+
+    /// Centres (K x d) from original into working units; centres outside the box stay outside.
+    ///
+    /// # Errors
+    /// [`DataError::ColumnMismatch`], or [`DataError::CentreNotFinite`] if scaling leaves the range of `f64`.
+    pub fn centres_to_box(&self, centres: &Centres) -> Result<Centres, DataError> {
+        self.map_centres(centres, |column, value| self.scale(column, value))
+    }
+
+    /// Centres (K x d) from working into original units.
+    ///
+    /// # Errors
+    /// [`DataError::ColumnMismatch`], or [`DataError::CentreNotFinite`] if scaling leaves the range of `f64`.
+    pub fn centres_to_original(&self, centres: &Centres) -> Result<Centres, DataError> {
+        self.map_centres(centres, |column, value| match self.scaling {
+            Scaling::Box => self.lower[column] + value * (self.upper[column] - self.lower[column]),
+            Scaling::None => value,
+        })
+    }
+
+    /// The interval of one column in working units: `(0, 1)` for [`Scaling::Box`].
+    ///
+    /// # Panics
+    /// If `column >= columns()`, as indexing a slice does.
+    pub fn working_interval(&self, column: usize) -> (f64, f64) {
+        match self.scaling {
+            Scaling::Box => (0.0, 1.0),
+            Scaling::None => (self.lower[column], self.upper[column]),
+        }
+    }
+
+    /// Largest absolute value that a row can have in one column, working units.
+    ///
+    /// # Panics
+    /// If `column >= columns()`, as indexing a slice does.
+    pub fn max_abs(&self, column: usize) -> f64 {
+        let (low, high) = self.working_interval(column);
+        low.abs().max(high.abs())
+    }
+
+    /// Largest Euclidean distance between two points of the box, working units: `sqrt(d)` for [`Scaling::Box`].
+    pub fn diameter(&self) -> f64 {
+        let squares = (0..self.columns()).map(|column| {
+            let (low, high) = self.working_interval(column);
+            (high - low) * (high - low)
+        });
+        squares.sum::<f64>().sqrt()
+    }
+
+    /// Largest Euclidean distance from `point` (d coordinates, working units, inside the box or not) to a point of the
+    /// box. At most [`Domain::diameter`] for a point inside.
+    pub fn reach(&self, point: &[f64]) -> f64 {
+        let squares = point.iter().take(self.columns()).enumerate().map(|(column, value)| {
+            let (low, high) = self.working_interval(column);
+            let far = (value - low).abs().max((high - value).abs());
+            far * far
+        });
+        squares.sum::<f64>().sqrt()
+    }
+
+    fn scale(&self, column: usize, value: f64) -> f64 {
+        match self.scaling {
+            // Rounding is monotone, so a value between the bounds cannot leave [0, 1].
+            Scaling::Box => (value - self.lower[column]) / (self.upper[column] - self.lower[column]),
+            Scaling::None => value,
+        }
+    }
+
+    fn map_centres(&self, centres: &Centres, map: impl Fn(usize, f64) -> f64) -> Result<Centres, DataError> {
+        self.same_columns(centres.columns())?;
+        let mut array = centres.as_array().to_owned();
+        for ((_, column), value) in array.indexed_iter_mut() {
+            *value = map(column, *value);
+        }
+        Centres::from_array(array)
+    }
+
+    pub(crate) fn same_columns(&self, found: usize) -> Result<(), DataError> {
+        if found == self.columns() {
+            Ok(())
+        } else {
+            Err(DataError::ColumnMismatch { expected: self.columns(), found })
+        }
+    }
+}
+
+impl TryFrom<Unchecked> for Domain {
+    type Error = DataError;
+
+    fn try_from(raw: Unchecked) -> Result<Self, DataError> {
+        Self::new(raw.lower, raw.upper, raw.scaling)
+    }
+}
+
+impl From<Domain> for Unchecked {
+    fn from(domain: Domain) -> Self {
+        Self { lower: domain.lower, upper: domain.upper, scaling: domain.scaling }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn domain(scaling: Scaling) -> Domain {
+        Domain::new(vec![-1.0, 10.0], vec![3.0, 30.0], scaling).unwrap()
+    }
+
+    #[test]
+    fn a_box_must_have_an_inside() {
+        let new = |lower: f64, upper: f64| Domain::new(vec![0.0, lower], vec![1.0, upper], Scaling::Box).unwrap_err();
+        assert_eq!(new(2.0, 2.0), DataError::ConstantColumn { column: 1 });
+        assert!(new(2.0, 2.0).to_string().contains("constant column"));
+        assert_eq!(new(3.0, 2.0), DataError::CrossedBounds { column: 1 });
+        assert_eq!(new(f64::NAN, 2.0), DataError::BoundNotUsable { column: 1 });
+        assert_eq!(new(0.0, 1e200), DataError::BoundNotUsable { column: 1 });
+        assert!(Domain::new(vec![], vec![], Scaling::Box).is_err());
+        assert!(Domain::new(vec![0.0], vec![], Scaling::Box).is_err());
+    }
+
+    #[test]
+    fn rows_outside_are_refused_without_their_value_or_clipped() {
+        let rows = Rows::new(vec![1.0, 20.0, 1.0, 987.5], 2).unwrap();
+        let error = domain(Scaling::Box).to_working(&rows, OutOfBox::Refuse).unwrap_err();
+        assert_eq!(error, DataError::OutsideBox { row: 1, column: 1 });
+        assert!(!error.to_string().contains("987"));
+        let clipped = domain(Scaling::Box).to_working(&rows, OutOfBox::Clip).unwrap();
+        assert_eq!(clipped.as_slice(), &[0.5, 0.5, 0.5, 1.0]);
+        let raw = domain(Scaling::None).to_working(&rows, OutOfBox::Clip).unwrap();
+        assert_eq!(raw.as_slice(), &[1.0, 20.0, 1.0, 30.0]);
+        assert!(domain(Scaling::Box).to_working(&Rows::new(vec![1.0], 1).unwrap(), OutOfBox::Clip).is_err());
+    }
+
+    #[test]
+    fn centres_go_there_and_back() {
+        let centres = Centres::from_rows(&[vec![0.0, 12.0], vec![5.0, -3.0]]).unwrap();
+        for scaling in [Scaling::Box, Scaling::None] {
+            let there = domain(scaling).centres_to_box(&centres).unwrap();
+            let back = domain(scaling).centres_to_original(&there).unwrap();
+            assert!(back.frobenius_distance(&centres).unwrap() < 1e-14);
+        }
+    }
+
+    #[test]
+    fn bounds_in_working_units() {
+        let (boxed, raw) = (domain(Scaling::Box), domain(Scaling::None));
+        assert_eq!((boxed.max_abs(1), raw.max_abs(1), raw.max_abs(0)), (1.0, 30.0, 3.0));
+        assert_eq!((boxed.diameter(), raw.diameter()), (2f64.sqrt(), 416f64.sqrt()));
+        assert_eq!(boxed.reach(&[0.0, 0.0]), boxed.diameter());
+        assert_eq!(boxed.reach(&[0.5, 0.5]), 0.5f64.sqrt());
+        assert_eq!(boxed.reach(&[-2.0, 1.0]), 10f64.sqrt());
+    }
+
+    #[test]
+    fn reading_a_box_checks_it() {
+        let text = serde_json::to_string(&domain(Scaling::Box)).unwrap();
+        assert_eq!(serde_json::from_str::<Domain>(&text).unwrap(), domain(Scaling::Box));
+        assert!(serde_json::from_str::<Domain>(r#"{"lower":[1],"upper":[1],"scaling":"box"}"#).is_err());
+    }
+}

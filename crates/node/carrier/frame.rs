@@ -1,0 +1,210 @@
+//! From a stream of bytes to frames: the part of receiving that does no I/O.
+
+use super::{HEADER_LEN, HeaderCheck, RESERVE_LIMIT};
+
+/// What is wrong with a frame.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FrameFault {
+    /// The peer stopped within a header.
+    #[error("a frame was cut off: {got} of {HEADER_LEN} header bytes came; the other end stopped while sending")]
+    TruncatedHeader {
+        /// Bytes that came.
+        got: usize,
+    },
+    /// The peer stopped within a body.
+    #[error("a frame was cut off: {got} of {declared} body bytes came; the other end stopped while sending")]
+    TruncatedBody {
+        /// Bytes that came.
+        got: usize,
+        /// Bytes that the header announced.
+        declared: usize,
+    },
+    /// The header announces more than this kind may have.
+    #[error(
+        "a frame announces {declared} body bytes where {allowed} are allowed; the other end follows other limits, \
+         or is not a Veilsum party"
+    )]
+    Oversized {
+        /// Bytes that the header announces.
+        declared: usize,
+        /// Bytes that the header check allows.
+        allowed: usize,
+    },
+    /// The header check turned the frame down: another version, or a kind that has no business here.
+    #[error("a frame was refused: {why}; bring both ends to the same release")]
+    Refused {
+        /// The check's own words.
+        why: String,
+    },
+    /// An earlier fault, or a send that was given up, has left the stream in the middle of a frame.
+    #[error("the stream is in the middle of a broken frame and cannot go on; dial again")]
+    Broken,
+    /// We were asked to send bytes whose header does not match them.
+    #[error("refused to send a frame of {len} bytes whose header does not announce them; this is a fault in Veilsum")]
+    Malformed {
+        /// All bytes of it.
+        len: usize,
+    },
+}
+
+impl FrameFault {
+    /// Whether this end is to blame.
+    pub(super) fn is_ours(&self) -> bool {
+        matches!(self, Self::Malformed { .. })
+    }
+}
+
+/// Bytes of body that a header announces.
+pub(super) fn declared_len(header: &[u8; HEADER_LEN]) -> usize {
+    let [_, _, _, _, length @ ..] = header;
+    // Only a machine with 16-bit addresses could not hold it; there the limit check turns the frame away.
+    usize::try_from(u32::from_le_bytes(*length)).unwrap_or(usize::MAX)
+}
+
+/// A frame ready to be sent has a header that announces exactly the rest.
+pub(super) fn check_outgoing(frame: &[u8]) -> Result<(), FrameFault> {
+    match frame.split_first_chunk::<HEADER_LEN>() {
+        Some((header, body)) if declared_len(header) == body.len() => Ok(()),
+        _ => Err(FrameFault::Malformed { len: frame.len() }),
+    }
+}
+
+/// Collects one frame after the other. What has arrived stays here between two calls, so a caller that gives up
+/// waiting loses nothing.
+pub(super) struct Assembler {
+    check: HeaderCheck,
+    /// Header and body as far as they are here.
+    frame: Vec<u8>,
+    /// Length of the body once the header has been checked.
+    body: Option<usize>,
+}
+
+impl Assembler {
+    pub(super) fn new(check: HeaderCheck) -> Self {
+        Self { check, frame: Vec::new(), body: None }
+    }
+
+    /// Bytes missing to the end of the header or of the body, never 0: the most that [`Self::push`] takes.
+    pub(super) fn wants(&self) -> usize {
+        self.total().saturating_sub(self.frame.len())
+    }
+
+    /// Takes the next bytes; answers a frame when it is whole.
+    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<Option<Vec<u8>>, FrameFault> {
+        debug_assert!(bytes.len() <= self.wants(), "a push must end with the frame");
+        self.make_room(bytes.len());
+        self.frame.extend_from_slice(bytes);
+        if self.body.is_none()
+            && let Some(header) = self.frame.first_chunk::<HEADER_LEN>()
+        {
+            let declared = declared_len(header);
+            let allowed = (self.check)(header).map_err(|why| FrameFault::Refused { why })?;
+            if declared > allowed {
+                return Err(FrameFault::Oversized { declared, allowed });
+            }
+            self.body = Some(declared);
+            self.frame.reserve_exact(declared.min(RESERVE_LIMIT));
+        }
+        if self.body.is_some() && self.wants() == 0 {
+            self.body = None;
+            return Ok(Some(std::mem::take(&mut self.frame)));
+        }
+        Ok(None)
+    }
+
+    /// Whether the stream may end here.
+    pub(super) fn end(&self) -> Result<(), FrameFault> {
+        match (self.frame.len(), self.body) {
+            (0, None) => Ok(()),
+            (got, None) => Err(FrameFault::TruncatedHeader { got }),
+            (got, Some(declared)) => Err(FrameFault::TruncatedBody { got: got.saturating_sub(HEADER_LEN), declared }),
+        }
+    }
+
+    fn total(&self) -> usize {
+        HEADER_LEN.saturating_add(self.body.unwrap_or(0))
+    }
+
+    /// Doubles the buffer where it is too small, but not beyond the frame's end.
+    fn make_room(&mut self, more: usize) {
+        let needed = self.frame.len().saturating_add(more);
+        if needed > self.frame.capacity() {
+            let target = self.frame.capacity().saturating_mul(2).min(self.total()).max(needed);
+            self.frame.reserve_exact(target - self.frame.len());
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn reserved(&self) -> usize {
+        self.frame.capacity()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn anything(_: &[u8; HEADER_LEN]) -> Result<usize, String> {
+        Ok(usize::MAX)
+    }
+
+    fn frame(body: &[u8]) -> Vec<u8> {
+        let length = u32::try_from(body.len()).expect("a short body");
+        [[1, 0, 1, 0].as_slice(), &length.to_le_bytes(), body].concat()
+    }
+
+    #[test]
+    fn frames_come_out_whole_however_the_bytes_come_in() {
+        let frames = [frame(b""), frame(b"x"), frame(&[9; 3000])];
+        let bytes = frames.concat();
+        for step in [1, 2, 7, 8, 9, 1200, 5000] {
+            let mut assembler = Assembler::new(anything);
+            let (mut rest, mut out) = (bytes.as_slice(), Vec::new());
+            while !rest.is_empty() {
+                let (now, later) = rest.split_at(step.min(assembler.wants()).min(rest.len()));
+                out.extend(assembler.push(now).expect("all is allowed"));
+                rest = later;
+            }
+            assert_eq!(out, frames, "in steps of {step}");
+            assert_eq!(assembler.end(), Ok(()));
+        }
+    }
+
+    #[test]
+    fn an_announced_length_reserves_little() {
+        let mut assembler = Assembler::new(anything);
+        let header = [1, 0, 1, 0, 0xff, 0xff, 0xff, 0xff];
+        assert_eq!(assembler.push(&header), Ok(None));
+        assert!(assembler.reserved() <= RESERVE_LIMIT + HEADER_LEN);
+        let mut sent = HEADER_LEN;
+        for _ in 0..200 {
+            assembler.push(&[0; 1200]).expect("the frame goes on");
+            sent += 1200;
+            assert!(assembler.reserved() <= (2 * sent).max(RESERVE_LIMIT + HEADER_LEN));
+        }
+        assert_eq!(assembler.end(), Err(FrameFault::TruncatedBody { got: 240_000, declared: 0xffff_ffff }));
+    }
+
+    #[test]
+    fn a_whole_frame_has_no_room_left_over() {
+        let mut assembler = Assembler::new(anything);
+        let bytes = frame(&[3; 100_001]);
+        let (mut rest, mut out) = (bytes.as_slice(), None);
+        while !rest.is_empty() {
+            let (now, later) = rest.split_at(1200.min(assembler.wants()).min(rest.len()));
+            out = assembler.push(now).expect("all is allowed");
+            rest = later;
+        }
+        let out = out.expect("the frame is whole");
+        assert_eq!((out.len(), out.capacity()), (bytes.len(), bytes.len()));
+    }
+
+    #[test]
+    fn only_a_frame_is_sent() {
+        assert_eq!(check_outgoing(&frame(b"abc")), Ok(()));
+        for bad in [frame(b"abc")[..10].to_vec(), [frame(b"abc"), vec![0]].concat(), vec![0; 7], Vec::new()] {
+            assert_eq!(check_outgoing(&bad), Err(FrameFault::Malformed { len: bad.len() }));
+        }
+    }
+}

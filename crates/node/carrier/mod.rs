@@ -1,0 +1,198 @@
+//! Frames between two parties that know each other's keys: what a link is, what may go wrong on it, and its limits.
+//!
+//! A link carries whole frames in both directions over QUIC ([`quic`]). Both ends prove possession of an Ed25519 key
+//! that the other end has on its roster (RFC 7250 raw public keys, [`pinned`]); there is no certificate authority, no
+//! host name and no resumption. The link protects the bytes on their way and says who sent them. Nothing above it may
+//! rest on that alone: messages are signed and shares are sealed end to end.
+//!
+//! Three rules for callers:
+//!
+//! * **Connected is not accepted.** In TLS 1.3 a dialler has finished its handshake before the server has looked at the
+//!   dialler's key. Only a frame from the server proves that it let us in.
+//! * **The dialler speaks first.** The one stream of a link exists for the server once the dialler's first frame
+//!   arrives; a dialler that stays silent for [`OPENING_TIMEOUT`] is dropped.
+//! * **Finish before you drop.** Dropping both halves closes the connection at once, with frames possibly still on
+//!   their way; [`LinkSender::finish`] waits until they have arrived.
+
+mod frame;
+pub mod pinned;
+pub mod quic;
+#[cfg(test)]
+mod tests;
+
+use std::{io, net::SocketAddr, sync::Arc, time::Duration};
+
+pub use frame::FrameFault;
+pub use pinned::Credentials;
+pub use quic::{Link, LinkHandle, LinkReceiver, LinkSender, Listener, Refusals, dial, listen};
+
+/// A party on the wire: its Ed25519 public key.
+pub type PeerKey = [u8; 32];
+
+/// Who may connect to a listener. Asked once for every handshake, so that a roster can change while the listener runs.
+pub type Allowed = Arc<dyn Fn(&PeerKey) -> bool + Send + Sync>;
+
+/// Reads a frame's header and answers how long its body may be, or in words why such a frame is refused.
+///
+/// The refusal is sent to the peer and shown to operators: it may quote version, kind and length, nothing else.
+pub type HeaderCheck = fn(&[u8; HEADER_LEN]) -> Result<usize, String>;
+
+/// Exactly these keys may connect.
+pub fn only(keys: Vec<PeerKey>) -> Allowed {
+    Arc::new(move |key| keys.contains(key))
+}
+
+/// Bytes before a frame's body: version (u16), kind (u16) and length of the body (u32), little-endian.
+pub const HEADER_LEN: usize = 8;
+
+/// The protocol's name in the TLS handshake (ALPN). Two ends with different names part there, before any frame.
+pub const ALPN: &[u8] = b"veilsum/1";
+
+/// What a frame's announced length may make us reserve before its bytes are here. A header is free to send, memory is
+/// not: beyond this the buffer grows with what arrived, to at most twice that.
+pub const RESERVE_LIMIT: usize = 64 * 1024;
+
+/// Handshakes a listener runs at the same time; more are turned away and may try again. Each keeps at most 16 kB of
+/// handshake bytes a TLS level and costs a signature and a verification. Enough for a large roster that redials at
+/// once: a handshake and a first exchange take a few milliseconds of two cores. Few enough that a flood of strangers
+/// with real addresses holds some megabytes and no more.
+pub const MAX_HANDSHAKES: usize = 64;
+
+/// Connection attempts waiting to be looked at; more are refused at once. Each holds a packet of at most 1.5 kB.
+pub const MAX_WAITING: usize = 256;
+
+/// Bytes kept from one waiting attempt beyond its first packet. With neither certificates nor early data, a client's
+/// whole share of a handshake is smaller than this.
+pub const WAITING_BUFFER: u64 = 16 * 1024;
+
+/// Connections of one key that may stand between handshake and first frame. More than one, since a restarted site may
+/// redial while its old connection is still known; few, so that one site can't crowd out the others.
+pub const MAX_OPENING_PER_KEY: usize = 4;
+
+/// Time a peer has for its handshake, and after it for its first frame's first byte. Five round trips on the worst
+/// links we want to serve (satellite, 600 ms, with losses) fit three times.
+pub const OPENING_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A packet is sent after this much silence, so that NAT tables and firewalls (often 30 s for UDP) keep the path open
+/// while a site computes.
+pub const KEEP_ALIVE: Duration = Duration::from_secs(5);
+
+/// A peer that has not been heard of for this long is gone: six lost keep-alives in a row are no accident.
+pub const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Bytes a peer may have sent that we did not read yet, and what we keep of our own until it is acknowledged.
+/// 200 Mbit/s at 80 ms need 2 MB. Worst case for a coordinator with a thousand sites: 2 GiB in each direction.
+pub const WINDOW: u32 = 2 * 1024 * 1024;
+
+/// How long closing waits for its last packet to get out.
+pub const CLOSE_GRACE: Duration = Duration::from_secs(1);
+
+/// A closing reason beyond this many characters is cut, ours as well as a peer's.
+pub const REASON_LIMIT: usize = 200;
+
+/// Whose doing an error is: decides between fixing our set-up, waiting, and asking the other party.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// Something on this machine: an address, a key, or a bug of ours.
+    Ours,
+    /// What the other end did or said.
+    Peer,
+    /// The way between, or an end that is simply not there.
+    Network,
+}
+
+/// Why a link could not be made or used. The text ends with what to try next.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CarrierError {
+    /// The local UDP address can't be used.
+    #[error(
+        "cannot use the UDP address {addr} here: {source}; choose a free port and an address that this machine has"
+    )]
+    Bind {
+        /// What was asked for.
+        addr: SocketAddr,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Nobody answered.
+    #[error(
+        "no answer from {addr} within {waited:?}; check that the server runs there and that no firewall drops UDP \
+         to that port"
+    )]
+    Unreachable {
+        /// Who was called.
+        addr: SocketAddr,
+        /// For how long.
+        waited: Duration,
+    },
+    /// Somebody else answered.
+    #[error(
+        "the server at {addr} holds another key than the roster says, and was sent nothing; compare the key's \
+         fingerprint with its operator over another channel before you change the roster"
+    )]
+    WrongServerKey {
+        /// Who was called.
+        addr: SocketAddr,
+    },
+    /// The server ended the handshake after it saw our key.
+    #[error(
+        "the server closed: your key is not on its roster, or it expects another one from you; send its operator \
+         your public key and compare fingerprints"
+    )]
+    NotAccepted,
+    /// The server has its hands full.
+    #[error("the server at {addr} has too many connections opening and turned this one away; try again in a moment")]
+    Busy {
+        /// Who was called.
+        addr: SocketAddr,
+    },
+    /// The two ends don't share a version of QUIC or of this protocol.
+    #[error("the other end speaks another version of the protocol; bring both ends to the same release")]
+    OtherProtocol,
+    /// The TLS handshake failed for a reason that is none of the above.
+    #[error("the handshake failed: {reason}; check that the other end is a Veilsum party of the same release")]
+    Handshake {
+        /// What the TLS library said.
+        reason: String,
+    },
+    /// What arrived, or what we were about to send, is not a frame.
+    #[error(transparent)]
+    Frame(#[from] FrameFault),
+    /// The connection is over.
+    #[error("the connection is closed: {reason}; dial again once the cause is dealt with")]
+    Closed {
+        /// Why, in words of this end or of the peer.
+        reason: String,
+    },
+    /// Something took longer than it was given.
+    #[error("timed out: {what}; check that the other end still runs and the network to it, then dial again")]
+    TimedOut {
+        /// What was waited for.
+        what: &'static str,
+    },
+    /// The TLS or QUIC library refused our own settings.
+    #[error("cannot set up the connection: {reason}; this is a fault in Veilsum, please report it")]
+    Setup {
+        /// What the library said.
+        reason: String,
+    },
+}
+
+impl CarrierError {
+    /// Whose doing it is.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Bind { .. } | Self::Setup { .. } => Fault::Ours,
+            Self::Frame(fault) if fault.is_ours() => Fault::Ours,
+            Self::Unreachable { .. } | Self::TimedOut { .. } => Fault::Network,
+            Self::WrongServerKey { .. }
+            | Self::NotAccepted
+            | Self::Busy { .. }
+            | Self::OtherProtocol
+            | Self::Handshake { .. }
+            | Self::Frame(_)
+            | Self::Closed { .. } => Fault::Peer,
+        }
+    }
+}

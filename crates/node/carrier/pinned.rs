@@ -1,0 +1,334 @@
+//! Who is at the other end: Ed25519 keys on a roster in place of certificates (RFC 7250, RFC 8410).
+//!
+//! A party's identity is 32 bytes. In the handshake they travel as a SubjectPublicKeyInfo, which for Ed25519 is a
+//! fixed prefix and the key, so there is nothing to parse: 44 bytes are equal to what we expect, or they are refused.
+
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use rustls::{
+    CertificateError, DigitallySignedStruct, DistinguishedName, Error as TlsError, PeerIncompatible, SignatureScheme,
+    client::{
+        AlwaysResolvesClientRawPublicKeys, Resumption,
+        danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    },
+    crypto::{CryptoProvider, ring, verify_tls13_signature_with_raw_key},
+    server::{
+        AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage,
+        danger::{ClientCertVerified, ClientCertVerifier},
+    },
+    sign::CertifiedKey,
+};
+use rustls_pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
+use zeroize::Zeroizing;
+
+use super::{ALPN, Allowed, CarrierError, PeerKey, Refusals};
+
+/// DER before an Ed25519 public key: SEQUENCE { SEQUENCE { id-Ed25519 }, BIT STRING } (RFC 8410, section 4).
+const SPKI_PREFIX: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
+
+/// DER before an Ed25519 seed: PKCS#8 version 1, which leaves out the public key (RFC 8410, section 7). The TLS library
+/// computes the public key from the seed, so the two can't disagree.
+const PKCS8_PREFIX: [u8; 16] =
+    [0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
+
+/// The name handed to the TLS library, which wants one. It is not sent (no SNI) and nothing is checked against it.
+pub(super) const UNUSED_NAME: &str = "veilsum";
+
+/// This party's key pair, ready for handshakes. It is neither shown nor copied.
+///
+/// The seed is not kept, and our own encoding of it is wiped. The library's expanded form of the key lives on the heap
+/// until the last connection configuration is dropped and is *not* wiped then: the library offers no way to.
+pub struct Credentials {
+    certified: Arc<CertifiedKey>,
+    public: PeerKey,
+}
+
+impl Credentials {
+    /// From the 32 secret bytes that an Ed25519 key pair is derived from.
+    pub fn from_seed(seed: &[u8; 32]) -> Result<Self, CarrierError> {
+        let mut der = Zeroizing::new([0u8; 48]);
+        der[..16].copy_from_slice(&PKCS8_PREFIX);
+        der[16..].copy_from_slice(seed);
+        let key = ring::sign::any_eddsa_type(&PrivatePkcs8KeyDer::from(der.as_slice())).map_err(setup)?;
+        let spki = key
+            .public_key()
+            .ok_or_else(|| CarrierError::Setup { reason: "the signing key shows no public key".to_owned() })?
+            .into_owned();
+        let public = peer_key(&spki).map_err(setup)?;
+        // With raw public keys the "chain" is the one SubjectPublicKeyInfo.
+        let certified = Arc::new(CertifiedKey::new(vec![CertificateDer::from(spki.to_vec())], key));
+        Ok(Self { certified, public })
+    }
+
+    /// One who claims `public` without its secret half, as an attacker would.
+    #[cfg(test)]
+    pub(super) fn impostor(seed: &[u8; 32], public: PeerKey) -> Self {
+        let own = Self::from_seed(seed).expect("a seed makes a key");
+        let claimed = CertificateDer::from([SPKI_PREFIX.as_slice(), &public].concat());
+        let certified = Arc::new(CertifiedKey::new(vec![claimed], own.certified.key.clone()));
+        Self { certified, public }
+    }
+
+    /// The public half: what other parties put on their rosters.
+    pub fn public_key(&self) -> PeerKey {
+        self.public
+    }
+}
+
+/// The 32 bytes within an Ed25519 SubjectPublicKeyInfo, where it is exactly that.
+pub(super) fn peer_key(spki: &[u8]) -> Result<PeerKey, TlsError> {
+    spki.strip_prefix(SPKI_PREFIX.as_slice())
+        .and_then(|key| PeerKey::try_from(key).ok())
+        .ok_or(TlsError::InvalidCertificate(CertificateError::BadEncoding))
+}
+
+/// A dialler's TLS settings, and the verifier to ask afterwards whether the server's key was the wrong one.
+pub(super) fn client_config(
+    credentials: &Credentials,
+    expected: &PeerKey,
+) -> Result<(QuicClientConfig, Arc<PinnedServer>), CarrierError> {
+    let provider = Arc::new(provider());
+    let verifier =
+        Arc::new(PinnedServer { expected: *expected, provider: provider.clone(), wrong: AtomicBool::new(false) });
+    let mut config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(setup)?
+        .dangerous() // Not so here: instead of a certificate's chain, the key itself is compared.
+        .with_custom_certificate_verifier(verifier.clone())
+        .with_client_cert_resolver(Arc::new(AlwaysResolvesClientRawPublicKeys::new(credentials.certified.clone())));
+    config.alpn_protocols = vec![ALPN.to_vec()];
+    config.enable_sni = false;
+    config.enable_early_data = false;
+    // Every connection proves both keys anew: a ticket would let a key in that has left the roster.
+    config.resumption = Resumption::disabled();
+    let config = QuicClientConfig::try_from(config).map_err(setup)?;
+    Ok((config, verifier))
+}
+
+/// A listener's TLS settings. Keys that `allowed` turns down are counted in `refusals`.
+pub(super) fn server_config(
+    credentials: &Credentials,
+    allowed: Allowed,
+    refusals: Arc<Mutex<Refusals>>,
+) -> Result<QuicServerConfig, CarrierError> {
+    let provider = Arc::new(provider());
+    let verifier = Arc::new(PinnedClients { allowed, refusals, provider: provider.clone() });
+    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&rustls::version::TLS13])
+        .map_err(setup)?
+        .with_client_cert_verifier(verifier)
+        .with_cert_resolver(Arc::new(AlwaysResolvesServerRawPublicKeys::new(credentials.certified.clone())));
+    config.alpn_protocols = vec![ALPN.to_vec()];
+    config.send_tls13_tickets = 0;
+    config.session_storage = Arc::new(NoServerSessionStorage {});
+    config.max_early_data_size = 0;
+    QuicServerConfig::try_from(config).map_err(setup)
+}
+
+/// *ring* with one key exchange. Its three TLS 1.3 ciphers stay: QUIC's first packets need AES-128-GCM.
+fn provider() -> CryptoProvider {
+    CryptoProvider { kx_groups: vec![ring::kx_group::X25519], ..ring::default_provider() }
+}
+
+fn setup(error: impl fmt::Display) -> CarrierError {
+    CarrierError::Setup { reason: error.to_string() }
+}
+
+/// Accepts one server key.
+pub(super) struct PinnedServer {
+    expected: PeerKey,
+    provider: Arc<CryptoProvider>,
+    wrong: AtomicBool,
+}
+
+impl PinnedServer {
+    /// Whether a server showed another key.
+    pub(super) fn saw_wrong_key(&self) -> bool {
+        self.wrong.load(Ordering::Acquire)
+    }
+}
+
+impl ServerCertVerifier for PinnedServer {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, TlsError> {
+        match alone(end_entity, intermediates) {
+            Ok(key) if key == self.expected => Ok(ServerCertVerified::assertion()),
+            Ok(_) | Err(_) => {
+                self.wrong.store(true, Ordering::Release);
+                Err(not_expected())
+            }
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _cert: &CertificateDer<'_>,
+        _dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, TlsError> {
+        Err(only_tls13())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, TlsError> {
+        verify_signature(&self.provider, message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        vec![SignatureScheme::ED25519]
+    }
+
+    fn requires_raw_public_keys(&self) -> bool {
+        true
+    }
+}
+
+/// Accepts the client keys that a roster holds.
+struct PinnedClients {
+    allowed: Allowed,
+    refusals: Arc<Mutex<Refusals>>,
+    provider: Arc<CryptoProvider>,
+}
+
+impl ClientCertVerifier for PinnedClients {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        &[]
+    }
+
+    fn verify_client_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        _now: UnixTime,
+    ) -> Result<ClientCertVerified, TlsError> {
+        let key = alone(end_entity, intermediates)?;
+        if (self.allowed)(&key) {
+            return Ok(ClientCertVerified::assertion());
+        }
+        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
+        refusals.unknown_key = refusals.unknown_key.saturating_add(1);
+        refusals.last_unknown = Some(key);
+        // Strangers decide how often this happens, so not every time makes a line: the 1st, 2nd, 4th, 8th ... does.
+        // Neither address nor key is logged; an operator who wants to know asks the listener.
+        if refusals.unknown_key.is_power_of_two() {
+            tracing::warn!(refused = refusals.unknown_key, "refused a peer: its key is not on the roster");
+        }
+        Err(not_expected())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _cert: &CertificateDer<'_>,
+        _dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, TlsError> {
+        Err(only_tls13())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, TlsError> {
+        verify_signature(&self.provider, message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        vec![SignatureScheme::ED25519]
+    }
+
+    fn requires_raw_public_keys(&self) -> bool {
+        true
+    }
+}
+
+// The library wants verifiers to be printable; these show no roster.
+impl fmt::Debug for PinnedServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PinnedServer")
+    }
+}
+
+impl fmt::Debug for PinnedClients {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PinnedClients")
+    }
+}
+
+/// The peer's key, where it sent nothing beside it.
+fn alone(end_entity: &CertificateDer<'_>, intermediates: &[CertificateDer<'_>]) -> Result<PeerKey, TlsError> {
+    if intermediates.is_empty() {
+        peer_key(end_entity)
+    } else {
+        Err(TlsError::InvalidCertificate(CertificateError::BadEncoding))
+    }
+}
+
+/// The proof of possession: a signature over the handshake so far.
+fn verify_signature(
+    provider: &CryptoProvider,
+    message: &[u8],
+    cert: &CertificateDer<'_>,
+    dss: &DigitallySignedStruct,
+) -> Result<HandshakeSignatureValid, TlsError> {
+    if dss.scheme != SignatureScheme::ED25519 {
+        return Err(TlsError::PeerIncompatible(PeerIncompatible::NoSignatureSchemesInCommon));
+    }
+    let spki = SubjectPublicKeyInfoDer::from(cert.as_ref());
+    verify_tls13_signature_with_raw_key(message, &spki, dss, &provider.signature_verification_algorithms)
+}
+
+fn not_expected() -> TlsError {
+    TlsError::InvalidCertificate(CertificateError::ApplicationVerificationFailure)
+}
+
+fn only_tls13() -> TlsError {
+    TlsError::PeerIncompatible(PeerIncompatible::Tls12NotOffered)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 8032, section 7.1, test 1.
+    #[test]
+    fn the_public_key_is_the_one_of_the_seed() {
+        let hex = |text: &str| -> Vec<u8> {
+            (0..text.len()).step_by(2).map(|i| u8::from_str_radix(&text[i..i + 2], 16).expect("hex")).collect()
+        };
+        let seed = hex("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60");
+        let public = hex("d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a");
+        let credentials = Credentials::from_seed(&seed.try_into().expect("32 bytes")).expect("a seed makes a key");
+        assert_eq!(credentials.public_key().to_vec(), public);
+    }
+
+    #[test]
+    fn only_a_bare_ed25519_key_is_read() {
+        let good = [SPKI_PREFIX.as_slice(), &[7; 32]].concat();
+        assert_eq!(peer_key(&good), Ok([7; 32]));
+        for bad in [&good[..43], &[good.as_slice(), &[0]].concat(), &good[12..], &[]] {
+            assert!(peer_key(bad).is_err());
+        }
+        let mut x25519 = good.clone();
+        x25519[8] = 0x6e;
+        assert!(peer_key(&x25519).is_err());
+    }
+}

@@ -1,0 +1,393 @@
+//! Real links over loopback: who gets in, what arrives, and what a broken or hostile peer achieves.
+
+use std::{
+    future::Future,
+    net::{Ipv4Addr, SocketAddr, UdpSocket},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use super::*;
+
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// Kind 1 may be long, kind 2 short, others are refused.
+fn check(header: &[u8; HEADER_LEN]) -> Result<usize, String> {
+    match header {
+        [1, 0, 1, 0, ..] => Ok(16 << 20),
+        [1, 0, 2, 0, ..] => Ok(16),
+        [1, 0, ..] => Err("unknown kind".to_owned()),
+        _ => Err("unknown version".to_owned()),
+    }
+}
+
+fn frame(kind: u8, body: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(body.len()).expect("a short body");
+    [[1, 0, kind, 0].as_slice(), &length.to_le_bytes(), body].concat()
+}
+
+fn party(number: u8) -> Credentials {
+    Credentials::from_seed(&[number; 32]).expect("a seed makes a key")
+}
+
+fn loopback() -> SocketAddr {
+    (Ipv4Addr::LOCALHOST, 0).into()
+}
+
+/// Party 0 listens for parties 1 and 2.
+async fn server() -> (Listener, SocketAddr) {
+    let allowed = only(vec![party(1).public_key(), party(2).public_key()]);
+    let listener = listen(loopback(), &party(0), allowed, check).await.expect("a port is free");
+    let addr = listener.local_addr().expect("it is bound");
+    (listener, addr)
+}
+
+async fn dial_as(number: u8, addr: SocketAddr) -> Result<Link, CarrierError> {
+    dial(addr, &party(number), &party(0).public_key(), check, LIMIT).await
+}
+
+/// No test hangs: what takes a minute fails.
+async fn soon<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), future).await.expect("done within a minute")
+}
+
+/// A link between party 1 and party 0 on which party 1 has sent `first`.
+async fn link(listener: &mut Listener, addr: SocketAddr, number: u8, first: &[u8]) -> (Link, Link) {
+    let dialled = dial_as(number, addr).await.expect("the server is there");
+    let (mut sender, receiver) = dialled.split();
+    sender.send_raw(first).await;
+    let accepted = listener.accept().await.expect("the key is allowed");
+    (Link::rejoin(sender, receiver), accepted)
+}
+
+async fn echo(link: Link) {
+    let (mut sender, mut receiver) = link.split();
+    while let Ok(Some(frame)) = receiver.recv().await {
+        sender.send(&frame).await.expect("the peer reads");
+    }
+    let _ = sender.finish(LIMIT).await;
+}
+
+#[tokio::test]
+async fn both_ends_know_each_other_and_frames_go_both_ways() {
+    soon(async {
+        let (mut listener, addr) = server().await;
+        let hello = frame(1, b"hello");
+        let (dialled, accepted) = link(&mut listener, addr, 1, &hello).await;
+        assert_eq!(dialled.peer(), party(0).public_key());
+        assert_eq!(accepted.peer(), party(1).public_key());
+        let server = tokio::spawn(echo(accepted));
+        let (mut sender, mut receiver) = dialled.split();
+        assert_eq!(receiver.recv().await.expect("an echo"), Some(hello));
+        for body in [b"".as_slice(), b"0123456789abcdef"] {
+            sender.send(&frame(2, body)).await.expect("it is sent");
+            assert_eq!(receiver.recv().await.expect("an echo"), Some(frame(2, body)));
+        }
+        sender.finish(LIMIT).await.expect("all has arrived");
+        assert_eq!(receiver.recv().await.expect("an orderly end"), None);
+        assert_eq!(receiver.recv().await.expect("still the end"), None);
+        server.await.expect("no panic");
+        assert_eq!(listener.refusals(), Refusals::default());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn another_server_key_is_refused_and_sees_no_link() {
+    soon(async {
+        let (mut listener, addr) = server().await;
+        let refused = dial(addr, &party(1), &party(9).public_key(), check, LIMIT).await;
+        assert!(matches!(refused, Err(CarrierError::WrongServerKey { addr: at }) if at == addr));
+        // The next one is served.
+        let (_dialled, accepted) = link(&mut listener, addr, 1, &frame(1, b"")).await;
+        assert_eq!(accepted.peer(), party(1).public_key());
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_unknown_client_key_is_refused_in_words_and_the_next_is_served() {
+    soon(async {
+        let (mut listener, addr) = server().await;
+        // The refusal may come with the dialling, the first sending or the first reading.
+        let outcome = async {
+            let (mut sender, mut receiver) = dial_as(9, addr).await?.split();
+            sender.send(&frame(1, b"hello")).await?;
+            receiver.recv().await
+        };
+        let error = outcome.await.expect_err("a stranger");
+        assert!(matches!(error, CarrierError::NotAccepted), "{error:?}");
+        assert_eq!(error.fault(), Fault::Peer);
+        assert!(error.to_string().contains("not on its roster"));
+        let (_dialled, accepted) = link(&mut listener, addr, 2, &frame(1, b"")).await;
+        assert_eq!(accepted.peer(), party(2).public_key());
+        let refusals = listener.refusals();
+        assert_eq!((refusals.unknown_key, refusals.last_unknown), (1, Some(party(9).public_key())));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_key_that_leaves_the_roster_is_refused_next_time() {
+    soon(async {
+        let open = Arc::new(AtomicBool::new(true));
+        let gate = open.clone();
+        let allowed: Allowed = Arc::new(move |_| gate.load(Ordering::SeqCst));
+        let mut listener = listen(loopback(), &party(0), allowed, check).await.expect("a port is free");
+        let addr = listener.local_addr().expect("it is bound");
+        drop(link(&mut listener, addr, 1, &frame(1, b"")).await);
+        open.store(false, Ordering::SeqCst);
+        let outcome = async { dial_as(1, addr).await?.split().1.recv().await };
+        assert!(matches!(outcome.await, Err(CarrierError::NotAccepted)));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_public_key_alone_proves_nothing() {
+    soon(async {
+        let (mut listener, addr) = server().await;
+        let impostor = Credentials::impostor(&[9; 32], party(1).public_key());
+        let outcome = async {
+            let (mut sender, mut receiver) = dial(addr, &impostor, &party(0).public_key(), check, LIMIT).await?.split();
+            sender.send(&frame(1, b"hello")).await?;
+            receiver.recv().await
+        };
+        assert!(outcome.await.is_err(), "a client without the secret key got in");
+        let (_dialled, accepted) = link(&mut listener, addr, 2, &frame(1, b"")).await;
+        assert_eq!(accepted.peer(), party(2).public_key(), "the impostor's link must not come first");
+        assert_eq!(listener.refusals().failed, 1);
+
+        let false_server = Credentials::impostor(&[9; 32], party(0).public_key());
+        let listener = listen(loopback(), &false_server, Arc::new(|_| true), check).await.expect("a port is free");
+        let addr = listener.local_addr().expect("it is bound");
+        assert!(dial_as(1, addr).await.is_err(), "a server without the secret key was believed");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_frame_cut_off_is_named() {
+    soon(async {
+        let (mut listener, addr) = server().await;
+        let whole = frame(1, b"hello");
+        let cases = [
+            (5, FrameFault::TruncatedHeader { got: 5 }),
+            (8, FrameFault::TruncatedBody { got: 0, declared: 5 }),
+            (11, FrameFault::TruncatedBody { got: 3, declared: 5 }),
+        ];
+        for (cut, expected) in cases {
+            let (dialled, accepted) = link(&mut listener, addr, 1, &whole[..cut]).await;
+            let (mut sender, _receiver) = dialled.split();
+            // The peer dies in an orderly way: the stream ends where no frame does.
+            let finishing = tokio::spawn(async move { sender.finish(LIMIT).await });
+            let (_sender, mut receiver) = accepted.split();
+            match receiver.recv().await {
+                Err(CarrierError::Frame(fault)) => assert_eq!(fault, expected),
+                other => panic!("cut at {cut}: {other:?}"),
+            }
+            assert!(matches!(receiver.recv().await, Err(CarrierError::Frame(FrameFault::Broken))));
+            let _ = finishing.await.expect("no panic");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_link_dropped_in_mid_frame_is_named_too() {
+    soon(async {
+        let (mut listener, addr) = server().await;
+        let (dialled, accepted) = link(&mut listener, addr, 1, &frame(1, b"hello")[..11]).await;
+        let (_sender, mut receiver) = accepted.split();
+        drop(dialled);
+        assert!(matches!(receiver.recv().await, Err(CarrierError::Frame(FrameFault::TruncatedBody { .. }))));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn frames_against_the_rules_close_the_link_with_a_reason() {
+    soon(async {
+        let (mut listener, addr) = server().await;
+        let long = [1, 0, 2, 0, 17, 0, 0, 0];
+        let huge = [1, 0, 1, 0, 0xff, 0xff, 0xff, 0xff];
+        let cases = [
+            (long, FrameFault::Oversized { declared: 17, allowed: 16 }),
+            (huge, FrameFault::Oversized { declared: 0xffff_ffff, allowed: 16 << 20 }),
+            ([1, 0, 77, 0, 0, 0, 0, 0], FrameFault::Refused { why: "unknown kind".to_owned() }),
+            ([2, 0, 1, 0, 0, 0, 0, 0], FrameFault::Refused { why: "unknown version".to_owned() }),
+        ];
+        for (header, expected) in cases {
+            let (dialled, accepted) = link(&mut listener, addr, 1, &header).await;
+            let (_sender, mut receiver) = accepted.split();
+            match receiver.recv().await {
+                Err(CarrierError::Frame(fault)) => assert_eq!(fault, expected),
+                other => panic!("{expected:?}: {other:?}"),
+            }
+            match dialled.handle().closed().await {
+                CarrierError::Closed { reason } => assert!(reason.contains(&expected.to_string()[..20]), "{reason}"),
+                other => panic!("{other:?}"),
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_frame_of_8_mib_passes() {
+    soon(async {
+        let (mut listener, addr) = server().await;
+        let (dialled, accepted) = link(&mut listener, addr, 1, &frame(1, b"")).await;
+        let server = tokio::spawn(echo(accepted));
+        let (mut sender, mut receiver) = dialled.split();
+        let body: Vec<u8> = (0..8 << 20).map(|i: u32| i.to_le_bytes()[2]).collect();
+        let big = frame(1, &body);
+        let (sent, received) = tokio::join!(sender.send(&big), async {
+            receiver.recv().await.expect("the first echo");
+            receiver.recv().await
+        });
+        sent.expect("it is sent");
+        assert!(received.expect("an echo") == Some(big));
+        sender.finish(LIMIT).await.expect("all has arrived");
+        server.await.expect("no panic");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_peer_that_never_reads_loses_its_link_and_hinders_no_other() {
+    soon(async {
+        let (mut listener, addr) = server().await;
+        let (lazy, accepted_lazy) = link(&mut listener, addr, 1, &frame(1, b"")).await;
+        let (keen, accepted_keen) = link(&mut listener, addr, 2, &frame(1, b"")).await;
+        let server = tokio::spawn(echo(accepted_keen));
+        let (mut to_lazy, _from_lazy) = accepted_lazy.split();
+        let big = frame(1, &vec![0; 12 << 20]);
+        let stuck = tokio::spawn(async move { to_lazy.send_within(&big, Duration::from_millis(300)).await });
+        let (mut sender, mut receiver) = keen.split();
+        assert!(receiver.recv().await.expect("an echo").is_some());
+        for _ in 0..20 {
+            sender.send(&frame(1, b"are you there?")).await.expect("it is sent");
+            assert!(receiver.recv().await.expect("an echo").is_some());
+        }
+        assert!(matches!(stuck.await.expect("no panic"), Err(CarrierError::TimedOut { .. })));
+        assert!(matches!(lazy.handle().closed().await, CarrierError::Closed { .. }));
+        sender.finish(LIMIT).await.expect("the keen one's link stands");
+        server.await.expect("no panic");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_receive_given_up_loses_no_byte() {
+    soon(async {
+        let (mut listener, addr) = server().await;
+        let whole = frame(1, b"hello");
+        let (dialled, accepted) = link(&mut listener, addr, 1, &whole[..10]).await;
+        let (_back, mut receiver) = accepted.split();
+        let (mut sender, _receiver) = dialled.split();
+        assert!(tokio::time::timeout(Duration::from_millis(50), receiver.recv()).await.is_err());
+        sender.send_raw(&whole[10..]).await;
+        assert_eq!(receiver.recv().await.expect("the rest came"), Some(whole));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_last_frame_arrives_before_the_link_is_dropped() {
+    soon(async {
+        let (mut listener, addr) = server().await;
+        let (dialled, accepted) = link(&mut listener, addr, 1, &frame(1, b"first")).await;
+        let (mut sender, receiver) = dialled.split();
+        sender.send(&frame(1, &[7; 100_000])).await.expect("it is sent");
+        sender.finish(LIMIT).await.expect("all has arrived");
+        drop((sender, receiver));
+        let (_back, mut inbox) = accepted.split();
+        assert_eq!(inbox.recv().await.expect("a frame"), Some(frame(1, b"first")));
+        assert_eq!(inbox.recv().await.expect("a frame"), Some(frame(1, &[7; 100_000])));
+        assert_eq!(inbox.recv().await.expect("an orderly end"), None);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_closing_reason_reaches_the_peer_as_one_harmless_line() {
+    soon(async {
+        let (mut listener, addr) = server().await;
+        let (dialled, accepted) = link(&mut listener, addr, 1, &frame(1, b"")).await;
+        accepted.close(&format!("round over\n\x1b[31m{}", "!".repeat(900))).await;
+        let (_sender, mut receiver) = dialled.split();
+        match receiver.recv().await {
+            Err(CarrierError::Closed { reason }) => {
+                assert!(reason.contains("round over  [31m!!!"), "{reason}");
+                assert!(reason.len() < REASON_LIMIT + 40);
+            }
+            other => panic!("{other:?}"),
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_dead_port_is_reported_in_time() {
+    soon(async {
+        let gone = UdpSocket::bind(loopback()).and_then(|socket| socket.local_addr()).expect("a port was free");
+        let begun = Instant::now();
+        let limit = Duration::from_millis(300);
+        let outcome = dial(gone, &party(1), &party(0).public_key(), check, limit).await;
+        assert!(matches!(&outcome, Err(CarrierError::Unreachable { waited, .. }) if *waited <= limit));
+        assert!(begun.elapsed() < limit + Duration::from_secs(5));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_port_in_use_is_reported() {
+    soon(async {
+        let (_listener, addr) = server().await;
+        let outcome = listen(addr, &party(0), only(Vec::new()), check).await;
+        assert!(matches!(outcome, Err(CarrierError::Bind { addr: at, .. }) if at == addr));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_frame_that_lies_about_its_length_is_not_sent() {
+    soon(async {
+        let (mut listener, addr) = server().await;
+        let (dialled, _accepted) = link(&mut listener, addr, 1, &frame(1, b"")).await;
+        let (mut sender, _receiver) = dialled.split();
+        let error = sender.send(&frame(1, b"hello")[..9]).await.expect_err("no frame");
+        assert_eq!(error.fault(), Fault::Ours);
+        sender.send(&frame(1, b"hello")).await.expect("the link stands");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn one_key_cannot_open_connections_without_end() {
+    soon(async {
+        let (mut listener, addr) = server().await;
+        let mut silent = tokio::task::JoinSet::new();
+        for _ in 0..=MAX_OPENING_PER_KEY {
+            let dialled = dial_as(1, addr).await.expect("the server is there");
+            silent.spawn(async move {
+                let reason = dialled.handle().closed().await;
+                drop(dialled);
+                reason
+            });
+        }
+        match silent.join_next().await.expect("one is turned away").expect("no panic") {
+            CarrierError::Closed { reason } => assert!(reason.contains("too many connections"), "{reason}"),
+            other => panic!("{other:?}"),
+        }
+        // Other keys don't notice.
+        let (_dialled, accepted) = link(&mut listener, addr, 2, &frame(1, b"")).await;
+        assert_eq!(accepted.peer(), party(2).public_key());
+        assert_eq!(listener.refusals().silent, 1);
+    })
+    .await;
+}

@@ -1,0 +1,433 @@
+//! Files that are written whole or not at all, read within a limit, and kept from other users where they hold secrets.
+//!
+//! Writing goes to a new file in the same folder, is flushed to the disk, and takes the target's name as the last step:
+//! after a crash the target is the old file or the new one. A target that is a symbolic link is replaced, not followed.
+
+use std::{
+    ffi::OsString,
+    fs::{self, File, OpenOptions},
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use zeroize::Zeroizing;
+
+/// What to do with a file that is there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// Leave it and report it: a lost key can't be brought back.
+    Refuse,
+    /// Put the new file in its place.
+    Replace,
+}
+
+/// What went wrong with a file. The text ends with what to do about it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FileError {
+    /// There is a file of that name.
+    #[error("{} is there already and was left as it is; move it away, or ask for it to be replaced", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The path has no file name to write to.
+    #[error("{} does not name a file; add a file name", path.display())]
+    NoName {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The file can't be written.
+    #[error(
+        "{} cannot be written ({source}); check that its folder exists, is yours to write to, and has free space",
+        path.display()
+    )]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file can't be read.
+    #[error("{} cannot be read ({source}); check the path and who may read it", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A folder or a device stands where a file belongs.
+    #[error("{} is not a regular file; check the path", path.display())]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+    },
+    /// The file is longer than anything of its kind.
+    #[error("{} is longer than the {max} bytes allowed for it; check that it is the right file", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The limit in bytes.
+        max: usize,
+    },
+    /// Others may read or change a secret.
+    #[error(
+        "{} holds a secret and is open to other users (mode {mode:03o}); run: chmod 600 {}  (and replace \
+         the secret if others use this machine)",
+        path.display(),
+        quoted(path)
+    )]
+    NotPrivate {
+        /// The file.
+        path: PathBuf,
+        /// Its permission bits.
+        mode: u32,
+    },
+}
+
+/// Writes a secret: from its first moment on, only its owner can read the file (mode 0600).
+pub fn write_private(path: impl AsRef<Path>, bytes: &[u8], existing: Existing) -> Result<(), FileError> {
+    write(path.as_ref(), bytes, existing, Access::Private)
+}
+
+/// Writes a file for everybody whom the umask lets read, in place of an older one, whose permissions it keeps.
+pub fn write_atomic(path: impl AsRef<Path>, bytes: &[u8]) -> Result<(), FileError> {
+    write(path.as_ref(), bytes, Existing::Replace, Access::Public)
+}
+
+/// Reads a file of at most `max_bytes`.
+pub fn read_limited(path: impl AsRef<Path>, max_bytes: usize) -> Result<Vec<u8>, FileError> {
+    let path = path.as_ref();
+    let (file, meta) = open(path)?;
+    // A hint only: the file may grow, or be one whose length the system doesn't know.
+    let expected = usize::try_from(meta.len()).unwrap_or(usize::MAX).min(max_bytes);
+    let mut bytes = Vec::with_capacity(expected);
+    read_into(&file, path, &mut bytes, max_bytes)?;
+    Ok(bytes)
+}
+
+/// Reads a secret of at most `max_bytes`, if nobody else can; the bytes are wiped when dropped.
+///
+/// The permissions are those of the very file that is read, so that it can't be exchanged between look and read.
+pub fn read_private(path: impl AsRef<Path>, max_bytes: usize) -> Result<Zeroizing<Vec<u8>>, FileError> {
+    let path = path.as_ref();
+    let (file, meta) = open(path)?;
+    check_mode(path, &meta)?;
+    // Room for all of it at once: a vector that grows leaves unwiped copies behind. Secrets are short.
+    let mut bytes = Zeroizing::new(Vec::with_capacity(max_bytes.saturating_add(1)));
+    read_into(&file, path, &mut bytes, max_bytes)?;
+    Ok(bytes)
+}
+
+/// Refuses a secret's file that group or others can read, write or execute. Where the system has no such permissions,
+/// every file passes.
+pub fn check_private(path: impl AsRef<Path>) -> Result<(), FileError> {
+    let path = path.as_ref();
+    let meta = fs::metadata(path).map_err(|source| FileError::Read { path: path.to_owned(), source })?;
+    check_mode(path, &meta)
+}
+
+// ---- Reading --------------------------------------------------------------------------------------------------------
+
+fn open(path: &Path) -> Result<(File, fs::Metadata), FileError> {
+    let failed = |source| FileError::Read { path: path.to_owned(), source };
+    // Looked at before it is opened, as opening a named pipe would wait for somebody to write to it.
+    if !fs::metadata(path).map_err(failed)?.is_file() {
+        return Err(FileError::NotAFile { path: path.to_owned() });
+    }
+    let file = File::open(path).map_err(failed)?;
+    let meta = file.metadata().map_err(failed)?;
+    Ok((file, meta))
+}
+
+fn read_into(file: &File, path: &Path, bytes: &mut Vec<u8>, max: usize) -> Result<(), FileError> {
+    let one_more = u64::try_from(max).unwrap_or(u64::MAX).saturating_add(1);
+    file.take(one_more).read_to_end(bytes).map_err(|source| FileError::Read { path: path.to_owned(), source })?;
+    if bytes.len() > max {
+        return Err(FileError::TooLarge { path: path.to_owned(), max });
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn check_mode(path: &Path, meta: &fs::Metadata) -> Result<(), FileError> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = meta.permissions().mode() & 0o777;
+    if mode & 0o077 != 0 {
+        return Err(FileError::NotPrivate { path: path.to_owned(), mode });
+    }
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn check_mode(_path: &Path, _meta: &fs::Metadata) -> Result<(), FileError> {
+    Ok(())
+}
+
+/// The path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let plain = path.display().to_string();
+    let safe = |c: char| c.is_alphanumeric() || "/._-+=:,@".contains(c);
+    if !plain.is_empty() && !plain.starts_with('-') && plain.chars().all(safe) {
+        plain
+    } else {
+        let dashes = if plain.starts_with('-') { "-- " } else { "" };
+        format!("{dashes}'{}'", plain.replace('\'', "'\\''"))
+    }
+}
+
+// ---- Writing --------------------------------------------------------------------------------------------------------
+
+/// Who may read a new file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Private,
+    Public,
+}
+
+fn write(path: &Path, bytes: &[u8], existing: Existing, access: Access) -> Result<(), FileError> {
+    let failed = |source| FileError::Write { path: path.to_owned(), source };
+    let exists = || FileError::Exists { path: path.to_owned() };
+    let name = path.file_name().ok_or_else(|| FileError::NoName { path: path.to_owned() })?;
+    let folder = match path.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    // Looked up first only to spare the work; what decides is the link below.
+    if existing == Existing::Refuse && fs::symlink_metadata(path).is_ok() {
+        return Err(exists());
+    }
+    let (draft, mut file) = Draft::create(folder, name, access).map_err(failed)?;
+    if access == Access::Public
+        && let Ok(old) = fs::symlink_metadata(path)
+        && old.is_file()
+    {
+        // Somebody may have closed the older file to others: the new one must not open it again.
+        file.set_permissions(old.permissions()).map_err(failed)?;
+    }
+    file.write_all(bytes).map_err(failed)?;
+    file.sync_all().map_err(failed)?;
+    drop(file);
+    match existing {
+        Existing::Replace => draft.rename(path).map_err(failed)?,
+        // A hard link, unlike a rename, fails where the name is taken, even if that happened just now.
+        Existing::Refuse => match fs::hard_link(&draft.path, path) {
+            Ok(()) => drop(draft),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(exists()),
+            // A file system without hard links: look again, then rename, with an instant between the two.
+            Err(_) if fs::symlink_metadata(path).is_ok() => return Err(exists()),
+            Err(_) => draft.rename(path).map_err(failed)?,
+        },
+    }
+    sync_folder(folder).map_err(failed)
+}
+
+/// A file under a name that nobody looks for; it is removed unless it was renamed.
+struct Draft {
+    path: PathBuf,
+}
+
+impl Draft {
+    fn create(folder: &Path, name: &std::ffi::OsStr, access: Access) -> io::Result<(Self, File)> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let mut options = OpenOptions::new();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        if access == Access::Private {
+            use std::os::unix::fs::OpenOptionsExt;
+            options.mode(0o600);
+        }
+        #[cfg(not(unix))]
+        let _ = access;
+        // An earlier process of our number may have left a draft behind; that one is not ours to touch.
+        for _ in 0..64 {
+            let mut draft = OsString::from(".");
+            draft.push(name);
+            draft.push(format!(".{}-{}.new", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
+            let path = folder.join(draft);
+            match options.open(&path) {
+                Ok(file) => return Ok((Self { path }, file)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(io::Error::new(io::ErrorKind::AlreadyExists, "too many unfinished files of earlier runs are in the folder"))
+    }
+
+    fn rename(self, target: &Path) -> io::Result<()> {
+        // Dropping `self` then finds nothing to remove; where the renaming fails, it removes the draft.
+        fs::rename(&self.path, target)
+    }
+}
+
+impl Drop for Draft {
+    fn drop(&mut self) {
+        // Nobody could act on a failure: the draft is then left for the operator to find.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Makes a new name last through a power cut.
+#[cfg(unix)]
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+#[cfg(not(unix))]
+fn sync_folder(_folder: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder of a test's own, gone afterwards.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new() -> Self {
+            static NEXT: AtomicU64 = AtomicU64::new(0);
+            loop {
+                let number = NEXT.fetch_add(1, Ordering::Relaxed);
+                let path = std::env::temp_dir().join(format!("veilsum files {}-{number}", std::process::id()));
+                match fs::create_dir(&path) {
+                    Ok(()) => return Self(path),
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                    Err(error) => panic!("no temporary folder: {error}"),
+                }
+            }
+        }
+
+        fn names(&self) -> Vec<String> {
+            let mut names: Vec<String> = fs::read_dir(&self.0)
+                .expect("the folder is there")
+                .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+                .collect();
+            names.sort();
+            names
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[cfg(unix)]
+    fn mode(path: &Path) -> u32 {
+        use std::os::unix::fs::PermissionsExt;
+        fs::metadata(path).expect("the file is there").permissions().mode() & 0o777
+    }
+
+    #[cfg(unix)]
+    fn chmod(path: &Path, mode: u32) {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("it is our file");
+    }
+
+    #[test]
+    fn a_secret_is_written_once_and_for_its_owner() {
+        let folder = Folder::new();
+        let path = folder.0.join("identity.key");
+        write_private(&path, b"seed", Existing::Refuse).expect("a free name");
+        assert_eq!(read_private(&path, 4).expect("ours alone").as_slice(), b"seed");
+        assert!(matches!(write_private(&path, b"other", Existing::Refuse), Err(FileError::Exists { .. })));
+        assert_eq!(fs::read(&path).expect("the old one"), b"seed");
+        write_private(&path, b"other", Existing::Replace).expect("as told");
+        assert_eq!(fs::read(&path).expect("the new one"), b"other");
+        assert_eq!(folder.names(), ["identity.key"]);
+        #[cfg(unix)]
+        assert_eq!(mode(&path), 0o600);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_secret_open_to_others_is_refused_with_the_command_that_mends_it() {
+        let folder = Folder::new();
+        let path = folder.0.join("identity.key");
+        write_private(&path, b"seed", Existing::Refuse).expect("a free name");
+        check_private(&path).expect("as written");
+        for open in [0o640, 0o604, 0o620, 0o601, 0o666] {
+            chmod(&path, open);
+            let error = check_private(&path).expect_err("open to others").to_string();
+            assert!(error.contains(&format!("chmod 600 '{}'", path.display())), "{error}");
+            assert!(error.contains(&format!("mode {open:o}")), "{error}");
+            assert!(matches!(read_private(&path, 99), Err(FileError::NotPrivate { .. })));
+        }
+        // Replacing it closes it.
+        write_private(&path, b"seed", Existing::Replace).expect("as told");
+        check_private(&path).expect("closed again");
+        chmod(&path, 0o400);
+        check_private(&path).expect("less than 600 is private as well");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_does_not_lead_a_secret_elsewhere() {
+        let folder = Folder::new();
+        let (path, elsewhere) = (folder.0.join("identity.key"), folder.0.join("elsewhere"));
+        std::os::unix::fs::symlink(&elsewhere, &path).expect("links work here");
+        assert!(matches!(write_private(&path, b"seed", Existing::Refuse), Err(FileError::Exists { .. })));
+        write_private(&path, b"seed", Existing::Replace).expect("as told");
+        assert!(!elsewhere.exists());
+        assert_eq!(fs::read(&path).expect("the file itself"), b"seed");
+    }
+
+    #[test]
+    fn one_of_many_writers_wins_and_its_bytes_are_whole() {
+        let folder = Folder::new();
+        let path = folder.0.join("identity.key");
+        let winners: Vec<u8> = std::thread::scope(|scope| {
+            let path = &path;
+            let writers: Vec<_> = (0..8u8)
+                .map(|i| scope.spawn(move || write_private(path, &[i; 5000], Existing::Refuse).is_ok().then_some(i)))
+                .collect();
+            writers.into_iter().filter_map(|writer| writer.join().expect("no panic")).collect()
+        });
+        assert_eq!(winners.len(), 1);
+        assert_eq!(fs::read(&path).expect("the winner's"), [winners[0]; 5000]);
+        assert_eq!(folder.names(), ["identity.key"]);
+    }
+
+    #[test]
+    fn a_public_file_is_replaced_and_stays_as_closed_as_it_was() {
+        let folder = Folder::new();
+        let path = folder.0.join("result.csv");
+        write_atomic(&path, b"one").expect("a free name");
+        #[cfg(unix)]
+        chmod(&path, 0o640);
+        write_atomic(&path, b"two").expect("it is replaced");
+        assert_eq!(fs::read(&path).expect("the new one"), b"two");
+        assert_eq!(folder.names(), ["result.csv"]);
+        #[cfg(unix)]
+        assert_eq!(mode(&path), 0o640);
+    }
+
+    #[test]
+    fn what_cannot_be_written_leaves_nothing_behind() {
+        let folder = Folder::new();
+        let missing = folder.0.join("missing").join("result.csv");
+        let error = write_atomic(&missing, b"x").expect_err("no such folder").to_string();
+        assert!(error.contains("check that its folder exists"), "{error}");
+        fs::create_dir(folder.0.join("taken")).expect("a new folder");
+        fs::write(folder.0.join("taken").join("x"), b"").expect("a file in it");
+        assert!(matches!(write_atomic(folder.0.join("taken"), b"x"), Err(FileError::Write { .. })));
+        assert_eq!(folder.names(), ["taken"]);
+        assert!(matches!(write_atomic(folder.0.join(".."), b"x"), Err(FileError::NoName { .. })));
+    }
+
+    #[test]
+    fn reading_stops_at_the_limit() {
+        let folder = Folder::new();
+        let path = folder.0.join("plan.toml");
+        write_atomic(&path, &[b'x'; 100]).expect("a free name");
+        assert_eq!(read_limited(&path, 100).expect("just fits").len(), 100);
+        assert!(matches!(read_limited(&path, 99), Err(FileError::TooLarge { max: 99, .. })));
+        assert!(matches!(read_limited(&folder.0, 99), Err(FileError::NotAFile { .. })));
+        assert!(matches!(read_limited(folder.0.join("none"), 99), Err(FileError::Read { .. })));
+        assert_eq!(read_limited(&path, usize::MAX).expect("no limit").len(), 100);
+    }
+}

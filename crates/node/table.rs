@@ -1,0 +1,917 @@
+//! Tables of numbers from CSV files, and back: a site's rows, starting centres, memberships.
+//!
+//! Cells are private. An error names the file, the line and the column and what to do, and never what a cell holds;
+//! neither does `Debug`. A header is shown, so a first line that holds numbers is refused before anything quotes it: it
+//! is a row of data in a file without a header.
+//!
+//! Files are read as a stream, and what a hostile one can make us hold is limited by [`MAX_COLUMNS`], [`MAX_CELL`],
+//! [`MAX_ROW`] and [`MAX_VALUES`].
+
+use std::{
+    cell::RefCell,
+    collections::{HashMap, VecDeque},
+    fmt,
+    fs::File,
+    io::{self, BufRead, BufReader, Cursor, Read, Write},
+    path::Path,
+    rc::Rc,
+};
+
+use csv::ByteRecord;
+
+/// Columns of a file. Wider tables are no use to clustering by distance.
+pub const MAX_COLUMNS: usize = 4096;
+
+/// Bytes of a cell. The longest number worth writing has some 800 digits; labels are names.
+pub const MAX_CELL: usize = 4096;
+
+/// Bytes of a row with its quotes and delimiters: a bound on memory while its cells are still being told apart.
+pub const MAX_ROW: usize = 1 << 20;
+
+/// Numbers of a table: 4 GiB. Larger data belong into a database, or into several sites' worth of files.
+pub const MAX_VALUES: usize = 1 << 29;
+
+/// Column names that an error lists before it says "and more".
+const SHOWN_COLUMNS: usize = 30;
+
+/// How the reader is told that a row outgrew its allowance.
+const ROW_TOO_LONG: &str = "the row's allowance is used up";
+
+/// Which columns of a file are wanted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableSpec {
+    /// The numeric columns by name, in the order wanted; empty means all but the label, in the file's order.
+    pub columns: Vec<String>,
+    /// A column of names to keep beside the numbers, to compare a clustering with. It is never clustered.
+    pub label: Option<String>,
+}
+
+/// Numeric rows with named columns.
+#[derive(Clone, PartialEq)]
+pub struct Table {
+    /// Names of the numeric columns.
+    pub columns: Vec<String>,
+    /// Row after row, each as long as `columns`.
+    pub values: Vec<f64>,
+    /// How many rows.
+    pub rows: usize,
+    /// One label a row, where the specification names a label.
+    pub labels: Option<Vec<String>>,
+}
+
+impl fmt::Debug for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // No cells and no row count: both are the site's own.
+        f.debug_struct("Table").field("columns", &self.columns).finish_non_exhaustive()
+    }
+}
+
+/// What is wrong with a table. The text ends with what to do about it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TableError {
+    /// The file can't be opened.
+    #[error("{file}: cannot be opened ({source}); {}", open_hint(source))]
+    Open {
+        /// The file.
+        file: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file can't be read to its end.
+    #[error("{file}: cannot be read ({source}); check that it is a regular file on a healthy disk")]
+    Read {
+        /// The file.
+        file: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Results can't be written.
+    #[error("cannot write the table ({source}); check the free space and the folder's permissions")]
+    Write {
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A row to be written is not as long as its header.
+    #[error("cannot write the table: a row has {got} cells under {expected} column names")]
+    WriteRagged {
+        /// Cells of the row.
+        got: usize,
+        /// Names in the header.
+        expected: usize,
+    },
+    /// Nothing is in the file.
+    #[error("{file}: the file is empty; it needs a header line and rows")]
+    Empty {
+        /// The file.
+        file: String,
+    },
+    /// A header and nothing else.
+    #[error("{file}: no rows follow the header; check that the export went through")]
+    NoRows {
+        /// The file.
+        file: String,
+    },
+    /// The first line has numbers where names belong.
+    #[error(
+        "{file}, header: column {position} is headed by a number, so the first line looks like data; add a header \
+         line with a name for every column (a column that is really called by a number needs a letter in its name)"
+    )]
+    NoHeader {
+        /// The file.
+        file: String,
+        /// Which column, from 1.
+        position: usize,
+    },
+    /// The first line has names where numbers belong.
+    #[error("{file}, line {line}: this looks like a header, and the file must hold numbers only; remove that line")]
+    UnwantedHeader {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: u64,
+    },
+    /// A column without a name.
+    #[error(
+        "{file}, header: column {position} has no name; give it one (some exports put row numbers into an unnamed \
+         first column: name it, and leave it out of the chosen columns)"
+    )]
+    UnnamedColumn {
+        /// The file.
+        file: String,
+        /// Which column, from 1.
+        position: usize,
+    },
+    /// Two columns have one name.
+    #[error("{file}, header: two columns are called {column:?}; rename one")]
+    DuplicateColumn {
+        /// The file.
+        file: String,
+        /// The name.
+        column: String,
+    },
+    /// A wanted column is not there.
+    #[error("{file}: no column is called {column:?}; the file has {known}")]
+    UnknownColumn {
+        /// The file.
+        file: String,
+        /// The wanted name.
+        column: String,
+        /// The names that the file has.
+        known: String,
+    },
+    /// The specification names a column twice.
+    #[error("{file}: the column {column:?} is asked for twice; name every column once, and the label not among them")]
+    ChosenTwice {
+        /// The file.
+        file: String,
+        /// The name.
+        column: String,
+    },
+    /// Nothing is left to be clustered.
+    #[error("{file}: there is no column beside the label; add at least one numeric column")]
+    NoColumns {
+        /// The file.
+        file: String,
+    },
+    /// A row with more or fewer cells than the header.
+    #[error(
+        "{file}, line {line}: {got} cells where {expected} belong; look for a missing or an extra delimiter, or a \
+         quotation mark without its partner"
+    )]
+    Ragged {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: u64,
+        /// Cells of the row.
+        got: usize,
+        /// Cells that it should have.
+        expected: usize,
+    },
+    /// A cell without a value.
+    #[error(
+        "{file}, line {line}, column {column:?}: the value is missing; remove such rows, or fill them in before \
+         clustering"
+    )]
+    EmptyCell {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: u64,
+        /// The column.
+        column: String,
+    },
+    /// A cell that is no number.
+    #[error("{file}, line {line}, column {column:?}: this is no number; {hint}")]
+    NotANumber {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: u64,
+        /// The column.
+        column: String,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// A cell that is not a finite number.
+    #[error(
+        "{file}, line {line}, column {column:?}: the value is NaN, infinite or too large for a 64-bit number; remove \
+         such rows or correct them"
+    )]
+    NotFinite {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: u64,
+        /// The column.
+        column: String,
+    },
+    /// A cell in another encoding.
+    #[error("{file}, line {line}: the text is not UTF-8; save the file as \"CSV UTF-8\", or convert it with iconv")]
+    NotUtf8 {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: u64,
+    },
+    /// More columns than we read.
+    #[error("{file}, line {line}: more than {MAX_COLUMNS} columns; keep the ones that are to be clustered")]
+    TooManyColumns {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: u64,
+    },
+    /// A longer cell than we read.
+    #[error(
+        "{file}, line {line}: column {position} holds more than {MAX_CELL} bytes; look for a quotation mark without \
+         its partner, or drop that column"
+    )]
+    CellTooLong {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: u64,
+        /// Which column, from 1.
+        position: usize,
+    },
+    /// A longer row than we read.
+    #[error(
+        "{file}, line {line}: the row is longer than {MAX_ROW} bytes; look for a quotation mark without its partner, \
+         and check that this is a CSV file"
+    )]
+    RowTooLong {
+        /// The file.
+        file: String,
+        /// The line on which the row begins, from 1.
+        line: u64,
+    },
+    /// More numbers than we hold.
+    #[error("{file}, line {line}: more than {MAX_VALUES} numbers; choose fewer columns, or cluster a sample of rows")]
+    TooLarge {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: u64,
+    },
+}
+
+fn open_hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => "check the path: it is taken relative to the folder you are in",
+        io::ErrorKind::PermissionDenied => "give the user that runs this permission to read it",
+        _ => "check the path and the disk",
+    }
+}
+
+/// Reads the chosen columns of the CSV file at `path`.
+pub fn read_csv(path: impl AsRef<Path>, spec: &TableSpec) -> Result<Table, TableError> {
+    let (reader, name) = open(path.as_ref())?;
+    read_csv_from(reader, &name, spec)
+}
+
+/// Reads the chosen columns of CSV text; errors call it `name`.
+///
+/// The delimiter (comma, semicolon or tab) is told from the header line. A byte order mark, CRLF and blank lines are
+/// accepted, but for blank lines amid a single column: such a line is a missing value there.
+pub fn read_csv_from(reader: impl Read, name: &str, spec: &TableSpec) -> Result<Table, TableError> {
+    let mut rows = Rows::new(reader, name)?;
+    let Some((line, header)) = rows.next_row()? else { return Err(TableError::Empty { file: name.to_owned() }) };
+    let header = column_names(name, line, header)?;
+    let chosen = choose(name, &header, spec)?;
+    let width = chosen.columns.len();
+    let mut table = Table {
+        columns: chosen.columns.iter().map(|&at| header[at].clone()).collect(),
+        values: Vec::new(),
+        rows: 0,
+        labels: chosen.label.map(|_| Vec::new()),
+    };
+    let mut last_line = line;
+    while let Some((line, row)) = rows.next_row()? {
+        if header.len() == 1 && line > last_line + 1 {
+            return Err(TableError::EmptyCell {
+                file: name.to_owned(),
+                line: last_line + 1,
+                column: header[0].clone(),
+            });
+        }
+        last_line = line;
+        if row.len() != header.len() {
+            return Err(TableError::Ragged { file: name.to_owned(), line, got: row.len(), expected: header.len() });
+        }
+        if table.values.len() > MAX_VALUES - width {
+            return Err(TableError::TooLarge { file: name.to_owned(), line });
+        }
+        for &at in &chosen.columns {
+            table.values.push(number(name, line, &header[at], &row[at])?);
+        }
+        if let (Some(at), Some(labels)) = (chosen.label, &mut table.labels) {
+            let label = text(name, line, &row[at])?;
+            if label.is_empty() {
+                return Err(TableError::EmptyCell { file: name.to_owned(), line, column: header[at].clone() });
+            }
+            labels.push(label.to_owned());
+        }
+        table.rows += 1;
+    }
+    if table.rows == 0 {
+        return Err(TableError::NoRows { file: name.to_owned() });
+    }
+    Ok(table)
+}
+
+/// Reads a CSV file of numbers without a header, such as starting centres: rows of `columns` numbers each.
+pub fn read_matrix(path: impl AsRef<Path>, columns: usize) -> Result<Vec<Vec<f64>>, TableError> {
+    let (reader, name) = open(path.as_ref())?;
+    read_matrix_from(reader, &name, columns)
+}
+
+/// Like [`read_matrix`], from text that errors call `name`.
+pub fn read_matrix_from(reader: impl Read, name: &str, columns: usize) -> Result<Vec<Vec<f64>>, TableError> {
+    let mut rows = Rows::new(reader, name)?;
+    let mut matrix: Vec<Vec<f64>> = Vec::new();
+    while let Some((line, row)) = rows.next_row()? {
+        if matrix.is_empty() && row.iter().all(|cell| matches!(parse(cell), Parsed::Words)) {
+            return Err(TableError::UnwantedHeader { file: name.to_owned(), line });
+        }
+        if row.len() != columns {
+            return Err(TableError::Ragged { file: name.to_owned(), line, got: row.len(), expected: columns });
+        }
+        if matrix.len() >= MAX_VALUES / columns.max(1) {
+            return Err(TableError::TooLarge { file: name.to_owned(), line });
+        }
+        let numbers = row.iter().enumerate().map(|(at, cell)| number(name, line, &(at + 1).to_string(), cell));
+        matrix.push(numbers.collect::<Result<_, _>>()?);
+    }
+    if matrix.is_empty() {
+        return Err(TableError::Empty { file: name.to_owned() });
+    }
+    Ok(matrix)
+}
+
+/// Writes a header and rows of text, quoted where needed.
+pub fn write_csv<N, R>(out: impl Write, header: &[N], rows: R) -> Result<(), TableError>
+where
+    N: AsRef<str>,
+    R: IntoIterator,
+    R::Item: IntoIterator<Item: AsRef<str>>,
+{
+    let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(out);
+    let mut write = |record: &ByteRecord| -> Result<(), TableError> {
+        if record.len() != header.len() {
+            return Err(TableError::WriteRagged { got: record.len(), expected: header.len() });
+        }
+        writer.write_byte_record(record).map_err(|error| TableError::Write { source: into_io(error) })
+    };
+    let mut record = ByteRecord::new();
+    record.extend(header.iter().map(AsRef::as_ref));
+    write(&record)?;
+    for row in rows {
+        record.clear();
+        for cell in row {
+            record.push_field(cell.as_ref().as_bytes());
+        }
+        write(&record)?;
+    }
+    writer.flush().map_err(|source| TableError::Write { source })
+}
+
+/// Writes a header and rows of numbers, each in the shortest form that reads back as the same number.
+pub fn write_numbers<N, R>(out: impl Write, header: &[N], rows: R) -> Result<(), TableError>
+where
+    N: AsRef<str>,
+    R: IntoIterator,
+    R::Item: AsRef<[f64]>,
+{
+    // The debug form is the one that turns to exponents for very large and very small numbers.
+    let rows = rows.into_iter().map(|row| row.as_ref().iter().map(|x| format!("{x:?}")).collect::<Vec<_>>());
+    write_csv(out, header, rows)
+}
+
+// ---- Header and cells -----------------------------------------------------------------------------------------------
+
+fn column_names(file: &str, line: u64, header: &ByteRecord) -> Result<Vec<String>, TableError> {
+    let file = || file.to_owned();
+    let mut names = Vec::with_capacity(header.len());
+    // All cells are looked at for numbers before any of them may be quoted.
+    for (at, cell) in header.iter().enumerate() {
+        if matches!(parse(cell), Parsed::Number(_) | Parsed::NotFinite | Parsed::DecimalComma) {
+            return Err(TableError::NoHeader { file: file(), position: at + 1 });
+        }
+    }
+    let mut seen = HashMap::new();
+    for (at, cell) in header.iter().enumerate() {
+        let column = text(&file(), line, cell)?;
+        if column.is_empty() {
+            return Err(TableError::UnnamedColumn { file: file(), position: at + 1 });
+        }
+        if column.contains('\0') {
+            // UTF-16 without its mark: every second byte of plain English is zero.
+            return Err(TableError::NotUtf8 { file: file(), line });
+        }
+        if seen.insert(column.to_owned(), at).is_some() {
+            return Err(TableError::DuplicateColumn { file: file(), column: column.to_owned() });
+        }
+        names.push(column.to_owned());
+    }
+    Ok(names)
+}
+
+/// Where the wanted columns stand in the file.
+struct Chosen {
+    columns: Vec<usize>,
+    label: Option<usize>,
+}
+
+fn choose(file: &str, header: &[String], spec: &TableSpec) -> Result<Chosen, TableError> {
+    let find = |column: &String| {
+        header.iter().position(|known| known == column).ok_or_else(|| TableError::UnknownColumn {
+            file: file.to_owned(),
+            column: column.clone(),
+            known: list(header),
+        })
+    };
+    let label = spec.label.as_ref().map(find).transpose()?;
+    let mut taken = vec![false; header.len()];
+    if let Some(at) = label {
+        taken[at] = true;
+    }
+    let mut columns = Vec::new();
+    for column in &spec.columns {
+        let at = find(column)?;
+        if std::mem::replace(&mut taken[at], true) {
+            return Err(TableError::ChosenTwice { file: file.to_owned(), column: column.clone() });
+        }
+        columns.push(at);
+    }
+    if spec.columns.is_empty() {
+        columns.extend((0..header.len()).filter(|at| Some(*at) != label));
+    }
+    if columns.is_empty() {
+        return Err(TableError::NoColumns { file: file.to_owned() });
+    }
+    Ok(Chosen { columns, label })
+}
+
+fn list(header: &[String]) -> String {
+    let mut shown: Vec<String> = header
+        .iter()
+        .take(SHOWN_COLUMNS)
+        .map(|name| format!("{:?}", name.chars().take(64).collect::<String>()))
+        .collect();
+    if header.len() > SHOWN_COLUMNS {
+        shown.push(format!("and {} more", header.len() - SHOWN_COLUMNS));
+    }
+    shown.join(", ")
+}
+
+/// What a cell is, taken as a number.
+enum Parsed {
+    Number(f64),
+    NotFinite,
+    Missing,
+    DecimalComma,
+    Words,
+    NotUtf8,
+}
+
+fn parse(cell: &[u8]) -> Parsed {
+    let Ok(cell) = std::str::from_utf8(cell) else { return Parsed::NotUtf8 };
+    let cell = cell.trim();
+    match cell.parse::<f64>() {
+        Ok(x) if x.is_finite() => Parsed::Number(x),
+        Ok(_) => Parsed::NotFinite,
+        // How R, SQL and spreadsheets write that nothing is there.
+        Err(_) if cell.is_empty() || ["na", "n/a", "null", "none", "?", "."].contains(&&*cell.to_ascii_lowercase()) => {
+            Parsed::Missing
+        }
+        Err(_) if cell.matches(',').count() == 1 && cell.replace(',', ".").parse::<f64>().is_ok() => {
+            Parsed::DecimalComma
+        }
+        Err(_) => Parsed::Words,
+    }
+}
+
+fn number(file: &str, line: u64, column: &str, cell: &[u8]) -> Result<f64, TableError> {
+    let (file, column) = (|| file.to_owned(), || column.to_owned());
+    match parse(cell) {
+        Parsed::Number(x) => Ok(x),
+        Parsed::NotFinite => Err(TableError::NotFinite { file: file(), line, column: column() }),
+        Parsed::Missing => Err(TableError::EmptyCell { file: file(), line, column: column() }),
+        Parsed::NotUtf8 => Err(TableError::NotUtf8 { file: file(), line }),
+        Parsed::DecimalComma => Err(TableError::NotANumber {
+            file: file(),
+            line,
+            column: column(),
+            hint: "it has a decimal comma: export the file with decimal points",
+        }),
+        Parsed::Words => Err(TableError::NotANumber {
+            file: file(),
+            line,
+            column: column(),
+            hint: "leave this column out, or name it as the label, or turn its categories into numbers",
+        }),
+    }
+}
+
+fn text<'a>(file: &str, line: u64, cell: &'a [u8]) -> Result<&'a str, TableError> {
+    match std::str::from_utf8(cell) {
+        Ok(text) => Ok(text.trim()),
+        Err(_) => Err(TableError::NotUtf8 { file: file.to_owned(), line }),
+    }
+}
+
+// ---- Rows within limits ---------------------------------------------------------------------------------------------
+
+fn open(path: &Path) -> Result<(File, String), TableError> {
+    let name = path.display().to_string();
+    match File::open(path) {
+        Ok(file) => Ok((file, name)),
+        Err(source) => Err(TableError::Open { file: name, source }),
+    }
+}
+
+/// The rows of a CSV text, each within the limits.
+struct Rows<'a, R: Read> {
+    reader: csv::Reader<Metered<R>>,
+    record: ByteRecord,
+    meter: Rc<RefCell<Meter>>,
+    file: &'a str,
+}
+
+/// The text (the line that was read ahead, then the rest) on its way to the CSV library.
+struct Metered<R> {
+    text: io::Chain<Cursor<Vec<u8>>, BufReader<R>>,
+    meter: Rc<RefCell<Meter>>,
+}
+
+/// What the library can't tell: how much it took for one row, and on which line a row begins. (Its own line is that of
+/// the blank lines before a row, and it counts the two bytes of a CRLF to different rows.)
+struct Meter {
+    /// Bytes that the present row may still take.
+    left: usize,
+    /// Bytes seen so far.
+    seen: u64,
+    /// Number of the line that the next byte belongs to.
+    line: u64,
+    /// The last byte.
+    last: u8,
+    /// Where lines begin that are not blank: offset and number, from the present row on.
+    begins: VecDeque<(u64, u64)>,
+}
+
+impl Meter {
+    fn new() -> Self {
+        Self { left: MAX_ROW, seen: 0, line: 1, last: b'\n', begins: VecDeque::new() }
+    }
+
+    fn pass(&mut self, bytes: &[u8]) {
+        self.left = self.left.saturating_sub(bytes.len());
+        for &byte in bytes {
+            match byte {
+                b'\n' if self.last == b'\r' => {}
+                b'\n' | b'\r' => self.line += 1,
+                _ if matches!(self.last, b'\n' | b'\r') => self.begins.push_back((self.seen, self.line)),
+                _ => {}
+            }
+            self.last = byte;
+            self.seen += 1;
+        }
+    }
+
+    /// The line of the first row that begins at this offset or, where blank lines stand there, after it.
+    fn line_at(&mut self, offset: u64) -> u64 {
+        while self.begins.front().is_some_and(|(begin, _)| *begin < offset) {
+            self.begins.pop_front();
+        }
+        self.begins.front().map_or(self.line, |(_, line)| *line)
+    }
+}
+
+impl<R: Read> Read for Metered<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut meter = self.meter.borrow_mut();
+        let allowed = meter.left.min(buffer.len());
+        if allowed == 0 && !buffer.is_empty() {
+            return Err(io::Error::other(ROW_TOO_LONG));
+        }
+        let read = self.text.read(&mut buffer[..allowed])?;
+        meter.pass(&buffer[..read]);
+        Ok(read)
+    }
+}
+
+impl<'a, R: Read> Rows<'a, R> {
+    fn new(reader: R, file: &'a str) -> Result<Self, TableError> {
+        let mut reader = BufReader::new(reader);
+        let first = first_line(&mut reader).map_err(|source| TableError::Read { file: file.to_owned(), source })?;
+        if first.starts_with(&[0xff, 0xfe]) || first.starts_with(&[0xfe, 0xff]) {
+            return Err(TableError::NotUtf8 { file: file.to_owned(), line: 1 });
+        }
+        let first = first.strip_prefix(&[0xef, 0xbb, 0xbf]).unwrap_or(&first).to_vec();
+        let delimiter = delimiter(&first);
+        let meter = Rc::new(RefCell::new(Meter::new()));
+        let text = Metered { text: Cursor::new(first).chain(reader), meter: meter.clone() };
+        // Rows are counted off here and not by the library, whose error would not name the file.
+        let reader = csv::ReaderBuilder::new().delimiter(delimiter).has_headers(false).flexible(true).from_reader(text);
+        Ok(Self { reader, record: ByteRecord::new(), meter, file })
+    }
+
+    /// The next row that is not blank, and the line on which it begins.
+    fn next_row(&mut self) -> Result<Option<(u64, &ByteRecord)>, TableError> {
+        let file = || self.file.to_owned();
+        // The library may have read ahead into this row, by no more than its buffer.
+        self.meter.borrow_mut().left = MAX_ROW;
+        let begin = self.reader.position().byte();
+        match self.reader.read_byte_record(&mut self.record) {
+            Ok(true) => {}
+            Ok(false) => return Ok(None),
+            Err(error) => {
+                let source = into_io(error);
+                return Err(if source.to_string() == ROW_TOO_LONG {
+                    TableError::RowTooLong { file: file(), line: self.meter.borrow_mut().line_at(begin) }
+                } else {
+                    TableError::Read { file: file(), source }
+                });
+            }
+        }
+        let line = self.meter.borrow_mut().line_at(begin);
+        if self.record.len() > MAX_COLUMNS {
+            return Err(TableError::TooManyColumns { file: file(), line });
+        }
+        if let Some(at) = self.record.iter().position(|cell| cell.len() > MAX_CELL) {
+            return Err(TableError::CellTooLong { file: file(), line, position: at + 1 });
+        }
+        Ok(Some((line, &self.record)))
+    }
+}
+
+/// Up to and including the first line end, or as much as a row may have.
+fn first_line(reader: &mut impl BufRead) -> io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    while line.len() < MAX_ROW {
+        let buffer = match reader.fill_buf() {
+            Ok(buffer) => buffer,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        if buffer.is_empty() {
+            break;
+        }
+        let end = buffer.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+        let taken = end.map_or(buffer.len(), |at| at + 1).min(MAX_ROW - line.len());
+        line.extend_from_slice(&buffer[..taken]);
+        reader.consume(taken);
+        // Blank lines before the header don't tell the delimiter.
+        if end.is_some() && line.iter().any(|byte| !byte.is_ascii_whitespace()) {
+            break;
+        }
+    }
+    Ok(line)
+}
+
+/// The one of comma, semicolon and tab that stands most often outside quotation marks.
+fn delimiter(line: &[u8]) -> u8 {
+    let mut counts = [(b',', 0usize), (b';', 0), (b'\t', 0)];
+    let mut quoted = false;
+    for &byte in line {
+        quoted ^= byte == b'"';
+        if let Some((_, count)) = counts.iter_mut().find(|(delimiter, _)| !quoted && *delimiter == byte) {
+            *count += 1;
+        }
+    }
+    // The first of equals wins, so that one column without any delimiter is read with commas.
+    let mut best = counts[0];
+    for candidate in counts {
+        if candidate.1 > best.1 {
+            best = candidate;
+        }
+    }
+    best.0
+}
+
+fn into_io(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        // Rows of any length and of bytes are asked for, so nothing else can come. Its text is not passed on, as it
+        // might quote a cell.
+        _ => io::Error::other("the CSV library gave up"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> TableSpec {
+        TableSpec::default()
+    }
+
+    fn spec(columns: &[&str], label: Option<&str>) -> TableSpec {
+        TableSpec { columns: columns.iter().map(|&c| c.to_owned()).collect(), label: label.map(str::to_owned) }
+    }
+
+    fn read(text: impl AsRef<[u8]>, spec: &TableSpec) -> Result<Table, TableError> {
+        read_csv_from(text.as_ref(), "site.csv", spec)
+    }
+
+    #[track_caller]
+    fn refused(text: impl AsRef<[u8]>, spec: &TableSpec) -> String {
+        let error = read(text, spec).expect_err("this table is bad").to_string();
+        assert!(error.starts_with("site.csv"), "{error}");
+        error
+    }
+
+    #[test]
+    fn columns_come_in_the_order_asked_for() {
+        let text = "a,b,kind,c\n1,2,x,3\n4,5, y ,6e0\n";
+        let table = read(text, &spec(&["c", "a"], Some("kind"))).expect("a good table");
+        assert_eq!((table.columns.join(" "), table.rows), ("c a".to_owned(), 2));
+        assert_eq!(table.values, [3.0, 1.0, 6.0, 4.0]);
+        assert_eq!(table.labels, Some(vec!["x".to_owned(), "y".to_owned()]));
+        let rest = read(text, &spec(&[], Some("kind"))).expect("a good table");
+        assert_eq!((rest.columns.join(" "), rest.values[..3].to_vec()), ("a b c".to_owned(), vec![1.0, 2.0, 3.0]));
+    }
+
+    #[test]
+    fn what_spreadsheets_write_is_read() {
+        let expected = read("a,b\n1,2\n3,4\n", &all()).expect("a good table");
+        for text in [
+            "\u{feff}a,b\r\n1,2\r\n3,4\r\n",
+            "a;b\n1;2\n3;4",
+            "a\tb\n1\t2\n\n3\t4\n\n\n",
+            "\"a\",\"b\"\n\"1\",2\n 3 , 4\n",
+            "\n\na;b\r\n1;2\r\n3;4\r\n",
+            "a,b\r1,2\r3,4\r",
+        ] {
+            assert!(read(text, &all()).expect(text) == expected, "{text:?}");
+        }
+        let tricky = read("\"a,1\";b\n1;2\n", &all()).expect("a delimiter within quotes is none");
+        assert_eq!(tricky.columns, ["a,1", "b"]);
+    }
+
+    #[test]
+    fn a_column_left_out_may_hold_anything() {
+        let table = read(b"a,name\n1,caf\xe9\n2,\n", &spec(&["a"], None)).expect("only a is read");
+        assert_eq!(table.values, [1.0, 2.0]);
+    }
+
+    #[test]
+    fn bad_cells_are_named_by_place_and_never_shown() {
+        for (cell, words) in [
+            ("secret77", "no number"),
+            ("0x77", "no number"),
+            ("7 7", "no number"),
+            ("", "missing"),
+            ("NA", "missing"),
+            ("NaN", "NaN"),
+            ("-inf", "NaN"),
+            ("7e999", "too large"),
+        ] {
+            for (end, line) in [("\n", 4), ("\r\n", 4)] {
+                let text = format!("a,weight{end}1,2{end}{end}3,{cell}{end}5,6{end}");
+                let error = refused(text, &all());
+                assert!(error.contains(words), "{error}");
+                assert!(error.contains("\"weight\""), "{error}");
+                assert!(error.contains(&format!("line {line},")), "{error}");
+                assert!(!error.contains("77") && !error.contains("secret") && !error.contains("999"), "{error}");
+            }
+        }
+        assert!(refused("a;b\n1;2,5\n", &all()).contains("decimal comma"));
+    }
+
+    #[test]
+    fn bad_shapes_are_named() {
+        assert!(refused("", &all()).contains("empty"));
+        assert!(refused("\n\r\n", &all()).contains("empty"));
+        assert!(refused("a,b\n", &all()).contains("no rows"));
+        let ragged = refused("a,b\n1,2\n1,2,3\n", &all());
+        assert!(ragged.contains("line 3: 3 cells where 2 belong"), "{ragged}");
+        assert!(refused("a,b\n1,2\n\"1,2\n3,4\n", &all()).contains("line 3: 1 cells where 2 belong"));
+        assert!(refused("a,b,a\n1,2,3\n", &all()).contains("two columns are called \"a\""));
+        assert!(refused("a,,b\n1,2,3\n", &all()).contains("column 2 has no name"));
+        assert!(refused("a\nx\n", &spec(&[], Some("a"))).contains("no column beside the label"));
+        let unknown = refused("a,b\n1,2\n", &spec(&["c"], None));
+        assert!(unknown.contains("\"c\"") && unknown.contains("\"a\", \"b\""), "{unknown}");
+        assert!(refused("a,b\n1,2\n", &spec(&["a", "a"], None)).contains("asked for twice"));
+        assert!(refused("a,b\n1,2\n", &spec(&["a", "b"], Some("b"))).contains("asked for twice"));
+    }
+
+    #[test]
+    fn a_file_without_a_header_is_told_and_not_quoted() {
+        for text in ["5.1,3.5,setosa\n4.9,3.0,setosa\n", "setosa,5.1,3.5\n", "x;5,1\n"] {
+            let error = refused(text, &spec(&["petal"], None));
+            assert!(error.contains("looks like data"), "{error}");
+            assert!(!error.contains("setosa") && !error.contains("5.1"), "{error}");
+        }
+    }
+
+    #[test]
+    fn other_encodings_are_told_by_their_line() {
+        assert!(refused(b"a,kind\n1,x\n2,caf\xe9\n", &spec(&["a"], Some("kind"))).contains("line 3: the text is not"));
+        assert!(refused(b"caf\xe9,b\n1,2\n", &all()).contains("line 1: the text is not"));
+        assert!(refused(b"\xff\xfea\0,\0b\0\n\0", &all()).contains("line 1: the text is not"));
+        assert!(refused(b"a\0,\0b\0\n\x001\0,\x002\0", &all()).contains("line 1: the text is not"));
+    }
+
+    #[test]
+    fn a_gap_in_a_single_column_is_a_missing_value() {
+        assert!(refused("a\n1\n\n2\n", &all()).contains("line 3, column \"a\": the value is missing"));
+        assert!(refused("a\r\n1\r\n\r\n2\r\n", &all()).contains("line 3, column \"a\": the value is missing"));
+        assert_eq!(read("a\n1\n2\n\n\n", &all()).expect("only the end is blank").values, [1.0, 2.0]);
+    }
+
+    /// A stream without end, of which a reader without limits would want all.
+    struct Endless(u8, std::cell::Cell<usize>);
+
+    impl Read for &Endless {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.1.set(self.1.get() + buffer.len());
+            assert!(self.1.get() < 4 * MAX_ROW, "read far beyond the limit");
+            buffer.fill(self.0);
+            Ok(buffer.len())
+        }
+    }
+
+    #[test]
+    fn endless_rows_are_given_up() {
+        for (before, byte, line) in [("", b'x', 1), ("", b',', 1), ("a,b\n1,2\n\"", b'7', 3), ("a,b\n1,2\n", b',', 3)] {
+            let endless = Endless(byte, std::cell::Cell::new(0));
+            let text = Cursor::new(before.as_bytes().to_vec()).chain(&endless);
+            match read_csv_from(text, "site.csv", &all()) {
+                Err(TableError::RowTooLong { line: at, .. }) => assert_eq!(at, line),
+                other => panic!("{other:?}"),
+            }
+        }
+        let wide = "a,".repeat(MAX_COLUMNS) + "b\n";
+        assert!(refused(wide, &all()).contains("more than 4096 columns"));
+        let long = format!("a,b\n1,2\n3,{}\n", "7".repeat(MAX_CELL + 1));
+        assert!(refused(long, &all()).contains("line 3: column 2 holds more than"));
+    }
+
+    #[test]
+    fn many_rows_share_no_allowance() {
+        let text = "a,b\n".to_owned() + &"1.25,-3\n".repeat(400_000);
+        assert!(text.len() > 3 * MAX_ROW);
+        let table = read(text, &all()).expect("a long table");
+        assert_eq!((table.rows, table.values.len()), (400_000, 800_000));
+    }
+
+    #[test]
+    fn a_missing_file_is_told() {
+        let error = read_csv("no/such/site.csv", &all()).expect_err("no such file");
+        assert!(error.to_string().contains("check the path"), "{error}");
+    }
+
+    #[test]
+    fn centres_come_without_a_header() {
+        let read = |text: &str| read_matrix_from(text.as_bytes(), "centres.csv", 2);
+        assert_eq!(read("1,2\n3;4\n").map_err(|e| e.to_string()).expect_err("ragged").matches("line 2").count(), 1);
+        assert_eq!(read("1;2\r\n3;-4e-3\r\n").expect("good"), [[1.0, 2.0], [3.0, -0.004]]);
+        assert!(read("x,y\n1,2\n").expect_err("a header").to_string().contains("remove that line"));
+        assert!(read("1,2\n3,q\n").expect_err("a word").to_string().contains("line 2, column \"2\""));
+        assert!(read("").expect_err("nothing").to_string().contains("empty"));
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let numbers = [[0.1, 1e300], [-5e-324, 1.0 / 3.0]];
+        let mut out = Vec::new();
+        write_numbers(&mut out, &["c, 1", "c\"2"], numbers).expect("memory is patient");
+        let table = read(&out, &all()).expect("our own file");
+        assert_eq!(table.columns, ["c, 1", "c\"2"]);
+        assert_eq!(table.values, numbers.concat());
+        let mut out = Vec::new();
+        write_csv(&mut out, &["id", "cluster"], [["1", "a,b"], ["2", ""]]).expect("memory is patient");
+        assert_eq!(String::from_utf8(out).expect("text"), "id,cluster\n1,\"a,b\"\n2,\n");
+        let short = write_csv(Vec::new(), &["id", "cluster"], [["1"]]).expect_err("a short row");
+        assert!(matches!(short, TableError::WriteRagged { got: 1, expected: 2 }));
+    }
+
+    #[test]
+    fn a_table_does_not_print_its_cells() {
+        let table = read("a\n77\n", &all()).expect("a good table");
+        assert_eq!(format!("{table:?}"), "Table { columns: [\"a\"], .. }");
+    }
+}

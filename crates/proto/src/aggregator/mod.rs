@@ -1,0 +1,698 @@
+//! An aggregator: the state machine of the coordinator and of the intermediary (spec sections 8 and 9).
+//!
+//! Both run this very code; they differ in what they ask. It does no I/O; time comes in with every call. Feed it an
+//! [`Input`], drain [`Aggregator::poll`], and call again at the latest when [`Aggregator::next_wake`] says so.
+
+mod round;
+mod setup;
+
+use std::{
+    collections::{BTreeMap, BTreeSet, VecDeque},
+    sync::Arc,
+};
+
+use rand_core::CryptoRng;
+
+use round::{Progress, Round};
+use setup::Setup;
+
+use crate::{
+    error::Error,
+    identity::Identity,
+    limits::MAX_DECK_ATTEMPTS,
+    message::{self, Kind, Refusal, Verified},
+    plan::Terms,
+    roster::{PartyId, Roster},
+    suite::{self, Hash},
+};
+
+/// Milliseconds on the caller's clock; only differences mean anything.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Millis(pub u64);
+
+impl Millis {
+    fn after(self, ms: u64) -> Millis {
+        Millis(self.0.saturating_add(ms))
+    }
+}
+
+/// How long an aggregator waits, in milliseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Timing {
+    /// For the sites of the roster to appear.
+    pub join: u64,
+    /// For a site's answer to one message.
+    pub phase: u64,
+    /// For a site whose connection broke to come back.
+    pub grace: u64,
+    /// Between two sendings of a message that has no answer yet.
+    pub resend: u64,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Timing { join: 120_000, phase: 60_000, grace: 5_000, resend: 10_000 }
+    }
+}
+
+/// Who this aggregator is.
+pub struct AggregatorConfig {
+    /// Its long-term identity.
+    pub identity: Arc<Identity>,
+    /// The verified roster.
+    pub roster: Arc<Roster>,
+    /// The verified plan.
+    pub terms: Arc<Terms>,
+    /// Coordinator or intermediary.
+    pub role: PartyId,
+    /// How long it waits.
+    pub timing: Timing,
+    /// Slots of a deck; at most the plan's.
+    pub slots: u16,
+}
+
+/// What an aggregator is told.
+pub enum Input<'a> {
+    /// A site's connection stands.
+    Attached(u16),
+    /// A site's connection is gone.
+    Detached(u16),
+    /// A frame came from a site.
+    Message {
+        /// The site, as the transport authenticated it.
+        from: u16,
+        /// The whole frame.
+        bytes: &'a [u8],
+    },
+    /// Ask the cohort a question; its total comes as [`Event::Total`].
+    Ask {
+        /// The application's query.
+        query: Vec<u8>,
+        /// Words of the answer.
+        words: usize,
+    },
+    /// Time has passed.
+    Tick,
+}
+
+/// What an aggregator wants done.
+pub enum Output {
+    /// Send this frame to a site.
+    Send {
+        /// The site.
+        to: u16,
+        /// The whole frame.
+        bytes: Arc<Vec<u8>>,
+    },
+    /// Tell the application.
+    Event(Event),
+}
+
+/// What an aggregator tells its application.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Event {
+    /// The first deck, or a later one, is ready.
+    DeckReady {
+        /// Its number.
+        index: u32,
+        /// The sites in it.
+        members: Vec<u16>,
+        /// Shares needed to open a self-mask.
+        threshold: usize,
+    },
+    /// The total of a question over `cohort`.
+    Total {
+        /// One ring element a word.
+        values: Vec<u64>,
+        /// Whose total it is.
+        cohort: Vec<u16>,
+        /// Sites that were asked and are missing from it.
+        missing: Vec<u16>,
+    },
+    /// A site is out of this run, and why.
+    Lost {
+        /// The site.
+        site: u16,
+        /// Why.
+        why: Loss,
+    },
+    /// A site appeared that cannot join this run any more.
+    TooLate(u16),
+    /// The run cannot go on.
+    Failed(Error),
+}
+
+/// Why a site is out of a run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Loss {
+    /// Its connection broke and did not come back in time.
+    Gone,
+    /// It did not answer in time.
+    Silent,
+    /// It refused, under this rule.
+    Refused(String),
+    /// It broke a rule.
+    Misbehaved(Error),
+}
+
+impl std::fmt::Display for Loss {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Loss::Gone => f.write_str("its connection broke and did not come back in time"),
+            Loss::Silent => f.write_str("it did not answer in time"),
+            Loss::Refused(rule) => write!(f, "it refused under rule [{rule}]; its operator sees why"),
+            Loss::Misbehaved(e) => write!(f, "{e}"),
+        }
+    }
+}
+
+pub(crate) struct Env {
+    pub(crate) identity: Arc<Identity>,
+    pub(crate) roster: Arc<Roster>,
+    pub(crate) terms: Arc<Terms>,
+    pub(crate) session: Hash,
+    pub(crate) timing: Timing,
+}
+
+impl Env {
+    pub(crate) fn site_error(&self, site: u16, what: impl Into<String>, rule: &'static str) -> Error {
+        Error::peer(self.roster.name_of(PartyId::Site(site)), what, rule)
+    }
+
+    pub(crate) fn frame<T: serde::Serialize>(&self, kind: Kind, context: &Hash, message: &T) -> Arc<Vec<u8>> {
+        Arc::new(message::frame(&self.identity, &self.session, kind, context, message))
+    }
+}
+
+/// Messages that have no answer yet, and until when they are waited for.
+pub(crate) struct Pending {
+    pub(crate) frames: BTreeMap<u16, Arc<Vec<u8>>>,
+    deadline: Millis,
+    resend_at: Millis,
+}
+
+impl Pending {
+    pub(crate) fn new(frames: BTreeMap<u16, Arc<Vec<u8>>>, wait: u64, env: &Env, now: Millis) -> Self {
+        Pending { frames, deadline: now.after(wait), resend_at: now.after(env.timing.resend) }
+    }
+}
+
+/// A deck that is ready, as the aggregator knows it.
+pub(crate) struct ReadyDeck {
+    pub(crate) index: u32,
+    pub(crate) hash: Hash,
+    pub(crate) id: Hash,
+    pub(crate) threshold: usize,
+    pub(crate) members: Vec<u16>,
+    pub(crate) commitments: BTreeMap<u16, Vec<Hash>>,
+    pub(crate) slots: u16,
+    pub(crate) next_slot: u16,
+}
+
+#[derive(Default)]
+struct Peer {
+    attached: bool,
+    detached_at: Option<Millis>,
+    lost: bool,
+}
+
+/// The state machine of a coordinator or intermediary.
+pub struct Aggregator {
+    env: Env,
+    slots: u16,
+    run: Hash,
+    peers: Vec<Peer>,
+    /// Sites that may still be asked: all, then the members of the first deck, then ever fewer.
+    cohort: Option<BTreeSet<u16>>,
+    setup: Option<Setup>,
+    attempts: u32,
+    next_deck: u32,
+    deck: Option<ReadyDeck>,
+    spare: Option<ReadyDeck>,
+    waiting_question: Option<(Vec<u8>, usize)>,
+    round: Option<Round>,
+    previous_context: Hash,
+    previous_total: Hash,
+    failed: bool,
+    started: Millis,
+    out: VecDeque<Output>,
+}
+
+impl Aggregator {
+    /// A new run. `rng` gives the run its name; everything secret is the sites'.
+    pub fn new(config: AggregatorConfig, now: Millis, rng: &mut dyn CryptoRng) -> Result<Aggregator, Error> {
+        let own = config.roster.member(config.role).map(|m| m.key);
+        if matches!(config.role, PartyId::Site(_)) || own != Some(config.identity.public()) {
+            return Err(Error::invalid(
+                "roster",
+                "this identity is not the one that the roster gives this role",
+                "ROS-7",
+            ));
+        }
+        if config.slots == 0 || config.slots > config.terms.slots {
+            return Err(Error::ApiMisuse("a deck has at least one slot and at most the plan's number"));
+        }
+        let mut run = [0u8; 32];
+        rng.fill_bytes(&mut run);
+        let session = message::session(&config.terms.hash(), &config.roster.hash(), config.role);
+        let peers = config.roster.sites.iter().map(|_| Peer::default()).collect();
+        let mut a = Aggregator {
+            env: Env {
+                identity: config.identity,
+                roster: config.roster,
+                terms: config.terms,
+                session,
+                timing: config.timing,
+            },
+            slots: config.slots,
+            run: Hash(run),
+            peers,
+            cohort: None,
+            setup: None,
+            attempts: 0,
+            next_deck: 0,
+            deck: None,
+            spare: None,
+            waiting_question: None,
+            round: None,
+            previous_context: Hash::default(),
+            previous_total: Hash::default(),
+            failed: false,
+            started: now,
+            out: VecDeque::new(),
+        };
+        a.open_deck(now);
+        Ok(a)
+    }
+
+    /// The next thing to do, in order.
+    pub fn poll(&mut self) -> Option<Output> {
+        self.out.pop_front()
+    }
+
+    /// When [`Input::Tick`] is due at the latest, if nothing else comes before.
+    pub fn next_wake(&self) -> Option<Millis> {
+        if self.failed {
+            return None;
+        }
+        let grace = self.env.timing.grace;
+        let waits = self.pending().flat_map(move |p| {
+            let gone = p.frames.keys().filter_map(move |s| self.peers[usize::from(*s)].detached_at);
+            [p.deadline, p.resend_at].into_iter().chain(gone.map(move |at| at.after(grace)))
+        });
+        waits.min()
+    }
+
+    /// Sites that may still be asked in this run.
+    pub fn cohort(&self) -> Vec<u16> {
+        self.cohort.iter().flatten().copied().collect()
+    }
+
+    /// Takes one input. What goes wrong comes out as an event: [`Event::Lost`] with the culprit, or [`Event::Failed`].
+    pub fn handle(&mut self, input: Input<'_>, now: Millis) {
+        if self.failed {
+            return;
+        }
+        match input {
+            Input::Attached(site) => self.attached(site),
+            Input::Detached(site) => {
+                if let Some(p) = self.peers.get_mut(usize::from(site)) {
+                    p.attached = false;
+                    p.detached_at = Some(now);
+                }
+            }
+            Input::Message { from, bytes } => self.message(from, bytes, now),
+            Input::Ask { query, words } => {
+                if self.round.is_some() || self.waiting_question.is_some() {
+                    self.fail(Error::ApiMisuse("a question while another is open"));
+                    return;
+                }
+                self.waiting_question = Some((query, words));
+                self.start_round(now);
+            }
+            Input::Tick => {}
+        }
+        self.expire(now);
+    }
+
+    fn pending(&self) -> impl Iterator<Item = &Pending> {
+        self.setup.iter().map(|s| &s.pending).chain(self.round.iter().map(|r| &r.pending))
+    }
+
+    fn attached(&mut self, site: u16) {
+        let Some(p) = self.peers.get_mut(usize::from(site)) else { return };
+        p.attached = true;
+        p.detached_at = None;
+        if p.lost || self.cohort.as_ref().is_some_and(|c| !c.contains(&site)) {
+            self.out.push_back(Output::Event(Event::TooLate(site)));
+            return;
+        }
+        if let Some(setup) = &mut self.setup {
+            setup.ask_again(site);
+        }
+        // Whatever is still unanswered is sent (again): the connection before may have lost it.
+        let frames: Vec<_> = self.pending().filter_map(|p| p.frames.get(&site).cloned()).collect();
+        self.out.extend(frames.into_iter().map(|bytes| Output::Send { to: site, bytes }));
+    }
+
+    fn message(&mut self, from: u16, bytes: &[u8], now: Millis) {
+        if self.peers.get(usize::from(from)).is_none_or(|p| p.lost) {
+            // [RND-10]: a message of a site that is out is dropped unread.
+            return;
+        }
+        let roster = self.env.roster.clone();
+        let member = &roster.sites[usize::from(from)];
+        let result = message::verify(bytes, &self.env.session, &member.key, &|| member.name.clone())
+            .and_then(|frame| self.dispatch(from, &frame, now));
+        if let Err(error) = result {
+            let error = match error {
+                // A frame that does not even decode is its sender's fault too.
+                Error::Malformed { what, why, rule } => Error::PeerMisbehaved {
+                    who: member.name.clone(),
+                    what: format!("sent a malformed {what}: {why}"),
+                    rule,
+                },
+                other => other,
+            };
+            self.lose(from, Loss::Misbehaved(error), now);
+        }
+    }
+
+    fn dispatch(&mut self, from: u16, frame: &Verified<'_>, now: Millis) -> Result<(), Error> {
+        match frame.kind {
+            Kind::AdvertiseKeys | Kind::AcceptDirectory | Kind::ShareKeys | Kind::ShareAck | Kind::ShareComplaint => {
+                let Some(setup) = &mut self.setup else { return Ok(()) };
+                setup.message(&self.env, from, frame)?;
+                if let Some((complainer, against)) = setup.take_complaint() {
+                    self.complaint(complainer, against, now);
+                    return Ok(());
+                }
+                self.advance_setup(now)
+            }
+            Kind::MaskedInput | Kind::ConsistencyCheck | Kind::Unmask => {
+                let Some(round) = &mut self.round else { return Ok(()) };
+                round.message(&self.env, from, frame)?;
+                self.advance_round(now);
+                Ok(())
+            }
+            Kind::Refusal => {
+                let refusal: Refusal = frame.decode("Refusal")?;
+                let rule = refusal.rule.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
+                self.lose(from, Loss::Refused(rule), now);
+                Ok(())
+            }
+            other => {
+                Err(self.env.site_error(from, format!("sent a {other:?}, which is not a site's to send"), "FRM-6"))
+            }
+        }
+    }
+
+    fn fail(&mut self, error: Error) {
+        self.failed = true;
+        self.setup = None;
+        self.round = None;
+        self.out.push_back(Output::Event(Event::Failed(error)));
+    }
+
+    /// A site is out for good; whatever waited for it goes on without it.
+    fn lose(&mut self, site: u16, why: Loss, now: Millis) {
+        let Some(p) = self.peers.get_mut(usize::from(site)) else { return };
+        if std::mem::replace(&mut p.lost, true) {
+            return;
+        }
+        if let Some(c) = &mut self.cohort {
+            c.remove(&site);
+        }
+        self.out.push_back(Output::Event(Event::Lost { site, why }));
+        if self.setup.as_mut().is_some_and(|s| s.without(site)) {
+            self.reopen_deck(now);
+        } else {
+            let result = self.advance_setup(now);
+            self.check(result);
+        }
+        if let Some(r) = &mut self.round {
+            r.without(site);
+            self.advance_round(now);
+        }
+    }
+
+    /// [SHR-7]: a box did not open. The aggregator cannot tell which of the two is at fault, so both are out.
+    fn complaint(&mut self, complainer: u16, against: u16, now: Millis) {
+        let (a, b) =
+            (self.env.roster.name_of(PartyId::Site(complainer)), self.env.roster.name_of(PartyId::Site(against)));
+        let what = format!("{a} cannot open the shares that {b} sealed for it; one of the two is at fault");
+        for site in [against, complainer] {
+            let error = self.env.site_error(site, what.clone(), "SHR-7");
+            self.lose(site, Loss::Misbehaved(error), now);
+        }
+    }
+
+    fn check(&mut self, result: Result<(), Error>) {
+        if let Err(e) = result {
+            self.fail(e);
+        }
+    }
+
+    /// Applies grace, resend and deadlines.
+    fn expire(&mut self, now: Millis) {
+        let grace = self.env.timing.grace;
+        let joining = self.setup.as_ref().is_some_and(Setup::is_joining) && self.cohort.is_none();
+        let mut gone: BTreeSet<u16> = BTreeSet::new();
+        let mut silent: BTreeSet<u16> = BTreeSet::new();
+        let mut resend = Vec::new();
+        let mut join_over = false;
+        for (p, is_setup) in self
+            .setup
+            .iter_mut()
+            .map(|s| (&mut s.pending, true))
+            .chain(self.round.iter_mut().map(|r| (&mut r.pending, false)))
+        {
+            let late = now >= p.deadline;
+            let again = now >= p.resend_at;
+            if again {
+                p.resend_at = now.after(self.env.timing.resend);
+            }
+            for (site, bytes) in &p.frames {
+                let peer = &self.peers[usize::from(*site)];
+                let over = peer.detached_at.is_some_and(|at| now >= at.after(grace));
+                if is_setup && joining {
+                    // Before the first deck nobody is lost by being late; the join deadline decides.
+                    join_over |= late;
+                } else if late {
+                    silent.insert(*site);
+                } else if over {
+                    gone.insert(*site);
+                }
+                if again && peer.attached {
+                    resend.push(Output::Send { to: *site, bytes: bytes.clone() });
+                }
+            }
+        }
+        self.out.extend(resend);
+        if join_over {
+            let result = self.close_joining(now);
+            self.check(result);
+        }
+        for (site, why) in
+            gone.into_iter().map(|s| (s, Loss::Gone)).chain(silent.into_iter().map(|s| (s, Loss::Silent)))
+        {
+            if !self.failed {
+                self.lose(site, why, now);
+            }
+        }
+    }
+
+    // ---- decks ----
+
+    fn candidates(&self) -> Vec<u16> {
+        let all = 0..self.peers.len() as u16;
+        all.filter(|s| !self.peers[usize::from(*s)].lost && self.cohort.as_ref().is_none_or(|c| c.contains(s)))
+            .collect()
+    }
+
+    fn open_deck(&mut self, now: Millis) {
+        let wait = if self.cohort.is_none() {
+            self.started.0.saturating_add(self.env.timing.join).saturating_sub(now.0).max(1)
+        } else {
+            self.env.timing.phase
+        };
+        let setup = Setup::open(&self.env, self.run, self.next_deck, self.slots, self.candidates(), wait, now);
+        self.next_deck += 1;
+        self.send_all(&setup.pending.frames);
+        self.setup = Some(setup);
+    }
+
+    fn send_all(&mut self, frames: &BTreeMap<u16, Arc<Vec<u8>>>) {
+        for (site, bytes) in frames {
+            if self.peers[usize::from(*site)].attached {
+                self.out.push_back(Output::Send { to: *site, bytes: bytes.clone() });
+            }
+        }
+    }
+
+    /// A member vanished or failed while the deck was being set up: begin again without it.
+    fn reopen_deck(&mut self, now: Millis) {
+        self.setup = None;
+        self.attempts += 1;
+        if self.attempts > MAX_DECK_ATTEMPTS {
+            self.fail(Error::Quorum {
+                step: "a deck (members kept vanishing while it was set up)",
+                alive: self.candidates().len(),
+                needed: usize::from(self.env.terms.min_cohort),
+                rule: crate::Rule("KEX-11"),
+            });
+            return;
+        }
+        match self.env.enough(self.candidates().len(), "a deck") {
+            Ok(_) => self.open_deck(now),
+            Err(e) => self.fail(e),
+        }
+    }
+
+    /// The join deadline passed: go on with those who advertised, if they are enough.
+    fn close_joining(&mut self, now: Millis) -> Result<(), Error> {
+        if let Some(setup) = &mut self.setup {
+            setup.stop_waiting();
+        }
+        self.advance_setup(now)
+    }
+
+    fn advance_setup(&mut self, now: Millis) -> Result<(), Error> {
+        loop {
+            let Some(setup) = &mut self.setup else { return Ok(()) };
+            if !setup.pending.frames.is_empty() {
+                return Ok(());
+            }
+            match setup.next(&self.env, now) {
+                Ok(Some(deck)) => {
+                    self.setup = None;
+                    self.attempts = 0;
+                    self.deck_ready(deck, now);
+                    return Ok(());
+                }
+                Ok(None) => {
+                    let first = self.cohort.is_none();
+                    let members = setup.members();
+                    let frames = setup.pending.frames.clone();
+                    if first {
+                        // Whoever has not advertised by now waits for the next run.
+                        self.cohort = Some(members.into_iter().collect());
+                    }
+                    self.send_all(&frames);
+                }
+                Err(e) => {
+                    self.fail(e);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn deck_ready(&mut self, deck: ReadyDeck, now: Millis) {
+        let (index, members, threshold) = (deck.index, deck.members.clone(), deck.threshold);
+        self.out.push_back(Output::Event(Event::DeckReady { index, members, threshold }));
+        if self.deck.as_ref().is_none_or(|d| d.next_slot >= d.slots) && self.round.is_none() {
+            self.deck = Some(deck);
+        } else {
+            self.spare = Some(deck);
+        }
+        self.start_round(now);
+    }
+
+    // ---- rounds ----
+
+    fn start_round(&mut self, now: Millis) {
+        if self.round.is_some() || self.waiting_question.is_none() || self.failed {
+            return;
+        }
+        if self.deck.as_ref().is_none_or(|d| d.next_slot >= d.slots)
+            && let Some(spare) = self.spare.take()
+        {
+            self.deck = Some(spare);
+        }
+        let Some(deck) = self.deck.as_mut().filter(|d| d.next_slot < d.slots) else {
+            if self.setup.is_none() {
+                self.open_deck(now);
+            }
+            return;
+        };
+        let cohort: Vec<u16> =
+            deck.members.iter().copied().filter(|m| self.cohort.as_ref().is_some_and(|c| c.contains(m))).collect();
+        let needed = deck.threshold.max(usize::from(self.env.terms.min_cohort));
+        if cohort.len() < needed {
+            let alive = cohort.len();
+            self.fail(Error::Quorum { step: "a round", alive, needed, rule: crate::Rule("RND-4") });
+            return;
+        }
+        let Some((query, words)) = self.waiting_question.take() else { return };
+        let slot = deck.next_slot;
+        deck.next_slot += 1;
+        let low = deck.slots - deck.next_slot <= deck.slots / 4;
+        let previous = (self.previous_context, self.previous_total);
+        let round = Round::open(&self.env, deck, slot, cohort, query, words, previous, now);
+        self.send_all(&round.pending.frames);
+        self.round = Some(round);
+        // [KEX-12]: the next deck is made ready while this one still has slots.
+        if low && self.spare.is_none() && self.setup.is_none() {
+            self.open_deck(now);
+        }
+    }
+
+    fn advance_round(&mut self, now: Millis) {
+        loop {
+            let (Some(round), Some(deck)) = (&mut self.round, &self.deck) else { return };
+            match round.next(&self.env, deck, now) {
+                Ok(Progress::Waiting) => return,
+                Ok(Progress::Sent) => {
+                    let (frames, missing) = (round.pending.frames.clone(), round.missing());
+                    self.send_all(&frames);
+                    // Those who did not make it into the survivors are out of this run (fixed cohort, [RND-5]).
+                    for site in missing {
+                        self.out_of_run(site);
+                    }
+                }
+                Ok(Progress::Done(done)) => {
+                    self.previous_context = round.context;
+                    self.previous_total = suite::hash("total", &[&crate::site::to_bytes(&done.values)]);
+                    self.round = None;
+                    for (site, error) in done.culprits {
+                        self.lose(site, Loss::Misbehaved(error), now);
+                    }
+                    self.out.push_back(Output::Event(Event::Total {
+                        values: done.values,
+                        cohort: done.alive,
+                        missing: done.missing,
+                    }));
+                    return;
+                }
+                Err(e) => {
+                    self.fail(e);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn out_of_run(&mut self, site: u16) {
+        if let Some(c) = &mut self.cohort {
+            c.remove(&site);
+        }
+        let p = &mut self.peers[usize::from(site)];
+        if !std::mem::replace(&mut p.lost, true) {
+            self.out.push_back(Output::Event(Event::Lost { site, why: Loss::Silent }));
+        }
+    }
+}
+
+impl Env {
+    /// The threshold for `n` sites, if they are enough.
+    fn enough(&self, n: usize, step: &'static str) -> Result<usize, Error> {
+        let least = usize::from(self.terms.min_cohort);
+        if n < least {
+            return Err(Error::Quorum { step, alive: n, needed: least, rule: crate::Rule("POL-1") });
+        }
+        self.terms.threshold_of(n)
+    }
+}

@@ -1,0 +1,303 @@
+//! The aggregator's side of one round: collect, name the survivors, unmask the total (spec section 9).
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use curve25519_dalek::scalar::Scalar;
+
+use super::{Env, Millis, Pending, ReadyDeck};
+use crate::{
+    error::{Error, Rule},
+    mask::{self, Sign},
+    message::{
+        Ask, Certificate, ConsistencyCheck, Kind, Proof, Survivors, Unmask, Verified, round_context, seed_commitment,
+        survivors_context,
+    },
+    shamir::{self, Share},
+    site::self_mask_key,
+    suite::{Hash, Secret},
+};
+
+enum Phase {
+    Collect,
+    /// Somebody is missing: signatures on `alive` and seeds are awaited.
+    Check {
+        alive: Vec<u16>,
+        named: Vec<u16>,
+        signed: BTreeMap<u16, Proof>,
+    },
+    Unmask {
+        alive: Vec<u16>,
+        shares: BTreeMap<u16, Vec<Scalar>>,
+    },
+}
+
+/// A round under way.
+pub(crate) struct Round {
+    pub(crate) context: Hash,
+    slot: u16,
+    cohort: Vec<u16>,
+    words: usize,
+    inputs: BTreeMap<u16, (Proof, Vec<u64>)>,
+    seeds: BTreeMap<(u16, u16), Secret>,
+    phase: Phase,
+    pub(crate) pending: Pending,
+}
+
+/// What came of a round.
+pub(crate) struct Done {
+    pub(crate) values: Vec<u64>,
+    pub(crate) alive: Vec<u16>,
+    pub(crate) missing: Vec<u16>,
+    pub(crate) culprits: Vec<(u16, Error)>,
+}
+
+pub(crate) enum Progress {
+    Waiting,
+    Sent,
+    Done(Done),
+}
+
+impl Round {
+    #[allow(clippy::too_many_arguments)]
+    pub(crate) fn open(
+        env: &Env,
+        deck: &ReadyDeck,
+        slot: u16,
+        cohort: Vec<u16>,
+        query: Vec<u8>,
+        words: usize,
+        (previous_context, previous_total): (Hash, Hash),
+        now: Millis,
+    ) -> Round {
+        let ask = Ask { deck: deck.index, slot, cohort, words: words as u32, previous_context, previous_total, query };
+        let context = round_context(&env.session, &deck.hash, &ask);
+        let frame = env.frame(Kind::Ask, &context, &ask);
+        let frames = ask.cohort.iter().map(|s| (*s, frame.clone())).collect();
+        Round {
+            context,
+            slot,
+            cohort: ask.cohort,
+            words,
+            inputs: BTreeMap::new(),
+            seeds: BTreeMap::new(),
+            phase: Phase::Collect,
+            pending: Pending::new(frames, env.timing.phase, env, now),
+        }
+    }
+
+    /// Sites of the cohort that are not among the survivors named last.
+    pub(crate) fn missing(&self) -> Vec<u16> {
+        match &self.phase {
+            Phase::Collect => Vec::new(),
+            Phase::Check { alive, .. } | Phase::Unmask { alive, .. } => self.not_in(alive),
+        }
+    }
+
+    fn not_in(&self, alive: &[u16]) -> Vec<u16> {
+        self.cohort.iter().copied().filter(|s| alive.binary_search(s).is_err()).collect()
+    }
+
+    /// A site is out: it is waited for no longer, and unless the shares are already being collected it is no survivor.
+    pub(crate) fn without(&mut self, site: u16) {
+        self.pending.frames.remove(&site);
+        match &mut self.phase {
+            Phase::Collect => {
+                self.inputs.remove(&site);
+            }
+            Phase::Check { alive, signed, .. } => {
+                alive.retain(|s| *s != site);
+                signed.remove(&site);
+            }
+            Phase::Unmask { .. } => {}
+        }
+    }
+
+    pub(crate) fn message(&mut self, env: &Env, from: u16, frame: &Verified<'_>) -> Result<(), Error> {
+        match frame.kind {
+            Kind::MaskedInput => self.masked_input(env, from, frame),
+            Kind::ConsistencyCheck => self.consistency(env, from, frame),
+            _ => self.unmask(env, from, frame),
+        }
+    }
+
+    /// [INP-1] to [INP-3].
+    fn masked_input(&mut self, env: &Env, from: u16, frame: &Verified<'_>) -> Result<(), Error> {
+        if frame.context != self.context || self.cohort.binary_search(&from).is_err() {
+            // Of another round: too late, and dropped unread.
+            return Ok(());
+        }
+        if let Some((before, _)) = self.inputs.get(&from) {
+            return if before.same_message(&frame.proof) {
+                Ok(())
+            } else {
+                Err(env.site_error(from, "answered one question twice, with different vectors", "INP-2"))
+            };
+        }
+        if !matches!(self.phase, Phase::Collect) || self.pending.frames.remove(&from).is_none() {
+            return Ok(());
+        }
+        let (words, rest) = frame.rest.as_chunks::<8>();
+        if words.len() != self.words || !rest.is_empty() {
+            let what = format!("sent {} bytes where {} words were asked for", frame.rest.len(), self.words);
+            return Err(env.site_error(from, what, "INP-1"));
+        }
+        if self.inputs.values().any(|(other, _)| other.same_message(&frame.proof)) {
+            // Two honest masked vectors agree with probability 2^-64 at most; this one was copied.
+            return Err(env.site_error(from, "sent the masked vector of another site as its own", "INP-3"));
+        }
+        self.inputs.insert(from, (frame.proof, words.iter().map(|w| u64::from_le_bytes(*w)).collect()));
+        Ok(())
+    }
+
+    /// [CON-2], [CON-3].
+    fn consistency(&mut self, env: &Env, from: u16, frame: &Verified<'_>) -> Result<(), Error> {
+        let check: ConsistencyCheck = frame.decode("ConsistencyCheck")?;
+        let Phase::Check { named, signed, .. } = &mut self.phase else { return Ok(()) };
+        if check.round != self.context
+            || frame.context != survivors_context(&self.context, named)
+            || self.pending.frames.remove(&from).is_none()
+        {
+            // Of another round, or of a larger set that was given up.
+            return Ok(());
+        }
+        let missing = self.cohort.iter().filter(|s| named.binary_search(s).is_err());
+        if !check.seeds.iter().map(|s| &s.missing).eq(missing) {
+            return Err(env.site_error(from, "did not send one seed for every missing site", "CON-3"));
+        }
+        signed.insert(from, frame.proof);
+        for s in &check.seeds {
+            self.seeds.insert((from, s.missing), Secret::new(s.seed));
+        }
+        Ok(())
+    }
+
+    /// [UNM-4].
+    fn unmask(&mut self, env: &Env, from: u16, frame: &Verified<'_>) -> Result<(), Error> {
+        if frame.context != self.context {
+            return Ok(());
+        }
+        let Phase::Unmask { alive, shares } = &mut self.phase else { return Ok(()) };
+        if self.pending.frames.remove(&from).is_none() {
+            return Ok(());
+        }
+        let message: Unmask = frame.decode("Unmask")?;
+        let scalars: Option<Vec<Scalar>> = message.shares.iter().map(|s| Share::from_bytes(s).map(|s| s.0)).collect();
+        match scalars {
+            Some(scalars) if scalars.len() == alive.len() => {
+                shares.insert(from, scalars);
+                Ok(())
+            }
+            Some(_) => Err(env.site_error(from, "did not send one share for every survivor", "UNM-4")),
+            None => Err(env.site_error(from, "sent something that is not a share", "UNM-4")),
+        }
+    }
+
+    /// Moves on where that is possible now.
+    pub(crate) fn next(&mut self, env: &Env, deck: &ReadyDeck, now: Millis) -> Result<Progress, Error> {
+        let waiting = !self.pending.frames.is_empty();
+        match &mut self.phase {
+            Phase::Collect if waiting => Ok(Progress::Waiting),
+            Phase::Collect => {
+                let alive: Vec<u16> = self.inputs.keys().copied().collect();
+                self.name_survivors(env, deck, alive, now)
+            }
+            Phase::Check { .. } if waiting => Ok(Progress::Waiting),
+            Phase::Check { alive, named, signed } => {
+                let alive = std::mem::take(alive);
+                if alive != *named {
+                    return self.name_survivors(env, deck, alive, now);
+                }
+                let (signers, proofs) = signed.iter().map(|(s, p)| (*s, *p)).unzip();
+                let certificate = Certificate { alive, signers, proofs };
+                let frame = env.frame(Kind::Certificate, &self.context, &certificate);
+                self.collect_shares(env, certificate.alive, &frame, now);
+                Ok(Progress::Sent)
+            }
+            Phase::Unmask { shares, .. } if shares.len() < deck.threshold => {
+                if waiting {
+                    return Ok(Progress::Waiting);
+                }
+                let (alive, needed) = (shares.len(), deck.threshold);
+                Err(Error::Quorum { step: "unmasking", alive, needed, rule: Rule("UNM-5") })
+            }
+            Phase::Unmask { .. } => self.open_total(env, deck, waiting),
+        }
+    }
+
+    fn name_survivors(&mut self, env: &Env, deck: &ReadyDeck, alive: Vec<u16>, now: Millis) -> Result<Progress, Error> {
+        let needed = deck.threshold.max(usize::from(env.terms.min_cohort));
+        if alive.len() < needed {
+            return Err(Error::Quorum { step: "a total", alive: alive.len(), needed, rule: Rule("SUR-3") });
+        }
+        let inputs = alive.iter().filter_map(|s| self.inputs.get(s)).map(|(p, _)| *p).collect();
+        let frame = env.frame(Kind::Survivors, &self.context, &Survivors { alive: alive.clone(), inputs });
+        if alive == self.cohort {
+            self.collect_shares(env, alive, &frame, now);
+        } else {
+            self.pending =
+                Pending::new(alive.iter().map(|s| (*s, frame.clone())).collect(), env.timing.phase, env, now);
+            self.phase = Phase::Check { named: alive.clone(), alive, signed: BTreeMap::new() };
+        }
+        Ok(Progress::Sent)
+    }
+
+    fn collect_shares(&mut self, env: &Env, alive: Vec<u16>, frame: &Arc<Vec<u8>>, now: Millis) {
+        self.pending = Pending::new(alive.iter().map(|s| (*s, frame.clone())).collect(), env.timing.phase, env, now);
+        self.phase = Phase::Unmask { alive, shares: BTreeMap::new() };
+    }
+
+    /// [UNM-5], [UNM-6]: rebuild every survivor's self-mask, check it against its commitment, take all masks off.
+    fn open_total(&mut self, env: &Env, deck: &ReadyDeck, waiting: bool) -> Result<Progress, Error> {
+        let Phase::Unmask { alive, shares } = &self.phase else { return Ok(Progress::Waiting) };
+        let holders: Vec<u16> = shares.keys().copied().collect();
+        let first: Vec<u16> = holders.iter().copied().take(deck.threshold).collect();
+        let coefficients = shamir::lagrange_at_zero(&first);
+        let mut culprits: BTreeMap<u16, Error> = BTreeMap::new();
+        let mut masks = Vec::with_capacity(alive.len());
+        for (k, owner) in alive.iter().enumerate() {
+            let column: Vec<Scalar> = shares.values().map(|row| row[k]).collect();
+            let committed = |seed: &Scalar| {
+                let list = deck.commitments.get(owner);
+                let expected = list.and_then(|l| l.get(usize::from(self.slot)));
+                expected == Some(&seed_commitment(&deck.id, *owner, self.slot, &seed.to_bytes()))
+            };
+            let quick = shamir::recover(&coefficients, &column);
+            let seed = if committed(&quick) {
+                quick
+            } else {
+                match shamir::recover_robust(&holders, &column, deck.threshold).filter(|(s, _)| committed(s)) {
+                    Some((seed, wrong)) => {
+                        for site in wrong {
+                            let who = env.roster.name_of(crate::roster::PartyId::Site(*owner));
+                            let what = format!("gave a wrong share of the self-mask of {who}");
+                            culprits.entry(site).or_insert_with(|| env.site_error(site, what, "UNM-6"));
+                        }
+                        seed
+                    }
+                    None if waiting => return Ok(Progress::Waiting),
+                    None => {
+                        let what = "shared a self-mask that does not open to its commitment, or too many shares of it \
+                                    are wrong; the round is lost";
+                        return Err(env.site_error(*owner, what, "UNM-6"));
+                    }
+                }
+            };
+            masks.push(self_mask_key(&seed, &self.context));
+        }
+        let mut values = vec![0u64; self.words];
+        let mut missing = self.not_in(alive);
+        missing.sort_unstable();
+        for (site, key) in alive.iter().zip(&masks) {
+            if let Some((_, input)) = self.inputs.get(site) {
+                values.iter_mut().zip(input).for_each(|(v, x)| *v = v.wrapping_add(*x));
+            }
+            mask::apply(&mut values, key, Sign::Minus);
+            for gone in &missing {
+                let seed = self.seeds.get(&(*site, *gone)).ok_or(Error::ApiMisuse("a seed was not collected"))?;
+                mask::apply(&mut values, seed, mask::pair_sign(*site, *gone).reversed());
+            }
+        }
+        let alive = alive.clone();
+        Ok(Progress::Done(Done { values, alive, missing, culprits: culprits.into_iter().collect() }))
+    }
+}

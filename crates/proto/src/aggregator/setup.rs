@@ -1,0 +1,224 @@
+//! The aggregator's side of the deck: it relays keys, signatures and sealed boxes, and can open none (spec section 8).
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::{Env, Millis, Pending, ReadyDeck};
+use crate::{
+    error::Error,
+    message::{
+        AdvertiseKeys, DeliverShares, Directory, DirectoryCertificate, DirectoryEntry, Kind, OpenDeck, Proof,
+        SealedFor, ShareComplaint, ShareKeys, Verified, commitments_hash, deck_id, directory_hash,
+    },
+    suite::Hash,
+};
+
+enum Phase {
+    Advertise,
+    Accept { proofs: BTreeMap<u16, Proof> },
+    Share { boxes: BTreeMap<u16, Vec<SealedFor>> },
+    Deliver,
+}
+
+/// A deck being set up.
+pub(crate) struct Setup {
+    open: OpenDeck,
+    open_frame: Arc<Vec<u8>>,
+    id: Hash,
+    keys: BTreeMap<u16, (AdvertiseKeys, Proof)>,
+    directory: Option<(Hash, usize, Vec<u16>)>,
+    commitments: BTreeMap<u16, Vec<Hash>>,
+    phase: Phase,
+    pub(crate) pending: Pending,
+    answered: BTreeMap<(u16, Kind), Hash>,
+    complaint: Option<(u16, u16)>,
+}
+
+impl Setup {
+    pub(crate) fn open(
+        env: &Env,
+        run: Hash,
+        index: u32,
+        slots: u16,
+        candidates: Vec<u16>,
+        wait: u64,
+        now: Millis,
+    ) -> Setup {
+        let open = OpenDeck { run, index, slots };
+        let id = deck_id(&env.session, &open);
+        let open_frame = env.frame(Kind::OpenDeck, &id, &open);
+        let frames = candidates.into_iter().map(|s| (s, open_frame.clone())).collect();
+        Setup {
+            open,
+            open_frame,
+            id,
+            keys: BTreeMap::new(),
+            directory: None,
+            commitments: BTreeMap::new(),
+            phase: Phase::Advertise,
+            pending: Pending::new(frames, wait, env, now),
+            answered: BTreeMap::new(),
+            complaint: None,
+        }
+    }
+
+    pub(crate) fn is_joining(&self) -> bool {
+        matches!(self.phase, Phase::Advertise)
+    }
+
+    /// A site came (back) while keys are collected: a new process there has no keys yet, so it is asked (again).
+    pub(crate) fn ask_again(&mut self, site: u16) {
+        if self.is_joining() {
+            self.keys.remove(&site);
+            self.answered.remove(&(site, Kind::AdvertiseKeys));
+            self.pending.frames.insert(site, self.open_frame.clone());
+        }
+    }
+
+    /// Nobody who has not advertised is waited for any longer.
+    pub(crate) fn stop_waiting(&mut self) {
+        if self.is_joining() {
+            self.pending.frames.clear();
+        }
+    }
+
+    /// The members once the directory is made; those who advertised before.
+    pub(crate) fn members(&self) -> Vec<u16> {
+        match &self.directory {
+            Some((_, _, members)) => members.clone(),
+            None => self.keys.keys().copied().collect(),
+        }
+    }
+
+    /// Takes a site out. True where the directory already holds it, so that everything must begin again.
+    pub(crate) fn without(&mut self, site: u16) -> bool {
+        self.pending.frames.remove(&site);
+        self.keys.remove(&site);
+        self.directory.as_ref().is_some_and(|(_, _, members)| members.contains(&site))
+    }
+
+    /// A complaint of one member about another's box: (who complains, about whom).
+    pub(crate) fn take_complaint(&mut self) -> Option<(u16, u16)> {
+        self.complaint.take()
+    }
+
+    pub(crate) fn message(&mut self, env: &Env, from: u16, frame: &Verified<'_>) -> Result<(), Error> {
+        let expected = match frame.kind {
+            Kind::AdvertiseKeys => self.id,
+            _ => self.directory.as_ref().map_or(self.id, |(hash, _, _)| *hash),
+        };
+        if frame.context != expected {
+            // Of a set-up that was given up.
+            return Ok(());
+        }
+        let digest = crate::suite::hash("answer", &[frame.rest]);
+        match self.answered.get(&(from, frame.kind)) {
+            Some(before) if *before == digest => return Ok(()),
+            Some(_) => {
+                return Err(env.site_error(from, format!("answered twice: two {:?} differ", frame.kind), "KEX-13"));
+            }
+            None => {}
+        }
+        if !self.pending.frames.contains_key(&from) {
+            return Ok(());
+        }
+        match (&mut self.phase, frame.kind) {
+            (Phase::Advertise, Kind::AdvertiseKeys) => {
+                self.keys.insert(from, (frame.decode("AdvertiseKeys")?, frame.proof));
+            }
+            (Phase::Accept { proofs }, Kind::AcceptDirectory) => {
+                proofs.insert(from, frame.proof);
+            }
+            (Phase::Share { boxes }, Kind::ShareKeys) => {
+                let shares: ShareKeys = frame.decode("ShareKeys")?;
+                let known = self.keys.get(&from).is_some_and(|(k, _)| {
+                    shares.commitments.len() == usize::from(self.open.slots)
+                        && k.commitments == commitments_hash(&shares.commitments)
+                });
+                if !known {
+                    let what = "sent other commitments than it advertised";
+                    return Err(env.site_error(from, what, "SHR-6"));
+                }
+                let others: Vec<u16> = self.keys.keys().copied().filter(|s| *s != from).collect();
+                let sized = |b: &SealedFor| b.sealed.len() == 32 * usize::from(self.open.slots) + 16;
+                if !shares.boxes.iter().map(|b| b.site).eq(others) || !shares.boxes.iter().all(sized) {
+                    let what = "did not send exactly one box of shares for every other member";
+                    return Err(env.site_error(from, what, "SHR-6"));
+                }
+                self.commitments.insert(from, shares.commitments);
+                boxes.insert(from, shares.boxes);
+            }
+            (Phase::Deliver, Kind::ShareAck) => {}
+            (Phase::Deliver, Kind::ShareComplaint) => {
+                let complaint: ShareComplaint = frame.decode("ShareComplaint")?;
+                self.complaint = Some((from, complaint.against));
+            }
+            _ => return Ok(()),
+        }
+        self.answered.insert((from, frame.kind), digest);
+        self.pending.frames.remove(&from);
+        Ok(())
+    }
+
+    /// Everybody answered: the next message to all, or the ready deck.
+    pub(crate) fn next(&mut self, env: &Env, now: Millis) -> Result<Option<ReadyDeck>, Error> {
+        let wait = env.timing.phase;
+        match &mut self.phase {
+            Phase::Advertise => {
+                let members: Vec<u16> = self.keys.keys().copied().collect();
+                let threshold = env.enough(members.len(), "a deck")?;
+                let entries: Vec<DirectoryEntry> = self
+                    .keys
+                    .iter()
+                    .map(|(site, (keys, proof))| DirectoryEntry { site: *site, keys: *keys, proof: *proof })
+                    .collect();
+                let directory = Directory { threshold: threshold as u16, entries };
+                let hash = directory_hash(&self.id, &directory);
+                let frame = env.frame(Kind::Directory, &self.id, &directory);
+                self.pending = Pending::new(members.iter().map(|s| (*s, frame.clone())).collect(), wait, env, now);
+                self.directory = Some((hash, threshold, members));
+                self.phase = Phase::Accept { proofs: BTreeMap::new() };
+            }
+            Phase::Accept { proofs } => {
+                let certificate = DirectoryCertificate { proofs: proofs.values().copied().collect() };
+                let frame = env.frame(Kind::DirectoryCertificate, &self.hash(), &certificate);
+                let frames = self.keys.keys().map(|s| (*s, frame.clone())).collect();
+                self.pending = Pending::new(frames, wait, env, now);
+                self.phase = Phase::Share { boxes: BTreeMap::new() };
+            }
+            Phase::Share { boxes } => {
+                let mut deliveries: BTreeMap<u16, Vec<SealedFor>> = BTreeMap::new();
+                for (from, sent) in std::mem::take(boxes) {
+                    for b in sent {
+                        deliveries.entry(b.site).or_default().push(SealedFor { site: from, sealed: b.sealed });
+                    }
+                }
+                let hash = self.hash();
+                let frames = deliveries
+                    .into_iter()
+                    .map(|(to, boxes)| (to, env.frame(Kind::DeliverShares, &hash, &DeliverShares { boxes })))
+                    .collect();
+                self.pending = Pending::new(frames, wait, env, now);
+                self.phase = Phase::Deliver;
+            }
+            Phase::Deliver => {
+                let (hash, threshold, members) =
+                    self.directory.take().ok_or(Error::ApiMisuse("a deck without a directory"))?;
+                return Ok(Some(ReadyDeck {
+                    index: self.open.index,
+                    hash,
+                    id: self.id,
+                    threshold,
+                    members,
+                    commitments: std::mem::take(&mut self.commitments),
+                    slots: self.open.slots,
+                    next_slot: 0,
+                }));
+            }
+        }
+        Ok(None)
+    }
+
+    fn hash(&self) -> Hash {
+        self.directory.as_ref().map_or(self.id, |(hash, _, _)| *hash)
+    }
+}

@@ -1,0 +1,102 @@
+//! The byte encoding of everything but masked words: bincode's fixed-width little-endian layout (spec section 3).
+//!
+//! This is the only module that names the codec. Three properties are ours to keep, because the library does not:
+//! bytes left over after a value are an error, the input may not be longer than the caller's limit, and a decoded
+//! value re-encodes to the very bytes it came from, so that a signature over bytes is a signature over a value.
+
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{error::Error, limits::MAX_BODY};
+
+/// Bytes that the decoder may claim on behalf of declared lengths; a longer declared length is an error before any
+/// element is read.
+const CLAIM_LIMIT: usize = 2 * MAX_BODY;
+
+fn config() -> impl bincode::config::Config {
+    bincode::config::standard().with_little_endian().with_fixed_int_encoding().with_limit::<CLAIM_LIMIT>()
+}
+
+/// Encodes `value`.
+///
+/// # Panics
+/// Only if a `Serialize` implementation of this workspace is wrong: derived ones over integers, arrays, strings and
+/// vectors cannot fail.
+pub fn encode<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
+    bincode::serde::encode_to_vec(value, config()).expect("types of this workspace always encode")
+}
+
+/// Decodes exactly one `T` from all of `bytes` ([ENC-1] no byte is left over, [ENC-2] the limit, [ENC-3] canonical).
+///
+/// # Errors
+/// `Error::Malformed` with `what` where the bytes are too long, cut short, followed by others, or not canonical.
+pub fn decode<T: Serialize + DeserializeOwned>(what: &'static str, bytes: &[u8], limit: usize) -> Result<T, Error> {
+    if bytes.len() > limit {
+        return Err(Error::malformed(
+            what,
+            format!("{} bytes where at most {limit} are allowed", bytes.len()),
+            "ENC-2",
+        ));
+    }
+    let (value, used): (T, usize) = bincode::serde::decode_from_slice(bytes, config())
+        .map_err(|_| Error::malformed(what, "the bytes end early or hold a value that is not allowed", "ENC-1"))?;
+    if used != bytes.len() {
+        return Err(Error::malformed(what, format!("{} bytes follow the end", bytes.len() - used), "ENC-1"));
+    }
+    if encode(&value) != bytes {
+        return Err(Error::malformed(what, "not the canonical encoding of its value", "ENC-3"));
+    }
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    type Sample = (u16, Vec<u64>, Option<[u8; 32]>, String, Vec<(u16, Vec<u8>)>, bool);
+
+    proptest! {
+        #[test]
+        fn round_trip_and_canonical(v: Sample) {
+            let bytes = encode(&v);
+            prop_assert_eq!(decode::<Sample>("sample", &bytes, MAX_BODY).unwrap(), v);
+        }
+
+        #[test]
+        fn what_decodes_re_encodes_to_itself(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            if let Ok(v) = decode::<Sample>("sample", &bytes, MAX_BODY) {
+                prop_assert_eq!(encode(&v), bytes);
+            }
+        }
+
+        #[test]
+        fn every_truncation_and_extension_is_an_error(v: Sample, extra: u8) {
+            let mut bytes = encode(&v);
+            for n in 0..bytes.len() {
+                prop_assert!(decode::<Sample>("sample", &bytes[..n], MAX_BODY).is_err());
+            }
+            bytes.push(extra);
+            prop_assert!(decode::<Sample>("sample", &bytes, MAX_BODY).is_err());
+        }
+    }
+
+    #[test]
+    fn a_hostile_length_is_refused_before_it_allocates() {
+        // Declares 2^60 words and brings none.
+        let bytes = (1u64 << 60).to_le_bytes();
+        assert!(decode::<Vec<u64>>("words", &bytes, MAX_BODY).is_err());
+        let bytes = 1_000_000u64.to_le_bytes();
+        assert!(decode::<Vec<[u8; 32]>>("hashes", &bytes, MAX_BODY).is_err());
+    }
+
+    #[test]
+    fn the_layout_is_pinned() {
+        // Spec section 3: u16 and u64 little-endian, lengths as u64, option tag one byte, variant index as u32.
+        assert_eq!(encode(&0x0102u16), [2, 1]);
+        assert_eq!(encode(&vec![7u16]), [1, 0, 0, 0, 0, 0, 0, 0, 7, 0]);
+        assert_eq!(encode(&Some(1u8)), [1, 1]);
+        assert_eq!(encode(&None::<u8>), [0]);
+        assert_eq!(encode("ab"), [2, 0, 0, 0, 0, 0, 0, 0, b'a', b'b']);
+        assert_eq!(encode(&[9u8; 3]), [9, 9, 9]);
+    }
+}

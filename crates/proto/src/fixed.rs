@@ -1,0 +1,116 @@
+//! Fixed point in Z_2^64, with the proof that a sum cannot wrap (spec section 7).
+//!
+//! Only integers here: an entry's bound for one row is a power of two, so the scale is a shift. Whoever holds floats
+//! multiplies by 2^f and rounds; this module says which f is safe and which integers are allowed.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    error::Error,
+    limits::{MAX_WORDS, MIN_PRECISION_BITS},
+};
+
+/// `len` entries, each of which one row changes by at most 2^`bound_exp` in absolute value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Block {
+    /// Number of entries.
+    pub len: u32,
+    /// Exponent of the bound for one row.
+    pub bound_exp: i16,
+}
+
+/// The scale of one block: an entry x travels as round(x · 2^`fraction_bits`), of size at most `limit` at one site.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Scale {
+    /// Fractional bits f; negative where the unit is larger than one.
+    pub fraction_bits: i32,
+    /// Largest absolute value of one site's integer; `sites * limit < 2^63` ([FIX-2]).
+    pub limit: u64,
+}
+
+/// The largest safe scale for `sites` sites of at most `max_rows` rows each ([FIX-1], [FIX-2]).
+///
+/// The limit is taken for `max_rows + 1` rows: rounding inside a site's own sum may exceed the exact bound by a few
+/// units in the last place, and that must not be an error.
+///
+/// # Errors
+/// `Error::Invalid` where the sum could overflow or would keep fewer than the least number of precise bits.
+pub fn scale(sites: usize, max_rows: u64, bound_exp: i16) -> Result<Scale, Error> {
+    let rows = u128::from(max_rows) + 1;
+    let all = rows * sites.max(1) as u128;
+    let room = 1u128 << 63;
+    // Largest s with sites * rows * 2^s < 2^63.
+    let bits = (0..63u32).rev().find(|s| all.checked_shl(*s).is_some_and(|v| v < room && v >> s == all));
+    match bits {
+        Some(bits) if bits >= MIN_PRECISION_BITS => {
+            Ok(Scale { fraction_bits: bits as i32 - i32::from(bound_exp), limit: (rows << bits) as u64 })
+        }
+        _ => Err(Error::invalid(
+            "plan",
+            format!(
+                "{sites} sites of up to {max_rows} rows could overflow the sum or leave it under \
+                 {MIN_PRECISION_BITS} precise bits: lower max_rows"
+            ),
+            "FIX-2",
+        )),
+    }
+}
+
+/// Words of a layout.
+///
+/// # Errors
+/// `Error::Invalid` where it is empty or over the limit ([FIX-3]).
+pub fn words(layout: &[Block]) -> Result<usize, Error> {
+    let n: u64 = layout.iter().map(|b| u64::from(b.len)).sum();
+    if n == 0 || n > MAX_WORDS as u64 {
+        return Err(Error::invalid("plan", format!("a vector of {n} words, 1 to {MAX_WORDS} are possible"), "FIX-3"));
+    }
+    Ok(n as usize)
+}
+
+/// A signed entry as a ring element.
+pub fn to_ring(v: i64) -> u64 {
+    v as u64
+}
+
+/// A total as a signed integer; exact because the sum was proved to lie below 2^63.
+pub fn from_ring(v: u64) -> i64 {
+    v as i64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_sum_never_wraps_and_one_more_bit_could(n in 1usize..1000, rows in 1u64..1 << 30, e in -40i16..40) {
+            let s = scale(n, rows, e).unwrap();
+            prop_assert!((n as u128) * u128::from(s.limit) < 1 << 63);
+            prop_assert!((n as u128) * u128::from(s.limit) * 2 >= 1 << 63 || s.fraction_bits + i32::from(e) == 62);
+            prop_assert_eq!(u128::from(s.limit), (u128::from(rows) + 1) << (s.fraction_bits + i32::from(e)));
+        }
+
+        #[test]
+        fn ring_sums_are_signed_sums(xs in proptest::collection::vec(-(1i64 << 40)..1 << 40, 1..50)) {
+            let sum = xs.iter().fold(0u64, |a, x| a.wrapping_add(to_ring(*x)));
+            prop_assert_eq!(from_ring(sum), xs.iter().sum::<i64>());
+        }
+    }
+
+    #[test]
+    fn a_plan_that_could_overflow_is_refused() {
+        assert!(scale(1000, u64::MAX, 0).is_err());
+        assert!(scale(20, 1 << 40, 0).is_err());
+        assert!(scale(20, 150, 0).is_ok());
+        assert_eq!(scale(20, 150, 0).unwrap().fraction_bits, 51);
+    }
+
+    #[test]
+    fn lengths() {
+        assert!(words(&[]).is_err());
+        assert!(words(&[Block { len: u32::MAX, bound_exp: 0 }, Block { len: u32::MAX, bound_exp: 0 }]).is_err());
+        assert_eq!(words(&[Block { len: 6, bound_exp: 0 }, Block { len: 3, bound_exp: 1 }]).unwrap(), 9);
+    }
+}

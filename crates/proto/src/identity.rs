@@ -1,0 +1,157 @@
+//! Long-term Ed25519 identities: made where they live, pinned by the roster (spec section 5).
+
+use std::fmt;
+
+use ed25519_dalek::{Signer, SigningKey, VerifyingKey};
+use rand_core::CryptoRng;
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+use crate::{error::Error, suite};
+
+/// An Ed25519 public key: the name by which everybody else knows a party.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct PublicKey(pub [u8; 32]);
+
+impl fmt::Display for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+    }
+}
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::str::FromStr for PublicKey {
+    type Err = Error;
+
+    fn from_str(s: &str) -> Result<Self, Error> {
+        let bytes = from_hex(s).and_then(|b| <[u8; 32]>::try_from(b).ok());
+        bytes.map(PublicKey).ok_or_else(|| Error::malformed("public key", "it is not 64 hexadecimal digits", "KEY-1"))
+    }
+}
+
+/// An Ed25519 signature.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Signature {
+    r: [u8; 32],
+    s: [u8; 32],
+}
+
+impl Signature {
+    /// The 64 bytes R ‖ S.
+    pub fn to_bytes(self) -> [u8; 64] {
+        let mut out = [0; 64];
+        out[..32].copy_from_slice(&self.r);
+        out[32..].copy_from_slice(&self.s);
+        out
+    }
+
+    /// From the 64 bytes R ‖ S; whether they verify is another question.
+    pub fn from_bytes(bytes: &[u8; 64]) -> Self {
+        let (mut r, mut s) = ([0; 32], [0; 32]);
+        r.copy_from_slice(&bytes[..32]);
+        s.copy_from_slice(&bytes[32..]);
+        Signature { r, s }
+    }
+}
+
+impl fmt::Debug for Signature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Signature(..)")
+    }
+}
+
+impl PublicKey {
+    /// Verifies strictly: canonical encoding, no key of small order ([KEY-2]).
+    pub fn verify(&self, label: &str, parts: &[&[u8]], signature: &Signature) -> bool {
+        let Ok(key) = VerifyingKey::from_bytes(&self.0) else { return false };
+        let digest = suite::hash(label, parts);
+        key.verify_strict(&digest.0, &ed25519_dalek::Signature::from_bytes(&signature.to_bytes())).is_ok()
+    }
+
+    /// Whether the bytes are a point that may serve as a key: canonical and not of small order ([KEY-2]).
+    pub fn is_usable(&self) -> bool {
+        let point = curve25519_dalek::edwards::CompressedEdwardsY(self.0).decompress();
+        // Decompression accepts y ≥ p; the same point would then have two names.
+        point.is_some_and(|p| p.compress().0 == self.0 && !p.is_small_order())
+    }
+}
+
+/// A party's secret identity. It has no `Debug` and no `Clone`, and is wiped on drop.
+pub struct Identity {
+    key: SigningKey,
+}
+
+impl Identity {
+    /// A fresh identity from `rng`.
+    pub fn generate(rng: &mut impl CryptoRng) -> Self {
+        let mut seed = Zeroizing::new([0u8; 32]);
+        rng.fill_bytes(&mut seed[..]);
+        Identity::from_seed(&seed)
+    }
+
+    /// The identity of a stored seed.
+    pub fn from_seed(seed: &[u8; 32]) -> Self {
+        Identity { key: SigningKey::from_bytes(seed) }
+    }
+
+    /// The seed, for the file that keeps it (mode 0600) and for the transport's key.
+    pub fn seed(&self) -> Zeroizing<[u8; 32]> {
+        Zeroizing::new(self.key.to_bytes())
+    }
+
+    /// The public half.
+    pub fn public(&self) -> PublicKey {
+        PublicKey(self.key.verifying_key().to_bytes())
+    }
+
+    /// Signs `H(label, parts)`.
+    pub fn sign(&self, label: &str, parts: &[&[u8]]) -> Signature {
+        Signature::from_bytes(&self.key.sign(&suite::hash(label, parts).0).to_bytes())
+    }
+}
+
+/// Bytes from hexadecimal digits, or nothing where `s` is anything else.
+pub fn from_hex(s: &str) -> Option<Vec<u8>> {
+    if !s.len().is_multiple_of(2) || !s.bytes().all(|b| b.is_ascii_hexdigit()) {
+        return None;
+    }
+    (0..s.len()).step_by(2).map(|i| u8::from_str_radix(&s[i..i + 2], 16).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signatures_bind_label_parts_and_key() {
+        let (a, b) = (Identity::from_seed(&[1; 32]), Identity::from_seed(&[2; 32]));
+        let s = a.sign("label", &[b"x", b"y"]);
+        assert!(a.public().verify("label", &[b"x", b"y"], &s));
+        assert!(!a.public().verify("label", &[b"xy"], &s));
+        assert!(!a.public().verify("other", &[b"x", b"y"], &s));
+        assert!(!b.public().verify("label", &[b"x", b"y"], &s));
+    }
+
+    #[test]
+    fn weak_and_impossible_keys_are_refused() {
+        let mut identity_point = [0u8; 32];
+        identity_point[0] = 1;
+        assert!(!PublicKey(identity_point).is_usable());
+        assert!(!PublicKey([0; 32]).is_usable());
+        assert!(!PublicKey([0xff; 32]).is_usable());
+        assert!(Identity::from_seed(&[3; 32]).public().is_usable());
+    }
+
+    #[test]
+    fn hex() {
+        let k = Identity::from_seed(&[4; 32]).public();
+        assert_eq!(k.to_string().parse::<PublicKey>().unwrap(), k);
+        assert!("zz".parse::<PublicKey>().is_err());
+        assert!("é".repeat(32).parse::<PublicKey>().is_err());
+    }
+}

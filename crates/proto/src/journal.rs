@@ -1,0 +1,79 @@
+//! What a site must have on disk before bytes leave it (spec section 12).
+//!
+//! The order of outputs is the guarantee: a `Persist` always comes before the `Send` it protects, so a site that comes
+//! back after a crash either repeats the very bytes it may have sent or leaves that slot alone.
+
+use serde::{Deserialize, Serialize};
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+use crate::{codec, error::Error, limits::MAX_BODY, suite::Hash};
+
+/// One entry of a site's journal. Holds secrets; goes to a file of mode 0600 only.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record(pub(crate) Entry);
+
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Entry {
+    /// A deck is ready for use.
+    Deck(DeckRecord),
+    /// A vector was masked; these bytes may have left.
+    Masked { context: Hash, deck: u32, slot: u16, cohort: Vec<u16>, words: u32, query: Hash, digest: Hash, rounds: u32 },
+    /// A set of survivors was signed and the seeds towards the others given away.
+    Checked { context: Hash, alive: Vec<u16> },
+    /// The shares of these survivors' self-masks were given away.
+    Released { context: Hash, alive: Vec<u16> },
+}
+
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct DeckRecord {
+    pub(crate) run: Hash,
+    pub(crate) index: u32,
+    pub(crate) directory: Hash,
+    pub(crate) threshold: u16,
+    pub(crate) members: Vec<u16>,
+    pub(crate) pairs: Vec<Bytes>,
+    pub(crate) seeds: Vec<Bytes>,
+    /// `held[m][r]`: this site's share of member m's self-mask seed for slot r.
+    pub(crate) held: Vec<Vec<Bytes>>,
+}
+
+/// Secret bytes on their way to or from the journal.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Zeroize, ZeroizeOnDrop)]
+pub(crate) struct Bytes(pub(crate) [u8; 32]);
+
+impl Record {
+    /// The bytes to append to the journal.
+    pub fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
+        Zeroizing::new(codec::encode(self))
+    }
+
+    /// Reads one entry back.
+    ///
+    /// # Errors
+    /// `Error::Journal` where the bytes are not what [`Record::to_bytes`] wrote.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Record, Error> {
+        codec::decode("journal entry", bytes, MAX_BODY).map_err(|e| Error::Journal(e.to_string()))
+    }
+
+    /// Whether everything written before this entry may be dropped: a new deck makes older ones useless, unless a
+    /// round of the older one is still open.
+    pub fn is_deck(&self) -> bool {
+        matches!(self.0, Entry::Deck(_))
+    }
+
+    /// What kind of entry this is, without its contents.
+    pub fn name(&self) -> &'static str {
+        match self.0 {
+            Entry::Deck(_) => "deck",
+            Entry::Masked { .. } => "masked",
+            Entry::Checked { .. } => "checked",
+            Entry::Released { .. } => "released",
+        }
+    }
+}
+
+impl std::fmt::Debug for Record {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Record({})", self.name())
+    }
+}

@@ -1,0 +1,43 @@
+//! Every limit of the protocol with its unit, its reason and what it costs at worst (spec section 2).
+
+/// Sites in one roster. Worst case at the coordinator: one share of 32 bytes for every ordered pair and slot in flight.
+pub const MAX_SITES: usize = 1_000;
+
+/// Sites a roster needs at least: between two sites every total shows each of them the other's part.
+pub const MIN_SITES: usize = 3;
+
+/// Words of 8 bytes in one masked vector: 8 MiB a site. A sweep of ten K at K = 100, d = 100 needs 0.1 of it.
+pub const MAX_WORDS: usize = 1 << 20;
+
+/// Bytes of one query (the broadcast): centres as doubles, the same size as the largest vector plus a little.
+pub const MAX_QUERY: usize = 9 << 20;
+
+/// Slots (rounds) of one deck. A site holds 32 bytes a slot and member; 256 slots with 1,000 members are 8 MiB.
+pub const MAX_SLOTS: u16 = 256;
+
+/// Bytes of one frame body. The largest honest one is a delivery of sealed boxes, 1,000 boxes of 8 KiB.
+pub const MAX_BODY: usize = 16 << 20;
+
+/// Bytes of the body of a frame that carries only keys, signatures or short control texts for at most `MAX_SITES` sites.
+pub const MAX_LIST_BODY: usize = 256 << 10;
+
+/// Bytes of the body of a frame of fixed small size.
+pub const MAX_SMALL_BODY: usize = 4 << 10;
+
+/// Bytes of a name of a party, federation or column: long enough for a legal name, short enough for a log line.
+pub const MAX_NAME: usize = 64;
+
+/// Bytes of the application's part of a plan (method, columns, boxes).
+pub const MAX_APPLICATION: usize = 1 << 20;
+
+/// Fractional bits below an entry's bound that a plan must leave; with fewer, rounding would show in the centres.
+pub const MIN_PRECISION_BITS: u32 = 20;
+
+/// Decks that may be set up anew in a row because a member vanished during the set-up, before the run gives up.
+pub const MAX_DECK_ATTEMPTS: u32 = 8;
+
+/// Words expanded at a time when a mask is added: 16 KiB, which stays in the first-level cache.
+pub const MASK_BLOCK_WORDS: usize = 2_048;
+
+/// Decks that may be ready at a site at once: the one in use and the one that follows it.
+pub const MAX_READY_DECKS: usize = 2;

@@ -1,0 +1,89 @@
+//! Masks: an AES-256-CTR keystream added to a vector in Z_2^64 (spec section 9; Bonawitz et al. 2017, section 4).
+
+use aes::Aes256;
+use ctr::{
+    Ctr64LE,
+    cipher::{KeyIvInit, StreamCipher},
+};
+
+use crate::{limits::MASK_BLOCK_WORDS, suite::Secret};
+
+/// Whether a mask is added or subtracted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Sign {
+    Plus,
+    Minus,
+}
+
+impl Sign {
+    pub(crate) fn reversed(self) -> Sign {
+        match self {
+            Sign::Plus => Sign::Minus,
+            Sign::Minus => Sign::Plus,
+        }
+    }
+}
+
+/// The sign with which site `me` applies the mask it shares with `other` ([MSK-3]): the lower number adds.
+pub(crate) fn pair_sign(me: u16, other: u16) -> Sign {
+    if me < other { Sign::Plus } else { Sign::Minus }
+}
+
+/// Adds (or subtracts) the keystream of `key` to `words` ([MSK-2]). A key is used for one vector only, so the counter
+/// starts at zero.
+pub(crate) fn apply(words: &mut [u64], key: &Secret, sign: Sign) {
+    let mut stream = Ctr64LE::<Aes256>::new(key.bytes().into(), &[0u8; 16].into());
+    let mut block = zeroize::Zeroizing::new([0u8; 8 * MASK_BLOCK_WORDS]);
+    for chunk in words.chunks_mut(MASK_BLOCK_WORDS) {
+        let bytes = &mut block[..8 * chunk.len()];
+        bytes.fill(0);
+        stream.apply_keystream(bytes);
+        let (masks, _) = bytes.as_chunks::<8>();
+        match sign {
+            Sign::Plus => chunk.iter_mut().zip(masks).for_each(|(w, m)| *w = w.wrapping_add(u64::from_le_bytes(*m))),
+            Sign::Minus => chunk.iter_mut().zip(masks).for_each(|(w, m)| *w = w.wrapping_sub(u64::from_le_bytes(*m))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn plus_and_minus_cancel(key: [u8; 32], len in 0usize..5000) {
+            let k = Secret::new(key);
+            let mut w: Vec<u64> = (0..len as u64).collect();
+            apply(&mut w, &k, Sign::Plus);
+            if len > 8 {
+                prop_assert!(w.iter().enumerate().any(|(i, v)| *v != i as u64));
+            }
+            apply(&mut w, &k, Sign::Minus);
+            prop_assert!(w.iter().enumerate().all(|(i, v)| *v == i as u64));
+        }
+
+        #[test]
+        fn a_longer_vector_starts_with_the_same_mask(key: [u8; 32], len in 1usize..5000) {
+            let k = Secret::new(key);
+            let (mut a, mut b) = (vec![0u64; len], vec![0u64; 5000]);
+            apply(&mut a, &k, Sign::Plus);
+            apply(&mut b, &k, Sign::Plus);
+            prop_assert_eq!(&a[..], &b[..len]);
+        }
+    }
+
+    #[test]
+    fn keystream_known_answer() {
+        // AES-256 with the key 00 01 .. 1f on the zero block (openssl enc -aes-256-ecb -nopad).
+        let key: Vec<u8> = (0..32).collect();
+        let mut w = [0u64; 2];
+        apply(&mut w, &Secret::new(key.try_into().unwrap()), Sign::Plus);
+        let bytes: Vec<u8> = w.iter().flat_map(|v| v.to_le_bytes()).collect();
+        let expected = crate::identity::from_hex(KAT).unwrap();
+        assert_eq!(bytes, expected);
+    }
+
+    const KAT: &str = "f29000b62a499fd0a9f39a6add2e7780";
+}

@@ -1,0 +1,498 @@
+//! Frames and messages: what stands on the wire, byte by byte (spec section 10).
+//!
+//! A frame is a header of 8 bytes, a context of 32, the message, and an Ed25519 signature of 64 over all that came
+//! before. The context (a deck, a directory, a round) stands apart from the rest, so that a third party who knows it
+//! can check a signature from the hash of the rest alone: that is how certificates stay short.
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use crate::{
+    codec,
+    error::Error,
+    identity::{Identity, PublicKey, Signature},
+    limits::{MAX_BODY, MAX_LIST_BODY, MAX_QUERY, MAX_SMALL_BODY, MAX_WORDS},
+    suite::{self, Hash, VERSION},
+};
+
+/// Bytes of a frame's header: version, kind (both u16) and body length (u32), little-endian.
+pub const HEADER: usize = 8;
+/// Bytes that a frame has beside its message: header, context and signature.
+pub const OVERHEAD: usize = HEADER + 32 + 64;
+
+macro_rules! kinds {
+    ($($(#[$doc:meta])* $name:ident = $number:literal, $limit:expr;)*) => {
+        /// The type of a message.
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[repr(u16)]
+        pub enum Kind { $($(#[$doc])* $name = $number,)* }
+
+        impl Kind {
+            /// Every kind, in the order of the numbers.
+            pub const ALL: &[Kind] = &[$(Kind::$name,)*];
+
+            fn from_number(n: u16) -> Option<Kind> {
+                match n { $($number => Some(Kind::$name),)* _ => None }
+            }
+
+            /// Largest body of this kind in bytes ([FRM-3]).
+            pub fn body_limit(self) -> usize {
+                match self { $(Kind::$name => $limit,)* }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// Aggregator: a deck is to be set up.
+    OpenDeck = 1, MAX_SMALL_BODY;
+    /// Site: its public keys for the deck.
+    AdvertiseKeys = 2, MAX_SMALL_BODY;
+    /// Aggregator: everybody's public keys.
+    Directory = 3, MAX_LIST_BODY;
+    /// Site: its signature on the directory.
+    AcceptDirectory = 4, MAX_SMALL_BODY;
+    /// Aggregator: everybody's signatures on the directory.
+    DirectoryCertificate = 5, MAX_LIST_BODY;
+    /// Site: sealed shares for every other site.
+    ShareKeys = 6, MAX_BODY;
+    /// Aggregator: the sealed shares for this site.
+    DeliverShares = 7, MAX_BODY;
+    /// Site: all boxes opened.
+    ShareAck = 8, MAX_SMALL_BODY;
+    /// Site: a box did not open.
+    ShareComplaint = 9, MAX_SMALL_BODY;
+    /// Aggregator: a query.
+    Ask = 10, MAX_QUERY + MAX_SMALL_BODY;
+    /// Site: the masked answer.
+    MaskedInput = 11, 8 * MAX_WORDS + MAX_SMALL_BODY;
+    /// Aggregator: whose inputs arrived.
+    Survivors = 12, MAX_LIST_BODY;
+    /// Site: its signature on the survivors and the round seeds it shares with the missing.
+    ConsistencyCheck = 13, MAX_LIST_BODY;
+    /// Aggregator: enough signatures on one set of survivors.
+    Certificate = 14, MAX_LIST_BODY;
+    /// Site: its shares of the survivors' self-masks.
+    Unmask = 15, MAX_LIST_BODY;
+    /// Site: it will not take part in what was asked.
+    Refusal = 16, MAX_SMALL_BODY;
+    /// Either: who I am and which plan I hold.
+    Hello = 64, MAX_SMALL_BODY;
+    /// Aggregator: accepted.
+    Welcome = 65, MAX_SMALL_BODY;
+    /// Aggregator: not accepted, and why.
+    Denied = 66, MAX_SMALL_BODY;
+    /// Aggregator: the run is over; the result where there is one.
+    Finished = 67, MAX_QUERY;
+    /// Intermediary to coordinator: the count is taken and above the floor.
+    CountReady = 68, MAX_LIST_BODY;
+    /// Coordinator to intermediary: hand over the total for this cohort.
+    CountRequest = 69, MAX_LIST_BODY;
+    /// Intermediary to coordinator: the total, or that it is withheld.
+    CountReply = 70, MAX_SMALL_BODY;
+    /// Aggregator: the run ended without a result.
+    Aborted = 71, MAX_SMALL_BODY;
+}
+
+/// Reads a header: which kind, and how many bytes of body follow ([FRM-1] to [FRM-3]).
+///
+/// # Errors
+/// `Error::Malformed` for another version (both are named), an unknown kind, or a length over the kind's limit.
+pub fn parse_header(header: &[u8; HEADER]) -> Result<(Kind, usize), Error> {
+    let version = u16::from_le_bytes([header[0], header[1]]);
+    if version != VERSION {
+        let (newer, older) = if version > VERSION { ("the peer", "this side") } else { ("this side", "the peer") };
+        return Err(Error::malformed(
+            "frame",
+            format!("wire version {version}, this side speaks {VERSION}: {newer} is newer, {older} must be upgraded"),
+            "FRM-1",
+        ));
+    }
+    let number = u16::from_le_bytes([header[2], header[3]]);
+    let kind = Kind::from_number(number)
+        .ok_or_else(|| Error::malformed("frame", format!("unknown message type {number}"), "FRM-2"))?;
+    let length = u32::from_le_bytes([header[4], header[5], header[6], header[7]]) as usize;
+    if length > kind.body_limit() {
+        let why = format!("a {kind:?} of {length} bytes, at most {} are allowed", kind.body_limit());
+        return Err(Error::malformed("frame", why, "FRM-3"));
+    }
+    Ok((kind, length))
+}
+
+/// A verified frame: its signature was checked against the sender's key.
+#[derive(Debug)]
+pub(crate) struct Verified<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) context: Hash,
+    pub(crate) rest: &'a [u8],
+    /// What a third party needs beside the context to check the signature.
+    pub(crate) proof: Proof,
+}
+
+/// The hash of a frame's message and the signature on the frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Proof {
+    rest: Hash,
+    signature: Signature,
+}
+
+impl Proof {
+    /// Whether both stand for the same message, whoever signed it.
+    pub(crate) fn same_message(&self, other: &Proof) -> bool {
+        self.rest == other.rest
+    }
+
+    /// Whether the signed message is this one.
+    pub(crate) fn covers<T: Serialize>(&self, message: &T) -> bool {
+        self.rest == suite::hash("rest", &[&codec::encode(message)])
+    }
+
+    /// Whether `key` signed a frame of `kind` in `session` with this context ([FRM-5]).
+    pub(crate) fn verify(&self, key: &PublicKey, session: &Hash, kind: Kind, context: &Hash) -> bool {
+        key.verify(FRAME, &signed_parts(session, &(kind as u16).to_le_bytes(), context, &self.rest), &self.signature)
+    }
+}
+
+const FRAME: &str = "frame";
+
+fn signed_parts<'a>(session: &'a Hash, kind: &'a [u8; 2], context: &'a Hash, rest: &'a Hash) -> [&'a [u8]; 4] {
+    [&session.0, kind, &context.0, &rest.0]
+}
+
+/// Builds and signs a frame around an encoded message ([FRM-4]).
+pub(crate) fn frame_raw(identity: &Identity, session: &Hash, kind: Kind, context: &Hash, rest: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(OVERHEAD + rest.len());
+    out.extend_from_slice(&VERSION.to_le_bytes());
+    out.extend_from_slice(&(kind as u16).to_le_bytes());
+    out.extend_from_slice(&((32 + rest.len() + 64) as u32).to_le_bytes());
+    out.extend_from_slice(&context.0);
+    out.extend_from_slice(rest);
+    let digest = suite::hash("rest", &[rest]);
+    let number = (kind as u16).to_le_bytes();
+    let signature = identity.sign(FRAME, &signed_parts(session, &number, context, &digest));
+    out.extend_from_slice(&signature.to_bytes());
+    out
+}
+
+/// Builds and signs a frame.
+pub fn frame<T: Serialize>(identity: &Identity, session: &Hash, kind: Kind, context: &Hash, message: &T) -> Vec<u8> {
+    frame_raw(identity, session, kind, context, &codec::encode(message))
+}
+
+/// Takes a frame apart and checks the signature ([FRM-4]).
+///
+/// # Errors
+/// `Error::Malformed` where the bytes are no frame; `Error::PeerMisbehaved` with `sender`'s name where they are one
+/// that its key did not sign for this session.
+pub(crate) fn verify<'a>(
+    bytes: &'a [u8],
+    session: &Hash,
+    key: &PublicKey,
+    sender: &dyn Fn() -> String,
+) -> Result<Verified<'a>, Error> {
+    let Some((header, body)) = bytes.split_first_chunk::<HEADER>() else {
+        return Err(Error::malformed("frame", "shorter than its header", "FRM-3"));
+    };
+    let (kind, length) = parse_header(header)?;
+    if length != body.len() {
+        return Err(Error::malformed("frame", format!("{length} bytes declared, {} came", body.len()), "FRM-3"));
+    }
+    let parts = body.split_first_chunk::<32>().and_then(|(context, more)| {
+        let (rest, signature) = more.split_last_chunk::<64>()?;
+        Some((Hash(*context), rest, Signature::from_bytes(signature)))
+    });
+    let Some((context, rest, signature)) = parts else {
+        return Err(Error::malformed("frame", "no room for a context and a signature", "FRM-3"));
+    };
+    let proof = Proof { rest: suite::hash("rest", &[rest]), signature };
+    if !proof.verify(key, session, kind, &context) {
+        return Err(Error::peer(sender(), format!("sent a {kind:?} that its key did not sign for this run"), "FRM-4"));
+    }
+    Ok(Verified { kind, context, rest, proof })
+}
+
+/// Takes apart a frame of the application's own kinds (`Hello` and up).
+///
+/// # Errors
+/// As for every frame, and `Error::Malformed` where it is of another kind than `expected`.
+pub fn open<T: Serialize + DeserializeOwned>(
+    bytes: &[u8],
+    session: &Hash,
+    key: &PublicKey,
+    sender: &str,
+    expected: Kind,
+) -> Result<T, Error> {
+    let v = verify(bytes, session, key, &|| sender.to_owned())?;
+    if v.kind != expected {
+        return Err(Error::peer(sender, format!("sent a {:?} where a {expected:?} belongs", v.kind), "FRM-6"));
+    }
+    codec::decode(KIND_NAME, v.rest, expected.body_limit())
+}
+
+const KIND_NAME: &str = "control message";
+
+/// The kind of a whole frame without checking anything else; for counting traffic.
+pub fn kind_of(frame: &[u8]) -> Option<Kind> {
+    frame.first_chunk::<HEADER>().and_then(|h| parse_header(h).ok()).map(|(k, _)| k)
+}
+
+impl Verified<'_> {
+    pub(crate) fn decode<T: Serialize + DeserializeOwned>(&self, what: &'static str) -> Result<T, Error> {
+        codec::decode(what, self.rest, self.kind.body_limit())
+    }
+}
+
+/// What an outgoing frame of a site gives away. There is no variant for plain values, because nothing sends them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Disclosure {
+    /// Public keys and hashes of fresh random values.
+    PublicKeys,
+    /// A signature on values the receiver sent or already knows.
+    Acknowledgement,
+    /// Boxes that only another site can open.
+    SealedShares,
+    /// Words that are uniformly random to everyone who lacks the masks.
+    MaskedWords,
+    /// The mask seeds of one round that this site shares with sites that are missing from it.
+    RoundSeeds,
+    /// Shares of the self-masks of one round.
+    SelfMaskShares,
+    /// That this site refuses, and under which rule.
+    Refusal,
+}
+
+impl Disclosure {
+    /// One line for a person.
+    pub fn explain(self) -> &'static str {
+        match self {
+            Disclosure::PublicKeys => "public keys and hashes of fresh random values",
+            Disclosure::Acknowledgement => "a signature on values the receiver already knows",
+            Disclosure::SealedShares => "boxes that only the other sites can open",
+            Disclosure::MaskedWords => "words that are uniformly random to everyone who lacks the masks",
+            Disclosure::RoundSeeds => "mask seeds of this one round shared with sites missing from it",
+            Disclosure::SelfMaskShares => "shares of the self-masks of this one round",
+            Disclosure::Refusal => "that this site refuses, and the rule",
+        }
+    }
+}
+
+// ---- the messages, in the order in which they travel ----
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct OpenDeck {
+    pub(crate) run: Hash,
+    pub(crate) index: u32,
+    pub(crate) slots: u16,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct AdvertiseKeys {
+    pub(crate) mask_key: [u8; 32],
+    pub(crate) seal_key: [u8; 32],
+    /// Hash of the list of commitments to the self-mask seeds.
+    pub(crate) commitments: Hash,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct DirectoryEntry {
+    pub(crate) site: u16,
+    pub(crate) keys: AdvertiseKeys,
+    pub(crate) proof: Proof,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Directory {
+    pub(crate) threshold: u16,
+    pub(crate) entries: Vec<DirectoryEntry>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct DirectoryCertificate {
+    /// In the order of the directory's entries.
+    pub(crate) proofs: Vec<Proof>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct SealedFor {
+    pub(crate) site: u16,
+    pub(crate) sealed: Vec<u8>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct ShareKeys {
+    pub(crate) commitments: Vec<Hash>,
+    pub(crate) boxes: Vec<SealedFor>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct DeliverShares {
+    /// `site` is the sender of the box.
+    pub(crate) boxes: Vec<SealedFor>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct ShareComplaint {
+    pub(crate) against: u16,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Ask {
+    pub(crate) deck: u32,
+    pub(crate) slot: u16,
+    pub(crate) cohort: Vec<u16>,
+    pub(crate) words: u32,
+    pub(crate) previous_context: Hash,
+    pub(crate) previous_total: Hash,
+    pub(crate) query: Vec<u8>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Survivors {
+    pub(crate) alive: Vec<u16>,
+    /// Their masked inputs' proofs, in the same order.
+    pub(crate) inputs: Vec<Proof>,
+}
+
+/// A mask seed of one round, given away because its other owner is missing.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Zeroize, ZeroizeOnDrop)]
+pub(crate) struct RoundSeed {
+    pub(crate) missing: u16,
+    pub(crate) seed: [u8; 32],
+}
+
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ConsistencyCheck {
+    pub(crate) round: Hash,
+    pub(crate) seeds: Vec<RoundSeed>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Certificate {
+    pub(crate) alive: Vec<u16>,
+    pub(crate) signers: Vec<u16>,
+    pub(crate) proofs: Vec<Proof>,
+}
+
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Unmask {
+    /// One for every survivor, in their order.
+    pub(crate) shares: Vec<[u8; 32]>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Refusal {
+    /// The rule, without its reason: a refusal is coarse on the wire and exact at home.
+    pub(crate) rule: String,
+}
+
+/// Context of a consistency check: this round and exactly these survivors ([CON-2]).
+pub(crate) fn survivors_context(round: &Hash, alive: &[u16]) -> Hash {
+    suite::hash("survivors", &[&round.0, &codec::encode(alive)])
+}
+
+/// Session: one plan, one roster, one aggregator ([SES-1]).
+pub fn session(plan: &Hash, roster: &Hash, role: crate::roster::PartyId) -> Hash {
+    suite::hash("session", &[&plan.0, &roster.0, &codec::encode(&role)])
+}
+
+/// Identifies a deck ([KEX-1]).
+pub(crate) fn deck_id(session: &Hash, open: &OpenDeck) -> Hash {
+    suite::hash("deck", &[&session.0, &codec::encode(open)])
+}
+
+/// Identifies a directory ([KEX-4]).
+pub(crate) fn directory_hash(deck: &Hash, directory: &Directory) -> Hash {
+    suite::hash("directory", &[&deck.0, &codec::encode(directory)])
+}
+
+/// The context of a round, from which everything secret in it is derived ([RND-1]).
+pub(crate) fn round_context(session: &Hash, directory: &Hash, ask: &Ask) -> Hash {
+    let query = suite::hash("query", &[&ask.query]);
+    suite::hash(
+        "round",
+        &[
+            &session.0,
+            &directory.0,
+            &ask.deck.to_le_bytes(),
+            &ask.slot.to_le_bytes(),
+            &codec::encode(&ask.cohort),
+            &ask.words.to_le_bytes(),
+            &query.0,
+            &ask.previous_context.0,
+            &ask.previous_total.0,
+        ],
+    )
+}
+
+/// Commitment to the self-mask seed of one slot ([KEX-2]).
+pub(crate) fn seed_commitment(deck: &Hash, site: u16, slot: u16, seed: &[u8; 32]) -> Hash {
+    suite::hash("self-mask commitment", &[&deck.0, &site.to_le_bytes(), &slot.to_le_bytes(), seed])
+}
+
+/// Hash of a list of commitments.
+pub(crate) fn commitments_hash(list: &[Hash]) -> Hash {
+    suite::hash("commitments", &[&codec::encode(list)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> (Identity, Hash, Hash, Vec<u8>) {
+        let id = Identity::from_seed(&[1; 32]);
+        let (session, context) = (suite::hash("s", &[]), suite::hash("c", &[]));
+        let bytes = frame(&id, &session, Kind::Refusal, &context, &Refusal { rule: "RND-4".into() });
+        (id, session, context, bytes)
+    }
+
+    #[test]
+    fn every_bit_of_a_frame_counts() {
+        let (id, session, _, bytes) = sample();
+        let who = || "x".to_owned();
+        assert!(verify(&bytes, &session, &id.public(), &who).is_ok());
+        for i in 0..bytes.len() * 8 {
+            let mut bad = bytes.clone();
+            bad[i / 8] ^= 1 << (i % 8);
+            assert!(verify(&bad, &session, &id.public(), &who).is_err(), "bit {i}");
+        }
+        for n in 0..bytes.len() {
+            assert!(verify(&bytes[..n], &session, &id.public(), &who).is_err());
+        }
+        assert!(verify(&bytes, &suite::hash("other", &[]), &id.public(), &who).is_err());
+        assert!(verify(&bytes, &session, &Identity::from_seed(&[2; 32]).public(), &who).is_err());
+    }
+
+    #[test]
+    fn versions_and_limits_are_named() {
+        let mut h = [0u8; HEADER];
+        h[0] = 9;
+        assert!(parse_header(&h).unwrap_err().to_string().contains("version 9, this side speaks 1"));
+        h[0] = 1;
+        h[2] = 200;
+        assert!(parse_header(&h).is_err());
+        h[2] = Kind::OpenDeck as u8;
+        h[4..].copy_from_slice(&u32::MAX.to_le_bytes());
+        assert!(parse_header(&h).is_err());
+    }
+
+    #[test]
+    fn a_proof_stands_for_kind_and_context() {
+        let (id, session, context, bytes) = sample();
+        let v = verify(&bytes, &session, &id.public(), &|| "x".into()).unwrap();
+        assert!(v.proof.verify(&id.public(), &session, Kind::Refusal, &context));
+        assert!(!v.proof.verify(&id.public(), &session, Kind::Unmask, &context));
+        assert!(!v.proof.verify(&id.public(), &session, Kind::Refusal, &session));
+    }
+
+    #[test]
+    fn limits_fit_the_largest_honest_messages() {
+        let n = crate::limits::MAX_SITES;
+        let proof = 96;
+        assert!(n * (2 + 96 + proof) + 64 + OVERHEAD <= Kind::Directory.body_limit());
+        assert!(n * (2 + proof) + 64 + OVERHEAD <= Kind::Survivors.body_limit());
+        assert!(n * (2 + 2 + proof) + 64 + OVERHEAD <= Kind::Certificate.body_limit());
+        assert!(n * 34 + 64 + OVERHEAD <= Kind::ConsistencyCheck.body_limit());
+        let slots = usize::from(crate::limits::MAX_SLOTS);
+        assert!(n * (2 + 8 + 16 + 32 * slots) + 32 * slots + 64 + OVERHEAD <= Kind::ShareKeys.body_limit());
+    }
+}

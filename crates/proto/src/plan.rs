@@ -1,0 +1,176 @@
+//! What is computed and under which terms: the plan, signed by the coordinator, accepted by every site (spec section 6).
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    codec,
+    error::Error,
+    identity::{Identity, Signature},
+    limits::{MAX_APPLICATION, MAX_SITES, MAX_SLOTS, MIN_SITES},
+    roster::Roster,
+    suite::{self, Hash},
+};
+
+/// The part of a plan that the protocol core reads, and the application's part as bytes that it only binds.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Terms {
+    /// Hash of the roster the plan is for.
+    pub roster: Hash,
+    /// Sites a total must cover at least.
+    pub min_cohort: u16,
+    /// Shares needed to open a self-mask; 0 means floor(2n/3) + 1 for the n members of the deck.
+    pub threshold: u16,
+    /// Sites that may collude with the coordinator without learning more than a total; 0 means floor((n − 1)/3).
+    pub colluders: u16,
+    /// Rounds prepared by one exchange of keys.
+    pub slots: u16,
+    /// Rows of any one site at most; with it the fixed point is proved not to overflow.
+    pub max_rows: u64,
+    /// Rows of the whole cohort at least; the intermediary opens nothing below it.
+    pub min_total_rows: u64,
+    /// Whatever the application computes, encoded by it.
+    pub application: Vec<u8>,
+}
+
+/// A plan with the coordinator's signature.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SignedTerms {
+    /// What was signed.
+    pub terms: Terms,
+    /// By the coordinator's identity.
+    pub signature: Signature,
+}
+
+const LABEL: &str = "plan";
+
+impl Terms {
+    /// Checks the numbers against each other and against `roster` ([PLN-1] to [PLN-5]).
+    ///
+    /// # Errors
+    /// `Error::Invalid` with the number at fault.
+    pub fn check(&self, roster: &Roster) -> Result<(), Error> {
+        let bad = |why: String, rule| Err(Error::invalid("plan", why, rule));
+        if self.roster != roster.hash() {
+            return bad("it was made for another roster".into(), "PLN-1");
+        }
+        let n = roster.sites.len();
+        if !(MIN_SITES..=n.min(MAX_SITES)).contains(&usize::from(self.min_cohort)) {
+            let why = format!("min_cohort is {} where {MIN_SITES} to {n} (all sites) are possible", self.min_cohort);
+            return bad(why, "PLN-2");
+        }
+        if self.slots == 0 || self.slots > MAX_SLOTS {
+            return bad(format!("slots is {} where 1 to {MAX_SLOTS} are possible", self.slots), "PLN-3");
+        }
+        if self.max_rows == 0 {
+            return bad("max_rows is 0".into(), "PLN-4");
+        }
+        if self.application.len() > MAX_APPLICATION {
+            return bad(format!("its method part is over {MAX_APPLICATION} bytes"), "PLN-5");
+        }
+        // The smallest cohort is the hardest for a fixed threshold to reach, the largest for 2t > n + c.
+        self.threshold_of(n)?;
+        self.threshold_of(usize::from(self.min_cohort)).map(|_| ())
+    }
+
+    /// Shares needed among `n` members, with the guard 2t > n + c ([THR-1], [THR-2]).
+    ///
+    /// # Errors
+    /// `Error::Invalid` where no such threshold exists.
+    pub fn threshold_of(&self, n: usize) -> Result<usize, Error> {
+        let t = if self.threshold == 0 { 2 * n / 3 + 1 } else { usize::from(self.threshold) };
+        let c = self.colluders_of(n);
+        check_threshold(n, t, c).map_err(|why| Error::invalid("plan", why, "THR-2"))?;
+        Ok(t)
+    }
+
+    /// Colluding sites that are assumed among `n`.
+    pub fn colluders_of(&self, n: usize) -> usize {
+        if self.colluders == 0 { n.saturating_sub(1) / 3 } else { usize::from(self.colluders) }
+    }
+
+    /// Identifies the plan in everything that follows ([PLN-6]).
+    pub fn hash(&self) -> Hash {
+        suite::hash(LABEL, &[&codec::encode(self)])
+    }
+
+    /// Checks and signs.
+    ///
+    /// # Errors
+    /// As [`Terms::check`], and `Error::Invalid` where `signer` is not the coordinator.
+    pub fn sign(self, roster: &Roster, signer: &Identity) -> Result<SignedTerms, Error> {
+        self.check(roster)?;
+        if signer.public() != roster.coordinator.key {
+            return Err(Error::invalid("plan", "it can be signed only by the roster's coordinator", "PLN-7"));
+        }
+        let signature = signer.sign(LABEL, &[&codec::encode(&self)]);
+        Ok(SignedTerms { terms: self, signature })
+    }
+}
+
+impl SignedTerms {
+    /// Checks the numbers and the coordinator's signature ([PLN-7]).
+    ///
+    /// # Errors
+    /// As [`Terms::check`], and `Error::PeerMisbehaved` where the signature is not the coordinator's.
+    pub fn verify(self, roster: &Roster) -> Result<Terms, Error> {
+        self.terms.check(roster)?;
+        let c = &roster.coordinator;
+        if !c.key.verify(LABEL, &[&codec::encode(&self.terms)], &self.signature) {
+            return Err(Error::peer(&c.name, "the plan was changed after it was signed, or never signed", "PLN-7"));
+        }
+        Ok(self.terms)
+    }
+}
+
+/// The guard 2t > n + c with t ≤ n ([THR-2]); the safety argument of the protocol rests on it.
+///
+/// # Errors
+/// A sentence with the numbers.
+pub fn check_threshold(n: usize, t: usize, c: usize) -> Result<(), String> {
+    if t > n {
+        return Err(format!("a threshold of {t} cannot be reached by {n} sites"));
+    }
+    if 2 * t <= n + c {
+        let least = (n + c) / 2 + 1;
+        return Err(format!(
+            "a threshold of {t} among {n} sites is unsafe against {c} that collude: 2t > n + c needs at least {least}"
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn default_threshold_is_always_safe_and_tight_in_its_table() {
+        let terms = Terms {
+            roster: Hash::default(),
+            min_cohort: 3,
+            threshold: 0,
+            colluders: 0,
+            slots: 1,
+            max_rows: 1,
+            min_total_rows: 0,
+            application: vec![],
+        };
+        for n in 3..=1000 {
+            let t = terms.threshold_of(n).unwrap();
+            assert!(t <= n && 2 * t > n + (n - 1) / 3, "n = {n}");
+        }
+        for (n, t) in [(3, 3), (5, 4), (10, 7), (20, 14), (50, 34), (100, 67)] {
+            assert_eq!(terms.threshold_of(n).unwrap(), t);
+        }
+    }
+
+    #[test]
+    fn the_measured_break_is_refused() {
+        assert!(check_threshold(20, 11, 4).is_err());
+        assert!(check_threshold(20, 14, 4).is_ok());
+        assert!(check_threshold(3, 2, 0).is_ok());
+        assert!(check_threshold(3, 2, 1).is_err());
+        assert!(check_threshold(4, 2, 0).is_err(), "t = n/2");
+        assert!(check_threshold(4, 5, 0).is_err());
+    }
+}

@@ -1,0 +1,223 @@
+//! Who takes part: the roster, signed by its coordinator and pinned by every site (spec section 5).
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    codec,
+    error::Error,
+    identity::{Identity, PublicKey, Signature},
+    limits::{MAX_NAME, MAX_SITES, MIN_SITES},
+    suite::{self, Hash},
+};
+
+/// A party as the protocol addresses it. Sites are numbered in the roster's order.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum PartyId {
+    /// Runs the method and sums masked statistics.
+    Coordinator,
+    /// Sums the masked row counts and learns no centre.
+    Intermediary,
+    /// A data owner, by its place in the roster.
+    Site(u16),
+}
+
+/// One member of a roster.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Member {
+    /// Unique name: letters, digits, `-`, `_`, `.`; at most 64 bytes.
+    pub name: String,
+    /// The member's identity.
+    pub key: PublicKey,
+    /// `host:port` where the coordinator or intermediary listens; empty for a site, which only dials out.
+    pub address: String,
+}
+
+/// All members of a federation.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Roster {
+    /// Name of the federation.
+    pub name: String,
+    /// Runs the method.
+    pub coordinator: Member,
+    /// Sums the row counts; must be another organisation than the coordinator's.
+    pub intermediary: Member,
+    /// The data owners.
+    pub sites: Vec<Member>,
+}
+
+/// A roster and the coordinator's signature on it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SignedRoster {
+    /// What was signed.
+    pub roster: Roster,
+    /// By the coordinator's identity.
+    pub signature: Signature,
+}
+
+const LABEL: &str = "roster";
+
+impl Roster {
+    /// Checks names, keys and sizes ([ROS-1] to [ROS-4]).
+    ///
+    /// # Errors
+    /// `Error::Invalid` naming the member at fault.
+    pub fn check(&self) -> Result<(), Error> {
+        let bad = |why: String, rule| Err(Error::invalid("roster", why, rule));
+        if !(MIN_SITES..=MAX_SITES).contains(&self.sites.len()) {
+            let why = format!("{} sites where {MIN_SITES} to {MAX_SITES} are allowed", self.sites.len());
+            return bad(why, "ROS-1");
+        }
+        check_name(&self.name).map_err(|why| Error::invalid("roster", why, "ROS-2"))?;
+        let mut seen: Vec<&Member> = Vec::with_capacity(self.sites.len() + 2);
+        for m in self.members() {
+            check_name(&m.name).map_err(|why| Error::invalid("roster", why, "ROS-2"))?;
+            if !m.key.is_usable() {
+                return bad(format!("the key of {} is not a usable Ed25519 key", m.name), "ROS-3");
+            }
+            if m.address.len() > 256 {
+                return bad(format!("the address of {} is too long", m.name), "ROS-2");
+            }
+            if let Some(other) = seen.iter().find(|o| o.key == m.key) {
+                return bad(format!("{} and {} have the same key", other.name, m.name), "ROS-4");
+            }
+            if seen.iter().any(|o| o.name == m.name) {
+                return bad(format!("the name {} stands twice", m.name), "ROS-4");
+            }
+            seen.push(m);
+        }
+        Ok(())
+    }
+
+    /// Coordinator, intermediary, then the sites in order.
+    pub fn members(&self) -> impl Iterator<Item = &Member> {
+        [&self.coordinator, &self.intermediary].into_iter().chain(&self.sites)
+    }
+
+    /// The member with number `id`.
+    pub fn member(&self, id: PartyId) -> Option<&Member> {
+        match id {
+            PartyId::Coordinator => Some(&self.coordinator),
+            PartyId::Intermediary => Some(&self.intermediary),
+            PartyId::Site(i) => self.sites.get(usize::from(i)),
+        }
+    }
+
+    /// The name of `id` for an error or a log line.
+    pub fn name_of(&self, id: PartyId) -> String {
+        self.member(id).map_or_else(|| "a party that is not on the roster".into(), |m| m.name.clone())
+    }
+
+    /// Who has this key.
+    pub fn find(&self, key: &PublicKey) -> Option<PartyId> {
+        if self.coordinator.key == *key {
+            return Some(PartyId::Coordinator);
+        }
+        if self.intermediary.key == *key {
+            return Some(PartyId::Intermediary);
+        }
+        self.sites.iter().position(|m| m.key == *key).map(|i| PartyId::Site(i as u16))
+    }
+
+    /// Identifies the roster in everything that follows ([ROS-5]).
+    pub fn hash(&self) -> Hash {
+        suite::hash(LABEL, &[&codec::encode(self)])
+    }
+
+    /// Checks and signs.
+    ///
+    /// # Errors
+    /// As [`Roster::check`], and `Error::Invalid` where `signer` is not the roster's coordinator.
+    pub fn sign(self, signer: &Identity) -> Result<SignedRoster, Error> {
+        self.check()?;
+        if signer.public() != self.coordinator.key {
+            return Err(Error::invalid("roster", "it can be signed only by its coordinator", "ROS-6"));
+        }
+        let signature = signer.sign(LABEL, &[&codec::encode(&self)]);
+        Ok(SignedRoster { roster: self, signature })
+    }
+}
+
+impl SignedRoster {
+    /// Checks the contents and the coordinator's signature ([ROS-6]).
+    ///
+    /// # Errors
+    /// As [`Roster::check`], and `Error::PeerMisbehaved` where the signature is not the coordinator's.
+    pub fn verify(self) -> Result<Roster, Error> {
+        self.roster.check()?;
+        let c = &self.roster.coordinator;
+        if !c.key.verify(LABEL, &[&codec::encode(&self.roster)], &self.signature) {
+            return Err(Error::peer(&c.name, "the roster was changed after it was signed, or never signed", "ROS-6"));
+        }
+        Ok(self.roster)
+    }
+}
+
+/// Whether `name` may stand in a roster or plan ([ROS-2]).
+///
+/// # Errors
+/// A sentence that says what is wrong with it.
+pub fn check_name(name: &str) -> Result<(), String> {
+    if name.is_empty() || name.len() > MAX_NAME {
+        return Err(format!("a name has 1 to {MAX_NAME} bytes, not {}", name.len()));
+    }
+    if !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b)) {
+        return Err(format!("the name {name:?} holds something else than letters, digits, '-', '_' and '.'"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub(crate) fn sample(n: u8) -> (Roster, Vec<Identity>) {
+        let ids: Vec<Identity> = (0..n + 2).map(|i| Identity::from_seed(&[i + 1; 32])).collect();
+        let member = |i: usize, name: &str, address: &str| Member {
+            name: name.into(),
+            key: ids[i].public(),
+            address: address.into(),
+        };
+        let sites = (2..ids.len()).map(|i| member(i, &format!("site-{}", i - 1), "")).collect();
+        let roster = Roster {
+            name: "test".into(),
+            coordinator: member(0, "hub", "127.0.0.1:1"),
+            intermediary: member(1, "counter", "127.0.0.1:2"),
+            sites,
+        };
+        (roster, ids)
+    }
+
+    #[test]
+    fn signed_and_verified() {
+        let (roster, ids) = sample(3);
+        let signed = roster.clone().sign(&ids[0]).unwrap();
+        assert_eq!(signed.clone().verify().unwrap(), roster);
+        assert!(roster.clone().sign(&ids[1]).is_err());
+        let mut changed = signed;
+        changed.roster.sites.swap(0, 1);
+        assert!(matches!(changed.verify(), Err(Error::PeerMisbehaved { .. })));
+    }
+
+    #[test]
+    fn twice_the_same_key_or_name_names_both() {
+        let (mut roster, _) = sample(4);
+        roster.sites[2].key = roster.sites[0].key;
+        let e = roster.check().unwrap_err().to_string();
+        assert!(e.contains("site-1") && e.contains("site-3"), "{e}");
+        let (mut roster, _) = sample(4);
+        roster.sites[2].name = "hub".into();
+        assert!(roster.check().is_err());
+    }
+
+    #[test]
+    fn sizes_and_names() {
+        let (mut roster, _) = sample(2);
+        assert!(roster.check().is_err(), "two sites see each other's part");
+        roster = sample(3).0;
+        roster.sites[0].name = "a b".into();
+        assert!(roster.check().is_err());
+        roster = sample(3).0;
+        roster.sites[0].key = PublicKey([0; 32]);
+        assert!(roster.check().is_err());
+    }
+}

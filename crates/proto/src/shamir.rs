@@ -1,0 +1,229 @@
+//! Shamir's secret sharing over the scalar field of the curve (spec section 8; Shamir 1979).
+//!
+//! Site number i holds the polynomial's value at x = i + 1, so no share is ever the secret itself.
+
+use curve25519_dalek::scalar::Scalar;
+use rand_core::CryptoRng;
+use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
+
+/// A share or a shared secret. Wiped on drop, never printed.
+#[derive(Zeroize, ZeroizeOnDrop)]
+pub(crate) struct Share(pub(crate) Scalar);
+
+impl Share {
+    pub(crate) fn bytes(&self) -> [u8; 32] {
+        self.0.to_bytes()
+    }
+
+    // A share is stored once and given out once; the two live apart.
+    pub(crate) fn copy(&self) -> Share {
+        Share(self.0)
+    }
+
+    /// Only the canonical encoding of a field element is a share ([SHA-2]).
+    pub(crate) fn from_bytes(bytes: &[u8; 32]) -> Option<Share> {
+        Option::from(Scalar::from_canonical_bytes(*bytes)).map(Share)
+    }
+}
+
+/// A uniform field element.
+pub(crate) fn random_scalar(rng: &mut dyn CryptoRng) -> Scalar {
+    let mut wide = Zeroizing::new([0u8; 64]);
+    rng.fill_bytes(&mut wide[..]);
+    Scalar::from_bytes_mod_order_wide(&wide)
+}
+
+/// The point at which site `i` evaluates ([SHA-1]).
+fn point(i: u16) -> Scalar {
+    Scalar::from(u64::from(i) + 1)
+}
+
+/// Shares of `secret` for `members`, any `t` of which open it; fewer say nothing about it.
+pub(crate) fn split(secret: &Scalar, t: usize, members: &[u16], rng: &mut dyn CryptoRng) -> Vec<Share> {
+    let mut coefficients: Zeroizing<Vec<Scalar>> = Zeroizing::new(vec![*secret]);
+    coefficients.extend((1..t).map(|_| random_scalar(rng)));
+    members.iter().map(|m| Share(evaluate(&coefficients, point(*m)))).collect()
+}
+
+fn evaluate(coefficients: &[Scalar], x: Scalar) -> Scalar {
+    coefficients.iter().rev().fold(Scalar::ZERO, |acc, c| acc * x + c)
+}
+
+/// Lagrange coefficients at zero for the points of `members` (distinct), by one batched inversion.
+pub(crate) fn lagrange_at_zero(members: &[u16]) -> Vec<Scalar> {
+    let xs: Vec<Scalar> = members.iter().map(|m| point(*m)).collect();
+    let mut denominators: Vec<Scalar> =
+        (0..xs.len()).map(|i| (0..xs.len()).filter(|j| *j != i).map(|j| xs[j] - xs[i]).product()).collect();
+    Scalar::invert_batch_alloc(&mut denominators);
+    let all: Scalar = xs.iter().product();
+    let mut inverse_xs = xs;
+    Scalar::invert_batch_alloc(&mut inverse_xs);
+    denominators.iter().zip(&inverse_xs).map(|(d, ix)| d * all * ix).collect()
+}
+
+/// The secret behind the shares that belong to `coefficients`.
+pub(crate) fn recover(coefficients: &[Scalar], shares: &[Scalar]) -> Scalar {
+    coefficients.iter().zip(shares).map(|(l, s)| l * s).sum()
+}
+
+/// Recovers the secret although up to (m − t)/2 of the m shares are wrong, and names the wrong ones
+/// (Berlekamp & Welch 1986).
+///
+/// Returns `None` where no polynomial of degree below `t` passes through enough of the shares.
+pub(crate) fn recover_robust(members: &[u16], shares: &[Scalar], t: usize) -> Option<(Scalar, Vec<u16>)> {
+    let m = members.len();
+    let most = m.checked_sub(t)? / 2;
+    for errors in 0..=most {
+        // Unknowns: Q of degree < t + errors, E monic of degree `errors`: Q(x) = y E(x) at every share.
+        let width = t + 2 * errors;
+        let mut rows: Vec<Vec<Scalar>> = members
+            .iter()
+            .zip(shares)
+            .map(|(i, y)| {
+                let x = point(*i);
+                let mut powers = vec![Scalar::ONE];
+                for k in 1..t + errors {
+                    powers.push(powers[k - 1] * x);
+                }
+                let mut row = powers.clone();
+                let mut p = Scalar::ONE;
+                for _ in 0..errors {
+                    row.push(-(*y * p));
+                    p *= x;
+                }
+                row.push(*y * p);
+                row
+            })
+            .collect();
+        let Some(solution) = solve(&mut rows, width) else { continue };
+        let (q, rest) = solution.split_at(t + errors);
+        let mut e: Vec<Scalar> = rest.to_vec();
+        e.push(Scalar::ONE);
+        let Some(poly) = divide(q, &e) else { continue };
+        let wrong: Vec<u16> =
+            members.iter().zip(shares).filter(|(i, y)| evaluate(&poly, point(**i)) != **y).map(|(i, _)| *i).collect();
+        if wrong.len() <= most && poly.len() <= t {
+            return Some((poly.first().copied().unwrap_or(Scalar::ZERO), wrong));
+        }
+    }
+    None
+}
+
+/// One solution of the linear system whose last column is the right-hand side, or `None` where there is none.
+fn solve(rows: &mut [Vec<Scalar>], width: usize) -> Option<Vec<Scalar>> {
+    let mut pivots = Vec::with_capacity(width);
+    let mut r = 0;
+    for column in 0..width {
+        let Some(found) = (r..rows.len()).find(|i| rows[*i][column] != Scalar::ZERO) else { continue };
+        rows.swap(r, found);
+        let inverse = rows[r][column].invert();
+        rows[r].iter_mut().for_each(|v| *v *= inverse);
+        let pivot = rows[r].clone();
+        for (i, row) in rows.iter_mut().enumerate() {
+            let factor = row[column];
+            if i != r && factor != Scalar::ZERO {
+                row.iter_mut().zip(&pivot).for_each(|(v, p)| *v -= factor * p);
+            }
+        }
+        pivots.push(column);
+        r += 1;
+    }
+    if rows[r..].iter().any(|row| row[width] != Scalar::ZERO) {
+        return None;
+    }
+    let mut solution = vec![Scalar::ZERO; width];
+    for (row, column) in rows.iter().zip(pivots) {
+        solution[column] = row[width];
+    }
+    Some(solution)
+}
+
+/// q / e where e is monic, or `None` where a remainder is left. Coefficients from the lowest degree up.
+fn divide(q: &[Scalar], e: &[Scalar]) -> Option<Vec<Scalar>> {
+    let mut rest = q.to_vec();
+    let degree = e.len() - 1;
+    if rest.len() <= degree {
+        return rest.iter().all(|v| *v == Scalar::ZERO).then(Vec::new);
+    }
+    let mut out = vec![Scalar::ZERO; rest.len() - degree];
+    for k in (0..out.len()).rev() {
+        let lead = rest[k + degree];
+        out[k] = lead;
+        for (j, c) in e.iter().enumerate() {
+            rest[k + j] -= lead * c;
+        }
+    }
+    rest.iter().all(|v| *v == Scalar::ZERO).then_some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chacha20::{ChaCha20Rng, rand_core::SeedableRng};
+    use proptest::prelude::*;
+
+    fn plain(shares: &[Share]) -> Vec<Scalar> {
+        shares.iter().map(|s| s.0).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn any_t_shares_open(seed: u64, n in 1usize..13, t_seed: usize) {
+            let mut rng = ChaCha20Rng::seed_from_u64(seed);
+            let t = 1 + t_seed % n;
+            let members: Vec<u16> = (0..n as u16).map(|i| i * 3).collect();
+            let secret = random_scalar(&mut rng);
+            let shares = plain(&split(&secret, t, &members, &mut rng));
+            // A window of t members, wherever it starts.
+            for start in 0..=n - t {
+                let l = lagrange_at_zero(&members[start..start + t]);
+                prop_assert_eq!(recover(&l, &shares[start..start + t]), secret);
+            }
+            if t > 1 {
+                let l = lagrange_at_zero(&members[..t - 1]);
+                prop_assert_ne!(recover(&l, &shares[..t - 1]), secret);
+            }
+        }
+
+        #[test]
+        fn wrong_shares_are_corrected_and_named(seed: u64, t in 1usize..7, spare in 0usize..7, wrong_seed: u64) {
+            let mut rng = ChaCha20Rng::seed_from_u64(seed);
+            let n = t + spare;
+            let members: Vec<u16> = (0..n as u16).collect();
+            let secret = random_scalar(&mut rng);
+            let mut shares = plain(&split(&secret, t, &members, &mut rng));
+            let errors = spare / 2;
+            let mut bad: Vec<u16> = (0..errors).map(|k| ((wrong_seed as usize + 5 * k) % n) as u16).collect();
+            bad.sort_unstable();
+            bad.dedup();
+            for b in &bad {
+                shares[usize::from(*b)] += random_scalar(&mut rng) + Scalar::ONE;
+            }
+            let (found, wrong) = recover_robust(&members, &shares, t).expect("within the decoding radius");
+            prop_assert_eq!(found, secret);
+            prop_assert_eq!(wrong, bad);
+        }
+    }
+
+    #[test]
+    fn too_many_wrong_shares_do_not_pass_for_right_ones() {
+        let mut rng = ChaCha20Rng::seed_from_u64(9);
+        let members: Vec<u16> = (0..6).collect();
+        let mut shares = plain(&split(&Scalar::from(5u8), 4, &members, &mut rng));
+        shares[0] += Scalar::ONE;
+        shares[1] += Scalar::ONE;
+        assert!(recover_robust(&members, &shares, 4).is_none_or(|(s, _)| s != Scalar::from(5u8)));
+        assert!(recover_robust(&members[..3], &shares[..3], 4).is_none());
+    }
+
+    #[test]
+    fn only_canonical_bytes_are_shares() {
+        assert!(Share::from_bytes(&[0xff; 32]).is_none());
+        // The group order itself is zero in disguise.
+        let order = Scalar::ZERO - Scalar::ONE;
+        let mut bytes = order.to_bytes();
+        assert!(Share::from_bytes(&bytes).is_some());
+        bytes[0] += 1;
+        assert!(Share::from_bytes(&bytes).is_none());
+    }
+}

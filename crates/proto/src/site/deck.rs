@@ -1,0 +1,348 @@
+//! A site's side of the deck: AdvertiseKeys, the all-signed directory, ShareKeys (spec section 8).
+//!
+//! One struct for every wait; a message consumes it and gives the next one, or an error and nothing.
+
+use curve25519_dalek::scalar::Scalar;
+use rand_core::CryptoRng;
+use x25519_dalek::{PublicKey as DhPublic, StaticSecret};
+use zeroize::Zeroizing;
+
+use super::Env;
+use crate::{
+    error::Error,
+    identity::PublicKey,
+    journal::{Bytes, DeckRecord},
+    message::{
+        AdvertiseKeys, DeliverShares, Directory, DirectoryCertificate, Kind, OpenDeck, SealedFor, ShareKeys,
+        commitments_hash, deck_id, directory_hash, seed_commitment,
+    },
+    policy,
+    shamir::{self, Share},
+    suite::{self, Hash, Secret},
+};
+
+/// The deck's own secrets, from its opening until it is ready.
+struct Secrets {
+    mask: StaticSecret,
+    seal: StaticSecret,
+    seeds: Vec<Share>,
+    commitments: Vec<Hash>,
+}
+
+/// Keys are advertised; the directory is awaited.
+pub(crate) struct ExpectDirectory {
+    pub(crate) run: Hash,
+    pub(crate) index: u32,
+    id: Hash,
+    own: AdvertiseKeys,
+    secrets: Secrets,
+}
+
+/// The directory is signed; everybody else's signatures are awaited.
+pub(crate) struct ExpectCertificate {
+    before: ExpectDirectory,
+    pub(crate) hash: Hash,
+    threshold: usize,
+    directory: Directory,
+}
+
+/// Own shares are out; the others' are awaited.
+pub(crate) struct ExpectShares {
+    run: Hash,
+    index: u32,
+    pub(crate) hash: Hash,
+    threshold: usize,
+    members: Vec<u16>,
+    seeds: Vec<Share>,
+    own_shares: Vec<Share>,
+    pairs: Vec<Secret>,
+    boxes: Vec<Option<Secret>>,
+}
+
+/// A deck from which rounds are played.
+pub(crate) struct Deck {
+    pub(crate) run: Hash,
+    pub(crate) index: u32,
+    pub(crate) hash: Hash,
+    pub(crate) threshold: usize,
+    pub(crate) members: Vec<u16>,
+    pairs: Vec<Secret>,
+    seeds: Vec<Share>,
+    held: Vec<Vec<Share>>,
+}
+
+impl ExpectDirectory {
+    /// [KEX-1], [KEX-2]: fresh keys and seeds for a deck the aggregator opens.
+    pub(crate) fn open(env: &Env, open: &OpenDeck, rng: &mut dyn CryptoRng) -> (Self, AdvertiseKeys) {
+        let id = deck_id(&env.session, open);
+        let (mask, seal) = (fresh(rng), fresh(rng));
+        let seeds: Vec<Share> = (0..open.slots).map(|_| Share(shamir::random_scalar(rng))).collect();
+        let commitments: Vec<Hash> =
+            (0..).zip(&seeds).map(|(r, s)| seed_commitment(&id, env.me, r, &Zeroizing::new(s.bytes()))).collect();
+        let own = AdvertiseKeys {
+            mask_key: DhPublic::from(&mask).to_bytes(),
+            seal_key: DhPublic::from(&seal).to_bytes(),
+            commitments: commitments_hash(&commitments),
+        };
+        let secrets = Secrets { mask, seal, seeds, commitments };
+        (ExpectDirectory { run: open.run, index: open.index, id, own, secrets }, own)
+    }
+
+    pub(crate) fn id(&self) -> Hash {
+        self.id
+    }
+
+    /// [KEX-3] to [KEX-6]: every entry is signed by the roster's key, mine is unchanged, nobody stands there twice,
+    /// and there are enough of us.
+    pub(crate) fn directory(self, env: &Env, directory: Directory) -> Result<ExpectCertificate, Error> {
+        let n = directory.entries.len();
+        if !directory.entries.is_sorted_by(|a, b| a.site < b.site) {
+            return Err(env.aggregator("sent a directory that is not sorted or names a site twice", "KEX-5"));
+        }
+        let threshold = policy::threshold(&env.terms, &env.floor, n)?;
+        if usize::from(directory.threshold) != threshold {
+            let what = format!("named a threshold of {}, the plan gives {threshold} for {n}", directory.threshold);
+            return Err(env.aggregator(what, "THR-1"));
+        }
+        let mut seen: Vec<&[u8; 32]> = Vec::with_capacity(2 * n);
+        for e in &directory.entries {
+            let Some(key) = env.key_of(e.site) else {
+                return Err(env.aggregator("put a site into the directory that is not on the roster", "KEX-3"));
+            };
+            if !e.proof.covers(&e.keys) || !e.proof.verify(&key, &env.session, Kind::AdvertiseKeys, &self.id) {
+                let who = env.name_of(e.site);
+                return Err(env.aggregator(format!("showed keys for {who} that {who} did not sign"), "KEX-3"));
+            }
+            seen.extend([&e.keys.mask_key, &e.keys.seal_key]);
+        }
+        seen.sort_unstable();
+        if seen.windows(2).any(|w| w[0] == w[1]) {
+            return Err(env.aggregator("sent a directory in which one key stands twice", "KEX-5"));
+        }
+        match directory.entries.binary_search_by_key(&env.me, |e| e.site) {
+            Ok(i) if directory.entries[i].keys == self.own => {}
+            Ok(_) => return Err(env.aggregator("changed this site's own keys in the directory", "KEX-4")),
+            Err(_) => return Err(env.aggregator("left this site out of the directory it sent to it", "KEX-4")),
+        }
+        let hash = directory_hash(&self.id, &directory);
+        Ok(ExpectCertificate { before: self, hash, threshold, directory })
+    }
+}
+
+impl ExpectCertificate {
+    /// [KEX-7]: nothing starts before all n signatures on this very directory are here. Then the shares are sealed
+    /// ([SHR-1] to [SHR-3]).
+    pub(crate) fn certificate(
+        self,
+        env: &Env,
+        certificate: &DirectoryCertificate,
+        rng: &mut dyn CryptoRng,
+    ) -> Result<(ExpectShares, ShareKeys), Error> {
+        let entries = &self.directory.entries;
+        if certificate.proofs.len() != entries.len() {
+            return Err(env.aggregator("sent a directory certificate of the wrong length", "KEX-7"));
+        }
+        for (e, proof) in entries.iter().zip(&certificate.proofs) {
+            let signed =
+                env.key_of(e.site).is_some_and(|k| proof.verify(&k, &env.session, Kind::AcceptDirectory, &self.hash));
+            if !signed {
+                let who = env.name_of(e.site);
+                return Err(env.aggregator(
+                    format!(
+                        "has no signature of {who} on the directory it showed this site: it may show others another"
+                    ),
+                    "KEX-7",
+                ));
+            }
+        }
+        let secrets = self.before.secrets;
+        let members: Vec<u16> = entries.iter().map(|e| e.site).collect();
+        let mut pairs = Vec::with_capacity(members.len());
+        let mut boxes = Vec::with_capacity(members.len());
+        for e in entries {
+            if e.site == env.me {
+                // Never used: no mask is shared with oneself.
+                pairs.push(Secret::new([0; 32]));
+                boxes.push(None);
+                continue;
+            }
+            pairs.push(agree(env, &secrets.mask, &e.keys.mask_key, "pair", &self.hash, e.site)?);
+            boxes.push(Some(agree(env, &secrets.seal, &e.keys.seal_key, "seal", &self.hash, e.site)?));
+        }
+        // One polynomial a slot; row r, column m.
+        let shares: Vec<Vec<Share>> =
+            secrets.seeds.iter().map(|s| shamir::split(&s.0, self.threshold, &members, rng)).collect();
+        let mut own_shares = Vec::new();
+        let mut sealed = Vec::new();
+        for (m, (site, key)) in members.iter().zip(&boxes).enumerate() {
+            let Some(key) = key else {
+                own_shares = shares.iter().map(|row| row[m].copy()).collect();
+                continue;
+            };
+            let mut plain = Zeroizing::new(Vec::with_capacity(32 * shares.len()));
+            shares.iter().for_each(|row| plain.extend_from_slice(&Zeroizing::new(row[m].bytes())[..]));
+            let (key, associated) = box_key(key, &self.hash, env.me, *site);
+            sealed.push(SealedFor { site: *site, sealed: suite::seal(&key, &associated, &plain) });
+        }
+        let next = ExpectShares {
+            run: self.before.run,
+            index: self.before.index,
+            hash: self.hash,
+            threshold: self.threshold,
+            members,
+            seeds: secrets.seeds,
+            own_shares,
+            pairs,
+            boxes,
+        };
+        Ok((next, ShareKeys { commitments: secrets.commitments, boxes: sealed }))
+    }
+}
+
+/// A delivery that cannot be used, and whose box it was.
+pub(crate) struct BadDelivery {
+    pub(crate) against: u16,
+    pub(crate) error: Error,
+}
+
+impl ExpectShares {
+    /// [SHR-4], [SHR-5]: one box from every other member, each opens, each holds canonical shares for every slot.
+    pub(crate) fn shares(self, env: &Env, delivery: &DeliverShares) -> Result<Deck, BadDelivery> {
+        let fault = |against, error| BadDelivery { against, error };
+        let others: Vec<u16> = self.members.iter().copied().filter(|m| *m != env.me).collect();
+        let senders: Vec<u16> = delivery.boxes.iter().map(|b| b.site).collect();
+        if senders != others {
+            let error = env.aggregator("did not deliver exactly one box from every other member", "SHR-5");
+            return Err(fault(env.me, error));
+        }
+        let slots = self.seeds.len();
+        let mut held = Vec::with_capacity(self.members.len());
+        let mut own = Some(self.own_shares);
+        let mut boxes = delivery.boxes.iter();
+        for (m, key) in self.members.iter().zip(&self.boxes) {
+            let Some(key) = key else {
+                held.push(own.take().unwrap_or_default());
+                continue;
+            };
+            let bad = |why: &str| {
+                fault(*m, Error::peer(env.name_of(*m), format!("sent this site a box of shares that {why}"), "SHR-4"))
+            };
+            let Some(sealed) = boxes.next() else { return Err(bad("is missing")) };
+            let (key, associated) = box_key(key, &self.hash, *m, env.me);
+            let plain = suite::open(&key, &associated, &sealed.sealed).map_err(|_| bad("does not open"))?;
+            let (chunks, rest) = plain.as_chunks::<32>();
+            if chunks.len() != slots || !rest.is_empty() {
+                return Err(bad("holds the wrong number of shares"));
+            }
+            let shares: Option<Vec<Share>> = chunks.iter().map(Share::from_bytes).collect();
+            held.push(shares.ok_or_else(|| bad("holds something that is not a share"))?);
+        }
+        Ok(Deck {
+            run: self.run,
+            index: self.index,
+            hash: self.hash,
+            threshold: self.threshold,
+            members: self.members,
+            pairs: self.pairs,
+            seeds: self.seeds,
+            held,
+        })
+    }
+}
+
+impl Deck {
+    pub(crate) fn slots(&self) -> usize {
+        self.seeds.len()
+    }
+
+    pub(crate) fn position(&self, site: u16) -> Option<usize> {
+        self.members.binary_search(&site).ok()
+    }
+
+    /// [MSK-1]: the seed this site shares with `other` in the round `context`, and no other round.
+    pub(crate) fn round_seed(&self, other: u16, context: &Hash) -> Option<Secret> {
+        self.position(other).map(|m| suite::expand(&self.pairs[m], "round seed", &[&context.0]))
+    }
+
+    /// This site's own self-mask key for a slot, bound to the round.
+    pub(crate) fn self_mask(&self, slot: u16, context: &Hash) -> Option<Secret> {
+        self.seeds.get(usize::from(slot)).map(|s| self_mask_key(&s.0, context))
+    }
+
+    /// This site's share of `owner`'s self-mask seed.
+    pub(crate) fn share_of(&self, owner: u16, slot: u16) -> Option<&Share> {
+        self.held[self.position(owner)?].get(usize::from(slot))
+    }
+
+    pub(crate) fn to_record(&self) -> DeckRecord {
+        DeckRecord {
+            run: self.run,
+            index: self.index,
+            directory: self.hash,
+            threshold: self.threshold as u16,
+            members: self.members.clone(),
+            pairs: self.pairs.iter().map(|p| Bytes(*p.bytes())).collect(),
+            seeds: self.seeds.iter().map(|s| Bytes(s.bytes())).collect(),
+            held: self.held.iter().map(|row| row.iter().map(|s| Bytes(s.bytes())).collect()).collect(),
+        }
+    }
+
+    pub(crate) fn from_record(r: &DeckRecord) -> Option<Deck> {
+        let shares = |row: &Vec<Bytes>| row.iter().map(|b| Share::from_bytes(&b.0)).collect::<Option<Vec<_>>>();
+        let n = r.members.len();
+        let held = r.held.iter().map(shares).collect::<Option<Vec<_>>>()?;
+        let seeds = shares(&r.seeds)?;
+        let whole = r.pairs.len() == n && held.len() == n && held.iter().all(|h| h.len() == seeds.len());
+        whole.then(|| Deck {
+            run: r.run,
+            index: r.index,
+            hash: r.directory,
+            threshold: usize::from(r.threshold),
+            members: r.members.clone(),
+            pairs: r.pairs.iter().map(|b| Secret::new(b.0)).collect(),
+            seeds,
+            held,
+        })
+    }
+}
+
+/// The self-mask key of a round from its shared seed; the aggregator derives the same after recovery ([MSK-1]).
+pub(crate) fn self_mask_key(seed: &Scalar, context: &Hash) -> Secret {
+    suite::derive(&Zeroizing::new(seed.to_bytes()), "self-mask", &[&context.0])
+}
+
+fn fresh(rng: &mut dyn CryptoRng) -> StaticSecret {
+    let mut bytes = Zeroizing::new([0u8; 32]);
+    rng.fill_bytes(&mut bytes[..]);
+    StaticSecret::from(*bytes)
+}
+
+/// [KEX-8]: the secret with one member, bound to the directory and to both places in it.
+fn agree(
+    env: &Env,
+    own: &StaticSecret,
+    theirs: &[u8; 32],
+    label: &str,
+    directory: &Hash,
+    other: u16,
+) -> Result<Secret, Error> {
+    let shared = own.diffie_hellman(&DhPublic::from(*theirs));
+    if !shared.was_contributory() {
+        return Err(Error::peer(env.name_of(other), "advertised a key of small order", "KEX-8"));
+    }
+    let (low, high) = (env.me.min(other), env.me.max(other));
+    Ok(suite::derive(shared.as_bytes(), label, &[&directory.0, &low.to_le_bytes(), &high.to_le_bytes()]))
+}
+
+/// Key and associated data of the one box from `from` to `to` in this directory ([SHR-2]).
+fn box_key(pair: &Secret, directory: &Hash, from: u16, to: u16) -> (Secret, Hash) {
+    let (from, to) = (from.to_le_bytes(), to.to_le_bytes());
+    let parts: [&[u8]; 3] = [&directory.0, &from, &to];
+    (suite::expand(pair, "box", &parts), suite::hash("box", &parts))
+}
+
+impl Env {
+    pub(crate) fn key_of(&self, site: u16) -> Option<PublicKey> {
+        self.roster.sites.get(usize::from(site)).map(|m| m.key)
+    }
+}

@@ -1,0 +1,600 @@
+//! A site: the state machine of a data owner towards one aggregator (spec sections 8 and 9).
+//!
+//! It does no I/O and has no clock. Feed it an [`Input`], then drain [`Site::poll`] until it is empty, doing what each
+//! [`Output`] says *in order*: a `Persist` must be durable before the `Send` behind it leaves.
+
+mod deck;
+mod round;
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
+
+use rand_core::CryptoRng;
+
+pub(crate) use deck::self_mask_key;
+use deck::{BadDelivery, Deck, ExpectCertificate, ExpectDirectory, ExpectShares};
+pub(crate) use round::to_bytes;
+use round::{Round, Step};
+
+use crate::{
+    error::Error,
+    identity::Identity,
+    journal::{Entry, Record},
+    limits::{MAX_READY_DECKS, MAX_SLOTS},
+    message::{self, Ask, Disclosure, Kind, OpenDeck, Refusal, ShareComplaint, Verified},
+    plan::Terms,
+    policy::{Asked, Consent, Floor},
+    roster::{PartyId, Roster},
+    suite::{self, Hash},
+};
+
+/// Who this site is and what it agreed to.
+pub struct SiteConfig {
+    /// Its long-term identity.
+    pub identity: Arc<Identity>,
+    /// The verified roster.
+    pub roster: Arc<Roster>,
+    /// The verified plan.
+    pub terms: Arc<Terms>,
+    /// Its own floor.
+    pub floor: Floor,
+    /// Which aggregator this machine talks to.
+    pub aggregator: PartyId,
+}
+
+pub(crate) struct Env {
+    pub(crate) me: u16,
+    pub(crate) identity: Arc<Identity>,
+    pub(crate) roster: Arc<Roster>,
+    pub(crate) terms: Arc<Terms>,
+    pub(crate) floor: Floor,
+    pub(crate) aggregator: PartyId,
+    pub(crate) session: Hash,
+}
+
+impl Env {
+    /// An error of the aggregator's making.
+    pub(crate) fn aggregator(&self, what: impl Into<String>, rule: &'static str) -> Error {
+        Error::peer(self.roster.name_of(self.aggregator), what, rule)
+    }
+
+    pub(crate) fn name_of(&self, site: u16) -> String {
+        self.roster.name_of(PartyId::Site(site))
+    }
+}
+
+/// What a site is told.
+pub enum Input<'a> {
+    /// A frame came from the aggregator.
+    Message(&'a [u8]),
+    /// The application answers a query: the fixed-point vector, which is masked in place.
+    Contribute {
+        /// From [`crate::policy::decide`].
+        consent: Consent,
+        /// One ring element a word of the layout.
+        values: Vec<u64>,
+    },
+    /// The application or its policy will not answer.
+    Refuse {
+        /// Of the query.
+        context: Hash,
+        /// The rule under which it refuses, told to the aggregator without the reason.
+        rule: String,
+    },
+}
+
+/// What a site wants done, in order.
+pub enum Output {
+    /// Make this durable before any later `Send`.
+    Persist(Record),
+    /// Send this frame to the aggregator.
+    Send {
+        /// The whole frame.
+        bytes: Vec<u8>,
+        /// What it gives away.
+        discloses: Disclosure,
+    },
+    /// Tell the application.
+    Event(Event),
+}
+
+/// What a site tells its application.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Event {
+    /// A deck is ready: its number, members and threshold.
+    DeckReady {
+        /// Number of the deck in this run.
+        index: u32,
+        /// Sites in it.
+        members: usize,
+        /// Shares needed to open a self-mask.
+        threshold: usize,
+    },
+    /// A query awaits [`Input::Contribute`] or [`Input::Refuse`].
+    Asked(Asked),
+    /// Shares were released: this site's part of the round is done.
+    Released {
+        /// The slot.
+        slot: (u32, u16),
+        /// Sites of the cohort that were missing.
+        missing: Vec<u16>,
+    },
+}
+
+enum DeckState {
+    Directory(ExpectDirectory),
+    Certificate(ExpectCertificate),
+    Shares(ExpectShares),
+    Ready(Deck),
+}
+
+/// A reply that may be asked for again: to the same frame goes the same answer, byte for byte.
+struct Reply {
+    to: Hash,
+    bytes: Vec<u8>,
+    discloses: Disclosure,
+}
+
+/// A data owner's state machine towards one aggregator.
+pub struct Site {
+    env: Env,
+    run: Option<Hash>,
+    decks: BTreeMap<u32, DeckState>,
+    highest_deck: Option<u32>,
+    round: Option<(u32, Round)>,
+    last_slot: Option<(u32, u16)>,
+    last_context: Hash,
+    last_cohort: Option<Vec<u16>>,
+    rounds: u32,
+    /// Every query this site released shares for, and over whom: the input to it is consumed.
+    consumed: BTreeMap<Hash, Vec<u16>>,
+    replies: BTreeMap<(Kind, u32), Reply>,
+    out: VecDeque<Output>,
+}
+
+impl Site {
+    /// A site that has not yet taken part in anything.
+    ///
+    /// # Errors
+    /// `Error::Invalid` where the identity is not a site of the roster.
+    pub fn new(config: SiteConfig) -> Result<Site, Error> {
+        let Some(PartyId::Site(me)) = config.roster.find(&config.identity.public()) else {
+            return Err(Error::invalid("roster", "this identity is not one of its sites", "ROS-7"));
+        };
+        let session = message::session(&config.terms.hash(), &config.roster.hash(), config.aggregator);
+        Ok(Site {
+            env: Env {
+                me,
+                identity: config.identity,
+                roster: config.roster,
+                terms: config.terms,
+                floor: config.floor,
+                aggregator: config.aggregator,
+                session,
+            },
+            run: None,
+            decks: BTreeMap::new(),
+            highest_deck: None,
+            round: None,
+            last_slot: None,
+            last_context: Hash::default(),
+            last_cohort: None,
+            rounds: 0,
+            consumed: BTreeMap::new(),
+            replies: BTreeMap::new(),
+            out: VecDeque::new(),
+        })
+    }
+
+    /// A site that comes back after a crash, from the entries of its journal in order ([JRN-1] to [JRN-3]).
+    ///
+    /// # Errors
+    /// As [`Site::new`], and `Error::Journal` where the entries contradict each other.
+    pub fn restore(config: SiteConfig, records: impl IntoIterator<Item = Record>) -> Result<Site, Error> {
+        let mut site = Site::new(config)?;
+        for record in records {
+            site.replay(record)?;
+        }
+        Ok(site)
+    }
+
+    fn replay(&mut self, record: Record) -> Result<(), Error> {
+        let bad = |why: &str| Error::Journal(why.to_owned());
+        match record.0 {
+            Entry::Deck(r) => {
+                let deck = Deck::from_record(&r).ok_or_else(|| bad("a deck in it is damaged"))?;
+                if self.run.is_some_and(|run| run != r.run) {
+                    return Err(bad("it holds two runs"));
+                }
+                self.run = Some(r.run);
+                self.highest_deck = self.highest_deck.max(Some(r.index));
+                self.decks.insert(r.index, DeckState::Ready(deck));
+            }
+            Entry::Masked { context, deck, slot, cohort, words, query, digest, rounds } => {
+                if !matches!(self.decks.get(&deck), Some(DeckState::Ready(_))) {
+                    return Err(bad("a round in it has no deck"));
+                }
+                if self.last_slot.is_some_and(|last| last >= (deck, slot)) {
+                    return Err(bad("a slot in it was used twice"));
+                }
+                self.close_round();
+                self.begin(deck, Round::restored(context, slot, cohort, words as usize, query, digest));
+                self.rounds = rounds;
+            }
+            Entry::Checked { context, alive } => match &mut self.round {
+                Some((_, round)) if round.context == context => round.restore_checked(alive),
+                _ => return Err(bad("a signature in it has no round")),
+            },
+            Entry::Released { context, alive } => match &mut self.round {
+                Some((_, round)) if round.context == context => {
+                    self.consumed.insert(round.query, alive.clone());
+                    round.restore_released(alive);
+                }
+                _ => return Err(bad("a release in it has no round")),
+            },
+        }
+        Ok(())
+    }
+
+    /// This site's number in the roster.
+    pub fn number(&self) -> u16 {
+        self.env.me
+    }
+
+    /// The next thing to do, in order.
+    pub fn poll(&mut self) -> Option<Output> {
+        self.out.pop_front()
+    }
+
+    /// Takes one input.
+    ///
+    /// # Errors
+    /// An error names the culprit and the rule. Nothing that the failed input asked for is queued; what was agreed
+    /// before still holds, so the caller may go on, or stop.
+    pub fn handle(&mut self, input: Input<'_>, rng: &mut dyn CryptoRng) -> Result<(), Error> {
+        match input {
+            Input::Message(bytes) => self.message(bytes, rng),
+            Input::Contribute { consent, values } => self.contribute(&consent, values),
+            Input::Refuse { context, rule } => {
+                self.refuse(&context, rule);
+                Ok(())
+            }
+        }
+    }
+
+    fn message(&mut self, bytes: &[u8], rng: &mut dyn CryptoRng) -> Result<(), Error> {
+        let roster = self.env.roster.clone();
+        let id = self.env.aggregator;
+        let Some(peer) = roster.member(id) else {
+            return Err(Error::ApiMisuse("a site talks to an aggregator"));
+        };
+        let session = self.env.session;
+        let frame = message::verify(bytes, &session, &peer.key, &|| peer.name.clone())?;
+        let digest = suite::hash("frame digest", &[bytes]);
+        if let Some(reply) = self.replies.values().find(|r| r.to == digest) {
+            // [RND-7]: the same question gets the same bytes, or none while the answer is being computed.
+            if reply.bytes.is_empty() {
+                return Ok(());
+            }
+            self.out.push_back(Output::Send { bytes: reply.bytes.clone(), discloses: reply.discloses });
+            return Ok(());
+        }
+        match frame.kind {
+            Kind::OpenDeck => self.open_deck(&frame, digest, rng),
+            Kind::Directory => self.directory(&frame, digest),
+            Kind::DirectoryCertificate => self.certificate(&frame, digest, rng),
+            Kind::DeliverShares => self.shares(&frame, digest),
+            Kind::Ask => self.ask(&frame, digest),
+            Kind::Survivors => self.survivors(&frame, digest),
+            Kind::Certificate => self.survivor_certificate(&frame, digest),
+            other => Err(self.env.aggregator(format!("sent a {other:?}, which only a site sends"), "FRM-6")),
+        }
+    }
+
+    /// Queues a reply and remembers it under the deck it belongs to.
+    #[allow(clippy::too_many_arguments)]
+    fn reply<T: serde::Serialize>(
+        &mut self,
+        to: Hash,
+        asked: Kind,
+        deck: u32,
+        kind: Kind,
+        context: &Hash,
+        message: &T,
+        discloses: Disclosure,
+    ) {
+        let bytes = message::frame(&self.env.identity, &self.env.session, kind, context, message);
+        self.reply_bytes(to, asked, deck, bytes, discloses);
+    }
+
+    fn reply_bytes(&mut self, to: Hash, asked: Kind, deck: u32, bytes: Vec<u8>, discloses: Disclosure) {
+        self.replies.insert((asked, deck), Reply { to, bytes: bytes.clone(), discloses });
+        self.out.push_back(Output::Send { bytes, discloses });
+    }
+
+    // ---- the deck ----
+
+    fn open_deck(&mut self, frame: &Verified<'_>, digest: Hash, rng: &mut dyn CryptoRng) -> Result<(), Error> {
+        let open: OpenDeck = frame.decode("OpenDeck")?;
+        if frame.context != message::deck_id(&self.env.session, &open) {
+            return Err(self.env.aggregator("opened a deck under a name that is not its own", "KEX-1"));
+        }
+        if open.slots == 0 || open.slots > MAX_SLOTS.min(self.env.terms.slots) {
+            return Err(self.env.aggregator(format!("opened a deck of {} slots", open.slots), "KEX-1"));
+        }
+        if self.run.is_some_and(|run| run != open.run) {
+            return Err(self.env.aggregator("started another run; this site must be started anew to join it", "KEX-9"));
+        }
+        if self.highest_deck.is_some_and(|highest| open.index <= highest) {
+            return Err(self.env.aggregator(format!("opened deck {} a second time", open.index), "KEX-1"));
+        }
+        if self.decks.values().filter(|d| matches!(d, DeckState::Ready(_))).count() >= MAX_READY_DECKS {
+            return Err(self.env.aggregator("opened a deck although two are ready and unused", "KEX-10"));
+        }
+        self.run = Some(open.run);
+        self.highest_deck = Some(open.index);
+        // A set-up that was under way is given up: its keys are dropped and wiped here.
+        self.decks.retain(|_, d| matches!(d, DeckState::Ready(_)));
+        let (state, keys) = ExpectDirectory::open(&self.env, &open, rng);
+        let id = state.id();
+        self.decks.insert(open.index, DeckState::Directory(state));
+        let deck = open.index;
+        self.reply(digest, Kind::OpenDeck, deck, Kind::AdvertiseKeys, &id, &keys, Disclosure::PublicKeys);
+        Ok(())
+    }
+
+    /// Takes out the deck whose set-up stands where `matches` says, by the context of the frame.
+    fn take_setup(&mut self, matches: impl Fn(&DeckState) -> bool) -> Option<(u32, DeckState)> {
+        let index = *self.decks.iter().find(|(_, d)| matches(d))?.0;
+        self.decks.remove_entry(&index)
+    }
+
+    fn stray(&self, kind: Kind) -> Error {
+        self.env.aggregator(format!("sent a {kind:?} that belongs to no deck or round this site is in"), "FRM-7")
+    }
+
+    fn directory(&mut self, frame: &Verified<'_>, digest: Hash) -> Result<(), Error> {
+        let directory = frame.decode("Directory")?;
+        let context = frame.context;
+        let Some((index, DeckState::Directory(state))) =
+            self.take_setup(|d| matches!(d, DeckState::Directory(e) if e.id() == context))
+        else {
+            return Err(self.stray(frame.kind));
+        };
+        let next = state.directory(&self.env, directory)?;
+        let hash = next.hash;
+        self.decks.insert(index, DeckState::Certificate(next));
+        let empty = message::frame_raw(&self.env.identity, &self.env.session, Kind::AcceptDirectory, &hash, &[]);
+        self.reply_bytes(digest, Kind::Directory, index, empty, Disclosure::Acknowledgement);
+        Ok(())
+    }
+
+    fn certificate(&mut self, frame: &Verified<'_>, digest: Hash, rng: &mut dyn CryptoRng) -> Result<(), Error> {
+        let certificate = frame.decode("DirectoryCertificate")?;
+        let context = frame.context;
+        let Some((index, DeckState::Certificate(state))) =
+            self.take_setup(|d| matches!(d, DeckState::Certificate(e) if e.hash == context))
+        else {
+            return Err(self.stray(frame.kind));
+        };
+        let (next, shares) = state.certificate(&self.env, &certificate, rng)?;
+        let hash = next.hash;
+        self.decks.insert(index, DeckState::Shares(next));
+        let asked = Kind::DirectoryCertificate;
+        self.reply(digest, asked, index, Kind::ShareKeys, &hash, &shares, Disclosure::SealedShares);
+        Ok(())
+    }
+
+    fn shares(&mut self, frame: &Verified<'_>, digest: Hash) -> Result<(), Error> {
+        let delivery = frame.decode("DeliverShares")?;
+        let context = frame.context;
+        let Some((index, DeckState::Shares(state))) =
+            self.take_setup(|d| matches!(d, DeckState::Shares(e) if e.hash == context))
+        else {
+            return Err(self.stray(frame.kind));
+        };
+        match state.shares(&self.env, &delivery) {
+            Ok(deck) => {
+                let (members, threshold, hash) = (deck.members.len(), deck.threshold, deck.hash);
+                self.out.push_back(Output::Persist(Record(Entry::Deck(deck.to_record()))));
+                self.decks.insert(index, DeckState::Ready(deck));
+                let ack = message::frame_raw(&self.env.identity, &self.env.session, Kind::ShareAck, &hash, &[]);
+                self.reply_bytes(digest, Kind::DeliverShares, index, ack, Disclosure::Acknowledgement);
+                self.out.push_back(Output::Event(Event::DeckReady { index, members, threshold }));
+                Ok(())
+            }
+            Err(BadDelivery { against, error }) => {
+                let complaint = ShareComplaint { against };
+                let (asked, kind) = (Kind::DeliverShares, Kind::ShareComplaint);
+                self.reply(digest, asked, index, kind, &context, &complaint, Disclosure::Refusal);
+                Err(error)
+            }
+        }
+    }
+
+    // ---- rounds ----
+
+    fn begin(&mut self, deck: u32, round: Round) {
+        self.last_slot = Some((deck, round.slot));
+        self.round = Some((deck, round));
+        // [RND-8]: a newer deck closes older ones; their keys are wiped here.
+        self.decks.retain(|index, _| *index >= deck);
+        self.replies.retain(|(kind, index), _| *index >= deck && !matches!(kind, Kind::Survivors | Kind::Certificate));
+    }
+
+    /// The round before is over once a new one begins: its chain values and survivors are what the next must follow.
+    fn close_round(&mut self) {
+        if let Some((_, round)) = self.round.take() {
+            self.last_context = round.context;
+            self.last_cohort = Some(round.remaining().to_vec());
+        }
+    }
+
+    fn ask(&mut self, frame: &Verified<'_>, digest: Hash) -> Result<(), Error> {
+        let ask: Ask = frame.decode("Ask")?;
+        let slot = (ask.deck, ask.slot);
+        if let Some((_, round)) = &self.round
+            && round.context == frame.context
+            && round.awaits_answer()
+        {
+            // After a restart: the application must compute its answer again, and it must come out the same.
+            self.asked(&ask, frame.context, digest);
+            return Ok(());
+        }
+        if self.last_slot.is_some_and(|last| slot <= last) {
+            let what = format!("asked in slot {} of deck {} a second time, or out of order", slot.1, slot.0);
+            return Err(self.env.aggregator(what, "RND-2"));
+        }
+        let Some(DeckState::Ready(deck)) = self.decks.get(&ask.deck) else {
+            return Err(self.stray(frame.kind));
+        };
+        let (last_context, last_cohort) = match &self.round {
+            Some((_, round)) => (round.context, Some(round.remaining())),
+            None => (self.last_context, self.last_cohort.as_deref()),
+        };
+        let round = Round::open(&self.env, deck, &ask, frame.context, last_cohort, last_context)?;
+        if self.consumed.get(&round.query).is_some_and(|over| *over != round.cohort) {
+            // [RND-9]: the difference of two totals of one query over two cohorts is somebody's input.
+            return Err(self.env.aggregator("asked a question again that was answered over another cohort", "RND-9"));
+        }
+        self.close_round();
+        self.begin(ask.deck, round);
+        self.rounds += 1;
+        self.asked(&ask, frame.context, digest);
+        Ok(())
+    }
+
+    fn asked(&mut self, ask: &Ask, context: Hash, digest: Hash) {
+        // The reply is filled in when the answer comes.
+        self.replies
+            .insert((Kind::Ask, ask.deck), Reply { to: digest, bytes: Vec::new(), discloses: Disclosure::MaskedWords });
+        self.out.push_back(Output::Event(Event::Asked(Asked {
+            context,
+            slot: (ask.deck, ask.slot),
+            cohort: ask.cohort.clone(),
+            words: ask.words as usize,
+            query: ask.query.clone(),
+            rounds: self.rounds,
+        })));
+    }
+
+    fn contribute(&mut self, consent: &Consent, mut values: Vec<u64>) -> Result<(), Error> {
+        let Some((index, round)) = self.round.as_mut().filter(|(_, r)| r.context == consent.context()) else {
+            return Err(Error::ApiMisuse("consent to a query that is not open"));
+        };
+        let Some(DeckState::Ready(deck)) = self.decks.get(index) else {
+            return Err(Error::ApiMisuse("the deck of this round is gone"));
+        };
+        let digest = round.mask(&self.env, deck, &mut values)?;
+        let (context, index) = (round.context, *index);
+        self.out.push_back(Output::Persist(Record(Entry::Masked {
+            context,
+            deck: index,
+            slot: round.slot,
+            cohort: round.cohort.clone(),
+            words: round.words as u32,
+            query: round.query,
+            digest,
+            rounds: self.rounds,
+        })));
+        let bytes =
+            message::frame_raw(&self.env.identity, &self.env.session, Kind::MaskedInput, &context, &to_bytes(&values));
+        if let Some(reply) = self.replies.get_mut(&(Kind::Ask, index)) {
+            reply.bytes.clone_from(&bytes);
+        }
+        self.out.push_back(Output::Send { bytes, discloses: Disclosure::MaskedWords });
+        Ok(())
+    }
+
+    fn refuse(&mut self, context: &Hash, rule: String) {
+        let refusal = Refusal { rule: rule.chars().take(16).collect() };
+        let bytes = message::frame(&self.env.identity, &self.env.session, Kind::Refusal, context, &refusal);
+        self.out.push_back(Output::Send { bytes, discloses: Disclosure::Refusal });
+    }
+
+    fn open_round(&mut self, context: Option<&Hash>, kind: Kind) -> Result<(), Error> {
+        match &self.round {
+            Some((_, round)) if context.is_none_or(|c| round.context == *c) => Ok(()),
+            _ => Err(self.stray(kind)),
+        }
+    }
+
+    fn survivors(&mut self, frame: &Verified<'_>, digest: Hash) -> Result<(), Error> {
+        let message: message::Survivors = frame.decode("Survivors")?;
+        self.open_round(Some(&frame.context), frame.kind)?;
+        let Some((index, round)) = self.round.as_mut() else { return Err(self.stray(frame.kind)) };
+        let Some(DeckState::Ready(deck)) = self.decks.get(index) else {
+            return Err(Error::ApiMisuse("the deck of this round is gone"));
+        };
+        let index = *index;
+        let context = round.context;
+        if let Some(alive) = round.released() {
+            // After a restart, the same set again: the same shares again.
+            if alive == message.alive
+                && let Some(unmask) = round.repeat_release(deck)
+            {
+                let (asked, kind) = (Kind::Survivors, Kind::Unmask);
+                self.reply(digest, asked, index, kind, &context, &unmask, Disclosure::SelfMaskShares);
+                return Ok(());
+            }
+        }
+        match round.survivors(&self.env, deck, &message)? {
+            Step::Release(alive) => {
+                let Some(token) = round.may_release_all(&alive) else {
+                    return Err(self.env.aggregator("went back to the whole cohort after naming survivors", "SUR-4"));
+                };
+                let unmask = round.release(deck, &token)?;
+                self.released(index, digest, Kind::Survivors, context, alive, &unmask);
+            }
+            Step::Check(alive) => {
+                let (signed, check) = round.check(deck, alive.clone())?;
+                self.out.push_back(Output::Persist(Record(Entry::Checked { context, alive })));
+                let (asked, kind) = (Kind::Survivors, Kind::ConsistencyCheck);
+                self.reply(digest, asked, index, kind, &signed, &check, Disclosure::RoundSeeds);
+            }
+        }
+        Ok(())
+    }
+
+    fn survivor_certificate(&mut self, frame: &Verified<'_>, digest: Hash) -> Result<(), Error> {
+        let certificate: message::Certificate = frame.decode("Certificate")?;
+        self.open_round(Some(&frame.context), frame.kind)?;
+        let Some((index, round)) = self.round.as_mut() else { return Err(self.stray(frame.kind)) };
+        let Some(DeckState::Ready(deck)) = self.decks.get(index) else {
+            return Err(Error::ApiMisuse("the deck of this round is gone"));
+        };
+        let (index, context) = (*index, round.context);
+        if round.released().is_some_and(|alive| alive == certificate.alive)
+            && let Some(unmask) = round.repeat_release(deck)
+        {
+            let (asked, kind) = (Kind::Certificate, Kind::Unmask);
+            self.reply(digest, asked, index, kind, &context, &unmask, Disclosure::SelfMaskShares);
+            return Ok(());
+        }
+        let token = round.may_release(&self.env, deck, &certificate)?;
+        let unmask = round.release(deck, &token)?;
+        self.released(index, digest, Kind::Certificate, context, certificate.alive, &unmask);
+        Ok(())
+    }
+
+    fn released(
+        &mut self,
+        deck: u32,
+        digest: Hash,
+        asked: Kind,
+        context: Hash,
+        alive: Vec<u16>,
+        unmask: &message::Unmask,
+    ) {
+        let Some((_, round)) = &self.round else { return };
+        self.consumed.insert(round.query, alive.clone());
+        let missing = round.cohort.iter().copied().filter(|s| alive.binary_search(s).is_err()).collect();
+        let slot = (deck, round.slot);
+        self.out.push_back(Output::Persist(Record(Entry::Released { context, alive })));
+        self.reply(digest, asked, deck, Kind::Unmask, &context, unmask, Disclosure::SelfMaskShares);
+        self.out.push_back(Output::Event(Event::Released { slot, missing }));
+    }
+}

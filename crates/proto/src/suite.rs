@@ -1,0 +1,134 @@
+//! The one ciphersuite: SHA-256, HKDF-SHA-256, AES-256-GCM, AES-256-CTR, X25519, Ed25519 (spec section 4).
+//!
+//! Every derivation carries a label and length-prefixed parts, so that no two uses can be confused with one another.
+
+use aes_gcm::{Aes256Gcm, KeyInit, Nonce, aead::Aead, aead::Payload};
+use hkdf::Hkdf;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use crate::error::Error;
+
+/// Wire version; a peer with another one is told both numbers.
+pub const VERSION: u16 = 1;
+
+const SALT: &[u8] = b"veilsum/1";
+
+/// A SHA-256 value.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+pub struct Hash(pub [u8; 32]);
+
+impl std::fmt::Display for Hash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|b| write!(f, "{b:02x}"))
+    }
+}
+
+impl std::fmt::Debug for Hash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
+}
+
+/// 32 secret bytes: a key, a seed or a Diffie–Hellman result. Wiped on drop, never printed, compared in constant time
+/// by those who must compare.
+#[derive(Zeroize, ZeroizeOnDrop)]
+pub struct Secret(pub(crate) [u8; 32]);
+
+impl Secret {
+    pub(crate) fn new(bytes: [u8; 32]) -> Self {
+        Secret(bytes)
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+/// `H(label, parts)`: SHA-256 over the version salt, the label and every part, each with its length before it.
+pub fn hash(label: &str, parts: &[&[u8]]) -> Hash {
+    let mut h = Sha256::new();
+    absorb(label, parts, |bytes| h.update(bytes));
+    Hash(h.finalize().into())
+}
+
+fn absorb(label: &str, parts: &[&[u8]], mut put: impl FnMut(&[u8])) {
+    for part in [SALT, label.as_bytes()].iter().chain(parts) {
+        put(&(part.len() as u64).to_le_bytes());
+        put(part);
+    }
+}
+
+/// A secret from input that is not uniformly distributed (a Diffie–Hellman result): HKDF extract, then expand.
+pub(crate) fn derive(input: &[u8; 32], label: &str, parts: &[&[u8]]) -> Secret {
+    expand_with(&Hkdf::<Sha256>::new(Some(SALT), input), label, parts)
+}
+
+/// A secret from a secret that is already uniform: HKDF expand alone.
+pub(crate) fn expand(from: &Secret, label: &str, parts: &[&[u8]]) -> Secret {
+    let hkdf = Hkdf::<Sha256>::from_prk(&from.0).expect("32 bytes are a valid pseudorandom key");
+    expand_with(&hkdf, label, parts)
+}
+
+fn expand_with(hkdf: &Hkdf<Sha256>, label: &str, parts: &[&[u8]]) -> Secret {
+    // The info is itself a hash of label and parts, so its length is fixed whatever the parts are.
+    let info = hash(label, parts);
+    let mut out = Secret([0; 32]);
+    hkdf.expand(&info.0, &mut out.0).expect("32 bytes are within HKDF's output limit");
+    out
+}
+
+/// Seals `plain` under a key that is used for this one box only, hence the constant nonce ([SHR-2]).
+pub(crate) fn seal(key: &Secret, associated: &Hash, plain: &[u8]) -> Vec<u8> {
+    let cipher = Aes256Gcm::new(&key.0.into());
+    cipher
+        .encrypt(&Nonce::default(), Payload { msg: plain, aad: &associated.0 })
+        .expect("a box is far shorter than AES-GCM's limit")
+}
+
+/// Opens what [`seal`] made. The plain bytes are secret; the caller wipes them.
+pub(crate) fn open(key: &Secret, associated: &Hash, sealed: &[u8]) -> Result<zeroize::Zeroizing<Vec<u8>>, Error> {
+    let cipher = Aes256Gcm::new(&key.0.into());
+    cipher
+        .decrypt(&Nonce::default(), Payload { msg: sealed, aad: &associated.0 })
+        .map(zeroize::Zeroizing::new)
+        .map_err(|_| Error::malformed("sealed box", "it does not open with the keys of the directory", "SHR-4"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_and_boundaries_separate() {
+        assert_ne!(hash("a", &[b"bc"]), hash("ab", &[b"c"]));
+        assert_ne!(hash("a", &[b"b", b"c"]), hash("a", &[b"bc"]));
+        assert_ne!(hash("a", &[b"", b"c"]), hash("a", &[b"c", b""]));
+        let s = Secret([7; 32]);
+        assert_ne!(expand(&s, "x", &[]).0, expand(&s, "y", &[]).0);
+        assert_ne!(expand(&s, "x", &[]).0, derive(&s.0, "x", &[]).0);
+    }
+
+    #[test]
+    fn hash_known_answer() {
+        // python3: sha256(le64(9)+b"veilsum/1"+le64(4)+b"test"+le64(3)+b"abc")
+        let expected = "7a05a87ec365f27f1c8a8beb9024dd75f6bcf0162c854bdc0891c70a92005315";
+        assert_eq!(hash("test", &[b"abc"]).to_string(), expected);
+    }
+
+    #[test]
+    fn a_box_opens_only_with_its_key_and_context() {
+        let (k, a) = (Secret([1; 32]), hash("ctx", &[]));
+        let sealed = seal(&k, &a, b"shares");
+        assert_eq!(&open(&k, &a, &sealed).unwrap()[..], b"shares");
+        assert!(open(&Secret([2; 32]), &a, &sealed).is_err());
+        assert!(open(&k, &hash("other", &[]), &sealed).is_err());
+        for i in 0..sealed.len() {
+            let mut bad = sealed.clone();
+            bad[i] ^= 1;
+            assert!(open(&k, &a, &bad).is_err());
+        }
+        assert!(open(&k, &a, &[]).is_err());
+    }
+}

@@ -1,0 +1,381 @@
+//! A whole federation in one thread and in virtual time, from a seed; for tests and simulations only.
+//!
+//! The network delays, loses and duplicates frames as told; sites crash and come back from their journals; a hook sees
+//! every frame on the wire and may drop or replace it. Nothing here sleeps, and the same seed gives the same run.
+
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, VecDeque},
+    sync::Arc,
+};
+
+use chacha20::ChaCha20Rng;
+use rand_core::{Rng, SeedableRng};
+
+use crate::{
+    Error,
+    aggregator::{self, Aggregator, AggregatorConfig, Millis, Timing},
+    identity::Identity,
+    journal::Record,
+    message::{Disclosure, Kind, kind_of},
+    plan::Terms,
+    policy::{self, Asked, Floor},
+    roster::{Member, PartyId, Roster},
+    site::{self, Site, SiteConfig},
+    suite::Hash,
+};
+
+/// How the network treats frames; probabilities in thousandths.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Network {
+    /// A frame is delivered after 1 to this many milliseconds more.
+    pub delay: u64,
+    /// A frame is lost.
+    pub loss: u64,
+    /// A frame arrives twice.
+    pub duplicates: u64,
+}
+
+/// A frame on the wire, as the hook sees it.
+pub struct Wire<'a> {
+    /// The site at one end; the aggregator is at the other.
+    pub site: u16,
+    /// Whether the site sent it.
+    pub from_site: bool,
+    /// Its kind.
+    pub kind: Kind,
+    /// All of it.
+    pub bytes: &'a [u8],
+    /// Its label, where a site sent it.
+    pub discloses: Option<Disclosure>,
+}
+
+/// What the hook wants done with a frame.
+pub enum Verdict {
+    /// Deliver it.
+    Pass,
+    /// Lose it.
+    Drop,
+    /// Lose it, and the site's process with it; it stays away.
+    Vanish,
+    /// Lose it and the site's process; the process comes back from its journal at once.
+    Crash,
+    /// Deliver other bytes.
+    Replace(Vec<u8>),
+}
+
+/// Sees every frame as it is sent.
+pub type Hook = Box<dyn FnMut(&Wire<'_>) -> Verdict>;
+/// Computes a site's answer to a query.
+pub type Answer = Box<dyn FnMut(u16, &Asked) -> Vec<u64>>;
+
+enum Happening {
+    ToSite(u16, Arc<Vec<u8>>),
+    ToAggregator(u16, Vec<u8>),
+    Attach(u16),
+    Detach(u16),
+    Wake,
+}
+
+/// A roster, its identities and terms for `n` sites.
+pub struct Kit {
+    /// Coordinator, intermediary, then the sites.
+    pub identities: Vec<Arc<Identity>>,
+    /// The roster.
+    pub roster: Arc<Roster>,
+    /// The terms.
+    pub terms: Arc<Terms>,
+}
+
+impl Kit {
+    /// Deterministic identities; `change` adjusts the default terms.
+    pub fn new(n: usize, change: impl FnOnce(&mut Terms)) -> Kit {
+        let mut rng = ChaCha20Rng::seed_from_u64(n as u64);
+        let identities: Vec<Arc<Identity>> = (0..n + 2).map(|_| Arc::new(Identity::generate(&mut rng))).collect();
+        let member = |i: usize, name: String| Member { name, key: identities[i].public(), address: String::new() };
+        let roster = Roster {
+            name: "test".into(),
+            coordinator: member(0, "hub".into()),
+            intermediary: member(1, "counter".into()),
+            sites: (0..n).map(|i| member(i + 2, format!("site-{i}"))).collect(),
+        };
+        let mut terms = Terms {
+            roster: roster.hash(),
+            min_cohort: 3,
+            threshold: 0,
+            colluders: 0,
+            slots: 8,
+            max_rows: 1_000,
+            min_total_rows: 0,
+            application: Vec::new(),
+        };
+        change(&mut terms);
+        Kit { identities, roster: Arc::new(roster), terms: Arc::new(terms) }
+    }
+
+    /// The configuration of site `i` towards the coordinator.
+    pub fn site(&self, i: u16) -> SiteConfig {
+        SiteConfig {
+            identity: self.identities[usize::from(i) + 2].clone(),
+            roster: self.roster.clone(),
+            terms: self.terms.clone(),
+            floor: Floor::default(),
+            aggregator: PartyId::Coordinator,
+        }
+    }
+
+    /// The coordinator's configuration.
+    pub fn coordinator(&self) -> AggregatorConfig {
+        AggregatorConfig {
+            identity: self.identities[0].clone(),
+            roster: self.roster.clone(),
+            terms: self.terms.clone(),
+            role: PartyId::Coordinator,
+            timing: Timing { join: 60_000, phase: 20_000, grace: 2_000, resend: 500 },
+            slots: self.terms.slots,
+        }
+    }
+}
+
+/// The federation.
+pub struct World {
+    /// Who is who.
+    pub kit: Kit,
+    /// How frames travel.
+    pub network: Network,
+    /// Sees every frame.
+    pub hook: Hook,
+    /// Computes answers.
+    pub answer: Answer,
+    /// Every event of the aggregator, in order.
+    pub events: Vec<aggregator::Event>,
+    /// Every error of a site, in order.
+    pub site_errors: Vec<(u16, Error)>,
+    /// What each site wrote before it sent, in order.
+    pub journals: Vec<Vec<Record>>,
+    /// Frames a site sent, by kind.
+    pub sent_by_sites: Vec<(u16, Kind, usize)>,
+    sites: Vec<Option<Site>>,
+    aggregator: Aggregator,
+    rng: ChaCha20Rng,
+    now: u64,
+    order: u64,
+    queue: BinaryHeap<Reverse<(u64, u64, usize)>>,
+    store: Vec<Option<Happening>>,
+    wake_at: Option<u64>,
+    inbox: VecDeque<aggregator::Event>,
+}
+
+/// Virtual milliseconds after which a run counts as hung.
+const TOO_LONG: u64 = 100_000_000;
+
+impl World {
+    /// `n` sites on a perfect network.
+    pub fn new(kit: Kit, seed: u64) -> World {
+        let mut rng = ChaCha20Rng::seed_from_u64(seed);
+        let n = kit.roster.sites.len();
+        let sites = (0..n as u16).map(|i| Some(Site::new(kit.site(i)).expect("the kit's site"))).collect();
+        let aggregator = Aggregator::new(kit.coordinator(), Millis(0), &mut rng).expect("the kit's coordinator");
+        let mut world = World {
+            kit,
+            network: Network::default(),
+            hook: Box::new(|_| Verdict::Pass),
+            answer: Box::new(|_, asked| vec![0; asked.words]),
+            events: Vec::new(),
+            site_errors: Vec::new(),
+            journals: vec![Vec::new(); n],
+            sent_by_sites: Vec::new(),
+            sites,
+            aggregator,
+            rng,
+            now: 0,
+            order: 0,
+            queue: BinaryHeap::new(),
+            store: Vec::new(),
+            wake_at: None,
+            inbox: VecDeque::new(),
+        };
+        for i in 0..n as u16 {
+            world.schedule(1, Happening::Attach(i));
+        }
+        world
+    }
+
+    fn schedule(&mut self, delay: u64, what: Happening) {
+        self.store.push(Some(what));
+        self.order += 1;
+        self.queue.push(Reverse((self.now + delay, self.order, self.store.len() - 1)));
+    }
+
+    fn chance(&mut self, thousandths: u64) -> bool {
+        thousandths > 0 && self.rng.next_u64() % 1000 < thousandths
+    }
+
+    fn transmit(&mut self, mut make: impl FnMut() -> Happening) {
+        if self.chance(self.network.loss) {
+            return;
+        }
+        let copies = 1 + u64::from(self.chance(self.network.duplicates));
+        for _ in 0..copies {
+            let delay = 1 + if self.network.delay > 0 { self.rng.next_u64() % self.network.delay } else { 0 };
+            self.schedule(delay, make());
+        }
+    }
+
+    /// Stops a site's process; `back` restores it from its journal.
+    pub fn kill(&mut self, site: u16, back: bool) {
+        self.sites[usize::from(site)] = None;
+        self.schedule(0, Happening::Detach(site));
+        if back {
+            let journal = self.journals[usize::from(site)].clone();
+            match Site::restore(self.kit.site(site), journal) {
+                Ok(s) => {
+                    self.sites[usize::from(site)] = Some(s);
+                    self.schedule(1, Happening::Attach(site));
+                }
+                Err(e) => self.site_errors.push((site, e)),
+            }
+        }
+    }
+
+    fn drain_site(&mut self, i: u16) {
+        while let Some(output) = self.sites[usize::from(i)].as_mut().and_then(Site::poll) {
+            match output {
+                site::Output::Persist(record) => self.journals[usize::from(i)].push(record),
+                site::Output::Send { bytes, discloses } => {
+                    let kind = kind_of(&bytes).expect("a site sends whole frames");
+                    let wire = Wire { site: i, from_site: true, kind, bytes: &bytes, discloses: Some(discloses) };
+                    let bytes = match (self.hook)(&wire) {
+                        Verdict::Pass => bytes,
+                        Verdict::Drop => continue,
+                        Verdict::Vanish => return self.kill(i, false),
+                        Verdict::Crash => return self.kill(i, true),
+                        Verdict::Replace(other) => other,
+                    };
+                    self.sent_by_sites.push((i, kind, bytes.len()));
+                    self.transmit(|| Happening::ToAggregator(i, bytes.clone()));
+                }
+                site::Output::Event(site::Event::Asked(asked)) => {
+                    let kit = &self.kit;
+                    let input = match policy::decide(&kit.terms, &Floor::default(), &asked) {
+                        Ok(consent) => site::Input::Contribute { consent, values: (self.answer)(i, &asked) },
+                        Err(e) => site::Input::Refuse {
+                            context: asked.context,
+                            rule: e.rule().map_or_else(String::new, |r| r.0.to_owned()),
+                        },
+                    };
+                    self.feed_site(i, input);
+                }
+                site::Output::Event(_) => {}
+            }
+        }
+    }
+
+    fn feed_site(&mut self, i: u16, input: site::Input<'_>) {
+        let Some(site) = &mut self.sites[usize::from(i)] else { return };
+        if let Err(e) = site.handle(input, &mut self.rng) {
+            self.site_errors.push((i, e));
+        }
+    }
+
+    fn drain_aggregator(&mut self) {
+        while let Some(output) = self.aggregator.poll() {
+            match output {
+                aggregator::Output::Send { to, bytes } => {
+                    let kind = kind_of(&bytes).expect("an aggregator sends whole frames");
+                    let wire = Wire { site: to, from_site: false, kind, bytes: &bytes, discloses: None };
+                    let bytes = match (self.hook)(&wire) {
+                        Verdict::Pass => bytes,
+                        Verdict::Drop => continue,
+                        Verdict::Vanish => {
+                            self.kill(to, false);
+                            continue;
+                        }
+                        Verdict::Crash => {
+                            self.kill(to, true);
+                            continue;
+                        }
+                        Verdict::Replace(other) => Arc::new(other),
+                    };
+                    self.transmit(|| Happening::ToSite(to, bytes.clone()));
+                }
+                aggregator::Output::Event(event) => {
+                    self.events.push(event.clone());
+                    self.inbox.push_back(event);
+                }
+            }
+        }
+        if let Some(Millis(at)) = self.aggregator.next_wake()
+            && self.wake_at.is_none_or(|w| at < w || w <= self.now)
+        {
+            self.wake_at = Some(at);
+            let delay = at.saturating_sub(self.now);
+            self.schedule(delay, Happening::Wake);
+        }
+    }
+
+    fn step(&mut self) -> bool {
+        let Some(Reverse((at, _, index))) = self.queue.pop() else { return false };
+        self.now = self.now.max(at);
+        let now = Millis(self.now);
+        match self.store[index].take() {
+            Some(Happening::ToSite(i, bytes)) => {
+                self.feed_site(i, site::Input::Message(&bytes));
+                self.drain_site(i);
+            }
+            Some(Happening::ToAggregator(from, bytes)) => {
+                self.aggregator.handle(aggregator::Input::Message { from, bytes: &bytes }, now);
+            }
+            Some(Happening::Attach(i)) => self.aggregator.handle(aggregator::Input::Attached(i), now),
+            Some(Happening::Detach(i)) => self.aggregator.handle(aggregator::Input::Detached(i), now),
+            Some(Happening::Wake) => self.aggregator.handle(aggregator::Input::Tick, now),
+            None => {}
+        }
+        self.drain_aggregator();
+        self.now < TOO_LONG
+    }
+
+    /// Runs until the aggregator's next event for which `wanted` holds.
+    ///
+    /// # Errors
+    /// The error with which the run failed, or a quorum error after an absurdly long virtual time.
+    pub fn until(&mut self, wanted: impl Fn(&aggregator::Event) -> bool) -> Result<aggregator::Event, Error> {
+        self.drain_aggregator();
+        loop {
+            while let Some(event) = self.inbox.pop_front() {
+                if let aggregator::Event::Failed(e) = event {
+                    return Err(e);
+                }
+                if wanted(&event) {
+                    return Ok(event);
+                }
+            }
+            if !self.step() {
+                return Err(Error::ApiMisuse("nothing more can happen: the federation hangs"));
+            }
+        }
+    }
+
+    /// Asks one question and runs until its total: (values, cohort, missing).
+    ///
+    /// # Errors
+    /// As [`World::until`].
+    pub fn ask(&mut self, query: &[u8], words: usize) -> Result<(Vec<u64>, Vec<u16>, Vec<u16>), Error> {
+        let now = Millis(self.now);
+        self.aggregator.handle(aggregator::Input::Ask { query: query.to_vec(), words }, now);
+        match self.until(|e| matches!(e, aggregator::Event::Total { .. }))? {
+            aggregator::Event::Total { values, cohort, missing } => Ok((values, cohort, missing)),
+            _ => Err(Error::ApiMisuse("another event than the total")),
+        }
+    }
+
+    /// The session of this world, with which a test can sign frames as somebody else.
+    pub fn session(&self) -> Hash {
+        crate::message::session(&self.kit.terms.hash(), &self.kit.roster.hash(), PartyId::Coordinator)
+    }
+
+    /// Virtual milliseconds since the start.
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+}
