@@ -1,1 +1,18 @@
-//! Placeholder for the first build.
+//! The product: roles on QUIC, files, plans, the command line.
+
+pub mod carrier;
+pub mod cli;
+pub mod control;
+pub mod documents;
+pub mod files;
+pub mod local;
+pub mod model;
+pub mod progress;
+pub mod report;
+pub mod role;
+pub mod round;
+pub mod split;
+pub mod store;
+pub mod table;
+pub mod traffic;
+pub mod work;

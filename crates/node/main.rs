@@ -1,2 +1,5 @@
-//! Placeholder for the first build.
-fn main() {}
+//! The `veilsum` command.
+
+fn main() -> std::process::ExitCode {
+    veilsum::cli::main()
+}

@@ -71,7 +71,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for threads in [1, 2] {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
         let (slow, fast, other) = pool.install(|| {
-            let naive_run = || if threads == 1 { naive(view, centres.as_array()) } else { naive_parallel(view, centres.as_array()) };
+            let naive_run = || {
+                if threads == 1 { naive(view, centres.as_array()) } else { naive_parallel(view, centres.as_array()) }
+            };
             let slow = best(3, naive_run);
             let fast = best(15, || kernel::fuzzy_sums(&packed, &centres, 2.0));
             let slow = slow.min(best(2, naive_run));

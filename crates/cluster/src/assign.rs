@@ -23,7 +23,8 @@ pub fn memberships(rows: &Rows, centres: &Centres, m: f64) -> Result<Array2<f64>
     for (row, u) in rows.iter().zip(values.chunks_exact_mut(k)) {
         distance::memberships(row, centres.rows(), m, u);
     }
-    Array2::from_shape_vec((rows.len(), k), values).map_err(|_| DataError::CentreShape { k, columns: centres.columns() })
+    Array2::from_shape_vec((rows.len(), k), values)
+        .map_err(|_| DataError::CentreShape { k, columns: centres.columns() })
 }
 
 /// The cluster of largest membership for each row of an n x K array; among equals the lowest index.

@@ -135,8 +135,7 @@ impl Centres {
         if u32::try_from(k).is_err() || u32::try_from(columns).is_err() {
             return Err(DataError::CentreShape { k, columns });
         }
-        let array =
-            Array2::from_shape_vec((k, columns), values).map_err(|_| DataError::CentreShape { k, columns })?;
+        let array = Array2::from_shape_vec((k, columns), values).map_err(|_| DataError::CentreShape { k, columns })?;
         Self::from_array(array)
     }
 
@@ -237,11 +236,7 @@ impl From<Centres> for Flat {
         // `from_array` lets a shape beyond 32 bits through only if that many values exist in memory: saturating then
         // fails on reading instead of passing for a smaller shape.
         let narrow = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        Self {
-            k: narrow(centres.k()),
-            columns: narrow(centres.columns()),
-            values: centres.as_slice().to_vec(),
-        }
+        Self { k: narrow(centres.k()), columns: narrow(centres.columns()), values: centres.as_slice().to_vec() }
     }
 }
 
@@ -255,10 +250,7 @@ mod tests {
         assert_eq!(Rows::new(vec![1.0, 2.0, 3.0], 2), Err(DataError::Ragged { columns: 2 }));
         let bad = Rows::new(vec![1.0, 2.0, 3.0, f64::NAN], 2).unwrap_err();
         assert_eq!(bad, DataError::NotFinite { row: 1, column: 1 });
-        assert_eq!(
-            Rows::new(vec![f64::INFINITY, 2.0], 2),
-            Err(DataError::NotFinite { row: 0, column: 0 })
-        );
+        assert_eq!(Rows::new(vec![f64::INFINITY, 2.0], 2), Err(DataError::NotFinite { row: 0, column: 0 }));
         let rows = Rows::new(vec![], 3).unwrap();
         assert!(rows.is_empty() && rows.iter().next().is_none());
     }
@@ -284,10 +276,7 @@ mod tests {
         ] {
             assert!(serde_json::from_str::<Centres>(bad).is_err(), "{bad}");
         }
-        assert_eq!(
-            Centres::new(1, 2, vec![0.0, f64::NAN]),
-            Err(DataError::CentreNotFinite { centre: 0, column: 1 })
-        );
+        assert_eq!(Centres::new(1, 2, vec![0.0, f64::NAN]), Err(DataError::CentreNotFinite { centre: 0, column: 1 }));
         assert!(Centres::from_rows(&[vec![0.0], vec![1.0, 2.0]]).is_err());
         assert!(Centres::from_rows(&[]).is_err());
     }

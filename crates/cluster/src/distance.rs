@@ -117,7 +117,9 @@ mod tests {
         for scale in [5e-324, 1e-310, 1e-200, 1e-160, 1.0, 1e160, 1e300, 4e307] {
             let (u, _) = of(&[0.0, 0.0], &[&[scale, 0.0], &[0.0, -2.0 * scale]], 2.0);
             assert!((u[0] - 0.8).abs() < 1e-14 && (u[1] - 0.2).abs() < 1e-14, "{scale} {u:?}");
-            assert!((euclidean(&[2.0 * scale, 0.0], &[-scale, 4.0 * scale]) / scale - 5.0).abs() < 1e-14 || scale > 1e307);
+            assert!(
+                (euclidean(&[2.0 * scale, 0.0], &[-scale, 4.0 * scale]) / scale - 5.0).abs() < 1e-14 || scale > 1e307
+            );
         }
         let (u, j) = of(&[1.5e308, 1.5e308], &[&[-1.5e308, -1.5e308], &[-1.5e308, -1.5e308]], 2.0);
         assert_eq!((u, j), (vec![0.5, 0.5], f64::INFINITY));

@@ -38,7 +38,7 @@ pub mod metrics;
 mod packed;
 pub mod pooled;
 mod query;
-mod random;
+pub mod random;
 pub mod reference;
 mod scale;
 mod start;

@@ -7,10 +7,11 @@ use rand_core::{Rng, SeedableRng};
 ///
 /// The key is the seed as 8 little-endian bytes followed by a 24-byte label, so that streams of different purposes never
 /// overlap. Published seeds depend on this recipe and on the order of draws: changing either breaks them.
-pub(crate) struct Stream(ChaCha20Rng);
+pub struct Stream(ChaCha20Rng);
 
 impl Stream {
-    pub(crate) fn new(seed: u64, label: &[u8; 24]) -> Self {
+    /// The stream of this seed and purpose.
+    pub fn new(seed: u64, label: &[u8; 24]) -> Self {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&seed.to_le_bytes());
         key[8..].copy_from_slice(label);
@@ -18,12 +19,34 @@ impl Stream {
     }
 
     /// Uniform in [0, 1): the upper 53 bits of the next 64, times 2^-53.
-    pub(crate) fn unit(&mut self) -> f64 {
+    pub fn unit(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
+    /// Uniform in 0..`bound` without bias, by rejection; 0 for a bound of 0.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        if bound == 0 {
+            return 0;
+        }
+        // The largest multiple of `bound` that 64 bits hold.
+        let usable = u64::MAX - (u64::MAX % bound + 1) % bound;
+        loop {
+            let draw = self.0.next_u64();
+            if draw <= usable {
+                return draw % bound;
+            }
+        }
+    }
+
+    /// A uniform permutation (Fisher & Yates, Durstenfeld's form).
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for i in (1..items.len()).rev() {
+            items.swap(i, self.below(i as u64 + 1) as usize);
+        }
+    }
+
     /// Two independent standard normal numbers (Marsaglia's polar form of Box & Muller 1958).
-    pub(crate) fn normal_pair(&mut self) -> [f64; 2] {
+    pub fn normal_pair(&mut self) -> [f64; 2] {
         loop {
             let (x, y) = (2.0 * self.unit() - 1.0, 2.0 * self.unit() - 1.0);
             let square = x * x + y * y;
@@ -45,6 +68,22 @@ mod tests {
         let draws: Vec<f64> = (0..10_000).map(|_| stream.unit()).collect();
         assert!(draws.iter().all(|u| (0.0..1.0).contains(u)));
         assert!((draws.iter().sum::<f64>() / 10_000.0 - 0.5).abs() < 0.01);
+    }
+
+    #[test]
+    fn permutations_are_uniform_enough_and_complete() {
+        let mut stream = Stream::new(3, b"veilsum test stream     ");
+        let mut first = [0u32; 4];
+        for _ in 0..8_000 {
+            let mut items = [0, 1, 2, 3];
+            stream.shuffle(&mut items);
+            first[items[0]] += 1;
+            items.sort_unstable();
+            assert_eq!(items, [0, 1, 2, 3]);
+        }
+        assert!(first.iter().all(|n| (1_850..2_150).contains(n)), "{first:?}");
+        assert_eq!(stream.below(0), 0);
+        assert_eq!(stream.below(1), 0);
     }
 
     #[test]

@@ -68,8 +68,13 @@ mod tests {
         assert_eq!(start.as_slice(), expected, "a published seed would change");
         let raw = Domain::new(vec![0.0, 10.0], vec![1.0, 30.0], Scaling::None).unwrap();
         let raw_start = Start::Uniform { seed: 1 }.centres(&raw, 2).unwrap();
-        assert!(raw.centres_to_original(&raw_start).unwrap().frobenius_distance(
-            &domain.centres_to_original(&start).unwrap()).unwrap() < 1e-12);
+        assert!(
+            raw.centres_to_original(&raw_start)
+                .unwrap()
+                .frobenius_distance(&domain.centres_to_original(&start).unwrap())
+                .unwrap()
+                < 1e-12
+        );
         assert!(Start::Uniform { seed: 1 }.centres(&domain, 0).is_err());
         assert_ne!(Start::Uniform { seed: 2 }.centres(&domain, 2).unwrap(), start);
     }

@@ -92,7 +92,11 @@ fn optimum(name: &str, expected_ari: f64, objective_per_row: f64) {
     assert!(outcome.converged);
     let found = ari(&data, &domain, &outcome);
     assert!((found - expected_ari).abs() < 5e-6, "{name}: ARI {found}");
-    assert!((outcome.objective_per_row / objective_per_row - 1.0).abs() < 1e-7, "{name}: {}", outcome.objective_per_row);
+    assert!(
+        (outcome.objective_per_row / objective_per_row - 1.0).abs() < 1e-7,
+        "{name}: {}",
+        outcome.objective_per_row
+    );
 }
 
 #[test]

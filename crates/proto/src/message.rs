@@ -179,6 +179,11 @@ pub fn frame<T: Serialize>(identity: &Identity, session: &Hash, kind: Kind, cont
     frame_raw(identity, session, kind, context, &codec::encode(message))
 }
 
+/// Builds and signs a frame around a message that is encoded already.
+pub fn frame_encoded(identity: &Identity, session: &Hash, kind: Kind, context: &Hash, message: &[u8]) -> Vec<u8> {
+    frame_raw(identity, session, kind, context, message)
+}
+
 /// Takes a frame apart and checks the signature ([FRM-4]).
 ///
 /// # Errors

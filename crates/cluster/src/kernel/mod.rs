@@ -68,11 +68,16 @@ pub fn fuzzy_sums(rows: &Packed, centres: &Centres, m: f64) -> Result<FuzzySums,
 /// [`fuzzy_sums`] with a given level of vector instructions.
 fn fuzzy_sums_at(level: Level, rows: &Packed, centres: &Centres, m: f64) -> Result<FuzzySums, DataError> {
     let plan = Plan::new(rows, centres, m)?;
+    Ok(sums_of(level, &plan, rows))
+}
+
+fn sums_of(level: Level, plan: &Plan<'_>, rows: &Packed) -> FuzzySums {
     let (k, d) = (plan.k, plan.d);
-    let mut sums = plan.over_chunks(rows, k * d + k + 1, |chunk| dispatch!(level, simd => chunk_sums(simd, &plan, chunk)));
+    let mut sums =
+        plan.over_chunks(rows, k * d + k + 1, |chunk| dispatch!(level, simd => chunk_sums(simd, plan, chunk)));
     let objective = sums.pop().unwrap_or_default();
     let weights = sums.split_off(k * d);
-    Ok(FuzzySums { weighted_sums: sums, weights, objective })
+    FuzzySums { weighted_sums: sums, weights, objective }
 }
 
 /// `D`, `A` and `J_m` of the rows for given centres and m (Stallmann & Wilbik 2022, Eqs. 15-17 with q = 1).
@@ -98,6 +103,8 @@ struct Plan<'a> {
     k: usize,
     d: usize,
     m: f64,
+    /// Tiles for 512-bit vectors at any level; only tests set it.
+    wide_tiles: bool,
 }
 
 /// A stretch of rows: whole groups, of whose points the first `valid` are real.
@@ -138,7 +145,7 @@ impl<'a> Plan<'a> {
                 tiles[c / TILE * d + j][c % TILE] = *value;
             }
         }
-        Ok(Self { centres, tiles, k, d, m })
+        Ok(Self { centres, tiles, k, d, m, wide_tiles: false })
     }
 
     /// Adds up `part` over all chunks: in parallel, but always in the order of the rows.
@@ -197,4 +204,3 @@ fn chunk_sums<S: Simd>(simd: S, plan: &Plan<'_>, chunk: Chunk<'_>) -> Vec<f64> {
     }
     sums.iter().map(Lanes::sum).collect()
 }
-

@@ -2,37 +2,42 @@
 
 use fearless_simd::{Simd, prelude::*};
 
-use super::tiles::load;
+use super::tiles::{load, store};
 use super::{BLOCK, Chunk, Plan};
 use crate::distance::{self, SAFE};
 use crate::packed::{LANES, Lanes};
 
 /// m = 2: turns reciprocals of squared distances and their sums into weights `u^2` and each point's part of J.
 #[inline(always)]
-pub(super) fn quadratic_weights<S: Simd>(simd: S, plan: &Plan<'_>, block: Chunk<'_>, weights: &mut [Lanes], totals: &mut [Lanes]) {
+pub(super) fn quadratic_weights<S: Simd>(
+    simd: S,
+    plan: &Plan<'_>,
+    block: Chunk<'_>,
+    weights: &mut [Lanes],
+    totals: &mut [Lanes],
+) {
     let k = plan.k;
     let mut odd = [Lanes([1.0; LANES]); BLOCK];
     let mut any_odd = false;
     for ((weights, total), odd) in weights.chunks_exact_mut(k).zip(totals.iter_mut()).zip(&mut odd) {
-        let sum = load(simd, total);
-        // Out of range if a row (nearly) coincides with a centre or is absurdly far from all of them.
-        let safe = sum.simd_ge(*SAFE.start()) & sum.simd_le(*SAFE.end());
-        if !safe.all_true() {
-            *odd = *total;
-            any_odd = true;
+        for at in (0..LANES).step_by(S::f64s::LEN) {
+            let sum = load(simd, total, at);
+            // Out of range if a row (nearly) coincides with a centre or is absurdly far from all of them.
+            if !sum.simd_ge(*SAFE.start()).all_true() || !sum.simd_le(*SAFE.end()).all_true() {
+                store::<S>(sum, odd, at);
+                any_odd = true;
+            }
+            let scale = S::f64s::splat(simd, 1.0) / sum;
+            for weight in weights.iter_mut() {
+                let u = load(simd, weight, at) * scale;
+                store::<S>(u * u, weight, at);
+            }
+            // sum_k u^2 d^2 = 1 / sum_k (1 / d^2)
+            store::<S>(scale, total, at);
         }
-        let scale = 1.0 / sum;
-        for weight in weights {
-            let u = load(simd, weight) * scale;
-            (u * u).store_array(&mut weight.0);
-        }
-        // sum_k u^2 d^2 = 1 / sum_k (1 / d^2)
-        scale.store_array(&mut total.0);
     }
     if any_odd {
-        odd_weights(plan, block, weights, totals, |point| {
-            !SAFE.contains(&odd[point / LANES].0[point % LANES])
-        });
+        odd_weights(plan, block, weights, totals, |point| !SAFE.contains(&odd[point / LANES].0[point % LANES]));
     }
 }
 
@@ -90,4 +95,3 @@ pub(super) fn general_weights(plan: &Plan<'_>, block: Chunk<'_>, weights: &mut [
         odd_weights(plan, block, weights, totals, |point| marks[point / LANES].0[point % LANES].is_nan());
     }
 }
-

@@ -1,0 +1,164 @@
+//! The conversation of federated FCM: what it asks, what it refuses, when it stops.
+
+mod common;
+
+use common::prepare;
+use veilsum_cluster::{
+    Centres, Domain, DriveError, Fcm, FcmParams, Method, MethodError, Outcome, Query, Rows, Scaling, Step, Totals,
+    pooled,
+};
+
+fn start() -> Centres {
+    Centres::from_rows(&[vec![0.2], vec![0.8]]).unwrap()
+}
+
+fn params() -> FcmParams {
+    FcmParams { k: 2, m: 2.0, epsilon: 0.0, max_rounds: 3, start: start() }
+}
+
+fn domain() -> Domain {
+    Domain::new(vec![0.0], vec![1.0], Scaling::Box).unwrap()
+}
+
+fn asked(step: Result<Step, MethodError>) -> Query {
+    match step.unwrap() {
+        Step::Ask(query) => query,
+        Step::Done(_) => panic!("done too early"),
+    }
+}
+
+fn totals(values: &[f64], rows: Option<u64>) -> Totals {
+    Totals { values: values.to_vec(), rows }
+}
+
+#[test]
+fn parameters_are_checked() {
+    assert_eq!(Fcm::new(FcmParams { k: 0, ..params() }).unwrap_err(), MethodError::NoClusters);
+    for m in [1.0, 0.5, f64::NAN, f64::INFINITY] {
+        assert_eq!(Fcm::new(FcmParams { m, ..params() }).unwrap_err(), MethodError::Fuzzifier);
+    }
+    for epsilon in [-1e-9, f64::NAN, f64::INFINITY] {
+        assert_eq!(Fcm::new(FcmParams { epsilon, ..params() }).unwrap_err(), MethodError::Epsilon);
+    }
+    assert_eq!(Fcm::new(FcmParams { max_rounds: 0, ..params() }).unwrap_err(), MethodError::NoRounds);
+    let error = Fcm::new(FcmParams { k: 3, ..params() }).unwrap_err();
+    assert_eq!(error, MethodError::StartCount { expected: 3, found: 2 });
+}
+
+#[test]
+fn the_open_question_is_repeated_until_it_is_answered() {
+    let mut fcm = Fcm::new(params()).unwrap();
+    assert_eq!(fcm.next(Some(&totals(&[0.3, 0.7, 1.0, 1.0], None))), Err(MethodError::NotAsked));
+    let first = asked(fcm.next(None));
+    assert_eq!(first, Query::FuzzySums { centres: start(), m: 2.0 });
+    assert_eq!(asked(fcm.next(None)), first);
+    let second = asked(fcm.next(Some(&totals(&[0.3, 0.7, 1.0, 1.0], None))));
+    assert_eq!(second, Query::FuzzySums { centres: Centres::from_rows(&[vec![0.3], vec![0.7]]).unwrap(), m: 2.0 });
+    assert_eq!(asked(fcm.next(None)), second);
+}
+
+#[test]
+fn implausible_totals_are_refused_and_change_nothing() {
+    let bad: [(&[f64], Option<u64>, &str); 6] = [
+        (&[0.3, 0.7, 1.0], None, "expected 4 entries, found 3"),
+        (&[0.3, 0.7, 1.0, f64::NAN], None, "entry 3 is not a finite number"),
+        (&[0.3, f64::INFINITY, 1.0, 1.0], None, "entry 1 is not a finite number"),
+        (&[0.3, 0.7, 1.0, -1e-3], None, "U of cluster 1 is negative"),
+        (&[0.3, 0.7, 1.5, 1.0], Some(2), "the sum of U exceeds the number of rows"),
+        (&[1e300, 0.7, 1e-300, 1.0], None, "not a finite number"),
+    ];
+    let mut fcm = Fcm::new(params()).unwrap();
+    let question = asked(fcm.next(None));
+    for (values, rows, why) in bad {
+        let error = fcm.next(Some(&totals(values, rows))).unwrap_err();
+        let text = error.to_string();
+        assert!(text.starts_with("totals are not plausible: ") && text.contains(why), "{text}");
+        assert_eq!(asked(fcm.next(None)), question);
+        assert!(fcm.history().is_empty());
+    }
+    let few = fcm.next(Some(&totals(&[0.3, 0.7, 0.5, 0.5], Some(1))));
+    assert_eq!(few, Err(MethodError::TooFewRows { k: 2 }));
+}
+
+#[test]
+fn a_cluster_without_weight_keeps_its_centre() {
+    let mut fcm = Fcm::new(params()).unwrap();
+    asked(fcm.next(None));
+    asked(fcm.next(Some(&totals(&[0.5, 0.0, 1.0, 0.0], None))));
+    assert_eq!(fcm.centres().as_slice(), &[0.5, 0.8]);
+}
+
+fn to_validation() -> Fcm {
+    let mut fcm = Fcm::new(FcmParams { max_rounds: 1, ..params() }).unwrap();
+    asked(fcm.next(None));
+    let last = asked(fcm.next(Some(&totals(&[0.5, 1.5, 2.0, 2.0], None))));
+    assert_eq!(last.kind(), "fuzzy_validation");
+    fcm
+}
+
+#[test]
+fn the_outcome_without_a_known_number_of_rows() {
+    let mut fcm = to_validation();
+    for (values, why) in [
+        (vec![1.0, 1.0, 2.0, 2.0], "expected 5 entries"),
+        (vec![-1.0, 1.0, 2.0, 2.0, 0.5], "distances is negative"),
+        (vec![1.0, 1.0, 2.0, -2.0, 0.5], "A of cluster 1 is negative"),
+        (vec![1.0, 1.0, 2.0, 2.0, -0.5], "distances is negative"),
+        (vec![0.0, 0.0, 0.0, 0.0, 0.0], "there are no rows"),
+    ] {
+        let text = fcm.next(Some(&totals(&values, None))).unwrap_err().to_string();
+        assert!(text.contains(why), "{text}");
+    }
+    let text = fcm.next(Some(&totals(&[1.0, 1.0, 2.0, 2.0, 0.5], Some(9)))).unwrap_err().to_string();
+    assert!(text.contains("do not add up"), "{text}");
+
+    let step = fcm.next(Some(&totals(&[1.0, 1.0, 2.0 + 1e-7, 2.0, 0.5], None))).unwrap();
+    let Step::Done(outcome) = step else { panic!("not done") };
+    assert_eq!((outcome.n_total, outcome.rounds, outcome.converged), (Some(4), 1, false));
+    assert_eq!((outcome.objective, outcome.objective_per_row), (0.5, 0.125));
+    assert_eq!(outcome.weights, [2.0, 2.0]);
+    // S = 1/4 * 1/2 each, centres 0.25 and 0.75.
+    assert!((outcome.indices.fuzzy_davies_bouldin - 0.5).abs() < 1e-6);
+    let text = serde_json::to_string(&outcome).unwrap();
+    assert_eq!(serde_json::from_str::<Outcome>(&text).unwrap(), outcome);
+
+    assert_eq!(fcm.next(None), Err(MethodError::Finished));
+    assert_eq!(fcm.next(Some(&totals(&[], None))), Err(MethodError::Finished));
+}
+
+#[test]
+fn epsilon_stops_and_zero_runs_all_rounds() {
+    let site = prepare(&Rows::new(vec![0.0, 0.1, 0.15, 0.8, 0.9, 1.0], 1).unwrap(), &domain());
+    let run = |epsilon: f64| {
+        let params = FcmParams { epsilon, max_rounds: 200, ..params() };
+        pooled::run(&mut Fcm::new(params).unwrap(), &site).unwrap()
+    };
+    let outcome = run(1e-6);
+    assert!(outcome.converged && outcome.rounds < 200);
+    assert_eq!(outcome.rounds as usize, outcome.history.len());
+    assert!(outcome.history.last().unwrap().shift < 1e-6);
+    assert!(outcome.history.iter().rev().skip(1).all(|round| round.shift >= 1e-6));
+    let all = run(0.0);
+    assert_eq!((all.rounds, all.converged), (200, false));
+}
+
+#[test]
+fn more_clusters_than_rows_and_no_sites_are_errors() {
+    let site = prepare(&Rows::new(vec![0.5], 1).unwrap(), &domain());
+    let error = pooled::run(&mut Fcm::new(params()).unwrap(), &site).unwrap_err();
+    assert_eq!(error, DriveError::Method(MethodError::TooFewRows { k: 2 }));
+    assert_eq!(pooled::plain_federated(&mut Fcm::new(params()).unwrap(), &[]), Err(DriveError::NoSites));
+    let wide = Centres::from_rows(&[vec![0.2, 0.1], vec![0.8, 0.1]]).unwrap();
+    let mut fcm = Fcm::new(FcmParams { start: wide, ..params() }).unwrap();
+    assert!(matches!(pooled::run(&mut fcm, &site), Err(DriveError::Answer(_))));
+}
+
+#[test]
+fn coincident_centres_have_an_infinite_index() {
+    let together = Centres::from_rows(&[vec![0.5], vec![0.5]]).unwrap();
+    let site = prepare(&Rows::new(vec![0.0, 0.3, 1.0], 1).unwrap(), &domain());
+    let outcome = pooled::run(&mut Fcm::new(FcmParams { start: together, ..params() }).unwrap(), &site).unwrap();
+    assert_eq!(outcome.indices.fuzzy_davies_bouldin, f64::INFINITY);
+    let text = serde_json::to_string(&outcome).unwrap();
+    assert_eq!(serde_json::from_str::<Outcome>(&text).unwrap(), outcome);
+}

@@ -1,0 +1,224 @@
+//! What a plan means in numbers: thresholds, layouts, precision and bytes, from the roster and the plan alone.
+
+use serde_json::{Value, json};
+use veilsum_proto::{
+    limits::MIN_SITES,
+    message::{Kind, OVERHEAD},
+};
+
+use super::exit::Failure;
+use crate::{
+    documents::{Federation, questions},
+    round::Question,
+};
+
+/// The numbers of one plan.
+pub struct Cost {
+    /// Sites on the roster.
+    pub sites: usize,
+    /// Shares that open a self-mask.
+    pub threshold: usize,
+    /// Colluding sites that the plan assumes.
+    pub colluders: usize,
+    /// Colluding sites that the threshold withstands: 2t > n + c.
+    pub withstands: usize,
+    /// Sites that a total covers at least.
+    pub covers: usize,
+    /// Rounds that one deck is good for.
+    pub slots: usize,
+    /// Bytes that one site uploads for one deck, to each aggregator.
+    pub deck_bytes: usize,
+    /// Every question that the run may ask.
+    pub questions: Vec<QuestionCost>,
+    /// What an operator should know before they agree.
+    pub warnings: Vec<String>,
+}
+
+/// One question of a run.
+pub struct QuestionCost {
+    /// Its name in logs.
+    pub name: &'static str,
+    /// Who asks it: the intermediary counts, the coordinator clusters.
+    pub asked_by: &'static str,
+    /// Words of the masked vector.
+    pub words: usize,
+    /// Bytes that one site uploads to answer, nobody missing.
+    pub round_bytes: usize,
+    /// The blocks of the vector.
+    pub blocks: Vec<BlockCost>,
+}
+
+/// One block of a vector.
+pub struct BlockCost {
+    /// What its entries are.
+    pub name: &'static str,
+    /// How many there are.
+    pub entries: usize,
+    /// Fractional bits.
+    pub fraction_bits: i32,
+    /// Largest absolute value of an entry at one site with `max_rows` rows.
+    pub largest: f64,
+    /// Largest error of an entry of the total by rounding to fixed point.
+    pub rounding: f64,
+}
+
+/// Bytes of the frames of one kind that a site sends: for a deck or a round of `n` sites, nobody missing.
+pub fn frame_bytes(kind: Kind, n: usize, slots: usize, words: usize) -> usize {
+    let shares = 32 * slots;
+    OVERHEAD
+        + match kind {
+            Kind::AdvertiseKeys => 96,
+            // Commitments to the self-mask seeds, then a box for every other site: number, length, tag and shares.
+            Kind::ShareKeys => 8 + shares + 8 + n.saturating_sub(1) * (2 + 8 + 16 + shares),
+            Kind::MaskedInput => 8 * words,
+            Kind::Unmask => 8 + 32 * n,
+            _ => 0,
+        }
+}
+
+/// The kinds of a deck in the order in which a site sends them.
+pub const DECK: [Kind; 4] = [Kind::AdvertiseKeys, Kind::AcceptDirectory, Kind::ShareKeys, Kind::ShareAck];
+
+impl Cost {
+    /// The numbers of a verified plan.
+    ///
+    /// # Errors
+    /// A [`Failure`] where a question has no safe layout.
+    pub fn of(federation: &Federation) -> Result<Cost, Failure> {
+        let (terms, work) = (&federation.terms, &federation.work);
+        let n = federation.roster.sites.len();
+        let threshold = terms.threshold_of(n)?;
+        let slots = usize::from(terms.slots);
+        let domain = work.domain()?;
+        let questions = questions(work)?
+            .iter()
+            .map(|q| {
+                let layout = q.layout(&domain, n, terms.max_rows)?;
+                let blocks = layout.blocks.iter().map(|b| BlockCost {
+                    name: b.block.name,
+                    entries: b.block.len,
+                    fraction_bits: b.scale.fraction_bits,
+                    largest: b.block.bound * terms.max_rows as f64,
+                    // A count is whole numbers, and those are exact.
+                    rounding: if *q == Question::CountRows {
+                        0.0
+                    } else {
+                        n as f64 * 2f64.powi(-b.scale.fraction_bits - 1)
+                    },
+                });
+                Ok(QuestionCost {
+                    name: q.name(),
+                    asked_by: if *q == Question::CountRows { "intermediary" } else { "coordinator" },
+                    words: layout.words(),
+                    round_bytes: frame_bytes(Kind::MaskedInput, n, slots, layout.words())
+                        + frame_bytes(Kind::Unmask, n, slots, 0),
+                    blocks: blocks.collect(),
+                })
+            })
+            .collect::<Result<_, Failure>>()?;
+        let mut cost = Cost {
+            sites: n,
+            threshold,
+            colluders: terms.colluders_of(n),
+            withstands: (2 * threshold).saturating_sub(n + 1),
+            covers: threshold.max(usize::from(terms.min_cohort)).max(MIN_SITES),
+            slots,
+            deck_bytes: DECK.iter().map(|k| frame_bytes(*k, n, slots, 0)).sum(),
+            questions,
+            warnings: Vec::new(),
+        };
+        cost.warnings = cost.warn(federation);
+        Ok(cost)
+    }
+
+    /// Sites that may be missing from a round.
+    pub fn may_be_missing(&self) -> usize {
+        self.sites - self.covers.min(self.sites)
+    }
+
+    fn warn(&self, federation: &Federation) -> Vec<String> {
+        let mut out = Vec::new();
+        if self.may_be_missing() == 0 {
+            out.push("no site may be missing: one that goes away ends the run".to_owned());
+        }
+        let honest = self.threshold.saturating_sub(self.colluders);
+        if honest < 3 {
+            out.push(format!(
+                "if {} of the sites collude with the coordinator, a sum that they learn may cover only {honest} honest \
+                 sites (t - c)",
+                self.colluders
+            ));
+        }
+        // Totals are equations on the rows: whoever has as many as there are unknown values may solve for them.
+        let ((k, _), d) = (federation.work.k_and_m(), federation.work.columns.len() as u64);
+        let numbers = u64::from(k).saturating_mul(d + 1);
+        let rounds = u64::from(federation.work.max_questions().saturating_sub(1));
+        let (one, all) = (numbers.div_ceil(d), numbers.saturating_mul(rounds).div_ceil(d));
+        let floor = federation.terms.min_total_rows;
+        if floor <= one {
+            out.push(format!(
+                "the floor allows {floor} rows in all, and a round publishes {numbers} numbers about them: with {one} rows \
+                 or fewer, one round may determine the rows"
+            ));
+        } else if floor <= all {
+            out.push(format!(
+                "the floor allows {floor} rows in all: with {all} rows or fewer, {rounds} rounds publish more numbers than \
+                 the rows have values"
+            ));
+        }
+        out
+    }
+
+    /// For --json.
+    pub fn to_json(&self) -> Value {
+        let block = |b: &BlockCost| {
+            json!({ "name": b.name, "entries": b.entries, "fraction_bits": b.fraction_bits,
+                "largest_per_site": b.largest, "rounding_error_of_total": b.rounding })
+        };
+        let question = |q: &QuestionCost| {
+            json!({ "name": q.name, "asked_by": q.asked_by, "words": q.words, "upload_bytes_per_round": q.round_bytes,
+                "blocks": q.blocks.iter().map(block).collect::<Vec<_>>() })
+        };
+        json!({
+            "sites": self.sites,
+            "threshold": self.threshold,
+            "colluders_assumed": self.colluders,
+            "colluders_withstood": self.withstands,
+            "total_covers_at_least": self.covers,
+            "may_be_missing": self.may_be_missing(),
+            "slots": self.slots,
+            "upload_bytes_per_deck": self.deck_bytes,
+            "questions": self.questions.iter().map(question).collect::<Vec<_>>(),
+            "warnings": self.warnings,
+        })
+    }
+
+    /// For a terminal.
+    pub fn to_text(&self) -> String {
+        let (n, t, missing) = (self.sites, self.threshold, self.may_be_missing());
+        let mut text = format!(
+            "cohort      {n} sites; a total covers at least {}, so {missing} may be missing\n\
+             threshold   t = {t} of {n}; withstands {} colluding sites, the plan assumes {} (2t > n + c)\n\
+             deck        {} rounds; a site uploads {} bytes for it to each aggregator\n",
+            self.covers, self.withstands, self.colluders, self.slots, self.deck_bytes
+        );
+        for q in &self.questions {
+            text += &format!(
+                "{:<22}{} words to the {}; a site uploads {} bytes a round\n",
+                q.name, q.words, q.asked_by, q.round_bytes
+            );
+            for b in &q.blocks {
+                text += &format!("  {:<20}{} entries, {} fractional bits, ", b.name, b.entries, b.fraction_bits);
+                text += &if b.rounding == 0.0 {
+                    "total exact\n".to_owned()
+                } else {
+                    format!("total exact to {:.1e} (working units)\n", b.rounding)
+                };
+            }
+        }
+        for warning in &self.warnings {
+            text += &format!("warning: {warning}\n");
+        }
+        text
+    }
+}

@@ -1,0 +1,141 @@
+//! Exit codes and the error that carries one: what happened, whose fault it is, what to do next.
+
+use crate::{carrier::CarrierError, files::FileError, round::RoundError, table::TableError, work::WorkError};
+
+/// Exit codes of every command. Documented in the README; tests hold them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Code {
+    /// Something that should not happen.
+    Internal = 1,
+    /// Wrong arguments (clap's own code).
+    Usage = 2,
+    /// A file of data, a roster, a plan or a key that cannot be used.
+    Input = 3,
+    /// A peer cannot be reached, or the port cannot be opened.
+    Network = 4,
+    /// A peer broke a rule of the protocol; it is named.
+    Peer = 5,
+    /// Too few sites are left; nothing was revealed.
+    Quorum = 6,
+    /// This site's own floor or policy refuses.
+    Policy = 7,
+    /// The other side ended the run or did not let us in.
+    Denied = 8,
+    /// Interrupted by the user.
+    Interrupted = 130,
+}
+
+/// A failed command.
+#[derive(Debug)]
+pub struct Failure {
+    /// The exit code.
+    pub code: Code,
+    /// What happened.
+    pub message: String,
+    /// What to do next.
+    pub next: String,
+}
+
+impl Failure {
+    /// A failure with its next step.
+    pub fn new(code: Code, message: impl std::fmt::Display, next: impl Into<String>) -> Self {
+        Failure { code, message: message.to_string(), next: next.into() }
+    }
+
+    /// A file or value that the user gave.
+    pub fn input(message: impl std::fmt::Display, next: impl Into<String>) -> Self {
+        Failure::new(Code::Input, message, next)
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)?;
+        if !self.next.is_empty() {
+            write!(f, "\nnext: {}", self.next)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Failure {}
+
+impl From<TableError> for Failure {
+    fn from(e: TableError) -> Self {
+        Failure::input(e, "")
+    }
+}
+
+impl From<FileError> for Failure {
+    fn from(e: FileError) -> Self {
+        Failure::input(e, "")
+    }
+}
+
+impl From<WorkError> for Failure {
+    fn from(e: WorkError) -> Self {
+        Failure::input(e, "change the plan with `veilsum plan make` and send it to everybody again")
+    }
+}
+
+impl From<veilsum_cluster::DataError> for Failure {
+    fn from(e: veilsum_cluster::DataError) -> Self {
+        let next = match e {
+            veilsum_cluster::DataError::OutsideBox { .. } => {
+                "correct the row, or agree on a wider box, or on `out_of_box = \"clip\"` in the plan"
+            }
+            _ => "",
+        };
+        Failure::input(e, next)
+    }
+}
+
+impl From<RoundError> for Failure {
+    fn from(e: RoundError) -> Self {
+        match e {
+            RoundError::Protocol(e) => e.into(),
+            RoundError::Implausible { .. } => Failure::new(
+                Code::Peer,
+                e,
+                "the total does not say who; ask the sites to check their versions and data, then run again",
+            ),
+            other => Failure::input(other, ""),
+        }
+    }
+}
+
+impl From<CarrierError> for Failure {
+    fn from(e: CarrierError) -> Self {
+        let code = match e {
+            CarrierError::NotAccepted { .. } => Code::Denied,
+            CarrierError::WrongServerKey { .. } | CarrierError::Frame(_) => Code::Peer,
+            _ => Code::Network,
+        };
+        Failure::new(code, e, "")
+    }
+}
+
+impl From<veilsum_proto::Error> for Failure {
+    fn from(e: veilsum_proto::Error) -> Self {
+        use veilsum_proto::Error as E;
+        let (code, next) = match &e {
+            E::PeerMisbehaved { .. } => {
+                (Code::Peer, "speak to that party's operator before you run again; keep this message and the log")
+            }
+            E::Malformed { .. } => (Code::Peer, "check that both sides run the same version of veilsum"),
+            E::Refused { .. } => (Code::Policy, "agree on a plan that this site's floor allows, or change the floor"),
+            E::Invalid { .. } => (Code::Input, "make the document anew and send it to everybody"),
+            E::Quorum { .. } => (
+                Code::Quorum,
+                "wait until more sites are there and start the run again; a site that left joins the next run",
+            ),
+            E::Journal(_) => (
+                Code::Input,
+                "if you are sure that no other process uses this identity, move the journal away and join the next run",
+            ),
+            _ => (Code::Internal, "this is a defect, please report it"),
+        };
+        Failure::new(code, e, next)
+    }
+}

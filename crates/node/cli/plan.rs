@@ -1,0 +1,287 @@
+//! `veilsum plan`: make, check, show.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Value, json};
+use veilsum_cluster::{OutOfBox, Scaling};
+use veilsum_proto::plan::Terms;
+
+use super::{cost::Cost, exit::Failure, roster::signer};
+use crate::{
+    documents::{Federation, bounded, fingerprint, load_identity, load_roster, write_plan},
+    table,
+    work::{Column, MethodSpec, StartSpec, Work},
+};
+
+/// `veilsum plan`
+#[derive(Args, Debug)]
+pub struct PlanArgs {
+    /// What to do with it
+    #[command(subcommand)]
+    pub command: PlanCommand,
+}
+
+/// What to do with a plan.
+#[derive(Subcommand, Debug)]
+pub enum PlanCommand {
+    /// Make a plan and sign it with the coordinator's key
+    Make(Box<MakeArgs>),
+    /// Say what a verified plan means: thresholds, precision, bytes, warnings
+    Check(ReadArgs),
+    /// Print a verified plan
+    Show(ReadArgs),
+}
+
+/// How rows become working units.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Scale {
+    /// Every column to [0, 1] by its public range
+    Box,
+    /// As they are
+    None,
+}
+
+/// What a site does with a row outside the box.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum Outside {
+    /// It is an error at that site
+    Refuse,
+    /// The value moves to the nearest bound
+    Clip,
+}
+
+/// `veilsum plan make`
+#[derive(Args, Debug)]
+pub struct MakeArgs {
+    /// The federation's roster
+    #[arg(long, value_name = "FILE", default_value = "roster.toml")]
+    pub roster: PathBuf,
+    /// The coordinator's secret key file
+    #[arg(long, value_name = "FILE.key")]
+    pub key: PathBuf,
+    /// Where to write the plan
+    #[arg(long, value_name = "FILE", default_value = "plan.toml")]
+    pub out: PathBuf,
+    /// Number of clusters
+    #[arg(long)]
+    pub k: u32,
+    /// Fuzzifier, above 1
+    #[arg(long, default_value_t = 2.0, allow_negative_numbers = true)]
+    pub m: f64,
+    /// Stop when the centres move less (Frobenius norm, working units); 0 runs all rounds
+    #[arg(long, default_value_t = 0.005, allow_negative_numbers = true)]
+    pub epsilon: f64,
+    /// Rounds at most
+    #[arg(long, default_value_t = 30)]
+    pub max_rounds: u32,
+    /// How rows become working units
+    #[arg(long, value_enum, default_value = "box")]
+    pub scale: Scale,
+    /// What a site does with a row outside the box
+    #[arg(long, value_enum, default_value = "refuse")]
+    pub out_of_box: Outside,
+    /// A column and its public range, known before any row is read; repeat for every column
+    #[arg(long = "column", value_name = "NAME=LOW:HIGH", required = true, num_args = 1.., value_parser = parse_column)]
+    pub columns: Vec<Column>,
+    /// First centres uniform in the box, from this seed
+    #[arg(long, default_value_t = 1, conflicts_with = "start", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    pub seed: u64,
+    /// First centres from this file: K lines of d numbers in box units (0 to 1), no header
+    #[arg(long, value_name = "FILE.csv")]
+    pub start: Option<PathBuf>,
+    /// Sites that a total covers at least [default: the threshold]
+    #[arg(long)]
+    pub min_sites: Option<u16>,
+    /// Shares that open a self-mask; 0 is floor(2n/3) + 1
+    #[arg(long, default_value_t = 0)]
+    pub threshold: u16,
+    /// Sites that may collude with the coordinator; 0 is floor((n - 1)/3)
+    #[arg(long, default_value_t = 0)]
+    pub colluders: u16,
+    /// Rounds that one exchange of keys is good for
+    #[arg(long, default_value_t = 64)]
+    pub slots: u16,
+    /// Rows of one site at most; fewer leave more fractional bits
+    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    pub max_rows: u64,
+    /// Rows of all sites together at least [default: 2K + 1]
+    #[arg(long, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    pub min_total_rows: Option<u64>,
+}
+
+/// `veilsum plan check` and `show`
+#[derive(Args, Debug)]
+pub struct ReadArgs {
+    /// The plan
+    #[arg(long, value_name = "FILE", default_value = "plan.toml")]
+    pub plan: PathBuf,
+    /// The federation's roster
+    #[arg(long, value_name = "FILE", default_value = "roster.toml")]
+    pub roster: PathBuf,
+}
+
+/// Runs `veilsum plan`.
+///
+/// # Errors
+/// A [`Failure`] that names the option or file at fault.
+pub fn plan(args: &PlanArgs, json: bool) -> Result<(), Failure> {
+    match &args.command {
+        PlanCommand::Make(a) => make(a, json),
+        PlanCommand::Check(a) => {
+            let federation = Federation::load(&a.roster, &a.plan)?;
+            check(&federation, &a.plan, "valid", json)
+        }
+        PlanCommand::Show(a) => {
+            let federation = Federation::load(&a.roster, &a.plan)?;
+            super::print(json, &to_json(&federation)?, &to_text(&federation))
+        }
+    }
+}
+
+fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
+    let roster = load_roster(&args.roster)?;
+    let (identity, _) = load_identity(&args.key)?;
+    signer(&identity, &roster, &args.key, "plan")?;
+    let start = match &args.start {
+        None => StartSpec::Uniform { seed: args.seed },
+        Some(path) => StartSpec::Given { centres: table::read_matrix(path, args.columns.len())? },
+    };
+    let work = Work {
+        columns: args.columns.clone(),
+        scaling: match args.scale {
+            Scale::Box => Scaling::Box,
+            Scale::None => Scaling::None,
+        },
+        out_of_box: match args.out_of_box {
+            Outside::Refuse => OutOfBox::Refuse,
+            Outside::Clip => OutOfBox::Clip,
+        },
+        method: MethodSpec::Fcm { k: args.k, m: args.m, epsilon: args.epsilon, max_rounds: args.max_rounds, start },
+    };
+    let again = |f: Failure| Failure { next: "correct the option and run `veilsum plan make` again".into(), ..f };
+    bounded(&work).map_err(again)?;
+    work.check().map_err(|e| again(e.into()))?;
+    let mut terms = Terms {
+        roster: roster.hash(),
+        min_cohort: args.min_sites.unwrap_or(0),
+        threshold: args.threshold,
+        colluders: args.colluders,
+        slots: args.slots,
+        max_rows: args.max_rows,
+        min_total_rows: args.min_total_rows.unwrap_or(2 * u64::from(args.k) + 1),
+        application: work.to_bytes(),
+    };
+    if args.min_sites.is_none() {
+        let threshold = terms.threshold_of(roster.sites.len()).map_err(|e| again(e.into()))?;
+        terms.min_cohort = u16::try_from(threshold).unwrap_or(u16::MAX);
+    }
+    terms.check(&roster).map_err(|e| again(e.into()))?;
+    // Proved before it is signed, and again by everybody who loads it.
+    let federation = Federation::new(roster, terms.clone())?;
+    write_plan(&args.out, &terms.sign(&federation.roster, &identity)?)?;
+    check(&federation, &args.out, "written; send it to every party", json)
+}
+
+fn check(federation: &Federation, path: &Path, what: &str, json: bool) -> Result<(), Failure> {
+    let cost = Cost::of(federation)?;
+    let hash = federation.terms.hash();
+    let mut value = cost.to_json();
+    if let Some(map) = value.as_object_mut() {
+        map.insert("plan".into(), json!(path.display().to_string()));
+        map.insert("hash".into(), json!(hash.to_string()));
+        map.insert("fingerprint".into(), json!(fingerprint(&hash.0)));
+    }
+    let (k, m) = federation.work.k_and_m();
+    let text = format!(
+        "{}: {what}\nfingerprint {}\nmethod      {}, K = {k}, m = {m}, {} columns, {} questions at most\n{}",
+        path.display(),
+        fingerprint(&hash.0),
+        federation.work.method_name(),
+        federation.work.columns.len(),
+        federation.work.max_questions(),
+        cost.to_text()
+    );
+    super::print(json, &value, &text)
+}
+
+fn to_json(federation: &Federation) -> Result<Value, Failure> {
+    let (terms, work) = (&federation.terms, &federation.work);
+    let internal = |e| Failure::new(super::exit::Code::Internal, e, "this is a defect, please report it");
+    Ok(json!({
+        "hash": terms.hash().to_string(),
+        "fingerprint": fingerprint(&terms.hash().0),
+        "roster": terms.roster.to_string(),
+        "cohort": { "min_sites": terms.min_cohort, "threshold": terms.threshold, "colluders": terms.colluders,
+            "slots": terms.slots, "max_rows_per_site": terms.max_rows, "min_total_rows": terms.min_total_rows },
+        "work": serde_json::to_value(work.as_ref()).map_err(internal)?,
+    }))
+}
+
+fn to_text(federation: &Federation) -> String {
+    let (terms, work) = (&federation.terms, &federation.work);
+    let MethodSpec::Fcm { k, m, epsilon, max_rounds, start } = &work.method;
+    let start = match start {
+        StartSpec::Uniform { seed } => format!("uniform in the box, seed {seed}"),
+        StartSpec::Given { .. } => "given centres".into(),
+    };
+    let scaling = match work.scaling {
+        Scaling::Box => "every column to [0, 1] by its range",
+        Scaling::None => "none",
+    };
+    let outside = match work.out_of_box {
+        OutOfBox::Refuse => "refused",
+        OutOfBox::Clip => "moved to the nearest bound",
+    };
+    let or_default = |n: u16| if n == 0 { "default".to_owned() } else { n.to_string() };
+    let mut text = format!(
+        "plan for the roster {} ({})\nfingerprint     {}\nmethod          {}, K = {k}, m = {m}\nstart           {start}\n\
+         stop            when the centres move less than {epsilon}, or after {max_rounds} rounds\n\
+         scaling         {scaling}\noutside the box {outside}\nmin sites       {}\nthreshold       {}\ncolluders       {}\n\
+         slots           {}\nrows            at most {} a site, at least {} in all\n\ncolumn ranges\n",
+        federation.roster.name,
+        fingerprint(&terms.roster.0),
+        fingerprint(&terms.hash().0),
+        work.method_name(),
+        terms.min_cohort,
+        or_default(terms.threshold),
+        or_default(terms.colluders),
+        terms.slots,
+        terms.max_rows,
+        terms.min_total_rows
+    );
+    let width = work.columns.iter().map(|c| c.name.chars().count()).max().unwrap_or(0);
+    for c in &work.columns {
+        text += &format!("  {:<width$}  {} to {}\n", c.name, c.lower, c.upper);
+    }
+    text
+}
+
+/// `NAME=LOW:HIGH`; the name may itself hold an equals sign.
+fn parse_column(text: &str) -> Result<Column, String> {
+    let form = "write it as NAME=LOW:HIGH, as in age=0:120";
+    let (name, range) = text.rsplit_once('=').filter(|(name, _)| !name.is_empty()).ok_or(form)?;
+    let (low, high) = range.split_once(':').ok_or(form)?;
+    let bound = |s: &str| s.trim().parse::<f64>().ok().filter(|v| v.is_finite());
+    let (Some(lower), Some(upper)) = (bound(low), bound(high)) else {
+        return Err(format!("the range of {name:?} is not two numbers; {form}"));
+    };
+    if lower >= upper {
+        return Err(format!("the range of {name:?} has no inside: LOW must be below HIGH"));
+    }
+    Ok(Column { name: name.to_owned(), lower, upper })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns() {
+        let c = parse_column("a=b=-1e3:2").unwrap();
+        assert_eq!((c.name.as_str(), c.lower, c.upper), ("a=b", -1000.0, 2.0));
+        for bad in ["", "a", "=1:2", "a=1", "a=1:x", "a=NaN:1", "a=1:1", "a=2:1", "a=0:inf"] {
+            assert!(parse_column(bad).is_err(), "{bad}");
+        }
+    }
+}

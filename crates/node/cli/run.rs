@@ -1,0 +1,304 @@
+//! `veilsum server`, `veilsum intermediary`, `veilsum client`: one role, one process.
+
+use std::{
+    net::{SocketAddr, ToSocketAddrs},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
+
+use clap::Args;
+use serde_json::json;
+use veilsum_proto::{
+    aggregator::Timing,
+    identity::Identity,
+    roster::{Member, PartyId},
+};
+
+use super::exit::{Code, Failure};
+use crate::{
+    documents::{Federation, load_floor, load_identity},
+    progress, report,
+    role::{
+        client::{self, ClientConfig},
+        intermediary::{self, IntermediaryConfig},
+        server::{self, ServerConfig},
+    },
+};
+
+/// What every role needs to know.
+#[derive(Args, Debug, Clone)]
+pub struct Documents {
+    /// The federation's roster
+    #[arg(long, value_name = "FILE")]
+    pub roster: PathBuf,
+    /// The plan that everybody agreed to
+    #[arg(long, value_name = "FILE")]
+    pub plan: PathBuf,
+    /// This party's secret key file
+    #[arg(long, value_name = "FILE")]
+    pub key: PathBuf,
+}
+
+/// How long an aggregator waits.
+#[derive(Args, Debug, Clone)]
+pub struct Patience {
+    /// Seconds to wait for the sites of the roster to appear
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    pub join_timeout: u64,
+    /// Seconds to wait for a site's answer to one message
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub phase_timeout: u64,
+    /// Seconds a site whose connection broke has to come back
+    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+    pub grace: u64,
+}
+
+/// `veilsum server`
+#[derive(Args, Debug)]
+pub struct ServerArgs {
+    /// Roster, plan and key.
+    #[command(flatten)]
+    pub documents: Documents,
+    /// Timeouts.
+    #[command(flatten)]
+    pub patience: Patience,
+    /// Address to listen on (UDP) [default: the roster's port on all interfaces]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub listen: Option<SocketAddr>,
+    /// Folder for result.json and model.json
+    #[arg(long, value_name = "DIR", default_value = "veilsum-out")]
+    pub out: PathBuf,
+}
+
+/// `veilsum intermediary`
+#[derive(Args, Debug)]
+pub struct IntermediaryArgs {
+    /// Roster, plan and key.
+    #[command(flatten)]
+    pub documents: Documents,
+    /// Timeouts.
+    #[command(flatten)]
+    pub patience: Patience,
+    /// Address to listen on (UDP) [default: the roster's port on all interfaces]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub listen: Option<SocketAddr>,
+}
+
+/// `veilsum client`
+#[derive(Args, Debug)]
+pub struct ClientArgs {
+    /// Roster, plan and key.
+    #[command(flatten)]
+    pub documents: Documents,
+    /// This site's rows: a CSV file with a header that has the plan's columns
+    #[arg(long, value_name = "FILE.csv")]
+    pub data: PathBuf,
+    /// This site's own floor: a TOML file with min_cohort, colluders, max_rounds
+    #[arg(long, value_name = "FILE")]
+    pub floor: Option<PathBuf>,
+    /// Folder for this site's journal (mode 0700) [default: beside the key]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// Seconds to keep trying to reach coordinator and intermediary
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    pub join_timeout: u64,
+    /// Where to write the resulting model (centres)
+    #[arg(long, value_name = "FILE", default_value = "model.json")]
+    pub model: PathBuf,
+}
+
+impl Documents {
+    /// Reads everything and checks that the key belongs to `role`.
+    fn load(
+        &self,
+        role: &str,
+        fits: impl Fn(PartyId) -> bool,
+    ) -> Result<(Federation, Arc<Identity>, PartyId), Failure> {
+        let federation = Federation::load(&self.roster, &self.plan)?;
+        let (identity, name) = load_identity(&self.key)?;
+        let id = federation.whoami(&identity)?;
+        if !fits(id) {
+            return Err(Failure::input(
+                format!("the key of {name} is not that of the roster's {role}"),
+                "use the command of the role that the roster gives this key, or the key of that role",
+            ));
+        }
+        Ok((federation, Arc::new(identity), id))
+    }
+}
+
+impl Patience {
+    fn timing(&self) -> Timing {
+        let ms = |s: u64| s.clamp(1, 1_000_000) * 1_000;
+        Timing {
+            join: ms(self.join_timeout),
+            phase: ms(self.phase_timeout),
+            grace: self.grace.min(1_000_000) * 1_000,
+            resend: (ms(self.phase_timeout) / 6).max(1_000),
+        }
+    }
+}
+
+/// The address at which a member is dialled.
+fn resolve(member: &Member) -> Result<SocketAddr, Failure> {
+    let unusable = |why: String| {
+        Failure::input(
+            format!("the address {:?} of {} cannot be used: {why}", member.address, member.name),
+            "make its card again with `veilsum keygen --address HOST:PORT`, and the roster from it",
+        )
+    };
+    let mut found = member.address.to_socket_addrs().map_err(|e| unusable(e.to_string()))?;
+    found.next().ok_or_else(|| unusable("the name has no address".into()))
+}
+
+/// Where a role listens: as told, else the roster's port on all interfaces.
+fn listen_at(given: Option<SocketAddr>, member: &Member) -> Result<SocketAddr, Failure> {
+    match given {
+        Some(address) => Ok(address),
+        None => {
+            let port = member.address.rsplit_once(':').and_then(|(_, p)| p.parse().ok());
+            port.map(|port| SocketAddr::from(([0, 0, 0, 0], port))).ok_or_else(|| {
+                Failure::input(format!("the roster's address of {} has no port", member.name), "say --listen ADDR:PORT")
+            })
+        }
+    }
+}
+
+/// An asynchronous runtime for one command.
+pub(super) fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::new(Code::Internal, e, "check the limits on threads"))?;
+    let result = runtime.block_on(future);
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    result
+}
+
+/// Runs the coordinator.
+///
+/// # Errors
+/// A [`Failure`] with its exit code.
+pub fn server(args: &ServerArgs, json: bool) -> Result<(), Failure> {
+    let (federation, identity, _) = args.documents.load("coordinator", |id| id == PartyId::Coordinator)?;
+    let listen = listen_at(args.listen, &federation.roster.coordinator)?;
+    if !json {
+        eprintln!("waiting for {} sites on {listen} (UDP)", federation.roster.sites.len());
+    }
+    let result = block_on(server::run(ServerConfig {
+        identity,
+        roster: federation.roster.clone(),
+        terms: federation.terms.clone(),
+        work: federation.work.clone(),
+        listen,
+        timing: args.patience.timing(),
+        view: None,
+        bound: None,
+        progress: progress::reporter(json),
+    }))?;
+    let written = report::write(&args.out, &result, None)?;
+    report::print_server(&result, &written, json);
+    Ok(())
+}
+
+/// Runs the intermediary.
+///
+/// # Errors
+/// A [`Failure`] with its exit code.
+pub fn intermediary(args: &IntermediaryArgs, json: bool) -> Result<(), Failure> {
+    let (federation, identity, _) = args.documents.load("intermediary", |id| id == PartyId::Intermediary)?;
+    let listen = listen_at(args.listen, &federation.roster.intermediary)?;
+    let coordinator = resolve(&federation.roster.coordinator)?;
+    if !json {
+        eprintln!("waiting for {} sites on {listen} (UDP)", federation.roster.sites.len());
+    }
+    let counted = block_on(intermediary::run(IntermediaryConfig {
+        identity,
+        roster: federation.roster.clone(),
+        terms: federation.terms.clone(),
+        work: federation.work.clone(),
+        listen,
+        coordinator,
+        timing: args.patience.timing(),
+        view: None,
+        bound: None,
+    }))?;
+    if json {
+        println!(
+            "{}",
+            json!({"cohort": counted.cohort, "n_total": counted.total, "handed_over": counted.handed_over,
+                   "traffic": counted.traffic})
+        );
+    } else {
+        println!("counted {} rows over {} sites", counted.total, counted.cohort.len());
+        if !counted.handed_over {
+            println!("the total was withheld from the coordinator: a counted site left the run before its end");
+        }
+    }
+    Ok(())
+}
+
+/// Runs a site.
+///
+/// # Errors
+/// A [`Failure`] with its exit code.
+pub fn client(args: &ClientArgs, json: bool) -> Result<(), Failure> {
+    let (federation, identity, id) = args.documents.load("sites", |id| matches!(id, PartyId::Site(_)))?;
+    let floor = load_floor(args.floor.as_deref())?;
+    let rows = Arc::new(federation.load_rows(&args.data)?);
+    let state = args.state.clone().unwrap_or_else(|| {
+        let mut folder = args.documents.key.clone().into_os_string();
+        folder.push(".state");
+        PathBuf::from(folder)
+    });
+    let (coordinator, intermediary) =
+        (resolve(&federation.roster.coordinator)?, resolve(&federation.roster.intermediary)?);
+    let report = block_on(async {
+        let run = client::run(ClientConfig {
+            identity,
+            roster: federation.roster.clone(),
+            terms: federation.terms.clone(),
+            work: federation.work.clone(),
+            floor,
+            rows,
+            coordinator,
+            intermediary,
+            state: Some(state),
+            patience: Duration::from_secs(args.join_timeout),
+            vanish: None,
+            view: None,
+        });
+        tokio::select! {
+            report = run => report,
+            _ = tokio::signal::ctrl_c() => {
+                Err(Failure::new(Code::Interrupted, "interrupted", "start again within the grace time to stay in the run"))
+            }
+        }
+    })?;
+    let Some(model) = &report.model else {
+        return Err(Failure::new(Code::Denied, "the run ended without a model", "ask the coordinator's operator"));
+    };
+    model.write(&args.model)?;
+    let name = federation.roster.name_of(id);
+    if json {
+        println!(
+            "{}",
+            json!({"site": name, "answered": report.answered, "traffic": report.traffic,
+                   "model": args.model, "centres": model.centres})
+        );
+    } else {
+        println!(
+            "{name}: answered {} questions, sent {} bytes, all of it masked or public",
+            report.answered,
+            report.traffic.bytes()
+        );
+        println!(
+            "wrote {}; your rows' memberships: veilsum assign --model {} --data {}",
+            args.model.display(),
+            args.model.display(),
+            args.data.display()
+        );
+    }
+    Ok(())
+}

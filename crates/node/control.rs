@@ -1,0 +1,109 @@
+//! The application's own messages beside the protocol's: greeting, row count, result (spec section 13).
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use veilsum_proto::{
+    Error,
+    identity::{Identity, PublicKey},
+    message::{self, Kind},
+    suite::{self, Hash},
+};
+
+/// A party's first frame: which federation and plan it holds.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Hello {
+    /// Hash of its roster.
+    pub roster: Hash,
+    /// Hash of its plan.
+    pub plan: Hash,
+    /// Its software version, for the log of the other side.
+    pub software: String,
+}
+
+/// The answer to a `Hello` that fits.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Welcome {
+    /// The listener's software version.
+    pub software: String,
+}
+
+/// The answer to one that does not.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Denied {
+    /// Why, for a person.
+    pub why: String,
+}
+
+/// Intermediary to coordinator: these sites are counted, and the count is not below the floor.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct CountReady {
+    /// Whose rows are in the count.
+    pub cohort: Vec<u16>,
+}
+
+/// Coordinator to intermediary, after the last round: the total, please.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct CountRequest {
+    /// The sites that were in the run to its end.
+    pub cohort: Vec<u16>,
+}
+
+/// Intermediary to coordinator.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct CountReply {
+    /// The total, or nothing where a counted site has left the run: the difference to the coordinator's own totals
+    /// would be that site's count.
+    pub total: Option<u64>,
+}
+
+/// Coordinator to everybody: the run is over.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Finished {
+    /// The model as JSON; empty towards the intermediary.
+    pub model: Vec<u8>,
+}
+
+/// An aggregator to everybody: the run ends without a result.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Aborted {
+    /// Exit code that the receiver should end with.
+    pub code: u8,
+    /// Why, for a person.
+    pub why: String,
+}
+
+/// Version of this software.
+pub const SOFTWARE: &str = concat!("veilsum ", env!("CARGO_PKG_VERSION"));
+
+/// The session of greetings: the two ends may hold different plans, and must still be able to say so.
+pub fn greeting_session() -> Hash {
+    suite::hash("greeting", &[])
+}
+
+/// Builds a control frame.
+pub fn frame<T: Serialize>(identity: &Identity, session: &Hash, kind: Kind, message: &T) -> Vec<u8> {
+    message::frame(identity, session, kind, &Hash::default(), message)
+}
+
+/// Opens a control frame of kind `expected` from `sender`.
+///
+/// # Errors
+/// As [`message::open`].
+pub fn open<T: Serialize + DeserializeOwned>(
+    bytes: &[u8],
+    session: &Hash,
+    key: &PublicKey,
+    sender: &str,
+    expected: Kind,
+) -> Result<T, Error> {
+    message::open(bytes, session, key, sender, expected)
+}
+
+/// Text from a peer as it may stand in a log or error: short, one line, printable.
+pub fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(400).collect()
+}
+
+/// The carrier's view of a frame header.
+pub fn header_check(header: &[u8; 8]) -> Result<usize, String> {
+    message::parse_header(header).map(|(_, length)| length).map_err(|e| e.to_string())
+}

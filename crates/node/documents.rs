@@ -1,0 +1,271 @@
+//! The text files that people exchange: key, card, roster, plan and a site's own floor.
+//!
+//! All are TOML with a first line that says what they are. Reading is limited in size, strict about unknown keys, and
+//! ends in a verified type or in an error that names the file, the line and the next step. Signatures cover the meaning
+//! (the protocol's own encoding), not the text: comments may be added, numbers may not be changed.
+
+mod key;
+mod plan;
+mod roster;
+
+use std::{path::Path, sync::Arc};
+
+use serde::{Deserialize, de::DeserializeOwned};
+use veilsum_cluster::{DataError, Prepared, Query, Rows};
+use veilsum_proto::{
+    Error,
+    identity::{Identity, from_hex},
+    limits::MAX_WORDS,
+    plan::Terms,
+    policy::Floor,
+    roster::{PartyId, Roster},
+    suite::Hash,
+};
+
+pub use key::{Card, check_address, load_card, load_identity, write_card, write_key};
+pub use plan::{load_plan, write_plan};
+pub use roster::{load_roster, write_roster};
+
+use crate::{
+    cli::exit::Failure,
+    files,
+    round::Question,
+    table::{self, TableSpec},
+    work::Work,
+};
+
+/// Bytes of a floor file: three numbers and room for comments.
+const MAX_FLOOR: usize = 64 << 10;
+
+/// What a federation agreed on, verified.
+#[derive(Clone, Debug)]
+pub struct Federation {
+    /// Who takes part.
+    pub roster: Arc<Roster>,
+    /// Under which terms.
+    pub terms: Arc<Terms>,
+    /// What is computed: the application's part of the terms.
+    pub work: Arc<Work>,
+}
+
+impl Federation {
+    /// From a verified roster and verified terms: the method part is decoded, and it is proved that no sum can overflow.
+    ///
+    /// # Errors
+    /// A [`Failure`] with the number at fault.
+    pub fn new(roster: Roster, terms: Terms) -> Result<Federation, Failure> {
+        let work = Work::from_bytes(&terms.application)?;
+        prove(&roster, &terms, &work)?;
+        Ok(Federation { roster: Arc::new(roster), terms: Arc::new(terms), work: Arc::new(work) })
+    }
+
+    /// From the two files.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names the file.
+    pub fn load(roster: impl AsRef<Path>, plan: impl AsRef<Path>) -> Result<Federation, Failure> {
+        let roster = load_roster(roster)?;
+        let terms = load_plan(&plan, &roster)?;
+        Federation::new(roster, terms).map_err(|f| in_file(plan.as_ref(), f))
+    }
+
+    /// Which party of the roster this identity is.
+    ///
+    /// # Errors
+    /// A [`Failure`] where it is none of them.
+    pub fn whoami(&self, identity: &Identity) -> Result<PartyId, Failure> {
+        let key = identity.public();
+        self.roster.find(&key).ok_or_else(|| {
+            Failure::input(
+                format!(
+                    "this key (fingerprint {}) is not on the roster {} (fingerprint {})",
+                    fingerprint(&key.0),
+                    self.roster.name,
+                    fingerprint(&self.roster.hash().0)
+                ),
+                format!(
+                    "check --key, or send your card to {}, who adds it with `veilsum roster add`",
+                    self.roster.coordinator.name
+                ),
+            )
+        })
+    }
+
+    /// A site's rows from a CSV file: the plan's columns, scaled into the plan's box.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names file, row and column and never a value.
+    pub fn load_rows(&self, data: impl AsRef<Path>) -> Result<Prepared, Failure> {
+        let data = data.as_ref();
+        let columns: Vec<String> = self.work.columns.iter().map(|c| c.name.clone()).collect();
+        let table = table::read_csv(data, &TableSpec { columns, label: None })?;
+        let rows = Rows::new(table.values, self.work.columns.len()).map_err(|e| in_file(data, e.into()))?;
+        let domain = self.work.domain()?;
+        Prepared::new(&rows, &domain, self.work.out_of_box).map_err(|e| match e {
+            DataError::OutsideBox { row, column } => {
+                let name = self.work.columns.get(column).map_or("?", |c| c.name.as_str());
+                let shown = data.display();
+                let row = row + 1;
+                let what =
+                    format!("{shown}, row {row} below the header, column {name:?}: outside the plan's public box");
+                let next = "correct the row, or agree on a wider box or on `out_of_box = \"clip\"` in a new plan";
+                Failure::input(what, next)
+            }
+            other => in_file(data, other.into()),
+        })
+    }
+}
+
+/// The questions that the plan's run may ask: the row count, the method's first one, and its validation.
+///
+/// # Errors
+/// As [`Work::method`].
+pub fn questions(work: &Work) -> Result<Vec<Question>, Failure> {
+    let first = work.first_query()?;
+    let mut all = vec![Question::CountRows];
+    if let Query::FuzzySums { centres, m } = &first {
+        let last = Query::FuzzyValidation { centres: centres.clone(), m: *m };
+        all.extend([Question::Cluster(first), Question::Cluster(last)]);
+    } else {
+        all.push(Question::Cluster(first));
+    }
+    Ok(all)
+}
+
+/// Refuses a plan whose centres alone would not fit a vector, before anything of that size is built.
+///
+/// # Errors
+/// A [`Failure`] with K and the number of columns.
+pub fn bounded(work: &Work) -> Result<(), Failure> {
+    let ((k, _), d) = (work.k_and_m(), work.columns.len());
+    if (k as usize).saturating_mul(d) > MAX_WORDS {
+        return Err(Failure::input(
+            format!("K = {k} centres of {d} columns are more than the {MAX_WORDS} numbers that fit a vector"),
+            "lower K or the number of columns in `veilsum plan make`",
+        ));
+    }
+    Ok(())
+}
+
+/// Proves from the plan alone that no sum of a run can overflow, and that its floor leaves more than one row a cluster.
+///
+/// # Errors
+/// A [`Failure`] with the number at fault.
+pub fn prove(roster: &Roster, terms: &Terms, work: &Work) -> Result<(), Failure> {
+    let domain = work.domain()?;
+    for question in questions(work)? {
+        question.layout(&domain, roster.sites.len(), terms.max_rows).map_err(|e| {
+            Failure::input(e, "make the plan again with a smaller --max-rows (or K, where the vector is too long)")
+        })?;
+    }
+    let (k, _) = work.k_and_m();
+    if terms.min_total_rows < u64::from(k) {
+        return Err(Failure::input(
+            format!(
+                "the plan asks for K = {k} clusters, but its floor allows totals over {} rows (min_total_rows): with no \
+                 more rows than clusters, centres are rows",
+                terms.min_total_rows
+            ),
+            "raise --min-total-rows or lower --k in `veilsum plan make`",
+        ));
+    }
+    Ok(())
+}
+
+/// A site's own floor from a TOML file, or the default one.
+///
+/// # Errors
+/// A [`Failure`] that names file and line.
+pub fn load_floor(path: Option<&Path>) -> Result<Floor, Failure> {
+    let Some(path) = path else { return Ok(Floor::default()) };
+    let text = read_text(path, MAX_FLOOR)?;
+    toml::from_str(&text)
+        .map_err(|e| parse_failure(path, &text, &e, "a floor has only min_cohort, colluders and max_rounds"))
+}
+
+/// The short form of a hash or key that two people can compare by telephone: 16 hexadecimal digits in groups of four.
+pub fn fingerprint(bytes: &[u8; 32]) -> String {
+    let group = |pair: &[u8]| pair.iter().map(|b| format!("{b:02x}")).collect::<String>();
+    bytes[..8].chunks(2).map(group).collect::<Vec<_>>().join("-")
+}
+
+// ---- Shared by the documents ----------------------------------------------------------------------------------------
+
+#[derive(Deserialize)]
+struct Head {
+    format: Option<String>,
+}
+
+/// Reads a document of exactly this format.
+fn read_document<T: DeserializeOwned>(path: &Path, max: usize, format: &str, next: &str) -> Result<T, Failure> {
+    let text = read_text(path, max)?;
+    let head: Head = toml::from_str(&text).map_err(|e| parse_failure(path, &text, &e, next))?;
+    match head.format.as_deref() {
+        Some(found) if found == format => {}
+        found => {
+            let found = found.map_or("says no format".into(), |f| format!("says format = {f:?}"));
+            let what = format!("{}: it {found} where {format:?} belongs", path.display());
+            return Err(Failure::input(what, format!("check that it is the right file; {next}")));
+        }
+    }
+    toml::from_str(&text).map_err(|e| parse_failure(path, &text, &e, next))
+}
+
+fn read_text(path: &Path, max: usize) -> Result<String, Failure> {
+    let bytes = files::read_limited(path, max)?;
+    String::from_utf8(bytes).map_err(|_| {
+        Failure::input(format!("{}: it is not UTF-8 text", path.display()), "check that it is the right file")
+    })
+}
+
+/// The parser's own rendering quotes the line; its message alone does not.
+fn parse_failure(path: &Path, text: &str, error: &toml::de::Error, next: &str) -> Failure {
+    let why = error.message().lines().next().unwrap_or("it is not TOML");
+    let line = error.span().map(|s| 1 + text.bytes().take(s.start).filter(|b| *b == b'\n').count());
+    let place = line.map_or(String::new(), |l| format!(", line {l}"));
+    Failure::input(format!("{}{place}: {why}", path.display()), next)
+}
+
+/// A document whose contents or signature the protocol core refused.
+fn refused(path: &Path, error: &Error, next: impl Into<String>) -> Failure {
+    // Whoever changed the file need not be the signer, so the signer is not accused.
+    let why = match error {
+        Error::PeerMisbehaved { what, rule, .. } => format!("{what} {rule}"),
+        other => other.to_string(),
+    };
+    Failure::input(format!("{}: {why}", path.display()), next)
+}
+
+fn in_file(path: &Path, failure: Failure) -> Failure {
+    Failure { message: format!("{}: {}", path.display(), failure.message), ..failure }
+}
+
+/// Fixed-length bytes from hexadecimal digits of `key` in the file.
+fn hex<const N: usize>(path: &Path, key: &str, digits: &str) -> Result<[u8; N], Failure> {
+    from_hex(digits).and_then(|b| b.try_into().ok()).ok_or_else(|| {
+        let what = format!("{}: {key} is not {} hexadecimal digits", path.display(), 2 * N);
+        Failure::input(what, "ask whoever sent the file to send it again")
+    })
+}
+
+fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+fn hash_of(path: &Path, key: &str, digits: &str) -> Result<Hash, Failure> {
+    hex(path, key, digits).map(Hash)
+}
+
+/// Text of a document; the types here always have one, but for integers over 2^63 - 1, which TOML lacks.
+fn to_toml<T: serde::Serialize>(comment: &str, value: &T) -> Result<String, Failure> {
+    match toml::to_string(value) {
+        Ok(text) => Ok(format!("{comment}{text}")),
+        Err(e) => Err(Failure::input(
+            format!("the document cannot be written as TOML: {e}"),
+            "whole numbers (seed, max_rows, min_total_rows) may be at most 9223372036854775807",
+        )),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

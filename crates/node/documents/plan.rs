@@ -1,0 +1,173 @@
+//! `plan.toml`: what is computed and under which terms, signed by the coordinator.
+//!
+//! The signature covers the protocol's terms, which hold the method part in the application's own encoding. Loading
+//! rebuilds both from the text, so every number of the text is signed, to its last bit.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use veilsum_cluster::{OutOfBox, Scaling};
+use veilsum_proto::{
+    identity::Signature,
+    plan::{SignedTerms, Terms},
+    roster::Roster,
+};
+
+use super::{bounded, fingerprint, hash_of, hex, in_file, read_document, refused, to_hex, to_toml};
+use crate::{
+    cli::exit::Failure,
+    files,
+    work::{Column, MethodSpec, StartSpec, Work},
+};
+
+const FORMAT: &str = "veilsum-plan/1";
+/// Bytes of a plan file: the largest method part (1 MiB of doubles) as decimal text.
+const MAX_FILE: usize = 8 << 20;
+const NEXT: &str = "ask the coordinator for the plan again";
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlanFile {
+    format: String,
+    roster: String,
+    signature: String,
+    scaling: Scaling,
+    out_of_box: OutOfBox,
+    cohort: CohortPart,
+    method: MethodPart,
+    #[serde(default)]
+    column: Vec<Column>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CohortPart {
+    min_sites: u16,
+    threshold: u16,
+    colluders: u16,
+    slots: u16,
+    max_rows_per_site: u64,
+    min_total_rows: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MethodPart {
+    name: String,
+    k: u32,
+    m: f64,
+    epsilon: f64,
+    max_rounds: u32,
+    start: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start_centres: Option<Vec<Vec<f64>>>,
+}
+
+impl MethodPart {
+    fn from_spec(spec: &MethodSpec) -> Self {
+        match spec {
+            MethodSpec::Fcm { k, m, epsilon, max_rounds, start } => {
+                let (start, seed, start_centres) = match start {
+                    StartSpec::Uniform { seed } => ("uniform", Some(*seed), None),
+                    StartSpec::Given { centres } => ("given", None, Some(centres.clone())),
+                };
+                let (name, start) = ("fcm".into(), start.into());
+                MethodPart {
+                    name,
+                    k: *k,
+                    m: *m,
+                    epsilon: *epsilon,
+                    max_rounds: *max_rounds,
+                    start,
+                    seed,
+                    start_centres,
+                }
+            }
+        }
+    }
+
+    fn into_spec(self) -> Result<MethodSpec, String> {
+        if self.name != "fcm" {
+            return Err(format!("the method {:?} is not known; this version knows \"fcm\"", self.name));
+        }
+        let start = match (self.start.as_str(), self.seed, self.start_centres) {
+            ("uniform", Some(seed), None) => StartSpec::Uniform { seed },
+            ("given", None, Some(centres)) => StartSpec::Given { centres },
+            _ => {
+                return Err(
+                    "start is \"uniform\" with a seed, or \"given\" with start_centres, and nothing else".into()
+                );
+            }
+        };
+        let (k, m, epsilon, max_rounds) = (self.k, self.m, self.epsilon, self.max_rounds);
+        Ok(MethodSpec::Fcm { k, m, epsilon, max_rounds, start })
+    }
+}
+
+/// Writes a signed plan, whole or not at all.
+///
+/// # Errors
+/// A [`Failure`] where its method part cannot be read, a whole number is too large for TOML, or the file cannot be
+/// written.
+pub fn write_plan(path: impl AsRef<Path>, signed: &SignedTerms) -> Result<(), Failure> {
+    let terms = &signed.terms;
+    let work = Work::from_bytes(&terms.application)?;
+    let file = PlanFile {
+        format: FORMAT.into(),
+        roster: terms.roster.to_string(),
+        signature: to_hex(&signed.signature.to_bytes()),
+        scaling: work.scaling,
+        out_of_box: work.out_of_box,
+        cohort: CohortPart {
+            min_sites: terms.min_cohort,
+            threshold: terms.threshold,
+            colluders: terms.colluders,
+            slots: terms.slots,
+            max_rows_per_site: terms.max_rows,
+            min_total_rows: terms.min_total_rows,
+        },
+        method: MethodPart::from_spec(&work.method),
+        column: work.columns,
+    };
+    let comment = "# What is computed and under which terms, signed by the coordinator: a change by hand breaks the\n\
+                   # signature. `veilsum plan check` says what it means. Threshold and colluders: 0 is the default.\n";
+    Ok(files::write_atomic(path, to_toml(comment, &file)?.as_bytes())?)
+}
+
+/// Reads a plan and verifies its numbers and the coordinator's signature against the roster.
+///
+/// # Errors
+/// A [`Failure`] that names the file and what is wrong with it.
+pub fn load_plan(path: impl AsRef<Path>, roster: &Roster) -> Result<Terms, Failure> {
+    let path = path.as_ref();
+    let file: PlanFile = read_document(path, MAX_FILE, FORMAT, NEXT)?;
+    let signature = Signature::from_bytes(&hex(path, "signature", &file.signature)?);
+    let for_roster = hash_of(path, "roster", &file.roster)?;
+    if for_roster != roster.hash() {
+        return Err(Failure::input(
+            format!("{}: it was made for another roster (fingerprint {})", path.display(), fingerprint(&for_roster.0)),
+            format!(
+                "this roster's fingerprint is {}: get the plan made for it, or the roster of this plan",
+                fingerprint(&roster.hash().0)
+            ),
+        ));
+    }
+    let method = file.method.into_spec().map_err(|why| Failure::input(format!("{}: {why}", path.display()), NEXT))?;
+    let work = Work { columns: file.column, scaling: file.scaling, out_of_box: file.out_of_box, method };
+    bounded(&work).map_err(|f| in_file(path, f))?;
+    work.check().map_err(|e| in_file(path, e.into()))?;
+    let c = file.cohort;
+    let terms = Terms {
+        roster: for_roster,
+        min_cohort: c.min_sites,
+        threshold: c.threshold,
+        colluders: c.colluders,
+        slots: c.slots,
+        max_rows: c.max_rows_per_site,
+        min_total_rows: c.min_total_rows,
+        application: work.to_bytes(),
+    };
+    SignedTerms { terms, signature }.verify(roster).map_err(|e| refused(path, &e, NEXT))
+}

@@ -1,0 +1,219 @@
+//! Round trips and refusals of the documents.
+
+use std::{
+    path::PathBuf,
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use proptest::prelude::*;
+use veilsum_cluster::{OutOfBox, Scaling};
+use veilsum_proto::{plan::SignedTerms, roster::Member};
+
+use super::*;
+use crate::{
+    files::Existing,
+    work::{Column, MethodSpec, StartSpec},
+};
+
+/// A folder of its own for one test, removed at its end.
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    pub(crate) fn new(what: &str) -> Folder {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let unique = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("veilsum-{what}-{}-{unique}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    pub(crate) fn at(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+pub(crate) fn kit(n: u8) -> (Roster, Vec<Identity>) {
+    let ids: Vec<Identity> = (0..n + 2).map(|i| Identity::from_seed(&[i + 1; 32])).collect();
+    let member = |i: usize, name: String, address: &str| Member { name, key: ids[i].public(), address: address.into() };
+    let roster = Roster {
+        name: "test".into(),
+        coordinator: member(0, "hub".into(), "127.0.0.1:7700"),
+        intermediary: member(1, "counter".into(), "127.0.0.1:7701"),
+        sites: (2..ids.len()).map(|i| member(i, format!("site-{}", i - 1), "")).collect(),
+    };
+    (roster, ids)
+}
+
+pub(crate) fn work(k: u32) -> Work {
+    Work {
+        columns: vec![
+            Column { name: "x".into(), lower: -1.0, upper: 2.0 },
+            Column { name: "y, \"quoted\" = é".into(), lower: 0.0, upper: 10.0 },
+        ],
+        scaling: Scaling::Box,
+        out_of_box: OutOfBox::Refuse,
+        method: MethodSpec::Fcm { k, m: 2.0, epsilon: 0.005, max_rounds: 30, start: StartSpec::Uniform { seed: 1 } },
+    }
+}
+
+pub(crate) fn terms(roster: &Roster, work: &Work) -> Terms {
+    Terms {
+        roster: roster.hash(),
+        min_cohort: 3,
+        threshold: 0,
+        colluders: 0,
+        slots: 4,
+        max_rows: 1_000,
+        min_total_rows: 100,
+        application: work.to_bytes(),
+    }
+}
+
+fn through_file(work: &Work) -> Federation {
+    let folder = Folder::new("plan");
+    let (roster, ids) = kit(3);
+    write_roster(folder.at("roster.toml"), &roster.clone().sign(&ids[0]).unwrap()).unwrap();
+    let signed: SignedTerms = terms(&roster, work).sign(&roster, &ids[0]).unwrap();
+    write_plan(folder.at("plan.toml"), &signed).unwrap();
+    let federation = Federation::load(folder.at("roster.toml"), folder.at("plan.toml")).unwrap();
+    assert_eq!(*federation.roster, roster);
+    assert_eq!(*federation.terms, signed.terms);
+    federation
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    #[test]
+    fn every_float_of_a_plan_survives_its_text(
+        lower in -1e149f64..0.0, width in 1e-12f64..1e149, m in 1.0000001f64..50.0, epsilon in 0.0f64..1.0,
+        centre in proptest::collection::vec(proptest::num::f64::NORMAL | proptest::num::f64::SUBNORMAL | proptest::num::f64::ZERO, 2),
+    ) {
+        let mut w = work(1);
+        w.columns[0].lower = lower;
+        w.columns[0].upper = lower + width;
+        prop_assume!(w.columns[0].upper > lower);
+        w.method = MethodSpec::Fcm { k: 1, m, epsilon, max_rounds: 3, start: StartSpec::Given { centres: vec![centre] } };
+        let back = through_file(&w);
+        prop_assert_eq!(back.work.to_bytes(), w.to_bytes());
+    }
+}
+
+#[test]
+fn awkward_floats_survive() {
+    for v in [-0.0, 0.0, 1e-300, 5e-324, f64::MAX, f64::MIN_POSITIVE, 1e21, 1.0 / 3.0, 123_456_789.0, -1e300] {
+        let mut w = work(1);
+        let start = StartSpec::Given { centres: vec![vec![v, -v]] };
+        w.method = MethodSpec::Fcm { k: 1, m: 1.5, epsilon: 0.0, max_rounds: 1, start };
+        assert_eq!(through_file(&w).work.to_bytes(), w.to_bytes(), "{v:?}");
+    }
+    let mut w = work(1);
+    w.columns[0].lower = -0.0;
+    assert_eq!(through_file(&w).work.columns[0].lower.to_bits(), (-0.0f64).to_bits());
+}
+
+#[test]
+fn keys_and_cards_there_and_back() {
+    let folder = Folder::new("key");
+    let id = Identity::from_seed(&[7; 32]);
+    write_key(folder.at("a.key"), "a", &id, Existing::Refuse).unwrap();
+    assert!(write_key(folder.at("a.key"), "a", &id, Existing::Refuse).is_err());
+    let (back, name) = load_identity(folder.at("a.key")).unwrap();
+    assert_eq!((back.public(), name.as_str()), (id.public(), "a"));
+    write_card(folder.at("a.card"), "a", &id, "[::1]:7700").unwrap();
+    let card = load_card(folder.at("a.card")).unwrap();
+    assert_eq!(card, Card { name: "a".into(), key: id.public(), address: "[::1]:7700".into() });
+    let text = std::fs::read_to_string(folder.at("a.card")).unwrap();
+    std::fs::write(folder.at("a.card"), text.replace("7700", "7701")).unwrap();
+    let failure = load_card(folder.at("a.card")).unwrap_err();
+    assert!(failure.message.contains("card of a was changed"), "{failure}");
+    for address in ["host", ":1", "host:0", "host:70000", "a b:1", "host:"] {
+        assert!(check_address(address).is_err(), "{address}");
+    }
+}
+
+#[test]
+fn a_damaged_key_is_never_quoted() {
+    let folder = Folder::new("bad-key");
+    let secret = "ab".repeat(32);
+    let good = format!("format = \"veilsum-key/1\"\nname = \"a\"\nseed = \"{secret}\"\n");
+    for bad in [
+        good.replace("seed", "sead"),
+        good.replace("name", "seed"),
+        good.replace("veilsum-key/1", "veilsum-key/2"),
+        good.replace(&secret, &secret[1..]),
+        good.replace(&secret, &secret[2..]),
+        good.replace("\"\n", "\n"),
+        format!("{good}seed = \"{secret}\"\n"),
+        String::new(),
+    ] {
+        files::write_private(folder.at("a.key"), bad.as_bytes(), Existing::Replace).unwrap();
+        let Err(failure) = load_identity(folder.at("a.key")) else { panic!("accepted: {bad}") };
+        assert!(!failure.to_string().contains("abab") && failure.to_string().contains("a.key"), "{failure}");
+    }
+}
+
+#[test]
+fn every_changed_digit_of_roster_and_plan_is_refused() {
+    let folder = Folder::new("tamper");
+    let (roster, ids) = kit(3);
+    let (r, p) = (folder.at("roster.toml"), folder.at("plan.toml"));
+    write_roster(&r, &roster.clone().sign(&ids[0]).unwrap()).unwrap();
+    write_plan(&p, &terms(&roster, &work(3)).sign(&roster, &ids[0]).unwrap()).unwrap();
+    assert!(Federation::load(&r, &p).is_ok());
+    for path in [&r, &p] {
+        let good = std::fs::read(path).unwrap();
+        let begin = good.iter().position(|b| *b == b'[' || *b == b'=').unwrap();
+        for (at, byte) in good.iter().enumerate().skip(begin).filter(|(_, b)| b.is_ascii_digit()) {
+            let mut bad = good.clone();
+            bad[at] = if *byte == b'1' { b'2' } else { b'1' };
+            std::fs::write(path, &bad).unwrap();
+            let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            let failure = Federation::load(&r, &p).unwrap_err();
+            assert!(failure.message.contains(&name) || path == &r, "{failure}");
+        }
+        std::fs::write(path, &good).unwrap();
+    }
+}
+
+#[test]
+fn the_wrong_document_is_named_as_such() {
+    let folder = Folder::new("wrong");
+    let (roster, ids) = kit(3);
+    let path = folder.at("x.toml");
+    write_roster(&path, &roster.clone().sign(&ids[0]).unwrap()).unwrap();
+    let failure = load_plan(&path, &roster).unwrap_err();
+    assert!(failure.message.contains("veilsum-roster/1") && failure.message.contains("veilsum-plan/1"), "{failure}");
+    std::fs::write(folder.at("floor.toml"), "min_cohort = 5\nmax_round = 3\n").unwrap();
+    let failure = load_floor(Some(&folder.at("floor.toml"))).unwrap_err();
+    assert!(failure.message.contains("floor.toml, line 2") && failure.message.contains("max_round"), "{failure}");
+    std::fs::write(folder.at("floor.toml"), "min_cohort = 5\n").unwrap();
+    assert_eq!(load_floor(Some(&folder.at("floor.toml"))).unwrap().min_cohort, 5);
+    assert_eq!(load_floor(None).unwrap(), Floor::default());
+}
+
+#[test]
+fn whole_numbers_survive() {
+    for seed in [0, 1, i64::MAX as u64, i64::MAX as u64 + 1, u64::MAX] {
+        let mut w = work(1);
+        w.method = MethodSpec::Fcm { k: 1, m: 2.0, epsilon: 0.0, max_rounds: 1, start: StartSpec::Uniform { seed } };
+        assert_eq!(*through_file(&w).work, w);
+    }
+}
+
+#[test]
+fn plans_that_could_overflow_or_show_rows_are_refused() {
+    let (roster, _) = kit(3);
+    let (w, good) = (work(3), terms(&roster, &work(3)));
+    assert!(prove(&roster, &good, &w).is_ok());
+    let failure = prove(&roster, &Terms { max_rows: 1 << 45, ..good.clone() }, &w).unwrap_err();
+    assert!(failure.message.contains("overflow") && failure.next.contains("--max-rows"), "{failure}");
+    let failure = prove(&roster, &Terms { min_total_rows: 2, ..good }, &w).unwrap_err();
+    assert!(failure.message.contains("K = 3") && failure.next.contains("--min-total-rows"), "{failure}");
+    assert_eq!(fingerprint(&[0xab; 32]), "abab-abab-abab-abab");
+}

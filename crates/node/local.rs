@@ -1,0 +1,175 @@
+//! A whole federation on loopback in one process: every role for real, on QUIC, with identities made for the occasion.
+//!
+//! For the demonstration, for tests, and for auditors who want to record what a party really receives.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use tokio::{sync::oneshot, task::JoinHandle};
+use veilsum_cluster::{Prepared, Rows};
+use veilsum_proto::{
+    aggregator::Timing,
+    identity::Identity,
+    plan::Terms,
+    policy::Floor,
+    roster::{Member, Roster},
+};
+
+use crate::{
+    cli::exit::{Code, Failure},
+    documents::Federation,
+    role::{
+        View,
+        client::{self, ClientConfig, ClientReport, Vanish},
+        intermediary::{self, Counted, IntermediaryConfig},
+        server::{self, Progress, RunResult, ServerConfig},
+        system_rng,
+    },
+    work::Work,
+};
+
+/// What to run.
+pub struct LocalConfig {
+    /// Name and rows (original units) of every site.
+    pub sites: Vec<(String, Rows)>,
+    /// What to compute.
+    pub work: Work,
+    /// Changes the default terms.
+    pub terms: Box<dyn FnOnce(&mut Terms) + Send>,
+    /// Sites that vanish, by place.
+    pub vanish: Vec<(usize, Vanish)>,
+    /// Whether to record what every aggregator receives.
+    pub record: bool,
+    /// How long to wait.
+    pub timing: Timing,
+    /// Told how the run goes.
+    pub progress: Box<dyn Fn(Progress) + Send + Sync>,
+}
+
+/// Waits that suit one machine.
+pub const LOCAL_TIMING: Timing = Timing { join: 30_000, phase: 30_000, grace: 250, resend: 5_000 };
+
+/// What came of it.
+pub struct LocalRun {
+    /// The coordinator's result.
+    pub result: Result<RunResult, Failure>,
+    /// The intermediary's result.
+    pub counted: Result<Counted, Failure>,
+    /// The sites' results, in order.
+    pub sites: Vec<Result<ClientReport, Failure>>,
+    /// Frames that the coordinator received.
+    pub coordinator_view: View,
+    /// Frames that the intermediary received.
+    pub intermediary_view: View,
+    /// Everybody's documents.
+    pub federation: Federation,
+}
+
+/// Makes identities, roster and plan, runs every role to its end.
+///
+/// # Errors
+/// A [`Failure`] where the federation cannot be set up; failures of roles are in the result.
+pub async fn run(config: LocalConfig) -> Result<LocalRun, Failure> {
+    let mut rng = system_rng();
+    let identities: Vec<Arc<Identity>> =
+        (0..config.sites.len() + 2).map(|_| Arc::new(Identity::generate(&mut rng))).collect();
+    let member = |i: usize, name: &str, address: &str| Member {
+        name: name.into(),
+        key: identities[i].public(),
+        address: address.into(),
+    };
+    let roster = Roster {
+        name: "loopback".into(),
+        coordinator: member(0, "coordinator", "127.0.0.1:0"),
+        intermediary: member(1, "intermediary", "127.0.0.1:0"),
+        sites: config.sites.iter().enumerate().map(|(i, (name, _))| member(i + 2, name, "")).collect(),
+    };
+    roster.check()?;
+    let largest = config.sites.iter().map(|(_, rows)| rows.len() as u64).max().unwrap_or(1);
+    let (k, _) = config.work.k_and_m();
+    let mut terms = Terms {
+        roster: roster.hash(),
+        min_cohort: 3,
+        threshold: 0,
+        colluders: 0,
+        slots: 64,
+        max_rows: largest.next_power_of_two(),
+        min_total_rows: u64::from(k),
+        application: config.work.to_bytes(),
+    };
+    (config.terms)(&mut terms);
+    terms.check(&roster)?;
+    let federation = Federation::new(roster, terms)?;
+    let Federation { roster, terms, work } = federation.clone();
+    let domain = work.domain()?;
+    let rows: Vec<Arc<Prepared>> = config
+        .sites
+        .iter()
+        .map(|(_, rows)| Prepared::new(rows, &domain, work.out_of_box).map(Arc::new).map_err(Failure::from))
+        .collect::<Result<_, _>>()?;
+
+    let (coordinator_view, intermediary_view) = (View::default(), View::default());
+    let view = |v: &View| config.record.then(|| v.clone());
+    let any: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 0));
+
+    let (bound, coordinator) = oneshot::channel();
+    let server = tokio::spawn(server::run(ServerConfig {
+        identity: identities[0].clone(),
+        roster: roster.clone(),
+        terms: terms.clone(),
+        work: work.clone(),
+        listen: any,
+        timing: config.timing,
+        view: view(&coordinator_view),
+        bound: Some(bound),
+        progress: config.progress,
+    }));
+    let coordinator = coordinator.await.map_err(not_bound)?;
+    let (bound, address) = oneshot::channel();
+    let counter = tokio::spawn(intermediary::run(IntermediaryConfig {
+        identity: identities[1].clone(),
+        roster: roster.clone(),
+        terms: terms.clone(),
+        work: work.clone(),
+        listen: any,
+        coordinator,
+        timing: config.timing,
+        view: view(&intermediary_view),
+        bound: Some(bound),
+    }));
+    let intermediary = address.await.map_err(not_bound)?;
+    let clients: Vec<JoinHandle<Result<ClientReport, Failure>>> = rows
+        .into_iter()
+        .enumerate()
+        .map(|(i, rows)| {
+            tokio::spawn(client::run(ClientConfig {
+                identity: identities[i + 2].clone(),
+                roster: roster.clone(),
+                terms: terms.clone(),
+                work: work.clone(),
+                floor: Floor::default(),
+                rows,
+                coordinator,
+                intermediary,
+                state: None,
+                patience: Duration::from_millis(config.timing.join),
+                vanish: config.vanish.iter().find(|(site, _)| *site == i).map(|(_, v)| *v),
+                view: None,
+            }))
+        })
+        .collect();
+    let result = joined(server).await;
+    let counted = joined(counter).await;
+    let mut sites = Vec::with_capacity(clients.len());
+    for c in clients {
+        sites.push(joined(c).await);
+    }
+    Ok(LocalRun { result, counted, sites, coordinator_view, intermediary_view, federation })
+}
+
+fn not_bound(_: oneshot::error::RecvError) -> Failure {
+    Failure::new(Code::Network, "a port on 127.0.0.1 could not be opened", "check that loopback UDP is allowed")
+}
+
+async fn joined<T>(task: JoinHandle<Result<T, Failure>>) -> Result<T, Failure> {
+    task.await.unwrap_or_else(|e| Err(Failure::new(Code::Internal, e, "this is a defect, please report it")))
+}

@@ -1,0 +1,117 @@
+//! What a run prints and writes: tables for people, `result.json` and `model.json` for programs.
+
+use std::{
+    fmt::Write,
+    path::{Path, PathBuf},
+};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::{cli::exit::Failure, control::clean, files, role::server::RunResult};
+
+/// What pooled rows would have given, for comparison.
+#[derive(Debug, Clone, Serialize)]
+pub struct Pooled {
+    /// K x d, original units.
+    pub centres: Vec<Vec<f64>>,
+    /// Largest difference to the federated centres, in units of each column's range.
+    pub max_abs_diff: f64,
+    /// Rounds of the pooled run.
+    pub rounds: u32,
+    /// Fuzzy Davies-Bouldin index of the pooled run.
+    pub fuzzy_davies_bouldin: Option<f64>,
+}
+
+/// The content of `result.json`.
+pub fn document(result: &RunResult, pooled: Option<&Pooled>) -> Value {
+    let mut value = serde_json::to_value(result).unwrap_or_else(|_| json!({}));
+    if let (Some(object), Some(pooled)) = (value.as_object_mut(), pooled) {
+        object.insert("pooled".into(), json!(pooled));
+    }
+    value
+}
+
+/// Writes `result.json` and `model.json` into `folder` and returns their paths.
+///
+/// # Errors
+/// A [`Failure`] where the folder cannot be written.
+pub fn write(folder: &Path, result: &RunResult, pooled: Option<&Pooled>) -> Result<Vec<PathBuf>, Failure> {
+    std::fs::create_dir_all(folder).map_err(|e| {
+        Failure::input(format!("the folder {} cannot be made: {e}", folder.display()), "name another with --out")
+    })?;
+    let path = folder.join("result.json");
+    let mut text = serde_json::to_string_pretty(&document(result, pooled)).unwrap_or_default();
+    text.push('\n');
+    files::write_atomic(&path, text.as_bytes())?;
+    let mut written = vec![path];
+    if let Some(model) = &result.model {
+        let path = folder.join("model.json");
+        model.write(&path)?;
+        written.push(path);
+    }
+    Ok(written)
+}
+
+/// The centres as a table with one line a cluster.
+pub fn centres(result: &RunResult) -> String {
+    let mut out = String::new();
+    let shown = result.columns.len().min(8);
+    let _ = write!(out, "  cluster {:>12}", "weight");
+    for c in &result.columns[..shown] {
+        let _ = write!(out, " {:>12}", shorten(c));
+    }
+    let rest = result.columns.len() - shown;
+    if rest > 0 {
+        let _ = write!(out, "  (+{rest} columns)");
+    }
+    out.push('\n');
+    for (i, (row, weight)) in result.centres.iter().zip(&result.weights).enumerate() {
+        let _ = write!(out, "  {:>7} {weight:>12.2}", i + 1);
+        for v in &row[..shown.min(row.len())] {
+            let _ = write!(out, " {v:>12.5}");
+        }
+        out.push('\n');
+    }
+    out
+}
+
+fn shorten(name: &str) -> String {
+    let name = clean(name);
+    if name.chars().count() <= 12 { name } else { name.chars().take(11).chain(['…']).collect() }
+}
+
+/// Rounds, rest, index, missing sites and warnings.
+pub fn summary(result: &RunResult) -> String {
+    let mut out = String::new();
+    let state = if result.converged { "converged" } else { "stopped at the plan's last round" };
+    let index = result.indices.fuzzy_davies_bouldin;
+    let index = if index.is_finite() { format!("{index:.4}") } else { "undefined (two centres coincide)".into() };
+    let _ = writeln!(
+        out,
+        "rounds {} ({state}); fuzzy Davies–Bouldin {index}; J/N {:.8}",
+        result.rounds, result.objective_per_row
+    );
+    if let Some(n) = result.n_total {
+        let _ = writeln!(out, "rows in all: {n} (from the {})", result.n_total_from);
+    }
+    if !result.missing.is_empty() {
+        let _ = writeln!(out, "missing at the end: {}", result.missing.join(", "));
+    }
+    for w in &result.warnings {
+        let _ = writeln!(out, "warning: {}", clean(w));
+    }
+    out
+}
+
+/// What `veilsum server` prints.
+pub fn print_server(result: &RunResult, written: &[PathBuf], json: bool) {
+    if json {
+        println!("{}", document(result, None));
+        return;
+    }
+    print!("{}{}", centres(result), summary(result));
+    for path in written {
+        println!("wrote {}", path.display());
+    }
+}

@@ -1,0 +1,185 @@
+//! The intermediary: counts the cohort's rows under masks, and hands the coordinator the total and nothing else.
+//!
+//! It is asked for the total only after the last round, and gives it only if every counted site was in the run to its
+//! end. Otherwise the coordinator, whose own totals tell it how many rows the remaining sites have, could subtract.
+
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use veilsum_proto::{
+    aggregator::{self, Timing},
+    identity::Identity,
+    message::{self, Kind},
+    plan::Terms,
+    roster::{PartyId, Roster},
+};
+
+use super::{
+    View,
+    hub::{Hub, HubConfig, HubEvent},
+    line::{self, Line},
+};
+use crate::{
+    cli::exit::{Code, Failure},
+    control::{Aborted, CountReady, CountReply, CountRequest, Finished},
+    round::Question,
+    traffic::Traffic,
+    work::Work,
+};
+
+/// Slots of the intermediary's deck: it asks one question, and one more where the first was lost.
+const SLOTS: u16 = 2;
+
+/// Who runs, and where.
+pub struct IntermediaryConfig {
+    /// This party's identity.
+    pub identity: Arc<Identity>,
+    /// The verified roster.
+    pub roster: Arc<Roster>,
+    /// The verified plan.
+    pub terms: Arc<Terms>,
+    /// The plan's method part.
+    pub work: Arc<Work>,
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// Where the coordinator listens.
+    pub coordinator: SocketAddr,
+    /// How long to wait.
+    pub timing: Timing,
+    /// Records received frames.
+    pub view: Option<View>,
+    /// Told the bound address once the port is open.
+    pub bound: Option<tokio::sync::oneshot::Sender<SocketAddr>>,
+}
+
+/// What the intermediary learnt.
+#[derive(Debug, Clone)]
+pub struct Counted {
+    /// Names of the sites that were counted.
+    pub cohort: Vec<String>,
+    /// Their rows together.
+    pub total: u64,
+    /// Whether the coordinator was given the total.
+    pub handed_over: bool,
+    /// Frames by sender.
+    pub traffic: Traffic,
+}
+
+/// Runs the intermediary to the end of one run.
+///
+/// # Errors
+/// A [`Failure`] with its exit code; the sites and the coordinator are told before it returns.
+pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
+    let mut hub = Hub::open(
+        HubConfig {
+            identity: config.identity.clone(),
+            roster: config.roster.clone(),
+            terms: config.terms.clone(),
+            role: PartyId::Intermediary,
+            timing: config.timing,
+            slots: SLOTS.min(config.terms.slots),
+            view: config.view.clone(),
+        },
+        config.listen,
+    )
+    .await?;
+    if let (Some(bound), Some(address)) = (config.bound.take(), hub.address()) {
+        let _ = bound.send(address);
+    }
+    // The coordinator must be there before anybody's rows are counted for it.
+    let patience = Duration::from_millis(config.timing.join);
+    let mut link = Line::connect(
+        &config.identity,
+        &config.roster,
+        &config.terms,
+        PartyId::Coordinator,
+        config.coordinator,
+        patience,
+    )
+    .await?;
+    let result = count(&mut hub, &mut link, &config).await;
+    let last = match &result {
+        Ok(_) => (Kind::Finished, veilsum_proto::codec::encode(&Finished { model: Vec::new() })),
+        Err(failure) => {
+            let aborted = Aborted { code: failure.code as u8, why: failure.message.clone() };
+            link.tell(Kind::Aborted, &aborted).await;
+            (Kind::Aborted, veilsum_proto::codec::encode(&aborted))
+        }
+    };
+    link.finish().await;
+    let traffic = hub.close(|_| Some(last.clone())).await;
+    result.map(|mut counted| {
+        counted.traffic = traffic;
+        counted
+    })
+}
+
+async fn count(hub: &mut Hub, link: &mut Line, config: &IntermediaryConfig) -> Result<Counted, Failure> {
+    let domain = config.work.domain()?;
+    let layout = Question::CountRows.layout(&domain, config.roster.sites.len(), config.terms.max_rows)?;
+    hub.ask(Question::CountRows.to_bytes(), layout.words());
+    let (values, cohort) = loop {
+        let event = tokio::select! {
+            event = hub.next(None) => event,
+            gone = link.recv() => return Err(ended(gone, "before the rows were counted")),
+        };
+        match event {
+            HubEvent::Aggregator(aggregator::Event::Total { values, cohort, .. }) => break (values, cohort),
+            HubEvent::Aggregator(aggregator::Event::Failed(e)) => return Err(e.into()),
+            HubEvent::Aggregator(event) => super::server::log(&config.roster, &event),
+            HubEvent::Control { .. } | HubEvent::Deadline => {}
+        }
+    };
+    let total = layout.decode(&values, None)?.values.first().copied().unwrap_or(0.0);
+    let total = total.max(0.0).round() as u64;
+    let (k, _) = config.work.k_and_m();
+    if total < u64::from(k) {
+        return Err(Failure::input(
+            format!("the plan asks for K = {k} clusters, and the whole cohort has fewer rows than that"),
+            "agree on a smaller K",
+        ));
+    }
+    if total < config.terms.min_total_rows {
+        return Err(Failure::new(
+            Code::Policy,
+            format!("the cohort's rows are below the plan's floor of {}", config.terms.min_total_rows),
+            "bring more sites, or agree on a plan with a lower min_total_rows",
+        ));
+    }
+    if !link.tell(Kind::CountReady, &CountReady { cohort: cohort.clone() }).await {
+        return Err(Failure::new(Code::Network, "the coordinator is gone", "start the run again"));
+    }
+    // The rest of the run is the coordinator's; sites may hang up here in the meantime.
+    let request = loop {
+        tokio::select! {
+            _ = hub.next(Some(Instant::now() + Duration::from_secs(3600))) => {}
+            frame = link.recv() => match frame {
+                Ok(Some(bytes)) => match message::kind_of(&bytes) {
+                    Some(Kind::CountRequest) => break link.open::<CountRequest>(&bytes, Kind::CountRequest)?,
+                    Some(Kind::Aborted) => {
+                        let aborted: Aborted = link.open(&bytes, Kind::Aborted)?;
+                        return Err(line::aborted(&config.roster.coordinator.name, &aborted));
+                    }
+                    _ => {}
+                },
+                gone => return Err(ended(gone, "before it asked for the total")),
+            },
+        }
+    };
+    let handed_over = request.cohort == cohort;
+    let reply = CountReply { total: handed_over.then_some(total) };
+    link.tell(Kind::CountReply, &reply).await;
+    Ok(Counted { cohort: hub.names(&cohort), total, handed_over, traffic: Traffic::default() })
+}
+
+fn ended(gone: Result<Option<Vec<u8>>, crate::carrier::CarrierError>, when: &str) -> Failure {
+    let why = match gone {
+        Err(e) => e.to_string(),
+        Ok(None) => "it closed the connection".into(),
+        Ok(Some(_)) => "it sent something out of order".into(),
+    };
+    Failure::new(Code::Network, format!("lost the coordinator {when}: {why}"), "start the run again")
+}

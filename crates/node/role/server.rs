@@ -1,0 +1,389 @@
+//! The coordinator: runs the plan's method as a conversation in totals.
+
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use serde::Serialize;
+use veilsum_cluster::{Outcome, Step};
+use veilsum_proto::{
+    aggregator::{self, Timing},
+    codec,
+    identity::Identity,
+    message::{self, Kind},
+    plan::Terms,
+    roster::{PartyId, Roster},
+};
+
+use super::{
+    View,
+    hub::{Hub, HubConfig, HubEvent},
+};
+use crate::{
+    cli::exit::{Code, Failure},
+    control::{Aborted, CountReady, CountReply, CountRequest, Finished, clean},
+    model::Model,
+    round::Question,
+    traffic::Traffic,
+    work::Work,
+};
+
+/// Who runs, and where.
+pub struct ServerConfig {
+    /// This party's identity.
+    pub identity: Arc<Identity>,
+    /// The verified roster.
+    pub roster: Arc<Roster>,
+    /// The verified plan.
+    pub terms: Arc<Terms>,
+    /// The plan's method part.
+    pub work: Arc<Work>,
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// How long to wait.
+    pub timing: Timing,
+    /// Records received frames.
+    pub view: Option<View>,
+    /// Told the bound address once the port is open.
+    pub bound: Option<tokio::sync::oneshot::Sender<SocketAddr>>,
+    /// Told how the run goes.
+    pub progress: Box<dyn Fn(Progress) + Send + Sync>,
+}
+
+/// How a run goes, for a person who watches.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Progress {
+    /// Keys are exchanged.
+    Ready {
+        /// Sites in the deck.
+        sites: usize,
+        /// Threshold.
+        threshold: usize,
+    },
+    /// A question was answered.
+    Round {
+        /// Counted from 1.
+        number: u32,
+        /// Questions of the whole run at most.
+        of: u32,
+        /// What was asked.
+        what: &'static str,
+        /// Sites in the total.
+        sites: usize,
+    },
+    /// A site is out of the run.
+    Lost {
+        /// Its name.
+        site: String,
+        /// Why.
+        why: String,
+    },
+}
+
+/// The result of a run, as the coordinator knows it.
+#[derive(Debug, Clone, Serialize)]
+pub struct RunResult {
+    /// Name of the method.
+    pub method: &'static str,
+    /// Number of clusters.
+    pub k: u32,
+    /// Fuzzifier.
+    pub m: f64,
+    /// Names of the columns.
+    pub columns: Vec<String>,
+    /// K x d, original units.
+    pub centres: Vec<Vec<f64>>,
+    /// K x d, box units.
+    pub centres_box: Vec<Vec<f64>>,
+    /// Sum of u^m of every cluster in the last round.
+    pub weights: Vec<f64>,
+    /// Rows of the cohort.
+    pub n_total: Option<u64>,
+    /// Who told `n_total`: the intermediary's count, or the sum of all memberships where a counted site left the run.
+    pub n_total_from: &'static str,
+    /// Rounds that moved the centres.
+    pub rounds: u32,
+    /// Whether the centres came to rest.
+    pub converged: bool,
+    /// Objective J_m, squared working units.
+    pub objective: f64,
+    /// J_m / N.
+    pub objective_per_row: f64,
+    /// Validity indices.
+    pub indices: veilsum_cluster::Indices,
+    /// Sites in the last total.
+    pub cohort: Vec<String>,
+    /// Sites of the roster that are not in it.
+    pub missing: Vec<String>,
+    /// Hash of the plan.
+    pub plan_hash: String,
+    /// The shift of every round.
+    pub history: Vec<veilsum_cluster::Round>,
+    /// Frames by sender and phase, as the coordinator saw them.
+    pub traffic: Traffic,
+    /// What a reader should know before using the numbers.
+    pub warnings: Vec<String>,
+    /// The model that the sites received.
+    #[serde(skip)]
+    pub model: Option<Model>,
+}
+
+/// Runs the coordinator to the end of one run.
+///
+/// # Errors
+/// A [`Failure`] with its exit code; everybody else is told before it returns.
+pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
+    let mut hub = Hub::open(
+        HubConfig {
+            identity: config.identity.clone(),
+            roster: config.roster.clone(),
+            terms: config.terms.clone(),
+            role: PartyId::Coordinator,
+            timing: config.timing,
+            slots: config.terms.slots,
+            view: config.view.clone(),
+        },
+        config.listen,
+    )
+    .await?;
+    if let (Some(bound), Some(address)) = (config.bound.take(), hub.address()) {
+        let _ = bound.send(address);
+    }
+    let mut run = Run { hub: &mut hub, config: &config, counted: None, lost: Vec::new() };
+    let result = tokio::select! {
+        result = run.whole() => result,
+        _ = tokio::signal::ctrl_c() => Err(Failure::new(Code::Interrupted, "interrupted", "start the run again")),
+    };
+    let model = result.as_ref().ok().and_then(|r| r.model.as_ref()).and_then(|m| serde_json::to_vec(m).ok());
+    let traffic = hub
+        .close(|party| match (&result, &model) {
+            (Ok(_), Some(model)) => {
+                let model = if matches!(party, PartyId::Site(_)) { model.clone() } else { Vec::new() };
+                Some((Kind::Finished, codec::encode(&Finished { model })))
+            }
+            (Err(failure), _) => Some((
+                Kind::Aborted,
+                codec::encode(&Aborted { code: failure.code as u8, why: failure.message.clone() }),
+            )),
+            _ => None,
+        })
+        .await;
+    result.map(|mut r| {
+        r.traffic = traffic;
+        r
+    })
+}
+
+struct Run<'a> {
+    hub: &'a mut Hub,
+    config: &'a ServerConfig,
+    counted: Option<Vec<u16>>,
+    lost: Vec<String>,
+}
+
+impl Run<'_> {
+    async fn whole(&mut self) -> Result<RunResult, Failure> {
+        self.prepare().await?;
+        let work = &self.config.work;
+        let domain = work.domain()?;
+        let mut method = work.method()?;
+        let mut step = method.next(None).map_err(bad_method)?;
+        let mut number = 0;
+        let mut cohort = Vec::new();
+        let outcome = loop {
+            let query = match step {
+                Step::Done(outcome) => break outcome,
+                Step::Ask(query) => query,
+            };
+            number += 1;
+            let what = query.kind();
+            let question = Question::Cluster(query);
+            let layout = question.layout(&domain, self.config.roster.sites.len(), self.config.terms.max_rows)?;
+            self.hub.ask(question.to_bytes(), layout.words());
+            let (values, sites) = self.total().await?;
+            let progress = Progress::Round { number, of: work.max_questions(), what, sites: sites.len() };
+            (self.config.progress)(progress);
+            cohort = sites;
+            let totals = layout.decode(&values, None)?;
+            step = method.next(Some(&totals)).map_err(bad_method)?;
+        };
+        let n = self.ask_count(&cohort).await?;
+        self.result(&outcome, &cohort, n)
+    }
+
+    /// Waits for the first deck and for the intermediary's word that the rows are counted.
+    async fn prepare(&mut self) -> Result<(), Failure> {
+        let waited = Duration::from_millis(self.config.timing.join + 4 * self.config.timing.phase);
+        let deadline = Instant::now() + waited;
+        let mut ready = false;
+        while !ready || self.counted.is_none() {
+            match self.hub.next(Some(deadline)).await {
+                HubEvent::Aggregator(aggregator::Event::DeckReady { members, threshold, .. }) => {
+                    ready = true;
+                    (self.config.progress)(Progress::Ready { sites: members.len(), threshold });
+                }
+                HubEvent::Aggregator(event) => self.event(event)?,
+                HubEvent::Control { from, kind, bytes } => self.control(from, kind, &bytes)?,
+                HubEvent::Deadline => {
+                    let who = if ready { self.config.roster.intermediary.name.as_str() } else { "enough sites" };
+                    return Err(Failure::new(
+                        Code::Network,
+                        format!("waited {} s for {who} in vain", waited.as_secs()),
+                        "check that every party runs and reaches its port, then start the run again",
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn total(&mut self) -> Result<(Vec<u64>, Vec<u16>), Failure> {
+        loop {
+            match self.hub.next(None).await {
+                HubEvent::Aggregator(aggregator::Event::Total { values, cohort, .. }) => return Ok((values, cohort)),
+                HubEvent::Aggregator(event) => self.event(event)?,
+                HubEvent::Control { from, kind, bytes } => self.control(from, kind, &bytes)?,
+                HubEvent::Deadline => {}
+            }
+        }
+    }
+
+    fn event(&mut self, event: aggregator::Event) -> Result<(), Failure> {
+        log(&self.config.roster, &event);
+        match event {
+            aggregator::Event::Failed(e) => Err(e.into()),
+            aggregator::Event::Lost { site, why } => {
+                let site = self.config.roster.name_of(PartyId::Site(site));
+                (self.config.progress)(Progress::Lost { site: site.clone(), why: why.to_string() });
+                self.lost.push(format!("{site}: {why}"));
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn control(&mut self, from: PartyId, kind: Kind, bytes: &[u8]) -> Result<(), Failure> {
+        let session = self.hub.session();
+        match (from, kind) {
+            (PartyId::Intermediary, Kind::CountReady) => {
+                let ready: CountReady = self.hub.open_control(from, &session, kind, bytes)?;
+                self.counted = Some(ready.cohort);
+                Ok(())
+            }
+            (PartyId::Intermediary, Kind::Aborted) => {
+                let aborted: Aborted = self.hub.open_control(from, &session, kind, bytes)?;
+                Err(super::line::aborted(&self.config.roster.intermediary.name, &aborted))
+            }
+            _ => {
+                tracing::warn!(from = %self.config.roster.name_of(from), ?kind, "ignored a message out of place");
+                Ok(())
+            }
+        }
+    }
+
+    /// Asks the intermediary for the total row count; `None` where it is withheld or the intermediary has gone.
+    async fn ask_count(&mut self, cohort: &[u16]) -> Result<Option<u64>, Failure> {
+        let request = CountRequest { cohort: cohort.to_vec() };
+        if !self.hub.tell(PartyId::Intermediary, Kind::CountRequest, &request) {
+            return Ok(None);
+        }
+        let deadline = Instant::now() + Duration::from_millis(self.config.timing.phase);
+        loop {
+            match self.hub.next(Some(deadline)).await {
+                HubEvent::Control { from: PartyId::Intermediary, kind: Kind::CountReply, bytes } => {
+                    let session = self.hub.session();
+                    let reply: CountReply =
+                        self.hub.open_control(PartyId::Intermediary, &session, Kind::CountReply, &bytes)?;
+                    return Ok(reply.total);
+                }
+                HubEvent::Deadline => return Ok(None),
+                HubEvent::Aggregator(event) => self.event(event)?,
+                HubEvent::Control { .. } => {}
+            }
+        }
+    }
+
+    fn result(&self, outcome: &Outcome, cohort: &[u16], counted: Option<u64>) -> Result<RunResult, Failure> {
+        let work = &self.config.work;
+        let (centres, centres_box) = work.units(&outcome.centres)?;
+        let (k, m) = work.k_and_m();
+        let all: Vec<u16> = (0..self.config.roster.sites.len() as u16).collect();
+        let missing: Vec<u16> = all.into_iter().filter(|s| !cohort.contains(s)).collect();
+        let mut warnings = self.lost.clone();
+        if !missing.is_empty() {
+            warnings.push(
+                "a site left the run: the totals before and after differ by what it had sent; see threat-model.md"
+                    .into(),
+            );
+        }
+        if let (Some(counted), Some(summed)) = (counted, outcome.n_total)
+            && counted != summed
+        {
+            warnings.push(
+                "the intermediary's row count and the sum of all memberships differ: a site told them different things"
+                    .into(),
+            );
+        }
+        let model = Model::new(work, &self.config.terms.hash(), &outcome.centres)?;
+        Ok(RunResult {
+            method: work.method_name(),
+            k,
+            m,
+            columns: work.columns.iter().map(|c| c.name.clone()).collect(),
+            centres,
+            centres_box,
+            weights: outcome.weights.clone(),
+            n_total: counted.or(outcome.n_total),
+            n_total_from: if counted.is_some() { "intermediary" } else { "sum of memberships" },
+            rounds: outcome.rounds,
+            converged: outcome.converged,
+            objective: outcome.objective,
+            objective_per_row: outcome.objective_per_row,
+            indices: outcome.indices,
+            cohort: self.hub.names(cohort),
+            missing: self.hub.names(&missing),
+            plan_hash: self.config.terms.hash().to_string(),
+            history: outcome.history.clone(),
+            traffic: Traffic::default(),
+            warnings,
+            model: Some(model),
+        })
+    }
+}
+
+fn bad_method(e: veilsum_cluster::MethodError) -> Failure {
+    use veilsum_cluster::MethodError as M;
+    match e {
+        M::Implausible { .. } => Failure::new(
+            Code::Peer,
+            e,
+            "some site sent numbers that no rows give; the total does not say who. Ask the sites to check, then run again",
+        ),
+        M::TooFewRows { .. } => Failure::input(e, "agree on a smaller K"),
+        other => Failure::input(other, ""),
+    }
+}
+
+/// One line for what an aggregator's machine reports.
+pub(crate) fn log(roster: &Roster, event: &aggregator::Event) {
+    match event {
+        aggregator::Event::Lost { site, why } => {
+            tracing::warn!(site = %roster.name_of(PartyId::Site(*site)), "out of this run: {}", clean(&why.to_string()));
+        }
+        aggregator::Event::TooLate(site) => {
+            tracing::warn!(site = %roster.name_of(PartyId::Site(*site)), "came too late for this run; it joins the next");
+        }
+        aggregator::Event::DeckReady { index, members, threshold } => {
+            tracing::info!(deck = index, sites = members.len(), threshold, "keys are exchanged");
+        }
+        aggregator::Event::Failed(e) => tracing::error!("{e}"),
+        _ => {}
+    }
+}
+
+/// The kind of a frame, for those who look at views.
+pub fn kind(frame: &[u8]) -> Option<Kind> {
+    message::kind_of(frame)
+}

@@ -1,0 +1,67 @@
+//! Who sent how much in which phase, counted from the frames themselves.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use veilsum_proto::message::{Kind, kind_of};
+
+/// Messages and bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Count {
+    /// Frames.
+    pub messages: u64,
+    /// Bytes of the frames, without the transport's own.
+    pub bytes: u64,
+}
+
+/// Sent frames by party and phase.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+#[serde(transparent)]
+pub struct Traffic(pub BTreeMap<String, BTreeMap<&'static str, Count>>);
+
+/// The phase to which a kind of message belongs.
+pub fn phase(kind: Kind) -> &'static str {
+    match kind {
+        Kind::OpenDeck
+        | Kind::AdvertiseKeys
+        | Kind::Directory
+        | Kind::AcceptDirectory
+        | Kind::DirectoryCertificate
+        | Kind::ShareKeys
+        | Kind::DeliverShares
+        | Kind::ShareAck
+        | Kind::ShareComplaint => "deck",
+        Kind::Ask => "ask",
+        Kind::MaskedInput => "masked_input",
+        Kind::Survivors | Kind::Certificate => "survivors",
+        Kind::ConsistencyCheck => "consistency_check",
+        Kind::Unmask => "unmask",
+        _ => "control",
+    }
+}
+
+impl Traffic {
+    /// Counts a frame that `party` sent.
+    pub fn sent(&mut self, party: &str, frame: &[u8]) {
+        let phase = kind_of(frame).map_or("control", phase);
+        let count = self.0.entry(party.to_owned()).or_default().entry(phase).or_default();
+        count.messages += 1;
+        count.bytes += frame.len() as u64;
+    }
+
+    /// Adds another count to this one.
+    pub fn add(&mut self, other: &Traffic) {
+        for (party, phases) in &other.0 {
+            for (phase, c) in phases {
+                let count = self.0.entry(party.clone()).or_default().entry(phase).or_default();
+                count.messages += c.messages;
+                count.bytes += c.bytes;
+            }
+        }
+    }
+
+    /// All bytes.
+    pub fn bytes(&self) -> u64 {
+        self.0.values().flat_map(|p| p.values()).map(|c| c.bytes).sum()
+    }
+}

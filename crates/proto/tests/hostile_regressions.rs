@@ -1,0 +1,318 @@
+//! Attacks and accidents that once worked. Each test says what must hold instead.
+
+mod hostile_kit;
+
+use hostile_kit::*;
+use veilsum_proto::{
+    Error,
+    aggregator::{Event, Input, Millis},
+    codec,
+    message::Kind,
+    suite::Hash,
+    testing::{Kit, Verdict, World},
+};
+
+fn rule(e: &Error) -> &'static str {
+    e.rule().map_or("none", |r| r.0)
+}
+
+/// While a site still computes, a second ask under the context of the first puts another question to it: masks that
+/// cancel around a poisoned answer.
+#[test]
+fn a_second_question_under_the_context_of_the_first() {
+    let mut hub = Hub::new(4, 1, |_| {});
+    let all = everybody(4);
+    let deck = hub.deck(0, 4, &all);
+    hub.answers = false;
+    let ask = hub.question(&deck, 0, &all, Hash::default(), b"centres");
+    let (context, frame) = hub.ask_frame(&deck, &ask);
+    assert!(hub.tell(0, &frame).unwrap().is_empty());
+    for poison in [
+        Ask { query: b"poison".to_vec(), ..ask.clone() },
+        Ask { cohort: vec![0, 1, 2], ..ask.clone() },
+        Ask { words: 99, ..ask.clone() },
+        Ask { deck: 77, ..ask.clone() },
+    ] {
+        let frame = hub.frame(Kind::Ask, &context, &poison);
+        let e = hub.tell(0, &frame).expect_err("the question is not that of its context");
+        assert!(["RND-1", "FRM-7"].contains(&rule(&e)), "{e}");
+    }
+    assert_eq!(hub.asked[0].len(), 1, "the application never sees it");
+}
+
+/// One question twice over one cohort, and the second time somebody is said to be missing: the difference of the two
+/// totals is that site's input.
+#[test]
+fn a_consumed_question_is_not_released_again_over_fewer_sites() {
+    let mut hub = Hub::new(5, 2, |_| {});
+    let all = everybody(5);
+    let deck = hub.deck(0, 4, &all);
+    let ask = hub.question(&deck, 0, &all, Hash::default(), b"q");
+    let r0 = hub.ask(&deck, &ask, &all).unwrap();
+    let frame = hub.survivors(&r0, &all);
+    all.iter().for_each(|s| assert_eq!(hub.reply(*s, &frame).unwrap().kind, Kind::Unmask));
+    let again = hub.question(&deck, 1, &all, r0.context, b"q");
+    let four = [0, 1, 2, 3];
+    let opened = hub.ask(&deck, &again, &all).and_then(|r1| {
+        let signed = hub.sign(&r1, &four, &four)?;
+        let frame = hub.certificate(&r1, &four, &signed);
+        four.iter().map(|s| hub.reply(*s, &frame)).collect::<Result<Vec<_>, _>>()
+    });
+    let e = opened.map(|_| ()).expect_err("two totals of one question give away site-4's input");
+    assert_eq!(rule(&e), "RND-9", "{e}");
+}
+
+#[test]
+fn a_site_that_crashed_twice_in_one_round_still_has_a_usable_journal() {
+    let mut hub = Hub::new(4, 3, |_| {});
+    let all = everybody(4);
+    let deck = hub.deck(0, 4, &all);
+    let ask = hub.question(&deck, 0, &all, Hash::default(), b"q");
+    let (_, frame) = hub.ask_frame(&deck, &ask);
+    let first = hub.reply(0, &frame).unwrap();
+    for _ in 0..3 {
+        hub.restart(0).expect("its journal says what it sent");
+        assert_eq!(hub.reply(0, &frame).unwrap(), first);
+    }
+}
+
+#[test]
+fn a_deck_that_some_finished_and_others_did_not_is_no_reason_to_refuse_the_next() {
+    // Three decks in a row whose last step one more site does not survive; each time the others have it ready.
+    let mut w = World::new(Kit::new(9, |_| {}), 4);
+    let mut decks = 0;
+    w.hook = Box::new(move |wire| {
+        decks += u16::from(!wire.from_site && wire.kind == Kind::Directory && wire.site == 0);
+        let last = wire.from_site && wire.kind == Kind::ShareAck && wire.site + decks == 9 && decks <= 3;
+        if last { Verdict::Vanish } else { Verdict::Pass }
+    });
+    let (_, cohort, _) = w.ask(b"q", 3).unwrap_or_else(|e| panic!("{e} {:?}", w.site_errors.first()));
+    assert_eq!(cohort, [0, 1, 2, 3, 4, 5]);
+    assert!(w.site_errors.is_empty(), "{:?}", w.site_errors.first());
+}
+
+#[test]
+fn a_refill_that_fails_at_its_last_step_is_begun_again() {
+    let mut w = World::new(Kit::new(6, |t| t.slots = 4), 5);
+    let mut acks = 0;
+    w.hook = Box::new(move |wire| {
+        if wire.from_site && wire.kind == Kind::ShareAck && wire.site == 5 {
+            acks += 1;
+            if acks == 2 {
+                return Verdict::Vanish;
+            }
+        }
+        Verdict::Pass
+    });
+    for r in 0..10u8 {
+        let (_, cohort, _) = w.ask(&[r], 3).unwrap_or_else(|e| panic!("round {r}: {e} {:?}", w.site_errors.first()));
+        assert!(cohort.len() >= 5, "round {r}: {cohort:?} {:?}", w.site_errors.first());
+    }
+}
+
+#[test]
+fn a_site_that_crashed_with_its_deck_ready_acknowledges_it_when_asked_again() {
+    let mut hub = Hub::new(3, 6, |_| {});
+    let all = everybody(3);
+    let (id, directory) = hub.advertise(0, 4, &all);
+    let (hash, boxes) = hub.seal(&id, &directory).unwrap();
+    let frame = hub.delivery(&hash, &boxes, 1);
+    assert_eq!(hub.reply(1, &frame).unwrap().kind, Kind::ShareAck);
+    hub.restart(1).unwrap();
+    assert_eq!(hub.reply(1, &frame).expect("the deck is in its journal").kind, Kind::ShareAck);
+}
+
+/// A site that connects and leaves while the others are still awaited must not make the driver spin: with a timer that
+/// is always due, virtual time stands still.
+#[test]
+fn a_site_that_comes_and_goes_while_joining_does_not_stop_the_clock() {
+    let mut fed = Fed::new(5, 7, |_| {});
+    fed.tap = Box::new(|w| if w.site == 4 { vec![] } else { vec![w.bytes.clone()] });
+    fed.aggregator.handle(Input::Detached(4), Millis(0));
+    let mut now = 0;
+    for _ in 0..200 {
+        let Some(Millis(at)) = fed.aggregator.next_wake() else { break };
+        assert!(at > now, "a wake that is due for ever: {at} at {now}");
+        now = at;
+        fed.aggregator.handle(Input::Tick, Millis(now));
+        while fed.aggregator.poll().is_some() {}
+        if now > 50_000 {
+            return;
+        }
+    }
+}
+
+/// A site signs keys that nobody can use. It is to blame, and alone is out.
+#[test]
+fn unusable_keys_in_an_advertisement_are_their_signers_fault() {
+    fn one() -> [u8; 32] {
+        std::array::from_fn(|i| u8::from(i == 0))
+    }
+    // The same key twice, and the two points of the smallest order.
+    let changes: [fn(Keys) -> Keys; 4] =
+        [|k| (k.0, k.0, k.2), |k| ([0; 32], k.1, k.2), |k| (one(), k.1, k.2), |k| (k.0, one(), k.2)];
+    for change in changes {
+        let mut fed = Fed::new(5, 8, |_| {});
+        let (bad, session) = (fed.identity(3), fed.session);
+        fed.tap = Box::new(move |w| {
+            if !(w.from_site && w.site == 3 && w.kind == Kind::AdvertiseKeys) {
+                return vec![w.bytes.clone()];
+            }
+            let p = parts(&w.bytes);
+            vec![raw(&bad, &session, p.kind, &p.context, &codec::encode(&change(p.read())))]
+        });
+        assert_eq!(fed.ask_exact(b"q"), [0, 1, 2, 4]);
+        let why = fed.lost(3).expect("the signer is out");
+        assert!(why.contains("site-3"), "{why}");
+        assert!(fed.errors.is_empty(), "nobody blames the hub: {:?}", fed.errors);
+    }
+}
+
+/// n = 5, t = 4: one wrong share, one to spare. The commitment says which four are right.
+#[test]
+fn one_wrong_share_with_one_to_spare_is_corrected_and_blames_who_gave_it() {
+    for culprit in 0..5u16 {
+        let mut fed = Fed::new(5, 9, |_| {});
+        let (bad, session) = (fed.identity(culprit), fed.session);
+        fed.tap = Box::new(move |w| {
+            if !(w.from_site && w.site == culprit && w.kind == Kind::Unmask) {
+                return vec![w.bytes.clone()];
+            }
+            let p = parts(&w.bytes);
+            let mut shares: Vec<[u8; 32]> = p.read();
+            shares.iter_mut().for_each(|s| s[0] ^= 1);
+            vec![raw(&bad, &session, p.kind, &p.context, &codec::encode(&shares))]
+        });
+        let (values, cohort) = fed.ask(b"q").unwrap_or_else(|e| panic!("site-{culprit} is at fault, not: {e}"));
+        assert_eq!(values, sum(&cohort, b"q"));
+        // Whoever answers after the total is open is not looked at any more.
+        if let Some(why) = fed.lost(culprit) {
+            assert!(why.contains(&format!("site-{culprit}")), "{why}");
+        }
+        assert!((0..5).all(|s| s == culprit || fed.lost(s).is_none()), "{:?}", fed.events);
+    }
+}
+
+/// n = 4, t = 3: a wrong share without enough to spare ends the round, but nobody is called the culprit by guess.
+#[test]
+fn a_wrong_share_that_cannot_be_told_apart_blames_no_innocent() {
+    let mut fed = Fed::new(4, 10, |_| {});
+    let (bad, session) = (fed.identity(2), fed.session);
+    fed.tap = Box::new(move |w| {
+        if w.from_site && w.site == 3 && w.kind == Kind::Unmask {
+            return vec![];
+        }
+        if !(w.from_site && w.site == 2 && w.kind == Kind::Unmask) {
+            return vec![w.bytes.clone()];
+        }
+        let p = parts(&w.bytes);
+        let mut shares: Vec<[u8; 32]> = p.read();
+        shares.iter_mut().for_each(|s| s[0] ^= 1);
+        vec![raw(&bad, &session, p.kind, &p.context, &codec::encode(&shares))]
+    });
+    let e = fed.ask(b"q").expect_err("three shares, one of them wrong, three needed");
+    let text = e.to_string();
+    assert!(!matches!(&e, Error::PeerMisbehaved { who, .. } if who != "site-2"), "an innocent is blamed: {text}");
+}
+
+/// A refusal is of one question. An old one, or one of another run with the same plan, is nobody's leave-taking.
+#[test]
+fn a_refusal_of_another_question_does_not_take_its_signer_out() {
+    let mut fed = Fed::new(4, 11, |_| {});
+    assert_eq!(fed.ask_exact(b"q0").len(), 4);
+    let stale = raw(&fed.identity(1), &fed.session, Kind::Refusal, &Hash::default(), &codec::encode("POL-2"));
+    fed.inject(1, true, &stale);
+    assert_eq!(fed.ask_exact(b"q1").len(), 4, "{:?}", fed.events);
+}
+
+#[test]
+fn a_refusal_is_repeated_when_it_is_asked_for_again() {
+    let mut hub = Hub::new(3, 12, |_| {});
+    let all = everybody(3);
+    let deck = hub.deck(0, 4, &all);
+    hub.answers = false;
+    let ask = hub.question(&deck, 0, &all, Hash::default(), b"q");
+    let (context, frame) = hub.ask_frame(&deck, &ask);
+    assert!(hub.tell(0, &frame).unwrap().is_empty());
+    let refuse = veilsum_proto::site::Input::Refuse { context, rule: "POL-3".into() };
+    hub.sites[0].handle(refuse, &mut hub.rng).unwrap();
+    assert!(matches!(hub.sites[0].poll(), Some(veilsum_proto::site::Output::Send { .. })));
+    let again = hub.tell(0, &frame).unwrap();
+    assert!(again.iter().any(|p| p.kind == Kind::Refusal), "the first may have been lost on the way");
+}
+
+/// Every deck opened and dropped leaves something behind; a hub that opens decks for ever must not fill the memory.
+#[test]
+fn replies_of_dropped_decks_are_forgotten() {
+    let mut hub = Hub::new(3, 13, |_| {});
+    let (_, first) = hub.open(0, 1);
+    hub.reply(0, &first).unwrap();
+    for index in 1..50 {
+        let (_, frame) = hub.open(index, 1);
+        hub.reply(0, &frame).unwrap();
+    }
+    let e = hub.tell(0, &first).expect_err("a deck given up long ago has no reply any more");
+    assert_eq!(rule(&e), "KEX-1", "{e}");
+}
+
+#[test]
+fn a_journal_that_goes_back_is_refused() {
+    let mut hub = Hub::new(5, 14, |_| {});
+    let all = everybody(5);
+    let deck = hub.deck(0, 4, &all);
+    let ask = hub.question(&deck, 0, &all, Hash::default(), b"q");
+    let round = hub.ask(&deck, &ask, &all).unwrap();
+    let four = [0, 1, 2, 3];
+    let signed = hub.sign(&round, &four, &four).unwrap();
+    let frame = hub.certificate(&round, &four, &signed);
+    hub.reply(0, &frame).unwrap();
+    let good = hub.journals[0].clone();
+    assert_eq!(good.iter().map(|r| r.name()).collect::<Vec<_>>(), ["deck", "masked", "checked", "released"]);
+    let mut bad = Vec::new();
+    bad.push(("a release before its signature", vec![0, 1, 3, 2]));
+    bad.push(("a deck twice", vec![0, 0, 1, 2, 3]));
+    bad.push(("released twice", vec![0, 1, 2, 3, 3]));
+    bad.push(("a release of survivors that nobody signed", vec![0, 1, 3]));
+    for (name, order) in bad {
+        hub.journals[0] = order.iter().map(|i| good[*i].clone()).collect();
+        let result = hub.restart(0);
+        assert!(matches!(result, Err(Error::Journal(_))), "{name}: {result:?}");
+    }
+}
+
+/// The journal of one plan or role says nothing about another.
+#[test]
+fn a_journal_of_another_session_is_refused() {
+    let mut hub = Hub::new(3, 15, |_| {});
+    hub.deck(0, 4, &everybody(3));
+    let other = Kit::new(3, |t| t.max_rows = 77);
+    let result = veilsum_proto::site::Site::restore(other.site(0), hub.journals[0].clone());
+    assert!(matches!(result, Err(Error::Journal(_))));
+}
+
+#[test]
+fn a_site_too_slow_to_join_is_told() {
+    let mut fed = Fed::new(5, 16, |_| {});
+    fed.tap = Box::new(|w| if w.site == 4 { vec![] } else { vec![w.bytes.clone()] });
+    assert_eq!(fed.ask_exact(b"q").len(), 4);
+    let told = fed.events.iter().any(|e| matches!(e, Event::TooLate(4) | Event::Lost { site: 4, .. }));
+    assert!(told, "it stays connected and waits for ever: {:?}", fed.events);
+}
+
+/// A reply to an acknowledged frame carries nothing but the acknowledgement.
+#[test]
+fn an_acknowledgement_with_a_tail_is_malformed() {
+    for kind in [Kind::AcceptDirectory, Kind::ShareAck] {
+        let mut fed = Fed::new(5, 17, |_| {});
+        let (bad, session) = (fed.identity(2), fed.session);
+        fed.tap = Box::new(move |w| {
+            if !(w.from_site && w.site == 2 && w.kind == kind) {
+                return vec![w.bytes.clone()];
+            }
+            let p = parts(&w.bytes);
+            vec![raw(&bad, &session, kind, &p.context, b"tail")]
+        });
+        assert_eq!(fed.ask_exact(b"q"), [0, 1, 3, 4], "{kind:?}");
+        assert!(fed.lost(2).is_some_and(|why| why.contains("site-2")));
+    }
+}
