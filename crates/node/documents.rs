@@ -27,7 +27,7 @@ pub use plan::{load_plan, write_plan};
 pub use roster::{load_roster, write_roster};
 
 use crate::{
-    cli::exit::Failure,
+    cli::exit::{Code, Failure},
     files,
     round::Question,
     table::{self, TableSpec},
@@ -49,7 +49,7 @@ pub struct Federation {
 }
 
 impl Federation {
-    /// From a verified roster and verified terms: the method part is decoded, and it is proved that no sum can overflow.
+    /// From a verified roster and verified terms: the method part is decoded and no sum can overflow.
     ///
     /// # Errors
     /// A [`Failure`] with the number at fault.
@@ -162,8 +162,8 @@ pub fn prove(roster: &Roster, terms: &Terms, work: &Work) -> Result<(), Failure>
     if terms.min_total_rows < u64::from(k) {
         return Err(Failure::input(
             format!(
-                "the plan asks for K = {k} clusters, but its floor allows totals over {} rows (min_total_rows): with no \
-                 more rows than clusters, centres are rows",
+                "the plan asks for K = {k} clusters, but its floor allows totals over {} rows (min_total_rows): with \
+                 no more rows than clusters, centres are rows",
                 terms.min_total_rows
             ),
             "raise --min-total-rows or lower --k in `veilsum plan make`",
@@ -256,15 +256,15 @@ fn hash_of(path: &Path, key: &str, digits: &str) -> Result<Hash, Failure> {
     hex(path, key, digits).map(Hash)
 }
 
-/// Text of a document; the types here always have one, but for integers over 2^63 - 1, which TOML lacks.
+/// The text of a document. The types here always have one.
 fn to_toml<T: serde::Serialize>(comment: &str, value: &T) -> Result<String, Failure> {
-    match toml::to_string(value) {
-        Ok(text) => Ok(format!("{comment}{text}")),
-        Err(e) => Err(Failure::input(
-            format!("the document cannot be written as TOML: {e}"),
-            "whole numbers (seed, max_rows, min_total_rows) may be at most 9223372036854775807",
-        )),
-    }
+    toml::to_string(value).map(|text| format!("{comment}{text}")).map_err(|e| {
+        Failure::new(
+            Code::Internal,
+            format!("the document has no text form: {e}"),
+            "this is a defect, please report it",
+        )
+    })
 }
 
 #[cfg(test)]

@@ -42,7 +42,8 @@ pub fn assign(args: &AssignArgs, json: bool) -> Result<(), Failure> {
 
     let to_file = args.out.as_os_str() != "-";
     if json && !to_file {
-        let value = json!({ "k": model.k, "memberships": u.outer_iter().map(|r| r.to_vec()).collect::<Vec<_>>(), "labels": labels });
+        let u: Vec<Vec<f64>> = u.outer_iter().map(|row| row.to_vec()).collect();
+        let value = json!({ "k": model.k, "memberships": u, "labels": labels });
         return super::print(true, &value, "");
     }
     // Clusters are numbered from 0, as the centres stand in the model.

@@ -157,13 +157,13 @@ impl Cost {
         let floor = federation.terms.min_total_rows;
         if floor <= one {
             out.push(format!(
-                "the floor allows {floor} rows in all, and a round publishes {numbers} numbers about them: with {one} rows \
-                 or fewer, one round may determine the rows"
+                "the floor allows {floor} rows in all, and a round publishes {numbers} numbers about them: with {one} \
+                 rows or fewer, one round may determine the rows"
             ));
         } else if floor <= all {
             out.push(format!(
-                "the floor allows {floor} rows in all: with {all} rows or fewer, {rounds} rounds publish more numbers than \
-                 the rows have values"
+                "the floor allows {floor} rows in all: with {all} rows or fewer, {rounds} rounds publish more numbers \
+                 than the rows have values"
             ));
         }
         out
@@ -204,11 +204,11 @@ impl Cost {
         );
         for q in &self.questions {
             text += &format!(
-                "{:<22}{} words to the {}; a site uploads {} bytes a round\n",
-                q.name, q.words, q.asked_by, q.round_bytes
+                "{:<22}words to the {}: {}; a site uploads {} bytes a round\n",
+                q.name, q.asked_by, q.words, q.round_bytes
             );
             for b in &q.blocks {
-                text += &format!("  {:<20}{} entries, {} fractional bits, ", b.name, b.entries, b.fraction_bits);
+                text += &format!("  {:<20}entries: {}, fractional bits: {}, ", b.name, b.entries, b.fraction_bits);
                 text += &if b.rounding == 0.0 {
                     "total exact\n".to_owned()
                 } else {

@@ -66,7 +66,11 @@ pub fn inspect(args: &InspectArgs, json: bool) -> Result<(), Failure> {
     let mut parts = Vec::new();
     // Beside the row count one question stands for all rounds: the last one differs in its layout alone.
     for (question, costs) in questions(&federation.work)?.iter().zip(&cost.questions) {
-        let answer = contribute(question, &rows, n, max_rows)?;
+        let answer = contribute(question, &rows, n, max_rows).map_err(|e| {
+            let failure = Failure::from(e);
+            let next = "speak to the coordinator about the plan".to_owned();
+            if failure.next.is_empty() { Failure { next, ..failure } } else { failure }
+        })?;
         let to = if *question == Question::CountRows { PartyId::Intermediary } else { PartyId::Coordinator };
         let rehearsal = rehearse(&federation, to, &question.to_bytes(), answer)?;
         parts.push(Part { to, costs, rehearsal, n, slots: cost.slots });
@@ -171,12 +175,15 @@ impl Report<'_> {
     fn to_text(&self) -> String {
         let name = |p| self.federation.roster.name_of(p);
         let mut text = format!(
-            "What {} would send. Nothing was sent: this was a rehearsal of {} sites with throwaway keys.\n",
+            "What {} would send. Nothing was sent: this was a rehearsal of {} sites with throwaway keys; sizes are those \
+             for all {}.\n",
             name(self.me),
-            self.parts.first().map_or(0, |p| p.rehearsal.sites)
+            self.parts.first().map_or(0, |p| p.rehearsal.sites),
+            self.cost.sites
         );
         text += &format!(
-            "\nOnce to each aggregator\n  {:<18}{:>10} bytes  public key, hashes of roster and plan, software version\n",
+            "\nOnce to each aggregator\n\
+             \x20 {:<18}{:>10} bytes  public key, hashes of roster and plan, software version\n",
             "Hello",
             self.hello()
         );
@@ -189,10 +196,10 @@ impl Report<'_> {
             }
             text += &format!("\nFor every {} question of {who}\n", p.costs.name);
             text += &self.lines(p, &p.rehearsal.round);
-            text += &format!("  the {} words of the MaskedInput:\n", p.costs.words);
+            text += &format!("  words of the MaskedInput: {}\n", p.costs.words);
             for b in &p.costs.blocks {
                 text += &format!(
-                    "    {:<16}{:>6} entries of 64 bits, at most {:e} each; the receiver learns only the cohort's total\n",
+                    "    {:<16}{:>6} x 64 bits, each at most {:.4e} by the plan; only the cohort's total is learnt\n",
                     b.name, b.entries, b.largest
                 );
             }

@@ -62,8 +62,8 @@ pub fn keygen(args: &KeygenArgs, json: bool) -> Result<(), Failure> {
         "card_file": card_path.display().to_string(),
     });
     let text = format!(
-        "secret key   {}  (stays here; mode 0600)\npublic card  {}  (send it to the coordinator)\nfingerprint  {short}  (tell it by \
-         telephone)",
+        "secret key   {}  (stays here; mode 0600)\npublic card  {}  (send it to the coordinator)\n\
+         fingerprint  {short}  (tell it by telephone)",
         key_path.display(),
         card_path.display()
     );

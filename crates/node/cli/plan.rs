@@ -85,7 +85,7 @@ pub struct MakeArgs {
     #[arg(long = "column", value_name = "NAME=LOW:HIGH", required = true, num_args = 1.., value_parser = parse_column)]
     pub columns: Vec<Column>,
     /// First centres uniform in the box, from this seed
-    #[arg(long, default_value_t = 1, conflicts_with = "start", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    #[arg(long, default_value_t = 1, conflicts_with = "start")]
     pub seed: u64,
     /// First centres from this file: K lines of d numbers in box units (0 to 1), no header
     #[arg(long, value_name = "FILE.csv")]
@@ -103,10 +103,10 @@ pub struct MakeArgs {
     #[arg(long, default_value_t = 64)]
     pub slots: u16,
     /// Rows of one site at most; fewer leave more fractional bits
-    #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    #[arg(long, default_value_t = 100_000)]
     pub max_rows: u64,
     /// Rows of all sites together at least [default: 2K + 1]
-    #[arg(long, value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
+    #[arg(long)]
     pub min_total_rows: Option<u64>,
 }
 
@@ -235,9 +235,16 @@ fn to_text(federation: &Federation) -> String {
     };
     let or_default = |n: u16| if n == 0 { "default".to_owned() } else { n.to_string() };
     let mut text = format!(
-        "plan for the roster {} ({})\nfingerprint     {}\nmethod          {}, K = {k}, m = {m}\nstart           {start}\n\
+        "plan for the roster {} ({})\n\
+         fingerprint     {}\n\
+         method          {}, K = {k}, m = {m}\n\
+         start           {start}\n\
          stop            when the centres move less than {epsilon}, or after {max_rounds} rounds\n\
-         scaling         {scaling}\noutside the box {outside}\nmin sites       {}\nthreshold       {}\ncolluders       {}\n\
+         scaling         {scaling}\n\
+         outside the box {outside}\n\
+         min sites       {}\n\
+         threshold       {}\n\
+         colluders       {}\n\
          slots           {}\nrows            at most {} a site, at least {} in all\n\ncolumn ranges\n",
         federation.roster.name,
         fingerprint(&terms.roster.0),

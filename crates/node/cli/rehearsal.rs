@@ -187,7 +187,8 @@ impl Stage {
                     let values = if to == 0 { self.answer.clone() } else { vec![0; asked.words] };
                     site.handle(site::Input::Contribute { consent, values }, &mut system_rng())?;
                 }
-                site::Output::Event(_) | site::Output::Persist(_) => {}
+                // A rehearsal is never continued, so nothing is kept.
+                _ => {}
             }
         }
         Ok(())

@@ -93,7 +93,8 @@ pub fn roster(args: &RosterArgs, json: bool) -> Result<(), Failure> {
         RosterCommand::Verify(a) => {
             let roster = load_roster(&a.roster)?;
             let text = format!(
-                "{} is valid: {} sites, signed by {}\nfingerprint  {}  (compare it with the other operators by telephone)",
+                "{} is valid: {} sites, signed by {}\n\
+                 fingerprint  {}  (compare it with the other operators by telephone)",
                 a.roster.display(),
                 roster.sites.len(),
                 roster.coordinator.name,
@@ -178,7 +179,10 @@ fn done(json: bool, path: &Path, roster: &Roster, note: &str) -> Result<(), Fail
 }
 
 fn to_json(roster: &Roster) -> Value {
-    let member = |m: &Member| json!({ "name": m.name, "address": m.address, "key": m.key.to_string(), "fingerprint": fingerprint(&m.key.0) });
+    let member = |m: &Member| {
+        let short = fingerprint(&m.key.0);
+        json!({ "name": m.name, "address": m.address, "key": m.key.to_string(), "fingerprint": short })
+    };
     json!({
         "name": roster.name,
         "hash": roster.hash().to_string(),

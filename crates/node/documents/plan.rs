@@ -109,8 +109,7 @@ impl MethodPart {
 /// Writes a signed plan, whole or not at all.
 ///
 /// # Errors
-/// A [`Failure`] where its method part cannot be read, a whole number is too large for TOML, or the file cannot be
-/// written.
+/// A [`Failure`] where its method part cannot be read or the file cannot be written.
 pub fn write_plan(path: impl AsRef<Path>, signed: &SignedTerms) -> Result<(), Failure> {
     let terms = &signed.terms;
     let work = Work::from_bytes(&terms.application)?;

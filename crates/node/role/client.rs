@@ -221,10 +221,11 @@ impl Talk {
             .await?;
             match self.converse(line).await? {
                 Ending::Finished => {
-                    if let Some(journal) = self.journal.take()
+                    if let Some(journal) = &mut self.journal
                         && !self.report.vanished
                     {
-                        journal.remove();
+                        // The keys are of no more use; what was consumed is remembered beyond the run.
+                        journal.rewrite(&self.site.memory())?;
                     }
                     return Ok(self.report);
                 }
@@ -289,16 +290,18 @@ impl Talk {
             // The aggregator was started anew. What this site knew of the run before is of no use in this one.
             Some(Rule("KEX-9")) => {
                 tracing::warn!("{} began a new run; joining it with fresh keys", self.name());
+                let memory = self.site.memory();
                 if let Some(journal) = &mut self.journal {
-                    journal.clear()?;
+                    journal.rewrite(&memory)?;
                 }
-                self.site = Site::new(SiteConfig {
+                let config = SiteConfig {
                     identity: self.config.identity.clone(),
                     roster: self.config.roster.clone(),
                     terms: self.config.terms.clone(),
                     floor: self.config.floor.clone(),
                     aggregator: self.aggregator,
-                })?;
+                };
+                self.site = Site::restore(config, memory)?;
                 self.first = Some(self.config.work.first_query()?);
                 self.site.handle(Input::Message(bytes), &mut system_rng())?;
                 Ok(())
@@ -315,6 +318,11 @@ impl Talk {
                 Output::Persist(record) => {
                     if let Some(journal) = &mut self.journal {
                         journal.append(&record)?;
+                    }
+                }
+                Output::Rewrite(records) => {
+                    if let Some(journal) = &mut self.journal {
+                        journal.rewrite(&records)?;
                     }
                 }
                 Output::Send { bytes, discloses } => {

@@ -18,6 +18,8 @@ use zeroize::Zeroizing;
 use crate::cli::exit::Failure;
 
 const MAGIC: &[u8; 16] = b"veilsum-journal1";
+/// Bytes before an entry: its length, a checksum of the length, a checksum of the entry.
+const HEAD: usize = 16;
 /// Largest entry: a deck of 1,000 members and 256 slots.
 const MAX_ENTRY: usize = 16 << 20;
 /// Largest file that is read back.
@@ -68,6 +70,7 @@ impl From<JournalError> for Failure {
 pub struct Journal {
     path: PathBuf,
     file: File,
+    _lock: File,
 }
 
 impl Journal {
@@ -79,17 +82,18 @@ impl Journal {
         let path = folder.join(format!("{}.journal", &session.to_string()[..16]));
         let io = |source| JournalError::Io { path: path.clone(), source };
         make_private_folder(folder).map_err(|source| JournalError::Io { path: folder.to_owned(), source })?;
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.open(&path).map_err(io)?;
-        match file.try_lock() {
+        // The lock is a file of its own, because the journal's file is replaced when it is rewritten.
+        let lock = private(OpenOptions::new().write(true).create(true).truncate(false))
+            .open(path.with_extension("lock"))
+            .map_err(io)?;
+        match lock.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(JournalError::Locked { path }),
             Err(TryLockError::Error(source)) => return Err(JournalError::Io { path, source }),
         }
-        let mut journal = Journal { path, file };
+        let mut options = OpenOptions::new();
+        let file = private(options.read(true).write(true).create(true).truncate(false)).open(&path).map_err(io)?;
+        let mut journal = Journal { path, file, _lock: lock };
         let records = journal.read()?;
         Ok((journal, records))
     }
@@ -99,7 +103,8 @@ impl Journal {
     }
 
     fn read(&mut self) -> Result<Vec<Record>, JournalError> {
-        let damaged = |what| JournalError::Damaged { path: self.path.clone(), what };
+        let path = self.path.clone();
+        let damaged = |what| JournalError::Damaged { path: path.clone(), what };
         let length = self.file.metadata().map_err(|e| self.io(e))?.len();
         if length > MAX_FILE {
             return Err(damaged("it is larger than any journal"));
@@ -108,7 +113,7 @@ impl Journal {
         (&self.file).read_to_end(&mut bytes).map_err(|e| self.io(e))?;
         if bytes.len() < MAGIC.len() {
             // New, or torn before its first entry.
-            self.clear()?;
+            self.rewrite(&[])?;
             return Ok(Vec::new());
         }
         let Some(mut rest) = bytes.strip_prefix(MAGIC) else {
@@ -117,9 +122,13 @@ impl Journal {
         let mut records = Vec::new();
         let mut good = MAGIC.len() as u64;
         while !rest.is_empty() {
-            let Some((head, more)) = rest.split_first_chunk::<12>() else { break };
-            let (length, sum) = head.split_at(4);
-            let length = u32::from_le_bytes([length[0], length[1], length[2], length[3]]) as usize;
+            let Some((head, more)) = rest.split_first_chunk::<HEAD>() else { break };
+            let ([l0, l1, l2, l3, ..], sum) = (head, &head[8..]);
+            let length = u32::from_le_bytes([*l0, *l1, *l2, *l3]);
+            if head[..8] != length_field(length) {
+                return Err(damaged("an entry's length does not match its checksum"));
+            }
+            let length = length as usize;
             if length > MAX_ENTRY {
                 return Err(damaged("an entry declares an impossible length"));
             }
@@ -128,7 +137,7 @@ impl Journal {
                 return Err(damaged("a checksum does not match"));
             }
             records.push(Record::from_bytes(entry).map_err(|_| damaged("an entry cannot be read"))?);
-            good += 12 + length as u64;
+            good += (HEAD + length) as u64;
             rest = after;
         }
         self.file.set_len(good).map_err(|e| self.io(e))?;
@@ -141,40 +150,60 @@ impl Journal {
     /// # Errors
     /// [`JournalError::Io`]; what it protects must then not be sent.
     pub fn append(&mut self, record: &Record) -> Result<(), JournalError> {
-        let entry = record.to_bytes();
-        let mut bytes = Zeroizing::new(Vec::with_capacity(12 + entry.len()));
-        bytes.extend_from_slice(&(entry.len() as u32).to_le_bytes());
-        bytes.extend_from_slice(&checksum(&entry));
-        bytes.extend_from_slice(&entry);
+        let mut bytes = Zeroizing::new(Vec::new());
+        put(&mut bytes, record);
         self.file.write_all(&bytes).and_then(|()| self.file.sync_data()).map_err(|e| self.io(e))
     }
 
-    /// Forgets everything: the keys in it are of no more use. The old bytes are overwritten first; on a disk that
-    /// copies on write they may live on.
+    /// Replaces all entries by `records`, durably: the new file is complete on disk before it takes the old one's name.
+    /// The old bytes are overwritten; on a disk that copies on write they may live on.
     ///
     /// # Errors
-    /// [`JournalError::Io`].
-    pub fn clear(&mut self) -> Result<(), JournalError> {
-        self.wipe().map_err(|e| self.io(e))
+    /// [`JournalError::Io`]; what the new entries protect must then not be sent.
+    pub fn rewrite(&mut self, records: &[Record]) -> Result<(), JournalError> {
+        let mut bytes = Zeroizing::new(MAGIC.to_vec());
+        records.iter().for_each(|r| put(&mut bytes, r));
+        self.replace(&bytes).map_err(|e| self.io(e))
     }
 
-    fn wipe(&mut self) -> io::Result<()> {
-        let length = self.file.metadata()?.len().min(MAX_FILE);
-        self.file.seek(SeekFrom::Start(0))?;
-        io::copy(&mut io::repeat(0).take(length), &mut self.file)?;
-        self.file.sync_data()?;
-        self.file.set_len(0)?;
-        self.file.seek(SeekFrom::Start(0))?;
-        self.file.write_all(MAGIC)?;
-        self.file.sync_data()
-    }
-
-    /// Wipes and removes the journal of a run that is over.
-    pub fn remove(mut self) {
-        if self.wipe().and_then(|()| fs::remove_file(&self.path)).is_err() {
-            tracing::warn!("could not remove the journal {}", self.path.display());
+    fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let fresh = self.path.with_extension("journal.new");
+        let mut file = private(OpenOptions::new().write(true).read(true).create(true).truncate(true)).open(&fresh)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&fresh, &self.path)?;
+        let mut old = std::mem::replace(&mut self.file, file);
+        if let Some(folder) = self.path.parent() {
+            // The rename itself must survive a power cut. Not every system lets a folder be opened; then it is left to it.
+            if let Ok(folder) = File::open(folder) {
+                folder.sync_all()?;
+            }
         }
+        let length = old.metadata()?.len().min(MAX_FILE);
+        old.seek(SeekFrom::Start(0))?;
+        io::copy(&mut io::repeat(0).take(length), &mut old)?;
+        old.sync_data()
     }
+}
+
+fn put(bytes: &mut Vec<u8>, record: &Record) {
+    let entry = record.to_bytes();
+    bytes.extend_from_slice(&length_field(entry.len() as u32));
+    bytes.extend_from_slice(&checksum(&entry));
+    bytes.extend_from_slice(&entry);
+}
+
+fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options
+}
+
+/// A length with a checksum of its own: a damaged length must not pass for a torn end.
+fn length_field(length: u32) -> [u8; 8] {
+    let length = length.to_le_bytes();
+    let sum = suite::hash("journal length", &[&length]).0;
+    [length[0], length[1], length[2], length[3], sum[0], sum[1], sum[2], sum[3]]
 }
 
 fn checksum(entry: &[u8]) -> [u8; 8] {
@@ -192,4 +221,161 @@ fn make_private_folder(folder: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::role::system_rng;
+    use veilsum_proto::{
+        aggregator::{self, Aggregator, AggregatorConfig, Millis, Timing},
+        identity::Identity,
+        plan::Terms,
+        policy::{self, Floor},
+        roster::{Member, PartyId, Roster},
+        site::{self, Site, SiteConfig},
+    };
+
+    fn folder(name: &str) -> PathBuf {
+        let unique = format!("veilsum-journal-{name}-{}-{:?}", std::process::id(), std::thread::current().id());
+        std::env::temp_dir().join(unique)
+    }
+
+    /// Every entry that a site of three writes in one run of `rounds` rounds, with decks of two slots.
+    fn entries(rounds: u8) -> (SiteConfig, Vec<Record>) {
+        let mut rng = system_rng();
+        let ids: Vec<Arc<Identity>> = (0..5).map(|_| Arc::new(Identity::generate(&mut rng))).collect();
+        let member = |i: usize| Member { name: format!("p{i}"), key: ids[i].public(), address: String::new() };
+        let roster = Arc::new(Roster {
+            name: "j".into(),
+            coordinator: member(0),
+            intermediary: member(1),
+            sites: (2..5).map(member).collect(),
+        });
+        let terms = Arc::new(Terms {
+            roster: roster.hash(),
+            min_cohort: 3,
+            threshold: 0,
+            colluders: 0,
+            slots: 8,
+            max_rows: 10,
+            min_total_rows: 0,
+            application: Vec::new(),
+        });
+        let config = |i: usize| SiteConfig {
+            identity: ids[i].clone(),
+            roster: roster.clone(),
+            terms: terms.clone(),
+            floor: Floor::default(),
+            aggregator: PartyId::Coordinator,
+        };
+        let mut sites: Vec<Site> = (2..5).map(|i| Site::new(config(i)).unwrap()).collect();
+        let hub = AggregatorConfig {
+            identity: ids[0].clone(),
+            roster: roster.clone(),
+            terms: terms.clone(),
+            role: PartyId::Coordinator,
+            timing: Timing::default(),
+            slots: 8,
+        };
+        let mut hub = Aggregator::new(hub, Millis(0), &mut rng).unwrap();
+        (0..3).for_each(|s| hub.handle(aggregator::Input::Attached(s), Millis(0)));
+        let mut records = Vec::new();
+        let mut asked = 0;
+        hub.handle(aggregator::Input::Ask { query: vec![asked], words: 2 }, Millis(0));
+        while let Some(output) = hub.poll() {
+            match output {
+                aggregator::Output::Send { to, bytes } => {
+                    sites[usize::from(to)].handle(site::Input::Message(&bytes), &mut rng).unwrap();
+                    while let Some(output) = sites[usize::from(to)].poll() {
+                        match output {
+                            site::Output::Persist(r) if to == 0 => records.push(r),
+                            site::Output::Rewrite(all) if to == 0 => records = all,
+                            site::Output::Send { bytes, .. } => {
+                                hub.handle(aggregator::Input::Message { from: to, bytes: &bytes }, Millis(0));
+                            }
+                            site::Output::Event(site::Event::Asked(a)) => {
+                                let consent = policy::decide(&terms, &Floor::default(), &a).unwrap();
+                                let input = site::Input::Contribute { consent, values: vec![1; a.words] };
+                                sites[usize::from(to)].handle(input, &mut rng).unwrap();
+                            }
+                            _ => {}
+                        }
+                    }
+                }
+                aggregator::Output::Event(aggregator::Event::Total { .. }) if asked + 1 < rounds => {
+                    asked += 1;
+                    hub.handle(aggregator::Input::Ask { query: vec![asked], words: 2 }, Millis(0));
+                }
+                aggregator::Output::Event(_) => {}
+            }
+        }
+        (config(2), records)
+    }
+
+    fn names(records: &[Record]) -> Vec<&'static str> {
+        records.iter().map(Record::name).collect()
+    }
+
+    #[test]
+    fn what_is_appended_comes_back_and_restores_a_site() {
+        let dir = folder("append");
+        let session = suite::hash("s", &[]);
+        let (config, records) = entries(2);
+        assert_eq!(names(&records), ["deck", "masked", "released", "masked", "released"]);
+        let (mut journal, old) = Journal::open(&dir, &session).unwrap();
+        assert!(old.is_empty());
+        records.iter().for_each(|r| journal.append(r).unwrap());
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            assert_eq!(fs::metadata(&journal.path).unwrap().permissions().mode() & 0o777, 0o600);
+        }
+        assert!(matches!(Journal::open(&dir, &session), Err(JournalError::Locked { .. })));
+        drop(journal);
+        let (mut journal, back) = Journal::open(&dir, &session).unwrap();
+        assert!(back == records);
+        let site = Site::restore(config, back).unwrap();
+        journal.rewrite(&site.memory()).unwrap();
+        drop(journal);
+        let (_, memory) = Journal::open(&dir, &session).unwrap();
+        assert_eq!(names(&memory), ["consumed", "consumed"]);
+        fs::remove_dir_all(dir).unwrap();
+    }
+
+    #[test]
+    fn a_new_deck_takes_the_old_keys_off_the_disk() {
+        let (config, records) = entries(20);
+        let decks = records.iter().filter(|r| r.name() == "deck").count();
+        assert!(decks <= 2, "{:?}", names(&records));
+        assert!(records.iter().any(|r| r.name() == "chain"));
+        assert!(Site::restore(config, records).is_ok());
+    }
+
+    #[test]
+    fn a_torn_end_is_dropped_and_damage_is_refused() {
+        let dir = folder("torn");
+        let session = suite::hash("s", &[]);
+        let (_, records) = entries(2);
+        let (mut journal, _) = Journal::open(&dir, &session).unwrap();
+        records.iter().for_each(|r| journal.append(r).unwrap());
+        let path = journal.path.clone();
+        drop(journal);
+        let whole = fs::read(&path).unwrap();
+        for cut in [1, 5, 11, 13, 40] {
+            fs::write(&path, &whole[..whole.len() - cut]).unwrap();
+            let (_, back) = Journal::open(&dir, &session).unwrap();
+            assert_eq!(back.len(), records.len() - 1, "cut {cut}");
+        }
+        for at in (0..64).chain([whole.len() / 2, whole.len() - 50, whole.len() - 1]) {
+            let mut bad = whole.clone();
+            bad[at] ^= 0x40;
+            fs::write(&path, &bad).unwrap();
+            let opened = Journal::open(&dir, &session).map(|(_, back)| back.len());
+            assert!(matches!(opened, Err(JournalError::Damaged { .. })), "byte {at}: {opened:?}");
+        }
+        fs::remove_dir_all(dir).unwrap();
+    }
 }

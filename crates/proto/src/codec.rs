@@ -8,8 +8,8 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{error::Error, limits::MAX_BODY};
 
-/// Bytes that the decoder may claim on behalf of declared lengths; a longer declared length is an error before any
-/// element is read.
+/// Bytes that the decoder may read and claim in all. A list grows with the elements that are really there, whatever
+/// length it declares.
 const CLAIM_LIMIT: usize = 2 * MAX_BODY;
 
 fn config() -> impl bincode::config::Config {

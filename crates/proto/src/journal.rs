@@ -14,6 +14,10 @@ pub struct Record(pub(crate) Entry);
 
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Entry {
+    /// The total of this query was opened over these sites; remembered across runs.
+    Consumed { query: Hash, over: Vec<u16> },
+    /// Where the rounds stood when the journal was rewritten.
+    Chain { context: Hash, cohort: Option<Vec<u16>>, rounds: u32 },
     /// A deck is ready for use.
     Deck(DeckRecord),
     /// A vector was masked; these bytes may have left.
@@ -26,6 +30,7 @@ pub(crate) enum Entry {
 
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct DeckRecord {
+    pub(crate) session: Hash,
     pub(crate) run: Hash,
     pub(crate) index: u32,
     pub(crate) directory: Hash,
@@ -55,15 +60,11 @@ impl Record {
         codec::decode("journal entry", bytes, MAX_BODY).map_err(|e| Error::Journal(e.to_string()))
     }
 
-    /// Whether everything written before this entry may be dropped: a new deck makes older ones useless, unless a
-    /// round of the older one is still open.
-    pub fn is_deck(&self) -> bool {
-        matches!(self.0, Entry::Deck(_))
-    }
-
     /// What kind of entry this is, without its contents.
     pub fn name(&self) -> &'static str {
         match self.0 {
+            Entry::Consumed { .. } => "consumed",
+            Entry::Chain { .. } => "chain",
             Entry::Deck(_) => "deck",
             Entry::Masked { .. } => "masked",
             Entry::Checked { .. } => "checked",

@@ -12,7 +12,8 @@ pub const MAX_WORDS: usize = 1 << 20;
 /// Bytes of one query (the broadcast): centres as doubles, the same size as the largest vector plus a little.
 pub const MAX_QUERY: usize = 9 << 20;
 
-/// Slots (rounds) of one deck. A site holds 32 bytes a slot and member; 256 slots with 1,000 members are 8 MiB.
+/// Slots (rounds) of one deck. A site holds 32 bytes a slot and member; 256 slots with 1,000 members are 8 MiB. At both
+/// maxima the coordinator relays 8 GB of boxes in one set-up: with many sites, plan fewer slots.
 pub const MAX_SLOTS: u16 = 256;
 
 /// Bytes of one frame body. The largest honest one is a delivery of sealed boxes, 1,000 boxes of 8 KiB.
@@ -26,6 +27,9 @@ pub const MAX_SMALL_BODY: usize = 4 << 10;
 
 /// Bytes of a name of a party, federation or column: long enough for a legal name, short enough for a log line.
 pub const MAX_NAME: usize = 64;
+
+/// Bytes of an address: a host name has at most 253.
+pub const MAX_ADDRESS: usize = 262;
 
 /// Bytes of the application's part of a plan (method, columns, boxes).
 pub const MAX_APPLICATION: usize = 1 << 20;

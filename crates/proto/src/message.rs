@@ -242,6 +242,11 @@ pub fn kind_of(frame: &[u8]) -> Option<Kind> {
 }
 
 impl Verified<'_> {
+    /// [ENC-1]: a message that carries nothing carries no byte.
+    pub(crate) fn nothing(&self, what: &'static str) -> Result<(), Error> {
+        if self.rest.is_empty() { Ok(()) } else { Err(Error::malformed(what, "bytes where none belong", "ENC-1")) }
+    }
+
     pub(crate) fn decode<T: Serialize + DeserializeOwned>(&self, what: &'static str) -> Result<T, Error> {
         codec::decode(what, self.rest, self.kind.body_limit())
     }
@@ -405,7 +410,7 @@ pub(crate) fn deck_id(session: &Hash, open: &OpenDeck) -> Hash {
     suite::hash("deck", &[&session.0, &codec::encode(open)])
 }
 
-/// Identifies a directory ([KEX-4]).
+/// Identifies a directory ([KEX-14]).
 pub(crate) fn directory_hash(deck: &Hash, directory: &Directory) -> Hash {
     suite::hash("directory", &[&deck.0, &codec::encode(directory)])
 }

@@ -26,7 +26,7 @@ pub struct Terms {
     pub slots: u16,
     /// Rows of any one site at most; with it the fixed point is proved not to overflow.
     pub max_rows: u64,
-    /// Rows of the whole cohort at least; the intermediary opens nothing below it.
+    /// Rows of the whole cohort at least; below it the intermediary hands out nothing and the run ends.
     pub min_total_rows: u64,
     /// Whatever the application computes, encoded by it.
     pub application: Vec<u8>,
@@ -67,9 +67,8 @@ impl Terms {
         if self.application.len() > MAX_APPLICATION {
             return bad(format!("its method part is over {MAX_APPLICATION} bytes"), "PLN-5");
         }
-        // The smallest cohort is the hardest for a fixed threshold to reach, the largest for 2t > n + c.
-        self.threshold_of(n)?;
-        self.threshold_of(usize::from(self.min_cohort)).map(|_| ())
+        // Decks of every size from the floor up may come about as sites leave.
+        (usize::from(self.min_cohort)..=n).try_for_each(|size| self.threshold_of(size).map(|_| ()))
     }
 
     /// Shares needed among `n` members, with the guard 2t > n + c ([THR-1], [THR-2]).

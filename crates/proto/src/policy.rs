@@ -17,7 +17,7 @@ pub struct Floor {
     pub min_cohort: u16,
     /// Sites that this site supposes may collude with the coordinator; 0 leaves it to the plan.
     pub colluders: u16,
-    /// Rounds that this site answers at most in one run.
+    /// Questions of one run that this site answers at most.
     pub max_rounds: u32,
 }
 

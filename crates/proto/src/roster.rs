@@ -6,7 +6,7 @@ use crate::{
     codec,
     error::Error,
     identity::{Identity, PublicKey, Signature},
-    limits::{MAX_NAME, MAX_SITES, MIN_SITES},
+    limits::{MAX_ADDRESS, MAX_NAME, MAX_SITES, MIN_SITES},
     suite::{self, Hash},
 };
 
@@ -28,7 +28,7 @@ pub struct Member {
     pub name: String,
     /// The member's identity.
     pub key: PublicKey,
-    /// `host:port` where the coordinator or intermediary listens; empty for a site, which only dials out.
+    /// `host:port` where the coordinator or intermediary listens; for a site, which only dials out, it is not used.
     pub address: String,
 }
 
@@ -74,7 +74,7 @@ impl Roster {
             if !m.key.is_usable() {
                 return bad(format!("the key of {} is not a usable Ed25519 key", m.name), "ROS-3");
             }
-            if m.address.len() > 256 {
+            if m.address.len() > MAX_ADDRESS {
                 return bad(format!("the address of {} is too long", m.name), "ROS-2");
             }
             if let Some(other) = seen.iter().find(|o| o.key == m.key) {

@@ -242,6 +242,7 @@ impl World {
         while let Some(output) = self.sites[usize::from(i)].as_mut().and_then(Site::poll) {
             match output {
                 site::Output::Persist(record) => self.journals[usize::from(i)].push(record),
+                site::Output::Rewrite(records) => self.journals[usize::from(i)] = records,
                 site::Output::Send { bytes, discloses } => {
                     let kind = kind_of(&bytes).expect("a site sends whole frames");
                     let wire = Wire { site: i, from_site: true, kind, bytes: &bytes, discloses: Some(discloses) };

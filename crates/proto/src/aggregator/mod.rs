@@ -137,6 +137,14 @@ pub enum Event {
         /// Why.
         why: Loss,
     },
+    /// A share of `owner`'s self-mask that came from `holder` was wrong and was corrected ([UNM-6]). One of the two is
+    /// at fault: the holder may have changed it, or the owner may have sealed a wrong one.
+    WrongShare {
+        /// Who gave the share.
+        holder: u16,
+        /// Whose self-mask it is a share of.
+        owner: u16,
+    },
     /// A site appeared that cannot join this run any more.
     TooLate(u16),
     /// The run cannot go on.
@@ -398,8 +406,13 @@ impl Aggregator {
                 Ok(())
             }
             Kind::Refusal => {
+                if self.round.as_ref().is_none_or(|r| r.context != frame.context) {
+                    // Of a question that is not open any more.
+                    return Ok(());
+                }
                 let refusal: Refusal = frame.decode("Refusal")?;
-                let rule = refusal.rule.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').collect();
+                let plain = refusal.rule.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-');
+                let rule = plain.take(16).collect();
                 self.lose(from, Loss::Refused(rule), now);
                 Ok(())
             }
@@ -623,7 +636,7 @@ impl Aggregator {
         let needed = deck.threshold.max(usize::from(self.env.terms.min_cohort));
         if cohort.len() < needed {
             let alive = cohort.len();
-            self.fail(Error::Quorum { step: "a round", alive, needed, rule: crate::Rule("RND-4") });
+            self.fail(Error::Quorum { step: "a round", alive, needed, rule: crate::Rule("POL-1") });
             return;
         }
         let Some((query, words)) = self.waiting_question.take() else { return };
@@ -657,9 +670,8 @@ impl Aggregator {
                     self.previous_context = round.context;
                     self.previous_total = suite::hash("total", &[&crate::site::to_bytes(&done.values)]);
                     self.round = None;
-                    for (site, error) in done.culprits {
-                        self.lose(site, Loss::Misbehaved(error), now);
-                    }
+                    let events = done.wrong_shares.into_iter().map(|(holder, owner)| Event::WrongShare { holder, owner });
+                    self.out.extend(events.map(Output::Event));
                     self.out.push_back(Output::Event(Event::Total {
                         values: done.values,
                         cohort: done.alive,

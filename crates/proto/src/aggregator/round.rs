@@ -48,7 +48,8 @@ pub(crate) struct Done {
     pub(crate) values: Vec<u64>,
     pub(crate) alive: Vec<u16>,
     pub(crate) missing: Vec<u16>,
-    pub(crate) culprits: Vec<(u16, Error)>,
+    /// Wrong shares that were corrected: (holder, owner of the self-mask).
+    pub(crate) wrong_shares: Vec<(u16, u16)>,
 }
 
 pub(crate) enum Progress {
@@ -151,14 +152,14 @@ impl Round {
 
     /// [CON-2], [CON-3].
     fn consistency(&mut self, env: &Env, from: u16, frame: &Verified<'_>) -> Result<(), Error> {
-        let check: ConsistencyCheck = frame.decode("ConsistencyCheck")?;
         let Phase::Check { named, signed, .. } = &mut self.phase else { return Ok(()) };
-        if check.round != self.context
-            || frame.context != survivors_context(&self.context, named)
-            || self.pending.frames.remove(&from).is_none()
-        {
+        if frame.context != survivors_context(&self.context, named) || self.pending.frames.remove(&from).is_none() {
             // Of another round, or of a larger set that was given up.
             return Ok(());
+        }
+        let check: ConsistencyCheck = frame.decode("ConsistencyCheck")?;
+        if check.round != self.context {
+            return Err(env.site_error(from, "signed these survivors for another round", "CON-2"));
         }
         let missing = self.cohort.iter().filter(|s| named.binary_search(s).is_err());
         if !check.seeds.iter().map(|s| &s.missing).eq(missing) {
@@ -252,7 +253,7 @@ impl Round {
         let holders: Vec<u16> = shares.keys().copied().collect();
         let first: Vec<u16> = holders.iter().copied().take(deck.threshold).collect();
         let coefficients = shamir::lagrange_at_zero(&first);
-        let mut culprits: BTreeMap<u16, Error> = BTreeMap::new();
+        let mut wrong_shares = Vec::new();
         let mut masks = Vec::with_capacity(alive.len());
         for (k, owner) in alive.iter().enumerate() {
             let column: Vec<Scalar> = shares.values().map(|row| row[k]).collect();
@@ -267,11 +268,7 @@ impl Round {
             } else {
                 match shamir::recover_robust(&holders, &column, deck.threshold).filter(|(s, _)| committed(s)) {
                     Some((seed, wrong)) => {
-                        for site in wrong {
-                            let who = env.roster.name_of(crate::roster::PartyId::Site(*owner));
-                            let what = format!("gave a wrong share of the self-mask of {who}");
-                            culprits.entry(site).or_insert_with(|| env.site_error(site, what, "UNM-6"));
-                        }
+                        wrong_shares.extend(wrong.into_iter().map(|holder| (holder, *owner)));
                         seed
                     }
                     None if waiting => return Ok(Progress::Waiting),
@@ -298,6 +295,6 @@ impl Round {
             }
         }
         let alive = alive.clone();
-        Ok(Progress::Done(Done { values, alive, missing, culprits: culprits.into_iter().collect() }))
+        Ok(Progress::Done(Done { values, alive, missing, wrong_shares }))
     }
 }

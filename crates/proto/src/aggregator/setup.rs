@@ -123,9 +123,12 @@ impl Setup {
         }
         match (&mut self.phase, frame.kind) {
             (Phase::Advertise, Kind::AdvertiseKeys) => {
-                self.keys.insert(from, (frame.decode("AdvertiseKeys")?, frame.proof));
+                let keys: AdvertiseKeys = frame.decode("AdvertiseKeys")?;
+                self.check_keys(env, from, &keys)?;
+                self.keys.insert(from, (keys, frame.proof));
             }
             (Phase::Accept { proofs }, Kind::AcceptDirectory) => {
+                frame.nothing("AcceptDirectory")?;
                 proofs.insert(from, frame.proof);
             }
             (Phase::Share { boxes }, Kind::ShareKeys) => {
@@ -147,15 +150,34 @@ impl Setup {
                 self.commitments.insert(from, shares.commitments);
                 boxes.insert(from, shares.boxes);
             }
-            (Phase::Deliver, Kind::ShareAck) => {}
+            (Phase::Deliver, Kind::ShareAck) => frame.nothing("ShareAck")?,
             (Phase::Deliver, Kind::ShareComplaint) => {
                 let complaint: ShareComplaint = frame.decode("ShareComplaint")?;
+                if complaint.against == from || !self.keys.contains_key(&complaint.against) {
+                    return Err(env.site_error(from, "complained about a box that it did not get", "SHR-7"));
+                }
                 self.complaint = Some((from, complaint.against));
             }
             _ => return Ok(()),
         }
         self.answered.insert((from, frame.kind), digest);
         self.pending.frames.remove(&from);
+        Ok(())
+    }
+
+    /// [KEX-5], [KEX-8]: keys that would make every other member refuse the directory are their sender's fault alone.
+    fn check_keys(&self, env: &Env, from: u16, keys: &AdvertiseKeys) -> Result<(), Error> {
+        let both = [keys.mask_key, keys.seal_key];
+        let taken = |k: &[u8; 32]| self.keys.iter().any(|(s, (o, _))| *s != from && [o.mask_key, o.seal_key].contains(k));
+        if keys.mask_key == keys.seal_key || both.iter().any(taken) {
+            return Err(env.site_error(from, "advertised a key that stands in the directory already", "KEX-5"));
+        }
+        // Any scalar shows a point of small order: clamped scalars are multiples of eight.
+        let probe = x25519_dalek::StaticSecret::from([1; 32]);
+        let sound = |k: &[u8; 32]| probe.diffie_hellman(&x25519_dalek::PublicKey::from(*k)).was_contributory();
+        if !both.iter().all(sound) {
+            return Err(env.site_error(from, "advertised a key of small order", "KEX-8"));
+        }
         Ok(())
     }
 

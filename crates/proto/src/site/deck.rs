@@ -274,8 +274,9 @@ impl Deck {
         self.held[self.position(owner)?].get(usize::from(slot))
     }
 
-    pub(crate) fn to_record(&self) -> DeckRecord {
+    pub(crate) fn to_record(&self, session: Hash) -> DeckRecord {
         DeckRecord {
+            session,
             run: self.run,
             index: self.index,
             directory: self.hash,

@@ -89,6 +89,8 @@ pub enum Input<'a> {
 pub enum Output {
     /// Make this durable before any later `Send`.
     Persist(Record),
+    /// Replace the journal by these entries, durably, before any later `Send`: what it held of older decks is wiped.
+    Rewrite(Vec<Record>),
     /// Send this frame to the aggregator.
     Send {
         /// The whole frame.
@@ -201,10 +203,25 @@ impl Site {
         Ok(site)
     }
 
+    /// [JRN-2]: every entry must follow from those before it.
     fn replay(&mut self, record: Record) -> Result<(), Error> {
         let bad = |why: &str| Error::Journal(why.to_owned());
         match record.0 {
+            Entry::Consumed { query, over } => {
+                self.consumed.insert(query, over);
+            }
+            Entry::Chain { context, cohort, rounds } => {
+                if self.round.is_some() {
+                    return Err(bad("a summary in it comes after a round"));
+                }
+                self.last_context = context;
+                self.last_cohort = cohort;
+                self.rounds = rounds;
+            }
             Entry::Deck(r) => {
+                if r.session != self.env.session {
+                    return Err(bad("it belongs to another plan, roster or aggregator"));
+                }
                 let deck = Deck::from_record(&r).ok_or_else(|| bad("a deck in it is damaged"))?;
                 if self.run.is_some_and(|run| run != r.run) {
                     return Err(bad("it holds two runs"));
@@ -225,18 +242,43 @@ impl Site {
                 self.rounds = rounds;
             }
             Entry::Checked { context, alive } => match &mut self.round {
-                Some((_, round)) if round.context == context => round.restore_checked(alive),
-                _ => return Err(bad("a signature in it has no round")),
+                Some((_, round)) if round.context == context && round.may_restore_checked(&alive) => {
+                    round.restore_checked(alive);
+                }
+                _ => return Err(bad("a signature in it does not follow from what came before")),
             },
             Entry::Released { context, alive } => match &mut self.round {
-                Some((_, round)) if round.context == context => {
+                Some((_, round)) if round.context == context && round.may_restore_released(&alive) => {
                     self.consumed.insert(round.query, alive.clone());
                     round.restore_released(alive);
                 }
-                _ => return Err(bad("a release in it has no round")),
+                _ => return Err(bad("a release in it does not follow from what came before")),
             },
         }
         Ok(())
+    }
+
+    /// All that a new process must know: what was consumed, where the rounds stand, the decks in use.
+    fn summary(&self) -> Vec<Record> {
+        let mut out = self.memory();
+        let decks = self.decks.values().filter_map(|d| match d {
+            DeckState::Ready(deck) => Some(Record(Entry::Deck(deck.to_record(self.env.session)))),
+            _ => None,
+        });
+        out.extend(decks);
+        // The round that has just begun has sent nothing; a process that starts here sees it asked again.
+        out.push(Record(Entry::Chain {
+            context: self.last_context,
+            cohort: self.last_cohort.clone(),
+            rounds: self.rounds.saturating_sub(1),
+        }));
+        out
+    }
+
+    /// What outlives a run ([RND-9]): hashes of the queries whose totals were opened, and over whom. No secrets.
+    pub fn memory(&self) -> Vec<Record> {
+        let entry = |(query, over): (&Hash, &Vec<u16>)| Record(Entry::Consumed { query: *query, over: over.clone() });
+        self.consumed.iter().map(entry).collect()
     }
 
     /// This site's number in the roster.
@@ -290,7 +332,7 @@ impl Site {
             Kind::Ask => self.ask(&frame, digest),
             Kind::Survivors => self.survivors(&frame, digest),
             Kind::Certificate => self.survivor_certificate(&frame, digest),
-            other => Err(self.env.aggregator(format!("sent a {other:?}, which only a site sends"), "FRM-6")),
+            other => Err(self.env.aggregator(format!("sent a {other:?}, which an aggregator does not send here"), "FRM-6")),
         }
     }
 
@@ -332,7 +374,7 @@ impl Site {
             return Err(self.env.aggregator(format!("opened deck {} a second time", open.index), "KEX-1"));
         }
         if self.decks.values().filter(|d| matches!(d, DeckState::Ready(_))).count() >= MAX_READY_DECKS {
-            return Err(self.env.aggregator("opened a deck although two are ready and unused", "KEX-10"));
+            return Err(self.env.aggregator("opened a deck although two are ready already", "KEX-10"));
         }
         self.run = Some(open.run);
         self.highest_deck = Some(open.index);
@@ -391,6 +433,14 @@ impl Site {
     fn shares(&mut self, frame: &Verified<'_>, digest: Hash) -> Result<(), Error> {
         let delivery = frame.decode("DeliverShares")?;
         let context = frame.context;
+        if let Some((index, DeckState::Ready(_))) =
+            self.decks.iter().find(|(_, d)| matches!(d, DeckState::Ready(deck) if deck.hash == context))
+        {
+            // After a restart between the deck and its acknowledgement: say it again.
+            let (index, ack) = (*index, self.ack(&context));
+            self.reply_bytes(digest, Kind::DeliverShares, index, ack, Disclosure::Acknowledgement);
+            return Ok(());
+        }
         let Some((index, DeckState::Shares(state))) =
             self.take_setup(|d| matches!(d, DeckState::Shares(e) if e.hash == context))
         else {
@@ -399,9 +449,9 @@ impl Site {
         match state.shares(&self.env, &delivery) {
             Ok(deck) => {
                 let (members, threshold, hash) = (deck.members.len(), deck.threshold, deck.hash);
-                self.out.push_back(Output::Persist(Record(Entry::Deck(deck.to_record()))));
+                self.out.push_back(Output::Persist(Record(Entry::Deck(deck.to_record(self.env.session)))));
                 self.decks.insert(index, DeckState::Ready(deck));
-                let ack = message::frame_raw(&self.env.identity, &self.env.session, Kind::ShareAck, &hash, &[]);
+                let ack = self.ack(&hash);
                 self.reply_bytes(digest, Kind::DeliverShares, index, ack, Disclosure::Acknowledgement);
                 self.out.push_back(Output::Event(Event::DeckReady { index, members, threshold }));
                 Ok(())
@@ -413,6 +463,10 @@ impl Site {
                 Err(error)
             }
         }
+    }
+
+    fn ack(&self, directory: &Hash) -> Vec<u8> {
+        message::frame_raw(&self.env.identity, &self.env.session, Kind::ShareAck, directory, &[])
     }
 
     // ---- rounds ----
@@ -436,10 +490,12 @@ impl Site {
     fn ask(&mut self, frame: &Verified<'_>, digest: Hash) -> Result<(), Error> {
         let ask: Ask = frame.decode("Ask")?;
         let slot = (ask.deck, ask.slot);
-        if let Some((_, round)) = &self.round
+        if let Some((index, round)) = &self.round
             && round.context == frame.context
             && round.awaits_answer()
         {
+            let Some(DeckState::Ready(deck)) = self.decks.get(index) else { return Err(self.stray(frame.kind)) };
+            round.is_question(&self.env, deck, &ask)?;
             // After a restart: the application must compute its answer again, and it must come out the same.
             self.asked(&ask, frame.context, digest);
             return Ok(());
@@ -456,15 +512,30 @@ impl Site {
             None => (self.last_context, self.last_cohort.as_deref()),
         };
         let round = Round::open(&self.env, deck, &ask, frame.context, last_cohort, last_context)?;
-        if self.consumed.get(&round.query).is_some_and(|over| *over != round.cohort) {
-            // [RND-9]: the difference of two totals of one query over two cohorts is somebody's input.
-            return Err(self.env.aggregator("asked a question again that was answered over another cohort", "RND-9"));
-        }
+        self.unconsumed(&round.query, &round.cohort)?;
         self.close_round();
+        let newer = self.decks.keys().next().is_some_and(|oldest| *oldest < ask.deck);
         self.begin(ask.deck, round);
         self.rounds += 1;
+        if newer {
+            // [JRN-4]: the keys of older decks leave the disk as they left memory.
+            self.out.push_back(Output::Rewrite(self.summary()));
+        }
         self.asked(&ask, frame.context, digest);
         Ok(())
+    }
+
+    /// [RND-9]: the difference of two totals of one query over two cohorts is somebody's input. Checked when a query
+    /// comes, and again before anything that opens its total leaves.
+    fn unconsumed(&self, query: &Hash, over: &[u16]) -> Result<(), Error> {
+        match self.consumed.get(query) {
+            Some(before) if before != over => Err(Error::refused(
+                "this very question was answered before over another cohort; the difference of the two totals would be \
+                 somebody's input",
+                "RND-9",
+            )),
+            _ => Ok(()),
+        }
     }
 
     fn asked(&mut self, ask: &Ask, context: Hash, digest: Hash) {
@@ -541,7 +612,13 @@ impl Site {
                 return Ok(());
             }
         }
-        match round.survivors(&self.env, deck, &message)? {
+        let step = round.survivors(&self.env, deck, &message)?;
+        let query = round.query;
+        self.unconsumed(&query, &message.alive)?;
+        let (Some((_, round)), Some(DeckState::Ready(deck))) = (self.round.as_mut(), self.decks.get(&index)) else {
+            return Err(Error::ApiMisuse("the deck of this round is gone"));
+        };
+        match step {
             Step::Release(alive) => {
                 let Some(token) = round.may_release_all(&alive) else {
                     return Err(self.env.aggregator("went back to the whole cohort after naming survivors", "SUR-4"));

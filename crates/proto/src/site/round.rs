@@ -52,7 +52,7 @@ pub(crate) enum Step {
 }
 
 impl Round {
-    /// [RND-1] to [RND-6]: an ask that follows from what this site already knows.
+    /// [RND-1] to [RND-6], [POL-1]: an ask that follows from what this site already knows.
     pub(crate) fn open(
         env: &Env,
         deck: &Deck,
@@ -61,9 +61,7 @@ impl Round {
         last_cohort: Option<&[u16]>,
         last_context: Hash,
     ) -> Result<Round, Error> {
-        if context != round_context(&env.session, &deck.hash, ask) {
-            return Err(env.aggregator("asked in a context that is not that of its question", "RND-1"));
-        }
+        check_context(env, deck, ask, &context)?;
         if usize::from(ask.slot) >= deck.slots() {
             return Err(env.aggregator("asked for a slot that the deck does not have", "RND-2"));
         }
@@ -104,6 +102,28 @@ impl Round {
         Round { context, slot, cohort, words, query, stage: Stage::Asked { sent: Some(digest) } }
     }
 
+    /// [RND-1]: the same question again, and not another one under its name.
+    pub(crate) fn is_question(&self, env: &Env, deck: &Deck, ask: &Ask) -> Result<(), Error> {
+        check_context(env, deck, ask, &self.context)
+    }
+
+    pub(crate) fn may_restore_checked(&self, alive: &[u16]) -> bool {
+        let within = match &self.stage {
+            Stage::Asked { sent: Some(_) } => &self.cohort,
+            Stage::Checked { alive } => alive,
+            _ => return false,
+        };
+        alive.is_sorted_by(|a, b| a < b) && is_subset(alive, within) && alive.len() < self.cohort.len()
+    }
+
+    pub(crate) fn may_restore_released(&self, alive: &[u16]) -> bool {
+        match &self.stage {
+            Stage::Asked { sent: Some(_) } => alive == self.cohort,
+            Stage::Checked { alive: signed } => alive == *signed,
+            _ => false,
+        }
+    }
+
     pub(crate) fn restore_checked(&mut self, alive: Vec<u16>) {
         self.stage = Stage::Checked { alive };
     }
@@ -124,8 +144,8 @@ impl Round {
         }
     }
 
-    /// [MSK-1] to [MSK-4]: masks `values` for this context. Returns the digest to persist; the stage moves when the
-    /// caller has persisted it.
+    /// [MSK-1] to [MSK-4]: masks `values` for this context. Returns the digest, which the caller persists before the
+    /// vector leaves.
     pub(crate) fn mask(&mut self, env: &Env, deck: &Deck, values: &mut [u64]) -> Result<Hash, Error> {
         let Stage::Asked { sent } = &self.stage else {
             return Err(Error::ApiMisuse("this round has its answer already"));
@@ -149,7 +169,7 @@ impl Round {
         Ok(digest)
     }
 
-    /// [SUR-1] to [SUR-4]: a set of survivors is a subset of what this site last accepted, holds this site, meets the
+    /// [SUR-1] to [SUR-5]: a set of survivors is a subset of what this site last accepted, holds this site, meets the
     /// floor, and each of its inputs was masked in this very context.
     pub(crate) fn survivors(&self, env: &Env, deck: &Deck, message: &Survivors) -> Result<Step, Error> {
         let within: &[u16] = match &self.stage {
@@ -266,6 +286,13 @@ impl Round {
             _ => None,
         }
     }
+}
+
+fn check_context(env: &Env, deck: &Deck, ask: &Ask, context: &Hash) -> Result<(), Error> {
+    if *context == round_context(&env.session, &deck.hash, ask) {
+        return Ok(());
+    }
+    Err(env.aggregator("asked in a context that is not that of its question", "RND-1"))
 }
 
 fn query_hash(query: &[u8], words: u32) -> Hash {
