@@ -5,7 +5,11 @@
 
 use serde::{Deserialize, Serialize};
 use veilsum_cluster::{Centres, Domain, Fcm, FcmParams, Method, OutOfBox, Query, Scaling, Start, Step};
-use veilsum_proto::{codec, limits::MAX_APPLICATION, roster::check_name};
+use veilsum_proto::{
+    codec,
+    limits::{MAX_APPLICATION, MAX_WORDS},
+    roster::check_name,
+};
 
 /// What is computed, on which columns.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -146,13 +150,12 @@ impl Work {
 
     fn start(&self, start: &StartSpec, k: usize) -> Result<Centres, WorkError> {
         let domain = self.domain()?;
+        // Before anything of size K x d is made: the sums of one round must fit into one vector.
+        if k.saturating_mul(domain.columns() + 1) > MAX_WORDS {
+            return Err(WorkError(format!("K = {k} clusters in {} columns: over {MAX_WORDS} sums", domain.columns())));
+        }
         match start {
-            StartSpec::Uniform { seed } => {
-                if k > 100_000 {
-                    return Err(WorkError(format!("K = {k} is over 100000")));
-                }
-                Start::Uniform { seed: *seed }.centres(&domain, k).map_err(WorkError::new)
-            }
+            StartSpec::Uniform { seed } => Start::Uniform { seed: *seed }.centres(&domain, k).map_err(WorkError::new),
             StartSpec::Given { centres } => {
                 let mut rows = centres.clone();
                 if let Some(row) = rows.iter().find(|r| r.len() != domain.columns()) {

@@ -149,6 +149,12 @@ pub enum MethodError {
     /// No round is allowed.
     #[error("max_rounds must be at least 1")]
     NoRounds,
+    /// More rounds than a run keeps a history of.
+    #[error("max_rounds must be at most {most}")]
+    TooManyRounds {
+        /// The limit.
+        most: u32,
+    },
     /// The start has another number of centres than K.
     #[error("K is {expected}, but the start has {found} centres")]
     StartCount {

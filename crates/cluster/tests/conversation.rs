@@ -162,3 +162,17 @@ fn coincident_centres_have_an_infinite_index() {
     let text = serde_json::to_string(&outcome).unwrap();
     assert_eq!(serde_json::from_str::<Outcome>(&text).unwrap(), outcome);
 }
+
+#[test]
+fn centres_that_rest_exactly_are_not_asked_about_again() {
+    let mut fcm = Fcm::new(FcmParams { max_rounds: 10, ..params() }).unwrap();
+    asked(fcm.next(None));
+    // WS / U gives the very centres that were asked about.
+    let same = totals(&[0.2, 0.8, 1.0, 1.0], None);
+    let next = asked(fcm.next(Some(&same)));
+    assert_eq!(next, Query::FuzzyValidation { centres: start(), m: 2.0 });
+    assert_eq!(fcm.history().len(), 10);
+    assert!(fcm.history().iter().enumerate().all(|(i, r)| r.round as usize == i + 1 && r.shift == 0.0));
+    let endless = FcmParams { max_rounds: u32::MAX, ..params() };
+    assert!(matches!(Fcm::new(endless), Err(MethodError::TooManyRounds { .. })));
+}

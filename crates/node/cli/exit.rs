@@ -100,7 +100,12 @@ impl From<RoundError> for Failure {
                 e,
                 "the total does not say who; ask the sites to check their versions and data, then run again",
             ),
-            other => Failure::input(other, ""),
+            RoundError::TooManyRows { .. } => {
+                Failure::input(e, "agree on a plan with a larger --max-rows, or take part with fewer rows")
+            }
+            other => {
+                Failure::input(other, "check the data against the plan's public box; if they fit, report a defect")
+            }
         }
     }
 }

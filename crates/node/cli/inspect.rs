@@ -175,7 +175,7 @@ impl Report<'_> {
     fn to_text(&self) -> String {
         let name = |p| self.federation.roster.name_of(p);
         let mut text = format!(
-            "What {} would send. Nothing was sent: this was a rehearsal of {} sites with throwaway keys; sizes are those \
+            "What {} would send. Nothing was sent: a rehearsal of {} sites with throwaway keys; sizes are those \
              for all {}.\n",
             name(self.me),
             self.parts.first().map_or(0, |p| p.rehearsal.sites),

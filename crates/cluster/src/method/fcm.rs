@@ -6,6 +6,9 @@ use crate::{Centres, Indices, Method, MethodError, Outcome, Query, Round, Step, 
 /// Totals of a masked run carry the rounding of their fixed-point numbers; a bound on a total is stretched by this.
 const SLACK: f64 = 1e-5;
 
+/// More rounds than anybody waits for; bounds the history that a run keeps.
+const MAX_ROUNDS: u32 = 100_000;
+
 /// What a run needs to know. Checked by [`FcmParams::check`], which [`Fcm::new`] calls.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FcmParams {
@@ -41,6 +44,9 @@ impl FcmParams {
         }
         if self.max_rounds == 0 {
             return Err(MethodError::NoRounds);
+        }
+        if self.max_rounds > MAX_ROUNDS {
+            return Err(MethodError::TooManyRounds { most: MAX_ROUNDS });
         }
         if self.start.k() != self.k {
             return Err(MethodError::StartCount { expected: self.k, found: self.start.k() });
@@ -104,7 +110,7 @@ impl Fcm {
         &self.history
     }
 
-    /// The question that is open, again on every call.
+    /// The question that is open, again on every call until its totals come.
     fn ask(&mut self) -> Result<Step, MethodError> {
         let (centres, m) = (self.centres.clone(), self.params.m);
         let query = match self.phase {
@@ -139,11 +145,18 @@ impl Fcm {
             .ok_or_else(|| MethodError::implausible("the centres' shift is not a finite number"))?;
 
         // Nothing changes before everything has been checked: the caller may repeat the round after an error.
+        let still = moved == self.centres;
         self.centres = moved;
         self.weights = weights.to_vec();
         let round = u32::try_from(self.history.len() + 1).unwrap_or(u32::MAX);
         self.history.push(Round { round, shift });
         self.converged = shift < self.params.epsilon;
+        if still && !self.converged {
+            // The same centres give the same totals for ever. The rounds that are left are known without asking, and
+            // asking one question twice would only tell how the cohort changed in between.
+            self.history.extend((round + 1..=self.params.max_rounds).map(|round| Round { round, shift: 0.0 }));
+        }
+        let round = u32::try_from(self.history.len()).unwrap_or(u32::MAX);
         if self.converged || round >= self.params.max_rounds {
             self.phase = Phase::Validating;
         }

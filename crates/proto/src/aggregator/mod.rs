@@ -670,7 +670,8 @@ impl Aggregator {
                     self.previous_context = round.context;
                     self.previous_total = suite::hash("total", &[&crate::site::to_bytes(&done.values)]);
                     self.round = None;
-                    let events = done.wrong_shares.into_iter().map(|(holder, owner)| Event::WrongShare { holder, owner });
+                    let events =
+                        done.wrong_shares.into_iter().map(|(holder, owner)| Event::WrongShare { holder, owner });
                     self.out.extend(events.map(Output::Event));
                     self.out.push_back(Output::Event(Event::Total {
                         values: done.values,

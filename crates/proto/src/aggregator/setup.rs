@@ -168,7 +168,8 @@ impl Setup {
     /// [KEX-5], [KEX-8]: keys that would make every other member refuse the directory are their sender's fault alone.
     fn check_keys(&self, env: &Env, from: u16, keys: &AdvertiseKeys) -> Result<(), Error> {
         let both = [keys.mask_key, keys.seal_key];
-        let taken = |k: &[u8; 32]| self.keys.iter().any(|(s, (o, _))| *s != from && [o.mask_key, o.seal_key].contains(k));
+        let taken =
+            |k: &[u8; 32]| self.keys.iter().any(|(s, (o, _))| *s != from && [o.mask_key, o.seal_key].contains(k));
         if keys.mask_key == keys.seal_key || both.iter().any(taken) {
             return Err(env.site_error(from, "advertised a key that stands in the directory already", "KEX-5"));
         }

@@ -332,7 +332,9 @@ impl Site {
             Kind::Ask => self.ask(&frame, digest),
             Kind::Survivors => self.survivors(&frame, digest),
             Kind::Certificate => self.survivor_certificate(&frame, digest),
-            other => Err(self.env.aggregator(format!("sent a {other:?}, which an aggregator does not send here"), "FRM-6")),
+            other => {
+                Err(self.env.aggregator(format!("sent a {other:?}, which an aggregator does not send here"), "FRM-6"))
+            }
         }
     }
 

@@ -1,0 +1,292 @@
+//! The command line from outside: the built binary, its exit codes, and what its errors say and keep to themselves.
+
+use std::{
+    fs,
+    path::PathBuf,
+    process::{Command, Output},
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use serde_json::Value;
+use veilsum::documents::{load_identity, write_card};
+
+/// Stands in every file of rows; no output may show it, but for `assign`, which shows no values of rows either.
+const SECRET: &str = "7.3313371";
+const ROWS: &str = "x,y,label\n7.3313371,0.5,a\n1.5,-2.25,b\n9.0,4.0,a\n";
+
+/// A folder of its own for one test, removed at its end.
+struct World(PathBuf);
+
+impl World {
+    fn empty() -> World {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let unique = NEXT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("veilsum-cli-{}-{unique}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        World(path)
+    }
+
+    /// Five parties, a roster, a plan and rows.
+    fn ready() -> World {
+        let w = World::empty();
+        w.ok("keygen --name hub --address 127.0.0.1:7700");
+        w.ok("keygen --name counter --address 127.0.0.1:7701");
+        (1..=3).for_each(|i| drop(w.ok(&format!("keygen --name site-{i}"))));
+        w.ok(MAKE_ROSTER);
+        w.ok(&format!("{MAKE_PLAN} --k 3"));
+        w.write("rows.csv", ROWS);
+        w
+    }
+
+    fn run(&self, line: &str) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_veilsum"));
+        command.current_dir(&self.0).args(line.split_whitespace()).output().unwrap()
+    }
+
+    fn ok(&self, line: &str) -> String {
+        let output = self.run(line);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{line}\n{text}{}", String::from_utf8_lossy(&output.stderr));
+        assert!(!text.contains(SECRET), "{line} shows a value");
+        text
+    }
+
+    fn json(&self, line: &str) -> Value {
+        serde_json::from_str(&self.ok(&format!("{line} --json"))).unwrap()
+    }
+
+    /// Fails with `code`, names every culprit and a next step, shows no value; the same holds with --json.
+    fn fails(&self, line: &str, code: i32, culprits: &[&str]) {
+        let output = self.run(line);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{line}\n{text}");
+        assert!(text.starts_with("error: ") && output.stdout.is_empty(), "{line}\n{text}");
+        assert!(code == 2 || text.lines().any(|l| l.len() > 12 && l.starts_with("next: ")), "{line}\n{text}");
+        let output = self.run(&format!("{line} --json"));
+        assert_eq!(output.status.code(), Some(code), "{line} --json");
+        assert!(output.stderr.is_empty(), "{line} --json");
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let error = &value["error"];
+        assert_eq!(error["code"], code);
+        assert!(!error["next"].as_str().unwrap().is_empty(), "{line}\n{value}");
+        for culprit in culprits {
+            assert!(text.contains(culprit), "{line}: {culprit} is not in\n{text}");
+        }
+        for all in [text, value.to_string()] {
+            assert!(!all.contains(SECRET) && !all.contains("panicked"), "{line}\n{all}");
+        }
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.0.join(name), text).unwrap();
+    }
+
+    fn change(&self, name: &str, from: &str, to: &str) {
+        let text = fs::read_to_string(self.0.join(name)).unwrap();
+        assert!(text.contains(from), "{name} lacks {from}");
+        self.write(name, &text.replacen(from, to, 1));
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+const MAKE_ROSTER: &str = "roster make --name fed --coordinator hub.card --intermediary counter.card \
+    --site site-1.card --site site-2.card --site site-3.card --key hub.key --out roster.toml";
+const MAKE_PLAN: &str =
+    "plan make --roster roster.toml --key hub.key --out plan.toml --column x=0:10 --column y=-5:5 --min-total-rows 200";
+const CHECK: &str = "plan check --plan plan.toml --roster roster.toml";
+const INSPECT: &str = "inspect --roster roster.toml --plan plan.toml --key site-2.key --data rows.csv";
+
+#[test]
+fn a_key_is_private_and_never_overwritten() {
+    let w = World::empty();
+    w.ok("keygen --name a --out .");
+    let before = fs::read(w.0.join("a.key")).unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(fs::metadata(w.0.join("a.key")).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    w.fails("keygen --name a", 3, &["a.key", "--force"]);
+    assert_eq!(fs::read(w.0.join("a.key")).unwrap(), before);
+    let printed = w.ok("keygen --name a --force");
+    let seed = fs::read_to_string(w.0.join("a.key")).unwrap().split('"').nth(5).unwrap().to_owned();
+    assert_eq!(seed.len(), 64);
+    assert!(!printed.contains(&seed) && fs::read(w.0.join("a.key")).unwrap() != before);
+    w.fails("keygen --name a/b", 2, &["a/b"]);
+    w.fails("keygen --name b --address nowhere", 2, &["nowhere", "HOST:PORT"]);
+}
+
+#[test]
+fn from_keys_to_memberships() {
+    let w = World::ready();
+    let shown = w.json("roster verify --roster roster.toml");
+    assert_eq!((shown["valid"].as_bool(), shown["sites"].as_u64()), (Some(true), Some(3)));
+    assert!(w.ok("roster show").contains("127.0.0.1:7701"));
+    let cost = w.json(CHECK);
+    assert_eq!((cost["threshold"].as_u64(), cost["may_be_missing"].as_u64()), (Some(3), Some(0)));
+    assert!(w.ok(CHECK).contains("warning: no site may be missing"));
+    assert!(w.ok("plan show").contains("-5 to 5"));
+
+    let seen = w.json(INSPECT);
+    assert_eq!(seen["sent"], false);
+    let first = &seen["questions"][0];
+    let kinds = |part: &str| {
+        let kind = |f: &Value| f["kind"].as_str().unwrap().to_owned();
+        first[part].as_array().unwrap().iter().map(kind).collect::<Vec<_>>()
+    };
+    assert_eq!(kinds("round"), ["MaskedInput", "Unmask"]);
+    assert_eq!(kinds("deck"), ["AdvertiseKeys", "AcceptDirectory", "ShareKeys", "ShareAck"]);
+    let bytes = cost["questions"].as_array().unwrap().iter().find(|q| q["name"] == first["question"]).unwrap();
+    assert_eq!(first["bytes_per_round"], bytes["upload_bytes_per_round"]);
+    assert_eq!(first["bytes_per_deck"], cost["upload_bytes_per_deck"]);
+    let text = w.ok(INSPECT);
+    assert!(text.contains("SealedShares") && text.contains("Never sent") && !text.contains("label,"));
+
+    w.write("model.json", MODEL);
+    let value = w.json("assign --model model.json --data rows.csv");
+    assert_eq!(value["labels"], serde_json::json!([1, 0, 1]));
+    let sum: f64 = value["memberships"][0].as_array().unwrap().iter().map(|u| u.as_f64().unwrap()).sum();
+    assert!((sum - 1.0).abs() < 1e-12);
+    w.ok("assign --model model.json --data rows.csv --out u.csv");
+    let written = fs::read_to_string(w.0.join("u.csv")).unwrap();
+    assert!(written.starts_with("membership_0,membership_1,cluster\n") && written.lines().count() == 4);
+    assert_eq!(w.ok("assign --model model.json --data rows.csv").trim_end(), written.trim_end());
+    w.write("far.csv", "y,x\n-400,1.5\n");
+    assert_eq!(w.json("assign --model model.json --data far.csv")["labels"], serde_json::json!([0]));
+    w.write("model.json", &MODEL.replace("\"k\": 2", "\"k\": 3"));
+    w.fails("assign --model model.json --data rows.csv", 3, &["model.json"]);
+}
+
+const MODEL: &str = r#"{ "format": "veilsum-model/1", "method": "fcm", "k": 2, "m": 2.0,
+  "columns": [{ "name": "x", "lower": 0, "upper": 10 }, { "name": "y", "lower": -5, "upper": 5 }],
+  "scaling": "box", "centres": [[1, -2], [8, 2]], "centres_working": [[0.1, 0.3], [0.8, 0.7]], "plan": "00" }"#;
+
+#[test]
+fn more_sites_make_another_roster_and_void_the_plan() {
+    let w = World::ready();
+    let before = w.json("roster verify")["fingerprint"].clone();
+    w.ok("keygen --name site-4");
+    let after = w.json("roster add --roster roster.toml --site site-4.card --key hub.key");
+    assert_ne!(after["fingerprint"], before);
+    assert!(after["note"].as_str().unwrap().contains("new one"));
+    w.fails(CHECK, 3, &["plan.toml", "another roster"]);
+    w.ok(&format!("{MAKE_PLAN} --k 2 --threshold 4 --colluders 1"));
+    w.ok(CHECK);
+    w.fails("roster add --roster roster.toml --site site-4.card --key hub.key", 3, &["site-4"]);
+}
+
+#[test]
+fn changed_documents_are_refused() {
+    let w = World::ready();
+    w.change("plan.toml", "k = 3", "k = 4");
+    w.fails(CHECK, 3, &["plan.toml", "changed after it was signed"]);
+    w.change("plan.toml", "k = 4", "k = 3");
+    w.change("plan.toml", "slots", "slotz");
+    w.fails(CHECK, 3, &["plan.toml, line", "slotz"]);
+    w.change("roster.toml", "site-3", "site-9");
+    w.fails("roster verify --roster roster.toml", 3, &["roster.toml", "changed after it was signed"]);
+    w.fails("roster show --roster roster.toml", 3, &["roster.toml"]);
+    w.change("roster.toml", "signature = \"", "# signature = \"");
+    w.fails("roster verify", 3, &["roster.toml", "signature"]);
+    w.fails("roster verify --roster plan.toml", 3, &["plan.toml", "veilsum-roster/1"]);
+    w.fails("roster verify --roster nowhere.toml", 3, &["nowhere.toml"]);
+    w.change("site-1.card", "site-1", "site-8");
+    w.fails(MAKE_ROSTER, 3, &["site-1.card", "site-8"]);
+}
+
+#[test]
+fn only_the_coordinator_signs() {
+    let w = World::ready();
+    w.fails(&MAKE_ROSTER.replace("hub.key", "site-1.key"), 3, &["site-1.key", "hub"]);
+    w.fails(&format!("{MAKE_PLAN} --k 3").replace("hub.key", "counter.key"), 3, &["counter.key", "hub"]);
+    // A roster that another key signed: the signature of one under the other's name.
+    w.ok("keygen --name mallory --address 127.0.0.1:1");
+    let mallory = fs::read_to_string(w.0.join("mallory.card")).unwrap();
+    let key = |card: &str| card.lines().find(|l| l.starts_with("key")).unwrap().to_owned();
+    let hub = fs::read_to_string(w.0.join("hub.card")).unwrap();
+    w.change("roster.toml", &key(&hub), &key(&mallory));
+    w.fails("roster verify", 3, &["roster.toml"]);
+}
+
+#[test]
+fn keys_must_be_known_single_and_private() {
+    let w = World::ready();
+    w.ok("keygen --name stranger");
+    w.fails(&INSPECT.replace("site-2.key", "stranger.key"), 3, &["not on the roster", "fed", "hub"]);
+    w.fails(&INSPECT.replace("site-2.key", "hub.key"), 3, &["hub.key"]);
+    let (identity, _) = load_identity(w.0.join("site-1.key")).unwrap();
+    write_card(w.0.join("twin.card"), "twin", &identity, "").unwrap();
+    w.fails(&MAKE_ROSTER.replace("site-2.card", "twin.card"), 3, &["site-1", "twin", "same key"]);
+    w.fails(&MAKE_ROSTER.replace("--site site-2.card", ""), 3, &["2 sites"]);
+    w.fails(&MAKE_ROSTER.replace("counter.card", "stranger.card"), 3, &["stranger", "--address"]);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(w.0.join("site-2.key"), fs::Permissions::from_mode(0o644)).unwrap();
+        w.fails(INSPECT, 3, &["site-2.key", "chmod 600"]);
+    }
+}
+
+#[test]
+fn plans_that_cannot_be_used_are_not_made() {
+    let w = World::ready();
+    let before = fs::read(w.0.join("plan.toml")).unwrap();
+    let make = |options: &str, code, culprits: &[&str]| w.fails(&format!("{MAKE_PLAN} {options}"), code, culprits);
+    make("--k 201", 3, &["K = 201", "--min-total-rows"]);
+    make("--k 3 --m 1", 3, &["fuzzifier"]);
+    make("--k 3 --m -2", 3, &["fuzzifier"]);
+    make("--k 3 --m NaN", 3, &["fuzzifier"]);
+    make("--k 3 --epsilon -1", 3, &["epsilon"]);
+    make("--k 0", 3, &["next"]);
+    make("--k 3 --max-rows 99999999999999", 3, &["overflow", "--max-rows"]);
+    make("--k 4000000000", 3, &["K = 4000000000"]);
+    make("--k 3 --threshold 2 --colluders 1", 3, &["threshold", "2t > n + c"]);
+    make("--k 3 --min-sites 9", 3, &["min_cohort"]);
+    make("--k 3 --slots 0", 3, &["slots"]);
+    make("--k 3 --column x=1:2", 3, &["\"x\""]);
+    make("--k 3 --column z=2:1", 2, &["\"z\""]);
+    make("--k many", 2, &["--k"]);
+    w.write("start.csv", "0.1,0.2\n0.3\n");
+    make("--k 2 --start start.csv", 3, &["start.csv, line 2"]);
+    w.write("start.csv", "0.1,0.2\n0.3,0.4\n");
+    make("--k 3 --start start.csv", 3, &["2 centres"]);
+    assert_eq!(fs::read(w.0.join("plan.toml")).unwrap(), before, "a refused plan replaced a good one");
+    w.ok(&format!("{MAKE_PLAN} --k 2 --start start.csv"));
+}
+
+#[test]
+fn rows_that_cannot_be_used_are_named_without_their_values() {
+    let w = World::ready();
+    let bad = |rows: &str, culprits: &[&str]| {
+        w.write("rows.csv", rows);
+        w.fails(INSPECT, 3, culprits);
+    };
+    bad("x,label\n7.3313371,a\n", &["rows.csv", "\"y\""]);
+    bad("x,y\n1,2\n7.3313371\n", &["rows.csv, line 3"]);
+    bad("x,y\n1,2\n1,7.3313371\n", &["rows.csv, row 2", "\"y\"", "box"]);
+    bad("x,y\n1,2\n1,7.3313371e\n", &["rows.csv, line 3", "\"y\""]);
+    bad("x,y\n1,NaN\n", &["rows.csv, line 2", "\"y\""]);
+    bad("x,y\n", &["rows.csv"]);
+    bad("", &["rows.csv", "empty"]);
+    fs::remove_file(w.0.join("rows.csv")).unwrap();
+    w.fails(INSPECT, 3, &["rows.csv"]);
+    w.write("rows.csv", ROWS);
+    w.ok(&format!("{MAKE_PLAN} --k 3 --max-rows 2"));
+    w.fails(INSPECT, 3, &["max_rows"]);
+}
+
+#[test]
+fn help_documents_the_exit_codes() {
+    let w = World::empty();
+    let help = w.ok("--help");
+    for line in ["0    done", "3    a file", "6    too few sites", "130  interrupted"] {
+        assert!(help.contains(line), "{line}");
+    }
+    w.fails("bogus", 2, &["bogus"]);
+    w.fails("keygen", 2, &["--name"]);
+}
