@@ -119,8 +119,11 @@ impl Question {
 
 /// Smallest e with `bound` ≤ 2^e, kept in a range where 2^e is an ordinary double.
 fn exponent(bound: f64) -> i16 {
-    if !(bound > 0.0) || !bound.is_finite() {
-        return if bound == 0.0 { -512 } else { 1000 };
+    if bound <= 0.0 {
+        return -512;
+    }
+    if !bound.is_finite() {
+        return 1000;
     }
     let mut e = bound.log2().ceil() as i32;
     // log2 may be off by one at powers of two.
@@ -155,7 +158,7 @@ impl Layout {
             for x in entries.by_ref().take(b.block.len) {
                 // Scaling by a power of two is exact; only the rounding to an integer loses anything.
                 let v = (x * factor).round_ties_even();
-                if !(v.abs() <= b.scale.limit as f64) || v.abs() >= power(63) {
+                if v.is_nan() || v.abs() > b.scale.limit as f64 || v.abs() >= power(63) {
                     return Err(RoundError::OverBound { block: b.block.name });
                 }
                 out.push(fixed::to_ring(v as i64));

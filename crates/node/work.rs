@@ -70,6 +70,9 @@ pub enum StartSpec {
     },
 }
 
+/// K rows of d numbers.
+pub type Matrix = Vec<Vec<f64>>;
+
 /// A plan's method part that cannot be used; the text says what to change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the plan's method part is not valid: {0}")]
@@ -176,7 +179,7 @@ impl Work {
     ///
     /// # Errors
     /// [`WorkError`] where they do not fit the columns.
-    pub fn units(&self, working: &Centres) -> Result<(Vec<Vec<f64>>, Vec<Vec<f64>>), WorkError> {
+    pub fn units(&self, working: &Centres) -> Result<(Matrix, Matrix), WorkError> {
         let domain = self.domain()?;
         let original = domain.centres_to_original(working).map_err(WorkError::new)?;
         let original: Vec<Vec<f64>> = original.rows().map(<[f64]>::to_vec).collect();

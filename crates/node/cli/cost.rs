@@ -87,7 +87,7 @@ impl Cost {
     pub fn of(federation: &Federation) -> Result<Cost, Failure> {
         let (terms, work) = (&federation.terms, &federation.work);
         let n = federation.roster.sites.len();
-        let threshold = terms.threshold_of(n)?;
+        let threshold = terms.threshold_of(n, n)?;
         let slots = usize::from(terms.slots);
         let domain = work.domain()?;
         let questions = questions(work)?

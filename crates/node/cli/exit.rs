@@ -113,7 +113,7 @@ impl From<RoundError> for Failure {
 impl From<CarrierError> for Failure {
     fn from(e: CarrierError) -> Self {
         let code = match e {
-            CarrierError::NotAccepted { .. } => Code::Denied,
+            CarrierError::NotAccepted => Code::Denied,
             CarrierError::WrongServerKey { .. } | CarrierError::Frame(_) => Code::Peer,
             _ => Code::Network,
         };

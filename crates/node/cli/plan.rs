@@ -173,7 +173,7 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
         application: work.to_bytes(),
     };
     if args.min_sites.is_none() {
-        let threshold = terms.threshold_of(roster.sites.len()).map_err(|e| again(e.into()))?;
+        let threshold = terms.threshold_of(roster.sites.len(), roster.sites.len()).map_err(|e| again(e.into()))?;
         terms.min_cohort = u16::try_from(threshold).unwrap_or(u16::MAX);
     }
     terms.check(&roster).map_err(|e| again(e.into()))?;

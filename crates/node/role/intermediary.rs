@@ -129,7 +129,12 @@ async fn count(hub: &mut Hub, link: &mut Line, config: &IntermediaryConfig) -> R
         match event {
             HubEvent::Aggregator(aggregator::Event::Total { values, cohort, .. }) => break (values, cohort),
             HubEvent::Aggregator(aggregator::Event::Failed(e)) => return Err(e.into()),
-            HubEvent::Aggregator(event) => super::server::log(&config.roster, &event),
+            HubEvent::Aggregator(event) => {
+                super::server::log(&config.roster, &event);
+                if let aggregator::Event::TooLate(site) = event {
+                    super::server::too_late(hub, site);
+                }
+            }
             HubEvent::Control { .. } | HubEvent::Deadline => {}
         }
     };

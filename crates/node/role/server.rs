@@ -260,6 +260,19 @@ impl Run<'_> {
                 self.lost.push(format!("{site}: {why}"));
                 Ok(())
             }
+            aggregator::Event::WrongShare { holder, owner } => {
+                let name = |s| self.config.roster.name_of(PartyId::Site(s));
+                self.lost.push(format!(
+                    "a share of the self-mask of {} that came from {} was wrong and was corrected; one of the two is at fault",
+                    name(owner),
+                    name(holder)
+                ));
+                Ok(())
+            }
+            aggregator::Event::TooLate(site) => {
+                too_late(self.hub, site);
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
@@ -351,6 +364,15 @@ impl Run<'_> {
             model: Some(model),
         })
     }
+}
+
+/// Tells a site that this run goes on without it.
+pub(crate) fn too_late(hub: &mut Hub, site: u16) {
+    let aborted = Aborted {
+        code: Code::Denied as u8,
+        why: "this run began without this site, or went on without it; it can take part in the next one".into(),
+    };
+    hub.tell(PartyId::Site(site), Kind::Aborted, &aborted);
 }
 
 fn bad_method(e: veilsum_cluster::MethodError) -> Failure {

@@ -42,6 +42,3 @@ pub const MAX_DECK_ATTEMPTS: u32 = 8;
 
 /// Words expanded at a time when a mask is added: 16 KiB, which stays in the first-level cache.
 pub const MASK_BLOCK_WORDS: usize = 2_048;
-
-/// Decks that may be ready at a site at once: the one in use and the one that follows it.
-pub const MAX_READY_DECKS: usize = 2;

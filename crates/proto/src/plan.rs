@@ -18,9 +18,11 @@ pub struct Terms {
     pub roster: Hash,
     /// Sites a total must cover at least.
     pub min_cohort: u16,
-    /// Shares needed to open a self-mask; 0 means floor(2n/3) + 1 for the n members of the deck.
+    /// Shares needed to open a self-mask; 0 means the larger of floor(2n/3) + 1 and the least t with 2t > n + c, for the
+    /// n members of the deck.
     pub threshold: u16,
-    /// Sites that may collude with the coordinator without learning more than a total; 0 means floor((n − 1)/3).
+    /// Sites that may collude with the coordinator without learning more than a total; 0 means floor((N − 1)/3) for the
+    /// N sites of the *roster*: a deck that the coordinator keeps small does not make fewer of them collude.
     pub colluders: u16,
     /// Rounds prepared by one exchange of keys.
     pub slots: u16,
@@ -67,24 +69,28 @@ impl Terms {
         if self.application.len() > MAX_APPLICATION {
             return bad(format!("its method part is over {MAX_APPLICATION} bytes"), "PLN-5");
         }
-        // Decks of every size from the floor up may come about as sites leave.
-        (usize::from(self.min_cohort)..=n).try_for_each(|size| self.threshold_of(size).map(|_| ()))
+        // Smaller decks that come about as sites leave are checked when they do ([THR-2]).
+        self.threshold_of(n, n).map(|_| ())
     }
 
-    /// Shares needed among `n` members, with the guard 2t > n + c ([THR-1], [THR-2]).
+    /// Shares needed among the `n` members of a deck, of the roster's `sites`, with the guards 2t > n + c and t − c ≥ 2
+    /// ([THR-1], [THR-2], [THR-3]).
     ///
     /// # Errors
     /// `Error::Invalid` where no such threshold exists.
-    pub fn threshold_of(&self, n: usize) -> Result<usize, Error> {
-        let t = if self.threshold == 0 { 2 * n / 3 + 1 } else { usize::from(self.threshold) };
-        let c = self.colluders_of(n);
+    pub fn threshold_of(&self, n: usize, sites: usize) -> Result<usize, Error> {
+        let c = self.colluders_of(sites);
+        let t = match self.threshold {
+            0 => (2 * n / 3 + 1).max((n + c) / 2 + 1),
+            t => usize::from(t),
+        };
         check_threshold(n, t, c).map_err(|why| Error::invalid("plan", why, "THR-2"))?;
         Ok(t)
     }
 
-    /// Colluding sites that are assumed among `n`.
-    pub fn colluders_of(&self, n: usize) -> usize {
-        if self.colluders == 0 { n.saturating_sub(1) / 3 } else { usize::from(self.colluders) }
+    /// Colluding sites that are assumed among the roster's `sites`.
+    pub fn colluders_of(&self, sites: usize) -> usize {
+        if self.colluders == 0 { sites.saturating_sub(1) / 3 } else { usize::from(self.colluders) }
     }
 
     /// Identifies the plan in everything that follows ([PLN-6]).
@@ -121,7 +127,8 @@ impl SignedTerms {
     }
 }
 
-/// The guard 2t > n + c with t ≤ n ([THR-2]); the safety argument of the protocol rests on it.
+/// The guards t ≤ n and 2t > n + c ([THR-2]), on which the safety argument of the protocol rests, and t − c ≥ 2
+/// ([THR-3]): a sum that can be learnt covers at least two honest sites.
 ///
 /// # Errors
 /// A sentence with the numbers.
@@ -133,6 +140,11 @@ pub fn check_threshold(n: usize, t: usize, c: usize) -> Result<(), String> {
         let least = (n + c) / 2 + 1;
         return Err(format!(
             "a threshold of {t} among {n} sites is unsafe against {c} that collude: 2t > n + c needs at least {least}"
+        ));
+    }
+    if t < c + 2 {
+        return Err(format!(
+            "with a threshold of {t} among {n} sites, {c} that collude could learn a single site's part"
         ));
     }
     Ok(())
@@ -155,11 +167,20 @@ mod tests {
             application: vec![],
         };
         for n in 3..=1000 {
-            let t = terms.threshold_of(n).unwrap();
+            let t = terms.threshold_of(n, n).unwrap();
+            assert_eq!(t, 2 * n / 3 + 1);
             assert!(t <= n && 2 * t > n + (n - 1) / 3, "n = {n}");
         }
         for (n, t) in [(3, 3), (5, 4), (10, 7), (20, 14), (50, 34), (100, 67)] {
-            assert_eq!(terms.threshold_of(n).unwrap(), t);
+            assert_eq!(terms.threshold_of(n, n).unwrap(), t);
+        }
+        // A deck of few of the roster's sites does not make fewer of them collude.
+        assert!(terms.threshold_of(3, 20).is_err());
+        assert_eq!(terms.threshold_of(16, 20).unwrap(), 12);
+        for n in 3..=20 {
+            if let Ok(t) = terms.threshold_of(n, 20) {
+                assert!(2 * t > n + 6 && t >= 8 && t <= n, "n = {n}");
+            }
         }
     }
 
@@ -168,6 +189,7 @@ mod tests {
         assert!(check_threshold(20, 11, 4).is_err());
         assert!(check_threshold(20, 14, 4).is_ok());
         assert!(check_threshold(3, 2, 0).is_ok());
+        assert!(check_threshold(3, 3, 2).is_err(), "t - c = 1");
         assert!(check_threshold(3, 2, 1).is_err());
         assert!(check_threshold(4, 2, 0).is_err(), "t = n/2");
         assert!(check_threshold(4, 5, 0).is_err());

@@ -86,11 +86,11 @@ pub(crate) fn check_size(terms: &Terms, floor: &Floor, n: usize) -> Result<(), E
 }
 
 /// The threshold this site accepts for a deck of `n`: the plan's, if it also withstands this site's own colluders
-/// ([THR-2]).
-pub(crate) fn threshold(terms: &Terms, floor: &Floor, n: usize) -> Result<usize, Error> {
+/// ([THR-2]). `sites` is the size of the roster.
+pub(crate) fn threshold(terms: &Terms, floor: &Floor, n: usize, sites: usize) -> Result<usize, Error> {
     check_size(terms, floor, n)?;
-    let t = terms.threshold_of(n)?;
-    let c = terms.colluders_of(n).max(usize::from(floor.colluders));
+    let t = terms.threshold_of(n, sites)?;
+    let c = terms.colluders_of(sites).max(usize::from(floor.colluders));
     check_threshold(n, t, c).map_err(|why| Error::refused(why, "THR-2"))?;
     Ok(t)
 }

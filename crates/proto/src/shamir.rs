@@ -40,7 +40,9 @@ fn point(i: u16) -> Scalar {
 
 /// Shares of `secret` for `members`, any `t` of which open it; fewer say nothing about it.
 pub(crate) fn split(secret: &Scalar, t: usize, members: &[u16], rng: &mut dyn CryptoRng) -> Vec<Share> {
-    let mut coefficients: Zeroizing<Vec<Scalar>> = Zeroizing::new(vec![*secret]);
+    // With its full capacity from the start: growing would leave a copy behind.
+    let mut coefficients: Zeroizing<Vec<Scalar>> = Zeroizing::new(Vec::with_capacity(t));
+    coefficients.push(*secret);
     coefficients.extend((1..t).map(|_| random_scalar(rng)));
     members.iter().map(|m| Share(evaluate(&coefficients, point(*m)))).collect()
 }
@@ -64,6 +66,39 @@ pub(crate) fn lagrange_at_zero(members: &[u16]) -> Vec<Scalar> {
 /// The secret behind the shares that belong to `coefficients`.
 pub(crate) fn recover(coefficients: &[Scalar], shares: &[Scalar]) -> Scalar {
     coefficients.iter().zip(shares).map(|(l, s)| l * s).sum()
+}
+
+/// Recovers the secret although one of the first t + 1 shares is wrong, where a commitment tells the right secret: one
+/// spare share is enough, where decoding alone needs two. Names whoever's share is not of the same polynomial.
+pub(crate) fn recover_committed(
+    members: &[u16],
+    shares: &[Scalar],
+    t: usize,
+    committed: impl Fn(&Scalar) -> bool,
+) -> Option<(Scalar, Vec<u16>)> {
+    if members.len() <= t || t == 0 {
+        return None;
+    }
+    let pick = |places: &[usize]| {
+        let at: Vec<u16> = places.iter().map(|i| members[*i]).collect();
+        let of: Vec<Scalar> = places.iter().map(|i| shares[*i]).collect();
+        recover(&lagrange_at_zero(&at), &of)
+    };
+    (0..t).find_map(|out| {
+        let mut places: Vec<usize> = (0..=t).filter(|i| *i != out).collect();
+        let secret = pick(&places);
+        committed(&secret).then(|| {
+            let others: Vec<usize> = (0..members.len()).filter(|i| !places.contains(i)).collect();
+            let mut wrong = Vec::new();
+            for i in others {
+                places[t - 1] = i;
+                if pick(&places) != secret {
+                    wrong.push(members[i]);
+                }
+            }
+            (secret, wrong)
+        })
+    })
 }
 
 /// Recovers the secret although up to (m − t)/2 of the m shares are wrong, and names the wrong ones

@@ -69,6 +69,12 @@ pub type Hook = Box<dyn FnMut(&Wire<'_>) -> Verdict>;
 /// Computes a site's answer to a query.
 pub type Answer = Box<dyn FnMut(u16, &Asked) -> Vec<u64>>;
 
+/// A total's words, the sites it covers, and those asked that it does not cover.
+pub type Total = (Vec<u64>, Vec<u16>, Vec<u16>);
+
+/// When, in which order, and where in the store.
+type Due = (u64, u64, usize);
+
 enum Happening {
     ToSite(u16, Arc<Vec<u8>>),
     ToAggregator(u16, Vec<u8>),
@@ -160,7 +166,7 @@ pub struct World {
     rng: ChaCha20Rng,
     now: u64,
     order: u64,
-    queue: BinaryHeap<Reverse<(u64, u64, usize)>>,
+    queue: BinaryHeap<Reverse<Due>>,
     store: Vec<Option<Happening>>,
     wake_at: Option<u64>,
     inbox: VecDeque<aggregator::Event>,
@@ -357,11 +363,11 @@ impl World {
         }
     }
 
-    /// Asks one question and runs until its total: (values, cohort, missing).
+    /// Asks one question and runs until its total.
     ///
     /// # Errors
     /// As [`World::until`].
-    pub fn ask(&mut self, query: &[u8], words: usize) -> Result<(Vec<u64>, Vec<u16>, Vec<u16>), Error> {
+    pub fn ask(&mut self, query: &[u8], words: usize) -> Result<Total, Error> {
         let now = Millis(self.now);
         self.aggregator.handle(aggregator::Input::Ask { query: query.to_vec(), words }, now);
         match self.until(|e| matches!(e, aggregator::Event::Total { .. }))? {

@@ -7,7 +7,9 @@ use veilsum_proto::{
     Error,
     aggregator::{Event, Input, Millis},
     codec,
+    journal::Record,
     message::Kind,
+    site::Site,
     suite::Hash,
     testing::{Kit, Verdict, World},
 };
@@ -268,15 +270,161 @@ fn a_journal_that_goes_back_is_refused() {
     hub.reply(0, &frame).unwrap();
     let good = hub.journals[0].clone();
     assert_eq!(good.iter().map(|r| r.name()).collect::<Vec<_>>(), ["deck", "masked", "checked", "released"]);
-    let mut bad = Vec::new();
-    bad.push(("a release before its signature", vec![0, 1, 3, 2]));
-    bad.push(("a deck twice", vec![0, 0, 1, 2, 3]));
-    bad.push(("released twice", vec![0, 1, 2, 3, 3]));
-    bad.push(("a release of survivors that nobody signed", vec![0, 1, 3]));
-    for (name, order) in bad {
+    for (name, order) in [
+        ("no deck", vec![1, 2, 3]),
+        ("a release before its signature", vec![0, 1, 3, 2]),
+        ("a signature after its release", vec![0, 1, 2, 3, 2]),
+        ("a deck twice", vec![0, 0, 1, 2, 3]),
+        ("a slot twice", vec![0, 1, 1]),
+        ("a slot again after its release", vec![0, 1, 2, 3, 1]),
+        ("released twice", vec![0, 1, 2, 3, 3]),
+        ("a release of survivors that nobody signed", vec![0, 1, 3]),
+        ("a signature without its vector", vec![0, 2]),
+    ] {
         hub.journals[0] = order.iter().map(|i| good[*i].clone()).collect();
         let result = hub.restart(0);
         assert!(matches!(result, Err(Error::Journal(_))), "{name}: {result:?}");
+    }
+}
+
+#[test]
+fn a_journal_entry_damaged_in_any_byte_or_cut_is_refused_or_still_a_whole_entry() {
+    let mut hub = Hub::new(4, 18, |_| {});
+    let deck = hub.deck(0, 2, &everybody(4));
+    let ask = hub.question(&deck, 0, &everybody(4), Hash::default(), b"q");
+    hub.ask(&deck, &ask, &[0]).unwrap();
+    for (k, record) in hub.journals[0].clone().iter().enumerate() {
+        let bytes = record.to_bytes();
+        for n in 0..bytes.len() {
+            assert!(matches!(Record::from_bytes(&bytes[..n]), Err(Error::Journal(_))));
+        }
+        for i in 0..bytes.len() {
+            let mut bad = bytes.to_vec();
+            bad[i] ^= 0x41;
+            // Nothing panics, in reading or in what follows from it.
+            let Ok(bad) = Record::from_bytes(&bad) else { continue };
+            let mut journal = hub.journals[0].clone();
+            journal[k] = bad;
+            let Ok(mut site) = Site::restore(hub.kit.site(0), journal) else { continue };
+            let (_, frame) = hub.ask_frame(&deck, &ask);
+            drop(site.handle(veilsum_proto::site::Input::Message(&frame), &mut hub.rng));
+        }
+    }
+}
+
+/// A coordinator may name a new run whenever it likes; what was answered is remembered all the same.
+#[test]
+fn a_question_consumed_in_one_run_is_consumed_in_the_next() {
+    let mut hub = Hub::new(5, 19, |_| {});
+    let all = everybody(5);
+    let deck = hub.deck(0, 4, &all);
+    let ask = hub.question(&deck, 0, &all, Hash::default(), b"q");
+    let round = hub.ask(&deck, &ask, &all).unwrap();
+    let frame = hub.survivors(&round, &all);
+    all.iter().for_each(|s| assert_eq!(hub.reply(*s, &frame).unwrap().kind, Kind::Unmask));
+    hub.run = Hash([3; 32]);
+    for s in 0..5u16 {
+        let memory = hub.sites[usize::from(s)].memory();
+        hub.sites[usize::from(s)] = Site::restore(hub.kit.site(s), memory).unwrap();
+    }
+    let four = [0, 1, 2, 3];
+    let deck = hub.deck(0, 4, &four);
+    let ask = hub.question(&deck, 0, &four, Hash::default(), b"q");
+    let (_, frame) = hub.ask_frame(&deck, &ask);
+    let e = hub.tell(0, &frame).expect_err("the difference of the two runs' totals is site-4's input");
+    assert_eq!(rule(&e), "RND-9", "{e}");
+    // And over the same cohort, a smaller set of survivors.
+    let deck = hub.deck(1, 4, &all);
+    let ask = hub.question(&deck, 0, &all, Hash::default(), b"q");
+    let round = hub.ask(&deck, &ask, &all).unwrap();
+    let frame = hub.survivors(&round, &four);
+    let e = hub.tell(0, &frame).expect_err("nor so");
+    assert_eq!(rule(&e), "RND-9", "{e}");
+}
+
+/// A journal that was rewritten at a new deck brings the site back to where it was.
+#[test]
+fn a_rewritten_journal_keeps_the_chain_the_cohort_and_what_was_consumed() {
+    let mut hub = Hub::new(5, 20, |_| {});
+    let (all, four) = (everybody(5), [0, 1, 2, 3]);
+    let deck = hub.deck(0, 4, &all);
+    let ask = hub.question(&deck, 0, &all, Hash::default(), b"q0");
+    let r0 = hub.ask(&deck, &ask, &all).unwrap();
+    let signed = hub.sign(&r0, &four, &four).unwrap();
+    let frame = hub.certificate(&r0, &four, &signed);
+    four.iter().for_each(|s| assert_eq!(hub.reply(*s, &frame).unwrap().kind, Kind::Unmask));
+    let next = hub.deck(1, 4, &all);
+    let ask = hub.question(&next, 0, &four, r0.context, b"q1");
+    let r1 = hub.ask(&next, &ask, &four).unwrap();
+    assert!(hub.journals[0].iter().filter(|r| r.name() == "deck").nth(1).is_none(), "the old deck's keys are gone");
+    hub.restart(0).expect("the journal stands by itself");
+    let (_, first) = hub.ask_frame(&next, &ask);
+    assert_eq!(hub.reply(0, &first).unwrap().kind, Kind::MaskedInput);
+    let back = hub.question(&next, 1, &all, r1.context, b"q2");
+    let (_, frame) = hub.ask_frame(&next, &back);
+    assert_eq!(hub.tell(0, &frame).map_err(|e| rule(&e)), Err("RND-5"));
+    let again = hub.question(&next, 1, &[0, 1, 2, 3], r1.context, b"q0");
+    hub.restart(0).expect("and again");
+    hub.ask(&next, &again, &[0]).expect("the same question over the same sites");
+    let fewer = hub.question(&next, 2, &[0, 1, 2], hub.ask_frame(&next, &again).0, b"q0");
+    let (_, frame) = hub.ask_frame(&next, &fewer);
+    assert!(hub.tell(0, &frame).is_err());
+}
+
+#[test]
+fn a_malformed_frame_names_who_sent_it() {
+    let mut hub = Hub::new(3, 21, |_| {});
+    let (id, frame) = hub.open(0, 4);
+    for bad in [frame[..20].to_vec(), raw(&hub.kit.identities[0], &hub.session, Kind::OpenDeck, &id, b"cut")] {
+        let e = hub.tell(0, &bad).expect_err("no frame");
+        assert!(e.to_string().contains("hub"), "{e}");
+    }
+}
+
+/// The same survivors under ever new signatures: one entry in the journal, not one for each.
+#[test]
+fn the_same_survivors_again_do_not_fill_the_journal() {
+    let mut hub = Hub::new(5, 22, |_| {});
+    let all = everybody(5);
+    let deck = hub.deck(0, 4, &all);
+    let ask = hub.question(&deck, 0, &all, Hash::default(), b"q");
+    let mut round = hub.ask(&deck, &ask, &all).unwrap();
+    let four = [0, 1, 2, 3];
+    hub.sign(&round, &four, &[0]).unwrap();
+    let before = hub.journals[0].len();
+    for tail in 0..10u8 {
+        // A colluding site signs one more input, so that the frame is another one.
+        let own = parts(&raw(hub.identity(3), &hub.session, Kind::MaskedInput, &round.context, &[tail]));
+        round.inputs.insert(3, own.proof);
+        hub.sign(&round, &four, &[0]).unwrap();
+    }
+    assert_eq!(hub.journals[0].len(), before);
+}
+
+/// With colluders given and the threshold by the rule, every deck that a run can shrink to has a threshold: a run never
+/// has fewer sites than the threshold of its deck.
+#[test]
+fn a_plan_is_checked_for_every_size_of_its_cohort() {
+    for colluders in 1..4u16 {
+        let kit = Kit::new(9, |t| t.colluders = colluders);
+        if kit.terms.check(&kit.roster).is_ok() {
+            let least = kit.terms.threshold_of(9, 9).unwrap();
+            for n in least..=9 {
+                assert!(kit.terms.threshold_of(n, 9).is_ok(), "{colluders} colluders: a deck of {n} ends the run");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_question_no_site_can_be_asked_is_the_callers_mistake() {
+    for (query, words) in [(0, 0), (0, (1 << 20) + 1), (0, 1 << 33), ((9 << 20) + 1, 4)] {
+        let mut fed = Fed::new(3, 23, |_| {});
+        fed.ask_exact(b"q");
+        let from = fed.events.len();
+        fed.aggregator.handle(Input::Ask { query: vec![0; query], words }, Millis(fed.now));
+        let e = fed.until(from, |e| matches!(e, Event::Total { .. })).expect_err("no such question");
+        assert!(matches!(e, Error::ApiMisuse(_)), "{words}: {e}");
     }
 }
 
@@ -286,7 +434,7 @@ fn a_journal_of_another_session_is_refused() {
     let mut hub = Hub::new(3, 15, |_| {});
     hub.deck(0, 4, &everybody(3));
     let other = Kit::new(3, |t| t.max_rows = 77);
-    let result = veilsum_proto::site::Site::restore(other.site(0), hub.journals[0].clone());
+    let result = Site::restore(other.site(0), hub.journals[0].clone());
     assert!(matches!(result, Err(Error::Journal(_))));
 }
 

@@ -19,7 +19,7 @@ use setup::Setup;
 use crate::{
     error::Error,
     identity::Identity,
-    limits::MAX_DECK_ATTEMPTS,
+    limits::{MAX_DECK_ATTEMPTS, MAX_QUERY, MAX_WORDS},
     message::{self, Kind, Refusal, Verified},
     plan::Terms,
     roster::{PartyId, Roster},
@@ -306,8 +306,11 @@ impl Aggregator {
             return None;
         }
         let grace = self.env.timing.grace;
+        // Before the first deck nobody is lost by being gone, so nothing is due then.
+        let joining = self.cohort.is_none();
         let waits = self.pending().flat_map(move |p| {
-            let gone = p.frames.keys().filter_map(move |s| self.peers[usize::from(*s)].detached_at);
+            let gone = p.frames.keys().filter(move |_| !joining);
+            let gone = gone.filter_map(move |s| self.peers[usize::from(*s)].detached_at);
             [p.deadline, p.resend_at].into_iter().chain(gone.map(move |at| at.after(grace)))
         });
         waits.min()
@@ -324,7 +327,7 @@ impl Aggregator {
             return;
         }
         match input {
-            Input::Attached(site) => self.attached(site),
+            Input::Attached(site) => self.attached(site, now),
             Input::Detached(site) => {
                 if let Some(p) = self.peers.get_mut(usize::from(site)) {
                     p.attached = false;
@@ -333,6 +336,10 @@ impl Aggregator {
             }
             Input::Message { from, bytes } => self.message(from, bytes, now),
             Input::Ask { query, words } => {
+                if words == 0 || words > MAX_WORDS || query.len() > MAX_QUERY {
+                    self.fail(Error::ApiMisuse("a question without words, or larger than a frame can be"));
+                    return;
+                }
                 if self.round.is_some() || self.waiting_question.is_some() {
                     self.fail(Error::ApiMisuse("a question while another is open"));
                     return;
@@ -349,7 +356,7 @@ impl Aggregator {
         self.setup.iter().map(|s| &s.pending).chain(self.round.iter().map(|r| &r.pending))
     }
 
-    fn attached(&mut self, site: u16) {
+    fn attached(&mut self, site: u16, now: Millis) {
         let Some(p) = self.peers.get_mut(usize::from(site)) else { return };
         p.attached = true;
         p.detached_at = None;
@@ -359,6 +366,11 @@ impl Aggregator {
         }
         if let Some(setup) = &mut self.setup {
             setup.ask_again(site);
+            if setup.waits_late_for(site) && self.attempts < MAX_DECK_ATTEMPTS / 2 {
+                // It may be a new process without the keys of this set-up: begin again, with it.
+                self.reopen_deck(now);
+                return;
+            }
         }
         // Whatever is still unanswered is sent (again): the connection before may have lost it.
         let frames: Vec<_> = self.pending().filter_map(|p| p.frames.get(&site).cloned()).collect();
@@ -591,6 +603,9 @@ impl Aggregator {
                     let frames = setup.pending.frames.clone();
                     if first {
                         // Whoever has not advertised by now waits for the next run.
+                        let late = |s: &u16| self.peers[usize::from(*s)].attached && !members.contains(s);
+                        let late: Vec<u16> = (0..self.peers.len() as u16).filter(late).collect();
+                        self.out.extend(late.into_iter().map(|s| Output::Event(Event::TooLate(s))));
                         self.cohort = Some(members.into_iter().collect());
                     }
                     self.send_all(&frames);
@@ -702,10 +717,12 @@ impl Aggregator {
 impl Env {
     /// The threshold for `n` sites, if they are enough.
     fn enough(&self, n: usize, step: &'static str) -> Result<usize, Error> {
+        let sites = self.roster.sites.len();
         let least = usize::from(self.terms.min_cohort);
-        if n < least {
-            return Err(Error::Quorum { step, alive: n, needed: least, rule: crate::Rule("POL-1") });
+        let needed = (least..=sites).find(|n| self.terms.threshold_of(*n, sites).is_ok()).unwrap_or(sites);
+        if n < needed {
+            return Err(Error::Quorum { step, alive: n, needed, rule: crate::Rule("POL-1") });
         }
-        self.terms.threshold_of(n)
+        self.terms.threshold_of(n, sites)
     }
 }

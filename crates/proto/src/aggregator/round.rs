@@ -250,13 +250,12 @@ impl Round {
     /// [UNM-5], [UNM-6]: rebuild every survivor's self-mask, check it against its commitment, take all masks off.
     fn open_total(&mut self, env: &Env, deck: &ReadyDeck, waiting: bool) -> Result<Progress, Error> {
         let Phase::Unmask { alive, shares } = &self.phase else { return Ok(Progress::Waiting) };
-        let holders: Vec<u16> = shares.keys().copied().collect();
-        let first: Vec<u16> = holders.iter().copied().take(deck.threshold).collect();
-        let coefficients = shamir::lagrange_at_zero(&first);
+        let mut holders: Vec<u16> = shares.keys().copied().collect();
+        let mut coefficients = shamir::lagrange_at_zero(&holders[..deck.threshold]);
         let mut wrong_shares = Vec::new();
         let mut masks = Vec::with_capacity(alive.len());
         for (k, owner) in alive.iter().enumerate() {
-            let column: Vec<Scalar> = shares.values().map(|row| row[k]).collect();
+            let column: Vec<Scalar> = holders.iter().filter_map(|h| shares.get(h)).map(|row| row[k]).collect();
             let committed = |seed: &Scalar| {
                 let list = deck.commitments.get(owner);
                 let expected = list.and_then(|l| l.get(usize::from(self.slot)));
@@ -266,16 +265,30 @@ impl Round {
             let seed = if committed(&quick) {
                 quick
             } else {
-                match shamir::recover_robust(&holders, &column, deck.threshold).filter(|(s, _)| committed(s)) {
+                let found = shamir::recover_committed(&holders, &column, deck.threshold, committed).or_else(|| {
+                    shamir::recover_robust(&holders, &column, deck.threshold).filter(|(s, _)| committed(s))
+                });
+                match found {
                     Some((seed, wrong)) => {
+                        // Whoever was wrong once is not asked again while others are enough: one search a liar.
+                        let sound: Vec<u16> = holders.iter().copied().filter(|h| !wrong.contains(h)).collect();
+                        if sound.len() >= deck.threshold {
+                            holders = sound;
+                            coefficients = shamir::lagrange_at_zero(&holders[..deck.threshold]);
+                        }
                         wrong_shares.extend(wrong.into_iter().map(|holder| (holder, *owner)));
                         seed
                     }
                     None if waiting => return Ok(Progress::Waiting),
                     None => {
-                        let what = "shared a self-mask that does not open to its commitment, or too many shares of it \
-                                    are wrong; the round is lost";
-                        return Err(env.site_error(*owner, what, "UNM-6"));
+                        let name = |s: &u16| env.roster.name_of(crate::roster::PartyId::Site(*s));
+                        let why = format!(
+                            "the shares of the self-mask of {} do not open to its commitment; it dealt wrong ones, or \
+                             too many of those who gave them changed theirs: {}",
+                            name(owner),
+                            holders.iter().map(name).collect::<Vec<_>>().join(", "),
+                        );
+                        return Err(Error::malformed("Unmask", why, "UNM-6"));
                     }
                 }
             };

@@ -74,6 +74,11 @@ impl Setup {
         }
     }
 
+    /// Whether the directory is out and this member has not answered what followed.
+    pub(crate) fn waits_late_for(&self, site: u16) -> bool {
+        !self.is_joining() && self.pending.frames.contains_key(&site)
+    }
+
     /// Nobody who has not advertised is waited for any longer.
     pub(crate) fn stop_waiting(&mut self) {
         if self.is_joining() {

@@ -99,7 +99,7 @@ impl ExpectDirectory {
         if !directory.entries.is_sorted_by(|a, b| a.site < b.site) {
             return Err(env.aggregator("sent a directory that is not sorted or names a site twice", "KEX-5"));
         }
-        let threshold = policy::threshold(&env.terms, &env.floor, n)?;
+        let threshold = policy::threshold(&env.terms, &env.floor, n, env.roster.sites.len())?;
         if usize::from(directory.threshold) != threshold {
             let what = format!("named a threshold of {}, the plan gives {threshold} for {n}", directory.threshold);
             return Err(env.aggregator(what, "THR-1"));

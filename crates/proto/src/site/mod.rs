@@ -22,7 +22,7 @@ use crate::{
     error::Error,
     identity::Identity,
     journal::{Entry, Record},
-    limits::{MAX_READY_DECKS, MAX_SLOTS},
+    limits::MAX_SLOTS,
     message::{self, Ask, Disclosure, Kind, OpenDeck, Refusal, ShareComplaint, Verified},
     plan::Terms,
     policy::{Asked, Consent, Floor},
@@ -226,6 +226,9 @@ impl Site {
                 if self.run.is_some_and(|run| run != r.run) {
                     return Err(bad("it holds two runs"));
                 }
+                if self.highest_deck.is_some_and(|highest| r.index <= highest) {
+                    return Err(bad("a deck in it stands twice"));
+                }
                 self.run = Some(r.run);
                 self.highest_deck = self.highest_deck.max(Some(r.index));
                 self.decks.insert(r.index, DeckState::Ready(deck));
@@ -298,7 +301,13 @@ impl Site {
     /// before still holds, so the caller may go on, or stop.
     pub fn handle(&mut self, input: Input<'_>, rng: &mut dyn CryptoRng) -> Result<(), Error> {
         match input {
-            Input::Message(bytes) => self.message(bytes, rng),
+            Input::Message(bytes) => self.message(bytes, rng).map_err(|error| match error {
+                // A frame that does not even decode is its sender's fault too.
+                Error::Malformed { what, why, rule } => {
+                    self.env.aggregator(format!("sent a malformed {what}: {why}"), rule.0)
+                }
+                other => other,
+            }),
             Input::Contribute { consent, values } => self.contribute(&consent, values),
             Input::Refuse { context, rule } => {
                 self.refuse(&context, rule);
@@ -375,13 +384,13 @@ impl Site {
         if self.highest_deck.is_some_and(|highest| open.index <= highest) {
             return Err(self.env.aggregator(format!("opened deck {} a second time", open.index), "KEX-1"));
         }
-        if self.decks.values().filter(|d| matches!(d, DeckState::Ready(_))).count() >= MAX_READY_DECKS {
-            return Err(self.env.aggregator("opened a deck although two are ready already", "KEX-10"));
-        }
         self.run = Some(open.run);
         self.highest_deck = Some(open.index);
         // A set-up that was under way is given up: its keys are dropped and wiped here.
-        self.decks.retain(|_, d| matches!(d, DeckState::Ready(_)));
+        // So is a ready deck that waited behind the one in use: somebody else did not get as far ([KEX-10]).
+        let in_use = self.decks.iter().find(|(_, d)| matches!(d, DeckState::Ready(_))).map(|(index, _)| *index);
+        self.decks.retain(|index, _| Some(*index) == in_use);
+        self.replies.retain(|(_, index), _| Some(*index) == in_use);
         let (state, keys) = ExpectDirectory::open(&self.env, &open, rng);
         let id = state.id();
         self.decks.insert(open.index, DeckState::Directory(state));
@@ -561,18 +570,21 @@ impl Site {
         let Some(DeckState::Ready(deck)) = self.decks.get(index) else {
             return Err(Error::ApiMisuse("the deck of this round is gone"));
         };
+        let known = round.is_restored();
         let digest = round.mask(&self.env, deck, &mut values)?;
         let (context, index) = (round.context, *index);
-        self.out.push_back(Output::Persist(Record(Entry::Masked {
-            context,
-            deck: index,
-            slot: round.slot,
-            cohort: round.cohort.clone(),
-            words: round.words as u32,
-            query: round.query,
-            digest,
-            rounds: self.rounds,
-        })));
+        if !known {
+            self.out.push_back(Output::Persist(Record(Entry::Masked {
+                context,
+                deck: index,
+                slot: round.slot,
+                cohort: round.cohort.clone(),
+                words: round.words as u32,
+                query: round.query,
+                digest,
+                rounds: self.rounds,
+            })));
+        }
         let bytes =
             message::frame_raw(&self.env.identity, &self.env.session, Kind::MaskedInput, &context, &to_bytes(&values));
         if let Some(reply) = self.replies.get_mut(&(Kind::Ask, index)) {
@@ -585,6 +597,11 @@ impl Site {
     fn refuse(&mut self, context: &Hash, rule: String) {
         let refusal = Refusal { rule: rule.chars().take(16).collect() };
         let bytes = message::frame(&self.env.identity, &self.env.session, Kind::Refusal, context, &refusal);
+        if let Some((index, _)) = self.round.as_ref().filter(|(_, r)| r.context == *context)
+            && let Some(reply) = self.replies.get_mut(&(Kind::Ask, *index))
+        {
+            (reply.bytes, reply.discloses) = (bytes.clone(), Disclosure::Refusal);
+        }
         self.out.push_back(Output::Send { bytes, discloses: Disclosure::Refusal });
     }
 
@@ -629,8 +646,11 @@ impl Site {
                 self.released(index, digest, Kind::Survivors, context, alive, &unmask);
             }
             Step::Check(alive) => {
+                let known = round.signed() == Some(&alive[..]);
                 let (signed, check) = round.check(deck, alive.clone())?;
-                self.out.push_back(Output::Persist(Record(Entry::Checked { context, alive })));
+                if !known {
+                    self.out.push_back(Output::Persist(Record(Entry::Checked { context, alive })));
+                }
                 let (asked, kind) = (Kind::Survivors, Kind::ConsistencyCheck);
                 self.reply(digest, asked, index, kind, &signed, &check, Disclosure::RoundSeeds);
             }

@@ -85,7 +85,7 @@ impl Round {
             slot: ask.slot,
             cohort: ask.cohort.clone(),
             words: ask.words as usize,
-            query: query_hash(&ask.query, ask.words),
+            query: suite::hash("consumed query", &[&ask.query]),
             stage: Stage::Asked { sent: None },
         })
     }
@@ -130,6 +130,19 @@ impl Round {
 
     pub(crate) fn restore_released(&mut self, alive: Vec<u16>) {
         self.stage = Stage::Released { alive };
+    }
+
+    /// Whether its vector may have left before a restart; the journal knows it already.
+    pub(crate) fn is_restored(&self) -> bool {
+        matches!(self.stage, Stage::Asked { sent: Some(_) })
+    }
+
+    /// The survivors signed last.
+    pub(crate) fn signed(&self) -> Option<&[u16]> {
+        match &self.stage {
+            Stage::Checked { alive } => Some(alive),
+            _ => None,
+        }
     }
 
     pub(crate) fn awaits_answer(&self) -> bool {
@@ -293,10 +306,6 @@ fn check_context(env: &Env, deck: &Deck, ask: &Ask, context: &Hash) -> Result<()
         return Ok(());
     }
     Err(env.aggregator("asked in a context that is not that of its question", "RND-1"))
-}
-
-fn query_hash(query: &[u8], words: u32) -> Hash {
-    suite::hash("consumed query", &[query, &words.to_le_bytes()])
 }
 
 /// The bytes of a vector on the wire: little-endian words ([ENC-4]).

@@ -223,6 +223,7 @@ impl Hub {
         while let Some(output) = self.sites[k].poll() {
             match output {
                 site::Output::Persist(record) => self.journals[k].push(record),
+                site::Output::Rewrite(records) => self.journals[k] = records,
                 site::Output::Send { bytes, .. } => sent.push(parts(&bytes)),
                 site::Output::Event(site::Event::Asked(asked)) => {
                     self.asked[k].push(asked.clone());
@@ -266,7 +267,7 @@ impl Hub {
             let reply = self.reply(*m, &frame).unwrap();
             entries.push((*m, reply.read::<Keys>(), reply.proof));
         }
-        let threshold = self.kit.terms.threshold_of(members.len()).unwrap() as u16;
+        let threshold = self.kit.terms.threshold_of(members.len(), self.kit.roster.sites.len()).unwrap() as u16;
         (id, Directory { threshold, entries })
     }
 

@@ -1,0 +1,52 @@
+//! A federation of four sites in one process, as a library: rows in, centres out, and what the coordinator received.
+//!
+//! ```sh
+//! cargo run --release --example in_process
+//! ```
+
+use veilsum::{
+    local::{self, LOCAL_TIMING, LocalConfig},
+    work::{Column, MethodSpec, StartSpec, Work},
+};
+use veilsum_cluster::{OutOfBox, Rows, Scaling, random::Stream};
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // Two groups of points in the plane, unevenly spread over four sites.
+    let mut random = Stream::new(7, b"veilsum example in proc.");
+    let mut sites = Vec::new();
+    for site in 0..4u32 {
+        let mut values = Vec::new();
+        for _ in 0..100 {
+            let centre = if random.unit() < 0.2 + 0.2 * f64::from(site) { 0.25 } else { 0.75 };
+            let [x, y] = random.normal_pair();
+            values.extend([(centre + 0.05 * x).clamp(0.0, 1.0), (1.0 - centre + 0.05 * y).clamp(0.0, 1.0)]);
+        }
+        sites.push((format!("site-{site}"), Rows::new(values, 2)?));
+    }
+    let column = |name: &str| Column { name: name.into(), lower: 0.0, upper: 1.0 };
+    let work = Work {
+        columns: vec![column("x"), column("y")],
+        scaling: Scaling::Box,
+        out_of_box: OutOfBox::Refuse,
+        method: MethodSpec::Fcm { k: 2, m: 2.0, epsilon: 1e-6, max_rounds: 50, start: StartSpec::Uniform { seed: 3 } },
+    };
+    let run = local::run(LocalConfig {
+        sites,
+        work,
+        terms: Box::new(|_| {}),
+        vanish: Vec::new(),
+        record: true,
+        timing: LOCAL_TIMING,
+        progress: Box::new(|_| {}),
+    })
+    .await?;
+    let result = run.result?;
+    println!("{} rounds, converged: {}", result.rounds, result.converged);
+    for (centre, weight) in result.centres.iter().zip(&result.weights) {
+        println!("centre ({:.3}, {:.3}), weight {weight:.1}", centre[0], centre[1]);
+    }
+    let frames = run.coordinator_view.lock().map(|view| view.len()).unwrap_or(0);
+    println!("the coordinator received {frames} frames; not one of them holds a site's sums");
+    Ok(())
+}
