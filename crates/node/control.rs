@@ -8,7 +8,7 @@ use veilsum_proto::{
     suite::{self, Hash},
 };
 
-/// A party's first frame: which federation and plan it holds.
+/// A party's first frame: which federation and plan it holds ([APP-1]).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Hello {
     /// Hash of its roster.
@@ -33,14 +33,14 @@ pub struct Denied {
     pub why: String,
 }
 
-/// Intermediary to coordinator: these sites are counted, and the count is not below the floor.
+/// Intermediary to coordinator: these sites are counted, and the count is not below the floor ([APP-2]).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CountReady {
     /// Whose rows are in the count.
     pub cohort: Vec<u16>,
 }
 
-/// Coordinator to intermediary, after the last round: the total, please.
+/// Coordinator to intermediary, after the last round: the total, please ([APP-3]).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CountRequest {
     /// The sites that were in the run to its end.

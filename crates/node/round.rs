@@ -11,7 +11,7 @@ use veilsum_proto::{
     limits::MAX_QUERY,
 };
 
-/// What an aggregator may ask a site.
+/// What an aggregator may ask a site ([APP-4]).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Question {
     /// The intermediary's only question: how many rows.

@@ -170,7 +170,7 @@ impl Setup {
         Ok(())
     }
 
-    /// [KEX-5], [KEX-8]: keys that would make every other member refuse the directory are their sender's fault alone.
+    /// [KEX-15], [KEX-5], [KEX-8]: keys that would make every other member refuse the directory are their sender's fault alone.
     fn check_keys(&self, env: &Env, from: u16, keys: &AdvertiseKeys) -> Result<(), Error> {
         let both = [keys.mask_key, keys.seal_key];
         let taken =

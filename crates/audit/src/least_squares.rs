@@ -1,0 +1,155 @@
+//! Levenberg-Marquardt with an analytic Jacobian, on the few unknowns that an attack solves for (Marquardt 1963).
+
+/// A system of equations `residuals(x) = 0` with its derivatives.
+pub trait System {
+    /// Number of equations.
+    fn equations(&self) -> usize;
+
+    /// Writes the residuals and, row by row, their derivatives by every unknown.
+    fn evaluate(&self, x: &[f64], residuals: &mut [f64], jacobian: &mut [f64]);
+}
+
+/// Where a descent ended.
+#[derive(Debug, Clone)]
+pub struct Solution {
+    /// The unknowns.
+    pub x: Vec<f64>,
+    /// Euclidean norm of the residuals there.
+    pub residual: f64,
+}
+
+/// Steps of one descent at most.
+const STEPS: usize = 80;
+/// Steps by which a descent that has not improved by a tenth gives up.
+const PATIENCE: usize = 8;
+
+/// Descends from `start` inside [-`edge`, `edge`]^n until the residual is below `zero` or nothing improves any more.
+pub fn descend(system: &impl System, start: Vec<f64>, edge: f64, zero: f64) -> Solution {
+    let (n, m) = (start.len(), system.equations());
+    let (mut x, mut residuals, mut jacobian) = (start, vec![0.0; m], vec![0.0; m * n]);
+    let (mut trial_residuals, mut trial_jacobian) = (residuals.clone(), jacobian.clone());
+    system.evaluate(&x, &mut residuals, &mut jacobian);
+    let mut cost = squared(&residuals);
+    let (mut damping, mut stale, mut mark) = (1e-2, 0, cost);
+    for _ in 0..STEPS {
+        if cost.sqrt() < zero || !cost.is_finite() {
+            break;
+        }
+        let (normal, gradient) = normal_equations(&jacobian, &residuals, n);
+        let mut damped = normal;
+        for i in 0..n {
+            damped[i * n + i] += damping * damped[i * n + i] + 1e-14;
+        }
+        let improved = solve_symmetric(damped, gradient).and_then(|step| {
+            let trial: Vec<f64> = x.iter().zip(&step).map(|(x, s)| (x - s).clamp(-edge, edge)).collect();
+            system.evaluate(&trial, &mut trial_residuals, &mut trial_jacobian);
+            let now = squared(&trial_residuals);
+            (now < cost).then_some((trial, now))
+        });
+        match improved {
+            Some((trial, now)) => {
+                (x, cost) = (trial, now);
+                std::mem::swap(&mut residuals, &mut trial_residuals);
+                std::mem::swap(&mut jacobian, &mut trial_jacobian);
+                damping = (damping / 5.0).max(1e-15);
+            }
+            None if damping > 1e12 => break,
+            None => damping *= 4.0,
+        }
+        stale += 1;
+        if cost < 0.9 * mark {
+            (mark, stale) = (cost, 0);
+        } else if stale >= PATIENCE {
+            break;
+        }
+    }
+    Solution { x, residual: cost.sqrt() }
+}
+
+fn squared(v: &[f64]) -> f64 {
+    v.iter().map(|r| r * r).sum()
+}
+
+/// J'J and J'r.
+fn normal_equations(jacobian: &[f64], residuals: &[f64], n: usize) -> (Vec<f64>, Vec<f64>) {
+    let (mut normal, mut gradient) = (vec![0.0; n * n], vec![0.0; n]);
+    for (row, r) in jacobian.chunks_exact(n).zip(residuals) {
+        for (i, a) in row.iter().enumerate() {
+            gradient[i] += a * r;
+            normal[i * n..=i * n + i].iter_mut().zip(row).for_each(|(out, b)| *out += a * b);
+        }
+    }
+    (normal, gradient)
+}
+
+/// Solves `a x = b` by Cholesky's factorisation, of which only the lower triangle of `a` is read. `None` where `a` is
+/// not positive definite.
+fn solve_symmetric(mut a: Vec<f64>, mut b: Vec<f64>) -> Option<Vec<f64>> {
+    let n = b.len();
+    for i in 0..n {
+        for j in 0..=i {
+            let dot: f64 = (0..j).map(|k| a[i * n + k] * a[j * n + k]).sum();
+            let value = a[i * n + j] - dot;
+            if i == j {
+                if !(value > 0.0) {
+                    return None;
+                }
+                a[i * n + i] = value.sqrt();
+            } else {
+                a[i * n + j] = value / a[j * n + j];
+            }
+        }
+    }
+    for i in 0..n {
+        let dot: f64 = (0..i).map(|k| a[i * n + k] * b[k]).sum();
+        b[i] = (b[i] - dot) / a[i * n + i];
+    }
+    for i in (0..n).rev() {
+        let dot: f64 = (i + 1..n).map(|k| a[k * n + i] * b[k]).sum();
+        b[i] = (b[i] - dot) / a[i * n + i];
+    }
+    b.iter().all(|v| v.is_finite()).then_some(b)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three equations in two unknowns: x y = 0.06, x - y = 0.1, x^2 + y^2 = 0.13; solved by (0.3, 0.2).
+    struct Known;
+
+    impl System for Known {
+        fn equations(&self) -> usize {
+            3
+        }
+
+        fn evaluate(&self, x: &[f64], residuals: &mut [f64], jacobian: &mut [f64]) {
+            let [x, y] = [x[0], x[1]];
+            residuals.copy_from_slice(&[x * y - 0.06, x - y - 0.1, x * x + y * y - 0.13]);
+            jacobian.copy_from_slice(&[y, x, 1.0, -1.0, 2.0 * x, 2.0 * y]);
+        }
+    }
+
+    #[test]
+    fn a_known_problem_is_solved_to_the_last_digits() {
+        let end = descend(&Known, vec![0.9, -0.7], 1.0, 1e-14);
+        assert!(end.residual < 1e-12, "{end:?}");
+        assert!((end.x[0] - 0.3).abs() < 1e-11 && (end.x[1] - 0.2).abs() < 1e-11, "{end:?}");
+    }
+
+    #[test]
+    fn a_system_without_a_solution_ends_with_a_residual() {
+        let end = descend(&Known, vec![0.9, -0.7], 0.15, 1e-14);
+        assert!(end.residual > 0.01 && end.x.iter().all(|v| v.abs() <= 0.15), "{end:?}");
+    }
+
+    #[test]
+    fn symmetric_systems() {
+        // Only the lower triangle counts.
+        let x = solve_symmetric(vec![4.0, 99.0, 99.0, 2.0, 5.0, 99.0, 0.0, 1.0, 3.0], vec![8.0, 15.0, 11.0]).unwrap();
+        for (got, want) in x.iter().zip([1.0, 2.0, 3.0]) {
+            assert!((got - want).abs() < 1e-14);
+        }
+        assert!(solve_symmetric(vec![1.0, 0.0, 2.0, 1.0], vec![1.0, 1.0]).is_none());
+    }
+}

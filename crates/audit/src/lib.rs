@@ -1,0 +1,16 @@
+//! The adversary: runnable attacks on what a party of a federation really received.
+//!
+//! Every attack runs twice. The control runs on what federated clustering *without* masks would have sent in the very
+//! same round; it must succeed, or the attack proves nothing. The protected run gets the frames that were recorded from
+//! a real run over QUIC; it must stay under its bound. One file for each attack, one for what a party saw ([`view`]),
+//! one for the table that runs them all ([`table`]).
+//!
+//! What these attacks do not show: that no better attack exists. A failed attack is evidence, not a proof; the proofs
+//! are the protocol's.
+
+pub mod count_from_memberships;
+pub mod least_squares;
+pub mod one_round_records;
+pub mod scene;
+pub mod table;
+pub mod view;

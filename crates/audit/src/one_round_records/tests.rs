@@ -1,0 +1,56 @@
+use super::*;
+use veilsum_cluster::{Centres, Domain, OutOfBox, Prepared, Scaling, answer};
+
+fn example() -> (Query, Rows, Vec<f64>) {
+    let centres = Centres::from_rows(&[vec![-0.6, 0.1], vec![0.5, 0.7], vec![0.2, -0.8]]).unwrap();
+    let rows = Rows::new(vec![0.31, 0.12, -0.71, -0.44, 0.05, 0.93], 2).unwrap();
+    let domain = Domain::new(vec![-1.0; 2], vec![1.0; 2], Scaling::None).unwrap();
+    let query = Query::FuzzySums { centres, m: 2.0 };
+    let prepared = Prepared::new(&rows, &domain, OutOfBox::Refuse).unwrap();
+    let observed = answer(&query, &prepared).unwrap().values;
+    (query, rows, observed)
+}
+
+#[test]
+fn the_derivatives_are_those_of_the_sums() {
+    let (query, rows, observed) = example();
+    for m in [1.5, 2.0, 3.0] {
+        let Query::FuzzySums { centres, .. } = &query else { unreachable!() };
+        let system = Sums { centres: centres.rows().collect(), m, observed: &observed };
+        let x: Vec<f64> = rows.as_slice().to_vec();
+        let at = |x: &[f64]| {
+            let (mut r, mut j) = (vec![0.0; 9], vec![0.0; 9 * 6]);
+            system.evaluate(x, &mut r, &mut j);
+            (r, j)
+        };
+        let (residuals, jacobian) = at(&x);
+        assert!(m != 2.0 || residuals.iter().all(|r| r.abs() < 1e-14), "{residuals:?}");
+        for unknown in 0..6 {
+            let (mut up, mut down) = (x.clone(), x.clone());
+            up[unknown] += 1e-6;
+            down[unknown] -= 1e-6;
+            let (up, down) = (at(&up).0, at(&down).0);
+            for e in 0..9 {
+                let slope = (up[e] - down[e]) / 2e-6;
+                assert!((slope - jacobian[e * 6 + unknown]).abs() < 1e-7, "m {m}, equation {e}, unknown {unknown}");
+            }
+        }
+    }
+}
+
+#[test]
+fn three_records_come_out_of_nine_sums() {
+    let (query, rows, observed) = example();
+    let guess = attack(&query, &observed, 200, &mut Stream::new(1, LABEL)).unwrap();
+    assert!(guess.is_solution(), "{guess:?}");
+    assert_eq!(guess.records.len(), 6);
+    assert_eq!(hits(&rows, &guess.records).0, 3);
+}
+
+#[test]
+fn a_guess_is_used_for_one_record_only() {
+    let rows = Rows::new(vec![0.5, 0.5, 0.5, 0.5], 2).unwrap();
+    assert_eq!(hits(&rows, &[0.5, 0.5004]).0, 1);
+    assert_eq!(hits(&rows, &[0.5, 0.5004, 0.5, 0.5]).0, 2);
+    assert_eq!(hits(&rows, &[0.5, 0.502]).0, 0);
+}

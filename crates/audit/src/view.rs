@@ -1,0 +1,207 @@
+//! What a party saw: records a real run on loopback QUIC and takes the received frames apart, round by round.
+//!
+//! A masked input is a frame of header (8 bytes) | context (32) | words (8 each, little-endian) | signature (64). The
+//! words stand there in the open; the layout that gives them a meaning is public too. An adversary needs no more than
+//! that to read them as numbers, so that is what the attacks are given.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, bail, ensure};
+use veilsum::{
+    local::{self, LOCAL_TIMING, LocalConfig},
+    role::View,
+    round::{Layout, Question},
+};
+use veilsum_cluster::{Prepared, Query, Rows, Statistic, Step, answer};
+use veilsum_proto::{
+    fixed,
+    message::{HEADER, Kind, kind_of},
+    roster::PartyId,
+};
+
+use crate::scene::Scene;
+
+const CONTEXT: usize = 32;
+const SIGNATURE: usize = 64;
+
+/// One round as the coordinator saw it, and beside it what a coordinator without masks would have seen.
+pub struct SeenRound {
+    /// What was asked.
+    pub query: Query,
+    /// The public meaning of the words.
+    pub layout: Layout,
+    /// By site: the masked words that arrived.
+    pub received: Vec<Vec<u64>>,
+    /// By site: the control, what plain federated clustering sends in this round.
+    pub plain: Vec<Statistic>,
+}
+
+/// A recorded run.
+pub struct Recording {
+    /// Rows of every site; the attacks only compare their findings with them.
+    pub truth: Vec<Rows>,
+    /// The first so many sites are small.
+    pub victims: usize,
+    /// The plan's public bound on a site's rows.
+    pub max_rows: u64,
+    /// Rounds at the coordinator, in order; the last one asks for the validation sums.
+    pub rounds: Vec<SeenRound>,
+    /// By site: the masked row count that the intermediary received, and how it is scaled.
+    pub counts: Vec<u64>,
+    /// Public layout of the row count.
+    pub count_layout: Layout,
+    /// What the coordinator learnt at the end: rows of the whole cohort.
+    pub n_total: u64,
+}
+
+/// Runs a federation of real roles on loopback and keeps what the coordinator and the intermediary received.
+///
+/// The plain statistics come from replaying the run: the totals of fixed-point numbers are exact, so the replay asks
+/// the same questions to the last bit. That its final centres are those of the real run is checked.
+///
+/// # Errors
+/// Where the run fails, a frame is missing, or the replay differs.
+pub fn record(seed: u64, rounds: u32) -> Result<Recording> {
+    let scene = Scene::new(seed, rounds)?;
+    let config = LocalConfig {
+        sites: scene.sites.clone(),
+        work: scene.work.clone(),
+        terms: Box::new(|_| {}),
+        vanish: Vec::new(),
+        record: true,
+        timing: LOCAL_TIMING,
+        progress: Box::new(|_| {}),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let run = runtime.block_on(local::run(config)).context("the federation could not be set up")?;
+    let result = run.result.context("the run that was to be recorded failed")?;
+    let received = masked_inputs(&run.coordinator_view, scene.sites.len())?;
+    let counted = masked_inputs(&run.intermediary_view, scene.sites.len())?;
+
+    let domain = scene.work.domain()?;
+    let max_rows = run.federation.terms.max_rows;
+    let rows: Vec<Prepared> = scene
+        .sites
+        .iter()
+        .map(|(_, rows)| Prepared::new(rows, &domain, scene.work.out_of_box))
+        .collect::<Result<_, _>>()?;
+    let layout_of = |question: &Question| question.layout(&domain, rows.len(), max_rows);
+
+    let mut method = scene.work.method()?;
+    let mut step = method.next(None)?;
+    let mut seen = Vec::new();
+    let mut received = received.into_iter();
+    let outcome = loop {
+        let query = match step {
+            Step::Done(outcome) => break outcome,
+            Step::Ask(query) => query,
+        };
+        let layout = layout_of(&Question::Cluster(query.clone()))?;
+        let plain = rows.iter().map(|rows| answer(&query, rows)).collect::<Result<Vec<_>, _>>()?;
+        let mut total = vec![0u64; layout.words()];
+        for statistic in &plain {
+            total.iter_mut().zip(layout.encode(statistic)?).for_each(|(t, w)| *t = t.wrapping_add(w));
+        }
+        step = method.next(Some(&layout.decode(&total, None)?))?;
+        let received = received.next().context("the coordinator received fewer rounds than the method asks")?;
+        seen.push(SeenRound { query, layout, received, plain });
+    };
+    ensure!(received.next().is_none(), "the coordinator received more rounds than the method asks");
+    let (centres, _) = scene.work.units(&outcome.centres)?;
+    ensure!(centres == result.centres, "the replay of the run does not end at its centres: the control is worthless");
+
+    let counts = match counted.as_slice() {
+        [one] => one.iter().map(|words| words.first().copied().context("an empty count")).collect::<Result<_>>()?,
+        more => bail!("the intermediary received {} rounds of counts, not one", more.len()),
+    };
+    Ok(Recording {
+        truth: scene.sites.into_iter().map(|(_, rows)| rows).collect(),
+        victims: scene.victims,
+        max_rows,
+        rounds: seen,
+        counts,
+        count_layout: layout_of(&Question::CountRows)?,
+        n_total: result.n_total.context("the run ended without a total row count")?,
+    })
+}
+
+/// The masked words of every round (in order of arrival) and site, out of recorded frames.
+///
+/// # Errors
+/// Where a frame is too short, a site sent two different vectors in one round, or a site's words are missing.
+pub fn masked_inputs(view: &View, sites: usize) -> Result<Vec<Vec<Vec<u64>>>> {
+    let frames = view.lock().map_err(|_| anyhow::anyhow!("the recording was abandoned"))?;
+    let mut rounds: Vec<([u8; CONTEXT], BTreeMap<u16, Vec<u64>>)> = Vec::new();
+    for (from, frame) in frames.iter() {
+        let PartyId::Site(site) = *from else { continue };
+        if kind_of(frame) != Some(Kind::MaskedInput) {
+            continue;
+        }
+        let (context, words) = take_apart(frame).context("a masked input that is too short")?;
+        let at = rounds.iter().position(|(c, _)| *c == context).unwrap_or_else(|| {
+            rounds.push((context, BTreeMap::new()));
+            rounds.len() - 1
+        });
+        if let Some(before) = rounds[at].1.insert(site, words.clone()) {
+            ensure!(before == words, "site {site} answered one question with two vectors");
+        }
+    }
+    let expected = sites as u16;
+    rounds
+        .into_iter()
+        .map(|(_, by_site)| {
+            ensure!(by_site.keys().copied().eq(0..expected), "a site's masked input is missing from the recording");
+            Ok(by_site.into_values().collect())
+        })
+        .collect()
+}
+
+fn take_apart(frame: &[u8]) -> Option<([u8; CONTEXT], Vec<u64>)> {
+    let (context, rest) = frame.get(HEADER..)?.split_first_chunk::<CONTEXT>()?;
+    let words = rest.get(..rest.len().checked_sub(SIGNATURE)?)?;
+    let (words, left) = words.as_chunks::<8>();
+    left.is_empty().then(|| (*context, words.iter().map(|w| u64::from_le_bytes(*w)).collect()))
+}
+
+/// Words read as if they were not masked: the public fixed point, and nothing that an honest coordinator would refuse.
+pub fn read_as_plain(layout: &Layout, words: &[u64]) -> Vec<f64> {
+    let scales = layout.blocks.iter().flat_map(|b| std::iter::repeat_n(b.scale.fraction_bits, b.block.len));
+    words.iter().zip(scales).map(|(w, bits)| fixed::from_ring(*w) as f64 * 2f64.powi(-bits)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    fn frame(context: u8, words: &[u64]) -> Vec<u8> {
+        let body =
+            [vec![context; CONTEXT], words.iter().flat_map(|w| w.to_le_bytes()).collect(), vec![7; SIGNATURE]].concat();
+        let kind = Kind::MaskedInput as u16;
+        [1u16.to_le_bytes().to_vec(), kind.to_le_bytes().to_vec(), (body.len() as u32).to_le_bytes().to_vec(), body]
+            .concat()
+    }
+
+    #[test]
+    fn words_come_out_by_round_and_site() {
+        let from = |site, context, words: &[u64]| (PartyId::Site(site), frame(context, words));
+        let frames =
+            vec![from(1, 9, &[3, 4]), from(0, 9, &[1, 2]), from(0, 9, &[1, 2]), from(0, 8, &[5]), from(1, 8, &[6])];
+        let view: View = Arc::new(Mutex::new(frames));
+        let rounds = masked_inputs(&view, 2).unwrap();
+        assert_eq!(rounds, vec![vec![vec![1, 2], vec![3, 4]], vec![vec![5], vec![6]]]);
+        assert!(masked_inputs(&view, 3).is_err());
+        view.lock().unwrap().push(from(1, 8, &[7]));
+        assert!(masked_inputs(&view, 2).is_err(), "two answers to one question");
+    }
+
+    #[test]
+    fn too_short_frames_are_not_taken_apart() {
+        let whole = frame(1, &[1]);
+        assert!(take_apart(&whole).is_some());
+        for n in [0, 7, 39, 60, 103, whole.len() - 1] {
+            assert!(take_apart(&whole[..n]).is_none(), "{n}");
+        }
+    }
+}
