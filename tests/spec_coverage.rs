@@ -1,0 +1,116 @@
+//! Every rule of the specification is cited by code, every rule that code cites is in the specification, and every file
+//! that the threat model points to exists.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    let path = path.as_ref();
+    fs::read_to_string(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+fn rust_files(folder: &Path, out: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            rust_files(&path, out);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            out.push(path);
+        }
+    }
+}
+
+/// Three capitals, a dash, digits: `KEX-3`, wherever it stands.
+fn ids(text: &str) -> BTreeSet<String> {
+    let bytes = text.as_bytes();
+    let mut out = BTreeSet::new();
+    for i in 0..bytes.len().saturating_sub(4) {
+        let before = i == 0 || !(bytes[i - 1].is_ascii_alphanumeric() || bytes[i - 1] == b'-');
+        let letters = bytes[i..i + 3].iter().all(u8::is_ascii_uppercase);
+        if before && letters && bytes[i + 3] == b'-' {
+            let digits: String = text[i + 4..].chars().take_while(char::is_ascii_digit).collect();
+            if !digits.is_empty() && digits.len() <= 2 {
+                out.insert(format!("{}-{digits}", &text[i..i + 3]));
+            }
+        }
+    }
+    out
+}
+
+/// Rules are set in bold where they are laid down.
+fn laid_down(spec: &str) -> BTreeSet<String> {
+    spec.split("**[").skip(1).filter_map(|s| s.split_once("]**")).map(|(id, _)| id.to_owned()).collect()
+}
+
+#[test]
+fn rules_and_code_agree() {
+    let spec = laid_down(&read(root().join("protocol/spec.md")));
+    assert!(spec.len() > 60, "only {} rules found", spec.len());
+    let mut files = Vec::new();
+    for folder in ["crates/proto/src", "crates/node"] {
+        rust_files(&root().join(folder), &mut files);
+    }
+    let mut cited = BTreeSet::new();
+    for file in &files {
+        let text = read(file);
+        for id in ids(&text) {
+            // Ranges such as "[MSK-1] to [MSK-4]" cite what lies between.
+            cited.insert(id);
+        }
+        for (from, to) in text.split(" to [").zip(text.split(" to [").skip(1)) {
+            let from = ids(&from[from.len().saturating_sub(12)..]);
+            let to = ids(&to[..to.len().min(12)]);
+            if let (Some(a), Some(b)) = (from.last(), to.first())
+                && a[..4] == b[..4]
+                && let (Ok(low), Ok(high)) = (a[4..].parse::<u32>(), b[4..].parse::<u32>())
+            {
+                cited.extend((low..=high).map(|n| format!("{}{n}", &a[..4])));
+            }
+        }
+    }
+    let known: BTreeSet<String> = spec.iter().map(|id| id[..3].to_owned()).collect();
+    let dangling: Vec<_> = cited.iter().filter(|id| known.contains(&id[..3]) && !spec.contains(*id)).collect();
+    // SHA-256 is a hash, not a rule; two digits at most keep it out.
+    assert!(dangling.is_empty(), "cited, but not in the specification: {dangling:?}");
+    let uncited: Vec<_> = spec.difference(&cited).collect();
+    assert!(uncited.is_empty(), "in the specification, but cited by no code: {uncited:?}");
+}
+
+#[test]
+fn the_index_lists_every_rule() {
+    let spec = read(root().join("protocol/spec.md"));
+    let (_, index) = spec.split_once("## 16. Index of rules").expect("an index");
+    let listed = ids(index);
+    for id in laid_down(&spec) {
+        assert!(listed.contains(&id), "{id} is not in the index");
+    }
+}
+
+#[test]
+fn the_threat_model_points_to_what_exists() {
+    for document in ["threat-model.md", "README.md", "CONTRIBUTING.md", "SECURITY.md"] {
+        let text = read(root().join(document));
+        for quoted in text.split('`').skip(1).step_by(2) {
+            let named = ["crates/", "tests/", "protocol/", "examples/"].iter().any(|p| quoted.starts_with(p));
+            if !named || quoted.contains(' ') {
+                continue;
+            }
+            let exists = match quoted.split_once('*') {
+                None => root().join(quoted).exists(),
+                Some((start, _)) => {
+                    let path = root().join(start);
+                    let (folder, name) = (path.parent().unwrap(), path.file_name().unwrap().to_string_lossy());
+                    fs::read_dir(folder).unwrap().flatten().any(|e| e.file_name().to_string_lossy().starts_with(&*name))
+                }
+            };
+            assert!(exists, "{document} points to {quoted}, which does not exist");
+        }
+    }
+}
