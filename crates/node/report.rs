@@ -86,7 +86,13 @@ pub fn summary(result: &RunResult) -> String {
     let mut out = String::new();
     let state = if result.converged { "converged" } else { "stopped at the plan's last round" };
     let index = result.indices.fuzzy_davies_bouldin;
-    let index = if index.is_finite() { format!("{index:.4}") } else { "undefined (two centres coincide)".into() };
+    let index = if index.is_finite() {
+        format!("{index:.4}")
+    } else if result.k == 1 {
+        "undefined for one cluster".into()
+    } else {
+        "undefined (two centres coincide)".into()
+    };
     let _ = writeln!(
         out,
         "rounds {} ({state}); fuzzy Davies–Bouldin {index}; J/N {:.8}",

@@ -131,10 +131,12 @@ pub fn demo(args: &DemoArgs, json: bool) -> Result<(), Failure> {
     let mut out = String::from("\nwho learnt what\n");
     let _ = writeln!(
         out,
-        "  coordinator    {} totals of {} numbers over {} sites; of no single site's sums or row count anything",
+        "  coordinator    {} totals of {} numbers, and {} for the index, over {} sites; of no single site's sums or row \
+         count anything",
         result.rounds,
         k * (d + 1),
-        result.cohort.len()
+        2 * k + 1,
+        if result.missing.is_empty() { result.cohort.len().to_string() } else { "the remaining".into() }
     );
     let counted = match counted {
         Ok(c) if c.handed_over => format!("the number of rows of all sites together ({}); no centre", c.total),

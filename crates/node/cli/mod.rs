@@ -118,7 +118,9 @@ fn log_to_stderr(verbose: u8) {
     };
     // The environment has no say: a log must not become talkative by accident.
     let filter = tracing_subscriber::EnvFilter::new(level);
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_target(false).try_init();
+    let colour = io::IsTerminal::is_terminal(&io::stderr());
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let _ = log.with_target(false).with_ansi(colour).try_init();
 }
 
 fn report(failure: &Failure, json: bool) -> ExitCode {

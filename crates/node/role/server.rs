@@ -392,7 +392,7 @@ fn bad_method(e: veilsum_cluster::MethodError) -> Failure {
 pub(crate) fn log(roster: &Roster, event: &aggregator::Event) {
     match event {
         aggregator::Event::Lost { site, why } => {
-            tracing::warn!(site = %roster.name_of(PartyId::Site(*site)), "out of this run: {}", clean(&why.to_string()));
+            tracing::info!(site = %roster.name_of(PartyId::Site(*site)), "out of this run: {}", clean(&why.to_string()));
         }
         aggregator::Event::TooLate(site) => {
             tracing::warn!(site = %roster.name_of(PartyId::Site(*site)), "came too late for this run; it joins the next");
@@ -400,7 +400,8 @@ pub(crate) fn log(roster: &Roster, event: &aggregator::Event) {
         aggregator::Event::DeckReady { index, members, threshold } => {
             tracing::info!(deck = index, sites = members.len(), threshold, "keys are exchanged");
         }
-        aggregator::Event::Failed(e) => tracing::error!("{e}"),
+        // The caller reports it as its own failure.
+        aggregator::Event::Failed(e) => tracing::debug!("{e}"),
         _ => {}
     }
 }
