@@ -42,3 +42,7 @@ pub const MAX_DECK_ATTEMPTS: u32 = 8;
 
 /// Words expanded at a time when a mask is added: 16 KiB, which stays in the first-level cache.
 pub const MASK_BLOCK_WORDS: usize = 2_048;
+
+/// Other survivors' signed inputs that a site checks before its shares leave: 8 signatures, 0.3 ms. At most eight, the
+/// number of draws in 32 bytes.
+pub const ECHO_CHECKS: usize = 8;

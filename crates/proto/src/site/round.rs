@@ -7,6 +7,7 @@
 use super::{Env, deck::Deck};
 use crate::{
     error::Error,
+    limits::ECHO_CHECKS,
     mask::{self, Sign},
     message::{
         Ask, Certificate, ConsistencyCheck, Kind, RoundSeed, Survivors, Unmask, round_context, survivors_context,
@@ -204,7 +205,8 @@ impl Round {
         if message.inputs.len() != message.alive.len() {
             return Err(env.aggregator("did not show the inputs of the survivors it named", "SUR-5"));
         }
-        for (site, proof) in message.alive.iter().zip(&message.inputs) {
+        for place in self.sample(env, deck, &message.alive) {
+            let (site, proof) = (&message.alive[place], &message.inputs[place]);
             let signed =
                 env.key_of(*site).is_some_and(|k| proof.verify(&k, &env.session, Kind::MaskedInput, &self.context));
             if !signed {
@@ -218,6 +220,27 @@ impl Round {
         // [SUR-4]: never back up to the whole cohort once a smaller set was signed.
         let everybody = message.alive.len() == self.cohort.len();
         Ok(if everybody { Step::Release(message.alive.clone()) } else { Step::Check(message.alive.clone()) })
+    }
+
+    /// Whose inputs this site checks ([SUR-5]): all of the others where they are few, else some that the aggregator
+    /// cannot foresee, because they are drawn from the secret of this site's own self-mask.
+    ///
+    /// Secrecy does not rest on this check, masks of different contexts do not cancel anyway; it finds the liar before
+    /// a share leaves. A site that was put another question than all others finds out from any one of them.
+    fn sample(&self, env: &Env, deck: &Deck, alive: &[u16]) -> Vec<usize> {
+        let mut others: Vec<usize> = (0..alive.len()).filter(|i| alive[*i] != env.me).collect();
+        if others.len() <= ECHO_CHECKS {
+            return others;
+        }
+        let Some(secret) = deck.self_mask(self.slot, &self.context) else { return others };
+        let draws = suite::expand(&secret, "sample of inputs", &[&self.context.0]);
+        let (draws, _) = draws.bytes().as_chunks::<4>();
+        for (i, draw) in draws.iter().enumerate().take(ECHO_CHECKS) {
+            let left = others.len() - i;
+            others.swap(i, i + u32::from_le_bytes(*draw) as usize % left);
+        }
+        others.truncate(ECHO_CHECKS);
+        others
     }
 
     /// [CON-1] to [CON-3]: the signature is the frame's, over this context and exactly these survivors; with it go
