@@ -85,8 +85,10 @@ fn the_two_commands_are_the_first_ones_and_ci_calls_the_second() {
 fn the_demonstrations_run() {
     let dir = folder("demo");
     rows(&dir.join("FILE.csv"), 1, "x,y");
-    let demos: Vec<String> =
-        commands().iter().filter_map(|c| c.strip_prefix("cargo run --release -- demo").map(|r| format!("demo{r}"))).collect();
+    let demos: Vec<String> = commands()
+        .iter()
+        .filter_map(|c| c.strip_prefix("cargo run --release -- demo").map(|r| format!("demo{r}")))
+        .collect();
     assert_eq!(demos.len(), 2);
     let first = run(&demos[0], &dir);
     // What the README shows of it is what it prints.

@@ -153,6 +153,9 @@ impl Work {
 
     fn start(&self, start: &StartSpec, k: usize) -> Result<Centres, WorkError> {
         let domain = self.domain()?;
+        if k == 0 {
+            return Err(WorkError("the number of clusters K must be at least 1".into()));
+        }
         // Before anything of size K x d is made: the sums of one round must fit into one vector.
         if k.saturating_mul(domain.columns() + 1) > MAX_WORDS {
             return Err(WorkError(format!("K = {k} clusters in {} columns: over {MAX_WORDS} sums", domain.columns())));

@@ -54,10 +54,9 @@ pub fn run(recording: &Recording) -> Result<Finding> {
         let words = read_as_plain(&seen.layout, &seen.received[site]);
         let guess = attack(&words[part.clone()], recording.max_rows);
         tally(&mut masked, guess);
-        // The intermediary of a scheme without masks is simply told.
-        tally(&mut plain, attack(&[n as f64], recording.max_rows));
-        let count = read_as_plain(&recording.count_layout, &recording.counts[site..=site]);
-        let at_intermediary = attack(&count, recording.max_rows);
+        let count = |words: &[u64]| attack(&read_as_plain(&recording.count_layout, words), recording.max_rows);
+        tally(&mut plain, count(&recording.plain_counts[site..=site]));
+        let at_intermediary = count(&recording.counts[site..=site]);
         tally(&mut masked, at_intermediary);
         claims += u64::from(guess.is_some()) + u64::from(at_intermediary.is_some());
         // A masked word is uniform over 2^(64 - f), its sum no narrower; a hit is an interval of 2 CLOSE.
@@ -73,10 +72,10 @@ pub fn run(recording: &Recording) -> Result<Finding> {
         bound: beyond_chance(chance),
         also_broken: None,
         details: vec![
-            format!("masked: {claims} of {} words even look like a count", masked.of),
+            format!("masked: {claims} of {} sums and counts even look like a number of rows", masked.of),
             format!(
-                "what the coordinator learns by design: the cohort's total of {} rows (and from its own totals it could \
-                 tell it anyway)",
+                "what the coordinator does learn, by design: the cohort's total of {} rows (the total of the memberships \
+                 says the same)",
                 recording.n_total
             ),
         ],

@@ -91,7 +91,7 @@ fn solve_symmetric(mut a: Vec<f64>, mut b: Vec<f64>) -> Option<Vec<f64>> {
             let dot: f64 = (0..j).map(|k| a[i * n + k] * a[j * n + k]).sum();
             let value = a[i * n + j] - dot;
             if i == j {
-                if !(value > 0.0) {
+                if value.is_nan() || value <= 0.0 {
                     return None;
                 }
                 a[i * n + i] = value.sqrt();

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use veilsum::{
     local::{self, LOCAL_TIMING, LocalConfig},
     role::View,
-    round::{Layout, Question},
+    round::{Layout, Question, contribute},
 };
 use veilsum_cluster::{Prepared, Query, Rows, Statistic, Step, answer};
 use veilsum_proto::{
@@ -23,6 +23,9 @@ use crate::scene::Scene;
 
 const CONTEXT: usize = 32;
 const SIGNATURE: usize = 64;
+
+/// The words of one round by site.
+type BySite = BTreeMap<u16, Vec<u64>>;
 
 /// One round as the coordinator saw it, and beside it what a coordinator without masks would have seen.
 pub struct SeenRound {
@@ -46,8 +49,10 @@ pub struct Recording {
     pub max_rows: u64,
     /// Rounds at the coordinator, in order; the last one asks for the validation sums.
     pub rounds: Vec<SeenRound>,
-    /// By site: the masked row count that the intermediary received, and how it is scaled.
+    /// By site: the masked row count that the intermediary received.
     pub counts: Vec<u64>,
+    /// By site: the control, the word that it would have received without a mask.
+    pub plain_counts: Vec<u64>,
     /// Public layout of the row count.
     pub count_layout: Layout,
     /// What the coordinator learnt at the end: rows of the whole cohort.
@@ -114,14 +119,21 @@ pub fn record(seed: u64, rounds: u32) -> Result<Recording> {
         [one] => one.iter().map(|words| words.first().copied().context("an empty count")).collect::<Result<_>>()?,
         more => bail!("the intermediary received {} rounds of counts, not one", more.len()),
     };
+    let plain_counts: Vec<u64> = rows
+        .iter()
+        .map(|r| contribute(&Question::CountRows, r, rows.len(), max_rows).map(|words| words[0]))
+        .collect::<Result<_, _>>()?;
+    let n_total = result.n_total.context("the run ended without a total row count")?;
+    ensure!(n_total == rows.iter().map(|r| r.len() as u64).sum::<u64>(), "the run counted other rows than there are");
     Ok(Recording {
         truth: scene.sites.into_iter().map(|(_, rows)| rows).collect(),
         victims: scene.victims,
         max_rows,
         rounds: seen,
         counts,
+        plain_counts,
         count_layout: layout_of(&Question::CountRows)?,
-        n_total: result.n_total.context("the run ended without a total row count")?,
+        n_total,
     })
 }
 
@@ -131,7 +143,7 @@ pub fn record(seed: u64, rounds: u32) -> Result<Recording> {
 /// Where a frame is too short, a site sent two different vectors in one round, or a site's words are missing.
 pub fn masked_inputs(view: &View, sites: usize) -> Result<Vec<Vec<Vec<u64>>>> {
     let frames = view.lock().map_err(|_| anyhow::anyhow!("the recording was abandoned"))?;
-    let mut rounds: Vec<([u8; CONTEXT], BTreeMap<u16, Vec<u64>>)> = Vec::new();
+    let mut rounds: Vec<([u8; CONTEXT], BySite)> = Vec::new();
     for (from, frame) in frames.iter() {
         let PartyId::Site(site) = *from else { continue };
         if kind_of(frame) != Some(Kind::MaskedInput) {
@@ -139,7 +151,7 @@ pub fn masked_inputs(view: &View, sites: usize) -> Result<Vec<Vec<Vec<u64>>>> {
         }
         let (context, words) = take_apart(frame).context("a masked input that is too short")?;
         let at = rounds.iter().position(|(c, _)| *c == context).unwrap_or_else(|| {
-            rounds.push((context, BTreeMap::new()));
+            rounds.push((context, BySite::new()));
             rounds.len() - 1
         });
         if let Some(before) = rounds[at].1.insert(site, words.clone()) {

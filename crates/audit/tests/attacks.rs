@@ -30,9 +30,11 @@ fn a_party_that_receives_plain_words_is_found_out() {
     for round in &mut recording.rounds {
         round.received = round.plain.iter().map(|s| round.layout.encode(s).unwrap()).collect();
     }
+    recording.counts.clone_from(&recording.plain_counts);
     let records = one_round_records::run(&recording, SEED, Budget::QUICK).unwrap();
     assert_eq!(records.verdict(), Verdict::Broken, "{records:?}");
     assert_eq!(records.protected, records.unprotected);
     let counts = count_from_memberships::run(&recording).unwrap();
     assert_eq!(counts.verdict(), Verdict::Broken, "{counts:?}");
+    assert_eq!(counts.protected, counts.unprotected);
 }

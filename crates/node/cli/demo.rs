@@ -81,7 +81,7 @@ pub fn demo(args: &DemoArgs, json: bool) -> Result<(), Failure> {
         None => example(args),
     };
     let work = work(args, &source)?;
-    work.check()?;
+    work.check().map_err(|e| Failure::input(e.0, "see `veilsum demo --help`"))?;
     let names: Vec<String> = source.sites.iter().map(|(name, _)| name.clone()).collect();
     let vanish = args.drop.iter().map(|d| parse_drop(d, &names)).collect::<Result<Vec<_>, _>>()?;
     let all = Rows::pooled(source.sites.iter().map(|(_, rows)| rows))?;

@@ -129,6 +129,10 @@ impl From<veilsum_proto::Error> for Failure {
                 (Code::Peer, "speak to that party's operator before you run again; keep this message and the log")
             }
             E::Malformed { .. } => (Code::Peer, "check that both sides run the same version of veilsum"),
+            E::Refused { rule: veilsum_proto::Rule("RND-9"), .. } => (
+                Code::Policy,
+                "this plan is spent for another cohort: agree on a new one with another start (`plan make --seed`)",
+            ),
             E::Refused { .. } => (Code::Policy, "agree on a plan that this site's floor allows, or change the floor"),
             E::Invalid { .. } => (Code::Input, "make the document anew and send it to everybody"),
             E::Quorum { .. } => (

@@ -71,7 +71,12 @@ impl Line {
                 Err(Attempt::Again(e)) if Instant::now() >= end => {
                     return Err(Failure::new(
                         Code::Network,
-                        format!("{} at {address} cannot be reached: {e}", peer.name),
+                        format!(
+                            "{} did not answer at {address} within {} s: {}",
+                            peer.name,
+                            patience.as_secs(),
+                            why(&e)
+                        ),
                         "check that it runs, that its address in the roster is right, and that UDP to it is not blocked",
                     ));
                 }
@@ -144,6 +149,14 @@ impl Line {
     /// Waits until everything sent has arrived.
     pub async fn finish(&mut self) {
         let _ = self.sender.finish(FINISH_LIMIT).await;
+    }
+}
+
+/// The reason without the address and the last attempt's own patience, which say nothing here.
+fn why(e: &CarrierError) -> String {
+    match e {
+        CarrierError::Unreachable { .. } => "no answer".into(),
+        other => other.to_string(),
     }
 }
 

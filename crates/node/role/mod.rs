@@ -5,6 +5,7 @@ pub mod hub;
 pub mod intermediary;
 pub mod line;
 pub mod server;
+mod talk;
 
 use std::sync::{Arc, Mutex};
 

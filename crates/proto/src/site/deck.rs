@@ -121,7 +121,12 @@ impl ExpectDirectory {
         }
         match directory.entries.binary_search_by_key(&env.me, |e| e.site) {
             Ok(i) if directory.entries[i].keys == self.own => {}
-            Ok(_) => return Err(env.aggregator("changed this site's own keys in the directory", "KEX-4")),
+            Ok(_) => {
+                return Err(env.aggregator(
+                    "shows other keys for this site than it advertised; or another process uses this identity",
+                    "KEX-4",
+                ));
+            }
             Err(_) => return Err(env.aggregator("left this site out of the directory it sent to it", "KEX-4")),
         }
         let hash = directory_hash(&self.id, &directory);

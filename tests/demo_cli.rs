@@ -1,0 +1,304 @@
+//! `veilsum demo` as a stranger types it: the generated example, real rows, sites that vanish, and every way to get it
+//! wrong. An error has its code and its next step, and never shows a cell.
+
+mod support;
+
+use serde_json::Value;
+use support::{Ended, Folder, matrix, max_difference, shared, veilsum};
+
+fn demo(out: &Folder, more: &[&str]) -> Ended {
+    let folder = out.path("out");
+    let mut args = vec!["demo", "--out", &folder];
+    args.extend(more);
+    veilsum(&args)
+}
+
+fn keys(value: &Value) -> Vec<&str> {
+    let mut keys: Vec<&str> = value.as_object().expect("an object").keys().map(String::as_str).collect();
+    keys.sort_unstable();
+    keys
+}
+
+fn table(value: &Value) -> Vec<Vec<f64>> {
+    let row = |row: &Value| row.as_array().expect("a row").iter().map(|x| x.as_f64().expect("a number")).collect();
+    value.as_array().expect("rows").iter().map(row).collect()
+}
+
+/// Everything that the contract promises about `result.json`.
+fn contract(result: &Value) {
+    let promised = ["method", "k", "m", "centres", "weights", "n_total", "rounds", "converged", "indices", "cohort"];
+    let more = ["missing", "plan_hash", "history", "traffic", "pooled", "centres_box"];
+    let found = keys(result);
+    for key in promised.iter().chain(&more) {
+        assert!(found.contains(key), "{key} is not in {found:?}");
+    }
+    let beside = ["columns", "n_total_from", "objective", "objective_per_row", "warnings"];
+    let known = |key: &&str| promised.contains(key) || more.contains(key) || beside.contains(key);
+    assert_eq!(found.iter().filter(|k| !known(k)).collect::<Vec<_>>(), Vec::<&&str>::new(), "keys nobody documented");
+    assert_eq!(keys(&result["indices"]), ["fuzzy_davies_bouldin"]);
+    for key in ["centres", "max_abs_diff"] {
+        assert!(keys(&result["pooled"]).contains(&key), "{key}");
+    }
+    for (i, round) in result["history"].as_array().expect("a list").iter().enumerate() {
+        assert_eq!(keys(round), ["round", "shift"]);
+        assert_eq!(round["round"], i + 1);
+        assert!(round["shift"].as_f64().expect("a shift") >= 0.0);
+    }
+    assert_eq!(result["history"].as_array().unwrap().len() as u64, result["rounds"].as_u64().expect("rounds"));
+    let k = result["k"].as_u64().expect("K") as usize;
+    for key in ["centres", "weights", "centres_box"] {
+        assert_eq!(result[key].as_array().expect("a list").len(), k, "{key}");
+    }
+    for (party, phases) in result["traffic"].as_object().expect("parties") {
+        for (phase, count) in phases.as_object().expect("phases") {
+            assert_eq!(keys(count), ["bytes", "messages"], "{party} {phase}");
+        }
+    }
+    let hash = result["plan_hash"].as_str().expect("a hash");
+    assert!(hash.len() == 64 && hash.bytes().all(|b| b.is_ascii_hexdigit()), "{hash}");
+}
+
+#[test]
+fn without_arguments() {
+    let out = Folder::new();
+    // The folder is the one beside where it is typed.
+    let folder = out.path("veilsum-out");
+    let ended = veilsum(&["demo", "--out", &folder]).expect(0);
+    let result = out.json("veilsum-out/result.json");
+    contract(&result);
+    assert_eq!((&result["method"], &result["k"], &result["m"]), (&"fcm".into(), &5.into(), &2.0.into()));
+    assert_eq!((&result["n_total"], &result["n_total_from"]), (&3120.into(), &"intermediary".into()));
+    assert_eq!(result["converged"], true);
+    assert_eq!(result["missing"], serde_json::json!([]));
+    assert_eq!(result["cohort"], serde_json::json!(["site-1", "site-2", "site-3"]));
+    assert!(result["pooled"]["max_abs_diff"].as_f64().expect("a number") <= 1e-9);
+    assert!(max_difference(&table(&result["centres"]), &table(&result["pooled"]["centres"])) <= 3e-9);
+    // The four corners and the middle are found, though no site saw more than three of them.
+    for truth in [[0.0, 0.0], [0.0, 1.0], [1.0, 1.0], [1.0, 0.0], [0.5, 0.5]] {
+        let near = |c: &Vec<f64>| (c[0] - truth[0]).hypot(c[1] - truth[1]) < 0.1;
+        assert_eq!(table(&result["centres"]).iter().filter(|c| near(c)).count(), 1, "{truth:?}");
+    }
+    for said in ["who learnt what", "coordinator", "intermediary", "every site", "pooled fuzzy c-means", "result.json"]
+    {
+        assert!(ended.stdout.contains(said), "{said}:\n{}", ended.stdout);
+    }
+    // Each party and each phase is in the traffic, and a site sends two messages a question.
+    let questions = result["rounds"].as_u64().unwrap() + 1;
+    for site in ["site-1", "site-2", "site-3"] {
+        // The intermediary asks one more.
+        assert_eq!(result["traffic"][site]["masked_input"]["messages"], questions + 1);
+        let unmask = result["traffic"][site]["unmask"]["messages"].as_u64().expect("a count");
+        assert!((questions - 1..=questions + 1).contains(&unmask), "{unmask}");
+    }
+    for party in ["coordinator", "intermediary"] {
+        assert!(result["traffic"][party]["ask"]["bytes"].as_u64().expect("bytes") > 0, "{party}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_result() {
+    let run = |seed: &str| {
+        let out = Folder::new();
+        demo(&out, &["--seed", seed, "--json", "--max-rounds", "5"]).expect(0);
+        let result = out.json("out/result.json");
+        (result["centres"].clone(), result["history"].clone())
+    };
+    let first = run("7");
+    assert_eq!(run("7"), first);
+    assert_ne!(run("8"), first);
+}
+
+#[test]
+fn json_is_one_document_and_nothing_else() {
+    let out = Folder::new();
+    let ended = demo(&out, &["--json"]).expect(0);
+    let value: Value = serde_json::from_str(&ended.stdout).expect("one JSON document");
+    assert_eq!(value, out.json("out/result.json"));
+    assert_eq!(ended.stderr, "");
+    contract(&value);
+
+    let ended = demo(&out, &["--json", "--data", "/nowhere/rows.csv", "--k", "3"]).expect(3);
+    let value: Value = serde_json::from_str(&ended.stdout).expect("one JSON document");
+    assert_eq!((&value["error"]["code"], ended.stderr.as_str()), (&3.into(), ""));
+    assert!(!value["error"]["next"].as_str().expect("a next step").is_empty());
+}
+
+/// The order of the start is kept, and 30 rounds end where the reference ends.
+#[test]
+fn a_reference_run_from_the_command_line() {
+    let Some(shared) = shared() else { return };
+    let data = shared.join("data/xclara.csv").display().to_string();
+    let reference = |what: &str| shared.join(format!("reference/federated_fcm/xclara-{what}-2.csv"));
+    let start = reference("start").display().to_string();
+    let out = Folder::new();
+    let args =
+        ["--data", &data, "--sites", "20", "--k", "3", "--start", &start, "--epsilon", "0", "--max-rounds", "30"];
+    let ended = demo(&out, &args).expect(0);
+    assert!(ended.stdout.contains("public box is taken from the file"), "{}", ended.stdout);
+    let result = out.json("out/result.json");
+    contract(&result);
+    let off = max_difference(&table(&result["centres_box"]), &matrix(&reference("final")));
+    assert!(off <= 1e-8, "off by {off:e}");
+    assert!(result["pooled"]["max_abs_diff"].as_f64().expect("a number") <= 1e-9);
+    assert_eq!(
+        (&result["rounds"], &result["converged"], &result["n_total"]),
+        (&30.into(), &false.into(), &3000.into())
+    );
+    assert_eq!(result["cohort"].as_array().expect("sites").len(), 20);
+}
+
+#[test]
+fn a_site_for_every_value_of_a_column() {
+    let Some(shared) = shared() else { return };
+    let data = shared.join("data/bank-by-job.csv").display().to_string();
+    let out = Folder::new();
+    let args = ["--data", &data, "--split", "label", "--k", "4", "--max-rounds", "5", "--seed", "3"];
+    let ended = demo(&out, &args).expect(0);
+    assert!(ended.stdout.contains("11 sites"), "{}", ended.stdout);
+    let result = out.json("out/result.json");
+    contract(&result);
+    let cohort: Vec<&str> = result["cohort"].as_array().unwrap().iter().map(|s| s.as_str().unwrap()).collect();
+    assert!(cohort.len() == 11 && cohort.contains(&"management") && cohort.contains(&"admin."), "{cohort:?}");
+    assert_eq!(result["columns"], serde_json::json!(["age", "balance", "education"]));
+    assert!(result["pooled"]["max_abs_diff"].as_f64().expect("a number") <= 1e-9);
+}
+
+fn iris(out: &Folder, more: &[&str]) -> Ended {
+    let data = shared().expect("checked by the caller").join("data/iris.csv").display().to_string();
+    let mut args = vec!["--data", &data, "--k", "3", "--seed", "1"];
+    args.extend(more);
+    demo(out, &args)
+}
+
+#[test]
+fn sites_that_vanish() {
+    if shared().is_none() {
+        return;
+    }
+    for drop in ["3@5", "3@5:before", "3@5:after", "site-3@5:unmask"] {
+        let out = Folder::new();
+        let ended = iris(&out, &["--sites", "7", "--epsilon", "0", "--max-rounds", "8", "--drop", drop]).expect(0);
+        let result = out.json("out/result.json");
+        contract(&result);
+        assert_eq!(result["missing"], serde_json::json!(["site-3"]), "{drop}");
+        assert_eq!((&result["rounds"], &result["n_total_from"]), (&8.into(), &"sum of memberships".into()), "{drop}");
+        let phases = &result["traffic"]["site-3"];
+        // Questions 1 to 4 or 5, and the intermediary's.
+        let inputs = if drop.ends_with("before") { 5 } else { 6 };
+        assert_eq!(phases["masked_input"]["messages"], inputs, "{drop}");
+        assert_eq!(result["traffic"]["site-1"]["masked_input"]["messages"], 10, "{drop}");
+        assert!(result["traffic"]["site-1"]["consistency_check"]["messages"].as_u64().expect("a count") >= 1);
+        assert!(ended.stdout.contains("missing at the end: site-3"), "{}", ended.stdout);
+    }
+    let out = Folder::new();
+    let two = ["--sites", "7", "--epsilon", "0", "--max-rounds", "6", "--drop", "1@2", "--drop", "7@4:before"];
+    iris(&out, &two).expect(0);
+    assert_eq!(out.json("out/result.json")["missing"], serde_json::json!(["site-1", "site-7"]));
+}
+
+#[test]
+fn too_few_sites_have_a_code_of_their_own() {
+    // Three sites have threshold three: none may vanish.
+    for drop in ["2@3", "2@3:before", "2@1:unmask"] {
+        let out = Folder::new();
+        let ended = demo(&out, &["--drop", drop]).expect(6);
+        assert!(ended.stderr.contains("nothing was revealed"), "{drop}: {}", ended.stderr);
+        assert!(!out.0.join("out/result.json").exists(), "{drop}");
+    }
+    let out = Folder::new();
+    let ended = demo(&out, &["--json", "--drop", "2@3"]).expect(6);
+    let value: Value = serde_json::from_str(&ended.stdout).expect("one JSON document");
+    assert_eq!(value["error"]["code"], 6);
+}
+
+/// A cell that no message may show.
+const SECRET: &str = "8765309";
+
+#[test]
+fn bad_files() {
+    let out = Folder::new();
+    let rows = |n: usize| (0..n).map(|i| format!("{},{},a\n", i % 7, (i * i) % 5)).collect::<String>();
+    let csv = |name: &str, text: &str| out.write(name, text);
+    let good = csv("good.csv", &format!("x,y,label\n{}", rows(30)));
+    let ragged = csv("ragged.csv", &format!("x,y,label\n{}{SECRET},1\n", rows(30)));
+    let words = csv("words.csv", &format!("x,y,label\n{}{SECRET}km,1,a\n", rows(30)));
+    let nan = csv("nan.csv", &format!("x,y,label\n{}NaN,{SECRET},a\n", rows(30)));
+    let infinite = csv("inf.csv", &format!("x,y,label\n{}1e999,{SECRET},a\n", rows(30)));
+    let hole = csv("hole.csv", &format!("x,y,label\n{},{SECRET},a\n", rows(30)));
+    let constant = csv("constant.csv", &format!("x,y,label\n{}", format!("1,{SECRET},a\n").repeat(30)));
+    let headless = csv("headless.csv", &format!("{SECRET},2,3\n1,2,3\n"));
+    let bare = csv("bare.csv", "x,y,label\n");
+    let empty = csv("empty.csv", "");
+    let few = csv("few.csv", &format!("x,y,label\n{}", rows(4)));
+    let start = csv("start.csv", &format!("0.1,0.2\n0.3,{SECRET}x\n"));
+    let wide = csv("wide.csv", "0.1,0.2,0.3\n0.3,0.4,0.5\n");
+    let three = ["--sites", "3", "--k", "2"];
+    // What is wrong, and words that the message must hold.
+    let cases: Vec<(Vec<&str>, i32, Vec<&str>)> = vec![
+        (vec!["--data", &ragged], 3, vec!["line 32", "cells"]),
+        (vec!["--data", &words], 3, vec!["line 32", "\"x\""]),
+        (vec!["--data", &nan], 3, vec!["line 32", "\"x\"", "NaN"]),
+        (vec!["--data", &infinite], 3, vec!["line 32", "\"x\""]),
+        (vec!["--data", &hole], 3, vec!["line 32", "\"x\"", "missing"]),
+        (vec!["--data", &constant], 3, vec!["constant"]),
+        (vec!["--data", &headless], 3, vec!["header"]),
+        (vec!["--data", &bare], 3, vec!["no rows"]),
+        (vec!["--data", &empty], 3, vec!["empty"]),
+        (vec!["--data", "/nowhere/rows.csv"], 3, vec!["/nowhere/rows.csv"]),
+        (vec!["--data", &good, "--columns", "x,z"], 3, vec!["\"z\""]),
+        (vec!["--data", &good, "--split", "town"], 3, vec!["\"town\""]),
+        (vec!["--data", &good, "--start", &start], 3, vec!["start.csv"]),
+        (vec!["--data", &good, "--start", &wide], 3, vec!["wide.csv"]),
+        (vec!["--data", &good, "--start", "/nowhere/start.csv"], 3, vec!["/nowhere/start.csv"]),
+        (vec!["--data", &few, "--sites", "5"], 3, vec!["no rows"]),
+    ];
+    for (args, code, words) in cases {
+        let mut all = args.clone();
+        for pair in three.chunks(2).filter(|p| !args.contains(&p[0])) {
+            all.extend(pair);
+        }
+        let ended = demo(&out, &all).expect(code);
+        for word in words {
+            assert!(ended.stderr.contains(word), "{args:?} does not say {word:?}:\n{}", ended.stderr);
+        }
+        assert!(!ended.text().contains(SECRET), "{args:?} shows a cell:\n{}", ended.text());
+        assert!(!out.0.join("out").exists(), "{args:?} wrote something");
+    }
+    demo(&out, &["--data", &good, "--sites", "3", "--k", "2"]).expect(0);
+}
+
+#[test]
+fn wrong_arguments() {
+    let out = Folder::new();
+    let rows: String = (0..9).map(|i| format!("{},{},{}\n", i % 7, (i * i) % 5, i % 2)).collect();
+    let data = out.write("nine.csv", &format!("x,y,label\n{rows}"));
+    let on_rows = |more: &[&str]| {
+        let mut args = vec!["--data", data.as_str()];
+        args.extend(more);
+        demo(&out, &args)
+    };
+    let says = |ended: Ended, words: &[&str]| {
+        let text = ended.text();
+        assert!(words.iter().all(|w| text.contains(w)), "{words:?}:\n{text}");
+        assert!(!out.0.join("out").exists());
+    };
+    says(on_rows(&["--sites", "3", "--k", "10"]).expect(3), &["K = 10", "9 rows", "--k"]);
+    says(on_rows(&["--sites", "3", "--k", "0"]).expect(3), &["K must be at least 1"]);
+    says(on_rows(&["--sites", "2", "--k", "2"]).expect(3), &["at least 3", "--sites"]);
+    says(on_rows(&["--sites", "10", "--k", "2"]).expect(3), &["no rows", "--sites"]);
+    says(on_rows(&["--split", "label", "--k", "2"]).expect(3), &["at least 3"]);
+    says(on_rows(&["--sites", "3", "--split", "label", "--k", "2"]).expect(2), &["contradict"]);
+    says(on_rows(&["--sites", "3"]).expect(2), &["--k"]);
+    for m in ["1", "0.5", "NaN", "inf"] {
+        says(demo(&out, &["--m", m]).expect(3), &["fuzzifier"]);
+    }
+    says(demo(&out, &["--m", "two"]).expect(2), &["--m"]);
+    says(demo(&out, &["--epsilon=-1"]).expect(3), &["epsilon"]);
+    says(demo(&out, &["--max-rounds", "0"]).expect(3), &["round"]);
+    says(demo(&out, &["--scale", "log"]).expect(2), &["box"]);
+    says(demo(&out, &["--sites", "4"]).expect(2), &["--data"]);
+    says(demo(&out, &["--nonsense"]).expect(2), &["--nonsense"]);
+    for bad in ["3", "3@", "@3", "3@0", "4@1", "0@1", "nobody@1", "3@5:late", "3@-1", "3@5:", "3@99999999999"] {
+        says(demo(&out, &["--drop", bad]).expect(2), &["--drop", "SITE@ROUND"]);
+    }
+}

@@ -1,0 +1,230 @@
+//! Whole federations in one process, on QUIC, while sites vanish: the run goes on over those that are left, to the very
+//! centres that plain sums over them give; or it ends where too few are left, and nothing was opened.
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use support::{fcm, federate, made_up, max_difference, prepared, replay, unit_square};
+use veilsum::{
+    cli::exit::Code,
+    local::LocalRun,
+    role::{
+        client::{Step, Vanish},
+        server::RunResult,
+    },
+    work::{StartSpec, Work},
+};
+use veilsum_cluster::random::Stream;
+use veilsum_proto::{
+    message::{Kind, kind_of},
+    roster::PartyId,
+};
+
+const SIZES: [usize; 7] = [31, 44, 58, 37, 92, 63, 49];
+const THRESHOLD: usize = 5;
+const ROUNDS: u32 = 8;
+const K: usize = 3;
+const COLUMNS: usize = 2;
+
+fn work() -> Work {
+    fcm(unit_square(), K as u32, 0.0, ROUNDS, StartSpec::Uniform { seed: 11 })
+}
+
+/// Who is in the total of each question, from 1.
+fn cohorts(drops: &[(usize, Vanish)]) -> Vec<Vec<usize>> {
+    let mut asked: Vec<usize> = (0..SIZES.len()).collect();
+    (1..=ROUNDS + 1)
+        .map(|question| {
+            let leaves = |site: usize, at: Step| {
+                drops.iter().any(|(s, v)| *s == site && (v.round < question || v.round == question && v.at == at))
+            };
+            let mut alive: Vec<usize> = asked.iter().copied().filter(|s| !leaves(*s, Step::BeforeInput)).collect();
+            if alive.len() < asked.len() {
+                // Somebody is missing, so the survivors sign, and who left after its input is not there to do it.
+                alive.retain(|s| !leaves(*s, Step::AfterInput));
+            }
+            // Who leaves now without being missed is asked the next question, and missed then.
+            asked = alive.clone();
+            alive
+        })
+        .collect()
+}
+
+fn name(site: usize) -> String {
+    format!("site-{}", site + 1)
+}
+
+/// Runs masked with these drops and compares with plain sums over the same sites.
+fn against_plain_sums(drops: &[(usize, Step, u32)]) -> (LocalRun, RunResult) {
+    let drops: Vec<(usize, Vanish)> =
+        drops.iter().map(|(site, at, round)| (*site, Vanish { round: *round, at: *at })).collect();
+    let (work, sites) = (work(), made_up(&SIZES, 0.2, 5));
+    let expected = cohorts(&drops);
+    let plain = replay(&work, &prepared(&work, &sites), |question| expected[question as usize - 1].clone());
+
+    let (run, sizes) = federate(sites, &work, drops.clone(), false);
+    let result = run.result.as_ref().expect("a result").clone();
+    assert_eq!(sizes, expected.iter().map(Vec::len).collect::<Vec<_>>(), "sizes of the totals with {drops:?}");
+    let last = expected.last().expect("a last question");
+    assert_eq!(result.cohort, last.iter().map(|s| name(*s)).collect::<Vec<_>>(), "{drops:?}");
+    let missing: Vec<String> = (0..SIZES.len()).filter(|s| !last.contains(s)).map(name).collect();
+    assert_eq!(result.missing, missing, "{drops:?}");
+
+    let centres: Vec<Vec<f64>> = plain.centres.rows().map(<[f64]>::to_vec).collect();
+    let off = max_difference(&result.centres_box, &centres);
+    assert!(off <= 1e-9, "{drops:?}: off by {off:e}");
+    assert_eq!((result.rounds, plain.rounds), (ROUNDS, ROUNDS));
+    if drops.iter().any(|(_, v)| v.round < ROUNDS) {
+        // The comparison can fail: with everybody to the end, the centres would be others.
+        let whole = replay(&work, &prepared(&work, &made_up(&SIZES, 0.2, 5)), |_| (0..SIZES.len()).collect());
+        assert!(whole.centres.frobenius_distance(&plain.centres).expect("one shape") > 1e-6, "{drops:?}");
+    }
+    for (a, b) in result.weights.iter().zip(&plain.weights) {
+        assert!((a / b - 1.0).abs() <= 1e-9, "{drops:?}: weights {a} and {b}");
+    }
+    for (a, b) in result.history.iter().zip(&plain.history) {
+        assert!((a.shift - b.shift).abs() <= 1e-9, "{drops:?}: round {}", a.round);
+    }
+    // A counted site that left: the coordinator is not given the count, and knows N from its own totals.
+    let rows: usize = last.iter().map(|s| SIZES[*s]).sum();
+    assert_eq!(result.n_total, Some(rows as u64), "{drops:?}");
+    let counted = run.counted.as_ref().expect("a count");
+    assert_eq!(counted.total, SIZES.iter().sum::<usize>() as u64);
+    assert_eq!(counted.cohort.len(), SIZES.len());
+    assert_eq!(counted.handed_over, missing.is_empty(), "{drops:?}");
+    let from = if missing.is_empty() { "intermediary" } else { "sum of memberships" };
+    assert_eq!(result.n_total_from, from, "{drops:?}");
+    for (site, report) in run.sites.iter().enumerate() {
+        let report = report.as_ref().unwrap_or_else(|e| panic!("{}: {e}", name(site)));
+        let left = drops.iter().any(|(s, _)| *s == site);
+        assert_eq!((report.vanished, report.model.is_some()), (left, !left), "{}", name(site));
+    }
+    (run, result)
+}
+
+#[test]
+fn nobody_is_missing_and_a_round_costs_two_messages() {
+    let (run, result) = against_plain_sums(&[]);
+    let questions = u64::from(ROUNDS) + 1;
+    for site in 0..SIZES.len() {
+        let sent = &result.traffic.0[&name(site)];
+        let count = |phase: &str| sent.get(phase).copied().unwrap_or_default();
+        assert_eq!(count("masked_input").messages, questions, "{}", name(site));
+        // Enough shares open a total; the last ones of the last question may come after the end.
+        assert!((questions - 1..=questions).contains(&count("unmask").messages), "{sent:?}");
+        assert_eq!(count("deck").messages, 4, "keys, acceptance, shares, acknowledgement");
+        let phases: Vec<&str> = sent.keys().copied().collect();
+        assert_eq!(phases, ["deck", "masked_input", "unmask"], "{}", name(site));
+
+        let bytes = count("masked_input").bytes + count("unmask").bytes;
+        let words = u64::from(ROUNDS) * (K * COLUMNS + K) as u64 + (2 * K + 1) as u64;
+        let allowed = 8 * words + questions * (300 + 32 * SIZES.len() as u64);
+        assert!(bytes <= allowed, "{}: {bytes} bytes for {questions} questions, {allowed} are allowed", name(site));
+        // What the site itself counted is what the two aggregators saw of it.
+        let own = &run.sites[site].as_ref().unwrap().traffic.0[&name(site)];
+        let counted = &run.counted.as_ref().unwrap().traffic.0[&name(site)];
+        assert_eq!(own["masked_input"].bytes, count("masked_input").bytes + counted["masked_input"].bytes);
+        assert_eq!(counted["masked_input"].messages, 1, "one question of the intermediary");
+    }
+}
+
+#[test]
+fn one_site_vanishes() {
+    for at in [Step::BeforeInput, Step::AfterInput, Step::BeforeUnmask] {
+        for round in [1, 4, ROUNDS, ROUNDS + 1] {
+            let site = round as usize % SIZES.len();
+            against_plain_sums(&[(site, at, round)]);
+        }
+    }
+}
+
+#[test]
+fn as_many_vanish_as_may() {
+    use Step::{AfterInput, BeforeInput, BeforeUnmask};
+    assert_eq!(SIZES.len() - THRESHOLD, 2);
+    // In one round, at every pair of steps.
+    for (a, b) in [
+        (BeforeInput, BeforeInput),
+        (BeforeInput, AfterInput),
+        (BeforeInput, BeforeUnmask),
+        (AfterInput, AfterInput),
+        (AfterInput, BeforeUnmask),
+        (BeforeUnmask, BeforeUnmask),
+    ] {
+        against_plain_sums(&[(1, a, 3), (6, b, 3)]);
+    }
+    // In rounds one after the other, and far apart.
+    against_plain_sums(&[(0, BeforeInput, 2), (3, BeforeInput, 3)]);
+    against_plain_sums(&[(5, AfterInput, 1), (2, BeforeUnmask, 7)]);
+    // The first is missed in the round in which the second leaves, which is not there to sign then.
+    against_plain_sums(&[(0, AfterInput, 2), (4, AfterInput, 3)]);
+    against_plain_sums(&[(0, BeforeUnmask, 2), (4, BeforeUnmask, 3)]);
+}
+
+#[test]
+fn some_vanish_somewhere() {
+    let seed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as u64;
+    println!("seed {seed}");
+    let mut stream = Stream::new(seed, b"veilsum test of the lost");
+    for _ in 0..4 {
+        let mut sites: Vec<usize> = (0..SIZES.len()).collect();
+        stream.shuffle(&mut sites);
+        let drops: Vec<(usize, Step, u32)> = sites[..SIZES.len() - THRESHOLD]
+            .iter()
+            .map(|site| {
+                let at = [Step::BeforeInput, Step::AfterInput, Step::BeforeUnmask][stream.below(3) as usize];
+                (*site, at, 1 + stream.below(u64::from(ROUNDS) + 1) as u32)
+            })
+            .collect();
+        println!("{drops:?}");
+        against_plain_sums(&drops);
+    }
+}
+
+/// Three of seven gone: no total over four is opened, whatever the three had sent.
+#[test]
+fn too_few_are_left() {
+    for at in [Step::BeforeInput, Step::AfterInput, Step::BeforeUnmask] {
+        let round = 3;
+        let drops = [0, 2, 4].map(|site| (site, Vanish { round, at })).to_vec();
+        let (run, sizes) = federate(made_up(&SIZES, 0.2, 5), &work(), drops, true);
+        let failure = run.result.expect_err("no result");
+        assert_eq!(failure.code, Code::Quorum, "{at:?}: {failure}");
+        let text = failure.to_string();
+        assert!(text.contains("too few sites") && text.contains("nothing was revealed"), "{text}");
+        assert!(text.contains("next: "), "{text}");
+        assert_eq!(sizes, vec![SIZES.len(); round as usize - 1], "{at:?}: the totals before");
+
+        // Who is left hears why; who left does not.
+        for (site, outcome) in run.sites.iter().enumerate() {
+            match outcome {
+                Ok(report) => assert!(report.vanished && report.model.is_none(), "{}", name(site)),
+                Err(f) => assert_eq!(f.code, Code::Quorum, "{}: {f}", name(site)),
+            }
+        }
+        assert_eq!(run.sites.iter().filter(|s| s.is_err()).count(), SIZES.len() - 3);
+        assert_eq!(run.counted.expect_err("no count").code, Code::Quorum);
+
+        // What the coordinator holds of the question that failed: fewer shares than open a mask, no seed.
+        let mut rounds: BTreeMap<Vec<u8>, BTreeMap<Kind, usize>> = BTreeMap::new();
+        let mut order = Vec::new();
+        for (from, frame) in run.coordinator_view.lock().unwrap().iter() {
+            let kind = kind_of(frame).expect("a frame");
+            if matches!(from, PartyId::Site(_)) && kind > Kind::ShareComplaint {
+                let context = frame[8..40].to_vec();
+                if !order.contains(&context) {
+                    order.push(context.clone());
+                }
+                *rounds.entry(context).or_default().entry(kind).or_default() += 1;
+            }
+        }
+        assert_eq!(order.len(), round as usize, "{at:?}: a context for every question, and none beside");
+        let last = &rounds[order.last().unwrap()];
+        let of = |kind| last.get(&kind).copied().unwrap_or(0);
+        assert_eq!(of(Kind::ConsistencyCheck), 0, "{at:?}");
+        assert_eq!(of(Kind::MaskedInput), if at == Step::BeforeInput { 4 } else { 7 }, "{at:?}");
+        assert!(of(Kind::Unmask) < THRESHOLD, "{at:?}: {last:?}");
+        assert_eq!(of(Kind::Unmask), if at == Step::BeforeInput { 0 } else { 4 }, "{at:?}: {last:?}");
+    }
+}

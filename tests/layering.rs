@@ -1,0 +1,259 @@
+//! The arrows of the house, proved from `cargo tree` and from the sources: who may depend on whom, and what the trusted
+//! core may name.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// Every package that `package` is built from, itself left out.
+fn tree(package: &str, more: &[&str]) -> BTreeSet<String> {
+    let run = |offline: &[&str]| {
+        Command::new(env!("CARGO"))
+            .current_dir(ROOT)
+            .args([
+                "tree",
+                "--package",
+                package,
+                "--prefix",
+                "none",
+                "--format",
+                "{p}",
+                "--no-dedupe",
+                "--target",
+                "all",
+            ])
+            .args(more)
+            .args(offline)
+            .output()
+            .expect("cargo runs")
+    };
+    // The lock file and the sources are there, since this test was built from them.
+    let mut output = run(&["--offline", "--locked"]);
+    if !output.status.success() {
+        output = run(&["--locked"]);
+    }
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).expect("text");
+    let names = text.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned);
+    let found: BTreeSet<String> = names.filter(|name| name != package).collect();
+    assert!(found.len() > 3, "{package} is built from {found:?}");
+    found
+}
+
+fn without(package: &str, forbidden: &[&str]) {
+    let tree = tree(package, &["--edges", "normal,build", "--all-features"]);
+    for name in forbidden {
+        assert!(!tree.contains(*name), "{package} must not depend on {name}");
+    }
+}
+
+/// A family: all crates of these names or with these prefixes.
+fn without_family(package: &str, prefixes: &[&str]) {
+    let tree = tree(package, &["--edges", "normal,build", "--all-features"]);
+    for name in &tree {
+        assert!(!prefixes.iter().any(|p| name.starts_with(p)), "{package} must not depend on {name}");
+    }
+}
+
+#[test]
+fn the_core_knows_no_mathematics_and_no_network() {
+    let forbidden = ["ndarray", "rayon", "tokio", "quinn", "rustls", "veilsum-cluster", "veilsum", "veilsum-audit"];
+    without("veilsum-proto", &forbidden);
+    without("veilsum-proto", &["clap", "anyhow", "tracing", "csv", "serde_json", "toml", "mio", "socket2", "libm"]);
+    without_family("veilsum-proto", &["tokio", "quinn", "rustls", "futures", "async", "ndarray", "fearless"]);
+}
+
+#[test]
+fn the_mathematics_knows_no_protocol() {
+    let forbidden = ["veilsum-proto", "veilsum", "veilsum-audit", "tokio", "quinn", "rustls", "aes", "aes-gcm", "ctr"];
+    without("veilsum-cluster", &forbidden);
+    without("veilsum-cluster", &["sha2", "hkdf", "x25519-dalek", "ed25519-dalek", "curve25519-dalek", "bincode"]);
+    without_family("veilsum-cluster", &["tokio", "quinn", "rustls", "aes", "curve25519", "async"]);
+}
+
+#[test]
+fn attacks_never_ship() {
+    without("veilsum", &["veilsum-audit"]);
+    // Nor in its tests: the adversary is the last of the house.
+    assert!(!tree("veilsum", &["--edges", "normal,build,dev"]).contains("veilsum-audit"));
+    let product = tree("veilsum", &["--edges", "normal"]);
+    for needed in ["veilsum-proto", "veilsum-cluster", "quinn", "rustls", "tokio", "clap"] {
+        assert!(product.contains(needed), "{needed}");
+    }
+    // A carrier in the clear, or another one's cryptography, would be a second way.
+    for foreign in ["openssl", "native-tls", "hyper", "reqwest", "aws-lc-rs", "rustls-native-certs", "webpki-roots"] {
+        assert!(!product.contains(foreign), "{foreign}");
+    }
+}
+
+/// The simulator of the core (clock and randomness from a seed) is not in the product.
+#[test]
+fn the_testing_feature_stays_out_of_the_product() {
+    let features = tree("veilsum", &["--edges", "features,no-dev"]);
+    assert!(features.contains("veilsum-proto"));
+    let output = Command::new(env!("CARGO"))
+        .current_dir(ROOT)
+        .args(["tree", "--package", "veilsum", "--edges", "features,no-dev", "--prefix", "none", "--offline"])
+        .output()
+        .expect("cargo runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(!text.contains("veilsum-proto feature \"testing\""), "{text}");
+}
+
+// ---- sources --------------------------------------------------------------------------------------------------------
+
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// The code of a file: comments, texts and characters are blanked, and so is all that only tests compile.
+fn code(path: &Path) -> String {
+    let text = std::fs::read_to_string(path).expect("a source");
+    let (mut out, mut rest) = (String::new(), text.as_str());
+    while let Some(first) = rest.chars().next() {
+        let skip = if rest.starts_with("//") {
+            rest.find('\n').unwrap_or(rest.len())
+        } else if rest.starts_with("/*") {
+            rest.find("*/").map_or(rest.len(), |end| end + 2)
+        } else if first == '"' {
+            text_length(rest)
+        } else if rest.starts_with("'\"'") {
+            3
+        } else {
+            out.push(first);
+            rest = &rest[first.len_utf8()..];
+            continue;
+        };
+        out.push(' ');
+        rest = &rest[skip..];
+    }
+    without_tests(&out)
+}
+
+/// Bytes of the text that begins here, with both quotation marks.
+fn text_length(rest: &str) -> usize {
+    let mut escaped = false;
+    for (at, c) in rest.char_indices().skip(1) {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            '"' => return at + 1,
+            _ => {}
+        }
+    }
+    rest.len()
+}
+
+/// Cuts every item behind `#[cfg(test)]`: up to the brace that closes it, or to its semicolon.
+fn without_tests(code: &str) -> String {
+    let (mut out, mut rest) = (String::new(), code);
+    while let Some(at) = rest.find("#[cfg(test)]") {
+        out.push_str(&rest[..at]);
+        let (mut depth, mut end) = (0, rest.len());
+        for (i, c) in rest[at..].char_indices() {
+            match c {
+                '{' => depth += 1,
+                '}' => depth -= 1,
+                ';' if depth == 0 => {}
+                _ => continue,
+            }
+            if depth == 0 {
+                end = at + i + 1;
+                break;
+            }
+        }
+        rest = &rest[end..];
+    }
+    out.push_str(rest);
+    out
+}
+
+fn words(code: &str) -> impl Iterator<Item = &str> {
+    code.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|w| !w.is_empty())
+}
+
+#[test]
+fn the_reader_of_sources_reads() {
+    let text = "let a = \"f64 \\\" unsafe\"; // f32\nlet b: u8 = 1;\n#[cfg(test)]\nmod tests { fn f() -> f64 { 1.0 } }\nfn g() {}";
+    let path = std::env::temp_dir().join(format!("veilsum-layering-{}.rs", std::process::id()));
+    std::fs::write(&path, text).expect("a file");
+    let found = code(&path);
+    std::fs::remove_file(&path).expect("the file");
+    assert_eq!(words(&found).collect::<Vec<_>>(), ["let", "a", "let", "b", "u8", "1", "fn", "g"]);
+}
+
+#[test]
+fn the_core_computes_in_integers() {
+    let mut read = 0;
+    for path in sources(&Path::new(ROOT).join("crates/proto/src")) {
+        let code = code(&path);
+        read += 1;
+        let float = words(&code).find(|w| ["f32", "f64"].contains(w) || w.ends_with("f64") || w.ends_with("f32"));
+        assert_eq!(float, None, "{}", path.display());
+    }
+    assert!(read > 10, "the core has more files than {read}");
+}
+
+#[test]
+fn one_module_names_the_codec() {
+    let mut named = Vec::new();
+    for folder in ["crates/proto/src", "crates/node", "crates/cluster/src", "crates/audit/src"] {
+        for path in sources(&Path::new(ROOT).join(folder)) {
+            if words(&code(&path)).any(|w| w == "bincode") {
+                named.push(path.strip_prefix(ROOT).expect("a path of ours").to_owned());
+            }
+        }
+    }
+    assert_eq!(named, [Path::new("crates/proto/src/codec.rs")]);
+}
+
+/// No socket, file, clock, thread or source of randomness in the core: all of it comes in as an argument.
+#[test]
+fn the_core_does_no_io() {
+    let forbidden = ["std::net", "std::fs", "std::time", "std::thread", "std::io", "std::env", "std::process"];
+    for path in sources(&Path::new(ROOT).join("crates/proto/src")) {
+        let code = code(&path);
+        for name in
+            forbidden.iter().chain(&["getrandom", "SystemTime", "Instant", "OsRng", "SysRng", "async", "println"])
+        {
+            let found = if name.contains("::") { code.contains(name) } else { words(&code).any(|w| w == *name) };
+            assert!(!found, "{} in {}", name, path.display());
+        }
+    }
+}
+
+#[test]
+fn nothing_is_unsafe() {
+    for folder in ["crates", "tests", "examples"] {
+        let folder = Path::new(ROOT).join(folder);
+        if !folder.is_dir() {
+            continue;
+        }
+        for path in sources(&folder) {
+            let code = code(&path);
+            // A kernel file that says why it is sound would carry the permission; there is none.
+            assert!(!words(&code).any(|w| w == "unsafe"), "{}", path.display());
+            assert!(!words(&code).any(|w| w == "unsafe_code"), "{}", path.display());
+        }
+    }
+    let manifest = std::fs::read_to_string(Path::new(ROOT).join("Cargo.toml")).expect("the manifest");
+    assert!(manifest.contains("unsafe_code = \"forbid\""));
+    for member in ["crates/proto", "crates/cluster", "crates/audit", "."] {
+        let path = Path::new(ROOT).join(member).join("Cargo.toml");
+        let text = std::fs::read_to_string(&path).expect("a manifest");
+        assert!(text.contains("[lints]\nworkspace = true"), "{} does not take the lints", path.display());
+    }
+}

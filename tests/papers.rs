@@ -1,0 +1,123 @@
+//! Known answers through a whole masked federation on QUIC: pooled FCM from the same start, Table 1 of Bárcena et al.
+//! (2021) at gamma = 1, the optima of two data sets, and FedFuzzDB.
+
+mod support;
+
+use support::{DataSet, fcm, federate, matrix, max_difference, replay, shared};
+use veilsum::{
+    role::server::RunResult,
+    work::{StartSpec, Work},
+};
+use veilsum_cluster::{Centres, OutOfBox, Outcome, assign, metrics};
+
+const SITES: usize = 20;
+
+fn work(data: &DataSet, name: &str, start: u32, epsilon: f64, rounds: u32) -> Work {
+    let folder = shared().expect("checked by the caller").join("reference/federated_fcm");
+    let centres = matrix(&folder.join(format!("{name}-start-{start}.csv")));
+    fcm(data.columns.clone(), centres.len() as u32, epsilon, rounds, StartSpec::Given { centres })
+}
+
+fn masked(data: &DataSet, work: &Work) -> RunResult {
+    let (run, sizes) = federate(data.sites(SITES, 0), work, Vec::new(), false);
+    let result = run.result.expect("a result");
+    assert!(sizes.iter().all(|n| *n == SITES) && result.missing.is_empty(), "{sizes:?} {:?}", result.missing);
+    assert_eq!((result.n_total, result.n_total_from), (Some(data.rows.len() as u64), "intermediary"));
+    for site in run.sites {
+        assert!(site.expect("a site's report").model.is_some());
+    }
+    result
+}
+
+fn pooled(data: &DataSet, work: &Work) -> Outcome {
+    let all = support::prepared(work, &[("all".into(), data.rows.clone())]);
+    replay(work, &all, |_| vec![0])
+}
+
+fn ari(data: &DataSet, work: &Work, result: &RunResult) -> f64 {
+    let rows = work.domain().unwrap().to_working(&data.rows, OutOfBox::Refuse).expect("rows");
+    let centres = Centres::from_rows(&result.centres_box).expect("centres");
+    let u = assign::memberships(&rows, &centres, result.m).expect("memberships");
+    metrics::adjusted_rand_index(&assign::hard_labels(&u), &data.labels).expect("labels")
+}
+
+/// Masked and pooled end in the same round, at the same centres, objective and index.
+fn same(name: &str, masked: &RunResult, pooled: &Outcome) {
+    assert_eq!((masked.rounds, masked.converged), (pooled.rounds, pooled.converged), "{name}");
+    let centres: Vec<Vec<f64>> = pooled.centres.rows().map(<[f64]>::to_vec).collect();
+    let off = max_difference(&masked.centres_box, &centres);
+    assert!(off <= 1e-9, "{name}: centres differ by {off:e} of a column's range");
+    let (a, b) = (masked.indices.fuzzy_davies_bouldin, pooled.indices.fuzzy_davies_bouldin);
+    assert!((a / b - 1.0).abs() <= 1e-9, "{name}: FedFuzzDB {a} masked, {b} pooled");
+    assert!((masked.objective / pooled.objective - 1.0).abs() <= 1e-9, "{name}: J");
+    for (a, b) in masked.history.iter().zip(&pooled.history) {
+        assert!((a.shift - b.shift).abs() <= 1e-8, "{name}: shift of round {}", a.round);
+    }
+}
+
+#[test]
+fn masked_is_pooled() {
+    for name in ["xclara", "s-set1", "pendigits", "waveform-v1"] {
+        let Some(data) = DataSet::read(name) else { return };
+        let work = work(&data, name, 0, 0.005, 100);
+        same(name, &masked(&data, &work), &pooled(&data, &work));
+    }
+}
+
+/// Ten starts, exactly 30 rounds.
+fn table_1(name: &str, printed: f64) {
+    let Some(data) = DataSet::read(name) else { return };
+    let begun = std::time::Instant::now();
+    let mut sum = 0.0;
+    for start in 0..10 {
+        let work = work(&data, name, start, 0.0, 30);
+        let result = masked(&data, &work);
+        assert_eq!((result.rounds, result.converged, result.history.len()), (30, false, 30), "{name} start {start}");
+        sum += ari(&data, &work, &result);
+        if start < 5 {
+            let last = shared().unwrap().join(format!("reference/federated_fcm/{name}-final-{start}.csv"));
+            let off = max_difference(&result.centres_box, &matrix(&last));
+            assert!(off <= 1e-8, "{name} start {start}: off by {off:e}");
+        }
+    }
+    let mean = sum / 10.0;
+    println!("{name}: mean ARI {mean:.6}, {:.2} s a run", begun.elapsed().as_secs_f64() / 10.0);
+    assert_eq!(format!("{mean:.5}"), format!("{printed:.5}"), "{name}");
+}
+
+#[test]
+fn table_1_xclara() {
+    table_1("xclara", 0.99289);
+}
+
+#[test]
+fn table_1_s_set1() {
+    table_1("s-set1", 0.89728);
+}
+
+#[test]
+fn table_1_pendigits() {
+    table_1("pendigits", 0.42468);
+}
+
+#[test]
+fn table_1_waveform() {
+    table_1("waveform-v1", 0.24359);
+}
+
+/// From a good start until the centres rest: the optimum of J/N and its ARI.
+#[test]
+fn optima() {
+    for (name, expected_ari, objective_per_row) in
+        [("xclara", 0.99289, 0.010687757), ("waveform-v1", 0.24359, 0.16127109)]
+    {
+        let Some(data) = DataSet::read(name) else { return };
+        let work = work(&data, name, 0, 1e-9, 500);
+        let result = masked(&data, &work);
+        assert!(result.converged, "{name}: {} rounds", result.rounds);
+        let found = ari(&data, &work, &result);
+        assert_eq!(format!("{found:.5}"), format!("{expected_ari:.5}"), "{name}");
+        let found = result.objective_per_row;
+        assert!((found / objective_per_row - 1.0).abs() < 1e-7, "{name}: J/N {found}");
+    }
+}

@@ -1,0 +1,299 @@
+//! Separate processes on loopback UDP, with the program as it ships: a whole run, sites and servers that are killed
+//! (SIGKILL) in the middle of one, and parties that do not belong.
+
+mod support;
+
+use std::{
+    os::unix::fs::PermissionsExt,
+    time::{Duration, Instant},
+};
+
+use support::{Parties, Running, free_port, start, veilsum};
+
+const SIZES: [usize; 5] = [40, 55, 61, 48, 70];
+const LIMIT: Duration = Duration::from_secs(120);
+/// Many rounds, so that there is time to kill somebody.
+const LONG: [&str; 4] = ["--epsilon=0", "--max-rounds=300", "--slots=64", "--seed=9"];
+/// A silent site is given up soon, and one that comes back has time for it.
+const QUICK: [&str; 6] = ["--phase-timeout", "6", "--grace", "1", "--join-timeout", "60"];
+
+fn start_all(
+    p: &Parties,
+    patience: &[&str],
+    clients: impl IntoIterator<Item = usize>,
+) -> (Running, Running, Vec<Running>) {
+    let server = start(&p.server(patience));
+    let intermediary = start(&p.intermediary(patience));
+    (server, intermediary, clients.into_iter().map(|i| start(&p.client(i, &["-vv"]))).collect())
+}
+
+/// Waits until a site has answered `n` questions (one of them the intermediary's).
+fn answered(client: &Running, n: usize) {
+    client.until("answers", LIMIT, |log| log.matches("MaskedWords").count() >= n);
+}
+
+fn strings(value: &serde_json::Value) -> Vec<&str> {
+    value.as_array().expect("a list").iter().map(|v| v.as_str().expect("a string")).collect()
+}
+
+#[test]
+fn a_run_from_keys_to_memberships() {
+    let p = Parties::new(&SIZES, &["--epsilon=0.005"]);
+    let (roster, plan) = (p.folder.path("roster.toml"), p.folder.path("plan.toml"));
+    veilsum(&["roster", "verify", "--roster", &roster]).expect(0);
+    veilsum(&["plan", "check", "--roster", &roster, "--plan", &plan]).expect(0);
+    let (server, intermediary, clients) = start_all(&p, &QUICK, 1..=5);
+    let told = server.wait(LIMIT).expect(0);
+    assert!(told.stdout.contains("fuzzy Davies") && told.stdout.contains("result.json"), "{}", told.stdout);
+    let rows: usize = SIZES.iter().sum();
+    assert!(intermediary.wait(LIMIT).expect(0).stdout.contains(&format!("counted {rows} rows over 5 sites")));
+    for client in clients {
+        let told = client.wait(LIMIT).expect(0);
+        assert!(told.stdout.contains("all of it masked or public"), "{}", told.stdout);
+    }
+    let result = p.folder.json("out/result.json");
+    for key in ["method", "k", "m", "centres", "weights", "n_total", "rounds", "converged", "indices", "cohort"]
+        .into_iter()
+        .chain(["missing", "plan_hash", "history", "traffic", "centres_box"])
+    {
+        assert!(result.get(key).is_some(), "{key}");
+    }
+    assert_eq!((&result["n_total"], &result["n_total_from"]), (&rows.into(), &"intermediary".into()));
+    assert_eq!(strings(&result["cohort"]), ["site-1", "site-2", "site-3", "site-4", "site-5"]);
+    assert!(strings(&result["missing"]).is_empty() && result["converged"] == true);
+    assert!(result["indices"]["fuzzy_davies_bouldin"].as_f64().expect("an index") > 0.0);
+    for i in 1..=5 {
+        let model = p.folder.json(&format!("site-{i}.model"));
+        assert_eq!((&model["centres"], &model["plan"]), (&result["centres"], &result["plan_hash"]), "site {i}");
+        // A deck alone has 10 kB: the keys of a run that is over are gone, the list of what was answered stays.
+        for file in std::fs::read_dir(p.folder.0.join(format!("site-{i}.state"))).expect("a folder") {
+            let about = file.expect("a file").metadata().expect("its size");
+            assert!(about.len() < 4096 && about.permissions().mode() & 0o077 == 0, "{about:?}");
+        }
+        let files = ["model", "csv", "memberships"].map(|end| p.folder.path(&format!("site-{i}.{end}")));
+        veilsum(&["assign", "--model", &files[0], "--data", &files[1], "--out", &files[2]]).expect(0);
+        let text = std::fs::read_to_string(&files[2]).expect("memberships");
+        assert_eq!(text.lines().count(), SIZES[i - 1] + 1);
+        for line in text.lines().skip(1) {
+            let u: f64 = line.split(',').take(3).map(|u| u.parse::<f64>().expect("a membership")).sum();
+            assert!((u - 1.0).abs() < 1e-9, "{line}");
+        }
+    }
+}
+
+#[test]
+fn a_killed_site_is_missed_and_the_run_goes_on() {
+    let p = Parties::new(&SIZES, &LONG);
+    let (server, intermediary, mut clients) = start_all(&p, &QUICK, 1..=5);
+    answered(&clients[2], 20);
+    clients.remove(2).kill();
+    let told = server.wait(LIMIT).expect(0);
+    assert!(told.stderr.contains("left the run: site-3"), "{}", told.stderr);
+    assert!(intermediary.wait(LIMIT).expect(0).stdout.contains("withheld"));
+    let result = p.folder.json("out/result.json");
+    assert_eq!(strings(&result["missing"]), ["site-3"]);
+    assert_eq!(strings(&result["cohort"]), ["site-1", "site-2", "site-4", "site-5"]);
+    assert_eq!((&result["rounds"], &result["n_total_from"]), (&300.into(), &"sum of memberships".into()));
+    assert_eq!(result["n_total"], SIZES.iter().sum::<usize>() - SIZES[2]);
+    clients.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(0)));
+    assert!(!p.folder.0.join("site-3.model").exists());
+
+    // Once more with everybody, same plan: one question would be answered over five sites that was over four before,
+    // and the difference would be one site's own. The sites refuse it.
+    let (server, intermediary, clients) = start_all(&p, &QUICK, 1..=5);
+    for (i, client) in clients.into_iter().enumerate() {
+        let told = client.wait(LIMIT).expect(if i == 2 { 6 } else { 7 });
+        assert!(i == 2 || told.stderr.contains("answered before over another cohort"), "{}", told.stderr);
+    }
+    server.wait(LIMIT).expect(6);
+    intermediary.wait(LIMIT).expect(6);
+}
+
+/// The same plan over the same sites again gives what it gave, and the journals allow it.
+#[test]
+fn a_plan_that_is_run_twice() {
+    let p = Parties::new(&SIZES, &["--epsilon=0.005"]);
+    let mut results = Vec::new();
+    for _ in 0..2 {
+        let (server, intermediary, clients) = start_all(&p, &QUICK, 1..=5);
+        server.wait(LIMIT).expect(0);
+        intermediary.wait(LIMIT).expect(0);
+        clients.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(0)));
+        results.push(p.folder.json("out/result.json"));
+    }
+    assert_eq!((&results[0]["centres"], &results[0]["history"]), (&results[1]["centres"], &results[1]["history"]));
+}
+
+#[test]
+fn a_killed_site_comes_back_from_its_journal() {
+    let p = Parties::new(&SIZES, &LONG);
+    let patience = ["--phase-timeout", "60", "--grace", "60"];
+    let (server, intermediary, mut clients) = start_all(&p, &patience, 1..=5);
+    for (round, victim) in [(15, 1), (10, 4), (10, 1)] {
+        answered(&clients[victim], round);
+        let killed = std::mem::replace(&mut clients[victim], start::<&str>(&["--version"])).kill();
+        assert_eq!(killed.code, None, "killed in the middle of the run: {}", killed.text());
+        clients[victim] = start(&p.client(victim + 1, &["-vv"]));
+        clients[victim].until("journal", LIMIT, |log| log.contains("taking up an interrupted run"));
+    }
+    server.wait(LIMIT).expect(0);
+    intermediary.wait(LIMIT).expect(0);
+    clients.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(0)));
+    let result = p.folder.json("out/result.json");
+    assert!(strings(&result["missing"]).is_empty(), "{result}");
+    assert_eq!((&result["rounds"], &result["n_total_from"]), (&300.into(), &"intermediary".into()));
+    // Its rows were in every round: the same as a run in which nobody fell.
+    let calm = Parties::new(&SIZES, &LONG);
+    let (server, intermediary, clients) = start_all(&calm, &QUICK, 1..=5);
+    server.wait(LIMIT).expect(0);
+    intermediary.wait(LIMIT).expect(0);
+    clients.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(0)));
+    let other = calm.folder.json("out/result.json");
+    assert_eq!((&result["centres"], &result["weights"]), (&other["centres"], &other["weights"]));
+}
+
+#[test]
+fn too_few_sites_after_two_are_killed() {
+    let p = Parties::new(&SIZES, &LONG);
+    let (server, intermediary, mut clients) = start_all(&p, &QUICK, 1..=5);
+    answered(&clients[0], 10);
+    clients.drain(3..).for_each(|c| drop(c.kill()));
+    let told = server.wait(LIMIT).expect(6);
+    assert!(told.stderr.contains("too few sites") && told.stderr.contains("nothing was revealed"), "{}", told.stderr);
+    assert!(!p.folder.0.join("out/result.json").exists());
+    intermediary.wait(LIMIT).expect(6);
+    clients.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(6)));
+}
+
+#[test]
+fn everybody_ends_when_the_server_is_killed() {
+    let p = Parties::new(&SIZES, &LONG);
+    let server = start(&p.server(&QUICK));
+    let intermediary = start(&p.intermediary(&QUICK));
+    let clients: Vec<Running> = (1..=5).map(|i| start(&p.client(i, &["-vv", "--join-timeout", "20"]))).collect();
+    answered(&clients[0], 10);
+    server.kill();
+    let begun = Instant::now();
+    let told = intermediary.wait(LIMIT).expect(4);
+    assert!(told.stderr.contains("lost the coordinator"), "{}", told.stderr);
+    for client in clients {
+        let told = client.wait(LIMIT).expect(4);
+        assert!(told.stderr.contains("lead") || told.stderr.contains("lost the coordinator"), "{}", told.stderr);
+    }
+    // Half a minute until silence is a verdict, and at most as long again to find nobody there.
+    assert!(begun.elapsed() < Duration::from_secs(75), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn everybody_is_told_when_the_server_is_interrupted() {
+    let p = Parties::new(&SIZES, &LONG);
+    let (server, intermediary, clients) = start_all(&p, &QUICK, 1..=5);
+    answered(&clients[0], 10);
+    let pid = server.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().expect("kill").success());
+    server.wait(LIMIT).expect(130);
+    assert!(intermediary.wait(Duration::from_secs(20)).expect(8).stderr.contains("ended the run: interrupted"));
+    for client in clients {
+        client.wait(Duration::from_secs(20)).expect(8);
+    }
+}
+
+/// Parties that do not belong are told so and end, and the run of the others is not touched.
+#[test]
+fn who_does_not_belong_is_refused() {
+    let p = Parties::new(&SIZES, &["--epsilon=0.005"]);
+    p.keygen("stranger", None);
+    p.keygen("site-6", None);
+    p.plan("roster.toml", "other-plan.toml", &["--epsilon=0.01"]);
+    p.roster("other-roster.toml", &["site-2", "site-1", "site-3", "site-4", "site-5"]);
+    p.plan("other-roster.toml", "plan-of-other-roster.toml", &["--epsilon=0.005"]);
+    p.roster("larger-roster.toml", &["site-1", "site-2", "site-3", "site-4", "site-5", "site-6"]);
+    p.plan("larger-roster.toml", "plan-of-larger-roster.toml", &["--epsilon=0.005"]);
+    let path = |name: &str| p.folder.path(name);
+    let (server, intermediary, mut clients) = start_all(&p, &QUICK, 1..=4);
+
+    let stranger = veilsum(&p.client(5, &["--key", &path("stranger.key")])).expect(3);
+    assert!(stranger.stderr.contains("not on the roster"), "{}", stranger.stderr);
+    let wrong_role = veilsum(&p.client(5, &["--key", &path("counter.key")])).expect(3);
+    assert!(wrong_role.stderr.contains("not that of the roster's sites"), "{}", wrong_role.stderr);
+    // Roster and plan that do not even fit each other.
+    let torn = veilsum(&p.client(5, &["--roster", &path("other-roster.toml")])).expect(3);
+    assert!(torn.stderr.contains("another roster"), "{}", torn.stderr);
+    let plan = veilsum(&p.client(5, &["--plan", &path("other-plan.toml")])).expect(8);
+    assert!(plan.stderr.contains("you hold plan"), "{}", plan.stderr);
+    let (roster, of_roster) = (path("other-roster.toml"), path("plan-of-other-roster.toml"));
+    let stale = veilsum(&p.client(5, &["--roster", &roster, "--plan", &of_roster])).expect(8);
+    assert!(stale.stderr.contains("you hold roster"), "{}", stale.stderr);
+    // On its own roster and not on the server's: the transport does not let it in.
+    let (roster, of_roster) = (path("larger-roster.toml"), path("plan-of-larger-roster.toml"));
+    let more = ["--roster", &roster, "--plan", &of_roster, "--key", &path("site-6.key")];
+    let unknown = veilsum(&p.client(5, &more)).expect(8);
+    assert!(unknown.stderr.contains("not on its roster"), "{}", unknown.stderr);
+
+    clients.push(start(&p.client(5, &[])));
+    server.wait(LIMIT).expect(0);
+    intermediary.wait(LIMIT).expect(0);
+    clients.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(0)));
+    assert!(strings(&p.folder.json("out/result.json")["missing"]).is_empty());
+}
+
+#[test]
+fn one_identity_in_two_processes() {
+    let p = Parties::new(&SIZES, &["--epsilon=0.005"]);
+    // Nobody listens yet; the first client holds the journals and knocks.
+    let first = start(&p.client(1, &["-vv"]));
+    first.until("knock", LIMIT, |log| log.contains("not yet"));
+    let second = veilsum(&p.client(1, &[])).expect(3);
+    assert!(second.stderr.contains("in use by another process"), "{}", second.stderr);
+    assert!(second.stderr.contains("next: stop the other process"), "{}", second.stderr);
+
+    // And clients that were there before the servers take part.
+    let clients: Vec<Running> = (2..=5).map(|i| start(&p.client(i, &["-vv"]))).collect();
+    clients.iter().for_each(|c| c.until("knock", LIMIT, |log| log.contains("not yet")));
+    let intermediary = start(&p.intermediary(&QUICK));
+    let server = start(&p.server(&QUICK));
+    server.wait(LIMIT).expect(0);
+    intermediary.wait(LIMIT).expect(0);
+    std::iter::once(first).chain(clients).for_each(|c| drop(c.wait(LIMIT).expect(0)));
+    assert!(strings(&p.folder.json("out/result.json")["missing"]).is_empty());
+}
+
+/// Somebody else answers at the coordinator's address: nothing is sent to them.
+#[test]
+fn another_server_at_the_address() {
+    let (p, mut impostor) = (Parties::new(&SIZES, &[]), Parties::new(&SIZES, &[]));
+    impostor.ports = p.ports;
+    let listen = format!("127.0.0.1:{}", p.ports[0]);
+    let server = start(&impostor.server(&["--listen", &listen, "-vv"]));
+    server.until("line", LIMIT, |log| log.contains("waiting for"));
+    let told = veilsum(&p.client(1, &["--join-timeout", "20"])).expect(5);
+    assert!(told.stderr.contains("another key than the roster says"), "{}", told.stderr);
+    let told = server.kill();
+    assert!(!told.stderr.contains("connected"), "{}", told.stderr);
+    // Nobody at all.
+    let silent = veilsum(&p.client(1, &["--join-timeout", "1"])).expect(4);
+    assert!(silent.stderr.contains("cannot be reached"), "{}", silent.stderr);
+}
+
+#[test]
+fn a_port_that_is_taken() {
+    let p = Parties::new(&SIZES, &[]);
+    let socket = std::net::UdpSocket::bind(("127.0.0.1", free_port())).expect("a port");
+    let taken = socket.local_addr().expect("an address").to_string();
+    let told = veilsum(&p.server(&["--listen", &taken])).expect(4);
+    assert!(told.stderr.contains(&taken) && told.stderr.contains("free port"), "{}", told.stderr);
+}
+
+/// The count is taken before the first round: a run does not end with its intermediary.
+#[test]
+fn a_run_goes_on_without_the_intermediary() {
+    let p = Parties::new(&SIZES, &LONG);
+    let (server, intermediary, clients) = start_all(&p, &QUICK, 1..=5);
+    answered(&clients[0], 20);
+    intermediary.kill();
+    server.wait(LIMIT).expect(0);
+    clients.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(0)));
+    let result = p.folder.json("out/result.json");
+    assert_eq!((&result["rounds"], &result["n_total_from"]), (&300.into(), &"sum of memberships".into()));
+    assert_eq!(result["n_total"], SIZES.iter().sum::<usize>());
+}

@@ -1,0 +1,351 @@
+//! What coordinator and intermediary really received: public keys, sealed boxes, masked words, signatures, shares of
+//! one round's masks, and no plain statistic, no row and no row count of any site.
+
+mod support;
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use chacha20::ChaCha20Rng;
+use rand_core::{Rng, SeedableRng};
+use support::{fcm, federate, made_up, prepared, unit_square};
+use veilsum::{
+    local::LocalRun,
+    role::client::{Step as At, Vanish},
+    round::{self, Question},
+    work::{StartSpec, Work},
+};
+use veilsum_cluster::{Prepared, Rows, Step, Totals};
+use veilsum_proto::{
+    aggregator::{self, Aggregator, AggregatorConfig, Millis, Timing},
+    codec,
+    identity::Identity,
+    message::{HEADER, Kind, OVERHEAD, kind_of, parse_header},
+    plan::Terms,
+    policy::{self, Floor},
+    roster::{Member, PartyId, Roster},
+    site::{self, Site, SiteConfig},
+};
+
+/// Sizes that no length or number of the protocol has.
+const SIZES: [usize; 5] = [331, 409, 577, 263, 491];
+const ROUNDS: u32 = 6;
+
+fn work() -> Work {
+    fcm(unit_square(), 3, 0.0, ROUNDS, StartSpec::Uniform { seed: 3 })
+}
+
+/// A frame with its parts.
+struct Frame {
+    from: PartyId,
+    kind: Kind,
+    context: Vec<u8>,
+    rest: Vec<u8>,
+    signature: Vec<u8>,
+    length: usize,
+}
+
+fn frames(view: &veilsum::role::View) -> Vec<Frame> {
+    let take = |(from, bytes): &(PartyId, Vec<u8>)| {
+        let (kind, length) = parse_header(bytes[..HEADER].try_into().unwrap()).expect("a header");
+        assert_eq!(HEADER + length, bytes.len(), "{kind:?}");
+        let end = bytes.len() - 64;
+        let (context, rest) = (bytes[HEADER..HEADER + 32].to_vec(), bytes[HEADER + 32..end].to_vec());
+        Frame { from: *from, kind, context, rest, signature: bytes[end..].to_vec(), length: bytes.len() }
+    };
+    view.lock().unwrap().iter().map(take).collect()
+}
+
+/// What site `s` had to hide in question q: its fixed-point words, and its plain sums.
+struct Secret {
+    words: Vec<Vec<Vec<u64>>>,
+    sums: Vec<f64>,
+}
+
+/// Plays the run again from the rows, word for word as the coordinator saw it.
+fn secrets(work: &Work, sites: &[Prepared]) -> Secret {
+    let (domain, max_rows) = (work.domain().unwrap(), terms_rows());
+    let mut method = work.method().unwrap();
+    let mut step = method.next(None).unwrap();
+    let mut secret = Secret { words: Vec::new(), sums: Vec::new() };
+    while let Step::Ask(query) = step {
+        for s in sites {
+            secret.sums.extend(veilsum_cluster::answer(&query, s).unwrap().values);
+        }
+        let question = Question::Cluster(query);
+        let layout = question.layout(&domain, sites.len(), max_rows).unwrap();
+        let words: Vec<Vec<u64>> =
+            sites.iter().map(|s| round::contribute(&question, s, sites.len(), max_rows).unwrap()).collect();
+        let mut total = vec![0u64; layout.words()];
+        words.iter().for_each(|w| total.iter_mut().zip(w).for_each(|(t, x)| *t = t.wrapping_add(*x)));
+        secret.words.push(words);
+        let totals = Totals { rows: None, ..layout.decode(&total, None).unwrap() };
+        step = method.next(Some(&totals)).unwrap();
+    }
+    secret
+}
+
+/// The row limit that a federation in one process takes for its plan.
+fn terms_rows() -> u64 {
+    SIZES.iter().max().unwrap().next_power_of_two() as u64
+}
+
+/// The parts of a site's message that are opaque to the aggregator. What stands between them is checked to be exactly
+/// what its kind, the number of members and of slots say, so nothing else has room in it.
+fn opaque(f: &Frame, site: u16, members: usize, slots: usize, words: usize) -> Vec<&[u8]> {
+    fn take<'a>(rest: &mut &'a [u8], n: usize) -> &'a [u8] {
+        let (head, tail) = rest.split_at(n);
+        *rest = tail;
+        head
+    }
+    let (mut rest, mut parts) = (f.rest.as_slice(), Vec::new());
+    let number = |n: usize| (n as u64).to_le_bytes();
+    match f.kind {
+        Kind::AdvertiseKeys => parts.push(take(&mut rest, 3 * 32)),
+        Kind::AcceptDirectory | Kind::ShareAck => {}
+        Kind::ShareKeys => {
+            assert_eq!(take(&mut rest, 8), number(slots));
+            parts.push(take(&mut rest, 32 * slots));
+            assert_eq!(take(&mut rest, 8), number(members - 1));
+            for other in (0..members as u16).filter(|s| *s != site) {
+                assert_eq!(take(&mut rest, 2), other.to_le_bytes());
+                assert_eq!(take(&mut rest, 8), number(32 * slots + 16));
+                parts.push(take(&mut rest, 32 * slots + 16));
+            }
+        }
+        Kind::MaskedInput => parts.push(take(&mut rest, 8 * words)),
+        Kind::Unmask => {
+            assert_eq!(take(&mut rest, 8), number(members));
+            parts.push(take(&mut rest, 32 * members));
+        }
+        other => panic!("a site sent a {other:?}"),
+    }
+    assert!(rest.is_empty(), "{:?} of site {site} is longer than it has a reason to be", f.kind);
+    parts
+}
+
+/// Every window of 8 bytes that must not stand in any frame, in both byte orders.
+fn forbidden(run: &LocalRun, sites: &[(String, Rows)], secret: &Secret) -> HashMap<u64, String> {
+    let mut out = HashMap::new();
+    let mut add = |value: u64, what: String| {
+        out.insert(value, what.clone());
+        out.insert(value.swap_bytes(), what);
+    };
+    for (q, words) in secret.words.iter().enumerate() {
+        for (s, words) in words.iter().enumerate() {
+            for w in words.iter().filter(|w| (**w as i64).unsigned_abs() > 1 << 16) {
+                add(*w, format!("a plain word of site {s} in question {q}"));
+            }
+        }
+    }
+    for x in secret.sums.iter().filter(|x| **x != 0.0) {
+        add(x.to_bits(), "a plain sum".into());
+    }
+    for (name, rows) in sites {
+        rows.as_slice().iter().filter(|x| **x != 0.0 && **x != 1.0).for_each(|x| add(x.to_bits(), "a row".into()));
+        let n = rows.len() as u64;
+        (0..=54).for_each(|shift| add(n << shift, format!("the row count of {name}")));
+        add((n as f64).to_bits(), format!("the row count of {name}"));
+        let layout = Question::CountRows.layout(&run.federation.work.domain().unwrap(), SIZES.len(), terms_rows());
+        let scaled = layout.unwrap().encode(&veilsum_cluster::Statistic { values: vec![n as f64] }).unwrap();
+        add(scaled[0], format!("the scaled row count of {name}"));
+    }
+    out
+}
+
+#[test]
+fn the_views_hold_nothing_of_one_site() {
+    let (work, sites) = (work(), made_up(&SIZES, 0.2, 17));
+    let secret = secrets(&work, &prepared(&work, &sites));
+    assert_eq!(secret.words.len(), ROUNDS as usize + 1);
+    let (run, _) = federate(sites.clone(), &work, Vec::new(), true);
+    let result = run.result.as_ref().expect("a result");
+    assert_eq!(run.federation.terms.max_rows, terms_rows());
+    let forbidden = forbidden(&run, &sites, &secret);
+    assert!(forbidden.contains_key(&secret.words[0][0][0]) && forbidden.contains_key(&(331u64 << 40)));
+    let total: u64 = SIZES.iter().sum::<usize>() as u64;
+    assert_eq!((result.n_total, result.n_total_from), (Some(total), "intermediary"));
+
+    for (view, intermediary) in [(&run.coordinator_view, false), (&run.intermediary_view, true)] {
+        let frames = frames(view);
+        let slots = if intermediary { 2 } else { usize::from(run.federation.terms.slots) };
+        let mut kinds: BTreeMap<PartyId, Vec<Kind>> = BTreeMap::new();
+        let mut masked: HashMap<u64, usize> = HashMap::new();
+        let (mut ones, mut bits) = (0u64, 0u64);
+        for f in &frames {
+            kinds.entry(f.from).or_default().push(f.kind);
+            let PartyId::Site(s) = f.from else { continue };
+            let asked = kinds[&f.from].iter().filter(|k| **k == Kind::MaskedInput).count();
+            let plain = (!intermediary).then(|| &secret.words[asked.max(1) - 1][usize::from(s)]);
+            let words = plain.map_or(1, Vec::len);
+            assert_eq!(f.length, f.rest.len() + OVERHEAD);
+            let mut parts = opaque(f, s, SIZES.len(), slots, words);
+            parts.extend([f.context.as_slice(), f.signature.as_slice()]);
+            for window in parts.iter().flat_map(|part| part.windows(8)) {
+                let value = u64::from_le_bytes(window.try_into().unwrap());
+                assert!(!forbidden.contains_key(&value), "{:?} of site {s}: {}", f.kind, forbidden[&value]);
+            }
+            if f.kind == Kind::MaskedInput {
+                for (i, word) in f.rest.as_chunks::<8>().0.iter().enumerate() {
+                    let word = u64::from_le_bytes(*word);
+                    assert!(plain.is_none_or(|p| p[i] != word), "a word that is not masked");
+                    *masked.entry(word).or_default() += 1;
+                    (ones, bits) = (ones + u64::from(word.count_ones()), bits + 64);
+                }
+            }
+        }
+        assert!(masked.values().all(|n| *n == 1), "a masked word came twice");
+        // Words under masks look like coin flips; six standard deviations are allowed.
+        let off = (ones as f64 - bits as f64 / 2.0).abs();
+        assert!(off <= 6.0 * (bits as f64 / 4.0).sqrt(), "{ones} of {bits} bits");
+        for (party, mut kinds) in kinds {
+            match party {
+                PartyId::Intermediary => assert_eq!(kinds, [Kind::CountReady, Kind::CountReply]),
+                PartyId::Coordinator => panic!("it sends its question on the other's line"),
+                PartyId::Site(_) => {
+                    let questions = if intermediary { 1 } else { ROUNDS as usize + 1 };
+                    let mut all = vec![Kind::AdvertiseKeys, Kind::AcceptDirectory, Kind::ShareKeys, Kind::ShareAck];
+                    (0..questions).for_each(|_| all.extend([Kind::MaskedInput, Kind::Unmask]));
+                    if kinds.len() < all.len() {
+                        // The last question was open before these shares came.
+                        kinds.push(Kind::Unmask);
+                    }
+                    assert_eq!(kinds, all, "{party:?}");
+                }
+            }
+        }
+        let told: Vec<&Frame> = frames.iter().filter(|f| f.from == PartyId::Intermediary).collect();
+        assert_eq!(told.len(), if intermediary { 0 } else { 2 });
+        if let [ready, reply] = told[..] {
+            assert_eq!(ready.rest, codec::encode(&vec![0u16, 1, 2, 3, 4]), "who is counted");
+            assert_eq!(reply.rest, codec::encode(&Some(total)), "the total and nothing else");
+        }
+    }
+}
+
+/// With a site missing, seeds of that one round come too: one for every survivor, and none twice.
+#[test]
+fn the_seeds_of_a_missing_site_are_those_of_one_round() {
+    let vanish = vec![(2, Vanish { round: 3, at: At::BeforeInput })];
+    let (run, sizes) = federate(made_up(&SIZES, 0.2, 17), &work(), vanish, true);
+    assert_eq!(run.result.as_ref().expect("a result").missing, ["site-3"]);
+    assert_eq!(sizes, [5, 5, 4, 4, 4, 4, 4]);
+    let frames = frames(&run.coordinator_view);
+    let checks: Vec<&Frame> = frames.iter().filter(|f| f.kind == Kind::ConsistencyCheck).collect();
+    assert_eq!(checks.len(), 4);
+    // The round, then a list of (missing site, seed).
+    assert!(checks.iter().all(|f| f.rest.len() == 32 + 8 + 34 && f.rest[40..42] == [2, 0]));
+    assert_eq!(checks.iter().map(|f| &f.rest[..32]).collect::<BTreeSet<_>>().len(), 1, "one round");
+    assert_eq!(checks.iter().map(|f| &f.rest[42..]).collect::<BTreeSet<_>>().len(), 4, "four seeds");
+    let third = &checks[0].rest[..32];
+    let inputs: Vec<PartyId> =
+        frames.iter().filter(|f| f.kind == Kind::MaskedInput && f.context == third).map(|f| f.from).collect();
+    assert_eq!(inputs.len(), 4, "{inputs:?}");
+    // It stays out: nobody gives a seed again, because nobody masks for it any more.
+    assert_eq!(frames.iter().filter(|f| f.kind == Kind::MaskedInput).count(), 5 * 2 + 4 * 5);
+}
+
+/// Two sites exchange all their rows: the coordinator cannot see it in any number.
+#[test]
+fn exchanged_rows_leave_every_total_as_it_was() {
+    let sites = made_up(&SIZES, 0.2, 23);
+    let mut swapped = sites.clone();
+    (swapped[1].1, swapped[3].1) = (sites[3].1.clone(), sites[1].1.clone());
+    let [a, b] = [sites, swapped].map(|s| federate(s, &work(), Vec::new(), false).0.result.expect("a result"));
+    let bits = |rows: &[Vec<f64>]| rows.iter().flatten().map(|x| x.to_bits()).collect::<Vec<_>>();
+    assert_eq!(bits(&a.centres_box), bits(&b.centres_box));
+    assert_eq!(bits(&[a.weights]), bits(&[b.weights]));
+    assert_eq!(a.objective.to_bits(), b.objective.to_bits());
+    assert_eq!(a.indices.fuzzy_davies_bouldin.to_bits(), b.indices.fuzzy_davies_bouldin.to_bits());
+    assert!(a.history.iter().zip(&b.history).all(|(x, y)| x.shift.to_bits() == y.shift.to_bits()));
+    assert_eq!((a.n_total, a.rounds), (b.n_total, b.rounds));
+}
+
+/// One site adds v to its words and another takes it away: other masked words, the same total.
+#[test]
+fn what_one_site_adds_and_another_takes_away_shows_nowhere() {
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).unwrap();
+    println!("seed {seed:?}");
+    let mut rng = ChaCha20Rng::from_seed(seed);
+    let (n, words) = (5, 12);
+    let values: Vec<Vec<u64>> = (0..n).map(|_| (0..words).map(|_| rng.next_u64() >> 8).collect()).collect();
+    let sum = |values: &[Vec<u64>]| -> Vec<u64> {
+        (0..words).map(|w| values.iter().fold(0u64, |a, v| a.wrapping_add(v[w]))).collect()
+    };
+    let (total, view) = secure_sum(&values, &mut rng);
+    assert_eq!(total, sum(&values));
+    for (up, down) in [(0, 1), (4, 2)] {
+        let mut moved = values.clone();
+        let v: Vec<u64> = (0..words).map(|_| rng.next_u64()).collect();
+        moved[up].iter_mut().zip(&v).for_each(|(x, v)| *x = x.wrapping_add(*v));
+        moved[down].iter_mut().zip(&v).for_each(|(x, v)| *x = x.wrapping_sub(*v));
+        let (again, other_view) = secure_sum(&moved, &mut rng);
+        assert_eq!(again, total);
+        let shape = |view: &[(u16, Vec<u8>)]| {
+            view.iter().map(|(from, f)| (*from, kind_of(f), f.len())).collect::<BTreeSet<_>>()
+        };
+        assert_eq!(shape(&other_view), shape(&view), "the same kinds and sizes of frames");
+        assert!(view.iter().zip(&other_view).all(|((_, a), (_, b))| a != b), "fresh masks and keys every time");
+    }
+}
+
+/// One question to sites with these words, all state machines in memory: the total, and all that the aggregator got.
+fn secure_sum(values: &[Vec<u64>], rng: &mut ChaCha20Rng) -> (Vec<u64>, Vec<(u16, Vec<u8>)>) {
+    let identities: Vec<Arc<Identity>> = (0..values.len() + 2).map(|_| Arc::new(Identity::generate(rng))).collect();
+    let member = |i: usize| Member { name: format!("p{i}"), key: identities[i].public(), address: String::new() };
+    let sites = (2..identities.len()).map(member).collect();
+    let roster = Arc::new(Roster { name: "sum".into(), coordinator: member(0), intermediary: member(1), sites });
+    let terms = Arc::new(Terms {
+        roster: roster.hash(),
+        min_cohort: 3,
+        threshold: 0,
+        colluders: 0,
+        slots: 1,
+        max_rows: 1,
+        min_total_rows: 0,
+        application: Vec::new(),
+    });
+    let (role, floor) = (PartyId::Coordinator, Floor::default());
+    let config = |identity: &Arc<Identity>| SiteConfig {
+        identity: identity.clone(),
+        roster: roster.clone(),
+        terms: terms.clone(),
+        floor: floor.clone(),
+        aggregator: role,
+    };
+    let mut sites: Vec<Site> = identities[2..].iter().map(|i| Site::new(config(i)).unwrap()).collect();
+    let timing = Timing::default();
+    let (identity, roster, terms) = (identities[0].clone(), roster.clone(), terms.clone());
+    let config = AggregatorConfig { identity, roster, terms: terms.clone(), role, timing, slots: 1 };
+    let mut hub = Aggregator::new(config, Millis(0), rng).unwrap();
+    (0..sites.len() as u16).for_each(|s| hub.handle(aggregator::Input::Attached(s), Millis(0)));
+    hub.handle(aggregator::Input::Ask { query: b"?".to_vec(), words: values[0].len() }, Millis(0));
+    let mut view = Vec::new();
+    loop {
+        let (to, bytes) = match hub.poll().expect("the sum comes before the machine waits") {
+            aggregator::Output::Event(aggregator::Event::Total { values, .. }) => return (values, view),
+            aggregator::Output::Event(aggregator::Event::Failed(e)) => panic!("{e}"),
+            aggregator::Output::Event(_) => continue,
+            aggregator::Output::Send { to, bytes } => (to, bytes),
+        };
+        let site = &mut sites[usize::from(to)];
+        site.handle(site::Input::Message(&bytes), rng).unwrap();
+        while let Some(output) = site.poll() {
+            match output {
+                site::Output::Send { bytes, .. } => {
+                    view.push((to, bytes.clone()));
+                    hub.handle(aggregator::Input::Message { from: to, bytes: &bytes }, Millis(0));
+                }
+                site::Output::Event(site::Event::Asked(asked)) => {
+                    let consent = policy::decide(&terms, &floor, &asked).unwrap();
+                    let values = values[usize::from(to)].clone();
+                    site.handle(site::Input::Contribute { consent, values }, rng).unwrap();
+                }
+                _ => {}
+            }
+        }
+    }
+}
