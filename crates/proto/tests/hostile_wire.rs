@@ -149,7 +149,9 @@ fn every_frame_to_a_site_damaged_once_is_survived_by_sending_it_again() {
 #[test]
 fn every_frame_doubled_and_led_by_an_older_one() {
     let mut fed = Fed::new(5, 42, |t| t.slots = 4);
-    let past: RefCell<BTreeMap<(u16, bool), Vec<Vec<u8>>>> = RefCell::default();
+    /// Frames seen so far, by site and direction.
+    type Past = BTreeMap<(u16, bool), Vec<Vec<u8>>>;
+    let past: RefCell<Past> = RefCell::default();
     let mut turn = 0usize;
     fed.tap = Box::new(move |w| {
         let mut past = past.borrow_mut();

@@ -4,6 +4,7 @@
 //! [`Output`] says *in order*: a `Persist` must be durable before the `Send` behind it leaves.
 
 mod deck;
+mod restore;
 mod round;
 
 use std::{
@@ -189,99 +190,6 @@ impl Site {
             replies: BTreeMap::new(),
             out: VecDeque::new(),
         })
-    }
-
-    /// A site that comes back after a crash, from the entries of its journal in order ([JRN-1] to [JRN-3]).
-    ///
-    /// # Errors
-    /// As [`Site::new`], and `Error::Journal` where the entries contradict each other.
-    pub fn restore(config: SiteConfig, records: impl IntoIterator<Item = Record>) -> Result<Site, Error> {
-        let mut site = Site::new(config)?;
-        for record in records {
-            site.replay(record)?;
-        }
-        Ok(site)
-    }
-
-    /// [JRN-2]: every entry must follow from those before it.
-    fn replay(&mut self, record: Record) -> Result<(), Error> {
-        let bad = |why: &str| Error::Journal(why.to_owned());
-        match record.0 {
-            Entry::Consumed { query, over } => {
-                self.consumed.insert(query, over);
-            }
-            Entry::Chain { context, cohort, rounds } => {
-                if self.round.is_some() {
-                    return Err(bad("a summary in it comes after a round"));
-                }
-                self.last_context = context;
-                self.last_cohort = cohort;
-                self.rounds = rounds;
-            }
-            Entry::Deck(r) => {
-                if r.session != self.env.session {
-                    return Err(bad("it belongs to another plan, roster or aggregator"));
-                }
-                let deck = Deck::from_record(&r).ok_or_else(|| bad("a deck in it is damaged"))?;
-                if self.run.is_some_and(|run| run != r.run) {
-                    return Err(bad("it holds two runs"));
-                }
-                if self.highest_deck.is_some_and(|highest| r.index <= highest) {
-                    return Err(bad("a deck in it stands twice"));
-                }
-                self.run = Some(r.run);
-                self.highest_deck = self.highest_deck.max(Some(r.index));
-                self.decks.insert(r.index, DeckState::Ready(deck));
-            }
-            Entry::Masked { context, deck, slot, cohort, words, query, digest, rounds } => {
-                if !matches!(self.decks.get(&deck), Some(DeckState::Ready(_))) {
-                    return Err(bad("a round in it has no deck"));
-                }
-                if self.last_slot.is_some_and(|last| last >= (deck, slot)) {
-                    return Err(bad("a slot in it was used twice"));
-                }
-                self.close_round();
-                self.begin(deck, Round::restored(context, slot, cohort, words as usize, query, digest));
-                self.rounds = rounds;
-            }
-            Entry::Checked { context, alive } => match &mut self.round {
-                Some((_, round)) if round.context == context && round.may_restore_checked(&alive) => {
-                    round.restore_checked(alive);
-                }
-                _ => return Err(bad("a signature in it does not follow from what came before")),
-            },
-            Entry::Released { context, alive } => match &mut self.round {
-                Some((_, round)) if round.context == context && round.may_restore_released(&alive) => {
-                    self.consumed.insert(round.query, alive.clone());
-                    round.restore_released(alive);
-                }
-                _ => return Err(bad("a release in it does not follow from what came before")),
-            },
-        }
-        Ok(())
-    }
-
-    /// All that a new process must know: what was consumed, where the rounds stand, the decks in use.
-    fn summary(&self) -> Vec<Record> {
-        let mut out = self.memory();
-        let decks = self.decks.values().filter_map(|d| match d {
-            DeckState::Ready(deck) => Some(Record(Entry::Deck(deck.to_record(self.env.session)))),
-            _ => None,
-        });
-        out.extend(decks);
-        // The round that has just begun has sent nothing; a process that starts here sees it asked again.
-        out.push(Record(Entry::Chain {
-            context: self.last_context,
-            cohort: self.last_cohort.clone(),
-            rounds: self.rounds.saturating_sub(1),
-        }));
-        out
-    }
-
-    /// What outlives a run ([RND-9]): hashes of the queries whose totals were opened, and over whom. No secrets.
-    pub fn memory(&self) -> Vec<Record> {
-        let entry = |(query, over): (&Hash, &Vec<u16>)| Record(Entry::Consumed { query: *query, over: over.clone() });
-        self.consumed.iter().map(entry).collect()
     }
 
     /// This site's number in the roster.

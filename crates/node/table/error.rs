@@ -1,0 +1,224 @@
+//! What can be wrong with a table: file, line and column, and never what a cell holds.
+
+use std::io;
+
+use super::{MAX_CELL, MAX_COLUMNS, MAX_ROW, MAX_VALUES};
+
+/// What is wrong with a table. The text ends with what to do about it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TableError {
+    /// The file can't be opened.
+    #[error("{file}: cannot be opened ({source}); {}", open_hint(source))]
+    Open {
+        /// The file.
+        file: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file can't be read to its end.
+    #[error("{file}: cannot be read ({source}); check that it is a regular file on a healthy disk")]
+    Read {
+        /// The file.
+        file: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Results can't be written.
+    #[error("cannot write the table ({source}); check the free space and the folder's permissions")]
+    Write {
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A row to be written is not as long as its header.
+    #[error("cannot write the table: a row has {got} cells under {expected} column names")]
+    WriteRagged {
+        /// Cells of the row.
+        got: usize,
+        /// Names in the header.
+        expected: usize,
+    },
+    /// Nothing is in the file.
+    #[error("{file}: the file is empty; it needs a header line and rows")]
+    Empty {
+        /// The file.
+        file: String,
+    },
+    /// A header and nothing else.
+    #[error("{file}: no rows follow the header; check that the export went through")]
+    NoRows {
+        /// The file.
+        file: String,
+    },
+    /// The first line has numbers where names belong.
+    #[error(
+        "{file}, header: column {position} is headed by a number, so the first line looks like data; add a header \
+         line with a name for every column (a column that is really called by a number needs a letter in its name)"
+    )]
+    NoHeader {
+        /// The file.
+        file: String,
+        /// Which column, from 1.
+        position: usize,
+    },
+    /// The first line has names where numbers belong.
+    #[error("{file}, line {line}: this looks like a header, and the file must hold numbers only; remove that line")]
+    UnwantedHeader {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: u64,
+    },
+    /// A column without a name.
+    #[error(
+        "{file}, header: column {position} has no name; give it one (some exports put row numbers into an unnamed \
+         first column: name it, and leave it out of the chosen columns)"
+    )]
+    UnnamedColumn {
+        /// The file.
+        file: String,
+        /// Which column, from 1.
+        position: usize,
+    },
+    /// Two columns have one name.
+    #[error("{file}, header: two columns are called {column:?}; rename one")]
+    DuplicateColumn {
+        /// The file.
+        file: String,
+        /// The name.
+        column: String,
+    },
+    /// A wanted column is not there.
+    #[error("{file}: no column is called {column:?}; the file has {known}")]
+    UnknownColumn {
+        /// The file.
+        file: String,
+        /// The wanted name.
+        column: String,
+        /// The names that the file has.
+        known: String,
+    },
+    /// The specification names a column twice.
+    #[error("{file}: the column {column:?} is asked for twice; name every column once, and the label not among them")]
+    ChosenTwice {
+        /// The file.
+        file: String,
+        /// The name.
+        column: String,
+    },
+    /// Nothing is left to be clustered.
+    #[error("{file}: there is no column beside the label; add at least one numeric column")]
+    NoColumns {
+        /// The file.
+        file: String,
+    },
+    /// A row with more or fewer cells than the header.
+    #[error(
+        "{file}, line {line}: {got} cells where {expected} belong; look for a missing or an extra delimiter, or a \
+         quotation mark without its partner"
+    )]
+    Ragged {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: u64,
+        /// Cells of the row.
+        got: usize,
+        /// Cells that it should have.
+        expected: usize,
+    },
+    /// A cell without a value.
+    #[error(
+        "{file}, line {line}, column {column:?}: the value is missing; remove such rows, or fill them in before \
+         clustering"
+    )]
+    EmptyCell {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: u64,
+        /// The column.
+        column: String,
+    },
+    /// A cell that is no number.
+    #[error("{file}, line {line}, column {column:?}: this is no number; {hint}")]
+    NotANumber {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: u64,
+        /// The column.
+        column: String,
+        /// What to do.
+        hint: &'static str,
+    },
+    /// A cell that is not a finite number.
+    #[error(
+        "{file}, line {line}, column {column:?}: the value is NaN, infinite or too large for a 64-bit number; remove \
+         such rows or correct them"
+    )]
+    NotFinite {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: u64,
+        /// The column.
+        column: String,
+    },
+    /// A cell in another encoding.
+    #[error("{file}, line {line}: the text is not UTF-8; save the file as \"CSV UTF-8\", or convert it with iconv")]
+    NotUtf8 {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: u64,
+    },
+    /// More columns than we read.
+    #[error("{file}, line {line}: more than {MAX_COLUMNS} columns; keep the ones that are to be clustered")]
+    TooManyColumns {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: u64,
+    },
+    /// A longer cell than we read.
+    #[error(
+        "{file}, line {line}: column {position} holds more than {MAX_CELL} bytes; look for a quotation mark without \
+         its partner, or drop that column"
+    )]
+    CellTooLong {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: u64,
+        /// Which column, from 1.
+        position: usize,
+    },
+    /// A longer row than we read.
+    #[error(
+        "{file}, line {line}: the row is longer than {MAX_ROW} bytes; look for a quotation mark without its partner, \
+         and check that this is a CSV file"
+    )]
+    RowTooLong {
+        /// The file.
+        file: String,
+        /// The line on which the row begins, from 1.
+        line: u64,
+    },
+    /// More numbers than we hold.
+    #[error("{file}, line {line}: more than {MAX_VALUES} numbers; choose fewer columns, or cluster a sample of rows")]
+    TooLarge {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: u64,
+    },
+}
+
+fn open_hint(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => "check the path: it is taken relative to the folder you are in",
+        io::ErrorKind::PermissionDenied => "give the user that runs this permission to read it",
+        _ => "check the path and the disk",
+    }
+}

@@ -1,0 +1,160 @@
+//! What an aggregator is told and what it wants done.
+
+use std::sync::Arc;
+
+use crate::{
+    error::Error,
+    identity::Identity,
+    plan::Terms,
+    roster::{PartyId, Roster},
+};
+
+/// Milliseconds on the caller's clock; only differences mean anything.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Millis(pub u64);
+
+impl Millis {
+    pub(crate) fn after(self, ms: u64) -> Millis {
+        Millis(self.0.saturating_add(ms))
+    }
+}
+
+/// How long an aggregator waits, in milliseconds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Timing {
+    /// For the sites of the roster to appear.
+    pub join: u64,
+    /// For a site's answer to one message.
+    pub phase: u64,
+    /// For a site whose connection broke to come back.
+    pub grace: u64,
+    /// Between two sendings of a message that has no answer yet.
+    pub resend: u64,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        Timing { join: 120_000, phase: 60_000, grace: 5_000, resend: 10_000 }
+    }
+}
+
+/// Who this aggregator is.
+pub struct AggregatorConfig {
+    /// Its long-term identity.
+    pub identity: Arc<Identity>,
+    /// The verified roster.
+    pub roster: Arc<Roster>,
+    /// The verified plan.
+    pub terms: Arc<Terms>,
+    /// Coordinator or intermediary.
+    pub role: PartyId,
+    /// How long it waits.
+    pub timing: Timing,
+    /// Slots of a deck; at most the plan's.
+    pub slots: u16,
+}
+
+/// What an aggregator is told.
+pub enum Input<'a> {
+    /// A site's connection stands.
+    Attached(u16),
+    /// A site's connection is gone.
+    Detached(u16),
+    /// A frame came from a site.
+    Message {
+        /// The site, as the transport authenticated it.
+        from: u16,
+        /// The whole frame.
+        bytes: &'a [u8],
+    },
+    /// Ask the cohort a question; its total comes as [`Event::Total`].
+    Ask {
+        /// The application's query.
+        query: Vec<u8>,
+        /// Words of the answer.
+        words: usize,
+    },
+    /// Time has passed.
+    Tick,
+}
+
+/// What an aggregator wants done.
+pub enum Output {
+    /// Send this frame to a site.
+    Send {
+        /// The site.
+        to: u16,
+        /// The whole frame.
+        bytes: Arc<Vec<u8>>,
+    },
+    /// Tell the application.
+    Event(Event),
+}
+
+/// What an aggregator tells its application.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Event {
+    /// The first deck, or a later one, is ready.
+    DeckReady {
+        /// Its number.
+        index: u32,
+        /// The sites in it.
+        members: Vec<u16>,
+        /// Shares needed to open a self-mask.
+        threshold: usize,
+    },
+    /// The total of a question over `cohort`.
+    Total {
+        /// One ring element a word.
+        values: Vec<u64>,
+        /// Whose total it is.
+        cohort: Vec<u16>,
+        /// Sites that were asked and are missing from it.
+        missing: Vec<u16>,
+    },
+    /// A site is out of this run, and why.
+    Lost {
+        /// The site.
+        site: u16,
+        /// Why.
+        why: Loss,
+    },
+    /// A share of `owner`'s self-mask that came from `holder` was wrong and was corrected ([UNM-6]). One of the two is
+    /// at fault: the holder may have changed it, or the owner may have sealed a wrong one.
+    WrongShare {
+        /// Who gave the share.
+        holder: u16,
+        /// Whose self-mask it is a share of.
+        owner: u16,
+    },
+    /// A site appeared that cannot join this run any more.
+    TooLate(u16),
+    /// The run cannot go on.
+    Failed(Error),
+}
+
+/// Why a site is out of a run.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub enum Loss {
+    /// Its connection broke and did not come back in time.
+    Gone,
+    /// It did not answer in time.
+    Silent,
+    /// It refused, under this rule.
+    Refused(String),
+    /// It broke a rule.
+    Misbehaved(Error),
+}
+
+impl std::fmt::Display for Loss {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Loss::Gone => f.write_str("its connection broke and did not come back in time"),
+            Loss::Silent => f.write_str("it did not answer in time"),
+            Loss::Refused(rule) => write!(f, "it refused under rule [{rule}]; its operator sees why"),
+            Loss::Misbehaved(e) => write!(f, "{e}"),
+        }
+    }
+}
