@@ -234,6 +234,12 @@ impl Aggregator {
             // [RND-10]: a message of a site that is out is dropped unread.
             return;
         }
+        if message::unmask_of_round(bytes)
+            .is_some_and(|context| self.round.as_ref().is_none_or(|r| r.context != context))
+        {
+            // So are shares for a round that is over: t answers were enough, the others come later.
+            return;
+        }
         let roster = self.env.roster.clone();
         let member = &roster.sites[usize::from(from)];
         let result = message::verify(bytes, &self.env.session, &member.key, &|| member.name.clone())

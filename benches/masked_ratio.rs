@@ -1,0 +1,283 @@
+//! Wall time of a masked run against the same run unmasked: `cargo bench --bench masked_ratio`.
+//!
+//! 20 sites of 5,000 rows, K = 10, d = 16, 20 rounds and the validation, all parties in one process over QUIC on
+//! loopback. Masked is the product. Unmasked is code of this file only: the same carrier, the same statistic and fixed
+//! point, but each site sends its plain words in one frame a round to a server that adds them up. The product has no
+//! such path.
+
+mod kit;
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use kit::{
+    Spread, cpu, for_real, print_machine,
+    pump::{Cost, Pump},
+    seconds, signatures,
+};
+use tokio::sync::mpsc;
+use veilsum::{
+    carrier::{self, Credentials, HEADER_LEN},
+    local::{self, LOCAL_TIMING, LocalConfig},
+    role::{server::Progress, system_rng},
+    round::{Question, contribute},
+    work::{Column, MethodSpec, StartSpec, Work},
+};
+use veilsum_cluster::{OutOfBox, Prepared, Rows, Scaling, Step, random::Stream};
+use veilsum_proto::{identity::Identity, limits::ECHO_CHECKS};
+
+const LABEL: &[u8; 24] = b"veilsum bench ratio   v1";
+const K: usize = 10;
+const COLUMNS: usize = 16;
+
+struct Size {
+    sites: usize,
+    rows: usize,
+    rounds: u32,
+    repetitions: usize,
+}
+
+/// One run: when each total was there, and processor time at the first and the last of them.
+struct Run {
+    whole: Duration,
+    marks: Vec<(Instant, Option<Duration>)>,
+    centres: Vec<Vec<f64>>,
+}
+
+impl Run {
+    /// Wall and processor time of a round, from the first total to the last: keys and connections stay outside.
+    fn per_round(&self) -> (f64, f64) {
+        let (Some(first), Some(last)) = (self.marks.first(), self.marks.last()) else { return (f64::NAN, f64::NAN) };
+        let rounds = (self.marks.len() - 1) as f64;
+        let cpu = last.1.zip(first.1).map_or(f64::NAN, |(l, f)| l.saturating_sub(f).as_secs_f64());
+        (1e3 * (last.0 - first.0).as_secs_f64() / rounds, 1e3 * cpu / rounds)
+    }
+}
+
+type Marks = Arc<Mutex<Vec<(Instant, Option<Duration>)>>>;
+
+fn mark(marks: &Marks) {
+    if let Ok(mut marks) = marks.lock() {
+        marks.push((Instant::now(), cpu()));
+    }
+}
+
+fn main() {
+    println!("masked against unmasked, both over QUIC on loopback; `cargo bench --bench masked_ratio`");
+    print_machine();
+    let size = if for_real() {
+        Size { sites: 20, rows: rows_asked_for().unwrap_or(5_000), rounds: 20, repetitions: 7 }
+    } else {
+        Size { sites: 4, rows: 50, rounds: 2, repetitions: 1 }
+    };
+    let (sites, work) = example(&size);
+    println!(
+        "{} sites x {} rows, K = {K}, d = {COLUMNS}, {} rounds and a validation",
+        size.sites, size.rows, size.rounds
+    );
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    let (mut masked, mut plain) = (Vec::new(), Vec::new());
+    for _ in 0..size.repetitions {
+        // In turn, so that what else the machine does meets both.
+        masked.push(runtime.block_on(masked_run(&sites, &work)));
+        plain.push(runtime.block_on(plain_run(&sites, &work)));
+    }
+    for (a, b) in masked.iter().zip(&plain) {
+        assert_eq!(a.centres, b.centres, "both runs end at the same centres, to the last bit");
+    }
+    let wall = |runs: &[Run]| Spread::of(runs.iter().map(|r| r.per_round().0));
+    let processor = |runs: &[Run]| Spread::of(runs.iter().map(|r| r.per_round().1));
+    let whole = |runs: &[Run]| Spread::of(runs.iter().map(|r| 1e3 * r.whole.as_secs_f64()));
+    let ratio = |of: &dyn Fn(&Run) -> f64| Spread::of(masked.iter().zip(&plain).map(|(a, b)| of(a) / of(b)));
+    println!("\n{:<42}{:>30}{:>30}{:>24}", "median (smallest to largest)", "masked", "unmasked", "ratio");
+    let line = |name: &str, a: Spread, b: Spread, r: Spread| {
+        println!("{name:<42}{:>30}{:>30}{:>24}", a.to_string(), b.to_string(), r.to_string());
+    };
+    line("wall time of a round, ms", wall(&masked), wall(&plain), ratio(&|r| r.per_round().0));
+    line("processor time of a round, ms", processor(&masked), processor(&plain), ratio(&|r| r.per_round().1));
+    let all = ratio(&|r| r.whole.as_secs_f64());
+    line("whole run with connections and keys, ms", whole(&masked), whole(&plain), all);
+    where_it_goes(&size, &sites, &work, processor(&masked).median - processor(&plain).median);
+    println!();
+    print_machine();
+}
+
+/// `cargo bench --bench masked_ratio -- --rows 100000`: more to compute for the same protocol.
+fn rows_asked_for() -> Option<usize> {
+    std::env::args().skip_while(|a| a != "--rows").nth(1)?.parse().ok()
+}
+
+/// Splits the difference with the same round played in memory.
+fn where_it_goes(size: &Size, sites: &[(String, Rows)], work: &Work, more: f64) {
+    let domain = work.domain().expect("a box");
+    let question = Question::Cluster(work.first_query().expect("a question"));
+    let rows = Prepared::new(&sites[0].1, &domain, work.out_of_box).expect("rows");
+    let limit = size.rows.next_power_of_two() as u64;
+    let sums = Spread::of((0..20).map(|_| 1e3 * seconds(|| contribute(&question, &rows, size.sites, limit))));
+    let mut pump = Pump::new(size.sites, 16);
+    let costs: Vec<Cost> = (0..12).map(|_| pump.round(K * COLUMNS + K, [])).collect();
+    let milli = |of: &dyn Fn(&Cost) -> Duration| Spread::of(costs.iter().map(|c| 1e3 * of(c).as_secs_f64()));
+    let all = milli(&|c| c.aggregator_total() + c.sites_total());
+    println!("\na site's own sums, one core: {sums:.3} ms");
+    println!(
+        "protocol of a round in memory, all parties: {all:.2} ms; the runs differ by {more:.2} ms of processor time"
+    );
+    for name in costs[0].aggregator.keys() {
+        println!("  aggregator  {name:<16}{:.2} ms", milli(&|c| c.aggregator.get(name).copied().unwrap_or_default()));
+    }
+    for name in costs[0].sites.keys() {
+        println!("  all sites   {name:<16}{:.2} ms", milli(&|c| c.sites.get(name).copied().unwrap_or_default()));
+    }
+    // A site checks the question, the survivors and some inputs behind them; the aggregator two answers a site.
+    let (sign, verify) = signatures(500);
+    let n = size.sites;
+    let (checks, own) = (n * (2 + ECHO_CHECKS.min(n - 1)) + 2 * n, 2 * n + 2);
+    println!(
+        "  in this: {checks} checks of signatures at {verify:.1} us, {:.2} ms",
+        1e-3 * checks as f64 * verify.median
+    );
+    println!("           {own} signatures at {sign:.1} us, {:.2} ms", 1e-3 * own as f64 * sign.median);
+    let in_a_row = milli(&|c| c.aggregator_total() + c.sites_total() / n as u32);
+    println!("with a machine for each party a round waits for {in_a_row:.2} ms of protocol (aggregator and one site)");
+}
+
+fn example(size: &Size) -> (Vec<(String, Rows)>, Work) {
+    let mut stream = Stream::new(1, LABEL);
+    let means: Vec<f64> = (0..K * COLUMNS).map(|_| 0.2 + 0.6 * stream.unit()).collect();
+    let mut row = || {
+        let k = stream.below(K as u64) as usize;
+        let mut noise = std::iter::repeat_with(|| stream.normal_pair()).flatten();
+        means[k * COLUMNS..(k + 1) * COLUMNS]
+            .iter()
+            .map(|m| (m + 0.05 * noise.next().unwrap_or(0.0)).clamp(0.0, 1.0))
+            .collect::<Vec<f64>>()
+    };
+    let sites = (0..size.sites)
+        .map(|s| {
+            let values = (0..size.rows).flat_map(|_| row()).collect();
+            (format!("site-{s}"), Rows::new(values, COLUMNS).expect("whole rows"))
+        })
+        .collect();
+    let column = |i| Column { name: format!("c{i}"), lower: 0.0, upper: 1.0 };
+    let start = StartSpec::Uniform { seed: 1 };
+    let method = MethodSpec::Fcm { k: K as u32, m: 2.0, epsilon: 0.0, max_rounds: size.rounds, start };
+    let columns = (0..COLUMNS).map(column).collect();
+    (sites, Work { columns, scaling: Scaling::Box, out_of_box: OutOfBox::Refuse, method })
+}
+
+async fn masked_run(sites: &[(String, Rows)], work: &Work) -> Run {
+    let marks = Marks::default();
+    let seen = marks.clone();
+    let config = LocalConfig {
+        sites: sites.to_vec(),
+        work: work.clone(),
+        terms: Box::new(|_| {}),
+        vanish: Vec::new(),
+        record: false,
+        timing: LOCAL_TIMING,
+        progress: Box::new(move |p| {
+            if matches!(p, Progress::Round { .. }) {
+                mark(&seen);
+            }
+        }),
+    };
+    let began = Instant::now();
+    let run = local::run(config).await.expect("a federation");
+    let whole = began.elapsed();
+    let result = run.result.expect("a result");
+    let marks = std::mem::take(&mut *marks.lock().expect("marks"));
+    Run { whole, marks, centres: result.centres }
+}
+
+// ---- the unmasked run: nothing of this is in the product ----
+
+fn header_only(header: &[u8; HEADER_LEN]) -> Result<usize, String> {
+    let [.., a, b, c, d] = *header;
+    Ok((u32::from_le_bytes([a, b, c, d]) as usize).min(1 << 24))
+}
+
+fn frame(body: &[u8]) -> Vec<u8> {
+    [&[1, 0, 0, 0], &(body.len() as u32).to_le_bytes()[..], body].concat()
+}
+
+async fn plain_run(sites: &[(String, Rows)], work: &Work) -> Run {
+    let (sites, work) = (sites.to_vec(), work.clone());
+    let marks = Marks::default();
+    let began = Instant::now();
+    let domain = work.domain().expect("a box");
+    let identities: Vec<Identity> = (0..=sites.len()).map(|_| Identity::generate(&mut system_rng())).collect();
+    let credentials = |i: usize| Credentials::from_seed(&identities[i].seed()).expect("credentials");
+    let keys = identities[1..].iter().map(|i| i.public().0).collect();
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let mut listener = carrier::listen(any, &credentials(0), carrier::only(keys), header_only).await.expect("a port");
+    let (address, server_key) = (listener.local_addr().expect("an address"), identities[0].public().0);
+    let n = sites.len();
+    let limit = sites.iter().map(|(_, r)| r.len() as u64).max().unwrap_or(1).next_power_of_two();
+    let mut clients = Vec::new();
+    for (i, (_, rows)) in sites.iter().enumerate() {
+        let rows = Arc::new(Prepared::new(rows, &domain, work.out_of_box).expect("rows"));
+        clients.push(tokio::spawn(plain_site(credentials(i + 1), address, server_key, rows, n, limit)));
+    }
+    let (words_in, mut words) = mpsc::channel(64);
+    let mut senders = Vec::new();
+    for _ in 0..n {
+        let (sender, mut receiver) = listener.accept().await.expect("a site").split();
+        senders.push(sender);
+        let words_in = words_in.clone();
+        tokio::spawn(async move {
+            // The first frame is the greeting.
+            let _ = receiver.recv().await;
+            while let Ok(Some(frame)) = receiver.recv().await {
+                let _ = words_in.send(frame).await;
+            }
+        });
+    }
+    let mut method = work.method().expect("a method");
+    let mut step = method.next(None).expect("a question");
+    let outcome = loop {
+        let query = match step {
+            Step::Done(outcome) => break outcome,
+            Step::Ask(query) => query,
+        };
+        let question = Question::Cluster(query);
+        let layout = question.layout(&domain, n, limit).expect("a layout");
+        let asked = frame(&question.to_bytes());
+        for sender in &mut senders {
+            sender.send(&asked).await.expect("a site that listens");
+        }
+        let mut total = vec![0u64; layout.words()];
+        for _ in 0..n {
+            let frame = words.recv().await.expect("an answer");
+            let (values, _) = frame[HEADER_LEN..].as_chunks::<8>();
+            total.iter_mut().zip(values).for_each(|(t, w)| *t = t.wrapping_add(u64::from_le_bytes(*w)));
+        }
+        mark(&marks);
+        step = method.next(Some(&layout.decode(&total, None).expect("a total"))).expect("a step");
+    };
+    for sender in &mut senders {
+        let _ = sender.finish(Duration::from_secs(5)).await;
+    }
+    for client in clients {
+        client.await.expect("a site");
+    }
+    let whole = began.elapsed();
+    let marks = std::mem::take(&mut *marks.lock().expect("marks"));
+    Run { whole, marks, centres: work.units(&outcome.centres).expect("units").0 }
+}
+
+async fn plain_site(me: Credentials, to: SocketAddr, key: [u8; 32], rows: Arc<Prepared>, n: usize, limit: u64) {
+    let link = carrier::dial(to, &me, &key, header_only, Duration::from_secs(5)).await.expect("the server");
+    let (mut sender, mut receiver) = link.split();
+    sender.send(&frame(&[])).await.expect("a greeting");
+    while let Ok(Some(asked)) = receiver.recv().await {
+        let question = Question::from_bytes(&asked[HEADER_LEN..]).expect("a question");
+        let rows = rows.clone();
+        let answer = tokio::task::spawn_blocking(move || contribute(&question, &rows, n, limit)).await;
+        let words = answer.expect("a thread").expect("an answer");
+        let body: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
+        sender.send(&frame(&body)).await.expect("a server that listens");
+    }
+}
