@@ -1,9 +1,8 @@
 //! The application's own messages beside the protocol's: greeting, row count, result (spec section 13).
 
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize};
 use veilsum_proto::{
-    Error,
-    identity::{Identity, PublicKey},
+    identity::Identity,
     message::{self, Kind},
     suite::{self, Hash},
 };
@@ -82,20 +81,6 @@ pub fn greeting_session() -> Hash {
 /// Builds a control frame.
 pub fn frame<T: Serialize>(identity: &Identity, session: &Hash, kind: Kind, message: &T) -> Vec<u8> {
     message::frame(identity, session, kind, &Hash::default(), message)
-}
-
-/// Opens a control frame of kind `expected` from `sender`.
-///
-/// # Errors
-/// As [`message::open`].
-pub fn open<T: Serialize + DeserializeOwned>(
-    bytes: &[u8],
-    session: &Hash,
-    key: &PublicKey,
-    sender: &str,
-    expected: Kind,
-) -> Result<T, Error> {
-    message::open(bytes, session, key, sender, expected)
 }
 
 /// Text from a peer as it may stand in a log or error: short, one line, printable.

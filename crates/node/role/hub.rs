@@ -295,7 +295,7 @@ impl Hub {
         bytes: &[u8],
     ) -> Result<T, Error> {
         let member = self.config.roster.member(from).ok_or(Error::ApiMisuse("a party of the roster"))?;
-        control::open(bytes, session, &member.key, &member.name, kind)
+        message::open(bytes, session, &member.key, &member.name, kind)
     }
 
     /// Tells everybody the last word, waits until it is acknowledged, and closes the port.
@@ -358,7 +358,7 @@ async fn greet(link: Link, door: Arc<Door>, id: u64) {
         return;
     };
     let session = control::greeting_session();
-    let verdict = match control::open::<Hello>(&bytes, &session, &key, &name, Kind::Hello) {
+    let verdict = match message::open::<Hello>(&bytes, &session, &key, &name, Kind::Hello) {
         Err(e) => Err(e.to_string()),
         Ok(hello) if hello.roster != door.hello.roster => Err(format!(
             "you hold roster {}, this federation's is {}: compare fingerprints and get the current file",

@@ -108,14 +108,14 @@ impl Line {
         let session = control::greeting_session();
         if message::kind_of(&bytes) == Some(Kind::Denied) {
             let denied: Denied =
-                control::open(&bytes, &session, &peer.key, &peer.name, Kind::Denied).map_err(Failure::from)?;
+                message::open(&bytes, &session, &peer.key, &peer.name, Kind::Denied).map_err(Failure::from)?;
             return Err(Attempt::Final(Failure::new(
                 Code::Denied,
                 format!("{} did not accept this party: {}", peer.name, clean(&denied.why)),
                 "put the difference right with its operator, then start again",
             )));
         }
-        control::open::<Welcome>(&bytes, &session, &peer.key, &peer.name, Kind::Welcome).map_err(Failure::from)?;
+        message::open::<Welcome>(&bytes, &session, &peer.key, &peer.name, Kind::Welcome).map_err(Failure::from)?;
         Ok((sender, receiver))
     }
 
@@ -143,7 +143,7 @@ impl Line {
     /// # Errors
     /// `Error` naming the peer.
     pub fn open<T: Serialize + DeserializeOwned>(&self, bytes: &[u8], kind: Kind) -> Result<T, veilsum_proto::Error> {
-        control::open(bytes, &self.session, &self.peer.key, &self.peer.name, kind)
+        message::open(bytes, &self.session, &self.peer.key, &self.peer.name, kind)
     }
 
     /// Waits until everything sent has arrived.

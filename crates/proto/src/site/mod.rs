@@ -6,6 +6,7 @@
 mod deck;
 mod restore;
 mod round;
+mod types;
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -18,6 +19,7 @@ pub(crate) use deck::self_mask_key;
 use deck::{BadDelivery, Deck, ExpectCertificate, ExpectDirectory, ExpectShares};
 pub(crate) use round::to_bytes;
 use round::{Round, Step};
+pub use types::{Event, Input, Output, SiteConfig};
 
 use crate::{
     error::Error,
@@ -30,20 +32,6 @@ use crate::{
     roster::{PartyId, Roster},
     suite::{self, Hash},
 };
-
-/// Who this site is and what it agreed to.
-pub struct SiteConfig {
-    /// Its long-term identity.
-    pub identity: Arc<Identity>,
-    /// The verified roster.
-    pub roster: Arc<Roster>,
-    /// The verified plan.
-    pub terms: Arc<Terms>,
-    /// Its own floor.
-    pub floor: Floor,
-    /// Which aggregator this machine talks to.
-    pub aggregator: PartyId,
-}
 
 pub(crate) struct Env {
     pub(crate) me: u16,
@@ -64,67 +52,6 @@ impl Env {
     pub(crate) fn name_of(&self, site: u16) -> String {
         self.roster.name_of(PartyId::Site(site))
     }
-}
-
-/// What a site is told.
-pub enum Input<'a> {
-    /// A frame came from the aggregator.
-    Message(&'a [u8]),
-    /// The application answers a query: the fixed-point vector, which is masked in place.
-    Contribute {
-        /// From [`crate::policy::decide`].
-        consent: Consent,
-        /// One ring element a word of the layout.
-        values: Vec<u64>,
-    },
-    /// The application or its policy will not answer.
-    Refuse {
-        /// Of the query.
-        context: Hash,
-        /// The rule under which it refuses, told to the aggregator without the reason.
-        rule: String,
-    },
-}
-
-/// What a site wants done, in order.
-pub enum Output {
-    /// Make this durable before any later `Send`.
-    Persist(Record),
-    /// Replace the journal by these entries, durably, before any later `Send`: what it held of older decks is wiped.
-    Rewrite(Vec<Record>),
-    /// Send this frame to the aggregator.
-    Send {
-        /// The whole frame.
-        bytes: Vec<u8>,
-        /// What it gives away.
-        discloses: Disclosure,
-    },
-    /// Tell the application.
-    Event(Event),
-}
-
-/// What a site tells its application.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub enum Event {
-    /// A deck is ready: its number, members and threshold.
-    DeckReady {
-        /// Number of the deck in this run.
-        index: u32,
-        /// Sites in it.
-        members: usize,
-        /// Shares needed to open a self-mask.
-        threshold: usize,
-    },
-    /// A query awaits [`Input::Contribute`] or [`Input::Refuse`].
-    Asked(Asked),
-    /// Shares were released: this site's part of the round is done.
-    Released {
-        /// The slot.
-        slot: (u32, u16),
-        /// Sites of the cohort that were missing.
-        missing: Vec<u16>,
-    },
 }
 
 enum DeckState {
