@@ -74,6 +74,57 @@ mod tests {
         }
     }
 
+    /// Sums of masked vectors over every survivor set of at least t sites, n = 2 to 12: with the self-masks of the
+    /// survivors and the seeds towards the missing taken off, exactly the survivors' values are left.
+    #[test]
+    fn masks_cancel_for_every_survivor_pattern() {
+        const WORDS: usize = 2;
+        for n in 2u16..=12 {
+            let own = |u: u16| Secret::new(crate::suite::hash("own", &[&u.to_le_bytes()]).0);
+            let pair = |u: u16, v: u16| {
+                Secret::new(crate::suite::hash("pair", &[&u.min(v).to_le_bytes(), &u.max(v).to_le_bytes()]).0)
+            };
+            let value = |u: u16| [u64::from(u).wrapping_mul(0x9e37_79b9_7f4a_7c15), u64::MAX - u64::from(u)];
+            let stream = |key: &Secret| {
+                let mut w = [0u64; WORDS];
+                apply(&mut w, key, Sign::Plus);
+                w
+            };
+            // Expanded once: what is tested is which masks meet with which signs.
+            let own_masks: Vec<_> = (0..n).map(|u| stream(&own(u))).collect();
+            let pairs: Vec<Vec<_>> = (0..n).map(|u| (0..n).map(|v| stream(&pair(u, v))).collect()).collect();
+            let put = |w: &mut [u64; WORDS], m: &[u64; WORDS], sign: Sign| {
+                w.iter_mut().zip(m).for_each(|(w, m)| {
+                    *w = if sign == Sign::Plus { w.wrapping_add(*m) } else { w.wrapping_sub(*m) };
+                });
+            };
+            let masked: Vec<_> = (0..n)
+                .map(|u| {
+                    let mut w = value(u);
+                    put(&mut w, &own_masks[usize::from(u)], Sign::Plus);
+                    for v in (0..n).filter(|v| *v != u) {
+                        put(&mut w, &pairs[usize::from(u)][usize::from(v)], pair_sign(u, v));
+                    }
+                    w
+                })
+                .collect();
+            let t = 2 * u32::from(n) / 3 + 1;
+            for alive in (0u32..1 << n).filter(|a| a.count_ones() >= t) {
+                let is_alive = |u: &u16| alive >> u & 1 == 1;
+                let (mut sum, mut expected) = ([0u64; WORDS], [0u64; WORDS]);
+                for u in (0..n).filter(is_alive) {
+                    put(&mut sum, &masked[usize::from(u)], Sign::Plus);
+                    put(&mut expected, &value(u), Sign::Plus);
+                    put(&mut sum, &own_masks[usize::from(u)], Sign::Minus);
+                    for w in (0..n).filter(|w| !is_alive(w)) {
+                        put(&mut sum, &pairs[usize::from(u)][usize::from(w)], pair_sign(u, w).reversed());
+                    }
+                }
+                assert_eq!(sum, expected, "n = {n}, survivors {alive:b}");
+            }
+        }
+    }
+
     #[test]
     fn keystream_known_answer() {
         // AES-256 with the key 00 01 .. 1f on the zero block (openssl enc -aes-256-ecb -nopad).
