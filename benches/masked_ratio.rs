@@ -255,7 +255,7 @@ async fn plain_run(sites: &[(String, Rows)], work: &Work) -> Run {
             total.iter_mut().zip(values).for_each(|(t, w)| *t = t.wrapping_add(u64::from_le_bytes(*w)));
         }
         mark(&marks);
-        step = method.next(Some(&layout.decode(&total, None).expect("a total"))).expect("a step");
+        step = method.next(Some(&layout.decode(&total, n, None).expect("a total"))).expect("a step");
     };
     for sender in &mut senders {
         let _ = sender.finish(Duration::from_secs(5)).await;

@@ -81,7 +81,7 @@ fn secrets(work: &Work, sites: &[Prepared]) -> Secret {
         let mut total = vec![0u64; layout.words()];
         words.iter().for_each(|w| total.iter_mut().zip(w).for_each(|(t, x)| *t = t.wrapping_add(*x)));
         secret.words.push(words);
-        let totals = Totals { rows: None, ..layout.decode(&total, None).unwrap() };
+        let totals = Totals { rows: None, ..layout.decode(&total, sites.len(), None).unwrap() };
         step = method.next(Some(&totals)).unwrap();
     }
     secret

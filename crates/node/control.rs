@@ -85,7 +85,11 @@ pub fn frame<T: Serialize>(identity: &Identity, session: &Hash, kind: Kind, mess
 
 /// Text from a peer as it may stand in a log or error: short, one line, printable.
 pub fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(400).collect()
+    // Control characters, and those that turn the direction of what follows.
+    let odd = |c: char| {
+        c.is_control() || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.chars().map(|c| if odd(c) { ' ' } else { c }).take(400).collect()
 }
 
 /// The carrier's view of a frame header.

@@ -66,7 +66,6 @@ pub struct ScaledBlock {
 pub struct Layout {
     /// The blocks in order.
     pub blocks: Vec<ScaledBlock>,
-    sites: u64,
 }
 
 impl Question {
@@ -113,7 +112,7 @@ impl Question {
             })
             .collect();
         fixed::words(&lengths)?;
-        Ok(Layout { blocks, sites: sites as u64 })
+        Ok(Layout { blocks })
     }
 }
 
@@ -170,11 +169,11 @@ impl Layout {
         Ok(out)
     }
 
-    /// A total back in working units.
+    /// A total over `cohort` sites back in working units.
     ///
     /// # Errors
     /// [`RoundError::Implausible`] where it is larger than all sites together can have sent.
-    pub fn decode(&self, values: &[u64], rows: Option<u64>) -> Result<Totals, RoundError> {
+    pub fn decode(&self, values: &[u64], cohort: usize, rows: Option<u64>) -> Result<Totals, RoundError> {
         if values.len() != self.words() {
             return Err(Error::ApiMisuse("a total of another length than its layout").into());
         }
@@ -184,7 +183,7 @@ impl Layout {
             let unit = power(-b.scale.fraction_bits);
             for w in words.by_ref().take(b.block.len) {
                 let v = fixed::from_ring(*w);
-                if u128::from(v.unsigned_abs()) > u128::from(b.scale.limit) * u128::from(self.sites) {
+                if u128::from(v.unsigned_abs()) > u128::from(b.scale.limit) * cohort as u128 {
                     return Err(RoundError::Implausible { block: b.block.name });
                 }
                 out.push(v as f64 * unit);
@@ -248,7 +247,7 @@ mod tests {
                 let v = contribute(&question, p, sites, 1000).unwrap();
                 sum.iter_mut().zip(v).for_each(|(a, b)| *a = a.wrapping_add(b));
             }
-            let total = layout.decode(&sum, None).unwrap().values;
+            let total = layout.decode(&sum, sites, None).unwrap().values;
             for (a, b) in total.iter().zip(&plain) {
                 prop_assert!((a - b).abs() <= 1e-11, "{} {}", a, b);
             }
@@ -262,7 +261,7 @@ mod tests {
         assert_eq!(contribute(&Question::CountRows, &rows, 3, 10), Err(RoundError::TooManyRows { max_rows: 10 }));
         assert!(contribute(&Question::CountRows, &rows, 3, 11).is_ok());
         let layout = Question::CountRows.layout(&domain, 3, 10).unwrap();
-        assert!(matches!(layout.decode(&[u64::MAX / 3], None), Err(RoundError::Implausible { .. })));
+        assert!(matches!(layout.decode(&[u64::MAX / 3], 3, None), Err(RoundError::Implausible { .. })));
         assert!(Question::CountRows.layout(&domain, 1000, u64::MAX).is_err());
     }
 

@@ -107,7 +107,7 @@ pub fn record(seed: u64, rounds: u32) -> Result<Recording> {
         for statistic in &plain {
             total.iter_mut().zip(layout.encode(statistic)?).for_each(|(t, w)| *t = t.wrapping_add(w));
         }
-        step = method.next(Some(&layout.decode(&total, None)?))?;
+        step = method.next(Some(&layout.decode(&total, plain.len(), None)?))?;
         let received = received.next().context("the coordinator received fewer rounds than the method asks")?;
         seen.push(SeenRound { query, layout, received, plain });
     };

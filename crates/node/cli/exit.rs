@@ -16,7 +16,7 @@ pub enum Code {
     Network = 4,
     /// A peer broke a rule of the protocol; it is named.
     Peer = 5,
-    /// Too few sites are left; nothing was revealed.
+    /// Too few sites are left; nothing was revealed beyond the totals of earlier rounds.
     Quorum = 6,
     /// This site's own floor or policy refuses.
     Policy = 7,

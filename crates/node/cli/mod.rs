@@ -29,7 +29,7 @@ Exit codes:
   3    a file of data, a roster, a plan or a key that cannot be used
   4    a peer cannot be reached, or the port cannot be opened
   5    a peer broke a rule of the protocol; it is named
-  6    too few sites are left; nothing was revealed
+  6    too few sites are left; nothing was revealed beyond the totals of earlier rounds
   7    this site's own floor or policy refuses
   8    the other side ended the run or did not let us in
   130  interrupted

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use veilsum_proto::{
     Error,
     aggregator::{self, Aggregator, AggregatorConfig, Millis, Timing},
@@ -30,6 +30,8 @@ use crate::{
 
 /// Frames that may wait for one slow link; more are dropped and sent again later.
 const QUEUE: usize = 64;
+/// KiB of received frames that may wait for the state machine, over all links; more are left with their senders.
+const ROOM: usize = 256 << 10;
 /// A peer that takes longer over one frame loses its link.
 const SEND_LIMIT: Duration = Duration::from_secs(30);
 /// A peer that has connected must greet within this time.
@@ -57,7 +59,7 @@ pub struct HubConfig {
 
 enum LinkEvent {
     Up { party: PartyId, id: u64, frames: mpsc::Sender<Outgoing> },
-    Frame { party: PartyId, id: u64, bytes: Vec<u8> },
+    Frame { party: PartyId, id: u64, bytes: Vec<u8>, room: OwnedSemaphorePermit },
     Down { party: PartyId, id: u64 },
 }
 
@@ -142,6 +144,7 @@ impl Hub {
             hello: Hello { roster: config.roster.hash(), plan: config.terms.hash(), software: SOFTWARE.into() },
             role: config.role,
             events: sender,
+            room: Arc::new(Semaphore::new(ROOM)),
         };
         let task = tokio::spawn(accept(listener, Arc::new(door)));
         let session = message::session(&config.terms.hash(), &config.roster.hash(), config.role);
@@ -261,7 +264,7 @@ impl Hub {
                 }
                 None
             }
-            LinkEvent::Frame { party, id, bytes } => {
+            LinkEvent::Frame { party, id, bytes, room: _room } => {
                 if self.peers.get(&party).is_none_or(|p| p.id != id) {
                     return None;
                 }
@@ -328,6 +331,7 @@ struct Door {
     hello: Hello,
     role: PartyId,
     events: mpsc::Sender<LinkEvent>,
+    room: Arc<Semaphore>,
 }
 
 async fn accept(mut listener: Listener, door: Arc<Door>) {
@@ -389,7 +393,7 @@ async fn greet(link: Link, door: Arc<Door>, id: u64) {
         return;
     }
     let write = write(sender, queue);
-    let read = read(receiver, party, id, &door.events);
+    let read = read(receiver, party, id, &door);
     let why = tokio::select! { why = write => why, why = read => why };
     if let Err(e) = why {
         tracing::debug!(party = %name, "link ended: {e}");
@@ -410,14 +414,12 @@ async fn write(mut sender: LinkSender, mut queue: mpsc::Receiver<Outgoing>) -> R
     Ok(())
 }
 
-async fn read(
-    mut receiver: LinkReceiver,
-    party: PartyId,
-    id: u64,
-    events: &mpsc::Sender<LinkEvent>,
-) -> Result<(), CarrierError> {
+async fn read(mut receiver: LinkReceiver, party: PartyId, id: u64, door: &Door) -> Result<(), CarrierError> {
     while let Some(bytes) = receiver.recv().await? {
-        if events.send(LinkEvent::Frame { party, id, bytes }).await.is_err() {
+        // A body has at most 16 MiB, so its share of the room fits a u32 and can always be had.
+        let share = (bytes.len() / 1024 + 1) as u32;
+        let Ok(room) = door.room.clone().acquire_many_owned(share).await else { return Ok(()) };
+        if door.events.send(LinkEvent::Frame { party, id, bytes, room }).await.is_err() {
             return Ok(());
         }
     }

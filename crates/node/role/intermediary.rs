@@ -24,7 +24,7 @@ use super::{
 };
 use crate::{
     cli::exit::{Code, Failure},
-    control::{Aborted, CountReady, CountReply, CountRequest, Finished},
+    control::{Aborted, CountReady, CountReply, CountRequest, Finished, clean},
     round::Question,
     traffic::Traffic,
     work::Work,
@@ -73,6 +73,17 @@ pub struct Counted {
 /// # Errors
 /// A [`Failure`] with its exit code; the sites and the coordinator are told before it returns.
 pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
+    // The coordinator must be there before anybody's rows are counted for it.
+    let patience = Duration::from_millis(config.timing.join);
+    let mut link = Line::connect(
+        &config.identity,
+        &config.roster,
+        &config.terms,
+        PartyId::Coordinator,
+        config.coordinator,
+        patience,
+    )
+    .await?;
     let mut hub = Hub::open(
         HubConfig {
             identity: config.identity.clone(),
@@ -89,22 +100,11 @@ pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
     if let (Some(bound), Some(address)) = (config.bound.take(), hub.address()) {
         let _ = bound.send(address);
     }
-    // The coordinator must be there before anybody's rows are counted for it.
-    let patience = Duration::from_millis(config.timing.join);
-    let mut link = Line::connect(
-        &config.identity,
-        &config.roster,
-        &config.terms,
-        PartyId::Coordinator,
-        config.coordinator,
-        patience,
-    )
-    .await?;
     let result = count(&mut hub, &mut link, &config).await;
     let last = match &result {
         Ok(_) => (Kind::Finished, veilsum_proto::codec::encode(&Finished { model: Vec::new() })),
         Err(failure) => {
-            let aborted = Aborted { code: failure.code as u8, why: failure.message.clone() };
+            let aborted = Aborted { code: failure.code as u8, why: clean(&failure.message) };
             link.tell(Kind::Aborted, &aborted).await;
             (Kind::Aborted, veilsum_proto::codec::encode(&aborted))
         }
@@ -124,7 +124,15 @@ async fn count(hub: &mut Hub, link: &mut Line, config: &IntermediaryConfig) -> R
     let (values, cohort) = loop {
         let event = tokio::select! {
             event = hub.next(None) => event,
-            gone = link.recv() => return Err(ended(gone, "before the rows were counted")),
+            gone = link.recv() => {
+                if let Ok(Some(bytes)) = &gone
+                    && message::kind_of(bytes) == Some(Kind::Aborted)
+                {
+                    let aborted: Aborted = link.open(bytes, Kind::Aborted)?;
+                    return Err(line::aborted(&config.roster.coordinator.name, &aborted));
+                }
+                return Err(ended(gone, "before the rows were counted"));
+            }
         };
         match event {
             HubEvent::Aggregator(aggregator::Event::Total { values, cohort, .. }) => break (values, cohort),
@@ -138,7 +146,7 @@ async fn count(hub: &mut Hub, link: &mut Line, config: &IntermediaryConfig) -> R
             HubEvent::Control { .. } | HubEvent::Deadline => {}
         }
     };
-    let total = layout.decode(&values, None)?.values.first().copied().unwrap_or(0.0);
+    let total = layout.decode(&values, cohort.len(), None)?.values.first().copied().unwrap_or(0.0);
     let total = total.max(0.0).round() as u64;
     let (k, _) = config.work.k_and_m();
     if total < u64::from(k) {

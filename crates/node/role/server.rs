@@ -165,7 +165,7 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
             }
             (Err(failure), _) => Some((
                 Kind::Aborted,
-                codec::encode(&Aborted { code: failure.code as u8, why: failure.message.clone() }),
+                codec::encode(&Aborted { code: failure.code as u8, why: clean(&failure.message) }),
             )),
             _ => None,
         })
@@ -206,10 +206,20 @@ impl Run<'_> {
             let progress = Progress::Round { number, of: work.max_questions(), what, sites: sites.len() };
             (self.config.progress)(progress);
             cohort = sites;
-            let totals = layout.decode(&values, None)?;
+            let totals = layout.decode(&values, cohort.len(), None)?;
             step = method.next(Some(&totals)).map_err(bad_method)?;
         };
-        let n = self.ask_count(&cohort).await?;
+        if outcome.n_total.is_some_and(|n| n < self.config.terms.min_total_rows) {
+            return Err(Failure::new(
+                Code::Policy,
+                format!(
+                    "the rows of the sites that are left are below the plan's floor of {}",
+                    self.config.terms.min_total_rows
+                ),
+                "bring the missing sites back, or agree on a plan with a lower min_total_rows",
+            ));
+        }
+        let n = self.ask_count(&cohort).await;
         self.result(&outcome, &cohort, n)
     }
 
@@ -297,22 +307,25 @@ impl Run<'_> {
     }
 
     /// Asks the intermediary for the total row count; `None` where it is withheld or the intermediary has gone.
-    async fn ask_count(&mut self, cohort: &[u16]) -> Result<Option<u64>, Failure> {
+    async fn ask_count(&mut self, cohort: &[u16]) -> Option<u64> {
         let request = CountRequest { cohort: cohort.to_vec() };
         if !self.hub.tell(PartyId::Intermediary, Kind::CountRequest, &request) {
-            return Ok(None);
+            return None;
         }
         let deadline = Instant::now() + Duration::from_millis(self.config.timing.phase);
         loop {
             match self.hub.next(Some(deadline)).await {
                 HubEvent::Control { from: PartyId::Intermediary, kind: Kind::CountReply, bytes } => {
                     let session = self.hub.session();
-                    let reply: CountReply =
-                        self.hub.open_control(PartyId::Intermediary, &session, Kind::CountReply, &bytes)?;
-                    return Ok(reply.total);
+                    let reply =
+                        self.hub.open_control::<CountReply>(PartyId::Intermediary, &session, Kind::CountReply, &bytes);
+                    return reply.ok().and_then(|r| r.total);
                 }
-                HubEvent::Deadline => return Ok(None),
-                HubEvent::Aggregator(event) => self.event(event)?,
+                HubEvent::Control { from: PartyId::Intermediary, kind: Kind::Aborted, .. } | HubEvent::Deadline => {
+                    return None;
+                }
+                // Every total is in: whoever leaves now takes nothing from the result.
+                HubEvent::Aggregator(event) => log(&self.config.roster, &event),
                 HubEvent::Control { .. } => {}
             }
         }

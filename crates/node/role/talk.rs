@@ -21,7 +21,7 @@ use super::{
 use crate::{
     carrier::CarrierError,
     cli::exit::{Code, Failure},
-    control::{Aborted, Finished},
+    control::{Aborted, Finished, clean},
     model::Model,
     round::{self, Question},
     store::Journal,
@@ -40,6 +40,8 @@ pub(super) struct Talk {
     journal: Option<Journal>,
     first: Option<Query>,
     report: ClientReport,
+    /// The last question of the run was put.
+    validated: bool,
     /// Shares have left for at least one question, in this process or one before it.
     released: bool,
 }
@@ -85,6 +87,7 @@ impl Talk {
             journal,
             first: Some(first),
             report: ClientReport::default(),
+            validated: false,
             released,
         })
     }
@@ -169,8 +172,13 @@ impl Talk {
                 Some(Kind::Finished) => {
                     let finished: Finished = line.open(&bytes, Kind::Finished)?;
                     if self.aggregator == PartyId::Coordinator {
-                        let model = read_model(&finished.model).map_err(|why| {
-                            Failure::new(Code::Peer, format!("{} sent an unusable model: {why}", self.name()), "")
+                        let model = read_model(&finished.model, &self.config).map_err(|why| {
+                            let what = format!("{} sent an unusable model: {}", self.name(), clean(&why));
+                            Failure::new(
+                                Code::Peer,
+                                what,
+                                "speak to its operator; the centres of the rounds are in nobody's file",
+                            )
                         })?;
                         self.report.model = Some(model);
                     }
@@ -178,6 +186,11 @@ impl Talk {
                 }
                 Some(Kind::Aborted) => {
                     let aborted: Aborted = line.open(&bytes, Kind::Aborted)?;
+                    if self.aggregator == PartyId::Intermediary && self.released {
+                        // The rows are counted; whether the run goes on is the coordinator's to say.
+                        tracing::warn!("{} ended its part: {}", self.name(), clean(&aborted.why));
+                        return Ok(Ending::Finished);
+                    }
                     return Err(line::aborted(&self.name(), &aborted));
                 }
                 _ => {}
@@ -229,6 +242,7 @@ impl Talk {
                 };
                 self.site = Site::restore(config, memory)?;
                 self.first = Some(self.config.work.first_query()?);
+                self.validated = false;
                 self.site.handle(Input::Message(bytes), &mut system_rng())?;
                 Ok(())
             }
@@ -340,7 +354,11 @@ impl Talk {
             (Question::CountRows, PartyId::Intermediary) => Ok(question),
             (Question::Cluster(query), PartyId::Coordinator) => {
                 self.config.work.admits(query)?;
-                if asked.rounds > self.config.work.max_questions() {
+                if self.validated {
+                    return Err("a question after the run's last one".into());
+                }
+                self.validated = matches!(query, Query::FuzzyValidation { .. });
+                if asked.rounds.max(asked.spent) > self.config.work.max_questions() {
                     return Err(format!(
                         "question {} where the plan has {}",
                         asked.rounds,
@@ -357,8 +375,16 @@ impl Talk {
     }
 }
 
-fn read_model(bytes: &[u8]) -> Result<Model, String> {
+/// A model that is sound in itself and is one of this very plan.
+fn read_model(bytes: &[u8], config: &ClientConfig) -> Result<Model, String> {
     let model: Model = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
     model.check()?;
+    let ours = Model::new(&config.work, &config.terms.hash(), &model.centres()?).map_err(|e| e.to_string())?;
+    let same = (&ours.method, ours.k, ours.m.to_bits(), &ours.columns, ours.scaling, &ours.plan)
+        == (&model.method, model.k, model.m.to_bits(), &model.columns, model.scaling, &model.plan);
+    if !same {
+        return Err("it is not one of this plan".into());
+    }
+    config.work.admits(&Query::FuzzyValidation { centres: model.centres()?, m: model.m })?;
     Ok(model)
 }

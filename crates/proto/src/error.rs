@@ -61,7 +61,9 @@ pub enum Error {
         rule: Rule,
     },
     /// Too few sites are left. Nothing was revealed.
-    #[error("too few sites for {step}: {alive} of the {needed} needed; nothing was revealed {rule}")]
+    #[error(
+        "too few sites for {step}: {alive} of the {needed} needed; nothing was revealed beyond the totals before {rule}"
+    )]
     Quorum {
         /// The step that could not be taken.
         step: &'static str,

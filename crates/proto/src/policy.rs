@@ -17,7 +17,7 @@ pub struct Floor {
     pub min_cohort: u16,
     /// Sites that this site supposes may collude with the coordinator; 0 leaves it to the plan.
     pub colluders: u16,
-    /// Questions of one run that this site answers at most.
+    /// Different questions of one plan that this site answers at most.
     pub max_rounds: u32,
 }
 
@@ -42,6 +42,8 @@ pub struct Asked {
     pub query: Vec<u8>,
     /// How many queries this site was asked in this run, this one included.
     pub rounds: u32,
+    /// How many different queries it has answered under this plan in all runs, this one included.
+    pub spent: u32,
 }
 
 /// A site's consent to answer one query in one context. Only [`decide`] makes one.
@@ -62,9 +64,11 @@ impl Consent {
 /// `Error::Refused` with the rule and the numbers.
 pub fn decide(terms: &Terms, floor: &Floor, asked: &Asked) -> Result<Consent, Error> {
     check_size(terms, floor, asked.cohort.len())?;
-    if asked.rounds > floor.max_rounds {
+    // A coordinator that begins a new run does not get a new allowance.
+    let asked_so_far = asked.rounds.max(asked.spent);
+    if asked_so_far > floor.max_rounds {
         return Err(Error::refused(
-            format!("round {} where this site's policy allows {}", asked.rounds, floor.max_rounds),
+            format!("question {asked_so_far} where this site's policy allows {}", floor.max_rounds),
             "POL-2",
         ));
     }
@@ -93,4 +97,35 @@ pub(crate) fn threshold(terms: &Terms, floor: &Floor, n: usize, sites: usize) ->
     let c = terms.colluders_of(sites).max(usize::from(floor.colluders));
     check_threshold(n, t, c).map_err(|why| Error::refused(why, "THR-2"))?;
     Ok(t)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Kit;
+
+    fn asked(rounds: u32, spent: u32, cohort: u16) -> Asked {
+        Asked {
+            context: Hash::default(),
+            slot: (0, 0),
+            cohort: (0..cohort).collect(),
+            words: 1,
+            query: Vec::new(),
+            rounds,
+            spent,
+        }
+    }
+
+    #[test]
+    fn a_new_run_is_no_new_allowance() {
+        let kit = Kit::new(5, |_| {});
+        let floor = Floor { max_rounds: 10, ..Floor::default() };
+        assert!(decide(&kit.terms, &floor, &asked(10, 10, 5)).is_ok());
+        assert!(decide(&kit.terms, &floor, &asked(11, 1, 5)).is_err());
+        let refused = decide(&kit.terms, &floor, &asked(1, 11, 5)).unwrap_err();
+        assert!(refused.to_string().contains("POL-2"), "{refused}");
+        assert!(decide(&kit.terms, &floor, &asked(1, 1, 2)).is_err(), "two sites");
+        let strict = Floor { min_cohort: 5, ..floor };
+        assert!(decide(&kit.terms, &strict, &asked(1, 1, 4)).is_err());
+    }
 }

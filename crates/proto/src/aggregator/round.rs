@@ -266,8 +266,10 @@ impl Round {
             let seed = if committed(&quick) {
                 quick
             } else {
+                // The expensive search runs once, when nobody is waited for any more.
                 let found = shamir::recover_committed(&holders, &column, deck.threshold, committed).or_else(|| {
-                    shamir::recover_robust(&holders, &column, deck.threshold).filter(|(s, _)| committed(s))
+                    let robust = if waiting { None } else { shamir::recover_robust(&holders, &column, deck.threshold) };
+                    robust.filter(|(s, _)| committed(s))
                 });
                 match found {
                     Some((seed, wrong)) => {

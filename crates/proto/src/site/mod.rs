@@ -328,6 +328,10 @@ impl Site {
     /// The round before is over once a new one begins: its chain values and survivors are what the next must follow.
     fn close_round(&mut self) {
         if let Some((_, round)) = self.round.take() {
+            // A vector that left may have been opened with other sites' shares.
+            if round.left() {
+                self.consumed.entry(round.query).or_insert_with(|| round.remaining().to_vec());
+            }
             self.last_context = round.context;
             self.last_cohort = Some(round.remaining().to_vec());
         }
@@ -385,6 +389,7 @@ impl Site {
     }
 
     fn asked(&mut self, ask: &Ask, context: Hash, digest: Hash) {
+        let fresh = !self.consumed.contains_key(&round::query_hash(&ask.query));
         // The reply is filled in when the answer comes.
         self.replies
             .insert((Kind::Ask, ask.deck), Reply { to: digest, bytes: Vec::new(), discloses: Disclosure::MaskedWords });
@@ -395,6 +400,7 @@ impl Site {
             words: ask.words as usize,
             query: ask.query.clone(),
             rounds: self.rounds,
+            spent: self.consumed.len() as u32 + u32::from(fresh),
         })));
     }
 

@@ -98,6 +98,8 @@ impl Site {
     /// What outlives a run ([RND-9]): hashes of the queries whose totals were opened, and over whom. No secrets.
     pub fn memory(&self) -> Vec<Record> {
         let entry = |(query, over): (&Hash, &Vec<u16>)| Record(Entry::Consumed { query: *query, over: over.clone() });
-        self.consumed.iter().map(entry).collect()
+        let open = self.round.iter().map(|(_, r)| r).filter(|r| r.left() && !self.consumed.contains_key(&r.query));
+        let open: Vec<(Hash, Vec<u16>)> = open.map(|r| (r.query, r.remaining().to_vec())).collect();
+        self.consumed.iter().chain(open.iter().map(|(query, over)| (query, over))).map(entry).collect()
     }
 }

@@ -86,7 +86,7 @@ impl Round {
             slot: ask.slot,
             cohort: ask.cohort.clone(),
             words: ask.words as usize,
-            query: suite::hash("consumed query", &[&ask.query]),
+            query: query_hash(&ask.query),
             stage: Stage::Asked { sent: None },
         })
     }
@@ -136,6 +136,11 @@ impl Round {
     /// Whether its vector may have left before a restart; the journal knows it already.
     pub(crate) fn is_restored(&self) -> bool {
         matches!(self.stage, Stage::Asked { sent: Some(_) })
+    }
+
+    /// Whether this site's vector may have left.
+    pub(crate) fn left(&self) -> bool {
+        !matches!(self.stage, Stage::Asked { sent: None })
     }
 
     /// The survivors signed last.
@@ -322,6 +327,11 @@ impl Round {
             _ => None,
         }
     }
+}
+
+/// The name under which a query is remembered ([RND-9]).
+pub(crate) fn query_hash(query: &[u8]) -> Hash {
+    suite::hash("consumed query", &[query])
 }
 
 fn check_context(env: &Env, deck: &Deck, ask: &Ask, context: &Hash) -> Result<(), Error> {
