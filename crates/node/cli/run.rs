@@ -289,7 +289,7 @@ pub fn client(args: &ClientArgs, json: bool) -> Result<(), Failure> {
         );
     } else {
         println!(
-            "{name}: answered {} questions, sent {} bytes, all of it masked or public",
+            "{name}: answered {} questions, sent {} bytes, masked words, shares, keys and signatures",
             report.answered,
             report.traffic.bytes()
         );
