@@ -49,7 +49,7 @@ fn a_run_from_keys_to_memberships() {
     assert!(intermediary.wait(LIMIT).expect(0).stdout.contains(&format!("counted {rows} rows over 5 sites")));
     for client in clients {
         let told = client.wait(LIMIT).expect(0);
-        assert!(told.stdout.contains("all of it masked or public"), "{}", told.stdout);
+        assert!(told.stdout.contains("masked words, shares, keys and signatures"), "{}", told.stdout);
     }
     let result = p.folder.json("out/result.json");
     for key in ["method", "k", "m", "centres", "weights", "n_total", "rounds", "converged", "indices", "cohort"]
