@@ -136,6 +136,15 @@ fn a_killed_site_comes_back_from_its_journal() {
         clients[victim] = start(&p.client(victim + 1, &["-vv"]));
         clients[victim].until("journal", LIMIT, |log| log.contains("taking up an interrupted run"));
     }
+    // Interrupted from the keyboard is no different: the journal stays, and the advice it prints holds.
+    answered(&clients[2], 10);
+    let interrupted = std::mem::replace(&mut clients[2], start::<&str>(&["--version"]));
+    let id = interrupted.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &id]).status().expect("kill").success());
+    let told = interrupted.wait(LIMIT).expect(130);
+    assert!(told.stderr.contains("within the grace time"), "{}", told.stderr);
+    clients[2] = start(&p.client(3, &["-vv"]));
+    clients[2].until("journal", LIMIT, |log| log.contains("taking up an interrupted run"));
     server.wait(LIMIT).expect(0);
     intermediary.wait(LIMIT).expect(0);
     clients.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(0)));

@@ -2,7 +2,10 @@
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
-use tokio::{sync::watch, task::JoinHandle};
+use tokio::{
+    sync::watch,
+    task::{AbortHandle, JoinHandle},
+};
 use veilsum_cluster::Prepared;
 use veilsum_proto::{
     identity::Identity,
@@ -78,7 +81,7 @@ pub struct ClientReport {
     pub answered: u32,
     /// Whether it left on purpose (see [`ClientConfig::vanish`]).
     pub vanished: bool,
-    /// Frames it sent, by phase, under the name of the receiver.
+    /// Frames it sent to both aggregators, by phase, under its own name.
     pub traffic: Traffic,
 }
 
@@ -99,6 +102,7 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
     let (stop, stopped) = watch::channel(false);
     let mut counting = Some(tokio::spawn(Talk::new(&config, PartyId::Intermediary)?.run(stopped.clone())));
     let mut clustering = Some(tokio::spawn(Talk::new(&config, PartyId::Coordinator)?.run(stopped)));
+    let _guard = AbortOnDrop([&counting, &clustering].map(|t| t.as_ref().map(JoinHandle::abort_handle)));
     let mut counted = None;
     let mut result = loop {
         tokio::select! {
@@ -136,6 +140,15 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
         report.answered += counted.answered;
     }
     Ok(report)
+}
+
+/// Whoever drops [`run`] half-way ends both conversations there and then, as a crash would.
+struct AbortOnDrop([Option<AbortHandle>; 2]);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.iter().flatten().for_each(AbortHandle::abort);
+    }
 }
 
 /// How long the coordinator's last word is waited for where the other conversation failed.

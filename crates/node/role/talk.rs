@@ -110,7 +110,7 @@ impl Talk {
             );
             let line = tokio::select! {
                 line = connect => line,
-                _ = stop.wait_for(|s| *s) => return self.over(),
+                Ok(_) = stop.wait_for(|s| *s) => return self.over(),
             };
             let mut line = match line {
                 // The rows are counted before the first round; without the intermediary the run goes on.
@@ -122,7 +122,8 @@ impl Talk {
             };
             let ending = tokio::select! {
                 ending = self.converse(&mut line) => ending,
-                _ = stop.wait_for(|s| *s) => Ok(Ending::Finished),
+                // Only on a word to stop. Where this process is interrupted, the journal stays as it is, to come back with.
+                Ok(_) = stop.wait_for(|s| *s) => Ok(Ending::Finished),
             };
             match ending {
                 Ok(Ending::Finished) => {
@@ -358,11 +359,10 @@ impl Talk {
                     return Err("a question after the run's last one".into());
                 }
                 self.validated = matches!(query, Query::FuzzyValidation { .. });
-                if asked.rounds.max(asked.spent) > self.config.work.max_questions() {
+                let (put, planned) = (asked.rounds.max(asked.spent), self.config.work.max_questions());
+                if put > planned {
                     return Err(format!(
-                        "question {} where the plan has {}",
-                        asked.rounds,
-                        self.config.work.max_questions()
+                        "this would be question {put} under a plan of {planned}, over all its runs: agree on a new plan"
                     ));
                 }
                 if asked.rounds == 1 && self.first.take().is_some_and(|first| first != *query) {
