@@ -174,6 +174,13 @@ impl Centres {
         Self(Array2::from(rows))
     }
 
+    /// K x d finite values in whole centres, K >= 1 and d >= 1, by construction.
+    pub(crate) fn finite(columns: usize, values: &[f64]) -> Self {
+        debug_assert!(!values.is_empty() && values.len().is_multiple_of(columns));
+        debug_assert!(values.iter().all(|value| value.is_finite()));
+        Self(Array2::from_shape_fn((values.len() / columns, columns), |(i, j)| values[i * columns + j]))
+    }
+
     /// Number of centres, K >= 1.
     pub fn k(&self) -> usize {
         self.0.nrows()

@@ -16,6 +16,18 @@ pub(crate) fn squared(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(x, y)| (x - y) * (x - y)).sum()
 }
 
+/// The centre nearest to `x` and its squared distance; among equals the lowest index.
+pub(crate) fn nearest<'a>(x: &[f64], centres: impl Iterator<Item = &'a [f64]>) -> (usize, f64) {
+    let mut best = (0, f64::INFINITY);
+    for (index, centre) in centres.enumerate() {
+        let square = squared(x, centre);
+        if square < best.1 {
+            best = (index, square);
+        }
+    }
+    best
+}
+
 /// Euclidean distance; `+inf` only if it really exceeds `f64`.
 pub(crate) fn euclidean(a: &[f64], b: &[f64]) -> f64 {
     let square = squared(a, b);

@@ -96,6 +96,9 @@ pub enum DataError {
     /// An operation that needs at least one row.
     #[error("there are no rows")]
     NoRows,
+    /// More or fewer labels than rows.
+    #[error("there is not one label for each row")]
+    LabelCount,
 }
 
 /// A query that a site must not answer.
@@ -112,6 +115,21 @@ pub enum QueryError {
         expected: usize,
         /// Columns of the centres.
         found: usize,
+    },
+    /// A standardisation that does not fit the box.
+    #[error("the question's standardisation does not fit the public box")]
+    Transform,
+    /// No question in a batch, or too many.
+    #[error("a batch must hold 1 to {most} questions")]
+    Batch {
+        /// The limit.
+        most: usize,
+    },
+    /// A parameter outside its domain.
+    #[error("the question is not usable: {what}")]
+    Parameter {
+        /// Which, in words.
+        what: &'static str,
     },
 }
 
@@ -131,6 +149,12 @@ pub enum AnswerError {
         /// Name of the block of the layout.
         block: &'static str,
     },
+    /// The question asks for blurred sums, but no random numbers were given.
+    #[error("the question asks for blur, and there are no random numbers to make it from")]
+    NoNoise,
+    /// The question compares with labels, and there are none (or one is out of range).
+    #[error("the question asks about labels that these rows do not have")]
+    NoLabels,
 }
 
 /// A method that cannot start or cannot go on.
@@ -169,6 +193,20 @@ pub enum MethodError {
         /// K.
         k: usize,
     },
+    /// Seeding found fewer cells that may be opened than clusters are wanted.
+    #[error("seeding found {cells} cells that may be opened, {k} clusters need at least as many")]
+    TooFewCells {
+        /// K.
+        k: usize,
+        /// Cells found.
+        cells: usize,
+    },
+    /// A parameter outside its domain, or two that do not go together.
+    #[error("{what}")]
+    Parameter {
+        /// Which and why, in words.
+        what: String,
+    },
     /// Totals came before a question was asked.
     #[error("totals were given, but nothing has been asked")]
     NotAsked,
@@ -184,6 +222,10 @@ pub enum MethodError {
 }
 
 impl MethodError {
+    pub(crate) fn parameter(what: impl Into<String>) -> Self {
+        Self::Parameter { what: what.into() }
+    }
+
     pub(crate) fn implausible(what: impl Into<String>) -> Self {
         Self::Implausible { what: what.into() }
     }

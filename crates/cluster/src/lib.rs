@@ -27,30 +27,33 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod answer;
 pub mod assign;
+pub mod comparison;
 mod data;
 mod distance;
 mod error;
 pub mod kernel;
 pub mod method;
 pub mod metrics;
+pub mod offline;
 mod packed;
 pub mod pooled;
-mod query;
+pub mod query;
 pub mod random;
 pub mod reference;
+pub mod sampling;
 mod scale;
 mod start;
 pub mod synthetic;
+mod transform;
 pub mod validity;
 
-pub use answer::answer;
 pub use data::{Centres, Rows};
 pub use error::{AnswerError, DataError, DriveError, MethodError, MetricError, QueryError};
 pub use method::fcm::{Fcm, FcmParams};
-pub use method::{Indices, Method, Outcome, Round, Step};
+pub use method::{Algorithm, Clusters, Indices, Method, Outcome, Recipe, Round, Run, Step};
 pub use packed::{Packed, Prepared};
-pub use query::{Block, Query, Statistic, Totals};
+pub use query::{Batch, Block, Per, Query, Statistic, Totals, answer, answer_with_noise};
 pub use scale::{Domain, OutOfBox, Scaling};
 pub use start::Start;
+pub use transform::Transform;

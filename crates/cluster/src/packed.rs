@@ -1,6 +1,8 @@
 //! Rows packed once for the kernel: groups of 8 points, dimension-major, so that a column of a group is one vector.
 
-use crate::{DataError, Domain, OutOfBox, Rows};
+use std::sync::{Arc, Mutex};
+
+use crate::{AnswerError, DataError, Domain, OutOfBox, Rows, Transform};
 
 /// Points in a group. Fixed, whatever the processor's vectors hold: it decides the order of every sum.
 pub(crate) const LANES: usize = 8;
@@ -68,6 +70,16 @@ impl Packed {
     pub(crate) fn lanes(&self) -> &[Lanes] {
         &self.lanes
     }
+
+    /// The rows again, n x d, in their order.
+    pub fn to_rows(&self) -> Rows {
+        let mut values = Vec::with_capacity(self.len * self.columns);
+        for i in 0..self.len {
+            let group = &self.lanes[i / LANES * self.columns..][..self.columns];
+            values.extend(group.iter().map(|column| column.0[i % LANES]));
+        }
+        Rows::known(values, self.columns)
+    }
 }
 
 impl std::fmt::Debug for Packed {
@@ -77,10 +89,14 @@ impl std::fmt::Debug for Packed {
 }
 
 /// One site's rows, ready to answer queries: inside the public box, in working units, packed.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Prepared {
     packed: Packed,
     domain: Domain,
+    /// One label a row, where the plan wants them compared.
+    labels: Option<Arc<Vec<u32>>>,
+    /// The rows under the transform that was asked for last: a run asks for one only.
+    moved: Arc<Mutex<Option<(Transform, Arc<Prepared>)>>>,
 }
 
 impl Prepared {
@@ -90,7 +106,33 @@ impl Prepared {
     /// Those of [`Domain::to_working`].
     pub fn new(rows: &Rows, domain: &Domain, out_of_box: OutOfBox) -> Result<Self, DataError> {
         let working = domain.to_working(rows, out_of_box)?;
-        Ok(Self { packed: Packed::new(&working), domain: domain.clone() })
+        Ok(Self { packed: Packed::new(&working), domain: domain.clone(), labels: None, moved: Arc::default() })
+    }
+
+    /// With one label for each row, in the order of the rows.
+    ///
+    /// # Errors
+    /// [`DataError::LabelCount`] where there are more or fewer labels than rows.
+    pub fn with_labels(mut self, labels: Vec<u32>) -> Result<Self, DataError> {
+        if labels.len() != self.len() {
+            return Err(DataError::LabelCount);
+        }
+        self.labels = Some(Arc::new(labels));
+        self.moved = Arc::default();
+        Ok(self)
+    }
+
+    /// All rows in one place, in the order of the sites: the yardstick of tests and demonstrations. All sites share a box.
+    ///
+    /// # Errors
+    /// [`DataError::NoRows`] where there are no sites, and those of [`Rows::pooled`].
+    pub fn pooled(sites: &[Self]) -> Result<Self, DataError> {
+        let domain = sites.first().ok_or(DataError::NoRows)?.domain.clone();
+        let rows: Vec<Rows> = sites.iter().map(|site| site.packed.to_rows()).collect();
+        let packed = Packed::new(&Rows::pooled(&rows)?);
+        let labels: Option<Vec<u32>> =
+            sites.iter().map(|site| site.labels()).collect::<Option<Vec<_>>>().map(|labels| labels.concat());
+        Ok(Self { packed, domain, labels: labels.map(Arc::new), moved: Arc::default() })
     }
 
     /// Number of rows, n.
@@ -111,5 +153,35 @@ impl Prepared {
     /// The rows in the kernel's layout, working units.
     pub fn packed(&self) -> &Packed {
         &self.packed
+    }
+
+    /// The labels, if there are any.
+    pub fn labels(&self) -> Option<&[u32]> {
+        self.labels.as_ref().map(|labels| labels.as_slice())
+    }
+
+    /// The rows under a transform, with the transformed box; kept for the next question of the same run.
+    ///
+    /// # Errors
+    /// [`AnswerError::Query`] where the transform does not fit the box.
+    pub fn transformed(&self, transform: &Transform) -> Result<Arc<Self>, AnswerError> {
+        let domain = transform.domain(&self.domain)?;
+        // A poisoned lock only means that another thread stopped in between; the content is whole.
+        let mut moved = self.moved.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some((known, rows)) = &*moved
+            && known == transform
+        {
+            return Ok(rows.clone());
+        }
+        let packed = Packed::new(&transform.rows(&self.packed.to_rows())?);
+        let rows = Arc::new(Self { packed, domain, labels: self.labels.clone(), moved: Arc::default() });
+        *moved = Some((transform.clone(), rows.clone()));
+        Ok(rows)
+    }
+}
+
+impl std::fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Prepared").field("columns", &self.packed.columns()).finish_non_exhaustive()
     }
 }

@@ -1,8 +1,11 @@
 //! Drives a method against rows at hand: pooled, or at several sites whose statistics are plainly added up.
 //!
-//! Neither hides anything. They are the yardstick for a masked run, which must come to the same result.
+//! None of it hides anything. They are the yardstick for a masked run, which must come to the same result.
 
-use crate::{AnswerError, DriveError, Method, Outcome, Prepared, Query, Step, Totals, answer};
+use crate::method::Stage;
+use crate::random::Stream;
+use crate::sampling::Sampling;
+use crate::{Batch, DriveError, Method, Outcome, Prepared, Run, Step, Totals, answer_with_noise};
 
 /// Runs `method` to its end on the rows of one place; the number of rows is known.
 ///
@@ -20,25 +23,59 @@ pub fn plain_federated(method: &mut dyn Method, sites: &[Prepared]) -> Result<Ou
     let mut step = method.next(None)?;
     loop {
         match step {
-            Step::Done(outcome) => return Ok(outcome),
-            Step::Ask(query) => step = method.next(Some(&totals(&query, sites)?))?,
+            Step::Done(outcome) => return Ok(*outcome),
+            Step::Ask(batch) => step = method.next(Some(&totals(&batch, sites)?))?,
         }
     }
 }
 
-/// The plain sum of all sites' answers to one query, with the number of rows.
+/// As [`plain_federated`], but in the rounds of the algorithm only the drawn sites contribute (Bárcena et al. 2021); before
+/// and after it all do.
+///
+/// # Errors
+/// As [`plain_federated`].
+pub fn sampled(run: &mut Run, sites: &[Prepared], sampling: Sampling) -> Result<Outcome, DriveError> {
+    let mut number = 0;
+    let mut step = run.next(None)?;
+    loop {
+        match step {
+            Step::Done(outcome) => return Ok(*outcome),
+            Step::Ask(batch) => {
+                let drawn = match run.stage() {
+                    Some(Stage::Iterating) => {
+                        number += 1;
+                        sampling.drawn(number, sites.len())
+                    }
+                    _ => vec![true; sites.len()],
+                };
+                let mut totals = some_totals(&batch, sites, &drawn)?;
+                totals.rows = None;
+                step = run.next(Some(&totals))?;
+            }
+        }
+    }
+}
+
+/// The plain sum of all sites' answers to one question, with the number of rows.
+///
+/// A question that asks for blur gets it from a fixed seed.
 ///
 /// # Errors
 /// [`DriveError::NoSites`], or the error of a site.
-pub fn totals(query: &Query, sites: &[Prepared]) -> Result<Totals, DriveError> {
-    let answers = sites.iter().map(|site| answer(query, site)).collect::<Result<Vec<_>, AnswerError>>()?;
-    let mut answers = answers.into_iter();
-    let mut values = answers.next().ok_or(DriveError::NoSites)?.values;
-    for statistic in answers {
-        for (total, part) in values.iter_mut().zip(statistic.values) {
-            *total += part;
+pub fn totals(batch: &Batch, sites: &[Prepared]) -> Result<Totals, DriveError> {
+    some_totals(batch, sites, &vec![true; sites.len()])
+}
+
+fn some_totals(batch: &Batch, sites: &[Prepared], drawn: &[bool]) -> Result<Totals, DriveError> {
+    let mut noise = Stream::new(0, b"veilsum plain sum blur 1");
+    let mut values: Option<Vec<f64>> = None;
+    for site in sites.iter().zip(drawn).filter(|(_, drawn)| **drawn).map(|(site, _)| site) {
+        let part = answer_with_noise(batch, site, &mut noise)?.values;
+        match &mut values {
+            None => values = Some(part),
+            Some(values) => values.iter_mut().zip(part).for_each(|(total, part)| *total += part),
         }
     }
     let rows = sites.iter().map(|site| site.len() as u64).sum();
-    Ok(Totals { values, rows: Some(rows) })
+    Ok(Totals { values: values.ok_or(DriveError::NoSites)?, rows: Some(rows) })
 }

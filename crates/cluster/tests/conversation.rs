@@ -22,7 +22,10 @@ fn domain() -> Domain {
 
 fn asked(step: Result<Step, MethodError>) -> Query {
     match step.unwrap() {
-        Step::Ask(query) => query,
+        Step::Ask(batch) => {
+            let [query] = batch.queries.try_into().unwrap();
+            query
+        }
         Step::Done(_) => panic!("done too early"),
     }
 }
@@ -74,7 +77,7 @@ fn implausible_totals_are_refused_and_change_nothing() {
         let text = error.to_string();
         assert!(text.starts_with("totals are not plausible: ") && text.contains(why), "{text}");
         assert_eq!(asked(fcm.next(None)), question);
-        assert!(fcm.history().is_empty());
+        assert!(fcm.fit().history.is_empty());
     }
     let few = fcm.next(Some(&totals(&[0.3, 0.7, 0.5, 0.5], Some(1))));
     assert_eq!(few, Err(MethodError::TooFewRows { k: 2 }));
@@ -85,7 +88,7 @@ fn a_cluster_without_weight_keeps_its_centre() {
     let mut fcm = Fcm::new(params()).unwrap();
     asked(fcm.next(None));
     asked(fcm.next(Some(&totals(&[0.5, 0.0, 1.0, 0.0], None))));
-    assert_eq!(fcm.centres().as_slice(), &[0.5, 0.8]);
+    assert_eq!(fcm.fit().centres.as_slice(), &[0.5, 0.8]);
 }
 
 fn to_validation() -> Fcm {
@@ -114,6 +117,7 @@ fn the_outcome_without_a_known_number_of_rows() {
 
     let step = fcm.next(Some(&totals(&[1.0, 1.0, 2.0 + 1e-7, 2.0, 0.5], None))).unwrap();
     let Step::Done(outcome) = step else { panic!("not done") };
+    let outcome = *outcome;
     assert_eq!((outcome.n_total, outcome.rounds, outcome.converged), (Some(4), 1, false));
     assert_eq!((outcome.objective, outcome.objective_per_row), (0.5, 0.125));
     assert_eq!(outcome.weights, [2.0, 2.0]);
@@ -171,8 +175,8 @@ fn centres_that_rest_exactly_are_not_asked_about_again() {
     let same = totals(&[0.2, 0.8, 1.0, 1.0], None);
     let next = asked(fcm.next(Some(&same)));
     assert_eq!(next, Query::FuzzyValidation { centres: start(), m: 2.0 });
-    assert_eq!(fcm.history().len(), 10);
-    assert!(fcm.history().iter().enumerate().all(|(i, r)| r.round as usize == i + 1 && r.shift == 0.0));
+    assert_eq!(fcm.fit().history.len(), 10);
+    assert!(fcm.fit().history.iter().enumerate().all(|(i, r)| r.round as usize == i + 1 && r.shift == 0.0));
     let endless = FcmParams { max_rounds: u32::MAX, ..params() };
     assert!(matches!(Fcm::new(endless), Err(MethodError::TooManyRounds { .. })));
 }

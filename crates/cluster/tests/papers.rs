@@ -150,7 +150,7 @@ fn vectors_indices() {
     let fixed = Centres::from_rows(&table(&known["C"])).expect("centres");
     let query = veilsum_cluster::Query::FuzzyValidation { centres: fixed.clone(), m: number(&known["m"]) };
     for sites in [prepare_all(&sites, &wide()), vec![prepare(&all, &wide())]] {
-        let totals = pooled::totals(&query, &sites).expect("totals");
+        let totals = pooled::totals(&query.clone().into(), &sites).expect("totals");
         let k = fixed.k();
         let n = totals.rows.expect("rows") as f64;
         let (distances, rest) = totals.values.split_at(k);

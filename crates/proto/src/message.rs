@@ -92,6 +92,14 @@ kinds! {
     CountReply = 70, MAX_SMALL_BODY;
     /// Aggregator: the run ended without a result.
     Aborted = 71, MAX_SMALL_BODY;
+    /// Coordinator to sites: the final centres that the intermediary will ask to judge.
+    Held = 72, MAX_QUERY;
+    /// Coordinator to intermediary: judge what the sites hold.
+    JudgeRequest = 73, MAX_LIST_BODY;
+    /// Site to intermediary: distances between the centres that it holds.
+    CentreDistances = 74, MAX_QUERY;
+    /// Intermediary to coordinator: the verdicts.
+    JudgeReply = 75, MAX_BODY;
 }
 
 /// Reads a header: which kind, and how many bytes of body follow ([FRM-1] to [FRM-3]).

@@ -5,8 +5,11 @@
 //! group has its own accumulators, chunks of rows are fixed, and everything is added up in a fixed order: the result does
 //! not depend on the number of threads, and AVX2 and AVX-512 give the same bits.
 
+mod hard;
+mod shift;
 mod tiles;
 mod validation;
+mod validity;
 mod weights;
 
 #[cfg(test)]
@@ -19,8 +22,12 @@ use crate::packed::{LANES, Lanes};
 use crate::query::usable_fuzzifier;
 use crate::{Centres, DataError, Packed};
 
+pub use hard::{HardSums, Nearest, hard_sums, nearest};
+pub use shift::membership_shift;
+
 use tiles::{add_columns, distances, weighted_sums};
 use validation::chunk_validation;
+pub(crate) use validity::{over_rows, validity_sums};
 use weights::{general_weights, quadratic_weights};
 
 /// Groups in a block: 128 points.

@@ -1,19 +1,45 @@
-//! A method is a conversation in totals: a small state machine on the coordinator's side that asks a query, takes the
-//! totals, and asks again until it is done.
+//! A method is a conversation in totals: a small state machine on the coordinator's side that asks, takes the totals, and
+//! asks again until it is done.
+//!
+//! A [`Recipe`] says what a run consists of: preparation, seeding, an [`Algorithm`] for every K and restart, validity, the
+//! choice of K. [`Run`] is that conversation. An algorithm itself is an [`Iteration`], one file each.
 
+mod admit;
+pub mod choice;
 pub mod fcm;
+pub mod ffcf;
+pub mod ffcm;
+pub mod fkm;
+pub mod kmeans;
+pub mod kumar;
+mod prepare;
+mod recipe;
+mod rounds;
+mod run;
+mod seed;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Centres, MethodError, Query, Totals};
+pub use admit::inside;
+pub use choice::{Choice, CurvePoint, Pick};
+pub use prepare::{Preparation, Preparing, Scale, Winsor};
+pub use recipe::{Algorithm, Clusters, Recipe, Rule, Seeding, Stage, TreeSeeding, Validity};
+pub use run::Run;
+pub(crate) use run::{SLACK, check_values, check_weights};
+pub use seed::{SeedCells, TreeSearch};
+
+use crate::validity::Verdict;
+use crate::{Batch, Centres, MethodError, Query, Totals, Transform};
+
+pub use crate::validity::Indices;
 
 /// What the coordinator wants to know next, or that it is done.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
     /// Ask every site this and come back with the totals.
-    Ask(Query),
+    Ask(Batch),
     /// The result.
-    Done(Outcome),
+    Done(Box<Outcome>),
 }
 
 /// A clustering method that sees totals and nothing else.
@@ -26,6 +52,45 @@ pub trait Method: Send {
     /// # Errors
     /// [`MethodError`]; after [`MethodError::Implausible`] the state is as before, so that the round may be repeated.
     fn next(&mut self, totals: Option<&Totals>) -> Result<Step, MethodError>;
+
+    /// Answers an open validation question with verdicts that somebody else drew from its totals (the intermediary), one
+    /// for each query of the batch.
+    ///
+    /// # Errors
+    /// [`MethodError::NotAsked`] where no such question is open.
+    fn judged(&mut self, verdicts: &[Verdict]) -> Result<Step, MethodError> {
+        let _ = verdicts;
+        Err(MethodError::NotAsked)
+    }
+}
+
+/// One algorithm's iteration from given first centres for one K: what it asks in each round and how it takes the answer.
+/// What comes before and after (standardisation, seeding, validity) is the [`Run`]'s.
+pub trait Iteration: Send {
+    /// The open question.
+    fn ask(&self) -> Query;
+    /// Takes the totals of the open question. True when it is over.
+    ///
+    /// # Errors
+    /// [`MethodError::Implausible`], and nothing has changed then.
+    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError>;
+    /// Where it stands.
+    fn fit(&self) -> Fit;
+    /// A copy, so that a batch can be taken whole or not at all.
+    fn copy(&self) -> Box<dyn Iteration>;
+}
+
+/// Where an iteration stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fit {
+    /// Centres, K x d, in the units of the questions.
+    pub centres: Centres,
+    /// Weight of each cluster in the last round (K): `sum_j u_jk^m`, rows or mass, as the method counts.
+    pub weights: Vec<f64>,
+    /// The shift of every round that updated the centres.
+    pub history: Vec<Round>,
+    /// Whether the method's own stop rule held.
+    pub converged: bool,
 }
 
 /// One round of an iteration.
@@ -37,23 +102,15 @@ pub struct Round {
     pub shift: f64,
 }
 
-/// Validity indices of a result. A value of `+inf` (undefined or degenerate) is written as `null`.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Indices {
-    /// Fuzzy Davies-Bouldin index with q = 1 (Stallmann & Wilbik 2022), smaller is better; `+inf` if two centres
-    /// coincide and for K = 1.
-    #[serde(with = "infinite_as_none")]
-    pub fuzzy_davies_bouldin: f64,
-}
-
 /// The result of a method.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Final centres, K x d, working units.
+    /// Final centres, K x d, working units (of the public box, also where rows were standardised).
     pub centres: Centres,
-    /// Fuzzifier that the centres were found with.
+    /// Fuzzifier that memberships in these centres are computed with.
     pub m: f64,
-    /// `U_k = sum_j u_jk^m` of the last round (K), i.e. with respect to the centres BEFORE the last update.
+    /// Weight of each cluster in the last round (K), i.e. with respect to the centres BEFORE the last update:
+    /// `U_k = sum_j u_jk^m` for fuzzy methods, rows (or mass) for the others.
     pub weights: Vec<f64>,
     /// Number of rows N that the objective and the indices were divided by: the given one, or the sum of all
     /// memberships, rounded.
@@ -66,35 +123,19 @@ pub struct Outcome {
     pub history: Vec<Round>,
     /// Validity indices at the final centres.
     pub indices: Indices,
-    /// Objective `J_m` at the final centres, squared working units.
+    /// Objective at the final centres: `J_m` for fuzzy methods, the sum of squared distances to the nearest centre for the
+    /// others; squared units of the questions.
     pub objective: f64,
-    /// `J_m / N`, squared working units.
+    /// The objective over N.
     pub objective_per_row: f64,
-}
-
-/// JSON has no infinity: `+inf` travels as `None`.
-mod infinite_as_none {
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub(super) fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-        Some(*value).filter(|value| value.is_finite()).serialize(serializer)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-        Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::INFINITY))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_infinite_index_survives_json() {
-        for index in [0.5, f64::INFINITY] {
-            let indices = Indices { fuzzy_davies_bouldin: index };
-            let text = serde_json::to_string(&indices).unwrap();
-            assert_eq!(serde_json::from_str::<Indices>(&text).unwrap(), indices);
-        }
-    }
+    /// How the rows were standardised, if they were.
+    pub transform: Option<Transform>,
+    /// One point for every K that was tried, ascending; empty where K was given.
+    pub curve: Vec<CurvePoint>,
+    /// Questions asked in all, each one masked sum.
+    pub questions: u32,
+    /// What the reader of the result has to know: fall-backs that were taken, runs that collapsed.
+    pub notes: Vec<String>,
+    /// Rows by cluster and label, K x classes row-major, where the plan releases them.
+    pub contingency: Option<Vec<f64>>,
 }

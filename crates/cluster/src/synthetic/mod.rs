@@ -1,4 +1,9 @@
-//! Seeded example data: the five-Gaussian motivational example of Stallmann & Wilbik (2022, Appl. Sci. 12, 10455).
+//! Seeded example data: the five-Gaussian motivational example of Stallmann & Wilbik (2022, Appl. Sci. 12, 10455), and the
+//! synthetic data of the other papers, one file each.
+
+pub mod ffcm;
+pub mod fkm;
+pub mod g2;
 
 use crate::random::Stream;
 use crate::{Centres, Domain, Rows, Scaling};
@@ -37,6 +42,19 @@ pub struct Example {
     pub truth: Centres,
 }
 
+impl Example {
+    /// The rows of all sites, one after the other.
+    pub fn pooled(&self) -> Rows {
+        let values = self.sites.iter().flat_map(|site| site.rows.as_slice()).copied().collect();
+        Rows::known(values, self.truth.columns())
+    }
+
+    /// The true clusters of all rows, in the order of [`Example::pooled`].
+    pub fn labels(&self) -> Vec<usize> {
+        self.sites.iter().flat_map(|site| &site.labels).copied().collect()
+    }
+}
+
 /// The motivational example: 3 sites of 1,040 rows in the plane, five clusters, of which no site has more than three.
 ///
 /// Labels 0 to 3 are the corners (0,0), (0,1), (1,1), (1,0) of the unit square (sigma 0.2), label 4 its middle (0.5,0.5)
@@ -59,29 +77,60 @@ pub fn five_gaussians_domain() -> Domain {
 /// Corner `first`, the next corner, the middle.
 fn draw_site(stream: &mut Stream, first: usize) -> Site {
     let second = first + 1;
-    let clusters = [
-        (first, CORNERS[first], CORNER_SIGMA, PER_CORNER),
-        (second, CORNERS[second], CORNER_SIGMA, PER_CORNER),
-        (CORNERS.len(), MIDDLE, MIDDLE_SIGMA, PER_MIDDLE),
-    ];
-    let (mut values, mut labels) = (Vec::new(), Vec::new());
-    for (label, mean, sigma, count) in clusters {
-        for _ in 0..count {
-            values.extend(draw_point(stream, mean, sigma));
-            labels.push(label);
-        }
-    }
-    Site { rows: Rows::known(values, 2), labels }
+    let mut draft = Draft::new(&BOX);
+    draft.gaussian(stream, first, CORNERS[first], CORNER_SIGMA, PER_CORNER);
+    draft.gaussian(stream, second, CORNERS[second], CORNER_SIGMA, PER_CORNER);
+    draft.gaussian(stream, CORNERS.len(), MIDDLE, MIDDLE_SIGMA, PER_MIDDLE);
+    draft.site()
 }
 
-fn draw_point(stream: &mut Stream, mean: [f64; 2], sigma: f64) -> [f64; 2] {
+/// A site of points in the plane, while it is drawn.
+struct Draft {
+    interval: (f64, f64),
+    values: Vec<f64>,
+    labels: Vec<usize>,
+}
+
+impl Draft {
+    /// No points yet; both coordinates of all that come lie in `interval`.
+    fn new(interval: &(f64, f64)) -> Self {
+        Self { interval: *interval, values: Vec::new(), labels: Vec::new() }
+    }
+
+    /// Adds `count` points around `mean`; one outside the box is drawn again.
+    fn gaussian(&mut self, stream: &mut Stream, label: usize, mean: [f64; 2], sigma: f64, count: usize) {
+        for _ in 0..count {
+            let point = draw_point(stream, mean, sigma, self.interval);
+            self.values.extend(point);
+            self.labels.push(label);
+        }
+    }
+
+    fn site(self) -> Site {
+        Site { rows: Rows::known(self.values, 2), labels: self.labels }
+    }
+}
+
+fn draw_point(stream: &mut Stream, mean: [f64; 2], sigma: f64, interval: (f64, f64)) -> [f64; 2] {
     loop {
         let [x, y] = stream.normal_pair();
         let point = [mean[0] + sigma * x, mean[1] + sigma * y];
-        if point.iter().all(|value| (BOX.0..=BOX.1).contains(value)) {
+        if point.iter().all(|value| (interval.0..=interval.1).contains(value)) {
             return point;
         }
     }
+}
+
+/// For the tests of the generators: how often a label occurs, and the mean and standard deviation of its rows, by column.
+#[cfg(test)]
+fn moments(example: &Example, label: usize) -> (usize, Vec<f64>, Vec<f64>) {
+    let (rows, labels) = (example.pooled(), example.labels());
+    let own: Vec<&[f64]> = rows.iter().zip(&labels).filter(|(_, own)| **own == label).map(|(row, _)| row).collect();
+    let n = own.len() as f64;
+    let mean: Vec<f64> = (0..rows.columns()).map(|j| own.iter().map(|row| row[j]).sum::<f64>() / n).collect();
+    let square = |j: usize| own.iter().map(|row| (row[j] - mean[j]) * (row[j] - mean[j])).sum::<f64>();
+    let sd = (0..rows.columns()).map(|j| (square(j) / n).sqrt()).collect();
+    (own.len(), mean, sd)
 }
 
 #[cfg(test)]

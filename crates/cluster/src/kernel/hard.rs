@@ -1,0 +1,195 @@
+//! Sums of rows by nearest centre, the local part of k-means (Lloyd 1982): rows, `sum x` and scatter of each group.
+//!
+//! Distances are those of the fuzzy kernel; each row then adds to its own centre only, in the order of the rows, so the
+//! result does not depend on the number of threads. Squared distances must stay in the range of `f64`; where they do not,
+//! centres may tie. Among equals the lowest index counts.
+
+use fearless_simd::{Level, Simd, dispatch};
+use rayon::prelude::*;
+
+use super::tiles::distances;
+use super::{BLOCK, CHUNK, Chunk, Plan};
+use crate::packed::{LANES, Lanes};
+use crate::{Centres, DataError, Packed};
+
+/// Sums of the rows that are nearest to each centre, working units.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HardSums {
+    /// Rows of each group, K.
+    pub counts: Vec<f64>,
+    /// `sum x`, K x d, row-major.
+    pub sums: Vec<f64>,
+    /// `sum ||x - c_k||^2` over the rows of the group, K.
+    pub squares: Vec<f64>,
+}
+
+/// The nearest centre of a row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Nearest {
+    /// Its index; among equals the lowest.
+    pub index: u32,
+    /// Squared distance to it.
+    pub square: f64,
+}
+
+/// Rows, sums and scatter by nearest centre.
+///
+/// # Errors
+/// [`DataError::ColumnMismatch`].
+pub fn hard_sums(rows: &Packed, centres: &Centres) -> Result<HardSums, DataError> {
+    let level = Level::new();
+    let plan = Plan::new(rows, centres, 2.0)?;
+    let (k, d) = (plan.k, plan.d);
+    let mut counts =
+        plan.over_chunks(rows, k * (d + 2), |chunk| dispatch!(level, simd => chunk_hard(simd, &plan, chunk)));
+    let mut sums = counts.split_off(k);
+    let squares = sums.split_off(k * d);
+    Ok(HardSums { counts, sums, squares })
+}
+
+/// The nearest centre of every row (n), in their order.
+///
+/// # Errors
+/// [`DataError::ColumnMismatch`].
+pub fn nearest(rows: &Packed, centres: &Centres) -> Result<Vec<Nearest>, DataError> {
+    let level = Level::new();
+    let plan = Plan::new(rows, centres, 2.0)?;
+    let whole = Chunk { lanes: rows.lanes(), valid: rows.len() };
+    let chunks: Vec<Chunk<'_>> = whole.split(CHUNK, plan.d).collect();
+    let parts: Vec<Vec<Nearest>> =
+        chunks.par_iter().map(|chunk| dispatch!(level, simd => chunk_nearest(simd, &plan, *chunk))).collect();
+    Ok(parts.concat())
+}
+
+/// Counts (K), sums (K x d), squares (K) of one chunk.
+#[inline(always)]
+fn chunk_hard<S: Simd>(simd: S, plan: &Plan<'_>, chunk: Chunk<'_>) -> Vec<f64> {
+    let (k, d) = (plan.k, plan.d);
+    let mut sums = vec![0.0; k * (d + 2)];
+    each_block(simd, plan, chunk, |block, best, index| {
+        let (counts, rest) = sums.split_at_mut(k);
+        let (sums, squares) = rest.split_at_mut(k * d);
+        for point in 0..block.valid {
+            let (group, lane) = (point / LANES, point % LANES);
+            let own = index[group].0[lane] as usize;
+            counts[own] += 1.0;
+            squares[own] += best[group].0[lane];
+            let xs = &block.lanes[group * d..][..d];
+            for (sum, x) in sums[own * d..][..d].iter_mut().zip(xs) {
+                *sum += x.0[lane];
+            }
+        }
+    });
+    sums
+}
+
+#[inline(always)]
+fn chunk_nearest<S: Simd>(simd: S, plan: &Plan<'_>, chunk: Chunk<'_>) -> Vec<Nearest> {
+    let mut all = Vec::with_capacity(chunk.valid);
+    each_block(simd, plan, chunk, |block, best, index| {
+        all.extend((0..block.valid).map(|point| {
+            let (group, lane) = (point / LANES, point % LANES);
+            Nearest { index: index[group].0[lane] as u32, square: best[group].0[lane] }
+        }));
+    });
+    all
+}
+
+/// Calls `take` for each block with the smallest squared distance of every point and its centre's index (as a number, so
+/// that both fill equal vectors).
+#[inline(always)]
+fn each_block<'a, S: Simd>(
+    simd: S,
+    plan: &Plan<'_>,
+    chunk: Chunk<'a>,
+    mut take: impl FnMut(Chunk<'a>, &[Lanes], &[Lanes]),
+) {
+    let (k, d) = (plan.k, plan.d);
+    let mut squares = vec![Lanes::ZERO; BLOCK * k];
+    let mut unused = [Lanes::ZERO; BLOCK];
+    let (mut best, mut index) = ([Lanes::ZERO; BLOCK], [Lanes::ZERO; BLOCK]);
+    for block in chunk.split(BLOCK, d) {
+        let groups = block.lanes.len() / d;
+        let squares = &mut squares[..groups * k];
+        distances::<S, false>(simd, plan, block, squares, &mut unused[..groups]);
+        for ((squares, best), index) in squares.chunks_exact(k).zip(&mut best).zip(&mut index) {
+            (*best, *index) = smallest(squares);
+        }
+        take(block, &best[..groups], &index[..groups]);
+    }
+}
+
+#[inline(always)]
+fn smallest(squares: &[Lanes]) -> (Lanes, Lanes) {
+    let (mut best, mut index) = ([f64::INFINITY; LANES], [0.0; LANES]);
+    for (c, square) in squares.iter().enumerate() {
+        let c = c as f64;
+        for lane in 0..LANES {
+            let closer = square.0[lane] < best[lane];
+            best[lane] = if closer { square.0[lane] } else { best[lane] };
+            index[lane] = if closer { c } else { index[lane] };
+        }
+    }
+    (Lanes(best), Lanes(index))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Stream;
+    use crate::{Rows, distance};
+    use proptest::prelude::*;
+
+    fn random(n: usize, d: usize, stream: &mut Stream) -> Vec<f64> {
+        (0..n * d).map(|_| stream.unit()).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn as_a_plain_loop(n in 0usize..400, d in 1usize..=20, k in 1usize..=13, seed in any::<u64>()) {
+            let mut stream = Stream::new(seed, b"veilsum test stream     ");
+            let rows = Rows::new(random(n, d, &mut stream), d).unwrap();
+            let centres = Centres::new(k, d, random(k, d, &mut stream)).unwrap();
+            let packed = Packed::new(&rows);
+            let found = hard_sums(&packed, &centres).unwrap();
+            let each = nearest(&packed, &centres).unwrap();
+            prop_assert_eq!(each.len(), n);
+            let (mut counts, mut sums, mut squares) = (vec![0.0; k], vec![0.0; k * d], vec![0.0; k]);
+            for (row, near) in rows.iter().zip(&each) {
+                let (own, square) = distance::nearest(row, centres.rows());
+                prop_assert_eq!(near.index as usize, own);
+                prop_assert!((near.square - square).abs() <= 1e-14 * (1.0 + square));
+                counts[own] += 1.0;
+                squares[own] += square;
+                sums[own * d..][..d].iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
+            }
+            prop_assert_eq!(&found.counts, &counts);
+            prop_assert_eq!(&found.sums, &sums);
+            prop_assert!(found.squares.iter().zip(&squares).all(|(a, b)| (a - b).abs() <= 1e-12 * (1.0 + b)));
+        }
+    }
+
+    #[test]
+    fn ties_go_to_the_lowest_index() {
+        let packed = Packed::new(&Rows::new(vec![0.5, 0.25, 2.0, 0.75], 1).unwrap());
+        let centres = Centres::from_rows(&[vec![9.0], vec![0.0], vec![1.0], vec![1.0]]).unwrap();
+        let index = |near: &Nearest| near.index;
+        assert_eq!(nearest(&packed, &centres).unwrap().iter().map(index).collect::<Vec<_>>(), [1, 1, 2, 2]);
+        assert!(hard_sums(&packed, &Centres::from_rows(&[vec![0.0; 2]]).unwrap()).is_err());
+    }
+
+    #[test]
+    fn many_chunks_do_not_depend_on_threads() {
+        let mut stream = Stream::new(5, b"veilsum test stream     ");
+        let n = 3 * CHUNK * LANES + 13;
+        let packed = Packed::new(&Rows::new(random(n, 3, &mut stream), 3).unwrap());
+        let centres = Centres::new(4, 3, random(4, 3, &mut stream)).unwrap();
+        let run = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            pool.install(|| (hard_sums(&packed, &centres).unwrap(), nearest(&packed, &centres).unwrap()))
+        };
+        let one = run(1);
+        assert_eq!(one.0.counts.iter().sum::<f64>(), n as f64);
+        assert!([2, 3].into_iter().all(|threads| run(threads) == one));
+    }
+}

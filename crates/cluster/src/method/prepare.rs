@@ -1,0 +1,445 @@
+//! Federated preparation of rows: winsorising at quantiles, then standardisation, each found from totals.
+//!
+//! *Quantiles.* The q-quantile is the smallest value x with `F(x) >= q`, the order statistic of rank `ceil(q N)`. Every
+//! bracket starts as the column's side of the public box; each round counts the rows in its bins, and the bin that holds
+//! the rank becomes the next bracket, all columns and quantiles at once. It ends when the bracket is 10^-10 of the box wide
+//! (6 rounds of 64 bins), and the value is its middle; or when it holds fewer than p rows, and the value is interpolated
+//! between its ends by rank. Winsorising is monotone, so median and quartiles of the clipped rows are the clipped ones,
+//! found in the same rounds.
+//!
+//! *Mean and standard deviation* (divisor N) take two more rounds, of rows that the sites clip first: number and sums, then
+//! squares around the mean.
+//!
+//! *What the coordinator sees*: the counts of all bins, the quantiles, and N, means and variances. A bin with one row
+//! places that row within the bin; no bracket with fewer than p rows is asked about, but its neighbours' counts in the
+//! round before may be small. Smallest and largest value are rows of somebody: leave them to the public box.
+//!
+//! *It fails* only where there are no rows. A column whose two quantiles coincide is not clipped, and one without spread is
+//! centred and not scaled; the result says so. Where p is large, or rows are few, quantiles are only as good as the last
+//! bin. Sites that drop out in between may move a rank out of its bracket; the nearest end then counts, and the result says
+//! that too.
+//!
+//! ```
+//! use veilsum_cluster::method::{Preparation, Preparing, Scale, Winsor};
+//! use veilsum_cluster::{OutOfBox, Prepared, pooled, synthetic};
+//!
+//! let example = synthetic::five_gaussians(synthetic::DEFAULT_SEED);
+//! let domain = synthetic::five_gaussians_domain();
+//! let sites = example
+//!     .sites
+//!     .iter()
+//!     .map(|site| Prepared::new(&site.rows, &domain, OutOfBox::Refuse))
+//!     .collect::<Result<Vec<_>, _>>()?;
+//! let preparation = Preparation {
+//!     winsorise: vec![Winsor { column: 0, lower: 0.0, upper: 0.99 }],
+//!     scale: Scale::Standard,
+//!     ..Preparation::none()
+//! };
+//! let mut preparing = Preparing::new(&preparation, &domain)?.expect("something to find");
+//! let (transform, notes) = loop {
+//!     let totals = pooled::totals(&preparing.ask(), &sites)?;
+//!     if let Some(found) = preparing.take(&totals.values, totals.rows)? {
+//!         break found;
+//!     }
+//! };
+//! assert!(notes.is_empty());
+//! let rows = sites[0].transformed(&transform)?.packed().to_rows();
+//! assert!(rows.iter().all(|row| row[0].abs() < 3.0));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use serde::{Deserialize, Serialize};
+
+use super::run::{SLACK, check_values};
+use crate::query::{Bracket, Histogram, MAX_BINS, MAX_WORDS, Moments};
+use crate::transform::MAX_FACTOR;
+use crate::{Batch, Domain, MethodError, Query, Transform};
+
+/// A bracket is narrow enough when it is so small a part of its column's box.
+const NARROW: f64 = 1e-10;
+/// A standard deviation or interquartile range below this part of the box is rounding, not spread.
+const NO_SPREAD: f64 = 1e-9;
+
+/// What happens to the rows before anything else.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Preparation {
+    /// Columns that are clipped at quantiles of the cohort.
+    pub winsorise: Vec<Winsor>,
+    /// How columns are scaled.
+    pub scale: Scale,
+    /// A quantile's bracket is not refined below this many rows (p), >= 1.
+    pub min_rows: u64,
+    /// Bins of a bracket in one round of the quantile search, 2 to 1024.
+    pub bins: u32,
+}
+
+/// One column that is clipped at two quantiles.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Winsor {
+    /// Column index.
+    pub column: u32,
+    /// Lower quantile, 0 for none.
+    pub lower: f64,
+    /// Upper quantile, 1 for none.
+    pub upper: f64,
+}
+
+/// How columns are scaled, after winsorising.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Scale {
+    /// Working units stay (min-max of the public box, or original units).
+    None,
+    /// Mean 0 and standard deviation 1 over the cohort (divisor N).
+    Standard,
+    /// Median 0 and interquartile range 1 over the cohort.
+    Robust,
+}
+
+impl Preparation {
+    /// Nothing happens.
+    pub fn none() -> Self {
+        Self { winsorise: Vec::new(), scale: Scale::None, min_rows: 10, bins: 64 }
+    }
+
+    /// Whether nothing happens.
+    pub fn is_none(&self) -> bool {
+        self.winsorise.is_empty() && self.scale == Scale::None
+    }
+
+    /// Whether it can be done on this box.
+    ///
+    /// # Errors
+    /// [`MethodError::Parameter`].
+    pub fn check(&self, domain: &Domain) -> Result<(), MethodError> {
+        let d = domain.columns();
+        if !(2..=MAX_BINS).contains(&self.bins) {
+            return Err(MethodError::parameter(format!("the quantile search takes 2 to {MAX_BINS} bins")));
+        }
+        if self.min_rows == 0 {
+            return Err(MethodError::parameter("the quantile search needs a bracket of at least 1 row"));
+        }
+        let mut seen = vec![false; d];
+        for Winsor { column, lower, upper } in &self.winsorise {
+            match seen.get_mut(*column as usize) {
+                None => {
+                    return Err(MethodError::parameter(format!(
+                        "column {column} (counted from 0) is winsorised, but there are {d} columns"
+                    )));
+                }
+                Some(seen) if *seen => {
+                    return Err(MethodError::parameter(format!(
+                        "column {column} (counted from 0) is winsorised twice"
+                    )));
+                }
+                Some(seen) => *seen = true,
+            }
+            if !(0.0 <= *lower && lower < upper && *upper <= 1.0) {
+                return Err(MethodError::parameter(format!(
+                    "column {column} (counted from 0) is winsorised at quantiles that do not rise from 0 to 1"
+                )));
+            }
+        }
+        let targets = self.targets(domain).len();
+        if targets > MAX_WORDS / (self.bins as usize + 1) {
+            return Err(MethodError::parameter("the quantile search would need too many counts: take fewer bins"));
+        }
+        Ok(())
+    }
+
+    /// Questions that it asks at most.
+    pub fn max_questions(&self) -> u32 {
+        let quantiles = self.scale == Scale::Robust || self.winsorise.iter().any(|w| w.lower > 0.0 || w.upper < 1.0);
+        let moments = if self.scale == Scale::Standard { 2 } else { 0 };
+        moments + if quantiles { rounds(self.bins) } else { 0 }
+    }
+
+    /// The quantiles to find, each once.
+    fn targets(&self, domain: &Domain) -> Vec<Target> {
+        let mut wanted: Vec<(u32, f64)> = Vec::new();
+        for winsor in &self.winsorise {
+            wanted.extend([winsor.lower, winsor.upper].map(|q| (winsor.column, q)));
+        }
+        wanted.retain(|(_, q)| *q > 0.0 && *q < 1.0);
+        if self.scale == Scale::Robust {
+            for column in 0..domain.columns() as u32 {
+                wanted.extend([0.25, 0.5, 0.75].map(|q| (column, q)));
+            }
+        }
+        wanted.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        wanted.dedup();
+        let target = |(column, quantile): (u32, f64)| {
+            let (lower, upper) = domain.working_interval(column as usize);
+            Target { quantile, bracket: Bracket { column, lower, upper }, value: None }
+        };
+        wanted.into_iter().map(target).collect()
+    }
+}
+
+/// Rounds until a bracket is narrow enough: the smallest R with `bins^R >= 1 / NARROW`.
+fn rounds(bins: u32) -> u32 {
+    let (mut rounds, mut width) = (0, 1.0);
+    while width > NARROW {
+        width /= f64::from(bins);
+        rounds += 1;
+    }
+    rounds
+}
+
+/// One quantile that is searched.
+#[derive(Debug, Clone, Copy)]
+struct Target {
+    quantile: f64,
+    bracket: Bracket,
+    /// Once it is found.
+    value: Option<f64>,
+}
+
+impl Target {
+    /// Takes the counts of its bracket: rows below, then those of the bins. False where the rank is not in the bracket.
+    fn narrow(&mut self, counts: &[f64], rows: f64, min_rows: f64, last: bool) -> bool {
+        let bins = counts.len() as u32 - 1;
+        let rank = (self.quantile * rows).ceil().clamp(1.0, rows);
+        let mut below = counts[0].round();
+        if rank <= below {
+            self.value = Some(self.bracket.lower);
+            return false;
+        }
+        for (bin, count) in (0..bins).zip(&counts[1..]) {
+            let count = count.round();
+            if rank > below + count {
+                below += count;
+                continue;
+            }
+            let (lower, upper) = (self.bracket.edge(bin, bins), self.bracket.edge(bin + 1, bins));
+            let narrower = upper - lower < self.bracket.upper - self.bracket.lower;
+            self.value = if count < min_rows {
+                Some(lower + (upper - lower) * ((rank - below - 0.5) / count))
+            } else if last || lower >= upper || !narrower {
+                // The middle, and not by rank: two quantiles of rows that coincide must come out equal.
+                Some(lower + (upper - lower) / 2.0)
+            } else {
+                None
+            };
+            self.bracket = Bracket { lower, upper, ..self.bracket };
+            return true;
+        }
+        self.value = Some(self.bracket.upper);
+        false
+    }
+}
+
+/// What is asked.
+#[derive(Debug, Clone)]
+enum Phase {
+    /// Counts in bins, in this round from 1.
+    Quantiles(u32),
+    /// N and sums of the clipped rows.
+    Sums,
+    /// Squares around the means.
+    Squares(Vec<f64>),
+}
+
+/// The conversation that finds the transform.
+#[derive(Debug, Clone)]
+pub struct Preparing {
+    preparation: Preparation,
+    domain: Domain,
+    phase: Phase,
+    targets: Vec<Target>,
+    /// N of the first counts.
+    rows: Option<f64>,
+    /// Clip bounds, shift and factor so far.
+    transform: Transform,
+    notes: Vec<String>,
+}
+
+impl Preparing {
+    /// Its beginning; `None` where there is nothing to find.
+    ///
+    /// # Errors
+    /// Those of [`Preparation::check`].
+    pub fn new(preparation: &Preparation, domain: &Domain) -> Result<Option<Self>, MethodError> {
+        preparation.check(domain)?;
+        let targets = preparation.targets(domain);
+        if targets.is_empty() && preparation.scale == Scale::None {
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            preparation: preparation.clone(),
+            domain: domain.clone(),
+            phase: if targets.is_empty() { Phase::Sums } else { Phase::Quantiles(1) },
+            targets,
+            rows: None,
+            transform: Transform::identity(domain),
+            notes: Vec::new(),
+        }))
+    }
+
+    /// The open question.
+    pub fn ask(&self) -> Batch {
+        let around = match &self.phase {
+            Phase::Quantiles(_) => {
+                let histogram = Histogram { brackets: self.brackets(), bins: self.preparation.bins };
+                return Batch::from(Query::Histogram(histogram));
+            }
+            Phase::Sums => None,
+            Phase::Squares(means) => Some(means.clone()),
+        };
+        // So far it only clips, and clipped values are still in working units.
+        let clips = self.transform != Transform::identity(&self.domain);
+        Batch { transform: clips.then(|| self.transform.clone()), queries: vec![Query::Moments(Moments { around })] }
+    }
+
+    /// The brackets that are still refined, each once.
+    fn brackets(&self) -> Vec<Bracket> {
+        let mut brackets: Vec<Bracket> =
+            self.targets.iter().filter(|target| target.value.is_none()).map(|target| target.bracket).collect();
+        // Targets stand by column and quantile, so equal brackets are neighbours.
+        brackets.dedup();
+        brackets
+    }
+
+    /// Takes its totals; the transform once it is found, with what the reader of the result has to know (fall-backs).
+    ///
+    /// # Errors
+    /// [`MethodError::Implausible`], and nothing has changed then.
+    pub fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<Option<(Transform, Vec<String>)>, MethodError> {
+        let mut next = self.clone();
+        let done = match &self.phase {
+            Phase::Quantiles(round) => next.take_counts(values, rows, *round)?,
+            Phase::Sums => next.take_sums(values, rows)?,
+            Phase::Squares(means) => next.take_squares(values, rows, means)?,
+        };
+        *self = next;
+        Ok(done.then(|| (self.transform.clone(), self.notes.clone())))
+    }
+
+    fn take_counts(&mut self, values: &[f64], rows: Option<u64>, round: u32) -> Result<bool, MethodError> {
+        let brackets = self.brackets();
+        let each = self.preparation.bins as usize + 1;
+        check_values(values, brackets.len() * each)?;
+        if values.iter().any(|count| *count < 0.0) {
+            return Err(MethodError::implausible("a bin has a negative number of rows"));
+        }
+        let totals: Vec<f64> = values.chunks_exact(each).map(|counts| counts.iter().sum()).collect();
+        // The brackets of the first round are whole columns.
+        let first = totals.first().copied().unwrap_or_default().round();
+        let n = rows.map_or_else(|| self.rows.unwrap_or(first), |rows| rows as f64);
+        if n < 0.5 {
+            return Err(MethodError::implausible("there are no rows"));
+        }
+        let off = |total: &f64| (*total - n).abs() > 0.5 + SLACK * n;
+        if (round == 1 && totals.iter().any(off)) || (rows.is_some() && totals.iter().any(|t| *t > n && off(t))) {
+            return Err(MethodError::implausible("the bins do not add up to the number of rows"));
+        }
+        self.rows = Some(n);
+        let last = round >= rounds(self.preparation.bins);
+        let mut lost = false;
+        for target in self.targets.iter_mut().filter(|target| target.value.is_none()) {
+            let at = brackets.iter().position(|bracket| *bracket == target.bracket);
+            if let Some(counts) = at.and_then(|at| values.chunks_exact(each).nth(at)) {
+                lost |= !target.narrow(counts, n, self.preparation.min_rows as f64, last);
+            }
+        }
+        if lost {
+            self.notes.push("the cohort changed while quantiles were searched: they are approximate".into());
+        }
+        if self.targets.iter().any(|target| target.value.is_none()) {
+            self.phase = Phase::Quantiles(round + 1);
+            return Ok(false);
+        }
+        self.notes.dedup();
+        self.clip();
+        if self.preparation.scale == Scale::Robust {
+            self.robust();
+        }
+        self.phase = Phase::Sums;
+        Ok(self.preparation.scale != Scale::Standard)
+    }
+
+    /// The found value of a quantile, or the end of the box that stands for 0 or 1.
+    fn quantile(&self, column: u32, quantile: f64) -> f64 {
+        let (low, high) = self.domain.working_interval(column as usize);
+        let found = self.targets.iter().find(|t| t.bracket.column == column && t.quantile == quantile);
+        found.and_then(|target| target.value).unwrap_or(if quantile <= 0.0 { low } else { high }).clamp(low, high)
+    }
+
+    fn clip(&mut self) {
+        for winsor in self.preparation.winsorise.clone() {
+            let column = winsor.column;
+            let (lower, upper) = (self.quantile(column, winsor.lower), self.quantile(column, winsor.upper));
+            if lower < upper {
+                self.transform.lower[column as usize] = lower;
+                self.transform.upper[column as usize] = upper;
+            } else {
+                self.notes.push(format!(
+                    "column {column} (counted from 0): its two quantiles coincide, so it is not winsorised"
+                ));
+            }
+        }
+    }
+
+    fn robust(&mut self) {
+        for column in 0..self.domain.columns() {
+            let (lower, upper) = (self.transform.lower[column], self.transform.upper[column]);
+            let [first, median, third] = [0.25, 0.5, 0.75].map(|q| self.quantile(column as u32, q).clamp(lower, upper));
+            self.scale(column, median, third - first, "interquartile range");
+        }
+    }
+
+    fn scale(&mut self, column: usize, shift: f64, spread: f64, name: &str) {
+        let (low, high) = self.domain.working_interval(column);
+        self.transform.shift[column] = shift;
+        let most = MAX_FACTOR / (high - low).max(1.0);
+        if spread > NO_SPREAD * (high - low) && spread.recip() <= most {
+            self.transform.factor[column] = spread.recip();
+        } else {
+            self.notes.push(format!(
+                "column {column} (counted from 0) has no {name} over the cohort: it is centred and not scaled"
+            ));
+        }
+    }
+
+    /// N and d further entries.
+    fn counted<'a>(&self, values: &'a [f64], rows: Option<u64>) -> Result<(f64, &'a [f64]), MethodError> {
+        check_values(values, 1 + self.domain.columns())?;
+        let n = values[0].round();
+        if n < 1.0 {
+            return Err(MethodError::implausible("there are no rows"));
+        }
+        if rows.is_some_and(|rows| (n - rows as f64).abs() > 0.5 + SLACK * n) {
+            return Err(MethodError::implausible("the count is not the number of rows"));
+        }
+        Ok((n, &values[1..]))
+    }
+
+    fn take_sums(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError> {
+        let (n, sums) = self.counted(values, rows)?;
+        let mut means = Vec::with_capacity(sums.len());
+        for (column, sum) in sums.iter().enumerate() {
+            let (lower, upper) = (self.transform.lower[column], self.transform.upper[column]);
+            let (mean, slack) = (sum / n, SLACK * (upper - lower));
+            if !(lower - slack..=upper + slack).contains(&mean) {
+                return Err(MethodError::implausible(format!("the mean of column {column} lies outside the box")));
+            }
+            means.push(mean.clamp(lower, upper));
+        }
+        self.phase = Phase::Squares(means);
+        Ok(false)
+    }
+
+    fn take_squares(&mut self, values: &[f64], rows: Option<u64>, means: &[f64]) -> Result<bool, MethodError> {
+        let (n, squares) = self.counted(values, rows)?;
+        for (column, square) in squares.iter().enumerate() {
+            let width = self.transform.upper[column] - self.transform.lower[column];
+            if *square < 0.0 || square / n > width * width * (1.0 + SLACK) {
+                return Err(MethodError::implausible(format!("no rows have this variance in column {column}")));
+            }
+        }
+        for (column, square) in squares.iter().enumerate() {
+            self.scale(column, means[column], (square / n).sqrt(), "standard deviation");
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,261 @@
+//! What the methods that average groups have in common: counts before sums where the plan wants it, clusters frozen that too
+//! few stand behind, the stop rule.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::run::{check_rounds, check_values, check_weights, moved};
+use super::{Fit, Rule};
+use crate::query::Part;
+use crate::{Centres, MethodError, Round};
+
+/// What the weights in the totals are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Weights {
+    /// Rows: both halves of the rule apply.
+    Rows,
+    /// Local centres: how many rows stand behind one is not known, so only the number of sites is required.
+    LocalCentres,
+}
+
+/// Rounds of `mean = sum / weight`, each one question or two.
+#[derive(Debug, Clone)]
+pub(super) struct Rounds {
+    pub(super) fit: Fit,
+    weights: Weights,
+    epsilon: f64,
+    max_rounds: u32,
+    rule: Rule,
+    /// Between the two halves of a round: what the counts allow.
+    open: Option<Vec<u32>>,
+    /// Hashes of all centres that have been asked about.
+    asked: Vec<u64>,
+    still: bool,
+    /// Whether the last round found no cluster that enough rows and sites stand behind.
+    nothing_open: bool,
+}
+
+impl Rounds {
+    pub(super) fn new(
+        start: Centres,
+        weights: Weights,
+        epsilon: f64,
+        max_rounds: u32,
+        rule: Rule,
+    ) -> Result<Self, MethodError> {
+        check_rounds(epsilon, max_rounds)?;
+        if rule.min_rows == 0 || rule.min_sites == 0 {
+            return Err(MethodError::parameter("min_rows and min_sites must be at least 1"));
+        }
+        let fit = Fit { centres: start, weights: Vec::new(), history: Vec::new(), converged: false };
+        let asked = vec![hash(&fit.centres)];
+        Ok(Self { fit, weights, epsilon, max_rounds, rule, open: None, asked, still: false, nothing_open: false })
+    }
+
+    /// Goes on for another kind of question, at most `max_rounds` more rounds.
+    pub(super) fn go_on(&mut self, max_rounds: u32) {
+        self.max_rounds = u32::try_from(self.fit.history.len()).unwrap_or(u32::MAX).saturating_add(max_rounds);
+        self.asked = vec![hash(&self.fit.centres)];
+        self.fit.converged = false;
+    }
+
+    /// Which half the open question is.
+    pub(super) fn part(&self) -> Part {
+        match &self.open {
+            Some(list) => Part::Sums(list.clone()),
+            None if self.rule.two_steps() => Part::Counts,
+            None => Part::Both,
+        }
+    }
+
+    /// Whether the last update moved nothing at all.
+    pub(super) fn still(&self) -> bool {
+        self.still
+    }
+
+    /// Whether it ended because too few stand behind every cluster.
+    pub(super) fn nothing_open(&self) -> bool {
+        self.nothing_open
+    }
+
+    /// Takes the totals of the open half, in the blocks of `LocalMeans` and of `LocalFuzzy` with `Pull::Nearest`. True when
+    /// the rounds are over. After an error nothing has changed.
+    pub(super) fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError> {
+        let (k, d) = (self.fit.centres.k(), self.fit.centres.columns());
+        let rows = if self.weights == Weights::Rows { rows } else { None };
+        match self.part() {
+            Part::Counts => {
+                check_values(values, 2 * k)?;
+                let (weights, sites) = values.split_at(k);
+                self.check(weights, sites, rows)?;
+                let allowed = |c: &u32| self.allows(weights[*c as usize], sites[*c as usize]);
+                let open: Vec<u32> = (0..k as u32).filter(allowed).collect();
+                self.fit.weights = weights.to_vec();
+                self.nothing_open = open.is_empty();
+                if self.nothing_open {
+                    return Ok(true);
+                }
+                self.open = Some(open);
+                Ok(false)
+            }
+            Part::Sums(list) => {
+                check_values(values, list.len() * (1 + d))?;
+                let (weights, sums) = values.split_at(list.len());
+                check_weights(weights, rows, "weights")?;
+                let mut all_weights = self.fit.weights.clone();
+                let (mut open_weights, mut all_sums) = (vec![0.0; k], vec![0.0; k * d]);
+                for ((c, weight), sum) in list.iter().map(|c| *c as usize).zip(weights).zip(sums.chunks_exact(d)) {
+                    all_weights[c] = *weight;
+                    // A site may have dropped out since the counts.
+                    if self.allows(*weight, f64::INFINITY) {
+                        open_weights[c] = *weight;
+                    }
+                    all_sums[c * d..(c + 1) * d].copy_from_slice(sum);
+                }
+                self.update(&open_weights, &all_sums, all_weights)
+            }
+            Part::Both => {
+                check_values(values, k * (d + 2) + 1)?;
+                let (weights, rest) = values.split_at(k);
+                let (sums, rest) = rest.split_at(k * d);
+                let (sites, distance) = rest.split_at(k);
+                self.check(weights, sites, rows)?;
+                if distance[0] < 0.0 {
+                    return Err(MethodError::implausible("the sum of squared distances is negative"));
+                }
+                let open = |(weight, sites): (&f64, &f64)| if self.allows(*weight, *sites) { *weight } else { 0.0 };
+                let open: Vec<f64> = weights.iter().zip(sites).map(open).collect();
+                self.update(&open, sums, weights.to_vec())
+            }
+        }
+    }
+
+    /// Moves the centres that have a weight; the others are frozen and stay.
+    fn update(&mut self, open: &[f64], sums: &[f64], weights: Vec<f64>) -> Result<bool, MethodError> {
+        if open.iter().all(|weight| *weight <= 0.0) {
+            (self.open, self.fit.weights, self.nothing_open) = (None, weights, true);
+            return Ok(true);
+        }
+        let (next, shift) = moved(&self.fit.centres, sums, open)?;
+        // Nothing has changed up to here: the caller may repeat the round after an error.
+        self.open = None;
+        self.still = next == self.fit.centres;
+        self.fit.converged = self.still || shift < self.epsilon;
+        self.fit.centres = next;
+        self.fit.weights = weights;
+        let round = u32::try_from(self.fit.history.len() + 1).unwrap_or(u32::MAX);
+        self.fit.history.push(Round { round, shift });
+        // Centres that come back give the same totals for ever: the rest is a cycle, and asking one question twice would only
+        // tell how the cohort changed in between.
+        let hash = hash(&self.fit.centres);
+        let again = self.asked.contains(&hash);
+        self.asked.push(hash);
+        Ok(self.fit.converged || again || round >= self.max_rounds)
+    }
+
+    fn allows(&self, weight: f64, sites: f64) -> bool {
+        match self.weights {
+            Weights::Rows => self.rule.allows(weight, sites),
+            Weights::LocalCentres => weight > 0.5 && Rule { min_rows: 1, ..self.rule }.allows(weight, sites),
+        }
+    }
+
+    fn check(&self, weights: &[f64], sites: &[f64], rows: Option<u64>) -> Result<(), MethodError> {
+        check_weights(weights, rows, "weights")?;
+        check_weights(sites, None, "sites")
+    }
+}
+
+fn hash(centres: &Centres) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    centres.as_slice().iter().for_each(|x| x.to_bits().hash(&mut hasher));
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn start() -> Centres {
+        Centres::known(vec![[0.0], [1.0]])
+    }
+
+    fn rounds(rule: Rule) -> Rounds {
+        Rounds::new(start(), Weights::Rows, 0.0, 5, rule).unwrap()
+    }
+
+    const TWO: Rule = Rule { min_rows: 3, min_sites: 2, ask_first: true };
+
+    #[test]
+    fn counts_come_first_and_small_clusters_are_frozen() {
+        let mut rounds = rounds(TWO);
+        assert_eq!(rounds.part(), Part::Counts);
+        // Cluster 1 has rows enough, but of one site.
+        assert_eq!(rounds.take(&[4.0, 9.0, 2.0, 1.0], Some(13)), Ok(false));
+        assert_eq!(rounds.part(), Part::Sums(vec![0]));
+        assert_eq!(rounds.take(&[4.0, 2.0], Some(13)), Ok(false));
+        assert_eq!(rounds.fit.centres.as_slice(), [0.5, 1.0]);
+        assert_eq!(rounds.fit.weights, [4.0, 9.0]);
+        assert_eq!(rounds.part(), Part::Counts);
+        // The same totals again: nothing moves, it is over.
+        assert_eq!(rounds.take(&[4.0, 9.0, 2.0, 1.0], Some(13)), Ok(false));
+        assert_eq!(rounds.take(&[4.0, 2.0], Some(13)), Ok(true));
+        assert!(rounds.fit.converged && rounds.fit.history.len() == 2);
+    }
+
+    #[test]
+    fn sums_that_come_along_are_frozen_too() {
+        let mut rounds = rounds(Rule { ask_first: false, ..TWO });
+        assert_eq!(rounds.part(), Part::Both);
+        assert_eq!(rounds.take(&[4.0, 2.0, 2.0, 2.0, 2.0, 2.0, 0.1], None), Ok(false));
+        assert_eq!(rounds.fit.centres.as_slice(), [0.5, 1.0]);
+    }
+
+    #[test]
+    fn nothing_open_ends_it_without_convergence() {
+        let mut two = rounds(TWO);
+        assert_eq!(two.take(&[2.0, 9.0, 2.0, 1.0], None), Ok(true));
+        assert!(!two.fit.converged && two.fit.history.is_empty() && two.fit.centres == start());
+        // A site left between the halves.
+        let mut left = rounds(TWO);
+        assert_eq!(left.take(&[4.0, 0.0, 2.0, 0.0], None), Ok(false));
+        assert_eq!(left.take(&[2.0, 1.0], None), Ok(true));
+        assert!(!left.fit.converged && left.fit.centres == start());
+        let mut empty = rounds(Rule::NONE);
+        assert_eq!(empty.take(&[0.0; 7], None), Ok(true));
+        assert!(!empty.fit.converged && empty.fit.centres == start());
+    }
+
+    #[test]
+    fn a_cycle_is_not_walked_twice() {
+        let mut rounds = rounds(Rule::NONE);
+        assert_eq!(rounds.take(&[1.0, 1.0, 0.5, 1.0, 1.0, 1.0, 0.0], None), Ok(false));
+        assert_eq!(rounds.take(&[1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 0.0], None), Ok(true));
+        assert!(!rounds.fit.converged && rounds.fit.history.len() == 2);
+    }
+
+    #[test]
+    fn implausible_totals_change_nothing() {
+        let whole: [(&[f64], Option<u64>); 7] = [
+            (&[1.0; 6], None),
+            (&[1.0, 1.0, f64::NAN, 1.0, 1.0, 1.0, 1.0], None),
+            (&[1.0, -1.0, 1.0, 1.0, 1.0, 1.0, 1.0], None),
+            (&[1.0, 1.0, 1.0, 1.0, 1.0, -1.0, 1.0], None),
+            (&[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, -1.0], None),
+            (&[3.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0], Some(4)),
+            (&[0.6, 1.0, f64::MAX, 1.0, 1.0, 1.0, 1.0], None),
+        ];
+        for (values, rows) in whole {
+            let mut rounds = rounds(Rule::NONE);
+            assert!(matches!(rounds.take(values, rows), Err(MethodError::Implausible { .. })), "{values:?}");
+            assert!(rounds.fit.centres == start() && rounds.fit.history.is_empty() && rounds.part() == Part::Both);
+        }
+        let mut rounds = rounds(TWO);
+        assert!(rounds.take(&[1.0; 5], None).is_err());
+        assert_eq!(rounds.part(), Part::Counts);
+        assert_eq!(rounds.take(&[4.0, 4.0, 2.0, 2.0], None), Ok(false));
+        for values in [&[4.0, 4.0, 1.0][..], &[4.0, -1.0, 1.0, 1.0], &[4.0, f64::NAN, 1.0, 1.0]] {
+            assert!(rounds.take(values, None).is_err());
+            assert_eq!(rounds.part(), Part::Sums(vec![0, 1]));
+        }
+    }
+}

@@ -1,0 +1,523 @@
+//! The whole conversation of a recipe: preparation, seeding, every K and restart side by side, validity, the choice.
+
+use super::{
+    Algorithm, CurvePoint, Fit, Iteration, Method, Outcome, Preparing, Recipe, Rule, SeedCells, Seeding, Stage, Step,
+    TreeSearch,
+};
+use crate::query::{Contingency, Silhouette};
+use crate::validity::{self, Geometry, Verdict};
+use crate::{Batch, Centres, Domain, MethodError, Query, Start, Totals, Transform, metrics};
+
+/// One K and restart.
+struct Member {
+    k: u32,
+    restart: u32,
+    iteration: Box<dyn Iteration>,
+    over: bool,
+    verdict: Option<Verdict>,
+}
+
+impl Clone for Member {
+    fn clone(&self) -> Self {
+        let Self { k, restart, over, verdict, .. } = self;
+        Self { k: *k, restart: *restart, iteration: self.iteration.copy(), over: *over, verdict: verdict.clone() }
+    }
+}
+
+impl std::fmt::Debug for Member {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Member").field("k", &self.k).field("restart", &self.restart).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug, Clone)]
+enum State {
+    Preparing(Preparing),
+    Seeding(TreeSearch),
+    Iterating,
+    Validating,
+    Silhouettes,
+    Counting,
+    Finished,
+}
+
+/// The conversation of a [`Recipe`].
+///
+/// All K and restarts run side by side: each round is one vector, the concatenation of theirs, so that a sweep takes the
+/// rounds of its longest member. A question that two of them share is asked once.
+#[derive(Debug, Clone)]
+pub struct Run {
+    recipe: Recipe,
+    /// The box in the units of the questions.
+    domain: Domain,
+    public: Domain,
+    sites: u32,
+    transform: Option<Transform>,
+    cells: Option<SeedCells>,
+    members: Vec<Member>,
+    /// Places in `members` of the best restart of every K, once they are judged.
+    best: Vec<usize>,
+    state: State,
+    asked: bool,
+    questions: u32,
+    notes: Vec<String>,
+    contingency: Option<Vec<f64>>,
+}
+
+impl Run {
+    /// A run that has not asked anything yet, over the public box `domain`, for a cohort of `sites` sites.
+    ///
+    /// # Errors
+    /// Those of [`Recipe::check`].
+    pub fn new(recipe: Recipe, domain: &Domain, sites: u32) -> Result<Self, MethodError> {
+        recipe.check(domain)?;
+        let preparing = Preparing::new(&recipe.preparation, domain)?;
+        let mut run = Self {
+            recipe,
+            domain: domain.clone(),
+            public: domain.clone(),
+            sites,
+            transform: None,
+            cells: None,
+            members: Vec::new(),
+            best: Vec::new(),
+            state: State::Iterating,
+            asked: false,
+            questions: 0,
+            notes: Vec::new(),
+            contingency: None,
+        };
+        match preparing {
+            Some(preparing) => run.state = State::Preparing(preparing),
+            None => run.seed()?,
+        }
+        Ok(run)
+    }
+
+    /// The current centres of every K and restart, in the units of the questions.
+    pub fn fits(&self) -> Vec<Fit> {
+        self.members.iter().map(|member| member.iteration.fit()).collect()
+    }
+
+    /// In which part the run is; `None` when it is over.
+    pub fn stage(&self) -> Option<Stage> {
+        Some(match self.state {
+            State::Preparing(_) => Stage::Preparing,
+            State::Seeding(_) => Stage::Seeding,
+            State::Iterating => Stage::Iterating,
+            State::Validating => Stage::Validating,
+            State::Silhouettes => Stage::Silhouettes,
+            State::Counting => Stage::Counting,
+            State::Finished => return None,
+        })
+    }
+
+    /// On to seeding, or past it.
+    fn seed(&mut self) -> Result<(), MethodError> {
+        if let Seeding::Tree(tree) = &self.recipe.seeding {
+            let (leaves, rule) = (self.recipe.leaves(tree), self.recipe.seeding_rule(tree));
+            self.state = State::Seeding(TreeSearch::new(tree, leaves, rule, &self.domain, self.sites)?);
+            return Ok(());
+        }
+        self.begin()
+    }
+
+    /// Starts every K and restart.
+    fn begin(&mut self) -> Result<(), MethodError> {
+        let mut members = Vec::new();
+        let mut lacking = None;
+        for k in self.recipe.clusters.each() {
+            for restart in 0..self.recipe.restarts {
+                let (seed, start) = match self.start(k, restart) {
+                    Ok(found) => found,
+                    Err(error @ MethodError::TooFewCells { .. }) => {
+                        lacking.get_or_insert((k, error));
+                        continue;
+                    }
+                    Err(error) => return Err(error),
+                };
+                let rule = self.recipe.rule;
+                let iteration = self.recipe.algorithm.begin(start, self.cells.as_ref(), rule, seed)?;
+                members.push(Member { k, restart, iteration, over: false, verdict: None });
+            }
+        }
+        if let Some((k, error)) = lacking {
+            if members.is_empty() {
+                return Err(error);
+            }
+            self.notes.push(format!("K from {k} on was left out: {error}"));
+        }
+        self.members = members;
+        self.state = State::Iterating;
+        Ok(())
+    }
+
+    /// First centres, in the units of the questions, and the seed they came from.
+    fn start(&self, k: u32, restart: u32) -> Result<(u64, Centres), MethodError> {
+        let unusable = |error: crate::DataError| MethodError::parameter(error.to_string());
+        Ok(match &self.recipe.seeding {
+            Seeding::Uniform { seed } => {
+                let seed = seed.wrapping_add(u64::from(restart));
+                (seed, Start::Uniform { seed }.centres(&self.domain, k as usize).map_err(unusable)?)
+            }
+            Seeding::Given { centres } => {
+                let centres = match &self.transform {
+                    Some(transform) => transform.centres(centres).map_err(unusable)?,
+                    None => centres.clone(),
+                };
+                (0, centres)
+            }
+            Seeding::Tree(tree) => {
+                let seed = tree.seed.wrapping_add(u64::from(restart));
+                let cells = self.cells.as_ref().ok_or_else(|| MethodError::parameter("seeding has not run"))?;
+                (seed, cells.start(k as usize, seed, tree.tries)?)
+            }
+        })
+    }
+
+    /// The open question.
+    fn open(&self) -> Result<Batch, MethodError> {
+        let queries = match &self.state {
+            State::Preparing(preparing) => return Ok(preparing.ask()),
+            State::Seeding(search) => vec![search.ask()],
+            State::Iterating => {
+                let mut queries: Vec<Query> = Vec::new();
+                for member in self.members.iter().filter(|member| !member.over) {
+                    let query = member.iteration.ask();
+                    if !queries.contains(&query) {
+                        queries.push(query);
+                    }
+                }
+                queries
+            }
+            State::Validating => {
+                self.members.iter().map(|member| self.recipe.validation_of(member.iteration.fit().centres)).collect()
+            }
+            State::Silhouettes => self.best.iter().filter_map(|at| silhouette(&self.members[*at])).collect(),
+            State::Counting => {
+                let centres = self.chosen().iteration.fit().centres;
+                vec![Query::Contingency(Contingency { centres, classes: self.recipe.validity.classes })]
+            }
+            State::Finished => return Err(MethodError::Finished),
+        };
+        Ok(Batch { transform: self.transform.clone(), queries })
+    }
+
+    fn ask(&mut self) -> Result<Step, MethodError> {
+        let batch = self.open()?;
+        self.asked = true;
+        Ok(Step::Ask(batch))
+    }
+
+    /// The totals of the open question, checked for shape, one slice a query.
+    fn split<'a>(&self, batch: &Batch, totals: &'a Totals) -> Result<Vec<&'a [f64]>, MethodError> {
+        let domain = batch.domain(&self.public).map_err(|error| MethodError::parameter(error.to_string()))?;
+        let lengths: Vec<usize> =
+            batch.queries.iter().map(|query| query.layout(&domain).iter().map(|block| block.len).sum()).collect();
+        check_values(&totals.values, lengths.iter().sum())?;
+        let mut rest = totals.values.as_slice();
+        Ok(lengths
+            .into_iter()
+            .map(|length| {
+                let (head, tail) = rest.split_at(length);
+                rest = tail;
+                head
+            })
+            .collect())
+    }
+
+    /// Takes the totals of the open question. Works on a copy: after an error nothing has changed.
+    fn take(&mut self, totals: &Totals) -> Result<Step, MethodError> {
+        let batch = self.open()?;
+        let parts = self.split(&batch, totals)?;
+        let rows = totals.rows;
+        let mut next = self.clone();
+        match &mut next.state {
+            State::Preparing(preparing) => {
+                if let Some((transform, notes)) = preparing.take(&totals.values, rows)? {
+                    next.domain = transform.domain(&next.public).map_err(|error| {
+                        MethodError::implausible(format!("the totals give no usable standardisation: {error}"))
+                    })?;
+                    next.transform = Some(transform);
+                    next.notes.extend(notes);
+                    next.seed()?;
+                }
+            }
+            State::Seeding(search) => {
+                if let Some(cells) = search.take(&totals.values, rows)? {
+                    next.cells = Some(cells);
+                    next.begin()?;
+                }
+            }
+            State::Iterating => {
+                for member in next.members.iter_mut().filter(|member| !member.over) {
+                    let query = member.iteration.ask();
+                    let at = batch.queries.iter().position(|asked| *asked == query).unwrap_or(0);
+                    member.over = member.iteration.take(parts[at], rows)?;
+                }
+                if next.members.iter().all(|member| member.over) {
+                    next.state = State::Validating;
+                }
+            }
+            State::Validating => {
+                let verdicts = batch
+                    .queries
+                    .iter()
+                    .zip(&parts)
+                    .zip(&next.members)
+                    .map(|((query, values), member)| {
+                        let centres = member.iteration.fit().centres;
+                        validity::judge(query, Geometry::Centres(&centres), values, rows)
+                    })
+                    .collect::<Result<Vec<_>, _>>()?;
+                next.take_verdicts(&verdicts)?;
+            }
+            State::Silhouettes => {
+                let best = next.best.clone();
+                let judged: Vec<usize> =
+                    best.into_iter().filter(|at| silhouette(&next.members[*at]).is_some()).collect();
+                for (at, values) in judged.into_iter().zip(&parts) {
+                    if let Some(verdict) = &mut next.members[at].verdict {
+                        validity::silhouettes(values, verdict)?;
+                    }
+                }
+                next.after_silhouettes();
+            }
+            State::Counting => {
+                next.contingency = Some(totals.values.clone());
+                next.state = State::Finished;
+            }
+            State::Finished => return Err(MethodError::Finished),
+        }
+        next.questions += 1;
+        *self = next;
+        self.go_on()
+    }
+
+    /// Asks on, or hands over the result.
+    fn go_on(&mut self) -> Result<Step, MethodError> {
+        match self.state {
+            State::Finished => Ok(Step::Done(Box::new(self.outcome()?))),
+            _ => self.ask(),
+        }
+    }
+
+    fn take_verdicts(&mut self, verdicts: &[Verdict]) -> Result<(), MethodError> {
+        if verdicts.len() != self.members.len() {
+            return Err(MethodError::implausible("there is not one verdict for every run"));
+        }
+        for (member, verdict) in self.members.iter_mut().zip(verdicts) {
+            member.verdict = Some(verdict.clone());
+        }
+        let by_objective = |a: &usize, b: &usize| self.objective(*a).total_cmp(&self.objective(*b)).then(a.cmp(b));
+        self.best = self
+            .recipe
+            .clusters
+            .each()
+            .filter_map(|k| (0..self.members.len()).filter(|at| self.members[*at].k == k).min_by(by_objective))
+            .collect();
+        self.state = State::Silhouettes;
+        if !self.recipe.validity.silhouette || self.best.iter().all(|at| silhouette(&self.members[*at]).is_none()) {
+            self.after_silhouettes();
+        }
+        Ok(())
+    }
+
+    fn after_silhouettes(&mut self) {
+        self.state = if self.recipe.validity.classes > 0 { State::Counting } else { State::Finished };
+    }
+
+    /// What decides between restarts: `J_m` for fuzzy methods, inertia for the others. A collapsed run comes last.
+    fn objective(&self, at: usize) -> f64 {
+        let Some(verdict) = &self.members[at].verdict else { return f64::INFINITY };
+        if verdict.collapsed { f64::MAX } else { self.objective_of(verdict) }
+    }
+
+    fn objective_of(&self, verdict: &Verdict) -> f64 {
+        match (self.recipe.algorithm.fuzzifier(), verdict.indices.inertia) {
+            (None, Some(inertia)) => inertia,
+            _ => verdict.objective,
+        }
+    }
+
+    fn curve(&self) -> Vec<CurvePoint> {
+        let point = |at: &usize| {
+            let member = &self.members[*at];
+            let fit = member.iteration.fit();
+            let verdict = member.verdict.as_ref();
+            CurvePoint {
+                k: member.k,
+                restart: member.restart,
+                indices: verdict.map(|verdict| verdict.indices.clone()).unwrap_or_default(),
+                objective: verdict.map_or(f64::INFINITY, |verdict| self.objective_of(verdict)),
+                rounds: rounds(&fit),
+                converged: fit.converged,
+                collapsed: verdict.is_some_and(|verdict| verdict.collapsed),
+            }
+        };
+        self.best.iter().map(point).collect()
+    }
+
+    /// The member that the choice falls on; once all are judged.
+    fn chosen(&self) -> &Member {
+        let at = self.recipe.choice.choose(&self.curve());
+        &self.members[self.best[at]]
+    }
+
+    fn outcome(&self) -> Result<Outcome, MethodError> {
+        let member = self.chosen();
+        let fit = member.iteration.fit();
+        let verdict = member.verdict.clone().ok_or_else(|| MethodError::implausible("a run has not been judged"))?;
+        let centres = match &self.transform {
+            Some(transform) => {
+                transform.back(&fit.centres).map_err(|error| MethodError::implausible(error.to_string()))?
+            }
+            None => fit.centres.clone(),
+        };
+        let mut indices = verdict.indices.clone();
+        if let Some(counts) = &self.contingency {
+            indices.adjusted_rand = Some(metrics::adjusted_rand_from(counts, self.recipe.validity.classes as usize));
+        }
+        let mut notes = self.notes.clone();
+        let curve = if self.best.len() > 1 { self.curve() } else { Vec::new() };
+        for point in curve.iter().filter(|point| point.collapsed) {
+            notes.push(format!("K = {}: centres coincide, the run collapsed; its indices mean nothing", point.k));
+        }
+        if verdict.collapsed && curve.is_empty() {
+            notes.push("centres coincide, the run collapsed; the indices mean nothing".into());
+        }
+        let objective = self.objective_of(&verdict);
+        Ok(Outcome {
+            centres,
+            m: self.recipe.judge_m(),
+            weights: fit.weights.clone(),
+            n_total: Some(verdict.rows),
+            rounds: rounds(&fit),
+            converged: fit.converged,
+            history: fit.history,
+            indices,
+            objective,
+            objective_per_row: objective / verdict.rows as f64,
+            transform: self.transform.clone(),
+            curve,
+            questions: self.questions,
+            notes,
+            contingency: self.contingency.clone(),
+        })
+    }
+}
+
+fn rounds(fit: &Fit) -> u32 {
+    u32::try_from(fit.history.len()).unwrap_or(u32::MAX)
+}
+
+/// Round B of one member; `None` where its clusters are not known.
+fn silhouette(member: &Member) -> Option<Query> {
+    let clusters = member.verdict.as_ref()?.clusters.clone()?;
+    let centres = member.iteration.fit().centres;
+    Some(Query::Silhouette(Silhouette {
+        centres,
+        means: clusters.means,
+        rows: clusters.rows,
+        scatter: clusters.scatter,
+    }))
+}
+
+impl Method for Run {
+    fn next(&mut self, totals: Option<&Totals>) -> Result<Step, MethodError> {
+        if matches!(self.state, State::Finished) {
+            return Err(MethodError::Finished);
+        }
+        let Some(totals) = totals else { return self.ask() };
+        if !self.asked {
+            return Err(MethodError::NotAsked);
+        }
+        let k = self.recipe.clusters.min as usize;
+        if totals.rows.is_some_and(|rows| (k as u64) > rows) {
+            return Err(MethodError::TooFewRows { k });
+        }
+        self.take(totals)
+    }
+
+    fn judged(&mut self, verdicts: &[Verdict]) -> Result<Step, MethodError> {
+        if !self.asked || !matches!(self.state, State::Validating) {
+            return Err(MethodError::NotAsked);
+        }
+        let mut next = self.clone();
+        next.take_verdicts(verdicts)?;
+        next.questions += 1;
+        *self = next;
+        self.go_on()
+    }
+}
+
+/// The right number of entries, all finite.
+pub(crate) fn check_values(values: &[f64], expected: usize) -> Result<(), MethodError> {
+    let found = values.len();
+    if found != expected {
+        return Err(MethodError::implausible(format!("expected {expected} entries, found {found}")));
+    }
+    if let Some(at) = values.iter().position(|value| !value.is_finite()) {
+        return Err(MethodError::implausible(format!("entry {at} is not a finite number")));
+    }
+    Ok(())
+}
+
+/// Totals of a masked run carry the rounding of their fixed-point numbers; a bound on a total is stretched by this.
+pub(crate) const SLACK: f64 = 1e-5;
+
+/// Weights of clusters are never negative, and those of one row add up to at most 1.
+pub(crate) fn check_weights(weights: &[f64], rows: Option<u64>, name: &str) -> Result<(), MethodError> {
+    if let Some(k) = weights.iter().position(|weight| *weight < 0.0) {
+        return Err(MethodError::implausible(format!("{name} of cluster {k} is negative")));
+    }
+    let all = weights.iter().sum::<f64>();
+    if rows.is_some_and(|rows| all > rows as f64 * (1.0 + SLACK)) {
+        return Err(MethodError::implausible(format!("the sum of {name} exceeds the number of rows")));
+    }
+    Ok(())
+}
+
+/// The parameters that most iterations share.
+pub(super) fn check_rounds(epsilon: f64, max_rounds: u32) -> Result<(), MethodError> {
+    if !(epsilon.is_finite() && epsilon >= 0.0) {
+        return Err(MethodError::Epsilon);
+    }
+    if max_rounds == 0 {
+        return Err(MethodError::NoRounds);
+    }
+    if max_rounds > super::recipe::MAX_ROUNDS {
+        return Err(MethodError::TooManyRounds { most: super::recipe::MAX_ROUNDS });
+    }
+    Ok(())
+}
+
+/// Moves every centre to `sums / weights`; one without weight stays. With the Frobenius norm of the move.
+pub(super) fn moved(centres: &Centres, sums: &[f64], weights: &[f64]) -> Result<(Centres, f64), MethodError> {
+    let (k, columns) = (centres.k(), centres.columns());
+    let mut values = centres.as_slice().to_vec();
+    for ((centre, sum), weight) in values.chunks_exact_mut(columns).zip(sums.chunks_exact(columns)).zip(weights) {
+        if *weight > 0.0 {
+            for (coordinate, total) in centre.iter_mut().zip(sum) {
+                *coordinate = total / weight;
+            }
+        }
+    }
+    let moved = Centres::new(k, columns, values).map_err(|error| MethodError::implausible(error.to_string()))?;
+    let shift = moved
+        .frobenius_distance(centres)
+        .ok()
+        .filter(|shift| shift.is_finite())
+        .ok_or_else(|| MethodError::implausible("the centres' shift is not a finite number"))?;
+    Ok((moved, shift))
+}
+
+/// The plainest run of an algorithm from given centres.
+pub(super) fn from_centres(algorithm: Algorithm, k: usize, start: Centres) -> Result<Run, MethodError> {
+    let d = start.columns();
+    // Only the shape of the box matters to the asking side.
+    let domain = Domain::known(vec![-1.0; d], vec![1.0; d], crate::Scaling::None);
+    let k = u32::try_from(k).unwrap_or(u32::MAX);
+    let recipe = Recipe { rule: Rule::NONE, ..Recipe::plain(algorithm, k, Seeding::Given { centres: start }) };
+    Run::new(recipe, &domain, 1)
+}

@@ -1,0 +1,129 @@
+//! "Within and outside SSE" (FFCM, FFCF) and means over sites.
+//!
+//! The papers' formulas square the distances, their tables do not (unit variance in the plane gives .627 unsquared, and
+//! that is what they print). Both are here. The federated columns of the tables are unweighted means over the sites.
+
+use crate::{Centres, MetricError, Rows, distance};
+
+use super::adjusted_rand_index;
+
+/// Distances of rows to the nearest and to all other centres, per row and column.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Spread {
+    /// Sum of distances to the nearest centre over (n d): what the papers print as WSSE.
+    pub within: f64,
+    /// Sum of distances to all other centres over (n d): what they print as OSSE.
+    pub outside: f64,
+    /// WSSE with squared distances, as their formulas say.
+    pub within_squared: f64,
+    /// OSSE with squared distances.
+    pub outside_squared: f64,
+}
+
+impl Spread {
+    /// Of rows (n x d) around centres (K x d), in their units; zeros for no rows.
+    ///
+    /// # Errors
+    /// [`MetricError::CentreShape`] for different numbers of columns.
+    pub fn new(rows: &Rows, centres: &Centres) -> Result<Self, MetricError> {
+        if rows.columns() != centres.columns() {
+            return Err(MetricError::CentreShape);
+        }
+        let mut sum = Self::default();
+        for row in rows {
+            let (mut nearest, mut all, mut all_squared) = (f64::INFINITY, 0.0, 0.0);
+            for centre in centres.rows() {
+                let apart = distance::euclidean(row, centre);
+                nearest = nearest.min(apart);
+                all += apart;
+                all_squared += apart * apart;
+            }
+            sum.within += nearest;
+            sum.outside += all - nearest;
+            sum.within_squared += nearest * nearest;
+            sum.outside_squared += all_squared - nearest * nearest;
+        }
+        Ok(sum.times(1.0 / (rows.len() * rows.columns()).max(1) as f64))
+    }
+
+    /// The unweighted mean over sites, as the papers take it; sites without rows are left out.
+    ///
+    /// # Errors
+    /// As [`Spread::new`].
+    pub fn mean<'a>(sites: impl IntoIterator<Item = &'a Rows>, centres: &Centres) -> Result<Self, MetricError> {
+        let (mut sum, mut count) = (Self::default(), 0.0f64);
+        for rows in sites.into_iter().filter(|rows| !rows.is_empty()) {
+            let own = Self::new(rows, centres)?;
+            sum.within += own.within;
+            sum.outside += own.outside;
+            sum.within_squared += own.within_squared;
+            sum.outside_squared += own.outside_squared;
+            count += 1.0;
+        }
+        Ok(sum.times(1.0 / count.max(1.0)))
+    }
+
+    fn times(self, factor: f64) -> Self {
+        Self {
+            within: self.within * factor,
+            outside: self.outside * factor,
+            within_squared: self.within_squared * factor,
+            outside_squared: self.outside_squared * factor,
+        }
+    }
+}
+
+/// Adjusted Rand index of every site's own labelling, averaged with the sites' numbers of rows as weights (Garst &
+/// Reinders 2024); 1 where there are no rows.
+///
+/// `sites` pairs found with true labels.
+///
+/// # Errors
+/// [`MetricError::LabelCount`].
+pub fn adjusted_rand_over_sites(sites: &[(&[usize], &[usize])]) -> Result<f64, MetricError> {
+    let (mut sum, mut rows) = (0.0, 0);
+    for (found, truth) in sites {
+        sum += adjusted_rand_index(found, truth)? * found.len() as f64;
+        rows += found.len();
+    }
+    Ok(if rows > 0 { sum / rows as f64 } else { 1.0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn by_hand() {
+        let centres = Centres::from_rows(&[vec![0.0, 0.0], vec![6.0, 8.0], vec![0.0, 4.0]]).unwrap();
+        let rows = Rows::new(vec![0.0, 0.0, 3.0, 4.0], 2).unwrap();
+        let spread = Spread::new(&rows, &centres).unwrap();
+        // Row 1: 0, 10, 4. Row 2: 5, 5, 3.
+        let expected = Spread { within: 3.0, outside: 24.0, within_squared: 9.0, outside_squared: 166.0 }.times(0.25);
+        assert_eq!(spread, expected);
+        let lone = Rows::new(vec![0.0, 0.0], 2).unwrap();
+        let none = Rows::new(vec![], 2).unwrap();
+        let mean = Spread::mean([&rows, &lone, &none], &centres).unwrap();
+        assert_eq!((mean.within, mean.outside), (0.375, (6.0 + 7.0) / 2.0));
+        assert_eq!(Spread::new(&none, &centres), Ok(Spread::default()));
+        assert_eq!(Spread::mean([], &centres), Ok(Spread::default()));
+        assert!(Spread::new(&Rows::new(vec![1.0], 1).unwrap(), &centres).is_err());
+    }
+
+    #[test]
+    fn the_printed_wsse_is_the_unsquared_one() {
+        let example = crate::synthetic::ffcm::square([2000, 2000, 2000], 1);
+        let spread = Spread::new(&example.pooled(), &example.truth).unwrap();
+        assert!((spread.within - 0.6267).abs() < 0.02 && (spread.within_squared - 1.0).abs() < 0.05, "{spread:?}");
+    }
+
+    #[test]
+    fn large_sites_count_more() {
+        let sites: [(&[usize], &[usize]); 3] =
+            [(&[0, 0, 1, 1, 2, 2], &[5, 5, 4, 4, 3, 3]), (&[0, 0, 1, 1], &[0, 0, 0, 1]), (&[], &[])];
+        let ari = adjusted_rand_over_sites(&sites).unwrap();
+        assert!((ari - 0.6).abs() < 1e-15, "{ari}");
+        assert_eq!(adjusted_rand_over_sites(&[]), Ok(1.0));
+        assert!(adjusted_rand_over_sites(&[(&[0], &[])]).is_err());
+    }
+}

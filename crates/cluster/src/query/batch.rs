@@ -1,0 +1,118 @@
+//! Several questions put at once: every K of a sweep, every restart. The vector is the concatenation of theirs.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Block, Query, Statistic};
+use crate::random::Stream;
+use crate::{AnswerError, Domain, Prepared, QueryError, Transform};
+
+/// Questions that one batch may hold.
+pub const MAX_BATCH: usize = 4096;
+
+/// What the coordinator puts to every site in one round: one question or several, all on the same units.
+///
+/// A transform turns working units into those of the questions (federated standardisation), rows and box alike.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Batch {
+    /// From working units to those of the questions; `None` leaves them as they are.
+    pub transform: Option<Transform>,
+    /// The questions, at least one.
+    pub queries: Vec<Query>,
+}
+
+impl From<Query> for Batch {
+    fn from(query: Query) -> Self {
+        Self { transform: None, queries: vec![query] }
+    }
+}
+
+impl Batch {
+    /// The box in the units of the questions.
+    ///
+    /// # Errors
+    /// [`QueryError::Transform`] where the transform does not fit the box.
+    pub fn domain(&self, domain: &Domain) -> Result<Domain, QueryError> {
+        match &self.transform {
+            None => Ok(domain.clone()),
+            Some(transform) => transform.domain(domain),
+        }
+    }
+
+    /// Whether a site may answer all of it.
+    ///
+    /// # Errors
+    /// [`QueryError`] naming what is wrong.
+    pub fn check(&self, domain: &Domain) -> Result<(), QueryError> {
+        if self.queries.is_empty() || self.queries.len() > MAX_BATCH {
+            return Err(QueryError::Batch { most: MAX_BATCH });
+        }
+        let domain = self.domain(domain)?;
+        self.queries.iter().try_for_each(|query| query.check(&domain))
+    }
+
+    /// The blocks of the answer, in order; for a batch that passes [`Batch::check`].
+    ///
+    /// # Errors
+    /// As [`Batch::domain`].
+    pub fn layout(&self, domain: &Domain) -> Result<Vec<Block>, QueryError> {
+        let domain = self.domain(domain)?;
+        Ok(self.queries.iter().flat_map(|query| query.layout(&domain)).collect())
+    }
+
+    /// A short stable name for journals and reports: the kind of its questions, or `mixed`.
+    pub fn kind(&self) -> &'static str {
+        let mut kinds = self.queries.iter().map(Query::kind);
+        let first = kinds.next().unwrap_or("nothing");
+        if kinds.all(|kind| kind == first) { first } else { "mixed" }
+    }
+
+    /// One site's statistic, working out [`Batch::layout`] entry by entry.
+    pub(super) fn values(&self, rows: &Prepared, mut noise: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError> {
+        let moved;
+        let rows = match &self.transform {
+            None => rows,
+            Some(transform) => {
+                moved = rows.transformed(transform)?;
+                &*moved
+            }
+        };
+        let mut values = Vec::new();
+        for query in &self.queries {
+            values.extend(query.answer(rows, noise.as_deref_mut())?);
+        }
+        Ok(values)
+    }
+}
+
+/// The statistic of one site, in the layout of [`Batch::layout`] for the site's public box.
+///
+/// # Errors
+/// [`AnswerError::Query`] if the question does not fit the box, [`AnswerError::NotFinite`] if a sum overflows,
+/// [`AnswerError::NoNoise`] for a question that asks for blur (see [`answer_with_noise`]).
+pub fn answer(batch: &Batch, rows: &Prepared) -> Result<Statistic, AnswerError> {
+    checked(batch, rows, None)
+}
+
+/// As [`answer`], with the site's own random numbers for a question that asks for blur. The caller takes them fresh
+/// from the operating system; a test seeds them.
+///
+/// # Errors
+/// As [`answer`].
+pub fn answer_with_noise(batch: &Batch, rows: &Prepared, noise: &mut Stream) -> Result<Statistic, AnswerError> {
+    checked(batch, rows, Some(noise))
+}
+
+/// A sum that left the range of `f64` must not be rounded, masked and sent: it is refused here, by block.
+fn checked(batch: &Batch, rows: &Prepared, noise: Option<&mut Stream>) -> Result<Statistic, AnswerError> {
+    batch.check(rows.domain())?;
+    let values = batch.values(rows, noise)?;
+    let mut rest = values.as_slice();
+    for block in batch.layout(rows.domain())? {
+        let (head, tail) = rest.split_at(block.len.min(rest.len()));
+        if head.iter().any(|value| !value.is_finite()) {
+            return Err(AnswerError::NotFinite { block: block.name });
+        }
+        rest = tail;
+    }
+    Ok(Statistic { values })
+}

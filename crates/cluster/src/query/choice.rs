@@ -1,0 +1,171 @@
+//! Which K each site would choose alone: the upper end of the range of K (Stallmann & Wilbik 2022, framework paper).
+//!
+//! The paper tries `K_min` to `K_min + max_l K^(l)`, where `K^(l)` is the number of clusters that site l finds in its own
+//! rows. Here a site does not tell its number: it adds 1 to the count of that K.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Block, Family, LocalSteps, usable_fuzzifier};
+use crate::random::Stream;
+use crate::validity::fuzzy_davies_bouldin;
+use crate::{AnswerError, Centres, Domain, Prepared, QueryError, Start, kernel};
+
+/// The largest K that a site tries alone; bounds its time.
+const MAX_LOCAL_K: u32 = 64;
+/// Starts for each K at most.
+const MAX_STARTS: u32 = 16;
+
+/// Local fuzzy c-means for every K from `min` to `most`, from uniform starts in the box; 1 for the K of smallest fuzzy
+/// Davies-Bouldin index.
+///
+/// Totals: number of sites for each K (`most - min + 1`). A site with no more rows than K does not try that K; one that can
+/// try none adds nothing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LocalChoice {
+    /// Smallest K, >= 2 (the index is not defined for one cluster).
+    pub min: u32,
+    /// Largest K, at most 64.
+    pub most: u32,
+    /// Fuzzifier, m > 1.
+    pub m: f64,
+    /// The site's iteration; it stops when the centres move less (Frobenius norm).
+    pub local: LocalSteps,
+    /// Seed of the first start; start s uses seed + s.
+    pub seed: u64,
+    /// Starts for each K, 1 to 16; the one of smallest objective counts.
+    pub starts: u32,
+}
+
+impl LocalChoice {
+    /// `K_min + max_l K^(l)` from the totals; `None` where no site could choose.
+    pub fn upper(&self, totals: &[f64]) -> Option<u32> {
+        let largest = totals.iter().rposition(|sites| *sites > 0.5)?;
+        Some(self.min.saturating_add(self.min).saturating_add(u32::try_from(largest).ok()?))
+    }
+
+    /// The best of the starts for one K: its index.
+    fn index(&self, rows: &Prepared, k: usize) -> Result<f64, AnswerError> {
+        let mut best = (f64::INFINITY, f64::INFINITY);
+        for start in 0..self.starts {
+            let seed = self.seed.wrapping_add(u64::from(start));
+            let centres = self.settle(rows, Start::Uniform { seed }.centres(rows.domain(), k)?)?;
+            let sums = kernel::fuzzy_validation(rows.packed(), &centres, self.m)?;
+            if sums.objective < best.0 {
+                let n = rows.len() as f64;
+                best = (sums.objective, fuzzy_davies_bouldin(&centres, &sums.distances, &sums.memberships, n));
+            }
+        }
+        Ok(best.1)
+    }
+
+    /// Local fuzzy c-means.
+    fn settle(&self, rows: &Prepared, mut centres: Centres) -> Result<Centres, AnswerError> {
+        let d = centres.columns();
+        for _ in 0..self.local.most {
+            let sums = kernel::fuzzy_sums(rows.packed(), &centres, self.m)?;
+            let mut values = centres.as_slice().to_vec();
+            let weighted = sums.weighted_sums.chunks_exact(d).zip(&sums.weights);
+            for (centre, (sum, weight)) in values.chunks_exact_mut(d).zip(weighted) {
+                if *weight > 0.0 {
+                    centre.iter_mut().zip(sum).for_each(|(coordinate, sum)| *coordinate = sum / weight);
+                }
+            }
+            let moved = Centres::new(centres.k(), d, values)?;
+            let shift = moved.frobenius_distance(&centres)?;
+            centres = moved;
+            if shift < self.local.epsilon || shift == 0.0 {
+                break;
+            }
+        }
+        Ok(centres)
+    }
+}
+
+impl Family for LocalChoice {
+    const KIND: &'static str = "local_choice";
+
+    fn check(&self, _: &Domain) -> Result<(), QueryError> {
+        if !usable_fuzzifier(self.m) {
+            return Err(QueryError::Fuzzifier);
+        }
+        if !(2 <= self.min && self.min <= self.most && self.most <= MAX_LOCAL_K) {
+            return Err(QueryError::Parameter { what: "a site tries K from 2 to 64 alone" });
+        }
+        let LocalSteps { most, epsilon } = self.local;
+        if !(1..=1000).contains(&most) || !(epsilon.is_finite() && epsilon >= 0.0) {
+            return Err(QueryError::Parameter { what: "a site makes 1 to 1000 steps, with a tolerance of 0 or above" });
+        }
+        if !(1..=MAX_STARTS).contains(&self.starts) {
+            return Err(QueryError::Parameter { what: "a site tries 1 to 16 starts" });
+        }
+        Ok(())
+    }
+
+    fn layout(&self, _: &Domain) -> Vec<Block> {
+        vec![Block::per_site("sites", (self.most - self.min + 1) as usize, 1.0)]
+    }
+
+    fn answer(&self, rows: &Prepared, _: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError> {
+        let mut sites = vec![0.0; (self.most - self.min + 1) as usize];
+        let mut best = None;
+        for k in (self.min..=self.most).filter(|k| (*k as usize) < rows.len()) {
+            let index = self.index(rows, k as usize)?;
+            if index.is_finite() && best.is_none_or(|(_, known)| index < known) {
+                best = Some((k, index));
+            }
+        }
+        if let Some((k, _)) = best {
+            sites[(k - self.min) as usize] = 1.0;
+        }
+        Ok(sites)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{OutOfBox, Rows, Scaling};
+
+    fn choice() -> LocalChoice {
+        let local = LocalSteps { most: 200, epsilon: 1e-6 };
+        LocalChoice { min: 2, most: 5, m: 2.0, local, seed: 1, starts: 5 }
+    }
+
+    #[test]
+    fn sites_vote_for_what_they_hold() {
+        let domain = Domain::new(vec![0.0, 0.0], vec![1.0, 1.0], Scaling::Box).unwrap();
+        let site = |clumps: &[[f64; 2]]| {
+            let mut stream = Stream::new(4, b"veilsum test stream     ");
+            let rows = clumps.iter().flat_map(|c| std::iter::repeat_n(c, 30)).flatten();
+            let rows = rows.map(|x| x + 0.04 * (stream.unit() - 0.5)).collect();
+            Prepared::new(&Rows::new(rows, 2).unwrap(), &domain, OutOfBox::Refuse).unwrap()
+        };
+        let (two, three) = (site(&[[0.1, 0.1], [0.9, 0.9]]), site(&[[0.1, 0.1], [0.9, 0.9], [0.1, 0.9]]));
+        let nobody = Prepared::new(&Rows::new(vec![], 2).unwrap(), &domain, OutOfBox::Refuse).unwrap();
+        assert_eq!(choice().answer(&two, None).unwrap(), [1.0, 0.0, 0.0, 0.0]);
+        assert_eq!(choice().answer(&three, None).unwrap(), [0.0, 1.0, 0.0, 0.0]);
+        assert_eq!(choice().answer(&nobody, None).unwrap(), [0.0; 4]);
+        assert_eq!(choice().upper(&[1.0, 1.0, 0.0, 0.0]), Some(5));
+        assert_eq!(choice().upper(&[0.0; 4]), None);
+    }
+
+    #[test]
+    fn what_is_asked_is_bounded() {
+        let domain = Domain::new(vec![0.0], vec![1.0], Scaling::Box).unwrap();
+        assert_eq!(choice().check(&domain), Ok(()));
+        let steps = |most, epsilon| LocalChoice { local: LocalSteps { most, epsilon }, ..choice() };
+        for bad in [
+            LocalChoice { min: 1, ..choice() },
+            LocalChoice { min: 6, ..choice() },
+            LocalChoice { most: 65, ..choice() },
+            LocalChoice { m: 1.0, ..choice() },
+            LocalChoice { starts: 0, ..choice() },
+            LocalChoice { starts: 17, ..choice() },
+            steps(0, 0.0),
+            steps(1001, 0.0),
+            steps(1, f64::NAN),
+        ] {
+            assert!(bad.check(&domain).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Row counts in bins of brackets: one round of the refinement that finds quantiles.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Block, Family, MAX_WORDS};
+use crate::random::Stream;
+use crate::{AnswerError, Domain, Prepared, QueryError, kernel};
+
+/// Bins that a bracket may be cut into at most.
+pub(crate) const MAX_BINS: u32 = 1024;
+
+/// An interval of one column, working units.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Bracket {
+    /// Column index.
+    pub column: u32,
+    /// Lower end.
+    pub lower: f64,
+    /// Upper end, above the lower one.
+    pub upper: f64,
+}
+
+impl Bracket {
+    /// Lower edge of bin `bin` of `bins`, and for `bin = bins` the upper end. Sites and coordinator compute every edge by
+    /// this expression, so that both mean the same bins to the last bit.
+    pub fn edge(&self, bin: u32, bins: u32) -> f64 {
+        if bin >= bins {
+            return self.upper;
+        }
+        let along = (self.upper - self.lower) * (f64::from(bin) / f64::from(bins));
+        (self.lower + along).min(self.upper)
+    }
+
+    /// The bin of a value: from its lower edge up to and without its upper edge, the last one with it; `None` outside.
+    fn bin(&self, x: f64, bins: u32) -> Option<u32> {
+        if !(self.lower..=self.upper).contains(&x) {
+            return None;
+        }
+        let guess = (x - self.lower) / (self.upper - self.lower) * f64::from(bins);
+        let mut bin = (guess as u32).min(bins - 1);
+        // Division and multiplication round differently: the edges decide.
+        while bin > 0 && x < self.edge(bin, bins) {
+            bin -= 1;
+        }
+        while bin + 1 < bins && x >= self.edge(bin + 1, bins) {
+            bin += 1;
+        }
+        Some(bin)
+    }
+}
+
+/// For every bracket the number of rows below it (1), and in each of `bins` equal bins of it (bins).
+///
+/// A bin holds its lower edge and not its upper one; the last one holds both.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Histogram {
+    /// The brackets, inside the box.
+    pub brackets: Vec<Bracket>,
+    /// Bins of each, 2 to 1024.
+    pub bins: u32,
+}
+
+impl Family for Histogram {
+    const KIND: &'static str = "histogram";
+
+    fn check(&self, domain: &Domain) -> Result<(), QueryError> {
+        let refuse = |what| Err(QueryError::Parameter { what });
+        if !(2..=MAX_BINS).contains(&self.bins) {
+            return refuse("a bracket is cut into 2 to 1024 bins");
+        }
+        if self.brackets.is_empty() || self.brackets.len() > MAX_WORDS / (self.bins as usize + 1) {
+            return refuse("there are no brackets, or too many");
+        }
+        for bracket in &self.brackets {
+            let column = bracket.column as usize;
+            if column >= domain.columns() {
+                return Err(QueryError::ColumnMismatch { expected: domain.columns(), found: column + 1 });
+            }
+            let (low, high) = domain.working_interval(column);
+            if !(low <= bracket.lower && bracket.lower < bracket.upper && bracket.upper <= high) {
+                return refuse("a bracket is empty or leaves the box");
+            }
+        }
+        Ok(())
+    }
+
+    fn layout(&self, _: &Domain) -> Vec<Block> {
+        vec![Block::per_row("rows", self.brackets.len() * (self.bins as usize + 1), 1.0)]
+    }
+
+    fn answer(&self, rows: &Prepared, _: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError> {
+        let each = self.bins as usize + 1;
+        Ok(kernel::over_rows(rows.packed(), self.brackets.len() * each, |x, _, sums| {
+            for (bracket, counts) in self.brackets.iter().zip(sums.chunks_exact_mut(each)) {
+                let value = x[bracket.column as usize];
+                if value < bracket.lower {
+                    counts[0] += 1.0;
+                } else if let Some(bin) = bracket.bin(value, self.bins) {
+                    counts[1 + bin as usize] += 1.0;
+                }
+            }
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Batch, OutOfBox, Query, Rows, Scaling, answer};
+    use proptest::prelude::*;
+
+    #[test]
+    fn counts_by_hand_with_rows_on_edges() {
+        let domain = Domain::new(vec![0.0], vec![8.0], Scaling::None).unwrap();
+        let rows = Rows::new(vec![0.0, 1.0, 2.0, 3.0, 4.0, 6.0, 6.5, 8.0], 1).unwrap();
+        let site = Prepared::new(&rows, &domain, OutOfBox::Refuse).unwrap();
+        let bracket = |lower, upper| Bracket { column: 0, lower, upper };
+        let query = Histogram { brackets: vec![bracket(0.0, 8.0), bracket(2.0, 6.0)], bins: 2 };
+        assert_eq!(query.check(&domain), Ok(()));
+        let values = answer(&Batch::from(Query::Histogram(query)), &site).unwrap().values;
+        assert_eq!(values, [0.0, 4.0, 4.0, 2.0, 2.0, 2.0]);
+    }
+
+    #[test]
+    fn unusable_brackets_are_refused() {
+        let domain = Domain::new(vec![0.0], vec![8.0], Scaling::None).unwrap();
+        let one = |column, lower, upper| Histogram { brackets: vec![Bracket { column, lower, upper }], bins: 4 };
+        assert_eq!(one(0, 0.0, 8.0).check(&domain), Ok(()));
+        for bad in [
+            one(1, 0.0, 8.0),
+            one(0, 1.0, 1.0),
+            one(0, -1.0, 1.0),
+            one(0, 1.0, 9.0),
+            one(0, f64::NAN, 1.0),
+            Histogram { bins: 1, ..one(0, 0.0, 8.0) },
+            Histogram { bins: u32::MAX, ..one(0, 0.0, 8.0) },
+            Histogram { brackets: vec![], bins: 4 },
+        ] {
+            assert!(bad.check(&domain).is_err(), "{bad:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_value_lies_between_the_edges_of_its_bin(lower in -1e3f64..1e3, width in 1e-12f64..1e3, at in 0.0f64..=1.0, bins in 2u32..=1024) {
+            let bracket = Bracket { column: 0, lower, upper: lower + width };
+            prop_assume!(bracket.lower < bracket.upper);
+            let x = (lower + at * width).min(bracket.upper);
+            let bin = bracket.bin(x, bins).unwrap();
+            prop_assert!(bracket.edge(bin, bins) <= x);
+            prop_assert!(x < bracket.edge(bin + 1, bins) || bin + 1 == bins);
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Number of rows and moments of every column: what federated standardisation needs, in two rounds.
+//!
+//! Squares are taken around the mean of the first round: the difference of raw second moments would lose in fixed point
+//! what it is meant to find.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Block, Family};
+use crate::random::Stream;
+use crate::{AnswerError, Domain, Prepared, QueryError, kernel};
+
+/// Without `around`: N and `sum x` (d). With it: N and `sum (x - around)^2` (d).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Moments {
+    /// Point inside the box around which squares are taken, d.
+    pub around: Option<Vec<f64>>,
+}
+
+impl Family for Moments {
+    const KIND: &'static str = "moments";
+
+    fn check(&self, domain: &Domain) -> Result<(), QueryError> {
+        let Some(around) = &self.around else { return Ok(()) };
+        if around.len() != domain.columns() {
+            return Err(QueryError::ColumnMismatch { expected: domain.columns(), found: around.len() });
+        }
+        let inside = |(column, value): (usize, &f64)| {
+            let (low, high) = domain.working_interval(column);
+            (low..=high).contains(value)
+        };
+        if around.iter().enumerate().all(inside) {
+            return Ok(());
+        }
+        Err(QueryError::Parameter { what: "squares are taken around a point outside the box" })
+    }
+
+    fn layout(&self, domain: &Domain) -> Vec<Block> {
+        let d = domain.columns();
+        let rows = Block::per_row("rows", 1, 1.0);
+        let largest = |bound: &dyn Fn(usize) -> f64| (0..d).map(bound).fold(0.0, f64::max);
+        let moments = match &self.around {
+            None => Block::per_row("sums", d, largest(&|column| domain.max_abs(column))),
+            Some(around) => {
+                let far = |column: usize| {
+                    let (low, high) = domain.working_interval(column);
+                    let far = (around[column] - low).max(high - around[column]);
+                    far * far
+                };
+                Block::per_row("squares", d, largest(&far))
+            }
+        };
+        vec![rows, moments]
+    }
+
+    fn answer(&self, rows: &Prepared, _: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError> {
+        let d = rows.domain().columns();
+        Ok(kernel::over_rows(rows.packed(), 1 + d, |x, _, sums| {
+            sums[0] += 1.0;
+            match &self.around {
+                None => sums[1..].iter_mut().zip(x).for_each(|(sum, x)| *sum += x),
+                Some(around) => {
+                    for ((sum, x), around) in sums[1..].iter_mut().zip(x).zip(around) {
+                        *sum += (x - around) * (x - around);
+                    }
+                }
+            }
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Batch, OutOfBox, Query, Rows, Scaling, answer};
+
+    #[test]
+    fn both_rounds_by_hand() {
+        let domain = Domain::new(vec![0.0, -4.0], vec![4.0, 4.0], Scaling::None).unwrap();
+        let rows = Rows::new(vec![1.0, -4.0, 3.0, 0.0], 2).unwrap();
+        let site = Prepared::new(&rows, &domain, OutOfBox::Refuse).unwrap();
+        let first = Moments { around: None };
+        assert_eq!(first.layout(&domain).iter().map(|b| b.bound).collect::<Vec<_>>(), [1.0, 4.0]);
+        let asked = |query: Moments| answer(&Batch::from(Query::Moments(query)), &site).unwrap().values;
+        assert_eq!(asked(first), [2.0, 4.0, -4.0]);
+        let second = Moments { around: Some(vec![2.0, -2.0]) };
+        assert_eq!(second.layout(&domain).iter().map(|b| b.bound).collect::<Vec<_>>(), [1.0, 36.0]);
+        assert_eq!(asked(second), [2.0, 2.0, 8.0]);
+        for bad in [vec![0.0], vec![0.0, f64::NAN], vec![5.0, 0.0], vec![f64::INFINITY, 0.0]] {
+            assert!(Moments { around: Some(bad) }.check(&domain).is_err());
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The synthetic data of federated k-means (Garst & Reinders 2024, ADMA; arXiv 2309.07031): a grid of 16 Gaussians that is
+//! spread over five observers.
+//!
+//! The paper's beta is NOT the parameter of a Dirichlet distribution: an observer at distance d sees a point with
+//! probability `1 - exp(-beta / d)`, so a small beta gives every observer a region of its own and a large one nearly
+//! shuffles the points.
+
+use super::{Draft, Example, Site};
+use crate::random::Stream;
+use crate::{Centres, Domain, Rows, Scaling, distance};
+
+/// Where the paper's five observers stand.
+pub const OBSERVERS: [[f64; 2]; 5] = [
+    [6.996601158324054, 4.124745404114659],
+    [-5.271066703849256, 7.157142451709259],
+    [6.714794493537756, -9.174802677105856],
+    [2.443515920603241, 8.331910708477391],
+    [-9.606948592795872, 2.769673398722041],
+];
+
+/// How many clusters each site sees in [`variable_k`] (the text lists the same numbers in another order).
+const SEEN: [usize; 5] = [16, 1, 3, 10, 7];
+const GRID: [f64; 4] = [-7.5, -2.5, 2.5, 7.5];
+const BOX: (f64, f64) = (-25.0, 25.0);
+
+/// The grid: 16 clusters of `per_cluster` rows (the paper has 50, 100 and 200) with standard deviation `noise` (1 to 1.5)
+/// in each column, spread over five sites by [`observed`] (beta 0.1, 1 or 10). A site may be left without rows.
+pub fn grid(per_cluster: usize, noise: f64, beta: f64, seed: u64) -> Example {
+    let mut stream = Stream::new(seed, b"veilsum fkm grid      v1");
+    let whole = clusters(&mut stream, per_cluster, noise);
+    let positions = Rows::known(OBSERVERS.concat(), 2);
+    let mut owners = vec![Vec::new(); OBSERVERS.len()];
+    for (i, row) in whole.rows.iter().enumerate() {
+        owners[observed(row, &positions, beta, &mut stream)].push(i);
+    }
+    Example { sites: owners.iter().map(|rows| part(&whole, rows)).collect(), truth: means() }
+}
+
+/// The grid where sites see 16, 1, 3, 10 and 7 clusters ("highly variable K"): site i sees the first ones of its own random
+/// order, and each cluster is dealt evenly over the sites that see it.
+pub fn variable_k(per_cluster: usize, noise: f64, seed: u64) -> Example {
+    let mut stream = Stream::new(seed, b"veilsum fkm variable  v1");
+    let whole = clusters(&mut stream, per_cluster, noise);
+    let k = GRID.len() * GRID.len();
+    let sees: Vec<Vec<usize>> = SEEN
+        .iter()
+        .map(|seen| {
+            let mut order: Vec<usize> = (0..k).collect();
+            stream.shuffle(&mut order);
+            order.truncate(*seen);
+            order
+        })
+        .collect();
+    let mut owners = vec![Vec::new(); SEEN.len()];
+    for label in 0..k {
+        let viewers: Vec<usize> = (0..SEEN.len()).filter(|site| sees[*site].contains(&label)).collect();
+        let rows = (0..whole.labels.len()).filter(|i| whole.labels[*i] == label);
+        // The first site sees all clusters, so there is always a viewer.
+        rows.enumerate().for_each(|(turn, i)| owners[viewers[turn % viewers.len()]].push(i));
+    }
+    Example { sites: owners.iter().map(|rows| part(&whole, rows)).collect(), truth: means() }
+}
+
+/// The observer that gets a row: each of the n `positions` (n x d, n >= 1) at distance d sees it with probability
+/// `1 - exp(-beta / d)`; among several one is drawn, and what nobody sees goes to the nearest.
+pub fn observed(row: &[f64], positions: &Rows, beta: f64, stream: &mut Stream) -> usize {
+    let apart: Vec<f64> = positions.iter().map(|position| distance::euclidean(row, position)).collect();
+    // At distance 0 the exponent is -inf: seen for certain. 0/0 (beta 0) compares as not seen.
+    let hits: Vec<usize> = (0..apart.len()).filter(|i| stream.unit() < 1.0 - (-beta / apart[*i]).exp()).collect();
+    match hits.len() {
+        0 => (0..apart.len()).min_by(|a, b| apart[*a].total_cmp(&apart[*b])).unwrap_or(0),
+        n => hits[stream.below(n as u64) as usize],
+    }
+}
+
+/// A public box of the grid, original units.
+pub fn domain() -> Domain {
+    Domain::known(vec![BOX.0; 2], vec![BOX.1; 2], Scaling::None)
+}
+
+fn means() -> Centres {
+    Centres::known(GRID.iter().flat_map(|x| GRID.iter().map(|y| [*x, *y])).collect())
+}
+
+/// All rows, cluster by cluster.
+fn clusters(stream: &mut Stream, per_cluster: usize, noise: f64) -> Site {
+    let mut draft = Draft::new(&BOX);
+    for (label, mean) in means().rows().enumerate() {
+        draft.gaussian(stream, label, [mean[0], mean[1]], noise, per_cluster);
+    }
+    draft.site()
+}
+
+fn part(whole: &Site, members: &[usize]) -> Site {
+    let values = members.iter().flat_map(|i| whole.rows.row(*i)).copied().collect();
+    Site { rows: Rows::known(values, 2), labels: members.iter().map(|i| whole.labels[*i]).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::moments;
+    use super::*;
+
+    #[test]
+    fn the_grid_has_its_clusters() {
+        for beta in [0.1, 1.0, 10.0] {
+            let example = grid(200, 1.3, beta, 1);
+            assert_eq!((example.sites.len(), example.pooled().len()), (5, 3200));
+            for label in 0..16 {
+                let (n, mean, sd) = moments(&example, label);
+                assert_eq!(n, 200);
+                for j in 0..2 {
+                    assert!((mean[j] - example.truth.row(label)[j]).abs() < 0.5 && (sd[j] - 1.3).abs() < 0.35);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn seeds_are_pinned() {
+        assert_ne!(grid(50, 1.0, 1.0, 2), grid(50, 1.0, 1.0, 3));
+        let drawn = [grid(50, 1.0, 1.0, 1), variable_k(50, 1.0, 1)].map(|example| {
+            let site = &example.sites[4];
+            (site.rows.len(), site.rows.row(0).to_vec())
+        });
+        for ((rows, found), (expected_rows, expected)) in drawn.iter().zip(PINNED) {
+            let close = found.iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-12);
+            assert!(*rows == expected_rows && close, "a published seed would change: {drawn:?}");
+        }
+    }
+    const PINNED: [(usize, [f64; 2]); 2] =
+        [(182, [-8.134357180062459, -8.457387681159604]), (130, [-9.223645016404262, 2.4327086007506806])];
+
+    /// Small beta: a site owns what is nearest to it. Large beta: everybody has some of every cluster.
+    #[test]
+    fn beta_decides_how_far_sites_overlap() {
+        let positions = Rows::known(OBSERVERS.concat(), 2);
+        let share_of_nearest = |beta: f64| {
+            let example = grid(100, 1.0, beta, 1);
+            let nearest = |row: &[f64]| {
+                let mut apart = positions.iter().map(|p| distance::squared(row, p)).enumerate();
+                apart.by_ref().min_by(|a, b| a.1.total_cmp(&b.1)).unwrap().0
+            };
+            let own = |(i, site): (usize, &Site)| site.rows.iter().filter(|row| nearest(row) == i).count();
+            example.sites.iter().enumerate().map(own).sum::<usize>() as f64 / 1600.0
+        };
+        let (apart, some, shuffled) = (share_of_nearest(0.1), share_of_nearest(1.0), share_of_nearest(10.0));
+        assert!(apart > 0.9 && some < apart && shuffled < some && shuffled < 0.45, "{apart} {some} {shuffled}");
+    }
+
+    #[test]
+    fn sites_see_so_many_clusters() {
+        let example = variable_k(50, 1.0, 7);
+        let seen = |site: &Site| site.labels.iter().collect::<std::collections::BTreeSet<_>>().len();
+        assert_eq!(example.sites.iter().map(seen).collect::<Vec<_>>(), SEEN);
+        for label in 0..16 {
+            assert_eq!(moments(&example, label).0, 50);
+            let counts = example.sites.iter().map(|site| site.labels.iter().filter(|own| **own == label).count());
+            let some: Vec<usize> = counts.filter(|count| *count > 0).collect();
+            assert!(some.iter().max().unwrap() - some.iter().min().unwrap() <= 1, "{some:?}");
+        }
+    }
+
+    #[test]
+    fn an_observer_on_the_spot_sees_everything_and_beta_0_nothing() {
+        let positions = Rows::known(OBSERVERS.concat(), 2);
+        let mut stream = Stream::new(1, b"veilsum test stream     ");
+        assert_eq!(observed(&OBSERVERS[3], &positions, 1e-9, &mut stream), 3);
+        assert_eq!(observed(&OBSERVERS[2], &positions, 0.0, &mut stream), 2);
+    }
+}

@@ -1,0 +1,141 @@
+//! Federated standardisation: every site moves its rows by the same shift and factor, found from totals.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Centres, DataError, Domain, QueryError, Rows, Scaling};
+
+/// From working units to standardised ones, column by column: clip, shift, scale (`(clip(x) - shift) * factor`).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Transform {
+    /// Lower clip bounds, d, working units; at the box's end where nothing is clipped.
+    pub lower: Vec<f64>,
+    /// Upper clip bounds, d, above the lower ones.
+    pub upper: Vec<f64>,
+    /// What is taken off, d, working units: means or medians.
+    pub shift: Vec<f64>,
+    /// What it is multiplied by, d, > 0: one over the standard deviation or the interquartile range.
+    pub factor: Vec<f64>,
+}
+
+/// Factors up to this keep squares of transformed values inside `f64`; nothing sensible comes near.
+pub(crate) const MAX_FACTOR: f64 = 1e12;
+
+impl Transform {
+    /// The transform that changes nothing.
+    pub fn identity(domain: &Domain) -> Self {
+        let d = domain.columns();
+        let (lower, upper) = (0..d).map(|column| domain.working_interval(column)).unzip();
+        Self { lower, upper, shift: vec![0.0; d], factor: vec![1.0; d] }
+    }
+
+    /// The box in transformed units.
+    ///
+    /// # Errors
+    /// [`QueryError::Transform`] where shapes do not fit, a clip interval is empty or leaves the box, a shift leaves it, or
+    /// a factor is not a finite number above 0.
+    pub fn domain(&self, domain: &Domain) -> Result<Domain, QueryError> {
+        let d = domain.columns();
+        let shapes = [&self.lower, &self.upper, &self.shift, &self.factor];
+        if shapes.iter().any(|list| list.len() != d) {
+            return Err(QueryError::Transform);
+        }
+        let (mut low, mut high) = (Vec::with_capacity(d), Vec::with_capacity(d));
+        for column in 0..d {
+            let (from, to) = domain.working_interval(column);
+            let (lower, upper) = (self.lower[column], self.upper[column]);
+            let (shift, factor) = (self.shift[column], self.factor[column]);
+            let inside = from <= lower && lower < upper && upper <= to; // false for NaN
+            let usable = (from..=to).contains(&shift) && factor > 0.0 && factor <= MAX_FACTOR / (to - from).max(1.0);
+            if !inside || !usable {
+                return Err(QueryError::Transform);
+            }
+            low.push((lower - shift) * factor);
+            high.push((upper - shift) * factor);
+        }
+        Domain::new(low, high, Scaling::None).map_err(|_| QueryError::Transform)
+    }
+
+    /// One value of a column, transformed.
+    pub fn value(&self, column: usize, x: f64) -> f64 {
+        (x.clamp(self.lower[column], self.upper[column]) - self.shift[column]) * self.factor[column]
+    }
+
+    /// Rows (n x d, working units) in transformed units.
+    ///
+    /// # Errors
+    /// [`DataError::ColumnMismatch`].
+    pub fn rows(&self, rows: &Rows) -> Result<Rows, DataError> {
+        let d = rows.columns();
+        if d != self.shift.len() {
+            return Err(DataError::ColumnMismatch { expected: self.shift.len(), found: d });
+        }
+        let values = rows.as_slice().iter().enumerate().map(|(i, x)| self.value(i % d, *x)).collect();
+        Rows::new(values, d)
+    }
+
+    /// Centres (K x d) from working into transformed units; nothing is clipped.
+    ///
+    /// # Errors
+    /// [`DataError`] where shapes do not fit or a number leaves `f64`.
+    pub fn centres(&self, centres: &Centres) -> Result<Centres, DataError> {
+        self.map(centres, |column, value| (value - self.shift[column]) * self.factor[column])
+    }
+
+    /// Centres (K x d) from transformed back into working units.
+    ///
+    /// # Errors
+    /// As [`Transform::centres`].
+    pub fn back(&self, centres: &Centres) -> Result<Centres, DataError> {
+        self.map(centres, |column, value| value / self.factor[column] + self.shift[column])
+    }
+
+    fn map(&self, centres: &Centres, map: impl Fn(usize, f64) -> f64) -> Result<Centres, DataError> {
+        let d = centres.columns();
+        if d != self.shift.len() {
+            return Err(DataError::ColumnMismatch { expected: self.shift.len(), found: d });
+        }
+        let values = centres.as_slice().iter().enumerate().map(|(i, value)| map(i % d, *value)).collect();
+        Centres::new(centres.k(), d, values)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn domain() -> Domain {
+        Domain::new(vec![0.0, -5.0], vec![1.0, 5.0], Scaling::None).unwrap()
+    }
+
+    #[test]
+    fn there_and_back() {
+        let domain = domain();
+        let t = Transform { shift: vec![0.25, 1.0], factor: vec![4.0, 0.5], ..Transform::identity(&domain) };
+        let moved = t.domain(&domain).unwrap();
+        assert_eq!((moved.lower(), moved.upper()), ([-1.0, -3.0].as_slice(), [3.0, 2.0].as_slice()));
+        let centres = Centres::from_rows(&[vec![0.5, 3.0]]).unwrap();
+        assert_eq!(t.centres(&centres).unwrap().as_slice(), [1.0, 1.0]);
+        assert_eq!(t.back(&t.centres(&centres).unwrap()).unwrap(), centres);
+        let clipped = Transform { upper: vec![0.5, 5.0], ..t };
+        let rows = clipped.rows(&Rows::new(vec![0.9, 3.0], 2).unwrap()).unwrap();
+        assert_eq!(rows.as_slice(), [1.0, 1.0]);
+    }
+
+    #[test]
+    fn a_transform_outside_its_domain_is_refused() {
+        let domain = domain();
+        let good = Transform::identity(&domain);
+        assert!(good.domain(&domain).is_ok());
+        for bad in [
+            Transform { factor: vec![0.0, 1.0], ..good.clone() },
+            Transform { factor: vec![f64::NAN, 1.0], ..good.clone() },
+            Transform { factor: vec![1e13, 1.0], ..good.clone() },
+            Transform { factor: vec![1.0], ..good.clone() },
+            Transform { shift: vec![2.0, 0.0], ..good.clone() },
+            Transform { lower: vec![0.5, -5.0], upper: vec![0.5, 5.0], ..good.clone() },
+            Transform { upper: vec![f64::INFINITY, 5.0], ..good.clone() },
+        ] {
+            assert_eq!(bad.domain(&domain), Err(QueryError::Transform));
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! From the totals of one validation question to a verdict, or to the reason why no rows can have produced them.
+
+use super::formulas::{self, finite};
+use super::{Geometry, HardClusters, Indices, Verdict};
+use crate::method::{SLACK, check_values, check_weights};
+use crate::{Centres, MethodError, Query, distance};
+
+/// Two centres closer together than this part of the mean distance between rows and centres have collapsed.
+const COLLAPSED: f64 = 0.01;
+
+/// Draws the verdict from the totals of a [`Query::FuzzyValidation`] or [`Query::Validation`]. `rows` is N where it is
+/// known; otherwise the sum of memberships counts.
+///
+/// Where only the distances between centres are known ([`Geometry::Apart`]), the indices that need coordinates are `None`.
+///
+/// # Errors
+/// [`MethodError::Implausible`].
+pub fn judge(query: &Query, geometry: Geometry<'_>, values: &[f64], rows: Option<u64>) -> Result<Verdict, MethodError> {
+    match query {
+        Query::FuzzyValidation { centres, .. } => {
+            check_values(values, 2 * centres.k() + 1)?;
+            let (distances, rest) = values.split_at(centres.k());
+            let (memberships, objective) = rest.split_at(centres.k());
+            let shape = Shape::new(centres, geometry)?;
+            let basic = Basic { distances, memberships, objective: objective[0] };
+            basic.verdict(&shape, rows)
+        }
+        Query::Validation(query) => {
+            let (k, d) = (query.centres.k(), query.centres.columns());
+            check_values(values, 7 * k + 5 + if query.vectors { k * d } else { 0 })?;
+            let shape = Shape::new(&query.centres, geometry)?;
+            Full::new(values, k).verdict(&shape, rows)
+        }
+        _ => Err(MethodError::implausible("the question is none that indices are computed from")),
+    }
+}
+
+/// Adds what round B says (the totals of a [`Query::Silhouette`]) to the verdict of round A.
+///
+/// # Errors
+/// [`MethodError::Implausible`].
+pub fn silhouettes(values: &[f64], verdict: &mut Verdict) -> Result<(), MethodError> {
+    check_values(values, 2)?;
+    let n = verdict.rows as f64;
+    if values.iter().any(|sum| sum.abs() > n * (1.0 + SLACK)) {
+        return Err(MethodError::implausible("a silhouette lies outside -1 to 1"));
+    }
+    let clusters = verdict.clusters.as_ref().map_or(0, |c| c.rows.iter().filter(|rows| **rows > 0.5).count());
+    if clusters > 1 && n > 0.0 {
+        verdict.indices.simplified_silhouette_means = finite(values[0] / n);
+        verdict.indices.silhouette_squared = finite(values[1] / n);
+    }
+    Ok(())
+}
+
+/// What is known of the centres.
+struct Shape<'a> {
+    /// Distances between centres, K x K.
+    apart: Vec<f64>,
+    centres: Option<&'a Centres>,
+    k: usize,
+    columns: usize,
+}
+
+impl<'a> Shape<'a> {
+    fn new(asked: &Centres, geometry: Geometry<'a>) -> Result<Self, MethodError> {
+        let k = asked.k();
+        let shape = match geometry {
+            Geometry::Centres(centres) => Self {
+                apart: formulas::apart(centres),
+                centres: Some(centres),
+                k: centres.k(),
+                columns: centres.columns(),
+            },
+            Geometry::Apart(apart, columns) => Self { apart: apart.to_vec(), centres: None, k, columns },
+        };
+        let usable = |distance: &f64| *distance >= 0.0; // false for NaN
+        if shape.k != k || shape.columns == 0 || shape.apart.len() != k * k || !shape.apart.iter().all(usable) {
+            return Err(MethodError::implausible("the distances between centres are not those of the question"));
+        }
+        Ok(shape)
+    }
+
+    fn collapsed(&self, distances: &[f64], n: f64) -> bool {
+        let mean = distances.iter().sum::<f64>() / (n * self.k as f64);
+        formulas::closest(&self.apart, self.k).is_some_and(|closest| closest < COLLAPSED * mean)
+    }
+}
+
+/// What both questions ask.
+struct Basic<'a> {
+    distances: &'a [f64],
+    memberships: &'a [f64],
+    objective: f64,
+}
+
+impl Basic<'_> {
+    fn verdict(&self, shape: &Shape<'_>, rows: Option<u64>) -> Result<Verdict, MethodError> {
+        let Self { distances, memberships, objective } = *self;
+        check_weights(memberships, rows, "A")?;
+        if distances.iter().any(|distance| *distance < 0.0) || objective < 0.0 {
+            return Err(MethodError::implausible("a sum of distances is negative"));
+        }
+        // Memberships of a row add up to 1, so their grand total is N even where nobody may count rows.
+        let all = memberships.iter().sum::<f64>();
+        let count = rows.unwrap_or(all.round() as u64);
+        let n = count as f64;
+        if count == 0 {
+            return Err(MethodError::implausible("there are no rows"));
+        }
+        if (all - n).abs() > 0.5 + SLACK * n {
+            return Err(MethodError::implausible("the memberships do not add up to the number of rows"));
+        }
+        let indices = Indices {
+            fuzzy_davies_bouldin: formulas::fuzzy_davies_bouldin_apart(&shape.apart, distances, memberships, n),
+            xie_beni: formulas::xie_beni(objective, n, formulas::closest(&shape.apart, shape.k)),
+            ..Indices::default()
+        };
+        let collapsed = shape.collapsed(distances, n);
+        Ok(Verdict { indices, objective, rows: count, collapsed, clusters: None })
+    }
+}
+
+/// The totals of round A, block by block.
+struct Full<'a> {
+    rows: &'a [f64],
+    squares: &'a [f64],
+    own: &'a [f64],
+    distances: &'a [f64],
+    memberships: &'a [f64],
+    powers: &'a [f64],
+    objectives: &'a [f64],
+    /// `u^2`, `-u ln u`, other distances, other squares, simplified silhouette.
+    scalars: &'a [f64],
+    /// Sums of coordinates of own rows, K x d; empty where they were not asked.
+    vectors: &'a [f64],
+}
+
+impl<'a> Full<'a> {
+    fn new(values: &'a [f64], k: usize) -> Self {
+        let block = |i: usize| &values[i * k..(i + 1) * k];
+        let (scalars, vectors) = values[7 * k..].split_at(5);
+        Self {
+            rows: block(0),
+            squares: block(1),
+            own: block(2),
+            distances: block(3),
+            memberships: block(4),
+            powers: block(5),
+            objectives: block(6),
+            scalars,
+            vectors,
+        }
+    }
+
+    fn verdict(&self, shape: &Shape<'_>, rows: Option<u64>) -> Result<Verdict, MethodError> {
+        let (k, columns) = (shape.k, shape.columns as f64);
+        let objective = self.objectives.iter().sum::<f64>();
+        check_weights(self.rows, rows, "n")?;
+        check_weights(self.powers, rows, "U")?;
+        let sums = [self.squares, self.own, self.objectives];
+        if sums.iter().any(|block| block.iter().any(|sum| *sum < 0.0)) {
+            return Err(MethodError::implausible("a sum of distances is negative"));
+        }
+        let basic = Basic { distances: self.distances, memberships: self.memberships, objective };
+        let mut verdict = basic.verdict(shape, rows)?;
+        let n = verdict.rows as f64;
+        if (self.rows.iter().sum::<f64>() - n).abs() > 0.5 + SLACK * n {
+            return Err(MethodError::implausible("the clusters do not add up to the number of rows"));
+        }
+        let most = n * (1.0 + SLACK) + 1e-3;
+        let bounds = [most, most * (k as f64).ln().max(0.0) + 1e-3, f64::MAX, f64::MAX, most];
+        if self.scalars.iter().zip(bounds).any(|(sum, bound)| *sum < -1e-3 || *sum > bound) {
+            return Err(MethodError::implausible("a sum over memberships or distances is not one of so many rows"));
+        }
+        let [partition, entropy, others, other_squares, silhouette] = [0, 1, 2, 3, 4].map(|i| self.scalars[i].max(0.0));
+        let filled: Vec<bool> = self.rows.iter().map(|rows| *rows > 0.5).collect();
+        let own: Vec<f64> =
+            self.own.iter().zip(self.rows).map(|(own, rows)| if *rows > 0.5 { own / rows } else { 0.0 }).collect();
+        let inertia = self.squares.iter().sum::<f64>();
+        verdict.indices = Indices {
+            davies_bouldin: formulas::davies_bouldin(&shape.apart, &own, &filled),
+            partition_coefficient: finite(partition / n),
+            partition_entropy: finite(entropy / n),
+            modified_partition_coefficient: formulas::modified_partition_coefficient(partition / n, k),
+            simplified_silhouette: if k > 1 { finite(silhouette / n) } else { None },
+            wsse: finite(self.own.iter().sum::<f64>() / (n * columns)),
+            osse: finite(others / (n * columns)),
+            wsse_squared: finite(inertia / (n * columns)),
+            osse_squared: finite(other_squares / (n * columns)),
+            inertia: finite(inertia),
+            ..verdict.indices
+        };
+        if let (Some(centres), false) = (shape.centres, self.vectors.is_empty()) {
+            let clusters = self.clusters(centres)?;
+            let mean: Vec<f64> = (0..shape.columns)
+                .map(|column| self.vectors.iter().skip(column).step_by(shape.columns).sum::<f64>() / n)
+                .collect();
+            verdict.indices.fukuyama_sugeno = formulas::fukuyama_sugeno(objective, self.powers, centres, &mean);
+            verdict.indices.calinski_harabasz =
+                formulas::calinski_harabasz(&clusters.rows, &clusters.means, &clusters.scatter, &mean);
+            verdict.clusters = Some(clusters);
+        }
+        Ok(verdict)
+    }
+
+    /// Means of the hard clusters, and the scatter around them by the shift theorem.
+    fn clusters(&self, centres: &Centres) -> Result<HardClusters, MethodError> {
+        let d = centres.columns();
+        let mut means = centres.as_slice().to_vec();
+        for ((mean, sum), rows) in means.chunks_exact_mut(d).zip(self.vectors.chunks_exact(d)).zip(self.rows) {
+            if *rows > 0.5 {
+                mean.iter_mut().zip(sum).for_each(|(mean, sum)| *mean = sum / rows);
+            }
+        }
+        let means = Centres::new(centres.k(), d, means).map_err(|error| MethodError::implausible(error.to_string()))?;
+        // A single row has none, whatever rounding leaves of the difference.
+        let scatter = |k: usize| {
+            let moved = self.rows[k] * distance::squared(means.row(k), centres.row(k));
+            if self.rows[k] > 1.5 { (self.squares[k] - moved).max(0.0) } else { 0.0 }
+        };
+        let scatter: Vec<f64> = (0..centres.k()).map(scatter).collect();
+        let rows = self.rows.iter().map(|rows| rows.round()).collect();
+        Ok(HardClusters { rows, means, scatter })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::Validation;
+    use crate::{Batch, Domain, OutOfBox, Prepared, Rows, Scaling, pooled};
+    use proptest::prelude::*;
+
+    fn query(centres: &Centres, vectors: bool) -> Query {
+        Query::Validation(Validation { centres: centres.clone(), m: 2.0, vectors })
+    }
+
+    fn totals(rows: &[f64], query: &Query) -> (Vec<f64>, Option<u64>) {
+        let domain = Domain::new(vec![0.0], vec![1.0], Scaling::Box).unwrap();
+        let site = Prepared::new(&Rows::new(rows.to_vec(), 1).unwrap(), &domain, OutOfBox::Refuse).unwrap();
+        let totals = pooled::totals(&Batch::from(query.clone()), &[site]).unwrap();
+        (totals.values, totals.rows)
+    }
+
+    fn centres(values: &[f64]) -> Centres {
+        Centres::new(values.len(), 1, values.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn distances_between_centres_are_enough_for_most() {
+        let centres = centres(&[0.1, 0.5, 0.9]);
+        let rows = [0.0, 0.2, 0.4, 0.5, 0.95, 1.0];
+        for query in [query(&centres, false), Query::FuzzyValidation { centres: centres.clone(), m: 2.0 }] {
+            let (values, n) = totals(&rows, &query);
+            let known = judge(&query, Geometry::Centres(&centres), &values, n).unwrap();
+            let apart = formulas::apart(&centres);
+            assert_eq!(judge(&query, Geometry::Apart(&apart, 1), &values, n).unwrap(), known);
+            assert!(judge(&query, Geometry::Apart(&apart[1..], 1), &values, n).is_err());
+            assert!(judge(&query, Geometry::Apart(&[f64::NAN; 9], 1), &values, n).is_err());
+        }
+        let query = query(&centres, true);
+        let (values, n) = totals(&rows, &query);
+        let known = judge(&query, Geometry::Centres(&centres), &values, n).unwrap();
+        assert!(known.indices.calinski_harabasz.is_some() && known.indices.fukuyama_sugeno.is_some());
+        let blind = judge(&query, Geometry::Apart(&formulas::apart(&centres), 1), &values, n).unwrap();
+        assert!(blind.indices.calinski_harabasz.is_none() && blind.clusters.is_none());
+        assert_eq!(blind.indices.davies_bouldin, known.indices.davies_bouldin);
+    }
+
+    #[test]
+    fn empty_and_single_clusters_and_one_cluster() {
+        let three = centres(&[0.1, 0.6, 5.0]);
+        let query_three = query(&three, true);
+        let (values, n) = totals(&[0.1, 0.2, 0.7], &query_three);
+        let verdict = judge(&query_three, Geometry::Centres(&three), &values, n).unwrap();
+        let clusters = verdict.clusters.unwrap();
+        assert_eq!((clusters.rows.as_slice(), clusters.means.row(2)), ([2.0, 1.0, 0.0].as_slice(), [5.0].as_slice()));
+        assert_eq!((clusters.scatter[1], clusters.scatter[2]), (0.0, 0.0));
+        // Only the two clusters with rows count: (0.05 + 0.1) / 0.5 for both.
+        assert!((verdict.indices.davies_bouldin.unwrap() - 0.3).abs() < 1e-12);
+
+        let one = centres(&[0.3]);
+        let query = query(&one, true);
+        let (values, n) = totals(&[0.1, 0.2, 0.7], &query);
+        let verdict = judge(&query, Geometry::Centres(&one), &values, n).unwrap();
+        let indices = &verdict.indices;
+        assert_eq!((indices.partition_coefficient, indices.partition_entropy), (Some(1.0), Some(0.0)));
+        assert_eq!((indices.fuzzy_davies_bouldin, indices.osse), (f64::INFINITY, Some(0.0)));
+        assert_eq!((indices.xie_beni, indices.davies_bouldin, indices.calinski_harabasz), (None, None, None));
+        assert_eq!((indices.simplified_silhouette, indices.modified_partition_coefficient), (None, None));
+        let mut with = verdict.clone();
+        silhouettes(&[0.0, 0.0], &mut with).unwrap();
+        assert_eq!(with, verdict);
+    }
+
+    #[test]
+    fn centres_on_one_spot_have_collapsed() {
+        for (at, collapsed) in [(0.5001, true), (0.6, false), (0.5, true)] {
+            let centres = centres(&[0.5, at]);
+            let query = query(&centres, false);
+            let (values, n) = totals(&[0.0, 0.3, 0.7, 1.0], &query);
+            let verdict = judge(&query, Geometry::Centres(&centres), &values, n).unwrap();
+            assert_eq!(verdict.collapsed, collapsed);
+        }
+    }
+
+    #[test]
+    fn impossible_totals_are_refused() {
+        let centres = centres(&[0.1, 0.9]);
+        let query = query(&centres, true);
+        let (good, n) = totals(&[0.0, 0.2, 0.8, 1.0], &query);
+        assert!(judge(&query, Geometry::Centres(&centres), &good, n).is_ok());
+        assert!(judge(&query, Geometry::Centres(&centres), &good, None).is_ok());
+        for (at, value) in [(0, -1.0), (0, 3.0), (2, -1.0), (5, -0.1), (6, -0.1), (8, 0.1), (9, 9.0), (11, -0.1)] {
+            let mut values = good.clone();
+            values[at] = value;
+            assert!(judge(&query, Geometry::Centres(&centres), &values, n).is_err(), "{at}");
+        }
+        for (at, value) in [(12, -0.1), (14, 5.0), (15, 4.0), (16, -1.0), (17, -1.0), (18, 4.5)] {
+            let mut values = good.clone();
+            values[at] = value;
+            assert!(judge(&query, Geometry::Centres(&centres), &values, n).is_err(), "{at}");
+        }
+        let mut verdict = judge(&query, Geometry::Centres(&centres), &good, n).unwrap();
+        for bad in [vec![5.0, 0.0], vec![0.0, -5.0], vec![f64::NAN, 0.0], vec![0.0]] {
+            assert!(silhouettes(&bad, &mut verdict).is_err());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_totals_make_it_panic_or_give_nan(values in prop::collection::vec(prop_oneof![
+            0.0f64..3.0, Just(0.0), Just(1.0), Just(1e308), Just(1e-308), Just(-1.0), Just(f64::NAN), Just(f64::INFINITY)
+        ], 21), positive: bool, rows in prop_oneof![Just(None), (0u64..5).prop_map(Some)]) {
+            let values: Vec<f64> =
+                values.iter().map(|v| if positive && !(*v >= 0.0 && *v < 2.0) { 0.5 } else { *v }).collect();
+            let centres = centres(&[0.1, 0.9]);
+            let query = query(&centres, true);
+            if let Ok(verdict) = judge(&query, Geometry::Centres(&centres), &values, rows) {
+                let text = serde_json::to_string(&verdict).unwrap();
+                prop_assert!(!text.contains("NaN"));
+                prop_assert!(!verdict.indices.fuzzy_davies_bouldin.is_nan() && verdict.objective.is_finite());
+            }
+        }
+    }
+}

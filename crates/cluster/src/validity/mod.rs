@@ -1,0 +1,121 @@
+//! Validity indices from totals (Stallmann & Wilbik 2022, Eqs. 7-9 and 15-17; the others by their own papers).
+//!
+//! Every index here is a function of sums over rows, hence the same however rows are spread over sites. Dunn's index and
+//! the silhouette with plain Euclidean distances are not: they need single rows or pairs of them.
+
+mod formulas;
+mod judge;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Centres;
+
+pub use formulas::fuzzy_davies_bouldin;
+pub use judge::{judge, silhouettes};
+
+/// Validity indices of a result; `None` where the totals that an index needs were not asked or it is not defined.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Indices {
+    /// Fuzzy Davies-Bouldin index with q = 1 (Stallmann & Wilbik 2022), smaller is better; `+inf` if two centres
+    /// coincide and for K = 1 (written as `null`).
+    #[serde(with = "infinite_as_none")]
+    pub fuzzy_davies_bouldin: f64,
+    /// Davies-Bouldin index of the hard partition (1979), smaller is better.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub davies_bouldin: Option<f64>,
+    /// Xie-Beni index (1991), smaller is better.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub xie_beni: Option<f64>,
+    /// Partition coefficient (Bezdek 1981), larger is better, 1/K to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partition_coefficient: Option<f64>,
+    /// Partition entropy (Bezdek 1981), smaller is better.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub partition_entropy: Option<f64>,
+    /// Dave's modified partition coefficient (1996), larger is better, 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub modified_partition_coefficient: Option<f64>,
+    /// Fukuyama-Sugeno index (1989), smaller is better.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fukuyama_sugeno: Option<f64>,
+    /// Calinski-Harabasz index (1974), larger is better.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calinski_harabasz: Option<f64>,
+    /// Simplified silhouette with respect to the centres, larger is better.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub simplified_silhouette: Option<f64>,
+    /// Simplified silhouette with respect to the cluster means, larger is better.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub simplified_silhouette_means: Option<f64>,
+    /// Silhouette with squared Euclidean distances, larger is better.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub silhouette_squared: Option<f64>,
+    /// `sum ||x - own centre|| / (N d)`: the number that FFCM and FFCF print as WSSE.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wsse: Option<f64>,
+    /// `sum over other centres ||x - c|| / (N d)`: the number that they print as OSSE.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub osse: Option<f64>,
+    /// WSSE with squared distances, as the papers define it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wsse_squared: Option<f64>,
+    /// OSSE with squared distances, as the papers define it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub osse_squared: Option<f64>,
+    /// Sum of squared distances to the nearest centre.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inertia: Option<f64>,
+    /// Adjusted Rand index against the released labels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adjusted_rand: Option<f64>,
+}
+
+/// What the totals of one validation question say.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// The indices.
+    pub indices: Indices,
+    /// `J_m`, squared units of the question.
+    pub objective: f64,
+    /// Number of rows.
+    pub rows: u64,
+    /// Two centres lie closer together than a hundredth of the mean distance between rows and centres: the run collapsed
+    /// and its indices mean nothing.
+    pub collapsed: bool,
+    /// Rows and means of the hard clusters and their scatter around them, for the silhouettes.
+    pub clusters: Option<HardClusters>,
+}
+
+/// The hard clusters around some centres.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct HardClusters {
+    /// Rows, K.
+    pub rows: Vec<f64>,
+    /// Means, K x d; the centre where a cluster is empty.
+    pub means: Centres,
+    /// `W_k`, sum of squared distances to the mean, K.
+    pub scatter: Vec<f64>,
+}
+
+/// Where the centres are: known, or only how far they are from each other.
+#[derive(Debug, Clone, Copy)]
+pub enum Geometry<'a> {
+    /// The centres, K x d.
+    Centres(&'a Centres),
+    /// Euclidean distances between them, K x K row-major, and the number of columns.
+    Apart(&'a [f64], usize),
+}
+
+/// JSON has no infinity: `+inf` travels as `None`.
+mod infinite_as_none {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(value: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+        Some(*value).filter(|value| value.is_finite()).serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+        Ok(Option::<f64>::deserialize(deserializer)?.unwrap_or(f64::INFINITY))
+    }
+}

@@ -1,0 +1,497 @@
+//! Seeding cells, quantiles and validity indices against independent answers, and against the pooled formula.
+
+mod common;
+
+use common::{json, prepare, prepare_all, shared};
+use proptest::prelude::*;
+use veilsum_cluster::method::{Preparation, Preparing, Rule, Scale, SeedCells, TreeSearch, TreeSeeding, Winsor};
+use veilsum_cluster::query::{Cells, Contingency, Moments, Part, Silhouette, Split, Tree, Validation};
+use veilsum_cluster::validity::{Geometry, Verdict, judge, silhouettes};
+use veilsum_cluster::{
+    Batch, Centres, Domain, OutOfBox, Prepared, Query, Rows, Scaling, Transform, answer, metrics, pooled,
+};
+
+fn numbers(value: &serde_json::Value) -> Vec<f64> {
+    match value {
+        serde_json::Value::Array(items) => items.iter().flat_map(numbers).collect(),
+        number => vec![number.as_f64().expect("a number")],
+    }
+}
+
+/// The vectors and the three clients' rows.
+fn vectors() -> Option<(serde_json::Value, Vec<Rows>)> {
+    shared()?;
+    let vectors = json("method_vectors.json")?;
+    let clients = vectors["clients"].as_array().expect("clients");
+    let rows = clients.iter().map(|client| Rows::new(numbers(client), 2).expect("rows")).collect();
+    Some((vectors, rows))
+}
+
+fn close(name: &str, found: f64, expected: f64, tolerance: f64) {
+    let off = (found - expected).abs() / expected.abs().max(1e-300);
+    assert!(off <= tolerance, "{name}: {found} instead of {expected}, off by {off:e}");
+}
+
+/// Both rounds of validation.
+fn verdict(sites: &[Prepared], centres: &Centres, m: f64) -> Verdict {
+    let ask = |query: Query| pooled::totals(&Batch::from(query), sites).unwrap();
+    let round_a = Query::Validation(Validation { centres: centres.clone(), m, vectors: true });
+    let totals = ask(round_a.clone());
+    let mut verdict = judge(&round_a, Geometry::Centres(centres), &totals.values, totals.rows).unwrap();
+    let clusters = verdict.clusters.clone().unwrap();
+    let round_b = Query::Silhouette(Silhouette {
+        centres: centres.clone(),
+        means: clusters.means,
+        rows: clusters.rows,
+        scatter: clusters.scatter,
+    });
+    silhouettes(&ask(round_b).values, &mut verdict).unwrap();
+    verdict
+}
+
+#[test]
+fn every_index_equals_the_reference() {
+    let Some((vectors, rows)) = vectors() else { return };
+    let domain = Domain::around(&Rows::pooled(&rows).unwrap(), Scaling::None).unwrap();
+    let reference = &vectors["indices"];
+    let centres = Centres::new(4, 2, numbers(&reference["C"])).unwrap();
+    let verdict = verdict(&prepare_all(&rows, &domain), &centres, 2.0);
+    let indices = &verdict.indices;
+    for (name, found) in [
+        ("fuzzy_db", Some(indices.fuzzy_davies_bouldin)),
+        ("db", indices.davies_bouldin),
+        ("xb", indices.xie_beni),
+        ("pc", indices.partition_coefficient),
+        ("pe", indices.partition_entropy),
+        ("mpc", indices.modified_partition_coefficient),
+        ("fs", indices.fukuyama_sugeno),
+        ("j", Some(verdict.objective)),
+        ("ch", indices.calinski_harabasz),
+        ("wsse", indices.wsse),
+        ("osse", indices.osse),
+        ("wsse_sq", indices.wsse_squared),
+        ("osse_sq", indices.osse_squared),
+        ("simpl_sil", indices.simplified_silhouette),
+        ("inertia", indices.inertia),
+    ] {
+        close(name, found.unwrap(), reference[name].as_f64().unwrap(), 1e-12);
+    }
+    let round_b = reference.get("round_b").unwrap_or(reference);
+    let clusters = verdict.clusters.unwrap();
+    for (name, found) in
+        [("mu", clusters.means.as_slice()), ("W", clusters.scatter.as_slice()), ("n_k", clusters.rows.as_slice())]
+    {
+        for (found, expected) in found.iter().zip(numbers(&round_b[name])) {
+            close(name, *found, expected, 1e-11);
+        }
+    }
+    let found = [indices.simplified_silhouette_means, indices.silhouette_squared];
+    for (name, found) in ["simplified_silhouette_mu", "silhouette_sqeuclidean"].iter().zip(found) {
+        close(name, found.unwrap(), round_b[*name].as_f64().unwrap(), 1e-11);
+    }
+    assert!(!verdict.collapsed);
+}
+
+fn cells(params: &TreeSeeding, leaves: usize, rule: Rule, domain: &Domain, sites: &[Prepared]) -> SeedCells {
+    let mut search = TreeSearch::new(params, leaves, rule, domain, sites.len() as u32).unwrap();
+    loop {
+        let totals = pooled::totals(&search.ask().into(), sites).unwrap();
+        if let Some(cells) = search.take(&totals.values, totals.rows).unwrap() {
+            return cells;
+        }
+    }
+}
+
+#[test]
+fn tree_cells_equal_the_reference() {
+    let Some((vectors, rows)) = vectors() else { return };
+    let domain = Domain::around(&Rows::pooled(&rows).unwrap(), Scaling::None).unwrap();
+    let params = TreeSeeding { seed: 0, cells_per_cluster: 4, tries: 1, min_rows: 5, blur: 0.0 };
+    for ask_first in [false, true] {
+        let rule = Rule { ask_first, ..Rule::NONE };
+        let cells = cells(&params, 16, rule, &domain, &prepare_all(&rows, &domain));
+        let mut found: Vec<[f64; 3]> = (0..cells.weights.len())
+            .map(|i| [cells.weights[i], cells.means.row(i)[0], cells.means.row(i)[1]])
+            .collect();
+        let totals = vectors["tree_cells"]["totals"].as_array().unwrap();
+        let mut expected: Vec<[f64; 3]> = totals
+            .iter()
+            .map(|total| numbers(total))
+            .map(|total| [total[0], total[1] / total[0], total[2] / total[0]])
+            .collect();
+        let by_place = |a: &[f64; 3], b: &[f64; 3]| a[1].total_cmp(&b[1]);
+        found.sort_by(by_place);
+        expected.sort_by(by_place);
+        assert_eq!(found.len(), expected.len());
+        for (found, expected) in found.iter().flatten().zip(expected.iter().flatten()) {
+            assert!((found - expected).abs() <= 1e-9, "{found} {expected}");
+        }
+    }
+}
+
+fn transform(preparation: &Preparation, domain: &Domain, sites: &[Prepared]) -> (Transform, Vec<String>) {
+    let mut preparing = Preparing::new(preparation, domain).unwrap().unwrap();
+    let mut last = None;
+    for questions in 1.. {
+        let batch = preparing.ask();
+        assert_ne!(last.as_ref(), Some(&batch), "asked twice");
+        assert!(questions <= preparation.max_questions());
+        assert_eq!(batch.check(domain), Ok(()));
+        let totals = pooled::totals(&batch, sites).unwrap();
+        last = Some(batch);
+        if let Some(found) = preparing.take(&totals.values, totals.rows).unwrap() {
+            assert!(found.0.domain(domain).is_ok());
+            return found;
+        }
+    }
+    unreachable!()
+}
+
+fn winsor(column: u32, lower: f64, upper: f64) -> Winsor {
+    Winsor { column, lower, upper }
+}
+
+#[test]
+fn quantiles_equal_the_reference() {
+    let Some((vectors, rows)) = vectors() else { return };
+    let all = Rows::pooled(&rows).unwrap();
+    let domain = Domain::around(&all, Scaling::None).unwrap();
+    let values = numbers(&vectors["quantiles_inverted_cdf"]["values"]);
+    let preparation = Preparation {
+        winsorise: vec![winsor(0, 0.05, 0.95), winsor(1, 0.05, 0.95)],
+        scale: Scale::Robust,
+        min_rows: 1,
+        bins: 64,
+    };
+    let (found, notes) = transform(&preparation, &domain, &prepare_all(&rows, &domain));
+    assert!(notes.is_empty());
+    assert_eq!(preparation.max_questions(), 6);
+    for column in 0..2 {
+        let at = |quantile: usize| values[2 * quantile + column];
+        // Half a bracket of the last round, 10^-10 of the column's range (below 20).
+        for (found, expected) in [
+            (found.lower[column], at(0)),
+            (found.upper[column], at(4)),
+            (found.shift[column], at(2)),
+            (found.factor[column].recip(), at(3) - at(1)),
+        ] {
+            assert!((found - expected).abs() <= 2e-9, "{found} {expected}");
+        }
+    }
+}
+
+#[test]
+fn many_chunks_are_one_sum() {
+    let mut stream = veilsum_cluster::random::Stream::new(2, b"veilsum test stream     ");
+    let rows = Rows::new((0..2 * 20_011).map(|_| stream.unit()).collect(), 2).unwrap();
+    let domain = Domain::new(vec![0.0, 0.0], vec![1.0, 1.0], Scaling::Box).unwrap();
+    let all = [prepare(&rows, &domain)];
+    let sites = prepare_all(&common::split(&rows, 7), &domain);
+    let centres = Centres::from_rows(&[vec![0.2, 0.2], vec![0.8, 0.3], vec![0.5, 0.9]]).unwrap();
+    for m in [2.0, 1.3] {
+        let (one, many) = (verdict(&all, &centres, m).indices, verdict(&sites, &centres, m).indices);
+        close("pe", one.partition_entropy.unwrap(), many.partition_entropy.unwrap(), 1e-12);
+        close("ch", one.calinski_harabasz.unwrap(), many.calinski_harabasz.unwrap(), 1e-12);
+        close("silhouette", one.silhouette_squared.unwrap(), many.silhouette_squared.unwrap(), 1e-12);
+        assert_eq!(one, verdict(&all, &centres, m).indices);
+    }
+    let moments = |sites: &[Prepared]| pooled::totals(&Query::Moments(Moments { around: None }).into(), sites).unwrap();
+    for (a, b) in moments(&all).values.iter().zip(moments(&sites).values) {
+        close("moments", *a, b, 1e-12);
+    }
+}
+
+/// The order statistic of rank `ceil(q n)`.
+fn order_statistic(values: &mut [f64], quantile: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let rank = (quantile * values.len() as f64).ceil().clamp(1.0, values.len() as f64) as usize;
+    values[rank - 1]
+}
+
+#[test]
+fn standardising_clips_first() {
+    let mut values: Vec<f64> = (0..200).map(|i| (f64::from(i) * 0.731).fract() * 3.0).collect();
+    values[17] = 90.0;
+    let rows = Rows::new(values.clone(), 1).unwrap();
+    let domain = Domain::new(vec![-10.0], vec![100.0], Scaling::Box).unwrap();
+    let sites = prepare_all(&common::split(&rows, 3), &domain);
+    let preparation = Preparation {
+        winsorise: vec![winsor(0, 0.0, 0.99)],
+        scale: Scale::Standard,
+        min_rows: 1,
+        ..Preparation::none()
+    };
+    let (found, notes) = transform(&preparation, &domain, &sites);
+    assert!(notes.is_empty());
+    let mut working: Vec<f64> = values.iter().map(|x| (x + 10.0) / 110.0).collect();
+    let cap = order_statistic(&mut working, 0.99);
+    assert!((found.upper[0] - cap).abs() < 1e-10 && found.lower[0] == 0.0);
+    let clipped: Vec<f64> = working.iter().map(|x| x.min(cap)).collect();
+    let mean = clipped.iter().sum::<f64>() / 200.0;
+    let sd = (clipped.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / 200.0).sqrt();
+    close("mean", found.shift[0], mean, 1e-9);
+    close("sd", found.factor[0].recip(), sd, 1e-9);
+}
+
+#[test]
+fn columns_without_spread_are_named() {
+    let rows = Rows::new([[2.0, 0.0], [2.0, 1.0], [2.0, 0.0], [2.0, 0.0]].concat(), 2).unwrap();
+    let domain = Domain::new(vec![0.0, 0.0], vec![8.0, 1.0], Scaling::None).unwrap();
+    let sites = [prepare(&rows, &domain)];
+    for scale in [Scale::Standard, Scale::Robust] {
+        let preparation =
+            Preparation { winsorise: vec![winsor(0, 0.1, 0.9)], scale, min_rows: 1, ..Preparation::none() };
+        let (found, notes) = transform(&preparation, &domain, &sites);
+        assert!(notes[0].contains("column 0") && notes[0].contains("not winsorised"), "{notes:?}");
+        assert!(notes[1].contains("column 0") && notes[1].contains("not scaled"), "{notes:?}");
+        assert_eq!((found.lower[0], found.upper[0], found.factor[0]), (0.0, 8.0, 1.0));
+        assert!((found.shift[0] - 2.0).abs() < 1e-9);
+        // Three of four rows agree in column 1: no interquartile range, but a standard deviation.
+        assert_eq!(notes.len(), if scale == Scale::Robust { 3 } else { 2 }, "{notes:?}");
+    }
+    let nobody = [prepare(&Rows::new(vec![], 2).unwrap(), &domain)];
+    for scale in [Scale::Standard, Scale::Robust] {
+        let mut preparing = Preparing::new(&Preparation { scale, ..Preparation::none() }, &domain).unwrap().unwrap();
+        let totals = pooled::totals(&preparing.ask(), &nobody).unwrap();
+        let text = preparing.take(&totals.values, totals.rows).unwrap_err().to_string();
+        assert!(text.contains("there are no rows"), "{text}");
+    }
+}
+
+#[test]
+fn few_rows_stop_the_search() {
+    let rows = Rows::new((0..100).map(|i| f64::from(i) / 99.0).collect(), 1).unwrap();
+    let domain = Domain::new(vec![0.0], vec![1.0], Scaling::Box).unwrap();
+    let sites = prepare_all(&common::split(&rows, 4), &domain);
+    let preparation = Preparation { winsorise: vec![winsor(0, 0.1, 0.9)], ..Preparation::none() };
+    let mut preparing = Preparing::new(&preparation, &domain).unwrap().unwrap();
+    let totals = pooled::totals(&preparing.ask(), &sites).unwrap();
+    // Two rows to a bin, p = 10: one question is all.
+    let (found, _) = preparing.take(&totals.values, totals.rows).unwrap().unwrap();
+    assert!((found.lower[0] - 9.0 / 99.0).abs() < 1.0 / 64.0 && (found.upper[0] - 89.0 / 99.0).abs() < 1.0 / 64.0);
+}
+
+#[test]
+fn unusable_preparations_are_refused() {
+    let domain = Domain::new(vec![0.0, 0.0], vec![1.0, 1.0], Scaling::Box).unwrap();
+    let good = Preparation { winsorise: vec![winsor(0, 0.0, 0.99), winsor(1, 0.01, 1.0)], ..Preparation::none() };
+    assert!(good.check(&domain).is_ok() && Preparation::none().check(&domain).is_ok());
+    assert!(Preparing::new(&Preparation::none(), &domain).unwrap().is_none());
+    let with = |winsorise| Preparation { winsorise, ..good.clone() };
+    for bad in [
+        with(vec![winsor(2, 0.1, 0.9)]),
+        with(vec![winsor(0, 0.1, 0.9), winsor(0, 0.2, 0.8)]),
+        with(vec![winsor(0, 0.9, 0.9)]),
+        with(vec![winsor(0, f64::NAN, 0.9)]),
+        with(vec![winsor(0, -0.1, 0.9)]),
+        with(vec![winsor(0, 0.1, 1.1)]),
+        Preparation { bins: 1, ..good.clone() },
+        Preparation { bins: 1025, ..good.clone() },
+        Preparation { min_rows: 0, ..good.clone() },
+    ] {
+        assert!(bad.check(&domain).is_err(), "{bad:?}");
+    }
+}
+
+/// A box, rows in it (with repetitions), and who holds each.
+fn some_rows() -> impl Strategy<Value = (Vec<[f64; 2]>, Vec<usize>)> {
+    let value = || prop_oneof![3 => -1.0f64..1.0, 1 => Just(0.5), 1 => Just(-1.0)];
+    (1usize..50).prop_flat_map(move |n| {
+        (prop::collection::vec([value(), value()].prop_map(|[x, y]| [x, y]), n), prop::collection::vec(0usize..4, n))
+    })
+}
+
+fn dealt(rows: &[[f64; 2]], holders: &[usize], domain: &Domain) -> (Prepared, Vec<Prepared>) {
+    let site = |of: &dyn Fn(usize) -> bool| {
+        let values = rows.iter().zip(holders).filter(|(_, holder)| of(**holder)).flat_map(|(row, _)| *row).collect();
+        let labels =
+            rows.iter().zip(holders).filter(|(_, h)| of(**h)).map(|(row, _)| u32::from(row[0] > 0.0)).collect();
+        let rows = Rows::new(values, 2).unwrap();
+        Prepared::new(&rows, domain, OutOfBox::Refuse).unwrap().with_labels(labels).unwrap()
+    };
+    (site(&|_| true), (0..4).map(|s| site(&|holder| holder == s)).collect())
+}
+
+fn same(name: &str, a: Option<f64>, b: Option<f64>) -> Result<(), TestCaseError> {
+    match (a, b) {
+        (Some(a), Some(b)) if a.is_infinite() || b.is_infinite() => prop_assert_eq!(a, b, "{}", name),
+        (Some(a), Some(b)) => prop_assert!((a - b).abs() <= 1e-9 * a.abs().max(1.0), "{} {} {}", name, a, b),
+        (a, b) => prop_assert_eq!(a, b, "{}", name),
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+
+    #[test]
+    fn indices_do_not_depend_on_who_holds_the_rows(
+        (rows, holders) in some_rows(),
+        centres in prop::collection::vec((-1.5f64..1.5, prop_oneof![-1.5f64..1.5, Just(0.5)]).prop_map(|(x, y)| vec![x, y]), 1..6),
+        on_a_row: bool,
+        m in prop_oneof![Just(2.0), Just(1.1), 1.05f64..4.0],
+    ) {
+        let domain = Domain::new(vec![-1.0, -1.0], vec![1.0, 1.0], Scaling::None).unwrap();
+        let mut centres = centres;
+        if on_a_row {
+            centres[0] = rows[0].to_vec();
+        }
+        let centres = Centres::from_rows(&centres).unwrap();
+        let (all, sites) = dealt(&rows, &holders, &domain);
+        let (one, many) = (verdict(&[all.clone()], &centres, m), verdict(&sites, &centres, m));
+        let list = |v: &Verdict| {
+            let i = v.indices.clone();
+            [
+                Some(i.fuzzy_davies_bouldin), i.davies_bouldin, i.xie_beni, i.partition_coefficient,
+                i.partition_entropy, i.modified_partition_coefficient, i.fukuyama_sugeno, i.simplified_silhouette,
+                i.simplified_silhouette_means, i.silhouette_squared, i.wsse, i.osse, i.wsse_squared, i.osse_squared,
+                i.inertia, Some(v.objective),
+            ]
+        };
+        for (at, (a, b)) in list(&one).into_iter().zip(list(&many)).enumerate() {
+            prop_assert!(a.is_none_or(|a| !a.is_nan()));
+            same(&format!("index {at}"), a, b)?;
+        }
+        // Calinski-Harabasz divides by a scatter that may be nothing but rounding.
+        if one.clusters.as_ref().unwrap().scatter.iter().sum::<f64>() > 1e-9 {
+            let (a, b) = (one.indices.calinski_harabasz, many.indices.calinski_harabasz);
+            prop_assert!(a.is_none() == b.is_none());
+            prop_assert!(a.zip(b).is_none_or(|(a, b)| (a - b).abs() <= 1e-6 * a.abs().max(1.0)));
+        }
+
+        // Against the definitions, row by row.
+        let clusters = one.clusters.as_ref().unwrap();
+        let plain = all.packed().to_rows();
+        let nearest = |row: &[f64]| {
+            let square = |c: &[f64]| (row[0] - c[0]).powi(2) + (row[1] - c[1]).powi(2);
+            let all: Vec<f64> = centres.rows().map(square).collect();
+            (0..all.len()).fold(0, |best, k| if all[k] < all[best] { k } else { best })
+        };
+        let labels: Vec<usize> = plain.iter().map(nearest).collect();
+        let u = veilsum_cluster::assign::memberships(&plain, &centres, m).unwrap();
+        let n = rows.len() as f64;
+        same("pc", one.indices.partition_coefficient, Some(u.iter().map(|u| u * u).sum::<f64>() / n))?;
+        let ln = |u: &f64| if *u > 0.0 { -u * u.ln() } else { 0.0 };
+        same("pe", one.indices.partition_entropy, Some(u.iter().map(ln).sum::<f64>() / n))?;
+        if let Some(found) = one.indices.silhouette_squared {
+            same("silhouette", Some(found), Some(silhouette(&plain, &labels, clusters.rows.len())))?;
+        }
+
+        // Counts by label give the adjusted Rand index of the pooled labels.
+        let query = Query::Contingency(Contingency { centres: centres.clone(), classes: 2 });
+        let counts = pooled::totals(&Batch::from(query), &sites).unwrap().values;
+        let truth: Vec<usize> = rows.iter().map(|row| usize::from(row[0] > 0.0)).collect();
+        let expected = metrics::adjusted_rand_index(&labels, &truth).unwrap();
+        prop_assert!((metrics::adjusted_rand_from(&counts, 2) - expected).abs() < 1e-12);
+    }
+
+    #[test]
+    fn one_row_adds_at_most_the_bounds(
+        row in (-1.0f64..=1.0, prop_oneof![Just(-1.0), Just(1.0)]).prop_map(|(x, y)| [x, y]),
+        centres in prop::collection::vec((-9.0f64..9.0, -1.0f64..1.0).prop_map(|(x, y)| vec![x, y]), 1..5),
+        around in [-1.0f64..=1.0, -1.0f64..=1.0],
+        m in 1.05f64..4.0,
+        vectors: bool,
+    ) {
+        let domain = Domain::new(vec![-1.0, -1.0], vec![1.0, 1.0], Scaling::None).unwrap();
+        let site = prepare(&Rows::new(row.to_vec(), 2).unwrap(), &domain);
+        let centres = Centres::from_rows(&centres).unwrap();
+        let k = centres.k();
+        let tree = Tree { of: vec![0], splits: vec![Split { column: 0, at: around[0] }] };
+        for query in [
+            Query::Validation(Validation { centres: centres.clone(), m, vectors }),
+            Query::Silhouette(Silhouette {
+                means: centres.clone(),
+                rows: vec![3.0; k],
+                scatter: vec![around[0].abs(); k],
+                centres: centres.clone(),
+            }),
+            Query::Moments(Moments { around: None }),
+            Query::Moments(Moments { around: Some(around.to_vec()) }),
+            Query::Cells(Cells { tree, nodes: vec![0, 1, 2], part: Part::Both, blur: None }),
+        ] {
+            let batch = Batch::from(query);
+            let values = answer(&batch, &site).unwrap().values;
+            let mut rest = values.as_slice();
+            for block in batch.layout(&domain).unwrap() {
+                let (head, tail) = rest.split_at(block.len);
+                for value in head {
+                    prop_assert!(value.abs() <= block.bound * (1.0 + 1e-12), "{} {}", block.name, value);
+                }
+                rest = tail;
+            }
+            prop_assert!(rest.is_empty());
+        }
+    }
+
+    #[test]
+    fn no_counts_make_preparing_panic(
+        answers in prop::collection::vec(prop::collection::vec(prop_oneof![
+            6 => (0u32..9).prop_map(f64::from), 1 => Just(1e308), 1 => Just(-1.0), 1 => Just(f64::NAN)
+        ], 60), 1..15),
+        scale in prop_oneof![Just(Scale::None), Just(Scale::Standard), Just(Scale::Robust)],
+        rows in prop_oneof![Just(None), (0u64..20).prop_map(Some)],
+    ) {
+        let domain = Domain::new(vec![-1.0, -1.0], vec![1.0, 1.0], Scaling::None).unwrap();
+        let preparation = Preparation { winsorise: vec![winsor(0, 0.2, 0.9)], scale, min_rows: 2, bins: 3 };
+        let mut preparing = Preparing::new(&preparation, &domain).unwrap().unwrap();
+        for values in answers {
+            let batch = preparing.ask();
+            prop_assert_eq!(batch.check(&domain), Ok(()));
+            let words: usize = batch.layout(&domain).unwrap().iter().map(|block| block.len).sum();
+            match preparing.take(&values[..words], rows) {
+                Ok(Some((found, _))) => {
+                    prop_assert!(found.domain(&domain).is_ok());
+                    break;
+                }
+                Ok(None) => prop_assert!(preparing.ask() != batch),
+                Err(_) => prop_assert_eq!(preparing.ask(), batch),
+            }
+        }
+    }
+
+    #[test]
+    fn quantiles_are_order_statistics(
+        (rows, holders) in some_rows(),
+        lower in 0.01f64..0.5,
+        upper in 0.5f64..0.99,
+        bins in prop_oneof![Just(2u32), Just(64), 3u32..200],
+    ) {
+        prop_assume!(lower < upper);
+        let domain = Domain::new(vec![-1.0, -1.0], vec![1.0, 1.0], Scaling::None).unwrap();
+        let (_, sites) = dealt(&rows, &holders, &domain);
+        let preparation = Preparation {
+            winsorise: vec![winsor(1, lower, upper)],
+            scale: Scale::Robust,
+            min_rows: 1,
+            bins,
+        };
+        let (found, _) = transform(&preparation, &domain, &sites);
+        let mut column: Vec<f64> = rows.iter().map(|row| row[1]).collect();
+        let [low, high, median] = [lower, upper, 0.5].map(|q: f64| order_statistic(&mut column, q));
+        if high - low > 1e-9 {
+            prop_assert!((found.lower[1] - low).abs() < 3e-10 && (found.upper[1] - high).abs() < 3e-10);
+        }
+        prop_assert!((found.shift[1] - median).abs() < 3e-10);
+    }
+}
+
+/// Mean silhouette with squared Euclidean distances, pair by pair.
+fn silhouette(rows: &Rows, labels: &[usize], k: usize) -> f64 {
+    let mut sum = 0.0;
+    for (i, x) in rows.iter().enumerate() {
+        let mean = |cluster: usize| {
+            let others: Vec<f64> = (0..rows.len())
+                .filter(|j| *j != i && labels[*j] == cluster)
+                .map(|j| rows.row(j).iter().zip(x).map(|(a, b)| (a - b) * (a - b)).sum())
+                .collect();
+            (!others.is_empty()).then(|| others.iter().sum::<f64>() / others.len() as f64)
+        };
+        let Some(a) = mean(labels[i]) else { continue };
+        let b = (0..k).filter(|c| *c != labels[i]).filter_map(mean).fold(f64::INFINITY, f64::min);
+        if a.max(b) > 0.0 {
+            sum += (b - a) / a.max(b);
+        }
+    }
+    sum / rows.len() as f64
+}
