@@ -21,12 +21,12 @@ use kit::{
 use tokio::sync::mpsc;
 use veilsum::{
     carrier::{self, Credentials, HEADER_LEN},
-    local::{self, LOCAL_TIMING, LocalConfig},
+    local::{self, LOCAL_TIMING, LocalConfig, LocalSite},
     role::{server::Progress, system_rng},
-    round::{Question, contribute},
-    work::{Column, MethodSpec, StartSpec, Work},
+    round::{Question, Terms, contribute},
+    work::{Column, Work},
 };
-use veilsum_cluster::{OutOfBox, Prepared, Rows, Scaling, Step, random::Stream};
+use veilsum_cluster::{Algorithm, Method, Prepared, Rows, Step, method::Seeding, random::Stream};
 use veilsum_proto::{identity::Identity, limits::ECHO_CHECKS};
 
 const LABEL: &[u8; 24] = b"veilsum bench ratio   v1";
@@ -113,10 +113,12 @@ fn rows_asked_for() -> Option<usize> {
 /// Splits the difference with the same round played in memory.
 fn where_it_goes(size: &Size, sites: &[(String, Rows)], work: &Work, more: f64) {
     let domain = work.domain().expect("a box");
-    let question = Question::Cluster(work.first_query().expect("a question"));
+    let question = Question::Cluster(work.first_question(size.sites).expect("a question"));
     let rows = Prepared::new(&sites[0].1, &domain, work.out_of_box).expect("rows");
     let limit = size.rows.next_power_of_two() as u64;
-    let sums = Spread::of((0..20).map(|_| 1e3 * seconds(|| contribute(&question, &rows, size.sites, limit))));
+    let sums = Spread::of(
+        (0..20).map(|_| 1e3 * seconds(|| contribute(&question, &rows, &Terms::everybody(size.sites, limit), None))),
+    );
     let mut pump = Pump::new(size.sites, 16);
     let costs: Vec<Cost> = (0..12).map(|_| pump.round(K * COLUMNS + K, [])).collect();
     let milli = |of: &dyn Fn(&Cost) -> Duration| Spread::of(costs.iter().map(|c| 1e3 * of(c).as_secs_f64()));
@@ -162,17 +164,16 @@ fn example(size: &Size) -> (Vec<(String, Rows)>, Work) {
         })
         .collect();
     let column = |i| Column { name: format!("c{i}"), lower: 0.0, upper: 1.0 };
-    let start = StartSpec::Uniform { seed: 1 };
-    let method = MethodSpec::Fcm { k: K as u32, m: 2.0, epsilon: 0.0, max_rounds: size.rounds, start };
+    let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: size.rounds };
     let columns = (0..COLUMNS).map(column).collect();
-    (sites, Work { columns, scaling: Scaling::Box, out_of_box: OutOfBox::Refuse, method })
+    (sites, Work::plain(columns, fcm, K as u32, Seeding::Uniform { seed: 1 }))
 }
 
 async fn masked_run(sites: &[(String, Rows)], work: &Work) -> Run {
     let marks = Marks::default();
     let seen = marks.clone();
     let config = LocalConfig {
-        sites: sites.to_vec(),
+        sites: sites.iter().cloned().map(LocalSite::from).collect(),
         work: work.clone(),
         terms: Box::new(|_| {}),
         vanish: Vec::new(),
@@ -235,11 +236,11 @@ async fn plain_run(sites: &[(String, Rows)], work: &Work) -> Run {
             }
         });
     }
-    let mut method = work.method().expect("a method");
+    let mut method = work.run(n).expect("a method");
     let mut step = method.next(None).expect("a question");
     let outcome = loop {
         let query = match step {
-            Step::Done(outcome) => break outcome,
+            Step::Done(outcome) => break *outcome,
             Step::Ask(query) => query,
         };
         let question = Question::Cluster(query);
@@ -275,7 +276,8 @@ async fn plain_site(me: Credentials, to: SocketAddr, key: [u8; 32], rows: Arc<Pr
     while let Ok(Some(asked)) = receiver.recv().await {
         let question = Question::from_bytes(&asked[HEADER_LEN..]).expect("a question");
         let rows = rows.clone();
-        let answer = tokio::task::spawn_blocking(move || contribute(&question, &rows, n, limit)).await;
+        let answer =
+            tokio::task::spawn_blocking(move || contribute(&question, &rows, &Terms::everybody(n, limit), None)).await;
         let words = answer.expect("a thread").expect("an answer");
         let body: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
         sender.send(&frame(&body)).await.expect("a server that listens");

@@ -5,10 +5,10 @@
 //! ```
 
 use veilsum::{
-    local::{self, LOCAL_TIMING, LocalConfig},
-    work::{Column, MethodSpec, StartSpec, Work},
+    local::{self, LOCAL_TIMING, LocalConfig, LocalSite},
+    work::{Column, Work},
 };
-use veilsum_cluster::{OutOfBox, Rows, Scaling, random::Stream};
+use veilsum_cluster::{Algorithm, Rows, method::Seeding, random::Stream};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -22,15 +22,11 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             let [x, y] = random.normal_pair();
             values.extend([(centre + 0.05 * x).clamp(0.0, 1.0), (1.0 - centre + 0.05 * y).clamp(0.0, 1.0)]);
         }
-        sites.push((format!("site-{site}"), Rows::new(values, 2)?));
+        sites.push(LocalSite::new(format!("site-{site}"), Rows::new(values, 2)?));
     }
     let column = |name: &str| Column { name: name.into(), lower: 0.0, upper: 1.0 };
-    let work = Work {
-        columns: vec![column("x"), column("y")],
-        scaling: Scaling::Box,
-        out_of_box: OutOfBox::Refuse,
-        method: MethodSpec::Fcm { k: 2, m: 2.0, epsilon: 1e-6, max_rounds: 50, start: StartSpec::Uniform { seed: 3 } },
-    };
+    let fcm = Algorithm::Fcm { m: 2.0, epsilon: 1e-6, max_rounds: 50 };
+    let work = Work::plain(vec![column("x"), column("y")], fcm, 2, Seeding::Uniform { seed: 3 });
     let run = local::run(LocalConfig {
         sites,
         work,

@@ -183,9 +183,9 @@ fn more_sites_make_another_roster_and_void_the_plan() {
 #[test]
 fn changed_documents_are_refused() {
     let w = World::ready();
-    w.change("plan.toml", "k = 3", "k = 4");
+    w.change("plan.toml", "max = 3", "max = 4");
     w.fails(CHECK, 3, &["plan.toml", "changed after it was signed"]);
-    w.change("plan.toml", "k = 4", "k = 3");
+    w.change("plan.toml", "max = 4", "max = 3");
     w.change("plan.toml", "slots", "slotz");
     w.fails(CHECK, 3, &["plan.toml, line", "slotz"]);
     w.change("roster.toml", "site-3", "site-9");

@@ -32,10 +32,10 @@ fn contract(result: &Value) {
     for key in promised.iter().chain(&more) {
         assert!(found.contains(key), "{key} is not in {found:?}");
     }
-    let beside = ["columns", "n_total_from", "objective", "objective_per_row", "warnings"];
+    let beside = ["columns", "n_total_from", "objective", "objective_per_row", "questions", "warnings"];
     let known = |key: &&str| promised.contains(key) || more.contains(key) || beside.contains(key);
     assert_eq!(found.iter().filter(|k| !known(k)).collect::<Vec<_>>(), Vec::<&&str>::new(), "keys nobody documented");
-    assert_eq!(keys(&result["indices"]), ["fuzzy_davies_bouldin"]);
+    assert_eq!(keys(&result["indices"]), ["fuzzy_davies_bouldin", "xie_beni"]);
     for key in ["centres", "max_abs_diff"] {
         assert!(keys(&result["pooled"]).contains(&key), "{key}");
     }
@@ -78,8 +78,7 @@ fn without_arguments() {
         let near = |c: &Vec<f64>| (c[0] - truth[0]).hypot(c[1] - truth[1]) < 0.1;
         assert_eq!(table(&result["centres"]).iter().filter(|c| near(c)).count(), 1, "{truth:?}");
     }
-    for said in ["who learnt what", "coordinator", "intermediary", "every site", "pooled fuzzy c-means", "result.json"]
-    {
+    for said in ["who learnt what", "coordinator", "intermediary", "every site", "on pooled rows", "result.json"] {
         assert!(ended.stdout.contains(said), "{said}:\n{}", ended.stdout);
     }
     // Each party and each phase is in the traffic, and a site sends two messages a question.

@@ -13,9 +13,9 @@ use veilsum::{
         client::{Step, Vanish},
         server::RunResult,
     },
-    work::{StartSpec, Work},
+    work::Work,
 };
-use veilsum_cluster::random::Stream;
+use veilsum_cluster::{method::Seeding, random::Stream};
 use veilsum_proto::{
     message::{Kind, kind_of},
     roster::PartyId,
@@ -28,7 +28,7 @@ const K: usize = 3;
 const COLUMNS: usize = 2;
 
 fn work() -> Work {
-    fcm(unit_square(), K as u32, 0.0, ROUNDS, StartSpec::Uniform { seed: 11 })
+    fcm(unit_square(), K as u32, 0.0, ROUNDS, Seeding::Uniform { seed: 11 })
 }
 
 /// Who is in the total of each question, from 1.

@@ -4,18 +4,16 @@
 mod support;
 
 use support::{DataSet, fcm, federate, matrix, max_difference, replay, shared};
-use veilsum::{
-    role::server::RunResult,
-    work::{StartSpec, Work},
-};
-use veilsum_cluster::{Centres, OutOfBox, Outcome, assign, metrics};
+use veilsum::{role::server::RunResult, work::Work};
+use veilsum_cluster::{Centres, OutOfBox, Outcome, assign, method::Seeding, metrics};
 
 const SITES: usize = 20;
 
 fn work(data: &DataSet, name: &str, start: u32, epsilon: f64, rounds: u32) -> Work {
     let folder = shared().expect("checked by the caller").join("reference/federated_fcm");
     let centres = matrix(&folder.join(format!("{name}-start-{start}.csv")));
-    fcm(data.columns.clone(), centres.len() as u32, epsilon, rounds, StartSpec::Given { centres })
+    let (k, centres) = (centres.len() as u32, Centres::from_rows(&centres).expect("centres"));
+    fcm(data.columns.clone(), k, epsilon, rounds, Seeding::Given { centres })
 }
 
 fn masked(data: &DataSet, work: &Work) -> RunResult {

@@ -10,10 +10,8 @@ use std::{
 };
 
 use support::{Ended, Parties, fcm, federate, made_up, start, unit_square, veilsum};
-use veilsum::{
-    role::client::{Step, Vanish},
-    work::StartSpec,
-};
+use veilsum::role::client::{Step, Vanish};
+use veilsum_cluster::method::Seeding;
 use veilsum_proto::{
     message::{Kind, kind_of},
     roster::PartyId,
@@ -200,7 +198,7 @@ fn masked_words_and_shares_are_not_logged() {
     let filter = tracing_subscriber::EnvFilter::new("info,veilsum=trace,veilsum_proto=trace,veilsum_cluster=trace");
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false);
     subscriber.with_writer(move || writer.clone()).try_init().expect("the only log of this process");
-    let work = fcm(unit_square(), 3, 0.0, 6, StartSpec::Uniform { seed: 3 });
+    let work = fcm(unit_square(), 3, 0.0, 6, Seeding::Uniform { seed: 3 });
     let sites = made_up(&SIZES, 0.2, 77);
     let vanish = vec![(1, Vanish { round: 3, at: Step::BeforeInput })];
     let (run, _) = federate(sites.clone(), &work, vanish, true);

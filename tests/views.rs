@@ -15,9 +15,9 @@ use veilsum::{
     local::LocalRun,
     role::client::{Step as At, Vanish},
     round::{self, Question},
-    work::{StartSpec, Work},
+    work::Work,
 };
-use veilsum_cluster::{Prepared, Rows, Step, Totals};
+use veilsum_cluster::{Method, Prepared, Rows, Step, Totals, method::Seeding};
 use veilsum_proto::{
     aggregator::{self, Aggregator, AggregatorConfig, Millis, Timing},
     codec,
@@ -34,7 +34,7 @@ const SIZES: [usize; 5] = [331, 409, 577, 263, 491];
 const ROUNDS: u32 = 6;
 
 fn work() -> Work {
-    fcm(unit_square(), 3, 0.0, ROUNDS, StartSpec::Uniform { seed: 3 })
+    fcm(unit_square(), 3, 0.0, ROUNDS, Seeding::Uniform { seed: 3 })
 }
 
 /// A frame with its parts.
@@ -67,7 +67,7 @@ struct Secret {
 /// Plays the run again from the rows, word for word as the coordinator saw it.
 fn secrets(work: &Work, sites: &[Prepared]) -> Secret {
     let (domain, max_rows) = (work.domain().unwrap(), terms_rows());
-    let mut method = work.method().unwrap();
+    let mut method = work.run(sites.len()).unwrap();
     let mut step = method.next(None).unwrap();
     let mut secret = Secret { words: Vec::new(), sums: Vec::new() };
     while let Step::Ask(query) = step {
@@ -76,8 +76,10 @@ fn secrets(work: &Work, sites: &[Prepared]) -> Secret {
         }
         let question = Question::Cluster(query);
         let layout = question.layout(&domain, sites.len(), max_rows).unwrap();
-        let words: Vec<Vec<u64>> =
-            sites.iter().map(|s| round::contribute(&question, s, sites.len(), max_rows).unwrap()).collect();
+        let words: Vec<Vec<u64>> = sites
+            .iter()
+            .map(|s| round::contribute(&question, s, &round::Terms::everybody(sites.len(), max_rows), None).unwrap())
+            .collect();
         let mut total = vec![0u64; layout.words()];
         words.iter().for_each(|w| total.iter_mut().zip(w).for_each(|(t, x)| *t = t.wrapping_add(*x)));
         secret.words.push(words);

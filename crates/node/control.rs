@@ -1,6 +1,7 @@
 //! The application's own messages beside the protocol's: greeting, row count, result (spec section 13).
 
 use serde::{Deserialize, Serialize};
+use veilsum_cluster::{Batch, validity::Verdict};
 use veilsum_proto::{
     identity::Identity,
     message::{self, Kind},
@@ -52,6 +53,62 @@ pub struct CountReply {
     /// The total, or nothing where a counted site has left the run: the difference to the coordinator's own totals
     /// would be that site's count.
     pub total: Option<u64>,
+}
+
+/// Coordinator to sites, where the intermediary judges: these centres will be asked about ([APP-5]).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Held {
+    /// The validation question.
+    pub batch: Batch,
+}
+
+/// Coordinator to intermediary: judge what the sites hold. Nothing in it depends on where the centres are ([APP-5]).
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct JudgeRequest {
+    /// The digest of the question.
+    pub digest: Hash,
+    /// K of each of its queries.
+    pub clusters: Vec<u32>,
+    /// For each block of the answer the exponent of its bound; it follows from the box and the standardisation.
+    pub exponents: Vec<i16>,
+}
+
+/// Site to intermediary: Euclidean distances between the centres, one K x K matrix (row-major) for each query ([APP-5]).
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct CentreDistances {
+    /// The digest of the question.
+    pub digest: Hash,
+    /// The matrices.
+    pub matrices: Vec<Vec<f64>>,
+}
+
+/// Intermediary to coordinator: what the totals say ([APP-5]).
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct JudgeReply {
+    /// The sites that the totals cover.
+    pub cohort: Vec<u16>,
+    /// One verdict for each query, as a JSON list: what was not judged is left out.
+    pub verdicts: Vec<u8>,
+}
+
+impl JudgeReply {
+    /// The reply for these verdicts.
+    pub fn new(cohort: Vec<u16>, verdicts: &[Verdict]) -> Self {
+        // Numbers and lists always have a JSON form.
+        Self { cohort, verdicts: serde_json::to_vec(verdicts).unwrap_or_default() }
+    }
+
+    /// The verdicts.
+    ///
+    /// # Errors
+    /// A sentence where they cannot be read or hold what no totals give.
+    pub fn open(&self) -> Result<Vec<Verdict>, String> {
+        let verdicts: Vec<Verdict> = serde_json::from_slice(&self.verdicts).map_err(|e| e.to_string())?;
+        if verdicts.iter().any(|v| !(v.objective.is_finite() && v.objective >= 0.0) || v.clusters.is_some()) {
+            return Err("a verdict holds what the intermediary cannot know".into());
+        }
+        Ok(verdicts)
+    }
 }
 
 /// Coordinator to everybody: the run is over.

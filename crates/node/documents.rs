@@ -11,11 +11,11 @@ mod roster;
 use std::{path::Path, sync::Arc};
 
 use serde::{Deserialize, de::DeserializeOwned};
-use veilsum_cluster::{DataError, Prepared, Query, Rows};
+use veilsum_cluster::{DataError, Prepared, Rows};
 use veilsum_proto::{
     Error,
     identity::{Identity, from_hex},
-    limits::MAX_WORDS,
+    limits::{MAX_QUERY, MIN_SITES},
     plan::Terms,
     policy::Floor,
     roster::{PartyId, Roster},
@@ -31,7 +31,7 @@ use crate::{
     files,
     round::Question,
     table::{self, TableSpec},
-    work::Work,
+    work::{Labels, Work},
 };
 
 /// Bytes of a floor file: three numbers and room for comments.
@@ -98,10 +98,15 @@ impl Federation {
     pub fn load_rows(&self, data: impl AsRef<Path>) -> Result<Prepared, Failure> {
         let data = data.as_ref();
         let columns: Vec<String> = self.work.columns.iter().map(|c| c.name.clone()).collect();
-        let table = table::read_csv(data, &TableSpec { columns, label: None })?;
+        let label = self.work.labels.as_ref().map(|labels| labels.column.clone());
+        let mut table = table::read_csv(data, &TableSpec { columns, label })?;
+        let labels = match (&self.work.labels, table.labels.take()) {
+            (Some(wanted), Some(found)) => Some(numbered(&found, wanted).map_err(|f| in_file(data, f))?),
+            _ => None,
+        };
         let rows = Rows::new(table.values, self.work.columns.len()).map_err(|e| in_file(data, e.into()))?;
         let domain = self.work.domain()?;
-        Prepared::new(&rows, &domain, self.work.out_of_box).map_err(|e| match e {
+        let prepared = Prepared::new(&rows, &domain, self.work.out_of_box).map_err(|e| match e {
             DataError::OutsideBox { row, column } => {
                 let name = self.work.columns.get(column).map_or("?", |c| c.name.as_str());
                 let shown = data.display();
@@ -112,39 +117,35 @@ impl Federation {
                 Failure::input(what, next)
             }
             other => in_file(data, other.into()),
+        })?;
+        match labels {
+            Some(labels) => prepared.with_labels(labels).map_err(|e| in_file(data, e.into())),
+            None => Ok(prepared),
+        }
+    }
+}
+
+/// Labels as their places in the plan's list.
+pub fn numbered(found: &[String], wanted: &Labels) -> Result<Vec<u32>, Failure> {
+    let place = |(row, label): (usize, &String)| {
+        wanted.classes.iter().position(|class| class == label).map(|at| at as u32).ok_or_else(|| {
+            Failure::input(
+                format!("row {} below the header: its label is not among those of the plan", row + 1),
+                "correct the row, or agree on a plan that lists its label",
+            )
         })
-    }
+    };
+    found.iter().enumerate().map(place).collect()
 }
 
-/// The questions that the plan's run may ask: the row count, the method's first one, and its validation.
+/// One question of every part of a run: the row count, then as the recipe would ask them.
 ///
 /// # Errors
-/// As [`Work::method`].
-pub fn questions(work: &Work) -> Result<Vec<Question>, Failure> {
-    let first = work.first_query()?;
+/// As [`Work::run`].
+pub fn questions(work: &Work, sites: usize) -> Result<Vec<Question>, Failure> {
     let mut all = vec![Question::CountRows];
-    if let Query::FuzzySums { centres, m } = &first {
-        let last = Query::FuzzyValidation { centres: centres.clone(), m: *m };
-        all.extend([Question::Cluster(first), Question::Cluster(last)]);
-    } else {
-        all.push(Question::Cluster(first));
-    }
+    all.extend(work.sample(sites)?.into_iter().map(Question::Cluster));
     Ok(all)
-}
-
-/// Refuses a plan whose centres alone would not fit a vector, before anything of that size is built.
-///
-/// # Errors
-/// A [`Failure`] with K and the number of columns.
-pub fn bounded(work: &Work) -> Result<(), Failure> {
-    let ((k, _), d) = (work.k_and_m(), work.columns.len());
-    if (k as usize).saturating_mul(d) > MAX_WORDS {
-        return Err(Failure::input(
-            format!("K = {k} centres of {d} columns are more than the {MAX_WORDS} numbers that fit a vector"),
-            "lower K or the number of columns in `veilsum plan make`",
-        ));
-    }
-    Ok(())
 }
 
 /// Proves from the plan alone that no sum of a run can overflow, and that its floor leaves more than one row a cluster.
@@ -153,12 +154,23 @@ pub fn bounded(work: &Work) -> Result<(), Failure> {
 /// A [`Failure`] with the number at fault.
 pub fn prove(roster: &Roster, terms: &Terms, work: &Work) -> Result<(), Failure> {
     let domain = work.domain()?;
-    for question in questions(work)? {
-        question.layout(&domain, roster.sites.len(), terms.max_rows).map_err(|e| {
+    let sites = roster.sites.len();
+    for question in questions(work, sites)? {
+        question.layout(&domain, sites, terms.max_rows).map_err(|e| {
             Failure::input(e, "make the plan again with a smaller --max-rows (or K, where the vector is too long)")
         })?;
+        let bytes = question.to_bytes().len();
+        if bytes > MAX_QUERY {
+            return Err(Failure::input(
+                format!("a question of {bytes} bytes; {MAX_QUERY} are possible"),
+                "lower K, the restarts or the number of columns in `veilsum plan make`",
+            ));
+        }
     }
-    let (k, _) = work.k_and_m();
+    if let Some(sampling) = &work.sampling {
+        prove_sampling(roster, terms, sampling.count(sites))?;
+    }
+    let k = work.most_clusters();
     if terms.min_total_rows < u64::from(k) {
         return Err(Failure::input(
             format!(
@@ -167,6 +179,25 @@ pub fn prove(roster: &Roster, terms: &Terms, work: &Work) -> Result<(), Failure>
                 terms.min_total_rows
             ),
             "raise --min-total-rows or lower --k in `veilsum plan make`",
+        ));
+    }
+    Ok(())
+}
+
+/// A sampled total covers only the sites drawn. Whoever may be missing from a round could be among them, and so could the
+/// colluders: two honest sites must be left.
+fn prove_sampling(roster: &Roster, terms: &Terms, drawn: usize) -> Result<(), Failure> {
+    let n = roster.sites.len();
+    let covers = terms.threshold_of(n, n)?.max(usize::from(terms.min_cohort)).max(MIN_SITES);
+    let (missing, colluders) = (n - covers.min(n), terms.colluders_of(n));
+    let needed = (colluders + 2).max(MIN_SITES) + missing;
+    if drawn < needed {
+        return Err(Failure::input(
+            format!(
+                "{drawn} of {n} sites would be drawn for a round; with {missing} that may be missing and {colluders} that \
+                 may collude with the coordinator, at least {needed} must be, or a total could show a single site"
+            ),
+            "raise --sample, raise --min-sites, or assume fewer --colluders in `veilsum plan make`",
         ));
     }
     Ok(())

@@ -5,7 +5,7 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use tokio::{sync::oneshot, task::JoinHandle};
-use veilsum_cluster::{Prepared, Rows};
+use veilsum_cluster::{Domain, OutOfBox, Prepared, Rows};
 use veilsum_proto::{
     aggregator::Timing,
     identity::Identity,
@@ -27,10 +27,58 @@ use crate::{
     work::Work,
 };
 
+/// One site.
+#[derive(Clone)]
+pub struct LocalSite {
+    /// Its name on the roster.
+    pub name: String,
+    /// Its rows, original units.
+    pub rows: Rows,
+    /// One label a row, as places in the plan's list, where the plan releases them.
+    pub labels: Option<Vec<u32>>,
+}
+
+impl LocalSite {
+    /// A site without labels.
+    pub fn new(name: impl Into<String>, rows: Rows) -> Self {
+        Self { name: name.into(), rows, labels: None }
+    }
+
+    /// Its rows ready to answer.
+    ///
+    /// # Errors
+    /// A [`Failure`] where they do not fit the box.
+    pub fn prepare(&self, domain: &Domain, out_of_box: OutOfBox) -> Result<Prepared, Failure> {
+        let prepared = Prepared::new(&self.rows, domain, out_of_box)?;
+        Ok(match &self.labels {
+            Some(labels) => prepared.with_labels(labels.clone())?,
+            None => prepared,
+        })
+    }
+}
+
+impl From<(String, Rows)> for LocalSite {
+    fn from((name, rows): (String, Rows)) -> Self {
+        LocalSite::new(name, rows)
+    }
+}
+
+/// Terms under which sampled totals never cover too few sites: nobody may be missing, and as many colluders are assumed as
+/// the drawn sites allow. Changes nothing where nobody is sampled.
+pub fn sampled_terms(work: &Work, sites: usize) -> impl FnOnce(&mut Terms) + Send + use<> {
+    let drawn = work.sampling.map(|sampling| sampling.count(sites));
+    move |terms| {
+        if let Some(drawn) = drawn {
+            terms.min_cohort = sites as u16;
+            terms.colluders = drawn.saturating_sub(2).clamp(1, (sites - 1) / 3) as u16;
+        }
+    }
+}
+
 /// What to run.
 pub struct LocalConfig {
-    /// Name and rows (original units) of every site.
-    pub sites: Vec<(String, Rows)>,
+    /// The sites.
+    pub sites: Vec<LocalSite>,
     /// What to compute.
     pub work: Work,
     /// Changes the default terms.
@@ -81,11 +129,11 @@ pub async fn run(config: LocalConfig) -> Result<LocalRun, Failure> {
         name: "loopback".into(),
         coordinator: member(0, "coordinator", "127.0.0.1:0"),
         intermediary: member(1, "intermediary", "127.0.0.1:0"),
-        sites: config.sites.iter().enumerate().map(|(i, (name, _))| member(i + 2, name, "")).collect(),
+        sites: config.sites.iter().enumerate().map(|(i, site)| member(i + 2, &site.name, "")).collect(),
     };
     roster.check()?;
-    let largest = config.sites.iter().map(|(_, rows)| rows.len() as u64).max().unwrap_or(1);
-    let (k, _) = config.work.k_and_m();
+    let largest = config.sites.iter().map(|site| site.rows.len() as u64).max().unwrap_or(1);
+    let k = config.work.most_clusters();
     let mut terms = Terms {
         roster: roster.hash(),
         min_cohort: 3,
@@ -104,7 +152,7 @@ pub async fn run(config: LocalConfig) -> Result<LocalRun, Failure> {
     let rows: Vec<Arc<Prepared>> = config
         .sites
         .iter()
-        .map(|(_, rows)| Prepared::new(rows, &domain, work.out_of_box).map(Arc::new).map_err(Failure::from))
+        .map(|site| site.prepare(&domain, work.out_of_box).map(Arc::new))
         .collect::<Result<_, _>>()?;
 
     let (coordinator_view, intermediary_view) = (View::default(), View::default());

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use veilsum_cluster::{Centres, Domain, Rows, Scaling};
+use veilsum_cluster::{Centres, Domain, Outcome, Rows, Scaling, Transform};
 use veilsum_proto::suite::Hash;
 
 use crate::{
@@ -36,19 +36,35 @@ pub struct Model {
     pub scaling: Scaling,
     /// Centres in original units, K x d.
     pub centres: Vec<Vec<f64>>,
-    /// Centres in working units, K x d: those that memberships are computed with.
+    /// Centres in working units, K x d.
     pub centres_working: Vec<Vec<f64>>,
+    /// How the cohort standardised working units, if it did: memberships are computed in the units that it leads to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standardisation: Option<Transform>,
     /// Hash of the plan that the run followed, hexadecimal.
     pub plan: String,
 }
 
 impl Model {
-    /// The model of a run's final centres (working units).
+    /// The model of a run's outcome.
     ///
     /// # Errors
     /// [`WorkError`] where the centres do not fit the plan's columns.
-    pub fn new(work: &Work, plan: &Hash, working: &Centres) -> Result<Model, WorkError> {
-        let (k, m) = work.k_and_m();
+    pub fn of(work: &Work, plan: &Hash, outcome: &Outcome) -> Result<Model, WorkError> {
+        Model::new(work, plan, &outcome.centres, outcome.transform.clone())
+    }
+
+    /// The model of final centres (working units).
+    ///
+    /// # Errors
+    /// [`WorkError`] where the centres do not fit the plan's columns.
+    pub fn new(
+        work: &Work,
+        plan: &Hash,
+        working: &Centres,
+        standardisation: Option<Transform>,
+    ) -> Result<Model, WorkError> {
+        let (k, m) = (u32::try_from(working.k()).unwrap_or(u32::MAX), work.recipe.judge_m());
         let (centres, _) = work.units(working)?;
         Ok(Model {
             format: FORMAT.into(),
@@ -59,6 +75,7 @@ impl Model {
             scaling: work.scaling,
             centres,
             centres_working: working.rows().map(<[f64]>::to_vec).collect(),
+            standardisation,
             plan: plan.to_string(),
         })
     }
@@ -117,7 +134,10 @@ impl Model {
             return Err("the fuzzifier m must be a finite number above 1".into());
         }
         let domain = self.domain()?;
-        let working = self.centres()?;
+        let working = self.working_centres()?;
+        if let Some(standardisation) = &self.standardisation {
+            standardisation.domain(&domain).map_err(|e| format!("standardisation: {e}"))?;
+        }
         let original = Centres::from_rows(&self.centres).map_err(|e| format!("centres: {e}"))?;
         for (name, c) in [("centres", &original), ("centres_working", &working)] {
             if c.k() != self.k as usize || c.columns() != domain.columns() {
@@ -149,12 +169,25 @@ impl Model {
     ///
     /// # Errors
     /// A sentence where they have no common shape.
-    pub fn centres(&self) -> Result<Centres, String> {
+    pub fn working_centres(&self) -> Result<Centres, String> {
         Centres::from_rows(&self.centres_working).map_err(|e| format!("centres_working: {e}"))
     }
 
-    /// Row-major values (original units) in working units. Unlike in a run, rows outside the box stay outside: nobody
-    /// adds them up, and they too are nearest to some centre.
+    /// The centres in the units that memberships are computed in.
+    ///
+    /// # Errors
+    /// A sentence where they have no common shape.
+    pub fn centres(&self) -> Result<Centres, String> {
+        let working = self.working_centres()?;
+        match &self.standardisation {
+            None => Ok(working),
+            Some(standardisation) => standardisation.centres(&working).map_err(|e| format!("centres_working: {e}")),
+        }
+    }
+
+    /// Row-major values (original units) in the units that memberships are computed in. Unlike in a run, rows outside the
+    /// box stay outside: nobody adds them up, and they too are nearest to some centre. Columns that the cohort clipped are
+    /// clipped here too.
     ///
     /// # Errors
     /// A sentence where a value is not finite.
@@ -167,7 +200,18 @@ impl Model {
         // The box maps points that may lie outside it only as centres; rows are such points here.
         let points = Centres::new(values.len() / d, d, values).map_err(|e| e.to_string())?;
         let working = domain.centres_to_box(&points).map_err(|e| e.to_string())?;
-        Rows::new(working.as_slice().to_vec(), d).map_err(|e| e.to_string())
+        let mut values = working.as_slice().to_vec();
+        if let Some(t) = &self.standardisation {
+            for (i, value) in values.iter_mut().enumerate() {
+                let column = i % d;
+                let (low, high) = domain.working_interval(column);
+                // A clip bound at the end of the box clips nobody.
+                let lower = if t.lower[column] > low { t.lower[column] } else { f64::NEG_INFINITY };
+                let upper = if t.upper[column] < high { t.upper[column] } else { f64::INFINITY };
+                *value = (value.clamp(lower, upper) - t.shift[column]) * t.factor[column];
+            }
+        }
+        Rows::new(values, d).map_err(|e| e.to_string())
     }
 }
 
@@ -178,7 +222,7 @@ mod tests {
 
     fn sample() -> Model {
         let centres = Centres::from_rows(&[vec![0.1, 0.2], vec![1.0 / 3.0, 0.9]]).unwrap();
-        Model::new(&work(2), &Hash([1; 32]), &centres).unwrap()
+        Model::new(&work(2), &Hash([1; 32]), &centres, None).unwrap()
     }
 
     #[test]

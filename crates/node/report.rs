@@ -13,6 +13,8 @@ use crate::{cli::exit::Failure, control::clean, files, role::server::RunResult};
 /// What pooled rows would have given, for comparison.
 #[derive(Debug, Clone, Serialize)]
 pub struct Pooled {
+    /// What it was compared with.
+    pub what: &'static str,
     /// K x d, original units.
     pub centres: Vec<Vec<f64>>,
     /// Largest difference to the federated centres, in units of each column's range.
@@ -98,6 +100,8 @@ pub fn summary(result: &RunResult) -> String {
         "rounds {} ({state}); fuzzy Davies–Bouldin {index}; J/N {:.8}",
         result.rounds, result.objective_per_row
     );
+    out += &more_indices(&result.indices);
+    out += &curve(result);
     if let Some(n) = result.n_total {
         let _ = writeln!(out, "rows in all: {n} (from the {})", result.n_total_from);
     }
@@ -106,6 +110,47 @@ pub fn summary(result: &RunResult) -> String {
     }
     for w in &result.warnings {
         let _ = writeln!(out, "warning: {}", clean(w));
+    }
+    out
+}
+
+/// Every index beside fuzzy Davies-Bouldin that was computed, in the order of the result file.
+fn more_indices(indices: &veilsum_cluster::Indices) -> String {
+    let all = [
+        ("Davies–Bouldin", indices.davies_bouldin),
+        ("Xie–Beni", indices.xie_beni),
+        ("partition coefficient", indices.partition_coefficient),
+        ("partition entropy", indices.partition_entropy),
+        ("modified partition coefficient", indices.modified_partition_coefficient),
+        ("Fukuyama–Sugeno", indices.fukuyama_sugeno),
+        ("Calinski–Harabasz", indices.calinski_harabasz),
+        ("simplified silhouette", indices.simplified_silhouette),
+        ("simplified silhouette (cluster means)", indices.simplified_silhouette_means),
+        ("silhouette (squared distances)", indices.silhouette_squared),
+        ("WSSE", indices.wsse),
+        ("OSSE", indices.osse),
+        ("adjusted Rand index", indices.adjusted_rand),
+    ];
+    let shown = all.iter().filter_map(|(name, value)| value.map(|value| format!("  {name:<38}{value:.6}\n")));
+    shown.collect()
+}
+
+/// The index curve of a sweep, the chosen K marked.
+fn curve(result: &RunResult) -> String {
+    if result.curve.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from("      K  rounds  fuzzy Davies–Bouldin  objective/N\n");
+    let n = result.n_total.unwrap_or(1).max(1) as f64;
+    for point in &result.curve {
+        let index = match point.indices.fuzzy_davies_bouldin {
+            _ if point.collapsed => "collapsed".to_owned(),
+            index if index.is_finite() => format!("{index:.4}"),
+            _ => "undefined".to_owned(),
+        };
+        let mark = if point.k == result.k { "->" } else { "" };
+        let (k, rounds, each) = (point.k, point.rounds, point.objective / n);
+        let _ = writeln!(out, "  {mark:<2}{k:>3}  {rounds:>6}  {index:>20}  {each:.8}");
     }
     out
 }

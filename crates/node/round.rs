@@ -4,11 +4,15 @@
 //! touched; an entry that does not fit is an error of the site that has it, never a silent clip (spec section 7).
 
 use serde::{Deserialize, Serialize};
-use veilsum_cluster::{Block, Domain, Prepared, Query, Statistic, Totals, answer};
+use veilsum_cluster::{
+    Batch, Block, Centres, Domain, Per, Prepared, Query, QueryError, Statistic, Totals, answer, answer_with_noise,
+    random::Stream,
+};
 use veilsum_proto::{
-    Error, codec,
+    Error, Rule, codec,
     fixed::{self, Scale},
     limits::MAX_QUERY,
+    suite::{self, Hash},
 };
 
 /// What an aggregator may ask a site ([APP-4]).
@@ -17,7 +21,28 @@ pub enum Question {
     /// The intermediary's only question: how many rows.
     CountRows,
     /// A question of the plan's method.
-    Cluster(Query),
+    Cluster(Batch),
+    /// The same where the plan samples sites: who is drawn follows from the plan's seed and the number; the others send a
+    /// vector of zeros.
+    Drawn {
+        /// Counted from 1 over the drawn questions of a run.
+        number: u32,
+        /// The question.
+        batch: Batch,
+    },
+    /// The intermediary's second question, where the plan lets it judge: the answer to the batch that the coordinator laid
+    /// before the sites, of which it knows only this digest and the length.
+    Judge {
+        /// [`digest`] of the batch.
+        digest: Hash,
+        /// Words of the answer, at most.
+        words: u32,
+    },
+}
+
+/// What the intermediary may know of a question that holds centres.
+pub fn digest(batch: &Batch) -> Hash {
+    suite::hash("judged question", &[&codec::encode(batch)])
 }
 
 /// Why a question has no answer, or a total no meaning.
@@ -86,7 +111,8 @@ impl Question {
     pub fn name(&self) -> &'static str {
         match self {
             Question::CountRows => "count_rows",
-            Question::Cluster(q) => q.kind(),
+            Question::Cluster(batch) | Question::Drawn { batch, .. } => batch.kind(),
+            Question::Judge { .. } => "judged_validation",
         }
     }
 
@@ -95,24 +121,17 @@ impl Question {
     /// # Errors
     /// `Error::Invalid` where the sum could overflow or the vector is too long.
     pub fn layout(&self, domain: &Domain, sites: usize, max_rows: u64) -> Result<Layout, Error> {
-        let blocks = match self {
+        match self {
             // One row adds one; a count needs no fraction, but keeps the same proof.
-            Question::CountRows => vec![Block { name: "rows", len: 1, bound: 1.0 }],
-            Question::Cluster(q) => q.layout(domain),
-        };
-        let blocks: Vec<ScaledBlock> = blocks
-            .into_iter()
-            .map(|block| Ok(ScaledBlock { scale: fixed::scale(sites, max_rows, exponent(block.bound))?, block }))
-            .collect::<Result<_, Error>>()?;
-        let lengths: Vec<fixed::Block> = blocks
-            .iter()
-            .map(|b| fixed::Block {
-                len: u32::try_from(b.block.len).unwrap_or(u32::MAX),
-                bound_exp: exponent(b.block.bound),
-            })
-            .collect();
-        fixed::words(&lengths)?;
-        Ok(Layout { blocks })
+            Question::CountRows => {
+                let rows = Block { name: "rows", len: 1, bound: 1.0, per: Per::Row };
+                Layout::of(vec![rows], sites, max_rows)
+            }
+            Question::Cluster(batch) | Question::Drawn { batch, .. } => {
+                Layout::of_batch(batch, domain, sites, max_rows)
+            }
+            Question::Judge { .. } => Err(Error::ApiMisuse("the layout of a judged question is that of its batch")),
+        }
     }
 }
 
@@ -140,6 +159,64 @@ fn power(e: i32) -> f64 {
 }
 
 impl Layout {
+    /// The layout of a batch's answer; see [`Question::layout`].
+    ///
+    /// # Errors
+    /// As [`Question::layout`].
+    pub fn of_batch(batch: &Batch, domain: &Domain, sites: usize, max_rows: u64) -> Result<Layout, Error> {
+        let invalid = |e: QueryError| unusable(e, "APP-4");
+        batch.check(domain).map_err(invalid)?;
+        Layout::of(batch.layout(domain).map_err(invalid)?, sites, max_rows)
+    }
+
+    fn of(blocks: Vec<Block>, sites: usize, max_rows: u64) -> Result<Layout, Error> {
+        let scaled = |block: Block| {
+            // What a whole site adds is bounded like what one row adds to a sum over one row a site.
+            let rows = if block.per == Per::Site { 1 } else { max_rows };
+            Ok(ScaledBlock { scale: fixed::scale(sites, rows, exponent(block.bound))?, block })
+        };
+        let blocks: Vec<ScaledBlock> = blocks.into_iter().map(scaled).collect::<Result<_, Error>>()?;
+        let lengths: Vec<fixed::Block> = blocks
+            .iter()
+            .map(|b| fixed::Block {
+                len: u32::try_from(b.block.len).unwrap_or(u32::MAX),
+                bound_exp: exponent(b.block.bound),
+            })
+            .collect();
+        fixed::words(&lengths)?;
+        Ok(Layout { blocks })
+    }
+
+    /// The layout of a judged question: that of its stand-in, whose bounds do not tell where the centres are.
+    ///
+    /// # Errors
+    /// As [`Question::layout`].
+    pub fn of_judged(batch: &Batch, domain: &Domain, sites: usize, max_rows: u64) -> Result<Layout, Error> {
+        Layout::of_batch(&stand_in(batch, domain)?, domain, sites, max_rows)
+    }
+
+    /// The exponents of the blocks' bounds.
+    pub fn exponents(&self) -> Vec<i16> {
+        self.blocks.iter().map(|b| exponent(b.block.bound)).collect()
+    }
+
+    /// The layout of blocks with given exponents, for a party that does not know the bounds themselves.
+    ///
+    /// # Errors
+    /// As [`Question::layout`], and where there is not one exponent for each block.
+    pub fn with_exponents(
+        mut blocks: Vec<Block>,
+        exponents: &[i16],
+        sites: usize,
+        max_rows: u64,
+    ) -> Result<Layout, Error> {
+        if blocks.len() != exponents.len() || exponents.iter().any(|e| !(-512..=1000).contains(e)) {
+            return Err(unusable("not one usable exponent for each block", "APP-5"));
+        }
+        blocks.iter_mut().zip(exponents).for_each(|(block, e)| block.bound = power(i32::from(*e)));
+        Layout::of(blocks, sites, max_rows)
+    }
+
     /// Words of the vector.
     pub fn words(&self) -> usize {
         self.blocks.iter().map(|b| b.block.len).sum()
@@ -193,18 +270,80 @@ impl Layout {
     }
 }
 
-/// A site's answer in fixed point, ready to be masked.
+/// The same questions with every centre in the lower corner of the box: farther from rows than any centre inside it.
+fn stand_in(batch: &Batch, domain: &Domain) -> Result<Batch, Error> {
+    let invalid = |e: QueryError| unusable(e, "APP-5");
+    batch.check(domain).map_err(invalid)?;
+    let inner = batch.domain(domain).map_err(invalid)?;
+    let corner: Vec<f64> = (0..inner.columns()).map(|column| inner.working_interval(column).0).collect();
+    let mut batch = batch.clone();
+    for query in &mut batch.queries {
+        let centres = match query {
+            Query::FuzzyValidation { centres, .. } => centres,
+            Query::Validation(q) => &mut q.centres,
+            _ => return Err(unusable("only validation is judged", "APP-5")),
+        };
+        *centres = Centres::from_rows(&vec![corner.clone(); centres.k()]).map_err(|e| unusable(e, "APP-5"))?;
+    }
+    Ok(batch)
+}
+
+fn unusable(why: impl ToString, rule: &'static str) -> Error {
+    Error::Invalid { document: "question", why: why.to_string(), rule: Rule(rule) }
+}
+
+/// What a site needs to answer with, besides its rows.
+pub struct Terms<'a> {
+    /// Sites of the roster.
+    pub sites: usize,
+    /// Rows that the plan allows one site.
+    pub max_rows: u64,
+    /// Whether this site was drawn for the question; one that was not sends zeros.
+    pub drawn: bool,
+    /// The batch that a [`Question::Judge`] is about.
+    pub judged: Option<&'a Batch>,
+}
+
+impl Terms<'_> {
+    /// Nobody is sampled and nothing is judged elsewhere.
+    pub fn everybody(sites: usize, max_rows: u64) -> Self {
+        Terms { sites, max_rows, drawn: true, judged: None }
+    }
+}
+
+/// A site's answer in fixed point, ready to be masked. `noise` is fresh from the operating system; only a question that asks
+/// for blur needs it.
 ///
 /// # Errors
 /// [`RoundError`] naming what does not fit.
-pub fn contribute(question: &Question, rows: &Prepared, sites: usize, max_rows: u64) -> Result<Vec<u64>, RoundError> {
+pub fn contribute(
+    question: &Question,
+    rows: &Prepared,
+    terms: &Terms<'_>,
+    noise: Option<&mut Stream>,
+) -> Result<Vec<u64>, RoundError> {
+    let (sites, max_rows) = (terms.sites, terms.max_rows);
     if rows.len() as u64 > max_rows {
         return Err(RoundError::TooManyRows { max_rows });
     }
-    let layout = question.layout(rows.domain(), sites, max_rows)?;
-    let statistic = match question {
-        Question::CountRows => Statistic { values: vec![rows.len() as f64] },
-        Question::Cluster(query) => answer(query, rows)?,
+    let batch = match question {
+        Question::CountRows => {
+            let layout = question.layout(rows.domain(), sites, max_rows)?;
+            return layout.encode(&Statistic { values: vec![rows.len() as f64] });
+        }
+        Question::Cluster(batch) | Question::Drawn { batch, .. } => batch,
+        Question::Judge { .. } => terms.judged.ok_or(Error::ApiMisuse("nothing was laid before this site"))?,
+    };
+    let layout = match question {
+        Question::Judge { .. } => Layout::of_judged(batch, rows.domain(), sites, max_rows)?,
+        _ => Layout::of_batch(batch, rows.domain(), sites, max_rows)?,
+    };
+    if !terms.drawn {
+        return Ok(vec![0; layout.words()]);
+    }
+    let statistic = match noise {
+        Some(noise) => answer_with_noise(batch, rows, noise)?,
+        None => answer(batch, rows)?,
     };
     layout.encode(&statistic)
 }
@@ -213,7 +352,11 @@ pub fn contribute(question: &Question, rows: &Prepared, sites: usize, max_rows: 
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use veilsum_cluster::{Centres, OutOfBox, Rows, Scaling, pooled};
+    use veilsum_cluster::{OutOfBox, Rows, Scaling, pooled};
+
+    fn contributed(question: &Question, rows: &Prepared, sites: usize, max_rows: u64) -> Result<Vec<u64>, RoundError> {
+        contribute(question, rows, &Terms::everybody(sites, max_rows), None)
+    }
 
     #[test]
     fn exponents_are_the_smallest_that_hold() {
@@ -238,13 +381,13 @@ mod tests {
                     Prepared::new(&Rows::new(rows, d).unwrap(), &domain, OutOfBox::Refuse).unwrap()
                 })
                 .collect();
-            let query = Query::FuzzyValidation { centres, m: 2.0 };
+            let query = Batch::from(Query::FuzzyValidation { centres, m: 2.0 });
             let plain = pooled::totals(&query, &parts).unwrap().values;
             let question = Question::Cluster(query);
             let layout = question.layout(&domain, sites, 1000).unwrap();
             let mut sum = vec![0u64; layout.words()];
             for p in &parts {
-                let v = contribute(&question, p, sites, 1000).unwrap();
+                let v = contributed(&question, p, sites, 1000).unwrap();
                 sum.iter_mut().zip(v).for_each(|(a, b)| *a = a.wrapping_add(b));
             }
             let total = layout.decode(&sum, sites, None).unwrap().values;
@@ -258,8 +401,8 @@ mod tests {
     fn more_rows_than_planned_and_foreign_totals_are_errors() {
         let domain = Domain::new(vec![0.0], vec![1.0], Scaling::Box).unwrap();
         let rows = Prepared::new(&Rows::new(vec![0.5; 11], 1).unwrap(), &domain, OutOfBox::Refuse).unwrap();
-        assert_eq!(contribute(&Question::CountRows, &rows, 3, 10), Err(RoundError::TooManyRows { max_rows: 10 }));
-        assert!(contribute(&Question::CountRows, &rows, 3, 11).is_ok());
+        assert_eq!(contributed(&Question::CountRows, &rows, 3, 10), Err(RoundError::TooManyRows { max_rows: 10 }));
+        assert!(contributed(&Question::CountRows, &rows, 3, 11).is_ok());
         let layout = Question::CountRows.layout(&domain, 3, 10).unwrap();
         assert!(matches!(layout.decode(&[u64::MAX / 3], 3, None), Err(RoundError::Implausible { .. })));
         assert!(Question::CountRows.layout(&domain, 1000, u64::MAX).is_err());
@@ -267,7 +410,8 @@ mod tests {
 
     #[test]
     fn questions_there_and_back() {
-        let q = Question::Cluster(Query::FuzzySums { centres: Centres::from_rows(&[vec![0.25]]).unwrap(), m: 1.5 });
+        let q =
+            Question::Cluster(Query::FuzzySums { centres: Centres::from_rows(&[vec![0.25]]).unwrap(), m: 1.5 }.into());
         assert_eq!(Question::from_bytes(&q.to_bytes()).unwrap(), q);
         assert!(Question::from_bytes(&q.to_bytes()[1..]).is_err());
     }

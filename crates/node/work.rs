@@ -4,7 +4,10 @@
 //! that every site reads before it says yes.
 
 use serde::{Deserialize, Serialize};
-use veilsum_cluster::{Centres, Domain, Fcm, FcmParams, Method, OutOfBox, Query, Scaling, Start, Step};
+use veilsum_cluster::{
+    Algorithm, Batch, Centres, Domain, Method, OutOfBox, Recipe, Run, Scaling, Step, method::Seeding, method::Stage,
+    sampling::Sampling,
+};
 use veilsum_proto::{
     codec,
     limits::{MAX_APPLICATION, MAX_WORDS},
@@ -20,8 +23,36 @@ pub struct Work {
     pub scaling: Scaling,
     /// What a site does with a row outside the box.
     pub out_of_box: OutOfBox,
-    /// The method and its parameters.
-    pub method: MethodSpec,
+    /// What a run consists of. Given first centres are in BOX units here: 0 is a column's lower end, 1 its upper end.
+    pub recipe: Recipe,
+    /// Which share of the sites contributes in each of the algorithm's rounds; all, where there is none.
+    pub sampling: Option<Sampling>,
+    /// Who opens the totals that the validity indices need.
+    pub judge: Judge,
+    /// The column of labels whose counts by cluster are released, where the recipe asks them.
+    pub labels: Option<Labels>,
+}
+
+/// Who opens the totals that the validity indices need.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Judge {
+    /// The coordinator.
+    #[default]
+    Coordinator,
+    /// The intermediary, which learns no centre: a site hands it the distances between centres. The coordinator learns the
+    /// indices and no total that they came from (the framework's second option, Stallmann & Wilbik 2022).
+    Intermediary,
+}
+
+/// A column of labels.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Labels {
+    /// Its name in every site's header.
+    pub column: String,
+    /// Every label that may occur.
+    pub classes: Vec<String>,
 }
 
 /// A column and its range, known to everybody before any row is read.
@@ -34,40 +65,6 @@ pub struct Column {
     pub lower: f64,
     /// Largest possible value, original units.
     pub upper: f64,
-}
-
-/// A method that a plan can name.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[non_exhaustive]
-pub enum MethodSpec {
-    /// Exact federated fuzzy c-means (Bárcena et al. 2021).
-    Fcm {
-        /// Number of clusters.
-        k: u32,
-        /// Fuzzifier, > 1.
-        m: f64,
-        /// Stop when the centres move less (Frobenius norm, working units); 0 runs all rounds.
-        epsilon: f64,
-        /// Rounds at most.
-        max_rounds: u32,
-        /// The first centres.
-        start: StartSpec,
-    },
-}
-
-/// First centres; nobody's rows go into them.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub enum StartSpec {
-    /// Uniform in the box, from a seed that everybody knows.
-    Uniform {
-        /// The seed.
-        seed: u64,
-    },
-    /// Given, K x d in box units: 0 is a column's lower end, 1 its upper end.
-    Given {
-        /// The centres.
-        centres: Vec<Vec<f64>>,
-    },
 }
 
 /// K rows of d numbers.
@@ -88,6 +85,20 @@ impl WorkError {
 const MAX_COLUMNS: usize = 4_096;
 
 impl Work {
+    /// The plainest work: columns scaled to their box, one K, fuzzy Davies-Bouldin and the objective at the end, opened by
+    /// the coordinator.
+    pub fn plain(columns: Vec<Column>, algorithm: Algorithm, k: u32, seeding: Seeding) -> Work {
+        Work {
+            columns,
+            scaling: Scaling::Box,
+            out_of_box: OutOfBox::Refuse,
+            recipe: Recipe::plain(algorithm, k, seeding),
+            sampling: None,
+            judge: Judge::Coordinator,
+            labels: None,
+        }
+    }
+
     /// Checks every parameter, and that a first question can be asked and laid out.
     ///
     /// # Errors
@@ -110,11 +121,55 @@ impl Work {
             }
         }
         let domain = self.domain()?;
-        let query = match self.method()?.next(None).map_err(WorkError::new)? {
-            Step::Ask(query) => query,
-            Step::Done(_) => return Err(WorkError("the method asks nothing".into())),
+        self.check_labels()?;
+        if let Some(sampling) = &self.sampling {
+            sampling.check().map_err(WorkError::new)?;
+        }
+        if self.judge == Judge::Intermediary
+            && (self.recipe.validity.vectors || self.recipe.validity.silhouette || self.recipe.validity.classes > 0)
+        {
+            return Err(WorkError(
+                "where the intermediary judges, no sums of coordinates, silhouettes or labels are asked: it must not \
+                 learn where the centres are"
+                    .into(),
+            ));
+        }
+        // Before anything of that size is made: the sums of one round must fit into one vector.
+        let words = self.recipe.most_words(domain.columns());
+        if words > MAX_WORDS as u64 {
+            return Err(WorkError(format!(
+                "K = {} gives rounds of up to {words} numbers; {MAX_WORDS} fit a vector: fewer K, restarts, seeding cells or \
+                 columns",
+                self.recipe.clusters.max
+            )));
+        }
+        if let Seeding::Given { centres } = &self.recipe.seeding
+            && centres.columns() != domain.columns()
+        {
+            let (got, want) = (centres.columns(), domain.columns());
+            return Err(WorkError(format!("a starting centre has {got} coordinates, the plan {want} columns")));
+        }
+        self.working_recipe()?.check(&domain).map_err(WorkError::new)?;
+        self.first_question(3)?.check(&domain).map_err(WorkError::new)
+    }
+
+    fn check_labels(&self) -> Result<(), WorkError> {
+        let asked = self.recipe.validity.classes as usize;
+        let Some(labels) = &self.labels else {
+            return if asked == 0 { Ok(()) } else { Err(WorkError("counts by label need a label column".into())) };
         };
-        query.check(&domain).map_err(WorkError::new)
+        if labels.classes.len() != asked {
+            return Err(WorkError(format!("{} labels are listed, counts of {asked} are asked", labels.classes.len())));
+        }
+        if self.columns.iter().any(|c| c.name == labels.column) {
+            return Err(WorkError(format!("the label column {:?} is also clustered", labels.column)));
+        }
+        for (i, class) in labels.classes.iter().enumerate() {
+            if class.len() > 256 || labels.classes[..i].contains(class) {
+                return Err(WorkError(format!("label {} is too long or stands twice", i + 1)));
+            }
+        }
+        Ok(())
     }
 
     /// The public box.
@@ -126,56 +181,48 @@ impl Work {
         Domain::new(lower, upper, self.scaling).map_err(WorkError::new)
     }
 
-    /// The method at its beginning.
+    /// The recipe with given centres in working units.
+    fn working_recipe(&self) -> Result<Recipe, WorkError> {
+        let mut recipe = self.recipe.clone();
+        if let Seeding::Given { centres } = &mut recipe.seeding
+            && self.scaling == Scaling::None
+        {
+            let mut rows: Matrix = centres.rows().map(<[f64]>::to_vec).collect();
+            rows.iter_mut().for_each(|r| {
+                r.iter_mut().zip(&self.columns).for_each(|(v, c)| *v = c.lower + *v * (c.upper - c.lower));
+            });
+            *centres = Centres::from_rows(&rows).map_err(WorkError::new)?;
+        }
+        Ok(recipe)
+    }
+
+    /// The run at its beginning, for a roster of `sites` sites.
     ///
     /// # Errors
     /// [`WorkError`] naming the parameter that is outside its domain.
-    pub fn method(&self) -> Result<Box<dyn Method>, WorkError> {
-        match &self.method {
-            MethodSpec::Fcm { k, m, epsilon, max_rounds, start } => {
-                let start = self.start(start, *k as usize)?;
-                let params = FcmParams { k: *k as usize, m: *m, epsilon: *epsilon, max_rounds: *max_rounds, start };
-                Ok(Box::new(Fcm::new(params).map_err(WorkError::new)?))
-            }
-        }
+    pub fn run(&self, sites: usize) -> Result<Run, WorkError> {
+        let sites = u32::try_from(sites).unwrap_or(u32::MAX);
+        self.working_recipe()?.run(&self.domain()?, sites).map_err(WorkError::new)
     }
 
-    /// The first question of the method: a site answers no other one first.
+    /// The first question of the run: a site answers no other one first.
     ///
     /// # Errors
-    /// As [`Work::method`].
-    pub fn first_query(&self) -> Result<Query, WorkError> {
-        match self.method()?.next(None).map_err(WorkError::new)? {
-            Step::Ask(query) => Ok(query),
+    /// As [`Work::run`].
+    pub fn first_question(&self, sites: usize) -> Result<Batch, WorkError> {
+        match self.run(sites)?.next(None).map_err(WorkError::new)? {
+            Step::Ask(batch) => Ok(batch),
             Step::Done(_) => Err(WorkError("the method asks nothing".into())),
         }
     }
 
-    fn start(&self, start: &StartSpec, k: usize) -> Result<Centres, WorkError> {
-        let domain = self.domain()?;
-        if k == 0 {
-            return Err(WorkError("the number of clusters K must be at least 1".into()));
-        }
-        // Before anything of size K x d is made: the sums of one round must fit into one vector.
-        if k.saturating_mul(domain.columns() + 1) > MAX_WORDS {
-            return Err(WorkError(format!("K = {k} clusters in {} columns: over {MAX_WORDS} sums", domain.columns())));
-        }
-        match start {
-            StartSpec::Uniform { seed } => Start::Uniform { seed: *seed }.centres(&domain, k).map_err(WorkError::new),
-            StartSpec::Given { centres } => {
-                let mut rows = centres.clone();
-                if let Some(row) = rows.iter().find(|r| r.len() != domain.columns()) {
-                    let (got, want) = (row.len(), domain.columns());
-                    return Err(WorkError(format!("a starting centre has {got} coordinates, the plan {want} columns")));
-                }
-                if self.scaling == Scaling::None {
-                    rows.iter_mut().for_each(|r| {
-                        r.iter_mut().zip(&self.columns).for_each(|(v, c)| *v = c.lower + *v * (c.upper - c.lower));
-                    });
-                }
-                Centres::from_rows(&rows).map_err(WorkError::new)
-            }
-        }
+    /// One question of every part of a run, for sizes and precision; see [`Recipe::sample`].
+    ///
+    /// # Errors
+    /// As [`Work::run`].
+    pub fn sample(&self, sites: usize) -> Result<Vec<Batch>, WorkError> {
+        let sites = u32::try_from(sites).unwrap_or(u32::MAX);
+        self.working_recipe()?.sample(&self.domain()?, sites).map_err(WorkError::new)
     }
 
     /// Centres in original units and in box units, from working units.
@@ -198,52 +245,39 @@ impl Work {
 
     /// The name by which plans and results call the method.
     pub fn method_name(&self) -> &'static str {
-        match self.method {
-            MethodSpec::Fcm { .. } => "fcm",
-        }
+        self.recipe.algorithm.name()
     }
 
-    /// K and m.
-    pub fn k_and_m(&self) -> (u32, f64) {
-        match self.method {
-            MethodSpec::Fcm { k, m, .. } => (k, m),
-        }
+    /// The largest number of clusters that is tried.
+    pub fn most_clusters(&self) -> u32 {
+        self.recipe.clusters.max
     }
 
     /// Questions that a whole run asks at most.
     pub fn max_questions(&self) -> u32 {
-        match self.method {
-            MethodSpec::Fcm { max_rounds, .. } => max_rounds.saturating_add(1),
-        }
+        self.recipe.max_questions()
     }
 
-    /// Whether `query` is one that this method asks at all: its kind, K, m and columns, and centres that lie in the
-    /// public box, where every weighted mean of rows lies.
+    /// In which part of a run `batch` belongs, if this plan asks it at all.
     ///
     /// # Errors
     /// A sentence for the site's operator.
-    pub fn admits(&self, query: &Query) -> Result<(), String> {
-        let (centres, m) = match query {
-            Query::FuzzySums { centres, m } | Query::FuzzyValidation { centres, m } => (centres, *m),
-            _ => return Err("the plan's method never asks this".into()),
-        };
-        let (k, fuzzifier) = self.k_and_m();
-        if centres.k() != k as usize || m.to_bits() != fuzzifier.to_bits() {
-            return Err("the question has another K or m than the plan".into());
-        }
+    pub fn admits(&self, batch: &Batch, sites: usize) -> Result<Stage, String> {
         let domain = self.domain().map_err(|e| e.to_string())?;
-        query.check(&domain).map_err(|e| e.to_string())?;
-        for row in centres.rows() {
-            for (c, v) in row.iter().enumerate() {
-                let (low, high) = domain.working_interval(c);
-                // Fixed-point rounding may put a centre a hair outside.
-                let hair = 1e-6 * (high - low);
-                if *v < low - hair || *v > high + hair {
-                    return Err(format!("a centre lies outside the public box in column {:?}", self.columns[c].name));
-                }
-            }
+        self.recipe.admits(batch, &domain, u32::try_from(sites).unwrap_or(u32::MAX))
+    }
+
+    /// Whether final centres (working units) may be this plan's: their number, and that they lie in the box.
+    ///
+    /// # Errors
+    /// A sentence for the site's operator.
+    pub fn admits_centres(&self, centres: &Centres) -> Result<(), String> {
+        let domain = self.domain().map_err(|e| e.to_string())?;
+        let clusters = self.recipe.clusters;
+        if centres.columns() != domain.columns() || !clusters.each().any(|k| k as usize == centres.k()) {
+            return Err("the centres have another K or other columns than the plan".into());
         }
-        Ok(())
+        veilsum_cluster::method::inside(centres, &domain)
     }
 
     /// The bytes that go into the plan's terms.
@@ -272,24 +306,17 @@ pub fn usable_name(name: &str) -> Result<(), WorkError> {
 
 #[cfg(test)]
 mod tests {
+    use veilsum_cluster::{Query, method::Validity};
+
     use super::*;
 
     pub(crate) fn sample() -> Work {
-        Work {
-            columns: vec![
-                Column { name: "x".into(), lower: -1.0, upper: 2.0 },
-                Column { name: "y".into(), lower: 0.0, upper: 10.0 },
-            ],
-            scaling: Scaling::Box,
-            out_of_box: OutOfBox::Refuse,
-            method: MethodSpec::Fcm {
-                k: 3,
-                m: 2.0,
-                epsilon: 0.005,
-                max_rounds: 30,
-                start: StartSpec::Uniform { seed: 1 },
-            },
-        }
+        let columns = vec![
+            Column { name: "x".into(), lower: -1.0, upper: 2.0 },
+            Column { name: "y".into(), lower: 0.0, upper: 10.0 },
+        ];
+        let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.005, max_rounds: 30 };
+        Work::plain(columns, fcm, 3, Seeding::Uniform { seed: 1 })
     }
 
     #[test]
@@ -307,44 +334,52 @@ mod tests {
             f(&mut w);
             w.check().unwrap_err().0
         };
-        let fcm = |k, m, epsilon, max_rounds| MethodSpec::Fcm {
-            k,
-            m,
-            epsilon,
-            max_rounds,
-            start: StartSpec::Uniform { seed: 0 },
+        let fcm = |k, m, epsilon, max_rounds| {
+            Recipe::plain(Algorithm::Fcm { m, epsilon, max_rounds }, k, Seeding::Uniform { seed: 0 })
         };
-        assert!(change(&|w| w.method = fcm(3, 1.0, 0.0, 1)).contains("fuzzifier"));
-        assert!(change(&|w| w.method = fcm(3, f64::NAN, 0.0, 1)).contains("fuzzifier"));
-        assert!(change(&|w| w.method = fcm(3, 2.0, -1.0, 1)).contains("epsilon"));
-        assert!(change(&|w| w.method = fcm(3, 2.0, 0.0, 0)).contains("max_rounds"));
-        assert!(!change(&|w| w.method = fcm(0, 2.0, 0.0, 1)).is_empty());
+        assert!(change(&|w| w.recipe = fcm(3, 1.0, 0.0, 1)).contains("fuzzifier"));
+        assert!(change(&|w| w.recipe = fcm(3, f64::NAN, 0.0, 1)).contains("fuzzifier"));
+        assert!(change(&|w| w.recipe = fcm(3, 2.0, -1.0, 1)).contains("epsilon"));
+        assert!(change(&|w| w.recipe = fcm(3, 2.0, 0.0, 0)).contains("max_rounds"));
+        assert!(!change(&|w| w.recipe = fcm(0, 2.0, 0.0, 1)).is_empty());
         assert!(change(&|w| w.columns[1].name = "x".into()).contains("twice"));
         assert!(change(&|w| w.columns[1].upper = 0.0).contains("constant"));
         assert!(change(&|w| w.columns.clear()).contains("0 columns"));
-        let given = |centres| MethodSpec::Fcm {
-            k: 1,
-            m: 2.0,
-            epsilon: 0.0,
-            max_rounds: 1,
-            start: StartSpec::Given { centres },
+        let given = |centres: &[Vec<f64>]| {
+            let centres = Centres::from_rows(centres).unwrap();
+            let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 1 };
+            Recipe::plain(fcm, 1, Seeding::Given { centres })
         };
-        assert!(change(&|w| w.method = given(vec![vec![0.5]])).contains("coordinates"));
-        assert!(change(&|w| w.method = given(vec![vec![0.5, 0.5], vec![0.1, 0.1]])).contains('2'));
+        assert!(change(&|w| w.recipe = given(&[vec![0.5]])).contains("coordinates"));
+        assert!(change(&|w| w.recipe = given(&[vec![0.5, 0.5], vec![0.1, 0.1]])).contains('2'));
+        let labels = |classes: &[&str]| {
+            Some(Labels { column: "z".into(), classes: classes.iter().map(|c| (*c).to_owned()).collect() })
+        };
+        assert!(change(&|w| w.labels = labels(&["a", "b"])).contains("counts of 0"));
+        assert!(change(&|w| w.recipe.validity.classes = 2).contains("label column"));
+        assert!(change(&|w| w.sampling = Some(Sampling { share: 1.5, seed: 0 })).contains("share"));
+        assert!(change(&|w| w.recipe.clusters.max = 1_000_000).contains("fit"));
+        assert!(
+            change(&|w| {
+                w.judge = Judge::Intermediary;
+                w.recipe.validity = Validity::everything();
+            })
+            .contains("must not")
+        );
     }
 
     #[test]
     fn questions_outside_the_plan_are_not_admitted() {
         let w = sample();
-        let first = w.first_query().unwrap();
-        assert_eq!(w.admits(&first), Ok(()));
-        let with = |rows: &[Vec<f64>], m| Query::FuzzySums { centres: Centres::from_rows(rows).unwrap(), m };
+        let first = w.first_question(3).unwrap();
+        assert_eq!(w.admits(&first, 3), Ok(Stage::Iterating));
+        let with = |rows: &[Vec<f64>], m| Query::FuzzySums { centres: Centres::from_rows(rows).unwrap(), m }.into();
         let inside = vec![vec![0.1, 0.2]; 3];
-        assert!(w.admits(&with(&inside, 2.0)).is_ok());
-        assert!(w.admits(&with(&inside, 2.5)).is_err());
-        assert!(w.admits(&with(&inside[..2], 2.0)).is_err());
+        assert!(w.admits(&with(&inside, 2.0), 3).is_ok());
+        assert!(w.admits(&with(&inside, 2.5), 3).is_err());
+        assert!(w.admits(&with(&inside[..2], 2.0), 3).is_err());
         let far = vec![vec![0.1, 0.2], vec![0.1, 0.2], vec![5.0, 0.2]];
-        assert!(w.admits(&with(&far, 2.0)).unwrap_err().contains("\"x\""));
+        assert!(w.admits(&with(&far, 2.0), 3).unwrap_err().contains("column 0"));
     }
 
     #[test]

@@ -14,12 +14,14 @@ use std::{
 };
 
 use veilsum::{
-    local::{self, LOCAL_TIMING, LocalConfig, LocalRun},
+    local::{self, LOCAL_TIMING, LocalConfig, LocalRun, LocalSite},
     role::{client::Vanish, server::Progress},
     split,
-    work::{Column, MethodSpec, StartSpec, Work},
+    work::{Column, Work},
 };
-use veilsum_cluster::{Domain, OutOfBox, Outcome, Prepared, Rows, Scaling, Step, Totals, pooled, random::Stream};
+use veilsum_cluster::{
+    Algorithm, Domain, Method, Outcome, Prepared, Rows, Scaling, Step, Totals, method::Seeding, pooled, random::Stream,
+};
 
 // ---- data -----------------------------------------------------------------------------------------------------------
 
@@ -104,9 +106,8 @@ pub fn max_difference(a: &[Vec<f64>], b: &[Vec<f64>]) -> f64 {
 
 // ---- federations in one process -------------------------------------------------------------------------------------
 
-pub fn fcm(columns: Vec<Column>, k: u32, epsilon: f64, max_rounds: u32, start: StartSpec) -> Work {
-    let method = MethodSpec::Fcm { k, m: 2.0, epsilon, max_rounds, start };
-    Work { columns, scaling: Scaling::Box, out_of_box: OutOfBox::Refuse, method }
+pub fn fcm(columns: Vec<Column>, k: u32, epsilon: f64, max_rounds: u32, seeding: Seeding) -> Work {
+    Work::plain(columns, Algorithm::Fcm { m: 2.0, epsilon, max_rounds }, k, seeding)
 }
 
 pub fn prepared(work: &Work, sites: &[(String, Rows)]) -> Vec<Prepared> {
@@ -124,9 +125,9 @@ pub fn federate(
     let sizes = Arc::new(Mutex::new(Vec::new()));
     let seen = sizes.clone();
     let config = LocalConfig {
-        sites,
+        terms: Box::new(local::sampled_terms(work, sites.len())),
+        sites: sites.into_iter().map(LocalSite::from).collect(),
         work: work.clone(),
-        terms: Box::new(|_| {}),
         vanish,
         record,
         timing: LOCAL_TIMING,
@@ -144,11 +145,11 @@ pub fn federate(
 
 /// The same conversation in plain sums: `cohort(q)` has the places of the sites in the total of question q, from 1.
 pub fn replay(work: &Work, sites: &[Prepared], cohort: impl Fn(u32) -> Vec<usize>) -> Outcome {
-    let mut method = work.method().expect("a method");
+    let mut method = work.run(sites.len()).expect("a method");
     let mut step = method.next(None).expect("a first question");
     for number in 1.. {
         let query = match step {
-            Step::Done(outcome) => return outcome,
+            Step::Done(outcome) => return *outcome,
             Step::Ask(query) => query,
         };
         let there: Vec<Prepared> = cohort(number).into_iter().map(|i| sites[i].clone()).collect();

@@ -11,7 +11,7 @@ use std::{
 };
 
 use anyhow::Result;
-use veilsum_cluster::{Query, Rows, random::Stream};
+use veilsum_cluster::{Batch, Query, Rows, random::Stream};
 
 use crate::{
     least_squares::{Solution, System, descend},
@@ -121,8 +121,8 @@ impl System for Sums<'_> {
 }
 
 /// Looks for the records behind `observed`: C x F weighted sums, then C weights.
-pub fn attack(query: &Query, observed: &[f64], starts: usize, stream: &mut Stream) -> Option<Guess> {
-    let Query::FuzzySums { centres, m } = query else { return None };
+pub fn attack(batch: &Batch, observed: &[f64], starts: usize, stream: &mut Stream) -> Option<Guess> {
+    let [Query::FuzzySums { centres, m }] = &batch.queries[..] else { return None };
     let (clusters, columns) = (centres.k(), centres.columns());
     let system = Sums { centres: centres.rows().collect(), m: *m, observed };
     let (sums, weights) = observed.split_at(clusters * columns);
@@ -204,7 +204,7 @@ struct Job {
 /// None so far.
 pub fn run(recording: &Recording, seed: u64, budget: Budget) -> Result<Finding> {
     let began = Instant::now();
-    let updates = recording.rounds.iter().filter(|r| matches!(r.query, Query::FuzzySums { .. })).count();
+    let updates = recording.rounds.iter().filter(|r| matches!(r.query.queries[..], [Query::FuzzySums { .. }])).count();
     // The first round (random centres) and the last (nearly settled ones) where there are more than are wanted.
     let rounds: Vec<usize> = (0..budget.rounds.min(updates)).map(|i| if i == 0 { 0 } else { updates - i }).collect();
     let mut jobs = Vec::new();

@@ -1,7 +1,7 @@
 //! The federation under attack: a few small sites that one round could betray, and larger ones beside them.
 
-use veilsum::work::{Column, MethodSpec, StartSpec, Work};
-use veilsum_cluster::{DataError, OutOfBox, Rows, Scaling, random::Stream};
+use veilsum::work::{Column, Work};
+use veilsum_cluster::{Algorithm, DataError, Rows, Scaling, method::Seeding, random::Stream};
 
 const LABEL: &[u8; 24] = b"veilsum audit scene   v1";
 
@@ -53,18 +53,9 @@ impl Scene {
             sites.push((format!("hospital-{}", o + 1), Rows::new(values.collect(), COLUMNS)?));
         }
         let column = |name: &str| Column { name: name.into(), lower: -EDGE, upper: EDGE };
-        let work = Work {
-            columns: vec![column("x"), column("y")],
-            scaling: Scaling::None,
-            out_of_box: OutOfBox::Refuse,
-            method: MethodSpec::Fcm {
-                k: CLUSTERS as u32,
-                m: FUZZIFIER,
-                epsilon: 0.0,
-                max_rounds: rounds,
-                start: StartSpec::Uniform { seed },
-            },
-        };
+        let fcm = Algorithm::Fcm { m: FUZZIFIER, epsilon: 0.0, max_rounds: rounds };
+        let work = Work::plain(vec![column("x"), column("y")], fcm, CLUSTERS as u32, Seeding::Uniform { seed });
+        let work = Work { scaling: Scaling::None, ..work };
         Ok(Scene { sites, victims: VICTIMS, work })
     }
 }

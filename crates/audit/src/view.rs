@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail, ensure};
 use veilsum::{
-    local::{self, LOCAL_TIMING, LocalConfig},
+    local::{self, LOCAL_TIMING, LocalConfig, LocalSite},
     role::View,
-    round::{Layout, Question, contribute},
+    round::{Layout, Question, Terms, contribute},
 };
-use veilsum_cluster::{Prepared, Query, Rows, Statistic, Step, answer};
+use veilsum_cluster::{Batch, Method, Prepared, Rows, Statistic, Step, answer};
 use veilsum_proto::{
     fixed,
     message::{HEADER, Kind, kind_of},
@@ -30,7 +30,7 @@ type BySite = BTreeMap<u16, Vec<u64>>;
 /// One round as the coordinator saw it, and beside it what a coordinator without masks would have seen.
 pub struct SeenRound {
     /// What was asked.
-    pub query: Query,
+    pub query: Batch,
     /// The public meaning of the words.
     pub layout: Layout,
     /// By site: the masked words that arrived.
@@ -69,7 +69,7 @@ pub struct Recording {
 pub fn record(seed: u64, rounds: u32) -> Result<Recording> {
     let scene = Scene::new(seed, rounds)?;
     let config = LocalConfig {
-        sites: scene.sites.clone(),
+        sites: scene.sites.iter().cloned().map(LocalSite::from).collect(),
         work: scene.work.clone(),
         terms: Box::new(|_| {}),
         vanish: Vec::new(),
@@ -92,13 +92,13 @@ pub fn record(seed: u64, rounds: u32) -> Result<Recording> {
         .collect::<Result<_, _>>()?;
     let layout_of = |question: &Question| question.layout(&domain, rows.len(), max_rows);
 
-    let mut method = scene.work.method()?;
+    let mut method = scene.work.run(scene.sites.len())?;
     let mut step = method.next(None)?;
     let mut seen = Vec::new();
     let mut received = received.into_iter();
     let outcome = loop {
         let query = match step {
-            Step::Done(outcome) => break outcome,
+            Step::Done(outcome) => break *outcome,
             Step::Ask(query) => query,
         };
         let layout = layout_of(&Question::Cluster(query.clone()))?;
@@ -121,7 +121,10 @@ pub fn record(seed: u64, rounds: u32) -> Result<Recording> {
     };
     let plain_counts: Vec<u64> = rows
         .iter()
-        .map(|r| contribute(&Question::CountRows, r, rows.len(), max_rows).map(|words| words[0]))
+        .map(|r| {
+            let terms = Terms::everybody(rows.len(), max_rows);
+            contribute(&Question::CountRows, r, &terms, None).map(|words| words[0])
+        })
         .collect::<Result<_, _>>()?;
     let n_total = result.n_total.context("the run ended without a total row count")?;
     ensure!(n_total == rows.iter().map(|r| r.len() as u64).sum::<u64>(), "the run counted other rows than there are");

@@ -90,7 +90,7 @@ impl Cost {
         let threshold = terms.threshold_of(n, n)?;
         let slots = usize::from(terms.slots);
         let domain = work.domain()?;
-        let questions = questions(work)?
+        let questions = questions(work, n)?
             .iter()
             .map(|q| {
                 let layout = q.layout(&domain, n, terms.max_rows)?;
@@ -150,9 +150,10 @@ impl Cost {
             ));
         }
         // Totals are equations on the rows: whoever has as many as there are unknown values may solve for them.
-        let ((k, _), d) = (federation.work.k_and_m(), federation.work.columns.len() as u64);
-        let numbers = u64::from(k).saturating_mul(d + 1);
-        let rounds = u64::from(federation.work.max_questions().saturating_sub(1));
+        let (recipe, d) = (&federation.work.recipe, federation.work.columns.len() as u64);
+        let all_k = recipe.clusters.count() as u64 * u64::from(recipe.clusters.min + recipe.clusters.max) / 2;
+        let numbers = all_k.saturating_mul(u64::from(recipe.restarts)).saturating_mul(d + 1);
+        let rounds = u64::from(recipe.algorithm.max_questions(recipe.rule));
         let (one, all) = (numbers.div_ceil(d), numbers.saturating_mul(rounds).div_ceil(d));
         let floor = federation.terms.min_total_rows;
         if floor <= one {

@@ -3,20 +3,22 @@
 use std::{fmt::Write, path::PathBuf};
 
 use clap::Args;
-use veilsum_cluster::{Domain, OutOfBox, Prepared, Rows, Scaling, pooled, synthetic};
+use veilsum_cluster::{Algorithm, Clusters, Domain, OutOfBox, Prepared, Rows, Scaling, Start, pooled, synthetic};
 
 use super::{
     exit::{Code, Failure},
+    method::{MethodArgs, given_centres, parse_clusters},
     run::block_on,
 };
 use crate::{
-    local::{self, LOCAL_TIMING, LocalConfig, LocalRun},
+    documents,
+    local::{self, LOCAL_TIMING, LocalConfig, LocalRun, LocalSite},
     progress,
     report::{self, Pooled},
     role::client::{Step, Vanish},
     split,
     table::{self, TableSpec},
-    work::{Column, MethodSpec, StartSpec, Work},
+    work::{Column, Judge, Labels, Work},
 };
 
 /// `veilsum demo`
@@ -31,24 +33,19 @@ pub struct DemoArgs {
     /// Sites to spread the rows over [default: 20]
     #[arg(long, value_name = "N", requires = "data")]
     pub sites: Option<usize>,
-    /// How rows are spread: `iid`, or a column whose every value is a site
-    #[arg(long, value_name = "iid|COLUMN", default_value = "iid", requires = "data")]
+    /// How rows are spread: `iid`; a column whose every value is a site; `dirichlet:ALPHA`, `observers:BETA` (by place),
+    /// `seen:N` (every site sees N of the labels and lacks the others)
+    #[arg(long, value_name = "WAY", default_value = "iid", requires = "data")]
     pub split: String,
-    /// Number of clusters [default: 5 for the example]
-    #[arg(long, value_name = "K")]
-    pub k: Option<u32>,
-    /// Fuzzifier, above 1
-    #[arg(long, default_value_t = 2.0)]
-    pub m: f64,
+    /// Number of clusters, or a range as in 2..9 from which the run chooses [default: 5 for the example]
+    #[arg(long, value_name = "K|LOW..HIGH", value_parser = parse_clusters)]
+    pub k: Option<Clusters>,
     /// Scale every column to [0, 1] by its public box, or not at all
     #[arg(long, value_name = "box|none", default_value = "box", value_parser = ["box", "none"])]
     pub scale: String,
-    /// Stop when the centres move less than this (Frobenius norm, scaled units); 0 runs all rounds
-    #[arg(long, default_value_t = 0.005)]
-    pub epsilon: f64,
-    /// Rounds at most
-    #[arg(long, value_name = "N", default_value_t = 30)]
-    pub max_rounds: u32,
+    /// Release counts by cluster and label (of the file's last column, or of the example), for the adjusted Rand index
+    #[arg(long)]
+    pub release_labels: bool,
     /// Starting centres: K lines of d numbers in box units, no header [default: uniform in the box, from the seed]
     #[arg(long, value_name = "FILE.csv")]
     pub start: Option<PathBuf>,
@@ -61,14 +58,19 @@ pub struct DemoArgs {
     /// Folder for result.json and model.json
     #[arg(long, value_name = "DIR", default_value = "veilsum-out")]
     pub out: PathBuf,
+    /// What a run consists of
+    #[command(flatten)]
+    pub method: MethodArgs,
 }
 
 /// Rows at their sites, and what is known about their columns.
 struct Source {
-    sites: Vec<(String, Rows)>,
+    sites: Vec<LocalSite>,
     columns: Vec<Column>,
     default_k: Option<u32>,
     note: String,
+    /// The label column and its labels, where they are to be released.
+    labels: Option<Labels>,
 }
 
 /// Runs the demonstration.
@@ -82,15 +84,16 @@ pub fn demo(args: &DemoArgs, json: bool) -> Result<(), Failure> {
     };
     let work = work(args, &source)?;
     work.check().map_err(|e| Failure::input(e.0, "see `veilsum demo --help`"))?;
-    let names: Vec<String> = source.sites.iter().map(|(name, _)| name.clone()).collect();
+    let names: Vec<String> = source.sites.iter().map(|site| site.name.clone()).collect();
     let vanish = args.drop.iter().map(|d| parse_drop(d, &names)).collect::<Result<Vec<_>, _>>()?;
-    let all = Rows::pooled(source.sites.iter().map(|(_, rows)| rows))?;
-    let rows = all.len();
-    if u64::from(work.k_and_m().0) > rows as u64 {
+    let domain = work.domain()?;
+    let prepared = source.sites.iter().map(|s| s.prepare(&domain, work.out_of_box)).collect::<Result<Vec<_>, _>>()?;
+    let rows: usize = prepared.iter().map(Prepared::len).sum();
+    if u64::from(work.recipe.clusters.min) > rows as u64 {
         return Err(Failure::input(
             format!(
                 "K = {} clusters from {rows} rows: there must be at least as many rows as clusters",
-                work.k_and_m().0
+                work.recipe.clusters.min
             ),
             "choose a smaller --k",
         ));
@@ -101,7 +104,7 @@ pub fn demo(args: &DemoArgs, json: bool) -> Result<(), Failure> {
     let run = block_on(local::run(LocalConfig {
         sites: source.sites,
         work: work.clone(),
-        terms: Box::new(|_| {}),
+        terms: Box::new(local::sampled_terms(&work, names.len())),
         vanish: vanish.clone(),
         record: false,
         timing: LOCAL_TIMING,
@@ -120,23 +123,21 @@ pub fn demo(args: &DemoArgs, json: bool) -> Result<(), Failure> {
             result.warnings.push(format!("{name}: {}", failure.message));
         }
     }
-    let pooled = compare(&work, &all, &result)?;
+    let pooled = compare(&work, &prepared, &result)?;
     let written = report::write(&args.out, &result, Some(&pooled))?;
     if json {
         println!("{}", report::document(&result, Some(&pooled)));
         return Ok(());
     }
     print!("{}{}", report::centres(&result), report::summary(&result));
-    let (k, d) = (result.centres.len(), result.columns.len());
     let mut out = String::from("\nwho learnt what\n");
+    let over = if result.missing.is_empty() { result.cohort.len().to_string() } else { "the remaining".into() };
+    let judged = if work.judge == Judge::Intermediary { ", and the indices from the intermediary" } else { "" };
     let _ = writeln!(
         out,
-        "  coordinator    {} totals of {} numbers, and {} for the index, over {} sites; of no single site's sums or row \
+        "  coordinator    {} totals over {over} sites, all questions of the plan{judged}; of no single site's sums or row \
          count anything",
-        result.rounds,
-        k * (d + 1),
-        2 * k + 1,
-        if result.missing.is_empty() { result.cohort.len().to_string() } else { "the remaining".into() }
+        result.questions
     );
     let counted = match counted {
         Ok(c) if c.handed_over => format!("the number of rows of all sites together ({}); no centre", c.total),
@@ -147,16 +148,21 @@ pub fn demo(args: &DemoArgs, json: bool) -> Result<(), Failure> {
         ),
         Err(f) => format!("nothing: {}", f.message),
     };
-    let _ = writeln!(out, "  intermediary   {counted}");
+    let judging = if work.judge == Judge::Intermediary {
+        "; the validity totals, and how far the final centres are from each other"
+    } else {
+        ""
+    };
+    let _ = writeln!(out, "  intermediary   {counted}{judging}");
     let _ = writeln!(out, "  every site     the centres of every round; no other site's rows, sums or row count");
     let _ = writeln!(out, "  the network    sizes and times of encrypted packets");
     print!("{out}");
     println!(
-        "\npooled fuzzy c-means from the same start: {} rounds, largest difference {:.1e} of a column's range",
-        pooled.rounds, pooled.max_abs_diff
+        "\n{}: {} rounds, largest difference {:.1e} of a column's range",
+        pooled.what, pooled.rounds, pooled.max_abs_diff
     );
     if !result.missing.is_empty() {
-        println!("(the pooled run has the rows of the sites that vanished, so it differs)");
+        println!("(it has the rows of the sites that vanished, so it differs)");
     }
     println!("traffic: {} kB in all", result.traffic.bytes() / 1000);
     for path in &written {
@@ -174,34 +180,55 @@ fn example(args: &DemoArgs) -> Source {
         .zip(domain.lower().iter().zip(domain.upper()))
         .map(|(name, (lower, upper))| Column { name: (*name).into(), lower: *lower, upper: *upper })
         .collect();
-    let sites: Vec<(String, Rows)> =
-        example.sites.into_iter().enumerate().map(|(i, s)| (format!("site-{}", i + 1), s.rows)).collect();
-    let rows: usize = sites.iter().map(|(_, r)| r.len()).sum();
+    let clusters = example.truth.k();
+    let labels = args
+        .release_labels
+        .then(|| Labels { column: "cluster".into(), classes: (0..clusters).map(|class| class.to_string()).collect() });
+    let sites: Vec<LocalSite> = example
+        .sites
+        .into_iter()
+        .enumerate()
+        .map(|(i, s)| LocalSite {
+            name: format!("site-{}", i + 1),
+            rows: s.rows,
+            labels: labels.is_some().then(|| s.labels.into_iter().map(|label| label as u32).collect()),
+        })
+        .collect();
+    let rows: usize = sites.iter().map(|s| s.rows.len()).sum();
     Source {
         note: format!(
             "five Gaussians at 3 sites, {rows} rows, generated; each site sees three of the five clusters; \
-             public box [-1, 2] x [-1, 2]\nfuzzy c-means over masked sums, QUIC on 127.0.0.1"
+             public box [-1, 2] x [-1, 2]\nmasked sums, QUIC on 127.0.0.1"
         ),
         sites,
         columns,
         default_k: Some(5),
+        labels,
     }
 }
 
 fn from_file(args: &DemoArgs, path: &std::path::Path) -> Result<Source, Failure> {
     let header = table::read_header(path)?;
     let label = header.last().cloned().unwrap_or_default();
-    let by_column = (args.split != "iid").then(|| args.split.clone());
+    let way = Way::parse(&args.split, &header)?;
+    let by_column = match &way {
+        Way::Column(column) => Some(column.clone()),
+        _ => None,
+    };
     let wanted: Vec<String> = if args.columns.is_empty() {
         header[..header.len().saturating_sub(1)].iter().filter(|c| Some(*c) != by_column.as_ref()).cloned().collect()
     } else {
         args.columns.clone()
     };
-    let spec = TableSpec { columns: wanted, label: Some(by_column.clone().unwrap_or(label)) };
+    let spec = TableSpec { columns: wanted, label: Some(by_column.clone().unwrap_or_else(|| label.clone())) };
     let table = table::read_csv(path, &spec)?;
     let d = table.columns.len();
-    let parts = match &by_column {
-        Some(column) => {
+    let rows = Rows::new(table.values, d)?;
+    let wanted = args.sites.unwrap_or(20);
+    let seed = args.seed.unwrap_or(0);
+    let found = table.labels.clone().unwrap_or_default();
+    let parts = match &way {
+        Way::Column(column) => {
             if args.sites.is_some() {
                 return Err(Failure::new(
                     Code::Usage,
@@ -209,9 +236,16 @@ fn from_file(args: &DemoArgs, path: &std::path::Path) -> Result<Source, Failure>
                     format!("leave --sites out: every value of {column:?} is a site"),
                 ));
             }
-            split::by_label(table.labels.as_deref().unwrap_or_default())
+            split::by_label(&found)
         }
-        None => split::iid(table.rows, args.sites.unwrap_or(20), args.seed.unwrap_or(0)),
+        Way::Iid => split::iid(table.rows, wanted, seed),
+        Way::Dirichlet(alpha) => split::dirichlet(&found, wanted, *alpha, seed),
+        Way::Observers(beta) => {
+            let around = Domain::around(&rows, Scaling::None)?;
+            let places = Start::Uniform { seed }.centres(&around, wanted.max(1))?;
+            split::observers(&rows, &Rows::new(places.as_slice().to_vec(), d)?, *beta, seed)
+        }
+        Way::Seen(labels) => split::lacking(&found, wanted, *labels, seed),
     };
     if parts.len() < 3 {
         return Err(Failure::input(
@@ -228,7 +262,6 @@ fn from_file(args: &DemoArgs, path: &std::path::Path) -> Result<Source, Failure>
             "use fewer --sites",
         ));
     }
-    let rows = Rows::new(table.values, d)?;
     let domain = Domain::around(&rows, Scaling::Box).map_err(|e| match e {
         veilsum_cluster::DataError::ConstantColumn { column } => Failure::input(
             format!(
@@ -246,44 +279,87 @@ fn from_file(args: &DemoArgs, path: &std::path::Path) -> Result<Source, Failure>
         .zip(domain.lower().iter().zip(domain.upper()))
         .map(|(name, (lower, upper))| Column { name: name.clone(), lower: *lower, upper: *upper })
         .collect();
+    if args.release_labels && by_column.is_some() {
+        return Err(Failure::new(
+            Code::Usage,
+            "--release-labels and --split by a column contradict each other",
+            "the labels are the file's last column; split by iid, dirichlet, observers or seen",
+        ));
+    }
+    let labels = args.release_labels.then(|| {
+        let classes: std::collections::BTreeSet<&String> = found.iter().collect();
+        Labels { column: label.clone(), classes: classes.into_iter().cloned().collect() }
+    });
+    let numbers = labels.as_ref().map(|labels| documents::numbered(&found, labels)).transpose()?;
     let sites = parts
         .into_iter()
         .map(|(name, members)| {
             let values = members.iter().flat_map(|i| rows.row(*i).to_vec()).collect();
-            Rows::new(values, d).map(|rows| (name, rows)).map_err(Failure::from)
+            let labels = numbers.as_ref().map(|numbers| members.iter().map(|i| numbers[*i]).collect());
+            Rows::new(values, d).map(|rows| LocalSite { name, rows, labels }).map_err(Failure::from)
         })
         .collect::<Result<Vec<_>, _>>()?;
     let note = format!(
         "{}: {} rows, {d} columns, {} sites ({}); for this demonstration the public box is taken from the file, \
-         which a real federation must not do\nfuzzy c-means over masked sums, QUIC on 127.0.0.1",
+         which a real federation must not do\nmasked sums, QUIC on 127.0.0.1",
         path.display(),
         rows.len(),
         sites.len(),
-        by_column.map_or_else(|| "rows dealt at random".into(), |c| format!("one for every value of {c:?}"))
+        by_column.map_or_else(|| format!("rows dealt by {}", args.split), |c| format!("one for every value of {c:?}"))
     );
-    Ok(Source { sites, columns, default_k: None, note })
+    Ok(Source { sites, columns, default_k: None, note, labels })
 }
 
 fn work(args: &DemoArgs, source: &Source) -> Result<Work, Failure> {
-    let start = match &args.start {
-        Some(path) => StartSpec::Given { centres: table::read_matrix(path, source.columns.len())? },
-        None => StartSpec::Uniform { seed: args.seed.unwrap_or(synthetic::DEFAULT_START_SEED) },
-    };
-    let given = match &start {
-        StartSpec::Given { centres } => Some(centres.len() as u32),
-        StartSpec::Uniform { .. } => None,
-    };
-    let k = args
+    let given = given_centres(args.start.as_deref(), source.columns.len())?;
+    let clusters = args
         .k
-        .or(given)
-        .or(source.default_k)
+        .or(given.as_ref().map(|centres| Clusters::exactly(centres.k() as u32)))
+        .or(source.default_k.map(Clusters::exactly))
         .ok_or_else(|| Failure::new(Code::Usage, "how many clusters?", "say --k K, or give --start"))?;
+    let seed = args.seed.unwrap_or(synthetic::DEFAULT_START_SEED);
+    let classes = source.labels.as_ref().map_or(0, |labels| labels.classes.len());
+    let recipe = args.method.recipe(clusters, given, seed, &source.columns, source.sites.len(), classes)?;
     Ok(Work {
         columns: source.columns.clone(),
         scaling: if args.scale == "box" { Scaling::Box } else { Scaling::None },
         out_of_box: OutOfBox::Refuse,
-        method: MethodSpec::Fcm { k, m: args.m, epsilon: args.epsilon, max_rounds: args.max_rounds, start },
+        recipe,
+        sampling: args.method.sampling(seed),
+        judge: args.method.judge(),
+        labels: source.labels.clone(),
     })
+}
+
+/// How rows are spread over sites.
+enum Way {
+    Iid,
+    Column(String),
+    Dirichlet(f64),
+    Observers(f64),
+    Seen(usize),
+}
+
+impl Way {
+    /// `iid`, `dirichlet:ALPHA`, `observers:BETA`, `seen:LABELS`, or a column of the file.
+    fn parse(text: &str, header: &[String]) -> Result<Way, Failure> {
+        if text == "iid" {
+            return Ok(Way::Iid);
+        }
+        if header.iter().any(|column| column == text) {
+            return Ok(Way::Column(text.to_owned()));
+        }
+        let number = |text: &str| text.parse::<f64>().ok().filter(|x| x.is_finite() && *x > 0.0);
+        match text.split_once(':').map(|(name, value)| (name, number(value))) {
+            Some(("dirichlet", Some(alpha))) => Ok(Way::Dirichlet(alpha)),
+            Some(("observers", Some(beta))) => Ok(Way::Observers(beta)),
+            Some(("seen", Some(labels))) if labels >= 1.0 => Ok(Way::Seen(labels as usize)),
+            _ => Err(Failure::input(
+                format!("--split {text:?}: the file has no such column, and it is no way to spread rows"),
+                "write iid, dirichlet:0.5, observers:1, seen:2 or the name of a column",
+            )),
+        }
+    }
 }
 
 /// `SITE@ROUND[:before|:after|:unmask]`, SITE a name or a number from 1.
@@ -312,17 +388,26 @@ fn parse_drop(text: &str, names: &[String]) -> Result<(usize, Vanish), Failure> 
     Ok((site, Vanish { round, at }))
 }
 
-/// The same method from the same start on all rows in one place.
-fn compare(work: &Work, all: &Rows, result: &crate::role::server::RunResult) -> Result<Pooled, Failure> {
-    let domain = work.domain()?;
-    let prepared = Prepared::new(all, &domain, work.out_of_box)?;
-    let mut method = work.method()?;
-    let outcome = pooled::run(method.as_mut(), &prepared).map_err(|e| Failure::input(e, ""))?;
+/// The same run in the clear: on all rows in one place where the method does not depend on how they are spread, otherwise
+/// over the same sites with plain sums.
+fn compare(work: &Work, sites: &[Prepared], result: &crate::role::server::RunResult) -> Result<Pooled, Failure> {
+    let mut run = work.run(sites.len())?;
+    let anywhere = matches!(work.recipe.algorithm, Algorithm::Fcm { .. } | Algorithm::Kmeans { .. });
+    let (what, outcome) = match work.sampling {
+        Some(sampling) => ("plain sums over the same sampled sites", pooled::sampled(&mut run, sites, sampling)),
+        None if anywhere && work.recipe.rule.min_sites == 1 => {
+            let all = Prepared::pooled(sites)?;
+            ("the same method on pooled rows", pooled::run(&mut run, &all))
+        }
+        None => ("the same method with plain sums over the same sites", pooled::plain_federated(&mut run, sites)),
+    };
+    let outcome = outcome.map_err(|e| Failure::input(e, ""))?;
     let (centres, boxed) = work.units(&outcome.centres)?;
     let pairs = boxed.iter().flatten().zip(result.centres_box.iter().flatten());
     let max_abs_diff = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
     let index = outcome.indices.fuzzy_davies_bouldin;
     Ok(Pooled {
+        what,
         centres,
         max_abs_diff,
         rounds: outcome.rounds,

@@ -17,8 +17,8 @@ use super::{
 use crate::{
     control::{self, Hello, SOFTWARE},
     documents::{Federation, load_identity, questions},
-    role::system_rng,
-    round::{Question, contribute},
+    role::{noise, system_rng},
+    round::{Question, Terms, contribute},
 };
 
 /// `veilsum inspect`
@@ -64,9 +64,10 @@ pub fn inspect(args: &InspectArgs, json: bool) -> Result<(), Failure> {
     let (n, max_rows) = (federation.roster.sites.len(), federation.terms.max_rows);
     let cost = Cost::of(&federation)?;
     let mut parts = Vec::new();
-    // Beside the row count one question stands for all rounds: the last one differs in its layout alone.
-    for (question, costs) in questions(&federation.work)?.iter().zip(&cost.questions) {
-        let answer = contribute(question, &rows, n, max_rows).map_err(|e| {
+    // One question of every part of a run stands for all its rounds.
+    for (question, costs) in questions(&federation.work, n)?.iter().zip(&cost.questions) {
+        let terms = Terms::everybody(n, max_rows);
+        let answer = contribute(question, &rows, &terms, Some(&mut noise())).map_err(|e| {
             let failure = Failure::from(e);
             let next = "speak to the coordinator about the plan".to_owned();
             if failure.next.is_empty() { Failure { next, ..failure } } else { failure }

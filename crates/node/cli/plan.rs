@@ -4,14 +4,18 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
-use veilsum_cluster::{OutOfBox, Scaling};
+use veilsum_cluster::{Clusters, OutOfBox, Scaling, method::Seeding};
 use veilsum_proto::plan::Terms;
 
-use super::{cost::Cost, exit::Failure, roster::signer};
+use super::{
+    cost::Cost,
+    exit::Failure,
+    method::{MethodArgs, given_centres, parse_clusters},
+    roster::signer,
+};
 use crate::{
-    documents::{Federation, bounded, fingerprint, load_identity, load_roster, write_plan},
-    table,
-    work::{Column, MethodSpec, StartSpec, Work},
+    documents::{Federation, fingerprint, load_identity, load_roster, write_plan},
+    work::{Column, Judge, Labels, Work},
 };
 
 /// `veilsum plan`
@@ -63,18 +67,9 @@ pub struct MakeArgs {
     /// Where to write the plan
     #[arg(long, value_name = "FILE", default_value = "plan.toml")]
     pub out: PathBuf,
-    /// Number of clusters
-    #[arg(long)]
-    pub k: u32,
-    /// Fuzzifier, above 1
-    #[arg(long, default_value_t = 2.0, allow_negative_numbers = true)]
-    pub m: f64,
-    /// Stop when the centres move less (Frobenius norm, working units); 0 runs all rounds
-    #[arg(long, default_value_t = 0.005, allow_negative_numbers = true)]
-    pub epsilon: f64,
-    /// Rounds at most
-    #[arg(long, default_value_t = 30)]
-    pub max_rounds: u32,
+    /// Number of clusters, or a range as in 2..9 from which the run chooses
+    #[arg(long, value_name = "K|LOW..HIGH", value_parser = parse_clusters)]
+    pub k: Clusters,
     /// How rows become working units
     #[arg(long, value_enum, default_value = "box")]
     pub scale: Scale,
@@ -84,13 +79,16 @@ pub struct MakeArgs {
     /// A column and its public range, known before any row is read; repeat for every column
     #[arg(long = "column", value_name = "NAME=LOW:HIGH", required = true, num_args = 1.., value_parser = parse_column)]
     pub columns: Vec<Column>,
-    /// First centres uniform in the box, from this seed
-    #[arg(long, default_value_t = 1, conflicts_with = "start")]
+    /// Seed of first centres and of everything else that is random in the plan
+    #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// First centres from this file: K lines of d numbers in box units (0 to 1), no header
     #[arg(long, value_name = "FILE.csv")]
     pub start: Option<PathBuf>,
-    /// Sites that a total covers at least [default: the threshold]
+    /// Release counts by cluster and label: the label column and every label that occurs
+    #[arg(long, value_name = "COLUMN=LABEL,...", value_parser = parse_labels)]
+    pub labels: Option<Labels>,
+    /// Sites that a total covers at least [default: the threshold; all where sites are sampled]
     #[arg(long)]
     pub min_sites: Option<u16>,
     /// Shares that open a self-mask; 0 is floor(2n/3) + 1
@@ -108,6 +106,9 @@ pub struct MakeArgs {
     /// Rows of all sites together at least [default: 2K + 1]
     #[arg(long)]
     pub min_total_rows: Option<u64>,
+    /// What a run consists of
+    #[command(flatten)]
+    pub method: MethodArgs,
 }
 
 /// `veilsum plan check` and `show`
@@ -143,10 +144,10 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
     let roster = load_roster(&args.roster)?;
     let (identity, _) = load_identity(&args.key)?;
     signer(&identity, &roster, &args.key, "plan")?;
-    let start = match &args.start {
-        None => StartSpec::Uniform { seed: args.seed },
-        Some(path) => StartSpec::Given { centres: table::read_matrix(path, args.columns.len())? },
-    };
+    let sites = roster.sites.len();
+    let given = given_centres(args.start.as_deref(), args.columns.len())?;
+    let classes = args.labels.as_ref().map_or(0, |labels| labels.classes.len());
+    let recipe = args.method.recipe(args.k, given, args.seed, &args.columns, sites, classes)?;
     let work = Work {
         columns: args.columns.clone(),
         scaling: match args.scale {
@@ -157,10 +158,12 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
             Outside::Refuse => OutOfBox::Refuse,
             Outside::Clip => OutOfBox::Clip,
         },
-        method: MethodSpec::Fcm { k: args.k, m: args.m, epsilon: args.epsilon, max_rounds: args.max_rounds, start },
+        recipe,
+        sampling: args.method.sampling(args.seed),
+        judge: args.method.judge(),
+        labels: args.labels.clone(),
     };
     let again = |f: Failure| Failure { next: "correct the option and run `veilsum plan make` again".into(), ..f };
-    bounded(&work).map_err(again)?;
     work.check().map_err(|e| again(e.into()))?;
     let mut terms = Terms {
         roster: roster.hash(),
@@ -169,12 +172,13 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
         colluders: args.colluders,
         slots: args.slots,
         max_rows: args.max_rows,
-        min_total_rows: args.min_total_rows.unwrap_or(2 * u64::from(args.k) + 1),
+        min_total_rows: args.min_total_rows.unwrap_or(2 * u64::from(args.k.max) + 1),
         application: work.to_bytes(),
     };
     if args.min_sites.is_none() {
-        let threshold = terms.threshold_of(roster.sites.len(), roster.sites.len()).map_err(|e| again(e.into()))?;
-        terms.min_cohort = u16::try_from(threshold).unwrap_or(u16::MAX);
+        let threshold = terms.threshold_of(sites, sites).map_err(|e| again(e.into()))?;
+        let least = if work.sampling.is_some() { sites } else { threshold };
+        terms.min_cohort = u16::try_from(least).unwrap_or(u16::MAX);
     }
     terms.check(&roster).map_err(|e| again(e.into()))?;
     // Proved before it is signed, and again by everybody who loads it.
@@ -192,9 +196,9 @@ fn check(federation: &Federation, path: &Path, what: &str, json: bool) -> Result
         map.insert("hash".into(), json!(hash.to_string()));
         map.insert("fingerprint".into(), json!(fingerprint(&hash.0)));
     }
-    let (k, m) = federation.work.k_and_m();
+    let (clusters, m) = (clusters(&federation.work), federation.work.recipe.judge_m());
     let text = format!(
-        "{}: {what}\nfingerprint {}\nmethod      {}, K = {k}, m = {m}, {} columns, {} questions at most\n{}",
+        "{}: {what}\nfingerprint {}\nmethod      {}, K = {clusters}, m = {m}, {} columns, {} questions at most\n{}",
         path.display(),
         fingerprint(&hash.0),
         federation.work.method_name(),
@@ -220,11 +224,7 @@ fn to_json(federation: &Federation) -> Result<Value, Failure> {
 
 fn to_text(federation: &Federation) -> String {
     let (terms, work) = (&federation.terms, &federation.work);
-    let MethodSpec::Fcm { k, m, epsilon, max_rounds, start } = &work.method;
-    let start = match start {
-        StartSpec::Uniform { seed } => format!("uniform in the box, seed {seed}"),
-        StartSpec::Given { .. } => "given centres".into(),
-    };
+    let method = describe(work);
     let scaling = match work.scaling {
         Scaling::Box => "every column to [0, 1] by its range",
         Scaling::None => "none",
@@ -237,9 +237,7 @@ fn to_text(federation: &Federation) -> String {
     let mut text = format!(
         "plan for the roster {} ({})\n\
          fingerprint     {}\n\
-         method          {}, K = {k}, m = {m}\n\
-         start           {start}\n\
-         stop            when the centres move less than {epsilon}, or after {max_rounds} rounds\n\
+         {method}\
          scaling         {scaling}\n\
          outside the box {outside}\n\
          min sites       {}\n\
@@ -249,7 +247,6 @@ fn to_text(federation: &Federation) -> String {
         federation.roster.name,
         fingerprint(&terms.roster.0),
         fingerprint(&terms.hash().0),
-        work.method_name(),
         terms.min_cohort,
         or_default(terms.threshold),
         or_default(terms.colluders),
@@ -262,6 +259,70 @@ fn to_text(federation: &Federation) -> String {
         text += &format!("  {:<width$}  {} to {}\n", c.name, c.lower, c.upper);
     }
     text
+}
+
+/// K, or its range.
+fn clusters(work: &Work) -> String {
+    let Clusters { min, max } = work.recipe.clusters;
+    if min == max { min.to_string() } else { format!("{min} to {max}") }
+}
+
+/// What a run consists of, line by line.
+fn describe(work: &Work) -> String {
+    let recipe = &work.recipe;
+    let mut text =
+        format!("method          {}, K = {}, m = {}\n", work.method_name(), clusters(work), recipe.judge_m());
+    let mut line = |name: &str, value: String| text += &format!("{name:<16}{value}\n");
+    match &recipe.seeding {
+        Seeding::Uniform { seed } => line("start", format!("uniform in the box, seed {seed}")),
+        Seeding::Given { .. } => line("start", "given centres".into()),
+        Seeding::Tree(tree) => line(
+            "start",
+            format!("from totals of cells of at least {} rows, seed {}, blur {}", tree.min_rows, tree.seed, tree.blur),
+        ),
+    }
+    if recipe.restarts > 1 {
+        line("restarts", recipe.restarts.to_string());
+    }
+    line("parameters", serde_json::to_string(&recipe.algorithm).unwrap_or_default());
+    if !recipe.preparation.is_none() {
+        let clipped: Vec<String> = recipe
+            .preparation
+            .winsorise
+            .iter()
+            .map(|w| {
+                let name = work.columns.get(w.column as usize).map_or("?", |c| c.name.as_str());
+                format!(", {name} clipped at its quantiles {} and {}", w.lower, w.upper)
+            })
+            .collect();
+        line("preparation", format!("{:?}{}", recipe.preparation.scale, clipped.concat()).to_lowercase());
+    }
+    let rule = recipe.rule;
+    let first = if rule.two_steps() { "counts are asked first" } else { "asked together" };
+    line("a sum needs", format!("{} rows and {} sites behind it ({first})", rule.min_rows, rule.min_sites));
+    let judge = match work.judge {
+        Judge::Coordinator => "opened by the coordinator",
+        Judge::Intermediary => "opened by the intermediary",
+    };
+    line("validity totals", judge.into());
+    if let Some(sampling) = &work.sampling {
+        line("sampling", format!("{} of the sites in every round, seed {}", sampling.share, sampling.seed));
+    }
+    if let Some(labels) = &work.labels {
+        line("labels", format!("counts by cluster and {:?} are released", labels.column));
+    }
+    text
+}
+
+/// `COLUMN=LABEL,LABEL,...`
+fn parse_labels(text: &str) -> Result<Labels, String> {
+    let form = "write it as COLUMN=LABEL,LABEL, as in outcome=no,yes";
+    let (column, classes) = text.split_once('=').ok_or(form)?;
+    let classes: Vec<String> = classes.split(',').map(str::to_owned).collect();
+    if column.is_empty() || classes.len() < 2 {
+        return Err(form.into());
+    }
+    Ok(Labels { column: column.to_owned(), classes })
 }
 
 /// `NAME=LOW:HIGH`; the name may itself hold an equals sign.

@@ -6,18 +6,18 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use veilsum_cluster::{OutOfBox, Scaling};
+use veilsum_cluster::{OutOfBox, Recipe, Scaling, sampling::Sampling};
 use veilsum_proto::{
     identity::Signature,
     plan::{SignedTerms, Terms},
     roster::Roster,
 };
 
-use super::{bounded, fingerprint, hash_of, hex, in_file, read_document, refused, to_hex, to_toml};
+use super::{fingerprint, hash_of, hex, in_file, read_document, refused, to_hex, to_toml};
 use crate::{
     cli::exit::Failure,
     files,
-    work::{Column, MethodSpec, StartSpec, Work},
+    work::{Column, Judge, Labels, Work},
 };
 
 const FORMAT: &str = "veilsum-plan/1";
@@ -33,8 +33,13 @@ struct PlanFile {
     signature: String,
     scaling: Scaling,
     out_of_box: OutOfBox,
+    judge: Judge,
     cohort: CohortPart,
-    method: MethodPart,
+    method: Recipe,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sampling: Option<Sampling>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    labels: Option<Labels>,
     #[serde(default)]
     column: Vec<Column>,
 }
@@ -48,62 +53,6 @@ struct CohortPart {
     slots: u16,
     max_rows_per_site: u64,
     min_total_rows: u64,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct MethodPart {
-    name: String,
-    k: u32,
-    m: f64,
-    epsilon: f64,
-    max_rounds: u32,
-    start: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    seed: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    start_centres: Option<Vec<Vec<f64>>>,
-}
-
-impl MethodPart {
-    fn from_spec(spec: &MethodSpec) -> Self {
-        match spec {
-            MethodSpec::Fcm { k, m, epsilon, max_rounds, start } => {
-                let (start, seed, start_centres) = match start {
-                    StartSpec::Uniform { seed } => ("uniform", Some(*seed), None),
-                    StartSpec::Given { centres } => ("given", None, Some(centres.clone())),
-                };
-                let (name, start) = ("fcm".into(), start.into());
-                MethodPart {
-                    name,
-                    k: *k,
-                    m: *m,
-                    epsilon: *epsilon,
-                    max_rounds: *max_rounds,
-                    start,
-                    seed,
-                    start_centres,
-                }
-            }
-        }
-    }
-
-    fn into_spec(self) -> Result<MethodSpec, String> {
-        if self.name != "fcm" {
-            return Err(format!("the method {:?} is not known; this version knows \"fcm\"", self.name));
-        }
-        let start = match (self.start.as_str(), self.seed, self.start_centres) {
-            ("uniform", Some(seed), None) => StartSpec::Uniform { seed },
-            ("given", None, Some(centres)) => StartSpec::Given { centres },
-            _ => {
-                return Err(
-                    "start is \"uniform\" with a seed, or \"given\" with start_centres, and nothing else".into()
-                );
-            }
-        };
-        let (k, m, epsilon, max_rounds) = (self.k, self.m, self.epsilon, self.max_rounds);
-        Ok(MethodSpec::Fcm { k, m, epsilon, max_rounds, start })
-    }
 }
 
 /// Writes a signed plan, whole or not at all.
@@ -127,7 +76,10 @@ pub fn write_plan(path: impl AsRef<Path>, signed: &SignedTerms) -> Result<(), Fa
             max_rows_per_site: terms.max_rows,
             min_total_rows: terms.min_total_rows,
         },
-        method: MethodPart::from_spec(&work.method),
+        judge: work.judge,
+        method: work.recipe,
+        sampling: work.sampling,
+        labels: work.labels,
         column: work.columns,
     };
     let comment = "# What is computed and under which terms, signed by the coordinator: a change by hand breaks the\n\
@@ -153,9 +105,15 @@ pub fn load_plan(path: impl AsRef<Path>, roster: &Roster) -> Result<Terms, Failu
             ),
         ));
     }
-    let method = file.method.into_spec().map_err(|why| Failure::input(format!("{}: {why}", path.display()), NEXT))?;
-    let work = Work { columns: file.column, scaling: file.scaling, out_of_box: file.out_of_box, method };
-    bounded(&work).map_err(|f| in_file(path, f))?;
+    let work = Work {
+        columns: file.column,
+        scaling: file.scaling,
+        out_of_box: file.out_of_box,
+        recipe: file.method,
+        sampling: file.sampling,
+        judge: file.judge,
+        labels: file.labels,
+    };
     work.check().map_err(|e| in_file(path, e.into()))?;
     let c = file.cohort;
     let terms = Terms {

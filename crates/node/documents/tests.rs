@@ -6,13 +6,13 @@ use std::{
 };
 
 use proptest::prelude::*;
-use veilsum_cluster::{OutOfBox, Scaling};
+use veilsum_cluster::{Algorithm, Centres, OutOfBox, Recipe, Scaling, method::Seeding};
 use veilsum_proto::{plan::SignedTerms, roster::Member};
 
 use super::*;
 use crate::{
     files::Existing,
-    work::{Column, MethodSpec, StartSpec},
+    work::{Column, Judge},
 };
 
 /// A folder of its own for one test, removed at its end.
@@ -58,8 +58,19 @@ pub(crate) fn work(k: u32) -> Work {
         ],
         scaling: Scaling::Box,
         out_of_box: OutOfBox::Refuse,
-        method: MethodSpec::Fcm { k, m: 2.0, epsilon: 0.005, max_rounds: 30, start: StartSpec::Uniform { seed: 1 } },
+        recipe: fcm(k, 2.0, 0.005, 30, Seeding::Uniform { seed: 1 }),
+        sampling: None,
+        judge: Judge::Coordinator,
+        labels: None,
     }
+}
+
+pub(crate) fn fcm(k: u32, m: f64, epsilon: f64, max_rounds: u32, seeding: Seeding) -> Recipe {
+    Recipe::plain(Algorithm::Fcm { m, epsilon, max_rounds }, k, seeding)
+}
+
+fn given(centre: Vec<f64>) -> Seeding {
+    Seeding::Given { centres: Centres::from_rows(&[centre]).unwrap() }
 }
 
 pub(crate) fn terms(roster: &Roster, work: &Work) -> Terms {
@@ -103,8 +114,7 @@ proptest! {
         w.columns[0].lower = lower;
         w.columns[0].upper = lower + width;
         prop_assume!(w.columns[0].upper > lower);
-        let start = StartSpec::Given { centres: vec![centre] };
-        w.method = MethodSpec::Fcm { k: 1, m, epsilon, max_rounds: 3, start };
+        w.recipe = fcm(1, m, epsilon, 3, given(centre));
         let back = through_file(&w);
         prop_assert_eq!(back.work.to_bytes(), w.to_bytes());
     }
@@ -114,8 +124,7 @@ proptest! {
 fn awkward_floats_survive() {
     for v in [-0.0, 0.0, 1e-300, 5e-324, f64::MAX, f64::MIN_POSITIVE, 1e21, 1.0 / 3.0, 123_456_789.0, -1e300] {
         let mut w = work(1);
-        let start = StartSpec::Given { centres: vec![vec![v, -v]] };
-        w.method = MethodSpec::Fcm { k: 1, m: 1.5, epsilon: 0.0, max_rounds: 1, start };
+        w.recipe = fcm(1, 1.5, 0.0, 1, given(vec![v, -v]));
         assert_eq!(through_file(&w).work.to_bytes(), w.to_bytes(), "{v:?}");
     }
     let mut w = work(1);
@@ -207,7 +216,7 @@ fn the_wrong_document_is_named_as_such() {
 fn whole_numbers_survive() {
     for seed in [0, 1, i64::MAX as u64, i64::MAX as u64 + 1, u64::MAX] {
         let mut w = work(1);
-        w.method = MethodSpec::Fcm { k: 1, m: 2.0, epsilon: 0.0, max_rounds: 1, start: StartSpec::Uniform { seed } };
+        w.recipe = fcm(1, 2.0, 0.0, 1, Seeding::Uniform { seed });
         assert_eq!(*through_file(&w).work, w);
     }
 }

@@ -14,7 +14,10 @@ use veilsum_proto::{
     roster::{PartyId, Roster},
 };
 
-use super::{View, talk::Talk};
+use super::{
+    View,
+    talk::{Hand, Talk},
+};
 use crate::{
     cli::exit::{Code, Failure},
     model::Model,
@@ -100,8 +103,12 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
         return Err(round::RoundError::TooManyRows { max_rows: config.terms.max_rows }.into());
     }
     let (stop, stopped) = watch::channel(false);
-    let mut counting = Some(tokio::spawn(Talk::new(&config, PartyId::Intermediary)?.run(stopped.clone())));
-    let mut clustering = Some(tokio::spawn(Talk::new(&config, PartyId::Coordinator)?.run(stopped)));
+    // What the coordinator lays before this site for the intermediary to judge.
+    let (hold, held) = watch::channel(None);
+    let count = Talk::new(&config, PartyId::Intermediary, Hand::Takes(held))?;
+    let cluster = Talk::new(&config, PartyId::Coordinator, Hand::Lays(hold))?;
+    let mut counting = Some(tokio::spawn(count.run(stopped.clone())));
+    let mut clustering = Some(tokio::spawn(cluster.run(stopped)));
     let _guard = AbortOnDrop([&counting, &clustering].map(|t| t.as_ref().map(JoinHandle::abort_handle)));
     let mut counted = None;
     let mut result = loop {

@@ -20,18 +20,19 @@ use veilsum_proto::{
 use super::{
     View,
     hub::{Hub, HubConfig, HubEvent},
+    judge::judge,
     line::{self, Line},
 };
 use crate::{
     cli::exit::{Code, Failure},
-    control::{Aborted, CountReady, CountReply, CountRequest, Finished, clean},
+    control::{Aborted, CountReady, CountReply, CountRequest, Finished, JudgeRequest, clean},
     round::Question,
     traffic::Traffic,
-    work::Work,
+    work::{Judge, Work},
 };
 
-/// Slots of the intermediary's deck: it asks one question, and one more where the first was lost.
-const SLOTS: u16 = 2;
+/// Slots of the intermediary's deck: it counts, and judges where the plan lets it; each once more where it was lost.
+const SLOTS: u16 = 4;
 
 /// Who runs, and where.
 pub struct IntermediaryConfig {
@@ -148,7 +149,7 @@ async fn count(hub: &mut Hub, link: &mut Line, config: &IntermediaryConfig) -> R
     };
     let total = layout.decode(&values, cohort.len(), None)?.values.first().copied().unwrap_or(0.0);
     let total = total.max(0.0).round() as u64;
-    let (k, _) = config.work.k_and_m();
+    let k = config.work.recipe.clusters.min;
     if total < u64::from(k) {
         return Err(Failure::input(
             format!("the plan asks for K = {k} clusters, and the whole cohort has fewer rows than that"),
@@ -166,12 +167,20 @@ async fn count(hub: &mut Hub, link: &mut Line, config: &IntermediaryConfig) -> R
         return Err(Failure::new(Code::Network, "the coordinator is gone", "start the run again"));
     }
     // The rest of the run is the coordinator's; sites may hang up here in the meantime.
+    let mut judged = false;
     let request = loop {
         tokio::select! {
             _ = hub.next(Some(Instant::now() + Duration::from_secs(3600))) => {}
             frame = link.recv() => match frame {
                 Ok(Some(bytes)) => match message::kind_of(&bytes) {
                     Some(Kind::CountRequest) => break link.open::<CountRequest>(&bytes, Kind::CountRequest)?,
+                    // Once a run, and only where the plan says so.
+                    Some(Kind::JudgeRequest) if config.work.judge == Judge::Intermediary && !judged => {
+                        judged = true;
+                        let request: JudgeRequest = link.open(&bytes, Kind::JudgeRequest)?;
+                        let reply = judge(hub, config, &request, &cohort, total).await?;
+                        link.tell(Kind::JudgeReply, &reply).await;
+                    }
                     Some(Kind::Aborted) => {
                         let aborted: Aborted = link.open(&bytes, Kind::Aborted)?;
                         return Err(line::aborted(&config.roster.coordinator.name, &aborted));

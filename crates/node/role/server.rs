@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde::Serialize;
-use veilsum_cluster::{Outcome, Step};
+use veilsum_cluster::{Batch, Method, Outcome, Query, Step, method::Stage};
 use veilsum_proto::{
     aggregator::{self, Timing},
     codec,
@@ -23,11 +23,11 @@ use super::{
 };
 use crate::{
     cli::exit::{Code, Failure},
-    control::{Aborted, CountReady, CountReply, CountRequest, Finished, clean},
+    control::{Aborted, CountReady, CountReply, CountRequest, Finished, Held, JudgeReply, JudgeRequest, clean},
     model::Model,
-    round::Question,
+    round::{self, Layout, Question},
     traffic::Traffic,
-    work::Work,
+    work::{Judge, Work},
 };
 
 /// Who runs, and where.
@@ -89,7 +89,7 @@ pub struct RunResult {
     pub method: &'static str,
     /// Number of clusters.
     pub k: u32,
-    /// Fuzzifier.
+    /// Fuzzifier that memberships are computed with.
     pub m: f64,
     /// Names of the columns.
     pub columns: Vec<String>,
@@ -97,7 +97,7 @@ pub struct RunResult {
     pub centres: Vec<Vec<f64>>,
     /// K x d, box units.
     pub centres_box: Vec<Vec<f64>>,
-    /// Sum of u^m of every cluster in the last round.
+    /// Weight of every cluster in the last round: sums of u^m, rows or mass, as the method counts.
     pub weights: Vec<f64>,
     /// Rows of the cohort.
     pub n_total: Option<u64>,
@@ -107,12 +107,24 @@ pub struct RunResult {
     pub rounds: u32,
     /// Whether the centres came to rest.
     pub converged: bool,
-    /// Objective J_m, squared working units.
+    /// Objective: J_m for fuzzy methods, sum of squared distances to the nearest centre for hard ones; squared units of the
+    /// questions.
     pub objective: f64,
-    /// J_m / N.
+    /// The objective over N.
     pub objective_per_row: f64,
     /// Validity indices.
     pub indices: veilsum_cluster::Indices,
+    /// One point for every K that was tried; empty where the plan names one K.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub curve: Vec<veilsum_cluster::method::CurvePoint>,
+    /// Questions put to the sites, each one masked sum.
+    pub questions: u32,
+    /// How the cohort standardised working units, if it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub standardisation: Option<veilsum_cluster::Transform>,
+    /// Rows by cluster and label, K x classes row-major, where the plan releases them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contingency: Option<Vec<f64>>,
     /// Sites in the last total.
     pub cohort: Vec<String>,
     /// Sites of the roster that are not in it.
@@ -188,24 +200,41 @@ impl Run<'_> {
         self.prepare().await?;
         let work = &self.config.work;
         let domain = work.domain()?;
-        let mut method = work.method()?;
+        let sites = self.config.roster.sites.len();
+        let mut method = work.run(sites)?;
         let mut step = method.next(None).map_err(bad_method)?;
-        let mut number = 0;
+        let (mut number, mut draws) = (0, 0);
         let mut cohort = Vec::new();
         let outcome = loop {
-            let query = match step {
-                Step::Done(outcome) => break outcome,
-                Step::Ask(query) => query,
+            let batch = match step {
+                Step::Done(outcome) => break *outcome,
+                Step::Ask(batch) => batch,
             };
             number += 1;
-            let what = query.kind();
-            let question = Question::Cluster(query);
-            let layout = question.layout(&domain, self.config.roster.sites.len(), self.config.terms.max_rows)?;
+            let stage = method.stage();
+            let what = batch.kind();
+            let of = work.max_questions();
+            if stage == Some(Stage::Validating) && work.judge == Judge::Intermediary {
+                let reply = self.ask_judge(batch, &cohort).await?;
+                (self.config.progress)(Progress::Round { number, of, what, sites: reply.cohort.len() });
+                let verdicts = reply.open().map_err(|why| {
+                    let what = format!("the intermediary's verdicts are not usable: {}", clean(&why));
+                    Failure::new(Code::Peer, what, "speak to its operator")
+                })?;
+                step = method.judged(&verdicts).map_err(bad_method)?;
+                continue;
+            }
+            let question = if work.sampling.is_some() && stage == Some(Stage::Iterating) {
+                draws += 1;
+                Question::Drawn { number: draws, batch }
+            } else {
+                Question::Cluster(batch)
+            };
+            let layout = question.layout(&domain, sites, self.config.terms.max_rows)?;
             self.hub.ask(question.to_bytes(), layout.words());
-            let (values, sites) = self.total().await?;
-            let progress = Progress::Round { number, of: work.max_questions(), what, sites: sites.len() };
-            (self.config.progress)(progress);
-            cohort = sites;
+            let (values, answered) = self.total().await?;
+            (self.config.progress)(Progress::Round { number, of, what, sites: answered.len() });
+            cohort = answered;
             let totals = layout.decode(&values, cohort.len(), None)?;
             step = method.next(Some(&totals)).map_err(bad_method)?;
         };
@@ -306,6 +335,41 @@ impl Run<'_> {
         }
     }
 
+    /// Lays the final centres before the sites and has the intermediary judge them.
+    async fn ask_judge(&mut self, batch: Batch, cohort: &[u16]) -> Result<JudgeReply, Failure> {
+        let (domain, sites) = (self.config.work.domain()?, self.config.roster.sites.len());
+        let layout = Layout::of_judged(&batch, &domain, sites, self.config.terms.max_rows)?;
+        let clusters = batch.queries.iter().flat_map(Query::points).map(|c| c.k() as u32).collect();
+        let digest = round::digest(&batch);
+        let request = JudgeRequest { digest, clusters, exponents: layout.exponents() };
+        let held = Held { batch };
+        for site in cohort {
+            self.hub.tell(PartyId::Site(*site), Kind::Held, &held);
+        }
+        let gone = || {
+            Failure::new(
+                Code::Network,
+                "the intermediary, which judges the result by the plan, is gone",
+                "start the run again with a new plan, or let the coordinator judge",
+            )
+        };
+        if !self.hub.tell(PartyId::Intermediary, Kind::JudgeRequest, &request) {
+            return Err(gone());
+        }
+        let deadline = Instant::now() + Duration::from_millis(5 * self.config.timing.phase);
+        loop {
+            match self.hub.next(Some(deadline)).await {
+                HubEvent::Control { from: PartyId::Intermediary, kind: Kind::JudgeReply, bytes } => {
+                    let session = self.hub.session();
+                    return Ok(self.hub.open_control(PartyId::Intermediary, &session, Kind::JudgeReply, &bytes)?);
+                }
+                HubEvent::Deadline => return Err(gone()),
+                HubEvent::Aggregator(event) => self.event(event)?,
+                HubEvent::Control { from, kind, bytes } => self.control(from, kind, &bytes)?,
+            }
+        }
+    }
+
     /// Asks the intermediary for the total row count; `None` where it is withheld or the intermediary has gone.
     async fn ask_count(&mut self, cohort: &[u16]) -> Option<u64> {
         let request = CountRequest { cohort: cohort.to_vec() };
@@ -334,10 +398,10 @@ impl Run<'_> {
     fn result(&self, outcome: &Outcome, cohort: &[u16], counted: Option<u64>) -> Result<RunResult, Failure> {
         let work = &self.config.work;
         let (centres, centres_box) = work.units(&outcome.centres)?;
-        let (k, m) = work.k_and_m();
         let all: Vec<u16> = (0..self.config.roster.sites.len() as u16).collect();
         let missing: Vec<u16> = all.into_iter().filter(|s| !cohort.contains(s)).collect();
         let mut warnings = self.lost.clone();
+        warnings.extend(outcome.notes.iter().cloned());
         if !missing.is_empty() {
             warnings.push(
                 "a site left the run: the totals before and after differ by what it had sent; see threat-model.md"
@@ -352,11 +416,11 @@ impl Run<'_> {
                     .into(),
             );
         }
-        let model = Model::new(work, &self.config.terms.hash(), &outcome.centres)?;
+        let model = Model::of(work, &self.config.terms.hash(), outcome)?;
         Ok(RunResult {
             method: work.method_name(),
-            k,
-            m,
+            k: outcome.centres.k() as u32,
+            m: outcome.m,
             columns: work.columns.iter().map(|c| c.name.clone()).collect(),
             centres,
             centres_box,
@@ -367,7 +431,11 @@ impl Run<'_> {
             converged: outcome.converged,
             objective: outcome.objective,
             objective_per_row: outcome.objective_per_row,
-            indices: outcome.indices,
+            indices: outcome.indices.clone(),
+            curve: outcome.curve.clone(),
+            questions: outcome.questions,
+            standardisation: outcome.transform.clone(),
+            contingency: outcome.contingency.clone(),
             cohort: self.hub.names(cohort),
             missing: self.hub.names(&missing),
             plan_hash: self.config.terms.hash().to_string(),
@@ -388,7 +456,7 @@ pub(crate) fn too_late(hub: &mut Hub, site: u16) {
     hub.tell(PartyId::Site(site), Kind::Aborted, &aborted);
 }
 
-fn bad_method(e: veilsum_cluster::MethodError) -> Failure {
+pub(super) fn bad_method(e: veilsum_cluster::MethodError) -> Failure {
     use veilsum_cluster::MethodError as M;
     match e {
         M::Implausible { .. } => Failure::new(
@@ -397,6 +465,10 @@ fn bad_method(e: veilsum_cluster::MethodError) -> Failure {
             "some site sent numbers that no rows give; the total does not say who. Ask the sites to check, then run again",
         ),
         M::TooFewRows { .. } => Failure::input(e, "agree on a smaller K"),
+        M::TooFewCells { .. } => Failure::input(
+            e,
+            "agree on a smaller K, on fewer rows or sites behind a cell (min_records, min_contributors), or on uniform starts",
+        ),
         other => Failure::input(other, ""),
     }
 }

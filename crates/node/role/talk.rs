@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, time::Duration};
 
 use tokio::sync::watch;
-use veilsum_cluster::Query;
+use veilsum_cluster::{Batch, Centres, method::Stage};
 use veilsum_proto::{
     Error, Rule,
     message::{self, Disclosure, Kind},
@@ -16,15 +16,16 @@ use veilsum_proto::{
 use super::{
     client::{ClientConfig, ClientReport, Step},
     line::{self, Line},
-    system_rng,
+    noise, system_rng,
 };
 use crate::{
     carrier::CarrierError,
     cli::exit::{Code, Failure},
-    control::{Aborted, Finished, clean},
+    control::{Aborted, CentreDistances, Finished, Held, clean},
     model::Model,
-    round::{self, Question},
+    round::{self, Layout, Question},
     store::Journal,
+    work::Judge,
 };
 
 /// Between two attempts to dial after a connection was lost: two processes of one identity would otherwise take the
@@ -38,13 +39,35 @@ pub(super) struct Talk {
     address: SocketAddr,
     site: Site,
     journal: Option<Journal>,
-    first: Option<Query>,
+    /// How far the coordinator's questions have come.
+    course: Course,
+    hand: Hand,
     report: ClientReport,
-    /// The last question of the run was put.
-    validated: bool,
     /// Shares have left for at least one question, in this process or one before it.
     released: bool,
 }
+
+/// The link between a site's two conversations: the final centres that one aggregator names and the other asks about.
+pub(super) enum Hand {
+    /// Towards the coordinator.
+    Lays(watch::Sender<Option<Batch>>),
+    /// Towards the intermediary.
+    Takes(watch::Receiver<Option<Batch>>),
+}
+
+/// How far a coordinator's questions have come: a run never goes back.
+#[derive(Default)]
+struct Course {
+    /// The part of the run that the last question belonged to.
+    stage: Option<Stage>,
+    /// The last question that a run asks once.
+    once: Option<Batch>,
+    /// Number and batch of the last drawn question.
+    drawn: Option<(u32, Batch)>,
+}
+
+/// How long a site waits for the coordinator to lay before it what the intermediary asks about.
+const HELD_PATIENCE: Duration = Duration::from_secs(30);
 
 /// How a connection ended.
 enum Ending {
@@ -53,7 +76,7 @@ enum Ending {
 }
 
 impl Talk {
-    pub(super) fn new(config: &ClientConfig, aggregator: PartyId) -> Result<Talk, Failure> {
+    pub(super) fn new(config: &ClientConfig, aggregator: PartyId, hand: Hand) -> Result<Talk, Failure> {
         let address = match aggregator {
             PartyId::Intermediary => config.intermediary,
             _ => config.coordinator,
@@ -78,16 +101,15 @@ impl Talk {
                 (Some(journal), Site::restore(site_config(), records)?)
             }
         };
-        let first = config.work.first_query()?;
         Ok(Talk {
             config: config.clone(),
             aggregator,
             address,
             site,
             journal,
-            first: Some(first),
+            course: Course::default(),
+            hand,
             report: ClientReport::default(),
-            validated: false,
             released,
         })
     }
@@ -194,6 +216,17 @@ impl Talk {
                     }
                     return Err(line::aborted(&self.name(), &aborted));
                 }
+                Some(Kind::Held) => {
+                    let held: Held = line.open(&bytes, Kind::Held)?;
+                    self.hold(held.batch).map_err(|why| {
+                        Failure::new(
+                            Code::Policy,
+                            format!("{} asked the intermediary to judge what this site refuses: {why}", self.name()),
+                            "speak to its operator",
+                        )
+                    })?;
+                    continue;
+                }
                 _ => {}
             }
             if let Err(e) = self.site.handle(Input::Message(&bytes), &mut system_rng()) {
@@ -242,8 +275,7 @@ impl Talk {
                     aggregator: self.aggregator,
                 };
                 self.site = Site::restore(config, memory)?;
-                self.first = Some(self.config.work.first_query()?);
-                self.validated = false;
+                self.course = Course::default();
                 self.site.handle(Input::Message(bytes), &mut system_rng())?;
                 Ok(())
             }
@@ -287,7 +319,7 @@ impl Talk {
                     if self.vanish_now(&asked) {
                         return Ok(true);
                     }
-                    refused = self.answer(asked).await?;
+                    refused = self.answer(asked, line).await?;
                 }
                 Output::Event(Event::Released { missing, .. }) => {
                     self.released = true;
@@ -320,12 +352,13 @@ impl Talk {
 
     /// Checks a question against plan and policy, computes the answer and hands it to the state machine. Returns the
     /// reason where this site refuses instead.
-    async fn answer(&mut self, asked: Asked) -> Result<Option<Error>, Failure> {
+    async fn answer(&mut self, asked: Asked, line: &mut Line) -> Result<Option<Error>, Failure> {
         let refusal = |why: String, rule: &'static str| Error::Refused { what: why, rule: Rule(rule) };
-        let checked = self.check(&asked).map_err(|why| refusal(why, "POL-3")).and_then(|question| {
-            policy::decide(&self.config.terms, &self.config.floor, &asked).map(|consent| (question, consent))
-        });
-        let (question, consent) = match checked {
+        let checked = match self.check(&asked).await {
+            Ok(checked) => policy::decide(&self.config.terms, &self.config.floor, &asked).map(|c| (checked, c)),
+            Err(why) => Err(refusal(why, "POL-3")),
+        };
+        let (Checked { question, drawn, judged }, consent) = match checked {
             Ok(ok) => ok,
             Err(e) => {
                 let rule = e.rule().map_or("POL-3", |r| r.0).to_owned();
@@ -333,58 +366,158 @@ impl Talk {
                 return Ok(Some(e));
             }
         };
+        if let (Question::Judge { digest, .. }, Some(batch)) = (&question, &judged) {
+            let matrices = batch.queries.iter().flat_map(|q| q.points().into_iter().map(distances_between)).collect();
+            line.tell(Kind::CentreDistances, &CentreDistances { digest: *digest, matrices }).await;
+        }
         let rows = self.config.rows.clone();
         let (sites, max_rows) = (self.config.roster.sites.len(), self.config.terms.max_rows);
-        let values = tokio::task::spawn_blocking(move || round::contribute(&question, &rows, sites, max_rows))
-            .await
-            .map_err(|e| Failure::new(Code::Internal, e, "this is a defect, please report it"))??;
+        let values = tokio::task::spawn_blocking(move || {
+            let terms = round::Terms { sites, max_rows, drawn, judged: judged.as_ref() };
+            round::contribute(&question, &rows, &terms, Some(&mut noise()))
+        })
+        .await
+        .map_err(|e| Failure::new(Code::Internal, e, "this is a defect, please report it"))??;
         self.site.handle(Input::Contribute { consent, values }, &mut system_rng())?;
         Ok(None)
     }
 
-    fn check(&mut self, asked: &Asked) -> Result<Question, String> {
+    async fn check(&mut self, asked: &Asked) -> Result<Checked, String> {
         let question = Question::from_bytes(&asked.query).map_err(|e| e.to_string())?;
-        let domain = self.config.rows.domain();
-        let layout = question
-            .layout(domain, self.config.roster.sites.len(), self.config.terms.max_rows)
-            .map_err(|e| e.to_string())?;
-        if layout.words() != asked.words {
-            return Err(format!("the answer has {} words, {} were asked for", layout.words(), asked.words));
-        }
-        match (&question, self.aggregator) {
-            (Question::CountRows, PartyId::Intermediary) => Ok(question),
-            (Question::Cluster(query), PartyId::Coordinator) => {
-                self.config.work.admits(query)?;
-                if self.validated {
-                    return Err("a question after the run's last one".into());
-                }
-                self.validated = matches!(query, Query::FuzzyValidation { .. });
-                let (put, planned) = (asked.rounds.max(asked.spent), self.config.work.max_questions());
-                if put > planned {
-                    return Err(format!(
-                        "this would be question {put} under a plan of {planned}, over all its runs: agree on a new plan"
-                    ));
-                }
-                if asked.rounds == 1 && self.first.take().is_some_and(|first| first != *query) {
-                    return Err("the first question does not start from the plan's centres".into());
-                }
-                Ok(question)
+        let (domain, n, max_rows) =
+            (self.config.rows.domain().clone(), self.config.roster.sites.len(), self.config.terms.max_rows);
+        let (mut drawn, mut judged) = (true, None);
+        let layout = match (&question, self.aggregator) {
+            (Question::CountRows, PartyId::Intermediary) => question.layout(&domain, n, max_rows),
+            (Question::Judge { digest, .. }, PartyId::Intermediary) => {
+                let batch = self.held(*digest).await?;
+                let layout = Layout::of_judged(&batch, &domain, n, max_rows);
+                judged = Some(batch);
+                layout
             }
-            _ => Err(format!("{} is not this aggregator's to ask", question.name())),
+            (Question::Cluster(batch) | Question::Drawn { batch, .. }, PartyId::Coordinator) => {
+                let number = match &question {
+                    Question::Drawn { number, .. } => Some(*number),
+                    _ => None,
+                };
+                drawn = self.check_course(batch, number, asked)?;
+                question.layout(&domain, n, max_rows)
+            }
+            _ => return Err(format!("{} is not this aggregator's to ask", question.name())),
+        };
+        let words = layout.map_err(|e| e.to_string())?.words();
+        if words != asked.words {
+            return Err(format!("the answer has {words} words, {} were asked for", asked.words));
+        }
+        Ok(Checked { question, drawn, judged })
+    }
+
+    /// Whether a question belongs to the plan and comes in its place; and whether this site was drawn for it.
+    fn check_course(&mut self, batch: &Batch, number: Option<u32>, asked: &Asked) -> Result<bool, String> {
+        let (work, n) = (self.config.work.clone(), self.config.roster.sites.len());
+        let stage = work.admits(batch, n)?;
+        if stage == Stage::Validating && work.judge == Judge::Intermediary {
+            return Err("by the plan the intermediary opens the validity totals".into());
+        }
+        let (put, planned) = (asked.rounds.max(asked.spent), work.max_questions());
+        if put > planned {
+            return Err(format!(
+                "this would be question {put} under a plan of {planned}, over all its runs: agree on a new plan"
+            ));
+        }
+        if asked.rounds == 1 && self.course.stage.is_none() && work.first_question(n).map_err(|e| e.0)? != *batch {
+            return Err("the first question is not the plan's".into());
+        }
+        self.advance(stage, batch)?;
+        let sampled = work.sampling.filter(|_| stage == Stage::Iterating);
+        let (sampling, number) = match (sampled, number) {
+            (None, None) => return Ok(true),
+            (Some(sampling), Some(number)) => (sampling, number),
+            (Some(_), None) => return Err("the plan samples sites in this part of the run".into()),
+            (None, Some(_)) => return Err("the plan does not sample sites in this part of the run".into()),
+        };
+        // Each draw serves one question. A coordinator that could choose would compare draws that differ in one site.
+        let in_turn = match &self.course.drawn {
+            Some((last, before)) => number == last + 1 || (number == *last && before == batch),
+            // After a restart this process does not know the last number; the state machine knows how many were put.
+            None => number <= asked.rounds,
+        };
+        if !in_turn {
+            return Err("the question's draw is out of turn".into());
+        }
+        self.course.drawn = Some((number, batch.clone()));
+        Ok(sampling.drawn(number, n).get(usize::from(self.site.number())).copied().unwrap_or(false))
+    }
+
+    /// A run never goes back to an earlier part, and what comes after the algorithm's rounds comes once.
+    fn advance(&mut self, stage: Stage, batch: &Batch) -> Result<(), String> {
+        let once = stage >= Stage::Validating;
+        // The same question may come again, where its round was lost; that it is not opened twice is [RND-9].
+        let again = || self.course.once.as_ref() == Some(batch);
+        if self.course.stage.is_some_and(|last| stage < last || (once && stage == last && !again())) {
+            return Err("a question after the run's last one of its kind".into());
+        }
+        self.course.stage = Some(stage);
+        if once {
+            self.course.once = Some(batch.clone());
+        }
+        Ok(())
+    }
+
+    /// The final centres that the intermediary will ask about.
+    fn hold(&mut self, batch: Batch) -> Result<(), String> {
+        let work = &self.config.work;
+        if work.judge != Judge::Intermediary {
+            return Err("by the plan the coordinator opens the validity totals".into());
+        }
+        let stage = work.admits(&batch, self.config.roster.sites.len())?;
+        if stage != Stage::Validating {
+            return Err("it is no validation".into());
+        }
+        self.advance(stage, &batch)?;
+        if let Hand::Lays(hold) = &self.hand {
+            hold.send_replace(Some(batch));
+        }
+        Ok(())
+    }
+
+    /// What the coordinator laid before this site, once it has.
+    async fn held(&mut self, digest: Hash) -> Result<Batch, String> {
+        let Hand::Takes(held) = &mut self.hand else { return Err("the coordinator does not judge".into()) };
+        let fits = |batch: &Option<Batch>| batch.as_ref().is_some_and(|batch| round::digest(batch) == digest);
+        match tokio::time::timeout(HELD_PATIENCE, held.wait_for(fits)).await {
+            Ok(Ok(batch)) => batch.clone().ok_or_else(|| "nothing was laid before this site".into()),
+            _ => Err("the coordinator did not lay before this site what the intermediary asks about".into()),
         }
     }
+}
+
+/// A question that may be answered.
+struct Checked {
+    question: Question,
+    /// Whether this site was drawn for it.
+    drawn: bool,
+    /// The batch that a judged question is about.
+    judged: Option<Batch>,
+}
+
+/// Euclidean distances between centres, K x K.
+fn distances_between(centres: &Centres) -> Vec<f64> {
+    let apart = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| (x - y) * (x - y)).sum::<f64>().sqrt();
+    centres.rows().flat_map(|a| centres.rows().map(move |b| apart(a, b))).collect()
 }
 
 /// A model that is sound in itself and is one of this very plan.
 fn read_model(bytes: &[u8], config: &ClientConfig) -> Result<Model, String> {
     let model: Model = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
     model.check()?;
-    let ours = Model::new(&config.work, &config.terms.hash(), &model.centres()?).map_err(|e| e.to_string())?;
-    let same = (&ours.method, ours.k, ours.m.to_bits(), &ours.columns, ours.scaling, &ours.plan)
-        == (&model.method, model.k, model.m.to_bits(), &model.columns, model.scaling, &model.plan);
-    if !same {
+    let centres = model.working_centres()?;
+    let ours = Model::new(&config.work, &config.terms.hash(), &centres, None).map_err(|e| e.to_string())?;
+    let same = (&ours.method, ours.m.to_bits(), &ours.columns, ours.scaling, &ours.plan)
+        == (&model.method, model.m.to_bits(), &model.columns, model.scaling, &model.plan);
+    if !same || model.standardisation.is_some() == config.work.recipe.preparation.is_none() {
         return Err("it is not one of this plan".into());
     }
-    config.work.admits(&Query::FuzzyValidation { centres: model.centres()?, m: model.m })?;
+    config.work.admits_centres(&centres)?;
     Ok(model)
 }

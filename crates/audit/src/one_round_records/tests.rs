@@ -1,11 +1,11 @@
 use super::*;
 use veilsum_cluster::{Centres, Domain, OutOfBox, Prepared, Scaling, answer};
 
-fn example() -> (Query, Rows, Vec<f64>) {
+fn example() -> (Batch, Rows, Vec<f64>) {
     let centres = Centres::from_rows(&[vec![-0.6, 0.1], vec![0.5, 0.7], vec![0.2, -0.8]]).unwrap();
     let rows = Rows::new(vec![0.31, 0.12, -0.71, -0.44, 0.05, 0.93], 2).unwrap();
     let domain = Domain::new(vec![-1.0; 2], vec![1.0; 2], Scaling::None).unwrap();
-    let query = Query::FuzzySums { centres, m: 2.0 };
+    let query = Batch::from(Query::FuzzySums { centres, m: 2.0 });
     let prepared = Prepared::new(&rows, &domain, OutOfBox::Refuse).unwrap();
     let observed = answer(&query, &prepared).unwrap().values;
     (query, rows, observed)
@@ -15,7 +15,7 @@ fn example() -> (Query, Rows, Vec<f64>) {
 fn the_derivatives_are_those_of_the_sums() {
     let (query, rows, observed) = example();
     for m in [1.5, 2.0, 3.0] {
-        let Query::FuzzySums { centres, .. } = &query else { unreachable!() };
+        let Query::FuzzySums { centres, .. } = &query.queries[0] else { unreachable!() };
         let system = Sums { centres: centres.rows().collect(), m, observed: &observed };
         let x: Vec<f64> = rows.as_slice().to_vec();
         let at = |x: &[f64]| {

@@ -1,0 +1,404 @@
+//! The options that say what a run consists of, the same for `plan make` and `demo`.
+
+use std::path::Path;
+
+use clap::{Args, ValueEnum};
+use veilsum_cluster::{
+    Algorithm, Centres, Clusters, Recipe,
+    method::{Choice, Pick, Preparation, Rule, Scale, Seeding, TreeSeeding, Validity, Winsor},
+    query::{FeatureParams, LocalSteps},
+    sampling::Sampling,
+};
+
+use super::exit::{Code, Failure};
+use crate::{
+    table,
+    work::{Column, Judge},
+};
+
+/// A method that a plan can name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MethodName {
+    /// Exact federated fuzzy c-means.
+    Fcm,
+    /// FFCM, weighted mean.
+    FfcmAvg1,
+    /// FFCM, k-means over local centres.
+    FfcmAvg2,
+    /// Federated k-means with weighted alignment.
+    Fkm,
+    /// Exact federated k-means.
+    Kmeans,
+    /// Federated fuzzy feature vectors.
+    Ffcf,
+    /// Weighted mean of local k-means.
+    Kumar,
+}
+
+/// Methods that exist here for comparison only: their server sees every site's centres.
+const COMPARISON_ONLY: [&str; 4] = ["k-fed", "kfed", "fkm-plain", "ffcf-plain"];
+
+fn parse_method(text: &str) -> Result<MethodName, String> {
+    Ok(match text {
+        "fcm" => MethodName::Fcm,
+        "ffcm-avg1" => MethodName::FfcmAvg1,
+        "ffcm-avg2" | "fedfcm" => MethodName::FfcmAvg2,
+        "fkm" => MethodName::Fkm,
+        "kmeans" => MethodName::Kmeans,
+        "ffcf" => MethodName::Ffcf,
+        "kumar" => MethodName::Kumar,
+        other if COMPARISON_ONLY.contains(&other) => {
+            return Err(format!(
+                "{other} is here for comparison in tables only and no plan can name it: its server sees every site's \
+                 centres"
+            ));
+        }
+        _ => return Err("the methods are fcm, ffcm-avg1, ffcm-avg2 (fedfcm), fkm, kmeans, ffcf, kumar".into()),
+    })
+}
+
+/// Where first centres come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Init {
+    /// Uniform in the public box (the papers')
+    Uniform,
+    /// From totals of the cells of a tree over the rows
+    Totals,
+}
+
+/// How columns are standardised over the cohort.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum Standardise {
+    /// Not at all
+    None,
+    /// Mean 0, standard deviation 1
+    Standard,
+    /// Median 0, interquartile range 1
+    Robust,
+}
+
+/// Which validity totals are asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum IndexSet {
+    /// Fuzzy Davies-Bouldin and the objective
+    Basic,
+    /// All but those that need sums of coordinates
+    Scalars,
+    /// All
+    All,
+}
+
+/// Who opens the validity totals.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum JudgeName {
+    /// The coordinator
+    Coordinator,
+    /// The intermediary, which learns no centre
+    Intermediary,
+}
+
+/// The index that chooses K.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum PickName {
+    /// Fuzzy Davies-Bouldin, smallest
+    FuzzyDaviesBouldin,
+    /// Davies-Bouldin, smallest
+    DaviesBouldin,
+    /// Xie-Beni, smallest
+    XieBeni,
+    /// Partition coefficient, largest
+    PartitionCoefficient,
+    /// Partition entropy, smallest
+    PartitionEntropy,
+    /// Dave's modified partition coefficient, largest
+    ModifiedPartitionCoefficient,
+    /// Fukuyama-Sugeno, smallest
+    FukuyamaSugeno,
+    /// Calinski-Harabasz, largest
+    CalinskiHarabasz,
+    /// Simplified silhouette, largest
+    SimplifiedSilhouette,
+    /// Silhouette with squared distances, largest
+    SilhouetteSquared,
+}
+
+/// What a run consists of.
+#[derive(Args, Debug, Clone)]
+#[command(next_help_heading = "Method")]
+pub struct MethodArgs {
+    /// fcm, ffcm-avg1, ffcm-avg2 (fedfcm), fkm, kmeans, ffcf or kumar
+    #[arg(long, value_name = "NAME", default_value = "fcm", value_parser = parse_method)]
+    pub method: MethodName,
+    /// Fuzzifier, above 1 (hard methods: the one that they are judged with)
+    #[arg(long, default_value_t = 2.0, allow_negative_numbers = true)]
+    pub m: f64,
+    /// Stop when the centres move less (Frobenius norm, units of the questions) [default: 0.005 for fcm, 0.0001 for ffcm;
+    /// 0 for hard methods: when nothing moves]
+    #[arg(long, allow_negative_numbers = true)]
+    pub epsilon: Option<f64>,
+    /// Rounds at most
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    pub max_rounds: u32,
+    /// Runs from different first centres for every K, side by side; the best objective counts
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub restarts: u32,
+    /// Where first centres come from [default: uniform for fcm and ffcm-avg1, totals for the others]
+    #[arg(long, value_enum)]
+    pub init: Option<Init>,
+    /// Noise on the seeding totals, in units of one row's largest influence; 0 for none
+    #[arg(long, value_name = "SD", default_value_t = 0.5)]
+    pub blur: f64,
+    /// A site's own steps a round; 0 iterates to convergence (1000 at most) [default: 1 for fkm, 0 for ffcm and kumar]
+    #[arg(long, value_name = "N")]
+    pub local_steps: Option<u32>,
+    /// A site's own iteration stops when memberships (ffcm) or centres (kumar) change less
+    #[arg(long, value_name = "E", default_value_t = 1e-4)]
+    pub local_epsilon: f64,
+    /// ffcm-avg1: weights are sums of u^m, as printed in the paper, and not of u, as in its code
+    #[arg(long)]
+    pub powers: bool,
+    /// fkm: a site leaves out its groups below so many rows (the paper's p)
+    #[arg(long, value_name = "P", default_value_t = 2)]
+    pub min_group: u64,
+    /// fkm: rounds of exact Lloyd afterwards, at most
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub finish: u32,
+    /// ffcf: shared anchors [default: 4 for each cluster, at least 8]
+    #[arg(long, value_name = "B", default_value_t = 0)]
+    pub anchors: u32,
+    /// ffcf: feature vectors that a site holds at most
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub features: u32,
+    /// Rows that a cluster or seeding cell must have over the cohort before its sums are asked [default: 10; fcm: 1]
+    #[arg(long, value_name = "P")]
+    pub min_records: Option<u64>,
+    /// Sites that must contribute to it [default: 2 from 10 sites on, else 1]
+    #[arg(long, value_name = "T")]
+    pub min_contributors: Option<u32>,
+    /// Ask sums together with the counts: fewer rounds, but the sums of a small cluster have been seen before it is frozen
+    #[arg(long)]
+    pub sums_at_once: bool,
+    /// Standardise columns over the cohort first; centres come back in original units
+    #[arg(long, value_enum, default_value = "none")]
+    pub standardise: Standardise,
+    /// Clip a column at quantiles of the cohort first, as in balance=0:0.99; may be repeated
+    #[arg(long, value_name = "COLUMN=LOW:HIGH")]
+    pub winsorise: Vec<String>,
+    /// Validity indices [default: basic; hard methods: all, or scalars where the intermediary judges]
+    #[arg(long, value_enum)]
+    pub indices: Option<IndexSet>,
+    /// The index that chooses K from a range
+    #[arg(long, value_enum, value_name = "INDEX", default_value = "fuzzy-davies-bouldin")]
+    pub choose: PickName,
+    /// Choose K at the elbow of the index curve instead of its best value
+    #[arg(long)]
+    pub elbow: bool,
+    /// Share of the sites that contributes in each round (Bárcena's gamma) [default: all]
+    #[arg(long, value_name = "GAMMA")]
+    pub sample: Option<f64>,
+    /// Who opens the validity totals
+    #[arg(long, value_enum, default_value = "coordinator")]
+    pub judge: JudgeName,
+}
+
+/// `K` or `LOW..HIGH`, both ends included.
+pub fn parse_clusters(text: &str) -> Result<Clusters, String> {
+    let number = |text: &str| text.trim().parse::<u32>().map_err(|_| format!("{text:?} is not a number of clusters"));
+    let clusters = match text.split_once("..") {
+        None => Clusters::exactly(number(text)?),
+        Some((min, max)) => Clusters { min: number(min)?, max: number(max.trim_start_matches('='))? },
+    };
+    if clusters.min > clusters.max {
+        return Err("the range goes down: write it as LOW..HIGH, as in 2..9".into());
+    }
+    Ok(clusters)
+}
+
+/// First centres from a file, or none.
+///
+/// # Errors
+/// A [`Failure`] that names the file.
+pub fn given_centres(path: Option<&Path>, columns: usize) -> Result<Option<Centres>, Failure> {
+    path.map(|path| Ok(Centres::from_rows(&table::read_matrix(path, columns)?)?)).transpose()
+}
+
+impl MethodArgs {
+    /// The recipe for these columns and a roster of `sites` sites. `given` are first centres in box units.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names the option.
+    pub fn recipe(
+        &self,
+        clusters: Clusters,
+        given: Option<Centres>,
+        seed: u64,
+        columns: &[Column],
+        sites: usize,
+        classes: usize,
+    ) -> Result<Recipe, Failure> {
+        let usage = |what: String, next: &str| Failure::new(Code::Usage, what, next);
+        let algorithm = self.algorithm();
+        let plain = matches!(self.method, MethodName::Fcm | MethodName::FfcmAvg1);
+        let init = self.init.unwrap_or(if plain { Init::Uniform } else { Init::Totals });
+        let min_rows = self.min_records.unwrap_or(if plain { 1 } else { 10 });
+        let seeding = match (given, init) {
+            (Some(_), Init::Totals) if self.init.is_some() => {
+                return Err(usage("--start and --init totals contradict each other".into(), "leave one of them out"));
+            }
+            (Some(centres), _) => Seeding::Given { centres },
+            (None, Init::Uniform) => Seeding::Uniform { seed },
+            (None, Init::Totals) => Seeding::Tree(TreeSeeding {
+                seed,
+                cells_per_cluster: if self.method == MethodName::Fkm { 8 } else { 4 },
+                tries: 20,
+                min_rows: self.min_records.unwrap_or(10),
+                blur: self.blur,
+            }),
+        };
+        let hard = algorithm.fuzzifier().is_none();
+        let intermediary = self.judge == JudgeName::Intermediary;
+        let set = self.indices.unwrap_or(match (hard, intermediary) {
+            (false, _) => IndexSet::Basic,
+            (true, false) => IndexSet::All,
+            (true, true) => IndexSet::Scalars,
+        });
+        let vectors = set == IndexSet::All;
+        let silhouette = vectors;
+        Ok(Recipe {
+            clusters,
+            algorithm,
+            seeding,
+            restarts: self.restarts,
+            rule: Rule {
+                min_rows,
+                min_sites: self.min_contributors.unwrap_or(if plain || sites < 10 { 1 } else { 2 }),
+                ask_first: !self.sums_at_once,
+            },
+            preparation: self.preparation(columns)?,
+            validity: Validity {
+                full: hard || set != IndexSet::Basic,
+                vectors,
+                silhouette,
+                classes: u32::try_from(classes).unwrap_or(u32::MAX),
+                judge_m: self.m,
+            },
+            choice: Choice { by: self.pick(), elbow: self.elbow },
+        })
+    }
+
+    fn algorithm(&self) -> Algorithm {
+        let (m, max_rounds) = (self.m, self.max_rounds);
+        let local = |default: u32| {
+            let most = match self.local_steps.unwrap_or(default) {
+                0 => 1000,
+                steps => steps,
+            };
+            LocalSteps { most, epsilon: self.local_epsilon }
+        };
+        let epsilon = |default: f64| self.epsilon.unwrap_or(default);
+        match self.method {
+            MethodName::Fcm => Algorithm::Fcm { m, epsilon: epsilon(0.005), max_rounds },
+            MethodName::FfcmAvg1 => {
+                let powers = self.powers;
+                Algorithm::FfcmAvg1 { m, epsilon: epsilon(1e-4), max_rounds, local: local(0), powers }
+            }
+            MethodName::FfcmAvg2 => Algorithm::FfcmAvg2 { m, epsilon: epsilon(1e-4), max_rounds, local: local(0) },
+            MethodName::Fkm => Algorithm::Fkm {
+                epsilon: epsilon(0.0),
+                max_rounds,
+                min_rows: self.min_group,
+                local_steps: self.local_steps.unwrap_or(1),
+                finish: self.finish,
+            },
+            MethodName::Kmeans => Algorithm::Kmeans { epsilon: epsilon(0.0), max_rounds },
+            MethodName::Ffcf => {
+                let features = FeatureParams { min: 5, max: self.features, tau: 1.0, m };
+                Algorithm::Ffcf { m, features, anchors: self.anchors, merge: false }
+            }
+            MethodName::Kumar => Algorithm::Kumar { epsilon: epsilon(0.0), max_rounds, local: local(0) },
+        }
+    }
+
+    fn preparation(&self, columns: &[Column]) -> Result<Preparation, Failure> {
+        let scale = match self.standardise {
+            Standardise::None => Scale::None,
+            Standardise::Standard => Scale::Standard,
+            Standardise::Robust => Scale::Robust,
+        };
+        let winsorise = self.winsorise.iter().map(|text| winsor(text, columns)).collect::<Result<_, _>>()?;
+        Ok(Preparation { winsorise, scale, ..Preparation::none() })
+    }
+
+    fn pick(&self) -> Pick {
+        match self.choose {
+            PickName::FuzzyDaviesBouldin => Pick::FuzzyDaviesBouldin,
+            PickName::DaviesBouldin => Pick::DaviesBouldin,
+            PickName::XieBeni => Pick::XieBeni,
+            PickName::PartitionCoefficient => Pick::PartitionCoefficient,
+            PickName::PartitionEntropy => Pick::PartitionEntropy,
+            PickName::ModifiedPartitionCoefficient => Pick::ModifiedPartitionCoefficient,
+            PickName::FukuyamaSugeno => Pick::FukuyamaSugeno,
+            PickName::CalinskiHarabasz => Pick::CalinskiHarabasz,
+            PickName::SimplifiedSilhouette => Pick::SimplifiedSilhouette,
+            PickName::SilhouetteSquared => Pick::SilhouetteSquared,
+        }
+    }
+
+    /// Which share of the sites contributes.
+    pub fn sampling(&self, seed: u64) -> Option<Sampling> {
+        self.sample.filter(|share| *share != 1.0).map(|share| Sampling { share, seed })
+    }
+
+    /// Who opens the validity totals.
+    pub fn judge(&self) -> Judge {
+        match self.judge {
+            JudgeName::Coordinator => Judge::Coordinator,
+            JudgeName::Intermediary => Judge::Intermediary,
+        }
+    }
+}
+
+/// `COLUMN=LOW:HIGH`, quantiles.
+fn winsor(text: &str, columns: &[Column]) -> Result<Winsor, Failure> {
+    let bad = |why: &str| {
+        Failure::new(
+            Code::Usage,
+            format!("--winsorise {text}: {why}"),
+            "write it as COLUMN=LOW:HIGH with quantiles from 0 to 1, as in balance=0:0.99",
+        )
+    };
+    let (name, range) = text.rsplit_once('=').ok_or_else(|| bad("there is no = in it"))?;
+    let (low, high) = range.split_once(':').ok_or_else(|| bad("there is no : in it"))?;
+    let quantile = |text: &str| text.trim().parse::<f64>().ok().filter(|q| (0.0..=1.0).contains(q));
+    let (Some(lower), Some(upper)) = (quantile(low), quantile(high)) else {
+        return Err(bad("the quantiles are not two numbers from 0 to 1"));
+    };
+    let column = columns.iter().position(|c| c.name == name).ok_or_else(|| bad("there is no such column"))?;
+    Ok(Winsor { column: column as u32, lower, upper })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn methods_and_ranges() {
+        assert_eq!(parse_method("fedfcm"), Ok(MethodName::FfcmAvg2));
+        assert!(parse_method("k-fed").unwrap_err().contains("comparison"));
+        assert!(parse_method("dbscan").unwrap_err().contains("kumar"));
+        assert_eq!(parse_clusters("4"), Ok(Clusters { min: 4, max: 4 }));
+        assert_eq!(parse_clusters("2..9"), Ok(Clusters { min: 2, max: 9 }));
+        for bad in ["", "x", "5..3", "-1", "2..x"] {
+            assert!(parse_clusters(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn quantiles_of_a_column() {
+        let columns = [Column { name: "a=b".into(), lower: 0.0, upper: 1.0 }];
+        assert_eq!(winsor("a=b=0:0.99", &columns).unwrap(), Winsor { column: 0, lower: 0.0, upper: 0.99 });
+        for bad in ["a", "c=0:1", "a=b=0", "a=b=0:2", "a=b=x:1"] {
+            assert!(winsor(bad, &columns).is_err(), "{bad}");
+        }
+    }
+}

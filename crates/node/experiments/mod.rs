@@ -1,0 +1,113 @@
+//! The papers' tables, run again: plain, pooled and masked, with seeds, repetitions and a verdict for every target.
+//!
+//! One file for each paper or table. A target is an assertion with a tolerance and the reason for it; a number without a
+//! target is shown and not judged. Masked runs go through the whole protocol in virtual time. Everything synthetic is
+//! generated; real data sets are read from a folder, and an experiment without its data is skipped, loudly.
+
+mod bank;
+mod chart;
+mod data;
+mod exactness;
+mod federated_fcm;
+mod ffcf;
+mod ffcm;
+mod fkm;
+mod g2;
+mod harness;
+mod legacy;
+mod motivational;
+mod print;
+mod report;
+mod server;
+mod sweep;
+
+use std::{path::PathBuf, time::Instant};
+
+pub use chart::Chart;
+pub use data::{DEFAULT_FOLDER, Folder};
+pub use print::{csv, text};
+pub use report::{Line, Report, Sample, Verdict};
+
+/// How experiments are run.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// Folder of data sets; `None` for nowhere.
+    pub data: Option<PathBuf>,
+    /// Few repetitions and the smallest sets: the form that continuous integration runs.
+    pub quick: bool,
+    /// All 100 sets of G2, and not only the subset.
+    pub all: bool,
+}
+
+/// Why an experiment has no result.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExperimentError {
+    /// Its data are not there.
+    #[error("{0} is not in the data folder")]
+    Missing(String),
+    /// A data file cannot be read.
+    #[error("{file}: {problem}")]
+    File {
+        /// Which.
+        file: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A run failed.
+    #[error(transparent)]
+    Drive(#[from] veilsum_cluster::DriveError),
+    /// A method refused its parameters.
+    #[error(transparent)]
+    Method(#[from] veilsum_cluster::MethodError),
+    /// Rows or centres do not fit.
+    #[error(transparent)]
+    Data(#[from] veilsum_cluster::DataError),
+    /// A result cannot be measured.
+    #[error(transparent)]
+    Metric(#[from] veilsum_cluster::MetricError),
+    /// A masked run failed.
+    #[error("the masked run failed: {0}")]
+    Masked(String),
+}
+
+/// One experiment.
+#[derive(Debug, Clone, Copy)]
+pub struct Experiment {
+    /// The name by which it is called.
+    pub name: &'static str,
+    /// What it reproduces.
+    pub about: &'static str,
+    run: fn(&Settings) -> Result<Report, ExperimentError>,
+}
+
+/// All experiments, in the order in which they are run.
+pub const ALL: [Experiment; 9] = [
+    Experiment { name: "exactness", about: "every method: plain sums and masked sums give the same", run: exactness::run },
+    Experiment { name: "sweep", about: "a sweep takes the rounds of its longest K; all indices", run: sweep::run },
+    Experiment { name: "ffcm", about: "FFCM, cases 1 to 3 (Stallmann & Wilbik 2022, FFCM)", run: ffcm::run },
+    Experiment { name: "motivational", about: "five Gaussians (framework paper, Table 1)", run: motivational::run },
+    Experiment { name: "g2", about: "the G2 sets (framework paper, Tables 3 to 7)", run: g2::run },
+    Experiment { name: "bank", about: "bank marketing by job (framework paper, Figures 6 and 7)", run: bank::run },
+    Experiment { name: "federated-fcm", about: "Table 1 of Bárcena et al. 2021", run: federated_fcm::run },
+    Experiment { name: "ffcf", about: "Table 1 of FFCF (Urío-Larrea)", run: ffcf::run },
+    Experiment { name: "fkm", about: "the grid of federated k-means (Garst & Reinders 2024)", run: fkm::run },
+];
+
+impl Experiment {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Missing`] where its data are not there; another one where a run fails.
+    pub fn run(&self, settings: &Settings) -> Result<Report, ExperimentError> {
+        let begun = Instant::now();
+        let mut report = (self.run)(settings)?;
+        report.seconds = begun.elapsed().as_secs_f64();
+        Ok(report)
+    }
+}
+
+/// The experiment of this name.
+pub fn find(name: &str) -> Option<Experiment> {
+    ALL.into_iter().find(|experiment| experiment.name == name)
+}

@@ -1,0 +1,108 @@
+//! A report as text for people and as CSV for programs.
+
+use super::{Report, Sample, Verdict};
+
+const HEAD: [&str; 6] = ["setting", "measure", "paper", "plain", "masked", "verdict"];
+
+/// The report as a table, notes first.
+pub fn text(report: &Report) -> String {
+    let mut out = format!("{}: {} ({:.1} s)\n", report.name, report.title, report.seconds);
+    for note in &report.notes {
+        out.push_str(&format!("  note: {note}\n"));
+    }
+    let number = |sample: &Option<Sample>, digits: usize| match sample {
+        Some(sample) if sample.len() > 1 => format!("{} ± {}", value(sample.mean(), digits), value(sample.sd(), digits)),
+        Some(sample) => value(sample.mean(), digits),
+        None => "-".to_owned(),
+    };
+    let mut table: Vec<[String; 6]> = vec![HEAD.map(str::to_owned)];
+    for line in &report.lines {
+        let verdict = match &line.verdict {
+            Verdict::Shown => String::new(),
+            Verdict::Ok(_) => "ok".to_owned(),
+            Verdict::Off(why) => format!("OFF: {why}"),
+        };
+        let (plain, masked) = (number(&line.plain, line.digits), number(&line.masked, line.digits));
+        table.push([line.setting.clone(), line.measure.clone(), line.paper.clone(), plain, masked, verdict]);
+    }
+    let width = |column: usize| table.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..5).map(width).collect();
+    for row in &table {
+        out.push_str("  ");
+        for (cell, width) in row.iter().zip(&widths) {
+            out.push_str(&format!("{cell:<width$}  "));
+        }
+        out.truncate(out.trim_end_matches(' ').len());
+        if !row[5].is_empty() {
+            out.push_str(&format!("  {}", row[5]));
+        }
+        out.push('\n');
+    }
+    let missed = report.missed().count();
+    let met = report.targets() - missed;
+    out.push_str(&format!("  {met} of {} targets met\n", report.targets()));
+    out
+}
+
+/// A number with so many decimals; tiny ones in powers of ten.
+fn value(number: f64, digits: usize) -> String {
+    if !number.is_finite() {
+        return "undefined".to_owned();
+    }
+    if number != 0.0 && number.abs() < 0.5 * 10f64.powi(-(digits as i32)) {
+        return format!("{number:.1e}");
+    }
+    format!("{number:.digits$}")
+}
+
+/// The report as CSV with a header; numbers in full precision, verdicts with tolerance and reason.
+pub fn csv(report: &Report) -> String {
+    let mut out = "experiment,setting,measure,paper,plain_mean,plain_sd,plain_n,masked_mean,masked_sd,masked_n,verdict,why\n"
+        .to_owned();
+    for line in &report.lines {
+        let three = |sample: &Option<Sample>| match sample {
+            Some(sample) => [sample.mean().to_string(), sample.sd().to_string(), sample.len().to_string()],
+            None => [const { String::new() }; 3],
+        };
+        let (verdict, why) = match &line.verdict {
+            Verdict::Shown => ("", ""),
+            Verdict::Ok(why) => ("ok", why.as_str()),
+            Verdict::Off(why) => ("off", why.as_str()),
+        };
+        let head = [report.name.to_owned(), line.setting.clone(), line.measure.clone(), line.paper.clone()];
+        let cells: Vec<String> = head
+            .into_iter()
+            .chain(three(&line.plain))
+            .chain(three(&line.masked))
+            .chain([verdict.to_owned(), why.to_owned()])
+            .map(|cell| quoted(&cell))
+            .collect();
+        out.push_str(&cells.join(","));
+        out.push('\n');
+    }
+    out
+}
+
+fn quoted(cell: &str) -> String {
+    if cell.contains([',', '"', '\n']) { format!("\"{}\"", cell.replace('"', "\"\"")) } else { cell.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Line;
+    use super::*;
+
+    #[test]
+    fn columns_line_up_and_cells_are_quoted() {
+        let mut report = Report::new("t", "a, \"b\"");
+        report.note("n");
+        let sample: Sample = [1.0, 2.0].into_iter().collect();
+        report.lines.push(Line::new("x, y", "m", 2).paper(1.5).plain(sample).masked(1e-12).holds(true, "says \"so\""));
+        report.lines.push(Line::new("z", "m", 2).plain(f64::INFINITY).holds(false, "w"));
+        let text = text(&report);
+        assert!(text.contains("1.50 ± 0.71  1.0e-12  ok") && text.contains("undefined") && text.contains("OFF"), "{text}");
+        assert!(text.ends_with("1 of 2 targets met\n"), "{text}");
+        let csv = csv(&report);
+        assert!(csv.contains("t,\"x, y\",m,1.5,1.5,0.7071067811865476,2,0.000000000001,0,1,ok,\"says \"\"so\"\"\""), "{csv}");
+    }
+}

@@ -1,0 +1,223 @@
+//! A whole federation in memory and in virtual time: the real state machines of aggregator and sites, frames handed over in
+//! one thread, nobody missing unless told so. For rehearsals and experiments; nothing touches a network.
+
+use std::sync::Arc;
+
+use veilsum_cluster::{Domain, Method, Outcome, Prepared, Recipe, Step, method::Stage as Part, sampling::Sampling};
+use veilsum_proto::{
+    aggregator::{self, Aggregator, AggregatorConfig, Millis, Timing},
+    identity::Identity,
+    message::{Disclosure, Kind, kind_of},
+    plan::Terms,
+    policy::{self, Asked, Floor},
+    roster::{Member, PartyId, Roster},
+    site::{self, Site, SiteConfig},
+};
+
+use crate::{
+    cli::exit::{Code, Failure},
+    role::{noise, system_rng},
+    round::{self, Question},
+};
+
+/// A frame that the first site sent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sent {
+    /// Its kind.
+    pub kind: Kind,
+    /// All of it.
+    pub bytes: usize,
+    /// What it gives away.
+    pub discloses: Disclosure,
+}
+
+/// Computes a site's answer.
+pub type Answer<'a> = Box<dyn FnMut(u16, &Asked) -> Result<Vec<u64>, Failure> + 'a>;
+
+/// One aggregator and its sites, with throwaway identities.
+pub struct Stage<'a> {
+    terms: Arc<Terms>,
+    aggregator: Aggregator,
+    sites: Vec<Site>,
+    answer: Answer<'a>,
+    /// A site that gets no more frames.
+    pub gone: Option<u16>,
+    now: u64,
+    sent: Vec<Sent>,
+}
+
+impl<'a> Stage<'a> {
+    /// `n` sites towards `role` under `terms`, whose roster is replaced.
+    ///
+    /// # Errors
+    /// A [`Failure`] where the terms do not suit so many sites.
+    pub fn new(n: usize, role: PartyId, terms: Terms, answer: Answer<'a>) -> Result<Stage<'a>, Failure> {
+        let mut rng = system_rng();
+        let identities: Vec<Arc<Identity>> = (0..n + 2).map(|_| Arc::new(Identity::generate(&mut rng))).collect();
+        let member =
+            |i: usize| Member { name: format!("party-{i}"), key: identities[i].public(), address: String::new() };
+        let roster = Arc::new(Roster {
+            name: "rehearsal".into(),
+            coordinator: member(0),
+            intermediary: member(1),
+            sites: (2..n + 2).map(member).collect(),
+        });
+        let terms = Terms { roster: roster.hash(), ..terms };
+        terms.check(&roster)?;
+        let terms = Arc::new(terms);
+        let sites = identities[2..]
+            .iter()
+            .map(|identity| {
+                Site::new(SiteConfig {
+                    identity: identity.clone(),
+                    roster: roster.clone(),
+                    terms: terms.clone(),
+                    floor: Floor { max_rounds: u32::MAX, ..Floor::default() },
+                    aggregator: role,
+                })
+            })
+            .collect::<Result<Vec<_>, _>>()?;
+        let config = AggregatorConfig {
+            identity: identities[usize::from(role == PartyId::Intermediary)].clone(),
+            roster,
+            terms: terms.clone(),
+            role,
+            timing: Timing { join: 1_000, phase: 1_000, grace: 1_000, resend: 1_000_000 },
+            slots: terms.slots,
+        };
+        let mut aggregator = Aggregator::new(config, Millis(0), &mut rng)?;
+        for i in 0..n as u16 {
+            aggregator.handle(aggregator::Input::Attached(i), Millis(0));
+        }
+        Ok(Stage { terms, aggregator, sites, answer, gone: None, now: 0, sent: Vec::new() })
+    }
+
+    /// Number of sites.
+    pub fn sites(&self) -> usize {
+        self.sites.len()
+    }
+
+    /// Puts a question.
+    pub fn ask(&mut self, query: Vec<u8>, words: usize) {
+        self.aggregator.handle(aggregator::Input::Ask { query, words }, Millis(self.now));
+    }
+
+    /// What the first site sent since the last call.
+    pub fn take_sent(&mut self) -> Vec<Sent> {
+        std::mem::take(&mut self.sent)
+    }
+
+    /// Carries frames until the aggregator reports what is wanted; where nothing moves, time passes.
+    ///
+    /// # Errors
+    /// The [`Failure`] of a party.
+    pub fn until(&mut self, wanted: impl Fn(&aggregator::Event) -> bool) -> Result<aggregator::Event, Failure> {
+        loop {
+            while let Some(output) = self.aggregator.poll() {
+                match output {
+                    aggregator::Output::Send { to, bytes } => self.deliver(to, &bytes)?,
+                    aggregator::Output::Event(aggregator::Event::Failed(e)) => return Err(e.into()),
+                    aggregator::Output::Event(e) if wanted(&e) => return Ok(e),
+                    aggregator::Output::Event(_) => {}
+                }
+            }
+            let Some(Millis(at)) = self.aggregator.next_wake() else {
+                return Err(Failure::new(
+                    Code::Internal,
+                    "the rehearsal stands still",
+                    "this is a defect, please report it",
+                ));
+            };
+            self.now = self.now.max(at) + 1;
+            self.aggregator.handle(aggregator::Input::Tick, Millis(self.now));
+        }
+    }
+
+    fn deliver(&mut self, to: u16, bytes: &[u8]) -> Result<(), Failure> {
+        if self.gone == Some(to) {
+            return Ok(());
+        }
+        let Some(site) = self.sites.get_mut(usize::from(to)) else { return Ok(()) };
+        site.handle(site::Input::Message(bytes), &mut system_rng())?;
+        while let Some(output) = site.poll() {
+            match output {
+                site::Output::Send { bytes, discloses } => {
+                    if let (0, Some(kind)) = (to, kind_of(&bytes)) {
+                        self.sent.push(Sent { kind, bytes: bytes.len(), discloses });
+                    }
+                    self.aggregator.handle(aggregator::Input::Message { from: to, bytes: &bytes }, Millis(self.now));
+                }
+                site::Output::Event(site::Event::Asked(asked)) => {
+                    let floor = Floor { max_rounds: u32::MAX, ..Floor::default() };
+                    let consent = policy::decide(&self.terms, &floor, &asked)?;
+                    let values = (self.answer)(to, &asked)?;
+                    site.handle(site::Input::Contribute { consent, values }, &mut system_rng())?;
+                }
+                // It is never continued, so nothing is kept.
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Runs a recipe masked over the real protocol in virtual time, nobody missing: three sites or more. The masks are fresh
+/// every time; they cancel, so the outcome does not depend on them.
+///
+/// # Errors
+/// A [`Failure`] from the protocol, a site or the method.
+pub fn masked(
+    recipe: &Recipe,
+    domain: &Domain,
+    sites: &[Prepared],
+    sampling: Option<Sampling>,
+) -> Result<Outcome, Failure> {
+    let n = sites.len();
+    let max_rows = sites.iter().map(|s| s.len() as u64).max().unwrap_or(1).next_power_of_two();
+    let terms = Terms {
+        roster: veilsum_proto::suite::Hash::default(),
+        min_cohort: u16::try_from(n).unwrap_or(u16::MAX),
+        threshold: 0,
+        colluders: 0,
+        slots: 64,
+        max_rows,
+        min_total_rows: 0,
+        application: Vec::new(),
+    };
+    let answer = |site: u16, asked: &Asked| {
+        let question = Question::from_bytes(&asked.query)?;
+        let drawn = match (&question, sampling) {
+            (Question::Drawn { number, .. }, Some(sampling)) => sampling.drawn(*number, n)[usize::from(site)],
+            _ => true,
+        };
+        let terms = round::Terms { sites: n, max_rows, drawn, judged: None };
+        Ok(round::contribute(&question, &sites[usize::from(site)], &terms, Some(&mut noise()))?)
+    };
+    let mut stage = Stage::new(n, PartyId::Coordinator, terms, Box::new(answer))?;
+    stage.until(|e| matches!(e, aggregator::Event::DeckReady { .. }))?;
+    let failed = |e: veilsum_cluster::MethodError| Failure::input(e, "");
+    let mut run = recipe.run(domain, n as u32).map_err(failed)?;
+    let mut step = run.next(None).map_err(failed)?;
+    let mut number = 0;
+    loop {
+        let batch = match step {
+            Step::Done(outcome) => return Ok(*outcome),
+            Step::Ask(batch) => batch,
+        };
+        let question = if sampling.is_some() && run.stage() == Some(Part::Iterating) {
+            number += 1;
+            Question::Drawn { number, batch }
+        } else {
+            Question::Cluster(batch)
+        };
+        let layout = question.layout(domain, n, max_rows)?;
+        stage.ask(question.to_bytes(), layout.words());
+        let event = stage.until(|e| matches!(e, aggregator::Event::Total { .. }))?;
+        let (values, n) = match event {
+            aggregator::Event::Total { values, cohort, .. } => (values, cohort.len()),
+            _ => (Vec::new(), 0),
+        };
+        let totals = layout.decode(&values, n, None)?;
+        step = run.next(Some(&totals)).map_err(failed)?;
+    }
+}
