@@ -184,7 +184,7 @@ pub fn prove(roster: &Roster, terms: &Terms, work: &Work) -> Result<(), Failure>
     Ok(())
 }
 
-/// A sampled total covers only the sites drawn. Whoever may be missing from a round could be among them, and so could the
+/// [APP-6]: a sampled total covers only the sites drawn. Whoever may be missing from a round could be among them, and so could the
 /// colluders: two honest sites must be left.
 fn prove_sampling(roster: &Roster, terms: &Terms, drawn: usize) -> Result<(), Failure> {
     let n = roster.sites.len();

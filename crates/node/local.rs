@@ -70,7 +70,7 @@ pub fn sampled_terms(work: &Work, sites: usize) -> impl FnOnce(&mut Terms) + Sen
     move |terms| {
         if let Some(drawn) = drawn {
             terms.min_cohort = sites as u16;
-            terms.colluders = drawn.saturating_sub(2).clamp(1, (sites - 1) / 3) as u16;
+            terms.colluders = drawn.saturating_sub(2).min(sites.saturating_sub(1) / 3).max(1) as u16;
         }
     }
 }

@@ -15,6 +15,9 @@ use crate::{cli::exit::Failure, control::clean, files, role::server::RunResult};
 pub struct Pooled {
     /// What it was compared with.
     pub what: &'static str,
+    /// Whether its seeding totals were blurred by noise of their own: it may then start and end elsewhere.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub blurred: bool,
     /// K x d, original units.
     pub centres: Vec<Vec<f64>>,
     /// Largest difference to the federated centres, in units of each column's range.

@@ -114,11 +114,8 @@ fn tree_cells_equal_the_reference() {
             .map(|i| [cells.weights[i], cells.means.row(i)[0], cells.means.row(i)[1]])
             .collect();
         let totals = vectors["tree_cells"]["totals"].as_array().unwrap();
-        let mut expected: Vec<[f64; 3]> = totals
-            .iter()
-            .map(|total| numbers(total))
-            .map(|total| [total[0], total[1] / total[0], total[2] / total[0]])
-            .collect();
+        let mut expected: Vec<[f64; 3]> =
+            totals.iter().map(numbers).map(|total| [total[0], total[1] / total[0], total[2] / total[0]]).collect();
         let by_place = |a: &[f64; 3], b: &[f64; 3]| a[1].total_cmp(&b[1]);
         found.sort_by(by_place);
         expected.sort_by(by_place);
@@ -338,7 +335,7 @@ proptest! {
         }
         let centres = Centres::from_rows(&centres).unwrap();
         let (all, sites) = dealt(&rows, &holders, &domain);
-        let (one, many) = (verdict(&[all.clone()], &centres, m), verdict(&sites, &centres, m));
+        let (one, many) = (verdict(std::slice::from_ref(&all), &centres, m), verdict(&sites, &centres, m));
         let list = |v: &Verdict| {
             let i = v.indices.clone();
             [

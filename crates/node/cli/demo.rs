@@ -3,7 +3,9 @@
 use std::{fmt::Write, path::PathBuf};
 
 use clap::Args;
-use veilsum_cluster::{Algorithm, Clusters, Domain, OutOfBox, Prepared, Rows, Scaling, Start, pooled, synthetic};
+use veilsum_cluster::{
+    Algorithm, Clusters, Domain, OutOfBox, Prepared, Rows, Scaling, Start, method::Seeding, metrics, pooled, synthetic,
+};
 
 use super::{
     exit::{Code, Failure},
@@ -161,6 +163,9 @@ pub fn demo(args: &DemoArgs, json: bool) -> Result<(), Failure> {
         "\n{}: {} rounds, largest difference {:.1e} of a column's range",
         pooled.what, pooled.rounds, pooled.max_abs_diff
     );
+    if pooled.blurred {
+        println!("(its seeding was blurred by other noise, so it may start and end elsewhere; --blur 0 compares exactly)");
+    }
     if !result.missing.is_empty() {
         println!("(it has the rows of the sites that vanished, so it differs)");
     }
@@ -403,11 +408,20 @@ fn compare(work: &Work, sites: &[Prepared], result: &crate::role::server::RunRes
     };
     let outcome = outcome.map_err(|e| Failure::input(e, ""))?;
     let (centres, boxed) = work.units(&outcome.centres)?;
-    let pairs = boxed.iter().flatten().zip(result.centres_box.iter().flatten());
-    let max_abs_diff = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+    let blurred = matches!(&work.recipe.seeding, Seeding::Tree(tree) if tree.blur > 0.0);
+    let max_abs_diff = if blurred {
+        // Seeding had other noise, which may turn the order of the clusters.
+        let matrix = |rows: &[Vec<f64>]| veilsum_cluster::Centres::from_rows(rows);
+        let matched = metrics::matched_distance(&matrix(&boxed)?, &matrix(&result.centres_box)?);
+        matched.map_or(f64::INFINITY, |matched| matched.max_abs)
+    } else {
+        let pairs = boxed.iter().flatten().zip(result.centres_box.iter().flatten());
+        pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+    };
     let index = outcome.indices.fuzzy_davies_bouldin;
     Ok(Pooled {
         what,
+        blurred,
         centres,
         max_abs_diff,
         rounds: outcome.rounds,

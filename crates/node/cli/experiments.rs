@@ -85,7 +85,9 @@ fn chosen(names: &[String]) -> Result<Vec<Experiment>, Failure> {
         return Ok(experiments::ALL.to_vec());
     }
     let find = |name: &String| {
-        let unknown = || Failure::new(Code::Usage, format!("there is no experiment `{name}`"), "see `veilsum experiments --list`");
+        let unknown = || {
+            Failure::new(Code::Usage, format!("there is no experiment `{name}`"), "see `veilsum experiments --list`")
+        };
         experiments::find(name).ok_or_else(unknown)
     };
     names.iter().map(find).collect()
@@ -109,7 +111,11 @@ fn write(out: &std::path::Path, report: &Report) -> Result<(), Failure> {
 }
 
 fn unwritable(path: &std::path::Path, error: &std::io::Error) -> Failure {
-    Failure::new(Code::Input, format!("{} cannot be written ({error})", path.display()), "choose another folder for --out")
+    Failure::new(
+        Code::Input,
+        format!("{} cannot be written ({error})", path.display()),
+        "choose another folder for --out",
+    )
 }
 
 /// A report for programs: the lines with means, and what was missed.

@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::{Args, ValueEnum};
 use veilsum_cluster::{
     Algorithm, Centres, Clusters, Recipe,
-    method::{Choice, Pick, Preparation, Rule, Scale, Seeding, TreeSeeding, Validity, Winsor},
+    method::{Choice, LocalRange, Pick, Preparation, Rule, Scale, Seeding, TreeSeeding, Validity, Winsor},
     query::{FeatureParams, LocalSteps},
     sampling::Sampling,
 };
@@ -187,6 +187,10 @@ pub struct MethodArgs {
     /// Validity indices [default: basic; hard methods: all, or scalars where the intermediary judges]
     #[arg(long, value_enum)]
     pub indices: Option<IndexSet>,
+    /// The range of K ends at LOW plus the largest number of clusters up to N that any site would choose alone (each site
+    /// adds 1 to the count of its own), and at HIGH at the latest
+    #[arg(long, value_name = "N")]
+    pub local_k: Option<u32>,
     /// The index that chooses K from a range
     #[arg(long, value_enum, value_name = "INDEX", default_value = "fuzzy-davies-bouldin")]
     pub choose: PickName,
@@ -267,6 +271,7 @@ impl MethodArgs {
         Ok(Recipe {
             clusters,
             algorithm,
+            range: self.local_k.map(|most| LocalRange { most, starts: 10, seed }),
             seeding,
             restarts: self.restarts,
             rule: Rule {

@@ -281,6 +281,10 @@ fn describe(work: &Work) -> String {
             format!("from totals of cells of at least {} rows, seed {}, blur {}", tree.min_rows, tree.seed, tree.blur),
         ),
     }
+    if let Some(range) = &recipe.range {
+        let text = format!("ends at {} plus the largest K up to {} that a site would choose alone", recipe.clusters.min, range.most);
+        line("range of K", text);
+    }
     if recipe.restarts > 1 {
         line("restarts", recipe.restarts.to_string());
     }

@@ -107,7 +107,11 @@ fn lines(out: &mut String, series: &[(String, Vec<(f64, f64)>)]) {
         let finite = || points.iter().filter(|point| point.0.is_finite() && point.1.is_finite());
         let path: Vec<String> =
             finite().map(|point| format!("{:.1},{:.1}", x.place(point.0), y.place(point.1))).collect();
-        let _ = writeln!(out, "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>", path.join(" "));
+        let _ = writeln!(
+            out,
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>",
+            path.join(" ")
+        );
         for point in finite() {
             let (x, y) = (x.place(point.0), y.place(point.1));
             let _ = writeln!(out, "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\"/>");

@@ -30,7 +30,9 @@ fn one(report: &mut Report, (example, domain, k, data): (Example, Domain, u32, &
     let with_labels = |prepared: Vec<veilsum_cluster::Prepared>, labels: Vec<Vec<usize>>| {
         let labelled = prepared.into_iter().zip(labels);
         let narrow = |labels: Vec<usize>| labels.into_iter().map(|label| label as u32).collect();
-        labelled.map(|(site, labels)| Ok(site.with_labels(narrow(labels))?)).collect::<Result<Vec<_>, ExperimentError>>()
+        labelled
+            .map(|(site, labels)| Ok(site.with_labels(narrow(labels))?))
+            .collect::<Result<Vec<_>, ExperimentError>>()
     };
     let own = example.sites.iter().map(|site| site.labels.clone()).collect();
     let sites = with_labels(prepared(example.sites.iter().map(|site| &site.rows), &domain)?, own)?;

@@ -39,7 +39,12 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
         let line = Line::new(*sizes, "OSSE, authors' rule", 4).paper(paper).plain(found.author.outside);
         report.lines.push(line.near(found.author.outside, *outside, 0.005, "half a unit of the second printed digit"));
         let line = Line::new(*sizes, "WSSE, mass conserved", 4).plain(found.plain.within).masked(found.masked.within);
-        report.lines.push(line.near(found.masked.within, found.plain.within, 0.001, "anchors against the plain server"));
+        report.lines.push(line.near(
+            found.masked.within,
+            found.plain.within,
+            0.001,
+            "anchors against the plain server",
+        ));
         let line = Line::new(*sizes, "OSSE, mass conserved", 3).plain(found.plain.outside).masked(found.masked.outside);
         report.lines.push(line);
         let line = Line::new(*sizes, "sums in the whole run", 0).masked(found.questions);

@@ -23,7 +23,9 @@ const BETAS: [(f64, [f64; 3]); 3] =
 pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
     let mut report = Report::new("fkm", "federated k-means on the grid, 50 rows a cluster, five sites");
     report.note(NO_RULE);
-    report.note("ARI of each site's rows, weighted with their number; the paper's numbers are for its own draw of the data");
+    report.note(
+        "ARI of each site's rows, weighted with their number; the paper's numbers are for its own draw of the data",
+    );
     let draws: Vec<u64> = (1..=if settings.quick { 2 } else { 10 }).collect();
     let cells: Vec<(f64, f64, f64)> = BETAS
         .iter()
@@ -36,14 +38,15 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
         let plain: Sample = runs.iter().map(|run| run.0).collect();
         let hidden: Sample = runs.iter().map(|run| run.1).collect();
         let questions: Sample = runs.iter().map(|run| run.2).collect();
-        let (floor, found) = (plain.mean() - 0.005, hidden.mean());
+        let (plain_mean, found) = (plain.mean(), hidden.mean());
         names.push(format!("{beta}; {noise}"));
-        plain_means.push(plain.mean());
+        plain_means.push(plain_mean);
         masked_means.push(found);
         let setting = format!("beta {beta}, noise {noise}");
         let line = Line::new(&setting, "ARI", 3).paper(published).plain(plain).masked(hidden);
         // On few draws the two differ by more than on many.
-        let line = if settings.quick { line } else { line.at_most(floor - found, 0.0, "not below ten restarts a round by more than 0.005") };
+        let allowance = if settings.quick { 0.03 } else { 0.005 };
+        let line = line.at_most(plain_mean - found, allowance, "hardly below ten restarts a round");
         report.lines.push(line);
         report.lines.push(Line::new(setting, "sums in the whole run", 1).masked(questions));
     }

@@ -83,7 +83,11 @@ pub struct Experiment {
 
 /// All experiments, in the order in which they are run.
 pub const ALL: [Experiment; 9] = [
-    Experiment { name: "exactness", about: "every method: plain sums and masked sums give the same", run: exactness::run },
+    Experiment {
+        name: "exactness",
+        about: "every method: plain sums and masked sums give the same",
+        run: exactness::run,
+    },
     Experiment { name: "sweep", about: "a sweep takes the rounds of its longest K; all indices", run: sweep::run },
     Experiment { name: "ffcm", about: "FFCM, cases 1 to 3 (Stallmann & Wilbik 2022, FFCM)", run: ffcm::run },
     Experiment { name: "motivational", about: "five Gaussians (framework paper, Table 1)", run: motivational::run },

@@ -11,7 +11,9 @@ pub fn text(report: &Report) -> String {
         out.push_str(&format!("  note: {note}\n"));
     }
     let number = |sample: &Option<Sample>, digits: usize| match sample {
-        Some(sample) if sample.len() > 1 => format!("{} ± {}", value(sample.mean(), digits), value(sample.sd(), digits)),
+        Some(sample) if sample.len() > 1 => {
+            format!("{} ± {}", value(sample.mean(), digits), value(sample.sd(), digits))
+        }
         Some(sample) => value(sample.mean(), digits),
         None => "-".to_owned(),
     };
@@ -57,8 +59,9 @@ fn value(number: f64, digits: usize) -> String {
 
 /// The report as CSV with a header; numbers in full precision, verdicts with tolerance and reason.
 pub fn csv(report: &Report) -> String {
-    let mut out = "experiment,setting,measure,paper,plain_mean,plain_sd,plain_n,masked_mean,masked_sd,masked_n,verdict,why\n"
-        .to_owned();
+    let mut out =
+        "experiment,setting,measure,paper,plain_mean,plain_sd,plain_n,masked_mean,masked_sd,masked_n,verdict,why\n"
+            .to_owned();
     for line in &report.lines {
         let three = |sample: &Option<Sample>| match sample {
             Some(sample) => [sample.mean().to_string(), sample.sd().to_string(), sample.len().to_string()],
@@ -100,9 +103,15 @@ mod tests {
         report.lines.push(Line::new("x, y", "m", 2).paper(1.5).plain(sample).masked(1e-12).holds(true, "says \"so\""));
         report.lines.push(Line::new("z", "m", 2).plain(f64::INFINITY).holds(false, "w"));
         let text = text(&report);
-        assert!(text.contains("1.50 ± 0.71  1.0e-12  ok") && text.contains("undefined") && text.contains("OFF"), "{text}");
+        assert!(
+            text.contains("1.50 ± 0.71  1.0e-12  ok") && text.contains("undefined") && text.contains("OFF"),
+            "{text}"
+        );
         assert!(text.ends_with("1 of 2 targets met\n"), "{text}");
         let csv = csv(&report);
-        assert!(csv.contains("t,\"x, y\",m,1.5,1.5,0.7071067811865476,2,0.000000000001,0,1,ok,\"says \"\"so\"\"\""), "{csv}");
+        assert!(
+            csv.contains("t,\"x, y\",m,1.5,1.5,0.7071067811865476,2,0.000000000001,0,1,ok,\"says \"\"so\"\"\""),
+            "{csv}"
+        );
     }
 }

@@ -122,7 +122,11 @@ impl Line {
         let off = (found - expected).abs();
         // Also false for NaN.
         let met = off <= tolerance;
-        self.judged(met, format!("{expected:.6} ± {tolerance:.1e}: {why}"), format!("off by {off:.2e} from {expected:.6}"))
+        self.judged(
+            met,
+            format!("{expected:.6} ± {tolerance:.1e}: {why}"),
+            format!("off by {off:.2e} from {expected:.6}"),
+        )
     }
 
     /// Demands `found <= limit`.

@@ -19,8 +19,7 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
     let whole = prepared([&example.pooled()], &domain)?;
     let (m, max_rounds) = (2.0, if settings.quick { 100 } else { 300 });
     let fcm = Algorithm::Fcm { m, epsilon: 1e-4, max_rounds };
-    let avg2 =
-        Algorithm::FfcmAvg2 { m, epsilon: 1e-4, max_rounds, local: LocalSteps { most: 1000, epsilon: 1e-4 } };
+    let avg2 = Algorithm::FfcmAvg2 { m, epsilon: 1e-4, max_rounds, local: LocalSteps { most: 1000, epsilon: 1e-4 } };
     let starts: [(&str, Algorithm, Seeding); 3] = [
         ("fcm, uniform start", fcm.clone(), Seeding::Uniform { seed: 1 }),
         ("fcm, tree", fcm, tree(4, 1)),

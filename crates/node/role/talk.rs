@@ -436,7 +436,7 @@ impl Talk {
             (Some(_), None) => return Err("the plan samples sites in this part of the run".into()),
             (None, Some(_)) => return Err("the plan does not sample sites in this part of the run".into()),
         };
-        // Each draw serves one question. A coordinator that could choose would compare draws that differ in one site.
+        // [APP-6]: each draw serves one question. A coordinator that could choose would compare draws that differ in one site.
         let in_turn = match &self.course.drawn {
             Some((last, before)) => number == last + 1 || (number == *last && before == batch),
             // After a restart this process does not know the last number; the state machine knows how many were put.
@@ -481,7 +481,7 @@ impl Talk {
         Ok(())
     }
 
-    /// What the coordinator laid before this site, once it has.
+    /// [APP-5]: what the coordinator laid before this site, once it has.
     async fn held(&mut self, digest: Hash) -> Result<Batch, String> {
         let Hand::Takes(held) = &mut self.hand else { return Err("the coordinator does not judge".into()) };
         let fits = |batch: &Option<Batch>| batch.as_ref().is_some_and(|batch| round::digest(batch) == digest);

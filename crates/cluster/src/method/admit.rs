@@ -23,7 +23,7 @@ impl Recipe {
         self.admits_transform(batch.transform.as_ref(), stage, domain)?;
         let inner = batch.domain(domain).map_err(|error| error.to_string())?;
         let most = match stage {
-            Stage::Preparing | Stage::Seeding | Stage::Counting => 1,
+            Stage::Preparing | Stage::Ranging | Stage::Seeding | Stage::Counting => 1,
             Stage::Iterating | Stage::Validating => self.members(),
             Stage::Silhouettes => self.clusters.count(),
         };
@@ -48,6 +48,7 @@ impl Recipe {
         let full = self.validity.full || self.algorithm.fuzzifier().is_none();
         let stage = match query {
             Query::Moments(_) | Query::Histogram(_) if !self.preparation.is_none() => Stage::Preparing,
+            Query::LocalChoice(_) if self.range.is_some() => Stage::Ranging,
             Query::Cells(_) if matches!(self.seeding, Seeding::Tree(_)) => Stage::Seeding,
             Query::FuzzyValidation { .. } if !full => Stage::Validating,
             Query::Validation(_) if full => Stage::Validating,
@@ -158,6 +159,7 @@ impl Recipe {
                     + if self.preparation.scale == Scale::Robust { 3 * domain.columns() } else { 0 };
                 same(q.bins == self.preparation.bins && q.brackets.len() <= quantiles)
             }
+            Query::LocalChoice(q) => same(self.local_choice().as_ref() == Some(q)),
             Query::Cells(q) => {
                 let Seeding::Tree(tree) = &self.seeding else { return same(false) };
                 let blur = (tree.blur > 0.0).then_some(Blur { strength: tree.blur, sites });
@@ -211,6 +213,7 @@ impl Recipe {
         if let Some(preparing) = Preparing::new(&self.preparation, domain)? {
             all.push(preparing.ask());
         }
+        all.extend(self.local_choice().map(|choice| Query::LocalChoice(choice).into()));
         if let Seeding::Tree(tree) = &self.seeding {
             let search = TreeSearch::new(tree, self.leaves(tree), Rule::NONE, domain, sites)?;
             all.push(search.ask().into());

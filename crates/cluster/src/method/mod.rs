@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 pub use admit::inside;
 pub use choice::{Choice, CurvePoint, Pick};
 pub use prepare::{Preparation, Preparing, Scale, Winsor};
-pub use recipe::{Algorithm, Clusters, Recipe, Rule, Seeding, Stage, TreeSeeding, Validity};
+pub use recipe::{Algorithm, Clusters, LocalRange, Recipe, Rule, Seeding, Stage, TreeSeeding, Validity};
 pub use run::Run;
 pub(crate) use run::{SLACK, check_values, check_weights};
 pub use seed::{SeedCells, TreeSearch};

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Iteration, Preparation, Run, SeedCells, choice::Choice, fcm, ffcf, ffcm, fkm, kmeans, kumar};
-use crate::query::{FeatureParams, LocalSteps, usable_fuzzifier};
+use crate::query::{Family, FeatureParams, LocalChoice, LocalSteps, usable_fuzzifier};
 use crate::{Centres, Domain, MethodError};
 
 /// K that a run may be asked for at most.
@@ -21,6 +21,9 @@ pub struct Recipe {
     pub clusters: Clusters,
     /// The algorithm and its parameters.
     pub algorithm: Algorithm,
+    /// Where a sweep's range ends by what the sites would choose alone, and not only at the largest K.
+    #[serde(default)]
+    pub range: Option<LocalRange>,
     /// Where the first centres come from.
     pub seeding: Seeding,
     /// Runs from different first centres for every K, >= 1; the one with the smallest objective counts.
@@ -60,6 +63,19 @@ impl Clusters {
     pub fn each(self) -> impl Iterator<Item = u32> {
         self.min..=self.max
     }
+}
+
+/// The range of K as the framework paper has it: it ends at the smallest K plus the largest number of clusters that any
+/// site would choose alone, and never above the recipe's largest K. Each site adds 1 to the count of its own number.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LocalRange {
+    /// Largest K that a site tries alone, at most 64.
+    pub most: u32,
+    /// Starts for each K, 1 to 16.
+    pub starts: u32,
+    /// Seed of the first start; start s uses seed + s.
+    pub seed: u64,
 }
 
 /// An algorithm that a plan can name, with its parameters.
@@ -227,6 +243,8 @@ pub struct Validity {
 pub enum Stage {
     /// Quantiles and moments.
     Preparing,
+    /// Which K each site would choose alone.
+    Ranging,
     /// Cells of the tree.
     Seeding,
     /// The algorithm's rounds.
@@ -313,6 +331,7 @@ impl Recipe {
         Self {
             clusters: Clusters::exactly(k),
             algorithm,
+            range: None,
             seeding,
             restarts: 1,
             rule: Rule::NONE,
@@ -350,6 +369,9 @@ impl Recipe {
             return Err(MethodError::parameter("min_rows and min_sites must be at least 1"));
         }
         self.preparation.check(domain)?;
+        if let Some(choice) = self.local_choice() {
+            choice.check(domain).map_err(|error| MethodError::parameter(error.to_string()))?;
+        }
         self.check_seeding(domain)?;
         self.check_validity()?;
         // The parameters of the algorithm itself: its constructor says what is wrong, for any first centres.
@@ -420,6 +442,13 @@ impl Recipe {
         Ok(())
     }
 
+    /// The question behind [`LocalRange`].
+    pub(crate) fn local_choice(&self) -> Option<LocalChoice> {
+        let LocalRange { most, starts, seed } = self.range?;
+        let local = LocalSteps { most: 1000, epsilon: 1e-4 };
+        Some(LocalChoice { min: self.clusters.min, most, m: self.judge_m(), local, seed, starts })
+    }
+
     /// Cells that seeding looks for.
     pub(crate) fn leaves(&self, tree: &TreeSeeding) -> usize {
         match self.algorithm {
@@ -440,7 +469,7 @@ impl Recipe {
             Seeding::Tree(tree) => super::TreeSearch::max_questions(self.leaves(tree), self.seeding_rule(tree)),
             _ => 0,
         };
-        let after = 1 + u32::from(self.validity.silhouette) + u32::from(self.validity.classes > 0);
+        let after = 1 + u32::from(self.range.is_some()) + u32::from(self.validity.silhouette) + u32::from(self.validity.classes > 0);
         let prepare = if self.preparation.is_none() { 0 } else { self.preparation.max_questions() };
         prepare.saturating_add(seeding).saturating_add(self.algorithm.max_questions(self.rule)).saturating_add(after)
     }

@@ -4,7 +4,8 @@ use super::{
     Algorithm, CurvePoint, Fit, Iteration, Method, Outcome, Preparing, Recipe, Rule, SeedCells, Seeding, Stage, Step,
     TreeSearch,
 };
-use crate::query::{Contingency, Silhouette};
+use crate::offline::earliest_best;
+use crate::query::{Contingency, LocalChoice, Silhouette};
 use crate::validity::{self, Geometry, Verdict};
 use crate::{Batch, Centres, Domain, MethodError, Query, Start, Totals, Transform, metrics};
 
@@ -33,6 +34,7 @@ impl std::fmt::Debug for Member {
 #[derive(Debug, Clone)]
 enum State {
     Preparing(Preparing),
+    Ranging(LocalChoice),
     Seeding(TreeSearch),
     Iterating,
     Validating,
@@ -89,7 +91,7 @@ impl Run {
         };
         match preparing {
             Some(preparing) => run.state = State::Preparing(preparing),
-            None => run.seed()?,
+            None => run.range()?,
         }
         Ok(run)
     }
@@ -103,6 +105,7 @@ impl Run {
     pub fn stage(&self) -> Option<Stage> {
         Some(match self.state {
             State::Preparing(_) => Stage::Preparing,
+            State::Ranging(_) => Stage::Ranging,
             State::Seeding(_) => Stage::Seeding,
             State::Iterating => Stage::Iterating,
             State::Validating => Stage::Validating,
@@ -110,6 +113,17 @@ impl Run {
             State::Counting => Stage::Counting,
             State::Finished => return None,
         })
+    }
+
+    /// On to the range of K, or past it.
+    fn range(&mut self) -> Result<(), MethodError> {
+        match self.recipe.local_choice() {
+            Some(choice) => {
+                self.state = State::Ranging(choice);
+                Ok(())
+            }
+            None => self.seed(),
+        }
     }
 
     /// On to seeding, or past it.
@@ -179,6 +193,7 @@ impl Run {
     fn open(&self) -> Result<Batch, MethodError> {
         let queries = match &self.state {
             State::Preparing(preparing) => return Ok(preparing.ask()),
+            State::Ranging(choice) => vec![Query::LocalChoice(choice.clone())],
             State::Seeding(search) => vec![search.ask()],
             State::Iterating => {
                 let mut queries: Vec<Query> = Vec::new();
@@ -240,8 +255,16 @@ impl Run {
                     })?;
                     next.transform = Some(transform);
                     next.notes.extend(notes);
-                    next.seed()?;
+                    next.range()?;
                 }
+            }
+            State::Ranging(choice) => {
+                let clusters = &mut next.recipe.clusters;
+                match choice.upper(&totals.values) {
+                    Some(upper) => clusters.max = clusters.max.min(upper),
+                    None => next.notes.push("no site could choose a K alone: the whole range was tried".into()),
+                }
+                next.seed()?;
             }
             State::Seeding(search) => {
                 if let Some(cells) = search.take(&totals.values, rows)? {
@@ -309,13 +332,10 @@ impl Run {
         for (member, verdict) in self.members.iter_mut().zip(verdicts) {
             member.verdict = Some(verdict.clone());
         }
-        let by_objective = |a: &usize, b: &usize| self.objective(*a).total_cmp(&self.objective(*b)).then(a.cmp(b));
-        self.best = self
-            .recipe
-            .clusters
-            .each()
-            .filter_map(|k| (0..self.members.len()).filter(|at| self.members[*at].k == k).min_by(by_objective))
-            .collect();
+        let run = &*self;
+        let of = |k: u32| (0..run.members.len()).filter(move |at| run.members[*at].k == k);
+        let best = |k: u32| of(k).nth(earliest_best(of(k).map(|at| run.objective(at))));
+        self.best = self.recipe.clusters.each().filter_map(best).collect();
         self.state = State::Silhouettes;
         if !self.recipe.validity.silhouette || self.best.iter().all(|at| silhouette(&self.members[*at]).is_none()) {
             self.after_silhouettes();

@@ -95,14 +95,8 @@ pub fn best_of(points: &Centres, weights: &[f64], k: usize, tries: u32, stream: 
         let start = greedy_plus_plus(points, weights, k, stream);
         weighted_lloyd(points, weights, &start, MOST)
     };
-    let mut best = one();
-    for _ in 1..tries {
-        let fit = one();
-        if fit.objective < best.objective {
-            best = fit;
-        }
-    }
-    best
+    let mut fits: Vec<WeightedFit> = (0..tries.max(1)).map(|_| one()).collect();
+    fits.swap_remove(super::earliest_best(fits.iter().map(|fit| fit.objective)))
 }
 
 /// One weight for each of n points, none negative.

@@ -3,6 +3,7 @@
 //!
 //! `v_k = sum_j w_j u_jk^m x_j / sum_j w_j u_jk^m`, and memberships as in plain fuzzy c-means: weights do not enter them.
 
+use super::earliest_best;
 use super::kmeans::{greedy_plus_plus, usable};
 use crate::random::Stream;
 use crate::{Centres, distance};
@@ -11,6 +12,8 @@ use crate::{Centres, distance};
 pub const RESTARTS: u32 = 10;
 /// Stop of [`best_of`]: Frobenius norm of the centres' shift.
 pub const EPSILON: f64 = 1e-6;
+/// Where only rounding moves the centres.
+const SETTLED: f64 = 1e-13;
 /// Steps of one start of [`best_of`] at most.
 pub const MOST: u32 = 1000;
 
@@ -62,20 +65,17 @@ pub fn wfcm(points: &Centres, weights: &[f64], start: &Centres, m: f64, epsilon:
 }
 
 /// The fit of smallest J out of [`RESTARTS`] weighted greedy k-means++ starts, each run until the centres move less than
-/// [`EPSILON`], at most [`MOST`] steps; among equals the earlier. K is cut to the number of points.
+/// [`EPSILON`], at most [`MOST`] steps; among equals (but for rounding) the earlier. It is then run on until nothing moves but
+/// rounding, so that equal totals up to rounding give equal centres up to rounding. K is cut to the number of points.
 pub fn best_of(points: &Centres, weights: &[f64], k: usize, m: f64, stream: &mut Stream) -> WeightedFuzzyFit {
     let mut one = || {
         let start = greedy_plus_plus(points, weights, k.min(points.k()), stream);
         wfcm(points, weights, &start, m, EPSILON, MOST)
     };
-    let mut best = one();
-    for _ in 1..RESTARTS {
-        let fit = one();
-        if fit.objective < best.objective {
-            best = fit;
-        }
-    }
-    best
+    let mut fits: Vec<WeightedFuzzyFit> = (0..RESTARTS).map(|_| one()).collect();
+    let best = fits.swap_remove(earliest_best(fits.iter().map(|fit| fit.objective)));
+    let settled = wfcm(points, weights, &best.centres, m, SETTLED, MOST);
+    WeightedFuzzyFit { iterations: best.iterations + settled.iterations, converged: best.converged, ..settled }
 }
 
 /// New centres, and the mass of each with respect to the old ones.

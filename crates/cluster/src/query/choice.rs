@@ -92,7 +92,7 @@ impl Family for LocalChoice {
             return Err(QueryError::Parameter { what: "a site tries K from 2 to 64 alone" });
         }
         let LocalSteps { most, epsilon } = self.local;
-        if !(1..=1000).contains(&most) || !(epsilon.is_finite() && epsilon >= 0.0) {
+        if !((1..=1000).contains(&most) && epsilon.is_finite() && epsilon >= 0.0) {
             return Err(QueryError::Parameter { what: "a site makes 1 to 1000 steps, with a tolerance of 0 or above" });
         }
         if !(1..=MAX_STARTS).contains(&self.starts) {

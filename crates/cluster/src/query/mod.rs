@@ -72,6 +72,8 @@ pub enum Query {
     Moments(Moments),
     /// Row counts in bins of brackets (quantiles).
     Histogram(Histogram),
+    /// Which K each site would choose alone (the range of a sweep).
+    LocalChoice(LocalChoice),
     /// Row counts and moments of the cells of a tree (seeding).
     Cells(Cells),
     /// Everything that the validity indices need.
@@ -139,6 +141,7 @@ impl Query {
             Self::Features(family) => family.check(domain),
             Self::Moments(family) => family.check(domain),
             Self::Histogram(family) => family.check(domain),
+            Self::LocalChoice(family) => family.check(domain),
             Self::Cells(family) => family.check(domain),
             Self::Validation(family) => family.check(domain),
             Self::Silhouette(family) => family.check(domain),
@@ -173,6 +176,7 @@ impl Query {
             Self::Features(family) => family.layout(domain),
             Self::Moments(family) => family.layout(domain),
             Self::Histogram(family) => family.layout(domain),
+            Self::LocalChoice(family) => family.layout(domain),
             Self::Cells(family) => family.layout(domain),
             Self::Validation(family) => family.layout(domain),
             Self::Silhouette(family) => family.layout(domain),
@@ -190,6 +194,7 @@ impl Query {
             Self::Features(_) => Features::KIND,
             Self::Moments(_) => Moments::KIND,
             Self::Histogram(_) => Histogram::KIND,
+            Self::LocalChoice(_) => LocalChoice::KIND,
             Self::Cells(_) => Cells::KIND,
             Self::Validation(_) => Validation::KIND,
             Self::Silhouette(_) => Silhouette::KIND,
@@ -218,6 +223,7 @@ impl Query {
             Self::Features(family) => family.answer(rows, noise)?,
             Self::Moments(family) => family.answer(rows, noise)?,
             Self::Histogram(family) => family.answer(rows, noise)?,
+            Self::LocalChoice(family) => family.answer(rows, noise)?,
             Self::Cells(family) => family.answer(rows, noise)?,
             Self::Validation(family) => family.answer(rows, noise)?,
             Self::Silhouette(family) => family.answer(rows, noise)?,
@@ -235,7 +241,7 @@ impl Query {
             Self::Validation(q) => vec![&q.centres],
             Self::Silhouette(q) => vec![&q.centres, &q.means],
             Self::Contingency(q) => vec![&q.centres],
-            Self::Moments(_) | Self::Histogram(_) | Self::Cells(_) => Vec::new(),
+            Self::Moments(_) | Self::Histogram(_) | Self::LocalChoice(_) | Self::Cells(_) => Vec::new(),
         }
     }
 }

@@ -1,0 +1,313 @@
+//! Every method that a plan can name, run three ways: by plain sums over the sites, masked in virtual time, and, for some,
+//! masked over QUIC. The iterates agree to 1e-9 of a column's range, hard labels exactly. What does not depend on how rows
+//! are spread agrees with pooled rows too.
+
+mod support;
+
+use support::{federate, unit_square};
+use veilsum::{
+    simulate,
+    work::{Judge, Labels, Work},
+};
+use veilsum_cluster::{
+    Algorithm, Clusters, Indices, Outcome, Prepared, Recipe, Rows, assign,
+    method::{Choice, LocalRange, Pick, Preparation, Rule, Scale, Seeding, TreeSeeding, Validity, Winsor},
+    pooled,
+    query::{FeatureParams, LocalSteps},
+    random::Stream,
+    sampling::Sampling,
+};
+
+const SITES: usize = 5;
+const K: u32 = 4;
+const SEED: u64 = 20;
+
+/// Four groups in the unit square at five sites that see them in different shares, 60 to 100 rows each, with labels.
+fn sites() -> Vec<(Rows, Vec<u32>)> {
+    let mut stream = Stream::new(SEED, b"veilsum tests of methods");
+    let means = [[0.2, 0.2], [0.8, 0.25], [0.25, 0.8], [0.75, 0.75]];
+    (0..SITES)
+        .map(|site| {
+            let (mut values, mut labels) = (Vec::new(), Vec::new());
+            for _ in 0..60 + 10 * site {
+                let label = if stream.unit() < 0.4 { site % 4 } else { stream.below(4) as usize };
+                let noise = stream.normal_pair();
+                values.extend((0..2).map(|c| (means[label][c] + 0.06 * noise[c]).clamp(0.0, 1.0)));
+                labels.push(label as u32);
+            }
+            (Rows::new(values, 2).unwrap(), labels)
+        })
+        .collect()
+}
+
+fn prepared(work: &Work) -> Vec<Prepared> {
+    let domain = work.domain().unwrap();
+    let site = |(rows, labels): (Rows, Vec<u32>)| {
+        Prepared::new(&rows, &domain, work.out_of_box).unwrap().with_labels(labels).unwrap()
+    };
+    sites().into_iter().map(site).collect()
+}
+
+fn tree() -> Seeding {
+    Seeding::Tree(TreeSeeding { seed: 3, cells_per_cluster: 4, tries: 20, min_rows: 10, blur: 0.0 })
+}
+
+const RULE: Rule = Rule { min_rows: 10, min_sites: 2, ask_first: true };
+
+fn algorithms() -> Vec<Algorithm> {
+    let local = LocalSteps { most: 1000, epsilon: 1e-4 };
+    let once = LocalSteps { most: 1, epsilon: 0.0 };
+    let features = FeatureParams { min: 5, max: 40, tau: 1.0, m: 2.0 };
+    vec![
+        Algorithm::Fcm { m: 2.0, epsilon: 1e-5, max_rounds: 60 },
+        Algorithm::FfcmAvg1 { m: 2.0, epsilon: 1e-4, max_rounds: 20, local, powers: false },
+        Algorithm::FfcmAvg1 { m: 1.7, epsilon: 1e-4, max_rounds: 20, local: once, powers: true },
+        Algorithm::FfcmAvg2 { m: 2.0, epsilon: 1e-4, max_rounds: 20, local },
+        Algorithm::Fkm { epsilon: 0.0, max_rounds: 20, min_rows: 2, local_steps: 1, finish: 0 },
+        Algorithm::Fkm { epsilon: 0.0, max_rounds: 5, min_rows: 2, local_steps: 3, finish: 20 },
+        Algorithm::Kmeans { epsilon: 0.0, max_rounds: 50 },
+        Algorithm::Ffcf { m: 2.0, features, anchors: 0, merge: false },
+        Algorithm::Ffcf { m: 2.0, features, anchors: 24, merge: true },
+        Algorithm::Kumar { epsilon: 1e-6, max_rounds: 20, local },
+    ]
+}
+
+fn work(algorithm: Algorithm) -> Work {
+    let work = Work::plain(unit_square(), algorithm, K, tree());
+    let validity = Validity { classes: 4, ..Validity::everything() };
+    let labels = Labels { column: "group".into(), classes: ["a", "b", "c", "d"].map(str::to_owned).to_vec() };
+    let recipe = Recipe { rule: RULE, validity, ..work.recipe };
+    Work { recipe, labels: Some(labels), ..work }
+}
+
+fn plain(work: &Work, sites: &[Prepared]) -> Outcome {
+    pooled::plain_federated(&mut work.run(sites.len()).unwrap(), sites).unwrap()
+}
+
+fn masked(work: &Work, sites: &[Prepared]) -> Outcome {
+    let domain = work.domain().unwrap();
+    simulate::masked(&work.recipe, &domain, sites, work.sampling).unwrap()
+}
+
+fn relative(a: f64, b: f64) -> f64 {
+    if a == b { 0.0 } else { (a - b).abs() / a.abs().max(b.abs()) }
+}
+
+fn same_indices(what: &str, a: &Indices, b: &Indices) {
+    let (a, b) = (serde_json::to_value(a).unwrap(), serde_json::to_value(b).unwrap());
+    let (a, b) = (a.as_object().unwrap(), b.as_object().unwrap());
+    assert_eq!(a.keys().collect::<Vec<_>>(), b.keys().collect::<Vec<_>>(), "{what}");
+    for (name, value) in a {
+        let (x, y) = (value.as_f64().unwrap_or(f64::MAX), b[name].as_f64().unwrap_or(f64::MAX));
+        assert!(relative(x, y) <= 1e-9, "{what}: {name} {x} and {y}");
+    }
+}
+
+fn same(what: &str, a: &Outcome, b: &Outcome) {
+    assert_eq!((a.rounds, a.converged, a.questions), (b.rounds, b.converged, b.questions), "{what}");
+    let off = a.centres.as_slice().iter().zip(b.centres.as_slice()).map(|(x, y)| (x - y).abs()).fold(0.0, f64::max);
+    assert!(off <= 1e-9, "{what}: centres differ by {off:e}");
+    for (x, y) in a.history.iter().zip(&b.history) {
+        assert!((x.shift - y.shift).abs() <= 1e-9, "{what}: round {} {} {}", x.round, x.shift, y.shift);
+    }
+    assert!(relative(a.objective, b.objective) <= 1e-9, "{what}: {} {}", a.objective, b.objective);
+    assert_eq!(a.n_total, b.n_total, "{what}");
+    assert_eq!(a.contingency, b.contingency, "{what}");
+    same_indices(what, &a.indices, &b.indices);
+}
+
+fn labels(outcome: &Outcome, sites: &[Prepared]) -> Vec<usize> {
+    let rows = Prepared::pooled(sites).unwrap().packed().to_rows();
+    assign::hard_labels(&assign::memberships(&rows, &outcome.centres, 2.0).unwrap())
+}
+
+#[test]
+fn masked_is_plain_for_every_method() {
+    for algorithm in algorithms() {
+        let what = format!("{algorithm:?}");
+        let work = work(algorithm);
+        work.check().unwrap_or_else(|e| panic!("{what}: {e}"));
+        let sites = prepared(&work);
+        let (plain, masked) = (plain(&work, &sites), masked(&work, &sites));
+        same(&what, &plain, &masked);
+        assert_eq!(labels(&plain, &sites), labels(&masked, &sites), "{what}");
+        assert!(plain.questions <= work.max_questions(), "{what}: {} questions", plain.questions);
+        assert!(plain.indices.adjusted_rand.unwrap() > -1.0 && plain.indices.silhouette_squared.is_some(), "{what}");
+        if !matches!(work.recipe.algorithm, Algorithm::FfcmAvg1 { .. } | Algorithm::Kumar { .. }) {
+            let ari = plain.indices.adjusted_rand.unwrap();
+            assert!(ari > 0.9, "{what}: ARI {ari}");
+        }
+    }
+}
+
+#[test]
+fn what_does_not_depend_on_the_sites_is_what_pooled_rows_give() {
+    let pooled_like = |a: &Algorithm| {
+        matches!(a, Algorithm::Fcm { .. } | Algorithm::Kmeans { .. } | Algorithm::FfcmAvg1 { powers: true, .. })
+    };
+    for algorithm in algorithms().into_iter().filter(pooled_like) {
+        let what = format!("{algorithm:?}");
+        let mut work = work(algorithm);
+        work.recipe.rule = Rule { min_sites: 1, ..RULE };
+        let sites = prepared(&work);
+        let all = Prepared::pooled(&sites).unwrap();
+        let together = pooled::run(&mut work.run(1).unwrap(), &all).unwrap();
+        same(&what, &together, &masked(&work, &sites));
+    }
+}
+
+#[test]
+fn a_sweep_with_restarts_takes_the_rounds_of_its_longest_member() {
+    let mut work = work(Algorithm::Fcm { m: 2.0, epsilon: 1e-5, max_rounds: 200 });
+    work.recipe.clusters = Clusters { min: 2, max: 9 };
+    work.recipe.restarts = 2;
+    work.recipe.seeding = Seeding::Uniform { seed: 5 };
+    let sites = prepared(&work);
+    let (sweep, other) = (masked(&work, &sites), plain(&work, &sites));
+    same("sweep", &other, &sweep);
+    assert_eq!(sweep.curve.iter().map(|p| p.k).collect::<Vec<_>>(), (2..=9).collect::<Vec<_>>());
+    assert_eq!(sweep.centres.k(), 4, "the groups that were drawn: {:?}", sweep.curve);
+    let mut longest = 0;
+    for k in 2..=9 {
+        for restart in 0..2 {
+            let mut one = work.clone();
+            one.recipe.clusters = Clusters::exactly(k);
+            one.recipe.restarts = 1;
+            one.recipe.seeding = Seeding::Uniform { seed: 5 + restart };
+            let single = plain(&one, &sites);
+            longest = longest.max(single.questions);
+            let point = &sweep.curve[k as usize - 2];
+            if u64::from(point.restart) == restart {
+                same_indices(&format!("K = {k}"), &single.indices_without_labels(), &point.indices);
+            }
+        }
+    }
+    assert_eq!(sweep.questions, longest, "the sweep asks no more than its longest member alone");
+}
+
+trait WithoutLabels {
+    fn indices_without_labels(&self) -> Indices;
+}
+
+impl WithoutLabels for Outcome {
+    fn indices_without_labels(&self) -> Indices {
+        Indices { adjusted_rand: None, ..self.indices.clone() }
+    }
+}
+
+#[test]
+fn preparation_and_the_range_of_k() {
+    for scale in [Scale::Standard, Scale::Robust] {
+        let mut work = work(Algorithm::FfcmAvg2 {
+            m: 2.0,
+            epsilon: 1e-4,
+            max_rounds: 20,
+            local: LocalSteps { most: 1000, epsilon: 1e-4 },
+        });
+        let winsorise = vec![Winsor { column: 1, lower: 0.0, upper: 0.95 }];
+        work.recipe.preparation = Preparation { winsorise, scale, ..Preparation::none() };
+        work.recipe.clusters = Clusters { min: 2, max: 9 };
+        work.recipe.range = Some(LocalRange { most: 5, starts: 3, seed: 1 });
+        work.recipe.choice = Choice { by: Pick::XieBeni, elbow: false };
+        work.check().unwrap();
+        let sites = prepared(&work);
+        let (plain, masked) = (plain(&work, &sites), masked(&work, &sites));
+        same(&format!("{scale:?}"), &plain, &masked);
+        let transform = masked.transform.as_ref().unwrap();
+        assert!(transform.upper[1] < 1.0 && transform.upper[0] == 1.0, "{transform:?}");
+        assert!(masked.curve.last().unwrap().k <= 7, "K ends at 2 plus what a site found alone");
+        // Centres come back in the units of the box.
+        assert!(masked.centres.as_slice().iter().all(|x| (0.0..=1.0).contains(x)), "{:?}", masked.centres);
+        let all = Prepared::pooled(&sites).unwrap();
+        let column = |j: usize| all.packed().to_rows().iter().map(|r| r[j]).collect::<Vec<_>>();
+        let x = column(0);
+        let mean = x.iter().sum::<f64>() / x.len() as f64;
+        if scale == Scale::Standard {
+            assert!((transform.shift[0] - mean).abs() < 1e-9, "{} {mean}", transform.shift[0]);
+        }
+    }
+}
+
+#[test]
+fn sampled_sites_are_those_that_everybody_can_compute() {
+    let sampling = Sampling { share: 0.6, seed: 9 };
+    let mut work = Work::plain(
+        unit_square(),
+        Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 12 },
+        K,
+        Seeding::Uniform { seed: 2 },
+    );
+    work.sampling = Some(sampling);
+    let sites = prepared(&work);
+    let plain = pooled::sampled(&mut work.run(SITES).unwrap(), &sites, sampling).unwrap();
+    same("sampled", &plain, &masked(&work, &sites));
+    let (run, sizes) = federate(named(), &work, Vec::new(), false);
+    let result = run.result.unwrap();
+    assert_eq!(sizes, vec![SITES; 13], "nobody sees who was drawn");
+    let centres: Vec<Vec<f64>> = plain.centres.rows().map(<[f64]>::to_vec).collect();
+    assert!(support::max_difference(&result.centres_box, &centres) <= 1e-9);
+}
+
+fn named() -> Vec<(String, Rows)> {
+    sites().into_iter().enumerate().map(|(i, (rows, _))| (format!("site-{i}"), rows)).collect()
+}
+
+#[test]
+fn every_method_over_quic() {
+    for algorithm in algorithms() {
+        let what = format!("{algorithm:?}");
+        let mut work = work(algorithm);
+        work.recipe.validity.classes = 0;
+        work.labels = None;
+        let sites = prepared(&work);
+        let plain = plain(&work, &sites);
+        let (run, _) = federate(named(), &work, Vec::new(), false);
+        let result = run.result.unwrap_or_else(|e| panic!("{what}: {e}"));
+        assert_eq!((result.rounds, result.converged, result.questions), (plain.rounds, plain.converged, plain.questions));
+        let centres: Vec<Vec<f64>> = plain.centres.rows().map(<[f64]>::to_vec).collect();
+        let off = support::max_difference(&result.centres_box, &centres);
+        assert!(off <= 1e-9, "{what}: {off:e}");
+        same_indices(&what, &plain.indices, &result.indices);
+        for site in run.sites {
+            let model = site.expect("a site's report").model.expect("a model");
+            assert_eq!(model.centres, result.centres, "{what}");
+        }
+    }
+}
+
+#[test]
+fn the_intermediary_judges_and_the_coordinator_chooses() {
+    for standardised in [false, true] {
+        let mut work = work(Algorithm::Kmeans { epsilon: 0.0, max_rounds: 50 });
+        work.labels = None;
+        work.recipe.validity = Validity { full: true, ..Validity::basic() };
+        work.recipe.clusters = Clusters { min: 2, max: 6 };
+        work.recipe.choice = Choice { by: Pick::DaviesBouldin, elbow: false };
+        if standardised {
+            work.recipe.preparation = Preparation { scale: Scale::Standard, ..Preparation::none() };
+        }
+        let sites = prepared(&work);
+        let plain = plain(&work, &sites);
+        work.judge = Judge::Intermediary;
+        work.check().unwrap();
+        let (run, _) = federate(named(), &work, Vec::new(), true);
+        let result = run.result.unwrap();
+        assert_eq!((result.k, result.questions), (4, plain.questions));
+        same_indices("judged", &plain.indices, &result.indices);
+        for (a, b) in plain.curve.iter().zip(&result.curve) {
+            same_indices(&format!("judged, K = {}", a.k), &a.indices, &b.indices);
+        }
+        let centres: Vec<Vec<f64>> = plain.centres.rows().map(<[f64]>::to_vec).collect();
+        assert!(support::max_difference(&result.centres_box, &centres) <= 1e-9);
+        // Nothing that reached the intermediary holds a coordinate of a centre.
+        let view = run.intermediary_view.lock().unwrap();
+        let working: Vec<u64> =
+            plain.centres.as_slice().iter().chain(result.centres_box.iter().flatten()).map(|x| x.to_bits()).collect();
+        for (_, frame) in view.iter() {
+            for at in 0..frame.len().saturating_sub(7) {
+                let word = u64::from_le_bytes(frame[at..at + 8].try_into().unwrap());
+                assert!(!working.contains(&word), "a frame to the intermediary holds a coordinate of a centre");
+            }
+        }
+    }
+}
