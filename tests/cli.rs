@@ -260,6 +260,71 @@ fn plans_that_cannot_be_used_are_not_made() {
 }
 
 #[test]
+fn every_method_makes_a_plan_that_says_what_it_asks() {
+    let w = World::ready();
+    for (options, method, said) in [
+        ("--method fcm --k 2..5 --restarts 2 --elbow", "fcm", vec!["K = 2 to 5", "restarts        2"]),
+        ("--method ffcm-avg1 --k 3 --powers", "ffcm-avg1", vec!["uniform in the box"]),
+        ("--method fedfcm --k 2..9 --local-k 6", "ffcm-avg2", vec!["plus the largest K up to 6", "cells of at least 10 rows"]),
+        ("--method fkm --k 3 --min-group 5 --finish 10", "fkm", vec!["\"min_rows\":5", "\"finish\":10"]),
+        ("--method kmeans --k 3 --judge intermediary", "kmeans", vec!["opened by the intermediary"]),
+        ("--method ffcf --k 3 --anchors 16", "ffcf", vec!["\"anchors\":16", "counts are asked first"]),
+        ("--method kumar --k 3 --min-contributors 2 --sums-at-once", "kumar", vec!["10 rows and 2 sites", "together"]),
+        ("--k 3 --standardise standard --winsorise y=0:0.99", "fcm", vec!["standard", "y clipped at its quantiles 0 and 0.99"]),
+        ("--k 3 --labels outcome=no,yes", "fcm", vec!["\"outcome\" are released"]),
+        ("--k 3 --indices all", "fcm", vec!["opened by the coordinator"]),
+    ] {
+        w.ok(&format!("{MAKE_PLAN} {options}"));
+        let shown = w.ok("plan show");
+        assert!(shown.contains(&format!("method          {method}, K = ")), "{options}\n{shown}");
+        for said in said {
+            assert!(shown.contains(said), "{options} does not show {said}\n{shown}");
+        }
+        let checked = w.ok(CHECK);
+        assert!(checked.contains("count_rows") && checked.contains("questions at most"), "{options}\n{checked}");
+    }
+    // What a site would send under such a plan, part by part.
+    w.ok(&format!("{MAKE_PLAN} --method kmeans --k 2 --standardise robust"));
+    let seen = w.ok(INSPECT);
+    for part in ["histogram", "cells", "local_means", "validation"] {
+        assert!(seen.contains(part), "{part}\n{seen}");
+    }
+    w.ok(&format!("{MAKE_PLAN} --k 3 --labels label=a,b"));
+    w.ok(INSPECT);
+    w.ok(&format!("{MAKE_PLAN} --k 3 --labels label=a,c"));
+    w.fails(INSPECT, 3, &["rows.csv", "row 2", "label"]);
+}
+
+#[test]
+fn methods_that_cannot_be_planned_are_named() {
+    let w = World::ready();
+    let make = |options: &str, code, culprits: &[&str]| w.fails(&format!("{MAKE_PLAN} {options}"), code, culprits);
+    make("--k 3 --method k-fed", 2, &["k-fed", "comparison", "centres"]);
+    make("--k 3 --method dbscan", 2, &["dbscan", "kumar"]);
+    make("--k 5..3", 2, &["5..3", "LOW..HIGH"]);
+    make("--k 3 --method ffcf --init uniform", 3, &["ffcf", "totals"]);
+    make("--k 3 --method ffcm-avg2 --local-steps 2000", 3, &["1000"]);
+    make("--k 3 --method fkm --min-group 0", 3, &["min_rows"]);
+    make("--k 3 --restarts 0", 3, &["restarts"]);
+    make("--k 3 --restarts 2000", 3, &["restarts"]);
+    make("--k 3 --min-records 0", 3, &["min_rows"]);
+    make("--k 3 --init totals --blur -1", 3, &["blur"]);
+    make("--k 3 --winsorise z=0:0.9", 2, &["z=0:0.9", "column"]);
+    make("--k 3 --winsorise x=0.9:0.1", 3, &["quantile"]);
+    make("--k 2..5 --choose davies-bouldin --method ffcm-avg1", 3, &["index"]);
+    make("--k 2..5 --choose silhouette-squared --indices scalars", 3, &["index"]);
+    make("--k 3 --judge intermediary --indices all", 3, &["intermediary", "where the centres are"]);
+    make("--k 3 --sample 0.5", 3, &["drawn", "--sample"]);
+    make("--k 3 --sample 2", 3, &["share"]);
+    make("--k 1..3 --local-k 5", 3, &["from 2"]);
+    make("--k 3 --labels outcome=no", 2, &["COLUMN=LABEL"]);
+    make("--k 3 --labels x=no,yes", 3, &["\"x\"", "clustered"]);
+    // A plan that names such a method by hand.
+    w.change("plan.toml", "method.algorithm.fcm", "method.algorithm.k-fed");
+    w.fails(CHECK, 3, &["plan.toml", "k-fed", "fkm"]);
+}
+
+#[test]
 fn rows_that_cannot_be_used_are_named_without_their_values() {
     let w = World::ready();
     let bad = |rows: &str, culprits: &[&str]| {

@@ -264,10 +264,10 @@ fn ffcf_table_1() {
         };
         let nd = 2.0 * all.len() as f64;
         let found = all.iter().map(distances).fold((0.0, 0.0), |sum, x| (sum.0 + x.0 / nd, sum.1 + x.1 / nd));
-        println!("{name} {:.9} {:.9} {within} {outside}", found.0, found.1);
-        // The known numbers are rounded to six digits; where the stop rule fires on a knife's edge the last one may differ.
+        // The known numbers have six digits. Ours differ by at most 1.4e-6, in the last one of the outside error; one more
+        // step of the clustering is farther off. Why they differ at all is not known.
         let close = |found: f64, known: f64| (found - known).abs() < 2e-6;
-        assert!(true || close(found.0, within) && close(found.1, outside), "{name}: {found:?}");
+        assert!(close(found.0, within) && close(found.1, outside), "{name}: {found:?}");
     }
 }
 

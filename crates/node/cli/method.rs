@@ -146,13 +146,13 @@ pub struct MethodArgs {
     #[arg(long, value_enum)]
     pub init: Option<Init>,
     /// Noise on the seeding totals, in units of one row's largest influence; 0 for none
-    #[arg(long, value_name = "SD", default_value_t = 0.5)]
+    #[arg(long, value_name = "SD", default_value_t = 0.5, allow_negative_numbers = true)]
     pub blur: f64,
     /// A site's own steps a round; 0 iterates to convergence (1000 at most) [default: 1 for fkm, 0 for ffcm and kumar]
     #[arg(long, value_name = "N")]
     pub local_steps: Option<u32>,
     /// A site's own iteration stops when memberships (ffcm) or centres (kumar) change less
-    #[arg(long, value_name = "E", default_value_t = 1e-4)]
+    #[arg(long, value_name = "E", default_value_t = 1e-4, allow_negative_numbers = true)]
     pub local_epsilon: f64,
     /// ffcm-avg1: weights are sums of u^m, as printed in the paper, and not of u, as in its code
     #[arg(long)]
@@ -198,7 +198,7 @@ pub struct MethodArgs {
     #[arg(long)]
     pub elbow: bool,
     /// Share of the sites that contributes in each round (Bárcena's gamma) [default: all]
-    #[arg(long, value_name = "GAMMA")]
+    #[arg(long, value_name = "GAMMA", allow_negative_numbers = true)]
     pub sample: Option<f64>,
     /// Who opens the validity totals
     #[arg(long, value_enum, default_value = "coordinator")]

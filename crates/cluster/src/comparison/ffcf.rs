@@ -93,8 +93,7 @@ fn authors_wfcm(points: &Centres, weights: &[f64], mut u: Array2<f64>, m: f64) -
             .map(|(row, u)| squares(row).iter().zip(u).map(|(square, u)| u * u * square).sum::<f64>())
             .sum::<f64>();
         step += 1;
-        if step > 1000 { return Ok(centres); }
-        if (before - objective).abs() <= AUTHORS_EPSILON || step >= AUTHORS_MOST { step = 1000; before = objective; continue;
+        if (before - objective).abs() <= AUTHORS_EPSILON || step >= AUTHORS_MOST {
             return Ok(centres);
         }
         before = objective;

@@ -59,7 +59,7 @@ impl Pick {
 
     /// Whether it needs more than the basic totals.
     pub fn needs_full(self) -> bool {
-        self != Self::FuzzyDaviesBouldin
+        !matches!(self, Self::FuzzyDaviesBouldin | Self::XieBeni)
     }
 
     /// Whether it needs sums of coordinates.
