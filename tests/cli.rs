@@ -265,12 +265,20 @@ fn every_method_makes_a_plan_that_says_what_it_asks() {
     for (options, method, said) in [
         ("--method fcm --k 2..5 --restarts 2 --elbow", "fcm", vec!["K = 2 to 5", "restarts        2"]),
         ("--method ffcm-avg1 --k 3 --powers", "ffcm-avg1", vec!["uniform in the box"]),
-        ("--method fedfcm --k 2..9 --local-k 6", "ffcm-avg2", vec!["plus the largest K up to 6", "cells of at least 10 rows"]),
+        (
+            "--method fedfcm --k 2..9 --local-k 6",
+            "ffcm-avg2",
+            vec!["plus the largest K up to 6", "cells of at least 10 rows"],
+        ),
         ("--method fkm --k 3 --min-group 5 --finish 10", "fkm", vec!["\"min_rows\":5", "\"finish\":10"]),
         ("--method kmeans --k 3 --judge intermediary", "kmeans", vec!["opened by the intermediary"]),
         ("--method ffcf --k 3 --anchors 16", "ffcf", vec!["\"anchors\":16", "counts are asked first"]),
         ("--method kumar --k 3 --min-contributors 2 --sums-at-once", "kumar", vec!["10 rows and 2 sites", "together"]),
-        ("--k 3 --standardise standard --winsorise y=0:0.99", "fcm", vec!["standard", "y clipped at its quantiles 0 and 0.99"]),
+        (
+            "--k 3 --standardise standard --winsorise y=0:0.99",
+            "fcm",
+            vec!["standard", "y clipped at its quantiles 0 and 0.99"],
+        ),
         ("--k 3 --labels outcome=no,yes", "fcm", vec!["\"outcome\" are released"]),
         ("--k 3 --indices all", "fcm", vec!["opened by the coordinator"]),
     ] {

@@ -263,7 +263,10 @@ fn every_method_over_quic() {
         let plain = plain(&work, &sites);
         let (run, _) = federate(named(), &work, Vec::new(), false);
         let result = run.result.unwrap_or_else(|e| panic!("{what}: {e}"));
-        assert_eq!((result.rounds, result.converged, result.questions), (plain.rounds, plain.converged, plain.questions));
+        assert_eq!(
+            (result.rounds, result.converged, result.questions),
+            (plain.rounds, plain.converged, plain.questions)
+        );
         let centres: Vec<Vec<f64>> = plain.centres.rows().map(<[f64]>::to_vec).collect();
         let off = support::max_difference(&result.centres_box, &centres);
         assert!(off <= 1e-9, "{what}: {off:e}");

@@ -88,6 +88,9 @@ impl std::fmt::Debug for Packed {
     }
 }
 
+/// A transform and the rows under it.
+type Moved = (Transform, Arc<Prepared>);
+
 /// One site's rows, ready to answer queries: inside the public box, in working units, packed.
 #[derive(Clone)]
 pub struct Prepared {
@@ -96,7 +99,7 @@ pub struct Prepared {
     /// One label a row, where the plan wants them compared.
     labels: Option<Arc<Vec<u32>>>,
     /// The rows under the transform that was asked for last: a run asks for one only.
-    moved: Arc<Mutex<Option<(Transform, Arc<Prepared>)>>>,
+    moved: Arc<Mutex<Option<Moved>>>,
 }
 
 impl Prepared {

@@ -164,7 +164,9 @@ pub fn demo(args: &DemoArgs, json: bool) -> Result<(), Failure> {
         pooled.what, pooled.rounds, pooled.max_abs_diff
     );
     if pooled.blurred {
-        println!("(its seeding was blurred by other noise, so it may start and end elsewhere; --blur 0 compares exactly)");
+        println!(
+            "(its seeding was blurred by other noise, so it may start and end elsewhere; --blur 0 compares exactly)"
+        );
     }
     if !result.missing.is_empty() {
         println!("(it has the rows of the sites that vanished, so it differs)");

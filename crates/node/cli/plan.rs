@@ -282,7 +282,10 @@ fn describe(work: &Work) -> String {
         ),
     }
     if let Some(range) = &recipe.range {
-        let text = format!("ends at {} plus the largest K up to {} that a site would choose alone", recipe.clusters.min, range.most);
+        let text = format!(
+            "ends at {} plus the largest K up to {} that a site would choose alone",
+            recipe.clusters.min, range.most
+        );
         line("range of K", text);
     }
     if recipe.restarts > 1 {

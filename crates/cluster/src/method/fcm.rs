@@ -26,7 +26,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use super::run::{check_rounds, check_values, check_weights, from_centres, moved};
+use super::plausible::{check_rounds, check_values, check_weights, moved};
+use super::run::from_centres;
 use super::{Algorithm, Fit, Iteration};
 use crate::query::usable_fuzzifier;
 use crate::validity::Verdict;

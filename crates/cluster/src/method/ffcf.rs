@@ -38,7 +38,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use super::run::{check_values, check_weights};
+use super::plausible::{check_values, check_weights};
 use super::{Fit, Iteration, Rule};
 use crate::offline::features::{Feature, Radius, Rules, merge_pass, usable_params};
 use crate::offline::wfcm;

@@ -47,8 +47,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use super::plausible::{check_rounds, check_values, check_weights, moved};
 use super::rounds::{Rounds, Weights};
-use super::run::{check_rounds, check_values, check_weights, moved};
 use super::{Fit, Iteration, Rule};
 use crate::query::{LocalFuzzy, LocalSteps, Part, Pull, usable_fuzzifier};
 use crate::{Centres, MethodError, Query, Round};

@@ -36,8 +36,8 @@
 //! ```
 
 use super::kmeans::lloyd;
+use super::plausible::check_rounds;
 use super::rounds::{Rounds, Weights};
-use super::run::check_rounds;
 use super::{Fit, Iteration, Rule};
 use crate::query::{LocalMeans, LocalSteps};
 use crate::{Centres, MethodError, Query};

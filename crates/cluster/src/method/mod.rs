@@ -12,6 +12,7 @@ pub mod ffcm;
 pub mod fkm;
 pub mod kmeans;
 pub mod kumar;
+mod plausible;
 mod prepare;
 mod recipe;
 mod rounds;
@@ -22,10 +23,10 @@ use serde::{Deserialize, Serialize};
 
 pub use admit::inside;
 pub use choice::{Choice, CurvePoint, Pick};
+pub(crate) use plausible::{SLACK, check_values, check_weights};
 pub use prepare::{Preparation, Preparing, Scale, Winsor};
 pub use recipe::{Algorithm, Clusters, LocalRange, Recipe, Rule, Seeding, Stage, TreeSeeding, Validity};
 pub use run::Run;
-pub(crate) use run::{SLACK, check_values, check_weights};
 pub use seed::{SeedCells, TreeSearch};
 
 use crate::validity::Verdict;

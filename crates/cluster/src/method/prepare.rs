@@ -50,7 +50,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::run::{SLACK, check_values};
+use super::plausible::{SLACK, check_values};
 use crate::query::{Bracket, Histogram, MAX_BINS, MAX_WORDS, Moments};
 use crate::transform::MAX_FACTOR;
 use crate::{Batch, Domain, MethodError, Query, Transform};

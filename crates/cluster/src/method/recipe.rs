@@ -469,7 +469,10 @@ impl Recipe {
             Seeding::Tree(tree) => super::TreeSearch::max_questions(self.leaves(tree), self.seeding_rule(tree)),
             _ => 0,
         };
-        let after = 1 + u32::from(self.range.is_some()) + u32::from(self.validity.silhouette) + u32::from(self.validity.classes > 0);
+        let after = 1
+            + u32::from(self.range.is_some())
+            + u32::from(self.validity.silhouette)
+            + u32::from(self.validity.classes > 0);
         let prepare = if self.preparation.is_none() { 0 } else { self.preparation.max_questions() };
         prepare.saturating_add(seeding).saturating_add(self.algorithm.max_questions(self.rule)).saturating_add(after)
     }

@@ -3,7 +3,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::run::{check_rounds, check_values, check_weights, moved};
+use super::plausible::{check_rounds, check_values, check_weights, moved};
 use super::{Fit, Rule};
 use crate::query::Part;
 use crate::{Centres, MethodError, Round};

@@ -1,13 +1,15 @@
 //! The whole conversation of a recipe: preparation, seeding, every K and restart side by side, validity, the choice.
 
-use super::{
-    Algorithm, CurvePoint, Fit, Iteration, Method, Outcome, Preparing, Recipe, Rule, SeedCells, Seeding, Stage, Step,
-    TreeSearch,
-};
+mod outcome;
+
+use outcome::silhouette;
+
+use super::plausible::check_values;
+use super::{Algorithm, Fit, Iteration, Method, Preparing, Recipe, Rule, SeedCells, Seeding, Stage, Step, TreeSearch};
 use crate::offline::earliest_best;
-use crate::query::{Contingency, LocalChoice, Silhouette};
+use crate::query::{Contingency, LocalChoice};
 use crate::validity::{self, Geometry, Verdict};
-use crate::{Batch, Centres, Domain, MethodError, Query, Start, Totals, Transform, metrics};
+use crate::{Batch, Centres, Domain, MethodError, Query, Start, Totals, Transform};
 
 /// One K and restart.
 struct Member {
@@ -346,101 +348,6 @@ impl Run {
     fn after_silhouettes(&mut self) {
         self.state = if self.recipe.validity.classes > 0 { State::Counting } else { State::Finished };
     }
-
-    /// What decides between restarts: `J_m` for fuzzy methods, inertia for the others. A collapsed run comes last.
-    fn objective(&self, at: usize) -> f64 {
-        let Some(verdict) = &self.members[at].verdict else { return f64::INFINITY };
-        if verdict.collapsed { f64::MAX } else { self.objective_of(verdict) }
-    }
-
-    fn objective_of(&self, verdict: &Verdict) -> f64 {
-        match (self.recipe.algorithm.fuzzifier(), verdict.indices.inertia) {
-            (None, Some(inertia)) => inertia,
-            _ => verdict.objective,
-        }
-    }
-
-    fn curve(&self) -> Vec<CurvePoint> {
-        let point = |at: &usize| {
-            let member = &self.members[*at];
-            let fit = member.iteration.fit();
-            let verdict = member.verdict.as_ref();
-            CurvePoint {
-                k: member.k,
-                restart: member.restart,
-                indices: verdict.map(|verdict| verdict.indices.clone()).unwrap_or_default(),
-                objective: verdict.map_or(f64::INFINITY, |verdict| self.objective_of(verdict)),
-                rounds: rounds(&fit),
-                converged: fit.converged,
-                collapsed: verdict.is_some_and(|verdict| verdict.collapsed),
-            }
-        };
-        self.best.iter().map(point).collect()
-    }
-
-    /// The member that the choice falls on; once all are judged.
-    fn chosen(&self) -> &Member {
-        let at = self.recipe.choice.choose(&self.curve());
-        &self.members[self.best[at]]
-    }
-
-    fn outcome(&self) -> Result<Outcome, MethodError> {
-        let member = self.chosen();
-        let fit = member.iteration.fit();
-        let verdict = member.verdict.clone().ok_or_else(|| MethodError::implausible("a run has not been judged"))?;
-        let centres = match &self.transform {
-            Some(transform) => {
-                transform.back(&fit.centres).map_err(|error| MethodError::implausible(error.to_string()))?
-            }
-            None => fit.centres.clone(),
-        };
-        let mut indices = verdict.indices.clone();
-        if let Some(counts) = &self.contingency {
-            indices.adjusted_rand = Some(metrics::adjusted_rand_from(counts, self.recipe.validity.classes as usize));
-        }
-        let mut notes = self.notes.clone();
-        let curve = if self.best.len() > 1 { self.curve() } else { Vec::new() };
-        for point in curve.iter().filter(|point| point.collapsed) {
-            notes.push(format!("K = {}: centres coincide, the run collapsed; its indices mean nothing", point.k));
-        }
-        if verdict.collapsed && curve.is_empty() {
-            notes.push("centres coincide, the run collapsed; the indices mean nothing".into());
-        }
-        let objective = self.objective_of(&verdict);
-        Ok(Outcome {
-            centres,
-            m: self.recipe.judge_m(),
-            weights: fit.weights.clone(),
-            n_total: Some(verdict.rows),
-            rounds: rounds(&fit),
-            converged: fit.converged,
-            history: fit.history,
-            indices,
-            objective,
-            objective_per_row: objective / verdict.rows as f64,
-            transform: self.transform.clone(),
-            curve,
-            questions: self.questions,
-            notes,
-            contingency: self.contingency.clone(),
-        })
-    }
-}
-
-fn rounds(fit: &Fit) -> u32 {
-    u32::try_from(fit.history.len()).unwrap_or(u32::MAX)
-}
-
-/// Round B of one member; `None` where its clusters are not known.
-fn silhouette(member: &Member) -> Option<Query> {
-    let clusters = member.verdict.as_ref()?.clusters.clone()?;
-    let centres = member.iteration.fit().centres;
-    Some(Query::Silhouette(Silhouette {
-        centres,
-        means: clusters.means,
-        rows: clusters.rows,
-        scatter: clusters.scatter,
-    }))
 }
 
 impl Method for Run {
@@ -469,67 +376,6 @@ impl Method for Run {
         *self = next;
         self.go_on()
     }
-}
-
-/// The right number of entries, all finite.
-pub(crate) fn check_values(values: &[f64], expected: usize) -> Result<(), MethodError> {
-    let found = values.len();
-    if found != expected {
-        return Err(MethodError::implausible(format!("expected {expected} entries, found {found}")));
-    }
-    if let Some(at) = values.iter().position(|value| !value.is_finite()) {
-        return Err(MethodError::implausible(format!("entry {at} is not a finite number")));
-    }
-    Ok(())
-}
-
-/// Totals of a masked run carry the rounding of their fixed-point numbers; a bound on a total is stretched by this.
-pub(crate) const SLACK: f64 = 1e-5;
-
-/// Weights of clusters are never negative, and those of one row add up to at most 1.
-pub(crate) fn check_weights(weights: &[f64], rows: Option<u64>, name: &str) -> Result<(), MethodError> {
-    if let Some(k) = weights.iter().position(|weight| *weight < 0.0) {
-        return Err(MethodError::implausible(format!("{name} of cluster {k} is negative")));
-    }
-    let all = weights.iter().sum::<f64>();
-    if rows.is_some_and(|rows| all > rows as f64 * (1.0 + SLACK)) {
-        return Err(MethodError::implausible(format!("the sum of {name} exceeds the number of rows")));
-    }
-    Ok(())
-}
-
-/// The parameters that most iterations share.
-pub(super) fn check_rounds(epsilon: f64, max_rounds: u32) -> Result<(), MethodError> {
-    if !(epsilon.is_finite() && epsilon >= 0.0) {
-        return Err(MethodError::Epsilon);
-    }
-    if max_rounds == 0 {
-        return Err(MethodError::NoRounds);
-    }
-    if max_rounds > super::recipe::MAX_ROUNDS {
-        return Err(MethodError::TooManyRounds { most: super::recipe::MAX_ROUNDS });
-    }
-    Ok(())
-}
-
-/// Moves every centre to `sums / weights`; one without weight stays. With the Frobenius norm of the move.
-pub(super) fn moved(centres: &Centres, sums: &[f64], weights: &[f64]) -> Result<(Centres, f64), MethodError> {
-    let (k, columns) = (centres.k(), centres.columns());
-    let mut values = centres.as_slice().to_vec();
-    for ((centre, sum), weight) in values.chunks_exact_mut(columns).zip(sums.chunks_exact(columns)).zip(weights) {
-        if *weight > 0.0 {
-            for (coordinate, total) in centre.iter_mut().zip(sum) {
-                *coordinate = total / weight;
-            }
-        }
-    }
-    let moved = Centres::new(k, columns, values).map_err(|error| MethodError::implausible(error.to_string()))?;
-    let shift = moved
-        .frobenius_distance(centres)
-        .ok()
-        .filter(|shift| shift.is_finite())
-        .ok_or_else(|| MethodError::implausible("the centres' shift is not a finite number"))?;
-    Ok((moved, shift))
 }
 
 /// The plainest run of an algorithm from given centres.

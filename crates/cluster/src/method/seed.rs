@@ -47,7 +47,7 @@
 #[cfg(test)]
 mod tests;
 
-use super::run::{SLACK, check_values};
+use super::plausible::{SLACK, check_values};
 use crate::method::{Rule, TreeSeeding};
 use crate::offline::kmeans::best_of;
 use crate::query::{Blur, Cells, MAX_SPLITS, MAX_WORDS, Part, Split, Tree};
