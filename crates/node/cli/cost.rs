@@ -1,9 +1,11 @@
 //! What a plan means in numbers: thresholds, layouts, precision and bytes, from the roster and the plan alone.
 
 use serde_json::{Value, json};
+use veilsum_cluster::{Algorithm, method::Seeding};
 use veilsum_proto::{
     limits::MIN_SITES,
     message::{Kind, OVERHEAD},
+    policy::Floor,
 };
 
 use super::exit::Failure;
@@ -149,6 +151,7 @@ impl Cost {
                 self.colluders
             ));
         }
+        out.extend(warn_method(federation));
         // Totals are equations on the rows: whoever has as many as there are unknown values may solve for them.
         let (recipe, d) = (&federation.work.recipe, federation.work.columns.len() as u64);
         let all_k = recipe.clusters.count() as u64 * u64::from(recipe.clusters.min + recipe.clusters.max) / 2;
@@ -222,4 +225,41 @@ impl Cost {
         }
         text
     }
+}
+
+/// What the method's own questions give away beyond totals over many rows (threat-model.md).
+fn warn_method(federation: &Federation) -> Vec<String> {
+    let (work, recipe) = (&federation.work, &federation.work.recipe);
+    let mut out = Vec::new();
+    let grouped = !matches!(recipe.algorithm, Algorithm::Fcm { .. } | Algorithm::FfcmAvg1 { .. });
+    if grouped && recipe.rule.min_sites < 2 {
+        out.push(
+            "a cluster that only one site contributes to shows that site's mean (--min-contributors 2 closes it)"
+                .into(),
+        );
+    }
+    let seeding = match &recipe.seeding {
+        Seeding::Tree(tree) => Some(recipe.rule.min_rows.max(tree.min_rows)),
+        _ => None,
+    };
+    let asks_little = recipe.rule.min_rows > 1 || recipe.rule.min_sites > 1 || seeding.is_some_and(|p| p > 1);
+    if asks_little && !recipe.rule.ask_first && (grouped || seeding.is_some()) {
+        out.push("sums are asked together with counts: those of small clusters and cells are seen too".into());
+    }
+    if matches!(&recipe.seeding, Seeding::Tree(tree) if tree.blur == 0.0) {
+        out.push("seeding totals are exact: with a cluster's total they may isolate a row (--blur 0.5)".into());
+    }
+    if work.sampling.is_some() {
+        out.push(
+            "rounds cover different sites: their differences say more about single sites than a fixed cohort's".into(),
+        );
+    }
+    if let Some(labels) = &work.labels {
+        out.push(format!("counts by cluster and {:?} are released", labels.column));
+    }
+    let (most, usual) = (work.max_questions(), Floor::default().max_rounds);
+    if most > usual {
+        out.push(format!("up to {most} questions, where a site without a floor of its own answers {usual}"));
+    }
+    out
 }

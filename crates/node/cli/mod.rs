@@ -59,6 +59,8 @@ pub struct Cli {
 pub enum Command {
     /// Run a whole federation on this machine, on generated or given rows
     Demo(demo::DemoArgs),
+    /// Print the source papers' tables beside ours: paper, pooled, masked
+    Experiments(experiments::ExperimentsArgs),
     /// Run the coordinator: it asks the questions of the plan's method and sees totals only
     Server(run::ServerArgs),
     /// Run the intermediary: it sums the masked row counts and never sees a centre
@@ -97,6 +99,7 @@ pub fn main() -> ExitCode {
     log_to_stderr(cli.verbose);
     let result = match &cli.command {
         Command::Demo(args) => demo::demo(args, cli.json),
+        Command::Experiments(args) => experiments::experiments(args, cli.json),
         Command::Server(args) => run::server(args, cli.json),
         Command::Intermediary(args) => run::intermediary(args, cli.json),
         Command::Client(args) => run::client(args, cli.json),

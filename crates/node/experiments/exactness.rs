@@ -57,7 +57,7 @@ fn one(report: &mut Report, (example, domain, k, data): (Example, Domain, u32, &
             ("ffcm-avg1, as printed", Some(fcm)) => {
                 let off = difference(&hidden.centres, fcm);
                 let line = Line::new(format!("{data}: {name}"), "centres against pooled FCM", 2).masked(off);
-                report.lines.push(line.at_most(off, 1e-9, "one local step with weights u^m is centralised FCM"));
+                report.lines.push(line.at_most(off, 1e-10, "one local step with weights u^m is centralised FCM"));
             }
             _ => {}
         }

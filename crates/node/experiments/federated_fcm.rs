@@ -168,11 +168,7 @@ fn one(known: &Known, data: &DataSet, starts: u32, report: &mut Report) -> Resul
     let worst = literal.max();
     let line =
         Line::new(format!("{}, FFCM avg1 as printed", known.name), "centres against pooled FCM", 2).masked(literal);
-    report.lines.push(line.at_most(
-        worst,
-        1e-9,
-        "one local step with weights u^m is centralised FCM; fixed point adds 1e-10",
-    ));
+    report.lines.push(line.at_most(worst, 1e-10, "one local step with weights u^m is centralised FCM"));
     Ok(means)
 }
 

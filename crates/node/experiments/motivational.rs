@@ -48,11 +48,11 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
     let five = runs.iter().filter(|run| run.together.centres.k() == 5).count();
     let line = Line::new("all sites", "draws that choose K = 5", 0).paper("K = 5").masked(five as f64);
     report.lines.push(line.holds(five == seeds.len(), "argmin is 5 in every draw"));
-    for site in 0..3 {
+    for (site, paper) in ALONE.into_iter().enumerate() {
         let index: Sample = runs.iter().map(|run| value(&run.alone[site], 2)).collect();
         let setting = format!("site {} alone", site + 1);
         let mean = index.mean();
-        let line = Line::new(&setting, "index at K = 2", 4).paper(ALONE[site]).plain(index);
+        let line = Line::new(&setting, "index at K = 2", 4).paper(paper).plain(index);
         report.lines.push(line.near(mean, 0.643, 0.008, "three standard deviations of a reproduction"));
     }
     let alone = || runs.iter().flat_map(|run| &run.alone);
