@@ -97,29 +97,13 @@ pub enum JudgeName {
     Intermediary,
 }
 
-/// The index that chooses K.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
-pub enum PickName {
-    /// Fuzzy Davies-Bouldin, smallest
-    FuzzyDaviesBouldin,
-    /// Davies-Bouldin, smallest
-    DaviesBouldin,
-    /// Xie-Beni, smallest
-    XieBeni,
-    /// Partition coefficient, largest
-    PartitionCoefficient,
-    /// Partition entropy, smallest
-    PartitionEntropy,
-    /// Dave's modified partition coefficient, largest
-    ModifiedPartitionCoefficient,
-    /// Fukuyama-Sugeno, smallest
-    FukuyamaSugeno,
-    /// Calinski-Harabasz, largest
-    CalinskiHarabasz,
-    /// Simplified silhouette, largest
-    SimplifiedSilhouette,
-    /// Silhouette with squared distances, largest
-    SilhouetteSquared,
+/// An index by the name that plans use.
+fn parse_pick(text: &str) -> Result<Pick, String> {
+    serde_json::from_value(text.into()).map_err(|_| {
+        "the indices are fuzzy-davies-bouldin, davies-bouldin, xie-beni, partition-coefficient, partition-entropy, \
+         modified-partition-coefficient, fukuyama-sugeno, calinski-harabasz, simplified-silhouette, silhouette-squared"
+            .into()
+    })
 }
 
 /// What a run consists of.
@@ -191,9 +175,11 @@ pub struct MethodArgs {
     /// adds 1 to the count of its own), and at HIGH at the latest
     #[arg(long, value_name = "N")]
     pub local_k: Option<u32>,
-    /// The index that chooses K from a range
-    #[arg(long, value_enum, value_name = "INDEX", default_value = "fuzzy-davies-bouldin")]
-    pub choose: PickName,
+    /// The index that chooses K from a range: fuzzy-davies-bouldin, davies-bouldin, xie-beni, partition-coefficient,
+    /// partition-entropy, modified-partition-coefficient, fukuyama-sugeno, calinski-harabasz, simplified-silhouette,
+    /// silhouette-squared
+    #[arg(long, value_name = "INDEX", default_value = "fuzzy-davies-bouldin", value_parser = parse_pick)]
+    pub choose: Pick,
     /// Choose K at the elbow of the index curve instead of its best value
     #[arg(long)]
     pub elbow: bool,
@@ -287,7 +273,7 @@ impl MethodArgs {
                 classes: u32::try_from(classes).unwrap_or(u32::MAX),
                 judge_m: self.m,
             },
-            choice: Choice { by: self.pick(), elbow: self.elbow },
+            choice: Choice { by: self.choose, elbow: self.elbow },
         })
     }
 
@@ -332,21 +318,6 @@ impl MethodArgs {
         };
         let winsorise = self.winsorise.iter().map(|text| winsor(text, columns)).collect::<Result<_, _>>()?;
         Ok(Preparation { winsorise, scale, ..Preparation::none() })
-    }
-
-    fn pick(&self) -> Pick {
-        match self.choose {
-            PickName::FuzzyDaviesBouldin => Pick::FuzzyDaviesBouldin,
-            PickName::DaviesBouldin => Pick::DaviesBouldin,
-            PickName::XieBeni => Pick::XieBeni,
-            PickName::PartitionCoefficient => Pick::PartitionCoefficient,
-            PickName::PartitionEntropy => Pick::PartitionEntropy,
-            PickName::ModifiedPartitionCoefficient => Pick::ModifiedPartitionCoefficient,
-            PickName::FukuyamaSugeno => Pick::FukuyamaSugeno,
-            PickName::CalinskiHarabasz => Pick::CalinskiHarabasz,
-            PickName::SimplifiedSilhouette => Pick::SimplifiedSilhouette,
-            PickName::SilhouetteSquared => Pick::SilhouetteSquared,
-        }
     }
 
     /// Which share of the sites contributes.
@@ -396,6 +367,12 @@ mod tests {
         for bad in ["", "x", "5..3", "-1", "2..x"] {
             assert!(parse_clusters(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn indices_have_the_names_of_plans() {
+        assert_eq!(parse_pick("silhouette-squared"), Ok(Pick::SilhouetteSquared));
+        assert!(parse_pick("dunn").unwrap_err().contains("xie-beni"));
     }
 
     #[test]
