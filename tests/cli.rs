@@ -354,6 +354,21 @@ fn rows_that_cannot_be_used_are_named_without_their_values() {
 }
 
 #[test]
+fn the_protocol_alone_can_be_simulated() {
+    let w = World::empty();
+    let value = w.json("simulate --sites 10 --length 50 --drop 0.2 --rounds 2");
+    assert_eq!((value["sites"].as_u64(), value["missing"].as_u64()), (Some(10), Some(2)));
+    for round in value["rounds"].as_array().unwrap() {
+        assert_eq!(round["sites_in_total"], 8);
+        assert!(round["upload_bytes_per_site"].as_u64().unwrap() >= 50 * 8 * 8 / 10, "{round}");
+    }
+    w.fails("simulate --sites 10 --drop 0.9", 6, &["too few sites"]);
+    w.fails("simulate --sites 2", 3, &["sites"]);
+    w.fails("simulate --drop 1.5", 2, &["--drop"]);
+    w.fails("simulate --rounds 0", 2, &["--rounds"]);
+}
+
+#[test]
 fn help_documents_the_exit_codes() {
     let w = World::empty();
     let help = w.ok("--help");

@@ -1,7 +1,11 @@
 //! A whole federation in memory and in virtual time: the real state machines of aggregator and sites, frames handed over in
 //! one thread, nobody missing unless told so. For rehearsals and experiments; nothing touches a network.
 
-use std::sync::Arc;
+use std::{
+    collections::BTreeSet,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use veilsum_cluster::{Domain, Method, Outcome, Prepared, Recipe, Step, method::Stage as Part, sampling::Sampling};
 use veilsum_proto::{
@@ -40,10 +44,27 @@ pub struct Stage<'a> {
     aggregator: Aggregator,
     sites: Vec<Site>,
     answer: Answer<'a>,
-    /// A site that gets no more frames.
-    pub gone: Option<u16>,
+    /// Sites that get no more frames.
+    pub gone: BTreeSet<u16>,
+    /// Sites that get no more frames once their next masked input has left.
+    pub leaving: BTreeSet<u16>,
+    /// Time spent so far.
+    pub spent: Spent,
     now: u64,
     sent: Vec<Sent>,
+}
+
+/// Wall-clock time of the one thread, by who would have spent it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Spent {
+    /// The aggregator's state machine.
+    pub aggregator: Duration,
+    /// All sites' state machines, without the answers themselves.
+    pub sites: Duration,
+    /// Bytes that all sites sent.
+    pub upload: u64,
+    /// Bytes that the aggregator sent.
+    pub download: u64,
 }
 
 impl<'a> Stage<'a> {
@@ -89,7 +110,8 @@ impl<'a> Stage<'a> {
         for i in 0..n as u16 {
             aggregator.handle(aggregator::Input::Attached(i), Millis(0));
         }
-        Ok(Stage { terms, aggregator, sites, answer, gone: None, now: 0, sent: Vec::new() })
+        let (gone, leaving, spent) = (BTreeSet::new(), BTreeSet::new(), Spent::default());
+        Ok(Stage { terms, aggregator, sites, answer, gone, leaving, spent, now: 0, sent: Vec::new() })
     }
 
     /// Number of sites.
@@ -99,7 +121,13 @@ impl<'a> Stage<'a> {
 
     /// Puts a question.
     pub fn ask(&mut self, query: Vec<u8>, words: usize) {
-        self.aggregator.handle(aggregator::Input::Ask { query, words }, Millis(self.now));
+        self.aggregate(aggregator::Input::Ask { query, words });
+    }
+
+    fn aggregate(&mut self, input: aggregator::Input<'_>) {
+        let begun = Instant::now();
+        self.aggregator.handle(input, Millis(self.now));
+        self.spent.aggregator += begun.elapsed();
     }
 
     /// What the first site sent since the last call.
@@ -115,7 +143,10 @@ impl<'a> Stage<'a> {
         loop {
             while let Some(output) = self.aggregator.poll() {
                 match output {
-                    aggregator::Output::Send { to, bytes } => self.deliver(to, &bytes)?,
+                    aggregator::Output::Send { to, bytes } => {
+                        self.spent.download += bytes.len() as u64;
+                        self.deliver(to, &bytes)?;
+                    }
                     aggregator::Output::Event(aggregator::Event::Failed(e)) => return Err(e.into()),
                     aggregator::Output::Event(e) if wanted(&e) => return Ok(e),
                     aggregator::Output::Event(_) => {}
@@ -129,29 +160,38 @@ impl<'a> Stage<'a> {
                 ));
             };
             self.now = self.now.max(at) + 1;
-            self.aggregator.handle(aggregator::Input::Tick, Millis(self.now));
+            self.aggregate(aggregator::Input::Tick);
         }
     }
 
     fn deliver(&mut self, to: u16, bytes: &[u8]) -> Result<(), Failure> {
-        if self.gone == Some(to) {
+        if self.gone.contains(&to) {
             return Ok(());
         }
         let Some(site) = self.sites.get_mut(usize::from(to)) else { return Ok(()) };
+        let begun = Instant::now();
         site.handle(site::Input::Message(bytes), &mut system_rng())?;
-        while let Some(output) = site.poll() {
+        self.spent.sites += begun.elapsed();
+        while let Some(output) = self.sites[usize::from(to)].poll() {
             match output {
                 site::Output::Send { bytes, discloses } => {
                     if let (0, Some(kind)) = (to, kind_of(&bytes)) {
                         self.sent.push(Sent { kind, bytes: bytes.len(), discloses });
                     }
-                    self.aggregator.handle(aggregator::Input::Message { from: to, bytes: &bytes }, Millis(self.now));
+                    if discloses == Disclosure::MaskedWords && self.leaving.remove(&to) {
+                        self.gone.insert(to);
+                    }
+                    self.spent.upload += bytes.len() as u64;
+                    self.aggregate(aggregator::Input::Message { from: to, bytes: &bytes });
                 }
                 site::Output::Event(site::Event::Asked(asked)) => {
                     let floor = Floor { max_rounds: u32::MAX, ..Floor::default() };
                     let consent = policy::decide(&self.terms, &floor, &asked)?;
                     let values = (self.answer)(to, &asked)?;
-                    site.handle(site::Input::Contribute { consent, values }, &mut system_rng())?;
+                    let begun = Instant::now();
+                    let input = site::Input::Contribute { consent, values };
+                    self.sites[usize::from(to)].handle(input, &mut system_rng())?;
+                    self.spent.sites += begun.elapsed();
                 }
                 // It is never continued, so nothing is kept.
                 _ => {}

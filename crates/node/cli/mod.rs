@@ -12,6 +12,7 @@ pub mod plan;
 pub mod rehearsal;
 pub mod roster;
 pub mod run;
+pub mod simulate;
 
 use std::{
     io::{self, Write},
@@ -61,6 +62,8 @@ pub enum Command {
     Demo(demo::DemoArgs),
     /// Print the source papers' tables beside ours: paper, pooled, masked
     Experiments(experiments::ExperimentsArgs),
+    /// Run the protocol alone for so many sites and numbers, and say what it costs
+    Simulate(simulate::SimulateArgs),
     /// Run the coordinator: it asks the questions of the plan's method and sees totals only
     Server(run::ServerArgs),
     /// Run the intermediary: it sums the masked row counts and never sees a centre
@@ -100,6 +103,7 @@ pub fn main() -> ExitCode {
     let result = match &cli.command {
         Command::Demo(args) => demo::demo(args, cli.json),
         Command::Experiments(args) => experiments::experiments(args, cli.json),
+        Command::Simulate(args) => simulate::simulate(args, cli.json),
         Command::Server(args) => run::server(args, cli.json),
         Command::Intermediary(args) => run::intermediary(args, cli.json),
         Command::Client(args) => run::client(args, cli.json),

@@ -39,7 +39,7 @@ pub fn rehearse(federation: &Federation, role: PartyId, query: &[u8], answer: Ve
     let round = of_round(stage.take_sent());
     // On a stage of its own: the same question may not be asked twice over different cohorts.
     let (mut stage, _) = set_up(federation, role, &answer)?;
-    stage.gone = Some(1);
+    stage.gone.insert(1);
     stage.ask(query.to_vec(), words);
     let goes_on = match stage.until(is_total) {
         Ok(_) => true,
