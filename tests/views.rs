@@ -172,7 +172,7 @@ fn the_views_hold_nothing_of_one_site() {
 
     for (view, intermediary) in [(&run.coordinator_view, false), (&run.intermediary_view, true)] {
         let frames = frames(view);
-        let slots = if intermediary { 2 } else { usize::from(run.federation.terms.slots) };
+        let slots = if intermediary { 4 } else { usize::from(run.federation.terms.slots) };
         let mut kinds: BTreeMap<PartyId, Vec<Kind>> = BTreeMap::new();
         let mut masked: HashMap<u64, usize> = HashMap::new();
         let (mut ones, mut bits) = (0u64, 0u64);

@@ -104,7 +104,8 @@ impl JudgeReply {
     /// A sentence where they cannot be read or hold what no totals give.
     pub fn open(&self) -> Result<Vec<Verdict>, String> {
         let verdicts: Vec<Verdict> = serde_json::from_slice(&self.verdicts).map_err(|e| e.to_string())?;
-        if verdicts.iter().any(|v| !(v.objective.is_finite() && v.objective >= 0.0) || v.clusters.is_some()) {
+        let odd = |v: &Verdict| !(v.objective.is_finite() && v.objective >= 0.0) || v.clusters.is_some() || v.rows == 0;
+        if verdicts.iter().any(odd) {
             return Err("a verdict holds what the intermediary cannot know".into());
         }
         Ok(verdicts)

@@ -31,7 +31,7 @@ use crate::{
     files,
     round::Question,
     table::{self, TableSpec},
-    work::{Labels, Work},
+    work::{Judge, Labels, Work},
 };
 
 /// Bytes of a floor file: three numbers and room for comments.
@@ -148,6 +148,9 @@ pub fn questions(work: &Work, sites: usize) -> Result<Vec<Question>, Failure> {
     Ok(all)
 }
 
+/// Multiplications of one question at one site at most: about a day of one core.
+const MAX_OPERATIONS: f64 = 1e14;
+
 /// Proves from the plan alone that no sum of a run can overflow, and that its floor leaves more than one row a cluster.
 ///
 /// # Errors
@@ -167,9 +170,20 @@ pub fn prove(roster: &Roster, terms: &Terms, work: &Work) -> Result<(), Failure>
             ));
         }
     }
+    let operations = work.recipe.most_operations(terms.max_rows, domain.columns());
+    if operations > MAX_OPERATIONS {
+        return Err(Failure::input(
+            format!(
+                "a question could cost a site with {} rows {operations:.0e} operations, days of work",
+                terms.max_rows
+            ),
+            "lower --max-rows, K, the restarts, or a site's own steps in `veilsum plan make`",
+        ));
+    }
     if let Some(sampling) = &work.sampling {
         prove_sampling(roster, terms, sampling.count(sites))?;
     }
+    prove_distances(work)?;
     let k = work.most_clusters();
     if terms.min_total_rows < u64::from(k) {
         return Err(Failure::input(
@@ -184,12 +198,33 @@ pub fn prove(roster: &Roster, terms: &Terms, work: &Work) -> Result<(), Failure>
     Ok(())
 }
 
+/// [APP-5]: where the intermediary judges, every site sends it K x K distances for each run side by side, in one frame.
+fn prove_distances(work: &Work) -> Result<(), Failure> {
+    let recipe = &work.recipe;
+    let numbers: u64 = recipe.clusters.each().map(|k| u64::from(k).pow(2)).sum::<u64>() * u64::from(recipe.restarts);
+    // A frame says what it holds besides, and how long each matrix is.
+    let bytes = 8 * (numbers + recipe.clusters.count() as u64 * u64::from(recipe.restarts)) + 1_024;
+    if work.judge == Judge::Intermediary && bytes > MAX_QUERY as u64 {
+        return Err(Failure::input(
+            format!("where the intermediary judges, {numbers} distances between centres would go into one frame"),
+            "lower K or the restarts, or let the coordinator judge",
+        ));
+    }
+    Ok(())
+}
+
 /// [APP-6]: a sampled total covers only the sites drawn. Whoever may be missing from a round could be among them, and so could the
 /// colluders: two honest sites must be left.
 fn prove_sampling(roster: &Roster, terms: &Terms, drawn: usize) -> Result<(), Failure> {
     let n = roster.sites.len();
-    let covers = terms.threshold_of(n, n)?.max(usize::from(terms.min_cohort)).max(MIN_SITES);
-    let (missing, colluders) = (n - covers.min(n), terms.colluders_of(n));
+    // Sites may go missing in every deck, and a smaller deck has a smaller threshold.
+    let mut covers = n;
+    while let Ok(left) = least_of(terms, 0, covers, n)
+        && left < covers
+    {
+        covers = left;
+    }
+    let (missing, colluders) = (n - covers, terms.colluders_of(n));
     let needed = (colluders + 2).max(MIN_SITES) + missing;
     if drawn < needed {
         return Err(Failure::input(
@@ -201,6 +236,22 @@ fn prove_sampling(roster: &Roster, terms: &Terms, drawn: usize) -> Result<(), Fa
         ));
     }
     Ok(())
+}
+
+/// Sites that a total of a cohort of `cohort` out of `sites` covers at least. A deck has no fewer members than its cohorts, and
+/// so no smaller threshold.
+fn least_of(terms: &Terms, floor: u16, cohort: usize, sites: usize) -> Result<usize, Error> {
+    Ok(terms.threshold_of(cohort, sites)?.max(usize::from(terms.min_cohort.max(floor))).max(MIN_SITES))
+}
+
+/// [APP-6]: how many of a cohort must be drawn, so that those who may still go missing and the colluders leave two honest ones.
+///
+/// # Errors
+/// A sentence where such a cohort cannot be asked at all.
+pub(crate) fn drawn_at_least(terms: &Terms, floor: &Floor, cohort: usize, sites: usize) -> Result<usize, String> {
+    let covers = least_of(terms, floor.min_cohort, cohort, sites).map_err(|e| e.to_string())?;
+    let colluders = terms.colluders_of(sites).max(usize::from(floor.colluders));
+    Ok((colluders + 2).max(MIN_SITES) + cohort.saturating_sub(covers))
 }
 
 /// A site's own floor from a TOML file, or the default one.

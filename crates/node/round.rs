@@ -270,12 +270,19 @@ impl Layout {
     }
 }
 
-/// The same questions with every centre in the lower corner of the box: farther from rows than any centre inside it.
+/// Farther outside the box than rounding leaves any centre that a site admits, as a part of its extent.
+const BEYOND: f64 = 2e-6;
+
+/// The same questions with every centre just beyond the lower corner of the box: farther from rows than any centre inside it.
 fn stand_in(batch: &Batch, domain: &Domain) -> Result<Batch, Error> {
     let invalid = |e: QueryError| unusable(e, "APP-5");
     batch.check(domain).map_err(invalid)?;
     let inner = batch.domain(domain).map_err(invalid)?;
-    let corner: Vec<f64> = (0..inner.columns()).map(|column| inner.working_interval(column).0).collect();
+    let beyond = |column| {
+        let (low, high) = inner.working_interval(column);
+        low - BEYOND * (high - low)
+    };
+    let corner: Vec<f64> = (0..inner.columns()).map(beyond).collect();
     let mut batch = batch.clone();
     for query in &mut batch.queries {
         let centres = match query {

@@ -7,7 +7,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use veilsum_cluster::{Domain, Method, Outcome, Prepared, Recipe, Step, method::Stage as Part, sampling::Sampling};
+use veilsum_cluster::{
+    Domain, Method, Outcome, Prepared, Recipe, Step,
+    method::Stage as Part,
+    sampling::{self, Sampling},
+};
 use veilsum_proto::{
     aggregator::{self, Aggregator, AggregatorConfig, Millis, Timing},
     identity::Identity,
@@ -245,7 +249,7 @@ pub fn masked(
             Step::Ask(batch) => batch,
         };
         let question = if sampling.is_some() && run.stage() == Some(Part::Iterating) {
-            number += 1;
+            number += u32::from(!sampling::second_half(&batch));
             Question::Drawn { number, batch }
         } else {
             Question::Cluster(batch)

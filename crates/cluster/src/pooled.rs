@@ -4,7 +4,7 @@
 
 use crate::method::Stage;
 use crate::random::Stream;
-use crate::sampling::Sampling;
+use crate::sampling::{self, Sampling};
 use crate::{Batch, DriveError, Method, Outcome, Prepared, Run, Step, Totals, answer_with_noise};
 
 /// Runs `method` to its end on the rows of one place; the number of rows is known.
@@ -43,7 +43,7 @@ pub fn sampled(run: &mut Run, sites: &[Prepared], sampling: Sampling) -> Result<
             Step::Ask(batch) => {
                 let drawn = match run.stage() {
                     Some(Stage::Iterating) => {
-                        number += 1;
+                        number += u32::from(!sampling::second_half(&batch));
                         sampling.drawn(number, sites.len())
                     }
                     _ => vec![true; sites.len()],

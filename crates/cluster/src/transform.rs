@@ -45,7 +45,9 @@ impl Transform {
             let (lower, upper) = (self.lower[column], self.upper[column]);
             let (shift, factor) = (self.shift[column], self.factor[column]);
             let inside = from <= lower && lower < upper && upper <= to; // false for NaN
-            let usable = (from..=to).contains(&shift) && factor > 0.0 && factor <= MAX_FACTOR / (to - from).max(1.0);
+            // A shift of 0 is none, wherever the box lies.
+            let shifts = (shift == 0.0 && factor == 1.0) || (from..=to).contains(&shift);
+            let usable = shifts && factor > 0.0 && factor <= MAX_FACTOR / (to - from).max(1.0);
             if !inside || !usable {
                 return Err(QueryError::Transform);
             }

@@ -257,6 +257,12 @@ fn warn_method(federation: &Federation) -> Vec<String> {
     if let Some(labels) = &work.labels {
         out.push(format!("counts by cluster and {:?} are released", labels.column));
     }
+    let operations = recipe.most_operations(federation.terms.max_rows, work.columns.len());
+    if operations > 1e12 {
+        out.push(format!(
+            "a question may cost a site up to {operations:.0e} operations, more than a quarter of an hour"
+        ));
+    }
     let (most, usual) = (work.max_questions(), Floor::default().max_rounds);
     if most > usual {
         out.push(format!("up to {most} questions, where a site without a floor of its own answers {usual}"));

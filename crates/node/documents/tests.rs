@@ -98,9 +98,10 @@ fn through_file(work: &Work) -> Federation {
     federation
 }
 
-fn any_finite() -> impl Strategy<Value = f64> {
+/// Any number from 0 to 1, small ones as often as large ones.
+fn any_in_the_box() -> impl Strategy<Value = f64> {
     use proptest::num::f64::{NORMAL, SUBNORMAL, ZERO};
-    NORMAL | SUBNORMAL | ZERO
+    (NORMAL | SUBNORMAL | ZERO).prop_map(|x: f64| if x.abs() > 1.0 { 1.0 / x.abs() } else { x.abs() })
 }
 
 proptest! {
@@ -108,7 +109,7 @@ proptest! {
     #[test]
     fn every_float_of_a_plan_survives_its_text(
         lower in -1e149..0.0, width in 1e-12..1e149, m in 1.0000001..50.0, epsilon in 0.0..1.0,
-        centre in proptest::collection::vec(any_finite(), 2),
+        centre in proptest::collection::vec(any_in_the_box(), 2),
     ) {
         let mut w = work(1);
         w.columns[0].lower = lower;
@@ -122,9 +123,9 @@ proptest! {
 
 #[test]
 fn awkward_floats_survive() {
-    for v in [-0.0, 0.0, 1e-300, 5e-324, f64::MAX, f64::MIN_POSITIVE, 1e21, 1.0 / 3.0, 123_456_789.0, -1e300] {
+    for v in [-0.0, 0.0, 1e-300, 5e-324, 1.0 - f64::EPSILON, f64::MIN_POSITIVE, 0.1, 1.0 / 3.0, 0.123_456_789, 1e-9] {
         let mut w = work(1);
-        w.recipe = fcm(1, 1.5, 0.0, 1, given(vec![v, -v]));
+        w.recipe = fcm(1, 1.5, 0.0, 1, given(vec![v, 1.0 - v]));
         assert_eq!(through_file(&w).work.to_bytes(), w.to_bytes(), "{v:?}");
     }
     let mut w = work(1);

@@ -167,7 +167,7 @@ async fn count(hub: &mut Hub, link: &mut Line, config: &IntermediaryConfig) -> R
         return Err(Failure::new(Code::Network, "the coordinator is gone", "start the run again"));
     }
     // The rest of the run is the coordinator's; sites may hang up here in the meantime.
-    let mut judged = false;
+    let mut judged: Option<Vec<u16>> = None;
     let request = loop {
         tokio::select! {
             _ = hub.next(Some(Instant::now() + Duration::from_secs(3600))) => {}
@@ -175,10 +175,10 @@ async fn count(hub: &mut Hub, link: &mut Line, config: &IntermediaryConfig) -> R
                 Ok(Some(bytes)) => match message::kind_of(&bytes) {
                     Some(Kind::CountRequest) => break link.open::<CountRequest>(&bytes, Kind::CountRequest)?,
                     // Once a run, and only where the plan says so.
-                    Some(Kind::JudgeRequest) if config.work.judge == Judge::Intermediary && !judged => {
-                        judged = true;
+                    Some(Kind::JudgeRequest) if config.work.judge == Judge::Intermediary && judged.is_none() => {
                         let request: JudgeRequest = link.open(&bytes, Kind::JudgeRequest)?;
                         let reply = judge(hub, config, &request, &cohort, total).await?;
+                        judged = Some(reply.cohort.clone());
                         link.tell(Kind::JudgeReply, &reply).await;
                     }
                     Some(Kind::Aborted) => {
@@ -191,7 +191,9 @@ async fn count(hub: &mut Hub, link: &mut Line, config: &IntermediaryConfig) -> R
             },
         }
     };
-    let handed_over = request.cohort == cohort;
+    // The verdicts say how many rows they cover. Where they cover others than the count, the difference would be the rows of
+    // those who left.
+    let handed_over = request.cohort == cohort && judged.is_none_or(|judged| judged == cohort);
     let reply = CountReply { total: handed_over.then_some(total) };
     link.tell(Kind::CountReply, &reply).await;
     Ok(Counted { cohort: hub.names(&cohort), total, handed_over, traffic: Traffic::default() })

@@ -96,6 +96,14 @@ pub(super) async fn judge(
     let known = (cohort == counted).then_some(rows);
     let totals = layout.decode(&values, cohort.len(), known)?.values;
     let verdicts = verdicts(&queries, &distances, &totals, known, config.work.columns.len())?;
+    // [APP-2] holds for those who are left, too.
+    if verdicts.iter().any(|verdict| verdict.rows < config.terms.min_total_rows) {
+        return Err(Failure::new(
+            Code::Policy,
+            format!("the rows that are left are below the plan's floor of {}", config.terms.min_total_rows),
+            "bring the missing sites back, or agree on a plan with a lower min_total_rows",
+        ));
+    }
     Ok(JudgeReply::new(cohort, &verdicts))
 }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde::Serialize;
-use veilsum_cluster::{Batch, Method, Outcome, Query, Step, method::Stage};
+use veilsum_cluster::{Batch, Method, Outcome, Query, Step, method::Stage, sampling};
 use veilsum_proto::{
     aggregator::{self, Timing},
     codec,
@@ -221,11 +221,16 @@ impl Run<'_> {
                     let what = format!("the intermediary's verdicts are not usable: {}", clean(&why));
                     Failure::new(Code::Peer, what, "speak to its operator")
                 })?;
+                if !reply.cohort.iter().all(|site| cohort.contains(site)) {
+                    let what = "the intermediary's verdicts cover a site that was not in the last round";
+                    return Err(Failure::new(Code::Peer, what, "speak to its operator"));
+                }
+                cohort = reply.cohort;
                 step = method.judged(&verdicts).map_err(bad_method)?;
                 continue;
             }
             let question = if work.sampling.is_some() && stage == Some(Stage::Iterating) {
-                draws += 1;
+                draws += u32::from(!sampling::second_half(&batch));
                 Question::Drawn { number: draws, batch }
             } else {
                 Question::Cluster(batch)
@@ -358,12 +363,19 @@ impl Run<'_> {
         }
         let deadline = Instant::now() + Duration::from_millis(5 * self.config.timing.phase);
         loop {
-            match self.hub.next(Some(deadline)).await {
+            let again = Instant::now() + Duration::from_millis(self.config.timing.resend);
+            match self.hub.next(Some(deadline.min(again))).await {
                 HubEvent::Control { from: PartyId::Intermediary, kind: Kind::JudgeReply, bytes } => {
                     let session = self.hub.session();
                     return Ok(self.hub.open_control(PartyId::Intermediary, &session, Kind::JudgeReply, &bytes)?);
                 }
-                HubEvent::Deadline => return Err(gone()),
+                HubEvent::Deadline if Instant::now() >= deadline => return Err(gone()),
+                // A site whose link was down, or whose queue was full, has not got it.
+                HubEvent::Deadline => {
+                    for site in cohort {
+                        self.hub.tell(PartyId::Site(*site), Kind::Held, &held);
+                    }
+                }
                 HubEvent::Aggregator(event) => self.event(event)?,
                 HubEvent::Control { from, kind, bytes } => self.control(from, kind, &bytes)?,
             }

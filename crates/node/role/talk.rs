@@ -1,27 +1,28 @@
 //! A site's conversation with one aggregator: frames in, state machine, frames out, over as many connections as it takes.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{collections::BTreeSet, net::SocketAddr, time::Duration};
 
 use tokio::sync::watch;
-use veilsum_cluster::{Batch, Centres, method::Stage};
+use veilsum_cluster::{Batch, Centres, Query, method::Stage, random::Stream, sampling};
 use veilsum_proto::{
     Error, Rule,
     message::{self, Disclosure, Kind},
     policy::{self, Asked},
     roster::PartyId,
     site::{Event, Input, Output, Site, SiteConfig},
-    suite::Hash,
+    suite::{self, Hash},
 };
 
 use super::{
     client::{ClientConfig, ClientReport, Step},
     line::{self, Line},
-    noise, system_rng,
+    system_rng,
 };
 use crate::{
     carrier::CarrierError,
     cli::exit::{Code, Failure},
     control::{Aborted, CentreDistances, Finished, Held, clean},
+    documents,
     model::Model,
     round::{self, Layout, Question},
     store::Journal,
@@ -55,15 +56,19 @@ pub(super) enum Hand {
     Takes(watch::Receiver<Option<Batch>>),
 }
 
-/// How far a coordinator's questions have come: a run never goes back.
+/// How far a coordinator's questions have come: a run never goes back. A restart of this process forgets it.
 #[derive(Default)]
 struct Course {
-    /// The part of the run that the last question belonged to.
-    stage: Option<Stage>,
-    /// The last question that a run asks once.
-    once: Option<Batch>,
-    /// Number and batch of the last drawn question.
-    drawn: Option<(u32, Batch)>,
+    /// The last question and the part of the run that it belonged to.
+    last: Option<(Stage, Batch)>,
+    /// Different questions of that part.
+    asked: u32,
+    /// Whether this process saw the first question of the run.
+    whole: bool,
+    /// Number of the last drawn question.
+    drawn: Option<u32>,
+    /// Digests of all drawn questions.
+    seen: BTreeSet<Hash>,
 }
 
 /// How long a site waits for the coordinator to lay before it what the intermediary asks about.
@@ -372,9 +377,11 @@ impl Talk {
         }
         let rows = self.config.rows.clone();
         let (sites, max_rows) = (self.config.roster.sites.len(), self.config.terms.max_rows);
+        let blur = self.config.clone();
         let values = tokio::task::spawn_blocking(move || {
             let terms = round::Terms { sites, max_rows, drawn, judged: judged.as_ref() };
-            round::contribute(&question, &rows, &terms, Some(&mut noise()))
+            let mut noise = asks_blur(&question).then(|| blur_of(&blur, &asked.query));
+            round::contribute(&question, &rows, &terms, noise.as_mut())
         })
         .await
         .map_err(|e| Failure::new(Code::Internal, e, "this is a defect, please report it"))??;
@@ -389,9 +396,17 @@ impl Talk {
         let (mut drawn, mut judged) = (true, None);
         let layout = match (&question, self.aggregator) {
             (Question::CountRows, PartyId::Intermediary) => question.layout(&domain, n, max_rows),
-            (Question::Judge { digest, .. }, PartyId::Intermediary) => {
+            (Question::Judge { digest, words }, PartyId::Intermediary) => {
+                // Over all runs, as for the coordinator: the count and one judgement.
+                if asked.spent > 2 {
+                    return Err("this plan's result was judged before: agree on a new plan".into());
+                }
                 let batch = self.held(*digest).await?;
                 let layout = Layout::of_judged(&batch, &domain, n, max_rows);
+                // One question has one form: [RND-9] knows it again by its bytes.
+                if layout.as_ref().is_ok_and(|layout| layout.words() as u64 != u64::from(*words)) {
+                    return Err("the question does not name its own length".into());
+                }
                 judged = Some(batch);
                 layout
             }
@@ -425,8 +440,12 @@ impl Talk {
                 "this would be question {put} under a plan of {planned}, over all its runs: agree on a new plan"
             ));
         }
-        if asked.rounds == 1 && self.course.stage.is_none() && work.first_question(n).map_err(|e| e.0)? != *batch {
-            return Err("the first question is not the plan's".into());
+        let again = self.course.last.as_ref().is_some_and(|(_, last)| last == batch);
+        if asked.rounds == 1 && self.course.last.is_none() {
+            if work.first_question(n).map_err(|e| e.0)? != *batch {
+                return Err("the first question is not the plan's".into());
+            }
+            self.course.whole = true;
         }
         self.advance(stage, batch)?;
         let sampled = work.sampling.filter(|_| stage == Stage::Iterating);
@@ -436,37 +455,58 @@ impl Talk {
             (Some(_), None) => return Err("the plan samples sites in this part of the run".into()),
             (None, Some(_)) => return Err("the plan does not sample sites in this part of the run".into()),
         };
-        // [APP-6]: each draw serves one question. A coordinator that could choose would compare draws that differ in one site.
-        let in_turn = match &self.course.drawn {
-            Some((last, before)) => number == last + 1 || (number == *last && before == batch),
+        // [APP-6]: each draw serves one question, and each question one draw. A coordinator that could choose would compare
+        // draws that differ in one site.
+        let fresh = self.course.seen.insert(round::digest(batch));
+        let in_turn = match self.course.drawn {
+            Some(last) if again => number == last,
+            // Sums are of the sites whose counts allowed them.
+            Some(last) if sampling::second_half(batch) => number == last,
+            Some(last) => last.checked_add(1) == Some(number) && fresh,
+            None if self.course.whole => number == 1,
             // After a restart this process does not know the last number; the state machine knows how many were put.
-            None => number <= asked.rounds,
+            None => (1..=asked.rounds).contains(&number),
         };
         if !in_turn {
             return Err("the question's draw is out of turn".into());
         }
-        self.course.drawn = Some((number, batch.clone()));
-        Ok(sampling.drawn(number, n).get(usize::from(self.site.number())).copied().unwrap_or(false))
+        self.course.drawn = Some(number);
+        let drawn = sampling.drawn(number, n);
+        let live = asked.cohort.iter().filter(|site| drawn.get(usize::from(**site)) == Some(&true)).count();
+        let needed = documents::drawn_at_least(&self.config.terms, &self.config.floor, asked.cohort.len(), n)?;
+        if live < needed {
+            return Err(format!("{live} sites that are left were drawn, {needed} must be"));
+        }
+        Ok(drawn.get(usize::from(self.site.number())).copied().unwrap_or(false))
     }
 
-    /// A run never goes back to an earlier part, and what comes after the algorithm's rounds comes once.
+    /// A run never goes back to an earlier part, asks in each no more than the plan has, and what it asks has the shape of
+    /// what follows the question before.
     fn advance(&mut self, stage: Stage, batch: &Batch) -> Result<(), String> {
-        let once = stage >= Stage::Validating;
-        // The same question may come again, where its round was lost; that it is not opened twice is [RND-9].
-        let again = || self.course.once.as_ref() == Some(batch);
-        if self.course.stage.is_some_and(|last| stage < last || (once && stage == last && !again())) {
+        let recipe = &self.config.work.recipe;
+        match &self.course.last {
+            // The same question may come again, where its round was lost; that it is not opened twice is [RND-9].
+            Some((_, last)) if last == batch => return Ok(()),
+            Some((was, last)) => {
+                let domain = self.config.work.domain().map_err(|e| e.to_string())?;
+                recipe.follows(last, batch, &domain)?;
+                self.course.asked = if *was == stage { self.course.asked + 1 } else { 1 };
+            }
+            None => self.course.asked = 1,
+        }
+        if self.course.asked > recipe.most_in(stage) {
             return Err("a question after the run's last one of its kind".into());
         }
-        self.course.stage = Some(stage);
-        if once {
-            self.course.once = Some(batch.clone());
-        }
+        self.course.last = Some((stage, batch.clone()));
         Ok(())
     }
 
     /// The final centres that the intermediary will ask about.
     fn hold(&mut self, batch: Batch) -> Result<(), String> {
         let work = &self.config.work;
+        if self.aggregator != PartyId::Coordinator {
+            return Err("it is the coordinator's to lay centres before this site".into());
+        }
         if work.judge != Judge::Intermediary {
             return Err("by the plan the coordinator opens the validity totals".into());
         }
@@ -501,6 +541,19 @@ struct Checked {
     judged: Option<Batch>,
 }
 
+fn asks_blur(question: &Question) -> bool {
+    let blurred = |query: &Query| matches!(query, Query::Cells(cells) if cells.blur.is_some());
+    matches!(question, Question::Cluster(batch) if batch.queries.iter().any(blurred))
+}
+
+/// [APP-7]: the noise for one question on these rows. Whoever puts it again gets the same: fresh noise each time would average out.
+fn blur_of(config: &ClientConfig, query: &[u8]) -> Stream {
+    let rows: Vec<u8> = config.rows.packed().to_rows().as_slice().iter().flat_map(|x| x.to_le_bytes()).collect();
+    let rows = suite::hash("rows behind blur", &[&rows]);
+    // The seed of the identity makes it this site's secret.
+    Stream::from_key(suite::hash("blur", &[&*config.identity.seed(), &config.terms.hash().0, query, &rows.0]).0)
+}
+
 /// Euclidean distances between centres, K x K.
 fn distances_between(centres: &Centres) -> Vec<f64> {
     let apart = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| (x - y) * (x - y)).sum::<f64>().sqrt();
@@ -515,7 +568,7 @@ fn read_model(bytes: &[u8], config: &ClientConfig) -> Result<Model, String> {
     let ours = Model::new(&config.work, &config.terms.hash(), &centres, None).map_err(|e| e.to_string())?;
     let same = (&ours.method, ours.m.to_bits(), &ours.columns, ours.scaling, &ours.plan)
         == (&model.method, model.m.to_bits(), &model.columns, model.scaling, &model.plan);
-    if !same || model.standardisation.is_some() == config.work.recipe.preparation.is_none() {
+    if !same || model.standardisation.is_some() != config.work.recipe.prepares() {
         return Err("it is not one of this plan".into());
     }
     config.work.admits_centres(&centres)?;

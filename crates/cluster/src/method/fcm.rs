@@ -3,7 +3,8 @@
 //! Every round asks for `WS_k = sum_j u_jk^m x_j` and `U_k = sum_j u_jk^m` at the current centres and moves each centre to
 //! `WS_k / U_k` (Algorithm 1). The totals are the same however the rows are spread over sites, so the run is that of
 //! centralised fuzzy c-means up to the rounding of sums. A centre with `U_k = 0` attracts nobody and stays where it is (the
-//! rule of the authors' later code).
+//! rule of the authors' later code), and so does one with less than 10^-9 of all weight, which fixed-point totals cannot tell
+//! from it.
 //!
 //! It fails where fuzzy c-means itself fails: in many columns with m = 2 all centres may fall together on the mean of the
 //! rows (Yu, Cheng & Huang 2004), and the stop rule is a test on movement, not on convergence; at a saddle the centres rest
@@ -26,12 +27,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use super::plausible::{check_rounds, check_values, check_weights, moved};
+use super::plausible::{check_rounds, check_values, check_weights, clear, hash, moved};
 use super::run::from_centres;
 use super::{Algorithm, Fit, Iteration};
 use crate::query::usable_fuzzifier;
 use crate::validity::Verdict;
-use crate::{Centres, Method, MethodError, Query, Round, Run, Step, Totals};
+use crate::{Centres, Domain, Method, MethodError, Query, Round, Run, Step, Totals};
 
 /// What a run of [`Fcm`] needs to know. Checked by [`Fcm::new`].
 #[derive(Debug, Clone, PartialEq)]
@@ -89,6 +90,9 @@ pub(super) struct Updates {
     m: f64,
     epsilon: f64,
     max_rounds: u32,
+    /// Hashes of all centres that have been asked about.
+    asked: Vec<u64>,
+    domain: Option<Domain>,
 }
 
 impl Updates {
@@ -98,7 +102,8 @@ impl Updates {
         }
         check_rounds(epsilon, max_rounds)?;
         let fit = Fit { centres: start, weights: Vec::new(), history: Vec::new(), converged: false };
-        Ok(Self { fit, m, epsilon, max_rounds })
+        let asked = vec![hash(&fit.centres)];
+        Ok(Self { fit, m, epsilon, max_rounds, asked, domain: None })
     }
 }
 
@@ -113,26 +118,35 @@ impl Iteration for Updates {
         check_values(values, k * columns + k)?;
         let (sums, weights) = values.split_at(k * columns);
         check_weights(weights, rows, "U")?;
-        let (moved, shift) = moved(&self.fit.centres, sums, weights)?;
+        let (moved, shift) = moved(&self.fit.centres, sums, &clear(weights), self.domain.as_ref())?;
 
         // Nothing changes before everything has been checked: the caller may repeat the round after an error.
-        let still = moved == self.fit.centres;
         self.fit.centres = moved;
         self.fit.weights = weights.to_vec();
         let history = &mut self.fit.history;
         let round = u32::try_from(history.len() + 1).unwrap_or(u32::MAX);
         history.push(Round { round, shift });
         self.fit.converged = shift < self.epsilon;
-        if still && !self.fit.converged {
-            // The same centres give the same totals for ever. The rounds that are left are known without asking, and
-            // asking one question twice would only tell how the cohort changed in between.
-            history.extend((round + 1..=self.max_rounds).map(|round| Round { round, shift: 0.0 }));
+        let hash = hash(&self.fit.centres);
+        if let (Some(first), false) = (self.asked.iter().position(|known| *known == hash), self.fit.converged) {
+            // Centres that come back give the same totals for ever (rounding may let them alternate). The rounds that are
+            // left are known without asking, and asking one question twice would only tell how the cohort changed in
+            // between.
+            for round in round + 1..=self.max_rounds {
+                let shift = history[first + (round as usize - 1 - first) % (self.asked.len() - first)].shift;
+                history.push(Round { round, shift });
+            }
         }
+        self.asked.push(hash);
         Ok(self.fit.converged || history.len() >= self.max_rounds as usize)
     }
 
     fn fit(&self) -> Fit {
         self.fit.clone()
+    }
+
+    fn confine(&mut self, domain: &Domain) {
+        self.domain = Some(domain.clone());
     }
 
     fn copy(&self) -> Box<dyn Iteration> {

@@ -38,13 +38,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use super::plausible::{check_values, check_weights};
+use super::plausible::{check_values, check_weights, confined};
 use super::{Fit, Iteration, Rule};
 use crate::offline::features::{Feature, Radius, Rules, merge_pass, usable_params};
 use crate::offline::wfcm;
 use crate::query::{FeatureParams, Features, Part, usable_fuzzifier};
 use crate::random::Stream;
-use crate::{Centres, MethodError, Query, Round};
+use crate::{Centres, Domain, MethodError, Query, Round};
 
 const LABEL: &[u8; 24] = b"veilsum ffcf starts v1  ";
 
@@ -61,6 +61,7 @@ pub struct Ffcf {
     /// Between the two halves: what the counts allow.
     open: Option<Vec<u32>>,
     fit: Fit,
+    domain: Option<Domain>,
 }
 
 impl Ffcf {
@@ -92,7 +93,7 @@ impl Ffcf {
         }
         let centres = Centres::finite(anchors.columns(), &anchors.as_slice()[..k * anchors.columns()]);
         let fit = Fit { centres, weights: Vec::new(), history: Vec::new(), converged: false };
-        Ok(Self { anchors, k, m, features, merge, rule, seed, open: None, fit })
+        Ok(Self { anchors, k, m, features, merge, rule, seed, open: None, fit, domain: None })
     }
 
     fn part(&self) -> Part {
@@ -130,7 +131,9 @@ impl Ffcf {
         let weights: Vec<f64> = all.iter().map(|feature| feature.m).collect();
         let found = wfcm::best_of(&points, &weights, self.k, self.m, &mut Stream::new(self.seed, LABEL));
         let history = vec![Round { round: 1, shift: found.shift }];
-        self.fit = Fit { centres: found.centres, weights: found.weights, history, converged: found.converged };
+        let centres =
+            self.domain.as_ref().map_or_else(|| found.centres.clone(), |domain| confined(&found.centres, domain));
+        self.fit = Fit { centres, weights: found.weights, history, converged: found.converged };
         self.open = None;
         Ok(())
     }
@@ -194,6 +197,10 @@ impl Iteration for Ffcf {
 
     fn fit(&self) -> Fit {
         self.fit.clone()
+    }
+
+    fn confine(&mut self, domain: &Domain) {
+        self.domain = Some(domain.clone());
     }
 
     fn copy(&self) -> Box<dyn Iteration> {

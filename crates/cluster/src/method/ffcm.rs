@@ -16,7 +16,7 @@
 //!
 //! With one local step and powers avg1 IS central fuzzy c-means ([`fcm`](super::fcm)): the printed Eqs. 5 to 8, differing by
 //! 1.6e-14 after 30 rounds. With local convergence avg1 fails where sites hold different clusters, because centres of one index
-//! have moved to different places: in case 3 its gap is 3.65 where avg2 has 0.04, and 15 to 55 % of the runs end in a cycle
+//! have moved to different places: in case 3 its gap is 3.65 where avg2 has 0.04, and up to 55 % of the runs end in a cycle
 //! (unconverged). avg2 with ONE local step never settles (300 rounds, gap 3.8). Random first centres fail avg2 in 5 to 95 % of the
 //! draws of the published cases; seeding from tree cells in none. And both inherit the collapse of fuzzy c-means with m = 2 in
 //! many columns.
@@ -47,14 +47,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use super::plausible::{check_rounds, check_values, check_weights, moved};
+use super::plausible::{check_rounds, check_values, check_weights, clear, hash, moved};
 use super::rounds::{Rounds, Weights};
 use super::{Fit, Iteration, Rule};
 use crate::query::{LocalFuzzy, LocalSteps, Part, Pull, usable_fuzzifier};
-use crate::{Centres, MethodError, Query, Round};
-
-/// Of the weight of all clusters: below this share a cluster's weight drowns in the rounding of fixed-point totals.
-const CLEAR_SHARE: f64 = 1e-9;
+use crate::{Centres, Domain, MethodError, Query, Round};
 
 /// Weighted mean of local centres by index.
 #[derive(Debug, Clone)]
@@ -65,6 +62,9 @@ pub struct Average1 {
     max_rounds: u32,
     local: LocalSteps,
     pull: Pull,
+    /// Hashes of all centres that have been asked about.
+    asked: Vec<u64>,
+    domain: Option<Domain>,
 }
 
 impl Average1 {
@@ -85,7 +85,8 @@ impl Average1 {
         check_rounds(epsilon, max_rounds)?;
         let fit = Fit { centres: start, weights: Vec::new(), history: Vec::new(), converged: false };
         let pull = if powers { Pull::Powers } else { Pull::Memberships };
-        Ok(Self { fit, m, epsilon, max_rounds, local, pull })
+        let asked = vec![hash(&fit.centres)];
+        Ok(Self { fit, m, epsilon, max_rounds, local, pull, asked, domain: None })
     }
 }
 
@@ -101,20 +102,26 @@ impl Iteration for Average1 {
         check_values(values, k * (d + 1))?;
         let (weights, sums) = values.split_at(k);
         check_weights(weights, rows, "W")?;
-        let least = CLEAR_SHARE * weights.iter().sum::<f64>();
-        let clear: Vec<f64> = weights.iter().map(|weight| if *weight > least { *weight } else { 0.0 }).collect();
-        let (moved, shift) = moved(&self.fit.centres, sums, &clear)?;
+        let (moved, shift) = moved(&self.fit.centres, sums, &clear(weights), self.domain.as_ref())?;
 
         self.fit.converged = shift < self.epsilon || moved == self.fit.centres;
         self.fit.centres = moved;
         self.fit.weights = weights.to_vec();
         let round = u32::try_from(self.fit.history.len() + 1).unwrap_or(u32::MAX);
         self.fit.history.push(Round { round, shift });
-        Ok(self.fit.converged || round >= self.max_rounds)
+        // Centres that come back give the same totals for ever: the rest is a cycle.
+        let hash = hash(&self.fit.centres);
+        let again = self.asked.contains(&hash);
+        self.asked.push(hash);
+        Ok(self.fit.converged || again || round >= self.max_rounds)
     }
 
     fn fit(&self) -> Fit {
         self.fit.clone()
+    }
+
+    fn confine(&mut self, domain: &Domain) {
+        self.domain = Some(domain.clone());
     }
 
     fn copy(&self) -> Box<dyn Iteration> {
@@ -166,6 +173,10 @@ impl Iteration for Average2 {
 
     fn fit(&self) -> Fit {
         self.rounds.fit.clone()
+    }
+
+    fn confine(&mut self, domain: &Domain) {
+        self.rounds.domain = Some(domain.clone());
     }
 
     fn copy(&self) -> Box<dyn Iteration> {

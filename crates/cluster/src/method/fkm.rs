@@ -40,7 +40,7 @@ use super::plausible::check_rounds;
 use super::rounds::{Rounds, Weights};
 use super::{Fit, Iteration, Rule};
 use crate::query::{LocalMeans, LocalSteps};
-use crate::{Centres, MethodError, Query};
+use crate::{Centres, Domain, MethodError, Query};
 
 /// Weighted alignment of local means.
 #[derive(Debug, Clone)]
@@ -112,6 +112,10 @@ impl Iteration for Fkm {
 
     fn fit(&self) -> Fit {
         self.rounds.fit.clone()
+    }
+
+    fn confine(&mut self, domain: &Domain) {
+        self.rounds.domain = Some(domain.clone());
     }
 
     fn copy(&self) -> Box<dyn Iteration> {

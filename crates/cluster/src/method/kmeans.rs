@@ -37,7 +37,7 @@
 use super::rounds::{Rounds, Weights};
 use super::{Fit, Iteration, Rule};
 use crate::query::{LocalMeans, LocalSteps};
-use crate::{Centres, MethodError, Query};
+use crate::{Centres, Domain, MethodError, Query};
 
 /// Exact Lloyd on totals.
 #[derive(Debug, Clone)]
@@ -75,6 +75,10 @@ impl Iteration for Kmeans {
 
     fn fit(&self) -> Fit {
         self.0.fit.clone()
+    }
+
+    fn confine(&mut self, domain: &Domain) {
+        self.0.domain = Some(domain.clone());
     }
 
     fn copy(&self) -> Box<dyn Iteration> {

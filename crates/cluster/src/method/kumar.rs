@@ -35,7 +35,7 @@
 use super::rounds::{Rounds, Weights};
 use super::{Fit, Iteration, Rule};
 use crate::query::{LocalMeans, LocalSteps};
-use crate::{Centres, MethodError, Query};
+use crate::{Centres, Domain, MethodError, Query};
 
 /// Weighted mean by index.
 #[derive(Debug, Clone)]
@@ -79,6 +79,10 @@ impl Iteration for Kumar {
 
     fn fit(&self) -> Fit {
         self.rounds.fit.clone()
+    }
+
+    fn confine(&mut self, domain: &Domain) {
+        self.rounds.domain = Some(domain.clone());
     }
 
     fn copy(&self) -> Box<dyn Iteration> {

@@ -30,7 +30,7 @@ pub use run::Run;
 pub use seed::{SeedCells, TreeSearch};
 
 use crate::validity::Verdict;
-use crate::{Batch, Centres, MethodError, Query, Totals, Transform};
+use crate::{Batch, Centres, Domain, MethodError, Query, Totals, Transform};
 
 pub use crate::validity::Indices;
 
@@ -77,6 +77,8 @@ pub trait Iteration: Send {
     fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError>;
     /// Where it stands.
     fn fit(&self) -> Fit;
+    /// Keeps the centres of all further rounds in this box (the units of the questions).
+    fn confine(&mut self, domain: &Domain);
     /// A copy, so that a batch can be taken whole or not at all.
     fn copy(&self) -> Box<dyn Iteration>;
 }
@@ -118,7 +120,9 @@ pub struct Outcome {
     pub n_total: Option<u64>,
     /// Rounds that updated the centres.
     pub rounds: u32,
-    /// Whether the centres moved less than epsilon in the last round (never with epsilon = 0).
+    /// Whether the method's own stop rule held: the centres moved less than epsilon in the last round or, for all but
+    /// `fcm`, not at all. `fcm` with epsilon = 0 runs all its rounds and never says so. A run that ends in a cycle, or because
+    /// too few stand behind every cluster, has not converged; for `ffcf` it is the iteration at the coordinator that counts.
     pub converged: bool,
     /// The shift of every round, in order.
     pub history: Vec<Round>,

@@ -2,14 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Iteration, Preparation, Run, SeedCells, choice::Choice, fcm, ffcf, ffcm, fkm, kmeans, kumar};
+use super::{Iteration, Preparation, Run, SeedCells, choice::Choice, fcm, ffcf, ffcm, fkm, inside, kmeans, kumar};
 use crate::query::{Family, FeatureParams, LocalChoice, LocalSteps, usable_fuzzifier};
 use crate::{Centres, Domain, MethodError};
 
 /// K that a run may be asked for at most.
-pub(crate) const MAX_K: u32 = 100_000;
+pub(crate) const MAX_K: u32 = 4_096;
 /// More rounds than anybody waits for; bounds the history that a run keeps.
 pub(crate) const MAX_ROUNDS: u32 = 100_000;
+/// `K^(1 - m)` may be 10^-9: below it memberships to the power of m cannot be told from the rounding of fixed-point totals.
+const MAX_FUZZINESS: f64 = 20.7;
 /// Restarts at most.
 const MAX_RESTARTS: u32 = 1_000;
 
@@ -381,6 +383,13 @@ impl Recipe {
                 .map_err(|error| MethodError::parameter(error.to_string()))
         };
         let _ = self.algorithm.begin(probe(min.min(8))?, None, self.rule, 0)?;
+        // The memberships of one row to the power of m add up to K^(1 - m) at least, and to little more where it is far off.
+        if (self.judge_m() - 1.0) * f64::from(max).ln() > MAX_FUZZINESS {
+            return Err(MethodError::parameter(format!(
+                "memberships to the power of {} vanish with {max} clusters: a smaller fuzzifier m or fewer K",
+                self.judge_m()
+            )));
+        }
         Ok(())
     }
 
@@ -395,6 +404,8 @@ impl Recipe {
                         domain.columns()
                     )));
                 }
+                inside(centres, domain)
+                    .map_err(|why| MethodError::parameter(format!("among the first centres, {why}")))?;
                 if self.clusters.min != self.clusters.max || self.restarts != 1 {
                     return Err(MethodError::parameter("given centres go with one K and one restart"));
                 }

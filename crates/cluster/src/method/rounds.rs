@@ -1,12 +1,10 @@
 //! What the methods that average groups have in common: counts before sums where the plan wants it, clusters frozen that too
 //! few stand behind, the stop rule.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
-
-use super::plausible::{check_rounds, check_values, check_weights, moved};
+use super::plausible::{check_rounds, check_values, check_weights, hash, moved};
 use super::{Fit, Rule};
 use crate::query::Part;
-use crate::{Centres, MethodError, Round};
+use crate::{Centres, Domain, MethodError, Round};
 
 /// What the weights in the totals are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +27,8 @@ pub(super) struct Rounds {
     open: Option<Vec<u32>>,
     /// Hashes of all centres that have been asked about.
     asked: Vec<u64>,
+    /// Where centres are kept.
+    pub(super) domain: Option<Domain>,
     still: bool,
     /// Whether the last round found no cluster that enough rows and sites stand behind.
     nothing_open: bool,
@@ -48,7 +48,18 @@ impl Rounds {
         }
         let fit = Fit { centres: start, weights: Vec::new(), history: Vec::new(), converged: false };
         let asked = vec![hash(&fit.centres)];
-        Ok(Self { fit, weights, epsilon, max_rounds, rule, open: None, asked, still: false, nothing_open: false })
+        Ok(Self {
+            fit,
+            weights,
+            epsilon,
+            max_rounds,
+            rule,
+            open: None,
+            asked,
+            domain: None,
+            still: false,
+            nothing_open: false,
+        })
     }
 
     /// Goes on for another kind of question, at most `max_rounds` more rounds.
@@ -135,7 +146,7 @@ impl Rounds {
             (self.open, self.fit.weights, self.nothing_open) = (None, weights, true);
             return Ok(true);
         }
-        let (next, shift) = moved(&self.fit.centres, sums, open)?;
+        let (next, shift) = moved(&self.fit.centres, sums, open, self.domain.as_ref())?;
         // Nothing has changed up to here: the caller may repeat the round after an error.
         self.open = None;
         self.still = next == self.fit.centres;
@@ -163,12 +174,6 @@ impl Rounds {
         check_weights(weights, rows, "weights")?;
         check_weights(sites, None, "sites")
     }
-}
-
-fn hash(centres: &Centres) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    centres.as_slice().iter().for_each(|x| x.to_bits().hash(&mut hasher));
-    hasher.finish()
 }
 
 #[cfg(test)]

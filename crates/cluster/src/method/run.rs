@@ -4,7 +4,7 @@ mod outcome;
 
 use outcome::silhouette;
 
-use super::plausible::check_values;
+use super::plausible::{check_values, confined};
 use super::{Algorithm, Fit, Iteration, Method, Preparing, Recipe, Rule, SeedCells, Seeding, Stage, Step, TreeSearch};
 use crate::offline::earliest_best;
 use crate::query::{Contingency, LocalChoice};
@@ -153,7 +153,8 @@ impl Run {
                     Err(error) => return Err(error),
                 };
                 let rule = self.recipe.rule;
-                let iteration = self.recipe.algorithm.begin(start, self.cells.as_ref(), rule, seed)?;
+                let mut iteration = self.recipe.algorithm.begin(start, self.cells.as_ref(), rule, seed)?;
+                iteration.confine(&self.domain);
                 members.push(Member { k, restart, iteration, over: false, verdict: None });
             }
         }
@@ -178,7 +179,8 @@ impl Run {
             }
             Seeding::Given { centres } => {
                 let centres = match &self.transform {
-                    Some(transform) => transform.centres(centres).map_err(unusable)?,
+                    // Rows are clipped, so a centre beyond them goes to the edge as well.
+                    Some(transform) => confined(&transform.centres(centres).map_err(unusable)?, &self.domain),
                     None => centres.clone(),
                 };
                 (0, centres)
@@ -381,8 +383,8 @@ impl Method for Run {
 /// The plainest run of an algorithm from given centres.
 pub(super) fn from_centres(algorithm: Algorithm, k: usize, start: Centres) -> Result<Run, MethodError> {
     let d = start.columns();
-    // Only the shape of the box matters to the asking side.
-    let domain = Domain::known(vec![-1.0; d], vec![1.0; d], crate::Scaling::None);
+    // The box is not known here; no bound is as good as one that nothing reaches.
+    let domain = Domain::known(vec![-1e150; d], vec![1e150; d], crate::Scaling::None);
     let k = u32::try_from(k).unwrap_or(u32::MAX);
     let recipe = Recipe { rule: Rule::NONE, ..Recipe::plain(algorithm, k, Seeding::Given { centres: start }) };
     Run::new(recipe, &domain, 1)

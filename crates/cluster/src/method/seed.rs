@@ -56,6 +56,11 @@ use crate::{Centres, Domain, MethodError, Query};
 
 const LABEL: &[u8; 24] = b"veilsum tree seeding v1 ";
 
+/// What totals of the same rows may differ by: variances that are as close together are equal (after standardisation all
+/// are), and a split lies on a grid as fine, so that where rows lie at the mean, neither the split of the rows over sites
+/// nor the rounding of sums decides on which side.
+const TIE: f64 = 1e-9;
+
 /// Totals of the cells that seeding opened.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeedCells {
@@ -117,16 +122,19 @@ impl Leaf {
     }
 
     /// Where it is split next, if it can be.
-    fn split(&self, min_rows: f64) -> Option<Split> {
+    fn split(&self, min_rows: f64, domain: &Domain) -> Option<Split> {
         if self.closed || self.rows < 2.0 * min_rows - 0.5 || self.rows < 1.5 {
             return None;
         }
         let wider = |best: (usize, f64), column: usize| {
             let variance = self.variance(column);
-            if variance > best.1 { (column, variance) } else { best }
+            if variance > best.1 * (1.0 + TIE) { (column, variance) } else { best }
         };
         let (column, variance) = (0..self.sums.len()).fold((0, 0.0), wider);
-        let at = self.mean(column);
+        let (low, high) = domain.working_interval(column);
+        let step = TIE * (high - low);
+        // A quarter of a step above a multiple of it, as a row often lies on the mean itself.
+        let at = ((self.mean(column) / step).round() + 0.25) * step;
         let inside = self.lower[column] < at && at < self.upper[column];
         (variance > 0.0 && inside).then_some(Split { column: column as u32, at })
     }
@@ -382,8 +390,12 @@ impl TreeSearch {
         }
         self.levels += 1;
         let min_rows = self.rule.min_rows as f64;
-        let mut candidates: Vec<(usize, Split)> =
-            self.leaves.iter().enumerate().filter_map(|(at, leaf)| Some((at, leaf.split(min_rows)?))).collect();
+        let mut candidates: Vec<(usize, Split)> = self
+            .leaves
+            .iter()
+            .enumerate()
+            .filter_map(|(at, leaf)| Some((at, leaf.split(min_rows, &self.domain)?)))
+            .collect();
         candidates.sort_by(|(a, _), (b, _)| self.leaves[*b].scatter().total_cmp(&self.leaves[*a].scatter()));
         candidates.truncate(self.wanted - self.leaves.len());
         candidates.sort_by_key(|(at, _)| *at);

@@ -231,6 +231,16 @@ impl Query {
         })
     }
 
+    /// Which half of a round of the algorithm this is, where rounds have two.
+    pub fn part(&self) -> Option<&Part> {
+        match self {
+            Self::LocalFuzzy(q) => Some(&q.part),
+            Self::LocalMeans(q) => Some(&q.part),
+            Self::Features(q) => Some(&q.part),
+            _ => None,
+        }
+    }
+
     /// The point sets that a question holds: centres, anchors, means. A site checks where they lie.
     pub fn points(&self) -> Vec<&Centres> {
         match self {

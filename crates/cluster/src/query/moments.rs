@@ -36,20 +36,17 @@ impl Family for Moments {
 
     fn layout(&self, domain: &Domain) -> Vec<Block> {
         let d = domain.columns();
-        let rows = Block::per_row("rows", 1, 1.0);
-        let largest = |bound: &dyn Fn(usize) -> f64| (0..d).map(bound).fold(0.0, f64::max);
-        let moments = match &self.around {
-            None => Block::per_row("sums", d, largest(&|column| domain.max_abs(column))),
+        // Every column has a bound of its own: beside one in millions, the squares of one in thousandths would be rounded
+        // away, and columns are standardised because their units differ.
+        let moment = |column: usize| match &self.around {
+            None => Block::per_row("sums", 1, domain.max_abs(column)),
             Some(around) => {
-                let far = |column: usize| {
-                    let (low, high) = domain.working_interval(column);
-                    let far = (around[column] - low).max(high - around[column]);
-                    far * far
-                };
-                Block::per_row("squares", d, largest(&far))
+                let (low, high) = domain.working_interval(column);
+                let far = (around[column] - low).max(high - around[column]);
+                Block::per_row("squares", 1, far * far)
             }
         };
-        vec![rows, moments]
+        std::iter::once(Block::per_row("rows", 1, 1.0)).chain((0..d).map(moment)).collect()
     }
 
     fn answer(&self, rows: &Prepared, _: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError> {
@@ -79,11 +76,11 @@ mod tests {
         let rows = Rows::new(vec![1.0, -4.0, 3.0, 0.0], 2).unwrap();
         let site = Prepared::new(&rows, &domain, OutOfBox::Refuse).unwrap();
         let first = Moments { around: None };
-        assert_eq!(first.layout(&domain).iter().map(|b| b.bound).collect::<Vec<_>>(), [1.0, 4.0]);
+        assert_eq!(first.layout(&domain).iter().map(|b| b.bound).collect::<Vec<_>>(), [1.0, 4.0, 4.0]);
         let asked = |query: Moments| answer(&Batch::from(Query::Moments(query)), &site).unwrap().values;
         assert_eq!(asked(first), [2.0, 4.0, -4.0]);
         let second = Moments { around: Some(vec![2.0, -2.0]) };
-        assert_eq!(second.layout(&domain).iter().map(|b| b.bound).collect::<Vec<_>>(), [1.0, 36.0]);
+        assert_eq!(second.layout(&domain).iter().map(|b| b.bound).collect::<Vec<_>>(), [1.0, 4.0, 36.0]);
         assert_eq!(asked(second), [2.0, 2.0, 8.0]);
         for bad in [vec![0.0], vec![0.0, f64::NAN], vec![5.0, 0.0], vec![f64::INFINITY, 0.0]] {
             assert!(Moments { around: Some(bad) }.check(&domain).is_err());

@@ -83,7 +83,7 @@ impl<'a> Shape<'a> {
 
     fn collapsed(&self, distances: &[f64], n: f64) -> bool {
         let mean = distances.iter().sum::<f64>() / (n * self.k as f64);
-        formulas::closest(&self.apart, self.k).is_some_and(|closest| closest < COLLAPSED * mean)
+        formulas::closest(&self.apart, self.k).is_some_and(|closest| closest <= COLLAPSED * mean)
     }
 }
 

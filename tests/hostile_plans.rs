@@ -1,0 +1,480 @@
+//! Plans that must not be agreed on, and aggregators that deviate from a plan against real sites on loopback.
+
+mod support;
+
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use support::{federate, made_up, prepared, unit_square};
+use tokio::{sync::oneshot, task::JoinHandle};
+use veilsum::{
+    control::{CountReady, CountReply, CountRequest, Held, JudgeReply, JudgeRequest},
+    documents::Federation,
+    local::LOCAL_TIMING,
+    role::{
+        View,
+        client::{self, ClientConfig},
+        hub::{Hub, HubConfig, HubEvent},
+        intermediary::{self, IntermediaryConfig},
+        line::Line,
+        server::{self, ServerConfig},
+        system_rng,
+    },
+    round::{self, Question},
+    work::{Column, Judge, Work},
+};
+use veilsum_cluster::{
+    Algorithm, Batch, Centres, Clusters, Prepared, Query,
+    method::{Choice, Pick, Rule, Seeding, TreeSeeding},
+    query::{LocalMeans, LocalSteps, Part},
+    sampling::Sampling,
+};
+use veilsum_proto::{
+    aggregator::{self, Timing},
+    identity::Identity,
+    message::{self, Kind},
+    plan::Terms,
+    policy::Floor,
+    roster::{Member, PartyId, Roster},
+    suite::Hash,
+};
+
+const SIZES: [usize; 5] = [31, 44, 58, 37, 49];
+const K: u32 = 3;
+
+fn fcm(max_rounds: u32) -> Work {
+    let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds };
+    Work::plain(unit_square(), fcm, K, Seeding::Uniform { seed: 11 })
+}
+
+// ---- plans ----------------------------------------------------------------------------------------------------------
+
+/// Everybody's documents and keys.
+struct Cast {
+    identities: Vec<Arc<Identity>>,
+    federation: Federation,
+}
+
+fn cast(work: &Work, sites: usize, change: impl FnOnce(&mut Terms)) -> Result<Cast, String> {
+    let mut rng = system_rng();
+    let identities: Vec<Arc<Identity>> = (0..sites + 2).map(|_| Arc::new(Identity::generate(&mut rng))).collect();
+    let member = |i: usize| Member {
+        name: format!("party-{i}"),
+        key: identities[i].public(),
+        address: if i < 2 { "127.0.0.1:0".into() } else { String::new() },
+    };
+    let roster = Roster {
+        name: "loopback".into(),
+        coordinator: member(0),
+        intermediary: member(1),
+        sites: (2..sites + 2).map(member).collect(),
+    };
+    let mut terms = Terms {
+        roster: roster.hash(),
+        min_cohort: 3,
+        threshold: 0,
+        colluders: 0,
+        slots: 64,
+        max_rows: 64,
+        min_total_rows: u64::from(work.most_clusters()),
+        application: work.to_bytes(),
+    };
+    change(&mut terms);
+    terms.check(&roster).map_err(|e| e.to_string())?;
+    let federation = Federation::new(roster, terms).map_err(|e| e.message)?;
+    Ok(Cast { identities, federation })
+}
+
+#[test]
+fn a_sampled_plan_reckons_with_losses_in_every_deck_and_not_only_in_the_first() {
+    let mut work = fcm(5);
+    work.sampling = Some(Sampling { share: 0.7, seed: 1 });
+    // 14 of 20 drawn. A deck of 20 keeps 14, but a deck of 14 keeps 11, and so on down to 8: 12 may be missing, not 6.
+    let refused = cast(&work, 20, |_| {}).err().expect("a total could show a single site");
+    assert!(refused.contains("12 that may be missing"), "{refused}");
+    assert!(cast(&work, 20, |terms| terms.min_cohort = 14).is_ok());
+}
+
+#[test]
+fn a_plan_whose_distances_fit_no_frame_is_refused_before_a_site_computes_them() {
+    let columns = vec![Column { name: "x".into(), lower: 0.0, upper: 1.0 }];
+    let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 1 };
+    let mut work = Work::plain(columns, fcm, 4_096, Seeding::Uniform { seed: 1 });
+    work.judge = Judge::Intermediary;
+    let refused = cast(&work, 3, |_| {}).err().expect("130 MB of distances at every site");
+    assert!(refused.contains("one frame"), "{refused}");
+    work.recipe.clusters = Clusters::exactly(1000);
+    assert!(cast(&work, 3, |_| {}).is_ok());
+}
+
+#[test]
+fn a_plan_whose_indices_take_80_gb_at_the_coordinator_is_refused() {
+    let columns = vec![Column { name: "x".into(), lower: 0.0, upper: 1.0 }];
+    let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 1 };
+    let work = Work::plain(columns, fcm, 100_000, Seeding::Uniform { seed: 1 });
+    assert!(cast(&work, 3, |_| {}).is_err());
+}
+
+#[test]
+fn seeding_without_counts_first_is_answered_by_real_sites() {
+    for rule in [Rule::NONE, Rule { min_rows: 5, min_sites: 2, ask_first: false }] {
+        let mut work = fcm(5);
+        work.recipe.rule = rule;
+        work.recipe.seeding =
+            Seeding::Tree(TreeSeeding { seed: 1, cells_per_cluster: 4, tries: 5, min_rows: 5, blur: 0.5 });
+        let (run, _) = federate(made_up(&SIZES, 0.2, 3), &work, Vec::new(), false);
+        run.result.unwrap_or_else(|e| panic!("{rule:?}: {e}"));
+    }
+}
+
+// ---- a coordinator that asks what it likes --------------------------------------------------------------------------
+
+const ANY: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
+
+impl Cast {
+    async fn hub(&self, role: PartyId, timing: Timing) -> Hub {
+        let Federation { roster, terms, .. } = self.federation.clone();
+        let identity = self.identities[usize::from(role == PartyId::Intermediary)].clone();
+        let slots = if role == PartyId::Intermediary { 4 } else { terms.slots };
+        Hub::open(HubConfig { identity, roster, terms, role, timing, slots, view: None }, ANY.into()).await.unwrap()
+    }
+
+    /// The real sites; what the first one receives goes to `view`.
+    fn sites(&self, coordinator: SocketAddr, intermediary: SocketAddr, view: &View) -> Vec<JoinHandle<()>> {
+        let rows = prepared(&self.federation.work, &made_up(&SIZES, 0.2, 3));
+        let site = |(i, rows): (usize, Prepared)| {
+            let config = ClientConfig {
+                identity: self.identities[i + 2].clone(),
+                roster: self.federation.roster.clone(),
+                terms: self.federation.terms.clone(),
+                work: self.federation.work.clone(),
+                floor: Floor::default(),
+                rows: Arc::new(rows),
+                coordinator,
+                intermediary,
+                state: None,
+                patience: Duration::from_secs(20),
+                vanish: None,
+                view: (i == 0).then(|| view.clone()),
+            };
+            tokio::spawn(async move {
+                let _ = client::run(config).await;
+            })
+        };
+        rows.into_iter().enumerate().map(site).collect()
+    }
+
+    async fn intermediary(&self, coordinator: SocketAddr, timing: Timing) -> (SocketAddr, JoinHandle<()>) {
+        let (bound, address) = oneshot::channel();
+        let Federation { roster, terms, work } = self.federation.clone();
+        let identity = self.identities[1].clone();
+        let listen = ANY.into();
+        let config = IntermediaryConfig {
+            identity,
+            roster,
+            terms,
+            work,
+            listen,
+            coordinator,
+            timing,
+            view: None,
+            bound: Some(bound),
+        };
+        let task = tokio::spawn(async move {
+            let _ = intermediary::run(config).await;
+        });
+        (address.await.unwrap(), task)
+    }
+
+    fn words(&self, question: &Question) -> usize {
+        let work = &self.federation.work;
+        question.layout(&work.domain().unwrap(), SIZES.len(), self.federation.terms.max_rows).unwrap().words()
+    }
+}
+
+/// Ends its tasks with it.
+struct Tasks(Vec<JoinHandle<()>>);
+
+impl Drop for Tasks {
+    fn drop(&mut self) {
+        self.0.iter().for_each(JoinHandle::abort);
+    }
+}
+
+fn run<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let found = runtime.block_on(future);
+    runtime.shutdown_background();
+    found
+}
+
+/// Waits for keys and the intermediary's word.
+async fn ready(hub: &mut Hub) {
+    let (mut keys, mut counted) = (false, false);
+    while !keys || !counted {
+        match hub.next(Some(Instant::now() + Duration::from_secs(30))).await {
+            HubEvent::Aggregator(aggregator::Event::DeckReady { .. }) => keys = true,
+            HubEvent::Control { from: PartyId::Intermediary, kind: Kind::CountReady, .. } => counted = true,
+            HubEvent::Aggregator(aggregator::Event::Failed(e)) => panic!("{e}"),
+            HubEvent::Deadline => panic!("nobody came"),
+            _ => {}
+        }
+    }
+}
+
+/// The total, where the sites open one.
+async fn total(hub: &mut Hub, question: &Question, words: usize) -> Option<Vec<u64>> {
+    hub.ask(question.to_bytes(), words);
+    loop {
+        match hub.next(Some(Instant::now() + Duration::from_secs(30))).await {
+            HubEvent::Aggregator(aggregator::Event::Total { values, .. }) => return Some(values),
+            HubEvent::Aggregator(aggregator::Event::Failed(_)) | HubEvent::Deadline => return None,
+            _ => {}
+        }
+    }
+}
+
+async fn answered(hub: &mut Hub, question: &Question, words: usize) -> bool {
+    total(hub, question, words).await.is_some()
+}
+
+/// What real sites open to a coordinator that puts these questions, up to the first that they refuse.
+fn totals(work: &Work, change: impl FnOnce(&mut Terms), questions: &[Question]) -> Vec<Vec<u64>> {
+    let cast = cast(work, SIZES.len(), change).unwrap();
+    run(async {
+        let mut hub = cast.hub(PartyId::Coordinator, LOCAL_TIMING).await;
+        let coordinator = hub.address().unwrap();
+        let (intermediary, task) = cast.intermediary(coordinator, LOCAL_TIMING).await;
+        let mut tasks = Tasks(cast.sites(coordinator, intermediary, &View::default()));
+        tasks.0.push(task);
+        ready(&mut hub).await;
+        let mut found = Vec::new();
+        for question in questions {
+            let Some(values) = total(&mut hub, question, cast.words(question)).await else { break };
+            found.push(values);
+        }
+        found
+    })
+}
+
+/// The place of the first question that they refuse.
+fn refused_at(work: &Work, change: impl FnOnce(&mut Terms), questions: &[Question]) -> Option<usize> {
+    let found = totals(work, change, questions).len();
+    (found < questions.len()).then_some(found)
+}
+
+fn centres(last: f64) -> Centres {
+    Centres::from_rows(&[vec![0.2, 0.2], vec![0.8, 0.3], vec![0.5, last]]).unwrap()
+}
+
+#[test]
+fn draws_begin_at_one_and_no_question_is_put_to_two_draws() {
+    let mut work = fcm(6);
+    work.sampling = Some(Sampling { share: 0.8, seed: 1 });
+    let terms = |terms: &mut Terms| (terms.min_cohort, terms.colluders) = (SIZES.len() as u16, 1);
+    let first = work.first_question(SIZES.len()).unwrap();
+    let next: Batch = Query::FuzzySums { centres: centres(0.8), m: 2.0 }.into();
+    let drawn = |number, batch: &Batch| Question::Drawn { number, batch: batch.clone() };
+    assert_eq!(refused_at(&work, terms, &[drawn(1, &first), drawn(2, &next)]), None);
+    assert_eq!(refused_at(&work, terms, &[drawn(0, &first)]), Some(0), "the draws begin at 1");
+    assert_eq!(refused_at(&work, terms, &[drawn(1, &first), drawn(3, &next)]), Some(1), "a draw is left out");
+    let twice = [drawn(1, &first), drawn(2, &next), drawn(3, &first)];
+    assert_eq!(refused_at(&work, terms, &twice), Some(2), "the difference is that of two draws");
+}
+
+#[test]
+fn sites_refuse_sums_of_centres_that_were_not_counted() {
+    let mut work = fcm(6);
+    work.recipe.algorithm = Algorithm::Kmeans { epsilon: 0.0, max_rounds: 6 };
+    work.recipe.rule = Rule { min_rows: 5, min_sites: 2, ask_first: true };
+    let first = work.first_question(SIZES.len()).unwrap();
+    let means = |centres, part| {
+        let query = LocalMeans { centres, local: LocalSteps::ONE, min_rows: 1, nearest: false, part };
+        Question::Cluster(Query::LocalMeans(query).into())
+    };
+    let counted = match &first.queries[0] {
+        Query::LocalMeans(q) => q.centres.clone(),
+        _ => unreachable!(),
+    };
+    let asked = |centres| [Question::Cluster(first.clone()), means(centres, Part::Sums(vec![0]))];
+    assert_eq!(refused_at(&work, |_| {}, &asked(counted)), None);
+    assert_eq!(refused_at(&work, |_| {}, &asked(centres(0.8))), Some(1));
+}
+
+#[test]
+fn one_part_of_a_run_does_not_use_the_questions_of_another() {
+    let mut work = fcm(2);
+    work.recipe.algorithm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 1 };
+    work.recipe.preparation.scale = veilsum_cluster::method::Scale::Standard;
+    let first = work.first_question(SIZES.len()).unwrap();
+    let around = |x: f64| {
+        let moments = veilsum_cluster::query::Moments { around: Some(vec![x, 0.5]) };
+        Question::Cluster(Query::Moments(moments).into())
+    };
+    let asked = [Question::Cluster(first), around(0.5), around(0.4)];
+    assert_eq!(refused_at(&work, |_| {}, &asked), Some(2), "squares around another point");
+}
+
+#[test]
+fn blur_does_not_average_out_over_repeated_questions() {
+    let mut work = fcm(3);
+    let tree = |blur| TreeSeeding { seed: 1, cells_per_cluster: 4, tries: 5, min_rows: 5, blur };
+    work.recipe.seeding = Seeding::Tree(tree(0.5));
+    let first = Question::Cluster(work.first_question(SIZES.len()).unwrap());
+    let found = totals(&work, |_| {}, &[first.clone(), first]);
+    assert_eq!(found.len(), 2);
+    assert_eq!(found[0], found[1], "fresh noise");
+    assert!(totals(&work, |_| {}, &[Question::Cluster(work.first_question(SIZES.len()).unwrap())])[0] != found[0]);
+}
+
+// ---- an intermediary that asks what it likes ------------------------------------------------------------------------
+
+#[test]
+fn the_intermediary_cannot_put_one_judgement_in_two_forms() {
+    // [RND-9] keeps one question to one cohort and knows it by its bytes.
+    let mut work = fcm(2);
+    work.judge = Judge::Intermediary;
+    let cast = cast(&work, SIZES.len(), |_| {}).unwrap();
+    run(async {
+        let Federation { roster, terms, work } = cast.federation.clone();
+        let (bound, address) = oneshot::channel();
+        let config = ServerConfig {
+            identity: cast.identities[0].clone(),
+            roster: roster.clone(),
+            terms: terms.clone(),
+            work,
+            listen: ANY.into(),
+            timing: LOCAL_TIMING,
+            view: None,
+            bound: Some(bound),
+            progress: Box::new(|_| {}),
+        };
+        let server = tokio::spawn(async move {
+            let _ = server::run(config).await;
+        });
+        let coordinator = address.await.unwrap();
+        let patience = Duration::from_secs(20);
+        let mut link = Line::connect(&cast.identities[1], &roster, &terms, PartyId::Coordinator, coordinator, patience)
+            .await
+            .unwrap();
+        let mut hub = cast.hub(PartyId::Intermediary, LOCAL_TIMING).await;
+        let mut tasks = Tasks(cast.sites(coordinator, hub.address().unwrap(), &View::default()));
+        tasks.0.push(server);
+        assert!(answered(&mut hub, &Question::CountRows, 1).await);
+        link.tell(Kind::CountReady, &CountReady { cohort: (0..SIZES.len() as u16).collect() }).await;
+        let request: JudgeRequest = loop {
+            let bytes = link.recv().await.unwrap().expect("a request");
+            if message::kind_of(&bytes) == Some(Kind::JudgeRequest) {
+                break link.open(&bytes, Kind::JudgeRequest).unwrap();
+            }
+        };
+        let words = 2 * K + 1;
+        let judge = |words| Question::Judge { digest: request.digest, words };
+        assert!(answered(&mut hub, &judge(words), words as usize).await);
+        assert!(!answered(&mut hub, &judge(words + 1), words as usize).await, "the same question under another name");
+    });
+}
+
+// ---- open -----------------------------------------------------------------------------------------------------------
+
+#[test]
+fn verdict_and_count_together_do_not_show_the_rows_of_a_site_that_was_left_out() {
+    let mut work = fcm(2);
+    work.judge = Judge::Intermediary;
+    let cast = cast(&work, SIZES.len(), |_| {}).unwrap();
+    let (judged, counted) = run(async {
+        let mut hub = cast.hub(PartyId::Coordinator, LOCAL_TIMING).await;
+        let coordinator = hub.address().unwrap();
+        let timing = Timing { phase: 2_500, ..LOCAL_TIMING };
+        let (intermediary, task) = cast.intermediary(coordinator, timing).await;
+        let mut tasks = Tasks(cast.sites(coordinator, intermediary, &View::default()));
+        tasks.0.push(task);
+        ready(&mut hub).await;
+        let first = Question::Cluster(work.first_question(SIZES.len()).unwrap());
+        assert!(answered(&mut hub, &first, cast.words(&first)).await);
+        let batch: Batch = Query::FuzzyValidation { centres: centres(0.8), m: 2.0 }.into();
+        let domain = work.domain().unwrap();
+        let layout = round::Layout::of_judged(&batch, &domain, SIZES.len(), cast.federation.terms.max_rows).unwrap();
+        let request = JudgeRequest { digest: round::digest(&batch), clusters: vec![K], exponents: layout.exponents() };
+        for site in 1..SIZES.len() as u16 {
+            hub.tell(PartyId::Site(site), Kind::Held, &Held { batch: batch.clone() });
+        }
+        hub.tell(PartyId::Intermediary, Kind::JudgeRequest, &request);
+        let mut judged = None;
+        let session = hub.session();
+        loop {
+            match hub.next(Some(Instant::now() + Duration::from_secs(25))).await {
+                HubEvent::Control { from, kind: Kind::JudgeReply, bytes } => {
+                    let reply: JudgeReply = hub.open_control(from, &session, Kind::JudgeReply, &bytes).unwrap();
+                    judged = Some(reply.open().unwrap()[0].rows);
+                    let cohort = (0..SIZES.len() as u16).collect();
+                    hub.tell(PartyId::Intermediary, Kind::CountRequest, &CountRequest { cohort });
+                }
+                HubEvent::Control { from, kind: Kind::CountReply, bytes } => {
+                    let reply: CountReply = hub.open_control(from, &session, Kind::CountReply, &bytes).unwrap();
+                    return (judged, reply.total);
+                }
+                HubEvent::Control { kind: Kind::Aborted, .. } | HubEvent::Deadline => return (judged, None),
+                _ => {}
+            }
+        }
+    });
+    let shown = judged.zip(counted).map(|(judged, counted)| counted - judged);
+    assert_ne!(shown, Some(SIZES[0] as u64), "the rows of the first site");
+}
+
+/// Deck, slot, cohort, words, context and total before, query.
+type Ask = (u32, u16, Vec<u16>, u32, Hash, Hash, Vec<u8>);
+
+#[test]
+fn sums_are_of_the_sites_whose_counts_allowed_them() {
+    let mut work = fcm(6);
+    work.recipe.algorithm = Algorithm::Kmeans { epsilon: 0.0, max_rounds: 4 };
+    work.recipe.rule = Rule { min_rows: 5, min_sites: 2, ask_first: true };
+    work.recipe.choice = Choice { by: Pick::DaviesBouldin, elbow: false };
+    work.sampling = Some(Sampling { share: 0.8, seed: 1 });
+    let cast = cast(&work, SIZES.len(), |terms| (terms.min_cohort, terms.colluders) = (SIZES.len() as u16, 1)).unwrap();
+    let view = View::default();
+    run(async {
+        let Federation { roster, terms, work } = cast.federation.clone();
+        let (bound, address) = oneshot::channel();
+        let config = ServerConfig {
+            identity: cast.identities[0].clone(),
+            roster,
+            terms,
+            work,
+            listen: ANY.into(),
+            timing: LOCAL_TIMING,
+            view: None,
+            bound: Some(bound),
+            progress: Box::new(|_| {}),
+        };
+        let server = tokio::spawn(server::run(config));
+        let coordinator = address.await.unwrap();
+        let (intermediary, task) = cast.intermediary(coordinator, LOCAL_TIMING).await;
+        let mut tasks = Tasks(cast.sites(coordinator, intermediary, &view));
+        tasks.0.push(task);
+        server.await.unwrap().unwrap();
+    });
+    let Federation { roster, terms, .. } = &cast.federation;
+    let session = message::session(&terms.hash(), &roster.hash(), PartyId::Coordinator);
+    let mut draws = Vec::new();
+    for (from, bytes) in view.lock().unwrap().iter() {
+        if *from == PartyId::Coordinator && message::kind_of(bytes) == Some(Kind::Ask) {
+            let ask: Ask = message::open(bytes, &session, &roster.coordinator.key, "coordinator", Kind::Ask).unwrap();
+            if let Question::Drawn { number, batch } = Question::from_bytes(&ask.6).unwrap() {
+                let Query::LocalMeans(q) = &batch.queries[0] else { continue };
+                draws.push((number, q.part.clone()));
+            }
+        }
+    }
+    for pair in draws.windows(2) {
+        if let [(counted, Part::Counts), (summed, Part::Sums(_))] = pair {
+            assert_eq!(counted, summed, "counts of one draw, sums of another");
+        }
+    }
+    assert!(draws.len() > 1);
+}
