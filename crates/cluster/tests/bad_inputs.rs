@@ -1,0 +1,506 @@
+//! Bad and odd rows through whole runs of every algorithm: the run ends with an outcome that holds no NaN, or with an error
+//! that says what to do. On the way no question is put twice, a site that follows the plan answers every one, none is
+//! larger than the plan said, and the number of questions keeps to the plan's bound.
+//!
+//! Every run is driven with plain sums, and with sums of parts that each site has rounded to a multiple of 2^-40, as a
+//! masked sum would be, without a number of rows.
+
+mod common;
+
+use std::collections::{BTreeMap, HashSet};
+
+use common::{max_difference, prepare_all};
+use proptest::prelude::*;
+use serde_json::Value;
+use veilsum_cluster::method::{LocalRange, Preparation, Rule, Scale, Seeding, TreeSeeding, Validity, Winsor, inside};
+use veilsum_cluster::query::{FeatureParams, LocalSteps};
+use veilsum_cluster::random::Stream;
+use veilsum_cluster::{
+    Algorithm, Batch, Clusters, Domain, Method, MethodError, Outcome, Prepared, Recipe, Rows, Scaling, Step, Totals,
+    answer, metrics, pooled,
+};
+
+/// One unit of the last place of a masked sum.
+const UNIT: f64 = 1.0 / (1u64 << 40) as f64;
+const LIMIT: f64 = 4.0;
+
+/// How sums come back.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Sums {
+    Plain,
+    FixedPoint,
+}
+
+fn totals(batch: &Batch, sites: &[Prepared], sums: Sums) -> Totals {
+    if sums == Sums::Plain {
+        return pooled::totals(batch, sites).expect("every site answers");
+    }
+    let round = |value: f64| (value / UNIT).round() * UNIT;
+    let parts = sites.iter().map(|site| answer(batch, site).expect("every site answers").values);
+    let add = |all: Vec<f64>, part: Vec<f64>| all.iter().zip(part).map(|(all, part)| all + round(part)).collect();
+    let empty = vec![0.0; batch.layout(sites[0].domain()).expect("layout").iter().map(|block| block.len).sum()];
+    Totals { values: parts.fold(empty, add), rows: None }
+}
+
+/// Drives a run to its end, and looks at every question on the way.
+fn drive(recipe: &Recipe, domain: &Domain, sites: &[Prepared], sums: Sums) -> Result<Outcome, MethodError> {
+    let cohort = sites.len() as u32;
+    let mut run = recipe.run(domain, cohort)?;
+    let most_words = recipe.most_words(domain.columns());
+    let words = |batch: &Batch| batch.layout(domain).expect("layout").iter().map(|block| block.len as u64).sum::<u64>();
+    for batch in recipe.sample(domain, cohort)? {
+        assert!(words(&batch) <= most_words, "a sample of {} words, said were {most_words}", words(&batch));
+    }
+    let (mut asked, mut last, mut questions, mut before) = (HashSet::new(), None, 0, None::<Batch>);
+    let mut step = run.next(None)?;
+    loop {
+        match step {
+            Step::Done(outcome) => {
+                assert_eq!(outcome.questions, questions);
+                return Ok(*outcome);
+            }
+            Step::Ask(batch) => {
+                questions += 1;
+                assert!(questions <= recipe.max_questions(), "more than {} questions", recipe.max_questions());
+                let name = batch.queries[0].kind();
+                let text = serde_json::to_string(&batch).expect("JSON");
+                assert!(asked.insert(text.clone()), "question {questions} ({name}) was put before: {text}");
+                let stage = recipe.admits(&batch, domain, cohort).unwrap_or_else(|why| panic!("{name}: {why}"));
+                assert_eq!(Some(stage), run.stage());
+                assert!(last <= Some(stage), "from {last:?} back to {stage:?}");
+                if let Some(before) = &before {
+                    recipe.follows(before, &batch, domain).unwrap_or_else(|why| panic!("{why}"));
+                }
+                last = Some(stage);
+                assert!(words(&batch) <= most_words, "{name}: {} words, said were {most_words}", words(&batch));
+                step = run.next(Some(&totals(&batch, sites, sums)))?;
+                before = Some(batch);
+            }
+        }
+    }
+}
+
+/// Nothing that is not a number, and centres where rows can be.
+fn sensible(outcome: &Outcome, domain: &Domain) {
+    let finite = |values: &[f64]| values.iter().all(|value| value.is_finite());
+    assert!(finite(outcome.centres.as_slice()) && finite(&outcome.weights));
+    assert!(outcome.objective >= 0.0 && outcome.objective_per_row >= 0.0);
+    assert!(!outcome.indices.fuzzy_davies_bouldin.is_nan());
+    assert!(outcome.curve.iter().all(|point| !point.indices.fuzzy_davies_bouldin.is_nan()));
+    assert_eq!(outcome.history.len(), outcome.rounds as usize);
+    assert_eq!(outcome.weights.len(), outcome.centres.k());
+    inside(&outcome.centres, domain).expect("centres in the box");
+    walk("", &serde_json::to_value(outcome).expect("JSON"));
+}
+
+/// A number that is none is written as null; these fields may be null because they may be missing (or `+inf`).
+fn walk(name: &str, value: &Value) {
+    match value {
+        Value::Null => {
+            assert!(["fuzzy_davies_bouldin", "transform", "contingency"].contains(&name), "{name} is not a number");
+        }
+        Value::Array(list) => list.iter().for_each(|value| walk(name, value)),
+        Value::Object(fields) => fields.iter().for_each(|(name, value)| walk(name, value)),
+        _ => {}
+    }
+}
+
+/// What may end a run early: only what the text explains.
+fn explained(error: &MethodError) {
+    let known = matches!(
+        error,
+        MethodError::TooFewRows { .. } | MethodError::TooFewCells { .. } | MethodError::Parameter { .. }
+    );
+    assert!(known && !error.to_string().contains("NaN"), "{error}");
+}
+
+fn algorithms(m: f64) -> Vec<Algorithm> {
+    let (epsilon, max_rounds, local) = (1e-4, 12, LocalSteps { most: 20, epsilon: 1e-4 });
+    let features = FeatureParams { min: 2, max: 10, tau: 1.0, m };
+    vec![
+        Algorithm::Fcm { m, epsilon, max_rounds },
+        Algorithm::Fcm { m, epsilon: 0.0, max_rounds },
+        Algorithm::FfcmAvg1 { m, epsilon, max_rounds, local, powers: false },
+        Algorithm::FfcmAvg1 { m, epsilon, max_rounds, local: LocalSteps::ONE, powers: true },
+        Algorithm::FfcmAvg2 { m, epsilon, max_rounds, local },
+        Algorithm::Fkm { epsilon, max_rounds, min_rows: 2, local_steps: 2, finish: 5 },
+        Algorithm::Fkm { epsilon: 0.0, max_rounds, min_rows: 1, local_steps: 1, finish: 5 },
+        Algorithm::Kmeans { epsilon: 0.0, max_rounds },
+        Algorithm::Kumar { epsilon, max_rounds, local },
+        Algorithm::Ffcf { m, features, anchors: 0, merge: true },
+        Algorithm::Ffcf { m, features, anchors: 6, merge: false },
+    ]
+}
+
+fn preparations() -> Vec<Preparation> {
+    let winsorise = vec![Winsor { column: 0, lower: 0.0, upper: 0.99 }];
+    let none = Preparation::none();
+    vec![
+        none.clone(),
+        Preparation { scale: Scale::Standard, ..none.clone() },
+        Preparation { scale: Scale::Robust, min_rows: 1, ..none.clone() },
+        Preparation { winsorise: winsorise.clone(), ..none.clone() },
+        Preparation { winsorise: winsorise.clone(), scale: Scale::Robust, bins: 7, ..none.clone() },
+        Preparation { winsorise, scale: Scale::Standard, min_rows: 1, ..none },
+    ]
+}
+
+fn rules() -> [Rule; 2] {
+    [Rule::NONE, Rule { min_rows: 10, min_sites: 2, ask_first: true }]
+}
+
+/// K = 1, 2, more than any set of these has distinct rows in places, and a sweep with restarts.
+fn ranges() -> [(Clusters, u32); 4] {
+    [(Clusters::exactly(1), 1), (Clusters::exactly(2), 1), (Clusters::exactly(9), 1), (Clusters { min: 2, max: 6 }, 2)]
+}
+
+fn seedings() -> [Seeding; 2] {
+    let tree = TreeSeeding { seed: 3, cells_per_cluster: 4, tries: 3, min_rows: 1, blur: 0.0 };
+    [Seeding::Uniform { seed: 3 }, Seeding::Tree(tree)]
+}
+
+/// Rows by a function of site and row.
+fn sites(counts: &[usize], d: usize, mut value: impl FnMut(usize, usize, usize) -> f64) -> Vec<Rows> {
+    let mut site = |at: usize| {
+        let values = (0..counts[at]).flat_map(|row| (0..d).map(move |column| (row, column)));
+        Rows::new(values.map(|(row, column)| value(at, row, column)).collect(), d).expect("rows")
+    };
+    (0..counts.len()).map(&mut site).collect()
+}
+
+fn noise(mut stream: Stream) -> impl FnMut() -> f64 {
+    move || stream.normal_pair()[0].clamp(-2.9, 2.9)
+}
+
+/// The sets of the brief.
+fn data_sets() -> Vec<(&'static str, usize, Vec<Rows>)> {
+    let mut x = noise(Stream::new(5, b"veilsum bad inputs rows1"));
+    let mut set = |name, counts: &[usize], d: usize, value: &dyn Fn(usize, usize, usize, f64) -> f64| {
+        (name, d, sites(counts, d, |site, row, column| value(site, row, column, x())))
+    };
+    let three = [12, 9, 15];
+    vec![
+        set("all rows identical", &three, 2, &|_, _, _, _| 0.7),
+        set("all rows identical, on a corner", &three, 2, &|_, _, _, _| -LIMIT),
+        set("two distinct rows", &three, 2, &|_, row, _, _| if row % 2 == 0 { -1.3 } else { 2.1 }),
+        set("two distinct rows, one at one site", &three, 2, &|site, _, _, _| if site == 0 { -1.3 } else { 2.1 }),
+        set("a constant column", &three, 3, &|_, _, column, x| if column == 1 { 0.1 } else { x }),
+        set("a column constant at one site", &three, 2, &|site, _, c, x| if c == 1 && site == 2 { 1.1 } else { x }),
+        set("a site without rows", &[12, 0, 15], 2, &|_, _, _, x| x),
+        set("a site with one row", &[12, 1, 15], 2, &|_, _, _, x| x),
+        set("all rows at one site", &[0, 31, 0], 2, &|_, _, _, x| x),
+        set("an outlier on the edge", &three, 2, &|site, row, _, x| if site + row == 0 { LIMIT } else { 0.01 * x }),
+        set("rows on the corners", &three, 2, &|_, row, c, _| if row >> c & 1 == 0 { -LIMIT } else { LIMIT }),
+        set("one column", &three, 1, &|_, _, _, x| x),
+        set("forty columns", &[5, 3, 4], 40, &|_, _, _, x| x),
+        set("one row", &[0, 1, 0], 2, &|_, _, _, x| x),
+        set("heavy ties", &three, 2, &|_, _, _, x| x.round()),
+    ]
+}
+
+fn domain(d: usize, scaling: Scaling) -> Domain {
+    Domain::new(vec![-LIMIT; d], vec![LIMIT; d], scaling).expect("box")
+}
+
+/// Every combination for one fuzzifier. Preparations, sums and what is asked at the end are drawn, so that each meets each
+/// of the others somewhere.
+fn everything(m: f64, seed: u64) {
+    let (preparations, mut number, mut done) = (preparations(), 0, 0);
+    let mut turns = Stream::new(seed, b"veilsum bad inputs turns");
+    let mut failures = BTreeMap::new();
+    for (name, d, rows) in data_sets() {
+        for algorithm in algorithms(m) {
+            for (seeding, rule) in seedings().into_iter().flat_map(|s| rules().map(|rule| (s.clone(), rule))) {
+                if matches!(algorithm, Algorithm::Ffcf { .. }) && !matches!(seeding, Seeding::Tree(_)) {
+                    continue;
+                }
+                for (clusters, restarts) in ranges() {
+                    number += 1;
+                    let preparation = preparations[turns.below(preparations.len() as u64) as usize].clone();
+                    let sums = if turns.below(2) == 0 { Sums::Plain } else { Sums::FixedPoint };
+                    let validity = if turns.below(3) == 0 { Validity::basic() } else { Validity::everything() };
+                    let scaling = if turns.below(2) == 0 { Scaling::Box } else { Scaling::None };
+                    let plain = Recipe::plain(algorithm.clone(), clusters.max, seeding.clone());
+                    let recipe = Recipe { clusters, restarts, rule, preparation, validity, ..plain };
+                    let domain = domain(d, scaling);
+                    let prepared = prepare_all(&rows, &domain);
+                    let result = std::panic::catch_unwind(|| match drive(&recipe, &domain, &prepared, sums) {
+                        Ok(outcome) => {
+                            sensible(&outcome, &domain);
+                            1
+                        }
+                        Err(error) => {
+                            explained(&error);
+                            0
+                        }
+                    });
+                    match result {
+                        Ok(ended) => done += ended,
+                        Err(why) => {
+                            let why = why.downcast_ref::<String>().cloned().unwrap_or_default();
+                            let context = format!("{name}, {sums:?}, {scaling:?}, m = {m}: {recipe:?}");
+                            let class = format!("{} {:.60}", recipe.algorithm.name(), why);
+                            failures.entry(class).or_insert((0usize, why, context)).0 += 1;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    for (class, (count, why, context)) in &failures {
+        println!("{count} x {class}\n  {why}\n  {context}");
+    }
+    assert!(failures.is_empty());
+    println!("m = {m}, seed {seed}: {done} of {} runs with an outcome", number);
+    assert!(2 * done > number);
+}
+
+#[test]
+fn odd_rows_with_m_2() {
+    for seed in 0..2 {
+        everything(2.0, seed);
+    }
+}
+
+#[test]
+fn odd_rows_with_a_fuzzifier_near_1() {
+    for seed in 2..4 {
+        everything(1.05, seed);
+    }
+}
+
+#[test]
+fn odd_rows_with_a_large_fuzzifier() {
+    for seed in 4..6 {
+        everything(20.0, seed);
+    }
+}
+
+/// Rows at random, dealt out at random.
+fn random_sites(seed: u64, n: usize, cohort: usize, d: usize) -> Vec<Rows> {
+    let mut stream = Stream::new(seed, b"veilsum bad inputs split");
+    let mut values = vec![Vec::new(); cohort];
+    for row in 0..n {
+        let site = stream.below(cohort as u64) as usize;
+        let near = (row % 3) as f64 - 1.0;
+        values[site].extend((0..d).map(|_| (2.0 * near + 0.4 * stream.normal_pair()[0]).clamp(-LIMIT, LIMIT)));
+    }
+    values.into_iter().map(|values| Rows::new(values, d).expect("rows")).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn random_splits_give_what_pooled_rows_give(
+        seed: u64, n in 12usize..60, cohort in 1usize..7, d in 1usize..4, which in 0usize..2, scale in 0usize..3, tree: bool,
+    ) {
+        let sites = random_sites(seed, n, cohort, d);
+        let domain = domain(d, Scaling::Box);
+        let algorithm = [Algorithm::Fcm { m: 2.0, epsilon: 1e-6, max_rounds: 25 }, Algorithm::Kmeans { epsilon: 0.0, max_rounds: 25 }];
+        let preparation = Preparation { scale: [Scale::None, Scale::Standard, Scale::Robust][scale], ..Preparation::none() };
+        let seeding = seedings()[usize::from(tree)].clone();
+        let recipe = Recipe { preparation, validity: Validity::everything(), ..Recipe::plain(algorithm[which].clone(), 3, seeding) };
+        let pooled = [Rows::pooled(&sites).unwrap()];
+        let one = drive(&recipe, &domain, &prepare_all(&pooled, &domain), Sums::Plain);
+        for sums in [Sums::Plain, Sums::FixedPoint] {
+            match (&one, drive(&recipe, &domain, &prepare_all(&sites, &domain), sums)) {
+                (Ok(one), Ok(many)) => {
+                    let off = max_difference(&one.centres, &many.centres);
+                    prop_assert!(off < 1e-7, "{sums:?}: off by {off:e}");
+                    prop_assert!((one.objective - many.objective).abs() <= 1e-7 * one.objective);
+                    let silhouettes = (one.indices.silhouette_squared, many.indices.silhouette_squared);
+                    prop_assert!((silhouettes.0.unwrap_or(0.0) - silhouettes.1.unwrap_or(0.0)).abs() < 1e-6);
+                }
+                (one, many) => prop_assert_eq!(one.as_ref().err(), many.as_ref().err()),
+            }
+        }
+    }
+}
+
+#[test]
+fn members_of_a_sweep_end_where_single_runs_do() {
+    let domain = domain(2, Scaling::Box);
+    let sites = prepare_all(&random_sites(9, 90, 3, 2), &domain);
+    for algorithm in algorithms(2.0) {
+        let seedings = seedings();
+        let ffcf = matches!(algorithm, Algorithm::Ffcf { .. });
+        // Tree cells depend on the largest K, so that only uniform starts are those of a run of one K.
+        let seeding = &seedings[usize::from(ffcf)];
+        let validity = Validity::everything();
+        let recipe = |clusters, restarts| Recipe {
+            clusters,
+            restarts,
+            validity,
+            ..Recipe::plain(algorithm.clone(), 1, seeding.clone())
+        };
+        if ffcf {
+            continue;
+        }
+        let sweep = drive(&recipe(Clusters { min: 2, max: 5 }, 2), &domain, &sites, Sums::Plain).unwrap();
+        assert_eq!(sweep.curve.len(), 4);
+        for point in &sweep.curve {
+            let single = drive(&recipe(Clusters::exactly(point.k), 2), &domain, &sites, Sums::Plain).unwrap();
+            assert_eq!((&point.indices, point.objective), (&single.indices, single.objective), "{}", algorithm.name());
+            assert_eq!((point.rounds, point.converged), (single.rounds, single.converged));
+        }
+    }
+}
+
+/// The objective that decides between restarts is the smaller one, whatever the order.
+#[test]
+fn the_better_restart_counts() {
+    let domain = domain(2, Scaling::Box);
+    let sites = prepare_all(&random_sites(9, 90, 3, 2), &domain);
+    let kmeans = Algorithm::Kmeans { epsilon: 0.0, max_rounds: 50 };
+    let run = |seed: u64, restarts: u32| {
+        let recipe = Recipe { restarts, ..Recipe::plain(kmeans.clone(), 4, Seeding::Uniform { seed }) };
+        drive(&recipe, &domain, &sites, Sums::Plain).unwrap().objective
+    };
+    let alone: Vec<f64> = (0..6).map(|seed| run(seed, 1)).collect();
+    let least = alone.iter().copied().fold(f64::INFINITY, f64::min);
+    assert!(alone.iter().any(|one| *one > 1.01 * least), "{alone:?}");
+    assert!((run(0, 6) - least).abs() <= 1e-9 * least);
+}
+
+#[test]
+fn a_fuzzifier_that_leaves_nothing_to_add_up_is_refused() {
+    let domain = domain(2, Scaling::Box);
+    let recipe =
+        |m, k| Recipe::plain(Algorithm::Fcm { m, epsilon: 0.01, max_rounds: 9 }, k, Seeding::Uniform { seed: 0 });
+    for (m, k, good) in [(2.0, 1000, true), (20.0, 1, true), (20.0, 2, true), (20.0, 9, false), (8.0, 100, false)] {
+        let checked = recipe(m, k).check(&domain);
+        assert_eq!(checked.is_ok(), good, "m = {m}, K = {k}");
+        assert!(checked.is_ok() || checked.unwrap_err().to_string().contains("smaller fuzzifier m or fewer K"));
+    }
+}
+
+#[test]
+fn first_centres_outside_the_box_are_refused_and_beyond_a_clip_are_moved() {
+    let domain = domain(1, Scaling::None);
+    let values = (0..100).map(|i| if i == 99 { LIMIT } else { f64::from(i) / 100.0 }).collect();
+    let sites = prepare_all(&[Rows::new(values, 1).unwrap()], &domain);
+    let given = |far: f64| {
+        let centres = veilsum_cluster::Centres::from_rows(&[vec![0.2], vec![far]]).unwrap();
+        let winsorise = vec![Winsor { column: 0, lower: 0.0, upper: 0.9 }];
+        let preparation = Preparation { winsorise, scale: Scale::Standard, min_rows: 1, ..Preparation::none() };
+        let fcm = Algorithm::Fcm { m: 2.0, epsilon: 1e-6, max_rounds: 40 };
+        Recipe { preparation, ..Recipe::plain(fcm, 2, Seeding::Given { centres }) }
+    };
+    let error = given(4.5).check(&domain).unwrap_err().to_string();
+    assert!(error.contains("outside the public box in column 0"), "{error}");
+    // A centre in the box, and beyond the upper clip at the 0.9-quantile 0.89.
+    let outcome = drive(&given(3.5), &domain, &sites, Sums::Plain).unwrap();
+    sensible(&outcome, &domain);
+    assert!(outcome.centres.as_slice().iter().all(|value| *value < 0.9), "{:?}", outcome.centres);
+}
+
+/// The same columns in thousandths and in millions are standardised alike.
+#[test]
+fn columns_of_very_different_units_are_standardised_alike() {
+    let rows = random_sites(4, 80, 3, 2);
+    let outcome = |factor: f64| {
+        let scaled = |rows: &Rows| {
+            let values = rows.as_slice().iter().enumerate().map(|(i, x)| if i % 2 == 0 { x * 1e6 } else { x * factor });
+            Rows::new(values.collect(), 2).unwrap()
+        };
+        let domain =
+            Domain::new(vec![-LIMIT * 1e6, -LIMIT * factor], vec![LIMIT * 1e6, LIMIT * factor], Scaling::None).unwrap();
+        let sites: Vec<Rows> = rows.iter().map(scaled).collect();
+        let fcm = Algorithm::Fcm { m: 2.0, epsilon: 1e-6, max_rounds: 40 };
+        let preparation = Preparation { scale: Scale::Standard, ..Preparation::none() };
+        let recipe = Recipe { preparation, ..Recipe::plain(fcm, 3, Seeding::Uniform { seed: 1 }) };
+        let batch = recipe.sample(&domain, 3).unwrap().swap_remove(0);
+        let bounds: Vec<f64> = batch.layout(&domain).unwrap().iter().map(|block| block.bound).collect();
+        assert_eq!(bounds, [1.0, LIMIT * 1e6, LIMIT * factor]);
+        drive(&recipe, &domain, &prepare_all(&sites, &domain), Sums::Plain).unwrap()
+    };
+    let (wide, narrow) = (outcome(1e6), outcome(1e-3));
+    assert!((wide.indices.fuzzy_davies_bouldin - narrow.indices.fuzzy_davies_bouldin).abs() < 1e-9);
+    let transform = narrow.transform.unwrap();
+    assert!(
+        (transform.factor[1] / transform.factor[0] / 1e9 - wide.transform.unwrap().factor[1] / transform.factor[0])
+            .abs()
+            < 1e-6
+    );
+}
+
+/// After standardisation all columns have the same variance: which is split first must not depend on the last bit of a sum,
+/// or on how rows are spread over sites. Nor may it matter on which side of its own mean a row falls.
+#[test]
+fn ties_of_seeding_are_not_broken_by_rounding() {
+    let domain = domain(2, Scaling::Box);
+    let on_a_grid = |sites: Vec<Rows>| -> Vec<Rows> {
+        sites.iter().map(|rows| Rows::new(rows.as_slice().iter().map(|x| x.round()).collect(), 2).unwrap()).collect()
+    };
+    for seed in 0..30 {
+        let rows = random_sites(seed, 45, 3, 2);
+        for rows in [on_a_grid(rows.clone()), rows] {
+            let preparation = Preparation { scale: Scale::Standard, ..Preparation::none() };
+            let fcm = Algorithm::Fcm { m: 2.0, epsilon: 1e-6, max_rounds: 1 };
+            let recipe = Recipe { preparation, ..Recipe::plain(fcm, 3, seedings()[1].clone()) };
+            let one =
+                drive(&recipe, &domain, &prepare_all(&[Rows::pooled(&rows).unwrap()], &domain), Sums::Plain).unwrap();
+            for sums in [Sums::Plain, Sums::FixedPoint] {
+                let many = drive(&recipe, &domain, &prepare_all(&rows, &domain), sums).unwrap();
+                // Rows on a grid leave ties to k-means++ as well, and with them the order of the centres.
+                let off = metrics::matched_distance(&one.centres, &many.centres).unwrap().max_abs;
+                assert!(off < 1e-8, "seed {seed}, {sums:?}: off by {off:e}");
+            }
+        }
+    }
+}
+
+/// Noise may make counts negative and means anything.
+#[test]
+fn odd_rows_under_blur() {
+    for (name, d, rows) in data_sets() {
+        let domain = domain(d, Scaling::Box);
+        let sites = prepare_all(&rows, &domain);
+        for (blur, rule) in [0.5, 500.0].into_iter().flat_map(|blur| rules().map(|rule| (blur, rule))) {
+            for algorithm in algorithms(2.0) {
+                let tree = TreeSeeding { seed: 3, cells_per_cluster: 4, tries: 3, min_rows: 1, blur };
+                let plain = Recipe::plain(algorithm, 3, Seeding::Tree(tree));
+                let recipe = Recipe { rule, validity: Validity::everything(), ..plain };
+                match drive(&recipe, &domain, &sites, Sums::Plain) {
+                    Ok(outcome) => sensible(&outcome, &domain),
+                    Err(MethodError::Implausible { what }) if blur > 1.0 => {
+                        assert!(what.contains("rows"), "{name}: {what}");
+                    }
+                    Err(error) => explained(&error),
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_range_of_k_and_counts_by_label() {
+    for (name, d, rows) in data_sets() {
+        let domain = domain(d, Scaling::Box);
+        let labelled = |site: Prepared| {
+            let labels = (0..site.len() as u32).map(|row| row % 3).collect();
+            site.with_labels(labels).expect("labels")
+        };
+        let sites: Vec<Prepared> = prepare_all(&rows, &domain).into_iter().map(labelled).collect();
+        for algorithm in algorithms(2.0) {
+            for scale in [Scale::None, Scale::Robust] {
+                let range = Some(LocalRange { most: 4, starts: 2, seed: 1 });
+                let validity = Validity { classes: 3, ..Validity::everything() };
+                let preparation = Preparation { scale, ..Preparation::none() };
+                let plain = Recipe::plain(algorithm.clone(), 1, seedings()[1].clone());
+                let clusters = Clusters { min: 2, max: 6 };
+                let recipe = Recipe { clusters, range, validity, preparation, ..plain };
+                match drive(&recipe, &domain, &sites, Sums::FixedPoint) {
+                    Ok(outcome) => {
+                        sensible(&outcome, &domain);
+                        let counts = outcome.contingency.expect("counts");
+                        let n: usize = sites.iter().map(Prepared::len).sum();
+                        assert_eq!(counts.iter().sum::<f64>(), n as f64, "{name}");
+                        assert!(outcome.indices.adjusted_rand.is_some_and(|rand| (-1.0..=1.0).contains(&rand)));
+                    }
+                    Err(error) => explained(&error),
+                }
+            }
+        }
+    }
+}
