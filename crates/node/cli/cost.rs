@@ -1,7 +1,7 @@
 //! What a plan means in numbers: thresholds, layouts, precision and bytes, from the roster and the plan alone.
 
 use serde_json::{Value, json};
-use veilsum_cluster::{Algorithm, method::Seeding};
+use veilsum_cluster::{Algorithm, Per, method::Seeding};
 use veilsum_proto::{
     limits::MIN_SITES,
     message::{Kind, OVERHEAD},
@@ -100,7 +100,10 @@ impl Cost {
                     name: b.block.name,
                     entries: b.block.len,
                     fraction_bits: b.scale.fraction_bits,
-                    largest: b.block.bound * terms.max_rows as f64,
+                    largest: match b.block.per {
+                        Per::Row => b.block.bound * terms.max_rows as f64,
+                        Per::Site => b.block.bound,
+                    },
                     // A count is whole numbers, and those are exact.
                     rounding: if *q == Question::CountRows {
                         0.0
@@ -114,7 +117,7 @@ impl Cost {
                     words: layout.words(),
                     round_bytes: frame_bytes(Kind::MaskedInput, n, slots, layout.words())
                         + frame_bytes(Kind::Unmask, n, slots, 0),
-                    blocks: blocks.collect(),
+                    blocks: merged(blocks),
                 })
             })
             .collect::<Result<_, Failure>>()?;
@@ -225,6 +228,23 @@ impl Cost {
         }
         text
     }
+}
+
+/// Blocks of one name together: every K and restart of a batch has its own. The least precise and the largest counts.
+fn merged(blocks: impl Iterator<Item = BlockCost>) -> Vec<BlockCost> {
+    let mut all: Vec<BlockCost> = Vec::new();
+    for block in blocks {
+        match all.iter_mut().find(|known| known.name == block.name) {
+            None => all.push(block),
+            Some(known) => {
+                known.entries += block.entries;
+                known.fraction_bits = known.fraction_bits.min(block.fraction_bits);
+                known.largest = known.largest.max(block.largest);
+                known.rounding = known.rounding.max(block.rounding);
+            }
+        }
+    }
+    all
 }
 
 /// What the method's own questions give away beyond totals over many rows (threat-model.md).

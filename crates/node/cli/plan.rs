@@ -306,7 +306,7 @@ fn describe(work: &Work) -> String {
     }
     let rule = recipe.rule;
     let first = if rule.two_steps() { "counts are asked first" } else { "asked together" };
-    line("a sum needs", format!("{} rows and {} sites behind it ({first})", rule.min_rows, rule.min_sites));
+    line("a sum needs", format!("at least {} rows, sites: {} ({first})", rule.min_rows, rule.min_sites));
     let judge = match work.judge {
         Judge::Coordinator => "opened by the coordinator",
         Judge::Intermediary => "opened by the intermediary",
