@@ -273,7 +273,11 @@ fn every_method_makes_a_plan_that_says_what_it_asks() {
         ("--method fkm --k 3 --min-group 5 --finish 10", "fkm", vec!["\"min_rows\":5", "\"finish\":10"]),
         ("--method kmeans --k 3 --judge intermediary", "kmeans", vec!["opened by the intermediary"]),
         ("--method ffcf --k 3 --anchors 16", "ffcf", vec!["\"anchors\":16", "counts are asked first"]),
-        ("--method kumar --k 3 --min-contributors 2 --sums-at-once", "kumar", vec!["at least 10 rows, sites: 2", "together"]),
+        (
+            "--method kumar --k 3 --min-contributors 2 --sums-at-once",
+            "kumar",
+            vec!["at least 10 rows, sites: 2", "together"],
+        ),
         (
             "--k 3 --standardise standard --winsorise y=0:0.99",
             "fcm",
