@@ -1,6 +1,7 @@
 //! The three roles as asynchronous programs over links: coordinator, intermediary, site.
 
 pub mod client;
+mod course;
 pub mod hub;
 pub mod intermediary;
 mod judge;

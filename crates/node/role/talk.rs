@@ -1,9 +1,9 @@
 //! A site's conversation with one aggregator: frames in, state machine, frames out, over as many connections as it takes.
 
-use std::{collections::BTreeSet, net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
 use tokio::sync::watch;
-use veilsum_cluster::{Batch, Centres, Query, method::Stage, random::Stream, sampling};
+use veilsum_cluster::{Batch, Centres, Query, random::Stream};
 use veilsum_proto::{
     Error, Rule,
     message::{self, Disclosure, Kind},
@@ -15,6 +15,7 @@ use veilsum_proto::{
 
 use super::{
     client::{ClientConfig, ClientReport, Step},
+    course::Course,
     line::{self, Line},
     system_rng,
 };
@@ -22,11 +23,9 @@ use crate::{
     carrier::CarrierError,
     cli::exit::{Code, Failure},
     control::{Aborted, CentreDistances, Finished, Held, clean},
-    documents,
     model::Model,
     round::{self, Layout, Question},
     store::Journal,
-    work::Judge,
 };
 
 /// Between two attempts to dial after a connection was lost: two processes of one identity would otherwise take the
@@ -42,6 +41,7 @@ pub(super) struct Talk {
     journal: Option<Journal>,
     /// How far the coordinator's questions have come.
     course: Course,
+    session: Hash,
     hand: Hand,
     report: ClientReport,
     /// Shares have left for at least one question, in this process or one before it.
@@ -54,21 +54,6 @@ pub(super) enum Hand {
     Lays(watch::Sender<Option<Batch>>),
     /// Towards the intermediary.
     Takes(watch::Receiver<Option<Batch>>),
-}
-
-/// How far a coordinator's questions have come: a run never goes back. A restart of this process forgets it.
-#[derive(Default)]
-struct Course {
-    /// The last question and the part of the run that it belonged to.
-    last: Option<(Stage, Batch)>,
-    /// Different questions of that part.
-    asked: u32,
-    /// Whether this process saw the first question of the run.
-    whole: bool,
-    /// Number of the last drawn question.
-    drawn: Option<u32>,
-    /// Digests of all drawn questions.
-    seen: BTreeSet<Hash>,
 }
 
 /// How long a site waits for the coordinator to lay before it what the intermediary asks about.
@@ -95,6 +80,7 @@ impl Talk {
             aggregator,
         };
         let mut released = false;
+        let mut course = Course::default();
         let (journal, site) = match &config.state {
             None => (None, Site::new(site_config())?),
             Some(folder) => {
@@ -102,6 +88,10 @@ impl Talk {
                 if records.iter().any(|r| r.name() == "deck") {
                     tracing::info!("taking up an interrupted run from the journal");
                     released = records.iter().any(|r| r.name() == "released");
+                    let begun = records.iter().any(|r| ["masked", "chain"].contains(&r.name()));
+                    if aggregator == PartyId::Coordinator && begun {
+                        course = Course::load(folder, &session);
+                    }
                 }
                 (Some(journal), Site::restore(site_config(), records)?)
             }
@@ -112,7 +102,8 @@ impl Talk {
             address,
             site,
             journal,
-            course: Course::default(),
+            course,
+            session,
             hand,
             report: ClientReport::default(),
             released,
@@ -179,6 +170,7 @@ impl Talk {
             && !self.report.vanished
         {
             journal.rewrite(&self.site.memory())?;
+            self.forget();
         }
         Ok(self.report)
     }
@@ -281,6 +273,7 @@ impl Talk {
                 };
                 self.site = Site::restore(config, memory)?;
                 self.course = Course::default();
+                self.forget();
                 self.site.handle(Input::Message(bytes), &mut system_rng())?;
                 Ok(())
             }
@@ -371,6 +364,7 @@ impl Talk {
                 return Ok(Some(e));
             }
         };
+        self.save()?;
         if let (Question::Judge { digest, .. }, Some(batch)) = (&question, &judged) {
             let matrices = batch.queries.iter().flat_map(|q| q.points().into_iter().map(distances_between)).collect();
             line.tell(Kind::CentreDistances, &CentreDistances { digest: *digest, matrices }).await;
@@ -415,7 +409,7 @@ impl Talk {
                     Question::Drawn { number, .. } => Some(*number),
                     _ => None,
                 };
-                drawn = self.check_course(batch, number, asked)?;
+                drawn = self.course.check(&self.config, self.site.number(), batch, number, asked)?;
                 question.layout(&domain, n, max_rows)
             }
             _ => return Err(format!("{} is not this aggregator's to ask", question.name())),
@@ -427,94 +421,27 @@ impl Talk {
         Ok(Checked { question, drawn, judged })
     }
 
-    /// Whether a question belongs to the plan and comes in its place; and whether this site was drawn for it.
-    fn check_course(&mut self, batch: &Batch, number: Option<u32>, asked: &Asked) -> Result<bool, String> {
-        let (work, n) = (self.config.work.clone(), self.config.roster.sites.len());
-        let stage = work.admits(batch, n)?;
-        if stage == Stage::Validating && work.judge == Judge::Intermediary {
-            return Err("by the plan the intermediary opens the validity totals".into());
+    /// Before an answer leaves, what it answered is on disk.
+    fn save(&self) -> Result<(), Failure> {
+        match (&self.config.state, self.aggregator) {
+            (Some(folder), PartyId::Coordinator) => self.course.save(folder, &self.session),
+            _ => Ok(()),
         }
-        let (put, planned) = (asked.rounds.max(asked.spent), work.max_questions());
-        if put > planned {
-            return Err(format!(
-                "this would be question {put} under a plan of {planned}, over all its runs: agree on a new plan"
-            ));
-        }
-        let again = self.course.last.as_ref().is_some_and(|(_, last)| last == batch);
-        if asked.rounds == 1 && self.course.last.is_none() {
-            if work.first_question(n).map_err(|e| e.0)? != *batch {
-                return Err("the first question is not the plan's".into());
-            }
-            self.course.whole = true;
-        }
-        self.advance(stage, batch)?;
-        let sampled = work.sampling.filter(|_| stage == Stage::Iterating);
-        let (sampling, number) = match (sampled, number) {
-            (None, None) => return Ok(true),
-            (Some(sampling), Some(number)) => (sampling, number),
-            (Some(_), None) => return Err("the plan samples sites in this part of the run".into()),
-            (None, Some(_)) => return Err("the plan does not sample sites in this part of the run".into()),
-        };
-        // [APP-6]: each draw serves one question, and each question one draw. A coordinator that could choose would compare
-        // draws that differ in one site.
-        let fresh = self.course.seen.insert(round::digest(batch));
-        let in_turn = match self.course.drawn {
-            Some(last) if again => number == last,
-            // Sums are of the sites whose counts allowed them.
-            Some(last) if sampling::second_half(batch) => number == last,
-            Some(last) => last.checked_add(1) == Some(number) && fresh,
-            None if self.course.whole => number == 1,
-            // After a restart this process does not know the last number; the state machine knows how many were put.
-            None => (1..=asked.rounds).contains(&number),
-        };
-        if !in_turn {
-            return Err("the question's draw is out of turn".into());
-        }
-        self.course.drawn = Some(number);
-        let drawn = sampling.drawn(number, n);
-        let live = asked.cohort.iter().filter(|site| drawn.get(usize::from(**site)) == Some(&true)).count();
-        let needed = documents::drawn_at_least(&self.config.terms, &self.config.floor, asked.cohort.len(), n)?;
-        if live < needed {
-            return Err(format!("{live} sites that are left were drawn, {needed} must be"));
-        }
-        Ok(drawn.get(usize::from(self.site.number())).copied().unwrap_or(false))
     }
 
-    /// A run never goes back to an earlier part, asks in each no more than the plan has, and what it asks has the shape of
-    /// what follows the question before.
-    fn advance(&mut self, stage: Stage, batch: &Batch) -> Result<(), String> {
-        let recipe = &self.config.work.recipe;
-        match &self.course.last {
-            // The same question may come again, where its round was lost; that it is not opened twice is [RND-9].
-            Some((_, last)) if last == batch => return Ok(()),
-            Some((was, last)) => {
-                let domain = self.config.work.domain().map_err(|e| e.to_string())?;
-                recipe.follows(last, batch, &domain)?;
-                self.course.asked = if *was == stage { self.course.asked + 1 } else { 1 };
-            }
-            None => self.course.asked = 1,
+    fn forget(&self) {
+        if let (Some(folder), PartyId::Coordinator) = (&self.config.state, self.aggregator) {
+            Course::forget(folder, &self.session);
         }
-        if self.course.asked > recipe.most_in(stage) {
-            return Err("a question after the run's last one of its kind".into());
-        }
-        self.course.last = Some((stage, batch.clone()));
-        Ok(())
     }
 
     /// The final centres that the intermediary will ask about.
     fn hold(&mut self, batch: Batch) -> Result<(), String> {
-        let work = &self.config.work;
         if self.aggregator != PartyId::Coordinator {
             return Err("it is the coordinator's to lay centres before this site".into());
         }
-        if work.judge != Judge::Intermediary {
-            return Err("by the plan the coordinator opens the validity totals".into());
-        }
-        let stage = work.admits(&batch, self.config.roster.sites.len())?;
-        if stage != Stage::Validating {
-            return Err("it is no validation".into());
-        }
-        self.advance(stage, &batch)?;
+        self.course.check_held(&self.config, &batch)?;
+        self.save().map_err(|f| f.message)?;
         if let Hand::Lays(hold) = &self.hand {
             hold.send_replace(Some(batch));
         }

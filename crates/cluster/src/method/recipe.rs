@@ -241,7 +241,7 @@ pub struct Validity {
 }
 
 /// In which part of a run a question belongs; a run never goes back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Stage {
     /// Quantiles and moments.
     Preparing,
