@@ -25,5 +25,8 @@ pub mod site;
 pub mod suite;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+#[cfg(any(test, feature = "testing"))]
+#[doc(hidden)]
+pub mod vectors_api;
 
 pub use error::{Error, Rule};

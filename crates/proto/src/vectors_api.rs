@@ -1,0 +1,104 @@
+//! What the vectors of `protocol/vectors` reach inside the core: one function a layer, on plain bytes; for tests only.
+
+use curve25519_dalek::scalar::Scalar;
+use rand_core::CryptoRng;
+
+use crate::{
+    error::Error,
+    mask::{self, Sign},
+    message,
+    shamir::{self, Share},
+    site,
+    suite::{self, Hash, Secret},
+};
+
+/// A scalar's 32 bytes.
+pub type Bytes = [u8; 32];
+
+/// `derive` of section 4.2.
+pub fn derive(input: &Bytes, label: &str, parts: &[&[u8]]) -> Bytes {
+    *suite::derive(input, label, parts).bytes()
+}
+
+/// `expand` of section 4.2.
+pub fn expand(from: &Bytes, label: &str, parts: &[&[u8]]) -> Bytes {
+    *suite::expand(&Secret::new(*from), label, parts).bytes()
+}
+
+/// `seal` of section 4.3.
+pub fn seal(key: &Bytes, associated: &Hash, plain: &[u8]) -> Vec<u8> {
+    suite::seal(&Secret::new(*key), associated, plain)
+}
+
+/// Opens what [`seal`] made.
+///
+/// # Errors
+/// `Error::Malformed` where it does not open.
+pub fn open(key: &Bytes, associated: &Hash, sealed: &[u8]) -> Result<Vec<u8>, Error> {
+    suite::open(&Secret::new(*key), associated, sealed).map(|plain| plain.to_vec())
+}
+
+/// Adds the mask that site `me` shares with `other`, or its own where there is no other ([MSK-3]).
+pub fn mask(words: &mut [u64], key: &Bytes, pair: Option<(u16, u16)>) {
+    mask::apply(words, &Secret::new(*key), pair.map_or(Sign::Plus, |(me, other)| mask::pair_sign(me, other)));
+}
+
+/// Takes off what [`mask`] added.
+pub fn unmask(words: &mut [u64], key: &Bytes, pair: Option<(u16, u16)>) {
+    let sign = pair.map_or(Sign::Plus, |(me, other)| mask::pair_sign(me, other));
+    mask::apply(words, &Secret::new(*key), sign.reversed());
+}
+
+/// s(u) of [MSK-1].
+pub fn self_mask_key(seed: &Bytes, context: &Hash) -> Bytes {
+    *site::self_mask_key(&scalar(seed), context).bytes()
+}
+
+/// The commitment to one seed ([KEX-2]).
+pub fn seed_commitment(deck: &Hash, site: u16, slot: u16, seed: &Bytes) -> Hash {
+    message::seed_commitment(deck, site, slot, seed)
+}
+
+/// The commitment to all seeds of a site ([KEX-2]).
+pub fn commitments_hash(list: &[Hash]) -> Hash {
+    message::commitments_hash(list)
+}
+
+/// A uniform scalar from 64 bytes of `rng`.
+pub fn random_scalar(rng: &mut dyn CryptoRng) -> Bytes {
+    shamir::random_scalar(rng).to_bytes()
+}
+
+/// Whether the bytes are a share ([SHA-2]).
+pub fn is_share(bytes: &Bytes) -> bool {
+    Share::from_bytes(bytes).is_some()
+}
+
+/// The shares of `members` ([SHR-1]).
+pub fn split(secret: &Bytes, t: usize, members: &[u16], rng: &mut dyn CryptoRng) -> Vec<Bytes> {
+    shamir::split(&scalar(secret), t, members, rng).iter().map(Share::bytes).collect()
+}
+
+/// The secret from exactly the threshold's number of shares.
+pub fn recover(members: &[u16], shares: &[Bytes]) -> Bytes {
+    shamir::recover(&shamir::lagrange_at_zero(members), &scalars(shares)).to_bytes()
+}
+
+/// Around one wrong share among the first t + 1, where `secret` is the one that fits; and the wrong ones' givers.
+pub fn recover_committed(members: &[u16], shares: &[Bytes], t: usize, secret: &Bytes) -> Option<(Bytes, Vec<u16>)> {
+    let found = shamir::recover_committed(members, &scalars(shares), t, |s| s.to_bytes() == *secret);
+    found.map(|(s, wrong)| (s.to_bytes(), wrong))
+}
+
+/// Around several wrong shares (Berlekamp and Welch), and their givers.
+pub fn recover_robust(members: &[u16], shares: &[Bytes], t: usize) -> Option<(Bytes, Vec<u16>)> {
+    shamir::recover_robust(members, &scalars(shares), t).map(|(s, wrong)| (s.to_bytes(), wrong))
+}
+
+fn scalar(bytes: &Bytes) -> Scalar {
+    Share::from_bytes(bytes).expect("the vectors give canonical scalars here").0
+}
+
+fn scalars(bytes: &[Bytes]) -> Vec<Scalar> {
+    bytes.iter().map(scalar).collect()
+}

@@ -1,0 +1,447 @@
+//! The core against `protocol/vectors`, which a second implementation of the specification writes.
+//!
+//! Layers are compared value by value. Sessions are played again input by input: with the same draws every party must
+//! give the same outputs, byte for byte, journal entries and refusals included.
+
+mod vector_kit;
+
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+use vector_kit::*;
+use veilsum_proto::{
+    Error, codec, fixed,
+    identity::{Identity, PublicKey, Signature},
+    limits::MAX_BODY,
+    message::{self, Kind},
+    plan::{SignedTerms, Terms},
+    roster::{PartyId, Roster, SignedRoster},
+    suite::{self, Hash},
+    vectors_api as api,
+};
+
+/// The cases of a file whose `function` is this one.
+fn of(file: &'static str, function: &str) -> Vec<Value> {
+    let all = cases(file);
+    let found: Vec<Value> = all.into_iter().filter(|c| c["function"] == function).collect();
+    assert!(!found.is_empty(), "{file} has no case of {function}");
+    found
+}
+
+fn parts(c: &Value) -> Vec<Vec<u8>> {
+    list(&c["parts"]).iter().map(hex).collect()
+}
+
+fn slices(parts: &[Vec<u8>]) -> Vec<&[u8]> {
+    parts.iter().map(Vec::as_slice).collect()
+}
+
+/// What a vector says of a result: the value, or the rule that refuses.
+#[track_caller]
+fn agrees<T>(c: &Value, result: Result<T, Error>, check: impl FnOnce(T)) {
+    match (result, c.get("rule")) {
+        (Ok(v), None) => check(v),
+        (Err(e), Some(rule)) => assert_eq!(*rule, rule_of(&e), "{e}, {c}"),
+        (Ok(_), Some(rule)) => panic!("accepted, must be refused under {rule}: {c}"),
+        (Err(e), None) => panic!("{e}: {c}"),
+    }
+}
+
+#[test]
+fn encoding() {
+    fn check<T: Serialize + DeserializeOwned>(c: &Value, value: impl FnOnce(&Value) -> T) {
+        let bytes = hex(&c["encoded"]);
+        let limit = c.get("limit").map_or(MAX_BODY, |l| l.as_u64().unwrap() as usize);
+        agrees(c, codec::decode::<T>("vector", &bytes, limit), |_| {
+            assert_eq!(codec::encode(&value(&c["value"])), bytes, "{c}");
+        });
+    }
+    fn plain<T: DeserializeOwned>(v: &Value) -> T {
+        serde_json::from_value(v.clone()).unwrap()
+    }
+    for c in cases("codec") {
+        match c["type"].as_str().unwrap() {
+            "u8" => check::<u8>(&c, plain),
+            "u16" => check::<u16>(&c, plain),
+            "u32" => check::<u32>(&c, plain),
+            "u64" => check::<u64>(&c, plain),
+            "i16" => check::<i16>(&c, plain),
+            "f64" => check::<f64>(&c, plain),
+            "bool" => check::<bool>(&c, plain),
+            "text" => check::<String>(&c, plain),
+            "bytes" => check::<Vec<u8>>(&c, hex),
+            "hash" => check::<Hash>(&c, hash),
+            "list of u16" => check::<Vec<u16>>(&c, plain),
+            "list of hash" => check::<Vec<Hash>>(&c, |v| list(v).iter().map(hash).collect()),
+            "option of u64" => check::<Option<u64>>(&c, plain),
+            "u16 and text" => check::<(u16, String)>(&c, |v| (plain(&v["number"]), plain(&v["name"]))),
+            "nothing" => check::<()>(&c, |_| ()),
+            "party" => check::<PartyId>(&c, |v| match v[0].as_str().unwrap() {
+                "Coordinator" => PartyId::Coordinator,
+                "Intermediary" => PartyId::Intermediary,
+                _ => PartyId::Site(plain(&v[1]["number"])),
+            }),
+            other => panic!("a type that this test does not know: {other}"),
+        }
+    }
+}
+
+#[test]
+fn hashes_keys_boxes_and_streams() {
+    for c in of("suite", "H") {
+        assert_eq!(suite::hash(c["label"].as_str().unwrap(), &slices(&parts(&c))), hash(&c["result"]));
+    }
+    type Function = fn(&[u8; 32], &str, &[&[u8]]) -> [u8; 32];
+    for (name, function) in [("expand", api::expand as Function), ("derive", api::derive)] {
+        for c in of("suite", name) {
+            let result = function(&array(&c["input"]), c["label"].as_str().unwrap(), &slices(&parts(&c)));
+            assert_eq!(result, array(&c["result"]), "{c}");
+            assert_eq!(suite::hash(c["label"].as_str().unwrap(), &slices(&parts(&c))), hash(&c["info"]));
+        }
+    }
+    for c in of("suite", "seal") {
+        let (key, associated) = (array(&c["key"]), hash(&c["associated"]));
+        agrees(&c, api::open(&key, &associated, &hex(&c["sealed"])), |plain| {
+            assert_eq!(plain, hex(&c["plain"]));
+            assert_eq!(api::seal(&key, &associated, &plain), hex(&c["sealed"]));
+        });
+    }
+    for c in of("suite", "stream") {
+        let mut words = vec![0; c["words"].as_u64().unwrap() as usize];
+        api::mask(&mut words, &array(&c["key"]), None);
+        assert_eq!(suite::hash("stream", &[&raw(&words)]), hash(&c["hash"]));
+    }
+    for c in of("suite", "x25519") {
+        let own = x25519_dalek::StaticSecret::from(array(&c["private"]));
+        let shared = own.diffie_hellman(&x25519_dalek::PublicKey::from(array(&c["public"])));
+        assert_eq!(shared.was_contributory(), c.get("rule").is_none(), "{c}");
+        if shared.was_contributory() {
+            assert_eq!(*shared.as_bytes(), array(&c["result"]));
+        }
+    }
+    for c in of("suite", "draws") {
+        let mut draws = Draws::new(c["seed"].as_str().unwrap());
+        assert_eq!(api::random_scalar(&mut draws), array(&c["scalar"]));
+        let mut draws = Draws::new(c["seed"].as_str().unwrap());
+        for taken in list(&c["takes"]).iter().map(hex) {
+            assert_eq!(draws.take(taken.len()), taken);
+        }
+    }
+}
+
+#[test]
+fn identities() {
+    for c in of("identity", "sign") {
+        let (who, p) = (Identity::from_seed(&array(&c["seed"])), parts(&c));
+        let (label, signature) = (c["label"].as_str().unwrap(), hex(&c["signature"]));
+        assert_eq!((who.public().0, suite::hash(label, &slices(&p))), (array(&c["public"]), hash(&c["digest"])));
+        assert_eq!(who.sign(label, &slices(&p)).to_bytes(), signature[..]);
+        let signature = Signature::from_bytes(signature[..].try_into().unwrap());
+        assert!(who.public().verify(label, &slices(&p), &signature));
+    }
+    for c in of("identity", "verify") {
+        let signature = Signature::from_bytes(hex(&c["signature"])[..].try_into().unwrap());
+        let key = PublicKey(array(&c["public"]));
+        assert!(!key.verify(c["label"].as_str().unwrap(), &slices(&parts(&c)), &signature), "{c}");
+    }
+    for c in of("identity", "usable") {
+        assert_eq!(PublicKey(array(&c["public"])).is_usable(), c["usable"], "{c}");
+    }
+    for c in of("identity", "text") {
+        agrees(&c, c["text"].as_str().unwrap().parse::<PublicKey>(), |key| assert_eq!(key.0, array(&c["public"])));
+    }
+}
+
+#[test]
+fn documents() {
+    let mut roster: Option<Roster> = None;
+    for c in cases("documents") {
+        match c["document"].as_str().unwrap() {
+            "roster" => {
+                let signed: SignedRoster = codec::decode("roster", &hex(&c["encoded"]), MAX_BODY).unwrap();
+                agrees(&c, signed.verify(), |found| {
+                    assert_eq!(found.hash(), hash(&c["hash"]));
+                    roster = Some(found);
+                });
+            }
+            "plan" => {
+                let roster = roster.as_ref().expect("the good roster comes first");
+                let signed: SignedTerms = codec::decode("plan", &hex(&c["encoded"]), MAX_BODY).unwrap();
+                agrees(&c, signed.verify(roster), |terms| {
+                    assert_eq!(terms.hash(), hash(&c["hash"]));
+                    for (name, role) in [("Coordinator", PartyId::Coordinator), ("Intermediary", PartyId::Intermediary)]
+                    {
+                        let session = message::session(&terms.hash(), &roster.hash(), role);
+                        assert_eq!(session, hash(&c["sessions"][name]));
+                    }
+                });
+            }
+            _ => {
+                let number = |k: &str| c[k].as_u64().unwrap() as u16;
+                let terms = Terms {
+                    roster: Hash::default(),
+                    min_cohort: 3,
+                    threshold: number("threshold"),
+                    colluders: number("colluders"),
+                    slots: 1,
+                    max_rows: 1,
+                    min_total_rows: 0,
+                    application: Vec::new(),
+                };
+                let found = terms.threshold_of(number("members").into(), number("sites").into());
+                agrees(&c, found, |t| assert_eq!(t as u64, c["result"]));
+            }
+        }
+    }
+}
+
+#[test]
+fn fixed_point() {
+    for c in of("fixed", "scale") {
+        let exp = i16::try_from(c["bound_exp"].as_i64().unwrap()).unwrap();
+        let found = fixed::scale(c["sites"].as_u64().unwrap() as usize, c["max_rows"].as_u64().unwrap(), exp);
+        agrees(&c, found, |s| {
+            assert_eq!((json!(s.fraction_bits), s.limit), (c["fraction_bits"].clone(), number(&c["limit"])))
+        });
+    }
+    for c in of("fixed", "words") {
+        let block = |b: &Value| fixed::Block { len: number(&b[0]) as u32, bound_exp: b[1].as_i64().unwrap() as i16 };
+        let layout: Vec<_> = list(&c["layout"]).iter().map(block).collect();
+        agrees(&c, fixed::words(&layout), |n| assert_eq!(n as u64, c["words"]));
+    }
+    for c in of("fixed", "carry") {
+        let x = c["x"].as_f64().unwrap() * 2f64.powi(c["fraction_bits"].as_i64().unwrap() as i32);
+        let integer = x.round_ties_even() as i64;
+        assert_eq!(integer, c["integer"], "{c}");
+        assert_eq!(raw(&[fixed::to_ring(integer)]), hex(&c["word"]));
+        assert_eq!(fixed::from_ring(fixed::to_ring(integer)), integer);
+    }
+}
+
+#[test]
+fn sharing() {
+    let sites = |v: &Value| -> Vec<u16> { list(v).iter().map(|n| number(n) as u16).collect() };
+    let bytes = |v: &Value| -> Vec<[u8; 32]> { list(v).iter().map(array).collect() };
+    for c in of("shamir", "split") {
+        let (members, secret, t) = (sites(&c["members"]), array(&c["secret"]), number(&c["threshold"]) as usize);
+        let shares = api::split(&secret, t, &members, &mut Draws::new(c["draws"].as_str().unwrap()));
+        assert_eq!(shares, bytes(&c["shares"]));
+        let from = sites(&c["recover from"]);
+        let given: Vec<_> = from.iter().map(|m| shares[members.binary_search(m).unwrap()]).collect();
+        assert_eq!(api::recover(&from, &given), secret);
+    }
+    for function in ["checked", "robust"] {
+        for c in of("shamir", function) {
+            let (members, shares, t) = (sites(&c["members"]), bytes(&c["shares"]), number(&c["threshold"]) as usize);
+            let found = if function == "checked" {
+                api::recover_committed(&members, &shares, t, &array(&c["secret"]))
+            } else {
+                api::recover_robust(&members, &shares, t)
+            };
+            let expected = (!c["result"].is_null()).then(|| (array(&c["result"]), sites(&c["wrong"])));
+            assert_eq!(found, expected, "{c}");
+        }
+    }
+    for c in of("shamir", "share") {
+        assert_eq!(api::is_share(&array(&c["share"])), c.get("rule").is_none(), "{c}");
+    }
+}
+
+#[test]
+fn the_key_schedule_of_a_deck() {
+    let advertised = of("keys", "advertise");
+    for c in &advertised {
+        for (private, public) in [("mask_private", "mask_key"), ("seal_private", "seal_key")] {
+            let own = x25519_dalek::StaticSecret::from(array(&c[private]));
+            assert_eq!(x25519_dalek::PublicKey::from(&own).to_bytes(), array(&c[public]));
+        }
+        let each = (0..).zip(list(&c["seeds"]));
+        let (deck, site) = (hash(&c["deck"]), number(&c["site"]) as u16);
+        let each: Vec<Hash> = each.map(|(r, b)| api::seed_commitment(&deck, site, r, &array(b))).collect();
+        assert_eq!(each, list(&c["each"]).iter().map(hash).collect::<Vec<_>>());
+        assert_eq!(api::commitments_hash(&each), hash(&c["commitments"]));
+    }
+    for c in of("keys", "agree") {
+        let keys = |site: &Value| advertised.iter().find(|a| a["site"] == *site).unwrap();
+        let (u, v) = (number(&c["from"]) as u16, number(&c["to"]) as u16);
+        let (low, high) = (u.min(v).to_le_bytes(), u.max(v).to_le_bytes());
+        let directory = hash(&c["directory"]);
+        for (private, public, shared, label, result) in [
+            ("mask_private", "mask_key", "shared mask", "pair", "pair"),
+            ("seal_private", "seal_key", "shared seal", "seal", "sealing"),
+        ] {
+            let own = x25519_dalek::StaticSecret::from(array(&keys(&c["from"])[private]));
+            let theirs = x25519_dalek::PublicKey::from(array(&keys(&c["to"])[public]));
+            let found = own.diffie_hellman(&theirs).to_bytes();
+            assert_eq!(found, array(&c[shared]));
+            assert_eq!(api::derive(&found, label, &[&directory.0, &low, &high]), array(&c[result]));
+        }
+        let (from, to) = (u.to_le_bytes(), v.to_le_bytes());
+        let parts: [&[u8]; 3] = [&directory.0, &from, &to];
+        let key = api::expand(&array(&c["sealing"]), "box", &parts);
+        assert_eq!((key, suite::hash("box", &parts)), (array(&c["key"]), hash(&c["associated"])));
+        assert_eq!(api::seal(&key, &suite::hash("box", &parts), &hex(&c["plain"])), hex(&c["box"]));
+    }
+}
+
+#[test]
+fn masks_and_totals() {
+    let masked = of("masks", "mask");
+    for c in &masked {
+        let (me, context) = (number(&c["site"]) as u16, hash(&c["context"]));
+        let mut words = words_of(&hex(&c["x"]));
+        let key = api::self_mask_key(&array(&c["seed"]), &context);
+        assert_eq!(key, array(&c["self_key"]));
+        api::mask(&mut words, &key, None);
+        for p in list(&c["pairs"]) {
+            let seed = api::expand(&array(&p["secret"]), "round seed", &[&context.0]);
+            assert_eq!(seed, array(&p["seed"]));
+            api::mask(&mut words, &seed, Some((me, number(&p["site"]) as u16)));
+        }
+        assert_eq!(raw(&words), hex(&c["y"]));
+        assert_eq!(suite::hash("masked", &[&raw(&words)]), hash(&c["digest"]));
+    }
+    for c in of("masks", "unmask") {
+        let alive = list(&c["alive"]);
+        let mut total = vec![0u64; words_of(&hex(&c["total"])).len()];
+        for m in masked.iter().filter(|m| alive.contains(&m["site"])) {
+            total.iter_mut().zip(words_of(&hex(&m["y"]))).for_each(|(t, y)| *t = t.wrapping_add(y));
+            api::unmask(&mut total, &array(&m["self_key"]), None);
+        }
+        for s in list(&c["seeds"]) {
+            let pair = (number(&s["site"]) as u16, number(&s["missing"]) as u16);
+            api::unmask(&mut total, &array(&s["seed"]), Some(pair));
+        }
+        assert_eq!(raw(&total), hex(&c["total"]));
+        assert_eq!(suite::hash("total", &[&raw(&total)]), hash(&c["hash"]));
+    }
+}
+
+#[test]
+fn one_frame_of_every_kind() {
+    let file = read("frames");
+    let who = Identity::from_seed(&array(&file["seed"]));
+    let (session, context) = (hash(&file["session"]), hash(&file["context"]));
+    let mut seen = Vec::new();
+    for c in list(&file["cases"]).iter().filter(|c| c.get("kind").is_some()) {
+        let kind = *Kind::ALL.iter().find(|k| json!(format!("{k:?}")) == c["kind"]).expect("a kind of the core");
+        seen.push(kind);
+        assert_eq!((json!(kind as u16), json!(kind.body_limit())), (c["number"].clone(), c["limit"].clone()));
+        let message = hex(&c["message"]);
+        assert_eq!(message::frame_encoded(&who, &session, kind, &context, &message), hex(&c["frame"]), "{kind:?}");
+        let rest = suite::hash("rest", &[&message]);
+        let signed = suite::hash("frame", &[&session.0, &(kind as u16).to_le_bytes(), &context.0, &rest.0]);
+        assert_eq!((rest, signed), (hash(&c["rest"]), hash(&c["signed"])));
+    }
+    assert_eq!(seen, Kind::ALL, "one of every kind");
+    for c in list(&file["cases"]).iter().filter(|c| c.get("rule").is_some()) {
+        let opened = message::open::<String>(&hex(&c["frame"]), &session, &who.public(), "peer", Kind::Refusal);
+        agrees(c, opened, |_| ());
+    }
+}
+
+#[test]
+fn sessions_are_reproduced_byte_for_byte() {
+    for name in SESSIONS {
+        let session = Session::read(name);
+        let mut player = Player::new(&session);
+        session.steps().iter().for_each(|s| player.step(&session, s));
+    }
+}
+
+/// The secrets that stand beside a session are those from which its frames were made.
+#[test]
+fn secrets_beside_the_sessions() {
+    for name in SESSIONS {
+        let file = read(name);
+        let frames: Vec<Vec<u8>> = file["frames"].as_object().unwrap().values().map(hex).collect();
+        let decks = list(&file["decks"]);
+        let deck_of = |site: &Value, index: &Value| decks.iter().find(|d| d["site"] == *site && d["index"] == *index);
+        for d in decks {
+            let public =
+                |d: &Value, k: &str| x25519_dalek::PublicKey::from(&x25519_dalek::StaticSecret::from(array(&d[k])));
+            let keys = [
+                &public(d, "mask_private").to_bytes(),
+                &public(d, "seal_private").to_bytes(),
+                &array(&d["commitments"]),
+            ];
+            let keys = keys.map(|k| &k[..]).concat();
+            assert!(
+                frames.iter().any(|f| f[8..40] == hex(&d["id"]) && f[40..f.len() - 64] == keys),
+                "{name}: keys of a site"
+            );
+            let (u, directory) = (number(&d["site"]) as u16, hex(&d["directory"]));
+            for (secrets, private, label) in [("pairs", "mask_private", "pair"), ("sealing", "seal_private", "seal")] {
+                for (v, secret) in d[secrets].as_object().unwrap() {
+                    let v: u16 = v.parse().unwrap();
+                    let own = x25519_dalek::StaticSecret::from(array(&d[private]));
+                    let theirs = public(deck_of(&json!(v), &d["index"]).expect("the other end"), private);
+                    let (low, high) = (u.min(v).to_le_bytes(), u.max(v).to_le_bytes());
+                    let shared = own.diffie_hellman(&theirs).to_bytes();
+                    assert_eq!(api::derive(&shared, label, &[&directory, &low, &high]), array(secret));
+                }
+            }
+            for owner in decks.iter().filter(|o| o["index"] == d["index"]) {
+                let members: Vec<u16> = list(&d["members"]).iter().map(|m| number(m) as u16).collect();
+                let at = members[..number(&d["threshold"]) as usize].to_vec();
+                for (slot, seed) in list(&owner["seeds"]).iter().enumerate() {
+                    let share =
+                        |m: &u16| &deck_of(&json!(m), &d["index"]).unwrap()["held"][owner["site"].to_string()][slot];
+                    let shares: Vec<_> = at.iter().map(|m| array(share(m))).collect();
+                    assert_eq!(api::recover(&at, &shares), array(seed));
+                }
+            }
+        }
+        for r in list(&file["rounds"]) {
+            let (deck, context) = (deck_of(&r["site"], &r["deck"]).unwrap(), hash(&r["context"]));
+            let key = api::self_mask_key(&array(&deck["seeds"][number(&r["slot"]) as usize]), &context);
+            assert_eq!(key, array(&r["self_key"]));
+            let mut words = words_of(&hex(&r["x"]));
+            api::mask(&mut words, &key, None);
+            for (other, seed) in r["round_seeds"].as_object().unwrap() {
+                assert_eq!(api::expand(&array(&deck["pairs"][other]), "round seed", &[&context.0]), array(seed));
+                api::mask(&mut words, &array(seed), Some((number(&r["site"]) as u16, other.parse().unwrap())));
+            }
+            let y = raw(&words);
+            assert!(
+                frames.iter().any(|f| f[8..40] == context.0 && f[40..f.len() - 64] == y),
+                "{name}: a masked vector"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_goes_astray_in_a_deck_is_refused() {
+    astray("bad_deck");
+}
+
+#[test]
+fn what_goes_astray_in_a_round_is_refused() {
+    astray("bad_round");
+}
+
+#[test]
+fn sites_come_back_from_their_journals() {
+    for c in cases("journal") {
+        let session = Session::read(c["session"].as_str().unwrap());
+        let mut player = Player::new(&session);
+        player.what = format!("journal, {}", c["name"]);
+        match player.restore(number(&c["site"]) as usize, list(&c["entries"])) {
+            Ok(()) => list(&c["steps"]).iter().for_each(|s| player.step(&session, s)),
+            Err(e) => {
+                assert_eq!((c["rule"].clone(), matches!(e, Error::Journal(_))), (json!("JRN-2"), true), "{e}, {c}")
+            }
+        }
+    }
+}
+
+fn astray(file: &'static str) {
+    let sessions = SESSIONS.map(|name| (name, Session::read(name)));
+    for c in cases(file) {
+        let (_, session) = sessions.iter().find(|(name, _)| c["session"] == *name).expect("a session of the vectors");
+        let mut player = Player::new(session);
+        player.what = format!("{file}, {}", c["name"]);
+        session.steps()[..number(&c["after"]) as usize].iter().for_each(|s| player.step(session, s));
+        list(&c["steps"]).iter().for_each(|s| player.step(session, s));
+    }
+}

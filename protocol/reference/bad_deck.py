@@ -1,0 +1,187 @@
+"""What must be refused while a deck is set up (spec section 8)."""
+
+import frames
+from astray import Cases, replaced, resigned
+from layers import flip
+from suite import H
+
+
+def bad_decks(plays, written):
+    c, p = Cases(plays, written), plays["session_5"]
+    world, name = p.world, "session_5"
+    opening, directory = p.find(0, "OpenDeck"), p.find(0, "Directory")
+    certificate, delivery = p.find(0, "DirectoryCertificate"), p.find(0, "DeliverShares")
+    data = p.frame(opening)
+
+    # at a site: the opening
+    for why, bytes_, rule in [
+        ("version", flip(data, 1), "FRM-1"), ("kind", flip(data, 21), "FRM-2"), ("length", flip(data, 32), "FRM-3"),
+        ("context", flip(data, 64), "FRM-4"), ("message", flip(data, 330), "FRM-4"),
+        ("signature", flip(data, 8 * len(data) - 20), "FRM-4"),
+    ]:  # fmt: skip
+        c.add(f"a bit of an opening's {why}", rule, name, opening, (0, "frame", bytes_))
+    c.change("an opening signed by a site", "FRM-4", name, opening, None, signer=3)
+    c.change("an opening signed by the intermediary", "FRM-4", name, opening, None, signer=1)
+    other = frames.make(world.identities[0], H("other"), "OpenDeck", data[8:40], data[40:-64])
+    c.add("an opening replayed from another session", "FRM-4", name, opening, (0, "frame", other))
+    c.change("an opening under another name", "KEX-1", name, opening, None, context=H("other"))
+    c.change("an opening without slots", "KEX-1", name, opening, lambda o: {**o, "slots": 0}, context=frames.deck_id)
+    c.change(
+        "an opening of too many slots", "KEX-1", name, opening, lambda o: {**o, "slots": 9}, context=frames.deck_id
+    )
+    c.change("a deck of another run", "KEX-9", name, directory, lambda _: encode_opening(H("r"), 1, 8),
+             kind="OpenDeck", context=frames.deck_id)  # fmt: skip
+    run = frames.read("OpenDeck", data[40:-64])["run"]
+    c.change("a deck a second time", "KEX-1", name, directory, lambda _: encode_opening(run, 0, 7),
+             kind="OpenDeck", context=frames.deck_id)  # fmt: skip
+    c.change("a kind that is a site's to send", "FRM-6", name, opening, lambda _: b"", kind="ShareAck")
+    c.change("a message with a byte left over", "ENC-1", name, opening, lambda o: frames.message("OpenDeck", o) + b"\0")
+
+    # the directory
+    def entries(edit):
+        return lambda d: {**d, "entries": edit(d["entries"])}
+
+    own = {"mask_key": H("a"), "seal_key": H("b"), "commitments": H("c")}
+    forged = frames.make(
+        world.identities[0], world.session, "AdvertiseKeys", data[8:40], frames.message("AdvertiseKeys", own)
+    )
+    proof = {"rest": frames.rest_hash(forged[40:-64]), "signature": forged[-64:]}
+    for why, rule, edit in [
+        ("with an entry twice", "KEX-5", entries(lambda e: [*e[:2], *e[1:]])),
+        ("out of order", "KEX-5", entries(lambda e: [e[1], e[0], *e[2:]])),
+        (
+            "with a changed masking key",
+            "KEX-3",
+            entries(lambda e: replaced(e, 3, keys={**e[3]["keys"], "mask_key": H("x")})),
+        ),
+        (
+            "with a changed sealing key",
+            "KEX-3",
+            entries(lambda e: replaced(e, 3, keys={**e[3]["keys"], "seal_key": H("x")})),
+        ),
+        ("with another's proof", "KEX-3", entries(lambda e: replaced(e, 3, proof=e[2]["proof"]))),
+        ("with keys signed by the coordinator", "KEX-3", entries(lambda e: replaced(e, 3, keys=own, proof=proof))),
+        ("with a site that is not on the roster", "KEX-3", entries(lambda e: replaced(e, 4, site=90))),
+        ("without its reader", "KEX-4", lambda d: {"threshold": 3, "entries": d["entries"][1:]}),
+        ("with too low a threshold", "THR-1", lambda d: {**d, "threshold": 3}),
+        ("of two entries", "POL-1", entries(lambda e: e[:2])),
+    ]:
+        c.change(f"a directory {why}", rule, name, directory, edit)
+    c.change("a directory for another deck", "FRM-7", name, directory, None, context=H("other"))
+    c.change("a directory that drops site 4, sound in itself, which not all in it were shown", "KEX-7", name, directory,
+             without_site_4, more=[dropped_certificate(p, directory)])  # fmt: skip
+    twin = signed_keys(world, data[8:40], 3, lambda k: {**k, "seal_key": keys_of(p, directory, 2)["mask_key"]})
+    c.change("a directory in which a key of one site is signed by another as its own", "KEX-5", name, directory,
+             entries(lambda e: replaced(e, 3, **twin(keys_of(p, directory, 3)))))  # fmt: skip
+
+    # the certificate
+    def proofs(edit):
+        return lambda d: {"proofs": edit(d["proofs"])}
+
+    c.change("a certificate that lacks a signature", "KEX-7", name, certificate, proofs(lambda x: x[:4]))
+    c.change("a certificate with one signature twice", "KEX-7", name, certificate, proofs(lambda x: [*x[:4], x[3]]))
+    c.change("a certificate with a forged signature", "KEX-7", name, certificate,
+             proofs(lambda x: replaced(x, 2, signature=flip(x[2]["signature"], 9))))  # fmt: skip
+    c.change("a certificate of another directory", "FRM-7", name, certificate, None, context=H("other"))
+    c.change("a certificate before the directory", "FRM-7", name, directory, lambda _: frames.message(
+        "DirectoryCertificate", {"proofs": []}), kind="DirectoryCertificate")  # fmt: skip
+    small = signed_keys(world, data[8:40], 3, lambda k: {**k, "mask_key": bytes(32)})
+    c.change("a key of small order, signed by its site and everybody", "KEX-8", name, directory,
+             entries(lambda e: replaced(e, 3, **small(keys_of(p, directory, 3)))),
+             more=[small_certificate(p, directory, small)])  # fmt: skip
+
+    # the delivery
+    def boxes(edit):
+        return lambda d: {"boxes": edit(d["boxes"])}
+
+    c.change("a box that does not open", "SHR-4", name, delivery,
+             boxes(lambda b: replaced(b, 2, sealed=flip(b[2]["sealed"], 77))))  # fmt: skip
+    c.change("a box of another sender", "SHR-4", name, delivery, boxes(lambda b: replaced(b, 2, sealed=b[1]["sealed"])))
+    c.change("a box cut short", "SHR-4", name, delivery, boxes(lambda b: replaced(b, 0, sealed=b[0]["sealed"][:-32])))
+    c.change("a delivery that lacks a box", "SHR-5", name, delivery, boxes(lambda b: b[:3]))
+    c.change("a delivery out of order", "SHR-5", name, delivery, boxes(lambda b: b[::-1]))
+
+    # at the aggregator
+    hub = "aggregator"
+    keys = [p.find(hub, "AdvertiseKeys", sender=s) for s in range(5)]
+    first = frames.read("AdvertiseKeys", p.frame(keys[0])[40:-64])
+    c.change(
+        "keys that another site advertised",
+        "KEX-5",
+        name,
+        keys[1],
+        lambda k: {**k, "seal_key": first["mask_key"]},
+        signer=3,
+    )
+    c.change(
+        "one key for masking and sealing", "KEX-5", name, keys[1], lambda k: {**k, "seal_key": k["mask_key"]}, signer=3
+    )
+    c.change("a key of small order", "KEX-8", name, keys[1], lambda k: {**k, "mask_key": bytes(32)}, signer=3)
+    c.change("keys signed by another", "FRM-4", name, keys[1], None, signer=4)
+    again = resigned(p, keys[1], lambda k: {**k, "commitments": H("x")}, 3)
+    c.add("keys twice, and different", "KEX-13", name, keys[2], (hub, "frame", 1, again))
+    accept = p.find(hub, "AcceptDirectory", sender=1)
+    c.change("an acceptance that says something", "ENC-1", name, accept, lambda _: b"\0", signer=3)
+    shares = p.find(hub, "ShareKeys", sender=1)
+    for why, edit in [
+        ("other commitments than advertised", lambda v: {**v, "commitments": v["commitments"][::-1]}),
+        ("a box too few", lambda v: {**v, "boxes": v["boxes"][1:]}),
+        ("a box cut short", lambda v: {**v, "boxes": replaced(v["boxes"], 0, sealed=v["boxes"][0]["sealed"][:-1])}),
+    ]:
+        c.change(f"shares with {why}", "SHR-6", name, shares, edit, signer=3)
+    c.add("the same keys again are ignored", "KEX-13", name, keys[2], (hub, "frame", 1, p.frame(keys[1])), sound=True)
+    c.add("an opening again: the same bytes", "RND-7", name, directory, (0, "frame", data), sound=True)
+    ack = p.find(hub, "ShareAck", sender=1)
+    for against, why in ((1, "itself"), (9, "nobody")):
+        c.change(f"a complaint about {why}", "SHR-7", name, ack, lambda _: frames.message(
+            "ShareComplaint", {"against": against}), signer=3, kind="ShareComplaint")  # fmt: skip
+    c.change("a complaint about another: both are out", "SHR-7", name, ack, lambda _: frames.message(
+        "ShareComplaint", {"against": 2}), signer=3, kind="ShareComplaint")  # fmt: skip
+    c.change("a question from a site", "FRM-6", name, ack, lambda _: data[40:-64], signer=3, kind="OpenDeck")
+    return c.cases
+
+
+def encode_opening(run, index, slots):
+    return frames.message("OpenDeck", {"run": run, "index": index, "slots": slots})
+
+
+def keys_of(p, directory, site):
+    return frames.read("Directory", p.frame(directory)[40:-64])["entries"][site]["keys"]
+
+
+def signed_keys(world, deck, site, edit):
+    """Keys and proof of a directory entry that this site itself signed."""
+
+    def make(keys):
+        rest = frames.message("AdvertiseKeys", edit(keys))
+        data = frames.make(world.identities[site + 2], world.session, "AdvertiseKeys", deck, rest)
+        return {"keys": edit(keys), "proof": {"rest": frames.rest_hash(rest), "signature": data[-64:]}}
+
+    return make
+
+
+def certificate_for(p, directory, value, signers):
+    """Signatures of these identities on a directory, shown by the coordinator."""
+    w, deck = p.world, p.frame(directory)[8:40]
+    hash_ = frames.directory_hash(deck, value)
+    signed = [frames.make(w.identities[s], w.session, "AcceptDirectory", hash_, b"") for s in signers]
+    proofs = [{"rest": frames.rest_hash(b""), "signature": f[-64:]} for f in signed]
+    data = frames.make(w.identities[0], w.session, "DirectoryCertificate", hash_,
+                       frames.message("DirectoryCertificate", {"proofs": proofs}))  # fmt: skip
+    return 0, "frame", data
+
+
+def without_site_4(directory):
+    return {"threshold": 3, "entries": directory["entries"][:4]}
+
+
+def dropped_certificate(p, directory):
+    """Site 3 signed the whole directory only: the coordinator puts site 2's signature in its place."""
+    value = frames.read("Directory", p.frame(directory)[40:-64])
+    return certificate_for(p, directory, without_site_4(value), [2, 3, 4, 4])
+
+
+def small_certificate(p, directory, small):
+    value = frames.read("Directory", p.frame(directory)[40:-64])
+    entries = replaced(value["entries"], 3, **small(value["entries"][3]["keys"]))
+    return certificate_for(p, directory, {**value, "entries": entries}, range(2, 7))

@@ -1,0 +1,98 @@
+"""Sites that come back from their journals, and journals from which none does (spec section 12)."""
+
+import frames
+import journal
+from codec import Refused, decode, encode
+from masks import words_of
+from party import Env, Site
+from play import step
+from sessions import named
+from shamir import to_bytes
+from suite import ORDER, Draws, H
+
+
+def entries_of(p, site, before):
+    """The journal of a site before step `before`."""
+    out = []
+    for s in p.steps[:before]:
+        for o in s["out"] if s["at"] == site else ():
+            out = list(o["rewrite"]) if "rewrite" in o else out + [o["persist"]] if "persist" in o else out
+    return out
+
+
+def journals(plays, written):
+    """A site comes back: what it then answers, or why it does not go on."""
+    cases = []
+
+    def case(name, session, site, entries, *inputs, rule=None):
+        p = plays[session]
+        world, out = p.world, {"name": name, "session": session, "site": site, "entries": entries}
+        new = Site(Env(world.identities[site + 2], world.roster, world.terms, site), Draws("again"))
+        try:
+            journal.restore(new, entries)
+            steps = [step(site, what, args, new.handle(what, *args)) for what, *args in inputs]
+            found = {o.get("refused") for s in steps for o in s["out"]} - {None}
+            out["steps"] = [named(s, written[session]) for s in steps]
+        except Refused as bad:
+            found = {bad.rule}
+        assert found == ({rule} if rule else set()), f"{name}: {found}"
+        cases.append({**out, "rule": rule} if rule else out)
+
+    p, name = plays["session_5"], "session_5"
+    ask, alive, cert = p.find(0, "Ask", 2), p.find(0, "Survivors", 2), p.find(0, "Certificate")
+    words = next(words_of(s["in"]["contribute"]) for s in p.steps[ask:] if s["at"] == 0 and "contribute" in s["in"])
+    delivery = p.find(0, "DeliverShares")
+    case("before its acknowledgement", name, 0, entries_of(p, 0, delivery + 1), ("frame", p.frame(delivery)))
+    case("before the first question", name, 0, entries_of(p, 0, delivery + 1), ("frame", p.frame(p.find(0, "Ask"))))
+    before = entries_of(p, 0, alive)
+    case(
+        "after it masked: the same vector goes out again",
+        name,
+        0,
+        before,
+        ("frame", p.frame(ask)),
+        ("contribute", words),
+    )
+    case("after it masked: another vector does not", name, 0, before, ("frame", p.frame(ask)),
+         ("contribute", [w ^ 1 for w in words]), rule="JRN-3")  # fmt: skip
+    case("after it masked: survivors", name, 0, before, ("frame", p.frame(alive)), ("frame", p.frame(cert)))
+    before = entries_of(p, 0, alive + 1)
+    case("after it signed: the same again", name, 0, before, ("frame", p.frame(alive)), ("frame", p.frame(cert)))
+    before = entries_of(p, 0, cert + 1)
+    case("after its release: the same again", name, 0, before, ("frame", p.frame(cert)))
+    case("after its release: the next question", name, 0, before, ("frame", p.frame(p.find(0, "Ask", 3))))
+    case("after its release: the slot again", name, 0, before, ("frame", p.frame(p.find(0, "Ask", 1))), rule="RND-2")
+    q = plays["session_3"]
+    third = q.find(0, "Ask", 2)
+    case("after its journal was replaced", "session_3", 0, entries_of(q, 0, third + 1), ("frame", q.frame(third)))
+    query = frames.read("Ask", p.frame(p.find(0, "Ask"))[40:-64])["query"]
+    memory = [journal.entry("consumed", query=H("consumed query", query), over=[0, 1, 2, 3]), before[0]]
+    case(
+        "a query of a run before, over another set", name, 0, memory, ("frame", p.frame(p.find(0, "Ask"))), rule="RND-9"
+    )
+
+    deck, masked = before[0], before[1]
+    kinds = [decode(journal.ENTRY, e, 1 << 24)[0] for e in before]
+    signed, freed = before[kinds.index("checked")], before[-1]
+
+    def changed(entry, **fields):
+        kind, old = decode(journal.ENTRY, entry, 1 << 24)
+        return encode(journal.ENTRY, (kind, {**old, **fields}))
+
+    held = decode(journal.ENTRY, deck, 1 << 24)[1]["held"]
+    for why, entries in [
+        ("a damaged entry", [deck[:-1]]), ("an unknown entry", [b"\6\0\0\0"]),
+        ("a deck of another session", [entries_of(plays["session_7"], 0, 999)[0]]), ("a deck twice", [deck, deck]),
+        ("two runs", [deck, changed(deck, run=H("r"), index=1)]), ("a round without its deck", [masked]),
+        ("a slot again", [deck, masked, masked]), ("a signature of no round", [deck, signed]),
+        ("a release of no round", [deck, masked, freed]), ("a release twice", [*before, freed]),
+        ("a signature on the whole cohort", [*before[:-2], changed(signed, alive=[0, 1, 2, 3, 4])]),
+        ("a signature after the release", [*before, signed]),
+        ("a release of another set than was signed", [*before[:-1], changed(freed, alive=[0, 1, 2, 3, 4])]),
+        ("a summary after a round", [deck, masked, journal.entry("chain", context=H("c"), cohort=None, rounds=1)]),
+        ("lists of different lengths", [changed(deck, held=[*held[:4], held[4][:7]])]),
+        ("a pair secret too few", [changed(deck, pairs=[bytes(32)] * 4)]),
+        ("a share that is none", [changed(deck, seeds=[to_bytes(ORDER)] * 8)]),
+    ]:  # fmt: skip
+        case(why, name, 0, entries, rule="JRN-2")
+    return cases

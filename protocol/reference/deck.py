@@ -1,0 +1,198 @@
+"""A deck at a site and at the aggregator (spec section 8).
+
+The order of a site's draws, which no other party can see: the masking key, the sealing key (32 bytes each), then the
+seeds by slot (64 bytes each); at the certificate, for every slot, the coefficients from degree 1 up (64 bytes each).
+"""
+
+import frames
+import shamir
+from codec import Refused
+from documents import site_threshold, threshold
+from suite import H, derive, dh, dh_public, expand, le16, seal, unseal
+
+
+def commitment(deck, site, slot, seed):
+    """[KEX-2]; the seed as an integer."""
+    return H("self-mask commitment", deck, le16(site), le16(slot), shamir.to_bytes(seed))
+
+
+def commitments_hash(commitments):
+    return H("commitments", len(commitments).to_bytes(8, "little") + b"".join(commitments))
+
+
+def agree(private, public, label, directory, me, other):
+    """[KEX-8]."""
+    low, high = le16(min(me, other)), le16(max(me, other))
+    return derive(dh(private, public), label, directory, low, high)
+
+
+def box_key(sealing, directory, sender, receiver):
+    """[SHR-2]: key and associated data."""
+    parts = directory, le16(sender), le16(receiver)
+    return expand(sealing, "box", *parts), H("box", *parts)
+
+
+def no_twins(keys):
+    """[KEX-5]."""
+    both = [k for e in keys for k in (e["mask_key"], e["seal_key"])]
+    return len(set(both)) == len(both)
+
+
+class SiteDeck:
+    """From the opening to the last round. `stage` is what it waits for: directory, certificate, shares; then ready."""
+
+    def __init__(self, env, opening, draws):
+        self.env, self.run, self.index, self.stage = env, opening["run"], opening["index"], "directory"
+        self.id = frames.deck_id(env.session, opening)
+        self.mask_private, self.seal_private = draws.take(32), draws.take(32)
+        self.seeds = [draws.scalar() for _ in range(opening["slots"])]
+        self.commitments = [commitment(self.id, env.me, r, b) for r, b in enumerate(self.seeds)]
+        self.own = {
+            "mask_key": dh_public(self.mask_private),
+            "seal_key": dh_public(self.seal_private),
+            "commitments": commitments_hash(self.commitments),
+        }
+
+    def take_directory(self, directory):
+        """[KEX-3] to [KEX-6]."""
+        env, entries = self.env, directory["entries"]
+        sites = [e["site"] for e in entries]
+        if sites != sorted(set(sites)):
+            raise Refused("KEX-5", "not sorted, or a site twice")
+        self.threshold = site_threshold(env.terms, env.floor, len(entries), len(env.roster["sites"]))
+        if directory["threshold"] != self.threshold:
+            raise Refused("THR-1", "another threshold than the plan's")
+        for e in entries:
+            key = env.key_of(e["site"])
+            same = e["proof"]["rest"] == frames.rest_hash(frames.message("AdvertiseKeys", e["keys"]))
+            if key is None or not same or not frames.proves(e["proof"], key, env.session, "AdvertiseKeys", self.id):
+                raise Refused("KEX-3", f"keys that site {e['site']} did not sign")
+        if not no_twins([e["keys"] for e in entries]):
+            raise Refused("KEX-5", "one key stands twice")
+        if {e["site"]: e["keys"] for e in entries}.get(env.me) != self.own:
+            raise Refused("KEX-4", "this site's entry is missing or changed")
+        self.hash = frames.directory_hash(self.id, directory)
+        self.members, self.entries = sites, entries
+        self.stage = "certificate"
+
+    def take_certificate(self, certificate, draws):
+        """[KEX-7], [KEX-8], then [SHR-1] to [SHR-3]: the message ShareKeys."""
+        env, proofs = self.env, certificate["proofs"]
+        if len(proofs) != len(self.entries):
+            raise Refused("KEX-7", "a certificate of another length")
+        for site, proof in zip(self.members, proofs):
+            if not frames.proves(proof, env.key_of(site), env.session, "AcceptDirectory", self.hash):
+                raise Refused("KEX-7", f"no signature of site {site}")
+        self.pairs, self.sealing = {}, {}
+        for e in self.entries:
+            if e["site"] != env.me:
+                keys, end = e["keys"], (self.hash, env.me, e["site"])
+                self.pairs[e["site"]] = agree(self.mask_private, keys["mask_key"], "pair", *end)
+                self.sealing[e["site"]] = agree(self.seal_private, keys["seal_key"], "seal", *end)
+        rows = [shamir.split(b, self.threshold, self.members, draws) for b in self.seeds]
+        columns = {m: [row[i] for row in rows] for i, m in enumerate(self.members)}
+        self.held = {env.me: columns[env.me]}
+        boxes = []
+        for m in self.sealing:
+            plain = b"".join(shamir.to_bytes(s) for s in columns[m])
+            boxes.append({"site": m, "sealed": seal(*box_key(self.sealing[m], self.hash, env.me, m), plain)})
+        self.stage = "shares"
+        return {"commitments": self.commitments, "boxes": boxes}
+
+    def take_shares(self, delivery):
+        """[SHR-4], [SHR-5]; the culprit of a refusal is the one to complain about."""
+        me, slots = self.env.me, len(self.seeds)
+        if [b["site"] for b in delivery["boxes"]] != [m for m in self.members if m != me]:
+            raise Refused("SHR-5", "not one box of every other member", me)
+        for box in delivery["boxes"]:
+            sender = box["site"]
+            try:
+                plain = unseal(*box_key(self.sealing[sender], self.hash, sender, me), box["sealed"])
+                if len(plain) != 32 * slots:
+                    raise Refused("SHR-4", "another number of shares")
+                chunks = [plain[32 * r : 32 * r + 32] for r in range(slots)]
+                self.held[sender] = [shamir.from_bytes(c, "SHR-4") for c in chunks]
+            except Refused as bad:
+                raise Refused("SHR-4", str(bad), sender) from None
+        self.stage = "ready"
+
+
+class Setup:
+    """A deck being set up at the aggregator: one phase after another, each waiting for all."""
+
+    PHASES = ["AdvertiseKeys", "AcceptDirectory", "ShareKeys", "ShareAck"]
+
+    def __init__(self, env, run, index, slots, candidates):
+        self.env, self.index, self.slots = env, index, slots
+        opening = {"run": run, "index": index, "slots": slots}
+        self.id = self.context = frames.deck_id(env.session, opening)
+        self.keys, self.answers, self.proofs, self.phase = {}, {}, {}, 0
+        self.waiting = dict.fromkeys(candidates, env.frame("OpenDeck", self.id, opening))
+
+    @property
+    def members(self):
+        return sorted(self.keys)
+
+    def take(self, sender, kind, context, rest, proof):
+        """[KEX-13], [KEX-15], [SHR-6], [SHR-7]. A complaint comes back as the sites that are out."""
+        if context != (self.id if kind == "AdvertiseKeys" else self.context):
+            return []
+        before = self.answers.get((sender, kind))
+        if before is not None and before != rest:
+            raise Refused("KEX-13", "two different answers to one step")
+        expected = self.PHASES[self.phase]
+        complaint = kind == "ShareComplaint" and expected == "ShareAck"
+        if before is not None or sender not in self.waiting or not (complaint or kind == expected):
+            return []
+        value = frames.read(kind, rest)
+        if complaint:
+            if value["against"] == sender or value["against"] not in self.keys:
+                raise Refused("SHR-7", "a complaint about nobody")
+            return [value["against"], sender]
+        if kind == "AdvertiseKeys":
+            self.check_keys(value)
+            self.keys[sender] = value, proof
+        elif kind == "ShareKeys":
+            self.check_shares(sender, value)
+        self.answers[sender, kind], self.proofs[sender, kind] = rest, proof
+        del self.waiting[sender]
+        return []
+
+    def check_keys(self, keys):
+        """[KEX-15]."""
+        if not no_twins([keys, *(k for k, _ in self.keys.values())]):
+            raise Refused("KEX-5", "a key that stands in the directory already")
+        for k in (keys["mask_key"], keys["seal_key"]):
+            dh((1).to_bytes(32, "little"), k)
+
+    def check_shares(self, sender, value):
+        """[SHR-6]."""
+        known = commitments_hash(value["commitments"]) == self.keys[sender][0]["commitments"]
+        others = [b["site"] for b in value["boxes"]] == [m for m in self.members if m != sender]
+        sized = all(len(b["sealed"]) == 32 * self.slots + 16 for b in value["boxes"])
+        if len(value["commitments"]) != self.slots or not known or not others or not sized:
+            raise Refused("SHR-6", "other commitments, or not one box for every other member")
+
+    def advance(self):
+        """Everybody answered: the next frames. True where the deck is ready."""
+        env, kind = self.env, self.PHASES[self.phase]
+        if kind == "ShareAck":
+            return True
+        self.phase += 1
+        if kind == "AdvertiseKeys":
+            self.threshold = threshold(env.terms, len(self.keys), len(env.roster["sites"]))
+            entries = [{"site": m, "keys": self.keys[m][0], "proof": self.keys[m][1]} for m in self.members]
+            directory = {"threshold": self.threshold, "entries": entries}
+            self.waiting = dict.fromkeys(self.members, env.frame("Directory", self.id, directory))
+            self.hash = self.context = frames.directory_hash(self.id, directory)
+        elif kind == "AcceptDirectory":
+            proofs = {"proofs": [self.proofs[m, kind] for m in self.members]}
+            self.waiting = dict.fromkeys(self.members, env.frame("DirectoryCertificate", self.hash, proofs))
+        else:
+            sent = {m: frames.read("ShareKeys", self.answers[m, "ShareKeys"]) for m in self.members}
+            self.commitments = {m: sent[m]["commitments"] for m in sent}
+            boxes = {m: {b["site"]: b["sealed"] for b in sent[m]["boxes"]} for m in sent}
+            for to in self.members:
+                own = [{"site": m, "sealed": boxes[m][to]} for m in self.members if m != to]
+                self.waiting[to] = env.frame("DeliverShares", self.hash, {"boxes": own})
+        return False

@@ -1,0 +1,36 @@
+"""Fixed point: which scale is safe, and entries as ring elements (spec section 7)."""
+
+from fractions import Fraction
+
+from codec import Refused
+
+MIN_PRECISION_BITS, MAX_WORDS = 20, 1 << 20
+
+
+def scale(sites, max_rows, bound_exp):
+    """[FIX-1], [FIX-2]: the fractional bits of a block and the largest absolute value of one site's integer."""
+    fitting = [s for s in range(63) if sites * (max_rows + 1) * 2**s < 2**63]
+    if not fitting or max(fitting) < MIN_PRECISION_BITS:
+        raise Refused("FIX-2", "the sum could overflow or lose precision")
+    s = max(fitting)
+    return s - bound_exp, (max_rows + 1) * 2**s
+
+
+def words(layout):
+    """[FIX-3]: words of a list of (len, bound_exp)."""
+    n = sum(length for length, _ in layout)
+    if not 1 <= n <= MAX_WORDS:
+        raise Refused("FIX-3", f"{n} words")
+    return n
+
+
+def carry(x, fraction_bits, limit):
+    """An entry as a ring element: x · 2^f to the nearest integer, ties to even, never clipped."""
+    v = round(Fraction(x) * Fraction(2) ** fraction_bits)
+    if abs(v) > limit:
+        raise ValueError("over the limit of one site: that site's error")
+    return v % 2**64
+
+
+def signed(word):
+    return word - 2**64 if word >= 2**63 else word

@@ -1,0 +1,148 @@
+"""Frames, messages and what identifies them (spec sections 10 and 13, and the contexts of 8 and 9)."""
+
+from codec import (
+    BLOB,
+    F64,
+    HASH,
+    I16,
+    NOTHING,
+    TEXT,
+    U8,
+    U16,
+    U32,
+    U64,
+    List,
+    Option,
+    Raw,
+    Refused,
+    Struct,
+    decode,
+    encode,
+)
+from identity import verify
+from suite import H, le16, le32
+
+VERSION = 1
+SMALL, LIST, QUERY, BODY, WORDS = 4096, 262_144, 9_437_184, 16_777_216, 8_388_608
+
+KEYS = Struct(mask_key=HASH, seal_key=HASH, commitments=HASH)
+PROOF = Struct(rest=HASH, signature=Raw(64))
+DIRECTORY_ENTRY = Struct(site=U16, keys=KEYS, proof=PROOF)
+SEALED_FOR = Struct(site=U16, sealed=BLOB)
+ROUND_SEED = Struct(missing=U16, seed=HASH)
+DIGEST = Struct(digest=HASH)
+
+# name: (number, body limit, message); None is a message that is not encoded as in section 3
+KINDS = {
+    "OpenDeck": (1, SMALL, Struct(run=HASH, index=U32, slots=U16)),
+    "AdvertiseKeys": (2, SMALL, KEYS),
+    "Directory": (3, LIST, Struct(threshold=U16, entries=List(DIRECTORY_ENTRY))),
+    "AcceptDirectory": (4, SMALL, NOTHING),
+    "DirectoryCertificate": (5, LIST, Struct(proofs=List(PROOF))),
+    "ShareKeys": (6, BODY, Struct(commitments=List(HASH), boxes=List(SEALED_FOR))),
+    "DeliverShares": (7, BODY, Struct(boxes=List(SEALED_FOR))),
+    "ShareAck": (8, SMALL, NOTHING),
+    "ShareComplaint": (9, SMALL, Struct(against=U16)),
+    "Ask": (10, QUERY + SMALL, Struct(
+        deck=U32, slot=U16, cohort=List(U16), words=U32, previous_context=HASH, previous_total=HASH, query=BLOB)),
+    "MaskedInput": (11, WORDS + SMALL, None),
+    "Survivors": (12, LIST, Struct(alive=List(U16), inputs=List(PROOF))),
+    "ConsistencyCheck": (13, LIST, Struct(round=HASH, seeds=List(ROUND_SEED))),
+    "Certificate": (14, LIST, Struct(alive=List(U16), signers=List(U16), proofs=List(PROOF))),
+    "Unmask": (15, LIST, Struct(shares=List(HASH))),
+    "Refusal": (16, SMALL, Struct(rule=TEXT)),
+    "Hello": (64, SMALL, Struct(roster=HASH, plan=HASH, software=TEXT)),
+    "Welcome": (65, SMALL, Struct(software=TEXT)),
+    "Denied": (66, SMALL, Struct(why=TEXT)),
+    "Finished": (67, QUERY, Struct(model=BLOB)),
+    "CountReady": (68, LIST, Struct(cohort=List(U16))),
+    "CountRequest": (69, LIST, Struct(cohort=List(U16))),
+    "CountReply": (70, SMALL, Struct(total=Option(U64))),
+    "Aborted": (71, SMALL, Struct(code=U8, why=TEXT)),
+    "Held": (72, QUERY, None),
+    "JudgeRequest": (73, LIST, Struct(digest=HASH, clusters=List(U32), exponents=List(I16))),
+    "CentreDistances": (74, QUERY, Struct(digest=HASH, matrices=List(List(F64)))),
+    "JudgeReply": (75, BODY, Struct(cohort=List(U16), verdicts=BLOB)),
+}  # fmt: skip
+NAMES = {number: name for name, (number, _, _) in KINDS.items()}
+
+
+def message(kind, value):
+    t = KINDS[kind][2]
+    return value if t is None else encode(t, value)
+
+
+def rest_hash(rest):
+    return H("rest", rest)
+
+
+def signed_digest(session, kind, context, rest):
+    """What a frame's signature signs ([FRM-4]); `rest` is the rest hash."""
+    return H("frame", session, le16(KINDS[kind][0]), context, rest)
+
+
+def make(identity, session, kind, context, rest):
+    """A signed frame around an encoded message."""
+    number = KINDS[kind][0]
+    header = le16(VERSION) + le16(number) + le32(32 + len(rest) + 64)
+    return header + context + rest + identity.sign(signed_digest(session, kind, context, rest_hash(rest)))
+
+
+def parse_header(header):
+    """[FRM-1] to [FRM-3]: kind and length of the body."""
+    version, number = int.from_bytes(header[:2], "little"), int.from_bytes(header[2:4], "little")
+    length = int.from_bytes(header[4:8], "little")
+    if version != VERSION:
+        raise Refused("FRM-1", f"wire version {version}, this side speaks {VERSION}")
+    if number not in NAMES:
+        raise Refused("FRM-2", f"unknown kind {number}")
+    if length > KINDS[NAMES[number]][1]:
+        raise Refused("FRM-3", "over the limit of its kind")
+    return NAMES[number], length
+
+
+def open_frame(data, session, key):
+    """Takes a frame apart and checks its signature: kind, context, message bytes, proof ([FRM-5])."""
+    if len(data) < 8:
+        raise Refused("FRM-3", "shorter than its header")
+    kind, length = parse_header(data[:8])
+    if length != len(data) - 8 or length < 96:
+        raise Refused("FRM-3", "another length than declared")
+    context, rest = data[8:40], data[40:-64]
+    proof = {"rest": rest_hash(rest), "signature": data[-64:]}
+    if not proves(proof, key, session, kind, context):
+        raise Refused("FRM-4", "not signed by its sender for this session")
+    return kind, context, rest, proof
+
+
+def proves(proof, key, session, kind, context):
+    """[FRM-5]."""
+    return verify(key, signed_digest(session, kind, context, proof["rest"]), proof["signature"])
+
+
+def read(kind, rest):
+    _, limit, t = KINDS[kind]
+    return decode(t, rest, limit)
+
+
+def deck_id(session, opening):
+    """[KEX-1]."""
+    return H("deck", session, message("OpenDeck", opening))
+
+
+def directory_hash(deck, directory):
+    """[KEX-14]."""
+    return H("directory", deck, message("Directory", directory))
+
+
+def round_context(session, directory, ask):
+    """[RND-1]."""
+    return H(
+        "round", session, directory, le32(ask["deck"]), le16(ask["slot"]), encode(List(U16), ask["cohort"]),
+        le32(ask["words"]), H("query", ask["query"]), ask["previous_context"], ask["previous_total"],
+    )  # fmt: skip
+
+
+def survivors_context(ctx, alive):
+    """[CON-2]."""
+    return H("survivors", ctx, encode(List(U16), alive))

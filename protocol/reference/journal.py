@@ -1,0 +1,98 @@
+"""What a site makes durable before it sends, and how it comes back from that (spec section 12)."""
+
+import shamir
+from codec import HASH, U16, U32, Enum, List, Option, Refused, Struct, decode, encode
+from deck import SiteDeck
+from round import SiteRound, sorted_set
+
+ENTRY = Enum(
+    consumed=Struct(query=HASH, over=List(U16)),
+    chain=Struct(context=HASH, cohort=Option(List(U16)), rounds=U32),
+    deck=Struct(
+        session=HASH, run=HASH, index=U32, directory=HASH, threshold=U16, members=List(U16), pairs=List(HASH),
+        seeds=List(HASH), held=List(List(HASH)),
+    ),
+    masked=Struct(
+        context=HASH, deck=U32, slot=U16, cohort=List(U16), words=U32, query=HASH, digest=HASH, rounds=U32
+    ),
+    checked=Struct(context=HASH, alive=List(U16)),
+    released=Struct(context=HASH, alive=List(U16)),
+)  # fmt: skip
+
+
+def entry(name, **fields):
+    return encode(ENTRY, (name, fields))
+
+
+def deck_entry(deck):
+    return entry(
+        "deck", session=deck.env.session, run=deck.run, index=deck.index, directory=deck.hash,
+        threshold=deck.threshold, members=deck.members,
+        pairs=[deck.pairs.get(m, bytes(32)) for m in deck.members],
+        seeds=[shamir.to_bytes(b) for b in deck.seeds],
+        held=[[shamir.to_bytes(s) for s in deck.held[m]] for m in deck.members],
+    )  # fmt: skip
+
+
+def restore(site, entries):
+    """[JRN-2], [JRN-3]: a new site stands where the entries say."""
+    for data in entries:
+        try:
+            name, fields = decode(ENTRY, data, 1 << 24)
+        except Refused:
+            raise Refused("JRN-2", "a damaged entry") from None
+        globals()[name](site, fields)
+
+
+def needs(holds, why):
+    if not holds:
+        raise Refused("JRN-2", why)
+
+
+def consumed(site, f):
+    site.consumed[f["query"]] = f["over"]
+
+
+def chain(site, f):
+    needs(site.round is None, "a summary after a round")
+    site.last_context, site.last_cohort, site.rounds = f["context"], f["cohort"], f["rounds"]
+
+
+def deck(site, f):
+    n, slots = len(f["members"]), len(f["seeds"])
+    needs(f["session"] == site.env.session, "another session")
+    whole = len(f["pairs"]) == len(f["held"]) == n and all(len(row) == slots for row in f["held"])
+    needs(whole, "inner lists of different lengths")
+    needs(site.run in (None, f["run"]), "two runs")
+    needs(f["index"] > site.highest, "a deck twice")
+    d = SiteDeck.__new__(SiteDeck)
+    d.env, d.run, d.index, d.hash, d.stage = site.env, f["run"], f["index"], f["directory"], "ready"
+    d.threshold, d.members, d.pairs = f["threshold"], f["members"], dict(zip(f["members"], f["pairs"]))
+    d.seeds = [shamir.from_bytes(b, "JRN-2") for b in f["seeds"]]
+    d.held = {m: [shamir.from_bytes(s, "JRN-2") for s in row] for m, row in zip(d.members, f["held"])}
+    site.run, site.highest, site.decks[d.index] = d.run, d.index, d
+
+
+def masked(site, f):
+    needs(f["deck"] in site.decks, "a round without its deck")
+    needs((f["deck"], f["slot"]) > site.last_slot, "a slot that does not go forward")
+    r = SiteRound.__new__(SiteRound)
+    r.env, r.deck, r.ctx, r.stage, r.alive = site.env, site.decks[f["deck"]], f["context"], "asked", None
+    r.cohort, r.slot, r.words, r.query, r.sent = f["cohort"], f["slot"], f["words"], f["query"], f["digest"]
+    site.begin(r)
+    site.rounds = f["rounds"]
+
+
+def checked(site, f):
+    r, alive = site.round, f["alive"]
+    follows = r and r.ctx == f["context"] and r.stage in ("asked", "checked") and sorted_set(alive)
+    needs(follows and set(alive) <= set(r.remaining()) and alive != r.cohort, "a signature that does not follow")
+    r.stage, r.alive = "checked", alive
+
+
+def released(site, f):
+    r, alive = site.round, f["alive"]
+    follows = r and r.ctx == f["context"] and r.stage in ("asked", "checked")
+    needs(follows and alive == r.remaining(), "a release that does not follow")
+    site.consumed[r.query] = alive
+    r.stage, r.alive = "released", alive

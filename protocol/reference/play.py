@@ -1,0 +1,121 @@
+"""Whole sessions in memory: every input of every party, the outputs that follow it, and ways to go astray."""
+
+import copy
+
+import frames
+import masks
+from documents import roster_hash
+from identity import Identity
+from party import Aggregator, Env, Site
+from suite import Draws, H, le16, le64
+
+
+def value(site, query, words):
+    """The vector a site answers in these vectors: depends on the site, the query and the place."""
+    return [int.from_bytes(H("value", le16(site), query, le64(j))[:8], "little") for j in range(words)]
+
+
+def parties(name, n, **terms):
+    """Identities (coordinator, intermediary, sites), roster and terms."""
+    draws = Draws(f"{name}/identities")
+    identities = [Identity(draws.take(32)) for _ in range(n + 2)]
+
+    def member(i, called, address=""):
+        return {"name": called, "key": identities[i].public, "address": address}
+
+    roster = {
+        "name": "vectors",
+        "coordinator": member(0, "hub", "hub.example:4433"),
+        "intermediary": member(1, "counter", "counter.example:4433"),
+        "sites": [member(i + 2, f"site-{i}") for i in range(n)],
+    }
+    usual = {
+        "roster": roster_hash(roster), "min_cohort": 3, "threshold": 0, "colluders": 0, "slots": 8, "max_rows": 1000,
+        "min_total_rows": 0, "application": b"",
+    }  # fmt: skip
+    return identities, roster, usual | terms
+
+
+class World:
+    """An aggregator, its sites, and the frames under way."""
+
+    def __init__(self, name, n, **terms):
+        self.name, self.n = name, n
+        self.identities, self.roster, self.terms = parties(name, n, **terms)
+        hub = Env(self.identities[0], self.roster, self.terms)
+        self.session = hub.session
+        self.aggregator = Aggregator(hub, Draws(f"{name}/aggregator"), self.terms["slots"])
+        self.sites = []
+        for i in range(n):
+            env = Env(self.identities[i + 2], self.roster, self.terms, i)
+            self.sites.append(Site(env, Draws(f"{name}/site {i}")))
+        self.queue = []
+
+    def give(self, at, what, *args):
+        """One input of one party; its outputs, whose frames are put under way."""
+        if at == "aggregator":
+            out = self.aggregator.handle(what, *args)
+            self.queue += [(o["to"], "frame", o["send"]) for o in out if "send" in o]
+        else:
+            out = self.sites[at].handle(what, *args)
+            for o in out:
+                if "send" in o:
+                    self.queue.append(("aggregator", "frame", at, o["send"]))
+                elif "asked" in o:
+                    self.queue.append((at, "contribute", value(at, o["asked"]["query"], o["asked"]["words"])))
+        return out
+
+
+class Play:
+    """A session as it went. `before[i]` is the world before step i."""
+
+    def __init__(self, name, n, lose=lambda at, what, args: False, **terms):
+        self.world, self.steps, self.before = World(name, n, **terms), [], []
+        for i in range(n):
+            self.do("aggregator", "attached", i)
+        self.run(lose)
+
+    def do(self, at, what, *args):
+        self.before.append(copy.deepcopy(self.world))
+        self.steps.append(step(at, what, args, self.world.give(at, what, *args)))
+
+    def run(self, lose=lambda at, what, args: False):
+        """Delivers everything that is under way, but for what `lose` says."""
+        while self.world.queue:
+            at, what, *args = self.world.queue.pop(0)
+            if not lose(at, what, args):
+                self.do(at, what, *args)
+
+    def ask(self, query, words, lose=lambda at, what, args: False):
+        self.do("aggregator", "ask", query, words)
+        self.run(lose)
+
+    def find(self, at, kind, nth=0, sender=None):
+        """The place of the nth step at which this party gets a frame of this kind."""
+
+        def matches(s):
+            came = s["in"]
+            is_kind = "frame" in came and frames.NAMES[came["frame"][2]] == kind
+            return s["at"] == at and is_kind and (sender is None or came["from"] == sender)
+
+        return [i for i, s in enumerate(self.steps) if matches(s)][nth]
+
+    def frame(self, i):
+        return self.steps[i]["in"]["frame"]
+
+    def astray(self, i, *inputs):
+        """What follows if, in place of step i, these inputs come."""
+        world = copy.deepcopy(self.before[i])
+        return [step(at, what, args, world.give(at, what, *args)) for at, what, *args in inputs]
+
+
+def step(at, what, args, out):
+    given = {
+        "attached": lambda: {"attached": args[0]},
+        "gone": lambda: {"gone": args[0]},
+        "ask": lambda: {"ask": {"query": args[0], "words": args[1]}},
+        "frame": lambda: {"frame": args[-1], **({"from": args[0]} if at == "aggregator" else {})},
+        "contribute": lambda: {"contribute": masks.raw(args[0])},
+        "refuse": lambda: {"refuse": args[0]},
+    }
+    return {"at": at, "in": given[what](), "out": copy.deepcopy(out)}

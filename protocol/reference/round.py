@@ -1,0 +1,236 @@
+"""A round at a site and at the aggregator (spec section 9)."""
+
+import frames
+import masks
+import shamir
+from codec import Refused
+from deck import commitment
+from documents import least
+from suite import H, expand
+
+MAX_WORDS, ECHO_CHECKS = 1 << 20, 8
+
+
+def without(cohort, alive):
+    return [s for s in cohort if s not in alive]
+
+
+def sorted_set(sites):
+    return sites == sorted(set(sites))
+
+
+class SiteRound:
+    """`stage` is one of asked, masked, checked, released, and only ever moves to the right (section 9.2)."""
+
+    def __init__(self, env, deck, ctx, ask, last_cohort, last_context):
+        """[RND-1] to [RND-6], [POL-1]."""
+        self.env, self.deck, self.ctx, self.stage, self.alive, self.sent = env, deck, ctx, "asked", None, None
+        self.cohort, self.slot, self.words = ask["cohort"], ask["slot"], ask["words"]
+        self.query = H("consumed query", ask["query"])
+        if ctx != frames.round_context(env.session, deck.hash, ask):
+            raise Refused("RND-1", "a context that is not that of its question")
+        if self.slot >= len(deck.seeds):
+            raise Refused("RND-2", "no such slot")
+        if not 1 <= self.words <= MAX_WORDS:
+            raise Refused("RND-3", "an impossible length")
+        if not sorted_set(self.cohort) or env.me not in self.cohort or not set(self.cohort) <= set(deck.members):
+            raise Refused("RND-4", "an impossible cohort")
+        if len(self.cohort) < self.least():
+            raise Refused("POL-1", "too few sites")
+        if last_cohort is not None and not set(self.cohort) <= set(last_cohort):
+            raise Refused("RND-5", "a site that had left is back")
+        if ask["previous_context"] != last_context:
+            raise Refused("RND-6", "another history")
+
+    def least(self):
+        return max(least(self.env.terms, self.env.floor), self.deck.threshold)
+
+    def remaining(self):
+        return self.cohort if self.alive is None else self.alive
+
+    def seed(self, other):
+        return masks.round_seed(self.deck.pairs[other], self.ctx)
+
+    def self_key(self):
+        return masks.self_mask_key(self.deck.seeds[self.slot], self.ctx)
+
+    def may_have_left(self):
+        """Whether a vector of this site may be out; after a restart the digest of it is known, and no more."""
+        return self.stage != "asked" or self.sent is not None
+
+    def mask(self, words):
+        """[MSK-3], [JRN-3]: the bytes of y and the digest of [MSK-4]."""
+        assert self.stage == "asked" and len(words) == self.words
+        seeds = {v: self.seed(v) for v in self.cohort if v != self.env.me}
+        y = masks.raw(masks.mask(words, self.env.me, self.self_key(), seeds))
+        digest = H("masked", y)
+        if self.sent not in (None, digest):
+            raise Refused("JRN-3", "another vector was masked before the restart")
+        self.stage = "masked"
+        return y, digest
+
+    def take_survivors(self, message):
+        """[SUR-1] to [SUR-5]. True where all of the cohort are there, so that the shares may leave at once."""
+        env, alive, inputs = self.env, message["alive"], message["inputs"]
+        if not self.may_have_left():
+            raise Refused("SUR-1", "survivors before this site's answer")
+        if self.stage == "released":
+            raise Refused("SUR-4", "other survivors after the release")
+        if not sorted_set(alive) or env.me not in alive or not set(alive) <= set(self.remaining()):
+            raise Refused("SUR-2", "impossible survivors")
+        if len(alive) < self.least():
+            raise Refused("SUR-3", "too few survivors")
+        if len(inputs) != len(alive):
+            raise Refused("SUR-5", "not one proof for every survivor")
+        for i in self.sample(alive):
+            if not frames.proves(inputs[i], env.key_of(alive[i]), env.session, "MaskedInput", self.ctx):
+                raise Refused("SUR-5", f"no proof that site {alive[i]} answered this question")
+        return alive == self.cohort
+
+    def sample(self, alive):
+        """Whose proofs are checked: [SUR-5]."""
+        others = [i for i, s in enumerate(alive) if s != self.env.me]
+        if len(others) > ECHO_CHECKS:
+            draws = expand(self.self_key(), "sample of inputs", self.ctx)
+            for i in range(ECHO_CHECKS):
+                j = i + int.from_bytes(draws[4 * i : 4 * i + 4], "little") % (len(others) - i)
+                others[i], others[j] = others[j], others[i]
+        return others[:ECHO_CHECKS]
+
+    def check(self, alive):
+        """[CON-1] to [CON-3]: context and message of the ConsistencyCheck."""
+        assert self.stage != "released"
+        self.stage, self.alive = "checked", alive
+        seeds = [{"missing": w, "seed": self.seed(w)} for w in without(self.cohort, alive)]
+        return frames.survivors_context(self.ctx, alive), {"round": self.ctx, "seeds": seeds}
+
+    def take_certificate(self, message):
+        """[UNM-2]."""
+        env, signers, proofs = self.env, message["signers"], message["proofs"]
+        if self.stage != "checked" or message["alive"] != self.alive:
+            raise Refused("UNM-2", "a certificate for another set than this site signed")
+        if not sorted_set(signers) or not set(signers) <= set(self.alive):
+            raise Refused("UNM-2", "signers that are not distinct survivors")
+        if len(signers) < self.deck.threshold or len(proofs) != len(signers):
+            raise Refused("UNM-2", "too few signatures")
+        context = frames.survivors_context(self.ctx, self.alive)
+        for site, proof in zip(signers, proofs):
+            if not frames.proves(proof, env.key_of(site), env.session, "ConsistencyCheck", context):
+                raise Refused("UNM-2", f"site {site} did not sign")
+
+    def release(self, alive):
+        """[UNM-3]."""
+        self.stage, self.alive = "released", alive
+        return {"shares": [shamir.to_bytes(self.deck.held[u][self.slot]) for u in alive]}
+
+
+class AggregatorRound:
+    """`phase` is what is waited for: inputs, checks, shares; `waiting` holds the frames that have no answer yet."""
+
+    def __init__(self, env, deck, slot, cohort, query, words, previous):
+        self.env, self.deck, self.slot, self.cohort, self.words = env, deck, slot, cohort, words
+        ask = {
+            "deck": deck.index, "slot": slot, "cohort": cohort, "words": words,
+            "previous_context": previous[0], "previous_total": previous[1], "query": query,
+        }  # fmt: skip
+        self.ctx, self.phase = frames.round_context(env.session, deck.hash, ask), "inputs"
+        self.waiting = dict.fromkeys(cohort, env.frame("Ask", self.ctx, ask))
+        self.inputs, self.seeds, self.signed, self.shares = {}, {}, {}, {}
+
+    def lost(self, site):
+        self.waiting.pop(site, None)
+        if self.phase == "inputs":
+            self.inputs.pop(site, None)
+        elif self.phase == "checks":
+            self.alive = [s for s in self.alive if s != site]
+            self.signed.pop(site, None)
+
+    def take(self, sender, kind, context, rest, proof):
+        """[INP-1] to [INP-3], [CON-2], [CON-3], [UNM-4], and what [RND-10] says to ignore."""
+        if kind == "MaskedInput" and context == self.ctx:
+            if sender in self.inputs:
+                if self.inputs[sender][0]["rest"] != proof["rest"]:
+                    raise Refused("INP-2", "two different inputs")
+            elif self.phase == "inputs" and self.waiting.pop(sender, None):
+                if len(rest) != 8 * self.words:
+                    raise Refused("INP-1", "another length than asked for")
+                if proof["rest"] in [p["rest"] for p, _ in self.inputs.values()]:
+                    raise Refused("INP-3", "a copy of another site's input")
+                self.inputs[sender] = proof, masks.words_of(rest)
+        elif kind == "ConsistencyCheck" and self.phase == "checks":
+            if context == frames.survivors_context(self.ctx, self.named) and self.waiting.pop(sender, None):
+                value = frames.read(kind, rest)
+                if value["round"] != self.ctx:
+                    raise Refused("CON-2", "signed for another round")
+                if [s["missing"] for s in value["seeds"]] != without(self.cohort, self.named):
+                    raise Refused("CON-3", "not one seed for every missing site")
+                self.signed[sender] = proof
+                self.seeds.update({(sender, s["missing"]): s["seed"] for s in value["seeds"]})
+        elif kind == "Unmask" and self.phase == "shares" and context == self.ctx and self.waiting.pop(sender, None):
+            shares = [shamir.from_bytes(s, "UNM-4") for s in frames.read(kind, rest)["shares"]]
+            if len(shares) != len(self.alive):
+                raise Refused("UNM-4", "not one share for every survivor")
+            self.shares[sender] = dict(zip(self.alive, shares))
+
+    def advance(self):
+        """What follows now: "wait", "sent", or the total with the wrong shares that were corrected."""
+        t = self.deck.threshold
+        if self.phase == "shares":
+            if len(self.shares) >= t:
+                return self.open_total()
+            if not self.waiting:
+                raise Refused("UNM-5", "too few answers")
+            return "wait"
+        if self.waiting:
+            return "wait"
+        if self.phase == "inputs":
+            return self.name(sorted(self.inputs))
+        if self.alive != self.named:
+            return self.name(self.alive)
+        signers = sorted(self.signed)[:t]
+        proofs = [self.signed[s] for s in signers]
+        self.collect("Certificate", {"alive": self.alive, "signers": signers, "proofs": proofs}, "shares")
+        return "sent"
+
+    def name(self, alive):
+        if len(alive) < max(self.deck.threshold, self.env.terms["min_cohort"]):
+            raise Refused("SUR-3", "too few survivors")
+        self.alive = self.named = alive
+        self.signed = {}
+        proofs = [self.inputs[s][0] for s in alive]
+        self.collect("Survivors", {"alive": alive, "inputs": proofs}, "shares" if alive == self.cohort else "checks")
+        return "sent"
+
+    def collect(self, kind, value, phase):
+        self.waiting = dict.fromkeys(self.alive, self.env.frame(kind, self.ctx, value))
+        self.phase = phase
+
+    def open_total(self):
+        """[UNM-6]; whoever was wrong once is not asked again while the others are enough."""
+        t, holders, keys, wrong = self.deck.threshold, sorted(self.shares), {}, []
+        for owner in self.alive:
+            column = {h: self.shares[h][owner] for h in holders}
+            expected = self.deck.commitments[owner][self.slot]
+
+            def fits(seed):
+                return commitment(self.deck.id, owner, self.slot, seed) == expected
+
+            seed, liars = shamir.recover(dict(list(column.items())[:t])), []
+            if not fits(seed):
+                found = shamir.recover_checked(column, t, fits)
+                if found is None and not self.waiting:
+                    found = shamir.recover_robust(column, t)
+                    found = found if found and fits(found[0]) else None
+                if found is None:
+                    if self.waiting:
+                        return "wait"
+                    raise Refused("UNM-6", f"the self-mask of site {owner} does not open")
+                seed, liars = found
+            if len(holders) - len(liars) >= t:
+                holders = without(holders, liars)
+            wrong += [(h, owner) for h in liars]
+            keys[owner] = masks.self_mask_key(seed, self.ctx)
+        missing = without(self.cohort, self.alive)
+        seeds = {(u, w): self.seeds[u, w] for u in self.alive for w in missing}
+        total = masks.unmask({u: self.inputs[u][1] for u in self.alive}, keys, seeds)
+        return {"total": total, "cohort": self.alive, "missing": missing, "wrong": wrong}
