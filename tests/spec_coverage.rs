@@ -54,7 +54,7 @@ fn rules_and_code_agree() {
     let spec = laid_down(&read(root().join("protocol/spec.md")));
     assert!(spec.len() > 60, "only {} rules found", spec.len());
     let mut files = Vec::new();
-    for folder in ["crates/proto/src", "crates/node"] {
+    for folder in ["crates/proto/src", "crates/node", "crates/cluster/src"] {
         rust_files(&root().join(folder), &mut files);
     }
     let mut cited = BTreeSet::new();

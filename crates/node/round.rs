@@ -135,7 +135,7 @@ impl Question {
     }
 }
 
-/// Smallest e with `bound` ≤ 2^e, kept in a range where 2^e is an ordinary double.
+/// Smallest e with `bound` ≤ 2^e, kept in a range where 2^e is an ordinary double ([QRY-4]).
 fn exponent(bound: f64) -> i16 {
     if bound <= 0.0 {
         return -512;

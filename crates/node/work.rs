@@ -280,7 +280,7 @@ impl Work {
         veilsum_cluster::method::inside(centres, &domain)
     }
 
-    /// The bytes that go into the plan's terms.
+    /// The bytes that go into the plan's terms ([QRY-9]).
     pub fn to_bytes(&self) -> Vec<u8> {
         codec::encode(self)
     }

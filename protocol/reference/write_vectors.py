@@ -5,6 +5,7 @@ import pathlib
 import sys
 
 import layers
+import question_cases
 import signed_layers
 from bad_deck import bad_decks
 from bad_journal import journals
@@ -21,6 +22,7 @@ LAYERS = {
     "keys": layers.key_cases,
     "masks": layers.mask_cases,
     "frames": signed_layers.frame_cases,
+    "questions": question_cases.question_cases,
 }
 
 

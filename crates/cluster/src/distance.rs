@@ -57,7 +57,7 @@ fn scaled_length(a: &[f64], b: &[f64], factor: f64) -> f64 {
 ///
 /// `u_k` is proportional to `||x - c_k||^(-2/(m-1))`, taken as the ratio to the nearest centre: raw powers leave the range
 /// of `f64` for small m. A row that coincides with z >= 1 centres belongs to each of those by 1/z and to no other. Never
-/// NaN, and the memberships add up to 1.
+/// NaN, and the memberships add up to 1 (specification, QRY-5).
 pub(crate) fn memberships<'a>(
     x: &[f64],
     centres: impl Iterator<Item = &'a [f64]> + Clone,

@@ -6,7 +6,8 @@ use rand_core::{Rng, SeedableRng};
 /// A stream of random numbers.
 ///
 /// The key is the seed as 8 little-endian bytes followed by a 24-byte label, so that streams of different purposes never
-/// overlap. Published seeds depend on this recipe and on the order of draws: changing either breaks them.
+/// overlap. Published seeds depend on this recipe (specification, QRY-7) and on the order of draws: changing either breaks
+/// them.
 pub struct Stream(ChaCha20Rng);
 
 impl Stream {

@@ -37,7 +37,8 @@ impl Sampling {
         ((self.share * sites as f64).round() as usize).clamp(1, sites.max(1))
     }
 
-    /// Who is drawn for the algorithm's question `number` (counted from 1): one entry for each site of the roster.
+    /// Who is drawn for the algorithm's question `number` (counted from 1): one entry for each site of the roster
+    /// (specification, QRY-8).
     pub fn drawn(&self, number: u32, sites: usize) -> Vec<bool> {
         // One stream a question: the draw of one does not depend on those before it.
         let mut stream = Stream::new(self.seed ^ (u64::from(number) << 32), LABEL);

@@ -121,7 +121,7 @@ impl Domain {
         self.scaling
     }
 
-    /// Rows (n x d, original units) in working units, every value inside the working box.
+    /// Rows (n x d, original units) in working units, every value inside the working box (specification, QRY-1).
     ///
     /// # Errors
     /// [`DataError::ColumnMismatch`]; with [`OutOfBox::Refuse`] also [`DataError::OutsideBox`], which names row and

@@ -28,7 +28,7 @@ impl Transform {
         Self { lower, upper, shift: vec![0.0; d], factor: vec![1.0; d] }
     }
 
-    /// The box in transformed units.
+    /// The box in transformed units (specification, QRY-2).
     ///
     /// # Errors
     /// [`QueryError::Transform`] where shapes do not fit, a clip interval is empty or leaves the box, a shift leaves it, or

@@ -17,7 +17,7 @@ const MAX_SCALE: f64 = 1e9;
 
 impl Recipe {
     /// In which part of a run a question belongs, if it belongs to this recipe: kind, parameters, K, number, points inside
-    /// the box. `sites` is the size of the roster.
+    /// the box (specification, QRY-10). `sites` is the size of the roster.
     ///
     /// # Errors
     /// A sentence for the site's operator.

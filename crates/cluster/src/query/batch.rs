@@ -38,7 +38,7 @@ impl Batch {
         }
     }
 
-    /// Whether a site may answer all of it.
+    /// Whether a site may answer all of it (specification, QRY-3).
     ///
     /// # Errors
     /// [`QueryError`] naming what is wrong.
@@ -102,7 +102,8 @@ pub fn answer_with_noise(batch: &Batch, rows: &Prepared, noise: &mut Stream) -> 
     checked(batch, rows, Some(noise))
 }
 
-/// A sum that left the range of `f64` must not be rounded, masked and sent: it is refused here, by block.
+/// A sum that left the range of `f64` must not be rounded, masked and sent: it is refused here, by block (specification,
+/// QRY-6).
 fn checked(batch: &Batch, rows: &Prepared, noise: Option<&mut Stream>) -> Result<Statistic, AnswerError> {
     batch.check(rows.domain())?;
     let values = batch.values(rows, noise)?;

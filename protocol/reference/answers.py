@@ -1,0 +1,223 @@
+"""What a site answers: whether it may, the blocks of its answer, and its entries (spec sections 13.3 to 13.5).
+
+Every family is a triple of functions. A block is its name, its length, its bound, and whether that bounds what one
+`row` or what a whole `site` adds to an entry. Rows and points are in the units of the question.
+"""
+
+import math
+
+from box import BEYOND, moved_rows, refuse
+from distances import add_to, check_fuzzy, columns_fit, memberships, square
+from features import FEATURES
+from local_answers import LOCAL_CHOICE, LOCAL_FUZZY, LOCAL_MEANS
+from validity_answers import CONTINGENCY, SILHOUETTE, VALIDATION
+
+MAX_BATCH, MAX_ENTRIES, MAX_SPLITS, MAX_DEPTH, MAX_BINS = 4096, 1 << 24, 1 << 16, 64, 1024
+NOISE_BOUND = 8.0
+
+
+def fuzzy_sums_blocks(q, box):
+    k = len(q["centres"])
+    return [("weighted_sums", k * box.columns, box.largest_of_all(), "row"), ("weights", k, 1.0, "row")]
+
+
+def fuzzy_sums(q, box, rows, labels):
+    k, d = len(q["centres"]), box.columns
+    sums, weights = [[] for _ in range(k * d)], [[] for _ in range(k)]
+    for x in rows:
+        for i, u in enumerate(memberships(x, q["centres"], q["m"])):
+            add_to(sums, i * d, [u ** q["m"] * v for v in x])
+            add_to(weights, i, [u ** q["m"]])
+    return [math.fsum(x) for x in sums + weights]
+
+
+def fuzzy_validation_blocks(q, box):
+    k, reaches = len(q["centres"]), [box.reach(c) for c in q["centres"]]
+    near = min(reaches)
+    return [("distances", k, max(reaches), "row"), ("memberships", k, 1.0, "row"), ("objective", 1, near * near, "row")]
+
+
+def fuzzy_validation(q, box, rows, labels):
+    k = len(q["centres"])
+    entries = [[] for _ in range(2 * k + 1)]
+    for x in rows:
+        squares, us = [square(x, c) for c in q["centres"]], memberships(x, q["centres"], q["m"])
+        add_to(entries, 0, [math.sqrt(s) for s in squares])
+        add_to(entries, k, us)
+        add_to(entries, 2 * k, [math.fsum(u ** q["m"] * s for u, s in zip(us, squares))])
+    return [math.fsum(x) for x in entries]
+
+
+def check_moments(q, box):
+    if q["around"] is not None:
+        columns_fit([q["around"]], box)
+        if not all(low <= x <= high for j, x in enumerate(q["around"]) for low, high in [box.interval(j)]):
+            refuse("squares around a point outside the box")
+
+
+def moments_blocks(q, box):
+    blocks = [("rows", 1, 1.0, "row")]
+    for j in range(box.columns):
+        low, high = box.interval(j)
+        if q["around"] is None:
+            blocks.append(("sums", 1, box.largest(j), "row"))
+        else:
+            far = max(q["around"][j] - low, high - q["around"][j])
+            blocks.append(("squares", 1, far * far, "row"))
+    return blocks
+
+
+def moments(q, box, rows, labels):
+    columns = [[x[j] for x in rows] for j in range(box.columns)]
+    if q["around"] is not None:
+        columns = [[(x - a) ** 2 for x in column] for column, a in zip(columns, q["around"])]
+    return [float(len(rows))] + [math.fsum(column) for column in columns]
+
+
+def check_histogram(q, box):
+    if not 2 <= q["bins"] <= MAX_BINS or not 1 <= len(q["brackets"]) <= MAX_ENTRIES // (q["bins"] + 1):
+        refuse("the number of bins or brackets")
+    for b in q["brackets"]:
+        if b["column"] >= box.columns:
+            refuse("a bracket of no column")
+        low, high = box.interval(b["column"])
+        if not low <= b["lower"] < b["upper"] <= high:
+            refuse("a bracket that is empty or leaves the box")
+
+
+def edge(b, i, bins):
+    """Everybody computes an edge by this expression, in doubles."""
+    return b["upper"] if i >= bins else min(b["lower"] + (b["upper"] - b["lower"]) * (i / bins), b["upper"])
+
+
+def histogram(q, box, rows, labels):
+    counts = []
+    for b in q["brackets"]:
+        edges, own = [edge(b, i, q["bins"]) for i in range(q["bins"] + 1)], [0.0] * (q["bins"] + 1)
+        for x in (row[b["column"]] for row in rows):
+            if x < b["lower"]:
+                own[0] += 1
+            elif x <= b["upper"]:
+                # The last bin whose lower edge is not above the value: the last of all holds the upper end too.
+                own[1 + max(i for i in range(q["bins"]) if edges[i] <= x)] += 1
+        counts += own
+    return counts
+
+
+def splits_of(tree, columns):
+    """The split of every inner node, by its number."""
+    if len(tree["of"]) != len(tree["splits"]) or len(tree["splits"]) > MAX_SPLITS:
+        refuse("too many splits, or not one node for each")
+    at, depth = {}, {0: 0}
+    for i, (node, split) in enumerate(zip(tree["of"], tree["splits"])):
+        if node not in depth or node in at:
+            refuse("a split of a node that is no leaf")
+        if split["column"] >= columns or not math.isfinite(split["at"]) or depth[node] >= MAX_DEPTH:
+            refuse("a split of no column, at no number, or too deep")
+        at[node] = i
+        depth[2 * i + 1] = depth[2 * i + 2] = depth[node] + 1
+    return at
+
+
+def check_cells(q, box):
+    splits_of(q["tree"], box.columns)
+    nodes, blur = q["nodes"], q["blur"]
+    ascending = all(a < b for a, b in zip(nodes, nodes[1:]))
+    if not nodes or not ascending or nodes[-1] > 2 * len(q["tree"]["splits"]):
+        refuse("no nodes, nodes out of order, or not of the tree")
+    if len(nodes) > MAX_ENTRIES // (2 * box.columns + 2) or (q["part"][0] == "sums" and q["part"][1]):
+        refuse("too many nodes, or a list of them beside the nodes")
+    if blur is not None and (blur["sites"] == 0 or not 0 <= blur["strength"] <= 1000):
+        refuse("the blur")
+
+
+def cells_blocks(q, box):
+    n, largest = len(q["nodes"]), box.largest_of_all()
+    stretch = 1.0 + (NOISE_BOUND * (q["blur"]["strength"] / math.sqrt(q["blur"]["sites"])) if q["blur"] else 0.0)
+    blocks = [("rows", n, stretch, "row")]
+    if q["part"][0] != "counts":
+        blocks.append(("sums", n * box.columns, largest * stretch, "row"))
+        blocks.append(("squares", n * box.columns, largest * largest * stretch, "row"))
+    return blocks + ([("sites", n, 1.0, "site")] if q["part"][0] != "sums" else [])
+
+
+def cells(q, box, rows, labels):
+    assert not q["blur"] or q["blur"]["strength"] == 0, "noise is a site's own"
+    split_of = splits_of(q["tree"], box.columns)
+    inside = {node: [] for node in q["nodes"]}
+    for x in rows:
+        node = 0
+        while True:
+            inside.get(node, []).append(x)
+            if node not in split_of:
+                break
+            i = split_of[node]
+            split = q["tree"]["splits"][i]
+            node = 2 * i + 1 + (x[split["column"]] >= split["at"])
+    out = [float(len(inside[node])) for node in q["nodes"]]
+    if q["part"][0] != "counts":
+        for power in (1, 2):
+            out += [math.fsum(x[j] ** power for x in inside[v]) for v in q["nodes"] for j in range(box.columns)]
+    return out + ([float(bool(inside[node])) for node in q["nodes"]] if q["part"][0] != "sums" else [])
+
+
+FAMILIES = {
+    "fuzzy_sums": (check_fuzzy, fuzzy_sums_blocks, fuzzy_sums),
+    "fuzzy_validation": (check_fuzzy, fuzzy_validation_blocks, fuzzy_validation),
+    "local_fuzzy": LOCAL_FUZZY,
+    "local_means": LOCAL_MEANS,
+    "features": FEATURES,
+    "moments": (check_moments, moments_blocks, moments),
+    "histogram": (
+        check_histogram,
+        lambda q, box: [("rows", len(q["brackets"]) * (q["bins"] + 1), 1.0, "row")],
+        histogram,
+    ),
+    "local_choice": LOCAL_CHOICE,
+    "cells": (check_cells, cells_blocks, cells),
+    "validation": VALIDATION,
+    "silhouette": SILHOUETTE,
+    "contingency": CONTINGENCY,
+}
+
+
+def check_batch(batch, box):
+    """[QRY-3]: the box in the units of the questions."""
+    if not 1 <= len(batch["queries"]) <= MAX_BATCH:
+        refuse("no query, or too many")
+    inner = box.moved(batch["transform"])
+    for name, q in batch["queries"]:
+        FAMILIES[name][0](q, inner)
+    return inner
+
+
+def layout(question, box):
+    """The blocks of a question's answer."""
+    name, q = question
+    if name == "CountRows":
+        return [("rows", 1, 1.0, "row")]
+    batch = q["batch"] if name == "Drawn" else q
+    inner = check_batch(batch, box)
+    return [block for kind, query in batch["queries"] for block in FAMILIES[kind][1](query, inner)]
+
+
+def judged_layout(batch, box):
+    """[APP-5]: the blocks with every centre just beyond the lower corner of the box."""
+    inner = check_batch(batch, box)
+    corner = [low - BEYOND * (high - low) for low, high in map(inner.interval, range(box.columns))]
+    if any(name not in ("fuzzy_validation", "validation") for name, _ in batch["queries"]):
+        refuse("only validation is judged")
+    queries = [(name, {**q, "centres": [corner] * len(q["centres"])}) for name, q in batch["queries"]]
+    return layout(("Cluster", {**batch, "queries": queries}), box)
+
+
+def answer(question, box, rows, labels=None):
+    """The entries of one site's answer; rows in working units."""
+    name, q = question
+    if name == "CountRows":
+        return [float(len(rows))]
+    batch = q["batch"] if name == "Drawn" else q
+    inner, moved, values = check_batch(batch, box), moved_rows(rows, batch["transform"]), []
+    for kind, query in batch["queries"]:
+        values += FAMILIES[kind][2](query, inner, moved, labels)
+    return values

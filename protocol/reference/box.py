@@ -1,0 +1,110 @@
+"""The public box, working units, transforms, and the scale of every block (spec sections 7 and 13.2 to 13.4)."""
+
+import math
+
+import fixed
+from codec import Refused
+
+MAX_BOUND, MAX_FACTOR, BEYOND = 1e150, 1e12, 2e-6
+
+
+def refuse(why):
+    raise Refused("APP-4", why)
+
+
+class Box:
+    def __init__(self, lower, upper, scaling):
+        self.lower, self.upper, self.scaling, self.columns = lower, upper, scaling, len(lower)
+
+    def interval(self, j):
+        """Of a column in working units."""
+        return (0.0, 1.0) if self.scaling == "box" else (self.lower[j], self.upper[j])
+
+    def largest(self, j):
+        low, high = self.interval(j)
+        return max(abs(low), abs(high))
+
+    def largest_of_all(self):
+        return max(self.largest(j) for j in range(self.columns))
+
+    def reach(self, point):
+        """No point of the box is farther from `point`. Added up in the order of the columns: a bound at a power of two
+        must come out the same everywhere."""
+        total = 0.0
+        for j, x in enumerate(point):
+            low, high = self.interval(j)
+            far = max(abs(x - low), abs(high - x))
+            total += far * far
+        return math.sqrt(total)
+
+    def diameter(self):
+        return self.reach([self.interval(j)[0] for j in range(self.columns)])
+
+    def working(self, rows, out_of_box="refuse"):
+        """[QRY-1]: rows in original units into working units."""
+        out = []
+        for row in rows:
+            inside = all(low <= x <= high for x, low, high in zip(row, self.lower, self.upper))
+            if not inside and out_of_box == "refuse":
+                raise ValueError("a row outside the box")
+            row = [min(max(x, low), high) for x, low, high in zip(row, self.lower, self.upper)]
+            if self.scaling == "box":
+                row = [(x - low) / (high - low) for x, low, high in zip(row, self.lower, self.upper)]
+            out.append(row)
+        return out
+
+    def moved(self, t):
+        """[QRY-2]: the box in the units of a transform, which is refused where it does not fit."""
+        if t is None:
+            return self
+        lists = [t["lower"], t["upper"], t["shift"], t["factor"]]
+        if any(len(x) != self.columns for x in lists):
+            refuse("a transform of other columns")
+        lower, upper = [], []
+        for j, (low, high, shift, factor) in enumerate(zip(*lists)):
+            first, last = self.interval(j)
+            shifts = (shift == 0 and factor == 1) or first <= shift <= last
+            scales = 0 < factor <= MAX_FACTOR / max(last - first, 1.0)
+            if not (first <= low < high <= last and shifts and scales):
+                refuse(f"the transform of column {j}")
+            lower.append((low - shift) * factor)
+            upper.append((high - shift) * factor)
+        if any(not (abs(a) <= MAX_BOUND and abs(b) <= MAX_BOUND and a < b) for a, b in zip(lower, upper)):
+            refuse("a transform that leaves no box")
+        return Box(lower, upper, "none")
+
+
+def moved_rows(rows, t):
+    if t is None:
+        return rows
+    lists = [t["lower"], t["upper"], t["shift"], t["factor"]]
+    return [[(min(max(x, low), high) - s) * f for x, low, high, s, f in zip(row, *lists)] for row in rows]
+
+
+def exponent(bound):
+    """[QRY-4]: the smallest e with bound <= 2^e, from -512 to 1000."""
+    if bound <= 0:
+        return -512
+    mantissa, e = math.frexp(bound)  # bound = mantissa * 2^e, mantissa in [1/2, 1)
+    return min(max(e - 1 if mantissa == 0.5 else e, -512), 1000)
+
+
+def scaled(blocks, sites, max_rows):
+    """Name, length, exponent, fractional bits and limit of every block."""
+    out = []
+    for name, length, bound, per in blocks:
+        e = exponent(bound)
+        bits, limit = fixed.scale(sites, 1 if per == "site" else max_rows, e)
+        out.append((name, length, e, bits, limit))
+    fixed.words([(length, e) for _, length, e, _, _ in out])
+    return out
+
+
+def carried(values, scales):
+    """The words of an answer."""
+    at, words = 0, []
+    for _, length, _, bits, limit in scales:
+        words += [fixed.carry(x, bits, limit) for x in values[at : at + length]]
+        at += length
+    assert at == len(values)
+    return words

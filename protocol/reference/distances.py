@@ -1,0 +1,48 @@
+"""Distances, memberships and the nearest centre (spec section 13.4), for numbers that doubles can hold squared."""
+
+import math
+
+from box import refuse
+
+
+def square(a, b):
+    return math.fsum((x - y) * (x - y) for x, y in zip(a, b))
+
+
+def nearest(x, points):
+    """Index and squared distance; among equals the lowest index."""
+    squares = [square(x, p) for p in points]
+    least = min(squares)
+    return squares.index(least), least
+
+
+def memberships(x, centres, m):
+    """[QRY-5]."""
+    squares = [square(x, c) for c in centres]
+    least = min(squares)
+    if least == 0:
+        ties = squares.count(0)
+        return [1 / ties if s == 0 else 0.0 for s in squares]
+    ratios = [(least / s) ** (1 / (m - 1)) for s in squares]
+    total = math.fsum(ratios)
+    return [r / total for r in ratios]
+
+
+def add_to(entries, at, values):
+    for i, value in enumerate(values):
+        entries[at + i].append(value)
+
+
+def fuzzifier_fits(m):
+    if not (math.isfinite(m) and m > 1):
+        refuse("the fuzzifier")
+
+
+def columns_fit(points, box):
+    if len(points[0]) != box.columns:
+        refuse("points of other columns")
+
+
+def check_fuzzy(q, box):
+    fuzzifier_fits(q["m"])
+    columns_fit(q["centres"], box)

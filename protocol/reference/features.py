@@ -1,0 +1,117 @@
+"""Fuzzy feature vectors of one site (spec section 13.5, `features`)."""
+
+import math
+
+from box import refuse
+from distances import columns_fit, fuzzifier_fits, memberships, nearest, square
+from local_answers import part_fits
+
+
+class Feature:
+    def __init__(self, ls, ss=0.0, n=1, m=1.0):
+        self.ls, self.ss, self.n, self.m = list(ls), ss, n, m
+
+    def centre(self):
+        return [s / self.m for s in self.ls]
+
+    def radius(self):
+        return math.sqrt(max(self.ss, 0.0) / self.n)
+
+
+def merge(a, b):
+    between = a.m * b.m / (a.m + b.m) * square(a.centre(), b.centre())
+    return Feature([x + y for x, y in zip(a.ls, b.ls)], a.ss + b.ss + between, a.n + b.n, a.m + b.m)
+
+
+def make_room(held):
+    """The closest two become one, in the place of the first."""
+    pairs = [(square(a.centre(), held[j].centre()), i, j) for i, a in enumerate(held) for j in range(i + 1, len(held))]
+    _, i, j = min(pairs)
+    second = held.pop(j)
+    held[i] = merge(held[i], second)
+
+
+def merge_similar(held, tau):
+    """One pass: what is left keeps its order, what was merged follows, the most similar first."""
+    pairs = []
+    for i, a in enumerate(held):
+        for j in range(i + 1, len(held)):
+            apart = math.sqrt(square(a.centre(), held[j].centre()))
+            similarity = (a.radius() + held[j].radius()) / apart if apart else math.inf
+            if similarity >= tau:
+                pairs.append((-similarity, i, j))
+    gone, merged = set(), []
+    for _, i, j in sorted(pairs):
+        if len(held) - len(merged) <= 1:
+            break
+        if i not in gone and j not in gone:
+            gone |= {i, j}
+            merged.append(merge(held[i], held[j]))
+    return [f for i, f in enumerate(held) if i not in gone] + merged
+
+
+def feature_vectors(rows, p):
+    held = []
+    for x in rows:
+        if len(held) < p["min"]:
+            held.append(Feature(x))
+            continue
+        centres = [f.centre() for f in held]
+        far = [math.sqrt(square(x, c)) for c in centres]
+
+        def radius(i):
+            others = [math.sqrt(square(c, centres[i])) for j, c in enumerate(centres) if j != i]
+            return held[i].radius() or min(others, default=0.0)
+
+        if any(far[i] <= radius(i) for i in range(len(held))):
+            for f, u, apart in zip(held, memberships(x, centres, p["m"]), far):
+                f.ls = [s + u * v for s, v in zip(f.ls, x)]
+                f.ss, f.m, f.n = f.ss + u * apart * apart, f.m + u, f.n + 1
+        else:
+            if len(held) >= p["max"]:
+                make_room(held)
+            held.append(Feature(x))
+        held = merge_similar(held, p["tau"])
+    while len(held) > p["max"]:
+        make_room(held)
+    return held
+
+
+def check(q, box):
+    p = q["params"]
+    columns_fit(q["anchors"], box)
+    if not 2 <= p["min"] <= p["max"] <= 1000 or not (math.isfinite(p["tau"]) and p["tau"] > 0):
+        refuse("the parameters of feature vectors")
+    fuzzifier_fits(p["m"])
+    part_fits(q["part"], len(q["anchors"]))
+
+
+def blocks(q, box):
+    (name, places), d = q["part"], box.columns
+    longest, across = box.reach([0.0] * d), box.diameter()
+    b = len(places) if name == "sums" else len(q["anchors"])
+    mass, sites = ("M", b, 1.0, "row"), ("sites", b, 1.0, "site")
+    if name == "counts":
+        return [mass, sites]
+    square_bound = longest * longest + across * across / 2.0
+    vectors = [("LS", b * d, box.largest_of_all(), "row"), mass, ("Q", b, square_bound, "row")]
+    return vectors + ([sites] if name == "both" else [])
+
+
+def answer(q, box, rows, labels):
+    (name, places), b, d = q["part"], len(q["anchors"]), box.columns
+    ls, m, quad, sites = [[0.0] * d for _ in range(b)], [0.0] * b, [0.0] * b, [0.0] * b
+    for f in feature_vectors(rows, q["params"]):
+        at = nearest(f.centre(), q["anchors"])[0]
+        ls[at] = [s + x for s, x in zip(ls[at], f.ls)]
+        m[at] += f.m
+        quad[at] += f.ss + math.fsum(x * x for x in f.ls) / f.m
+        sites[at] = 1.0
+    if name == "counts":
+        return m + sites
+    chosen = places if name == "sums" else range(b)
+    vectors = [x for i in chosen for x in ls[i]] + [m[i] for i in chosen] + [quad[i] for i in chosen]
+    return vectors + (sites if name == "both" else [])
+
+
+FEATURES = (check, blocks, answer)

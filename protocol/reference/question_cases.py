@@ -1,0 +1,197 @@
+"""Vectors of the application's questions: bytes, layouts, answers in fixed point, draws, plans (spec section 13)."""
+
+import answers
+import questions
+from box import carried, exponent, scaled
+from codec import F64, Refused, decode, encode
+from documents import MAX_APPLICATION
+from draws import Stream, drawn, uniform_centres
+from question_samples import (
+    BOTH, BOUNDS, BOXES, COUNT, GOOD, LABELS, ROWS, STANDARD, THREE, UNITS, cells, contingency, features, fuzzy,
+    histogram, local_choice, local_fuzzy, local_means, moments, question_of, silhouette, steps, validation,
+)  # fmt: skip
+from questions import QUESTION, WORK, shown
+from suite import H, le32, le64
+
+MAX_QUERY, SITES, MAX_ROWS = 9_437_184, 20, 1_000_000
+COUNTS = {"rows", "sites", "counts", "cluster_rows"}
+
+
+def layout_lines(scales):
+    return [{"name": n, "words": w, "bound_exp": e, "fraction_bits": f} for n, w, e, f, _ in scales]
+
+
+def tolerances(blocks, scales):
+    """How far another order of additions may lead, in units of the last place: not at all in counts; otherwise 2, or
+    2^-48 of the bound where that is more: closer than [QRY-6] demands, on few rows."""
+    counts = [name in COUNTS or (name == "weights" and per == "site") for name, _, _, per in blocks]
+    return [0 if c else max(2, 2 ** max(f + e - 48, 0)) for c, (_, _, e, f, _) in zip(counts, scales)]
+
+
+def question_case(name, box, question, rows):
+    blocks = answers.layout(question, BOXES[box])
+    scales = scaled(blocks, SITES, MAX_ROWS)
+    assert decode(QUESTION, encode(QUESTION, question), MAX_QUERY) == question
+    case = {
+        "function": "question", "name": name, "box": box, "sites": SITES, "max_rows": MAX_ROWS,
+        "question": shown(QUESTION, question), "encoded": encode(QUESTION, question),
+        "layout": layout_lines(scales), "within": tolerances(blocks, scales), "answers": {},
+    }  # fmt: skip
+    # After a first step on one row all local centres coincide with it up to rounding, which then decides ([QRY-6]).
+    queries = question[1].get("queries", [])
+    unstable = any(kind == "local_fuzzy" and q["local"]["most"] > 1 for kind, q in queries)
+    for site in (site for site in rows if site != "one row" or not unstable):
+        values = answers.answer(question, BOXES[box], BOXES[box].working(ROWS[site]), LABELS[site])
+        case["answers"][site] = carried(values, scales)
+    return case
+
+
+def bad_bytes():
+    one = encode(QUESTION, question_of([fuzzy("fuzzy_sums", [[0.5]])]))
+    at = one.index(le32(1) + le32(1) + le64(1))
+    return {
+        "a byte is left over": one + b"\0",
+        "no centres": one[:at] + le32(0) + le32(1) + le64(0) + one[-8:],
+        "another number of values than K x d": one[:at] + le32(2) + one[at + 4 :],
+        "a coordinate that is no number": one[:-16] + bytes(6) + b"\xf8\x7f" + one[-8:],
+        "an unknown question": le32(4),
+        "an unknown query": one[:5] + le64(1) + le32(12) + one[at:],
+        "a list of 2^60 queries": one[:5] + le64(2**60),
+    }
+
+
+def bad_questions():
+    part = ("sums", [1, 1])
+    bad = {
+        "m = 1": [fuzzy("fuzzy_sums", m=1.0)], "m is infinite": [fuzzy("fuzzy_validation", m=float("inf"))],
+        "other columns": [fuzzy("fuzzy_sums", [[0.5]])], "no queries": [],
+        "one of two": [moments(), moments([0.5])], "around a point outside": [moments([0.5, 1.5])],
+        "no steps": [local_means(BOTH, most=0)], "1001 steps": [local_fuzzy("powers", BOTH, most=1001)],
+        "epsilon below 0": [local_means(BOTH, epsilon=-1.0)], "groups of no rows": [local_means(BOTH, min_rows=0)],
+        "a cluster twice": [local_means(part)], "no open cluster": [features(("sums", []))],
+        "an open cluster above K": [local_fuzzy("powers", ("sums", [3]))], "one bin": [histogram(1, (0, 0.0, 1.0))],
+        "1025 bins": [histogram(1025, (0, 0.0, 1.0))], "no bracket": [histogram(4)],
+        "an empty bracket": [histogram(4, (0, 0.5, 0.5))], "a bracket outside": [histogram(4, (0, 0.5, 1.5))],
+        "a bracket of no column": [histogram(4, (2, 0.0, 1.0))], "features: min 1": [features(BOTH, low=1)],
+        "features: max 1001": [features(BOTH, high=1001)], "features: tau 0": [features(BOTH, tau=0.0)],
+        "K = 1 alone": [local_choice(1, 3)], "K = 65 alone": [local_choice(2, 65)],
+        "17 starts": [local_choice(2, 3, starts=17)],
+        "a split of no leaf": [cells([0], BOTH, of=(0, 0))],
+        "a split of a node to come": [cells([0], BOTH, of=(1, 0))],
+        "splits without nodes": [cells([0], BOTH, of=(0,))], "nodes out of order": [cells([2, 1], BOTH)],
+        "a node of no tree": [cells([5], BOTH)], "no nodes": [cells([], BOTH)],
+        "a list beside the nodes": [cells([1], ("sums", [1]))],
+        "too much blur": [cells([1], BOTH, blur={"strength": 1001.0, "sites": 3})],
+        "blur of no sites": [cells([1], BOTH, blur={"strength": 1.0, "sites": 0})],
+        "two sizes for three clusters": [silhouette((1.0, 2.0))],
+        "a scatter below 0": [silhouette(scatter=(1.0, -1.0, 0.0))],
+        "no labels": [contingency(classes=0)], "4097 labels": [contingency(classes=4097)],
+    }  # fmt: skip
+    for name, queries in bad.items():
+        yield name, question_of(queries)
+    changes = {
+        "factor 0": ("factor", [0.0, 1.0]), "a shift outside": ("shift", [1.5, 0.0]),
+        "an empty clip": ("upper", [0.1, 1.0]),
+        "a clip outside": ("lower", [-0.1, 0.0]), "a factor too large": ("factor", [1e13, 1.0]),
+        "one column": ("shift", [0.5]),
+    }  # fmt: skip
+    for name, (field, value) in changes.items():
+        yield f"transform: {name}", question_of([moments()], {**STANDARD, field: value})
+
+
+def refusal(function, *args):
+    try:
+        function(*args)
+    except Refused as bad:
+        return bad.rule
+    raise AssertionError(f"it must be refused: {args}")
+
+
+def works():
+    def work(algorithm, seeding, columns=("x", "y"), **change):
+        return {
+            "columns": [{"name": name, "lower": -1.0, "upper": 2.5} for name in columns],
+            "scaling": ("box", {}), "out_of_box": ("refuse", {}),
+            "recipe": {
+                "clusters": {"min": 2, "max": 4}, "algorithm": algorithm, "range": None,
+                "seeding": seeding, "restarts": 1,
+                "rule": {"min_rows": 10, "min_sites": 3, "ask_first": True},
+                "preparation": {"winsorise": [], "scale": ("none", {}), "min_rows": 10, "bins": 64},
+                "validity": {"full": True, "vectors": False, "silhouette": False, "classes": 0, "judge_m": 2.0},
+                "choice": {"by": ("xie-beni", {}), "elbow": False},
+            },
+            "sampling": None, "judge": ("coordinator", {}), "labels": None, **change,
+        }  # fmt: skip
+
+    m, stop = {"m": 2.0}, {"epsilon": 0.001, "max_rounds": 50}
+    uniform, params = ("uniform", {"seed": 7}), {"min": 5, "max": 50, "tau": 1.0, "m": 2.0}
+    tree = ("tree", {"seed": 1, "cells_per_cluster": 6, "tries": 20, "min_rows": 10, "blur": 0.5})
+    yield work(("fcm", {**m, **stop}), uniform)
+    first = {**m, **stop, "local": steps(5), "powers": True}
+    yield work(("ffcm-avg1", first), tree, sampling={"share": 0.5, "seed": 9})
+    yield work(("ffcm-avg2", {**m, **stop, "local": steps(5, 0.01)}), uniform, scaling=("none", {}))
+    yield work(("fkm", {**stop, "min_rows": 5, "local_steps": 3, "finish": 10}), uniform, out_of_box=("clip", {}))
+    labelled = work(("kmeans", stop), uniform, labels={"column": "kind", "classes": ["a", "é"]})
+    labelled["recipe"]["validity"]["classes"] = 2
+    yield labelled
+    yield work(("ffcf", {**m, "features": params, "anchors": 0, "merge": True}), tree, judge=("intermediary", {}))
+    rich = work(("kumar", {**stop, "local": steps(9)}), ("given", {"centres": [[0.5, 0.25], [0.125, 1.0]]}))
+    rich["recipe"]["range"] = {"most": 8, "starts": 2, "seed": 3}
+    rich["recipe"]["preparation"]["winsorise"] = [{"column": 1, "lower": 0.01, "upper": 0.99}]
+    rich["recipe"]["preparation"]["scale"] = ("robust", {})
+    rich["recipe"]["clusters"] = {"min": 2, "max": 2}
+    rich["recipe"]["validity"] = {"full": True, "vectors": True, "silhouette": True, "classes": 0, "judge_m": 1.5}
+    rich["recipe"]["choice"] = {"by": ("silhouette-squared", {}), "elbow": True}
+    yield rich
+
+
+def question_cases():
+    cases = [question_case("count", "scaled", ("CountRows", {}), ROWS)]
+    cases += [question_case(name, "scaled", question_of(queries), ROWS) for name, queries in GOOD.items()]
+    cases += [question_case(name, box, question_of(q, t), ROWS) for name, (box, t, q) in UNITS.items()]
+    cases += [question_case(name, box, question_of(q), []) for name, (box, q) in BOUNDS.items()]
+    numbered = ("Drawn", {"number": 3, "batch": question_of([fuzzy("fuzzy_sums")])[1]})
+    cases.append(question_case("drawn", "scaled", numbered, ["grid"]))
+    judge = ("Judge", {"digest": H("judged question", b""), "words": 258})
+    cases.append({"function": "encoding", "question": shown(QUESTION, judge), "encoded": encode(QUESTION, judge)})
+    for name, data in bad_bytes().items():
+        rule = refusal(decode, QUESTION, data, MAX_QUERY)
+        cases.append({"function": "encoding", "name": name, "encoded": data, "rule": rule})
+    for name, question in bad_questions():
+        rule = refusal(answers.layout, question, BOXES["scaled"])
+        data = encode(QUESTION, question)
+        cases.append({"function": "refused", "name": name, "box": "scaled", "encoded": data, "rule": rule})
+    for box, transform in [("scaled", None), ("scaled", STANDARD), ("raw", None)]:
+        batch = question_of([validation(vectors=False), fuzzy("fuzzy_validation", THREE[:2])], transform)[1]
+        data = encode(questions.BATCH, batch)
+        scales = scaled(answers.judged_layout(batch, BOXES[box]), SITES, MAX_ROWS)
+        cases.append({
+            "function": "judged", "box": box, "sites": SITES, "max_rows": MAX_ROWS, "encoded": data,
+            "digest": H("judged question", data), "exponents": [e for _, _, e, _, _ in scales],
+            "layout": layout_lines(scales),
+        })  # fmt: skip
+    for x in [1.0, 0.5, 0.3, 1.0000001, 2.0, 3.0, 1e9, 2.0000000000000004, 2.0**-600, 2.0**400]:
+        cases.append({"function": "exponent", "bound": F64.put(x), "exponent": exponent(x)})
+    for share, seed, number, sites in [
+        (0.25, 7, 1, 20), (0.25, 7, 2, 20), (0.5, 2**64 - 1, 2**32 - 1, 5), (0.1, 0, 1, 3), (0.35, 1, 9, 10),
+        (0.9, 5, 1, 1000),
+    ]:  # fmt: skip
+        who = drawn(share, seed, number, sites)
+        case = {"function": "drawn", "share": share, "seed": seed, "number": number, "sites": sites}
+        cases.append({**case, "drawn": who})
+    stream = Stream(258, b"veilsum question vectors")
+    words = [stream.word() for _ in range(20)]
+    cases.append({"function": "stream", "seed": 258, "label": "veilsum question vectors", "words": words})
+    for box, k, seed in [("scaled", 3, 1), ("raw", 2, 2**64 - 1)]:
+        centres = questions.POINTS.put(uniform_centres(BOXES[box], k, seed))
+        cases.append({"function": "uniform", "box": box, "k": k, "seed": seed, "encoded": centres})
+    for work in works():
+        assert decode(WORK, encode(WORK, work), MAX_APPLICATION) == work
+        cases.append({"function": "plan", "work": shown(WORK, work), "encoded": encode(WORK, work)})
+    about = {
+        "boxes": {name: {"lower": b.lower, "upper": b.upper, "scaling": b.scaling} for name, b in BOXES.items()},
+        "rows": ROWS,
+        "labels": LABELS,
+    }
+    text = "Questions (section 13). Rows are in original units. `within`: units by which words of a block may differ."
+    return text, cases, about

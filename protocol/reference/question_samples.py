@@ -1,0 +1,160 @@
+"""Boxes, rows and questions that the vectors of section 13 are made of."""
+
+from box import Box
+from draws import Stream
+
+BOXES = {
+    "scaled": Box([-1.0, 10.0], [3.0, 30.0], "box"),
+    "raw": Box([-1.0, 10.0], [3.0, 30.0], "none"),
+    "unit": Box([0.0, 0.0], [1.0, 1.0], "none"),
+}
+
+
+def some_rows(seed, n, middles):
+    """Rows around points of the scaled box, in thousandths of its extent."""
+    stream, out = Stream(seed, b"veilsum question vectors"), []
+    for i in range(n):
+        x, y = (min(max(c + 0.3 * (stream.unit() - 0.5), 0), 1) for c in middles[i % len(middles)])
+        out.append([round(-1 + 4 * x, 3), round(10 + 20 * y, 2)])
+    return out
+
+
+def grid():
+    """Rows that coincide with centres, lie half-way between them, and on edges of bins."""
+    return [[-1.0 + i, 10.0 + 5 * j] for i in range(5) for j in range(5)] + [[0.0, 15.0]] * 3
+
+
+ROWS = {
+    "three clumps": some_rows(1, 45, [(0.2, 0.2), (0.8, 0.3), (0.4, 0.8)]),
+    "one clump": some_rows(2, 12, [(0.75, 0.25)]),
+    "grid": grid(),
+    "one row": [[0.5, 17.25]],
+    "none": [],
+}
+LABELS = {name: [(3 * i + i // 4) % 3 for i in range(len(rows))] for name, rows in ROWS.items()}
+THREE = [[0.25, 0.25], [0.75, 0.25], [0.5, 0.75]]
+RAW = [[0.0, 15.0], [2.0, 15.0], [1.0, 25.0]]
+TIED = [[0.25, 0.25], [0.25, 0.25], [0.75, 0.75], [2.0, -1.0]]
+
+
+def steps(most, epsilon=0.0):
+    return {"most": most, "epsilon": epsilon}
+
+
+def local_fuzzy(pull, part, centres=THREE, most=4, epsilon=0.0, m=2.0):
+    local = steps(most, epsilon)
+    return "local_fuzzy", {"centres": centres, "m": m, "local": local, "pull": (pull, {}), "part": part}
+
+
+def local_means(part, centres=THREE, most=1, epsilon=0.0, min_rows=1, nearest=False):
+    return "local_means", {
+        "centres": centres, "local": steps(most, epsilon), "min_rows": min_rows, "nearest": nearest, "part": part,
+    }  # fmt: skip
+
+
+def features(part, anchors=THREE, low=3, high=6, tau=1.0):
+    return "features", {"anchors": anchors, "params": {"min": low, "max": high, "tau": tau, "m": 2.0}, "part": part}
+
+
+def moments(around=None):
+    return "moments", {"around": around}
+
+
+def histogram(bins, *brackets):
+    names = ("column", "lower", "upper")
+    return "histogram", {"brackets": [dict(zip(names, b)) for b in brackets], "bins": bins}
+
+
+def local_choice(low, most, m=2.0, local=None, starts=2):
+    local = local or steps(60, 1e-6)
+    return "local_choice", {"min": low, "most": most, "m": m, "local": local, "seed": 2**64 - 1, "starts": starts}
+
+
+def cells(nodes, part, of=(0, 2), splits=((0, 0.5), (1, 0.75)), blur=None):
+    tree = {"of": list(of), "splits": [{"column": c, "at": at} for c, at in splits]}
+    return "cells", {"tree": tree, "nodes": nodes, "part": part, "blur": blur}
+
+
+def validation(centres=THREE, m=2.0, vectors=True):
+    return "validation", {"centres": centres, "m": m, "vectors": vectors}
+
+
+def silhouette(rows=(15.0, 15.0, 15.0), scatter=(0.3, 0.25, 0.4), means=([0.2, 0.2], [0.8, 0.3], [0.4, 0.8])):
+    return "silhouette", {"centres": THREE, "means": list(means), "rows": list(rows), "scatter": list(scatter)}
+
+
+def contingency(centres=THREE, classes=3):
+    return "contingency", {"centres": centres, "classes": classes}
+
+
+def fuzzy(name, centres=THREE, m=2.0):
+    return name, {"centres": centres, "m": m}
+
+
+COUNT, BOTH = ("counts", {}), ("both", {})
+STANDARD = {"lower": [0.1, 0.0], "upper": [0.9, 1.0], "shift": [0.5, 0.25], "factor": [4.0, 2.5]}
+GOOD = {
+    "fuzzy sums": [fuzzy("fuzzy_sums")],
+    "fuzzy sums, m below 2": [fuzzy("fuzzy_sums", m=1.5)],
+    "fuzzy sums, centres twice and outside": [fuzzy("fuzzy_sums", TIED)],
+    "fuzzy validation": [fuzzy("fuzzy_validation")],
+    "fuzzy validation, m = 3, centres twice": [fuzzy("fuzzy_validation", TIED, 3.0)],
+    "avg1 of memberships": [local_fuzzy("memberships", BOTH)],
+    "avg1 of memberships, counts": [local_fuzzy("memberships", COUNT)],
+    "avg1 of powers": [local_fuzzy("powers", BOTH, m=1.5)],
+    "avg1 of powers after one step": [local_fuzzy("powers", BOTH, most=1)],
+    "avg1 of memberships, sums of one": [local_fuzzy("memberships", ("sums", [2]), most=2)],
+    "avg1 of powers, sums of two": [local_fuzzy("powers", ("sums", [0, 2]))],
+    "avg2": [local_fuzzy("nearest", BOTH, TIED)],
+    "avg1, stop by memberships": [local_fuzzy("powers", BOTH, most=50, epsilon=1.0)],
+    "avg1, centres that no row gives weight": [local_fuzzy("memberships", BOTH, most=3, m=1.004)],
+    "avg2, counts, stop by memberships": [local_fuzzy("nearest", COUNT, most=50, epsilon=0.01)],
+    "avg2, sums of one": [local_fuzzy("nearest", ("sums", [1]))],
+    "one Lloyd step": [local_means(BOTH)],
+    "one Lloyd step, ties": [local_means(BOTH, TIED)],
+    "Lloyd steps, groups of five, aligned": [local_means(BOTH, TIED, most=5, min_rows=5, nearest=True)],
+    "Lloyd steps by index, stop by centres": [local_means(COUNT, most=20, epsilon=0.05)],
+    "Lloyd steps, stop by centres": [local_means(BOTH, [[0.0, 0.0], [0.15, 0.0], [0.0, 0.05]], most=9, epsilon=0.2)],
+    "Lloyd steps, sums of two": [local_means(("sums", [1, 2]), most=3)],
+    "features": [features(BOTH)],
+    "features, counts": [features(COUNT, tau=0.5)],
+    "features, sums of two": [features(("sums", [0, 1]), high=4)],
+    "moments": [moments()],
+    "moments around a point": [moments([0.5, 0.375])],
+    "histogram": [histogram(4, (0, 0.0, 1.0), (1, 0.25, 0.75), (1, 0.1, 0.2))],
+    "local choice": [local_choice(2, 4)],
+    "cells": [cells([0, 1, 2, 3, 4], BOTH)],
+    "cells, counts": [cells([1, 4], COUNT)],
+    "cells, sums": [cells([2, 3], ("sums", []))],
+    "validation": [validation()],
+    "validation without vectors, m below 2": [validation(m=1.5, vectors=False)],
+    "validation, centres twice": [validation(TIED)],
+    "validation, one cluster": [validation([[0.5, 0.5]])],
+    "silhouette": [silhouette()],
+    "silhouette, a cluster of one and an empty one": [silhouette((15.0, 1.0, 0.0), (0.3, 0.0, 0.0))],
+    "contingency": [contingency()],
+    "contingency, ties": [contingency(TIED)],
+    "several": [fuzzy("fuzzy_sums"), fuzzy("fuzzy_sums", THREE[:2]), moments()],
+}
+UNITS = {
+    "standardised": ("scaled", STANDARD, [fuzzy("fuzzy_sums"), validation(), moments([0.0, 0.0])]),
+    "raw units": ("raw", None, [fuzzy("fuzzy_sums", RAW), fuzzy("fuzzy_validation", RAW), local_means(BOTH, RAW)]),
+    "raw units, moments": ("raw", None, [moments(), moments([1.0, 20.0]), histogram(5, (1, 12.5, 22.5))]),
+    "raw units, features": ("raw", None, [features(BOTH, RAW)]),
+}
+# Bounds at and beside powers of two, where both ends must come to the same exponent; nobody answers these.
+BOUNDS = {
+    "a bound of 2 by way of its root": ("unit", [fuzzy("fuzzy_validation", [[0.0, 0.0]])]),
+    "a bound of 1": ("unit", [fuzzy("fuzzy_validation", [[0.0, 0.5], [0.5, 0.5]])]),
+    "blur": ("scaled", [cells([0, 1], BOTH, blur={"strength": 2.0, "sites": 4})]),
+    "blur of three": ("raw", [cells([0, 1], BOTH, blur={"strength": 0.5, "sites": 3})]),
+    "avg2 of five": ("raw", [local_fuzzy("nearest", BOTH, RAW + RAW[:2])]),
+    "Lloyd": ("raw", [local_means(BOTH, RAW), local_means(BOTH, RAW, most=2)]),
+    "Lloyd, far": ("raw", [local_means(BOTH, [[9.0, 99.0]], most=2)]),
+    "features": ("raw", [features(BOTH, RAW), features(COUNT, RAW), features(("sums", [1]), RAW)]),
+    "many centres": ("scaled", [validation([[i / 16, 1 - i / 16] for i in range(17)])]),
+}
+
+
+def question_of(queries, transform=None):
+    return "Cluster", {"transform": transform, "queries": queries}
