@@ -1,0 +1,159 @@
+//! What the tests of the pitfalls share: a site's secrets as its journal holds them, the masks that follow from them,
+//! and rounds whose masked vectors are kept.
+#![allow(dead_code, unreachable_pub)] // every test file uses its own part
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use serde::{Deserialize, Serialize};
+use veilsum_proto::{Error, codec, suite::Hash, vectors_api as api};
+
+use crate::hostile_kit::*;
+
+/// A journal entry, written a second time after section 12 of the specification.
+#[derive(Serialize, Deserialize)]
+enum Entry {
+    Consumed { query: Hash, over: Vec<u16> },
+    Chain { context: Hash, cohort: Option<Vec<u16>>, rounds: u32 },
+    Deck(Secrets),
+    Masked { context: Hash, deck: u32, slot: u16, cohort: Vec<u16>, words: u32, query: Hash, digest: Hash, rounds: u32 },
+    Checked { context: Hash, alive: Vec<u16> },
+    Released { context: Hash, alive: Vec<u16> },
+}
+
+/// All that a site keeps secret of one deck.
+#[derive(Serialize, Deserialize)]
+pub struct Secrets {
+    pub session: Hash,
+    pub run: Hash,
+    pub index: u32,
+    pub directory: Hash,
+    pub threshold: u16,
+    pub members: Vec<u16>,
+    pub pairs: Vec<[u8; 32]>,
+    pub seeds: Vec<[u8; 32]>,
+    pub held: Vec<Vec<[u8; 32]>>,
+}
+
+/// A key of a mask; where it is of a pair, who applies it and with whom.
+pub type Mask = ([u8; 32], Option<(u16, u16)>);
+
+impl Secrets {
+    /// From the journal of `site`.
+    pub fn of(hub: &Hub, site: u16, deck: u32) -> Secrets {
+        let entries = hub.journals[usize::from(site)].iter();
+        let mut found = entries.filter_map(|r| match codec::decode("entry", &r.to_bytes(), usize::MAX).unwrap() {
+            Entry::Deck(d) if d.index == deck => Some(d),
+            _ => None,
+        });
+        found.next_back().expect("the deck is in the journal")
+    }
+
+    fn place(&self, site: u16) -> usize {
+        self.members.binary_search(&site).expect("a member")
+    }
+
+    pub fn pair(&self, other: u16) -> [u8; 32] {
+        self.pairs[self.place(other)]
+    }
+
+    /// The share this site holds of `owner`'s self-mask seed.
+    pub fn share(&self, owner: u16, slot: u16) -> [u8; 32] {
+        self.held[self.place(owner)][usize::from(slot)]
+    }
+
+    /// k of [MSK-1].
+    pub fn round_seed(&self, other: u16, context: &Hash) -> [u8; 32] {
+        api::expand(&self.pair(other), "round seed", &[&context.0])
+    }
+
+    /// s of [MSK-1].
+    pub fn self_key(&self, slot: u16, context: &Hash) -> [u8; 32] {
+        api::self_mask_key(&self.seeds[usize::from(slot)], context)
+    }
+
+    /// Every mask on the vector of site `me`, its own first ([MSK-3]).
+    pub fn masks(&self, me: u16, slot: u16, context: &Hash, cohort: &[u16]) -> Vec<Mask> {
+        let others = cohort.iter().filter(|o| **o != me);
+        let own = (self.self_key(slot, context), None);
+        std::iter::once(own).chain(others.map(|o| (self.round_seed(*o, context), Some((me, *o))))).collect()
+    }
+}
+
+/// A vector without these masks.
+pub fn without(masked: &[u64], masks: &[Mask]) -> Vec<u64> {
+    let mut words = masked.to_vec();
+    masks.iter().for_each(|(key, pair)| api::unmask(&mut words, key, *pair));
+    words
+}
+
+/// What the rows of a site give.
+pub fn values(site: u16, query: &[u8]) -> Vec<u64> {
+    (0..WORDS).map(|w| value(site, query, w)).collect()
+}
+
+pub fn words(bytes: &[u8]) -> Vec<u64> {
+    bytes.chunks_exact(8).map(|b| u64::from_le_bytes(b.try_into().unwrap())).collect()
+}
+
+pub fn added(a: &[u64], b: &[u64]) -> Vec<u64> {
+    a.iter().zip(b).map(|(a, b)| a.wrapping_add(*b)).collect()
+}
+
+/// As [`Hub::ask`], with the masked vectors.
+pub fn asked(hub: &mut Hub, deck: &Deck, ask: &Ask, to: &[u16]) -> Result<(Round, BTreeMap<u16, Vec<u64>>), Error> {
+    let (context, frame) = hub.ask_frame(deck, ask);
+    let mut round = Round { context, cohort: ask.cohort.clone(), inputs: BTreeMap::new() };
+    let mut vectors = BTreeMap::new();
+    for s in to {
+        let reply = hub.reply(*s, &frame)?;
+        round.inputs.insert(*s, reply.proof);
+        vectors.insert(*s, words(&reply.rest));
+    }
+    Ok((round, vectors))
+}
+
+/// `n` sites, a deck of four slots, and the question `q` put to everybody in the first.
+pub fn started(n: usize, seed: u64) -> (Hub, Deck, Round, BTreeMap<u16, Vec<u64>>) {
+    let mut hub = Hub::new(n, seed, |_| {});
+    let deck = hub.deck(0, 4, &everybody(n));
+    let ask = hub.question(&deck, 0, &everybody(n), Hash::default(), b"q");
+    let (round, vectors) = asked(&mut hub, &deck, &ask, &everybody(n)).unwrap();
+    (hub, deck, round, vectors)
+}
+
+pub fn rule(e: &Error) -> &'static str {
+    e.rule().map_or("none", |r| r.0)
+}
+
+/// The site refuses under this rule, and nothing leaves it.
+#[track_caller]
+pub fn refuses(hub: &mut Hub, site: u16, bytes: &[u8], expected: &str) {
+    let e = hub.tell(site, bytes).expect_err("it must refuse");
+    assert_eq!(rule(&e), expected, "{e}");
+    assert!(hub.left.is_empty(), "nothing leaves with a refusal");
+}
+
+/// Whether the bytes hold this secret.
+pub fn holds(bytes: &[u8], secret: &[u8; 32]) -> bool {
+    bytes.windows(32).any(|w| w == secret)
+}
+
+/// The core's own files, without their unit tests.
+pub fn sources() -> Vec<(String, String)> {
+    fn walk(folder: &Path, out: &mut Vec<(String, String)>) {
+        for entry in fs::read_dir(folder).unwrap().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                walk(&path, out);
+            } else {
+                let text = fs::read_to_string(&path).unwrap();
+                let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default().to_owned();
+                out.push((path.display().to_string(), code));
+            }
+        }
+    }
+    let mut out = Vec::new();
+    walk(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut out);
+    assert!(out.len() > 15, "the sources are here");
+    out
+}
