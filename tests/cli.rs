@@ -358,6 +358,21 @@ fn rows_that_cannot_be_used_are_named_without_their_values() {
 }
 
 #[test]
+fn experiments_say_what_they_lack() {
+    let w = World::empty();
+    assert!(w.ok("experiments --list").contains("federated-fcm"));
+    w.fails("experiments nosuch", 2, &["nosuch", "--list"]);
+    let lacking = w.run("experiments ffcf --quick --data nowhere");
+    let text = String::from_utf8_lossy(&lacking.stderr).into_owned();
+    assert_eq!(lacking.status.code(), Some(3), "{text}");
+    assert!(text.contains("SKIPPED ffcf") && text.contains("--data"), "{text}");
+    fs::create_dir_all(w.0.join("data/ffcf")).unwrap();
+    w.write("data/bank-by-job.csv", "not,a,table\n1\n");
+    let broken = w.run("experiments bank --quick --data data");
+    assert_eq!(broken.status.code(), Some(3), "{}", String::from_utf8_lossy(&broken.stderr));
+}
+
+#[test]
 fn the_protocol_alone_can_be_simulated() {
     let w = World::empty();
     let value = w.json("simulate --sites 10 --length 50 --drop 0.2 --rounds 2");

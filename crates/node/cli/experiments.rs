@@ -64,13 +64,26 @@ pub fn experiments(args: &ExperimentsArgs, json: bool) -> Result<(), Failure> {
                 let _ = writeln!(std::io::stderr(), "SKIPPED {}: {what} is not in the data folder", experiment.name);
                 skipped.push(experiment.name);
             }
+            Err(error @ (ExperimentError::File { .. } | ExperimentError::Data(_))) => {
+                let message = format!("experiment {}: {error}", experiment.name);
+                return Err(Failure::input(
+                    message,
+                    "correct the file, or leave it out: what can be generated then is",
+                ));
+            }
             Err(error) => {
                 let message = format!("experiment {}: {error}", experiment.name);
                 return Err(Failure::new(Code::Internal, message, "please report it with the command that was given"));
             }
         }
     }
-    let text = if skipped.is_empty() { String::new() } else { format!(" skipped: {}", skipped.join(", ")) };
+    if results.is_empty() && !skipped.is_empty() {
+        return Err(Failure::input(
+            format!("no experiment was run: the data of {} are not there", skipped.join(", ")),
+            "give the folder that holds them with --data",
+        ));
+    }
+    let text = if skipped.is_empty() { String::new() } else { format!("; skipped: {}", skipped.join(", ")) };
     let object = json!({ "experiments": results, "skipped": skipped, "missed": missed });
     super::print(json, &object, &format!("{} experiments run, {missed} targets missed{text}", results.len()))?;
     if missed > 0 {
