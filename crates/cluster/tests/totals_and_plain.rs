@@ -72,7 +72,8 @@ fn points(rows: &Rows) -> Centres {
     Centres::new(rows.len(), rows.columns(), rows.as_slice().to_vec()).unwrap()
 }
 
-/// Three sites of up to 25 rows, one of which is never empty, and first centres. K may exceed the rows of a site.
+/// Three sites of up to 25 rows, one of which is never empty, and first centres. K may exceed the rows of a site, but not the
+/// rows of all: that is an error ([`more_clusters_than_rows_is_an_error`]).
 fn federation() -> impl Strategy<Value = (Vec<Rows>, Centres)> {
     of_sites(1)
 }
@@ -97,7 +98,17 @@ fn of_sites(least: usize) -> impl Strategy<Value = (Vec<Rows>, Centres)> {
     };
     let start = prop::collection::vec(prop::array::uniform2(-4.0f64..4.0), 1..6)
         .prop_map(|rows| Centres::new(rows.len(), 2, rows.concat()).unwrap());
-    ((rows(least), rows(0), rows(0)).prop_map(|(a, b, c)| vec![a, b, c]), start)
+    let sites = (rows(least), rows(0), rows(0)).prop_map(|(a, b, c)| vec![a, b, c]);
+    (sites, start).prop_filter("K rows", |(sites, start)| sites.iter().map(Rows::len).sum::<usize>() >= start.k())
+}
+
+#[test]
+fn more_clusters_than_rows_is_an_error() {
+    let sites = prepare_all(&[Rows::new(vec![0.0, 1.0], 2).unwrap(), Rows::new(vec![], 2).unwrap()], &domain());
+    let start = Centres::from_rows(&[vec![0.0, 0.0], vec![1.0, 1.0]]).unwrap();
+    let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: ROUNDS };
+    let error = pooled::plain_federated(&mut recipe(fcm, &start).run(&domain(), 2).unwrap(), &sites).unwrap_err();
+    assert!(matches!(error, veilsum_cluster::DriveError::Method(MethodError::TooFewRows { k: 2 })), "{error}");
 }
 
 proptest! {
