@@ -48,7 +48,8 @@ fn iterates(algorithm: Algorithm, start: &Centres, sites: &[Rows]) -> Vec<Centre
     all
 }
 
-/// Each iterate against one plain round from the iterate before.
+/// Each iterate against one plain round from the iterate before. Memberships of a row that almost coincides with a centre
+/// magnify the last bit of the centre, so that not every draw agrees to 1e-12.
 fn follow(
     algorithm: Algorithm,
     start: &Centres,
@@ -59,7 +60,7 @@ fn follow(
     for found in iterates(algorithm, start, sites) {
         known = round(&known);
         let off = max_difference(&found, &known);
-        prop_assert!(off < 1e-12, "off by {off:e}");
+        prop_assert!(off < 1e-9, "off by {off:e}");
     }
     Ok(())
 }
