@@ -40,6 +40,8 @@ pub(crate) struct DeckRecord {
     pub(crate) seeds: Vec<Bytes>,
     /// `held[m][r]`: this site's share of member m's self-mask seed for slot r.
     pub(crate) held: Vec<Vec<Bytes>>,
+    /// For every slot the digest of all members' commitments to their self-mask seeds. Not secret.
+    pub(crate) slot_commitments: Vec<Hash>,
 }
 
 /// Secret bytes on their way to or from the journal.

@@ -350,6 +350,8 @@ pub(crate) struct ShareKeys {
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct DeliverShares {
+    /// Every member's commitments by slot, in the order of the directory's entries.
+    pub(crate) commitments: Vec<Vec<Hash>>,
     /// `site` is the sender of the box.
     pub(crate) boxes: Vec<SealedFor>,
 }
@@ -458,6 +460,11 @@ pub(crate) fn commitments_hash(list: &[Hash]) -> Hash {
     suite::hash("commitments", &[&codec::encode(list)])
 }
 
+/// Hash of all members' commitments to their self-mask seeds of one slot, in the members' order ([SHR-8]).
+pub(crate) fn slot_commitments_hash(list: &[Hash]) -> Hash {
+    suite::hash("slot commitments", &[&codec::encode(list)])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -518,5 +525,7 @@ mod tests {
         assert!(n * 34 + 64 + OVERHEAD <= Kind::ConsistencyCheck.body_limit());
         let slots = usize::from(crate::limits::MAX_SLOTS);
         assert!(n * (2 + 8 + 16 + 32 * slots) + 32 * slots + 64 + OVERHEAD <= Kind::ShareKeys.body_limit());
+        let commitments = n * (8 + 32 * slots);
+        assert!(n * (2 + 8 + 16 + 32 * slots) + commitments + 64 + OVERHEAD <= Kind::DeliverShares.body_limit());
     }
 }

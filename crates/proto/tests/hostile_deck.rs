@@ -1,6 +1,7 @@
 //! A coordinator that lies while a deck is set up, and what the roster, the plan and a site's own floor refuse.
 
 mod hostile_kit;
+mod pitfall_kit;
 
 use hostile_kit::*;
 use veilsum_proto::{
@@ -185,23 +186,34 @@ fn messages_of_one_deck_do_not_pass_for_another() {
     refuses(&mut hub, 0, &frame, "FRM-7");
     let stale = hub.frame(Kind::Directory, &id1, &directory);
     refuses(&mut hub, 0, &stale, "KEX-3");
-    // A box of deck 2 in the delivery of deck 3.
-    let (id2, directory2) = hub.advertise(2, 4, &all);
-    let (_, boxes2) = hub.seal(&id2, &directory2).unwrap();
-    let (id3, directory3) = hub.advertise(3, 4, &all);
-    let (hash3, _) = hub.seal(&id3, &directory3).unwrap();
-    let frame = hub.delivery(&hash3, &boxes2, 0);
-    let e = hub.tell(0, &frame).expect_err("a box of another deck");
-    assert_eq!(rule(&e), "SHR-4");
+    // The boxes of deck 2 in the delivery of deck 3; then its commitments, too.
+    for (with_commitments, expected) in [(false, "SHR-4"), (true, "SHR-8")] {
+        let index = 2 + 2 * u32::from(with_commitments);
+        let (id2, directory2) = hub.advertise(index, 4, &all);
+        let (_, mut boxes2) = hub.seal(&id2, &directory2).unwrap();
+        let (id3, directory3) = hub.advertise(index + 1, 4, &all);
+        let (hash3, boxes3) = hub.seal(&id3, &directory3).unwrap();
+        if !with_commitments {
+            boxes2.iter_mut().for_each(|(s, sent)| sent.0.clone_from(&boxes3[s].0));
+        }
+        let frame = hub.delivery(&hash3, &boxes2, 0);
+        let e = hub.tell(0, &frame).expect_err("a box of another deck");
+        assert_eq!(rule(&e), expected);
+    }
 }
 
 /// What arrives in place of site-1's boxes.
 #[track_caller]
 fn delivers(change: impl Fn(&mut Boxes), expected: &str, against: u16) {
+    delivers_all(|d| change(&mut d.1), expected, against);
+}
+
+#[track_caller]
+fn delivers_all(change: impl Fn(&mut Delivery), expected: &str, against: u16) {
     let mut hub = Hub::new(4, 28, |_| {});
     let (id, directory) = hub.advertise(0, 4, &everybody(4));
     let (hash, boxes) = hub.seal(&id, &directory).unwrap();
-    let mut delivered: Boxes = parts(&hub.delivery(&hash, &boxes, 1)).read();
+    let mut delivered: Delivery = parts(&hub.delivery(&hash, &boxes, 1)).read();
     change(&mut delivered);
     let frame = hub.frame(Kind::DeliverShares, &hash, &delivered);
     let e = hub.tell(1, &frame).expect_err("it must complain");
@@ -224,6 +236,66 @@ fn a_delivery_that_lacks_doubles_swaps_or_damages_a_box() {
     delivers(|b| b[2].1.truncate(20), "SHR-4", 3);
     delivers(|b| b[2].1.clear(), "SHR-4", 3);
     delivers(|b| (b[0].1, b[1].1) = (b[1].1.clone(), b[0].1.clone()), "SHR-4", 0);
+}
+
+#[test]
+fn a_delivery_with_commitments_that_were_not_advertised() {
+    delivers_all(|d| d.0[2][3].0[31] ^= 1, "SHR-8", 1);
+    // The reader's own list, too.
+    delivers_all(|d| d.0[1][0] = Hash::default(), "SHR-8", 1);
+    delivers_all(|d| d.0[0].swap(0, 1), "SHR-8", 1);
+    delivers_all(|d| d.0.swap(0, 3), "SHR-8", 1);
+    delivers_all(|d| d.0[3].truncate(3), "SHR-8", 1);
+    delivers_all(|d| d.0.truncate(3), "SHR-8", 1);
+    delivers_all(|d| d.0.push(d.0[0].clone()), "SHR-8", 1);
+    delivers_all(|d| d.0.clear(), "SHR-8", 1);
+}
+
+#[test]
+fn every_member_keeps_one_and_the_same_digest_of_a_slots_commitments() {
+    let mut hub = Hub::new(4, 32, |_| {});
+    let (id, directory) = hub.advertise(0, 4, &everybody(4));
+    let (hash, sealed) = hub.seal(&id, &directory).unwrap();
+    for s in 0..4 {
+        let frame = hub.delivery(&hash, &sealed, s);
+        hub.reply(s, &frame).unwrap();
+    }
+    for slot in 0..4 {
+        let list: Vec<Hash> = sealed.values().map(|sent| sent.0[slot]).collect();
+        let digest = veilsum_proto::suite::hash("slot commitments", &[&veilsum_proto::codec::encode(&list)]);
+        for s in 0..4 {
+            assert_eq!(pitfall_kit::Secrets::of(&hub, s, 0).slot_commitments[slot], digest);
+        }
+    }
+}
+
+#[test]
+fn a_member_that_advertised_too_few_commitments_is_not_let_through() {
+    // Site 2 signed the hash of a list that is too short, and a coordinator that should have put it out relays the list.
+    let mut hub = Hub::new(4, 33, |_| {});
+    let (id, mut directory) = hub.advertise(0, 4, &everybody(4));
+    let short = vec![Hash::default(); 3];
+    directory.entries[2].1.2 = veilsum_proto::suite::hash("commitments", &[&veilsum_proto::codec::encode(&short)]);
+    let keys = veilsum_proto::codec::encode(&directory.entries[2].1);
+    directory.entries[2].2 = parts(&raw(hub.identity(2), &hub.session, Kind::AdvertiseKeys, &id, &keys)).proof;
+    let hash = directory_hash(&id, &directory);
+    let frame = hub.frame(Kind::Directory, &id, &directory);
+    let mut proofs = Vec::new();
+    for s in 0..4 {
+        let accepted = raw(hub.identity(s), &hub.session, Kind::AcceptDirectory, &hash, &[]);
+        proofs.push(if s == 2 { parts(&accepted).proof } else { hub.reply(s, &frame).unwrap().proof });
+    }
+    let frame = hub.frame(Kind::DirectoryCertificate, &hash, &proofs);
+    let mut sealed: std::collections::BTreeMap<u16, Sealed> = std::collections::BTreeMap::new();
+    for s in [0, 1, 3] {
+        sealed.insert(s, hub.reply(s, &frame).unwrap().read());
+    }
+    let boxes = everybody(4).iter().filter(|s| **s != 2).map(|s| (*s, vec![0; 32 * 4 + 16])).collect();
+    sealed.insert(2, (short, boxes));
+    let frame = hub.delivery(&hash, &sealed, 1);
+    let e = hub.tell(1, &frame).expect_err("a list that is too short");
+    assert_eq!(rule(&e), "SHR-8", "{e}");
+    assert!(e.to_string().contains("hub") && e.to_string().contains("site-2"), "{e}");
 }
 
 #[test]

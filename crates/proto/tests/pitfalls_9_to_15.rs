@@ -130,7 +130,7 @@ fn p11_a_victim_among_neighbours_of_the_aggregators_choice() {
     let (id, directory) = hub.advertise(1, 4, &all);
     let (hash, mut boxes) = hub.seal(&id, &directory).unwrap();
     for (from, sent) in &boxes {
-        let to: Vec<u16> = sent.iter().map(|b| b.0).collect();
+        let to: Vec<u16> = sent.1.iter().map(|b| b.0).collect();
         assert_eq!(to, all.iter().copied().filter(|s| s != from).collect::<Vec<_>>());
     }
     boxes.remove(&3);
@@ -150,11 +150,11 @@ fn p12_replay_reflection_and_anothers_key() {
     let all = everybody(3);
     let (id, directory) = hub.advertise(0, 4, &all);
     let (_, old) = hub.seal(&id, &directory).unwrap();
-    let of = |boxes: &BTreeMap<u16, Boxes>, from: u16, to: u16| -> Vec<u8> {
-        boxes[&from].iter().find(|b| b.0 == to).unwrap().1.clone()
+    let of = |boxes: &BTreeMap<u16, Sealed>, from: u16, to: u16| -> Vec<u8> {
+        boxes[&from].1.iter().find(|b| b.0 == to).unwrap().1.clone()
     };
     // A set-up ends with a bad box, so each is tried in its own.
-    type Forge<'a> = &'a dyn Fn(&BTreeMap<u16, Boxes>) -> Vec<u8>;
+    type Forge<'a> = &'a dyn Fn(&BTreeMap<u16, Sealed>) -> Vec<u8>;
     let forged: [(&str, Forge<'_>); 3] = [
         ("site 1's own box for site 0, sent back", &|new| of(new, 1, 0)),
         ("site 2's box in place of site 0's", &|new| of(new, 2, 1)),
@@ -163,9 +163,9 @@ fn p12_replay_reflection_and_anothers_key() {
     for (index, (what, forge)) in (1..).zip(forged) {
         let (id, directory) = hub.advertise(index, 4, &all);
         let (hash, boxes) = hub.seal(&id, &directory).unwrap();
-        let mut delivered: Boxes = parts(&hub.delivery(&hash, &boxes, 1)).read();
-        assert_eq!(delivered[0].0, 0);
-        delivered[0].1 = forge(&boxes);
+        let mut delivered: Delivery = parts(&hub.delivery(&hash, &boxes, 1)).read();
+        assert_eq!(delivered.1[0].0, 0);
+        delivered.1[0].1 = forge(&boxes);
         let frame = hub.frame(Kind::DeliverShares, &hash, &delivered);
         assert_eq!(hub.tell(1, &frame).map_err(|e| rule(&e)), Err("SHR-4"), "{what}");
     }

@@ -221,10 +221,14 @@ impl Setup {
                     }
                 }
                 let hash = self.hash();
-                let frames = deliveries
-                    .into_iter()
-                    .map(|(to, boxes)| (to, env.frame(Kind::DeliverShares, &hash, &DeliverShares { boxes })))
-                    .collect();
+                // In the members' order, as the directory ([SHR-8]). Moved in and out of the message, not copied for each.
+                let mut commitments: Vec<Vec<Hash>> = self.commitments.values().cloned().collect();
+                let mut frames = BTreeMap::new();
+                for (to, boxes) in deliveries {
+                    let message = DeliverShares { commitments, boxes };
+                    frames.insert(to, env.frame(Kind::DeliverShares, &hash, &message));
+                    commitments = message.commitments;
+                }
                 self.pending = Pending::new(frames, wait, env, now);
                 self.phase = Phase::Deliver;
             }

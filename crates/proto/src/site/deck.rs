@@ -14,7 +14,7 @@ use crate::{
     journal::{Bytes, DeckRecord},
     message::{
         AdvertiseKeys, DeliverShares, Directory, DirectoryCertificate, Kind, OpenDeck, SealedFor, ShareKeys,
-        commitments_hash, deck_id, directory_hash, seed_commitment,
+        commitments_hash, deck_id, directory_hash, seed_commitment, slot_commitments_hash,
     },
     policy,
     shamir::{self, Share},
@@ -53,6 +53,8 @@ pub(crate) struct ExpectShares {
     pub(crate) hash: Hash,
     threshold: usize,
     members: Vec<u16>,
+    /// What each member signed to be the hash of its commitments.
+    advertised: Vec<Hash>,
     seeds: Vec<Share>,
     own_shares: Vec<Share>,
     pairs: Vec<Secret>,
@@ -69,6 +71,7 @@ pub(crate) struct Deck {
     pairs: Vec<Secret>,
     seeds: Vec<Share>,
     held: Vec<Vec<Share>>,
+    slot_commitments: Vec<Hash>,
 }
 
 impl ExpectDirectory {
@@ -195,6 +198,7 @@ impl ExpectCertificate {
             hash: self.hash,
             threshold: self.threshold,
             members,
+            advertised: entries.iter().map(|e| e.keys.commitments).collect(),
             seeds: secrets.seeds,
             own_shares,
             pairs,
@@ -211,7 +215,8 @@ pub(crate) struct BadDelivery {
 }
 
 impl ExpectShares {
-    /// [SHR-4], [SHR-5]: one box from every other member, each opens, each holds canonical shares for every slot.
+    /// [SHR-4], [SHR-5], [SHR-8]: one box from every other member, each opens, each holds canonical shares for every
+    /// slot; and everybody's commitments are those that were signed.
     pub(crate) fn shares(self, env: &Env, delivery: &DeliverShares) -> Result<Deck, BadDelivery> {
         let fault = |against, error| BadDelivery { against, error };
         let others: Vec<u16> = self.members.iter().copied().filter(|m| *m != env.me).collect();
@@ -221,6 +226,8 @@ impl ExpectShares {
             return Err(fault(env.me, error));
         }
         let slots = self.seeds.len();
+        let slot_commitments =
+            self.slot_commitments(env, &delivery.commitments).map_err(|error| fault(env.me, error))?;
         let mut held = Vec::with_capacity(self.members.len());
         let mut own = Some(self.own_shares);
         let mut boxes = delivery.boxes.iter();
@@ -251,7 +258,25 @@ impl ExpectShares {
             pairs: self.pairs,
             seeds: self.seeds,
             held,
+            slot_commitments,
         })
+    }
+
+    /// [SHR-8]: the digests to keep of everybody's commitments, one a slot. A list that is not its owner's is the
+    /// aggregator's doing: it had to put that member out ([SHR-6]).
+    fn slot_commitments(&self, env: &Env, lists: &[Vec<Hash>]) -> Result<Vec<Hash>, Error> {
+        if lists.len() != self.members.len() {
+            return Err(env.aggregator("did not deliver exactly one list of commitments of every member", "SHR-8"));
+        }
+        let slots = self.seeds.len();
+        for ((member, signed), list) in self.members.iter().zip(&self.advertised).zip(lists) {
+            if list.len() != slots || commitments_hash(list) != *signed {
+                let what = format!("delivered other commitments of {} than it advertised", env.name_of(*member));
+                return Err(env.aggregator(what, "SHR-8"));
+            }
+        }
+        let of_slot = |r: usize| slot_commitments_hash(&lists.iter().map(|list| list[r]).collect::<Vec<_>>());
+        Ok((0..slots).map(of_slot).collect())
     }
 }
 
@@ -279,6 +304,12 @@ impl Deck {
         self.held[self.position(owner)?].get(usize::from(slot))
     }
 
+    /// [SHR-8]: what all members' commitments for this slot hash to.
+    #[allow(dead_code)] // read by the opening of rounds
+    pub(crate) fn slot_commitments(&self, slot: u16) -> Option<Hash> {
+        self.slot_commitments.get(usize::from(slot)).copied()
+    }
+
     pub(crate) fn to_record(&self, session: Hash) -> DeckRecord {
         DeckRecord {
             session,
@@ -290,6 +321,7 @@ impl Deck {
             pairs: self.pairs.iter().map(|p| Bytes(*p.bytes())).collect(),
             seeds: self.seeds.iter().map(|s| Bytes(s.bytes())).collect(),
             held: self.held.iter().map(|row| row.iter().map(|s| Bytes(s.bytes())).collect()).collect(),
+            slot_commitments: self.slot_commitments.clone(),
         }
     }
 
@@ -298,7 +330,11 @@ impl Deck {
         let n = r.members.len();
         let held = r.held.iter().map(shares).collect::<Option<Vec<_>>>()?;
         let seeds = shares(&r.seeds)?;
-        let whole = r.pairs.len() == n && held.len() == n && held.iter().all(|h| h.len() == seeds.len());
+        let slots = seeds.len();
+        let whole = r.pairs.len() == n
+            && held.len() == n
+            && held.iter().all(|h| h.len() == slots)
+            && r.slot_commitments.len() == slots;
         whole.then(|| Deck {
             run: r.run,
             index: r.index,
@@ -308,6 +344,7 @@ impl Deck {
             pairs: r.pairs.iter().map(|b| Secret::new(b.0)).collect(),
             seeds,
             held,
+            slot_commitments: r.slot_commitments.clone(),
         })
     }
 }

@@ -26,6 +26,10 @@ pub const WORDS: usize = 4;
 /// Masking key, sealing key, hash of the commitments.
 pub type Keys = ([u8; 32], [u8; 32], Hash);
 pub type Boxes = Vec<(u16, Vec<u8>)>;
+/// ShareKeys: commitments by slot, a box for every other member.
+pub type Sealed = (Vec<Hash>, Boxes);
+/// DeliverShares: every member's commitments, the boxes for one site.
+pub type Delivery = (Vec<Vec<Hash>>, Boxes);
 /// Run, index, slots.
 pub type Open = (Hash, u32, u16);
 
@@ -272,7 +276,7 @@ impl Hub {
     }
 
     /// Shows `members` the directory and then everybody's signatures; what they seal.
-    pub fn seal(&mut self, id: &Hash, directory: &Directory) -> Result<(Hash, BTreeMap<u16, Boxes>), Error> {
+    pub fn seal(&mut self, id: &Hash, directory: &Directory) -> Result<(Hash, BTreeMap<u16, Sealed>), Error> {
         let members: Vec<u16> = directory.entries.iter().map(|e| e.0).collect();
         let hash = directory_hash(id, directory);
         let frame = self.frame(Kind::Directory, id, directory);
@@ -280,15 +284,18 @@ impl Hub {
         let frame = self.frame(Kind::DirectoryCertificate, &hash, &proofs);
         let mut boxes = BTreeMap::new();
         for m in &members {
-            boxes.insert(*m, self.reply(*m, &frame)?.read::<(Vec<Hash>, Boxes)>().1);
+            boxes.insert(*m, self.reply(*m, &frame)?.read());
         }
         Ok((hash, boxes))
     }
 
     /// The frame that brings `to` its boxes.
-    pub fn delivery(&self, hash: &Hash, boxes: &BTreeMap<u16, Boxes>, to: u16) -> Vec<u8> {
-        let own = |sent: &Boxes| sent.iter().find(|b| b.0 == to).map(|b| b.1.clone());
-        let delivered: Boxes = boxes.iter().filter_map(|(from, sent)| Some((*from, own(sent)?))).collect();
+    pub fn delivery(&self, hash: &Hash, boxes: &BTreeMap<u16, Sealed>, to: u16) -> Vec<u8> {
+        let own = |sent: &Sealed| sent.1.iter().find(|b| b.0 == to).map(|b| b.1.clone());
+        let delivered: Delivery = (
+            boxes.values().map(|sent| sent.0.clone()).collect(),
+            boxes.iter().filter_map(|(from, sent)| Some((*from, own(sent)?))).collect(),
+        );
         self.frame(Kind::DeliverShares, hash, &delivered)
     }
 

@@ -32,6 +32,7 @@ pub struct Secrets {
     pub pairs: Vec<[u8; 32]>,
     pub seeds: Vec<[u8; 32]>,
     pub held: Vec<Vec<[u8; 32]>>,
+    pub slot_commitments: Vec<Hash>,
 }
 
 /// A key of a mask; where it is of a pair, who applies it and with whom.
