@@ -80,6 +80,7 @@ fn cast(work: &Work, sites: usize, change: impl FnOnce(&mut Terms)) -> Result<Ca
         slots: 64,
         max_rows: 64,
         min_total_rows: u64::from(work.most_clusters()),
+        opening: true,
         application: work.to_bytes(),
     };
     change(&mut terms);

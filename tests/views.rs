@@ -22,7 +22,7 @@ use veilsum_proto::{
     aggregator::{self, Aggregator, AggregatorConfig, Millis, Timing},
     codec,
     identity::Identity,
-    message::{HEADER, Kind, OVERHEAD, kind_of, parse_header},
+    message::{COMMITMENT, HEADER, Kind, OVERHEAD, kind_of, parse_header},
     plan::Terms,
     policy::{self, Floor},
     roster::{Member, PartyId, Roster},
@@ -117,7 +117,10 @@ fn opaque(f: &Frame, site: u16, members: usize, slots: usize, words: usize) -> V
                 parts.push(take(&mut rest, 32 * slots + 16));
             }
         }
-        Kind::MaskedInput => parts.push(take(&mut rest, 8 * words)),
+        Kind::MaskedInput => {
+            parts.push(take(&mut rest, COMMITMENT));
+            parts.push(take(&mut rest, 8 * words));
+        }
         Kind::Unmask => {
             assert_eq!(take(&mut rest, 8), number(members));
             parts.push(take(&mut rest, 32 * members));
@@ -190,7 +193,7 @@ fn the_views_hold_nothing_of_one_site() {
                 assert!(!forbidden.contains_key(&value), "{:?} of site {s}: {}", f.kind, forbidden[&value]);
             }
             if f.kind == Kind::MaskedInput {
-                for (i, word) in f.rest.as_chunks::<8>().0.iter().enumerate() {
+                for (i, word) in f.rest[COMMITMENT..].as_chunks::<8>().0.iter().enumerate() {
                     let word = u64::from_le_bytes(*word);
                     assert!(plain.is_none_or(|p| p[i] != word), "a word that is not masked");
                     *masked.entry(word).or_default() += 1;
@@ -308,6 +311,7 @@ fn secure_sum(values: &[Vec<u64>], rng: &mut ChaCha20Rng) -> (Vec<u64>, Vec<(u16
         slots: 1,
         max_rows: 1,
         min_total_rows: 0,
+        opening: true,
         application: Vec::new(),
     });
     let (role, floor) = (PartyId::Coordinator, Floor::default());

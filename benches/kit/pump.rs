@@ -83,6 +83,7 @@ impl Pump {
             slots,
             max_rows: 1_000,
             min_total_rows: 0,
+            opening: true,
             application: Vec::new(),
         });
         let config = |i: usize| SiteConfig {

@@ -142,6 +142,7 @@ pub async fn run(config: LocalConfig) -> Result<LocalRun, Failure> {
         slots: 64,
         max_rows: largest.next_power_of_two(),
         min_total_rows: u64::from(k),
+        opening: true,
         application: config.work.to_bytes(),
     };
     (config.terms)(&mut terms);

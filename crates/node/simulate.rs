@@ -226,6 +226,7 @@ pub fn masked(
         slots: 64,
         max_rows,
         min_total_rows: 0,
+        opening: true,
         application: Vec::new(),
     };
     let answer = |site: u16, asked: &Asked| {

@@ -23,6 +23,7 @@ use crate::scene::Scene;
 
 const CONTEXT: usize = 32;
 const SIGNATURE: usize = 64;
+const COMMITMENT: usize = veilsum_proto::message::COMMITMENT;
 
 /// The words of one round by site.
 type BySite = BTreeMap<u16, Vec<u64>>;
@@ -173,7 +174,8 @@ pub fn masked_inputs(view: &View, sites: usize) -> Result<Vec<Vec<Vec<u64>>>> {
 
 fn take_apart(frame: &[u8]) -> Option<([u8; CONTEXT], Vec<u64>)> {
     let (context, rest) = frame.get(HEADER..)?.split_first_chunk::<CONTEXT>()?;
-    let words = rest.get(..rest.len().checked_sub(SIGNATURE)?)?;
+    // What a masked input commits to stands before its words and says nothing beyond them.
+    let words = rest.get(COMMITMENT..rest.len().checked_sub(SIGNATURE)?)?;
     let (words, left) = words.as_chunks::<8>();
     left.is_empty().then(|| (*context, words.iter().map(|w| u64::from_le_bytes(*w)).collect()))
 }
@@ -191,8 +193,13 @@ mod tests {
     use super::*;
 
     fn frame(context: u8, words: &[u64]) -> Vec<u8> {
-        let body =
-            [vec![context; CONTEXT], words.iter().flat_map(|w| w.to_le_bytes()).collect(), vec![7; SIGNATURE]].concat();
+        let body = [
+            vec![context; CONTEXT],
+            vec![9; COMMITMENT],
+            words.iter().flat_map(|w| w.to_le_bytes()).collect(),
+            vec![7; SIGNATURE],
+        ]
+        .concat();
         let kind = Kind::MaskedInput as u16;
         [1u16.to_le_bytes().to_vec(), kind.to_le_bytes().to_vec(), (body.len() as u32).to_le_bytes().to_vec(), body]
             .concat()

@@ -106,6 +106,9 @@ pub struct MakeArgs {
     /// Rows of all sites together at least [default: 2K + 1]
     #[arg(long)]
     pub min_total_rows: Option<u64>,
+    /// Do not open the rounds to the sites: they learn no totals then, and take the coordinator's word for them
+    #[arg(long)]
+    pub no_opening: bool,
     /// What a run consists of
     #[command(flatten)]
     pub method: MethodArgs,
@@ -173,6 +176,7 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
         slots: args.slots,
         max_rows: args.max_rows,
         min_total_rows: args.min_total_rows.unwrap_or(2 * u64::from(args.k.max) + 1),
+        opening: !args.no_opening,
         application: work.to_bytes(),
     };
     if args.min_sites.is_none() {

@@ -48,6 +48,7 @@ pub fn simulate(args: &SimulateArgs, json: bool) -> Result<(), Failure> {
         slots: args.rounds as u16,
         max_rows: 1_000,
         min_total_rows: 0,
+        opening: true,
         application: Vec::new(),
     };
     // Any numbers do: masks hide them all alike. The same ones for every site make the total easy to check.

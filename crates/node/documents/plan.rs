@@ -53,6 +53,7 @@ struct CohortPart {
     slots: u16,
     max_rows_per_site: u64,
     min_total_rows: u64,
+    opening: bool,
 }
 
 /// Writes a signed plan, whole or not at all.
@@ -75,6 +76,7 @@ pub fn write_plan(path: impl AsRef<Path>, signed: &SignedTerms) -> Result<(), Fa
             slots: terms.slots,
             max_rows_per_site: terms.max_rows,
             min_total_rows: terms.min_total_rows,
+            opening: terms.opening,
         },
         judge: work.judge,
         method: work.recipe,
@@ -124,6 +126,7 @@ pub fn load_plan(path: impl AsRef<Path>, roster: &Roster) -> Result<Terms, Failu
         slots: c.slots,
         max_rows: c.max_rows_per_site,
         min_total_rows: c.min_total_rows,
+        opening: c.opening,
         application: work.to_bytes(),
     };
     SignedTerms { terms, signature }.verify(roster).map_err(|e| refused(path, &e, NEXT))

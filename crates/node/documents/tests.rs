@@ -82,6 +82,7 @@ pub(crate) fn terms(roster: &Roster, work: &Work) -> Terms {
         slots: 4,
         max_rows: 1_000,
         min_total_rows: 100,
+        opening: true,
         application: work.to_bytes(),
     }
 }

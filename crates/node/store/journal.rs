@@ -262,6 +262,7 @@ mod tests {
             slots: 8,
             max_rows: 10,
             min_total_rows: 0,
+            opening: true,
             application: Vec::new(),
         });
         let config = |i: usize| SiteConfig {

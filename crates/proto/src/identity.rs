@@ -73,6 +73,18 @@ impl PublicKey {
         key.verify_strict(&digest.0, &ed25519_dalek::Signature::from_bytes(&signature.to_bytes())).is_ok()
     }
 
+    /// Verifies many signatures on hashes at once, at about half of what they cost one by one. False says that at least one
+    /// is not valid, and not which; the caller then looks at each ([FRM-8]).
+    pub(crate) fn verify_all(signed: &[(PublicKey, suite::Hash, Signature)]) -> bool {
+        let keys: Result<Vec<_>, _> = signed.iter().map(|(key, _, _)| VerifyingKey::from_bytes(&key.0)).collect();
+        let Ok(keys) = keys else { return false };
+        let messages: Vec<&[u8]> = signed.iter().map(|(_, digest, _)| &digest.0[..]).collect();
+        let signatures: Vec<_> =
+            signed.iter().map(|(_, _, s)| ed25519_dalek::Signature::from_bytes(&s.to_bytes())).collect();
+        // A key of small order verifies anything; the roster admits none ([KEY-2]).
+        !keys.iter().any(VerifyingKey::is_weak) && ed25519_dalek::verify_batch(&messages, &signatures, &keys).is_ok()
+    }
+
     /// Whether the bytes are a point that may serve as a key: canonical and not of small order ([KEY-2]).
     pub fn is_usable(&self) -> bool {
         let point = curve25519_dalek::edwards::CompressedEdwardsY(self.0).decompress();
@@ -135,6 +147,24 @@ mod tests {
         assert!(!a.public().verify("label", &[b"xy"], &s));
         assert!(!a.public().verify("other", &[b"x", b"y"], &s));
         assert!(!b.public().verify("label", &[b"x", b"y"], &s));
+    }
+
+    #[test]
+    fn many_at_once_agree_with_one_by_one() {
+        let ids: Vec<Identity> = (0..20).map(|i| Identity::from_seed(&[i; 32])).collect();
+        let digest = |i: usize| suite::hash("many", &[&i.to_le_bytes()]);
+        let mut signed: Vec<_> = ids
+            .iter()
+            .enumerate()
+            .map(|(i, id)| (id.public(), digest(i), id.sign("many", &[&i.to_le_bytes()])))
+            .collect();
+        assert!(PublicKey::verify_all(&signed) && PublicKey::verify_all(&[]));
+        signed[7].1 = digest(8);
+        assert!(!PublicKey::verify_all(&signed));
+        signed.remove(7);
+        assert!(PublicKey::verify_all(&signed));
+        signed[3].0 = PublicKey([0; 32]);
+        assert!(!PublicKey::verify_all(&signed));
     }
 
     #[test]

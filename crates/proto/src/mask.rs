@@ -6,7 +6,7 @@ use ctr::{
     cipher::{KeyIvInit, StreamCipher},
 };
 
-use crate::{limits::MASK_BLOCK_WORDS, suite::Secret};
+use crate::{limits::MASK_BLOCK_WORDS, spread, suite::Secret};
 
 /// Whether a mask is added or subtracted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -44,6 +44,11 @@ pub(crate) fn apply(words: &mut [u64], key: &Secret, sign: Sign) {
             Sign::Minus => chunk.iter_mut().zip(masks).for_each(|(w, m)| *w = w.wrapping_sub(u64::from_le_bytes(*m))),
         }
     }
+}
+
+/// Applies many masks.
+pub(crate) fn apply_all(words: &mut [u64], masks: &[(Secret, Sign)]) {
+    spread::add_up(words, masks, |words, (key, sign)| apply(words, key, *sign));
 }
 
 #[cfg(test)]

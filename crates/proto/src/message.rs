@@ -9,14 +9,17 @@ use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::{
     codec,
+    commit::Commitment,
     error::Error,
     identity::{Identity, PublicKey, Signature},
-    limits::{MAX_BODY, MAX_LIST_BODY, MAX_QUERY, MAX_SMALL_BODY, MAX_WORDS},
+    limits::{MAX_BODY, MAX_LIST_BODY, MAX_OPENING, MAX_QUERY, MAX_SMALL_BODY, MAX_WORDS},
     suite::{self, Hash, VERSION},
 };
 
 /// Bytes of a frame's header: version, kind (both u16) and body length (u32), little-endian.
 pub const HEADER: usize = 8;
+/// Bytes of a masked input before its words: the commitment to them ([OPN-1]).
+pub const COMMITMENT: usize = 32;
 /// Bytes that a frame has beside its message: header, context and signature.
 pub const OVERHEAD: usize = HEADER + 32 + 64;
 
@@ -76,6 +79,8 @@ kinds! {
     Unmask = 15, MAX_LIST_BODY;
     /// Site: it will not take part in what was asked.
     Refusal = 16, MAX_SMALL_BODY;
+    /// Aggregator: all that is needed to recompute the total of the round.
+    Opening = 17, MAX_OPENING;
     /// Either: who I am and which plan I hold.
     Hello = 64, MAX_SMALL_BODY;
     /// Aggregator: accepted.
@@ -155,10 +160,62 @@ impl Proof {
         self.rest == suite::hash("rest", &[&codec::encode(message)])
     }
 
+    /// The proof of a masked input, put together again from what an opening tells of it.
+    pub(crate) fn of_input(input: &OpenedInput) -> Proof {
+        Proof { rest: input_digest(&input.commitment, &input.digest), signature: input.signature }
+    }
+
+    /// The proof of a consistency check, put together again from the seeds in it.
+    pub(crate) fn of_check(check: &ConsistencyCheck, signature: Signature) -> Proof {
+        Proof { rest: suite::hash("rest", &[&codec::encode(check)]), signature }
+    }
+
+    pub(crate) fn signature(&self) -> Signature {
+        self.signature
+    }
+
     /// Whether `key` signed a frame of `kind` in `session` with this context ([FRM-5]).
     pub(crate) fn verify(&self, key: &PublicKey, session: &Hash, kind: Kind, context: &Hash) -> bool {
         key.verify(FRAME, &signed_parts(session, &(kind as u16).to_le_bytes(), context, &self.rest), &self.signature)
     }
+
+    /// What was signed, for checking many at once ([FRM-8]).
+    fn signed(&self, session: &Hash, kind: Kind, context: &Hash) -> Hash {
+        suite::hash(FRAME, &signed_parts(session, &(kind as u16).to_le_bytes(), context, &self.rest))
+    }
+}
+
+/// The first of `proofs` whose key did not sign it, all being of one kind, session and context. Where all are sound, they
+/// are checked at once ([FRM-8]).
+pub(crate) fn first_unsigned(
+    proofs: &[(PublicKey, Proof)],
+    session: &Hash,
+    kind: Kind,
+    context: &Hash,
+) -> Option<usize> {
+    let signed: Vec<_> = proofs.iter().map(|(key, p)| (*key, p.signed(session, kind, context), p.signature)).collect();
+    if PublicKey::verify_all(&signed) {
+        return None;
+    }
+    proofs.iter().position(|(key, proof)| !proof.verify(key, session, kind, context))
+}
+
+/// What is signed of a message ([FRM-4]). Of a masked input the commitment and the words' hash stand apart, so that a third
+/// party can check the signature from 64 bytes.
+fn rest_digest(kind: Kind, rest: &[u8]) -> Hash {
+    match (kind, rest.split_first_chunk::<32>()) {
+        (Kind::MaskedInput, Some((commitment, words))) => input_digest(commitment, &masked_digest(words)),
+        _ => suite::hash("rest", &[rest]),
+    }
+}
+
+fn input_digest(commitment: &Commitment, digest: &Hash) -> Hash {
+    suite::hash("input", &[commitment, &digest.0])
+}
+
+/// The hash of a masked vector.
+pub(crate) fn masked_digest(words: &[u8]) -> Hash {
+    suite::hash("masked", &[words])
 }
 
 const FRAME: &str = "frame";
@@ -175,7 +232,7 @@ pub(crate) fn frame_raw(identity: &Identity, session: &Hash, kind: Kind, context
     out.extend_from_slice(&((32 + rest.len() + 64) as u32).to_le_bytes());
     out.extend_from_slice(&context.0);
     out.extend_from_slice(rest);
-    let digest = suite::hash("rest", &[rest]);
+    let digest = rest_digest(kind, rest);
     let number = (kind as u16).to_le_bytes();
     let signature = identity.sign(FRAME, &signed_parts(session, &number, context, &digest));
     out.extend_from_slice(&signature.to_bytes());
@@ -217,7 +274,7 @@ pub(crate) fn verify<'a>(
     let Some((context, rest, signature)) = parts else {
         return Err(Error::malformed("frame", "no room for a context and a signature", "FRM-3"));
     };
-    let proof = Proof { rest: suite::hash("rest", &[rest]), signature };
+    let proof = Proof { rest: rest_digest(kind, rest), signature };
     if !proof.verify(key, session, kind, &context) {
         return Err(Error::peer(sender(), format!("sent a {kind:?} that its key did not sign for this run"), "FRM-4"));
     }
@@ -409,6 +466,48 @@ pub(crate) struct Unmask {
 pub(crate) struct Refusal {
     /// The rule, without its reason: a refusal is coarse on the wire and exact at home.
     pub(crate) rule: String,
+}
+
+/// One survivor's masked input, without its words.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct OpenedInput {
+    pub(crate) commitment: Commitment,
+    /// Hash of the words.
+    pub(crate) digest: Hash,
+    /// The site's, on its `MaskedInput`.
+    pub(crate) signature: Signature,
+}
+
+/// One survivor's consistency check: its seeds towards the missing, in their order.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct OpenedCheck {
+    pub(crate) seeds: Vec<[u8; 32]>,
+    /// The site's, on its `ConsistencyCheck`.
+    pub(crate) signature: Signature,
+}
+
+/// All that is needed to recompute a total and to see that it is of what the survivors sent. Nothing in it is secret any
+/// more: the aggregator has it, and knows no more than the total and what it is a total of.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Opening {
+    pub(crate) alive: Vec<u16>,
+    /// Of the survivors, in their order.
+    pub(crate) inputs: Vec<OpenedInput>,
+    /// The survivors' self-mask seeds of this slot.
+    pub(crate) seeds: Vec<[u8; 32]>,
+    /// The commitments to the self-mask seeds of the other members of the deck, in their order.
+    pub(crate) others: Vec<Hash>,
+    /// Of the survivors, where a site of the cohort is missing; else empty.
+    pub(crate) checks: Vec<OpenedCheck>,
+    /// The integer sums of the masked words: low 64 bits of each.
+    pub(crate) low: Vec<u64>,
+    /// And how often each ran over.
+    pub(crate) high: Vec<u16>,
+}
+
+/// Names an opening in the next question ([OPN-7]).
+pub(crate) fn opening_hash(context: &Hash, opening: &[u8]) -> Hash {
+    suite::hash("opening", &[&context.0, opening])
 }
 
 /// Context of a consistency check: this round and exactly these survivors ([CON-2]).

@@ -7,7 +7,7 @@ use crate::{
     error::Error,
     identity::{Identity, Signature},
     limits::{MAX_APPLICATION, MAX_SITES, MAX_SLOTS, MIN_SITES},
-    roster::Roster,
+    roster::{PartyId, Roster},
     suite::{self, Hash},
 };
 
@@ -30,6 +30,9 @@ pub struct Terms {
     pub max_rows: u64,
     /// Rows of the whole cohort at least; below it the intermediary hands out nothing and the run ends.
     pub min_total_rows: u64,
+    /// Whether every round of the coordinator is opened to its cohort, so that every site recomputes the total and follows
+    /// the method with a copy of its own ([OPN-2] to [OPN-9]).
+    pub opening: bool,
     /// Whatever the application computes, encoded by it.
     pub application: Vec<u8>,
 }
@@ -86,6 +89,12 @@ impl Terms {
         };
         check_threshold(n, t, c).map_err(|why| Error::invalid("plan", why, "THR-2"))?;
         Ok(t)
+    }
+
+    /// Whether the totals of `role` are opened to the cohort. The intermediary's never are: with the row count a site that
+    /// colludes could tell the coordinator what [APP-3] withholds from it.
+    pub fn opens(&self, role: PartyId) -> bool {
+        self.opening && role == PartyId::Coordinator
     }
 
     /// Colluding sites that are assumed among the roster's `sites`.
@@ -164,6 +173,7 @@ mod tests {
             slots: 1,
             max_rows: 1,
             min_total_rows: 0,
+            opening: true,
             application: vec![],
         };
         for n in 3..=1000 {

@@ -113,6 +113,7 @@ impl Kit {
             slots: 8,
             max_rows: 1_000,
             min_total_rows: 0,
+            opening: true,
             application: Vec::new(),
         };
         change(&mut terms);
@@ -159,6 +160,8 @@ pub struct World {
     pub site_errors: Vec<(u16, Error)>,
     /// What each site wrote before it sent, in order.
     pub journals: Vec<Vec<Record>>,
+    /// Every total that a site recomputed: the site, the words, over whom.
+    pub opened: Vec<(u16, Vec<u64>, Vec<u16>)>,
     /// Frames a site sent, by kind.
     pub sent_by_sites: Vec<(u16, Kind, usize)>,
     sites: Vec<Option<Site>>,
@@ -190,6 +193,7 @@ impl World {
             events: Vec::new(),
             site_errors: Vec::new(),
             journals: vec![Vec::new(); n],
+            opened: Vec::new(),
             sent_by_sites: Vec::new(),
             sites,
             aggregator,
@@ -272,6 +276,9 @@ impl World {
                         },
                     };
                     self.feed_site(i, input);
+                }
+                site::Output::Event(site::Event::Opened { values, cohort, .. }) => {
+                    self.opened.push((i, values, cohort));
                 }
                 site::Output::Event(_) => {}
             }
@@ -373,6 +380,17 @@ impl World {
         match self.until(|e| matches!(e, aggregator::Event::Total { .. }))? {
             aggregator::Event::Total { values, cohort, missing } => Ok((values, cohort, missing)),
             _ => Err(Error::ApiMisuse("another event than the total")),
+        }
+    }
+
+    /// Says that no question follows, and delivers what is under way.
+    pub fn close(&mut self) {
+        let now = Millis(self.now);
+        self.aggregator.handle(aggregator::Input::Close, now);
+        self.drain_aggregator();
+        let until = self.now + 1_000 + self.network.delay;
+        while self.queue.peek().is_some_and(|Reverse((at, _, _))| *at <= until) {
+            self.step();
         }
     }
 

@@ -257,7 +257,7 @@ fn masked_words_look_uniform_and_never_repeat() {
     let log = seen.clone();
     w.hook = Box::new(move |wire| {
         if wire.kind == Kind::MaskedInput {
-            let body = &wire.bytes[8 + 32..wire.bytes.len() - 64];
+            let body = &wire.bytes[8 + 32 + 32..wire.bytes.len() - 64];
             log.borrow_mut().extend(body.chunks_exact(8).map(|c| u64::from_le_bytes(c.try_into().unwrap())));
         }
         Verdict::Pass

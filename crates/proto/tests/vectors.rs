@@ -185,6 +185,7 @@ fn documents() {
                     slots: 1,
                     max_rows: 1,
                     min_total_rows: 0,
+                    opening: true,
                     application: Vec::new(),
                 };
                 let found = terms.threshold_of(number("members").into(), number("sites").into());

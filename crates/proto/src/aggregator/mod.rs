@@ -19,6 +19,7 @@ use setup::Setup;
 pub use types::{AggregatorConfig, Event, Input, Loss, Millis, Output, Timing};
 
 use crate::{
+    codec,
     error::Error,
     identity::Identity,
     limits::{MAX_DECK_ATTEMPTS, MAX_QUERY, MAX_WORDS},
@@ -34,6 +35,8 @@ pub(crate) struct Env {
     pub(crate) terms: Arc<Terms>,
     pub(crate) session: Hash,
     pub(crate) timing: Timing,
+    /// Whether totals are opened to the cohort ([OPN-2]).
+    pub(crate) opening: bool,
 }
 
 impl Env {
@@ -49,13 +52,22 @@ impl Env {
 /// Messages that have no answer yet, and until when they are waited for.
 pub(crate) struct Pending {
     pub(crate) frames: BTreeMap<u16, Arc<Vec<u8>>>,
+    /// Sent to each before its frame: the opening of the round before.
+    pub(crate) before: Option<Arc<Vec<u8>>>,
     deadline: Millis,
     resend_at: Millis,
 }
 
 impl Pending {
     pub(crate) fn new(frames: BTreeMap<u16, Arc<Vec<u8>>>, wait: u64, env: &Env, now: Millis) -> Self {
-        Pending { frames, deadline: now.after(wait), resend_at: now.after(env.timing.resend) }
+        Pending { frames, before: None, deadline: now.after(wait), resend_at: now.after(env.timing.resend) }
+    }
+
+    /// What is sent to `site`, in order.
+    fn for_site(&self, site: u16) -> impl Iterator<Item = Output> {
+        let own = self.frames.get(&site).cloned();
+        let before = own.as_ref().and(self.before.clone());
+        before.into_iter().chain(own).map(move |bytes| Output::Send { to: site, bytes })
     }
 }
 
@@ -95,6 +107,9 @@ pub struct Aggregator {
     round: Option<Round>,
     previous_context: Hash,
     previous_total: Hash,
+    /// The frame that opens the last total to its cohort.
+    opening: Option<Arc<Vec<u8>>>,
+    closed: bool,
     failed: bool,
     started: Millis,
     out: VecDeque<Output>,
@@ -118,6 +133,7 @@ impl Aggregator {
         rng.fill_bytes(&mut run);
         let session = message::session(&config.terms.hash(), &config.roster.hash(), config.role);
         let peers = config.roster.sites.iter().map(|_| Peer::default()).collect();
+        let opening = config.terms.opens(config.role);
         let mut a = Aggregator {
             env: Env {
                 identity: config.identity,
@@ -125,6 +141,7 @@ impl Aggregator {
                 terms: config.terms,
                 session,
                 timing: config.timing,
+                opening,
             },
             slots: config.slots,
             run: Hash(run),
@@ -139,6 +156,8 @@ impl Aggregator {
             round: None,
             previous_context: Hash::default(),
             previous_total: Hash::default(),
+            opening: None,
+            closed: false,
             failed: false,
             started: now,
             out: VecDeque::new(),
@@ -199,6 +218,13 @@ impl Aggregator {
                 self.waiting_question = Some((query, words));
                 self.start_round(now);
             }
+            Input::Close => {
+                self.closed = true;
+                if let Some(opening) = self.opening.clone() {
+                    let to = self.cohort().into_iter().map(|site| (site, opening.clone())).collect();
+                    self.send_all(&to);
+                }
+            }
             Input::Tick => {}
         }
         self.expire(now);
@@ -225,8 +251,13 @@ impl Aggregator {
             }
         }
         // Whatever is still unanswered is sent (again): the connection before may have lost it.
-        let frames: Vec<_> = self.pending().filter_map(|p| p.frames.get(&site).cloned()).collect();
-        self.out.extend(frames.into_iter().map(|bytes| Output::Send { to: site, bytes }));
+        let frames: Vec<_> = self.pending().flat_map(|p| p.for_site(site)).collect();
+        self.out.extend(frames);
+        if self.closed
+            && let Some(bytes) = self.opening.clone()
+        {
+            self.out.push_back(Output::Send { to: site, bytes });
+        }
     }
 
     fn message(&mut self, from: u16, bytes: &[u8], now: Millis) {
@@ -357,7 +388,7 @@ impl Aggregator {
             if again {
                 p.resend_at = now.after(self.env.timing.resend);
             }
-            for (site, bytes) in &p.frames {
+            for site in p.frames.keys() {
                 let peer = &self.peers[usize::from(*site)];
                 let over = peer.detached_at.is_some_and(|at| now >= at.after(grace));
                 if is_setup && joining {
@@ -369,7 +400,7 @@ impl Aggregator {
                     gone.insert(*site);
                 }
                 if again && peer.attached {
-                    resend.push(Output::Send { to: *site, bytes: bytes.clone() });
+                    resend.extend(p.for_site(*site));
                 }
             }
         }
@@ -517,8 +548,14 @@ impl Aggregator {
         deck.next_slot += 1;
         let low = deck.slots - deck.next_slot <= deck.slots / 4;
         let previous = (self.previous_context, self.previous_total);
-        let round = Round::open(&self.env, deck, slot, cohort, query, words, previous, now);
-        self.send_all(&round.pending.frames);
+        let mut round = Round::open(&self.env, deck, slot, cohort, query, words, previous, now);
+        round.pending.before = self.opening.clone();
+        let (frames, before) = (round.pending.frames.clone(), round.pending.before.clone());
+        if let Some(opening) = before {
+            let to = frames.keys().map(|site| (*site, opening.clone())).collect();
+            self.send_all(&to);
+        }
+        self.send_all(&frames);
         self.round = Some(round);
         // [KEX-12]: the next deck is made ready while this one still has slots.
         if low && self.spare.is_none() && self.setup.is_none() {
@@ -539,9 +576,26 @@ impl Aggregator {
                         self.out_of_run(site);
                     }
                 }
+                Ok(Progress::Guilty(guilty)) => {
+                    for (site, error) in guilty {
+                        self.lose(site, Loss::Misbehaved(error), now);
+                    }
+                    return;
+                }
                 Ok(Progress::Done(done)) => {
                     self.previous_context = round.context;
-                    self.previous_total = suite::hash("total", &[&crate::site::to_bytes(&done.values)]);
+                    self.previous_total = match &done.opening {
+                        None => suite::hash("total", &[&crate::site::to_bytes(&done.values)]),
+                        Some(opening) => {
+                            let bytes = codec::encode(opening);
+                            let context = round.context;
+                            let kind = Kind::Opening;
+                            let frame =
+                                message::frame_encoded(&self.env.identity, &self.env.session, kind, &context, &bytes);
+                            self.opening = Some(Arc::new(frame));
+                            message::opening_hash(&context, &bytes)
+                        }
+                    };
                     self.round = None;
                     let events =
                         done.wrong_shares.into_iter().map(|(holder, owner)| Event::WrongShare { holder, owner });

@@ -6,11 +6,12 @@ use curve25519_dalek::scalar::Scalar;
 
 use super::{Env, Millis, Pending, ReadyDeck};
 use crate::{
+    commit::{self, Commitment, Sums},
     error::{Error, Rule},
     mask::{self, Sign},
     message::{
-        Ask, Certificate, ConsistencyCheck, Kind, Proof, Survivors, Unmask, Verified, round_context, seed_commitment,
-        survivors_context,
+        Ask, Certificate, ConsistencyCheck, Kind, OpenedCheck, OpenedInput, Opening, Proof, Survivors, Unmask,
+        Verified, masked_digest, round_context, seed_commitment, survivors_context,
     },
     shamir::{self, Share},
     site::self_mask_key,
@@ -28,7 +29,17 @@ enum Phase {
     Unmask {
         alive: Vec<u16>,
         shares: BTreeMap<u16, Vec<Scalar>>,
+        /// Their consistency checks, where a site is missing.
+        checks: BTreeMap<u16, Proof>,
     },
+}
+
+/// A survivor's masked input.
+struct Input {
+    proof: Proof,
+    commitment: Commitment,
+    digest: Hash,
+    words: Vec<u64>,
 }
 
 /// A round under way.
@@ -37,7 +48,9 @@ pub(crate) struct Round {
     slot: u16,
     cohort: Vec<u16>,
     words: usize,
-    inputs: BTreeMap<u16, (Proof, Vec<u64>)>,
+    inputs: BTreeMap<u16, Input>,
+    /// The sums of all `inputs`, kept up as they come and go.
+    sums: Sums,
     seeds: BTreeMap<(u16, u16), Secret>,
     phase: Phase,
     pub(crate) pending: Pending,
@@ -50,11 +63,15 @@ pub(crate) struct Done {
     pub(crate) missing: Vec<u16>,
     /// Wrong shares that were corrected: (holder, owner of the self-mask).
     pub(crate) wrong_shares: Vec<(u16, u16)>,
+    /// For the cohort, where the plan opens totals to it.
+    pub(crate) opening: Option<Opening>,
 }
 
 pub(crate) enum Progress {
     Waiting,
     Sent,
+    /// These sites are at fault; the round goes on without them.
+    Guilty(Vec<(u16, Error)>),
     Done(Done),
 }
 
@@ -80,6 +97,7 @@ impl Round {
             cohort: ask.cohort,
             words,
             inputs: BTreeMap::new(),
+            sums: Sums::new(words),
             seeds: BTreeMap::new(),
             phase: Phase::Collect,
             pending: Pending::new(frames, env.timing.phase, env, now),
@@ -102,14 +120,15 @@ impl Round {
     pub(crate) fn without(&mut self, site: u16) {
         self.pending.frames.remove(&site);
         match &mut self.phase {
-            Phase::Collect => {
-                self.inputs.remove(&site);
-            }
+            Phase::Collect => {}
             Phase::Check { alive, signed, .. } => {
                 alive.retain(|s| *s != site);
                 signed.remove(&site);
             }
-            Phase::Unmask { .. } => {}
+            Phase::Unmask { .. } => return,
+        }
+        if let Some(input) = self.inputs.remove(&site) {
+            self.sums.remove(&input.words);
         }
     }
 
@@ -127,8 +146,8 @@ impl Round {
             // Of another round: too late, and dropped unread.
             return Ok(());
         }
-        if let Some((before, _)) = self.inputs.get(&from) {
-            return if before.same_message(&frame.proof) {
+        if let Some(before) = self.inputs.get(&from) {
+            return if before.proof.same_message(&frame.proof) {
                 Ok(())
             } else {
                 Err(env.site_error(from, "answered one question twice, with different vectors", "INP-2"))
@@ -137,16 +156,26 @@ impl Round {
         if !matches!(self.phase, Phase::Collect) || self.pending.frames.remove(&from).is_none() {
             return Ok(());
         }
-        let (words, rest) = frame.rest.as_chunks::<8>();
-        if words.len() != self.words || !rest.is_empty() {
+        let wrong_length = || {
             let what = format!("sent {} bytes where {} words were asked for", frame.rest.len(), self.words);
-            return Err(env.site_error(from, what, "INP-1"));
+            env.site_error(from, what, "INP-1")
+        };
+        let (commitment, bytes) = frame.rest.split_first_chunk::<32>().ok_or_else(wrong_length)?;
+        let (words, rest) = bytes.as_chunks::<8>();
+        if words.len() != self.words || !rest.is_empty() {
+            return Err(wrong_length());
         }
-        if self.inputs.values().any(|(other, _)| other.same_message(&frame.proof)) {
+        if !env.opening && *commitment != commit::NONE {
+            return Err(env.site_error(from, "committed to its input where the plan opens no totals", "INP-4"));
+        }
+        let digest = masked_digest(bytes);
+        if self.inputs.values().any(|other| other.digest == digest) {
             // Two honest masked vectors agree with probability 2^-64 at most; this one was copied.
             return Err(env.site_error(from, "sent the masked vector of another site as its own", "INP-3"));
         }
-        self.inputs.insert(from, (frame.proof, words.iter().map(|w| u64::from_le_bytes(*w)).collect()));
+        let words: Vec<u64> = words.iter().map(|w| u64::from_le_bytes(*w)).collect();
+        self.sums.add(&words);
+        self.inputs.insert(from, Input { proof: frame.proof, commitment: *commitment, digest, words });
         Ok(())
     }
 
@@ -177,7 +206,7 @@ impl Round {
         if frame.context != self.context {
             return Ok(());
         }
-        let Phase::Unmask { alive, shares } = &mut self.phase else { return Ok(()) };
+        let Phase::Unmask { alive, shares, .. } = &mut self.phase else { return Ok(()) };
         if self.pending.frames.remove(&from).is_none() {
             return Ok(());
         }
@@ -199,6 +228,11 @@ impl Round {
         match &mut self.phase {
             Phase::Collect if waiting => Ok(Progress::Waiting),
             Phase::Collect => {
+                if env.opening
+                    && let Some(guilty) = self.broken_commitments(env)
+                {
+                    return Ok(Progress::Guilty(guilty));
+                }
                 let alive: Vec<u16> = self.inputs.keys().copied().collect();
                 self.name_survivors(env, deck, alive, now)
             }
@@ -211,8 +245,9 @@ impl Round {
                 // Every signature beyond the t that are needed would only cost every site its checking.
                 let (signers, proofs) = signed.iter().take(deck.threshold).map(|(s, p)| (*s, *p)).unzip();
                 let certificate = Certificate { alive, signers, proofs };
+                let checks = std::mem::take(signed);
                 let frame = env.frame(Kind::Certificate, &self.context, &certificate);
-                self.collect_shares(env, certificate.alive, &frame, now);
+                self.collect_shares(env, certificate.alive, checks, &frame, now);
                 Ok(Progress::Sent)
             }
             Phase::Unmask { shares, .. } if shares.len() < deck.threshold => {
@@ -231,10 +266,10 @@ impl Round {
         if alive.len() < needed {
             return Err(Error::Quorum { step: "a total", alive: alive.len(), needed, rule: Rule("SUR-3") });
         }
-        let inputs = alive.iter().filter_map(|s| self.inputs.get(s)).map(|(p, _)| *p).collect();
+        let inputs = alive.iter().filter_map(|s| self.inputs.get(s)).map(|i| i.proof).collect();
         let frame = env.frame(Kind::Survivors, &self.context, &Survivors { alive: alive.clone(), inputs });
         if alive == self.cohort {
-            self.collect_shares(env, alive, &frame, now);
+            self.collect_shares(env, alive, BTreeMap::new(), &frame, now);
         } else {
             self.pending =
                 Pending::new(alive.iter().map(|s| (*s, frame.clone())).collect(), env.timing.phase, env, now);
@@ -243,18 +278,35 @@ impl Round {
         Ok(Progress::Sent)
     }
 
-    fn collect_shares(&mut self, env: &Env, alive: Vec<u16>, frame: &Arc<Vec<u8>>, now: Millis) {
+    /// [INP-4]: whose commitment is not to what it sent. One look at the sums where all are honest.
+    fn broken_commitments(&self, env: &Env) -> Option<Vec<(u16, Error)>> {
+        if self.sums.are_of(self.inputs.values().map(|i| &i.commitment)) {
+            return None;
+        }
+        let broken = self.inputs.iter().filter(|(_, i)| commit::commit(&i.words) != i.commitment);
+        let what = "committed to another vector than it sent";
+        Some(broken.map(|(site, _)| (*site, env.site_error(*site, what, "INP-4"))).collect())
+    }
+
+    fn collect_shares(
+        &mut self,
+        env: &Env,
+        alive: Vec<u16>,
+        checks: BTreeMap<u16, Proof>,
+        frame: &Arc<Vec<u8>>,
+        now: Millis,
+    ) {
         self.pending = Pending::new(alive.iter().map(|s| (*s, frame.clone())).collect(), env.timing.phase, env, now);
-        self.phase = Phase::Unmask { alive, shares: BTreeMap::new() };
+        self.phase = Phase::Unmask { alive, shares: BTreeMap::new(), checks };
     }
 
     /// [UNM-5], [UNM-6]: rebuild every survivor's self-mask, check it against its commitment, take all masks off.
     fn open_total(&mut self, env: &Env, deck: &ReadyDeck, waiting: bool) -> Result<Progress, Error> {
-        let Phase::Unmask { alive, shares } = &self.phase else { return Ok(Progress::Waiting) };
+        let Phase::Unmask { alive, shares, checks } = &self.phase else { return Ok(Progress::Waiting) };
         let mut holders: Vec<u16> = shares.keys().copied().collect();
         let mut coefficients = shamir::lagrange_at_zero(&holders[..deck.threshold]);
         let mut wrong_shares = Vec::new();
-        let mut masks = Vec::with_capacity(alive.len());
+        let mut opened = Vec::with_capacity(alive.len());
         for (k, owner) in alive.iter().enumerate() {
             let column: Vec<Scalar> = holders.iter().filter_map(|h| shares.get(h)).map(|row| row[k]).collect();
             let committed = |seed: &Scalar| {
@@ -295,22 +347,49 @@ impl Round {
                     }
                 }
             };
-            masks.push(self_mask_key(&seed, &self.context));
+            opened.push(seed);
         }
-        let mut values = vec![0u64; self.words];
-        let mut missing = self.not_in(alive);
-        missing.sort_unstable();
-        for (site, key) in alive.iter().zip(&masks) {
-            if let Some((_, input)) = self.inputs.get(site) {
-                values.iter_mut().zip(input).for_each(|(v, x)| *v = v.wrapping_add(*x));
-            }
-            mask::apply(&mut values, key, Sign::Minus);
+        let missing = self.not_in(alive);
+        let mut masks: Vec<(Secret, Sign)> =
+            opened.iter().map(|seed| (self_mask_key(seed, &self.context), Sign::Minus)).collect();
+        for site in alive {
             for gone in &missing {
                 let seed = self.seeds.get(&(*site, *gone)).ok_or(Error::ApiMisuse("a seed was not collected"))?;
-                mask::apply(&mut values, seed, mask::pair_sign(*site, *gone).reversed());
+                masks.push((Secret::new(*seed.bytes()), mask::pair_sign(*site, *gone).reversed()));
             }
         }
+        let mut values = self.sums.low.clone();
+        mask::apply_all(&mut values, &masks);
+        let opening = env.opening.then(|| self.opening(deck, alive, &missing, &opened, checks));
         let alive = alive.clone();
-        Ok(Progress::Done(Done { values, alive, missing, wrong_shares }))
+        Ok(Progress::Done(Done { values, alive, missing, wrong_shares, opening }))
+    }
+
+    /// What the cohort needs to recompute the total ([OPN-2]).
+    fn opening(
+        &self,
+        deck: &ReadyDeck,
+        alive: &[u16],
+        missing: &[u16],
+        seeds: &[Scalar],
+        checks: &BTreeMap<u16, Proof>,
+    ) -> Opening {
+        let inputs = alive.iter().filter_map(|s| self.inputs.get(s));
+        let opened =
+            |i: &Input| OpenedInput { commitment: i.commitment, digest: i.digest, signature: i.proof.signature() };
+        let commitment = |m: &u16| deck.commitments.get(m).and_then(|list| list.get(usize::from(self.slot))).copied();
+        let check = |site: &u16| {
+            let seeds = missing.iter().filter_map(|gone| self.seeds.get(&(*site, *gone))).map(|s| *s.bytes()).collect();
+            checks.get(site).map(|proof| OpenedCheck { seeds, signature: proof.signature() })
+        };
+        Opening {
+            alive: alive.to_vec(),
+            inputs: inputs.map(opened).collect(),
+            seeds: seeds.iter().map(Scalar::to_bytes).collect(),
+            others: deck.members.iter().filter(|m| alive.binary_search(m).is_err()).filter_map(commitment).collect(),
+            checks: alive.iter().filter_map(check).collect(),
+            low: self.sums.low.clone(),
+            high: self.sums.high.clone(),
+        }
     }
 }

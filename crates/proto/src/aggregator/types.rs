@@ -74,6 +74,8 @@ pub enum Input<'a> {
         /// Words of the answer.
         words: usize,
     },
+    /// No question follows: the last total is opened to its cohort now and not with the next question.
+    Close,
     /// Time has passed.
     Tick,
 }

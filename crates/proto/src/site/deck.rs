@@ -285,6 +285,11 @@ impl Deck {
         self.seeds.len()
     }
 
+    /// What the aggregator opened this deck with.
+    pub(crate) fn opened_by(&self) -> OpenDeck {
+        OpenDeck { run: self.run, index: self.index, slots: self.seeds.len() as u16 }
+    }
+
     pub(crate) fn position(&self, site: u16) -> Option<usize> {
         self.members.binary_search(&site).ok()
     }
@@ -305,7 +310,6 @@ impl Deck {
     }
 
     /// [SHR-8]: what all members' commitments for this slot hash to.
-    #[allow(dead_code)] // read by the opening of rounds
     pub(crate) fn slot_commitments(&self, slot: u16) -> Option<Hash> {
         self.slot_commitments.get(usize::from(slot)).copied()
     }

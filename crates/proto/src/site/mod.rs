@@ -4,6 +4,7 @@
 //! [`Output`] says *in order*: a `Persist` must be durable before the `Send` behind it leaves.
 
 mod deck;
+mod opening;
 mod restore;
 mod round;
 mod types;
@@ -22,6 +23,7 @@ use round::{Round, Step};
 pub use types::{Event, Input, Output, SiteConfig};
 
 use crate::{
+    commit,
     error::Error,
     identity::Identity,
     journal::{Entry, Record},
@@ -41,6 +43,8 @@ pub(crate) struct Env {
     pub(crate) floor: Floor,
     pub(crate) aggregator: PartyId,
     pub(crate) session: Hash,
+    /// Whether this aggregator opens its totals to the cohort ([OPN-2]).
+    pub(crate) opening: bool,
 }
 
 impl Env {
@@ -79,6 +83,8 @@ pub struct Site {
     last_context: Hash,
     last_cohort: Option<Vec<u16>>,
     rounds: u32,
+    /// The round whose total this site has recomputed, and the name of what it was recomputed from.
+    opened: Option<(Hash, Hash)>,
     /// Every query this site released shares for, and over whom: the input to it is consumed.
     consumed: BTreeMap<Hash, Vec<u16>>,
     replies: BTreeMap<(Kind, u32), Reply>,
@@ -95,6 +101,7 @@ impl Site {
             return Err(Error::invalid("roster", "this identity is not one of its sites", "ROS-7"));
         };
         let session = message::session(&config.terms.hash(), &config.roster.hash(), config.aggregator);
+        let opening = config.terms.opens(config.aggregator);
         Ok(Site {
             env: Env {
                 me,
@@ -104,6 +111,7 @@ impl Site {
                 floor: config.floor,
                 aggregator: config.aggregator,
                 session,
+                opening,
             },
             run: None,
             decks: BTreeMap::new(),
@@ -113,6 +121,7 @@ impl Site {
             last_context: Hash::default(),
             last_cohort: None,
             rounds: 0,
+            opened: None,
             consumed: BTreeMap::new(),
             replies: BTreeMap::new(),
             out: VecDeque::new(),
@@ -176,6 +185,7 @@ impl Site {
             Kind::Ask => self.ask(&frame, digest),
             Kind::Survivors => self.survivors(&frame, digest),
             Kind::Certificate => self.survivor_certificate(&frame, digest),
+            Kind::Opening => self.opening(&frame, rng),
             other => {
                 Err(self.env.aggregator(format!("sent a {other:?}, which an aggregator does not send here"), "FRM-6"))
             }
@@ -362,6 +372,7 @@ impl Site {
             None => (self.last_context, self.last_cohort.as_deref()),
         };
         let round = Round::open(&self.env, deck, &ask, frame.context, last_cohort, last_context)?;
+        self.follows_opening(&ask, last_context)?;
         self.unconsumed(&round.query, &round.cohort)?;
         self.close_round();
         let newer = self.decks.keys().next().is_some_and(|oldest| *oldest < ask.deck);
@@ -372,6 +383,48 @@ impl Site {
             self.out.push_back(Output::Rewrite(self.summary()));
         }
         self.asked(&ask, frame.context, digest);
+        Ok(())
+    }
+
+    /// [OPN-7]: nothing is answered before the total of the round before is recomputed.
+    fn follows_opening(&self, ask: &Ask, last_context: Hash) -> Result<(), Error> {
+        if !self.env.opening || last_context == Hash::default() {
+            return Ok(());
+        }
+        match self.opened {
+            Some((context, name)) if context == last_context && name == ask.previous_total => Ok(()),
+            Some((context, _)) if context == last_context => {
+                Err(self.env.aggregator("asks as if another total had been opened than this site was shown", "OPN-7"))
+            }
+            _ => Err(self.env.aggregator("asks on without having opened the total of the round before", "OPN-7")),
+        }
+    }
+
+    /// [OPN-2] to [OPN-8]: recomputes a total and tells the application.
+    fn opening(&mut self, frame: &Verified<'_>, rng: &mut dyn CryptoRng) -> Result<(), Error> {
+        if !self.env.opening {
+            return Err(self.env.aggregator("opened a total where the plan opens none", "OPN-2"));
+        }
+        let name = message::opening_hash(&frame.context, frame.rest);
+        match self.opened {
+            // The same again comes with a question that is sent again.
+            Some((context, before)) if context == frame.context && before == name => return Ok(()),
+            Some((context, _)) if context == frame.context => {
+                return Err(self.env.aggregator("opened one total in two ways", "OPN-8"));
+            }
+            // Answered before a restart: what it says was checked then.
+            _ if frame.context == self.last_context => return Ok(()),
+            _ => {}
+        }
+        let Some((index, round)) = self.round.as_ref().filter(|(_, r)| r.context == frame.context && r.left()) else {
+            return Err(self.stray(frame.kind));
+        };
+        let Some(DeckState::Ready(deck)) = self.decks.get(index) else { return Err(self.stray(frame.kind)) };
+        let opening: message::Opening = frame.decode("Opening")?;
+        let values = opening::total(&self.env, deck, round, &opening, rng)?;
+        let (slot, directory) = ((*index, round.slot), deck.hash);
+        self.opened = Some((frame.context, name));
+        self.out.push_back(Output::Event(Event::Opened { slot, directory, values, cohort: opening.alive }));
         Ok(())
     }
 
@@ -426,8 +479,9 @@ impl Site {
                 rounds: self.rounds,
             })));
         }
-        let bytes =
-            message::frame_raw(&self.env.identity, &self.env.session, Kind::MaskedInput, &context, &to_bytes(&values));
+        let commitment = if self.env.opening { commit::commit(&values) } else { commit::NONE };
+        let rest = [&commitment[..], &to_bytes(&values)].concat();
+        let bytes = message::frame_raw(&self.env.identity, &self.env.session, Kind::MaskedInput, &context, &rest);
         if let Some(reply) = self.replies.get_mut(&(Kind::Ask, index)) {
             reply.bytes.clone_from(&bytes);
         }

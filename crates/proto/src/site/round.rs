@@ -7,10 +7,12 @@
 use super::{Env, deck::Deck};
 use crate::{
     error::Error,
+    identity::PublicKey,
     limits::ECHO_CHECKS,
     mask::{self, Sign},
     message::{
-        Ask, Certificate, ConsistencyCheck, Kind, RoundSeed, Survivors, Unmask, round_context, survivors_context,
+        Ask, Certificate, ConsistencyCheck, Kind, RoundSeed, Survivors, Unmask, first_unsigned, masked_digest,
+        round_context, survivors_context,
     },
     policy,
     suite::{self, Hash},
@@ -36,6 +38,8 @@ pub(crate) struct Round {
     pub(crate) words: usize,
     /// Hash of the query, by which its input is remembered as consumed.
     pub(crate) query: Hash,
+    /// Hash of the masked words, once they may have left.
+    sent: Option<Hash>,
     stage: Stage,
 }
 
@@ -87,6 +91,7 @@ impl Round {
             cohort: ask.cohort.clone(),
             words: ask.words as usize,
             query: query_hash(&ask.query),
+            sent: None,
             stage: Stage::Asked { sent: None },
         })
     }
@@ -100,7 +105,7 @@ impl Round {
         query: Hash,
         digest: Hash,
     ) -> Round {
-        Round { context, slot, cohort, words, query, stage: Stage::Asked { sent: Some(digest) } }
+        Round { context, slot, cohort, words, query, sent: Some(digest), stage: Stage::Asked { sent: Some(digest) } }
     }
 
     /// [RND-1]: the same question again, and not another one under its name.
@@ -163,6 +168,20 @@ impl Round {
         }
     }
 
+    /// Hash of the masked words that this site sent in this round.
+    pub(crate) fn sent(&self) -> Option<Hash> {
+        self.sent
+    }
+
+    /// Whether these can be the sites whose total was opened, from what this site knows ([OPN-2]).
+    pub(crate) fn may_have_survived(&self, alive: &[u16]) -> bool {
+        let fits = match &self.stage {
+            Stage::Released { alive: released } => alive == *released,
+            _ => is_subset(alive, self.remaining()),
+        };
+        fits && alive.is_sorted_by(|a, b| a < b)
+    }
+
     /// [MSK-1] to [MSK-4]: masks `values` for this context. Returns the digest, which the caller persists before the
     /// vector leaves.
     pub(crate) fn mask(&mut self, env: &Env, deck: &Deck, values: &mut [u64]) -> Result<Hash, Error> {
@@ -178,13 +197,14 @@ impl Round {
             let seed = deck.round_seed(*other, &self.context).ok_or_else(missing)?;
             mask::apply(values, &seed, mask::pair_sign(env.me, *other));
         }
-        let digest = suite::hash("masked", &[&to_bytes(values)]);
+        let digest = masked_digest(&to_bytes(values));
         if sent.is_some_and(|sent| sent != digest) {
             return Err(Error::Journal(
                 "another vector was already masked in this slot before the restart; this slot is abandoned".into(),
             ));
         }
         self.stage = Stage::Masked;
+        self.sent = Some(digest);
         Ok(digest)
     }
 
@@ -288,13 +308,11 @@ impl Round {
             return Err(env.aggregator("sent a certificate with too few signatures", "UNM-2"));
         }
         let context = survivors_context(&self.context, alive);
-        for (site, proof) in certificate.signers.iter().zip(&certificate.proofs) {
-            let signed =
-                env.key_of(*site).is_some_and(|k| proof.verify(&k, &env.session, Kind::ConsistencyCheck, &context));
-            if !signed {
-                let who = env.name_of(*site);
-                return Err(env.aggregator(format!("certified survivors that {who} did not sign"), "UNM-2"));
-            }
+        let key = |site: &u16| env.key_of(*site).unwrap_or(PublicKey([0; 32]));
+        let proofs: Vec<_> = certificate.signers.iter().map(key).zip(certificate.proofs.iter().copied()).collect();
+        if let Some(at) = first_unsigned(&proofs, &env.session, Kind::ConsistencyCheck, &context) {
+            let who = env.name_of(certificate.signers[at]);
+            return Err(env.aggregator(format!("certified survivors that {who} did not sign"), "UNM-2"));
         }
         Ok(MayRelease { alive: &certificate.alive })
     }

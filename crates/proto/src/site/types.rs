@@ -78,6 +78,18 @@ pub enum Event {
     },
     /// A query awaits [`Input::Contribute`] or [`Input::Refuse`].
     Asked(Asked),
+    /// The total of a round, recomputed by this site from what the aggregator opened. It is exactly the sum of what these
+    /// sites sent.
+    Opened {
+        /// The slot.
+        slot: (u32, u16),
+        /// Hash of the deck's directory: what a third party needs beside the frames to recompute the total.
+        directory: Hash,
+        /// One ring element a word.
+        values: Vec<u64>,
+        /// Whose total it is.
+        cohort: Vec<u16>,
+    },
     /// Shares were released: this site's part of the round is done.
     Released {
         /// The slot.

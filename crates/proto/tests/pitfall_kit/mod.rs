@@ -92,8 +92,9 @@ pub fn values(site: u16, query: &[u8]) -> Vec<u64> {
     (0..WORDS).map(|w| value(site, query, w)).collect()
 }
 
-pub fn words(bytes: &[u8]) -> Vec<u64> {
-    bytes.chunks_exact(8).map(|b| u64::from_le_bytes(b.try_into().unwrap())).collect()
+/// The words of a masked input, behind the commitment.
+pub fn words(rest: &[u8]) -> Vec<u64> {
+    rest[32..].chunks_exact(8).map(|b| u64::from_le_bytes(b.try_into().unwrap())).collect()
 }
 
 pub fn added(a: &[u64], b: &[u64]) -> Vec<u64> {

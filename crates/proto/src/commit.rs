@@ -1,0 +1,157 @@
+//! Commitments to masked vectors that add up like the vectors themselves (spec section 9.8).
+//!
+//! A masked vector is no secret from the aggregator, so nothing needs to be hidden: what is wanted is that a site can check
+//! a sum of n vectors from n times 32 bytes. Three words travel in one scalar, 80 bits apart, so that sums of up to 2^16
+//! words never run into each other; the commitment is the sum of scalars times generators that nobody knows relations
+//! between. Whoever finds two vectors with one commitment has found a discrete logarithm.
+//!
+//! Everything here is public, hence in variable time.
+
+use std::sync::{Arc, OnceLock, RwLock};
+
+use curve25519_dalek::{
+    ristretto::{CompressedRistretto, RistrettoPoint},
+    scalar::Scalar,
+    traits::{Identity, VartimeMultiscalarMul},
+};
+
+use crate::suite;
+
+/// Words that share one generator.
+const WORDS_PER_SCALAR: usize = 3;
+/// Bits from one of them to the next.
+const SPACING: usize = 80;
+/// Largest words of a sum: 2^80 would run into the next.
+const MAX_WORD: u128 = 1 << SPACING;
+
+/// A commitment on the wire: a canonical ristretto255 encoding.
+pub(crate) type Commitment = [u8; 32];
+
+/// The commitment that stands in a masked input where the plan does not open totals to the cohort.
+pub(crate) const NONE: Commitment = [0; 32];
+
+/// [OPN-1]: the generator with number `index`; its discrete logarithm to any other is unknown to everybody.
+fn generator(index: u64) -> RistrettoPoint {
+    let mut uniform = [0u8; 64];
+    for (half, out) in uniform.chunks_mut(32).enumerate() {
+        out.copy_from_slice(&suite::hash("generator", &[&index.to_le_bytes(), &[half as u8]]).0);
+    }
+    RistrettoPoint::from_uniform_bytes(&uniform)
+}
+
+/// The first `count` generators: made once in a process, for the longest vector so far.
+fn generators(count: usize) -> Arc<Vec<RistrettoPoint>> {
+    static KNOWN: OnceLock<RwLock<Arc<Vec<RistrettoPoint>>>> = OnceLock::new();
+    let known = KNOWN.get_or_init(RwLock::default);
+    let have = known.read().map(|k| k.clone()).unwrap_or_default();
+    if have.len() >= count {
+        return have;
+    }
+    let more = have.len() as u64..count as u64;
+    let longer = Arc::new(have.iter().copied().chain(more.map(generator)).collect::<Vec<_>>());
+    if let Ok(mut known) = known.write()
+        && known.len() < longer.len()
+    {
+        *known = longer.clone();
+    }
+    longer
+}
+
+/// The commitment to a vector of sums, each below 2^80.
+fn point(words: impl ExactSizeIterator<Item = u128>) -> RistrettoPoint {
+    let count = words.len().div_ceil(WORDS_PER_SCALAR);
+    let mut scalars = vec![[0u8; 32]; count];
+    for (i, word) in words.enumerate() {
+        debug_assert!(word < MAX_WORD);
+        let at = i % WORDS_PER_SCALAR * SPACING / 8;
+        scalars[i / WORDS_PER_SCALAR][at..at + SPACING / 8].copy_from_slice(&word.to_le_bytes()[..SPACING / 8]);
+    }
+    // 240 bits are below the order of the group, so nothing is reduced.
+    let scalars = scalars.into_iter().map(Scalar::from_bytes_mod_order);
+    RistrettoPoint::vartime_multiscalar_mul(scalars, generators(count).iter().take(count))
+}
+
+/// [OPN-1]: the commitment to one masked vector.
+pub(crate) fn commit(words: &[u64]) -> Commitment {
+    point(words.iter().map(|w| u128::from(*w))).compress().to_bytes()
+}
+
+/// Integer sums of masked vectors: they do not wrap, so that commitments add up with them.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Sums {
+    pub(crate) low: Vec<u64>,
+    /// How often each word ran over.
+    pub(crate) high: Vec<u16>,
+}
+
+impl Sums {
+    pub(crate) fn new(words: usize) -> Sums {
+        Sums { low: vec![0; words], high: vec![0; words] }
+    }
+
+    pub(crate) fn add(&mut self, words: &[u64]) {
+        for ((low, high), word) in self.low.iter_mut().zip(&mut self.high).zip(words) {
+            let (sum, over) = low.overflowing_add(*word);
+            (*low, *high) = (sum, *high + u16::from(over));
+        }
+    }
+
+    /// Takes off what [`Sums::add`] added.
+    pub(crate) fn remove(&mut self, words: &[u64]) {
+        for ((low, high), word) in self.low.iter_mut().zip(&mut self.high).zip(words) {
+            let (sum, under) = low.overflowing_sub(*word);
+            (*low, *high) = (sum, *high - u16::from(under));
+        }
+    }
+
+    /// [OPN-4]: whether these are the sums of exactly what was committed to.
+    pub(crate) fn are_of<'a>(&self, commitments: impl Iterator<Item = &'a Commitment>) -> bool {
+        let mut sum = RistrettoPoint::identity();
+        for c in commitments {
+            let Some(point) = CompressedRistretto(*c).decompress() else { return false };
+            sum += point;
+        }
+        let wide = |(low, high): (&u64, &u16)| u128::from(*high) << 64 | u128::from(*low);
+        sum == point(self.low.iter().zip(&self.high).map(wide))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+        #[test]
+        fn commitments_add_up_with_the_sums(
+            vectors in (1usize..40).prop_flat_map(|len| {
+                let word = prop_oneof![any::<u64>(), Just(u64::MAX), Just(0)];
+                prop::collection::vec(prop::collection::vec(word, len), 1..9)
+            }),
+            at in any::<prop::sample::Index>(),
+        ) {
+            let mut sums = Sums::new(vectors[0].len());
+            let commitments: Vec<Commitment> = vectors.iter().map(|v| commit(v)).collect();
+            vectors.iter().for_each(|v| sums.add(v));
+            prop_assert!(sums.are_of(commitments.iter()));
+            let at = at.index(sums.low.len());
+            let mut off = sums.clone();
+            off.low[at] = off.low[at].wrapping_add(1);
+            prop_assert!(!off.are_of(commitments.iter()));
+            let mut off = sums.clone();
+            off.high[at] = off.high[at].wrapping_add(1);
+            prop_assert!(!off.are_of(commitments.iter()));
+            prop_assert!(!sums.are_of(commitments.iter().skip(1)));
+            sums.remove(&vectors[0]);
+            prop_assert!(sums.are_of(commitments.iter().skip(1)));
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_point_is_no_commitment() {
+        assert!(!Sums::new(1).are_of([[0xff; 32]].iter()));
+        assert!(Sums::new(5).are_of([].iter()));
+        assert_ne!(commit(&[1]), NONE);
+    }
+}

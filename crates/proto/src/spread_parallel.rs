@@ -1,0 +1,39 @@
+//! Sums that all cores add up together.
+
+use rayon::prelude::*;
+
+/// Words to add below which other threads would cost more than they save.
+const WORTH_IT: usize = 1 << 17;
+
+/// Adds to `words` what `add` makes of every item.
+pub(crate) fn add_up<T: Sync>(words: &mut [u64], items: &[T], add: impl Fn(&mut [u64], &T) + Sync) {
+    if items.len() < 2 || items.len().saturating_mul(words.len()) < WORTH_IT {
+        return items.iter().for_each(|item| add(words, item));
+    }
+    let part = items.len().div_ceil(rayon::current_num_threads());
+    let sums = items.par_chunks(part).map(|part| {
+        let mut sum = vec![0; words.len()];
+        part.iter().for_each(|item| add(&mut sum, item));
+        sum
+    });
+    for sum in sums.collect::<Vec<Vec<u64>>>() {
+        words.iter_mut().zip(sum).for_each(|(w, s)| *w = w.wrapping_add(s));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn in_parts_as_in_one() {
+        let items: Vec<u64> = (0..1_000).map(|i| u64::MAX / 3 * i).collect();
+        let add = |words: &mut [u64], item: &u64| words.iter_mut().for_each(|w| *w = w.wrapping_sub(*item));
+        for length in [1, 4_096] {
+            let (mut a, mut b) = (vec![7; length], vec![7; length]);
+            add_up(&mut a, &items, add);
+            items.iter().for_each(|item| add(&mut b, item));
+            assert_eq!(a, b);
+        }
+    }
+}
