@@ -80,7 +80,8 @@ fn cast(work: &Work, sites: usize, change: impl FnOnce(&mut Terms)) -> Result<Ca
         slots: 64,
         max_rows: 64,
         min_total_rows: u64::from(work.most_clusters()),
-        opening: true,
+        // What a site admits without a copy of the method of its own; tests/opening.rs has one.
+        opening: false,
         application: work.to_bytes(),
     };
     change(&mut terms);
@@ -350,6 +351,7 @@ fn the_intermediary_cannot_put_one_judgement_in_two_forms() {
             listen: ANY.into(),
             timing: LOCAL_TIMING,
             view: None,
+            evidence: None,
             bound: Some(bound),
             progress: Box::new(|_| {}),
         };
@@ -450,6 +452,7 @@ fn sums_are_of_the_sites_whose_counts_allowed_them() {
             listen: ANY.into(),
             timing: LOCAL_TIMING,
             view: None,
+            evidence: None,
             bound: Some(bound),
             progress: Box::new(|_| {}),
         };

@@ -3,7 +3,9 @@
 pub mod carrier;
 pub mod cli;
 pub mod control;
+pub mod conversation;
 pub mod documents;
+pub mod evidence;
 pub mod experiments;
 pub mod files;
 pub mod local;

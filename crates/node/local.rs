@@ -169,6 +169,7 @@ pub async fn run(config: LocalConfig) -> Result<LocalRun, Failure> {
         listen: any,
         timing: config.timing,
         view: view(&coordinator_view),
+        evidence: None,
         bound: Some(bound),
         progress: config.progress,
     }));

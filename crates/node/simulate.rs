@@ -7,11 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use veilsum_cluster::{
-    Domain, Method, Outcome, Prepared, Recipe, Step,
-    method::Stage as Part,
-    sampling::{self, Sampling},
-};
+use veilsum_cluster::{Domain, Outcome, Prepared, Recipe, sampling::Sampling};
 use veilsum_proto::{
     aggregator::{self, Aggregator, AggregatorConfig, Millis, Timing},
     identity::Identity,
@@ -24,8 +20,10 @@ use veilsum_proto::{
 
 use crate::{
     cli::exit::{Code, Failure},
+    conversation::{self, Conversation, Turn},
     role::{noise, system_rng},
     round::{self, Question},
+    work::Judge,
 };
 
 /// A frame that the first site sent.
@@ -241,28 +239,19 @@ pub fn masked(
     let mut stage = Stage::new(n, PartyId::Coordinator, terms, Box::new(answer))?;
     stage.until(|e| matches!(e, aggregator::Event::DeckReady { .. }))?;
     let failed = |e: veilsum_cluster::MethodError| Failure::input(e, "");
-    let mut run = recipe.run(domain, n as u32).map_err(failed)?;
-    let mut step = run.next(None).map_err(failed)?;
-    let mut number = 0;
+    let run = recipe.run(domain, n as u32).map_err(failed)?;
+    let terms = conversation::Terms { domain: domain.clone(), sites: n, max_rows, sampling, judge: Judge::Coordinator };
+    let mut conversation = Conversation::begin(run, terms)?;
     loop {
-        let batch = match step {
-            Step::Done(outcome) => return Ok(*outcome),
-            Step::Ask(batch) => batch,
+        let (question, words) = match conversation.turn() {
+            Turn::Done(outcome) => return Ok((**outcome).clone()),
+            Turn::Ask(question, layout) => (question.to_bytes(), layout.words()),
+            Turn::Judge(_) => return Err(Failure::new(Code::Internal, "nobody judges here", "please report it")),
         };
-        let question = if sampling.is_some() && run.stage() == Some(Part::Iterating) {
-            number += u32::from(!sampling::second_half(&batch));
-            Question::Drawn { number, batch }
-        } else {
-            Question::Cluster(batch)
-        };
-        let layout = question.layout(domain, n, max_rows)?;
-        stage.ask(question.to_bytes(), layout.words());
+        stage.ask(question, words);
         let event = stage.until(|e| matches!(e, aggregator::Event::Total { .. }))?;
-        let (values, n) = match event {
-            aggregator::Event::Total { values, cohort, .. } => (values, cohort.len()),
-            _ => (Vec::new(), 0),
-        };
-        let totals = layout.decode(&values, n, None)?;
-        step = run.next(Some(&totals)).map_err(failed)?;
+        if let aggregator::Event::Total { values, cohort, .. } = event {
+            conversation.take(&values, cohort.len())?;
+        }
     }
 }

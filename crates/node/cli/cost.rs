@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use veilsum_cluster::{Algorithm, Per, method::Seeding};
 use veilsum_proto::{
     limits::MIN_SITES,
-    message::{Kind, OVERHEAD},
+    message::{COMMITMENT, Kind, OVERHEAD},
     policy::Floor,
 };
 
@@ -72,7 +72,7 @@ pub fn frame_bytes(kind: Kind, n: usize, slots: usize, words: usize) -> usize {
             Kind::AdvertiseKeys => 96,
             // Commitments to the self-mask seeds, then a box for every other site: number, length, tag and shares.
             Kind::ShareKeys => 8 + shares + 8 + n.saturating_sub(1) * (2 + 8 + 16 + shares),
-            Kind::MaskedInput => 8 * words,
+            Kind::MaskedInput => COMMITMENT + 8 * words,
             Kind::Unmask => 8 + 32 * n,
             _ => 0,
         }

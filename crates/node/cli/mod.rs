@@ -3,6 +3,7 @@
 pub mod assign;
 pub mod cost;
 pub mod demo;
+pub mod evidence;
 pub mod exit;
 pub mod experiments;
 pub mod inspect;
@@ -80,6 +81,8 @@ pub enum Command {
     Assign(assign::AssignArgs),
     /// Show what this site would send for a plan and its data, without sending it
     Inspect(inspect::InspectArgs),
+    /// Judge signed evidence of a broken rule, from roster and plan alone: verify
+    Evidence(evidence::EvidenceArgs),
 }
 
 /// The whole program.
@@ -112,6 +115,7 @@ pub fn main() -> ExitCode {
         Command::Plan(args) => plan::plan(args, cli.json),
         Command::Assign(args) => assign::assign(args, cli.json),
         Command::Inspect(args) => inspect::inspect(args, cli.json),
+        Command::Evidence(args) => evidence::evidence(args, cli.json),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -194,6 +194,7 @@ pub fn server(args: &ServerArgs, json: bool) -> Result<(), Failure> {
         listen,
         timing: args.patience.timing(),
         view: None,
+        evidence: Some(args.out.clone()),
         bound: None,
         progress: progress::reporter(json),
     }))?;

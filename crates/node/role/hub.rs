@@ -4,7 +4,7 @@
 //! that does not read loses frames (they are sent again) and then its link, and holds up nobody else.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     net::SocketAddr,
     sync::Arc,
     time::{Duration, Instant},
@@ -97,6 +97,8 @@ pub struct Hub {
     listener: Option<Listening>,
     peers: BTreeMap<PartyId, Peer>,
     events: mpsc::Receiver<LinkEvent>,
+    /// What the machine reported while something else was done.
+    put_off: VecDeque<aggregator::Event>,
     started: Instant,
     session: Hash,
     /// What this hub sent and received, by sender.
@@ -154,6 +156,7 @@ impl Hub {
             listener: Some(Listening { address, task }),
             peers: BTreeMap::new(),
             events,
+            put_off: VecDeque::new(),
             started,
             session,
             traffic: Traffic::default(),
@@ -195,6 +198,21 @@ impl Hub {
         self.aggregator.handle(aggregator::Input::Ask { query, words }, now);
     }
 
+    /// No question follows: the last total is opened to the sites.
+    pub fn close_rounds(&mut self) {
+        let now = self.now();
+        self.aggregator.handle(aggregator::Input::Close, now);
+        // What is said next may rest on it, so it leaves first.
+        while let Some(output) = self.aggregator.poll() {
+            match output {
+                aggregator::Output::Send { to, bytes } => {
+                    self.send(PartyId::Site(to), bytes);
+                }
+                aggregator::Output::Event(event) => self.put_off.push_back(event),
+            }
+        }
+    }
+
     /// Sends a control frame to one party, if it has a link.
     pub fn tell<T: serde::Serialize>(&mut self, to: PartyId, kind: Kind, message: &T) -> bool {
         let bytes = Arc::new(control::frame(&self.config.identity, &self.session, kind, message));
@@ -210,6 +228,9 @@ impl Hub {
 
     /// The next thing that happens, at the latest at `deadline`.
     pub async fn next(&mut self, deadline: Option<Instant>) -> HubEvent {
+        if let Some(event) = self.put_off.pop_front() {
+            return HubEvent::Aggregator(event);
+        }
         loop {
             while let Some(output) = self.aggregator.poll() {
                 match output {

@@ -154,7 +154,7 @@ fn verdicts(
         let (head, tail) = rest.split_at_checked(length).unwrap_or((rest, &[]));
         rest = tail;
         let verdict = validity::judge(query, Geometry::Apart(matrix, columns), head, rows);
-        verdicts.push(verdict.map_err(super::server::bad_method)?);
+        verdicts.push(verdict.map_err(crate::conversation::bad_method)?);
     }
     Ok(verdicts)
 }

@@ -2,6 +2,7 @@
 
 pub mod client;
 mod course;
+mod follow;
 pub mod hub;
 pub mod intermediary;
 mod judge;

@@ -2,19 +2,22 @@
 
 use std::{
     net::SocketAddr,
+    path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use serde::Serialize;
-use veilsum_cluster::{Batch, Method, Outcome, Query, Step, method::Stage, sampling};
+use veilsum_cluster::{Batch, Outcome, Query};
 use veilsum_proto::{
     aggregator::{self, Timing},
     codec,
+    evidence::Documents,
     identity::Identity,
     message::{self, Kind},
     plan::Terms,
     roster::{PartyId, Roster},
+    suite::Hash,
 };
 
 use super::{
@@ -24,10 +27,13 @@ use super::{
 use crate::{
     cli::exit::{Code, Failure},
     control::{Aborted, CountReady, CountReply, CountRequest, Finished, Held, JudgeReply, JudgeRequest, clean},
+    conversation::{Conversation, Turn},
+    evidence::{self, Case},
     model::Model,
-    round::{self, Layout, Question},
+    round::{self, Layout},
+    store::Said,
     traffic::Traffic,
-    work::{Judge, Work},
+    work::Work,
 };
 
 /// Who runs, and where.
@@ -46,6 +52,8 @@ pub struct ServerConfig {
     pub timing: Timing,
     /// Records received frames.
     pub view: Option<View>,
+    /// Folder for signed evidence against sites, if it is to be kept.
+    pub evidence: Option<PathBuf>,
     /// Told the bound address once the port is open.
     pub bound: Option<tokio::sync::oneshot::Sender<SocketAddr>>,
     /// Told how the run goes.
@@ -199,49 +207,43 @@ impl Run<'_> {
     async fn whole(&mut self) -> Result<RunResult, Failure> {
         self.prepare().await?;
         let work = &self.config.work;
-        let domain = work.domain()?;
-        let sites = self.config.roster.sites.len();
-        let mut method = work.run(sites)?;
-        let mut step = method.next(None).map_err(bad_method)?;
-        let (mut number, mut draws) = (0, 0);
+        let mut conversation = Conversation::of(work, self.config.roster.sites.len(), self.config.terms.max_rows)?;
+        let of = work.max_questions();
         let mut cohort = Vec::new();
-        let outcome = loop {
-            let batch = match step {
-                Step::Done(outcome) => break *outcome,
-                Step::Ask(batch) => batch,
-            };
-            number += 1;
-            let stage = method.stage();
-            let what = batch.kind();
-            let of = work.max_questions();
-            if stage == Some(Stage::Validating) && work.judge == Judge::Intermediary {
-                let reply = self.ask_judge(batch, &cohort).await?;
-                (self.config.progress)(Progress::Round { number, of, what, sites: reply.cohort.len() });
-                let verdicts = reply.open().map_err(|why| {
-                    let what = format!("the intermediary's verdicts are not usable: {}", clean(&why));
-                    Failure::new(Code::Peer, what, "speak to its operator")
-                })?;
-                if !reply.cohort.iter().all(|site| cohort.contains(site)) {
-                    let what = "the intermediary's verdicts cover a site that was not in the last round";
-                    return Err(Failure::new(Code::Peer, what, "speak to its operator"));
+        loop {
+            let number = conversation.questions();
+            match conversation.turn() {
+                Turn::Done(_) => break,
+                Turn::Judge(batch) => {
+                    let (what, batch) = (batch.kind(), (**batch).clone());
+                    // No question of this party follows a judgement.
+                    self.hub.close_rounds();
+                    let reply = self.ask_judge(batch, &cohort).await?;
+                    (self.config.progress)(Progress::Round { number, of, what, sites: reply.cohort.len() });
+                    let verdicts = reply.open().map_err(|why| {
+                        let what = format!("the intermediary's verdicts are not usable: {}", clean(&why));
+                        Failure::new(Code::Peer, what, "speak to its operator")
+                    })?;
+                    if !reply.cohort.iter().all(|site| cohort.contains(site)) {
+                        let what = "the intermediary's verdicts cover a site that was not in the last round";
+                        return Err(Failure::new(Code::Peer, what, "speak to its operator"));
+                    }
+                    cohort = reply.cohort;
+                    conversation.judged(&verdicts)?;
                 }
-                cohort = reply.cohort;
-                step = method.judged(&verdicts).map_err(bad_method)?;
-                continue;
+                Turn::Ask(question, layout) => {
+                    let what = question.name();
+                    self.hub.ask(question.to_bytes(), layout.words());
+                    let (values, answered) = self.total().await?;
+                    (self.config.progress)(Progress::Round { number, of, what, sites: answered.len() });
+                    cohort = answered;
+                    conversation.take(&values, cohort.len())?;
+                }
             }
-            let question = if work.sampling.is_some() && stage == Some(Stage::Iterating) {
-                draws += u32::from(!sampling::second_half(&batch));
-                Question::Drawn { number: draws, batch }
-            } else {
-                Question::Cluster(batch)
-            };
-            let layout = question.layout(&domain, sites, self.config.terms.max_rows)?;
-            self.hub.ask(question.to_bytes(), layout.words());
-            let (values, answered) = self.total().await?;
-            (self.config.progress)(Progress::Round { number, of, what, sites: answered.len() });
-            cohort = answered;
-            let totals = layout.decode(&values, cohort.len(), None)?;
-            step = method.next(Some(&totals)).map_err(bad_method)?;
+        }
+        self.hub.close_rounds();
+        let Turn::Done(outcome) = conversation.turn() else {
+            return Err(Failure::new(Code::Internal, "a run without an outcome", "this is a defect, please report it"));
         };
         if outcome.n_total.is_some_and(|n| n < self.config.terms.min_total_rows) {
             return Err(Failure::new(
@@ -254,7 +256,7 @@ impl Run<'_> {
             ));
         }
         let n = self.ask_count(&cohort).await;
-        self.result(&outcome, &cohort, n)
+        self.result(outcome, &cohort, n)
     }
 
     /// Waits for the first deck and for the intermediary's word that the rows are counted.
@@ -304,6 +306,10 @@ impl Run<'_> {
                 self.lost.push(format!("{site}: {why}"));
                 Ok(())
             }
+            aggregator::Event::Caught { site, frames } => {
+                self.keep_evidence(site, frames);
+                Ok(())
+            }
             aggregator::Event::WrongShare { holder, owner } => {
                 let name = |s| self.config.roster.name_of(PartyId::Site(s));
                 self.lost.push(format!(
@@ -319,6 +325,26 @@ impl Run<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// What a site signed against the rules, for somebody else to judge.
+    fn keep_evidence(&mut self, site: u16, frames: Vec<Vec<u8>>) {
+        let Some(folder) = &self.config.evidence else { return };
+        let documents = Documents { roster: &self.config.roster, terms: &self.config.terms };
+        let (case, claim) = match frames.len() {
+            1 => (Case::Input, ("INP-4", "committed to another vector than it sent")),
+            _ => (Case::Twice, ("INP-2", "answered one question twice, with different vectors")),
+        };
+        let said = |frame| Said { directory: Hash::default(), frame };
+        let frames: Vec<Said> = frames.into_iter().map(said).collect();
+        let name = self.config.roster.name_of(PartyId::Site(site));
+        let kept = std::fs::create_dir_all(folder).map_err(|e| e.to_string()).and_then(|()| {
+            evidence::write(folder, documents, PartyId::Site(site), claim, case, &frames).map_err(|f| f.message)
+        });
+        self.lost.push(match kept {
+            Ok(path) => format!("{name} {} [{}]; signed evidence: {}", claim.1, claim.0, path.display()),
+            Err(why) => format!("{name} {} [{}]; the evidence could not be kept: {why}", claim.1, claim.0),
+        });
     }
 
     fn control(&mut self, from: PartyId, kind: Kind, bytes: &[u8]) -> Result<(), Failure> {
@@ -466,23 +492,6 @@ pub(crate) fn too_late(hub: &mut Hub, site: u16) {
         why: "this run began without this site, or went on without it; it can take part in the next one".into(),
     };
     hub.tell(PartyId::Site(site), Kind::Aborted, &aborted);
-}
-
-pub(super) fn bad_method(e: veilsum_cluster::MethodError) -> Failure {
-    use veilsum_cluster::MethodError as M;
-    match e {
-        M::Implausible { .. } => Failure::new(
-            Code::Peer,
-            e,
-            "some site sent numbers that no rows give; the total does not say who. Ask the sites to check, then run again",
-        ),
-        M::TooFewRows { .. } => Failure::input(e, "agree on a smaller K"),
-        M::TooFewCells { .. } => Failure::input(
-            e,
-            "agree on a smaller K, on fewer rows or sites behind a cell (min_records, min_contributors), or on uniform starts",
-        ),
-        other => Failure::input(other, ""),
-    }
 }
 
 /// One line for what an aggregator's machine reports.

@@ -16,6 +16,7 @@ use veilsum_proto::{
 use super::{
     client::{ClientConfig, ClientReport, Step},
     course::Course,
+    follow::Follower,
     line::{self, Line},
     system_rng,
 };
@@ -41,6 +42,8 @@ pub(super) struct Talk {
     journal: Option<Journal>,
     /// How far the coordinator's questions have come.
     course: Course,
+    /// This site's own copy of the method, where the aggregator opens its totals.
+    follower: Option<Follower>,
     session: Hash,
     hand: Hand,
     report: ClientReport,
@@ -96,6 +99,11 @@ impl Talk {
                 (Some(journal), Site::restore(site_config(), records)?)
             }
         };
+        let follower = config
+            .terms
+            .opens(aggregator)
+            .then(|| Follower::new(config, &session, site.round_context()))
+            .transpose()?;
         Ok(Talk {
             config: config.clone(),
             aggregator,
@@ -103,6 +111,7 @@ impl Talk {
             site,
             journal,
             course,
+            follower,
             session,
             hand,
             report: ClientReport::default(),
@@ -171,6 +180,9 @@ impl Talk {
         {
             journal.rewrite(&self.site.memory())?;
             self.forget();
+            if let Some(follower) = &mut self.follower {
+                follower.restart()?;
+            }
         }
         Ok(self.report)
     }
@@ -200,6 +212,16 @@ impl Talk {
                                 "speak to its operator; the centres of the rounds are in nobody's file",
                             )
                         })?;
+                        if let Some(follower) = &self.follower {
+                            follower.result(&model).map_err(|why| {
+                                let what = format!("{} sent a result that does not follow: {why}", self.name());
+                                Failure::new(
+                                    Code::Peer,
+                                    what,
+                                    "do not use it; speak to its operator and to the other sites",
+                                )
+                            })?;
+                        }
                         self.report.model = Some(model);
                     }
                     return Ok(Ending::Finished);
@@ -230,7 +252,7 @@ impl Talk {
                 self.tell_refusal(&e, &bytes, line).await?;
                 self.failed_message(e, &bytes)?;
             }
-            if self.drain(line).await? {
+            if self.drain(line, &bytes).await? {
                 self.report.vanished = true;
                 return Ok(Ending::Finished);
             }
@@ -244,7 +266,7 @@ impl Talk {
         {
             let input = Input::Refuse { context: Hash(context), rule: rule.0.to_owned() };
             self.site.handle(input, &mut system_rng())?;
-            self.drain(line).await?;
+            self.drain(line, bytes).await?;
         }
         Ok(())
     }
@@ -274,15 +296,24 @@ impl Talk {
                 self.site = Site::restore(config, memory)?;
                 self.course = Course::default();
                 self.forget();
+                if let Some(follower) = &mut self.follower {
+                    follower.restart()?;
+                }
                 self.site.handle(Input::Message(bytes), &mut system_rng())?;
                 Ok(())
             }
-            _ => Err(error.into()),
+            _ => {
+                let kept = self.follower.as_ref().map(|f| f.accuse(&error, bytes, self.site.round_directory()));
+                let mut failure = Failure::from(error);
+                failure.message.push_str(&kept.unwrap_or_default());
+                Err(failure)
+            }
         }
     }
 
     /// Does what the state machine wants, in order. True where this site is to vanish.
-    async fn drain(&mut self, line: &mut Line) -> Result<bool, Failure> {
+    /// `bytes` is the frame that it follows from.
+    async fn drain(&mut self, line: &mut Line, bytes: &[u8]) -> Result<bool, Failure> {
         let mut refused = None;
         while let Some(output) = self.site.poll() {
             match output {
@@ -317,7 +348,12 @@ impl Talk {
                     if self.vanish_now(&asked) {
                         return Ok(true);
                     }
-                    refused = self.answer(asked, line).await?;
+                    refused = self.answer(asked, line, bytes).await?;
+                }
+                Output::Event(Event::Opened { directory, values, cohort, .. }) => {
+                    if let Some(follower) = &mut self.follower {
+                        follower.total(bytes, directory, &values, cohort.len())?;
+                    }
                 }
                 Output::Event(Event::Released { missing, .. }) => {
                     self.released = true;
@@ -350,11 +386,15 @@ impl Talk {
 
     /// Checks a question against plan and policy, computes the answer and hands it to the state machine. Returns the
     /// reason where this site refuses instead.
-    async fn answer(&mut self, asked: Asked, line: &mut Line) -> Result<Option<Error>, Failure> {
+    async fn answer(&mut self, asked: Asked, line: &mut Line, frame: &[u8]) -> Result<Option<Error>, Failure> {
         let refusal = |why: String, rule: &'static str| Error::Refused { what: why, rule: Rule(rule) };
         let checked = match self.check(&asked).await {
+            Ok(checked) => self.follows(&checked.question, frame)?.map(|()| checked).map_err(|why| (why, "OPN-9")),
+            Err(why) => Err((why, "POL-3")),
+        };
+        let checked = match checked {
             Ok(checked) => policy::decide(&self.config.terms, &self.config.floor, &asked).map(|c| (checked, c)),
-            Err(why) => Err(refusal(why, "POL-3")),
+            Err((why, rule)) => Err(refusal(why, rule)),
         };
         let (Checked { question, drawn, judged }, consent) = match checked {
             Ok(ok) => ok,
@@ -381,6 +421,14 @@ impl Talk {
         .map_err(|e| Failure::new(Code::Internal, e, "this is a defect, please report it"))??;
         self.site.handle(Input::Contribute { consent, values }, &mut system_rng())?;
         Ok(None)
+    }
+
+    /// [OPN-9]: whether this site's own copy of the method asks this next.
+    fn follows(&mut self, question: &Question, frame: &[u8]) -> Result<Result<(), String>, Failure> {
+        match (&mut self.follower, self.site.round_directory()) {
+            (Some(follower), Some(directory)) => follower.ask(frame, directory, question),
+            _ => Ok(Ok(())),
+        }
     }
 
     async fn check(&mut self, asked: &Asked) -> Result<Checked, String> {
@@ -441,6 +489,7 @@ impl Talk {
             return Err("it is the coordinator's to lay centres before this site".into());
         }
         self.course.check_held(&self.config, &batch)?;
+        self.follower.as_ref().map_or(Ok(()), |follower| follower.held(&batch))?;
         self.save().map_err(|f| f.message)?;
         if let Hand::Lays(hold) = &self.hand {
             hold.send_replace(Some(batch));

@@ -13,6 +13,7 @@ pub mod aggregator;
 pub mod codec;
 mod commit;
 mod error;
+pub mod evidence;
 pub mod fixed;
 pub mod identity;
 pub mod journal;

@@ -226,15 +226,20 @@ fn signed_parts<'a>(session: &'a Hash, kind: &'a [u8; 2], context: &'a Hash, res
 
 /// Builds and signs a frame around an encoded message ([FRM-4]).
 pub(crate) fn frame_raw(identity: &Identity, session: &Hash, kind: Kind, context: &Hash, rest: &[u8]) -> Vec<u8> {
+    let digest = rest_digest(kind, rest);
+    let number = (kind as u16).to_le_bytes();
+    let signature = identity.sign(FRAME, &signed_parts(session, &number, context, &digest));
+    assemble(kind, context, rest, &signature)
+}
+
+/// The bytes of a frame that is signed already.
+pub(crate) fn assemble(kind: Kind, context: &Hash, rest: &[u8], signature: &Signature) -> Vec<u8> {
     let mut out = Vec::with_capacity(OVERHEAD + rest.len());
     out.extend_from_slice(&VERSION.to_le_bytes());
     out.extend_from_slice(&(kind as u16).to_le_bytes());
     out.extend_from_slice(&((32 + rest.len() + 64) as u32).to_le_bytes());
     out.extend_from_slice(&context.0);
     out.extend_from_slice(rest);
-    let digest = rest_digest(kind, rest);
-    let number = (kind as u16).to_le_bytes();
-    let signature = identity.sign(FRAME, &signed_parts(session, &number, context, &digest));
     out.extend_from_slice(&signature.to_bytes());
     out
 }

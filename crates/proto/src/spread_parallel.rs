@@ -27,7 +27,7 @@ mod tests {
 
     #[test]
     fn in_parts_as_in_one() {
-        let items: Vec<u64> = (0..1_000).map(|i| u64::MAX / 3 * i).collect();
+        let items: Vec<u64> = (0..1_000u64).map(|i| (u64::MAX / 3).wrapping_mul(i)).collect();
         let add = |words: &mut [u64], item: &u64| words.iter_mut().for_each(|w| *w = w.wrapping_sub(*item));
         for length in [1, 4_096] {
             let (mut a, mut b) = (vec![7; length], vec![7; length]);

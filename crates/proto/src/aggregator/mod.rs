@@ -273,8 +273,14 @@ impl Aggregator {
         }
         let roster = self.env.roster.clone();
         let member = &roster.sites[usize::from(from)];
-        let result = message::verify(bytes, &self.env.session, &member.key, &|| member.name.clone())
-            .and_then(|frame| self.dispatch(from, &frame, now));
+        let result =
+            message::verify(bytes, &self.env.session, &member.key, &|| member.name.clone()).and_then(|frame| {
+                if let Some(before) = self.round.as_ref().and_then(|r| r.answered_before(from, &frame)) {
+                    let frames = vec![before, bytes.to_vec()];
+                    self.out.push_back(Output::Event(Event::Caught { site: from, frames }));
+                }
+                self.dispatch(from, &frame, now)
+            });
         if let Err(error) = result {
             let error = match error {
                 // A frame that does not even decode is its sender's fault too.
@@ -577,7 +583,8 @@ impl Aggregator {
                     }
                 }
                 Ok(Progress::Guilty(guilty)) => {
-                    for (site, error) in guilty {
+                    for (site, error, frame) in guilty {
+                        self.out.push_back(Output::Event(Event::Caught { site, frames: vec![frame] }));
                         self.lose(site, Loss::Misbehaved(error), now);
                     }
                     return;

@@ -8,6 +8,7 @@ use super::{Env, Millis, Pending, ReadyDeck};
 use crate::{
     commit::{self, Commitment, Sums},
     error::{Error, Rule},
+    evidence,
     mask::{self, Sign},
     message::{
         Ask, Certificate, ConsistencyCheck, Kind, OpenedCheck, OpenedInput, Opening, Proof, Survivors, Unmask,
@@ -67,11 +68,14 @@ pub(crate) struct Done {
     pub(crate) opening: Option<Opening>,
 }
 
+/// A site at fault, why, and the frame that proves it.
+pub(crate) type Guilty = (u16, Error, Vec<u8>);
+
 pub(crate) enum Progress {
     Waiting,
     Sent,
     /// These sites are at fault; the round goes on without them.
-    Guilty(Vec<(u16, Error)>),
+    Guilty(Vec<Guilty>),
     Done(Done),
 }
 
@@ -130,6 +134,14 @@ impl Round {
         if let Some(input) = self.inputs.remove(&site) {
             self.sums.remove(&input.words);
         }
+    }
+
+    /// The first of two frames with which a site answered one question, if `frame` is such a second one ([INP-2]).
+    pub(crate) fn answered_before(&self, from: u16, frame: &Verified<'_>) -> Option<Vec<u8>> {
+        let before =
+            self.inputs.get(&from).filter(|_| frame.kind == Kind::MaskedInput && frame.context == self.context)?;
+        let differs = !before.proof.same_message(&frame.proof);
+        differs.then(|| evidence::input_frame(&self.context, &before.commitment, &before.words, &before.proof))
     }
 
     pub(crate) fn message(&mut self, env: &Env, from: u16, frame: &Verified<'_>) -> Result<(), Error> {
@@ -279,13 +291,17 @@ impl Round {
     }
 
     /// [INP-4]: whose commitment is not to what it sent. One look at the sums where all are honest.
-    fn broken_commitments(&self, env: &Env) -> Option<Vec<(u16, Error)>> {
+    fn broken_commitments(&self, env: &Env) -> Option<Vec<Guilty>> {
         if self.sums.are_of(self.inputs.values().map(|i| &i.commitment)) {
             return None;
         }
         let broken = self.inputs.iter().filter(|(_, i)| commit::commit(&i.words) != i.commitment);
         let what = "committed to another vector than it sent";
-        Some(broken.map(|(site, _)| (*site, env.site_error(*site, what, "INP-4"))).collect())
+        let guilty = |(site, i): (&u16, &Input)| {
+            let frame = evidence::input_frame(&self.context, &i.commitment, &i.words, &i.proof);
+            (*site, env.site_error(*site, what, "INP-4"), frame)
+        };
+        Some(broken.map(guilty).collect())
     }
 
     fn collect_shares(

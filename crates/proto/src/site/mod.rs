@@ -133,6 +133,21 @@ impl Site {
         self.env.me
     }
 
+    /// The round this site is in, or was in last.
+    pub fn round_context(&self) -> Option<Hash> {
+        let open = self.round.as_ref().map(|(_, round)| round.context);
+        open.or_else(|| (self.last_context != Hash::default()).then_some(self.last_context))
+    }
+
+    /// The directory of the deck of the round this site is in; with it a third party can read the round's frames.
+    pub fn round_directory(&self) -> Option<Hash> {
+        let (index, _) = self.round.as_ref()?;
+        match self.decks.get(index) {
+            Some(DeckState::Ready(deck)) => Some(deck.hash),
+            _ => None,
+        }
+    }
+
     /// The next thing to do, in order.
     pub fn poll(&mut self) -> Option<Output> {
         self.out.pop_front()

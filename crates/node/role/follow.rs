@@ -1,0 +1,223 @@
+//! A site's own copy of the method ([OPN-9]): fed with the totals that it recomputed, it says what the coordinator may ask
+//! next. Whatever else is asked is refused, and what the coordinator signed is kept for others to judge.
+
+use veilsum_cluster::Batch;
+use veilsum_proto::{
+    Error,
+    evidence::Documents,
+    message::{Kind, kind_of},
+    roster::PartyId,
+    suite::Hash,
+};
+
+use super::client::ClientConfig;
+use crate::{
+    cli::exit::{Code, Failure},
+    conversation::{Conversation, Turn, near},
+    evidence::{self, Case},
+    model::Model,
+    round::Question,
+    store::{Said, Transcript},
+};
+
+/// The copy and what it was fed with.
+pub(super) struct Follower {
+    config: ClientConfig,
+    conversation: Conversation,
+    transcript: Option<Transcript>,
+    /// The last question that was answered, and the opening behind it.
+    asked: Option<Said>,
+    opened: Option<Said>,
+}
+
+impl Follower {
+    /// The copy at its beginning, or where the process before this one left it, which had got as far as the round
+    /// `context`.
+    ///
+    /// # Errors
+    /// A [`Failure`] where what the coordinator said before cannot be read back.
+    pub(super) fn new(config: &ClientConfig, session: &Hash, context: Option<Hash>) -> Result<Follower, Failure> {
+        let mut follower = Follower {
+            config: config.clone(),
+            conversation: begin(config)?,
+            transcript: None,
+            asked: None,
+            opened: None,
+        };
+        let Some(folder) = &config.state else { return Ok(follower) };
+        let (mut transcript, said) = Transcript::open(folder, session)?;
+        match context {
+            None => transcript.clear()?,
+            // The question after it may be written down already, and not answered.
+            Some(context) => {
+                let known = |said: &Said| {
+                    kind_of(&said.frame) == Some(Kind::Ask) && said.frame.get(8..40) == Some(&context.0[..])
+                };
+                if !said.iter().any(known) {
+                    return Err(lost("it ends before the last round"));
+                }
+                follower.replay(said)?;
+            }
+        }
+        follower.transcript = Some(transcript);
+        Ok(follower)
+    }
+
+    fn documents(&self) -> Documents<'_> {
+        Documents { roster: &self.config.roster, terms: &self.config.terms }
+    }
+
+    fn replay(&mut self, said: Vec<Said>) -> Result<(), Failure> {
+        for said in said {
+            if kind_of(&said.frame) == Some(Kind::Ask) {
+                self.asked = Some(said);
+                continue;
+            }
+            let Some(ask) = &self.asked else { return Err(lost("it begins in the middle of a round")) };
+            let opened = self.documents().opened(&ask.directory, &ask.frame, &said.frame).map_err(lost)?;
+            let opened = opened.map_err(|blame| lost(blame.what))?;
+            self.conversation.take(&opened.values, opened.cohort.len())?;
+            self.opened = Some(said);
+        }
+        Ok(())
+    }
+
+    /// Another run begins.
+    ///
+    /// # Errors
+    /// A [`Failure`] where the disk or the plan fails.
+    pub(super) fn restart(&mut self) -> Result<(), Failure> {
+        (self.asked, self.opened) = (None, None);
+        self.conversation = begin(&self.config)?;
+        self.transcript.as_mut().map_or(Ok(()), Transcript::clear)
+    }
+
+    fn keep(&mut self, said: &Said) -> Result<(), Failure> {
+        self.transcript.as_mut().map_or(Ok(()), |transcript| transcript.add(said))
+    }
+
+    /// Takes a question before it is answered. A sentence for the operator where it is not the copy's.
+    ///
+    /// # Errors
+    /// A [`Failure`] where it cannot be written down.
+    pub(super) fn ask(
+        &mut self,
+        frame: &[u8],
+        directory: Hash,
+        question: &Question,
+    ) -> Result<Result<(), String>, Failure> {
+        let said = Said { directory, frame: frame.to_vec() };
+        if !self.conversation.expects(question) {
+            let what = match self.conversation.turn() {
+                Turn::Ask(expected, _) => format!(
+                    "the coordinator asked {} where the method, run on the totals it opened, asks {}, or asks it elsewhere",
+                    question.name(),
+                    expected.name()
+                ),
+                _ => format!("the coordinator asked {} after the method's last question", question.name()),
+            };
+            let kept = self.accuse_course(said, &what);
+            return Ok(Err(format!("{what}{kept}")));
+        }
+        if self.asked.as_ref() != Some(&said) {
+            self.keep(&said)?;
+            self.asked = Some(said);
+        }
+        Ok(Ok(()))
+    }
+
+    /// Takes the total of the last question, which this site has recomputed.
+    ///
+    /// # Errors
+    /// A [`Failure`] where it cannot be written down, or is none that rows can give.
+    pub(super) fn total(
+        &mut self,
+        frame: &[u8],
+        directory: Hash,
+        values: &[u64],
+        cohort: usize,
+    ) -> Result<(), Failure> {
+        let said = Said { directory, frame: frame.to_vec() };
+        if self.opened.as_ref() == Some(&said) {
+            // The process before this one had taken it.
+            return Ok(());
+        }
+        self.keep(&said)?;
+        self.opened = Some(said);
+        self.conversation.take(values, cohort)
+    }
+
+    /// Whether the intermediary is to judge this now.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub(super) fn held(&self, batch: &Batch) -> Result<(), String> {
+        if self.conversation.expects_judged(batch) {
+            return Ok(());
+        }
+        Err("it is not what the method, run on the opened totals, has judged".into())
+    }
+
+    /// Whether the result is the copy's own. Where the intermediary judges, only it knows which of several K was chosen.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub(super) fn result(&self, model: &Model) -> Result<(), String> {
+        let outcome = match self.conversation.turn() {
+            Turn::Done(outcome) => outcome,
+            Turn::Judge(_) => return Ok(()),
+            Turn::Ask(..) => return Err("the coordinator ended the run before the method did".into()),
+        };
+        let own = Model::of(&self.config.work, &self.config.terms.hash(), outcome).map_err(|e| e.0)?;
+        if near(&own, model) { Ok(()) } else { Err("it is not the result of the totals that were opened".into()) }
+    }
+
+    /// What a false opening or a question that contradicts an opening leaves behind: a half-sentence on where the evidence is.
+    pub(super) fn accuse(&self, error: &Error, frame: &[u8], directory: Option<Hash>) -> String {
+        let Some(rule) = error.rule().map(|rule| rule.0) else { return String::new() };
+        let said = |frame: &[u8]| Said { directory: directory.unwrap_or_default(), frame: frame.to_vec() };
+        match (rule, kind_of(frame), &self.asked, &self.opened) {
+            ("OPN-8", Some(Kind::Opening), _, Some(before)) => {
+                self.write(error, Case::Twice, &[before.clone(), said(frame)])
+            }
+            (_, Some(Kind::Opening), Some(ask), _) => self.write(error, Case::Opening, &[ask.clone(), said(frame)]),
+            ("OPN-7", Some(Kind::Ask), _, Some(_)) => self.accuse_course(said(frame), &error.to_string()),
+            _ => String::new(),
+        }
+    }
+
+    fn accuse_course(&self, last: Said, what: &str) -> String {
+        let Some(Ok(mut frames)) = self.transcript.as_ref().map(Transcript::all) else { return String::new() };
+        frames.push(last);
+        self.written(("OPN-9", what), Case::Course, &frames)
+    }
+
+    fn write(&self, error: &Error, case: Case, frames: &[Said]) -> String {
+        let what = error.to_string();
+        self.written((error.rule().map_or("", |rule| rule.0), &what), case, frames)
+    }
+
+    fn written(&self, claim: (&str, &str), case: Case, frames: &[Said]) -> String {
+        let Some(folder) = &self.config.state else { return String::new() };
+        match evidence::write(folder, self.documents(), PartyId::Coordinator, claim, case, frames) {
+            Ok(path) => kept(&path),
+            Err(failure) => format!("; the evidence could not be kept: {}", failure.message),
+        }
+    }
+}
+
+fn kept(path: &std::path::Path) -> String {
+    format!(" (signed evidence: {})", path.display())
+}
+
+fn begin(config: &ClientConfig) -> Result<Conversation, Failure> {
+    Conversation::of(&config.work, config.roster.sites.len(), config.terms.max_rows)
+}
+
+fn lost(why: impl std::fmt::Display) -> Failure {
+    Failure::new(
+        Code::Input,
+        format!("what the coordinator said before this process began cannot be followed any more: {why}"),
+        "this site sits out the current run: move its .journal and .transcript files away together and join the next one",
+    )
+}

@@ -1,0 +1,271 @@
+//! Rounds that are opened to the cohort, over QUIC on loopback: every site follows the method on totals that it recomputed,
+//! refuses what does not follow, and keeps what the coordinator signed for somebody else to judge.
+
+mod support;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use support::{federate, made_up, prepared, unit_square};
+use tokio::{sync::oneshot, task::JoinHandle};
+use veilsum::{
+    cli::exit::{Code, Failure},
+    conversation::{Conversation, Turn},
+    documents::Federation,
+    evidence,
+    local::LOCAL_TIMING,
+    role::{
+        client::{self, ClientConfig, ClientReport},
+        hub::{Hub, HubConfig, HubEvent},
+        intermediary::{self, IntermediaryConfig},
+        system_rng,
+    },
+    round::Question,
+    work::Work,
+};
+use veilsum_cluster::{Algorithm, Query, method::Seeding};
+use veilsum_proto::{
+    aggregator,
+    identity::Identity,
+    message::Kind,
+    plan::Terms,
+    policy::Floor,
+    roster::{Member, PartyId, Roster},
+};
+
+const SIZES: [usize; 4] = [31, 44, 58, 37];
+
+fn work() -> Work {
+    let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 4 };
+    Work::plain(unit_square(), fcm, 3, Seeding::Uniform { seed: 11 })
+}
+
+/// A folder that goes with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("veilsum-opening-{name}-{}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A coordinator that puts the method's own questions but for what `change` makes of the question with that number; what
+/// became of the sites, each of which keeps its state below `folder`.
+fn against(
+    folder: &Path,
+    change: impl Fn(u32, &mut Question) + Send,
+) -> (Federation, Vec<Result<ClientReport, Failure>>) {
+    let mut rng = system_rng();
+    let n = SIZES.len();
+    let identities: Vec<Arc<Identity>> = (0..n + 2).map(|_| Arc::new(Identity::generate(&mut rng))).collect();
+    let member = |i: usize, name: String| Member { name, key: identities[i].public(), address: "127.0.0.1:0".into() };
+    let roster = Roster {
+        name: "loopback".into(),
+        coordinator: member(0, "hub".into()),
+        intermediary: member(1, "counter".into()),
+        sites: (0..n).map(|i| Member { address: String::new(), ..member(i + 2, format!("site-{i}")) }).collect(),
+    };
+    let terms = Terms {
+        roster: roster.hash(),
+        min_cohort: 3,
+        threshold: 0,
+        colluders: 0,
+        slots: 16,
+        max_rows: 64,
+        min_total_rows: 3,
+        opening: true,
+        application: work().to_bytes(),
+    };
+    let federation = Federation::new(roster, terms).unwrap();
+    let Federation { roster, terms, work } = federation.clone();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let found = runtime.block_on(async {
+        let config = HubConfig {
+            identity: identities[0].clone(),
+            roster: roster.clone(),
+            terms: terms.clone(),
+            role: PartyId::Coordinator,
+            timing: LOCAL_TIMING,
+            slots: terms.slots,
+            view: None,
+        };
+        let any = ([127, 0, 0, 1], 0).into();
+        let mut hub = Hub::open(config, any).await.unwrap();
+        let coordinator = hub.address().unwrap();
+        let (bound, address) = oneshot::channel();
+        let config = IntermediaryConfig {
+            identity: identities[1].clone(),
+            roster: roster.clone(),
+            terms: terms.clone(),
+            work: work.clone(),
+            listen: any,
+            coordinator,
+            timing: LOCAL_TIMING,
+            view: None,
+            bound: Some(bound),
+        };
+        let counter = tokio::spawn(async move {
+            let _ = intermediary::run(config).await;
+        });
+        let intermediary = address.await.unwrap();
+        let rows = prepared(&work, &made_up(&SIZES, 0.2, 3));
+        let sites: Vec<JoinHandle<_>> = rows
+            .into_iter()
+            .enumerate()
+            .map(|(i, rows)| {
+                tokio::spawn(client::run(ClientConfig {
+                    identity: identities[i + 2].clone(),
+                    roster: roster.clone(),
+                    terms: terms.clone(),
+                    work: work.clone(),
+                    floor: Floor::default(),
+                    rows: Arc::new(rows),
+                    coordinator,
+                    intermediary,
+                    state: Some(folder.join(format!("site-{i}"))),
+                    patience: Duration::from_secs(20),
+                    vanish: None,
+                    view: None,
+                }))
+            })
+            .collect();
+        lie(&mut hub, Conversation::of(&work, n, terms.max_rows).unwrap(), change).await;
+        hub.close(|_| None).await;
+        counter.abort();
+        let mut found = Vec::new();
+        for site in sites {
+            found.push(site.await.unwrap());
+        }
+        found
+    });
+    runtime.shutdown_background();
+    (federation, found)
+}
+
+async fn lie(hub: &mut Hub, mut conversation: Conversation, change: impl Fn(u32, &mut Question)) {
+    let (mut keys, mut counted) = (false, false);
+    while !keys || !counted {
+        match hub.next(Some(Instant::now() + Duration::from_secs(30))).await {
+            HubEvent::Aggregator(aggregator::Event::DeckReady { .. }) => keys = true,
+            HubEvent::Control { from: PartyId::Intermediary, kind: Kind::CountReady, .. } => counted = true,
+            HubEvent::Deadline => panic!("nobody came"),
+            _ => {}
+        }
+    }
+    while let Turn::Ask(question, layout) = conversation.turn() {
+        let mut question = (**question).clone();
+        change(conversation.questions(), &mut question);
+        hub.ask(question.to_bytes(), layout.words());
+        loop {
+            match hub.next(Some(Instant::now() + Duration::from_secs(30))).await {
+                HubEvent::Aggregator(aggregator::Event::Total { values, cohort, .. }) => {
+                    conversation.take(&values, cohort.len()).unwrap();
+                    break;
+                }
+                HubEvent::Aggregator(aggregator::Event::Failed(_)) | HubEvent::Deadline => return,
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Moves a centre of the question: the coordinator looks where it likes.
+fn place_a_centre(question: &mut Question) {
+    let Question::Cluster(batch) = question else { panic!("nothing is drawn here") };
+    for query in &mut batch.queries {
+        if let Query::FuzzySums { centres, .. } = query {
+            let mut rows: Vec<Vec<f64>> = centres.rows().map(<[f64]>::to_vec).collect();
+            rows[0][0] = (rows[0][0] + 0.03) % 1.0;
+            *centres = veilsum_cluster::Centres::from_rows(&rows).unwrap();
+        }
+    }
+}
+
+fn evidence_in(folder: &Path) -> Vec<PathBuf> {
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    files.filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("evidence-")).collect()
+}
+
+#[test]
+fn a_coordinator_that_places_a_centre_is_caught_by_every_site_and_convicted_by_anybody() {
+    let folder = Folder::new("centre");
+    let (federation, sites) = against(&folder.0, |number, question| {
+        if number == 3 {
+            place_a_centre(question);
+        }
+    });
+    for (i, site) in sites.iter().enumerate() {
+        let failure = site.as_ref().expect_err("nobody goes on with it");
+        assert_eq!(failure.code, Code::Policy, "{failure:?}");
+        assert!(failure.message.contains("OPN-9") && failure.message.contains("signed evidence"), "{failure:?}");
+        let files = evidence_in(&folder.0.join(format!("site-{i}")));
+        assert_eq!(files.len(), 1, "{files:?}");
+        let finding = evidence::verify(&files[0], &federation).unwrap();
+        assert_eq!((finding.culprit.as_str(), finding.rule.as_str()), ("hub", "OPN-9"), "{finding:?}");
+    }
+
+    // What is shown must be whole: any other byte, a frame left out, another accused prove nothing.
+    let file = &evidence_in(&folder.0.join("site-0"))[0];
+    let text = fs::read_to_string(file).unwrap();
+    let tampered = |name: &str, text: &str| {
+        let path = folder.0.join(name);
+        fs::write(&path, text).unwrap();
+        evidence::verify(&path, &federation).unwrap_err().message
+    };
+    let frame = text.rfind("\"frame\": \"").unwrap() + 200;
+    let digit = if &text[frame..=frame] == "0" { "1" } else { "0" };
+    let changed = [&text[..frame], digit, &text[frame + 1..]].concat();
+    assert!(tampered("changed.json", &changed).contains("did not sign"));
+    assert!(tampered("accused.json", &text.replace("\"hub\"", "\"site-1\"")).contains("does not hold"));
+    assert!(tampered("nobody.json", &text.replace("\"hub\"", "\"nobody\"")).contains("not on the roster"));
+    let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    value["frames"].as_array_mut().unwrap().pop();
+    assert!(tampered("honest.json", &value.to_string()).contains("proves nothing"));
+    value["frames"].as_array_mut().unwrap().drain(..2);
+    assert!(tampered("middle.json", &value.to_string()).contains("not the first of a run"));
+    assert!(
+        tampered("plan.json", &text.replace(&federation.terms.hash().to_string(), &"0".repeat(64)))
+            .contains("another plan")
+    );
+    assert!(tampered("text.json", "{}").contains("no evidence file"));
+}
+
+#[test]
+fn a_coordinator_that_asks_on_after_the_last_question_is_refused() {
+    let folder = Folder::new("on");
+    // The last question is put a second time, slightly changed, in place of the one before the last: still another one.
+    let (_, sites) = against(&folder.0, |number, question| {
+        if number == 2 {
+            place_a_centre(question);
+        }
+    });
+    assert!(sites.iter().all(Result::is_err));
+}
+
+#[test]
+fn an_honest_run_leaves_no_evidence_and_no_transcript_and_gives_every_site_its_own_result() {
+    let folder = Folder::new("honest");
+    let (federation, sites) = against(&folder.0, |_, _| {});
+    // This hub says no last word, so the sites end without a result, and without an accusation.
+    assert_eq!(sites.len(), SIZES.len());
+    for i in 0..SIZES.len() {
+        assert!(evidence_in(&folder.0.join(format!("site-{i}"))).is_empty());
+    }
+    let (run, _) = federate(made_up(&SIZES, 0.2, 3), &federation.work, Vec::new(), false);
+    let result = run.result.unwrap();
+    for site in run.sites {
+        assert_eq!(site.unwrap().model, result.model);
+    }
+}
