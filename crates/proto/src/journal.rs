@@ -17,7 +17,8 @@ pub(crate) enum Entry {
     /// The total of this query was opened over these sites; remembered across runs.
     Consumed { query: Hash, over: Vec<u16> },
     /// Where the rounds stood when the journal was rewritten.
-    Chain { context: Hash, cohort: Option<Vec<u16>>, rounds: u32 },
+    /// `opened` names the opening of that round that was checked before the journal was replaced ([OPN-7]).
+    Chain { context: Hash, cohort: Option<Vec<u16>>, rounds: u32, opened: Option<Hash> },
     /// A deck is ready for use.
     Deck(DeckRecord),
     /// A vector was masked; these bytes may have left.

@@ -27,13 +27,14 @@ impl Site {
             Entry::Consumed { query, over } => {
                 self.consumed.insert(query, over);
             }
-            Entry::Chain { context, cohort, rounds } => {
+            Entry::Chain { context, cohort, rounds, opened } => {
                 if self.round.is_some() {
                     return Err(bad("a summary in it comes after a round"));
                 }
                 self.last_context = context;
                 self.last_cohort = cohort;
                 self.rounds = rounds;
+                self.opened = opened.map(|name| (context, name));
             }
             Entry::Deck(r) => {
                 if r.session != self.env.session {
@@ -91,6 +92,7 @@ impl Site {
             context: self.last_context,
             cohort: self.last_cohort.clone(),
             rounds: self.rounds.saturating_sub(1),
+            opened: self.opened.filter(|(context, _)| *context == self.last_context).map(|(_, name)| name),
         }));
         out
     }

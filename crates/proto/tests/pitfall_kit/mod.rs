@@ -13,7 +13,7 @@ use crate::hostile_kit::*;
 #[derive(Serialize, Deserialize)]
 enum Entry {
     Consumed { query: Hash, over: Vec<u16> },
-    Chain { context: Hash, cohort: Option<Vec<u16>>, rounds: u32 },
+    Chain { context: Hash, cohort: Option<Vec<u16>>, rounds: u32, opened: Option<Hash> },
     Deck(Secrets),
     Masked { context: Hash, deck: u32, slot: u16, cohort: Vec<u16>, words: u32, query: Hash, digest: Hash, rounds: u32 },
     Checked { context: Hash, alive: Vec<u16> },
