@@ -92,11 +92,23 @@ def bad_decks(plays, written):
 
     # the delivery
     def boxes(edit):
-        return lambda d: {"boxes": edit(d["boxes"])}
+        return lambda d: {**d, "boxes": edit(d["boxes"])}
+
+    def lists(edit):
+        return lambda d: {**d, "commitments": edit(d["commitments"])}
 
     c.change("a box that does not open", "SHR-4", name, delivery,
              boxes(lambda b: replaced(b, 2, sealed=flip(b[2]["sealed"], 77))))  # fmt: skip
     c.change("a box of another sender", "SHR-4", name, delivery, boxes(lambda b: replaced(b, 2, sealed=b[1]["sealed"])))
+    for why, edit in [
+        ("a changed commitment", lambda x: [*x[:2], [H("x"), *x[2][1:]], *x[3:]]),
+        ("a changed commitment of its reader", lambda x: [[H("x"), *x[0][1:]], *x[1:]]),
+        ("two slots' commitments swapped", lambda x: [*x[:4], [x[4][1], x[4][0], *x[4][2:]]]),
+        ("two members' commitments swapped", lambda x: [x[0], x[2], x[1], *x[3:]]),
+        ("a commitment too few", lambda x: [*x[:4], x[4][:-1]]),
+        ("a member's commitments missing", lambda x: x[:4]),
+    ]:
+        c.change(f"a delivery with {why}", "SHR-8", name, delivery, lists(edit))
     c.change("a box cut short", "SHR-4", name, delivery, boxes(lambda b: replaced(b, 0, sealed=b[0]["sealed"][:-32])))
     c.change("a delivery that lacks a box", "SHR-5", name, delivery, boxes(lambda b: b[:3]))
     c.change("a delivery out of order", "SHR-5", name, delivery, boxes(lambda b: b[::-1]))

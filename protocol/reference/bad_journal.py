@@ -60,11 +60,21 @@ def journals(plays, written):
     case("after it signed: the same again", name, 0, before, ("frame", p.frame(alive)), ("frame", p.frame(cert)))
     before = entries_of(p, 0, cert + 1)
     case("after its release: the same again", name, 0, before, ("frame", p.frame(cert)))
-    case("after its release: the next question", name, 0, before, ("frame", p.frame(p.find(0, "Ask", 3))))
+    follows = [("frame", p.frame(p.find(0, "Opening", 2))), ("frame", p.frame(p.find(0, "Ask", 3)))]
+    case("after its release: the opening and the next question", name, 0, before, *follows)
+    case("after its release: the next question without the opening", name, 0, before, follows[1], rule="OPN-7")
     case("after its release: the slot again", name, 0, before, ("frame", p.frame(p.find(0, "Ask", 1))), rule="RND-2")
     q = plays["session_3"]
     third = q.find(0, "Ask", 2)
-    case("after its journal was replaced", "session_3", 0, entries_of(q, 0, third + 1), ("frame", q.frame(third)))
+    replaced = entries_of(q, 0, third + 1)
+    follows = [("frame", q.frame(q.find(0, "Opening", 1))), ("frame", q.frame(third))]
+    case("after its journal was replaced: the opening and the question again", "session_3", 0, replaced, *follows)
+    other = frames.read("Ask", q.frame(third)[40:-64]) | {"previous_total": H("x")}
+    directory = q.before[third].sites[0].decks[other["deck"]].hash
+    ctx, hub = frames.round_context(q.world.session, directory, other), q.world.identities[0]
+    other = frames.make(hub, q.world.session, "Ask", ctx, frames.message("Ask", other))
+    case("after its journal was replaced: as if another total had been opened", "session_3", 0, replaced,
+         ("frame", other), rule="OPN-7")  # fmt: skip
     query = frames.read("Ask", p.frame(p.find(0, "Ask"))[40:-64])["query"]
     memory = [journal.entry("consumed", query=H("consumed query", query), over=[0, 1, 2, 3]), before[0]]
     case(
@@ -89,8 +99,9 @@ def journals(plays, written):
         ("a signature on the whole cohort", [*before[:-2], changed(signed, alive=[0, 1, 2, 3, 4])]),
         ("a signature after the release", [*before, signed]),
         ("a release of another set than was signed", [*before[:-1], changed(freed, alive=[0, 1, 2, 3, 4])]),
-        ("a summary after a round", [deck, masked, journal.entry("chain", context=H("c"), cohort=None, rounds=1)]),
+        ("a summary after a round", [deck, masked, journal.entry("chain", context=H("c"), cohort=None, rounds=1, opened=None)]),
         ("lists of different lengths", [changed(deck, held=[*held[:4], held[4][:7]])]),
+        ("a digest of commitments too few", [changed(deck, slot_commitments=[H("d")] * 7)]),
         ("a pair secret too few", [changed(deck, pairs=[bytes(32)] * 4)]),
         ("a share that is none", [changed(deck, seeds=[to_bytes(ORDER)] * 8)]),
     ]:  # fmt: skip

@@ -93,6 +93,10 @@ def bad_rounds(plays, written):
     copied = p.frame(first)[40:-64]
     c.change("a copy of another site's input", "INP-3", name, late, lambda _: copied, signer=3)
     c.change("an input a word too long", "INP-1", name, late, lambda y: y + bytes(8), signer=3)
+    c.change("a copy of another site's words, committed to otherwise", "INP-3", name, late,
+             lambda _: H("x") + copied[32:], signer=3)  # fmt: skip
+    c.change("an input without a commitment", "INP-1", name, late, lambda y: y[32:], signer=3)
+    c.change("an input shorter than a commitment", "INP-1", name, late, lambda y: y[:31], signer=3)
     c.change("an input with a byte left over", "INP-1", name, late, lambda y: y + b"\0", signer=3)
     two = frames.make(world.identities[3], world.session, "MaskedInput", p.frame(late)[8:40], bytes(32))
     c.add("two inputs of one site", "INP-2", name, late + 1, (hub, "frame", 1, two))

@@ -6,7 +6,7 @@ seeds by slot (64 bytes each); at the certificate, for every slot, the coefficie
 
 import frames
 import shamir
-from codec import Refused
+from codec import HASH, List, Refused, encode
 from documents import site_threshold, threshold
 from suite import H, derive, dh, dh_public, expand, le16, seal, unseal
 
@@ -17,7 +17,12 @@ def commitment(deck, site, slot, seed):
 
 
 def commitments_hash(commitments):
-    return H("commitments", len(commitments).to_bytes(8, "little") + b"".join(commitments))
+    return H("commitments", encode(List(HASH), commitments))
+
+
+def slot_commitments(lists):
+    """[SHR-8]: one digest a slot over all members' commitments."""
+    return [H("slot commitments", encode(List(HASH), list(of_slot))) for of_slot in zip(*lists)]
 
 
 def agree(private, public, label, directory, me, other):
@@ -100,10 +105,17 @@ class SiteDeck:
         return {"commitments": self.commitments, "boxes": boxes}
 
     def take_shares(self, delivery):
-        """[SHR-4], [SHR-5]; the culprit of a refusal is the one to complain about."""
+        """[SHR-4], [SHR-5], [SHR-8]; the culprit of a refusal is the one to complain about."""
         me, slots = self.env.me, len(self.seeds)
         if [b["site"] for b in delivery["boxes"]] != [m for m in self.members if m != me]:
             raise Refused("SHR-5", "not one box of every other member", me)
+        lists = delivery["commitments"]
+        if len(lists) != len(self.members):
+            raise Refused("SHR-8", "not one list of commitments of every member", me)
+        for e, commitments in zip(self.entries, lists):
+            if len(commitments) != slots or commitments_hash(commitments) != e["keys"]["commitments"]:
+                raise Refused("SHR-8", f"other commitments of site {e['site']} than it advertised", me)
+        self.slot_commitments = slot_commitments(lists)
         for box in delivery["boxes"]:
             sender = box["site"]
             try:
@@ -192,7 +204,9 @@ class Setup:
             sent = {m: frames.read("ShareKeys", self.answers[m, "ShareKeys"]) for m in self.members}
             self.commitments = {m: sent[m]["commitments"] for m in sent}
             boxes = {m: {b["site"]: b["sealed"] for b in sent[m]["boxes"]} for m in sent}
+            lists = [self.commitments[m] for m in self.members]
             for to in self.members:
                 own = [{"site": m, "sealed": boxes[m][to]} for m in self.members if m != to]
-                self.waiting[to] = env.frame("DeliverShares", self.hash, {"boxes": own})
+                delivery = {"commitments": lists, "boxes": own}
+                self.waiting[to] = env.frame("DeliverShares", self.hash, delivery)
         return False

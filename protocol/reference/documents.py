@@ -1,6 +1,6 @@
 """Roster, plan, threshold and a site's own floor (spec sections 5, 6 and 11)."""
 
-from codec import BLOB, HASH, NOTHING, TEXT, U16, U64, Enum, List, Raw, Refused, Struct, encode
+from codec import BLOB, BOOL, HASH, NOTHING, TEXT, U16, U64, Enum, List, Raw, Refused, Struct, encode
 from identity import usable, verify
 from suite import H
 
@@ -11,7 +11,7 @@ ROSTER = Struct(name=TEXT, coordinator=MEMBER, intermediary=MEMBER, sites=List(M
 SIGNED_ROSTER = Struct(roster=ROSTER, signature=Raw(64))
 TERMS = Struct(
     roster=HASH, min_cohort=U16, threshold=U16, colluders=U16, slots=U16, max_rows=U64, min_total_rows=U64,
-    application=BLOB,
+    opening=BOOL, application=BLOB,
 )  # fmt: skip
 SIGNED_TERMS = Struct(terms=TERMS, signature=Raw(64))
 PARTY = Enum(Coordinator=NOTHING, Intermediary=NOTHING, Site=Struct(number=U16))
@@ -83,6 +83,11 @@ def verify_terms(signed, roster):
     if not verify(roster["coordinator"]["key"], plan_hash(signed["terms"]), signed["signature"]):
         raise Refused("PLN-7", "not signed by the coordinator")
     return signed["terms"]
+
+
+def opens(terms, role):
+    """Whether the totals of this aggregator are opened to the cohort: the intermediary's never are."""
+    return terms["opening"] and role == "Coordinator"
 
 
 def colluders(terms, sites):

@@ -24,12 +24,15 @@ from suite import H, le16, le32
 
 VERSION = 1
 SMALL, LIST, QUERY, BODY, WORDS = 4096, 262_144, 9_437_184, 16_777_216, 8_388_608
+OPENING = 18_874_368
 
 KEYS = Struct(mask_key=HASH, seal_key=HASH, commitments=HASH)
 PROOF = Struct(rest=HASH, signature=Raw(64))
 DIRECTORY_ENTRY = Struct(site=U16, keys=KEYS, proof=PROOF)
 SEALED_FOR = Struct(site=U16, sealed=BLOB)
 ROUND_SEED = Struct(missing=U16, seed=HASH)
+OPENED_INPUT = Struct(commitment=HASH, digest=HASH, signature=Raw(64))
+OPENED_CHECK = Struct(seeds=List(HASH), signature=Raw(64))
 DIGEST = Struct(digest=HASH)
 
 # name: (number, body limit, message); None is a message that is not encoded as in section 3
@@ -40,7 +43,7 @@ KINDS = {
     "AcceptDirectory": (4, SMALL, NOTHING),
     "DirectoryCertificate": (5, LIST, Struct(proofs=List(PROOF))),
     "ShareKeys": (6, BODY, Struct(commitments=List(HASH), boxes=List(SEALED_FOR))),
-    "DeliverShares": (7, BODY, Struct(boxes=List(SEALED_FOR))),
+    "DeliverShares": (7, BODY, Struct(commitments=List(List(HASH)), boxes=List(SEALED_FOR))),
     "ShareAck": (8, SMALL, NOTHING),
     "ShareComplaint": (9, SMALL, Struct(against=U16)),
     "Ask": (10, QUERY + SMALL, Struct(
@@ -51,6 +54,9 @@ KINDS = {
     "Certificate": (14, LIST, Struct(alive=List(U16), signers=List(U16), proofs=List(PROOF))),
     "Unmask": (15, LIST, Struct(shares=List(HASH))),
     "Refusal": (16, SMALL, Struct(rule=TEXT)),
+    "Opening": (17, OPENING, Struct(
+        alive=List(U16), inputs=List(OPENED_INPUT), seeds=List(HASH), others=List(HASH), checks=List(OPENED_CHECK),
+        low=List(U64), high=List(U16))),
     "Hello": (64, SMALL, Struct(roster=HASH, plan=HASH, software=TEXT)),
     "Welcome": (65, SMALL, Struct(software=TEXT)),
     "Denied": (66, SMALL, Struct(why=TEXT)),
@@ -76,6 +82,17 @@ def rest_hash(rest):
     return H("rest", rest)
 
 
+def rest_of(kind, rest):
+    """What is signed of a message ([FRM-4]): of a masked input, its commitment and the hash of its words."""
+    if kind == "MaskedInput" and len(rest) >= 32:
+        return opened_rest({"commitment": rest[:32], "digest": H("masked", rest[32:])})
+    return rest_hash(rest)
+
+
+def opened_rest(opened):
+    return H("input", opened["commitment"], opened["digest"])
+
+
 def signed_digest(session, kind, context, rest):
     """What a frame's signature signs ([FRM-4]); `rest` is the rest hash."""
     return H("frame", session, le16(KINDS[kind][0]), context, rest)
@@ -85,7 +102,7 @@ def make(identity, session, kind, context, rest):
     """A signed frame around an encoded message."""
     number = KINDS[kind][0]
     header = le16(VERSION) + le16(number) + le32(32 + len(rest) + 64)
-    return header + context + rest + identity.sign(signed_digest(session, kind, context, rest_hash(rest)))
+    return header + context + rest + identity.sign(signed_digest(session, kind, context, rest_of(kind, rest)))
 
 
 def parse_header(header):
@@ -109,7 +126,7 @@ def open_frame(data, session, key):
     if length != len(data) - 8 or length < 96:
         raise Refused("FRM-3", "another length than declared")
     context, rest = data[8:40], data[40:-64]
-    proof = {"rest": rest_hash(rest), "signature": data[-64:]}
+    proof = {"rest": rest_of(kind, rest), "signature": data[-64:]}
     if not proves(proof, key, session, kind, context):
         raise Refused("FRM-4", "not signed by its sender for this session")
     return kind, context, rest, proof

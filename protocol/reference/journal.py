@@ -1,5 +1,6 @@
 """What a site makes durable before it sends, and how it comes back from that (spec section 12)."""
 
+import frames
 import shamir
 from codec import HASH, U16, U32, Enum, List, Option, Refused, Struct, decode, encode
 from deck import SiteDeck
@@ -7,10 +8,10 @@ from round import SiteRound, sorted_set
 
 ENTRY = Enum(
     consumed=Struct(query=HASH, over=List(U16)),
-    chain=Struct(context=HASH, cohort=Option(List(U16)), rounds=U32),
+    chain=Struct(context=HASH, cohort=Option(List(U16)), rounds=U32, opened=Option(HASH)),
     deck=Struct(
         session=HASH, run=HASH, index=U32, directory=HASH, threshold=U16, members=List(U16), pairs=List(HASH),
-        seeds=List(HASH), held=List(List(HASH)),
+        seeds=List(HASH), held=List(List(HASH)), slot_commitments=List(HASH),
     ),
     masked=Struct(
         context=HASH, deck=U32, slot=U16, cohort=List(U16), words=U32, query=HASH, digest=HASH, rounds=U32
@@ -31,6 +32,7 @@ def deck_entry(deck):
         pairs=[deck.pairs.get(m, bytes(32)) for m in deck.members],
         seeds=[shamir.to_bytes(b) for b in deck.seeds],
         held=[[shamir.to_bytes(s) for s in deck.held[m]] for m in deck.members],
+        slot_commitments=deck.slot_commitments,
     )  # fmt: skip
 
 
@@ -56,20 +58,24 @@ def consumed(site, f):
 def chain(site, f):
     needs(site.round is None, "a summary after a round")
     site.last_context, site.last_cohort, site.rounds = f["context"], f["cohort"], f["rounds"]
+    site.opened = f["opened"] and (f["context"], f["opened"])
 
 
 def deck(site, f):
     n, slots = len(f["members"]), len(f["seeds"])
     needs(f["session"] == site.env.session, "another session")
     whole = len(f["pairs"]) == len(f["held"]) == n and all(len(row) == slots for row in f["held"])
+    whole = whole and len(f["slot_commitments"]) == slots
     needs(whole, "inner lists of different lengths")
     needs(site.run in (None, f["run"]), "two runs")
     needs(f["index"] > site.highest, "a deck twice")
     d = SiteDeck.__new__(SiteDeck)
     d.env, d.run, d.index, d.hash, d.stage = site.env, f["run"], f["index"], f["directory"], "ready"
+    d.id = frames.deck_id(site.env.session, {"run": d.run, "index": d.index, "slots": slots})
     d.threshold, d.members, d.pairs = f["threshold"], f["members"], dict(zip(f["members"], f["pairs"]))
     d.seeds = [shamir.from_bytes(b, "JRN-2") for b in f["seeds"]]
     d.held = {m: [shamir.from_bytes(s, "JRN-2") for s in row] for m, row in zip(d.members, f["held"])}
+    d.slot_commitments = f["slot_commitments"]
     site.run, site.highest, site.decks[d.index] = d.run, d.index, d
 
 

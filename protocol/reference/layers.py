@@ -2,9 +2,11 @@
 that must refuse it."""
 
 import codec
+import commit
 import documents
 import fixed
 import masks
+import ristretto
 import shamir
 import suite
 from codec import Refused, encode
@@ -247,3 +249,36 @@ def mask_cases():
         shown = [{"site": u, "missing": w, "seed": s} for (u, w), s in gone.items()]
         out.append({"function": "unmask", "alive": alive, "seeds": shown, "total": total, "hash": H("total", total)})
     return "Masks of a round (9.4) and the total of any survivors (9.7).", out
+
+
+def commitment_cases():
+    ristretto.check()
+    some = (0, 1, 2, 255, 349_525)  # the last one of the longest vector
+    out = [{"function": "generator", "index": i, "result": ristretto.encode(commit.generator(i))} for i in some]
+    draws, top, vectors = Draws("commitments"), 2**64 - 1, []
+    for words in ([0], [1], [0, 1], [0, 0, 1], [0, 0, 0, 1], [top] * 3, [top] * 4, [0] * 7):
+        vectors.append(words)
+    for n in (1, 5, 17):
+        vectors += [[int.from_bytes(draws.take(8), "little") for _ in range(n)] for _ in range(3)]
+    for words in vectors:
+        scalars = [s.to_bytes(32, "little") for s in commit.scalars(words)]
+        case = {"function": "commit", "words": masks.raw(words), "scalars": scalars, "commitment": commit.commit(words)}
+        out.append(case)
+    for group in ([[top] * 4] * 5, vectors[-6:-3], vectors[-3:], vectors[-1:], []):
+        sums = [sum(column) for column in zip(*group)] if group else [0] * 4
+        each = [commit.commit(v) for v in group]
+        off = [sums[0] + 1, *sums[1:]]
+        for name, words, commitments in [
+            ("the sums", sums, each), ("a word one higher", off, each),
+            ("a carry more", [sums[0] + 2**64, *sums[1:]], each),
+            ("a commitment more", sums, [*each, commit.commit([1])]), ("a commitment twice", sums, [*each, *each[:1]]),
+            ("a commitment that is no point", sums, [*each[1:], b"\xff" * 32]),
+            ("a commitment that is a negative field element", sums, [*each[1:], (1).to_bytes(32, "little")]),
+        ]:  # fmt: skip
+            out.append({
+                "function": "are sums", "name": name, "low": masks.raw([w % 2**64 for w in words]),
+                "high": [w >> 64 for w in words], "commitments": commitments,
+                "result": commit.are_sums(words, commitments),
+            })  # fmt: skip
+            assert out[-1]["result"] == (name == "the sums" or name == "a commitment twice" and not each)
+    return "Commitments to masked vectors and to their sums (9.8). Scalars are 32 bytes, little-endian.", out

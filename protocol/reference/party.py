@@ -7,9 +7,10 @@ time of a site is up is an input.
 
 import frames
 import journal
+import opening
 from codec import Refused
 from deck import Setup, SiteDeck
-from documents import DEFAULT_FLOOR, MAX_SLOTS, session, threshold
+from documents import DEFAULT_FLOOR, MAX_SLOTS, opens, session, threshold
 from masks import raw
 from round import AggregatorRound, SiteRound, without
 from suite import H
@@ -23,7 +24,7 @@ class Env:
     def __init__(self, identity, roster, terms, me=None, role="Coordinator"):
         self.identity, self.roster, self.terms, self.me, self.floor = identity, roster, terms, me, DEFAULT_FLOOR
         self.session = session(terms, roster, role)
-        self.aggregator_key = roster[role.lower()]["key"]
+        self.aggregator_key, self.opening = roster[role.lower()]["key"], opens(terms, role)
 
     def key_of(self, site):
         sites = self.roster["sites"]
@@ -38,7 +39,7 @@ class Site:
         self.env, self.draws, self.out = env, draws, []
         self.run, self.decks, self.highest = None, {}, -1
         self.round, self.last_slot, self.last_context, self.last_cohort = None, (-1, -1), ZERO, None
-        self.rounds, self.consumed = 0, {}
+        self.rounds, self.consumed, self.opened = 0, {}, None
         self.replies = {}  # (kind, deck) -> [frame, answer]: [RND-7]
 
     def handle(self, what, value):
@@ -60,6 +61,8 @@ class Site:
             if to == data:
                 self.out += [{"send": answer}] if answer else []
                 return
+        if kind == "Opening":
+            return self.opening(context, rest)
         takes = {
             "OpenDeck": self.open_deck, "Directory": self.directory, "DirectoryCertificate": self.certificate,
             "DeliverShares": self.shares, "Ask": self.ask, "Survivors": self.survivors,
@@ -143,6 +146,7 @@ class Site:
             raise Refused("FRM-7", "of no deck this site holds")
         last = (self.round.remaining(), self.round.ctx) if self.round else (self.last_cohort, self.last_context)
         new = SiteRound(self.env, deck, ctx, ask, *last)
+        self.follows_opening(ask, last[1])
         self.unconsumed(new.query, new.cohort)
         newer = min(self.decks) < deck.index
         self.begin(new)
@@ -150,6 +154,31 @@ class Site:
             self.out.append({"rewrite": self.summary()})
         self.rounds += 1
         self.asked(data, ctx, ask)
+
+    def follows_opening(self, ask, last_context):
+        """[OPN-7]."""
+        if self.env.opening and last_context != ZERO and self.opened != (last_context, ask["previous_total"]):
+            raise Refused("OPN-7", "a question before the total of the round before was opened, or as if of another")
+
+    def opening(self, ctx, rest):
+        """[OPN-2] to [OPN-8]."""
+        called = opening.name(ctx, rest)
+        if not self.env.opening:
+            raise Refused("OPN-2", "a total opened where the plan opens none")
+        if self.opened and self.opened[0] == ctx:
+            if self.opened[1] != called:
+                raise Refused("OPN-8", "one total opened in two ways")
+            return
+        if ctx == self.last_context:
+            return  # asked on since then, or before a restart
+        r = self.in_round(ctx)
+        if not r.may_have_left():
+            raise Refused("FRM-7", "of no round this site is in")
+        value = frames.read("Opening", rest)
+        words = opening.total(r, value, self.draws)
+        self.opened = ctx, called
+        shown = {"deck": r.deck.index, "slot": r.slot, "directory": r.deck.hash, "words": raw(words)}
+        self.out.append({"opened": {**shown, "cohort": value["alive"]}})
 
     def begin(self, new):
         """The round before ends; so do older decks ([RND-8])."""
@@ -178,18 +207,21 @@ class Site:
         """[JRN-4]; the rounds before the question that has just come."""
         decks = [journal.deck_entry(d) for _, d in sorted(self.decks.items()) if d.stage == "ready"]
         consumed = [journal.entry("consumed", query=q, over=o) for q, o in sorted(self.consumed.items())]
-        chain = journal.entry("chain", context=self.last_context, cohort=self.last_cohort, rounds=self.rounds)
+        opened = self.opened[1] if self.opened else None
+        chain = journal.entry(
+            "chain", context=self.last_context, cohort=self.last_cohort, rounds=self.rounds, opened=opened
+        )
         return [*consumed, *decks, chain]
 
     def contribute(self, words):
         """[MSK-4]."""
         r = self.round
-        y, digest = r.mask(words)
-        if r.sent is None:
+        y, known = r.mask(words)
+        if not known:
             self.out.append({
                 "persist": journal.entry(
                     "masked", context=r.ctx, deck=r.deck.index, slot=r.slot, cohort=r.cohort, words=r.words,
-                    query=r.query, digest=digest, rounds=self.rounds,
+                    query=r.query, digest=r.sent, rounds=self.rounds,
                 )
             })  # fmt: skip
         self.answer("MaskedInput", y)
@@ -243,6 +275,7 @@ class Aggregator:
         self.attached_sites, self.lost, self.cohort = set(), set(), None
         self.setup = self.deck = self.spare = self.round = self.question = None
         self.next_deck, self.next_slot, self.previous, self.failed, self.out = 0, 0, (ZERO, ZERO), False, []
+        self.opened = None  # the frame that opens the last total
         self.open_deck()
 
     def handle(self, what, *args):
@@ -265,6 +298,11 @@ class Aggregator:
     def ask(self, query, words):
         self.question = query, words
         self.start_round()
+
+    def close(self):
+        """No question follows."""
+        if self.opened:
+            self.send_all(dict.fromkeys(self.cohort, self.opened))
 
     def frame(self, sender, data):
         if sender in self.lost:
@@ -377,6 +415,8 @@ class Aggregator:
         (query, words), self.question = self.question, None
         self.round = AggregatorRound(self.env, self.deck, self.next_slot, cohort, query, words, self.previous)
         self.next_slot += 1
+        if self.opened:
+            self.send_all(dict.fromkeys(cohort, self.opened))
         self.send_all(self.round.waiting)
         if self.deck.slots - self.next_slot <= self.deck.slots // 4 and not self.spare and not self.setup:
             self.open_deck()  # [KEX-12]
@@ -389,7 +429,15 @@ class Aggregator:
             if came == "sent":
                 self.send_all(self.round.waiting)
                 continue
-            self.previous = self.round.ctx, H("total", raw(came["total"]))
+            if isinstance(came, list):
+                for site in came:
+                    self.lose(site, "INP-4")
+                return
+            ctx = self.round.ctx
+            self.previous = ctx, H("total", raw(came["total"]))
+            if came["opening"]:
+                self.opened = self.env.frame("Opening", ctx, came["opening"])
+                self.previous = ctx, opening.name(ctx, frames.message("Opening", came["opening"]))
             self.round = None
             self.out += [{"wrong_share": {"holder": h, "owner": o}} for h, o in came["wrong"]]
             total = {"words": raw(came["total"]), "cohort": came["cohort"], "missing": came["missing"]}

@@ -31,7 +31,7 @@ def parties(name, n, **terms):
     }
     usual = {
         "roster": roster_hash(roster), "min_cohort": 3, "threshold": 0, "colluders": 0, "slots": 8, "max_rows": 1000,
-        "min_total_rows": 0, "application": b"",
+        "min_total_rows": 0, "opening": True, "application": b"",
     }  # fmt: skip
     return identities, roster, usual | terms
 
@@ -90,6 +90,12 @@ class Play:
         self.do("aggregator", "ask", query, words)
         self.run(lose)
 
+    def close(self):
+        """No question follows."""
+        self.do("aggregator", "close")
+        self.run()
+        return self
+
     def find(self, at, kind, nth=0, sender=None):
         """The place of the nth step at which this party gets a frame of this kind."""
 
@@ -117,5 +123,6 @@ def step(at, what, args, out):
         "frame": lambda: {"frame": args[-1], **({"from": args[0]} if at == "aggregator" else {})},
         "contribute": lambda: {"contribute": masks.raw(args[0])},
         "refuse": lambda: {"refuse": args[0]},
+        "close": lambda: {"close": True},
     }
     return {"at": at, "in": given[what](), "out": copy.deepcopy(out)}

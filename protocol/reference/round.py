@@ -1,7 +1,9 @@
 """A round at a site and at the aggregator (spec section 9)."""
 
+import commit
 import frames
 import masks
+import opening
 import shamir
 from codec import Refused
 from deck import commitment
@@ -59,15 +61,15 @@ class SiteRound:
         return self.stage != "asked" or self.sent is not None
 
     def mask(self, words):
-        """[MSK-3], [JRN-3]: the bytes of y and the digest of [MSK-4]."""
+        """[MSK-3], [JRN-3]: the message with y, and whether the digest of [MSK-4] is in the journal already."""
         assert self.stage == "asked" and len(words) == self.words
         seeds = {v: self.seed(v) for v in self.cohort if v != self.env.me}
-        y = masks.raw(masks.mask(words, self.env.me, self.self_key(), seeds))
-        digest = H("masked", y)
-        if self.sent not in (None, digest):
+        y = masks.mask(words, self.env.me, self.self_key(), seeds)
+        digest, known = H("masked", masks.raw(y)), self.sent is not None
+        if known and self.sent != digest:
             raise Refused("JRN-3", "another vector was masked before the restart")
-        self.stage = "masked"
-        return y, digest
+        self.stage, self.sent = "masked", digest
+        return (commit.commit(y) if self.env.opening else commit.NONE) + masks.raw(y), known
 
     def take_survivors(self, message):
         """[SUR-1] to [SUR-5]. True where all of the cohort are there, so that the shares may leave at once."""
@@ -135,7 +137,7 @@ class AggregatorRound:
         }  # fmt: skip
         self.ctx, self.phase = frames.round_context(env.session, deck.hash, ask), "inputs"
         self.waiting = dict.fromkeys(cohort, env.frame("Ask", self.ctx, ask))
-        self.inputs, self.seeds, self.signed, self.shares = {}, {}, {}, {}
+        self.inputs, self.opened, self.seeds, self.signed, self.shares = {}, {}, {}, {}, {}
 
     def lost(self, site):
         self.waiting.pop(site, None)
@@ -146,17 +148,20 @@ class AggregatorRound:
             self.signed.pop(site, None)
 
     def take(self, sender, kind, context, rest, proof):
-        """[INP-1] to [INP-3], [CON-2], [CON-3], [UNM-4], and what [RND-10] says to ignore."""
+        """[INP-1] to [INP-4], [CON-2], [CON-3], [UNM-4], and what [RND-10] says to ignore."""
         if kind == "MaskedInput" and context == self.ctx:
             if sender in self.inputs:
                 if self.inputs[sender][0]["rest"] != proof["rest"]:
                     raise Refused("INP-2", "two different inputs")
             elif self.phase == "inputs" and self.waiting.pop(sender, None):
-                if len(rest) != 8 * self.words:
+                if len(rest) != 32 + 8 * self.words:
                     raise Refused("INP-1", "another length than asked for")
-                if proof["rest"] in [p["rest"] for p, _ in self.inputs.values()]:
+                if not self.env.opening and rest[:32] != commit.NONE:
+                    raise Refused("INP-4", "a commitment where nothing is opened")
+                shown = {"commitment": rest[:32], "digest": H("masked", rest[32:])}
+                if shown["digest"] in [self.opened[s]["digest"] for s in self.inputs]:
                     raise Refused("INP-3", "a copy of another site's input")
-                self.inputs[sender] = proof, masks.words_of(rest)
+                self.inputs[sender], self.opened[sender] = (proof, masks.words_of(rest[32:])), shown
         elif kind == "ConsistencyCheck" and self.phase == "checks":
             if context == frames.survivors_context(self.ctx, self.named) and self.waiting.pop(sender, None):
                 value = frames.read(kind, rest)
@@ -173,7 +178,8 @@ class AggregatorRound:
             self.shares[sender] = dict(zip(self.alive, shares))
 
     def advance(self):
-        """What follows now: "wait", "sent", or the total with the wrong shares that were corrected."""
+        """What follows now: "wait", "sent", the sites that are out ([INP-4]), or the total with the wrong shares that
+        were corrected."""
         t = self.deck.threshold
         if self.phase == "shares":
             if len(self.shares) >= t:
@@ -184,13 +190,19 @@ class AggregatorRound:
         if self.waiting:
             return "wait"
         if self.phase == "inputs":
-            return self.name(sorted(self.inputs))
+            return self.guilty() or self.name(sorted(self.inputs))
         if self.alive != self.named:
             return self.name(self.alive)
         signers = sorted(self.signed)[:t]
         proofs = [self.signed[s] for s in signers]
         self.collect("Certificate", {"alive": self.alive, "signers": signers, "proofs": proofs}, "shares")
         return "sent"
+
+    def guilty(self):
+        """[INP-4]: who committed to another vector than it sent."""
+        if not self.env.opening:
+            return []
+        return [s for s, (_, y) in sorted(self.inputs.items()) if commit.commit(y) != self.opened[s]["commitment"]]
 
     def name(self, alive):
         if len(alive) < max(self.deck.threshold, self.env.terms["min_cohort"]):
@@ -207,7 +219,7 @@ class AggregatorRound:
 
     def open_total(self):
         """[UNM-6]; whoever was wrong once is not asked again while the others are enough."""
-        t, holders, keys, wrong = self.deck.threshold, sorted(self.shares), {}, []
+        t, holders, found_seeds, keys, wrong = self.deck.threshold, sorted(self.shares), {}, {}, []
         for owner in self.alive:
             column = {h: self.shares[h][owner] for h in holders}
             expected = self.deck.commitments[owner][self.slot]
@@ -229,8 +241,9 @@ class AggregatorRound:
             if len(holders) - len(liars) >= t:
                 holders = without(holders, liars)
             wrong += [(h, owner) for h in liars]
-            keys[owner] = masks.self_mask_key(seed, self.ctx)
+            found_seeds[owner], keys[owner] = seed, masks.self_mask_key(seed, self.ctx)
         missing = without(self.cohort, self.alive)
         seeds = {(u, w): self.seeds[u, w] for u in self.alive for w in missing}
         total = masks.unmask({u: self.inputs[u][1] for u in self.alive}, keys, seeds)
-        return {"total": total, "cohort": self.alive, "missing": missing, "wrong": wrong}
+        shown = opening.make(self, found_seeds) if self.env.opening else None
+        return {"total": total, "cohort": self.alive, "missing": missing, "wrong": wrong, "opening": shown}

@@ -15,7 +15,7 @@ def nobody_missing():
     # Two values of K in one question: to the core a longer vector.
     p.ask(b"K = 2; " + b"K = 3", 7 + 10)
     p.ask(b"third", 5)
-    return p
+    return p.close()
 
 
 def one_missing():
@@ -27,7 +27,7 @@ def one_missing():
     p.do("aggregator", "gone", 4)
     p.run()
     p.ask(b"fourth", 4)
-    return p
+    return p.close()
 
 
 def two_missing():
@@ -39,7 +39,7 @@ def two_missing():
     p.do("aggregator", "gone", 5)
     p.run()
     p.ask(b"second", 3)
-    return p
+    return p.close()
 
 
 def is_kind(args, kind):
@@ -54,19 +54,27 @@ def set_up_again():
     p.do("aggregator", "gone", 2)
     p.run()
     p.ask(b"first", 2)
-    return p
+    return p.close()
 
 
 def many():
     """Ten sites: more survivors than a site checks proofs of (SUR-5)."""
     p = Play("session 10", 10, slots=2)
     p.ask(b"first", 1)
+    return p.close()
+
+
+def not_opened():
+    """Three sites under a plan that opens no total: as for the intermediary under every plan."""
+    p = Play("session not opened", 3, opening=False)
+    p.ask(b"first", 2)
+    p.ask(b"second", 2)
     return p
 
 
 SESSIONS = {
     "session_3": nobody_missing, "session_5": one_missing, "session_7": two_missing, "session_4_of_5": set_up_again,
-    "session_10": many,
+    "session_10": many, "session_not_opened": not_opened,
 }  # fmt: skip
 
 

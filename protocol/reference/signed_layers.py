@@ -153,16 +153,22 @@ def frame_cases():
     keys = {"mask_key": draws.take(32), "seal_key": draws.take(32), "commitments": draws.take(32)}
     hashes, sealed = [draws.take(32), draws.take(32)], [{"site": 1, "sealed": draws.take(48)}]
     ask = {"deck": 1, "slot": 2, "cohort": [0, 1, 4], "words": 9, "previous_context": hashes[0]}
+    opened = {
+        "alive": [0, 4], "inputs": [{"commitment": hashes[0], "digest": hashes[1], "signature": proof["signature"]}] * 2,
+        "seeds": hashes, "others": hashes[:1], "checks": [{"seeds": hashes[1:], "signature": proof["signature"]}] * 2,
+        "low": [2**64 - 1, 7], "high": [1, 0],
+    }  # fmt: skip
     values = {
         "OpenDeck": {"run": hashes[0], "index": 7, "slots": 256}, "AdvertiseKeys": keys,
         "Directory": {"threshold": 2, "entries": [{"site": 258, "keys": keys, "proof": proof}]}, "AcceptDirectory": {},
         "DirectoryCertificate": {"proofs": [proof, proof]}, "ShareKeys": {"commitments": hashes, "boxes": sealed},
-        "DeliverShares": {"boxes": sealed}, "ShareAck": {}, "ShareComplaint": {"against": 3},
-        "Ask": {**ask, "previous_total": hashes[1], "query": b"a query"}, "MaskedInput": draws.take(24),
+        "DeliverShares": {"commitments": [hashes, hashes[:1]], "boxes": sealed}, "ShareAck": {}, "ShareComplaint": {"against": 3},
+        "Ask": {**ask, "previous_total": hashes[1], "query": b"a query"}, "MaskedInput": draws.take(32 + 24),
         "Survivors": {"alive": [0, 4], "inputs": [proof, proof]},
         "ConsistencyCheck": {"round": hashes[0], "seeds": [{"missing": 1, "seed": hashes[1]}]},
         "Certificate": {"alive": [0, 4], "signers": [4], "proofs": [proof]}, "Unmask": {"shares": hashes},
-        "Refusal": {"rule": "RND-4"}, "Hello": {"roster": hashes[0], "plan": hashes[1], "software": "veilsum 0.1.0"},
+        "Refusal": {"rule": "RND-4"}, "Opening": opened,
+        "Hello": {"roster": hashes[0], "plan": hashes[1], "software": "veilsum 0.1.0"},
         "Welcome": {"software": "veilsum 0.1.0"}, "Denied": {"why": "another plan"}, "Finished": {"model": b"{}"},
         "CountReady": {"cohort": [0, 1, 2]}, "CountRequest": {"cohort": [0, 1, 2]}, "CountReply": {"total": 150},
         "Aborted": {"code": 1, "why": "too few sites"}, "Held": draws.take(20),
@@ -174,9 +180,9 @@ def frame_cases():
     for kind, value_ in values.items():
         rest = frames.message(kind, value_)
         data = frames.make(who, session, kind, context, rest)
-        digest = frames.signed_digest(session, kind, context, frames.rest_hash(rest))
+        digest = frames.signed_digest(session, kind, context, frames.rest_of(kind, rest))
         out.append({"kind": kind, "number": frames.KINDS[kind][0], "limit": frames.KINDS[kind][1], "value": value_,
-                    "message": rest, "rest": frames.rest_hash(rest), "signed": digest, "frame": data})  # fmt: skip
+                    "message": rest, "rest": frames.rest_of(kind, rest), "signed": digest, "frame": data})  # fmt: skip
     data = frames.make(who, session, "Refusal", context, frames.message("Refusal", {"rule": "RND-4"}))
     n = 8 * len(data)
 
@@ -185,7 +191,7 @@ def frame_cases():
 
     bad = [
         ("another version", header(2, 16, 109)), ("version 0", header(0, 16, 109)), ("kind 0", header(1, 0, 109)),
-        ("kind 17", header(1, 17, 109)), ("kind 63", header(1, 63, 109)), ("kind 76", header(1, 76, 109)),
+        ("kind 18", header(1, 18, 109)), ("kind 63", header(1, 63, 109)), ("kind 76", header(1, 76, 109)),
         ("length over the limit", header(1, 16, 4097)), ("length of another frame", header(1, 16, 108)),
         ("empty", b""), ("a header cut short", data[:7]), ("a header alone", header(1, 16, 0)[:8]),
         ("no room for a signature", header(1, 16, 95)[: 8 + 95]), ("cut short", data[:-1]),

@@ -9,6 +9,7 @@ import question_cases
 import signed_layers
 from bad_deck import bad_decks
 from bad_journal import journals
+from bad_opening import bad_openings
 from bad_round import bad_rounds
 from sessions import SESSIONS, write_session
 
@@ -21,6 +22,7 @@ LAYERS = {
     "shamir": layers.shamir_cases,
     "keys": layers.key_cases,
     "masks": layers.mask_cases,
+    "commitments": layers.commitment_cases,
     "frames": signed_layers.frame_cases,
     "questions": question_cases.question_cases,
 }
@@ -62,6 +64,7 @@ def session_files():
     text = "After `after` steps of the session these steps come, one of which is refused under `rule`."
     yield "bad_deck", {"description": f"Deck. {text}", "cases": bad_decks(plays, names)}
     yield "bad_round", {"description": f"Round. {text}", "cases": bad_rounds(plays, names)}
+    yield "bad_opening", {"description": f"Opening. {text}", "cases": bad_openings(plays, names)}
     text = "Journal (section 12). A site of the session comes back from these entries, and then gets these steps."
     yield "journal", {"description": text, "cases": journals(plays, names)}
 

@@ -31,7 +31,7 @@ pub(crate) type Commitment = [u8; 32];
 pub(crate) const NONE: Commitment = [0; 32];
 
 /// [OPN-1]: the generator with number `index`; its discrete logarithm to any other is unknown to everybody.
-fn generator(index: u64) -> RistrettoPoint {
+pub(crate) fn generator(index: u64) -> RistrettoPoint {
     let mut uniform = [0u8; 64];
     for (half, out) in uniform.chunks_mut(32).enumerate() {
         out.copy_from_slice(&suite::hash("generator", &[&index.to_le_bytes(), &[half as u8]]).0);

@@ -4,6 +4,7 @@ use curve25519_dalek::scalar::Scalar;
 use rand_core::CryptoRng;
 
 use crate::{
+    commit,
     error::Error,
     mask::{self, Sign},
     message,
@@ -67,6 +68,21 @@ pub fn commitments_hash(list: &[Hash]) -> Hash {
 /// A uniform scalar from 64 bytes of `rng`.
 pub fn random_scalar(rng: &mut dyn CryptoRng) -> Bytes {
     shamir::random_scalar(rng).to_bytes()
+}
+
+/// The generator with this number ([OPN-1]).
+pub fn generator(index: u64) -> Bytes {
+    commit::generator(index).compress().to_bytes()
+}
+
+/// The commitment to a masked vector ([OPN-1]).
+pub fn commit(words: &[u64]) -> Bytes {
+    commit::commit(words)
+}
+
+/// Whether these are the sums of what was committed to: the low 64 bits of each, and how often it ran over ([OPN-4]).
+pub fn are_sums(low: &[u64], high: &[u16], commitments: &[Bytes]) -> bool {
+    commit::Sums { low: low.to_vec(), high: high.to_vec() }.are_of(commitments.iter())
 }
 
 /// Whether the bytes are a share ([SHA-2]).

@@ -19,7 +19,8 @@ use veilsum_proto::{
     suite::Hash,
 };
 
-pub const SESSIONS: [&str; 5] = ["session_3", "session_5", "session_7", "session_4_of_5", "session_10"];
+pub const SESSIONS: [&str; 6] =
+    ["session_3", "session_5", "session_7", "session_4_of_5", "session_10", "session_not_opened"];
 
 pub fn read(name: &str) -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../protocol/vectors/v1/{name}.json"));
@@ -251,6 +252,8 @@ impl Player {
         } else if let Some(from) = site("from") {
             let bytes = session.frame(&given["frame"]);
             self.aggregator.handle(aggregator::Input::Message { from, bytes: &bytes }, now);
+        } else if given.get("close").is_some() {
+            self.aggregator.handle(aggregator::Input::Close, now);
         } else {
             let (query, words) = (hex(&given["ask"]["query"]), number(&given["ask"]["words"]) as usize);
             self.aggregator.handle(aggregator::Input::Ask { query, words }, now);
@@ -272,6 +275,10 @@ fn site_output(output: &site::Output) -> Value {
         site::Output::Event(site::Event::Asked(a)) => json!({"asked": {
             "context": text(&a.context.0), "deck": a.slot.0, "slot": a.slot.1, "cohort": a.cohort, "words": a.words,
             "query": text(&a.query), "rounds": a.rounds, "spent": a.spent,
+        }}),
+        site::Output::Event(site::Event::Opened { slot, directory, values, cohort }) => json!({"opened": {
+            "deck": slot.0, "slot": slot.1, "directory": text(&directory.0), "words": text(&raw(values)),
+            "cohort": cohort,
         }}),
         site::Output::Event(site::Event::Released { slot, missing }) => {
             json!({"released": {"deck": slot.0, "slot": slot.1, "missing": missing}})
