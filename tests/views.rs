@@ -22,6 +22,7 @@ use veilsum_proto::{
     aggregator::{self, Aggregator, AggregatorConfig, Millis, Timing},
     codec,
     identity::Identity,
+    kem::{CIPHERTEXT_BYTES, KEY_BYTES},
     message::{COMMITMENT, HEADER, Kind, OVERHEAD, kind_of, parse_header},
     plan::Terms,
     policy::{self, Floor},
@@ -105,7 +106,7 @@ fn opaque(f: &Frame, site: u16, members: usize, slots: usize, words: usize) -> V
     let (mut rest, mut parts) = (f.rest.as_slice(), Vec::new());
     let number = |n: usize| (n as u64).to_le_bytes();
     match f.kind {
-        Kind::AdvertiseKeys => parts.push(take(&mut rest, 3 * 32)),
+        Kind::AdvertiseKeys => parts.push(take(&mut rest, 3 * 32 + KEY_BYTES)),
         Kind::AcceptDirectory | Kind::ShareAck => {}
         Kind::ShareKeys => {
             assert_eq!(take(&mut rest, 8), number(slots));
@@ -113,6 +114,7 @@ fn opaque(f: &Frame, site: u16, members: usize, slots: usize, words: usize) -> V
             assert_eq!(take(&mut rest, 8), number(members - 1));
             for other in (0..members as u16).filter(|s| *s != site) {
                 assert_eq!(take(&mut rest, 2), other.to_le_bytes());
+                parts.push(take(&mut rest, CIPHERTEXT_BYTES));
                 assert_eq!(take(&mut rest, 8), number(32 * slots + 16));
                 parts.push(take(&mut rest, 32 * slots + 16));
             }

@@ -1,8 +1,9 @@
 """What must be refused while a deck is set up (spec section 8)."""
 
 import frames
+import kem
 from astray import Cases, replaced, resigned
-from layers import flip
+from layers import coefficient, flip
 from suite import H
 
 
@@ -41,7 +42,7 @@ def bad_decks(plays, written):
     def entries(edit):
         return lambda d: {**d, "entries": edit(d["entries"])}
 
-    own = {"mask_key": H("a"), "seal_key": H("b"), "commitments": H("c")}
+    own = {"mask_key": H("a"), "seal_key": H("b"), "kem_key": kem.public(bytes(64)), "commitments": H("c")}
     forged = frames.make(
         world.identities[0], world.session, "AdvertiseKeys", data[8:40], frames.message("AdvertiseKeys", own)
     )
@@ -59,6 +60,11 @@ def bad_decks(plays, written):
             "KEX-3",
             entries(lambda e: replaced(e, 3, keys={**e[3]["keys"], "seal_key": H("x")})),
         ),
+        (
+            "with a changed ML-KEM key",
+            "KEX-3",
+            entries(lambda e: replaced(e, 3, keys={**e[3]["keys"], "kem_key": own["kem_key"]})),
+        ),
         ("with another's proof", "KEX-3", entries(lambda e: replaced(e, 3, proof=e[2]["proof"]))),
         ("with keys signed by the coordinator", "KEX-3", entries(lambda e: replaced(e, 3, keys=own, proof=proof))),
         ("with a site that is not on the roster", "KEX-3", entries(lambda e: replaced(e, 4, site=90))),
@@ -73,6 +79,13 @@ def bad_decks(plays, written):
     twin = signed_keys(world, data[8:40], 3, lambda k: {**k, "seal_key": keys_of(p, directory, 2)["mask_key"]})
     c.change("a directory in which a key of one site is signed by another as its own", "KEX-5", name, directory,
              entries(lambda e: replaced(e, 3, **twin(keys_of(p, directory, 3)))))  # fmt: skip
+
+    copied = signed_keys(world, data[8:40], 3, lambda k: {**k, "kem_key": keys_of(p, directory, 2)["kem_key"]})
+    c.change("a directory in which a site signed another's ML-KEM key as its own", "KEX-5", name, directory,
+             entries(lambda e: replaced(e, 3, **copied(keys_of(p, directory, 3)))))  # fmt: skip
+    none = signed_keys(world, data[8:40], 3, lambda k: {**k, "kem_key": coefficient(k["kem_key"], 0, 3329)})
+    c.change("a directory with an ML-KEM key that is none, signed by its site", "KEX-16", name, directory,
+             entries(lambda e: replaced(e, 3, **none(keys_of(p, directory, 3)))))  # fmt: skip
 
     # the certificate
     def proofs(edit):
@@ -97,9 +110,25 @@ def bad_decks(plays, written):
     def lists(edit):
         return lambda d: {**d, "commitments": edit(d["commitments"])}
 
+    def short(d):
+        """The message with one byte less in its first ciphertext."""
+        whole = frames.message("DeliverShares", d)
+        at = whole.index(d["boxes"][0]["ciphertext"])
+        return whole[:at] + whole[at + 1 :]
+
     c.change("a box that does not open", "SHR-4", name, delivery,
              boxes(lambda b: replaced(b, 2, sealed=flip(b[2]["sealed"], 77))))  # fmt: skip
     c.change("a box of another sender", "SHR-4", name, delivery, boxes(lambda b: replaced(b, 2, sealed=b[1]["sealed"])))
+    foreign = kem.encapsulate(keys_of(p, directory, 0)["kem_key"], H("m"))[0]
+    for why, edit in [
+        ("a bit of a ciphertext", lambda b: replaced(b, 2, ciphertext=flip(b[2]["ciphertext"], 5000))),
+        ("another's ciphertext to the same reader", lambda b: replaced(b, 2, ciphertext=foreign)),
+        ("the ciphertext of another sender", lambda b: replaced(b, 2, ciphertext=b[1]["ciphertext"])),
+        ("the last two ciphertexts swapped", lambda b: replaced(
+            replaced(b, 2, ciphertext=b[3]["ciphertext"]), 3, ciphertext=b[2]["ciphertext"])),
+    ]:  # fmt: skip
+        c.change(f"a delivery with {why}", "SHR-4", name, delivery, boxes(edit))
+    c.change("a delivery with a ciphertext too short", "ENC-1", name, delivery, short)
     for why, edit in [
         ("a changed commitment", lambda x: [*x[:2], [H("x"), *x[2][1:]], *x[3:]]),
         ("a changed commitment of its reader", lambda x: [[H("x"), *x[0][1:]], *x[1:]]),
@@ -129,6 +158,10 @@ def bad_decks(plays, written):
         "one key for masking and sealing", "KEX-5", name, keys[1], lambda k: {**k, "seal_key": k["mask_key"]}, signer=3
     )
     c.change("a key of small order", "KEX-8", name, keys[1], lambda k: {**k, "mask_key": bytes(32)}, signer=3)
+    c.change("an ML-KEM key that another site advertised", "KEX-5", name, keys[1],
+             lambda k: {**k, "kem_key": first["kem_key"]}, signer=3)  # fmt: skip
+    c.change("an ML-KEM key that is none", "KEX-16", name, keys[1],
+             lambda k: {**k, "kem_key": coefficient(k["kem_key"], 1, 4095)}, signer=3)  # fmt: skip
     c.change("keys signed by another", "FRM-4", name, keys[1], None, signer=4)
     again = resigned(p, keys[1], lambda k: {**k, "commitments": H("x")}, 3)
     c.add("keys twice, and different", "KEX-13", name, keys[2], (hub, "frame", 1, again))

@@ -1,14 +1,16 @@
 """A deck at a site and at the aggregator (spec section 8).
 
-The order of a site's draws, which no other party can see: the masking key, the sealing key (32 bytes each), then the
-seeds by slot (64 bytes each); at the certificate, for every slot, the coefficients from degree 1 up (64 bytes each).
+The order of a site's draws, which no other party can see: the masking key, the sealing key (32 bytes each), the seed of
+the ML-KEM key (64), then the seeds by slot (64 bytes each); at the certificate, for every other member ascending, what
+its ciphertext is made from (32 bytes each), then for every slot the coefficients from degree 1 up (64 bytes each).
 """
 
 import frames
+import kem
 import shamir
 from codec import HASH, List, Refused, encode
 from documents import site_threshold, threshold
-from suite import H, derive, dh, dh_public, expand, le16, seal, unseal
+from suite import H, derive, dh, dh_public, le16, seal, unseal
 
 
 def commitment(deck, site, slot, seed):
@@ -25,22 +27,23 @@ def slot_commitments(lists):
     return [H("slot commitments", encode(List(HASH), list(of_slot))) for of_slot in zip(*lists)]
 
 
-def agree(private, public, label, directory, me, other):
-    """[KEX-8]."""
-    low, high = le16(min(me, other)), le16(max(me, other))
-    return derive(dh(private, public), label, directory, low, high)
+def pair_secret(shared, directory, me, other, sent, received):
+    """[KEX-8]; what this site sent and what it received, each (ciphertext, secret)."""
+    up, down = (sent, received) if me < other else (received, sent)
+    parts = directory, le16(min(me, other)), le16(max(me, other)), up[0], down[0]
+    return derive(shared + up[1] + down[1], "pair", *parts)
 
 
-def box_key(sealing, directory, sender, receiver):
-    """[SHR-2]: key and associated data."""
-    parts = directory, le16(sender), le16(receiver)
-    return expand(sealing, "box", *parts), H("box", *parts)
+def box_key(shared, directory, sender, receiver, sent):
+    """[SHR-2]: key and associated data; what the sender sent."""
+    parts = directory, le16(sender), le16(receiver), sent[0]
+    return derive(shared + sent[1], "box", *parts), H("box", *parts)
 
 
 def no_twins(keys):
     """[KEX-5]."""
-    both = [k for e in keys for k in (e["mask_key"], e["seal_key"])]
-    return len(set(both)) == len(both)
+    every = [k for e in keys for k in (e["mask_key"], e["seal_key"], e["kem_key"])]
+    return len(set(every)) == len(every)
 
 
 class SiteDeck:
@@ -49,17 +52,18 @@ class SiteDeck:
     def __init__(self, env, opening, draws):
         self.env, self.run, self.index, self.stage = env, opening["run"], opening["index"], "directory"
         self.id = frames.deck_id(env.session, opening)
-        self.mask_private, self.seal_private = draws.take(32), draws.take(32)
+        self.mask_private, self.seal_private, self.kem_seed = draws.take(32), draws.take(32), draws.take(64)
         self.seeds = [draws.scalar() for _ in range(opening["slots"])]
         self.commitments = [commitment(self.id, env.me, r, b) for r, b in enumerate(self.seeds)]
         self.own = {
             "mask_key": dh_public(self.mask_private),
             "seal_key": dh_public(self.seal_private),
+            "kem_key": kem.public(self.kem_seed),
             "commitments": commitments_hash(self.commitments),
         }
 
     def take_directory(self, directory):
-        """[KEX-3] to [KEX-6]."""
+        """[KEX-3] to [KEX-6], [KEX-16]."""
         env, entries = self.env, directory["entries"]
         sites = [e["site"] for e in entries]
         if sites != sorted(set(sites)):
@@ -72,6 +76,7 @@ class SiteDeck:
             same = e["proof"]["rest"] == frames.rest_hash(frames.message("AdvertiseKeys", e["keys"]))
             if key is None or not same or not frames.proves(e["proof"], key, env.session, "AdvertiseKeys", self.id):
                 raise Refused("KEX-3", f"keys that site {e['site']} did not sign")
+            kem.check_key(e["keys"]["kem_key"])
         if not no_twins([e["keys"] for e in entries]):
             raise Refused("KEX-5", "one key stands twice")
         if {e["site"]: e["keys"] for e in entries}.get(env.me) != self.own:
@@ -88,19 +93,22 @@ class SiteDeck:
         for site, proof in zip(self.members, proofs):
             if not frames.proves(proof, env.key_of(site), env.session, "AcceptDirectory", self.hash):
                 raise Refused("KEX-7", f"no signature of site {site}")
-        self.pairs, self.sealing = {}, {}
+        # With every other member: both results of X25519, and what is sent to it.
+        self.masking, self.sealing, self.sent, self.received, self.pairs = {}, {}, {}, {}, {}
         for e in self.entries:
             if e["site"] != env.me:
-                keys, end = e["keys"], (self.hash, env.me, e["site"])
-                self.pairs[e["site"]] = agree(self.mask_private, keys["mask_key"], "pair", *end)
-                self.sealing[e["site"]] = agree(self.seal_private, keys["seal_key"], "seal", *end)
+                m, keys = e["site"], e["keys"]
+                self.masking[m] = dh(self.mask_private, keys["mask_key"])
+                self.sealing[m] = dh(self.seal_private, keys["seal_key"])
+                self.sent[m] = kem.encapsulate(keys["kem_key"], draws.take(32))
         rows = [shamir.split(b, self.threshold, self.members, draws) for b in self.seeds]
         columns = {m: [row[i] for row in rows] for i, m in enumerate(self.members)}
         self.held = {env.me: columns[env.me]}
         boxes = []
         for m in self.sealing:
             plain = b"".join(shamir.to_bytes(s) for s in columns[m])
-            boxes.append({"site": m, "sealed": seal(*box_key(self.sealing[m], self.hash, env.me, m), plain)})
+            key = box_key(self.sealing[m], self.hash, env.me, m, self.sent[m])
+            boxes.append({"site": m, "ciphertext": self.sent[m][0], "sealed": seal(*key, plain)})
         self.stage = "shares"
         return {"commitments": self.commitments, "boxes": boxes}
 
@@ -117,15 +125,19 @@ class SiteDeck:
                 raise Refused("SHR-8", f"other commitments of site {e['site']} than it advertised", me)
         self.slot_commitments = slot_commitments(lists)
         for box in delivery["boxes"]:
-            sender = box["site"]
+            sender, ciphertext = box["site"], box["ciphertext"]
+            self.received[sender] = ciphertext, kem.decapsulate(self.kem_seed, ciphertext)
             try:
-                plain = unseal(*box_key(self.sealing[sender], self.hash, sender, me), box["sealed"])
+                key = box_key(self.sealing[sender], self.hash, sender, me, self.received[sender])
+                plain = unseal(*key, box["sealed"])
                 if len(plain) != 32 * slots:
                     raise Refused("SHR-4", "another number of shares")
                 chunks = [plain[32 * r : 32 * r + 32] for r in range(slots)]
                 self.held[sender] = [shamir.from_bytes(c, "SHR-4") for c in chunks]
             except Refused as bad:
                 raise Refused("SHR-4", str(bad), sender) from None
+            exchanged = self.sent[sender], self.received[sender]
+            self.pairs[sender] = pair_secret(self.masking[sender], self.hash, me, sender, *exchanged)
         self.stage = "ready"
 
 
@@ -176,6 +188,7 @@ class Setup:
             raise Refused("KEX-5", "a key that stands in the directory already")
         for k in (keys["mask_key"], keys["seal_key"]):
             dh((1).to_bytes(32, "little"), k)
+        kem.check_key(keys["kem_key"])
 
     def check_shares(self, sender, value):
         """[SHR-6]."""
@@ -203,10 +216,10 @@ class Setup:
         else:
             sent = {m: frames.read("ShareKeys", self.answers[m, "ShareKeys"]) for m in self.members}
             self.commitments = {m: sent[m]["commitments"] for m in sent}
-            boxes = {m: {b["site"]: b["sealed"] for b in sent[m]["boxes"]} for m in sent}
+            boxes = {m: {b["site"]: b for b in sent[m]["boxes"]} for m in sent}
             lists = [self.commitments[m] for m in self.members]
             for to in self.members:
-                own = [{"site": m, "sealed": boxes[m][to]} for m in self.members if m != to]
+                own = [{**boxes[m][to], "site": m} for m in self.members if m != to]
                 delivery = {"commitments": lists, "boxes": own}
                 self.waiting[to] = env.frame("DeliverShares", self.hash, delivery)
         return False

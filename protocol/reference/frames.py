@@ -25,11 +25,12 @@ from suite import H, le16, le32
 VERSION = 1
 SMALL, LIST, QUERY, BODY, WORDS = 4096, 262_144, 9_437_184, 16_777_216, 8_388_608
 OPENING = 18_874_368
+DIRECTORY, DELIVERY = 1_572_864, 18_874_368
 
-KEYS = Struct(mask_key=HASH, seal_key=HASH, commitments=HASH)
+KEYS = Struct(mask_key=HASH, seal_key=HASH, kem_key=Raw(1184), commitments=HASH)
 PROOF = Struct(rest=HASH, signature=Raw(64))
 DIRECTORY_ENTRY = Struct(site=U16, keys=KEYS, proof=PROOF)
-SEALED_FOR = Struct(site=U16, sealed=BLOB)
+SEALED_FOR = Struct(site=U16, ciphertext=Raw(1088), sealed=BLOB)
 ROUND_SEED = Struct(missing=U16, seed=HASH)
 OPENED_INPUT = Struct(commitment=HASH, digest=HASH, signature=Raw(64))
 OPENED_CHECK = Struct(seeds=List(HASH), signature=Raw(64))
@@ -39,11 +40,11 @@ DIGEST = Struct(digest=HASH)
 KINDS = {
     "OpenDeck": (1, SMALL, Struct(run=HASH, index=U32, slots=U16)),
     "AdvertiseKeys": (2, SMALL, KEYS),
-    "Directory": (3, LIST, Struct(threshold=U16, entries=List(DIRECTORY_ENTRY))),
+    "Directory": (3, DIRECTORY, Struct(threshold=U16, entries=List(DIRECTORY_ENTRY))),
     "AcceptDirectory": (4, SMALL, NOTHING),
     "DirectoryCertificate": (5, LIST, Struct(proofs=List(PROOF))),
     "ShareKeys": (6, BODY, Struct(commitments=List(HASH), boxes=List(SEALED_FOR))),
-    "DeliverShares": (7, BODY, Struct(commitments=List(List(HASH)), boxes=List(SEALED_FOR))),
+    "DeliverShares": (7, DELIVERY, Struct(commitments=List(List(HASH)), boxes=List(SEALED_FOR))),
     "ShareAck": (8, SMALL, NOTHING),
     "ShareComplaint": (9, SMALL, Struct(against=U16)),
     "Ask": (10, QUERY + SMALL, Struct(

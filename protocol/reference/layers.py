@@ -5,12 +5,13 @@ import codec
 import commit
 import documents
 import fixed
+import kem
 import masks
 import ristretto
 import shamir
 import suite
 from codec import Refused, encode
-from deck import agree, box_key, commitment, commitments_hash
+from deck import box_key, commitment, commitments_hash, pair_secret, slot_commitments
 from play import value
 from suite import ORDER, Draws, H, le16, le32, le64
 
@@ -73,7 +74,8 @@ def suite_cases():
         out.append({"function": "H", "label": label, "parts": parts, "hashed": before, "result": H(label, *parts)})
     for name in ("expand", "derive"):
         for label, parts in [("round seed", [H("c")]), ("pair", [H("d"), le16(1), le16(300)]), ("box", [])]:
-            key = draws.take(32)
+            # One secret, or two or three in a row where that function takes them.
+            key = draws.take(32 * {"round seed": 1, "pair": 3, "box": 2}[label] if name == "derive" else 32)
             result = getattr(suite, name)(key, label, *parts)
             case = {"function": name, "input": key, "label": label, "parts": parts, "info": H(label, *parts)}
             out.append({**case, "result": result})
@@ -101,10 +103,41 @@ def suite_cases():
     for public in small_order_x25519():
         case = {"function": "x25519", "private": a, "public": public, "rule": refusal(suite.dh, a, public)}
         out.append({"name": "small order", **case})
+    out += kem_cases(draws)
     first, later = Draws("suite/draws"), Draws("suite/draws")
     out.append({"function": "draws", "seed": "suite/draws", "takes": [first.take(n) for n in (5, 32, 64, 1)]})
     out[-1]["scalar"] = shamir.to_bytes(later.scalar())
     return "Hash, key derivation, sealing, streams, key agreement (section 4), and the draws of these vectors.", out
+
+
+def kem_cases(draws):
+    out = []
+    for i in range(2):
+        seed, name = draws.take(64), f"suite/ml-kem {i}"
+        key = kem.public(seed)
+        ciphertext, secret = kem.encapsulate(key, Draws(name).take(32))
+        assert kem.decapsulate(seed, ciphertext) == secret, "two libraries differ"
+        good = {"function": "ml-kem", "seed": seed, "public": key, "ciphertext": ciphertext, "secret": secret}
+        out.append({**good, "draws": name})
+    for why, changed in [("a bit of it changed", flip(ciphertext, 8 * 700)), ("zeros", bytes(kem.CIPHERTEXT))]:
+        found = kem.decapsulate(seed, changed)
+        assert found != secret
+        # Implicit rejection: no error, but a secret that nobody else has.
+        out.append({"name": f"a wrong ciphertext: {why}", **good, "ciphertext": changed, "secret": found})
+    for at in (0, 1, kem.KEY - 33):
+        for value in (3329, 4095):
+            bad = coefficient(key, at, value)
+            case = {"function": "ml-kem", "public": bad, "rule": refusal(kem.check_key, bad)}
+            out.append({"name": f"coefficient {value}", **case})
+    return out
+
+
+def coefficient(key, at, value):
+    """A key of which 12 bits around byte `at` are this number: the first of a pair of coefficients, or the second."""
+    start = at - at % 3
+    both = int.from_bytes(key[start : start + 3], "little")
+    first, second = (value, both >> 12) if at % 3 == 0 else (both & 0xFFF, value)
+    return key[:start] + (first | second << 12).to_bytes(3, "little") + key[start + 3 :]
 
 
 def small_order_x25519():
@@ -199,30 +232,35 @@ def scalars(cases):
 
 def key_cases():
     draws, deck, directory, sites, slots = Draws("keys"), H("a deck"), H("a directory"), [0, 2, 258], 3
-    private = {s: (draws.take(32), draws.take(32)) for s in sites}
+    private = {s: (draws.take(32), draws.take(32), draws.take(64)) for s in sites}
     seeds = {s: [draws.scalar() for _ in range(slots)] for s in sites}
     out = []
     for s in sites:
         commitments = [commitment(deck, s, r, b) for r, b in enumerate(seeds[s])]
+        mask, seal, kem_seed = private[s]
         out.append({
             "function": "advertise", "deck": deck, "site": s,
-            "mask_private": private[s][0], "seal_private": private[s][1],
-            "mask_key": suite.dh_public(private[s][0]), "seal_key": suite.dh_public(private[s][1]),
+            "mask_private": mask, "seal_private": seal, "kem_seed": kem_seed,
+            "mask_key": suite.dh_public(mask), "seal_key": suite.dh_public(seal), "kem_key": kem.public(kem_seed),
             "seeds": [shamir.to_bytes(b) for b in seeds[s]], "each": commitments,
             "commitments": commitments_hash(commitments),
         })  # fmt: skip
-    for u in sites:
-        for v in (v for v in sites if v != u):
-            publics = [suite.dh_public(k) for k in private[v]]
-            shared = [suite.dh(a, b) for a, b in zip(private[u], publics)]
-            pair, sealing = (agree(a, b, l, directory, u, v) for a, b, l in zip(private[u], publics, ("pair", "seal")))
-            key, associated = box_key(sealing, directory, u, v)
-            plain = b"".join(shamir.to_bytes(draws.scalar()) for _ in range(slots))
-            out.append({
-                "function": "agree", "directory": directory, "from": u, "to": v, "shared mask": shared[0],
-                "shared seal": shared[1], "pair": pair, "sealing": sealing, "key": key, "associated": associated,
-                "plain": plain, "box": suite.seal(key, associated, plain),
-            })  # fmt: skip
+    lists = [c["each"] for c in out]
+    out.append({"function": "slot commitments", "lists": lists, "result": slot_commitments(lists)})
+    pairs = [(u, v) for u in sites for v in sites if u != v]
+    sent = {(u, v): kem.encapsulate(kem.public(private[v][2]), draws.take(32)) for u, v in pairs}
+    for u, v in pairs:
+        ciphertext, secret = sent[u, v]
+        assert kem.decapsulate(private[v][2], ciphertext) == secret
+        shared = [suite.dh(private[u][i], suite.dh_public(private[v][i])) for i in (0, 1)]
+        pair = pair_secret(shared[0], directory, u, v, sent[u, v], sent[v, u])
+        key, associated = box_key(shared[1], directory, u, v, sent[u, v])
+        plain = b"".join(shamir.to_bytes(draws.scalar()) for _ in range(slots))
+        out.append({
+            "function": "agree", "directory": directory, "from": u, "to": v, "shared mask": shared[0],
+            "shared seal": shared[1], "ciphertext": ciphertext, "secret": secret, "pair": pair, "key": key,
+            "associated": associated, "plain": plain, "box": suite.seal(key, associated, plain),
+        })  # fmt: skip
     return "The key schedule of a deck (8.1 to 8.3); the private keys of `agree` are those of `advertise`.", out
 
 

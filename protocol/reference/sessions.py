@@ -123,8 +123,10 @@ def decks(p):
             out.append({
                 "site": s["at"], "index": d.index, "id": d.id, "directory": d.hash, "threshold": d.threshold,
                 "members": d.members, "mask_private": d.mask_private, "seal_private": d.seal_private,
+                "kem_seed": d.kem_seed,
                 "seeds": [to_bytes(b) for b in d.seeds], "commitments": commitments_hash(d.commitments),
-                "pairs": d.pairs, "sealing": d.sealing,
+                "pairs": d.pairs, "slot_commitments": d.slot_commitments,
+                "sent": {m: secret for m, (_, secret) in d.sent.items()},
                 "held": {m: [to_bytes(x) for x in row] for m, row in sorted(d.held.items())},
             })  # fmt: skip
     return out

@@ -150,8 +150,9 @@ def frame_cases():
         Draws("frames"),
     )
     proof = {"rest": draws.take(32), "signature": draws.take(64)}
-    keys = {"mask_key": draws.take(32), "seal_key": draws.take(32), "commitments": draws.take(32)}
-    hashes, sealed = [draws.take(32), draws.take(32)], [{"site": 1, "sealed": draws.take(48)}]
+    keys = {name: draws.take(n) for name, n in [("mask_key", 32), ("seal_key", 32), ("kem_key", 1184), ("commitments", 32)]}
+    hashes = [draws.take(32), draws.take(32)]
+    sealed = [{"site": 1, "ciphertext": draws.take(1088), "sealed": draws.take(48)}]
     ask = {"deck": 1, "slot": 2, "cohort": [0, 1, 4], "words": 9, "previous_context": hashes[0]}
     opened = {
         "alive": [0, 4], "inputs": [{"commitment": hashes[0], "digest": hashes[1], "signature": proof["signature"]}] * 2,

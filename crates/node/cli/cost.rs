@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use veilsum_cluster::{Algorithm, Per, method::Seeding};
 use veilsum_proto::{
+    kem::{CIPHERTEXT_BYTES, KEY_BYTES},
     limits::MIN_SITES,
     message::{COMMITMENT, Kind, OVERHEAD},
     policy::Floor,
@@ -69,9 +70,10 @@ pub fn frame_bytes(kind: Kind, n: usize, slots: usize, words: usize) -> usize {
     let shares = 32 * slots;
     OVERHEAD
         + match kind {
-            Kind::AdvertiseKeys => 96,
-            // Commitments to the self-mask seeds, then a box for every other site: number, length, tag and shares.
-            Kind::ShareKeys => 8 + shares + 8 + n.saturating_sub(1) * (2 + 8 + 16 + shares),
+            Kind::AdvertiseKeys => 96 + KEY_BYTES,
+            // Commitments to the self-mask seeds, then a box for every other site: number, ciphertext, length, tag and
+            // shares.
+            Kind::ShareKeys => 8 + shares + 8 + n.saturating_sub(1) * (2 + CIPHERTEXT_BYTES + 8 + 16 + shares),
             Kind::MaskedInput => COMMITMENT + 8 * words,
             Kind::Unmask => 8 + 32 * n,
             _ => 0,

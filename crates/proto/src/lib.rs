@@ -17,6 +17,7 @@ pub mod evidence;
 pub mod fixed;
 pub mod identity;
 pub mod journal;
+pub mod kem;
 pub mod limits;
 mod mask;
 pub mod message;

@@ -12,7 +12,11 @@ use crate::{
     commit::Commitment,
     error::Error,
     identity::{Identity, PublicKey, Signature},
-    limits::{MAX_BODY, MAX_LIST_BODY, MAX_OPENING, MAX_QUERY, MAX_SMALL_BODY, MAX_WORDS},
+    kem::{Ciphertext, KemKey},
+    limits::{
+        MAX_BODY, MAX_DELIVERY_BODY, MAX_DIRECTORY_BODY, MAX_LIST_BODY, MAX_OPENING, MAX_QUERY, MAX_SMALL_BODY,
+        MAX_WORDS,
+    },
     suite::{self, Hash, VERSION},
 };
 
@@ -52,7 +56,7 @@ kinds! {
     /// Site: its public keys for the deck.
     AdvertiseKeys = 2, MAX_SMALL_BODY;
     /// Aggregator: everybody's public keys.
-    Directory = 3, MAX_LIST_BODY;
+    Directory = 3, MAX_DIRECTORY_BODY;
     /// Site: its signature on the directory.
     AcceptDirectory = 4, MAX_SMALL_BODY;
     /// Aggregator: everybody's signatures on the directory.
@@ -60,7 +64,7 @@ kinds! {
     /// Site: sealed shares for every other site.
     ShareKeys = 6, MAX_BODY;
     /// Aggregator: the sealed shares for this site.
-    DeliverShares = 7, MAX_BODY;
+    DeliverShares = 7, MAX_DELIVERY_BODY;
     /// Site: all boxes opened.
     ShareAck = 8, MAX_SMALL_BODY;
     /// Site: a box did not open.
@@ -371,15 +375,16 @@ pub(crate) struct OpenDeck {
     pub(crate) slots: u16,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct AdvertiseKeys {
     pub(crate) mask_key: [u8; 32],
     pub(crate) seal_key: [u8; 32],
+    pub(crate) kem_key: KemKey,
     /// Hash of the list of commitments to the self-mask seeds.
     pub(crate) commitments: Hash,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct DirectoryEntry {
     pub(crate) site: u16,
     pub(crate) keys: AdvertiseKeys,
@@ -401,6 +406,8 @@ pub(crate) struct DirectoryCertificate {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct SealedFor {
     pub(crate) site: u16,
+    /// Carries the secret that the box's key and the pair secret need beside X25519's.
+    pub(crate) ciphertext: Ciphertext,
     pub(crate) sealed: Vec<u8>,
 }
 
@@ -569,9 +576,17 @@ pub(crate) fn slot_commitments_hash(list: &[Hash]) -> Hash {
     suite::hash("slot commitments", &[&codec::encode(list)])
 }
 
+/// That of every slot, from the members' lists by slot, all of one length.
+pub(crate) fn slot_commitments(lists: &[Vec<Hash>]) -> Vec<Hash> {
+    let slots = lists.first().map_or(0, Vec::len);
+    let of_slot = |r: usize| slot_commitments_hash(&lists.iter().map(|list| list[r]).collect::<Vec<_>>());
+    (0..slots).map(of_slot).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kem::{CIPHERTEXT_BYTES, KEY_BYTES};
 
     fn sample() -> (Identity, Hash, Hash, Vec<u8>) {
         let id = Identity::from_seed(&[1; 32]);
@@ -620,16 +635,44 @@ mod tests {
     }
 
     #[test]
+    fn the_largest_delivery_and_directory_decode() {
+        let (n, slots) = (crate::limits::MAX_SITES as u16, usize::from(crate::limits::MAX_SLOTS));
+        let sealed =
+            |site| SealedFor { site, ciphertext: [1; CIPHERTEXT_BYTES].into(), sealed: vec![2; 32 * slots + 16] };
+        let delivery = DeliverShares {
+            commitments: vec![vec![Hash([3; 32]); slots]; usize::from(n)],
+            boxes: (1..n).map(sealed).collect(),
+        };
+        let bytes = codec::encode(&delivery);
+        let limit = Kind::DeliverShares.body_limit();
+        assert!(codec::decode::<DeliverShares>("delivery", &bytes, limit).unwrap() == delivery);
+        let (id, session, context, _) = sample();
+        let keys = AdvertiseKeys {
+            mask_key: [1; 32],
+            seal_key: [2; 32],
+            kem_key: [3; KEY_BYTES].into(),
+            commitments: context,
+        };
+        let frame = frame(&id, &session, Kind::AdvertiseKeys, &context, &keys);
+        let proof = verify(&frame, &session, &id.public(), &|| "x".into()).unwrap().proof;
+        let entries = (0..n).map(|site| DirectoryEntry { site, keys: keys.clone(), proof }).collect();
+        let directory = Directory { threshold: n, entries };
+        let bytes = codec::encode(&directory);
+        assert_eq!(bytes.len(), 10 + 1_378 * usize::from(n));
+        assert!(codec::decode::<Directory>("d", &bytes, Kind::Directory.body_limit()).unwrap() == directory);
+    }
+
+    #[test]
     fn limits_fit_the_largest_honest_messages() {
         let n = crate::limits::MAX_SITES;
         let proof = 96;
-        assert!(n * (2 + 96 + proof) + 64 + OVERHEAD <= Kind::Directory.body_limit());
+        assert!(n * (2 + 96 + KEY_BYTES + proof) + 64 + OVERHEAD <= Kind::Directory.body_limit());
         assert!(n * (2 + proof) + 64 + OVERHEAD <= Kind::Survivors.body_limit());
         assert!(n * (2 + 2 + proof) + 64 + OVERHEAD <= Kind::Certificate.body_limit());
         assert!(n * 34 + 64 + OVERHEAD <= Kind::ConsistencyCheck.body_limit());
         let slots = usize::from(crate::limits::MAX_SLOTS);
-        assert!(n * (2 + 8 + 16 + 32 * slots) + 32 * slots + 64 + OVERHEAD <= Kind::ShareKeys.body_limit());
-        let commitments = n * (8 + 32 * slots);
-        assert!(n * (2 + 8 + 16 + 32 * slots) + commitments + 64 + OVERHEAD <= Kind::DeliverShares.body_limit());
+        let boxes = n * (2 + CIPHERTEXT_BYTES + 8 + 16 + 32 * slots);
+        assert!(boxes + 32 * slots + 64 + OVERHEAD <= Kind::ShareKeys.body_limit());
+        assert!(boxes + n * (8 + 32 * slots) + 64 + OVERHEAD <= Kind::DeliverShares.body_limit());
     }
 }

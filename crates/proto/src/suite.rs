@@ -1,4 +1,5 @@
-//! The one ciphersuite: SHA-256, HKDF-SHA-256, AES-256-GCM, AES-256-CTR, X25519, Ed25519 (spec section 4).
+//! The one ciphersuite: SHA-256, HKDF-SHA-256, AES-256-GCM, AES-256-CTR, X25519 with ML-KEM-768 (`kem.rs`), Ed25519
+//! (spec section 4).
 //!
 //! Every derivation carries a label and length-prefixed parts, so that no two uses can be confused with one another.
 
@@ -60,8 +61,9 @@ fn absorb(label: &str, parts: &[&[u8]], mut put: impl FnMut(&[u8])) {
     }
 }
 
-/// A secret from input that is not uniformly distributed (a Diffie–Hellman result): HKDF extract, then expand.
-pub(crate) fn derive(input: &[u8; 32], label: &str, parts: &[&[u8]]) -> Secret {
+/// A secret from input that is not uniformly distributed (a Diffie–Hellman result, several secrets in a row of which one
+/// may be known): HKDF extract, then expand.
+pub(crate) fn derive(input: &[u8], label: &str, parts: &[&[u8]]) -> Secret {
     expand_with(&Hkdf::<Sha256>::new(Some(SALT), input), label, parts)
 }
 

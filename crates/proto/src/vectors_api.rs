@@ -6,6 +6,7 @@ use rand_core::CryptoRng;
 use crate::{
     commit,
     error::Error,
+    kem::{Ciphertext, KemKey, KemSecret},
     mask::{self, Sign},
     message,
     shamir::{self, Share},
@@ -17,13 +18,28 @@ use crate::{
 pub type Bytes = [u8; 32];
 
 /// `derive` of section 4.2.
-pub fn derive(input: &Bytes, label: &str, parts: &[&[u8]]) -> Bytes {
+pub fn derive(input: &[u8], label: &str, parts: &[&[u8]]) -> Bytes {
     *suite::derive(input, label, parts).bytes()
 }
 
 /// `expand` of section 4.2.
 pub fn expand(from: &Bytes, label: &str, parts: &[&[u8]]) -> Bytes {
     *suite::expand(&Secret::new(*from), label, parts).bytes()
+}
+
+/// The ML-KEM key of a seed d ‖ z.
+pub fn kem_public(seed: &[u8; 64]) -> KemKey {
+    KemSecret::from_seed(seed).public()
+}
+
+/// A ciphertext and its secret from 32 bytes of `rng`; none where the key is not valid.
+pub fn kem_encapsulate(key: &KemKey, rng: &mut dyn CryptoRng) -> Option<(Ciphertext, Bytes)> {
+    key.encapsulate(rng).map(|(ciphertext, secret)| (ciphertext, *secret.bytes()))
+}
+
+/// The secret of a ciphertext.
+pub fn kem_decapsulate(seed: &[u8; 64], ciphertext: &Ciphertext) -> Bytes {
+    *KemSecret::from_seed(seed).expand().decapsulate(ciphertext).bytes()
 }
 
 /// `seal` of section 4.3.
@@ -63,6 +79,11 @@ pub fn seed_commitment(deck: &Hash, site: u16, slot: u16, seed: &Bytes) -> Hash 
 /// The commitment to all seeds of a site ([KEX-2]).
 pub fn commitments_hash(list: &[Hash]) -> Hash {
     message::commitments_hash(list)
+}
+
+/// The digests of all members' commitments, one a slot ([SHR-8]).
+pub fn slot_commitments(lists: &[Vec<Hash>]) -> Vec<Hash> {
+    message::slot_commitments(lists)
 }
 
 /// A uniform scalar from 64 bytes of `rng`.

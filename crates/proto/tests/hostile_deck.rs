@@ -8,6 +8,7 @@ use veilsum_proto::{
     Error,
     aggregator::{Aggregator, Millis},
     identity::{Identity, PublicKey},
+    kem::Ciphertext,
     message::Kind,
     site::Site,
     suite::Hash,
@@ -44,7 +45,7 @@ fn a_directory_that_changes_adds_repeats_or_leaves_out() {
     shows(5, |_, d| d.entries[3].2 = d.entries[2].2, 0, "KEX-3");
     shows(5, |_, d| d.entries[4].0 = 90, 0, "KEX-3");
     shows(5, |_, d| d.entries.swap(1, 2), 0, "KEX-5");
-    shows(5, |_, d| d.entries[2] = d.entries[1], 0, "KEX-5");
+    shows(5, |_, d| d.entries[2] = d.entries[1].clone(), 0, "KEX-5");
     shows(
         6,
         |_, d| {
@@ -73,7 +74,7 @@ fn keys_that_somebody_else_signed_for_a_site() {
         let e = shows(
             5,
             |hub, d| {
-                let keys: Keys = ([7; 32], [8; 32], Hash::default());
+                let keys: Keys = ([7; 32], [8; 32], [9; 1_184].into(), Hash::default());
                 let (id, _) = hub.open(0, 4);
                 let bytes = veilsum_proto::codec::encode(&keys);
                 let frame = raw(&hub.kit.identities[forger], &hub.session, Kind::AdvertiseKeys, &id, &bytes);
@@ -232,10 +233,112 @@ fn a_delivery_that_lacks_doubles_swaps_or_damages_a_box() {
     delivers(|b| b.swap(0, 1), "SHR-5", 1);
     delivers(|b| b[1].0 = 9, "SHR-5", 1);
     delivers(|b| b.clear(), "SHR-5", 1);
-    delivers(|b| b[2].1[0] ^= 1, "SHR-4", 3);
-    delivers(|b| b[2].1.truncate(20), "SHR-4", 3);
-    delivers(|b| b[2].1.clear(), "SHR-4", 3);
+    delivers(|b| b[2].2[0] ^= 1, "SHR-4", 3);
+    delivers(|b| b[2].2.truncate(20), "SHR-4", 3);
+    delivers(|b| b[2].2.clear(), "SHR-4", 3);
+    delivers(|b| (b[0].2, b[1].2) = (b[1].2.clone(), b[0].2.clone()), "SHR-4", 0);
+}
+
+/// ML-KEM refuses no ciphertext of the right length: one that is not the sender's shows in a box that does not open.
+#[test]
+fn a_delivery_with_a_damaged_foreign_or_swapped_ciphertext() {
+    let flipped = |c: &Ciphertext, at: usize| {
+        let mut bytes: [u8; 1_088] = c.bytes().try_into().unwrap();
+        bytes[at] ^= 1;
+        Ciphertext::from(bytes)
+    };
+    for at in [0, 500, 1_087] {
+        delivers(|b| b[2].1 = flipped(&b[2].1, at), "SHR-4", 3);
+    }
+    delivers(|b| b[1].1 = [0; 1_088].into(), "SHR-4", 2);
+    // Of the right sender and reader, but each beside the other's box.
     delivers(|b| (b[0].1, b[1].1) = (b[1].1.clone(), b[0].1.clone()), "SHR-4", 0);
+    // Whole boxes exchanged: the reader's number is right, the sender's is not.
+    delivers(
+        |b| {
+            b.swap(0, 1);
+            (b[0].0, b[1].0) = (b[1].0, b[0].0);
+        },
+        "SHR-4",
+        0,
+    );
+    // The coordinator's own, made for the reader's key, and one that the sender made for another reader.
+    let mut hub = Hub::new(4, 34, |_| {});
+    let (id, directory) = hub.advertise(0, 4, &everybody(4));
+    let (hash, sealed) = hub.seal(&id, &directory).unwrap();
+    let (own, _) = veilsum_proto::vectors_api::kem_encapsulate(&directory.entries[1].1.2, &mut hub.rng).unwrap();
+    let to_another = sealed[&3].1[0].1.clone();
+    for (ciphertext, reader) in [(own, 1), (to_another, 2)] {
+        let mut delivered: Delivery = parts(&hub.delivery(&hash, &sealed, reader)).read();
+        let from_3 = delivered.1.iter_mut().find(|b| b.0 == 3).unwrap();
+        from_3.1 = ciphertext;
+        let frame = hub.frame(Kind::DeliverShares, &hash, &delivered);
+        let e = hub.tell(reader, &frame).expect_err("another's ciphertext");
+        assert_eq!(rule(&e), "SHR-4");
+        assert_eq!(hub.left[0].read::<u16>(), 3);
+    }
+}
+
+#[test]
+fn a_ciphertext_or_an_ml_kem_key_of_another_length_does_not_decode() {
+    let mut hub = Hub::new(4, 35, |_| {});
+    let (id, directory) = hub.advertise(0, 4, &everybody(4));
+    let whole = veilsum_proto::codec::encode(&directory);
+    let frame = raw(&hub.kit.identities[0], &hub.session, Kind::Directory, &id, &whole[..whole.len() - 1]);
+    refuses(&mut hub, 0, &frame, "ENC-1");
+    let (hash, sealed) = hub.seal(&id, &directory).unwrap();
+    let whole = parts(&hub.delivery(&hash, &sealed, 1)).rest;
+    let ciphertext = sealed[&0].1[0].1.bytes();
+    let at = whole.windows(1_088).position(|w| w == ciphertext).expect("site 0's ciphertext for site 1");
+    let longer = [&whole[..at], &[0], &whole[at..]].concat();
+    let shorter = [&whole[..at], &whole[at + 1..]].concat();
+    for rest in [longer, shorter] {
+        let frame = raw(&hub.kit.identities[0], &hub.session, Kind::DeliverShares, &hash, &rest);
+        refuses(&mut hub, 1, &frame, "ENC-1");
+    }
+    // Nothing of this ended the set-up.
+    let frame = hub.delivery(&hash, &sealed, 1);
+    assert_eq!(hub.reply(1, &frame).unwrap().kind, Kind::ShareAck);
+}
+
+#[test]
+fn an_ml_kem_key_that_is_none_is_its_signers_fault_at_every_site() {
+    // The largest coefficient is 3328; the key's last 12 bits before its seed, and its first.
+    for (at, low) in [(0, true), (1_150, false)] {
+        let e = shows(
+            5,
+            |hub, d| {
+                let mut key: [u8; 1_184] = d.entries[3].1.2.bytes().try_into().unwrap();
+                if low {
+                    (key[at], key[at + 1]) = (0x01, key[at + 1] & 0xf0 | 0x0d);
+                } else {
+                    (key[at], key[at + 1]) = (key[at] & 0x0f | 0x10, 0xd0);
+                }
+                d.entries[3].1.2 = key.into();
+                let (id, _) = hub.open(0, 4);
+                let keys = veilsum_proto::codec::encode(&d.entries[3].1);
+                d.entries[3].2 = parts(&raw(hub.identity(3), &hub.session, Kind::AdvertiseKeys, &id, &keys)).proof;
+            },
+            0,
+            "KEX-16",
+        );
+        assert!(e.contains("site-3") && !e.contains("hub"), "{e}");
+    }
+}
+
+#[test]
+fn one_ml_kem_key_for_two_members_is_refused() {
+    shows(
+        5,
+        |hub, d| {
+            d.entries[3].1.2 = d.entries[2].1.2.clone();
+            let (id, _) = hub.open(0, 4);
+            let keys = veilsum_proto::codec::encode(&d.entries[3].1);
+            d.entries[3].2 = parts(&raw(hub.identity(3), &hub.session, Kind::AdvertiseKeys, &id, &keys)).proof;
+        },
+        0,
+        "KEX-5",
+    );
 }
 
 #[test]
@@ -275,7 +378,7 @@ fn a_member_that_advertised_too_few_commitments_is_not_let_through() {
     let mut hub = Hub::new(4, 33, |_| {});
     let (id, mut directory) = hub.advertise(0, 4, &everybody(4));
     let short = vec![Hash::default(); 3];
-    directory.entries[2].1.2 = veilsum_proto::suite::hash("commitments", &[&veilsum_proto::codec::encode(&short)]);
+    directory.entries[2].1.3 = veilsum_proto::suite::hash("commitments", &[&veilsum_proto::codec::encode(&short)]);
     let keys = veilsum_proto::codec::encode(&directory.entries[2].1);
     directory.entries[2].2 = parts(&raw(hub.identity(2), &hub.session, Kind::AdvertiseKeys, &id, &keys)).proof;
     let hash = directory_hash(&id, &directory);
@@ -290,7 +393,8 @@ fn a_member_that_advertised_too_few_commitments_is_not_let_through() {
     for s in [0, 1, 3] {
         sealed.insert(s, hub.reply(s, &frame).unwrap().read());
     }
-    let boxes = everybody(4).iter().filter(|s| **s != 2).map(|s| (*s, vec![0; 32 * 4 + 16])).collect();
+    let boxes =
+        everybody(4).iter().filter(|s| **s != 2).map(|s| (*s, [0; 1_088].into(), vec![0; 32 * 4 + 16])).collect();
     sealed.insert(2, (short, boxes));
     let frame = hub.delivery(&hash, &sealed, 1);
     let e = hub.tell(1, &frame).expect_err("a list that is too short");

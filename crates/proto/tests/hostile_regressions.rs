@@ -150,10 +150,24 @@ fn unusable_keys_in_an_advertisement_are_their_signers_fault() {
     fn one() -> [u8; 32] {
         std::array::from_fn(|i| u8::from(i == 0))
     }
-    // The same key twice, and the two points of the smallest order.
-    let changes: [fn(Keys) -> Keys; 4] =
-        [|k| (k.0, k.0, k.2), |k| ([0; 32], k.1, k.2), |k| (one(), k.1, k.2), |k| (k.0, one(), k.2)];
-    for change in changes {
+    /// The first coefficient of the ML-KEM key, 12 bits: the largest that is one, and the modulus.
+    fn coefficient(mut keys: Keys, value: u16) -> Keys {
+        let mut bytes: [u8; 1_184] = keys.2.bytes().try_into().unwrap();
+        bytes[0] = value as u8;
+        bytes[1] = bytes[1] & 0xf0 | (value >> 8) as u8;
+        keys.2 = bytes.into();
+        keys
+    }
+    // The same key twice, the two points of the smallest order, an ML-KEM key out of range at its start and throughout.
+    let changes: [(fn(Keys) -> Keys, &str); 6] = [
+        (|k| (k.0, k.0, k.2, k.3), "KEX-5"),
+        (|k| ([0; 32], k.1, k.2, k.3), "KEX-8"),
+        (|k| (one(), k.1, k.2, k.3), "KEX-8"),
+        (|k| (k.0, one(), k.2, k.3), "KEX-8"),
+        (|k| coefficient(k, 3_329), "KEX-16"),
+        (|k| (k.0, k.1, [0xff; 1_184].into(), k.3), "KEX-16"),
+    ];
+    for (change, rule) in changes {
         let mut fed = Fed::new(5, 8, |_| {});
         let (bad, session) = (fed.identity(3), fed.session);
         fed.tap = Box::new(move |w| {
@@ -165,9 +179,46 @@ fn unusable_keys_in_an_advertisement_are_their_signers_fault() {
         });
         assert_eq!(fed.ask_exact(b"q"), [0, 1, 2, 4]);
         let why = fed.lost(3).expect("the signer is out");
-        assert!(why.contains("site-3"), "{why}");
+        assert!(why.contains("site-3") && why.contains(rule), "{why}");
         assert!(fed.errors.is_empty(), "nobody blames the hub: {:?}", fed.errors);
     }
+    // A coefficient just within the range is a key: nobody can know that it is not the owner's. The boxes to it do not
+    // open, and the complaint costs the pair its place ([SHR-7]), not the federation.
+    let mut fed = Fed::new(7, 8, |_| {});
+    let (bad, session) = (fed.identity(3), fed.session);
+    fed.tap = Box::new(move |w| {
+        if !(w.from_site && w.site == 3 && w.kind == Kind::AdvertiseKeys) {
+            return vec![w.bytes.clone()];
+        }
+        let p = parts(&w.bytes);
+        vec![raw(&bad, &session, p.kind, &p.context, &codec::encode(&coefficient(p.read(), 3_328)))]
+    });
+    let cohort = fed.ask_exact(b"q");
+    assert!(!cohort.contains(&3), "{cohort:?}");
+}
+
+/// A second member advertises the ML-KEM key of another under its own signature.
+#[test]
+fn one_ml_kem_key_for_two_members_is_the_second_ones_fault() {
+    let mut fed = Fed::new(5, 8, |_| {});
+    let (bad, session) = (fed.identity(3), fed.session);
+    let copied = std::cell::RefCell::new(None);
+    fed.tap = Box::new(move |w| {
+        if !(w.from_site && w.kind == Kind::AdvertiseKeys) {
+            return vec![w.bytes.clone()];
+        }
+        let p = parts(&w.bytes);
+        let mut keys: Keys = p.read();
+        if w.site == 2 {
+            copied.replace(Some(keys.2));
+        } else if w.site == 3 {
+            keys.2 = copied.borrow().clone().expect("site 2 comes first");
+            return vec![raw(&bad, &session, p.kind, &p.context, &codec::encode(&keys))];
+        }
+        vec![w.bytes.clone()]
+    });
+    assert_eq!(fed.ask_exact(b"q"), [0, 1, 2, 4]);
+    assert!(fed.lost(3).is_some_and(|why| why.contains("site-3") && why.contains("KEX-5")));
 }
 
 /// n = 5, t = 4: one wrong share, one to spare. The commitment says which four are right.

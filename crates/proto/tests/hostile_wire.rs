@@ -241,7 +241,7 @@ fn contents_that_a_site_may_not_send() {
         codec::encode(&(commitments, boxes))
     });
     for change in
-        [(|b: &mut Boxes| drop(b.pop())) as fn(&mut Boxes), |b| b.swap(0, 1), |b| b[0].0 = 2, |b| b[0].1.push(0)]
+        [(|b: &mut Boxes| drop(b.pop())) as fn(&mut Boxes), |b| b.swap(0, 1), |b| b[0].0 = 2, |b| b[0].2.push(0)]
     {
         culprit(2, Kind::ShareKeys, "SHR-6", move |p| {
             let (commitments, mut boxes): (Vec<Hash>, Boxes) = p.read();
@@ -303,7 +303,7 @@ fn two_advertisements_for_one_deck() {
         }
         let p = parts(&w.bytes);
         let keys: Keys = p.read();
-        vec![w.bytes.clone(), raw(&me, &s, p.kind, &p.context, &codec::encode(&(keys.1, keys.0, keys.2)))]
+        vec![w.bytes.clone(), raw(&me, &s, p.kind, &p.context, &codec::encode(&(keys.1, keys.0, keys.2, keys.3)))]
     });
     assert_eq!(fed.ask_exact(b"q"), [0, 2, 3, 4]);
     assert!(fed.lost(1).is_some_and(|why| why.contains("site-1") && why.contains("KEX-13")));
@@ -375,7 +375,7 @@ fn a_box_that_does_not_open_costs_both_and_nobody_else() {
         }
         let p = parts(&w.bytes);
         let (commitments, mut boxes): (Vec<Hash>, Boxes) = p.read();
-        boxes.iter_mut().filter(|b| b.0 == 4).for_each(|b| b.1[5] ^= 1);
+        boxes.iter_mut().filter(|b| b.0 == 4).for_each(|b| b.2[5] ^= 1);
         vec![raw(&me, &s, p.kind, &p.context, &codec::encode(&(commitments, boxes)))]
     });
     assert_eq!(fed.ask_exact(b"q"), [0, 1, 3, 5, 6]);

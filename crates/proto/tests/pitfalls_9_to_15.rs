@@ -10,6 +10,7 @@ use pitfall_kit::*;
 use veilsum_proto::{
     Error, codec,
     fixed::{from_ring, scale, to_ring},
+    kem::Ciphertext,
     message::Kind,
     plan::Terms,
     policy::{self, Floor},
@@ -63,7 +64,7 @@ fn p10_two_directories_another_roster_and_doubled_members() {
     let all = everybody(5);
     let (id, honest) = hub.advertise(0, 4, &all);
     let mut forged = honest.clone();
-    forged.entries[3].1 = ([7; 32], [8; 32], Hash::default());
+    forged.entries[3].1 = ([7; 32], [8; 32], [9; 1_184].into(), Hash::default());
     let frame =
         raw(&hub.kit.identities[0], &hub.session, Kind::AdvertiseKeys, &id, &codec::encode(&forged.entries[3].1));
     forged.entries[3].2 = parts(&frame).proof;
@@ -150,11 +151,14 @@ fn p12_replay_reflection_and_anothers_key() {
     let all = everybody(3);
     let (id, directory) = hub.advertise(0, 4, &all);
     let (_, old) = hub.seal(&id, &directory).unwrap();
-    let of = |boxes: &BTreeMap<u16, Sealed>, from: u16, to: u16| -> Vec<u8> {
-        boxes[&from].1.iter().find(|b| b.0 == to).unwrap().1.clone()
+    /// A ciphertext and what is sealed with it.
+    type One = (Ciphertext, Vec<u8>);
+    let of = |boxes: &BTreeMap<u16, Sealed>, from: u16, to: u16| -> One {
+        let one = boxes[&from].1.iter().find(|b| b.0 == to).unwrap();
+        (one.1.clone(), one.2.clone())
     };
     // A set-up ends with a bad box, so each is tried in its own.
-    type Forge<'a> = &'a dyn Fn(&BTreeMap<u16, Sealed>) -> Vec<u8>;
+    type Forge<'a> = &'a dyn Fn(&BTreeMap<u16, Sealed>) -> One;
     let forged: [(&str, Forge<'_>); 3] = [
         ("site 1's own box for site 0, sent back", &|new| of(new, 1, 0)),
         ("site 2's box in place of site 0's", &|new| of(new, 2, 1)),
@@ -165,14 +169,14 @@ fn p12_replay_reflection_and_anothers_key() {
         let (hash, boxes) = hub.seal(&id, &directory).unwrap();
         let mut delivered: Delivery = parts(&hub.delivery(&hash, &boxes, 1)).read();
         assert_eq!(delivered.1[0].0, 0);
-        delivered.1[0].1 = forge(&boxes);
+        (delivered.1[0].1, delivered.1[0].2) = forge(&boxes);
         let frame = hub.frame(Kind::DeliverShares, &hash, &delivered);
         assert_eq!(hub.tell(1, &frame).map_err(|e| rule(&e)), Err("SHR-4"), "{what}");
     }
 
     // Site 2 advertises the keys of site 1 under its own signature.
     let (id, mut directory) = hub.advertise(4, 4, &all);
-    directory.entries[2].1 = directory.entries[1].1;
+    directory.entries[2].1 = directory.entries[1].1.clone();
     let keys = codec::encode(&directory.entries[2].1);
     directory.entries[2].2 = parts(&raw(hub.identity(2), &hub.session, Kind::AdvertiseKeys, &id, &keys)).proof;
     let frame = hub.frame(Kind::Directory, &id, &directory);

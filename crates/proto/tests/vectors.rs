@@ -11,6 +11,7 @@ use vector_kit::*;
 use veilsum_proto::{
     Error, codec, fixed,
     identity::{Identity, PublicKey, Signature},
+    kem::{Ciphertext, Fixed, KemKey},
     limits::MAX_BODY,
     message::{self, Kind},
     plan::{SignedTerms, Terms},
@@ -85,15 +86,20 @@ fn encoding() {
     }
 }
 
+fn hex_of<const N: usize>(v: &Value) -> Fixed<N> {
+    <[u8; N]>::try_from(hex(v)).expect("as many bytes").into()
+}
+
 #[test]
 fn hashes_keys_boxes_and_streams() {
     for c in of("suite", "H") {
         assert_eq!(suite::hash(c["label"].as_str().unwrap(), &slices(&parts(&c))), hash(&c["result"]));
     }
-    type Function = fn(&[u8; 32], &str, &[&[u8]]) -> [u8; 32];
-    for (name, function) in [("expand", api::expand as Function), ("derive", api::derive)] {
+    type Function = fn(&[u8], &str, &[&[u8]]) -> [u8; 32];
+    let expand: Function = |input, label, parts| api::expand(input.try_into().expect("32 bytes"), label, parts);
+    for (name, function) in [("expand", expand), ("derive", api::derive)] {
         for c in of("suite", name) {
-            let result = function(&array(&c["input"]), c["label"].as_str().unwrap(), &slices(&parts(&c)));
+            let result = function(&hex(&c["input"]), c["label"].as_str().unwrap(), &slices(&parts(&c)));
             assert_eq!(result, array(&c["result"]), "{c}");
             assert_eq!(suite::hash(c["label"].as_str().unwrap(), &slices(&parts(&c))), hash(&c["info"]));
         }
@@ -116,6 +122,21 @@ fn hashes_keys_boxes_and_streams() {
         assert_eq!(shared.was_contributory(), c.get("rule").is_none(), "{c}");
         if shared.was_contributory() {
             assert_eq!(*shared.as_bytes(), array(&c["result"]));
+        }
+    }
+    for c in of("suite", "ml-kem") {
+        let key: KemKey = hex_of(&c["public"]);
+        let Some(seed) = c.get("seed").map(hex_of::<64>) else {
+            assert!(api::kem_encapsulate(&key, &mut Draws::new("")).is_none(), "{c}");
+            continue;
+        };
+        let seed: &[u8; 64] = seed.bytes().try_into().unwrap();
+        assert_eq!(api::kem_public(seed), key);
+        let ciphertext = hex_of(&c["ciphertext"]);
+        assert_eq!(api::kem_decapsulate(seed, &ciphertext), array(&c["secret"]), "{c}");
+        if let Some(name) = c.get("draws") {
+            let made = api::kem_encapsulate(&key, &mut Draws::new(name.as_str().unwrap()));
+            assert_eq!(made, Some((ciphertext, array(&c["secret"]))));
         }
     }
     for c in of("suite", "draws") {
@@ -255,30 +276,45 @@ fn the_key_schedule_of_a_deck() {
             let own = x25519_dalek::StaticSecret::from(array(&c[private]));
             assert_eq!(x25519_dalek::PublicKey::from(&own).to_bytes(), array(&c[public]));
         }
+        let kem_seed = hex(&c["kem_seed"]).try_into().unwrap();
+        assert_eq!(api::kem_public(&kem_seed), hex_of(&c["kem_key"]));
         let each = (0..).zip(list(&c["seeds"]));
         let (deck, site) = (hash(&c["deck"]), number(&c["site"]) as u16);
         let each: Vec<Hash> = each.map(|(r, b)| api::seed_commitment(&deck, site, r, &array(b))).collect();
         assert_eq!(each, list(&c["each"]).iter().map(hash).collect::<Vec<_>>());
         assert_eq!(api::commitments_hash(&each), hash(&c["commitments"]));
     }
-    for c in of("keys", "agree") {
+    for c in of("keys", "slot commitments") {
+        let lists: Vec<Vec<Hash>> = list(&c["lists"]).iter().map(|l| list(l).iter().map(hash).collect()).collect();
+        assert_eq!(api::slot_commitments(&lists), list(&c["result"]).iter().map(hash).collect::<Vec<_>>());
+    }
+    let agreed = of("keys", "agree");
+    for c in &agreed {
         let keys = |site: &Value| advertised.iter().find(|a| a["site"] == *site).unwrap();
         let (u, v) = (number(&c["from"]) as u16, number(&c["to"]) as u16);
         let (low, high) = (u.min(v).to_le_bytes(), u.max(v).to_le_bytes());
         let directory = hash(&c["directory"]);
-        for (private, public, shared, label, result) in [
-            ("mask_private", "mask_key", "shared mask", "pair", "pair"),
-            ("seal_private", "seal_key", "shared seal", "seal", "sealing"),
-        ] {
+        let exchanged = |private: &str, public: &str| {
             let own = x25519_dalek::StaticSecret::from(array(&keys(&c["from"])[private]));
             let theirs = x25519_dalek::PublicKey::from(array(&keys(&c["to"])[public]));
-            let found = own.diffie_hellman(&theirs).to_bytes();
-            assert_eq!(found, array(&c[shared]));
-            assert_eq!(api::derive(&found, label, &[&directory.0, &low, &high]), array(&c[result]));
+            own.diffie_hellman(&theirs).to_bytes()
+        };
+        let (mask, seal) = (exchanged("mask_private", "mask_key"), exchanged("seal_private", "seal_key"));
+        assert_eq!((mask, seal), (array(&c["shared mask"]), array(&c["shared seal"])));
+        let seed = |site: &Value| hex(&keys(site)["kem_seed"]).try_into().unwrap();
+        let back = agreed.iter().find(|b| b["from"] == c["to"] && b["to"] == c["from"]).expect("the other direction");
+        let (mut up, mut down) = ((&c["ciphertext"], &c["secret"]), (&back["ciphertext"], &back["secret"]));
+        assert_eq!(api::kem_decapsulate(&seed(&c["to"]), &hex_of(up.0)), array(up.1));
+        assert_eq!(api::kem_decapsulate(&seed(&c["from"]), &hex_of(down.0)), array(down.1));
+        if v < u {
+            (up, down) = (down, up);
         }
+        let input = [mask, array(up.1), array(down.1)].concat();
+        let parts: [&[u8]; 5] = [&directory.0, &low, &high, &hex(up.0), &hex(down.0)];
+        assert_eq!(api::derive(&input, "pair", &parts), array(&c["pair"]));
         let (from, to) = (u.to_le_bytes(), v.to_le_bytes());
-        let parts: [&[u8]; 3] = [&directory.0, &from, &to];
-        let key = api::expand(&array(&c["sealing"]), "box", &parts);
+        let parts: [&[u8]; 4] = [&directory.0, &from, &to, &hex(&c["ciphertext"])];
+        let key = api::derive(&[seal, array(&c["secret"])].concat(), "box", &parts);
         assert_eq!((key, suite::hash("box", &parts)), (array(&c["key"]), hash(&c["associated"])));
         assert_eq!(api::seal(&key, &suite::hash("box", &parts), &hex(&c["plain"])), hex(&c["box"]));
     }
@@ -381,26 +417,58 @@ fn secrets_beside_the_sessions() {
             let public =
                 |d: &Value, k: &str| x25519_dalek::PublicKey::from(&x25519_dalek::StaticSecret::from(array(&d[k])));
             let keys = [
-                &public(d, "mask_private").to_bytes(),
+                &public(d, "mask_private").to_bytes()[..],
                 &public(d, "seal_private").to_bytes(),
+                api::kem_public(&hex(&d["kem_seed"]).try_into().unwrap()).bytes(),
                 &array(&d["commitments"]),
-            ];
-            let keys = keys.map(|k| &k[..]).concat();
+            ]
+            .concat();
             assert!(
                 frames.iter().any(|f| f[8..40] == hex(&d["id"]) && f[40..f.len() - 64] == keys),
                 "{name}: keys of a site"
             );
             let (u, directory) = (number(&d["site"]) as u16, hex(&d["directory"]));
-            for (secrets, private, label) in [("pairs", "mask_private", "pair"), ("sealing", "seal_private", "seal")] {
-                for (v, secret) in d[secrets].as_object().unwrap() {
-                    let v: u16 = v.parse().unwrap();
-                    let own = x25519_dalek::StaticSecret::from(array(&d[private]));
-                    let theirs = public(deck_of(&json!(v), &d["index"]).expect("the other end"), private);
-                    let (low, high) = (u.min(v).to_le_bytes(), u.max(v).to_le_bytes());
-                    let shared = own.diffie_hellman(&theirs).to_bytes();
-                    assert_eq!(api::derive(&shared, label, &[&directory, &low, &high]), array(secret));
+            // Ciphertexts stand in the frames, and each opens to what stands beside the session.
+            let sent = |from: u16, to: u16| -> Ciphertext {
+                let whole = file["frames"].as_object().unwrap();
+                let whose = format!(" ShareKeys of site {from}");
+                let found = whole.iter().filter(|(name, _)| name.ends_with(&whose)).map(|(_, f)| hex(f));
+                let frame = found.into_iter().find(|f| f[8..40] == directory).expect("its shares");
+                type Sealed = (Vec<Hash>, Vec<(u16, Ciphertext, Vec<u8>)>);
+                let (_, boxes): Sealed = codec::decode("ShareKeys", &frame[40..frame.len() - 64], MAX_BODY).unwrap();
+                boxes.into_iter().find(|b| b.0 == to).expect("its box").1
+            };
+            for (v, secret) in d["pairs"].as_object().unwrap() {
+                let other = deck_of(&json!(v.parse::<u16>().unwrap()), &d["index"]).expect("the other end");
+                let v: u16 = v.parse().unwrap();
+                let own = x25519_dalek::StaticSecret::from(array(&d["mask_private"]));
+                let shared = own.diffie_hellman(&public(other, "mask_private")).to_bytes();
+                let (mine, theirs) = (sent(u, v), sent(v, u));
+                let secrets = [array(&d["sent"][v.to_string()]), array(&other["sent"][u.to_string()])];
+                let seed: [u8; 64] = hex(&other["kem_seed"]).try_into().unwrap();
+                assert_eq!(api::kem_decapsulate(&seed, &mine), secrets[0]);
+                let (low, high) = (u.min(v).to_le_bytes(), u.max(v).to_le_bytes());
+                let mut ends = [(&secrets[0], &mine), (&secrets[1], &theirs)];
+                if v < u {
+                    ends.reverse();
                 }
+                let input = [shared, *ends[0].0, *ends[1].0].concat();
+                let parts: [&[u8]; 5] = [&directory, &low, &high, ends[0].1.bytes(), ends[1].1.bytes()];
+                assert_eq!(api::derive(&input, "pair", &parts), array(secret));
             }
+            let lists: Vec<Vec<Hash>> = list(&d["members"])
+                .iter()
+                .map(|m| {
+                    let owner = deck_of(m, &d["index"]).expect("a member");
+                    let (id, site) = (hash(&owner["id"]), number(m) as u16);
+                    (0..)
+                        .zip(list(&owner["seeds"]))
+                        .map(|(r, b)| api::seed_commitment(&id, site, r, &array(b)))
+                        .collect()
+                })
+                .collect();
+            let kept: Vec<Hash> = list(&d["slot_commitments"]).iter().map(hash).collect();
+            assert_eq!(api::slot_commitments(&lists), kept);
             for owner in decks.iter().filter(|o| o["index"] == d["index"]) {
                 let members: Vec<u16> = list(&d["members"]).iter().map(|m| number(m) as u16).collect();
                 let at = members[..number(&d["threshold"]) as usize].to_vec();

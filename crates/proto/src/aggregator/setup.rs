@@ -170,12 +170,13 @@ impl Setup {
         Ok(())
     }
 
-    /// [KEX-15], [KEX-5], [KEX-8]: keys that would make every other member refuse the directory are their sender's fault alone.
+    /// [KEX-15], [KEX-5], [KEX-8], [KEX-16]: keys that would make every other member refuse the directory are their sender's fault alone.
     fn check_keys(&self, env: &Env, from: u16, keys: &AdvertiseKeys) -> Result<(), Error> {
         let both = [keys.mask_key, keys.seal_key];
         let taken =
             |k: &[u8; 32]| self.keys.iter().any(|(s, (o, _))| *s != from && [o.mask_key, o.seal_key].contains(k));
-        if keys.mask_key == keys.seal_key || both.iter().any(taken) {
+        let kem_taken = self.keys.iter().any(|(s, (o, _))| *s != from && o.kem_key == keys.kem_key);
+        if keys.mask_key == keys.seal_key || both.iter().any(taken) || kem_taken {
             return Err(env.site_error(from, "advertised a key that stands in the directory already", "KEX-5"));
         }
         // Any scalar shows a point of small order: clamped scalars are multiples of eight.
@@ -183,6 +184,9 @@ impl Setup {
         let sound = |k: &[u8; 32]| probe.diffie_hellman(&x25519_dalek::PublicKey::from(*k)).was_contributory();
         if !both.iter().all(sound) {
             return Err(env.site_error(from, "advertised a key of small order", "KEX-8"));
+        }
+        if !keys.kem_key.is_valid() {
+            return Err(env.site_error(from, "advertised an ML-KEM key that is none", "KEX-16"));
         }
         Ok(())
     }
@@ -197,7 +201,7 @@ impl Setup {
                 let entries: Vec<DirectoryEntry> = self
                     .keys
                     .iter()
-                    .map(|(site, (keys, proof))| DirectoryEntry { site: *site, keys: *keys, proof: *proof })
+                    .map(|(site, (keys, proof))| DirectoryEntry { site: *site, keys: keys.clone(), proof: *proof })
                     .collect();
                 let directory = Directory { threshold: threshold as u16, entries };
                 let hash = directory_hash(&self.id, &directory);
@@ -217,7 +221,7 @@ impl Setup {
                 let mut deliveries: BTreeMap<u16, Vec<SealedFor>> = BTreeMap::new();
                 for (from, sent) in std::mem::take(boxes) {
                     for b in sent {
-                        deliveries.entry(b.site).or_default().push(SealedFor { site: from, sealed: b.sealed });
+                        deliveries.entry(b.site).or_default().push(SealedFor { site: from, ..b });
                     }
                 }
                 let hash = self.hash();

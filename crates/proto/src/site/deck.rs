@@ -4,17 +4,20 @@
 
 use curve25519_dalek::scalar::Scalar;
 use rand_core::CryptoRng;
-use x25519_dalek::{PublicKey as DhPublic, StaticSecret};
 use zeroize::Zeroizing;
 
-use super::Env;
+use super::{
+    Env,
+    pairs::{Keys, Peer},
+};
 use crate::{
     error::Error,
     identity::PublicKey,
     journal::{Bytes, DeckRecord},
+    kem::KemSecret,
     message::{
         AdvertiseKeys, DeliverShares, Directory, DirectoryCertificate, Kind, OpenDeck, SealedFor, ShareKeys,
-        commitments_hash, deck_id, directory_hash, seed_commitment, slot_commitments_hash,
+        commitments_hash, deck_id, directory_hash, seed_commitment, slot_commitments,
     },
     policy,
     shamir::{self, Share},
@@ -23,8 +26,7 @@ use crate::{
 
 /// The deck's own secrets, from its opening until it is ready.
 struct Secrets {
-    mask: StaticSecret,
-    seal: StaticSecret,
+    keys: Keys,
     seeds: Vec<Share>,
     commitments: Vec<Hash>,
 }
@@ -57,8 +59,9 @@ pub(crate) struct ExpectShares {
     advertised: Vec<Hash>,
     seeds: Vec<Share>,
     own_shares: Vec<Share>,
-    pairs: Vec<Secret>,
-    boxes: Vec<Option<Secret>>,
+    kem: KemSecret,
+    /// None at this site's own place.
+    peers: Vec<Option<Peer>>,
 }
 
 /// A deck from which rounds are played.
@@ -78,25 +81,21 @@ impl ExpectDirectory {
     /// [KEX-1], [KEX-2]: fresh keys and seeds for a deck the aggregator opens.
     pub(crate) fn open(env: &Env, open: &OpenDeck, rng: &mut dyn CryptoRng) -> (Self, AdvertiseKeys) {
         let id = deck_id(&env.session, open);
-        let (mask, seal) = (fresh(rng), fresh(rng));
+        let keys = Keys::generate(rng);
         let seeds: Vec<Share> = (0..open.slots).map(|_| Share(shamir::random_scalar(rng))).collect();
         let commitments: Vec<Hash> =
             (0..).zip(&seeds).map(|(r, s)| seed_commitment(&id, env.me, r, &Zeroizing::new(s.bytes()))).collect();
-        let own = AdvertiseKeys {
-            mask_key: DhPublic::from(&mask).to_bytes(),
-            seal_key: DhPublic::from(&seal).to_bytes(),
-            commitments: commitments_hash(&commitments),
-        };
-        let secrets = Secrets { mask, seal, seeds, commitments };
-        (ExpectDirectory { run: open.run, index: open.index, id, own, secrets }, own)
+        let own = keys.advertise(commitments_hash(&commitments));
+        let secrets = Secrets { keys, seeds, commitments };
+        (ExpectDirectory { run: open.run, index: open.index, id, own: own.clone(), secrets }, own)
     }
 
     pub(crate) fn id(&self) -> Hash {
         self.id
     }
 
-    /// [KEX-3] to [KEX-6]: every entry is signed by the roster's key, mine is unchanged, nobody stands there twice,
-    /// and there are enough of us.
+    /// [KEX-3] to [KEX-6], [KEX-16]: every entry is signed by the roster's key and holds an ML-KEM key, mine is
+    /// unchanged, nobody stands there twice, and there are enough of us.
     pub(crate) fn directory(self, env: &Env, directory: Directory) -> Result<ExpectCertificate, Error> {
         let n = directory.entries.len();
         if !directory.entries.is_sorted_by(|a, b| a.site < b.site) {
@@ -107,7 +106,7 @@ impl ExpectDirectory {
             let what = format!("named a threshold of {}, the plan gives {threshold} for {n}", directory.threshold);
             return Err(env.aggregator(what, "THR-1"));
         }
-        let mut seen: Vec<&[u8; 32]> = Vec::with_capacity(2 * n);
+        let mut seen: Vec<&[u8]> = Vec::with_capacity(3 * n);
         for e in &directory.entries {
             let Some(key) = env.key_of(e.site) else {
                 return Err(env.aggregator("put a site into the directory that is not on the roster", "KEX-3"));
@@ -116,7 +115,10 @@ impl ExpectDirectory {
                 let who = env.name_of(e.site);
                 return Err(env.aggregator(format!("showed keys for {who} that {who} did not sign"), "KEX-3"));
             }
-            seen.extend([&e.keys.mask_key, &e.keys.seal_key]);
+            if !e.keys.kem_key.is_valid() {
+                return Err(Error::peer(env.name_of(e.site), "advertised an ML-KEM key that is none", "KEX-16"));
+            }
+            seen.extend([&e.keys.mask_key[..], &e.keys.seal_key, e.keys.kem_key.bytes()]);
         }
         seen.sort_unstable();
         if seen.windows(2).any(|w| w[0] == w[1]) {
@@ -165,32 +167,26 @@ impl ExpectCertificate {
         }
         let secrets = self.before.secrets;
         let members: Vec<u16> = entries.iter().map(|e| e.site).collect();
-        let mut pairs = Vec::with_capacity(members.len());
-        let mut boxes = Vec::with_capacity(members.len());
+        let mut peers = Vec::with_capacity(members.len());
         for e in entries {
-            if e.site == env.me {
-                // Never used: no mask is shared with oneself.
-                pairs.push(Secret::new([0; 32]));
-                boxes.push(None);
-                continue;
-            }
-            pairs.push(agree(env, &secrets.mask, &e.keys.mask_key, "pair", &self.hash, e.site)?);
-            boxes.push(Some(agree(env, &secrets.seal, &e.keys.seal_key, "seal", &self.hash, e.site)?));
+            let other = e.site != env.me;
+            peers.push(if other { Some(secrets.keys.agree(env, &self.hash, e, rng)?) } else { None });
         }
         // One polynomial a slot; row r, column m.
         let shares: Vec<Vec<Share>> =
             secrets.seeds.iter().map(|s| shamir::split(&s.0, self.threshold, &members, rng)).collect();
         let mut own_shares = Vec::new();
         let mut sealed = Vec::new();
-        for (m, (site, key)) in members.iter().zip(&boxes).enumerate() {
-            let Some(key) = key else {
+        for (m, (site, peer)) in members.iter().zip(&peers).enumerate() {
+            let Some(peer) = peer else {
                 own_shares = shares.iter().map(|row| row[m].copy()).collect();
                 continue;
             };
             let mut plain = Zeroizing::new(Vec::with_capacity(32 * shares.len()));
             shares.iter().for_each(|row| plain.extend_from_slice(&Zeroizing::new(row[m].bytes())[..]));
-            let (key, associated) = box_key(key, &self.hash, env.me, *site);
-            sealed.push(SealedFor { site: *site, sealed: suite::seal(&key, &associated, &plain) });
+            let (key, associated) = peer.outgoing();
+            let ciphertext = peer.ciphertext().clone();
+            sealed.push(SealedFor { site: *site, ciphertext, sealed: suite::seal(&key, &associated, &plain) });
         }
         let next = ExpectShares {
             run: self.before.run,
@@ -201,8 +197,9 @@ impl ExpectCertificate {
             advertised: entries.iter().map(|e| e.keys.commitments).collect(),
             seeds: secrets.seeds,
             own_shares,
-            pairs,
-            boxes,
+            // The X25519 keys are wiped here; this one when the ciphertexts are here.
+            kem: secrets.keys.into_kem(),
+            peers,
         };
         Ok((next, ShareKeys { commitments: secrets.commitments, boxes: sealed }))
     }
@@ -230,17 +227,22 @@ impl ExpectShares {
             self.slot_commitments(env, &delivery.commitments).map_err(|error| fault(env.me, error))?;
         let mut held = Vec::with_capacity(self.members.len());
         let mut own = Some(self.own_shares);
+        let mut pairs = Vec::with_capacity(self.members.len());
         let mut boxes = delivery.boxes.iter();
-        for (m, key) in self.members.iter().zip(&self.boxes) {
-            let Some(key) = key else {
+        let kem = self.kem.expand();
+        for (m, peer) in self.members.iter().zip(self.peers) {
+            let Some(peer) = peer else {
                 held.push(own.take().unwrap_or_default());
+                // Never used: no mask is shared with oneself.
+                pairs.push(Secret::new([0; 32]));
                 continue;
             };
             let bad = |why: &str| {
                 fault(*m, Error::peer(env.name_of(*m), format!("sent this site a box of shares that {why}"), "SHR-4"))
             };
             let Some(sealed) = boxes.next() else { return Err(bad("is missing")) };
-            let (key, associated) = box_key(key, &self.hash, *m, env.me);
+            let received = kem.decapsulate(&sealed.ciphertext);
+            let (key, associated) = peer.incoming(&received, &sealed.ciphertext);
             let plain = suite::open(&key, &associated, &sealed.sealed).map_err(|_| bad("does not open"))?;
             let (chunks, rest) = plain.as_chunks::<32>();
             if chunks.len() != slots || !rest.is_empty() {
@@ -248,6 +250,7 @@ impl ExpectShares {
             }
             let shares: Option<Vec<Share>> = chunks.iter().map(Share::from_bytes).collect();
             held.push(shares.ok_or_else(|| bad("holds something that is not a share"))?);
+            pairs.push(peer.pair(&received, &sealed.ciphertext));
         }
         Ok(Deck {
             run: self.run,
@@ -255,7 +258,7 @@ impl ExpectShares {
             hash: self.hash,
             threshold: self.threshold,
             members: self.members,
-            pairs: self.pairs,
+            pairs,
             seeds: self.seeds,
             held,
             slot_commitments,
@@ -275,8 +278,7 @@ impl ExpectShares {
                 return Err(env.aggregator(what, "SHR-8"));
             }
         }
-        let of_slot = |r: usize| slot_commitments_hash(&lists.iter().map(|list| list[r]).collect::<Vec<_>>());
-        Ok((0..slots).map(of_slot).collect())
+        Ok(slot_commitments(lists))
     }
 }
 
@@ -355,37 +357,7 @@ impl Deck {
 
 /// The self-mask key of a round from its shared seed; the aggregator derives the same after recovery ([MSK-1]).
 pub(crate) fn self_mask_key(seed: &Scalar, context: &Hash) -> Secret {
-    suite::derive(&Zeroizing::new(seed.to_bytes()), "self-mask", &[&context.0])
-}
-
-fn fresh(rng: &mut dyn CryptoRng) -> StaticSecret {
-    let mut bytes = Zeroizing::new([0u8; 32]);
-    rng.fill_bytes(&mut bytes[..]);
-    StaticSecret::from(*bytes)
-}
-
-/// [KEX-8]: the secret with one member, bound to the directory and to both places in it.
-fn agree(
-    env: &Env,
-    own: &StaticSecret,
-    theirs: &[u8; 32],
-    label: &str,
-    directory: &Hash,
-    other: u16,
-) -> Result<Secret, Error> {
-    let shared = own.diffie_hellman(&DhPublic::from(*theirs));
-    if !shared.was_contributory() {
-        return Err(Error::peer(env.name_of(other), "advertised a key of small order", "KEX-8"));
-    }
-    let (low, high) = (env.me.min(other), env.me.max(other));
-    Ok(suite::derive(shared.as_bytes(), label, &[&directory.0, &low.to_le_bytes(), &high.to_le_bytes()]))
-}
-
-/// Key and associated data of the one box from `from` to `to` in this directory ([SHR-2]).
-fn box_key(pair: &Secret, directory: &Hash, from: u16, to: u16) -> (Secret, Hash) {
-    let (from, to) = (from.to_le_bytes(), to.to_le_bytes());
-    let parts: [&[u8]; 3] = [&directory.0, &from, &to];
-    (suite::expand(pair, "box", &parts), suite::hash("box", &parts))
+    suite::derive(&Zeroizing::new(seed.to_bytes())[..], "self-mask", &[&context.0])
 }
 
 impl Env {

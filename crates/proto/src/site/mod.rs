@@ -5,6 +5,7 @@
 
 mod deck;
 mod opening;
+mod pairs;
 mod restore;
 mod round;
 mod types;

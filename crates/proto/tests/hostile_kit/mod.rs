@@ -12,6 +12,7 @@ use veilsum_proto::{
     codec,
     identity::{Identity, Signature},
     journal::Record,
+    kem::{Ciphertext, KemKey},
     message::{HEADER, Kind, kind_of, session},
     plan::Terms,
     policy::{self, Asked, Floor},
@@ -23,9 +24,10 @@ use veilsum_proto::{
 
 pub const WORDS: usize = 4;
 
-/// Masking key, sealing key, hash of the commitments.
-pub type Keys = ([u8; 32], [u8; 32], Hash);
-pub type Boxes = Vec<(u16, Vec<u8>)>;
+/// Masking key, sealing key, ML-KEM key, hash of the commitments.
+pub type Keys = ([u8; 32], [u8; 32], KemKey, Hash);
+/// Member, ciphertext, sealed shares.
+pub type Boxes = Vec<(u16, Ciphertext, Vec<u8>)>;
 /// ShareKeys: commitments by slot, a box for every other member.
 pub type Sealed = (Vec<Hash>, Boxes);
 /// DeliverShares: every member's commitments, the boxes for one site.
@@ -304,10 +306,13 @@ impl Hub {
 
     /// The frame that brings `to` its boxes.
     pub fn delivery(&self, hash: &Hash, boxes: &BTreeMap<u16, Sealed>, to: u16) -> Vec<u8> {
-        let own = |sent: &Sealed| sent.1.iter().find(|b| b.0 == to).map(|b| b.1.clone());
+        let own = |sent: &Sealed| sent.1.iter().find(|b| b.0 == to).map(|b| (b.1.clone(), b.2.clone()));
         let delivered: Delivery = (
             boxes.values().map(|sent| sent.0.clone()).collect(),
-            boxes.iter().filter_map(|(from, sent)| Some((*from, own(sent)?))).collect(),
+            boxes
+                .iter()
+                .filter_map(|(from, sent)| own(sent).map(|(ciphertext, sealed)| (*from, ciphertext, sealed)))
+                .collect(),
         );
         self.frame(Kind::DeliverShares, hash, &delivered)
     }

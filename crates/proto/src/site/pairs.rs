@@ -1,0 +1,125 @@
+//! What two members of a deck share, from X25519 and ML-KEM-768 together (spec section 8, [KEX-8], [KEX-16], [SHR-2]).
+//!
+//! X25519 gives both ends one result without a message; an ML-KEM secret travels from the one to the other. So each
+//! member sends every other one a ciphertext beside its box of shares. The box takes the secret of its own direction; the
+//! pair secret of the masks, which is needed only after the boxes are there, takes those of both. Whoever breaks one of
+//! the two schemes learns nothing: HKDF over the concatenation of secrets of fixed length, with everything public bound
+//! in, is a combiner of KEMs (Giacon, Heuer, Poettering, PKC 2018; NIST SP 800-56C rev. 2, section 2).
+
+use rand_core::CryptoRng;
+use x25519_dalek::{PublicKey as DhPublic, StaticSecret};
+use zeroize::Zeroizing;
+
+use super::Env;
+use crate::{
+    error::Error,
+    kem::{Ciphertext, KemSecret},
+    message::{AdvertiseKeys, DirectoryEntry},
+    suite::{self, Hash, Secret},
+};
+
+/// The private keys of a deck ([KEX-2]).
+pub(super) struct Keys {
+    mask: StaticSecret,
+    seal: StaticSecret,
+    kem: KemSecret,
+}
+
+impl Keys {
+    pub(super) fn generate(rng: &mut dyn CryptoRng) -> Keys {
+        Keys { mask: fresh(rng), seal: fresh(rng), kem: KemSecret::generate(rng) }
+    }
+
+    pub(super) fn advertise(&self, commitments: Hash) -> AdvertiseKeys {
+        AdvertiseKeys {
+            mask_key: DhPublic::from(&self.mask).to_bytes(),
+            seal_key: DhPublic::from(&self.seal).to_bytes(),
+            kem_key: self.kem.public(),
+            commitments,
+        }
+    }
+
+    /// All that can be agreed on before the other's ciphertext is here.
+    pub(super) fn agree(
+        &self,
+        env: &Env,
+        directory: &Hash,
+        entry: &DirectoryEntry,
+        rng: &mut dyn CryptoRng,
+    ) -> Result<Peer, Error> {
+        let fault = |what: &str, rule| Error::peer(env.name_of(entry.site), what, rule);
+        let small = || fault("advertised a key of small order", "KEX-8");
+        let mask = exchange(&self.mask, &entry.keys.mask_key).ok_or_else(small)?;
+        let seal = exchange(&self.seal, &entry.keys.seal_key).ok_or_else(small)?;
+        let sent = entry.keys.kem_key.encapsulate(rng);
+        let (ciphertext, sent) = sent.ok_or_else(|| fault("advertised an ML-KEM key that is none", "KEX-16"))?;
+        Ok(Peer { directory: *directory, me: env.me, other: entry.site, mask, seal, sent, ciphertext })
+    }
+
+    /// The one private key that is needed until the deck is ready.
+    pub(super) fn into_kem(self) -> KemSecret {
+        self.kem
+    }
+}
+
+/// This site and one other member, from the certificate to the delivery.
+pub(super) struct Peer {
+    directory: Hash,
+    me: u16,
+    other: u16,
+    /// X25519's results.
+    mask: Secret,
+    seal: Secret,
+    /// What went to the other, and in which ciphertext.
+    sent: Secret,
+    ciphertext: Ciphertext,
+}
+
+impl Peer {
+    pub(super) fn ciphertext(&self) -> &Ciphertext {
+        &self.ciphertext
+    }
+
+    /// Key and associated data of the one box to the other ([SHR-2]).
+    pub(super) fn outgoing(&self) -> (Secret, Hash) {
+        self.box_key(self.me, self.other, &self.sent, &self.ciphertext)
+    }
+
+    /// Key and associated data of the one box from the other.
+    pub(super) fn incoming(&self, received: &Secret, ciphertext: &Ciphertext) -> (Secret, Hash) {
+        self.box_key(self.other, self.me, received, ciphertext)
+    }
+
+    fn box_key(&self, from: u16, to: u16, secret: &Secret, ciphertext: &Ciphertext) -> (Secret, Hash) {
+        let (from, to) = (from.to_le_bytes(), to.to_le_bytes());
+        let parts: [&[u8]; 4] = [&self.directory.0, &from, &to, ciphertext.bytes()];
+        (suite::derive(&joined([&self.seal, secret])[..], "box", &parts), suite::hash("box", &parts))
+    }
+
+    /// [KEX-8]: the pair secret, the same at both ends, from the lower number's direction first.
+    pub(super) fn pair(&self, received: &Secret, ciphertext: &Ciphertext) -> Secret {
+        let (mine, theirs) = ((&self.sent, &self.ciphertext), (received, ciphertext));
+        let (up, down) = if self.me < self.other { (mine, theirs) } else { (theirs, mine) };
+        let (low, high) = (self.me.min(self.other).to_le_bytes(), self.me.max(self.other).to_le_bytes());
+        let parts: [&[u8]; 5] = [&self.directory.0, &low, &high, up.1.bytes(), down.1.bytes()];
+        suite::derive(&joined([&self.mask, up.0, down.0])[..], "pair", &parts)
+    }
+}
+
+fn joined<const N: usize>(secrets: [&Secret; N]) -> Zeroizing<Vec<u8>> {
+    let mut out = Zeroizing::new(Vec::with_capacity(32 * N));
+    secrets.iter().for_each(|s| out.extend_from_slice(s.bytes()));
+    out
+}
+
+fn fresh(rng: &mut dyn CryptoRng) -> StaticSecret {
+    let mut bytes = Zeroizing::new([0u8; 32]);
+    rng.fill_bytes(&mut bytes[..]);
+    StaticSecret::from(*bytes)
+}
+
+/// None where the other's key is of small order.
+fn exchange(own: &StaticSecret, theirs: &[u8; 32]) -> Option<Secret> {
+    let shared = own.diffie_hellman(&DhPublic::from(*theirs));
+    shared.was_contributory().then(|| Secret::new(*shared.as_bytes()))
+}
