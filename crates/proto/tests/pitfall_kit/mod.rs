@@ -5,7 +5,7 @@
 use std::{collections::BTreeMap, fs, path::Path};
 
 use serde::{Deserialize, Serialize};
-use veilsum_proto::{Error, codec, suite::Hash, vectors_api as api};
+use veilsum_proto::{Error, codec, journal::Record, suite::Hash, vectors_api as api};
 
 use crate::hostile_kit::*;
 
@@ -41,11 +41,16 @@ pub type Mask = ([u8; 32], Option<(u16, u16)>);
 impl Secrets {
     /// From the journal of `site`.
     pub fn of(hub: &Hub, site: u16, deck: u32) -> Secrets {
-        let entries = hub.journals[usize::from(site)].iter();
-        let mut found = entries.filter_map(|r| match codec::decode("entry", &r.to_bytes(), usize::MAX).unwrap() {
-            Entry::Deck(d) if d.index == deck => Some(d),
-            _ => None,
-        });
+        Secrets::among(&hub.journals[usize::from(site)], deck)
+    }
+
+    /// From a journal.
+    pub fn among(journal: &[Record], deck: u32) -> Secrets {
+        let mut found =
+            journal.iter().filter_map(|r| match codec::decode("entry", &r.to_bytes(), usize::MAX).unwrap() {
+                Entry::Deck(d) if d.index == deck => Some(d),
+                _ => None,
+            });
         found.next_back().expect("the deck is in the journal")
     }
 

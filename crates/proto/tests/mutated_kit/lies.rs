@@ -1,0 +1,484 @@
+//! Lies of an authentic peer: every field of every message changed, under a signature that is right.
+
+use serde::Serialize;
+use veilsum_proto::{
+    codec,
+    identity::{Identity, Signature},
+    message::{Kind, session},
+    roster::PartyId,
+    suite::Hash,
+};
+
+use super::Course;
+use crate::hostile_kit::*;
+
+/// A changed message: its name, its context and what stands behind the context.
+pub type Lie = (String, Hash, Vec<u8>);
+
+fn flipped(h: &Hash) -> Hash {
+    let mut h = *h;
+    h.0[7] ^= 4;
+    h
+}
+
+/// Changes of a hash: nothing, another one.
+fn hashes(name: &str, h: &Hash) -> Vec<(String, Hash)> {
+    vec![(format!("{name} zero"), Hash::default()), (format!("{name} other"), flipped(h))]
+}
+
+macro_rules! numbers {
+    ($what:expr, $value:expr, $max:expr) => {
+        [("zero", 0), ("max", $max), ("one more", $value.wrapping_add(1)), ("one less", $value.wrapping_sub(1))]
+            .map(|(name, v)| (format!("{} {name}", $what), v))
+    };
+}
+
+/// Changes of a list: entries dropped, doubled, in another order.
+fn lists<T: Clone>(name: &str, list: &[T]) -> Vec<(String, Vec<T>)> {
+    let change = |what: &str, f: &dyn Fn(&mut Vec<T>)| {
+        let mut l = list.to_vec();
+        f(&mut l);
+        (format!("{name} {what}"), l)
+    };
+    let mut all = vec![change("empty", &|l| l.clear())];
+    if !list.is_empty() {
+        all.push(change("without the first", &|l| drop(l.remove(0))));
+        all.push(change("without the last", &|l| drop(l.pop())));
+        all.push(change("first twice", &|l| l.insert(0, l[0].clone())));
+        all.push(change("last twice", &|l| l.push(l[l.len() - 1].clone())));
+    }
+    if list.len() > 1 {
+        all.push(change("first two swapped", &|l| l.swap(0, 1)));
+        all.push(change("backwards", &|l| l.reverse()));
+        all.push(change("one in place of the next", &|l| l[1] = l[0].clone()));
+    }
+    all
+}
+
+/// Changes of a list of sites: also somebody who is not of it, and not of the roster.
+fn sites(name: &str, list: &[u16], n: u16) -> Vec<(String, Vec<u16>)> {
+    let mut all = lists(name, list);
+    let mut with = |what: &str, s: u16| {
+        let mut l = list.to_vec();
+        l.push(s);
+        all.push((format!("{name} with {what}"), l));
+    };
+    with("a stranger", n);
+    with("the largest number", u16::MAX);
+    if let Some(missing) = (0..n).find(|s| !list.contains(s)) {
+        with("a missing site", missing);
+        let mut l = list.to_vec();
+        l.push(missing);
+        l.sort_unstable();
+        all.push((format!("{name} with a missing site in its place"), l));
+    }
+    all
+}
+
+/// Changes of a list of proofs; of its last one, since the first may be the receiver's own, which it need not check.
+fn proofs(name: &str, list: &[Proof]) -> Vec<(String, Vec<Proof>)> {
+    let mut all = lists(name, list);
+    let mut put = |what: &str, f: &dyn Fn(&mut Proof)| {
+        let mut l = list.to_vec();
+        l.last_mut().into_iter().for_each(f);
+        all.push((format!("{name} {what}"), l));
+    };
+    put("of another message", &|p| p.rest = flipped(&p.rest));
+    put("with a zero signature", &|p| p.signature = Signature::from_bytes(&[0; 64]));
+    put("with a damaged signature", &|p| {
+        let mut s = p.signature.to_bytes();
+        s[40] ^= 1;
+        p.signature = Signature::from_bytes(&s);
+    });
+    all
+}
+
+fn keyed<T: Serialize>(list: Vec<(String, T)>, context: &Hash) -> Vec<Lie> {
+    list.into_iter().map(|(name, m)| (name, *context, codec::encode(&m))).collect()
+}
+
+/// Under the context of the honest message, and under the one that belongs to the changed one.
+fn renamed<T: Serialize>(list: Vec<(String, T)>, context: &Hash, name: impl Fn(&T) -> Hash) -> Vec<Lie> {
+    let own: Vec<Lie> = list.iter().map(|(what, m)| (format!("{what}, renamed"), name(m), codec::encode(m))).collect();
+    keyed(list, context).into_iter().chain(own).collect()
+}
+
+fn open_deck(c: &Course, p: &Parts) -> Vec<Lie> {
+    let m: Open = p.read();
+    let mut all: Vec<(String, Open)> = Vec::new();
+    all.extend(hashes("run", &m.0).into_iter().map(|(w, v)| (w, (v, m.1, m.2))));
+    all.extend(numbers!("index", m.1, u32::MAX).into_iter().map(|(w, v)| (w, (m.0, v, m.2))));
+    all.extend(numbers!("slots", m.2, u16::MAX).into_iter().map(|(w, v)| (w, (m.0, m.1, v))));
+    all.retain(|(_, v)| *v != m);
+    renamed(all, &p.context, |m| deck_id(&c.session, m))
+}
+
+fn directory(c: &Course, p: &Parts) -> Vec<Lie> {
+    let m: Directory = p.read();
+    let n = c.told.len() as u16;
+    let mut all: Vec<(String, Directory)> = Vec::new();
+    let with = |f: &dyn Fn(&mut Directory)| {
+        let mut d = m.clone();
+        f(&mut d);
+        d
+    };
+    for (w, v) in numbers!("threshold", m.threshold, u16::MAX) {
+        all.push((w, with(&|d| d.threshold = v)));
+    }
+    for (w, v) in lists("entries", &m.entries) {
+        all.push((w, Directory { entries: v, ..m.clone() }));
+    }
+    for (who, k) in [("own", 0), ("other", 2)] {
+        let mut put = |what: &str, f: &dyn Fn(&mut (u16, Keys, Proof))| {
+            all.push((format!("{who} entry: {what}"), with(&|d| f(&mut d.entries[k]))));
+        };
+        put("a stranger's number", &|e| e.0 = n);
+        put("the largest number", &|e| e.0 = u16::MAX);
+        put("mask key zero", &|e| e.1.0 = [0; 32]);
+        put("mask key other", &|e| e.1.0[0] ^= 1);
+        put("seal key zero", &|e| e.1.1 = [0; 32]);
+        put("seal key other", &|e| e.1.1[0] ^= 1);
+        put("keys swapped", &|e| std::mem::swap(&mut e.1.0, &mut e.1.1));
+        put("commitments zero", &|e| e.1.2 = Hash::default());
+        put("commitments other", &|e| e.1.2 = flipped(&e.1.2));
+        put("proof of another message", &|e| e.2.rest = flipped(&e.2.rest));
+        put("proof without signature", &|e| e.2.signature = Signature::from_bytes(&[0; 64]));
+        put("keys and proof of another site", &|e| (e.1, e.2) = (m.entries[1].1, m.entries[1].2));
+        // Keys that the liar made itself, signed by the liar.
+        let (id, hub) = (p.context, &c.kit.identities[0]);
+        put("keys of the hub's making", &|e| {
+            e.1.0[5] ^= 1;
+            e.2 = parts(&raw(hub, &c.session, Kind::AdvertiseKeys, &id, &codec::encode(&e.1))).proof;
+        });
+        // Keys that the site signed for another deck.
+        put("a proof of another deck", &|e| {
+            e.2 = parts(&c.sign_as(e.0, Kind::AdvertiseKeys, &flipped(&id), &codec::encode(&e.1))).proof;
+        });
+    }
+    all.retain(|(_, v)| *v != m);
+    keyed(all, &p.context)
+}
+
+fn directory_certificate(c: &Course, p: &Parts) -> Vec<Lie> {
+    let m: Vec<Proof> = p.read();
+    let mut all = proofs("proofs", &m);
+    // Everybody signed, but another directory.
+    let other = |k: usize| parts(&c.sign_as(k as u16, Kind::AcceptDirectory, &flipped(&p.context), b"")).proof;
+    all.push(("proofs of another directory".into(), (0..m.len()).map(other).collect()));
+    all.retain(|(_, v)| *v != m);
+    keyed(all, &p.context)
+}
+
+/// Boxes as they travel either way.
+fn boxes(name: &str, list: &Boxes, n: u16) -> Vec<(String, Boxes)> {
+    let mut all = lists(name, list);
+    let mut put = |what: &str, f: &dyn Fn(&mut Boxes)| {
+        let mut l = list.clone();
+        f(&mut l);
+        all.push((format!("{name}: {what}"), l));
+    };
+    put("a stranger's number", &|l| l[0].0 = n);
+    put("the largest number", &|l| l.last_mut().unwrap().0 = u16::MAX);
+    put("numbers swapped", &|l| {
+        let first = l[0].0;
+        l[0].0 = l[1].0;
+        l[1].0 = first;
+    });
+    put("contents swapped", &|l| {
+        let first = l[0].1.clone();
+        l[0].1 = l[1].1.clone();
+        l[1].1 = first;
+    });
+    put("one empty", &|l| l[0].1.clear());
+    put("one of zeros", &|l| l[0].1.fill(0));
+    put("one bit of the first byte", &|l| l[0].1[0] ^= 1);
+    put("one bit of the tag", &|l| *l[0].1.last_mut().unwrap() ^= 0x80);
+    put("one cut", &|l| l[0].1.truncate(100));
+    put("one longer", &|l| l[0].1.push(0));
+    put("one slot less", &|l| drop(l[0].1.drain(..32)));
+    put("one slot more", &|l| l[0].1.extend([0; 32]));
+    all
+}
+
+fn delivery(c: &Course, p: &Parts) -> Vec<Lie> {
+    let m: Boxes = p.read();
+    let mut all = boxes("boxes", &m, c.told.len() as u16);
+    all.retain(|(_, v)| *v != m);
+    keyed(all, &p.context)
+}
+
+fn ask(c: &Course, p: &Parts, directory: &Hash) -> Vec<Lie> {
+    let m: Ask = p.read();
+    let mut all: Vec<(String, Ask)> = Vec::new();
+    all.extend(numbers!("deck", m.deck, u32::MAX).map(|(w, deck)| (w, Ask { deck, ..m.clone() })));
+    all.extend(numbers!("slot", m.slot, u16::MAX).map(|(w, slot)| (w, Ask { slot, ..m.clone() })));
+    all.extend(numbers!("words", m.words, u32::MAX).map(|(w, words)| (w, Ask { words, ..m.clone() })));
+    let cohorts = sites("cohort", &m.cohort, c.told.len() as u16);
+    all.extend(cohorts.into_iter().map(|(w, cohort)| (w, Ask { cohort, ..m.clone() })));
+    let before = hashes("context before", &m.previous_context);
+    all.extend(before.into_iter().map(|(w, h)| (w, Ask { previous_context: h, ..m.clone() })));
+    let total = hashes("total before", &m.previous_total);
+    all.extend(total.into_iter().map(|(w, h)| (w, Ask { previous_total: h, ..m.clone() })));
+    all.extend(lists("query", &m.query).into_iter().map(|(w, query)| (w, Ask { query, ..m.clone() })));
+    all.retain(|(_, v)| *v != m);
+    renamed(all, &p.context, |m| round_context(&c.session, directory, m))
+}
+
+fn survivors(c: &Course, p: &Parts) -> Vec<Lie> {
+    let m: Survivors = p.read();
+    let mut all: Vec<(String, Survivors)> = Vec::new();
+    let alive = sites("alive", &m.alive, c.told.len() as u16);
+    all.extend(alive.into_iter().map(|(w, alive)| (w, Survivors { alive, ..m.clone() })));
+    all.extend(proofs("inputs", &m.inputs).into_iter().map(|(w, inputs)| (w, Survivors { inputs, ..m.clone() })));
+    // Sites left out with their inputs: a story that fits together.
+    for k in 0..m.alive.len() {
+        let (mut alive, mut inputs) = (m.alive.clone(), m.inputs.clone());
+        let site = alive.remove(k);
+        inputs.remove(k);
+        all.push((format!("without site {site} and its input"), Survivors { alive, inputs }));
+    }
+    for keep in [0, 1, 2, 3, 4] {
+        let (alive, inputs) = (m.alive[..keep].to_vec(), m.inputs[..keep].to_vec());
+        all.push((format!("only the first {keep}"), Survivors { alive, inputs }));
+    }
+    // A missing site is said to have answered: the liar signs in its place.
+    if let Some(missing) = (0..c.told.len() as u16).find(|s| !m.alive.contains(s)) {
+        let (mut alive, mut inputs) = (m.alive.clone(), m.inputs.clone());
+        alive.push(missing);
+        inputs.push(parts(&c.sign(Kind::MaskedInput, &p.context, &[0; 8 * WORDS])).proof);
+        all.push(("a missing site whose input the hub signed".into(), Survivors { alive, inputs }));
+    }
+    // An answer to another question.
+    let mut inputs = m.inputs.clone();
+    inputs[1] = parts(&c.sign_as(m.alive[1], Kind::MaskedInput, &flipped(&p.context), &[0; 8 * WORDS])).proof;
+    all.push(("an input in another context".into(), Survivors { inputs, ..m.clone() }));
+    // A signature of the right site, but on something else than an input.
+    let mut inputs = m.inputs.clone();
+    inputs[1] = parts(&c.sign_as(m.alive[1], Kind::ConsistencyCheck, &p.context, &[0; 8 * WORDS])).proof;
+    all.push(("a signature on another kind".into(), Survivors { inputs, ..m.clone() }));
+    all.retain(|(_, v)| *v != m);
+    keyed(all, &p.context)
+}
+
+fn certificate(c: &Course, p: &Parts) -> Vec<Lie> {
+    let m: Certificate = p.read();
+    let n = c.told.len() as u16;
+    let mut all: Vec<(String, Certificate)> = Vec::new();
+    all.extend(sites("alive", &m.alive, n).into_iter().map(|(w, alive)| (w, Certificate { alive, ..m.clone() })));
+    let signers = sites("signers", &m.signers, n);
+    all.extend(signers.into_iter().map(|(w, signers)| (w, Certificate { signers, ..m.clone() })));
+    all.extend(proofs("proofs", &m.proofs).into_iter().map(|(w, proofs)| (w, Certificate { proofs, ..m.clone() })));
+    let mut put = |what: &str, f: &dyn Fn(&mut Certificate)| {
+        let mut l = m.clone();
+        f(&mut l);
+        all.push((what.into(), l));
+    };
+    put("one signature too few", &|l| {
+        l.signers.pop();
+        l.proofs.pop();
+    });
+    put("one signer twice, with its signature", &|l| {
+        l.signers[1] = l.signers[0];
+        l.proofs[1] = l.proofs[0];
+    });
+    put("the first signer twice beside the others", &|l| {
+        l.signers.insert(0, l.signers[0]);
+        l.proofs.insert(0, l.proofs[0]);
+    });
+    put("signatures on fewer survivors", &|l| {
+        let context = survivors_context(&p.context, &l.alive[1..]);
+        l.proofs =
+            l.signers.iter().map(|s| parts(&c.sign_as(*s, Kind::ConsistencyCheck, &context, b"")).proof).collect();
+    });
+    put("signatures of another round", &|l| {
+        let context = survivors_context(&flipped(&p.context), &l.alive);
+        l.proofs =
+            l.signers.iter().map(|s| parts(&c.sign_as(*s, Kind::ConsistencyCheck, &context, b"")).proof).collect();
+    });
+    all.retain(|(_, v)| *v != m);
+    keyed(all, &p.context)
+}
+
+fn advertise(p: &Parts, others: &[Keys]) -> Vec<Lie> {
+    let m: Keys = p.read();
+    let mut all: Vec<(String, Keys)> = vec![
+        ("mask key zero".into(), ([0; 32], m.1, m.2)),
+        ("seal key zero".into(), (m.0, [0; 32], m.2)),
+        ("one key twice".into(), (m.0, m.0, m.2)),
+        ("keys swapped".into(), (m.1, m.0, m.2)),
+        ("mask key of all ones".into(), ([0xff; 32], m.1, m.2)),
+        ("commitments zero".into(), (m.0, m.1, Hash::default())),
+        ("commitments other".into(), (m.0, m.1, flipped(&m.2))),
+    ];
+    for o in others {
+        all.push(("mask key of another".into(), (o.0, m.1, m.2)));
+        all.push(("seal key of another".into(), (m.0, o.1, m.2)));
+        all.push(("another's mask key for sealing".into(), (m.0, o.0, m.2)));
+        all.push(("another's advertisement".into(), *o));
+    }
+    keyed(all, &p.context)
+}
+
+fn share_keys(c: &Course, p: &Parts) -> Vec<Lie> {
+    let m: (Vec<Hash>, Boxes) = p.read();
+    let mut all: Vec<(String, (Vec<Hash>, Boxes))> = Vec::new();
+    all.extend(lists("commitments", &m.0).into_iter().map(|(w, v)| (w, (v, m.1.clone()))));
+    let mut other = m.0.clone();
+    other[0] = flipped(&other[0]);
+    all.push(("commitments: one other".into(), (other, m.1.clone())));
+    all.extend(boxes("boxes", &m.1, c.told.len() as u16).into_iter().map(|(w, v)| (w, (m.0.clone(), v))));
+    all.retain(|(_, v)| *v != m);
+    keyed(all, &p.context)
+}
+
+fn complaint(c: &Course, p: &Parts, me: u16) -> Vec<Lie> {
+    let n = c.told.len() as u16;
+    let against = [("a stranger", n), ("the largest number", u16::MAX), ("oneself", me), ("another", (me + 1) % 3)];
+    let honest: u16 = p.read();
+    let all = against.into_iter().filter(|a| a.1 != honest);
+    keyed(all.map(|(w, v)| (format!("against {w}"), v)).collect(), &p.context)
+}
+
+fn masked_input(p: &Parts, other: &[u8]) -> Vec<Lie> {
+    let mut all: Vec<(&str, Vec<u8>)> = vec![
+        ("no words", Vec::new()),
+        ("one word less", p.rest[8..].to_vec()),
+        ("one word more", [&p.rest[..], &[0; 8]].concat()),
+        ("one byte less", p.rest[1..].to_vec()),
+        ("zeros", vec![0; p.rest.len()]),
+        ("ones", vec![0xff; p.rest.len()]),
+        ("another site's vector", other.to_vec()),
+    ];
+    let mut off = p.rest.clone();
+    off[0] = off[0].wrapping_add(1);
+    all.push(("one word other", off));
+    all.into_iter().map(|(name, rest)| (name.into(), p.context, rest)).collect()
+}
+
+fn consistency(c: &Course, p: &Parts, alive: &[u16]) -> Vec<Lie> {
+    let (round, seeds): Check = p.read();
+    let mut all: Vec<(String, Check)> = Vec::new();
+    all.extend(hashes("round", &round).into_iter().map(|(w, h)| (w, (h, seeds.clone()))));
+    all.extend(lists("seeds", &seeds).into_iter().map(|(w, v)| (w, (round, v))));
+    for (w, site) in [("a survivor", alive[1]), ("a stranger", c.told.len() as u16), ("the largest", u16::MAX)] {
+        let of = |s: &(u16, [u8; 32])| (site, s.1);
+        all.push((format!("seed of {w}"), (round, seeds.iter().map(of).collect())));
+        let more: Vec<_> = seeds.iter().copied().chain([(site, [7; 32])]).collect();
+        all.push((format!("one more seed, of {w}"), (round, more)));
+    }
+    for (w, value) in [("zero", [0; 32]), ("other", [0x5a; 32])] {
+        all.push((format!("seed {w}"), (round, seeds.iter().map(|s| (s.0, value)).collect())));
+    }
+    let mut lies = keyed(all, &p.context);
+    // Signatures on other survivors.
+    for (w, set) in sites("signed alive", alive, c.told.len() as u16) {
+        lies.push((w, survivors_context(&round, &set), p.rest.clone()));
+    }
+    lies.retain(|(_, context, rest)| *context != p.context || *rest != p.rest);
+    lies
+}
+
+fn unmask(p: &Parts, other: &[[u8; 32]]) -> Vec<Lie> {
+    let m: Vec<[u8; 32]> = p.read();
+    let mut all = lists("shares", &m);
+    for (w, value) in [("zero", [0; 32]), ("one", one()), ("the group order", order()), ("all ones", [0xff; 32])] {
+        let mut l = m.clone();
+        l[0] = value;
+        all.push((format!("a share {w}"), l));
+        all.push((format!("every share {w}"), vec![value; m.len()]));
+    }
+    all.push(("another site's shares".into(), other.to_vec()));
+    all.retain(|(_, v)| *v != m);
+    keyed(all, &p.context)
+}
+
+fn one() -> [u8; 32] {
+    let mut b = [0; 32];
+    b[0] = 1;
+    b
+}
+
+/// The order of the scalar field: zero in disguise.
+fn order() -> [u8; 32] {
+    let mut b = [0; 32];
+    b[..16].copy_from_slice(&[
+        0xed, 0xd3, 0xf5, 0x5c, 0x1a, 0x63, 0x12, 0x58, 0xd6, 0x9c, 0xf7, 0xa2, 0xde, 0xf9, 0xde, 0x14,
+    ]);
+    b[31] = 0x10;
+    b
+}
+
+fn refusal(p: &Parts) -> Vec<Lie> {
+    let texts = ["", "\u{1b}[31m", "a rule whose name is longer than any", "POL\n2", "\u{202e}LOP"];
+    let mut all = keyed(texts.into_iter().map(|t| (format!("rule {t:?}"), t.to_owned())).collect(), &p.context);
+    let mut bytes = codec::encode("POL-2");
+    bytes[8] = 0xff;
+    all.push(("rule that is no text".into(), p.context, bytes));
+    all
+}
+
+/// What else a lie may be made of: taken from the honest run.
+#[derive(Default)]
+pub struct Around {
+    /// The directory in whose deck the round is.
+    pub directory: Hash,
+    /// The same message as another site sent it.
+    pub other: Vec<u8>,
+    /// The survivors that the message is about.
+    pub alive: Vec<u16>,
+    /// The site that sends, where one does.
+    pub me: u16,
+}
+
+/// Every field of the message, changed in every way.
+pub fn typed(c: &Course, p: &Parts, around: &Around) -> Vec<Lie> {
+    let other = |_: ()| parts(&around.other);
+    match p.kind {
+        Kind::OpenDeck => open_deck(c, p),
+        Kind::AdvertiseKeys => advertise(p, &[other(()).read()]),
+        Kind::Directory => directory(c, p),
+        Kind::AcceptDirectory | Kind::ShareAck => {
+            vec![("something".into(), p.context, vec![0]), ("a hash".into(), p.context, p.context.0.to_vec())]
+        }
+        Kind::DirectoryCertificate => directory_certificate(c, p),
+        Kind::ShareKeys => share_keys(c, p),
+        Kind::DeliverShares => delivery(c, p),
+        Kind::ShareComplaint => complaint(c, p, around.me),
+        Kind::Ask => ask(c, p, &around.directory),
+        Kind::MaskedInput => masked_input(p, &other(()).rest),
+        Kind::Survivors => survivors(c, p),
+        Kind::ConsistencyCheck => consistency(c, p, &around.alive),
+        Kind::Certificate => certificate(c, p),
+        Kind::Unmask => unmask(p, &other(()).read::<Vec<[u8; 32]>>()),
+        Kind::Refusal => refusal(p),
+        // The application's own kinds are nobody's here: `everywhere` below is all there is to try.
+        _ => Vec::new(),
+    }
+}
+
+/// Changes that every kind has in common: the frame, signed rightly where that is not the lie itself.
+pub fn everywhere(c: &Course, p: &Parts, signer: &Identity) -> Vec<(String, Vec<u8>)> {
+    let sign = |kind: Kind, context: &Hash, rest: &[u8]| raw(signer, &c.session, kind, context, rest);
+    let mut all: Vec<(String, Vec<u8>)> = Vec::new();
+    for (w, context) in hashes("context", &p.context) {
+        all.push((w, sign(p.kind, &context, &p.rest)));
+    }
+    // All cuts of short messages; some of long ones, which are lists of the same.
+    for cut in (0..p.rest.len()).step_by(1 + p.rest.len() / 40) {
+        all.push((format!("cut to {cut}"), sign(p.kind, &p.context, &p.rest[..cut])));
+    }
+    for more in [1, 8, 32] {
+        all.push((format!("{more} bytes more"), sign(p.kind, &p.context, &[&p.rest[..], &vec![0; more]].concat())));
+    }
+    // A length that nothing follows.
+    all.push(("a huge list".into(), sign(p.kind, &p.context, &u64::MAX.to_le_bytes())));
+    for kind in Kind::ALL.iter().filter(|k| **k != p.kind) {
+        all.push((format!("as a {kind:?}"), sign(*kind, &p.context, &p.rest)));
+    }
+    let other = session(&c.kit.terms.hash(), &c.kit.roster.hash(), PartyId::Intermediary);
+    all.push(("of another session".into(), raw(signer, &other, p.kind, &p.context, &p.rest)));
+    for (i, thief) in c.kit.identities.iter().enumerate().filter(|(_, i)| i.public() != signer.public()) {
+        all.push((format!("signed by party {i}"), raw(thief, &c.session, p.kind, &p.context, &p.rest)));
+    }
+    all
+}

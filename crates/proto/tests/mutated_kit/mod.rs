@@ -1,0 +1,398 @@
+//! An honest run written down, party by party, so that a site or the aggregator can be brought into any state of it
+//! again and then be told something else; and a ledger of all that a site gives away.
+#![allow(dead_code, unreachable_pub)] // every test file uses its own part
+
+pub mod lies;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use chacha20::{ChaCha20Rng, rand_core::SeedableRng};
+use veilsum_proto::{
+    Error,
+    aggregator::{self, Aggregator, Event, Millis},
+    identity::Identity,
+    journal::Record,
+    message::{Kind, session},
+    policy::{self, Asked, Floor},
+    roster::PartyId,
+    site::{self, Site},
+    suite::Hash,
+    testing::Kit,
+};
+
+use crate::{hostile_kit::*, pitfall_kit::Secrets};
+
+/// Kinds that an aggregator sends to a site.
+pub const OF_HUB: [Kind; 7] = [
+    Kind::OpenDeck,
+    Kind::Directory,
+    Kind::DirectoryCertificate,
+    Kind::DeliverShares,
+    Kind::Ask,
+    Kind::Survivors,
+    Kind::Certificate,
+];
+
+/// Kinds that a site sends.
+pub const OF_SITES: [Kind; 9] = [
+    Kind::AdvertiseKeys,
+    Kind::AcceptDirectory,
+    Kind::ShareKeys,
+    Kind::ShareAck,
+    Kind::ShareComplaint,
+    Kind::MaskedInput,
+    Kind::ConsistencyCheck,
+    Kind::Unmask,
+    Kind::Refusal,
+];
+
+/// The application's own kinds: neither state machine takes them.
+pub fn of_the_application(kind: Kind) -> bool {
+    kind as u16 >= Kind::Hello as u16
+}
+
+/// What a site was told, in order.
+#[derive(Clone)]
+pub enum Told {
+    Frame(Vec<u8>),
+    /// Its application answers, or refuses, the question asked last.
+    Answer,
+}
+
+/// What the aggregator was told.
+#[derive(Clone)]
+pub enum Heard {
+    Attached(u16),
+    Frame(u16, Vec<u8>),
+    Ask(Vec<u8>),
+    Tick,
+}
+
+/// The question to which everybody answers.
+pub const ALL: &[u8] = b"all";
+/// The question to which the last site never answers.
+pub const DROP: &[u8] = b"drop";
+/// The question that the last site but one refuses.
+pub const REFUSE: &[u8] = b"refuse";
+
+/// A run that was honest but for what its name says.
+pub struct Course {
+    pub kit: Kit,
+    pub session: Hash,
+    pub seed: u64,
+    pub told: Vec<Vec<Told>>,
+    pub heard: Vec<(u64, Heard)>,
+    pub totals: Vec<(Vec<u64>, Vec<u16>)>,
+}
+
+fn rng_of(seed: u64, site: u16) -> ChaCha20Rng {
+    ChaCha20Rng::seed_from_u64(seed * 1_000 + u64::from(site))
+}
+
+fn aggregator_of(kit: &Kit, seed: u64) -> Aggregator {
+    Aggregator::new(kit.coordinator(), Millis(0), &mut rng_of(seed, 999)).unwrap()
+}
+
+fn answer(kit: &Kit, me: u16, asked: &Asked) -> site::Input<'static> {
+    let last = kit.roster.sites.len() as u16 - 1;
+    if asked.query == REFUSE && me == last - 1 {
+        return site::Input::Refuse { context: asked.context, rule: "POL-2".into() };
+    }
+    let consent = policy::decide(&kit.terms, &Floor::default(), asked).unwrap();
+    site::Input::Contribute { consent, values: (0..asked.words).map(|k| value(me, &asked.query, k)).collect() }
+}
+
+impl Course {
+    /// Plays `questions` with `n` sites and decks of `slots`. Where `spoiled`, site 1 seals a box that site 2 cannot open.
+    pub fn new(n: usize, slots: u16, seed: u64, questions: &[&[u8]], spoiled: bool) -> Course {
+        let kit = Kit::new(n, |t| t.slots = slots);
+        let mut hub = aggregator_of(&kit, seed);
+        let mut sites: Vec<Site> = (0..n as u16).map(|i| Site::new(kit.site(i)).unwrap()).collect();
+        let mut rngs: Vec<ChaCha20Rng> = (0..n as u16).map(|i| rng_of(seed, i)).collect();
+        let mut course = Course {
+            session: session(&kit.terms.hash(), &kit.roster.hash(), PartyId::Coordinator),
+            seed,
+            told: vec![Vec::new(); n],
+            heard: Vec::new(),
+            totals: Vec::new(),
+            kit,
+        };
+        let mut now = 0;
+        let mut inbox: VecDeque<Heard> = (0..n as u16).map(Heard::Attached).collect();
+        let mut questions = questions.iter();
+        let mut spoiled = spoiled;
+        let mut ready = false;
+        loop {
+            let next = inbox.pop_front().or_else(|| {
+                let open = course.heard.iter().filter(|(_, h)| matches!(h, Heard::Ask(_))).count();
+                let idle = ready && open == course.totals.len();
+                match questions.as_slice().first() {
+                    Some(_) if idle => questions.next().map(|q| Heard::Ask(q.to_vec())),
+                    None if idle => None,
+                    _ => Some(Heard::Tick),
+                }
+            });
+            let Some(next) = next else { return course };
+            if matches!(next, Heard::Tick) {
+                now = hub.next_wake().expect("something is waited for").0.max(now);
+            }
+            course.heard.push((now, next.clone()));
+            hear(&mut hub, &next, now);
+            while let Some(output) = hub.poll() {
+                let (to, bytes) = match output {
+                    aggregator::Output::Send { to, bytes } => (to, bytes),
+                    aggregator::Output::Event(Event::Total { values, cohort, .. }) => {
+                        assert_eq!(values, sum(&cohort, course.question()), "an honest total");
+                        course.totals.push((values, cohort));
+                        continue;
+                    }
+                    aggregator::Output::Event(Event::Failed(e)) => panic!("an honest run: {e}"),
+                    aggregator::Output::Event(e) => {
+                        ready |= matches!(e, Event::DeckReady { .. });
+                        continue;
+                    }
+                };
+                let k = usize::from(to);
+                course.told[k].push(Told::Frame(bytes.to_vec()));
+                // A spoiled box is refused with an error, and a complaint leaves.
+                let result = sites[k].handle(site::Input::Message(&bytes), &mut rngs[k]);
+                assert!(result.is_ok() || kind(&bytes) == Kind::DeliverShares, "{result:?}");
+                while let Some(output) = sites[k].poll() {
+                    match output {
+                        site::Output::Send { bytes, .. } => {
+                            let spoil = spoiled && to == 1 && kind(&bytes) == Kind::ShareKeys;
+                            spoiled &= !spoil;
+                            let bytes = if spoil { course.spoil(&bytes) } else { bytes };
+                            inbox.push_back(Heard::Frame(to, bytes));
+                        }
+                        site::Output::Event(site::Event::Asked(asked)) if !course.is_silent(to, &asked) => {
+                            course.told[k].push(Told::Answer);
+                            sites[k].handle(answer(&course.kit, to, &asked), &mut rngs[k]).unwrap();
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_silent(&self, site: u16, asked: &Asked) -> bool {
+        asked.query == DROP && usize::from(site) + 1 == self.told.len()
+    }
+
+    fn question(&self) -> &[u8] {
+        let asked = |(_, h): &(u64, Heard)| matches!(h, Heard::Ask(_));
+        match self.heard.iter().rfind(|h| asked(h)) {
+            Some((_, Heard::Ask(q))) => q,
+            _ => unreachable!("a total follows a question"),
+        }
+    }
+
+    fn spoil(&self, bytes: &[u8]) -> Vec<u8> {
+        let p = parts(bytes);
+        let (commitments, mut boxes) = p.read::<(Vec<Hash>, Boxes)>();
+        boxes.iter_mut().filter(|b| b.0 == 2).for_each(|b| b.1[0] ^= 1);
+        self.sign_as(1, p.kind, &p.context, &veilsum_proto::codec::encode(&(commitments, boxes)))
+    }
+
+    pub fn identity(&self, site: u16) -> &Identity {
+        &self.kit.identities[usize::from(site) + 2]
+    }
+
+    /// A frame that `site` signed.
+    pub fn sign_as(&self, site: u16, kind: Kind, context: &Hash, rest: &[u8]) -> Vec<u8> {
+        raw(self.identity(site), &self.session, kind, context, rest)
+    }
+
+    /// A frame that the coordinator signed.
+    pub fn sign(&self, kind: Kind, context: &Hash, rest: &[u8]) -> Vec<u8> {
+        raw(&self.kit.identities[0], &self.session, kind, context, rest)
+    }
+
+    /// The frames that a site was sent, with their places in its course.
+    pub fn frames_to(&self, site: u16) -> Vec<(usize, &[u8])> {
+        let told = self.told[usize::from(site)].iter().enumerate();
+        told.filter_map(|(i, t)| if let Told::Frame(b) = t { Some((i, &b[..])) } else { None }).collect()
+    }
+
+    /// The frames that the aggregator got, with their places.
+    pub fn frames_from(&self, wanted: impl Fn(u16) -> bool) -> Vec<(usize, u16, &[u8])> {
+        let heard = self.heard.iter().enumerate();
+        heard
+            .filter_map(|(i, (_, h))| match h {
+                Heard::Frame(from, b) if wanted(*from) => Some((i, *from, &b[..])),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// The aggregator after the first `steps` things it heard, with its events so far.
+    pub fn aggregator_at(&self, steps: usize) -> Aggregator {
+        let mut hub = aggregator_of(&self.kit, self.seed);
+        for (now, heard) in &self.heard[..steps] {
+            hear(&mut hub, heard, *now);
+            while hub.poll().is_some() {}
+        }
+        hub
+    }
+}
+
+pub fn kind(bytes: &[u8]) -> Kind {
+    veilsum_proto::message::kind_of(bytes).expect("a whole frame")
+}
+
+/// Tells the aggregator one thing.
+pub fn hear(hub: &mut Aggregator, heard: &Heard, now: u64) {
+    let input = match heard {
+        Heard::Attached(s) => aggregator::Input::Attached(*s),
+        Heard::Frame(from, bytes) => aggregator::Input::Message { from: *from, bytes },
+        Heard::Ask(query) => aggregator::Input::Ask { query: query.clone(), words: WORDS },
+        Heard::Tick => aggregator::Input::Tick,
+    };
+    hub.handle(input, Millis(now));
+}
+
+/// The events of an aggregator since the last look.
+pub fn events(hub: &mut Aggregator) -> Vec<Event> {
+    std::iter::from_fn(|| hub.poll())
+        .filter_map(|o| if let aggregator::Output::Event(e) = o { Some(e) } else { None })
+        .collect()
+}
+
+/// A slot: deck and number.
+pub type Slot = (u32, u16);
+
+/// What one site gave away about whom: by value, whatever the message around it claims.
+#[derive(Default, Clone, PartialEq, Eq, Debug)]
+pub struct Ledger {
+    pub seeds: BTreeSet<(Slot, u16)>,
+    pub shares: BTreeSet<(Slot, u16)>,
+    /// Masked vectors by slot.
+    pub masked: BTreeMap<Slot, BTreeSet<Vec<u8>>>,
+}
+
+impl Ledger {
+    /// What holds whatever the aggregator says: never both keys of one party, one vector a slot, few seeds.
+    pub fn check(&self, most_seeds: usize, what: &str) {
+        let both: Vec<_> = self.seeds.intersection(&self.shares).collect();
+        assert!(both.is_empty(), "{what}: both keys of one party left the site: {both:?}");
+        for (slot, vectors) in &self.masked {
+            assert!(vectors.len() < 2, "{what}: two vectors left in slot {slot:?}");
+            let seeds = self.seeds.iter().filter(|(s, _)| s == slot).count();
+            assert!(seeds <= most_seeds, "{what}: {seeds} seeds left in slot {slot:?}");
+        }
+    }
+
+    /// Nothing that the honest run did not give away too.
+    pub fn within(&self, honest: &Ledger, what: &str) {
+        let more: Vec<_> = self.seeds.difference(&honest.seeds).collect();
+        assert!(more.is_empty(), "{what}: seeds too many: {more:?}");
+        let more: Vec<_> = self.shares.difference(&honest.shares).collect();
+        assert!(more.is_empty(), "{what}: shares too many: {more:?}");
+    }
+}
+
+/// One site that is told things, with all that leaves it in the ledger.
+pub struct Victim<'a> {
+    pub course: &'a Course,
+    pub me: u16,
+    pub ledger: Ledger,
+    /// What left with the last input.
+    pub left: Vec<Parts>,
+    pub journal: Vec<Record>,
+    site: Site,
+    rng: ChaCha20Rng,
+    asked: Vec<Asked>,
+}
+
+impl<'a> Victim<'a> {
+    /// The site after the first `steps` things it was told.
+    pub fn at(course: &'a Course, me: u16, steps: usize) -> Victim<'a> {
+        let mut v = Victim {
+            course,
+            me,
+            ledger: Ledger::default(),
+            left: Vec::new(),
+            journal: Vec::new(),
+            site: Site::new(course.kit.site(me)).unwrap(),
+            rng: rng_of(course.seed, me),
+            asked: Vec::new(),
+        };
+        for told in &course.told[usize::from(me)][..steps] {
+            // In the spoiled run one delivery is honestly refused.
+            let _ = v.tell(told);
+        }
+        v
+    }
+
+    /// Tells it all that it was told from `step` on, whatever it says to that.
+    pub fn go_on(&mut self, step: usize) {
+        for told in &self.course.told[usize::from(self.me)][step..] {
+            let _ = self.tell(told);
+        }
+    }
+
+    pub fn tell(&mut self, told: &Told) -> Result<(), Error> {
+        match told {
+            Told::Frame(bytes) => self.hear(bytes),
+            Told::Answer => self.answer(),
+        }
+    }
+
+    pub fn hear(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let result = self.site.handle(site::Input::Message(bytes), &mut self.rng);
+        self.drain();
+        result
+    }
+
+    fn answer(&mut self) -> Result<(), Error> {
+        let Some(asked) = self.asked.last().cloned() else { return Ok(()) };
+        let result = self.site.handle(answer(&self.course.kit, self.me, &asked), &mut self.rng);
+        self.drain();
+        result
+    }
+
+    fn drain(&mut self) {
+        self.left.clear();
+        while let Some(output) = self.site.poll() {
+            match output {
+                site::Output::Persist(record) => self.journal.push(record),
+                site::Output::Rewrite(records) => self.journal = records,
+                site::Output::Send { bytes, .. } => self.left.push(parts(&bytes)),
+                site::Output::Event(site::Event::Asked(asked)) => self.asked.push(asked),
+                site::Output::Event(_) => {}
+            }
+        }
+        for p in self.left.clone() {
+            self.enter(&p);
+        }
+    }
+
+    fn enter(&mut self, p: &Parts) {
+        let slot_of = |context: &Hash| self.asked.iter().rfind(|a| a.context == *context).map(|a| a.slot);
+        match p.kind {
+            Kind::MaskedInput => {
+                let slot = slot_of(&p.context).expect("an answer has a question");
+                self.ledger.masked.entry(slot).or_default().insert(p.rest.clone());
+            }
+            Kind::ConsistencyCheck => {
+                let (context, seeds) = p.read::<Check>();
+                let slot = slot_of(&context).expect("a signature has a question");
+                let secrets = Secrets::among(&self.journal, slot.0);
+                for (_, seed) in seeds {
+                    let of = secrets.members.iter().find(|m| secrets.round_seed(**m, &context) == seed);
+                    self.ledger.seeds.insert((slot, *of.expect("a seed of this round")));
+                }
+            }
+            Kind::Unmask => {
+                let slot = slot_of(&p.context).expect("a release has a question");
+                let secrets = Secrets::among(&self.journal, slot.0);
+                for share in p.read::<Vec<[u8; 32]>>() {
+                    let of = secrets.members.iter().find(|m| secrets.share(**m, slot.1) == share);
+                    self.ledger.shares.insert((slot, *of.expect("a share of this slot")));
+                }
+            }
+            _ => {}
+        }
+    }
+}
