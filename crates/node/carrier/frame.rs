@@ -70,6 +70,23 @@ pub(super) fn check_outgoing(frame: &[u8]) -> Result<(), FrameFault> {
     }
 }
 
+/// Takes a whole stream apart, at most `step` bytes at a time: its frames, and how it ended.
+///
+/// Links read through the same [`Assembler`]; this is for tests that have bytes and no link.
+pub fn read_stream(stream: &[u8], step: usize, check: HeaderCheck) -> (Vec<Vec<u8>>, Result<(), FrameFault>) {
+    let mut assembler = Assembler::new(check);
+    let (mut rest, mut frames) = (stream, Vec::new());
+    while !rest.is_empty() {
+        let (now, later) = rest.split_at(step.min(assembler.wants()).min(rest.len()));
+        rest = later;
+        match assembler.push(now) {
+            Ok(frame) => frames.extend(frame),
+            Err(fault) => return (frames, Err(fault)),
+        }
+    }
+    (frames, assembler.end())
+}
+
 /// Collects one frame after the other. What has arrived stays here between two calls, so a caller that gives up
 /// waiting loses nothing.
 pub(super) struct Assembler {

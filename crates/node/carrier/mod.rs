@@ -23,6 +23,8 @@ mod tests;
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
 pub use frame::FrameFault;
+#[doc(hidden)]
+pub use frame::read_stream;
 pub use pinned::Credentials;
 pub use quic::{Link, LinkHandle, LinkReceiver, LinkSender, Listener, Refusals, dial, listen};
 

@@ -9,7 +9,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::{error::Error, limits::MAX_BODY};
 
 /// Bytes that the decoder may read and claim in all. A list grows with the elements that are really there, whatever
-/// length it declares.
+/// length it declares; so no list may be of a type that takes no bytes, of which any number would be there.
 const CLAIM_LIMIT: usize = 2 * MAX_BODY;
 
 fn config() -> impl bincode::config::Config {

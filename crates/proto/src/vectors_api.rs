@@ -1,14 +1,17 @@
-//! What the vectors of `protocol/vectors` reach inside the core: one function a layer, on plain bytes; for tests only.
+//! What the vectors of `protocol/vectors` and the fuzzer reach inside the core: one function a layer, on plain bytes; for
+//! tests only.
 
 use curve25519_dalek::scalar::Scalar;
 use rand_core::CryptoRng;
+use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
+    codec,
     commit,
     error::Error,
     kem::{Ciphertext, KemKey, KemSecret},
     mask::{self, Sign},
-    message,
+    message::{self, Kind},
     shamir::{self, Share},
     site,
     suite::{self, Hash, Secret},
@@ -130,6 +133,32 @@ pub fn recover_committed(members: &[u16], shares: &[Bytes], t: usize, secret: &B
 /// Around several wrong shares (Berlekamp and Welch), and their givers.
 pub fn recover_robust(members: &[u16], shares: &[Bytes], t: usize) -> Option<(Bytes, Vec<u16>)> {
     shamir::recover_robust(members, &scalars(shares), t).map(|(s, wrong)| (s.to_bytes(), wrong))
+}
+
+/// Reads the message of a core kind as its receiver does: what it re-encodes to, or `None` where it is refused. Kinds of
+/// the application have no reader here.
+pub fn decode(kind: Kind, bytes: &[u8]) -> Option<Option<Vec<u8>>> {
+    fn read<T: Serialize + DeserializeOwned>(kind: Kind, bytes: &[u8]) -> Option<Vec<u8>> {
+        codec::decode::<T>("message", bytes, kind.body_limit()).ok().map(|m| codec::encode(&m))
+    }
+    Some(match kind {
+        Kind::OpenDeck => read::<message::OpenDeck>(kind, bytes),
+        Kind::AdvertiseKeys => read::<message::AdvertiseKeys>(kind, bytes),
+        Kind::Directory => read::<message::Directory>(kind, bytes),
+        Kind::AcceptDirectory | Kind::ShareAck => bytes.is_empty().then(Vec::new),
+        Kind::DirectoryCertificate => read::<message::DirectoryCertificate>(kind, bytes),
+        Kind::ShareKeys => read::<message::ShareKeys>(kind, bytes),
+        Kind::DeliverShares => read::<message::DeliverShares>(kind, bytes),
+        Kind::ShareComplaint => read::<message::ShareComplaint>(kind, bytes),
+        Kind::Ask => read::<message::Ask>(kind, bytes),
+        Kind::MaskedInput => bytes.len().is_multiple_of(8).then(|| bytes.to_vec()),
+        Kind::Survivors => read::<message::Survivors>(kind, bytes),
+        Kind::ConsistencyCheck => read::<message::ConsistencyCheck>(kind, bytes),
+        Kind::Certificate => read::<message::Certificate>(kind, bytes),
+        Kind::Unmask => read::<message::Unmask>(kind, bytes),
+        Kind::Refusal => read::<message::Refusal>(kind, bytes),
+        _ => return None,
+    })
 }
 
 fn scalar(bytes: &Bytes) -> Scalar {

@@ -99,7 +99,9 @@ fn answer(kit: &Kit, me: u16, asked: &Asked) -> site::Input<'static> {
         return site::Input::Refuse { context: asked.context, rule: "POL-2".into() };
     }
     let consent = policy::decide(&kit.terms, &Floor::default(), asked).unwrap();
-    site::Input::Contribute { consent, values: (0..asked.words).map(|k| value(me, &asked.query, k)).collect() }
+    // Values of so long a vector are not worth their time.
+    let value = |k| if asked.words > 1_000 { k as u64 } else { value(me, &asked.query, k) };
+    site::Input::Contribute { consent, values: (0..asked.words).map(value).collect() }
 }
 
 impl Course {
@@ -350,6 +352,20 @@ impl<'a> Victim<'a> {
         let result = self.site.handle(answer(&self.course.kit, self.me, &asked), &mut self.rng);
         self.drain();
         result
+    }
+
+    /// Its application will not answer what was asked last.
+    pub fn refuse(&mut self) {
+        let Some(asked) = self.asked.last() else { return };
+        let refusal = site::Input::Refuse { context: asked.context, rule: "POL-2".into() };
+        self.site.handle(refusal, &mut self.rng).expect("a site may always refuse");
+        self.drain();
+    }
+
+    /// Its process ends and comes back from its journal.
+    pub fn restart(&mut self) {
+        let back = Site::restore(self.course.kit.site(self.me), self.journal.clone());
+        self.site = back.expect("what a site wrote restores it");
     }
 
     fn drain(&mut self) {

@@ -1,0 +1,274 @@
+//! The decoders: they may refuse, they may not panic, and what they accept re-encodes to the bytes it came from.
+
+use std::fs;
+
+use serde::{Serialize, de::DeserializeOwned};
+use veilsum::{
+    carrier, control, documents,
+    model::Model,
+    round::Question,
+    store::{Journal, JournalError},
+    table::{self, TableSpec},
+    work::Work,
+};
+use veilsum_cluster::{Batch, Domain, Prepared, answer};
+use veilsum_proto::{
+    codec,
+    journal::Record,
+    limits::{MAX_APPLICATION, MAX_BODY, MAX_QUERY},
+    message::{HEADER, Kind, kind_of, parse_header},
+    plan::SignedTerms,
+    roster::SignedRoster,
+    site::Site,
+    suite::{self, Hash},
+    vectors_api,
+};
+
+use super::honest::{self, Kept};
+
+/// Decodes, and demands that what was accepted is canonical.
+fn canonical<T: Serialize + DeserializeOwned>(bytes: &[u8], limit: usize) -> Option<T> {
+    let value = codec::decode::<T>("fuzz", bytes, limit).ok()?;
+    assert!(codec::encode(&value) == bytes, "another value re-encodes to these bytes");
+    Some(value)
+}
+
+pub(super) fn header(bytes: &[u8]) {
+    let Some(head) = bytes.first_chunk::<HEADER>() else { return };
+    match parse_header(head) {
+        Ok((kind, length)) => {
+            assert!(length <= kind.body_limit() && kind.body_limit() <= MAX_BODY);
+            assert_eq!(kind_of(bytes), Some(kind));
+            assert_eq!(control::header_check(head), Ok(length));
+        }
+        Err(_) => assert_eq!(kind_of(bytes), None),
+    }
+}
+
+/// The first byte chooses the kind; the rest is its message.
+pub(super) fn message(bytes: &[u8]) {
+    let Some((which, rest)) = bytes.split_first() else { return };
+    let kind = Kind::ALL[usize::from(*which) % Kind::ALL.len()];
+    match kind {
+        Kind::Hello => drop(canonical::<control::Hello>(rest, kind.body_limit())),
+        Kind::Welcome => drop(canonical::<control::Welcome>(rest, kind.body_limit())),
+        Kind::Denied => drop(canonical::<control::Denied>(rest, kind.body_limit()).map(|d| control::clean(&d.why))),
+        Kind::CountReady => drop(canonical::<control::CountReady>(rest, kind.body_limit())),
+        Kind::CountRequest => drop(canonical::<control::CountRequest>(rest, kind.body_limit())),
+        Kind::CountReply => drop(canonical::<control::CountReply>(rest, kind.body_limit())),
+        Kind::Aborted => drop(canonical::<control::Aborted>(rest, kind.body_limit()).map(|a| control::clean(&a.why))),
+        Kind::JudgeRequest => drop(canonical::<control::JudgeRequest>(rest, kind.body_limit())),
+        Kind::CentreDistances => drop(canonical::<control::CentreDistances>(rest, kind.body_limit())),
+        Kind::Finished => {
+            drop(canonical::<control::Finished>(rest, kind.body_limit()).map(|f| Model::from_bytes(&f.model)));
+        }
+        Kind::JudgeReply => drop(canonical::<control::JudgeReply>(rest, kind.body_limit()).map(|r| r.open())),
+        Kind::Held => {
+            if let Some(held) = canonical::<control::Held>(rest, kind.body_limit()) {
+                answered(&held.batch);
+            }
+        }
+        _ => {
+            let core = vectors_api::decode(kind, rest).expect("every kind below Hello is the core's");
+            assert!(core.is_none_or(|again| again == rest), "{kind:?} is not canonical");
+        }
+    }
+}
+
+type Sample = (u16, Vec<u64>, Option<[u8; 32]>, String, Vec<(u16, Vec<u8>)>, bool, Vec<Vec<f64>>, Result<i16, char>);
+
+pub(super) fn codec(bytes: &[u8]) {
+    drop(codec::decode::<Sample>("fuzz", bytes, MAX_BODY).map(|v| assert!(codec::encode(&v) == bytes)));
+    drop(canonical::<Vec<Vec<Hash>>>(bytes, MAX_BODY));
+    drop(canonical::<String>(bytes, 100));
+}
+
+/// Entries of a journal, each with its length before it: what reads back may restore a site, or be refused.
+pub(super) fn record(bytes: &[u8]) {
+    let records: Vec<Record> = entries(bytes).filter_map(|e| Record::from_bytes(e).ok()).collect();
+    for r in &records {
+        assert!(Record::from_bytes(&r.to_bytes()).is_ok_and(|again| again == *r), "an entry reads back as itself");
+    }
+    if let Ok(site) = Site::restore(honest::federation().kit.site(0), records) {
+        // What a restored site remembers restores a site again.
+        let memory = site.memory();
+        assert!(Site::restore(honest::federation().kit.site(0), memory).is_ok());
+    }
+}
+
+fn entries(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let (length, more) = rest.split_first_chunk::<2>()?;
+        let (entry, after) = more.split_at(usize::from(u16::from_le_bytes(*length)).min(more.len()));
+        rest = after;
+        Some(entry)
+    })
+}
+
+/// The file on disk. With an even first byte the rest is the file; with an odd one it is entries, as for `record`, and
+/// the file around them is made right.
+pub(super) fn journal(bytes: &[u8]) {
+    let Some((how, rest)) = bytes.split_first() else { return };
+    let text = if how % 2 == 0 { rest.to_vec() } else { journal_of(rest) };
+    let folder = Kept::folder("journal");
+    let session = suite::hash("fuzz", &[]);
+    let path = folder.path().join(format!("{}.journal", &session.to_string()[..16]));
+    fs::write(&path, &text).expect("the temporary folder can be written");
+    match Journal::open(folder.path(), &session) {
+        Err(JournalError::Damaged { .. }) => {}
+        Err(other) => panic!("{other}"),
+        Ok((journal, records)) => {
+            drop(journal);
+            let (_, again) = Journal::open(folder.path(), &session).expect("what was read once reads again");
+            assert!(again == records);
+        }
+    }
+}
+
+fn journal_of(bytes: &[u8]) -> Vec<u8> {
+    let mut out = b"veilsum-journal1".to_vec();
+    for entry in entries(bytes) {
+        let length = (entry.len() as u32).to_le_bytes();
+        out.extend(length);
+        out.extend(&suite::hash("journal length", &[&length]).0[..4]);
+        out.extend(&suite::hash("journal entry", &[entry]).0[..8]);
+        out.extend(entry);
+    }
+    out
+}
+
+pub(super) fn terms(bytes: &[u8]) {
+    if let Some(signed) = canonical::<SignedTerms>(bytes, 2 * MAX_APPLICATION) {
+        let roster = &honest::federation().kit.roster;
+        let n = roster.sites.len();
+        let t = signed.terms.threshold_of(n, n);
+        assert!(t.is_err() || signed.terms.check(roster).is_err() || signed.terms.min_cohort >= 3);
+        if let Ok(terms) = signed.verify(roster) {
+            let work = Work::from_bytes(&terms.application);
+            drop(work.map(|w| documents::prove(roster, &terms, &w)));
+        }
+    }
+}
+
+pub(super) fn roster(bytes: &[u8]) {
+    let Some(signed) = canonical::<SignedRoster>(bytes, MAX_BODY) else { return };
+    if let Ok(roster) = signed.verify() {
+        assert!(roster.sites.len() >= 3, "a roster of too few passed");
+    }
+}
+
+pub(super) fn work(bytes: &[u8]) {
+    let Ok(work) = Work::from_bytes(bytes) else { return };
+    assert_eq!(work.to_bytes(), bytes);
+    let f = honest::federation();
+    // The proof that no sum overflows must end, whatever the plan says, and a plan that passes has a first question.
+    if documents::prove(&f.kit.roster, &f.kit.terms, &work).is_ok() {
+        work.first_question(f.kit.roster.sites.len()).expect("a proved plan can be begun");
+    }
+}
+
+/// The first byte chooses the document; the rest is its text.
+pub(super) fn documents(bytes: &[u8]) {
+    let Some((which, text)) = bytes.split_first() else { return };
+    let f = honest::federation();
+    let folder = Kept::folder("document");
+    let path = folder.path().join("document.toml");
+    fs::write(&path, text).expect("the temporary folder can be written");
+    match which % 4 {
+        0 => drop(documents::load_roster(&path)),
+        1 => drop(documents::load_plan(&path, &f.kit.roster).map(|t| Work::from_bytes(&t.application))),
+        2 => drop(documents::load_card(&path)),
+        _ => drop(documents::load_floor(Some(&path))),
+    }
+}
+
+pub(super) fn key(bytes: &[u8]) {
+    let folder = Kept::folder("key");
+    let path = folder.path().join("k.key");
+    fs::write(&path, bytes).expect("the temporary folder can be written");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("the file is ours");
+    }
+    if let Err(e) = documents::load_identity(&path) {
+        // A seed that is only a little wrong must not be quoted.
+        let text = e.to_string();
+        let longest = text.split(|c: char| !c.is_ascii_hexdigit()).map(str::len).max().unwrap_or(0);
+        assert!(longest < 32, "an error quotes the key file: {text}");
+    }
+}
+
+pub(super) fn csv(bytes: &[u8]) {
+    let label = Some("label".to_owned());
+    for spec in [TableSpec::default(), TableSpec { columns: vec!["a".into(), "b".into()], label }] {
+        if let Ok(table) = table::read_csv_from(bytes, "fuzz", &spec) {
+            assert_eq!(table.values.len(), table.rows * table.columns.len());
+            assert!(table.values.iter().all(|v| v.is_finite()), "a number that is none passed");
+            assert!(table.labels.is_none_or(|l| l.len() == table.rows));
+        }
+    }
+}
+
+pub(super) fn model(bytes: &[u8]) {
+    if let Ok(model) = Model::from_bytes(bytes) {
+        let again = Model::from_bytes(&model.to_bytes()).expect("what was read can be written and read");
+        assert!(again == model);
+        let domain = model.domain().expect("a checked model has a box");
+        drop(model.working_centres().map(|c| c.k()));
+        drop(model.centres());
+        drop(model.to_working(vec![0.5; domain.columns()]));
+    }
+}
+
+/// Words of an answer that a target works out: beyond it, only the checks run.
+const MOST_WORDS: usize = 20_000;
+
+fn answered(batch: &Batch) {
+    let rows: &Prepared = &honest::federation().rows;
+    let domain: &Domain = &honest::federation().domain;
+    if batch.check(domain).is_err() {
+        return;
+    }
+    let blocks = batch.layout(domain).expect("a checked question has a layout");
+    assert!(blocks.iter().all(|b| b.bound >= 0.0 && !b.bound.is_nan()), "a bound that is none");
+    let words: usize = blocks.iter().map(|b| b.len).sum();
+    if words > MOST_WORDS {
+        return;
+    }
+    if let Ok(statistic) = answer(batch, rows) {
+        assert_eq!(statistic.values.len(), words, "the answer has the length of its layout");
+        assert!(statistic.values.iter().all(|v| v.is_finite()), "an answer that is no number");
+    }
+}
+
+pub(super) fn batch(bytes: &[u8]) {
+    if let Ok(batch) = codec::decode::<Batch>("fuzz", bytes, MAX_QUERY) {
+        answered(&batch);
+    }
+}
+
+pub(super) fn question(bytes: &[u8]) {
+    let Ok(question) = Question::from_bytes(bytes) else { return };
+    assert_eq!(question.to_bytes(), bytes);
+    let f = honest::federation();
+    if let Question::Cluster(batch) | Question::Drawn { batch, .. } = &question {
+        drop(f.work.admits(batch, f.kit.roster.sites.len()));
+        if batch.check(&f.domain).is_err() {
+            return;
+        }
+    }
+    drop(question.layout(&f.domain, f.kit.roster.sites.len(), f.kit.terms.max_rows));
+}
+
+/// The first byte is how the stream is cut; the rest is the stream.
+pub(super) fn carrier(bytes: &[u8]) {
+    let Some((step, stream)) = bytes.split_first() else { return };
+    let step = usize::from(*step).max(1);
+    let read = |step| carrier::read_stream(stream, step, control::header_check);
+    let frames = read(step);
+    assert_eq!(frames, read(usize::MAX), "how a stream is cut changes nothing");
+    let whole: usize = frames.0.iter().map(Vec::len).sum();
+    assert_eq!(frames.0.concat(), stream[..whole], "frames are the stream, piece by piece");
+}
