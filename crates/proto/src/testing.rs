@@ -80,7 +80,20 @@ enum Happening {
     ToAggregator(u16, Vec<u8>),
     Attach(u16),
     Detach(u16),
+    Return(u16),
     Wake,
+}
+
+/// A site's process dies. Every effect of a site (an entry made durable, a frame sent) has two boundaries, one before it
+/// and one after it; they are numbered from 0 over all of its processes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Crash {
+    /// Whose process.
+    pub site: u16,
+    /// At which of its boundaries.
+    pub boundary: usize,
+    /// Milliseconds until a process comes back from the journal; none comes where this is nothing.
+    pub away: Option<u64>,
 }
 
 /// A roster, its identities and terms for `n` sites.
@@ -150,6 +163,8 @@ pub struct World {
     pub kit: Kit,
     /// How frames travel.
     pub network: Network,
+    /// Milliseconds more that every frame of or to a site takes: a slow site.
+    pub slow: Vec<u64>,
     /// Sees every frame.
     pub hook: Hook,
     /// Computes answers.
@@ -164,6 +179,12 @@ pub struct World {
     pub opened: Vec<(u16, Vec<u64>, Vec<u16>)>,
     /// Frames a site sent, by kind.
     pub sent_by_sites: Vec<(u16, Kind, usize)>,
+    /// Where processes of sites are to die.
+    pub crashes: Vec<Crash>,
+    /// Boundaries that each site has passed.
+    pub boundaries: Vec<usize>,
+    /// A site comes back without so many of the last entries of its journal, as from an older copy.
+    pub forgets: usize,
     sites: Vec<Option<Site>>,
     aggregator: Aggregator,
     rng: ChaCha20Rng,
@@ -188,6 +209,7 @@ impl World {
         let mut world = World {
             kit,
             network: Network::default(),
+            slow: vec![0; n],
             hook: Box::new(|_| Verdict::Pass),
             answer: Box::new(|_, asked| vec![0; asked.words]),
             events: Vec::new(),
@@ -195,6 +217,9 @@ impl World {
             journals: vec![Vec::new(); n],
             opened: Vec::new(),
             sent_by_sites: Vec::new(),
+            crashes: Vec::new(),
+            boundaries: vec![0; n],
+            forgets: 0,
             sites,
             aggregator,
             rng,
@@ -221,13 +246,15 @@ impl World {
         thousandths > 0 && self.rng.next_u64() % 1000 < thousandths
     }
 
-    fn transmit(&mut self, mut make: impl FnMut() -> Happening) {
+    fn transmit(&mut self, site: u16, mut make: impl FnMut() -> Happening) {
         if self.chance(self.network.loss) {
             return;
         }
         let copies = 1 + u64::from(self.chance(self.network.duplicates));
         for _ in 0..copies {
-            let delay = 1 + if self.network.delay > 0 { self.rng.next_u64() % self.network.delay } else { 0 };
+            let delay = 1
+                + self.slow[usize::from(site)]
+                + if self.network.delay > 0 { self.rng.next_u64() % self.network.delay } else { 0 };
             self.schedule(delay, make());
         }
     }
@@ -237,19 +264,45 @@ impl World {
         self.sites[usize::from(site)] = None;
         self.schedule(0, Happening::Detach(site));
         if back {
-            let journal = self.journals[usize::from(site)].clone();
-            match Site::restore(self.kit.site(site), journal) {
-                Ok(s) => {
-                    self.sites[usize::from(site)] = Some(s);
-                    self.schedule(1, Happening::Attach(site));
-                }
-                Err(e) => self.site_errors.push((site, e)),
-            }
+            self.restore(site);
         }
+    }
+
+    /// A new process of a site, from the bytes of its journal.
+    fn restore(&mut self, site: u16) {
+        let kept = self.journals[usize::from(site)].len().saturating_sub(self.forgets);
+        self.journals[usize::from(site)].truncate(kept);
+        let entries: Result<Vec<Record>, Error> =
+            self.journals[usize::from(site)].iter().map(|r| Record::from_bytes(&r.to_bytes())).collect();
+        match entries.and_then(|entries| Site::restore(self.kit.site(site), entries)) {
+            Ok(s) => {
+                self.sites[usize::from(site)] = Some(s);
+                self.schedule(1, Happening::Attach(site));
+            }
+            Err(e) => self.site_errors.push((site, e)),
+        }
+    }
+
+    /// True where the site's process dies here.
+    fn dies(&mut self, site: u16) -> bool {
+        let number = self.boundaries[usize::from(site)];
+        self.boundaries[usize::from(site)] += 1;
+        let Some(crash) = self.crashes.iter().find(|c| c.site == site && c.boundary == number).copied() else {
+            return false;
+        };
+        self.kill(site, false);
+        if let Some(away) = crash.away {
+            self.schedule(away.max(1), Happening::Return(site));
+        }
+        true
     }
 
     fn drain_site(&mut self, i: u16) {
         while let Some(output) = self.sites[usize::from(i)].as_mut().and_then(Site::poll) {
+            let effect = !matches!(output, site::Output::Event(_));
+            if effect && self.dies(i) {
+                return;
+            }
             match output {
                 site::Output::Persist(record) => self.journals[usize::from(i)].push(record),
                 site::Output::Rewrite(records) => self.journals[usize::from(i)] = records,
@@ -258,13 +311,14 @@ impl World {
                     let wire = Wire { site: i, from_site: true, kind, bytes: &bytes, discloses: Some(discloses) };
                     let bytes = match (self.hook)(&wire) {
                         Verdict::Pass => bytes,
+                        Verdict::Drop if self.dies(i) => return,
                         Verdict::Drop => continue,
                         Verdict::Vanish => return self.kill(i, false),
                         Verdict::Crash => return self.kill(i, true),
                         Verdict::Replace(other) => other,
                     };
                     self.sent_by_sites.push((i, kind, bytes.len()));
-                    self.transmit(|| Happening::ToAggregator(i, bytes.clone()));
+                    self.transmit(i, || Happening::ToAggregator(i, bytes.clone()));
                 }
                 site::Output::Event(site::Event::Asked(asked)) => {
                     let kit = &self.kit;
@@ -281,6 +335,9 @@ impl World {
                     self.opened.push((i, values, cohort));
                 }
                 site::Output::Event(_) => {}
+            }
+            if effect && self.dies(i) {
+                return;
             }
         }
     }
@@ -311,7 +368,7 @@ impl World {
                         }
                         Verdict::Replace(other) => Arc::new(other),
                     };
-                    self.transmit(|| Happening::ToSite(to, bytes.clone()));
+                    self.transmit(to, || Happening::ToSite(to, bytes.clone()));
                 }
                 aggregator::Output::Event(event) => {
                     self.events.push(event.clone());
@@ -342,6 +399,7 @@ impl World {
             }
             Some(Happening::Attach(i)) => self.aggregator.handle(aggregator::Input::Attached(i), now),
             Some(Happening::Detach(i)) => self.aggregator.handle(aggregator::Input::Detached(i), now),
+            Some(Happening::Return(i)) => self.restore(i),
             Some(Happening::Wake) => self.aggregator.handle(aggregator::Input::Tick, now),
             None => {}
         }
