@@ -6,8 +6,7 @@ use rand_core::CryptoRng;
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    codec,
-    commit,
+    codec, commit,
     error::Error,
     kem::{Ciphertext, KemKey, KemSecret},
     mask::{self, Sign},

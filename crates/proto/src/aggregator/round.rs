@@ -27,6 +27,13 @@ enum Phase {
         named: Vec<u16>,
         signed: BTreeMap<u16, Proof>,
     },
+    /// The sums are added up anew: a site is out whose words were not kept, or one committed to other words.
+    Again {
+        alive: Vec<u16>,
+        /// Whether the commitments are looked at one by one.
+        blame: bool,
+        guilty: Vec<Guilty>,
+    },
     Unmask {
         alive: Vec<u16>,
         shares: BTreeMap<u16, Vec<Scalar>>,
@@ -40,8 +47,15 @@ struct Input {
     proof: Proof,
     commitment: Commitment,
     digest: Hash,
-    words: Vec<u64>,
+    /// None where they are not kept: the sums hold them, and the site repeats them when it is asked again ([RND-7]).
+    words: Option<Vec<u64>>,
 }
+
+/// Bytes of masked inputs up to which they are kept until the round is over; more of them are added up as they come.
+#[cfg(not(test))]
+const KEPT: usize = 64 << 20;
+#[cfg(test)]
+const KEPT: usize = 256;
 
 /// A round under way.
 pub(crate) struct Round {
@@ -49,9 +63,12 @@ pub(crate) struct Round {
     slot: u16,
     cohort: Vec<u16>,
     words: usize,
+    ask: Arc<Vec<u8>>,
     inputs: BTreeMap<u16, Input>,
     /// The sums of all `inputs`, kept up as they come and go.
     sums: Sums,
+    /// The sums hold words of a site that is out.
+    stale: bool,
     seeds: BTreeMap<(u16, u16), Secret>,
     phase: Phase,
     pub(crate) pending: Pending,
@@ -67,6 +84,8 @@ pub(crate) struct Done {
     /// For the cohort, where the plan opens totals to it.
     pub(crate) opening: Option<Opening>,
 }
+
+const BROKEN: &str = "committed to another vector than it sent";
 
 /// A site at fault, why, and the frame that proves it.
 pub(crate) type Guilty = (u16, Error, Vec<u8>);
@@ -100,8 +119,10 @@ impl Round {
             slot,
             cohort: ask.cohort,
             words,
+            ask: frame,
             inputs: BTreeMap::new(),
             sums: Sums::new(words),
+            stale: false,
             seeds: BTreeMap::new(),
             phase: Phase::Collect,
             pending: Pending::new(frames, env.timing.phase, env, now),
@@ -112,7 +133,7 @@ impl Round {
     pub(crate) fn missing(&self) -> Vec<u16> {
         match &self.phase {
             Phase::Collect => Vec::new(),
-            Phase::Check { alive, .. } | Phase::Unmask { alive, .. } => self.not_in(alive),
+            Phase::Again { alive, .. } | Phase::Check { alive, .. } | Phase::Unmask { alive, .. } => self.not_in(alive),
         }
     }
 
@@ -122,17 +143,24 @@ impl Round {
 
     /// A site is out: it is waited for no longer, and unless the shares are already being collected it is no survivor.
     pub(crate) fn without(&mut self, site: u16) {
-        self.pending.frames.remove(&site);
+        let waited = self.pending.frames.remove(&site).is_some();
         match &mut self.phase {
             Phase::Collect => {}
+            Phase::Again { alive, .. } => {
+                alive.retain(|s| *s != site);
+                self.stale |= self.inputs.remove(&site).is_some() && !waited;
+                return;
+            }
             Phase::Check { alive, signed, .. } => {
                 alive.retain(|s| *s != site);
                 signed.remove(&site);
             }
             Phase::Unmask { .. } => return,
         }
-        if let Some(input) = self.inputs.remove(&site) {
-            self.sums.remove(&input.words);
+        match self.inputs.remove(&site).map(|input| input.words) {
+            Some(Some(words)) => self.sums.remove(&words),
+            Some(None) => self.stale = true,
+            None => {}
         }
     }
 
@@ -140,8 +168,8 @@ impl Round {
     pub(crate) fn answered_before(&self, from: u16, frame: &Verified<'_>) -> Option<Vec<u8>> {
         let before =
             self.inputs.get(&from).filter(|_| frame.kind == Kind::MaskedInput && frame.context == self.context)?;
-        let differs = !before.proof.same_message(&frame.proof);
-        differs.then(|| evidence::input_frame(&self.context, &before.commitment, &before.words, &before.proof))
+        let words = before.words.as_ref().filter(|_| !before.proof.same_message(&frame.proof))?;
+        Some(evidence::input_frame(&self.context, &before.commitment, words, &before.proof))
     }
 
     pub(crate) fn message(&mut self, env: &Env, from: u16, frame: &Verified<'_>) -> Result<(), Error> {
@@ -159,11 +187,11 @@ impl Round {
             return Ok(());
         }
         if let Some(before) = self.inputs.get(&from) {
-            return if before.proof.same_message(&frame.proof) {
-                Ok(())
-            } else {
-                Err(env.site_error(from, "answered one question twice, with different vectors", "INP-2"))
-            };
+            if !before.proof.same_message(&frame.proof) {
+                return Err(env.site_error(from, "answered one question twice, with different vectors", "INP-2"));
+            }
+            self.repeated(env, from, frame);
+            return Ok(());
         }
         if !matches!(self.phase, Phase::Collect) || self.pending.frames.remove(&from).is_none() {
             return Ok(());
@@ -187,8 +215,33 @@ impl Round {
         }
         let words: Vec<u64> = words.iter().map(|w| u64::from_le_bytes(*w)).collect();
         self.sums.add(&words);
+        let words = (8 * self.words * self.cohort.len() <= KEPT).then_some(words);
         self.inputs.insert(from, Input { proof: frame.proof, commitment: *commitment, digest, words });
         Ok(())
+    }
+
+    /// The very input that came before, because the sums are added up anew.
+    fn repeated(&mut self, env: &Env, from: u16, frame: &Verified<'_>) {
+        let Phase::Again { blame, guilty, .. } = &mut self.phase else { return };
+        let Some((commitment, bytes)) = frame.rest.split_first_chunk::<32>() else { return };
+        if self.pending.frames.remove(&from).is_none() {
+            return;
+        }
+        let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|w| u64::from_le_bytes(*w)).collect();
+        if *blame && commit::commit(&words) != *commitment {
+            let frame = evidence::input_frame(&self.context, commitment, &words, &frame.proof);
+            guilty.push((from, env.site_error(from, BROKEN, "INP-4"), frame));
+        } else {
+            self.sums.add(&words);
+        }
+    }
+
+    /// Asks for all inputs once more and adds them up anew.
+    fn add_again(&mut self, env: &Env, alive: Vec<u16>, blame: bool, now: Millis) {
+        (self.sums, self.stale) = (Sums::new(self.words), false);
+        let frames = alive.iter().map(|s| (*s, self.ask.clone())).collect();
+        self.pending = Pending::new(frames, env.timing.phase, env, now);
+        self.phase = Phase::Again { alive, blame, guilty: Vec::new() };
     }
 
     /// [CON-2], [CON-3].
@@ -240,18 +293,41 @@ impl Round {
         match &mut self.phase {
             Phase::Collect if waiting => Ok(Progress::Waiting),
             Phase::Collect => {
-                if env.opening
-                    && let Some(guilty) = self.broken_commitments(env)
-                {
-                    return Ok(Progress::Guilty(guilty));
-                }
                 let alive: Vec<u16> = self.inputs.keys().copied().collect();
+                let kept = self.inputs.values().all(|i| i.words.is_some());
+                let sound = !env.opening || self.stale || self.sums.are_of(self.inputs.values().map(|i| &i.commitment));
+                if !sound && kept {
+                    return Ok(Progress::Guilty(self.broken_commitments(env)));
+                }
+                if !sound || self.stale {
+                    self.add_again(env, alive, env.opening, now);
+                    return Ok(Progress::Sent);
+                }
                 self.name_survivors(env, deck, alive, now)
+            }
+            Phase::Again { .. } if waiting => Ok(Progress::Waiting),
+            Phase::Again { alive, blame, guilty } => {
+                let (mut alive, blame, guilty) = (std::mem::take(alive), *blame, std::mem::take(guilty));
+                // They are out of the sums already.
+                alive.retain(|s| !guilty.iter().any(|(site, ..)| site == s));
+                guilty.iter().for_each(|(site, ..)| drop(self.inputs.remove(site)));
+                if self.stale {
+                    self.add_again(env, alive, blame, now);
+                } else if guilty.is_empty() {
+                    return self.name_survivors(env, deck, alive, now);
+                } else {
+                    self.phase = Phase::Again { alive, blame, guilty: Vec::new() };
+                }
+                Ok(if guilty.is_empty() { Progress::Sent } else { Progress::Guilty(guilty) })
             }
             Phase::Check { .. } if waiting => Ok(Progress::Waiting),
             Phase::Check { alive, named, signed } => {
                 let alive = std::mem::take(alive);
                 if alive != *named {
+                    if self.stale {
+                        self.add_again(env, alive, false, now);
+                        return Ok(Progress::Sent);
+                    }
                     return self.name_survivors(env, deck, alive, now);
                 }
                 // Every signature beyond the t that are needed would only cost every site its checking.
@@ -290,18 +366,14 @@ impl Round {
         Ok(Progress::Sent)
     }
 
-    /// [INP-4]: whose commitment is not to what it sent. One look at the sums where all are honest.
-    fn broken_commitments(&self, env: &Env) -> Option<Vec<Guilty>> {
-        if self.sums.are_of(self.inputs.values().map(|i| &i.commitment)) {
-            return None;
-        }
-        let broken = self.inputs.iter().filter(|(_, i)| commit::commit(&i.words) != i.commitment);
-        let what = "committed to another vector than it sent";
+    /// [INP-4]: whose commitment is not to what it sent.
+    fn broken_commitments(&self, env: &Env) -> Vec<Guilty> {
         let guilty = |(site, i): (&u16, &Input)| {
-            let frame = evidence::input_frame(&self.context, &i.commitment, &i.words, &i.proof);
-            (*site, env.site_error(*site, what, "INP-4"), frame)
+            let words = i.words.as_ref().filter(|words| commit::commit(words) != i.commitment)?;
+            let frame = evidence::input_frame(&self.context, &i.commitment, words, &i.proof);
+            Some((*site, env.site_error(*site, BROKEN, "INP-4"), frame))
         };
-        Some(broken.map(guilty).collect())
+        self.inputs.iter().filter_map(guilty).collect()
     }
 
     fn collect_shares(
@@ -407,5 +479,73 @@ impl Round {
             low: self.sums.low.clone(),
             high: self.sums.high.clone(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        aggregator::Event,
+        message::Kind,
+        testing::{Kit, Verdict, World},
+    };
+
+    const WORDS: usize = 40;
+
+    fn world(seed: u64) -> World {
+        let mut w = World::new(Kit::new(7, |_| {}), seed);
+        w.answer = Box::new(|site, asked| (0..asked.words).map(|i| (i as u64).wrapping_sub(u64::from(site))).collect());
+        w
+    }
+
+    fn right(values: &[u64], cohort: &[u16]) -> bool {
+        let sites: u64 = cohort.iter().map(|s| u64::from(*s)).sum();
+        let n = cohort.len() as u64;
+        values.iter().enumerate().all(|(i, v)| *v == (n * i as u64).wrapping_sub(sites))
+    }
+
+    /// With more words than are kept, sites that are gone before and after their input, and at the check, cost a repetition.
+    #[test]
+    fn words_that_are_not_kept_are_asked_for_again() {
+        for gone_at in [Kind::MaskedInput, Kind::ConsistencyCheck, Kind::Unmask] {
+            let mut w = world(1);
+            w.hook = Box::new(move |wire| match (wire.site, wire.kind) {
+                (6, Kind::MaskedInput) => Verdict::Vanish,
+                (5, kind) if kind == gone_at => Verdict::Vanish,
+                _ => Verdict::Pass,
+            });
+            let (values, cohort, missing) = w.ask(b"q", WORDS).unwrap();
+            assert!(right(&values, &cohort), "{gone_at:?}");
+            assert_eq!(missing.len(), if gone_at == Kind::Unmask { 1 } else { 2 });
+            w.close();
+            assert_eq!(w.site_errors, []);
+            assert!(w.opened.iter().all(|(_, v, c)| *v == values && *c == cohort) && w.opened.len() >= 5);
+            let again = w.sent_by_sites.iter().filter(|(_, kind, _)| *kind == Kind::MaskedInput).count();
+            assert_eq!(again > 7, gone_at == Kind::ConsistencyCheck, "{again} inputs");
+        }
+    }
+
+    /// Two sites that commit to other vectors than they send are found by looking at every input once more.
+    #[test]
+    fn liars_are_found_among_words_that_are_not_kept() {
+        let mut w = world(2);
+        let keys = [2, 4].map(|site: usize| w.kit.identities[2 + site].clone());
+        let session = w.session();
+        w.hook = Box::new(move |wire| {
+            let (Kind::MaskedInput, 2 | 4) = (wire.kind, wire.site) else { return Verdict::Pass };
+            let key = &keys[usize::from(wire.site) / 2 - 1];
+            let context = crate::suite::Hash(wire.bytes[8..40].try_into().unwrap());
+            let mut rest = wire.bytes[40..wire.bytes.len() - 64].to_vec();
+            rest[100] ^= 1;
+            Verdict::Replace(crate::message::frame_encoded(key, &session, wire.kind, &context, &rest))
+        });
+        let (values, cohort, missing) = w.ask(b"q", WORDS).unwrap();
+        assert_eq!((missing, right(&values, &cohort)), (vec![2, 4], true));
+        let caught: Vec<u16> = w
+            .events
+            .iter()
+            .filter_map(|e| if let Event::Caught { site, .. } = e { Some(*site) } else { None })
+            .collect();
+        assert_eq!(caught, [2, 4]);
     }
 }
