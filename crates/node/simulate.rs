@@ -2,11 +2,12 @@
 //! one thread, nobody missing unless told so. For rehearsals and experiments; nothing touches a network.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::Arc,
     time::{Duration, Instant},
 };
 
+use rayon::prelude::*;
 use veilsum_cluster::{Domain, Outcome, Prepared, Recipe, sampling::Sampling};
 use veilsum_proto::{
     aggregator::{self, Aggregator, AggregatorConfig, Millis, Timing},
@@ -38,7 +39,7 @@ pub struct Sent {
 }
 
 /// Computes a site's answer.
-pub type Answer<'a> = Box<dyn FnMut(u16, &Asked) -> Result<Vec<u64>, Failure> + 'a>;
+pub type Answer<'a> = Box<dyn Fn(u16, &Asked) -> Result<Vec<u64>, Failure> + Sync + 'a>;
 
 /// One aggregator and its sites, with throwaway identities.
 pub struct Stage<'a> {
@@ -56,7 +57,7 @@ pub struct Stage<'a> {
     sent: Vec<Sent>,
 }
 
-/// Wall-clock time of the one thread, by who would have spent it.
+/// Time spent, by who would have spent it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spent {
     /// The aggregator's state machine.
@@ -126,6 +127,23 @@ impl<'a> Stage<'a> {
         self.aggregate(aggregator::Input::Ask { query, words });
     }
 
+    /// No question follows: the last total is opened to the sites.
+    ///
+    /// # Errors
+    /// The [`Failure`] of a party.
+    pub fn close(&mut self) -> Result<(), Failure> {
+        self.aggregate(aggregator::Input::Close);
+        let mut frames: BTreeMap<u16, Vec<Arc<Vec<u8>>>> = BTreeMap::new();
+        while let Some(output) = self.aggregator.poll() {
+            if let aggregator::Output::Send { to, bytes } = output {
+                self.spent.download += bytes.len() as u64;
+                frames.entry(to).or_default().push(bytes);
+            }
+        }
+        frames.retain(|to, _| !self.gone.contains(to));
+        self.deliver(frames)
+    }
+
     fn aggregate(&mut self, input: aggregator::Input<'_>) {
         let begun = Instant::now();
         self.aggregator.handle(input, Millis(self.now));
@@ -143,16 +161,26 @@ impl<'a> Stage<'a> {
     /// The [`Failure`] of a party.
     pub fn until(&mut self, wanted: impl Fn(&aggregator::Event) -> bool) -> Result<aggregator::Event, Failure> {
         loop {
+            let mut frames: BTreeMap<u16, Vec<Arc<Vec<u8>>>> = BTreeMap::new();
             while let Some(output) = self.aggregator.poll() {
                 match output {
                     aggregator::Output::Send { to, bytes } => {
                         self.spent.download += bytes.len() as u64;
-                        self.deliver(to, &bytes)?;
+                        if !self.gone.contains(&to) {
+                            frames.entry(to).or_default().push(bytes);
+                        }
                     }
                     aggregator::Output::Event(aggregator::Event::Failed(e)) => return Err(e.into()),
-                    aggregator::Output::Event(e) if wanted(&e) => return Ok(e),
+                    aggregator::Output::Event(e) if wanted(&e) => {
+                        self.deliver(frames)?;
+                        return Ok(e);
+                    }
                     aggregator::Output::Event(_) => {}
                 }
+            }
+            if !frames.is_empty() {
+                self.deliver(frames)?;
+                continue;
             }
             let Some(Millis(at)) = self.aggregator.next_wake() else {
                 return Err(Failure::new(
@@ -166,41 +194,65 @@ impl<'a> Stage<'a> {
         }
     }
 
-    fn deliver(&mut self, to: u16, bytes: &[u8]) -> Result<(), Failure> {
-        if self.gone.contains(&to) {
-            return Ok(());
-        }
-        let Some(site) = self.sites.get_mut(usize::from(to)) else { return Ok(()) };
-        let begun = Instant::now();
-        site.handle(site::Input::Message(bytes), &mut system_rng())?;
-        self.spent.sites += begun.elapsed();
-        while let Some(output) = self.sites[usize::from(to)].poll() {
-            match output {
-                site::Output::Send { bytes, discloses } => {
-                    if let (0, Some(kind)) = (to, kind_of(&bytes)) {
-                        self.sent.push(Sent { kind, bytes: bytes.len(), discloses });
-                    }
-                    if discloses == Disclosure::MaskedWords && self.leaving.remove(&to) {
-                        self.gone.insert(to);
-                    }
-                    self.spent.upload += bytes.len() as u64;
-                    self.aggregate(aggregator::Input::Message { from: to, bytes: &bytes });
+    /// Hands frames to the sites, on all cores, and their answers to the aggregator in the order of the sites.
+    fn deliver(&mut self, mut frames: BTreeMap<u16, Vec<Arc<Vec<u8>>>>) -> Result<(), Failure> {
+        let (terms, answer) = (&self.terms, &self.answer);
+        let work: Vec<_> = (0..)
+            .zip(&mut self.sites)
+            .filter_map(|(i, site)| frames.remove(&i).map(|frames| (i, site, frames)))
+            .collect();
+        let done: Vec<_> =
+            work.into_par_iter().map(|(i, site, frames)| (i, reply(terms, answer, i, site, &frames))).collect();
+        for (to, done) in done {
+            let (spent, sent) = done?;
+            self.spent.sites += spent;
+            for (bytes, discloses) in sent {
+                if let (0, Some(kind)) = (to, kind_of(&bytes)) {
+                    self.sent.push(Sent { kind, bytes: bytes.len(), discloses });
                 }
+                if discloses == Disclosure::MaskedWords && self.leaving.remove(&to) {
+                    self.gone.insert(to);
+                }
+                self.spent.upload += bytes.len() as u64;
+                self.aggregate(aggregator::Input::Message { from: to, bytes: &bytes });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What one site sends on these frames, and how long its state machine took.
+fn reply(
+    terms: &Terms,
+    answer: &Answer<'_>,
+    number: u16,
+    site: &mut Site,
+    frames: &[Arc<Vec<u8>>],
+) -> Result<(Duration, Vec<(Vec<u8>, Disclosure)>), Failure> {
+    let (mut spent, mut sent) = (Duration::ZERO, Vec::new());
+    let mut timed = |site: &mut Site, input: site::Input<'_>| {
+        let begun = Instant::now();
+        let result = site.handle(input, &mut system_rng());
+        spent += begun.elapsed();
+        result
+    };
+    for frame in frames {
+        timed(site, site::Input::Message(frame))?;
+        while let Some(output) = site.poll() {
+            match output {
+                site::Output::Send { bytes, discloses } => sent.push((bytes, discloses)),
                 site::Output::Event(site::Event::Asked(asked)) => {
                     let floor = Floor { max_rounds: u32::MAX, ..Floor::default() };
-                    let consent = policy::decide(&self.terms, &floor, &asked)?;
-                    let values = (self.answer)(to, &asked)?;
-                    let begun = Instant::now();
-                    let input = site::Input::Contribute { consent, values };
-                    self.sites[usize::from(to)].handle(input, &mut system_rng())?;
-                    self.spent.sites += begun.elapsed();
+                    let consent = policy::decide(terms, &floor, &asked)?;
+                    let values = answer(number, &asked)?;
+                    timed(site, site::Input::Contribute { consent, values })?;
                 }
                 // It is never continued, so nothing is kept.
                 _ => {}
             }
         }
-        Ok(())
     }
+    Ok((spent, sent))
 }
 
 /// Runs a recipe masked over the real protocol in virtual time, nobody missing: three sites or more. The masks are fresh

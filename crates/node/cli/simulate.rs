@@ -1,4 +1,6 @@
-//! `veilsum simulate`: the protocol alone, for so many sites and numbers, in one thread and in virtual time: what it costs.
+//! `veilsum simulate`: the protocol alone, for so many sites and numbers, in one process and in virtual time: what it costs.
+
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde_json::json;
@@ -19,6 +21,9 @@ pub struct SimulateArgs {
     /// Share of the sites that is missing from every round: half of them before their masked input, half after it
     #[arg(long, value_name = "P", default_value_t = 0.0)]
     pub drop: f64,
+    /// Do not open the rounds to the sites
+    #[arg(long)]
+    pub no_opening: bool,
     /// Rounds
     #[arg(long, value_name = "R", default_value_t = 3)]
     pub rounds: u32,
@@ -48,15 +53,16 @@ pub fn simulate(args: &SimulateArgs, json: bool) -> Result<(), Failure> {
         slots: args.rounds as u16,
         max_rows: 1_000,
         min_total_rows: 0,
-        opening: true,
+        opening: !args.no_opening,
         application: Vec::new(),
     };
     // Any numbers do: masks hide them all alike. The same ones for every site make the total easy to check.
     let number = |place: usize| (place as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let answer = |_: u16, asked: &Asked| Ok((0..asked.words).map(number).collect());
+    let begun = Instant::now();
     let mut stage = Stage::new(n, PartyId::Coordinator, terms, Box::new(answer))?;
     stage.until(|e| matches!(e, aggregator::Event::DeckReady { .. }))?;
-    let deck = stage.spent;
+    let (deck, deck_took) = (stage.spent, begun.elapsed());
     let lost = (args.drop * n as f64).round() as u16;
     let mut before = stage.spent;
     let mut rounds = Vec::new();
@@ -67,6 +73,7 @@ pub fn simulate(args: &SimulateArgs, json: bool) -> Result<(), Failure> {
             stage.gone.extend(first..first + lost / 2);
             stage.leaving.extend(first + lost / 2..n as u16);
         }
+        let begun = Instant::now();
         stage.ask(round.to_le_bytes().to_vec(), args.length);
         let event = stage.until(|e| matches!(e, aggregator::Event::Total { .. }))?;
         if let aggregator::Event::Total { values, cohort, .. } = event {
@@ -74,25 +81,31 @@ pub fn simulate(args: &SimulateArgs, json: bool) -> Result<(), Failure> {
             if values.iter().enumerate().any(|(place, v)| *v != number(place).wrapping_mul(sites)) {
                 return Err(Failure::new(Code::Internal, "a total is wrong", "this is a defect, please report it"));
             }
-            rounds.push((cohort.len(), since(before, stage.spent)));
+            if round + 1 == args.rounds {
+                stage.close()?;
+            }
+            rounds.push((cohort.len(), since(before, stage.spent), begun.elapsed()));
             before = stage.spent;
         }
     }
     let value = json!({
         "sites": n, "length": args.length, "missing": lost,
         "deck": cost(&deck, n),
-        "rounds": rounds.iter().map(|(sites, spent)| {
+        "rounds": rounds.iter().map(|(sites, spent, whole)| {
             let mut value = cost(spent, n);
             value["sites_in_total"] = json!(sites);
+            value["whole_ms"] = json!(1e3 * whole.as_secs_f64());
             value
         }).collect::<Vec<_>>(),
         "memory_mb": memory(),
     });
-    let mut text = format!("{n} sites, {} numbers, {lost} missing; one thread for all parties\n", args.length);
-    text += "             aggregator ms   a site ms   a site sends   aggregator sends\n";
-    text += &line("deck", &deck, n);
-    for (round, (_, spent)) in rounds.iter().enumerate() {
-        text += &line(&format!("round {}", round + 1), spent, n);
+    let opening = if args.no_opening { "off" } else { "on" };
+    let mut text =
+        format!("{n} sites, {} numbers, {lost} missing; all parties on this machine, opening {opening}\n", args.length);
+    text += "             aggregator ms   a site ms   a site sends   aggregator sends     whole\n";
+    text += &line("deck", &deck, n, deck_took);
+    for (round, (_, spent, whole)) in rounds.iter().enumerate() {
+        text += &line(&format!("round {}", round + 1), spent, n, *whole);
     }
     if let Some(memory) = memory() {
         text += &format!("memory of all parties together: {memory} MB\n");
@@ -118,13 +131,14 @@ fn cost(spent: &Spent, n: usize) -> serde_json::Value {
     })
 }
 
-fn line(what: &str, spent: &Spent, n: usize) -> String {
+fn line(what: &str, spent: &Spent, n: usize, whole: Duration) -> String {
     format!(
-        "{what:<12} {:>13.2} {:>11.3} {:>12} B {:>16} B\n",
+        "{what:<12} {:>13.2} {:>11.3} {:>12} B {:>16} B {:>7.2} s\n",
         1e3 * spent.aggregator.as_secs_f64(),
         1e3 * spent.sites.as_secs_f64() / n as f64,
         spent.upload / n as u64,
-        spent.download
+        spent.download,
+        whole.as_secs_f64()
     )
 }
 

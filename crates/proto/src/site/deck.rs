@@ -17,7 +17,7 @@ use crate::{
     kem::KemSecret,
     message::{
         AdvertiseKeys, DeliverShares, Directory, DirectoryCertificate, Kind, OpenDeck, SealedFor, ShareKeys,
-        commitments_hash, deck_id, directory_hash, seed_commitment, slot_commitments,
+        commitments_hash, deck_id, directory_hash, first_unsigned, seed_commitment, slot_commitments,
     },
     policy,
     shamir::{self, Share},
@@ -106,19 +106,27 @@ impl ExpectDirectory {
             let what = format!("named a threshold of {}, the plan gives {threshold} for {n}", directory.threshold);
             return Err(env.aggregator(what, "THR-1"));
         }
+        let unsigned = |site| {
+            let who = env.name_of(site);
+            env.aggregator(format!("showed keys for {who} that {who} did not sign"), "KEX-3")
+        };
         let mut seen: Vec<&[u8]> = Vec::with_capacity(3 * n);
+        let mut proofs = Vec::with_capacity(n);
         for e in &directory.entries {
             let Some(key) = env.key_of(e.site) else {
                 return Err(env.aggregator("put a site into the directory that is not on the roster", "KEX-3"));
             };
-            if !e.proof.covers(&e.keys) || !e.proof.verify(&key, &env.session, Kind::AdvertiseKeys, &self.id) {
-                let who = env.name_of(e.site);
-                return Err(env.aggregator(format!("showed keys for {who} that {who} did not sign"), "KEX-3"));
+            if !e.proof.covers(&e.keys) {
+                return Err(unsigned(e.site));
             }
+            proofs.push((key, e.proof));
             if !e.keys.kem_key.is_valid() {
                 return Err(Error::peer(env.name_of(e.site), "advertised an ML-KEM key that is none", "KEX-16"));
             }
             seen.extend([&e.keys.mask_key[..], &e.keys.seal_key, e.keys.kem_key.bytes()]);
+        }
+        if let Some(at) = first_unsigned(&proofs, &env.session, Kind::AdvertiseKeys, &self.id) {
+            return Err(unsigned(directory.entries[at].site));
         }
         seen.sort_unstable();
         if seen.windows(2).any(|w| w[0] == w[1]) {
@@ -152,18 +160,14 @@ impl ExpectCertificate {
         if certificate.proofs.len() != entries.len() {
             return Err(env.aggregator("sent a directory certificate of the wrong length", "KEX-7"));
         }
-        for (e, proof) in entries.iter().zip(&certificate.proofs) {
-            let signed =
-                env.key_of(e.site).is_some_and(|k| proof.verify(&k, &env.session, Kind::AcceptDirectory, &self.hash));
-            if !signed {
-                let who = env.name_of(e.site);
-                return Err(env.aggregator(
-                    format!(
-                        "has no signature of {who} on the directory it showed this site: it may show others another"
-                    ),
-                    "KEX-7",
-                ));
-            }
+        let key = |site| env.key_of(site).unwrap_or(PublicKey([0; 32]));
+        let proofs: Vec<_> = entries.iter().map(|e| key(e.site)).zip(certificate.proofs.iter().copied()).collect();
+        if let Some(at) = first_unsigned(&proofs, &env.session, Kind::AcceptDirectory, &self.hash) {
+            let who = env.name_of(entries[at].site);
+            return Err(env.aggregator(
+                format!("has no signature of {who} on the directory it showed this site: it may show others another"),
+                "KEX-7",
+            ));
         }
         let secrets = self.before.secrets;
         let members: Vec<u16> = entries.iter().map(|e| e.site).collect();
