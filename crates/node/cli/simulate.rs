@@ -50,7 +50,8 @@ pub fn simulate(args: &SimulateArgs, json: bool) -> Result<(), Failure> {
         min_cohort: 3,
         threshold: 0,
         colluders: 0,
-        slots: args.rounds as u16,
+        // Twice as many as are used, so that no further deck is made ready in the last round that is measured.
+        slots: (2 * args.rounds).min(256) as u16,
         max_rows: 1_000,
         min_total_rows: 0,
         opening: !args.no_opening,
