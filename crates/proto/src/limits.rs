@@ -13,7 +13,7 @@ pub const MAX_WORDS: usize = 1 << 20;
 pub const MAX_QUERY: usize = 9 << 20;
 
 /// Slots (rounds) of one deck. A site holds 32 bytes a slot and member; 256 slots with 1,000 members are 8 MiB. At both
-/// maxima the coordinator relays 8 GB of boxes in one set-up: with many sites, plan fewer slots.
+/// maxima the coordinator relays 17 GB of boxes and commitments in one set-up: with many sites, plan fewer slots.
 pub const MAX_SLOTS: u16 = 256;
 
 /// Bytes of one frame body. The largest honest one is of 1,000 sealed boxes of 8 KiB with a ciphertext of
@@ -27,7 +27,7 @@ pub const MAX_DELIVERY_BODY: usize = 18 << 20;
 /// Bytes of the body of a directory: 1,378 bytes for each of `MAX_SITES` members, most of them the ML-KEM key.
 pub const MAX_DIRECTORY_BODY: usize = 3 << 19;
 
-/// Bytes of the body of a frame that carries only short keys, signatures or short control texts for at most `MAX_SITES` sites.
+/// Bytes of the body of a frame that carries only short keys, signatures or control texts for at most `MAX_SITES` sites.
 pub const MAX_LIST_BODY: usize = 256 << 10;
 
 /// Bytes of the body of a frame of fixed small size.

@@ -159,7 +159,8 @@ fn unusable_keys_in_an_advertisement_are_their_signers_fault() {
         keys
     }
     // The same key twice, the two points of the smallest order, an ML-KEM key out of range at its start and throughout.
-    let changes: [(fn(Keys) -> Keys, &str); 6] = [
+    type Change = fn(Keys) -> Keys;
+    let changes: [(Change, &str); 6] = [
         (|k| (k.0, k.0, k.2, k.3), "KEX-5"),
         (|k| ([0; 32], k.1, k.2, k.3), "KEX-8"),
         (|k| (one(), k.1, k.2, k.3), "KEX-8"),
