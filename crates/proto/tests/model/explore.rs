@@ -46,7 +46,7 @@ pub(crate) struct Explored {
 }
 
 /// What a state's number becomes at which site under one renaming.
-type Renaming = Vec<Vec<u64>>;
+pub(crate) type Renaming = Vec<Vec<u64>>;
 
 impl Machine {
     pub(crate) fn new(setting: Setting) -> Machine {
@@ -114,7 +114,7 @@ impl Machine {
         out
     }
 
-    fn apply(&self, renaming: &Renaming, packed: u64) -> u64 {
+    pub(crate) fn apply(&self, renaming: &Renaming, packed: u64) -> u64 {
         renaming.iter().enumerate().fold(0, |key, (site, to)| key | to[self.number(packed, site)])
     }
 
@@ -129,7 +129,7 @@ impl Machine {
     }
 
     /// Every renaming of honest sites among themselves, of colluders, and of questions over one cohort, as tables.
-    fn renamings(&self) -> Vec<Renaming> {
+    pub(crate) fn renamings(&self) -> Vec<Renaming> {
         let (n, honest) = (self.setting.n, self.setting.honest());
         let index: Vec<HashMap<&Local, usize>> =
             self.sites.iter().map(|nodes| nodes.iter().enumerate().map(|(k, n)| (&n.local, k)).collect()).collect();
