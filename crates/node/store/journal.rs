@@ -150,8 +150,7 @@ impl Journal {
     /// # Errors
     /// [`JournalError::Io`]; what it protects must then not be sent.
     pub fn append(&mut self, record: &Record) -> Result<(), JournalError> {
-        let mut bytes = Zeroizing::new(Vec::new());
-        put(&mut bytes, record);
+        let bytes = lines(&[], std::slice::from_ref(record));
         self.file.write_all(&bytes).and_then(|()| self.file.sync_data()).map_err(|e| self.io(e))
     }
 
@@ -161,9 +160,7 @@ impl Journal {
     /// # Errors
     /// [`JournalError::Io`]; what the new entries protect must then not be sent.
     pub fn rewrite(&mut self, records: &[Record]) -> Result<(), JournalError> {
-        let mut bytes = Zeroizing::new(MAGIC.to_vec());
-        records.iter().for_each(|r| put(&mut bytes, r));
-        self.replace(&bytes).map_err(|e| self.io(e))
+        self.replace(&lines(MAGIC, records)).map_err(|e| self.io(e))
     }
 
     fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -186,11 +183,19 @@ impl Journal {
     }
 }
 
-fn put(bytes: &mut Vec<u8>, record: &Record) {
-    let entry = record.to_bytes();
-    bytes.extend_from_slice(&length_field(entry.len() as u32));
-    bytes.extend_from_slice(&checksum(&entry));
-    bytes.extend_from_slice(&entry);
+/// The entries as they stand in the file, behind `first`.
+fn lines(first: &[u8], records: &[Record]) -> Zeroizing<Vec<u8>> {
+    let entries: Vec<_> = records.iter().map(Record::to_bytes).collect();
+    // With its full capacity from the start: growing would leave copies of secrets behind.
+    let length = first.len() + entries.iter().map(|e| HEAD + e.len()).sum::<usize>();
+    let mut bytes = Zeroizing::new(Vec::with_capacity(length));
+    bytes.extend_from_slice(first);
+    for entry in &entries {
+        bytes.extend_from_slice(&length_field(entry.len() as u32));
+        bytes.extend_from_slice(&checksum(entry));
+        bytes.extend_from_slice(entry);
+    }
+    bytes
 }
 
 fn private(options: &mut OpenOptions) -> &mut OpenOptions {

@@ -4,6 +4,10 @@
 //! bytes left over after a value are an error, the input may not be longer than the caller's limit, and a decoded
 //! value re-encodes to the very bytes it came from, so that a signature over bytes is a signature over a value.
 
+use bincode::{
+    enc::write::{SizeWriter, Writer},
+    error::EncodeError,
+};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{error::Error, limits::MAX_BODY};
@@ -22,7 +26,35 @@ fn config() -> impl bincode::config::Config {
 /// Only if a `Serialize` implementation of this workspace is wrong: derived ones over integers, arrays, strings and
 /// vectors cannot fail.
 pub fn encode<T: Serialize + ?Sized>(value: &T) -> Vec<u8> {
-    bincode::serde::encode_to_vec(value, config()).expect("types of this workspace always encode")
+    let mut length = SizeWriter::default();
+    write(value, &mut length).expect("types of this workspace always encode");
+    // With its full capacity from the start: growing would leave copies of what may be secret behind.
+    let mut out = Append(Vec::with_capacity(length.bytes_written));
+    write(value, &mut out).expect("types of this workspace always encode");
+    out.0
+}
+
+fn write<T: Serialize + ?Sized>(value: &T, to: impl Writer) -> Result<(), EncodeError> {
+    bincode::serde::encode_into_writer(value, to, config())
+}
+
+struct Append(Vec<u8>);
+
+impl Writer for &mut Append {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
+/// Compares what is written with what is left of it, and keeps no copy.
+struct Same<'a>(&'a [u8]);
+
+impl Writer for &mut Same<'_> {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), EncodeError> {
+        self.0 = self.0.strip_prefix(bytes).ok_or(EncodeError::Other("another byte"))?;
+        Ok(())
+    }
 }
 
 /// Decodes exactly one `T` from all of `bytes` ([ENC-1] no byte is left over, [ENC-2] the limit, [ENC-3] canonical).
@@ -42,7 +74,8 @@ pub fn decode<T: Serialize + DeserializeOwned>(what: &'static str, bytes: &[u8],
     if used != bytes.len() {
         return Err(Error::malformed(what, format!("{} bytes follow the end", bytes.len() - used), "ENC-1"));
     }
-    if encode(&value) != bytes {
+    let mut same = Same(bytes);
+    if write(&value, &mut same).is_err() || !same.0.is_empty() {
         return Err(Error::malformed(what, "not the canonical encoding of its value", "ENC-3"));
     }
     Ok(value)

@@ -24,6 +24,15 @@ impl Share {
     pub(crate) fn from_bytes(bytes: &[u8; 32]) -> Option<Share> {
         Option::from(Scalar::from_canonical_bytes(*bytes)).map(Share)
     }
+
+    /// All of them, or none. With its full capacity from the start: growing would leave copies behind.
+    pub(crate) fn all<'a>(list: impl ExactSizeIterator<Item = &'a [u8; 32]>) -> Option<Vec<Share>> {
+        let mut shares = Vec::with_capacity(list.len());
+        for bytes in list {
+            shares.push(Share::from_bytes(bytes)?);
+        }
+        Some(shares)
+    }
 }
 
 /// A uniform field element.

@@ -252,8 +252,7 @@ impl ExpectShares {
             if chunks.len() != slots || !rest.is_empty() {
                 return Err(bad("holds the wrong number of shares"));
             }
-            let shares: Option<Vec<Share>> = chunks.iter().map(Share::from_bytes).collect();
-            held.push(shares.ok_or_else(|| bad("holds something that is not a share"))?);
+            held.push(Share::all(chunks.iter()).ok_or_else(|| bad("holds something that is not a share"))?);
             pairs.push(peer.pair(&received, &sealed.ciphertext));
         }
         Ok(Deck {
@@ -336,7 +335,7 @@ impl Deck {
     }
 
     pub(crate) fn from_record(r: &DeckRecord) -> Option<Deck> {
-        let shares = |row: &Vec<Bytes>| row.iter().map(|b| Share::from_bytes(&b.0)).collect::<Option<Vec<_>>>();
+        let shares = |row: &Vec<Bytes>| Share::all(row.iter().map(|b| &b.0));
         let n = r.members.len();
         let held = r.held.iter().map(shares).collect::<Option<Vec<_>>>()?;
         let seeds = shares(&r.seeds)?;

@@ -85,7 +85,8 @@ pub struct Course {
     pub totals: Vec<(Vec<u64>, Vec<u16>)>,
 }
 
-fn rng_of(seed: u64, site: u16) -> ChaCha20Rng {
+/// Where a site's randomness comes from.
+pub fn rng_of(seed: u64, site: u16) -> ChaCha20Rng {
     ChaCha20Rng::seed_from_u64(seed * 1_000 + u64::from(site))
 }
 
@@ -93,7 +94,8 @@ fn aggregator_of(kit: &Kit, seed: u64) -> Aggregator {
     Aggregator::new(kit.coordinator(), Millis(0), &mut rng_of(seed, 999)).unwrap()
 }
 
-fn answer(kit: &Kit, me: u16, asked: &Asked) -> site::Input<'static> {
+/// What a site's application says to a question.
+pub fn answer(kit: &Kit, me: u16, asked: &Asked) -> site::Input<'static> {
     let last = kit.roster.sites.len() as u16 - 1;
     if asked.query == REFUSE && me == last - 1 {
         return site::Input::Refuse { context: asked.context, rule: "POL-2".into() };
