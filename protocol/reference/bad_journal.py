@@ -99,7 +99,8 @@ def journals(plays, written):
         ("a signature on the whole cohort", [*before[:-2], changed(signed, alive=[0, 1, 2, 3, 4])]),
         ("a signature after the release", [*before, signed]),
         ("a release of another set than was signed", [*before[:-1], changed(freed, alive=[0, 1, 2, 3, 4])]),
-        ("a summary after a round", [deck, masked, journal.entry("chain", context=H("c"), cohort=None, rounds=1, opened=None)]),
+        ("a summary after a round", [deck, masked, journal.entry(
+            "chain", context=H("c"), cohort=None, rounds=1, opened=None)]),
         ("lists of different lengths", [changed(deck, held=[*held[:4], held[4][:7]])]),
         ("a digest of commitments too few", [changed(deck, slot_commitments=[H("d")] * 7)]),
         ("a pair secret too few", [changed(deck, pairs=[bytes(32)] * 4)]),

@@ -1,4 +1,4 @@
-"""The group ristretto255 on plain integers (RFC 9496): for public values only. Points are (X, Y, Z, T), x = X/Z, y = Y/Z.
+"""The group ristretto255 on plain integers (RFC 9496), for public values. Points are (X, Y, Z, T), x = X/Z, y = Y/Z.
 
 The formulas and constants are those of the RFC's section 4. `check` compares with its appendix A, and runs whenever the
 vectors are written.

@@ -155,7 +155,8 @@ def frame_cases():
     sealed = [{"site": 1, "ciphertext": draws.take(1088), "sealed": draws.take(48)}]
     ask = {"deck": 1, "slot": 2, "cohort": [0, 1, 4], "words": 9, "previous_context": hashes[0]}
     opened = {
-        "alive": [0, 4], "inputs": [{"commitment": hashes[0], "digest": hashes[1], "signature": proof["signature"]}] * 2,
+        "alive": [0, 4],
+        "inputs": [{"commitment": hashes[0], "digest": hashes[1], "signature": proof["signature"]}] * 2,
         "seeds": hashes, "others": hashes[:1], "checks": [{"seeds": hashes[1:], "signature": proof["signature"]}] * 2,
         "low": [2**64 - 1, 7], "high": [1, 0],
     }  # fmt: skip
@@ -163,7 +164,8 @@ def frame_cases():
         "OpenDeck": {"run": hashes[0], "index": 7, "slots": 256}, "AdvertiseKeys": keys,
         "Directory": {"threshold": 2, "entries": [{"site": 258, "keys": keys, "proof": proof}]}, "AcceptDirectory": {},
         "DirectoryCertificate": {"proofs": [proof, proof]}, "ShareKeys": {"commitments": hashes, "boxes": sealed},
-        "DeliverShares": {"commitments": [hashes, hashes[:1]], "boxes": sealed}, "ShareAck": {}, "ShareComplaint": {"against": 3},
+        "DeliverShares": {"commitments": [hashes, hashes[:1]], "boxes": sealed}, "ShareAck": {},
+        "ShareComplaint": {"against": 3},
         "Ask": {**ask, "previous_total": hashes[1], "query": b"a query"}, "MaskedInput": draws.take(32 + 24),
         "Survivors": {"alive": [0, 4], "inputs": [proof, proof]},
         "ConsistencyCheck": {"round": hashes[0], "seeds": [{"missing": 1, "seed": hashes[1]}]},
