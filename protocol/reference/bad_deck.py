@@ -175,6 +175,8 @@ def bad_decks(plays, written):
     ]:
         c.change(f"shares with {why}", "SHR-6", name, shares, edit, signer=3)
     c.add("the same keys again are ignored", "KEX-13", name, keys[2], (hub, "frame", 1, p.frame(keys[1])), sound=True)
+    c.add("the certificate again: the same shares", "SHR-3", name, delivery,
+          (0, "frame", p.frame(certificate)), sound=True)  # fmt: skip
     c.add("an opening again: the same bytes", "RND-7", name, directory, (0, "frame", data), sound=True)
     ack = p.find(hub, "ShareAck", sender=1)
     for against, why in ((1, "itself"), (9, "nobody")):

@@ -160,6 +160,11 @@ def bad_rounds(plays, written):
         (0, "frame", p.frame(ask)),
         sound=True,
     )
+    c.add("an input of a site that is gone: dropped unread", "RND-10", name, late,
+          (hub, "gone", 1), (hub, "frame", 1, p.frame(late)), sound=True)  # fmt: skip
+    old = p.frame(p.find(hub, "Unmask", sender=4))
+    c.add("shares for a round that is over: ignored", "RND-10", name, p.find(hub, "MaskedInput", 1, sender=4),
+          (hub, "frame", 4, old), sound=True)  # fmt: skip
     c.add("a refusal: the site is out", "POL-3", name, late, (hub, "frame", 1, asked), sound=True)
 
     # of nine other proofs a site checks eight, which only it can foresee

@@ -1,7 +1,7 @@
 """A site and an aggregator: which frame goes where, and what follows (spec sections 8 to 12).
 
 Both take one input and give back a list of outputs in order. Of a site: persist, rewrite, send, asked, deck_ready,
-released, refused. Of an aggregator: send, deck_ready, total, wrong_share, lost, failed. There is no clock: that the
+released, refused. Of an aggregator: send, deck_ready, total, wrong_share, caught, lost, failed. There is no clock: that the
 time of a site is up is an input.
 """
 
@@ -312,6 +312,10 @@ class Aggregator:
         try:
             key = self.env.key_of(sender)
             kind, context, rest, proof = frames.open_frame(data, self.env.session, key)
+            if kind == "MaskedInput" and self.round and self.round.ctx == context:
+                before = self.round.frames.setdefault(sender, data)
+                if sender in self.round.inputs and self.round.inputs[sender][0]["rest"] != proof["rest"]:
+                    self.out.append({"caught": {"site": sender, "frames": [before, data]}})
             self.dispatch(sender, kind, context, rest, proof)
         except Refused as bad:
             self.lose(sender, bad.rule)
@@ -430,7 +434,9 @@ class Aggregator:
                 self.send_all(self.round.waiting)
                 continue
             if isinstance(came, list):
+                shown = {site: self.round.frames[site] for site in came}
                 for site in came:
+                    self.out.append({"caught": {"site": site, "frames": [shown[site]]}})
                     self.lose(site, "INP-4")
                 return
             ctx = self.round.ctx

@@ -138,6 +138,7 @@ class AggregatorRound:
         self.ctx, self.phase = frames.round_context(env.session, deck.hash, ask), "inputs"
         self.waiting = dict.fromkeys(cohort, env.frame("Ask", self.ctx, ask))
         self.inputs, self.opened, self.seeds, self.signed, self.shares = {}, {}, {}, {}, {}
+        self.frames = {}  # of the inputs, as they came
 
     def lost(self, site):
         self.waiting.pop(site, None)
