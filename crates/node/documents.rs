@@ -16,9 +16,9 @@ use veilsum_proto::{
     Error,
     identity::{Identity, from_hex},
     limits::{MAX_QUERY, MIN_SITES},
-    plan::Terms,
+    plan::{SignedTerms, Terms},
     policy::Floor,
-    roster::{PartyId, Roster},
+    roster::{PartyId, Roster, SignedRoster},
     suite::Hash,
 };
 
@@ -46,6 +46,16 @@ pub struct Federation {
     pub terms: Arc<Terms>,
     /// What is computed: the application's part of the terms.
     pub work: Arc<Work>,
+}
+
+/// Both documents with their signatures, verified: for a client in another language, which verifies them itself.
+///
+/// # Errors
+/// A [`Failure`] that names the file.
+pub fn load_signed(roster: impl AsRef<Path>, plan: impl AsRef<Path>) -> Result<(SignedRoster, SignedTerms), Failure> {
+    let (roster, plan) = (roster.as_ref(), plan.as_ref());
+    let federation = Federation::load(roster, plan)?;
+    Ok((roster::load_signed_roster(roster)?, plan::load_signed_plan(plan, &federation.roster)?))
 }
 
 impl Federation {

@@ -1,0 +1,265 @@
+//! A federation on QUIC in which one site is the Python reference in a process of its own: another implementation of the
+//! specification, from the greeting to the masked answers and the recomputed totals, ends in the centres of Rust alone.
+//!
+//! Needs Python 3.11 with the packages of `protocol/reference/requirements.txt`; skips, and says so, where there is none.
+
+#[allow(dead_code)]
+#[path = "../examples/stdio_relay.rs"]
+mod stdio_relay;
+mod support;
+
+use std::{
+    fs::File,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use support::{Folder, fcm, federate, made_up, max_difference, prepared, replay, unit_square};
+use tokio::sync::oneshot;
+use veilsum::{
+    documents::{Federation, write_key},
+    files::Existing,
+    local::LOCAL_TIMING,
+    role::{
+        client::{self, ClientConfig, Step, Vanish},
+        intermediary::{self, IntermediaryConfig},
+        server::{self, Progress, RunResult, ServerConfig},
+        system_rng,
+    },
+    table,
+    work::Work,
+};
+use veilsum_cluster::{Algorithm, Rows, method::Seeding};
+use veilsum_proto::{
+    identity::Identity,
+    plan::{SignedTerms, Terms},
+    policy::Floor,
+    roster::{Member, Roster, SignedRoster},
+};
+
+const SIZES: [usize; 5] = [31, 44, 28, 37, 52];
+/// The Python site, by place.
+const PYTHON: usize = 2;
+const ROUNDS: u32 = 6;
+
+fn reference() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("protocol/reference")
+}
+
+/// A Python that has what the reference needs, where there is one: named by a variable, as made by `check.sh`, or installed.
+fn python() -> Option<PathBuf> {
+    const FITS: &str = "import importlib.metadata as m, sys
+wanted = [line.split('==') for line in open(sys.argv[1]).read().split()]
+sys.exit(sys.version_info < (3, 11) or any(m.version(name) != version for name, version in wanted))";
+    let venv = std::env::var_os("VEILSUM_REFERENCE_VENV").map(PathBuf::from);
+    let venv = venv.unwrap_or_else(|| std::env::temp_dir().join("veilsum-reference-venv"));
+    let candidates = [std::env::var_os("VEILSUM_REFERENCE_PYTHON").map(PathBuf::from), Some(venv.join("bin/python"))];
+    let found = candidates.into_iter().flatten().chain([PathBuf::from("python3")]).find(|python| {
+        let requirements = reference().join("requirements.txt");
+        let mut check = Command::new(python);
+        check.args(["-c", FITS]).arg(requirements).stdout(Stdio::null()).stderr(Stdio::null());
+        check.status().is_ok_and(|status| status.success())
+    });
+    if found.is_none() {
+        eprintln!(
+            "SKIPPED: no Python 3.11 with protocol/reference/requirements.txt; protocol/reference/check.sh makes one"
+        );
+    }
+    found
+}
+
+/// Identities, signed roster, signed plan.
+fn documents(work: &Work, sites: &[(String, Rows)]) -> (Vec<Arc<Identity>>, SignedRoster, SignedTerms) {
+    let mut rng = system_rng();
+    let identities: Vec<_> = (0..sites.len() + 2).map(|_| Arc::new(Identity::generate(&mut rng))).collect();
+    let member = |i: usize, name: &str, address: &str| Member {
+        name: name.into(),
+        key: identities[i].public(),
+        address: address.into(),
+    };
+    let roster = Roster {
+        name: "two-implementations".into(),
+        coordinator: member(0, "coordinator", "127.0.0.1:0"),
+        intermediary: member(1, "intermediary", "127.0.0.1:0"),
+        sites: sites.iter().enumerate().map(|(i, (name, _))| member(i + 2, name, "")).collect(),
+    };
+    let terms = Terms {
+        roster: roster.hash(),
+        min_cohort: 3,
+        threshold: 0,
+        colluders: 0,
+        slots: 4,
+        max_rows: 64,
+        min_total_rows: 3,
+        opening: true,
+        application: work.to_bytes(),
+    };
+    let plan = terms.sign(&roster, &identities[0]).expect("a plan");
+    let roster = roster.sign(&identities[0]).expect("a roster");
+    (identities, roster, plan)
+}
+
+/// What came of a run: the coordinator's result, the sizes of its totals, what the Python site said, and the centres it got.
+struct Mixed {
+    result: RunResult,
+    sizes: Vec<usize>,
+    said: String,
+    model: Option<serde_json::Value>,
+}
+
+/// Every role for real; the site at [`PYTHON`] is a process of `python`, which vanishes before its answer to the question
+/// with this number where one is given.
+async fn mixed(python: &Path, work: &Work, sites: &[(String, Rows)], vanish: Option<u32>) -> Mixed {
+    let (identities, roster, plan) = documents(work, sites);
+    let verified = roster.clone().verify().expect("the roster");
+    let Federation { roster: all, terms, work } =
+        Federation::new(verified.clone(), plan.clone().verify(&verified).expect("the plan")).expect("a federation");
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let (sizes, (bound, coordinator)) = (Arc::new(Mutex::new(Vec::new())), oneshot::channel());
+    let seen = sizes.clone();
+    let server = tokio::spawn(server::run(ServerConfig {
+        identity: identities[0].clone(),
+        roster: all.clone(),
+        terms: terms.clone(),
+        work: work.clone(),
+        listen: any,
+        timing: LOCAL_TIMING,
+        view: None,
+        evidence: None,
+        bound: Some(bound),
+        progress: Box::new(move |p| {
+            if let Progress::Round { sites, .. } = p {
+                seen.lock().expect("sizes").push(sites);
+            }
+        }),
+    }));
+    let coordinator = coordinator.await.expect("an address");
+    let (bound, intermediary) = oneshot::channel();
+    let counter = tokio::spawn(intermediary::run(IntermediaryConfig {
+        identity: identities[1].clone(),
+        roster: all.clone(),
+        terms: terms.clone(),
+        work: work.clone(),
+        listen: any,
+        coordinator,
+        timing: LOCAL_TIMING,
+        view: None,
+        bound: Some(bound),
+    }));
+    let intermediary = intermediary.await.expect("an address");
+    let mut clients = Vec::new();
+    for (i, rows) in prepared(&work, sites).into_iter().enumerate().filter(|(i, _)| *i != PYTHON) {
+        clients.push(tokio::spawn(client::run(ClientConfig {
+            identity: identities[i + 2].clone(),
+            roster: all.clone(),
+            terms: terms.clone(),
+            work: work.clone(),
+            floor: Floor::default(),
+            rows: Arc::new(rows),
+            coordinator,
+            intermediary,
+            state: None,
+            patience: Duration::from_secs(30),
+            vanish: None,
+            view: None,
+        })));
+    }
+
+    let folder = Folder::new();
+    let (identity, (name, rows)) = (&identities[PYTHON + 2], &sites[PYTHON]);
+    let (key, data) = (folder.path("site.key"), folder.path("rows.csv"));
+    write_key(&key, name, identity, Existing::Refuse).expect("a key file");
+    let names: Vec<&str> = work.columns.iter().map(|c| c.name.as_str()).collect();
+    let out = File::create(&data).expect("a data file");
+    table::write_numbers(out, &names, (0..rows.len()).map(|i| rows.row(i).to_vec())).expect("written rows");
+    let mut command = Command::new(python);
+    command.arg("-B").arg(reference().join("take_part.py")).args(["--key", &key, "--data", &data]);
+    command.args(["--result", &folder.path("model.json")]);
+    command.args(vanish.map(|n| format!("--vanish={n}")));
+    command.stderr(File::create(folder.path("said.txt")).expect("a file"));
+    let patience = Duration::from_secs(30);
+    let relayed =
+        stdio_relay::relay(command, &identity.seed(), &roster, &plan, [coordinator, intermediary], patience).await;
+    let said = std::fs::read_to_string(folder.path("said.txt")).expect("what it said");
+    if let Err(e) = relayed {
+        panic!("the Python site: {e}\n{said}");
+    }
+
+    let result = server.await.expect("the coordinator's task").unwrap_or_else(|e| panic!("{e}\n{said}"));
+    counter.await.expect("the intermediary's task").expect("a count");
+    for client in clients {
+        assert!(client.await.expect("a site's task").expect("a site").model.is_some());
+    }
+    let model = Path::new(&folder.path("model.json")).exists().then(|| folder.json("model.json"));
+    let sizes = sizes.lock().expect("sizes").clone();
+    Mixed { result, sizes, said, model }
+}
+
+fn run(python: &Path, work: &Work, vanish: Option<u32>) -> Mixed {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    let run = mixed(python, work, &made_up(&SIZES, 0.2, 5), vanish);
+    runtime.block_on(async { tokio::time::timeout(Duration::from_secs(300), run).await.expect("an end") })
+}
+
+fn lines(said: &str, with: &str) -> usize {
+    said.lines().filter(|line| line.contains(with)).count()
+}
+
+/// The run of both implementations against the run of Rust alone, and against plain sums.
+fn agrees(work: &Work) {
+    let Some(python) = python() else { return };
+    let ours = run(&python, work, None);
+    let (alone, sizes) = federate(made_up(&SIZES, 0.2, 5), work, Vec::new(), false);
+    let alone = alone.result.expect("a result of Rust alone");
+    assert_eq!((&ours.sizes, ours.result.rounds), (&sizes, alone.rounds));
+    assert!(ours.sizes.iter().all(|n| *n == SIZES.len()), "{:?}", ours.sizes);
+    let off = max_difference(&ours.result.centres_box, &alone.centres_box);
+    assert!(off <= 1e-9, "off by {off:e}");
+    assert_eq!(ours.result.n_total, Some(SIZES.iter().sum::<usize>() as u64));
+    // The comparison can fail: without the Python site's rows the centres are others.
+    let others = |_| (0..SIZES.len()).filter(|i| *i != PYTHON).collect();
+    let without = replay(work, &prepared(work, &made_up(&SIZES, 0.2, 5)), others);
+    let without: Vec<Vec<f64>> = without.centres.rows().map(<[f64]>::to_vec).collect();
+    assert!(max_difference(&ours.result.centres_box, &without) > 1e-6);
+    // It recomputed every total but, where nothing is asked after it, the last.
+    let recomputed = lines(&ours.said, "a total over 5 sites, recomputed");
+    assert!((sizes.len() - 1..=sizes.len()).contains(&recomputed), "{recomputed} of {}:\n{}", sizes.len(), ours.said);
+    let model = ours.model.expect("the model it was sent");
+    assert!(model.to_string().contains("centres"), "{model}");
+}
+
+#[test]
+fn fuzzy_c_means_with_a_python_site_and_a_second_deck() {
+    agrees(&fcm(unit_square(), 3, 0.0, ROUNDS, Seeding::Uniform { seed: 11 }));
+}
+
+#[test]
+fn k_means_with_a_python_site() {
+    agrees(&Work::plain(
+        unit_square(),
+        Algorithm::Kmeans { epsilon: 0.0, max_rounds: 9 },
+        3,
+        Seeding::Uniform { seed: 4 },
+    ));
+}
+
+/// Before its answer to the fourth question it is gone; the round is recovered over the others.
+#[test]
+fn a_python_site_that_vanishes() {
+    let Some(python) = python() else { return };
+    let work = fcm(unit_square(), 3, 0.0, ROUNDS, Seeding::Uniform { seed: 11 });
+    let ours = run(&python, &work, Some(4));
+    let vanish = vec![(PYTHON, Vanish { round: 4, at: Step::BeforeInput })];
+    let (alone, sizes) = federate(made_up(&SIZES, 0.2, 5), &work, vanish, false);
+    let alone = alone.result.expect("a result of Rust alone");
+    assert_eq!(ours.sizes, sizes);
+    assert_eq!((ours.sizes[2], ours.sizes[3]), (SIZES.len(), SIZES.len() - 1));
+    assert_eq!(ours.result.missing, alone.missing);
+    let off = max_difference(&ours.result.centres_box, &alone.centres_box);
+    assert!(off <= 1e-9, "off by {off:e}");
+    assert_eq!((lines(&ours.said, "recomputed"), lines(&ours.said, "vanishes")), (3, 1), "{}", ours.said);
+    assert!(ours.model.is_none());
+}
