@@ -272,6 +272,7 @@ fn centres(last: f64) -> Centres {
     Centres::from_rows(&[vec![0.2, 0.2], vec![0.8, 0.3], vec![0.5, last]]).unwrap()
 }
 
+/// [APP-6].
 #[test]
 fn draws_begin_at_one_and_no_question_is_put_to_two_draws() {
     let mut work = fcm(6);
@@ -320,6 +321,7 @@ fn one_part_of_a_run_does_not_use_the_questions_of_another() {
     assert_eq!(refused_at(&work, |_| {}, &asked), Some(2), "squares around another point");
 }
 
+/// [APP-7].
 #[test]
 fn blur_does_not_average_out_over_repeated_questions() {
     let mut work = fcm(3);

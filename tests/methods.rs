@@ -228,6 +228,7 @@ fn preparation_and_the_range_of_k() {
     }
 }
 
+/// [APP-6], [QRY-8].
 #[test]
 fn sampled_sites_are_those_that_everybody_can_compute() {
     let sampling = Sampling { share: 0.6, seed: 9 };
@@ -278,6 +279,7 @@ fn every_method_over_quic() {
     }
 }
 
+/// [APP-5].
 #[test]
 fn the_intermediary_judges_and_the_coordinator_chooses() {
     for standardised in [false, true] {

@@ -80,6 +80,7 @@ fn same_layout(c: &Value, layout: &Layout) {
     }
 }
 
+/// [QRY-1], [QRY-2], [QRY-4] to [QRY-6]: rows into working units, transforms, scales, entries and how exact they are.
 #[test]
 fn questions_layouts_and_answers() {
     let file = file();
@@ -126,6 +127,7 @@ fn bytes_that_are_no_question() {
     }
 }
 
+/// [QRY-3].
 #[test]
 fn questions_that_no_site_answers() {
     let file = file();
@@ -151,6 +153,7 @@ fn judged_questions() {
     }
 }
 
+/// [QRY-4].
 #[test]
 fn exponents_of_bounds() {
     for c in of(&file(), "exponent") {
@@ -163,6 +166,7 @@ fn exponents_of_bounds() {
     }
 }
 
+/// [QRY-7], [QRY-8].
 #[test]
 fn draws() {
     let file = file();
@@ -186,6 +190,7 @@ fn draws() {
     }
 }
 
+/// [QRY-9].
 #[test]
 fn the_applications_part_of_a_plan() {
     let mut names = BTreeSet::new();

@@ -1,5 +1,5 @@
-//! Every rule of the specification is cited by code, every rule that code cites is in the specification, and every file
-//! that the threat model points to exists.
+//! Every rule of the specification is cited by code and by a test, every rule that either cites is in the specification,
+//! and every file that the threat model points to exists.
 
 use std::{
     collections::BTreeSet,
@@ -49,6 +49,29 @@ fn laid_down(spec: &str) -> BTreeSet<String> {
     spec.split("**[").skip(1).filter_map(|s| s.split_once("]**")).map(|(id, _)| id.to_owned()).collect()
 }
 
+/// The rules that a text cites; ranges such as "[MSK-1] to [MSK-4]" cite what lies between.
+fn cited(text: &str) -> BTreeSet<String> {
+    let mut cited = ids(text);
+    for (from, to) in text.split(" to [").zip(text.split(" to [").skip(1)) {
+        let from = ids(&from[from.len().saturating_sub(12)..]);
+        let to = ids(&to[..to.len().min(12)]);
+        if let (Some(a), Some(b)) = (from.last(), to.first())
+            && a[..4] == b[..4]
+            && let (Ok(low), Ok(high)) = (a[4..].parse::<u32>(), b[4..].parse::<u32>())
+        {
+            cited.extend((low..=high).map(|n| format!("{}{n}", &a[..4])));
+        }
+    }
+    cited
+}
+
+/// Nothing cites a rule that is not there. SHA-256 is a hash, not a rule; two digits at most keep it out.
+fn none_dangles(cited: &BTreeSet<String>, spec: &BTreeSet<String>) {
+    let known: BTreeSet<&str> = spec.iter().map(|id| &id[..3]).collect();
+    let dangling: Vec<_> = cited.iter().filter(|id| known.contains(&id[..3]) && !spec.contains(*id)).collect();
+    assert!(dangling.is_empty(), "cited, but not in the specification: {dangling:?}");
+}
+
 #[test]
 fn rules_and_code_agree() {
     let spec = laid_down(&read(root().join("protocol/spec.md")));
@@ -57,30 +80,46 @@ fn rules_and_code_agree() {
     for folder in ["crates/proto/src", "crates/node", "crates/cluster/src"] {
         rust_files(&root().join(folder), &mut files);
     }
-    let mut cited = BTreeSet::new();
-    for file in &files {
-        let text = read(file);
-        for id in ids(&text) {
-            // Ranges such as "[MSK-1] to [MSK-4]" cite what lies between.
-            cited.insert(id);
-        }
-        for (from, to) in text.split(" to [").zip(text.split(" to [").skip(1)) {
-            let from = ids(&from[from.len().saturating_sub(12)..]);
-            let to = ids(&to[..to.len().min(12)]);
-            if let (Some(a), Some(b)) = (from.last(), to.first())
-                && a[..4] == b[..4]
-                && let (Ok(low), Ok(high)) = (a[4..].parse::<u32>(), b[4..].parse::<u32>())
-            {
-                cited.extend((low..=high).map(|n| format!("{}{n}", &a[..4])));
-            }
-        }
-    }
-    let known: BTreeSet<String> = spec.iter().map(|id| id[..3].to_owned()).collect();
-    let dangling: Vec<_> = cited.iter().filter(|id| known.contains(&id[..3]) && !spec.contains(*id)).collect();
-    // SHA-256 is a hash, not a rule; two digits at most keep it out.
-    assert!(dangling.is_empty(), "cited, but not in the specification: {dangling:?}");
+    // The product alone: what stands in a module of tests is the other test's.
+    let cited: BTreeSet<String> = files.iter().flat_map(|file| cited(product_and_tests(&read(file)).0)).collect();
+    none_dangles(&cited, &spec);
     let uncited: Vec<_> = spec.difference(&cited).collect();
     assert!(uncited.is_empty(), "in the specification, but cited by no code: {uncited:?}");
+}
+
+/// A source without its module of tests, and that module.
+fn product_and_tests(text: &str) -> (&str, &str) {
+    text.split_at(text.find("#[cfg(test)]\nmod tests {").unwrap_or(text.len()))
+}
+
+/// [`rules_and_code_agree`] for tests: test files, modules of tests, and the rules that the vectors refuse under.
+#[test]
+fn rules_and_tests_agree() {
+    let spec = laid_down(&read(root().join("protocol/spec.md")));
+    let mut found = BTreeSet::new();
+    let mut files = Vec::new();
+    for folder in ["tests", "crates/proto/tests", "crates/cluster/tests", "crates/audit/tests"] {
+        rust_files(&root().join(folder), &mut files);
+    }
+    // This file names rules, and tests none.
+    files.retain(|file| !file.ends_with("spec_coverage.rs"));
+    found.extend(files.iter().flat_map(|file| cited(&read(file))));
+    let mut sources = Vec::new();
+    for folder in ["crates/proto/src", "crates/node", "crates/cluster/src", "crates/audit/src"] {
+        rust_files(&root().join(folder), &mut sources);
+    }
+    for file in &sources {
+        let text = read(file);
+        let tests = if file.ends_with("tests.rs") { &text[..] } else { product_and_tests(&text).1 };
+        found.extend(cited(tests));
+    }
+    for file in fs::read_dir(root().join("protocol/vectors/v1")).expect("the vectors").flatten() {
+        let text = read(file.path());
+        found.extend(text.split("\"rule\": \"").skip(1).filter_map(|s| s.split('"').next()).flat_map(ids));
+    }
+    none_dangles(&found, &spec);
+    let untested: Vec<_> = spec.difference(&found).collect();
+    assert!(untested.is_empty(), "in the specification, but cited by no test and no vector: {untested:?}");
 }
 
 #[test]

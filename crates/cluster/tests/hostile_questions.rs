@@ -1,4 +1,4 @@
-//! What a site's checks of questions stop, and what they must let through: every question of every honest run.
+//! What a site's checks of questions stop, and what they must let through: every question of every honest run ([QRY-10]).
 
 use veilsum_cluster::{
     Algorithm, Batch, Centres, Clusters, Domain, Method, OutOfBox, Prepared, Query, Recipe, Rows, Scaling, Step,

@@ -149,6 +149,7 @@ mod tests {
         assert!(!b.public().verify("label", &[b"x", b"y"], &s));
     }
 
+    /// [FRM-8].
     #[test]
     fn many_at_once_agree_with_one_by_one() {
         let ids: Vec<Identity> = (0..20).map(|i| Identity::from_seed(&[i; 32])).collect();

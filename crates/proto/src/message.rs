@@ -625,6 +625,7 @@ mod tests {
         assert!(parse_header(&h).is_err());
     }
 
+    /// [FRM-5].
     #[test]
     fn a_proof_stands_for_kind_and_context() {
         let (id, session, context, bytes) = sample();

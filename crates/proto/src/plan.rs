@@ -194,6 +194,18 @@ mod tests {
         }
     }
 
+    /// [PLN-5]: to the last byte.
+    #[test]
+    fn an_application_over_its_limit_is_refused() {
+        for (bytes, fits) in [(MAX_APPLICATION, true), (MAX_APPLICATION + 1, false)] {
+            let kit = crate::testing::Kit::new(3, |_| {});
+            let terms = Terms { application: vec![0; bytes], ..(*kit.terms).clone() };
+            let found = terms.check(&kit.roster).map_err(|e| e.rule().unwrap().0);
+            assert_eq!(found, if fits { Ok(()) } else { Err("PLN-5") });
+        }
+    }
+
+    /// [THR-2], [THR-3].
     #[test]
     fn the_measured_break_is_refused() {
         assert!(check_threshold(20, 11, 4).is_err());

@@ -50,6 +50,7 @@ fn nobody_missing_is_two_messages_a_site_and_round() {
     assert!(w.site_errors.is_empty(), "{:?}", w.site_errors);
 }
 
+/// [KEX-12].
 #[test]
 fn decks_refill_before_they_run_out() {
     let mut w = world(4, 2);
@@ -179,6 +180,7 @@ fn a_site_that_crashes_in_a_round_comes_back_with_the_same_bytes() {
     }
 }
 
+/// [MSK-4].
 #[test]
 fn a_site_whose_rows_changed_between_crash_and_return_sends_nothing() {
     let mut w = world(5, 5);
@@ -205,6 +207,7 @@ fn a_site_whose_rows_changed_between_crash_and_return_sends_nothing() {
     assert!(matches!(w.site_errors[0], (2, Error::Journal(_))));
 }
 
+/// [KEX-11].
 #[test]
 fn members_that_vanish_while_the_deck_is_set_up_are_left_out() {
     for kind in [Kind::AcceptDirectory, Kind::ShareKeys, Kind::ShareAck] {

@@ -59,6 +59,7 @@ fn a_directory_that_changes_adds_repeats_or_leaves_out() {
     shows(5, |_, d| d.entries.clear(), 0, "POL-1");
 }
 
+/// [KEX-6]: the refusal names the rule that failed.
 #[test]
 fn a_directory_with_another_threshold() {
     for t in [0, 1, 3, 5, u16::MAX] {

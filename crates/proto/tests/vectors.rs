@@ -149,6 +149,7 @@ fn hashes_keys_boxes_and_streams() {
     }
 }
 
+/// [KEY-2], among others: what strict verification refuses, and which keys are usable.
 #[test]
 fn identities() {
     for c in of("identity", "sign") {
@@ -172,6 +173,7 @@ fn identities() {
     }
 }
 
+/// Among others [PLN-6], [SES-1]: what identifies a plan and a session; [THR-3], which is reported as [THR-2].
 #[test]
 fn documents() {
     let mut roster: Option<Roster> = None;
@@ -239,6 +241,7 @@ fn fixed_point() {
     }
 }
 
+/// [SHR-1]: the shares of a polynomial from its draws.
 #[test]
 fn sharing() {
     let sites = |v: &Value| -> Vec<u16> { list(v).iter().map(|n| number(n) as u16).collect() };
@@ -320,6 +323,7 @@ fn the_key_schedule_of_a_deck() {
     }
 }
 
+/// [ENC-4]: vectors travel as raw words.
 #[test]
 fn masks_and_totals() {
     let masked = of("masks", "mask");
@@ -353,6 +357,7 @@ fn masks_and_totals() {
     }
 }
 
+/// [OPN-1]: generators, commitments, and sums of them.
 #[test]
 fn commitments() {
     for c in of("commitments", "generator") {
@@ -396,6 +401,7 @@ fn one_frame_of_every_kind() {
     }
 }
 
+/// Directories and everything that is derived under them ([KEX-14]) are in the frames.
 #[test]
 fn sessions_are_reproduced_byte_for_byte() {
     for name in SESSIONS {

@@ -1,0 +1,168 @@
+//! Rules of the application that no vector can hold, on real connections: who is let in ([APP-1]), and a count that is too
+//! small to be told ([APP-2]).
+
+mod support;
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use support::{fcm, made_up, prepared, unit_square};
+use tokio::sync::oneshot;
+use veilsum::{
+    carrier::{self, Credentials, LinkReceiver, LinkSender},
+    cli::exit::Code,
+    control::{self, Denied, Hello, Welcome},
+    documents::Federation,
+    local::{self, LOCAL_TIMING, LocalConfig, LocalRun, LocalSite},
+    role::{
+        server::{self, ServerConfig},
+        system_rng,
+    },
+    work::Work,
+};
+use veilsum_cluster::method::Seeding;
+use veilsum_proto::{
+    identity::Identity,
+    message::{self, Kind, kind_of},
+    plan::Terms,
+    roster::{Member, PartyId, Roster},
+    suite::Hash,
+};
+
+const SIZES: [usize; 3] = [20, 25, 30];
+
+fn work() -> Work {
+    fcm(unit_square(), 2, 0.0, 2, Seeding::Uniform { seed: 1 })
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async { tokio::time::timeout(Duration::from_secs(60), future).await.expect("an end") })
+}
+
+/// A coordinator that waits for its sites, and the documents.
+async fn coordinator() -> (Vec<Arc<Identity>>, Federation, SocketAddr) {
+    let mut rng = system_rng();
+    let identities: Vec<_> = (0..5).map(|_| Arc::new(Identity::generate(&mut rng))).collect();
+    let member = |i: usize, name: &str, address: &str| Member {
+        name: name.into(),
+        key: identities[i].public(),
+        address: address.into(),
+    };
+    let roster = Roster {
+        name: "application-rules".into(),
+        coordinator: member(0, "coordinator", "127.0.0.1:0"),
+        intermediary: member(1, "intermediary", "127.0.0.1:0"),
+        sites: (2..5).map(|i| member(i, &format!("site-{i}"), "")).collect(),
+    };
+    let terms = Terms {
+        roster: roster.hash(),
+        min_cohort: 3,
+        threshold: 0,
+        colluders: 0,
+        slots: 4,
+        max_rows: 32,
+        min_total_rows: 2,
+        opening: true,
+        application: work().to_bytes(),
+    };
+    let federation = Federation::new(roster, terms).expect("a federation");
+    let (bound, address) = oneshot::channel();
+    tokio::spawn(server::run(ServerConfig {
+        identity: identities[0].clone(),
+        roster: federation.roster.clone(),
+        terms: federation.terms.clone(),
+        work: federation.work.clone(),
+        listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+        timing: LOCAL_TIMING,
+        view: None,
+        evidence: None,
+        bound: Some(bound),
+        progress: Box::new(|_| {}),
+    }));
+    (identities, federation, address.await.expect("an address"))
+}
+
+/// The first answer to a first frame, and whether the connection ends after it.
+async fn knock(identity: &Identity, to: &Identity, address: SocketAddr, frame: &[u8]) -> (Option<Vec<u8>>, bool) {
+    let credentials = Credentials::from_seed(&identity.seed()).expect("credentials");
+    let link = carrier::dial(address, &credentials, &to.public().0, control::header_check, Duration::from_secs(10));
+    let (mut sender, mut receiver): (LinkSender, LinkReceiver) = link.await.expect("a link").split();
+    sender.send(frame).await.expect("sent");
+    let answer = receiver.recv().await.ok().flatten();
+    let quiet = tokio::time::timeout(Duration::from_millis(200), receiver.recv()).await;
+    // Somebody who was let in is sent the opening of a deck.
+    (answer, !matches!(quiet, Ok(Ok(Some(_)))))
+}
+
+/// [APP-1].
+#[test]
+fn only_a_greeting_with_the_same_documents_lets_somebody_in() {
+    block_on(async {
+        let (identities, Federation { roster, terms, .. }, address) = coordinator().await;
+        let (hub, greeting) = (&identities[0], control::greeting_session());
+        let hello = |roster: Hash, plan: Hash| Hello { roster, plan, software: "test".into() };
+        let good = hello(roster.hash(), terms.hash());
+        for (what, bad) in [
+            ("another plan", hello(roster.hash(), Hash([1; 32]))),
+            ("another roster", hello(Hash([1; 32]), terms.hash())),
+        ] {
+            let frame = control::frame(&identities[2], &greeting, Kind::Hello, &bad);
+            let (answer, over) = knock(&identities[2], hub, address, &frame).await;
+            let answer = answer.unwrap_or_else(|| panic!("{what}: no answer"));
+            let denied: Denied =
+                message::open(&answer, &greeting, &hub.public(), "hub", Kind::Denied).expect("a signed denial");
+            assert!(!denied.why.is_empty() && over, "{what}: {}", denied.why);
+        }
+        // Another frame first, a greeting signed by another site, and one for another session than that of greetings.
+        let session = message::session(&terms.hash(), &roster.hash(), PartyId::Coordinator);
+        for (what, frame) in [
+            (
+                "no greeting",
+                control::frame(&identities[2], &greeting, Kind::Welcome, &Welcome { software: "x".into() }),
+            ),
+            ("another's greeting", control::frame(&identities[3], &greeting, Kind::Hello, &good)),
+            ("another session", control::frame(&identities[2], &session, Kind::Hello, &good)),
+        ] {
+            let (answer, over) = knock(&identities[2], hub, address, &frame).await;
+            assert!(answer.as_deref().and_then(kind_of) != Some(Kind::Welcome) && over, "{what}");
+        }
+        let frame = control::frame(&identities[2], &greeting, Kind::Hello, &good);
+        let (answer, over) = knock(&identities[2], hub, address, &frame).await;
+        let answer = answer.expect("an answer");
+        message::open::<Welcome>(&answer, &greeting, &hub.public(), "hub", Kind::Welcome).expect("a signed welcome");
+        assert!(!over, "and the first deck is opened to it");
+    });
+}
+
+fn counted(least: u64) -> LocalRun {
+    let work = work();
+    // Rows are what they are, whatever the plan wants of them.
+    assert_eq!(prepared(&work, &made_up(&SIZES, 0.2, 5)).iter().map(|p| p.len()).sum::<usize>(), 75);
+    block_on(local::run(LocalConfig {
+        sites: made_up(&SIZES, 0.2, 5).into_iter().map(LocalSite::from).collect(),
+        work,
+        terms: Box::new(move |terms| terms.min_total_rows = least),
+        vanish: Vec::new(),
+        record: true,
+        timing: LOCAL_TIMING,
+        progress: Box::new(|_| {}),
+    }))
+    .expect("a federation")
+}
+
+/// [APP-2]: to the last row.
+#[test]
+fn a_count_below_the_floor_is_told_to_nobody_and_ends_the_run() {
+    let enough = counted(75);
+    assert_eq!(enough.counted.expect("a count").total, 75);
+    assert_eq!(enough.result.expect("a result").n_total, Some(75));
+
+    let few = counted(76);
+    let failure = few.counted.expect_err("too few rows");
+    assert_eq!(failure.code, Code::Policy, "{failure:?}");
+    assert!(!format!("{failure:?}").contains("75"), "the number itself is told to nobody: {failure:?}");
+    few.result.expect_err("no run");
+    let view = few.coordinator_view.lock().expect("the view");
+    let told = view.iter().filter(|(from, _)| *from == PartyId::Intermediary).filter_map(|(_, frame)| kind_of(frame));
+    assert!(told.into_iter().all(|kind| matches!(kind, Kind::Hello | Kind::Aborted)), "the coordinator was told more");
+}
