@@ -4,16 +4,21 @@ import commit
 import frames
 import ristretto
 from astray import Cases, replaced, resigned
-from suite import H
+from suite import ORDER, H
+
+
+def shifted(commitment, times):
+    """A commitment and so many times the first generator."""
+    return ristretto.encode(ristretto.add(ristretto.decode(commitment), ristretto.times(times, commit.generator(0))))
 
 
 def added(o):
     """One more in the first word, and a commitment to fit it: only the signature on the commitment is against it."""
-    point = ristretto.add(ristretto.decode(o["inputs"][1]["commitment"]), commit.generator(0))
+    point = shifted(o["inputs"][1]["commitment"], 1)
     low, high = o["low"], o["high"]
     return {
         **o, "low": [(low[0] + 1) % 2**64, *low[1:]], "high": [high[0] + (low[0] == 2**64 - 1), *high[1:]],
-        "inputs": replaced(o["inputs"], 1, commitment=ristretto.encode(point)),
+        "inputs": replaced(o["inputs"], 1, commitment=point),
     }  # fmt: skip
 
 
@@ -141,6 +146,10 @@ def bad_openings(plays, written):
     two = liar(3, lambda y: y[:32] + bytes(8) + y[40:])
     c.add("two sites that sent others, which would leave too few", "INP-4", name, start,
           rest[0], word, rest[2], two, rest[4])  # fmt: skip
+    shifts = [shifted(rest[site][3][40:72], times) for site, times in ((1, 1), (2, ORDER - 1))]
+    pair = [liar(s, lambda y: c_ + y[32:]) for s, c_ in zip((1, 2), shifts)]
+    c.add("two commitments that are off by what cancels out: the sum is the right one", "INP-4", name, start,
+          rest[0], *pair, rest[3], rest[4], sound=True)  # fmt: skip
     late = unasked.find(hub, "MaskedInput", sender=1)
     c.change("a commitment where the plan opens nothing", "INP-4", "session_not_opened", late,
              lambda y: commit.commit([1, 2]) + y[32:], signer=3)  # fmt: skip

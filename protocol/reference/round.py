@@ -200,8 +200,9 @@ class AggregatorRound:
         return "sent"
 
     def guilty(self):
-        """[INP-4]: who committed to another vector than it sent."""
-        if not self.env.opening:
+        """[INP-4]: who committed to another vector than it sent, where the sums show that somebody did."""
+        sums = [sum(column) for column in zip(*(y for _, y in self.inputs.values()))] or [0] * self.words
+        if not self.env.opening or commit.are_sums(sums, [self.opened[s]["commitment"] for s in self.inputs]):
             return []
         return [s for s, (_, y) in sorted(self.inputs.items()) if commit.commit(y) != self.opened[s]["commitment"]]
 
