@@ -85,7 +85,8 @@ async fn coordinator() -> (Vec<Arc<Identity>>, Federation, SocketAddr) {
 /// The first answer to a first frame, and whether the connection ends after it.
 async fn knock(identity: &Identity, to: &Identity, address: SocketAddr, frame: &[u8]) -> (Option<Vec<u8>>, bool) {
     let credentials = Credentials::from_seed(&identity.seed()).expect("credentials");
-    let link = carrier::dial(address, &credentials, &to.public().0, control::header_check, Duration::from_secs(10));
+    let key = to.public();
+    let link = carrier::dial(address, &credentials, &key.0, control::header_check, Duration::from_secs(10));
     let (mut sender, mut receiver): (LinkSender, LinkReceiver) = link.await.expect("a link").split();
     sender.send(frame).await.expect("sent");
     let answer = receiver.recv().await.ok().flatten();
