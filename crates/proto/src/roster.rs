@@ -64,7 +64,11 @@ impl Roster {
     pub fn check(&self) -> Result<(), Error> {
         let bad = |why: String, rule| Err(Error::invalid("roster", why, rule));
         if !(MIN_SITES..=MAX_SITES).contains(&self.sites.len()) {
-            let why = format!("{} sites where {MIN_SITES} to {MAX_SITES} are allowed", self.sites.len());
+            let why = format!(
+                "{} sites where {MIN_SITES} to {MAX_SITES} are allowed; the protocol for more (spec section 17) is in the \
+                 core and in `veilsum simulate`, and not yet between machines",
+                self.sites.len()
+            );
             return bad(why, "ROS-1");
         }
         check_name(&self.name).map_err(|why| Error::invalid("roster", why, "ROS-2"))?;
