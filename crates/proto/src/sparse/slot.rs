@@ -28,7 +28,7 @@ impl SlotSecrets {
 /// The key pair of a slot, from its shared seed.
 pub(crate) fn key_pair(seed: &Scalar) -> (StaticSecret, [u8; 32]) {
     let bytes = Zeroizing::new(seed.to_bytes());
-    let secret = StaticSecret::from(*suite::derive(&bytes, "sparse slot key", &[]).bytes());
+    let secret = StaticSecret::from(*suite::derive(&bytes[..], "sparse slot key", &[]).bytes());
     let public = PublicKey::from(&secret).to_bytes();
     (secret, public)
 }
@@ -41,7 +41,7 @@ pub(crate) fn commitment(deck: &Hash, site: u16, slot: u16, seed: &Scalar) -> Ha
 
 /// [SPA-18]: a site's own mask in one round.
 pub(crate) fn own_mask(seed: &Scalar, context: &Hash) -> Secret {
-    suite::derive(&Zeroizing::new(seed.to_bytes()), "sparse self-mask", &[&context.0])
+    suite::derive(&Zeroizing::new(seed.to_bytes())[..], "sparse self-mask", &[&context.0])
 }
 
 /// [SPA-18]: the mask that two neighbours share in one round; nothing where the other's key is of small order.
