@@ -6,6 +6,8 @@ use ctr::{
     cipher::{KeyIvInit, StreamCipher},
 };
 
+use zeroize::Zeroizing;
+
 use crate::{limits::MASK_BLOCK_WORDS, spread, suite::Secret};
 
 /// Whether a mask is added or subtracted.
@@ -29,26 +31,47 @@ pub(crate) fn pair_sign(me: u16, other: u16) -> Sign {
     if me < other { Sign::Plus } else { Sign::Minus }
 }
 
-/// Adds (or subtracts) the keystream of `key` to `words` ([MSK-2]). A key is used for one vector only, so the counter
-/// starts at zero.
-pub(crate) fn apply(words: &mut [u64], key: &Secret, sign: Sign) {
-    let mut stream = Ctr64LE::<Aes256>::new(key.bytes().into(), &[0u8; 16].into());
-    let mut block = zeroize::Zeroizing::new([0u8; 8 * MASK_BLOCK_WORDS]);
-    for chunk in words.chunks_mut(MASK_BLOCK_WORDS) {
-        let bytes = &mut block[..8 * chunk.len()];
-        bytes.fill(0);
-        stream.apply_keystream(bytes);
-        let (masks, _) = bytes.as_chunks::<8>();
-        match sign {
-            Sign::Plus => chunk.iter_mut().zip(masks).for_each(|(w, m)| *w = w.wrapping_add(u64::from_le_bytes(*m))),
-            Sign::Minus => chunk.iter_mut().zip(masks).for_each(|(w, m)| *w = w.wrapping_sub(u64::from_le_bytes(*m))),
+/// Where keystreams stand before they are added. It serves many masks and is wiped once, which takes longer than a short
+/// mask itself.
+pub(crate) struct Expander {
+    block: Zeroizing<Vec<u8>>,
+}
+
+impl Expander {
+    /// For vectors of at most `words` words, and also for longer ones.
+    pub(crate) fn new(words: usize) -> Self {
+        Expander { block: Zeroizing::new(vec![0; 8 * words.clamp(1, MASK_BLOCK_WORDS)]) }
+    }
+
+    /// Adds (or subtracts) the keystream of `key` to `words` ([MSK-2]). A key is used for one vector only, so the counter
+    /// starts at zero.
+    pub(crate) fn apply(&mut self, words: &mut [u64], key: &Secret, sign: Sign) {
+        let mut stream = Ctr64LE::<Aes256>::new(key.bytes().into(), &[0u8; 16].into());
+        for chunk in words.chunks_mut(self.block.len() / 8) {
+            let bytes = &mut self.block[..8 * chunk.len()];
+            bytes.fill(0);
+            stream.apply_keystream(bytes);
+            let (masks, _) = bytes.as_chunks::<8>();
+            let pairs = chunk.iter_mut().zip(masks);
+            match sign {
+                Sign::Plus => pairs.for_each(|(w, m)| *w = w.wrapping_add(u64::from_le_bytes(*m))),
+                Sign::Minus => pairs.for_each(|(w, m)| *w = w.wrapping_sub(u64::from_le_bytes(*m))),
+            }
         }
     }
 }
 
+/// Applies one mask.
+pub(crate) fn apply(words: &mut [u64], key: &Secret, sign: Sign) {
+    Expander::new(words.len()).apply(words, key, sign);
+}
+
 /// Applies many masks.
 pub(crate) fn apply_all(words: &mut [u64], masks: &[(Secret, Sign)]) {
-    spread::add_up(words, masks, |words, (key, sign)| apply(words, key, *sign));
+    spread::add_up(words, masks, |words, masks| {
+        let mut expander = Expander::new(words.len());
+        masks.iter().for_each(|(key, sign)| expander.apply(words, key, *sign));
+    });
 }
 
 #[cfg(test)]

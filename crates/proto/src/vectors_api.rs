@@ -62,6 +62,12 @@ pub fn mask(words: &mut [u64], key: &Bytes, pair: Option<(u16, u16)>) {
     mask::apply(words, &Secret::new(*key), pair.map_or(Sign::Plus, |(me, other)| mask::pair_sign(me, other)));
 }
 
+/// Adds the masks of all these keys one after another, as a round does.
+pub fn mask_all(words: &mut [u64], keys: &[Bytes]) {
+    let mut expander = mask::Expander::new(words.len());
+    keys.iter().for_each(|key| expander.apply(words, &Secret::new(*key), Sign::Plus));
+}
+
 /// Takes off what [`mask`] added.
 pub fn unmask(words: &mut [u64], key: &Bytes, pair: Option<(u16, u16)>) {
     let sign = pair.map_or(Sign::Plus, |(me, other)| mask::pair_sign(me, other));

@@ -9,7 +9,7 @@ use crate::{
     error::Error,
     identity::PublicKey,
     limits::ECHO_CHECKS,
-    mask::{self, Sign},
+    mask::{self, Expander, Sign},
     message::{
         Ask, Certificate, ConsistencyCheck, Kind, RoundSeed, Survivors, Unmask, first_unsigned, masked_digest,
         round_context, survivors_context,
@@ -192,10 +192,11 @@ impl Round {
             return Err(Error::ApiMisuse("the answer has another length than the question"));
         }
         let missing = || Error::ApiMisuse("the deck lacks a member of its round");
-        mask::apply(values, &deck.self_mask(self.slot, &self.context).ok_or_else(missing)?, Sign::Plus);
+        let mut expander = Expander::new(values.len());
+        expander.apply(values, &deck.self_mask(self.slot, &self.context).ok_or_else(missing)?, Sign::Plus);
         for other in self.cohort.iter().filter(|o| **o != env.me) {
             let seed = deck.round_seed(*other, &self.context).ok_or_else(missing)?;
-            mask::apply(values, &seed, mask::pair_sign(env.me, *other));
+            expander.apply(values, &seed, mask::pair_sign(env.me, *other));
         }
         let digest = masked_digest(&to_bytes(values));
         if sent.is_some_and(|sent| sent != digest) {
