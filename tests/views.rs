@@ -336,7 +336,7 @@ fn secure_sum(values: &[Vec<u64>], rng: &mut ChaCha20Rng) -> (Vec<u64>, Vec<(u16
         let (to, bytes) = match hub.poll().expect("the sum comes before the machine waits") {
             aggregator::Output::Event(aggregator::Event::Total { values, .. }) => return (values, view),
             aggregator::Output::Event(aggregator::Event::Failed(e)) => panic!("{e}"),
-            aggregator::Output::Event(_) => continue,
+            aggregator::Output::Persist(_) | aggregator::Output::Event(_) => continue,
             aggregator::Output::Send { to, bytes } => (to, bytes),
         };
         let site = &mut sites[usize::from(to)];

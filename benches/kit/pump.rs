@@ -187,7 +187,7 @@ impl Pump {
                     self.total = Some((values, cohort));
                 }
                 aggregator::Output::Event(aggregator::Event::Failed(e)) => panic!("{e}"),
-                aggregator::Output::Event(_) => {}
+                aggregator::Output::Persist(_) | aggregator::Output::Event(_) => {}
             }
         }
     }

@@ -177,7 +177,7 @@ impl<'a> Stage<'a> {
                         self.deliver(frames)?;
                         return Ok(e);
                     }
-                    aggregator::Output::Event(_) => {}
+                    aggregator::Output::Persist(_) | aggregator::Output::Event(_) => {}
                 }
             }
             if !frames.is_empty() {

@@ -179,6 +179,12 @@ pub struct World {
     pub opened: Vec<(u16, Vec<u64>, Vec<u16>)>,
     /// Frames a site sent, by kind.
     pub sent_by_sites: Vec<(u16, Kind, usize)>,
+    /// What the aggregator made durable, in order.
+    pub log: Vec<aggregator::Record>,
+    /// Boundaries of the aggregator, as those of a site, at which its process dies; another takes the run up at once.
+    pub hub_crashes: Vec<usize>,
+    /// Boundaries that the aggregator has passed.
+    pub hub_boundaries: usize,
     /// Where processes of sites are to die.
     pub crashes: Vec<Crash>,
     /// Boundaries that each site has passed.
@@ -194,6 +200,10 @@ pub struct World {
     store: Vec<Option<Happening>>,
     wake_at: Option<u64>,
     inbox: VecDeque<aggregator::Event>,
+    /// All questions of the application, all their totals, and how many of them the aggregator of now has told.
+    asked: Vec<(Vec<u8>, usize)>,
+    told: Vec<aggregator::Event>,
+    told_again: usize,
 }
 
 /// Virtual milliseconds after which a run counts as hung.
@@ -217,6 +227,12 @@ impl World {
             journals: vec![Vec::new(); n],
             opened: Vec::new(),
             sent_by_sites: Vec::new(),
+            log: Vec::new(),
+            hub_crashes: Vec::new(),
+            hub_boundaries: 0,
+            asked: Vec::new(),
+            told: Vec::new(),
+            told_again: 0,
             crashes: Vec::new(),
             boundaries: vec![0; n],
             forgets: 0,
@@ -351,29 +367,47 @@ impl World {
 
     fn drain_aggregator(&mut self) {
         while let Some(output) = self.aggregator.poll() {
+            let effect = !matches!(output, aggregator::Output::Event(_));
+            if effect && self.hub_dies() {
+                continue;
+            }
             match output {
                 aggregator::Output::Send { to, bytes } => {
                     let kind = kind_of(&bytes).expect("an aggregator sends whole frames");
                     let wire = Wire { site: to, from_site: false, kind, bytes: &bytes, discloses: None };
                     let bytes = match (self.hook)(&wire) {
-                        Verdict::Pass => bytes,
-                        Verdict::Drop => continue,
+                        Verdict::Pass => Some(bytes),
+                        Verdict::Drop => None,
                         Verdict::Vanish => {
                             self.kill(to, false);
-                            continue;
+                            None
                         }
                         Verdict::Crash => {
                             self.kill(to, true);
+                            None
+                        }
+                        Verdict::Replace(other) => Some(Arc::new(other)),
+                    };
+                    if let Some(bytes) = bytes {
+                        self.transmit(to, || Happening::ToSite(to, bytes.clone()));
+                    }
+                }
+                aggregator::Output::Persist(record) => self.log.push(record),
+                aggregator::Output::Event(event) => {
+                    if matches!(event, aggregator::Event::Total { .. }) {
+                        self.told_again += 1;
+                        if let Some(before) = self.told.get(self.told_again - 1) {
+                            assert_eq!(*before, event, "another total than the process before told");
                             continue;
                         }
-                        Verdict::Replace(other) => Arc::new(other),
-                    };
-                    self.transmit(to, || Happening::ToSite(to, bytes.clone()));
-                }
-                aggregator::Output::Event(event) => {
+                        self.told.push(event.clone());
+                    }
                     self.events.push(event.clone());
                     self.inbox.push_back(event);
                 }
+            }
+            if effect {
+                self.hub_dies();
             }
         }
         if let Some(Millis(at)) = self.aggregator.next_wake()
@@ -383,6 +417,33 @@ impl World {
             let delay = at.saturating_sub(self.now);
             self.schedule(delay, Happening::Wake);
         }
+    }
+
+    /// True where the aggregator's process dies here. The next one takes the run up from what is durable, its application
+    /// puts every question again, and the sites dial again.
+    fn hub_dies(&mut self) -> bool {
+        let number = self.hub_boundaries;
+        self.hub_boundaries += 1;
+        if !self.hub_crashes.contains(&number) {
+            return false;
+        }
+        let entries = self.log.iter().map(|r| aggregator::Record::from_bytes(&r.to_bytes()).expect("an own entry"));
+        let now = Millis(self.now);
+        let next = match self.log.is_empty() {
+            true => Aggregator::new(self.kit.coordinator(), now, &mut self.rng),
+            false => Aggregator::resume(self.kit.coordinator(), entries, now),
+        };
+        self.aggregator = next.expect("a run that can be taken up");
+        self.told_again = 0;
+        for (query, words) in self.asked.clone() {
+            self.aggregator.handle(aggregator::Input::Ask { query, words }, now);
+        }
+        for site in 0..self.sites.len() as u16 {
+            if self.sites[usize::from(site)].is_some() {
+                self.schedule(2, Happening::Attach(site));
+            }
+        }
+        true
     }
 
     fn step(&mut self) -> bool {
@@ -434,6 +495,7 @@ impl World {
     /// As [`World::until`].
     pub fn ask(&mut self, query: &[u8], words: usize) -> Result<Total, Error> {
         let now = Millis(self.now);
+        self.asked.push((query.to_vec(), words));
         self.aggregator.handle(aggregator::Input::Ask { query: query.to_vec(), words }, now);
         match self.until(|e| matches!(e, aggregator::Event::Total { .. }))? {
             aggregator::Event::Total { values, cohort, missing } => Ok((values, cohort, missing)),

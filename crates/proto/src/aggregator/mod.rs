@@ -3,6 +3,7 @@
 //! Both run this very code; they differ in what they ask. It does no I/O; time comes in with every call. Feed it an
 //! [`Input`], drain [`Aggregator::poll`], and call again at the latest when [`Aggregator::next_wake`] says so.
 
+mod resume;
 mod round;
 mod setup;
 mod types;
@@ -13,7 +14,10 @@ use std::{
 };
 
 use rand_core::CryptoRng;
+use serde::{Deserialize, Serialize};
 
+pub use resume::Record;
+use resume::{Entry, Unfinished};
 use round::{Progress, Round};
 use setup::Setup;
 pub use types::{AggregatorConfig, Event, Input, Loss, Millis, Output, Timing};
@@ -72,6 +76,7 @@ impl Pending {
 }
 
 /// A deck that is ready, as the aggregator knows it.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ReadyDeck {
     pub(crate) index: u32,
     pub(crate) hash: Hash,
@@ -112,12 +117,27 @@ pub struct Aggregator {
     closed: bool,
     failed: bool,
     started: Millis,
+    /// What a process before this one left to be taken up.
+    unfinished: Unfinished,
     out: VecDeque<Output>,
 }
 
 impl Aggregator {
     /// A new run. `rng` gives the run its name; everything secret is the sites'.
+    ///
+    /// # Errors
+    /// `Error::Invalid` where the identity is not the role's, `Error::ApiMisuse` for an impossible number of slots.
     pub fn new(config: AggregatorConfig, now: Millis, rng: &mut dyn CryptoRng) -> Result<Aggregator, Error> {
+        let mut run = [0u8; 32];
+        rng.fill_bytes(&mut run);
+        let mut a = Aggregator::idle(config, now, Hash(run))?;
+        a.persist(Entry::Run { session: a.env.session, run: a.run });
+        a.open_deck(now);
+        Ok(a)
+    }
+
+    /// One that has sent nothing yet.
+    fn idle(config: AggregatorConfig, now: Millis, run: Hash) -> Result<Aggregator, Error> {
         let own = config.roster.member(config.role).map(|m| m.key);
         if matches!(config.role, PartyId::Site(_)) || own != Some(config.identity.public()) {
             return Err(Error::invalid(
@@ -129,12 +149,10 @@ impl Aggregator {
         if config.slots == 0 || config.slots > config.terms.slots {
             return Err(Error::ApiMisuse("a deck has at least one slot and at most the plan's number"));
         }
-        let mut run = [0u8; 32];
-        rng.fill_bytes(&mut run);
         let session = message::session(&config.terms.hash(), &config.roster.hash(), config.role);
         let peers = config.roster.sites.iter().map(|_| Peer::default()).collect();
         let opening = config.terms.opens(config.role);
-        let mut a = Aggregator {
+        Ok(Aggregator {
             env: Env {
                 identity: config.identity,
                 roster: config.roster,
@@ -144,7 +162,7 @@ impl Aggregator {
                 opening,
             },
             slots: config.slots,
-            run: Hash(run),
+            run,
             peers,
             cohort: None,
             setup: None,
@@ -160,10 +178,9 @@ impl Aggregator {
             closed: false,
             failed: false,
             started: now,
+            unfinished: Unfinished::default(),
             out: VecDeque::new(),
-        };
-        a.open_deck(now);
-        Ok(a)
+        })
     }
 
     /// The next thing to do, in order.
@@ -215,8 +232,10 @@ impl Aggregator {
                     self.fail(Error::ApiMisuse("a question while another is open"));
                     return;
                 }
-                self.waiting_question = Some((query, words));
-                self.start_round(now);
+                if !self.asked_before(&query, words, now) {
+                    self.waiting_question = Some((query, words));
+                    self.start_round(now);
+                }
             }
             Input::Close => {
                 self.closed = true;
@@ -438,6 +457,7 @@ impl Aggregator {
         } else {
             self.env.timing.phase
         };
+        self.persist(Entry::Opened { index: self.next_deck });
         let setup = Setup::open(&self.env, self.run, self.next_deck, self.slots, self.candidates(), wait, now);
         self.next_deck += 1;
         self.send_all(&setup.pending.frames);
@@ -515,6 +535,7 @@ impl Aggregator {
 
     fn deck_ready(&mut self, deck: ReadyDeck, now: Millis) {
         let (index, members, threshold) = (deck.index, deck.members.clone(), deck.threshold);
+        self.persist(Entry::Deck(deck.clone()));
         self.out.push_back(Output::Event(Event::DeckReady { index, members, threshold }));
         if self.deck.as_ref().is_none_or(|d| d.next_slot >= d.slots) && self.round.is_none() {
             self.deck = Some(deck);
@@ -554,19 +575,41 @@ impl Aggregator {
         deck.next_slot += 1;
         let low = deck.slots - deck.next_slot <= deck.slots / 4;
         let previous = (self.previous_context, self.previous_total);
-        let mut round = Round::open(&self.env, deck, slot, cohort, query, words, previous, now);
+        let (index, asked) = (deck.index, (cohort.clone(), query.clone()));
+        let round = Round::open(&self.env, deck, slot, cohort, query, words, previous, now);
+        self.persist(Entry::Asked { deck: index, slot, cohort: asked.0, words: words as u32, query: asked.1 });
+        self.put(round);
+        // [KEX-12]: the next deck is made ready while this one still has slots.
+        if low && self.spare.is_none() && self.setup.is_none() {
+            self.open_deck(now);
+        }
+    }
+
+    /// Sends the question of a round, and before it the opening of the round before.
+    fn put(&mut self, mut round: Round) {
+        self.be_patient(&mut round.pending);
         round.pending.before = self.opening.clone();
-        let (frames, before) = (round.pending.frames.clone(), round.pending.before.clone());
-        if let Some(opening) = before {
+        let frames = round.pending.frames.clone();
+        if let Some(opening) = self.opening.clone() {
             let to = frames.keys().map(|site| (*site, opening.clone())).collect();
             self.send_all(&to);
         }
         self.send_all(&frames);
         self.round = Some(round);
-        // [KEX-12]: the next deck is made ready while this one still has slots.
-        if low && self.spare.is_none() && self.setup.is_none() {
-            self.open_deck(now);
-        }
+    }
+
+    /// A round is over: what the next one follows from ([RND-1]).
+    fn follow(&mut self, context: Hash, values: &[u64], opening: Option<&[u8]>) {
+        self.previous_context = context;
+        self.previous_total = match opening {
+            None => suite::hash("total", &[&crate::site::to_bytes(values)]),
+            Some(bytes) => {
+                let frame =
+                    message::frame_encoded(&self.env.identity, &self.env.session, Kind::Opening, &context, bytes);
+                self.opening = Some(Arc::new(frame));
+                message::opening_hash(&context, bytes)
+            }
+        };
     }
 
     fn advance_round(&mut self, now: Millis) {
@@ -576,6 +619,9 @@ impl Aggregator {
                 Ok(Progress::Waiting) => return,
                 Ok(Progress::Sent) => {
                     let (frames, missing) = (round.pending.frames.clone(), round.missing());
+                    if let Some((alive, shares)) = round.named() {
+                        self.persist(Entry::Named { alive, shares });
+                    }
                     self.send_all(&frames);
                     // Those who did not make it into the survivors are out of this run (fixed cohort, [RND-5]).
                     for site in missing {
@@ -590,20 +636,16 @@ impl Aggregator {
                     return;
                 }
                 Ok(Progress::Done(done)) => {
-                    self.previous_context = round.context;
-                    self.previous_total = match &done.opening {
-                        None => suite::hash("total", &[&crate::site::to_bytes(&done.values)]),
-                        Some(opening) => {
-                            let bytes = codec::encode(opening);
-                            let context = round.context;
-                            let kind = Kind::Opening;
-                            let frame =
-                                message::frame_encoded(&self.env.identity, &self.env.session, kind, &context, &bytes);
-                            self.opening = Some(Arc::new(frame));
-                            message::opening_hash(&context, &bytes)
-                        }
-                    };
+                    let context = round.context;
+                    let opening = done.opening.as_ref().map(codec::encode);
+                    self.follow(context, &done.values, opening.as_deref());
                     self.round = None;
+                    self.persist(Entry::Total {
+                        values: done.values.clone(),
+                        cohort: done.alive.clone(),
+                        missing: done.missing.clone(),
+                        opening,
+                    });
                     let events =
                         done.wrong_shares.into_iter().map(|(holder, owner)| Event::WrongShare { holder, owner });
                     self.out.extend(events.map(Output::Event));

@@ -71,6 +71,8 @@ pub(crate) struct Round {
     stale: bool,
     seeds: BTreeMap<(u16, u16), Secret>,
     phase: Phase,
+    /// Survivors that a process before this one named, and whether shares may have left for them ([JRN-5]).
+    bound: Option<(Vec<u16>, bool)>,
     pub(crate) pending: Pending,
 }
 
@@ -125,7 +127,24 @@ impl Round {
             stale: false,
             seeds: BTreeMap::new(),
             phase: Phase::Collect,
+            bound: None,
             pending: Pending::new(frames, env.timing.phase, env, now),
+        }
+    }
+
+    /// [JRN-5]: these survivors were named before; nobody else is asked, and where shares may have left for them no other
+    /// set is named.
+    pub(crate) fn bind(&mut self, alive: Vec<u16>, shares: bool) {
+        self.pending.frames.retain(|site, _| alive.binary_search(site).is_ok());
+        self.bound = Some((alive, shares));
+    }
+
+    /// The survivors named last, and whether shares may leave for them.
+    pub(crate) fn named(&self) -> Option<(Vec<u16>, bool)> {
+        match &self.phase {
+            Phase::Collect => None,
+            Phase::Check { named, .. } => Some((named.clone(), false)),
+            Phase::Unmask { alive, .. } => Some((alive.clone(), true)),
         }
     }
 
@@ -302,6 +321,12 @@ impl Round {
                 if !sound || self.stale {
                     self.add_again(env, alive, env.opening, now);
                     return Ok(Progress::Sent);
+                }
+                if let Some((before, true)) = &self.bound
+                    && *before != alive
+                {
+                    let step = "the round that was open when this run was interrupted";
+                    return Err(Error::Quorum { step, alive: alive.len(), needed: before.len(), rule: Rule("JRN-5") });
                 }
                 self.name_survivors(env, deck, alive, now)
             }

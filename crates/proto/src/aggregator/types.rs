@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::resume::Record;
 use crate::{
     error::Error,
     identity::Identity,
@@ -82,6 +83,9 @@ pub enum Input<'a> {
 
 /// What an aggregator wants done.
 pub enum Output {
+    /// Make this durable before any later output, so that the run can be taken up after a crash ([JRN-5]). Who cannot
+    /// resume may pass it over.
+    Persist(Record),
     /// Send this frame to a site.
     Send {
         /// The site.

@@ -137,6 +137,8 @@ pub struct Lived {
     pub failed: Option<Error>,
     pub errors: Vec<(u16, Error)>,
     pub boundaries: Vec<usize>,
+    pub hub_crashes: Vec<usize>,
+    pub hub_boundaries: usize,
 }
 
 impl Lived {
@@ -166,7 +168,12 @@ impl Scene {
 
     /// A run with these crashes. Panics where anything left that may not.
     pub fn live(&self, crashes: &[Crash]) -> Lived {
-        let (lived, broken) = self.play(crashes, 0, false);
+        self.live_with_hub(crashes, &[])
+    }
+
+    /// A run in which the aggregator's process dies, too.
+    pub fn live_with_hub(&self, crashes: &[Crash], hub: &[usize]) -> Lived {
+        let (lived, broken) = self.play(crashes, hub, 0, false);
         assert!(broken.is_empty(), "{broken:?}: {lived:?}");
         lived.exact();
         lived
@@ -175,16 +182,16 @@ impl Scene {
     /// The same with sites that come back without the last entries of their journals, and with other rows, over a network
     /// that loses every site's first vector of a round. What left that may not comes with it.
     pub fn live_forgetful(&self, crashes: &[Crash], forgets: usize) -> (Lived, Vec<String>) {
-        self.play(crashes, forgets, false)
+        self.play(crashes, &[], forgets, false)
     }
 
     /// With a coordinator that names fewer survivors to a site that it has the shares of, over a network that loses every
     /// site's first shares of a round.
     pub fn live_with_a_liar(&self, crashes: &[Crash]) -> (Lived, Vec<String>) {
-        self.play(crashes, 0, true)
+        self.play(crashes, &[], 0, true)
     }
 
-    fn play(&self, crashes: &[Crash], forgets: usize, lies: bool) -> (Lived, Vec<String>) {
+    fn play(&self, crashes: &[Crash], hub: &[usize], forgets: usize, lies: bool) -> (Lived, Vec<String>) {
         let mut w = World::new(Kit::new(self.sites, |t| t.slots = self.slots), 5);
         let (coordinator, session) = (w.kit.identities[0].clone(), w.session());
         let mut asked: BTreeMap<(u16, Vec<u8>), u64> = BTreeMap::new();
@@ -193,7 +200,7 @@ impl Scene {
             let change = if forgets > 0 { *again } else { 0 };
             (0..a.words).map(|k| value(site, &a.query, k).wrapping_add(change)).collect()
         });
-        w.crashes = crashes.to_vec();
+        (w.crashes, w.hub_crashes) = (crashes.to_vec(), hub.to_vec());
         w.forgets = forgets;
         let seen = Rc::new(RefCell::new(Seen::default()));
         let (log, vanish) = (seen.clone(), self.vanish);
@@ -231,6 +238,8 @@ impl Scene {
             failed: None,
             errors: Vec::new(),
             boundaries: Vec::new(),
+            hub_crashes: hub.to_vec(),
+            hub_boundaries: 0,
         };
         for r in 0..self.rounds {
             *round.borrow_mut() = r;
@@ -242,7 +251,7 @@ impl Scene {
                 }
             }
         }
-        (lived.errors, lived.boundaries) = (w.site_errors, w.boundaries);
+        (lived.errors, lived.boundaries, lived.hub_boundaries) = (w.site_errors, w.boundaries, w.hub_boundaries);
         let broken = std::mem::take(&mut seen.borrow_mut().broken);
         (lived, broken)
     }

@@ -445,6 +445,7 @@ impl Fed {
         while let Some(output) = self.aggregator.poll() {
             match output {
                 aggregator::Output::Send { to, bytes } => self.transmit(to, false, bytes.to_vec()),
+                aggregator::Output::Persist(_) => {}
                 aggregator::Output::Event(e) => self.events.push(e),
             }
         }

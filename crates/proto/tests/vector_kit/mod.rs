@@ -258,7 +258,9 @@ impl Player {
             let (query, words) = (hex(&given["ask"]["query"]), number(&given["ask"]["words"]) as usize);
             self.aggregator.handle(aggregator::Input::Ask { query, words }, now);
         }
-        std::iter::from_fn(|| self.aggregator.poll()).map(|o| hub_output(&o)).collect()
+        // What it keeps for itself is not part of the vectors.
+        let kept = |o: &aggregator::Output| matches!(o, aggregator::Output::Persist(_));
+        std::iter::from_fn(|| self.aggregator.poll()).filter(|o| !kept(o)).map(|o| hub_output(&o)).collect()
     }
 }
 
@@ -290,6 +292,7 @@ fn site_output(output: &site::Output) -> Value {
 fn hub_output(output: &aggregator::Output) -> Value {
     use aggregator::Event;
     match output {
+        aggregator::Output::Persist(_) => Value::Null,
         aggregator::Output::Send { to, bytes } => json!({"send": text(bytes), "to": to}),
         aggregator::Output::Event(Event::DeckReady { index, members, threshold }) => {
             json!({"deck_ready": {"index": index, "members": members, "threshold": threshold}})

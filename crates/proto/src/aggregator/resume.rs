@@ -1,0 +1,224 @@
+//! How an aggregator takes up a run after a crash, and what it keeps for that ([JRN-5], spec section 12).
+//!
+//! It asks nobody twice: a question whose total is known is answered from the journal, the round that was open is asked
+//! again with the very same bytes (signatures are deterministic), and no survivors are named but those named before or,
+//! while no share can have left, fewer. There are no secrets in it but the totals.
+
+use std::collections::VecDeque;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Aggregator, AggregatorConfig, Event, Millis, Output, Pending, ReadyDeck, Round};
+use crate::{codec, error::Error, limits::MAX_BODY, suite::Hash};
+
+/// Bytes of one entry: the largest is a total with its opening, which holds the sum of all masked words twice.
+const MAX_RECORD: usize = 4 * MAX_BODY;
+
+/// One entry of an aggregator's journal.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record(Entry);
+
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Entry {
+    /// The run's name.
+    Run { session: Hash, run: Hash },
+    /// A deck is opened under this index, which is not used again.
+    Opened { index: u32 },
+    /// A deck is ready.
+    Deck(ReadyDeck),
+    /// A question is put.
+    Asked { deck: u32, slot: u16, cohort: Vec<u16>, words: u32, query: Vec<u8> },
+    /// Survivors are named; with `shares` such that shares may leave for them.
+    Named { alive: Vec<u16>, shares: bool },
+    /// The total of the question before, and what opens it to the cohort.
+    Total { values: Vec<u64>, cohort: Vec<u16>, missing: Vec<u16>, opening: Option<Vec<u8>> },
+}
+
+impl Record {
+    /// The bytes to append to the journal.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        codec::encode(self)
+    }
+
+    /// Reads one entry back.
+    ///
+    /// # Errors
+    /// `Error::Journal` where the bytes are not what [`Record::to_bytes`] wrote.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Record, Error> {
+        codec::decode("journal entry", bytes, MAX_RECORD).map_err(|e| Error::Journal(e.to_string()))
+    }
+
+    /// Whether it is the total of a question.
+    pub fn is_total(&self) -> bool {
+        matches!(self.0, Entry::Total { .. })
+    }
+}
+
+impl std::fmt::Debug for Record {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Record(aggregator)")
+    }
+}
+
+struct Question {
+    deck: u32,
+    slot: u16,
+    cohort: Vec<u16>,
+    words: usize,
+    query: Vec<u8>,
+}
+
+struct Past {
+    query: Vec<u8>,
+    words: usize,
+    values: Vec<u64>,
+    cohort: Vec<u16>,
+    missing: Vec<u16>,
+}
+
+/// What is left of the process before.
+#[derive(Default)]
+pub(super) struct Unfinished {
+    past: VecDeque<Past>,
+    /// The round that was open, and the survivors named in it.
+    open: Option<(Question, Option<(Vec<u16>, bool)>)>,
+    /// Until then a site that was cut off is waited for.
+    patience: Option<Millis>,
+}
+
+impl Aggregator {
+    /// Takes up the run that these entries are of, in their order. The application puts its questions again from the
+    /// first; those that were answered are answered at once.
+    ///
+    /// # Errors
+    /// As [`Aggregator::new`], and `Error::Journal` where the entries contradict each other or belong to something else.
+    pub fn resume(
+        config: AggregatorConfig,
+        records: impl IntoIterator<Item = Record>,
+        now: Millis,
+    ) -> Result<Aggregator, Error> {
+        let bad = |why: &str| Error::Journal(why.to_owned());
+        let mut records = records.into_iter();
+        let Some(Record(Entry::Run { session, run })) = records.next() else {
+            return Err(bad("it does not begin with a run"));
+        };
+        let mut a = Aggregator::idle(config, now, run)?;
+        if session != a.env.session {
+            return Err(bad("it belongs to another plan, roster or aggregator"));
+        }
+        for record in records {
+            a.replay(record.0)?;
+        }
+        a.unfinished.patience = Some(now.after(a.env.timing.join));
+        match &a.deck {
+            None => a.open_deck(now),
+            Some(d) => {
+                let (index, members, threshold) = (d.index, a.cohort(), d.threshold);
+                a.out.push_back(Output::Event(Event::DeckReady { index, members, threshold }));
+            }
+        }
+        Ok(a)
+    }
+
+    fn replay(&mut self, entry: Entry) -> Result<(), Error> {
+        let bad = |why: &str| Error::Journal(why.to_owned());
+        let sites = self.peers.len();
+        let sound = |set: &[u16]| set.is_sorted_by(|a, b| a < b) && set.iter().all(|s| usize::from(*s) < sites);
+        match entry {
+            Entry::Run { .. } => return Err(bad("it holds two runs")),
+            Entry::Opened { index } if index >= self.next_deck => self.next_deck = index + 1,
+            Entry::Opened { .. } => return Err(bad("a deck in it was opened twice")),
+            Entry::Deck(deck) => {
+                if deck.index >= self.next_deck || !sound(&deck.members) || deck.slots == 0 {
+                    return Err(bad("a deck in it was never opened"));
+                }
+                if self.cohort.is_none() {
+                    self.cohort = Some(deck.members.iter().copied().collect());
+                }
+                let used_up = self.deck.as_ref().is_none_or(|d| d.next_slot >= d.slots);
+                *(if used_up && self.unfinished.open.is_none() { &mut self.deck } else { &mut self.spare }) =
+                    Some(deck);
+            }
+            Entry::Asked { deck, slot, cohort, words, query } => {
+                if self.spare.as_ref().is_some_and(|d| d.index == deck) {
+                    self.deck = self.spare.take();
+                }
+                let Some(d) = self.deck.as_mut().filter(|d| d.index == deck && d.next_slot == slot && slot < d.slots)
+                else {
+                    return Err(bad("a question in it has no slot"));
+                };
+                if self.unfinished.open.is_some() || !sound(&cohort) {
+                    return Err(bad("a question in it has no total and another follows"));
+                }
+                d.next_slot += 1;
+                let question = Question { deck, slot, cohort, words: words as usize, query };
+                self.unfinished.open = Some((question, None));
+            }
+            Entry::Named { alive, shares } => match &mut self.unfinished.open {
+                Some((q, named)) if alive.iter().all(|s| q.cohort.contains(s)) && sound(&alive) => {
+                    self.cohort = Some(alive.iter().copied().collect());
+                    *named = Some((alive, shares));
+                }
+                _ => return Err(bad("survivors in it belong to no question")),
+            },
+            Entry::Total { values, cohort, missing, opening } => {
+                let Some((q, _)) = self.unfinished.open.take().filter(|(q, _)| q.words == values.len()) else {
+                    return Err(bad("a total in it belongs to no question"));
+                };
+                let query = q.query.clone();
+                let context = self.reopen(q, Millis(0))?.context;
+                self.follow(context, &values, opening.as_deref());
+                self.unfinished.past.push_back(Past { query, words: values.len(), values, cohort, missing });
+            }
+        }
+        Ok(())
+    }
+
+    /// The round of a question, as it was opened.
+    fn reopen(&self, q: Question, now: Millis) -> Result<Round, Error> {
+        let deck = self.deck.as_ref().filter(|d| d.index == q.deck);
+        let deck = deck.ok_or_else(|| Error::Journal("a question in it has no deck".into()))?;
+        let previous = (self.previous_context, self.previous_total);
+        Ok(Round::open(&self.env, deck, q.slot, q.cohort, q.query, q.words, previous, now))
+    }
+
+    /// Whether a process before this one put this question: its total is told again, or its round taken up.
+    pub(super) fn asked_before(&mut self, query: &[u8], words: usize, now: Millis) -> bool {
+        let same = |q: &[u8], w: usize| q == query && w == words;
+        if let Some(past) = self.unfinished.past.pop_front() {
+            if same(&past.query, past.words) {
+                let Past { values, cohort, missing, .. } = past;
+                self.out.push_back(Output::Event(Event::Total { values, cohort, missing }));
+            } else {
+                self.fail(Error::Journal("this run would ask something else now than it asked before".into()));
+            }
+            return true;
+        }
+        let Some((question, named)) = self.unfinished.open.take() else { return false };
+        if !same(&question.query, question.words) {
+            self.fail(Error::Journal("this run would ask something else now than it asked before".into()));
+            return true;
+        }
+        match self.reopen(question, now) {
+            Ok(mut round) => {
+                if let Some((alive, shares)) = named {
+                    round.bind(alive, shares);
+                }
+                self.put(round);
+            }
+            Err(e) => self.fail(e),
+        }
+        true
+    }
+
+    /// Sites need time to notice that the process they spoke to is another.
+    pub(super) fn be_patient(&self, pending: &mut Pending) {
+        if let Some(until) = self.unfinished.patience {
+            pending.deadline = pending.deadline.max(until);
+        }
+    }
+
+    pub(super) fn persist(&mut self, entry: Entry) {
+        self.out.push_back(Output::Persist(Record(entry)));
+    }
+}
