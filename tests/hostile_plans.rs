@@ -141,7 +141,9 @@ impl Cast {
         let Federation { roster, terms, .. } = self.federation.clone();
         let identity = self.identities[usize::from(role == PartyId::Intermediary)].clone();
         let slots = if role == PartyId::Intermediary { 4 } else { terms.slots };
-        Hub::open(HubConfig { identity, roster, terms, role, timing, slots, view: None }, ANY.into()).await.unwrap()
+        Hub::open(HubConfig { identity, roster, terms, role, timing, slots, view: None, state: None }, ANY.into())
+            .await
+            .unwrap()
     }
 
     /// The real sites; what the first one receives goes to `view`.
@@ -354,6 +356,7 @@ fn the_intermediary_cannot_put_one_judgement_in_two_forms() {
             timing: LOCAL_TIMING,
             view: None,
             evidence: None,
+            state: None,
             bound: Some(bound),
             progress: Box::new(|_| {}),
         };
@@ -455,6 +458,7 @@ fn sums_are_of_the_sites_whose_counts_allowed_them() {
             timing: LOCAL_TIMING,
             view: None,
             evidence: None,
+            state: None,
             bound: Some(bound),
             progress: Box::new(|_| {}),
         };

@@ -5,6 +5,7 @@ mod support;
 
 use std::{
     os::unix::fs::PermissionsExt,
+    sync::LazyLock,
     time::{Duration, Instant},
 };
 
@@ -152,13 +153,20 @@ fn a_killed_site_comes_back_from_its_journal() {
     assert!(strings(&result["missing"]).is_empty(), "{result}");
     assert_eq!((&result["rounds"], &result["n_total_from"]), (&300.into(), &"intermediary".into()));
     // Its rows were in every round: the same as a run in which nobody fell.
-    let calm = Parties::new(&SIZES, &LONG);
-    let (server, intermediary, clients) = start_all(&calm, &QUICK, 1..=5);
-    server.wait(LIMIT).expect(0);
-    intermediary.wait(LIMIT).expect(0);
-    clients.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(0)));
-    let other = calm.folder.json("out/result.json");
-    assert_eq!((&result["centres"], &result["weights"]), (&other["centres"], &other["weights"]));
+    assert_eq!((&result["centres"], &result["weights"]), (&calm()["centres"], &calm()["weights"]));
+}
+
+/// The result of the long plan where nobody falls.
+fn calm() -> &'static serde_json::Value {
+    static RESULT: LazyLock<serde_json::Value> = LazyLock::new(|| {
+        let p = Parties::new(&SIZES, &LONG);
+        let (server, intermediary, clients) = start_all(&p, &QUICK, 1..=5);
+        server.wait(LIMIT).expect(0);
+        intermediary.wait(LIMIT).expect(0);
+        clients.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(0)));
+        p.folder.json("out/result.json")
+    });
+    &RESULT
 }
 
 #[test]
@@ -305,4 +313,51 @@ fn a_run_goes_on_without_the_intermediary() {
     let result = p.folder.json("out/result.json");
     assert_eq!((&result["rounds"], &result["n_total_from"]), (&300.into(), &"sum of memberships".into()));
     assert_eq!(result["n_total"], SIZES.iter().sum::<usize>());
+}
+
+/// The coordinator is killed in the middle of a run and started again with the same command: the run goes on where it was.
+#[test]
+fn a_killed_coordinator_takes_its_run_up() {
+    let p = Parties::new(&SIZES, &LONG);
+    let patience = ["--phase-timeout", "20", "--grace", "20", "--join-timeout", "90"];
+    let (server, intermediary, clients) = start_all(&p, &patience, 1..=5);
+    answered(&clients[0], 40);
+    server.kill();
+    let server = start(&p.server(&patience));
+    server.until("its journal", LIMIT, |log| log.contains("taking up an interrupted run"));
+    // While it runs nobody else does with its key.
+    let second = veilsum(&p.server(&["--listen", &format!("127.0.0.1:{}", free_port())])).expect(3);
+    assert!(second.stderr.contains("in use by another process"), "{}", second.stderr);
+    let told = server.wait(LIMIT).expect(0);
+    assert!(told.stderr.contains("totals so far: ") && !told.stderr.contains("totals so far: 0"), "{}", told.stderr);
+    assert!(intermediary.wait(LIMIT).expect(0).stdout.contains("counted"));
+    for client in clients {
+        let told = client.wait(LIMIT).expect(0);
+        assert!(!told.stderr.contains("began a new run"), "{}", told.stderr);
+    }
+    let result = p.folder.json("out/result.json");
+    assert_eq!((&result["rounds"], &result["n_total_from"]), (&300.into(), &"intermediary".into()));
+    assert!(strings(&result["missing"]).is_empty(), "{result}");
+    assert_eq!((&result["centres"], &result["weights"]), (&calm()["centres"], &calm()["weights"]));
+    // The run is over: nothing is left to take up, and the keys' folder holds an empty journal.
+    let state = std::fs::read_dir(p.folder.0.join("lead.key.state")).expect("a folder");
+    assert!(state.flatten().all(|f| f.metadata().expect("its size").len() <= 16), "a journal with entries");
+}
+
+/// The intermediary is killed in the middle of a run and started again: the sites count once more, the same over the same
+/// cohort, and the total is handed over at the end.
+#[test]
+fn a_killed_intermediary_counts_again() {
+    let p = Parties::new(&SIZES, &LONG);
+    let patience = ["--phase-timeout", "20", "--grace", "20", "--join-timeout", "90"];
+    let (server, intermediary, clients) = start_all(&p, &patience, 1..=5);
+    answered(&clients[0], 20);
+    intermediary.kill();
+    let intermediary = start(&p.intermediary(&patience));
+    let told = server.wait(LIMIT).expect(0);
+    assert!(!told.stderr.contains("left the run"), "{}", told.stderr);
+    drop(intermediary);
+    clients.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(0)));
+    let result = p.folder.json("out/result.json");
+    assert_eq!((&result["rounds"], &result["n_total"]), (&300.into(), &SIZES.iter().sum::<usize>().into()));
 }

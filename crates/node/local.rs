@@ -170,6 +170,7 @@ pub async fn run(config: LocalConfig) -> Result<LocalRun, Failure> {
         timing: config.timing,
         view: view(&coordinator_view),
         evidence: None,
+        state: None,
         bound: Some(bound),
         progress: config.progress,
     }));

@@ -10,8 +10,9 @@ use std::{
 use clap::Args;
 use serde_json::json;
 use veilsum_proto::{
-    aggregator::Timing,
+    aggregator::{self, Timing},
     identity::Identity,
+    message,
     roster::{Member, PartyId},
 };
 
@@ -24,6 +25,7 @@ use crate::{
         intermediary::{self, IntermediaryConfig},
         server::{self, ServerConfig},
     },
+    store::Journal,
 };
 
 /// What every role needs to know.
@@ -69,6 +71,9 @@ pub struct ServerArgs {
     /// Folder for result.json and model.json
     #[arg(long, value_name = "DIR", default_value = "veilsum-out")]
     pub out: PathBuf,
+    /// Folder for the journal from which a restart takes the run up (mode 0700) [default: beside the key]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
 }
 
 /// `veilsum intermediary`
@@ -109,6 +114,15 @@ pub struct ClientArgs {
 }
 
 impl Documents {
+    /// Where this party keeps its journal: as told, else beside its key.
+    fn state(&self, given: Option<&PathBuf>) -> PathBuf {
+        given.cloned().unwrap_or_else(|| {
+            let mut folder = self.key.clone().into_os_string();
+            folder.push(".state");
+            PathBuf::from(folder)
+        })
+    }
+
     /// Reads everything and checks that the key belongs to `role`.
     fn load(
         &self,
@@ -186,6 +200,8 @@ pub fn server(args: &ServerArgs, json: bool) -> Result<(), Failure> {
     if !json {
         eprintln!("waiting for {} sites on {listen} (UDP)", federation.roster.sites.len());
     }
+    let state = args.documents.state(args.state.as_ref());
+    let session = message::session(&federation.terms.hash(), &federation.roster.hash(), PartyId::Coordinator);
     let result = block_on(server::run(ServerConfig {
         identity,
         roster: federation.roster.clone(),
@@ -195,10 +211,14 @@ pub fn server(args: &ServerArgs, json: bool) -> Result<(), Failure> {
         timing: args.patience.timing(),
         view: None,
         evidence: Some(args.out.clone()),
+        state: Some(state.clone()),
         bound: None,
         progress: progress::reporter(json),
     }))?;
     let written = report::write(&args.out, &result, None)?;
+    // Not before the result is on disk: until then a restart finds all totals in the journal.
+    let (mut journal, _) = Journal::<aggregator::Record>::of(&state, &session)?;
+    journal.rewrite(&[])?;
     report::print_server(&result, &written, json);
     Ok(())
 }
@@ -248,11 +268,7 @@ pub fn client(args: &ClientArgs, json: bool) -> Result<(), Failure> {
     let (federation, identity, id) = args.documents.load("sites", |id| matches!(id, PartyId::Site(_)))?;
     let floor = load_floor(args.floor.as_deref())?;
     let rows = Arc::new(federation.load_rows(&args.data)?);
-    let state = args.state.clone().unwrap_or_else(|| {
-        let mut folder = args.documents.key.clone().into_os_string();
-        folder.push(".state");
-        PathBuf::from(folder)
-    });
+    let state = args.documents.state(args.state.as_ref());
     let (coordinator, intermediary) =
         (resolve(&federation.roster.coordinator)?, resolve(&federation.roster.intermediary)?);
     let report = block_on(async {

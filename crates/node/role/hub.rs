@@ -6,6 +6,7 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     net::SocketAddr,
+    path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -24,7 +25,9 @@ use veilsum_proto::{
 use super::{View, system_rng};
 use crate::{
     carrier::{self, CarrierError, Credentials, Link, LinkReceiver, LinkSender, Listener},
+    cli::exit::Failure,
     control::{self, Denied, Hello, SOFTWARE, Welcome},
+    store::Journal,
     traffic::Traffic,
 };
 
@@ -55,6 +58,8 @@ pub struct HubConfig {
     pub slots: u16,
     /// Where the received frames are recorded, if anywhere.
     pub view: Option<View>,
+    /// Folder of a journal from which a process after this one takes the run up; without one, a crash ends it.
+    pub state: Option<PathBuf>,
 }
 
 enum LinkEvent {
@@ -101,6 +106,11 @@ pub struct Hub {
     put_off: VecDeque<aggregator::Event>,
     started: Instant,
     session: Hash,
+    journal: Option<Journal<aggregator::Record>>,
+    /// Totals that a process before this one had.
+    pub known: usize,
+    /// Why the journal could not be written.
+    pub broken: Option<Failure>,
     /// What this hub sent and received, by sender.
     pub traffic: Traffic,
 }
@@ -121,24 +131,33 @@ impl Hub {
     ///
     /// # Errors
     /// `CarrierError` where the port cannot be opened; `Error` where the configuration does not fit.
-    pub async fn open(config: HubConfig, address: SocketAddr) -> Result<Hub, crate::cli::exit::Failure> {
+    pub async fn open(config: HubConfig, address: SocketAddr) -> Result<Hub, Failure> {
         let credentials = Credentials::from_seed(&config.identity.seed())?;
         let allowed = carrier::only(config.roster.members().map(|m| m.key.0).collect());
         let listener = carrier::listen(address, &credentials, allowed, control::header_check).await?;
         let address = listener.local_addr()?;
         let started = Instant::now();
-        let aggregator = Aggregator::new(
-            AggregatorConfig {
-                identity: config.identity.clone(),
-                roster: config.roster.clone(),
-                terms: config.terms.clone(),
-                role: config.role,
-                timing: config.timing,
-                slots: config.slots,
-            },
-            Millis(0),
-            &mut system_rng(),
-        )?;
+        let session = message::session(&config.terms.hash(), &config.roster.hash(), config.role);
+        let machine = AggregatorConfig {
+            identity: config.identity.clone(),
+            roster: config.roster.clone(),
+            terms: config.terms.clone(),
+            role: config.role,
+            timing: config.timing,
+            slots: config.slots,
+        };
+        let (journal, records) = match &config.state {
+            Some(folder) => Journal::<aggregator::Record>::of(folder, &session)
+                .map(|(journal, records)| (Some(journal), records))?,
+            None => (None, Vec::new()),
+        };
+        let known = records.iter().filter(|r| r.is_total()).count();
+        let aggregator = if records.is_empty() {
+            Aggregator::new(machine, Millis(0), &mut system_rng())?
+        } else {
+            tracing::warn!("taking up an interrupted run from the journal; totals so far: {known}");
+            Aggregator::resume(machine, records, Millis(0))?
+        };
         let (sender, events) = mpsc::channel(1024);
         let door = Door {
             identity: config.identity.clone(),
@@ -149,7 +168,6 @@ impl Hub {
             room: Arc::new(Semaphore::new(ROOM)),
         };
         let task = tokio::spawn(accept(listener, Arc::new(door)));
-        let session = message::session(&config.terms.hash(), &config.roster.hash(), config.role);
         Ok(Hub {
             config,
             aggregator,
@@ -159,6 +177,9 @@ impl Hub {
             put_off: VecDeque::new(),
             started,
             session,
+            journal,
+            known,
+            broken: None,
             traffic: Traffic::default(),
         })
     }
@@ -234,6 +255,15 @@ impl Hub {
         loop {
             while let Some(output) = self.aggregator.poll() {
                 match output {
+                    aggregator::Output::Persist(record) => {
+                        if let Some(Err(e)) = self.journal.as_mut().map(|journal| journal.append(&record)) {
+                            // Nothing that this entry was to protect leaves.
+                            self.journal = None;
+                            let why = e.to_string();
+                            self.broken = Some(e.into());
+                            return HubEvent::Aggregator(aggregator::Event::Failed(Error::Journal(why)));
+                        }
+                    }
                     aggregator::Output::Send { to, bytes } => {
                         self.send(PartyId::Site(to), bytes);
                     }
@@ -304,6 +334,15 @@ impl Hub {
                     from => Some(HubEvent::Control { from, kind, bytes }),
                 }
             }
+        }
+    }
+
+    /// The run is over for good: there is nothing to take up.
+    pub fn forget(&mut self) {
+        if let Some(journal) = &mut self.journal
+            && let Err(e) = journal.rewrite(&[])
+        {
+            tracing::warn!("{e}; remove it before the next run");
         }
     }
 

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     cli::exit::{Code, Failure},
-    control::{Aborted, CountReady, CountReply, CountRequest, Finished, JudgeRequest, clean},
+    control::{Aborted, CountReady, CountReply, CountRequest, Finished, JudgeReply, JudgeRequest, clean},
     round::Question,
     traffic::Traffic,
     work::{Judge, Work},
@@ -33,6 +33,9 @@ use crate::{
 
 /// Slots of the intermediary's deck: it counts, and judges where the plan lets it; each once more where it was lost.
 const SLOTS: u16 = 4;
+
+/// How long a coordinator that was cut off may take to come back once the rows are counted.
+const AGAIN: Duration = Duration::from_secs(30);
 
 /// Who runs, and where.
 pub struct IntermediaryConfig {
@@ -76,15 +79,7 @@ pub struct Counted {
 pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
     // The coordinator must be there before anybody's rows are counted for it.
     let patience = Duration::from_millis(config.timing.join);
-    let mut link = Line::connect(
-        &config.identity,
-        &config.roster,
-        &config.terms,
-        PartyId::Coordinator,
-        config.coordinator,
-        patience,
-    )
-    .await?;
+    let mut link = dial(&config, patience).await?;
     let mut hub = Hub::open(
         HubConfig {
             identity: config.identity.clone(),
@@ -94,6 +89,7 @@ pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
             timing: config.timing,
             slots: SLOTS.min(config.terms.slots),
             view: config.view.clone(),
+            state: None,
         },
         config.listen,
     )
@@ -116,6 +112,11 @@ pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
         counted.traffic = traffic;
         counted
     })
+}
+
+async fn dial(config: &IntermediaryConfig, patience: Duration) -> Result<Line, Failure> {
+    let (to, address) = (PartyId::Coordinator, config.coordinator);
+    Line::connect(&config.identity, &config.roster, &config.terms, to, address, patience).await
 }
 
 async fn count(hub: &mut Hub, link: &mut Line, config: &IntermediaryConfig) -> Result<Counted, Failure> {
@@ -167,7 +168,7 @@ async fn count(hub: &mut Hub, link: &mut Line, config: &IntermediaryConfig) -> R
         return Err(Failure::new(Code::Network, "the coordinator is gone", "start the run again"));
     }
     // The rest of the run is the coordinator's; sites may hang up here in the meantime.
-    let mut judged: Option<Vec<u16>> = None;
+    let mut judged: Option<(JudgeRequest, JudgeReply)> = None;
     let request = loop {
         tokio::select! {
             _ = hub.next(Some(Instant::now() + Duration::from_secs(3600))) => {}
@@ -178,8 +179,15 @@ async fn count(hub: &mut Hub, link: &mut Line, config: &IntermediaryConfig) -> R
                     Some(Kind::JudgeRequest) if config.work.judge == Judge::Intermediary && judged.is_none() => {
                         let request: JudgeRequest = link.open(&bytes, Kind::JudgeRequest)?;
                         let reply = judge(hub, config, &request, &cohort, total).await?;
-                        judged = Some(reply.cohort.clone());
                         link.tell(Kind::JudgeReply, &reply).await;
+                        judged = Some((request, reply));
+                    }
+                    // A coordinator that took its run up asks again, and gets the same.
+                    Some(Kind::JudgeRequest) => {
+                        let again: JudgeRequest = link.open(&bytes, Kind::JudgeRequest)?;
+                        if let Some((_, reply)) = judged.as_ref().filter(|(request, _)| *request == again) {
+                            link.tell(Kind::JudgeReply, reply).await;
+                        }
                     }
                     Some(Kind::Aborted) => {
                         let aborted: Aborted = link.open(&bytes, Kind::Aborted)?;
@@ -187,13 +195,19 @@ async fn count(hub: &mut Hub, link: &mut Line, config: &IntermediaryConfig) -> R
                     }
                     _ => {}
                 },
-                gone => return Err(ended(gone, "before it asked for the total")),
+                gone => {
+                    // It may be taking up its run; the count stands, and the sites need not be asked again.
+                    let why = ended(gone, "before it asked for the total");
+                    tracing::warn!("{}; dialling again", why.message);
+                    *link = dial(config, AGAIN.min(Duration::from_millis(config.timing.join))).await.map_err(|_| why)?;
+                    link.tell(Kind::CountReady, &CountReady { cohort: cohort.clone() }).await;
+                }
             },
         }
     };
     // The verdicts say how many rows they cover. Where they cover others than the count, the difference would be the rows of
     // those who left.
-    let handed_over = request.cohort == cohort && judged.is_none_or(|judged| judged == cohort);
+    let handed_over = request.cohort == cohort && judged.is_none_or(|(_, reply)| reply.cohort == cohort);
     let reply = CountReply { total: handed_over.then_some(total) };
     link.tell(Kind::CountReply, &reply).await;
     Ok(Counted { cohort: hub.names(&cohort), total, handed_over, traffic: Traffic::default() })

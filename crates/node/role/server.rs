@@ -54,6 +54,8 @@ pub struct ServerConfig {
     pub view: Option<View>,
     /// Folder for signed evidence against sites, if it is to be kept.
     pub evidence: Option<PathBuf>,
+    /// Folder of the journal from which a restart takes the run up; without one, a crash ends the run.
+    pub state: Option<PathBuf>,
     /// Told the bound address once the port is open.
     pub bound: Option<tokio::sync::oneshot::Sender<SocketAddr>>,
     /// Told how the run goes.
@@ -164,6 +166,7 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
             timing: config.timing,
             slots: config.terms.slots,
             view: config.view.clone(),
+            state: config.state.clone(),
         },
         config.listen,
     )
@@ -176,6 +179,13 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
         result = run.whole() => result,
         _ = tokio::signal::ctrl_c() => Err(Failure::new(Code::Interrupted, "interrupted", "start the run again")),
     };
+    // Where its files lie is nobody else's business.
+    let unwritten = hub.broken.as_ref().map(|_| "it cannot write its journal");
+    let result = result.map_err(|failure| hub.broken.take().unwrap_or(failure));
+    // An interruption can be mended, and the run taken up; what was found wrong is found again.
+    if result.as_ref().is_err_and(|f| [Code::Quorum, Code::Peer, Code::Policy, Code::Denied].contains(&f.code)) {
+        hub.forget();
+    }
     let model = result.as_ref().ok().and_then(|r| r.model.as_ref()).and_then(|m| serde_json::to_vec(m).ok());
     let traffic = hub
         .close(|party| match (&result, &model) {
@@ -185,7 +195,7 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
             }
             (Err(failure), _) => Some((
                 Kind::Aborted,
-                codec::encode(&Aborted { code: failure.code as u8, why: clean(&failure.message) }),
+                codec::encode(&Aborted { code: failure.code as u8, why: clean(unwritten.unwrap_or(&failure.message)) }),
             )),
             _ => None,
         })
@@ -264,6 +274,10 @@ impl Run<'_> {
         let waited = Duration::from_millis(self.config.timing.join + 4 * self.config.timing.phase);
         let deadline = Instant::now() + waited;
         let mut ready = false;
+        // The first question is put after the count: where there is a total, the rows were counted.
+        if self.hub.known > 0 {
+            self.counted = Some(Vec::new());
+        }
         while !ready || self.counted.is_none() {
             match self.hub.next(Some(deadline)).await {
                 HubEvent::Aggregator(aggregator::Event::DeckReady { members, threshold, .. }) => {

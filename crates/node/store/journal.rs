@@ -1,4 +1,4 @@
-//! A site's journal: an append-only file of mode 0600, every entry checksummed and on disk before bytes leave.
+//! The journal of a site or of the coordinator: an append-only file of mode 0600, every entry checksummed and on disk before bytes leave.
 //!
 //! A torn last entry was never followed by a send, so it is dropped; anything else that does not read back whole is
 //! refused, because guessing could mean masking two vectors with one key.
@@ -6,10 +6,12 @@
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
     io::{self, Read, Seek, SeekFrom, Write},
+    marker::PhantomData,
     path::{Path, PathBuf},
 };
 
 use veilsum_proto::{
+    Error, aggregator,
     journal::Record,
     suite::{self, Hash},
 };
@@ -20,10 +22,49 @@ use crate::cli::exit::Failure;
 const MAGIC: &[u8; 16] = b"veilsum-journal1";
 /// Bytes before an entry: its length, a checksum of the length, a checksum of the entry.
 const HEAD: usize = 16;
-/// Largest entry: a deck of 1,000 members and 256 slots.
-const MAX_ENTRY: usize = 16 << 20;
-/// Largest file that is read back.
-const MAX_FILE: u64 = 256 << 20;
+
+/// What stands in a journal.
+pub trait Entry: Sized {
+    /// Bytes of the largest entry.
+    const MAX_ENTRY: usize;
+    /// Bytes of the largest file that is read back.
+    const MAX_FILE: u64;
+    /// Its bytes.
+    fn bytes(&self) -> Zeroizing<Vec<u8>>;
+    /// Reads one back.
+    ///
+    /// # Errors
+    /// `Error::Journal`.
+    fn read(bytes: &[u8]) -> Result<Self, Error>;
+}
+
+/// A site's. The largest entry is a deck of 1,000 members and 256 slots.
+impl Entry for Record {
+    const MAX_ENTRY: usize = 16 << 20;
+    const MAX_FILE: u64 = 256 << 20;
+
+    fn bytes(&self) -> Zeroizing<Vec<u8>> {
+        self.to_bytes()
+    }
+
+    fn read(bytes: &[u8]) -> Result<Self, Error> {
+        Record::from_bytes(bytes)
+    }
+}
+
+/// The coordinator's. The largest entry is the opening of a total of 8 MiB; a run has some hundreds of totals.
+impl Entry for aggregator::Record {
+    const MAX_ENTRY: usize = 64 << 20;
+    const MAX_FILE: u64 = 16 << 30;
+
+    fn bytes(&self) -> Zeroizing<Vec<u8>> {
+        Zeroizing::new(self.to_bytes())
+    }
+
+    fn read(bytes: &[u8]) -> Result<Self, Error> {
+        aggregator::Record::from_bytes(bytes)
+    }
+}
 
 /// A journal that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +85,7 @@ pub enum JournalError {
         path: PathBuf,
     },
     /// It was changed or cut.
-    #[error("the journal {path} is damaged ({what}): what this site has sent can no longer be told from it")]
+    #[error("the journal {path} is damaged ({what}): what was sent before can no longer be told")]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -59,7 +100,7 @@ impl From<JournalError> for Failure {
             JournalError::Io { .. } => "check free space and permissions of the folder (--state)",
             JournalError::Locked { .. } => "stop the other process",
             JournalError::Damaged { .. } => {
-                "this site sits out the current run: move the file away and join the next one"
+                "this party sits out the run that it was in: move the file away and take part in the next one"
             }
         };
         Failure::input(e, next)
@@ -67,19 +108,30 @@ impl From<JournalError> for Failure {
 }
 
 /// An open, locked journal.
-pub struct Journal {
+pub struct Journal<R = Record> {
     path: PathBuf,
     file: File,
     _lock: File,
+    entries: PhantomData<R>,
 }
 
 impl Journal {
-    /// Opens (or makes) the journal of `session` in `folder` and reads its entries.
+    /// Opens (or makes) a site's journal of `session` in `folder` and reads its entries.
     ///
     /// # Errors
     /// [`JournalError`].
     pub fn open(folder: &Path, session: &Hash) -> Result<(Journal, Vec<Record>), JournalError> {
-        let path = folder.join(format!("{}.journal", &session.to_string()[..16]));
+        Journal::of(folder, session)
+    }
+}
+
+impl<R: Entry> Journal<R> {
+    /// Opens (or makes) the journal of `session` in `folder` and reads its entries.
+    ///
+    /// # Errors
+    /// [`JournalError`].
+    pub fn of(folder: &Path, session: &Hash) -> Result<(Journal<R>, Vec<R>), JournalError> {
+        let path = file_of(folder, session);
         let io = |source| JournalError::Io { path: path.clone(), source };
         make_private_folder(folder).map_err(|source| JournalError::Io { path: folder.to_owned(), source })?;
         // The lock is a file of its own, because the journal's file is replaced when it is rewritten.
@@ -93,7 +145,7 @@ impl Journal {
         }
         let mut options = OpenOptions::new();
         let file = private(options.read(true).write(true).create(true).truncate(false)).open(&path).map_err(io)?;
-        let mut journal = Journal { path, file, _lock: lock };
+        let mut journal = Journal { path, file, _lock: lock, entries: PhantomData };
         let records = journal.read()?;
         Ok((journal, records))
     }
@@ -102,11 +154,11 @@ impl Journal {
         JournalError::Io { path: self.path.clone(), source }
     }
 
-    fn read(&mut self) -> Result<Vec<Record>, JournalError> {
+    fn read(&mut self) -> Result<Vec<R>, JournalError> {
         let path = self.path.clone();
         let damaged = |what| JournalError::Damaged { path: path.clone(), what };
         let length = self.file.metadata().map_err(|e| self.io(e))?.len();
-        if length > MAX_FILE {
+        if length > R::MAX_FILE {
             return Err(damaged("it is larger than any journal"));
         }
         let mut bytes = Zeroizing::new(Vec::with_capacity(length as usize));
@@ -129,14 +181,14 @@ impl Journal {
                 return Err(damaged("an entry's length does not match its checksum"));
             }
             let length = length as usize;
-            if length > MAX_ENTRY {
+            if length > R::MAX_ENTRY {
                 return Err(damaged("an entry declares an impossible length"));
             }
             let Some((entry, after)) = more.split_at_checked(length) else { break };
             if checksum(entry) != sum {
                 return Err(damaged("a checksum does not match"));
             }
-            records.push(Record::from_bytes(entry).map_err(|_| damaged("an entry cannot be read"))?);
+            records.push(R::read(entry).map_err(|_| damaged("an entry cannot be read"))?);
             good += (HEAD + length) as u64;
             rest = after;
         }
@@ -149,7 +201,7 @@ impl Journal {
     ///
     /// # Errors
     /// [`JournalError::Io`]; what it protects must then not be sent.
-    pub fn append(&mut self, record: &Record) -> Result<(), JournalError> {
+    pub fn append(&mut self, record: &R) -> Result<(), JournalError> {
         let bytes = lines(&[], std::slice::from_ref(record));
         self.file.write_all(&bytes).and_then(|()| self.file.sync_data()).map_err(|e| self.io(e))
     }
@@ -159,7 +211,7 @@ impl Journal {
     ///
     /// # Errors
     /// [`JournalError::Io`]; what the new entries protect must then not be sent.
-    pub fn rewrite(&mut self, records: &[Record]) -> Result<(), JournalError> {
+    pub fn rewrite(&mut self, records: &[R]) -> Result<(), JournalError> {
         self.replace(&lines(MAGIC, records)).map_err(|e| self.io(e))
     }
 
@@ -176,16 +228,20 @@ impl Journal {
                 folder.sync_all()?;
             }
         }
-        let length = old.metadata()?.len().min(MAX_FILE);
+        let length = old.metadata()?.len().min(R::MAX_FILE);
         old.seek(SeekFrom::Start(0))?;
         io::copy(&mut io::repeat(0).take(length), &mut old)?;
         old.sync_data()
     }
 }
 
+fn file_of(folder: &Path, session: &Hash) -> PathBuf {
+    folder.join(format!("{}.journal", &session.to_string()[..16]))
+}
+
 /// The entries as they stand in the file, behind `first`.
-fn lines(first: &[u8], records: &[Record]) -> Zeroizing<Vec<u8>> {
-    let entries: Vec<_> = records.iter().map(Record::to_bytes).collect();
+fn lines<R: Entry>(first: &[u8], records: &[R]) -> Zeroizing<Vec<u8>> {
+    let entries: Vec<_> = records.iter().map(R::bytes).collect();
     // With its full capacity from the start: growing would leave copies of secrets behind.
     let length = first.len() + entries.iter().map(|e| HEAD + e.len()).sum::<usize>();
     let mut bytes = Zeroizing::new(Vec::with_capacity(length));
@@ -315,7 +371,7 @@ mod tests {
                     asked += 1;
                     hub.handle(aggregator::Input::Ask { query: vec![asked], words: 2 }, Millis(0));
                 }
-                aggregator::Output::Event(_) => {}
+                aggregator::Output::Persist(_) | aggregator::Output::Event(_) => {}
             }
         }
         (config(2), records)

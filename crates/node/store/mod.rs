@@ -3,5 +3,5 @@
 mod journal;
 mod transcript;
 
-pub use journal::{Journal, JournalError};
+pub use journal::{Entry, Journal, JournalError};
 pub use transcript::{Said, Transcript};

@@ -142,7 +142,7 @@ impl Round {
     /// The survivors named last, and whether shares may leave for them.
     pub(crate) fn named(&self) -> Option<(Vec<u16>, bool)> {
         match &self.phase {
-            Phase::Collect => None,
+            Phase::Collect | Phase::Again { .. } => None,
             Phase::Check { named, .. } => Some((named.clone(), false)),
             Phase::Unmask { alive, .. } => Some((alive.clone(), true)),
         }
