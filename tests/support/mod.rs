@@ -249,7 +249,18 @@ pub struct Running {
 }
 
 pub fn start<S: AsRef<OsStr>>(args: &[S]) -> Running {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_veilsum"));
+    launch(Command::new(env!("CARGO_BIN_EXE_veilsum")), args)
+}
+
+/// A process none of whose files may grow beyond `bytes`, as on a disk that is full; it sees an error and no signal.
+pub fn start_limited<S: AsRef<OsStr>>(args: &[S], bytes: u64) -> Running {
+    let mut shell = Command::new("bash");
+    let script = format!("trap '' XFSZ; ulimit -f {}; exec \"$0\" \"$@\"", bytes / 1024);
+    shell.args(["-c", &script, env!("CARGO_BIN_EXE_veilsum")]);
+    launch(shell, args)
+}
+
+fn launch<S: AsRef<OsStr>>(mut command: Command, args: &[S]) -> Running {
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program starts");
     let (mut out, err) = (child.stdout.take().expect("a pipe"), child.stderr.take().expect("a pipe"));
