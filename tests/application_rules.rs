@@ -74,6 +74,7 @@ async fn coordinator() -> (Vec<Arc<Identity>>, Federation, SocketAddr) {
         work: federation.work.clone(),
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         timing: LOCAL_TIMING,
+        state: None,
         view: None,
         evidence: None,
         bound: Some(bound),

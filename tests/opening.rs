@@ -99,6 +99,7 @@ fn against(
             role: PartyId::Coordinator,
             timing: LOCAL_TIMING,
             slots: terms.slots,
+            state: None,
             view: None,
         };
         let any = ([127, 0, 0, 1], 0).into();

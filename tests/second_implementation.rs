@@ -127,6 +127,7 @@ async fn mixed(python: &Path, work: &Work, sites: &[(String, Rows)], vanish: Opt
         work: work.clone(),
         listen: any,
         timing: LOCAL_TIMING,
+        state: None,
         view: None,
         evidence: None,
         bound: Some(bound),
@@ -200,7 +201,8 @@ async fn mixed(python: &Path, work: &Work, sites: &[(String, Rows)], vanish: Opt
 
 fn run(python: &Path, work: &Work, vanish: Option<u32>) -> Mixed {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
-    let run = mixed(python, work, &made_up(&SIZES, 0.2, 5), vanish);
+    let sites = made_up(&SIZES, 0.2, 5);
+    let run = mixed(python, work, &sites, vanish);
     runtime.block_on(async { tokio::time::timeout(Duration::from_secs(300), run).await.expect("an end") })
 }
 

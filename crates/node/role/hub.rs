@@ -225,12 +225,28 @@ impl Hub {
         self.aggregator.handle(aggregator::Input::Close, now);
         // What is said next may rest on it, so it leaves first.
         while let Some(output) = self.aggregator.poll() {
-            match output {
-                aggregator::Output::Send { to, bytes } => {
-                    self.send(PartyId::Site(to), bytes);
-                }
-                aggregator::Output::Event(event) => self.put_off.push_back(event),
+            if let Some(event) = self.carry_out(output) {
+                self.put_off.push_back(event);
             }
+        }
+    }
+
+    /// Does what the machine wants, and gives what it reports.
+    fn carry_out(&mut self, output: aggregator::Output) -> Option<aggregator::Event> {
+        match output {
+            aggregator::Output::Persist(record) => {
+                let failed = self.journal.as_mut()?.append(&record).err()?;
+                // Nothing that this entry was to protect leaves.
+                self.journal = None;
+                let why = failed.to_string();
+                self.broken = Some(failed.into());
+                Some(aggregator::Event::Failed(Error::Journal(why)))
+            }
+            aggregator::Output::Send { to, bytes } => {
+                self.send(PartyId::Site(to), bytes);
+                None
+            }
+            aggregator::Output::Event(event) => Some(event),
         }
     }
 
@@ -254,20 +270,8 @@ impl Hub {
         }
         loop {
             while let Some(output) = self.aggregator.poll() {
-                match output {
-                    aggregator::Output::Persist(record) => {
-                        if let Some(Err(e)) = self.journal.as_mut().map(|journal| journal.append(&record)) {
-                            // Nothing that this entry was to protect leaves.
-                            self.journal = None;
-                            let why = e.to_string();
-                            self.broken = Some(e.into());
-                            return HubEvent::Aggregator(aggregator::Event::Failed(Error::Journal(why)));
-                        }
-                    }
-                    aggregator::Output::Send { to, bytes } => {
-                        self.send(PartyId::Site(to), bytes);
-                    }
-                    aggregator::Output::Event(event) => return HubEvent::Aggregator(event),
+                if let Some(event) = self.carry_out(output) {
+                    return HubEvent::Aggregator(event);
                 }
             }
             let wake = self.aggregator.next_wake().map(|Millis(at)| self.started + Duration::from_millis(at));
