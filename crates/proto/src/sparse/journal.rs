@@ -20,7 +20,7 @@ pub(crate) enum Entry {
     Revealed { run: Hash, index: u32 },
     /// The shares of a deck left.
     Deck(DeckRecord),
-    /// As a member of the deck's committee: the shares it holds.
+    /// As a member of the deck's committee: the shares it holds for one slot; slot 0 first.
     Held(HeldRecord),
     /// A vector was masked; these bytes may have left.
     Masked { context: Hash, slot: u16, cohort: Bits, words: u32, query: Hash, digest: Hash, rounds: u32 },
@@ -48,8 +48,9 @@ pub(crate) struct DeckRecord {
 pub(crate) struct HeldRecord {
     pub(crate) seed: Hash,
     pub(crate) owners: Bits,
-    /// `shares[slot][i]`: of the i-th owner.
-    pub(crate) shares: Vec<Vec<[Bytes; 2]>>,
+    pub(crate) slot: u16,
+    /// Of every owner, in order.
+    pub(crate) shares: Vec<[Bytes; 2]>,
 }
 
 /// Secret bytes on their way to or from the journal.

@@ -168,36 +168,40 @@ impl Duty {
         Some(Unmask { shares: cohort.list().map(share).collect() })
     }
 
-    pub(crate) fn to_record(&self) -> HeldRecord {
+    /// One record a slot: all slots of a large deck would be more than a journal entry may hold.
+    pub(crate) fn to_records(&self) -> Vec<HeldRecord> {
         let pair = |[own, key]: &Pair| [Bytes(own.bytes()), Bytes(key.bytes())];
-        let shares = self.held.iter().map(|slot| slot.iter().flatten().map(pair).collect()).collect();
-        HeldRecord { seed: self.seed, owners: self.owners.clone(), shares }
+        (0..)
+            .zip(&self.held)
+            .map(|(slot, row)| HeldRecord {
+                seed: self.seed,
+                owners: self.owners.clone(),
+                slot,
+                shares: row.iter().flatten().map(pair).collect(),
+            })
+            .collect()
     }
 
-    /// A member's part as the journal has it; slots wiped since are wiped again by the round that follows.
-    pub(crate) fn from_record(record: &HeldRecord, deck: &Deck) -> Option<Duty> {
+    /// A member's part as the journal has it, from the record of its first slot on.
+    pub(crate) fn restored(seed: Hash, owners: &Bits, deck: &Deck) -> Duty {
         let n = deck.members.len();
-        if !record.owners.fits(n) || record.shares.len() != deck.slots.len() {
+        let held = deck.slots.iter().map(|_| Vec::new()).collect();
+        Duty { graph: Graph::draw(&seed, n, &deck.sizes), seed, opening: None, owners: owners.clone(), held }
+    }
+
+    /// The next slot of the journal; nothing where it does not follow.
+    pub(crate) fn restore_slot(&mut self, record: &HeldRecord, members: usize) -> Option<()> {
+        let row = self.held.get_mut(usize::from(record.slot)).filter(|row| row.is_empty())?;
+        let same = record.seed == self.seed && record.owners == self.owners && record.owners.fits(members);
+        if !same || record.shares.len() != self.owners.count() {
             return None;
         }
-        let owners: Vec<u16> = record.owners.list().collect();
-        let held = record
-            .shares
-            .iter()
-            .map(|row| {
-                let mut slot: Vec<Option<Pair>> = (0..n).map(|_| None).collect();
-                if row.len() != owners.len() {
-                    // A slot that was wiped before the journal was rewritten.
-                    return row.is_empty().then(Vec::new);
-                }
-                for (owner, [own, key]) in owners.iter().zip(row) {
-                    slot[usize::from(*owner)] = Some([Share::from_bytes(&own.0)?, Share::from_bytes(&key.0)?]);
-                }
-                Some(slot)
-            })
-            .collect::<Option<_>>()?;
-        let graph = Graph::draw(&record.seed, n, &deck.sizes);
-        Some(Duty { graph, seed: record.seed, opening: None, owners: record.owners.clone(), held })
+        let mut slot: Vec<Option<Pair>> = (0..members).map(|_| None).collect();
+        for (owner, [own, key]) in record.owners.list().zip(&record.shares) {
+            slot[usize::from(owner)] = Some([Share::from_bytes(&own.0)?, Share::from_bytes(&key.0)?]);
+        }
+        *row = slot;
+        Some(())
     }
 }
 

@@ -305,7 +305,8 @@ impl Site {
         let known = duty.is_closed();
         let owners = duty.close();
         if !known {
-            self.out.push_back(SiteOutput::Persist(Record(Entry::Held(duty.to_record()))));
+            let records = duty.to_records().into_iter();
+            self.out.extend(records.map(|record| SiteOutput::Persist(Record(Entry::Held(record)))));
         }
         let bytes = self.env.frame(Kind::Held, &frame.context, &Held { owners });
         self.reply(digest, bytes, Disclosure::Acknowledgement);

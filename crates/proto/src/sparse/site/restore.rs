@@ -53,7 +53,10 @@ impl Site {
             }
             Entry::Held(record) => {
                 let Some(deck) = &mut self.deck else { return bad("shares in it have no deck") };
-                let Some(duty) = Duty::from_record(&record, deck) else { return bad("shares in it are damaged") };
+                let mut duty = deck.duty.take().unwrap_or_else(|| Duty::restored(record.seed, &record.owners, deck));
+                if duty.restore_slot(&record, deck.members.len()).is_none() {
+                    return bad("shares in it are damaged");
+                }
                 deck.duty = Some(duty);
             }
             Entry::Masked { context, slot, cohort, words, query, digest, rounds } => {
