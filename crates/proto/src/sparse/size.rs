@@ -149,6 +149,20 @@ mod tests {
     }
 
     #[test]
+    fn the_table_of_the_specification() {
+        let rows = [
+            (1_000, [168, 126, 124, 94, 900]),
+            (2_000, [184, 138, 136, 103, 1_800]),
+            (4_000, [200, 150, 140, 107, 3_600]),
+            (8_000, [216, 161, 144, 110, 7_200]),
+            (16_000, [224, 167, 148, 113, 14_400]),
+        ];
+        for (n, [degree, nearby, committee, quorum, floor]) in rows {
+            assert_eq!(Params::default().sizes(n, n).unwrap(), Sizes { degree, nearby, committee, quorum, floor });
+        }
+    }
+
+    #[test]
     fn degree_grows_as_the_logarithm() {
         let sizes: Vec<Sizes> =
             [1_000, 2_000, 4_000, 8_000, 16_000].map(|n| Params::default().sizes(n, n).unwrap()).to_vec();
