@@ -164,6 +164,7 @@ fn random_losses() {
 
 /// Sizes that are proved, if for weak bounds: the parties find the same ones, each for itself.
 #[test]
+#[ignore = "tens of seconds: cargo test -p veilsum-proto --lib fifteen_hundred -- --ignored"]
 fn fifteen_hundred_sites() {
     let n = 1_500;
     println!("{:?}", weak().sizes(n, n));
