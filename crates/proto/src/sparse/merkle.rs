@@ -47,7 +47,7 @@ pub(crate) fn proves(root: &Hash, mut n: usize, mut i: usize, leaf: Hash, path: 
     while n > 1 {
         if i ^ 1 < n {
             let Some(sibling) = path.next() else { return false };
-            at = if i % 2 == 0 { node(&at, sibling) } else { node(sibling, &at) };
+            at = if i.is_multiple_of(2) { node(&at, sibling) } else { node(sibling, &at) };
         }
         (n, i) = (n.div_ceil(2), i / 2);
     }

@@ -249,7 +249,7 @@ impl Setup {
                 let (Some(directory), Some(drawn)) = (&self.directory, &self.drawn) else {
                     return Err(Error::ApiMisuse("no directory"));
                 };
-                let signed = |place: &&u16| self.accepted.get(&directory.members[usize::from(**place)]).is_some();
+                let signed = |place: &&u16| self.accepted.contains_key(&directory.members[usize::from(**place)]);
                 let signers: Vec<u16> =
                     drawn.graph.committee.iter().filter(signed).take(directory.sizes.quorum).copied().collect();
                 if signers.len() < directory.sizes.quorum {

@@ -87,7 +87,8 @@ impl Env {
 enum Setup {
     Fresh(Fresh),
     Revealed(Revealed),
-    Accepted(Accepted),
+    // Boxed: it is far larger than the others.
+    Accepted(Box<Accepted>),
 }
 
 /// A data owner's state machine towards one aggregator.
@@ -267,7 +268,7 @@ impl Site {
                 let accepted = revealed.seed(&self.env, seed)?;
                 let bytes =
                     frame::frame_raw(&self.env.identity, &self.env.session, Kind::Accept, &accepted.directory, &[]);
-                self.setup = Some(Setup::Accepted(accepted));
+                self.setup = Some(Setup::Accepted(Box::new(accepted)));
                 self.reply(digest, bytes, Disclosure::Acknowledgement);
                 Ok(())
             }
