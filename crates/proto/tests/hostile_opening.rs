@@ -5,40 +5,18 @@ mod hostile_kit;
 
 use std::{cell::RefCell, rc::Rc};
 
-use hostile_kit::{parts, raw};
-use serde::{Deserialize, Serialize};
+use hostile_kit::{Fed, Opening, parts, raw};
 use veilsum_proto::{
-    Error, codec,
-    identity::Signature,
+    Error,
+    aggregator::Event,
+    codec,
+    evidence::{Blame, Documents, Opened},
     message::Kind,
+    roster::PartyId,
     suite::{self, Hash},
     testing::{Kit, Verdict, World},
+    vectors_api::commit,
 };
-
-#[derive(Clone, Serialize, Deserialize)]
-struct Input {
-    commitment: [u8; 32],
-    digest: Hash,
-    signature: Signature,
-}
-
-#[derive(Clone, Serialize, Deserialize)]
-struct Check {
-    seeds: Vec<[u8; 32]>,
-    signature: Signature,
-}
-
-/// The message, written a second time.
-#[derive(Clone, Serialize, Deserialize)]
-struct Opening {
-    alive: Vec<u16>,
-    inputs: Vec<Input>,
-    seeds: Vec<[u8; 32]>,
-    others: Vec<Hash>,
-    checks: Vec<Check>,
-    low: Vec<u64>,
-    high: Vec<u16>,
-}
 
 const WORDS: usize = 5;
 
@@ -119,44 +97,125 @@ fn honest(n: usize, seed: u64) -> World {
     w
 }
 
-/// Errors of site 0 when its opening of the first round is changed so and signed again; one site misses the round where
-/// `drop` says so.
-fn lied_to(lie: fn(&mut Opening), drop: bool) -> Vec<Error> {
+/// What the coordinator said to site 0 of one round, for a third party.
+#[derive(Clone, Default)]
+struct Shown {
+    directory: Hash,
+    ask: Vec<u8>,
+    opening: Vec<u8>,
+}
+
+impl Shown {
+    fn judged(&self, kit: &Kit) -> Result<Result<Opened, Blame>, Error> {
+        documents(kit).opened(&self.directory, &self.ask, &self.opening)
+    }
+}
+
+fn documents(kit: &Kit) -> Documents<'_> {
+    Documents { roster: &kit.roster, terms: &kit.terms }
+}
+
+/// Errors of site 0 when its opening of the first round is changed so and signed again, and what it was shown of that round;
+/// one site misses the round where `drop` says so.
+fn lied_to(lie: fn(&mut Opening), drop: bool) -> (Vec<Error>, Shown, World) {
     let mut w = honest(6, 11);
     let (hub, session) = (w.kit.identities[0].clone(), w.session());
+    let kept = Rc::new(RefCell::new(Shown::default()));
+    let shown = kept.clone();
     w.hook = Box::new(move |wire| match wire.kind {
         Kind::MaskedInput if drop && wire.site == 5 => Verdict::Vanish,
+        Kind::DirectoryCertificate => {
+            shown.borrow_mut().directory = parts(wire.bytes).context;
+            Verdict::Pass
+        }
+        Kind::Ask if wire.site == 0 && shown.borrow().ask.is_empty() => {
+            shown.borrow_mut().ask = wire.bytes.to_vec();
+            Verdict::Pass
+        }
         Kind::Opening if wire.site == 0 => {
             let frame = parts(wire.bytes);
             let mut opening: Opening = frame.read();
             lie(&mut opening);
-            Verdict::Replace(raw(&hub, &session, Kind::Opening, &frame.context, &codec::encode(&opening)))
+            let lying = raw(&hub, &session, Kind::Opening, &frame.context, &codec::encode(&opening));
+            let mut shown = shown.borrow_mut();
+            if shown.opening.is_empty() {
+                shown.opening.clone_from(&lying);
+            }
+            Verdict::Replace(lying)
         }
         _ => Verdict::Pass,
     });
     w.ask(b"first", WORDS).unwrap();
     // Site 0 answers the second question no more, so the others go on without it, or the run ends.
     let _ = w.ask(b"second", WORDS);
-    w.site_errors.into_iter().filter(|(site, _)| *site == 0).map(|(_, e)| e).collect()
+    let errors = w.site_errors.iter().filter(|(site, _)| *site == 0).map(|(_, e)| e.clone()).collect();
+    let shown = kept.borrow().clone();
+    (errors, shown, w)
 }
 
 #[test]
 fn every_lie_is_refused_and_named() {
     let both = LIES.iter().map(|lie| (lie, false)).chain(LIES.iter().chain(LIES_WITH_A_DROP).map(|lie| (lie, true)));
     for ((what, rule, lie), drop) in both {
-        let errors = lied_to(*lie, drop);
+        let (errors, shown, w) = lied_to(*lie, drop);
         let first = errors.first().unwrap_or_else(|| panic!("{what} (drop: {drop}): accepted"));
         assert!(matches!(first, Error::PeerMisbehaved { who, .. } if who == "hub"), "{what}: {first}");
         assert_eq!(first.rule().unwrap().0, *rule, "{what} (drop: {drop}): {first}");
         // And the question that came with it is not answered.
         assert!(errors.iter().any(|e| e.rule().unwrap().0 == "OPN-7"), "{what}: {errors:?}");
+        // Whoever holds roster and plan sees the same in the two frames; only what was committed to before the first round
+        // is known to the deck alone.
+        match shown.judged(&w.kit).unwrap_or_else(|e| panic!("{what}: proves nothing: {e}")) {
+            Err(blame) => assert_eq!((blame.culprit, blame.rule.0), (PartyId::Coordinator, *rule), "{what}: {blame:?}"),
+            Ok(_) => assert_eq!(*rule, "OPN-3", "{what} (drop: {drop}): nobody is to blame"),
+        }
     }
 }
 
 #[test]
 fn an_unchanged_opening_signed_again_is_taken() {
-    assert_eq!(lied_to(|_| {}, false), []);
-    assert_eq!(lied_to(|_| {}, true), []);
+    for drop in [false, true] {
+        let (errors, shown, w) = lied_to(|_| {}, drop);
+        assert_eq!(errors, []);
+        let opened = shown.judged(&w.kit).unwrap().expect("nobody is to blame");
+        let sums = w.events.iter().find_map(|e| match e {
+            Event::Total { values, cohort, .. } => Some((values.clone(), cohort.clone())),
+            _ => None,
+        });
+        assert_eq!(Some((opened.values, opened.cohort)), sums, "a third party's total is the coordinator's");
+    }
+}
+
+/// What is of another run, or of nobody's, accuses nobody: a lie does not become another's by being shown elsewhere.
+#[test]
+fn frames_of_another_federation_prove_nothing() {
+    let (_, shown, w) = lied_to(|o| o.low[2] = o.low[2].wrapping_add(1), false);
+    assert!(shown.judged(&w.kit).unwrap().is_err(), "here it proves something");
+    let kits = [
+        ("another roster", Kit::new(7, |_| {})),
+        ("another plan", Kit::new(6, |t| t.slots = 7)),
+        ("a plan that opens nothing", Kit::new(6, |t| t.opening = false)),
+    ];
+    for (what, kit) in &kits {
+        assert!(shown.judged(kit).is_err(), "{what}");
+    }
+    let (session, counter) = (w.session(), &w.kit.identities[1]);
+    let signed_by_another = |bytes: &[u8]| {
+        let p = parts(bytes);
+        raw(counter, &session, p.kind, &p.context, &p.rest)
+    };
+    let other = raw(&w.kit.identities[0], &session, Kind::Opening, &Hash([9; 32]), &parts(&shown.opening).rest);
+    let other = Shown { opening: other, ..shown.clone() };
+    let worthless = [
+        ("another directory", Shown { directory: Hash([1; 32]), ..shown.clone() }),
+        ("a question signed by another", Shown { ask: signed_by_another(&shown.ask), ..shown.clone() }),
+        ("an opening signed by another", Shown { opening: signed_by_another(&shown.opening), ..shown.clone() }),
+        ("an opening of another round", other),
+        ("the two in each other's place", Shown { ask: shown.opening.clone(), opening: shown.ask.clone(), ..shown }),
+    ];
+    for (what, shown) in worthless {
+        assert!(shown.judged(&w.kit).is_err(), "{what}");
+    }
 }
 
 /// What the sites recompute is the coordinator's total, with and without missing sites, and over more sites than signatures
@@ -228,19 +287,22 @@ fn a_question_that_names_another_opening_is_not_answered() {
 fn two_openings_of_one_round() {
     let mut w = honest(5, 4);
     let (hub, session) = (w.kit.identities[0].clone(), w.session());
-    let mut shown = 0;
+    let openings: Rc<RefCell<Vec<Vec<u8>>>> = Rc::default();
+    let kept = openings.clone();
     w.hook = Box::new(move |wire| {
         if wire.kind != Kind::Opening || wire.site != 0 {
             return Verdict::Pass;
         }
-        shown += 1;
-        if shown == 1 {
+        if kept.borrow().is_empty() {
+            kept.borrow_mut().push(wire.bytes.to_vec());
             return Verdict::Pass;
         }
         let frame = parts(wire.bytes);
         let mut opening: Opening = frame.read();
         opening.low[0] ^= 1;
-        Verdict::Replace(raw(&hub, &session, Kind::Opening, &frame.context, &codec::encode(&opening)))
+        let other = raw(&hub, &session, Kind::Opening, &frame.context, &codec::encode(&opening));
+        kept.borrow_mut().push(other.clone());
+        Verdict::Replace(other)
     });
     w.network.duplicates = 0;
     w.ask(b"first", WORDS).unwrap();
@@ -248,6 +310,11 @@ fn two_openings_of_one_round() {
     w.close();
     let errors: Vec<_> = w.site_errors.iter().map(|(site, e)| (*site, e.rule().unwrap().0)).collect();
     assert_eq!(errors, [(0, "OPN-8")]);
+    let openings = openings.borrow();
+    let twice = |one: usize, other: usize| {
+        documents(&w.kit).twice(PartyId::Coordinator, &openings[one], &openings[other]).unwrap().map(|b| b.rule.0)
+    };
+    assert_eq!((twice(0, 1), twice(0, 0)), (Some("OPN-8"), None));
 }
 
 /// [INP-4]: a site that commits to another vector than it sends is out, by name, and the total is of the others.
@@ -269,4 +336,87 @@ fn a_site_that_commits_to_another_vector_is_named() {
     assert_eq!(values[0], 0u64.wrapping_sub(7 * sites));
     let named = w.events.iter().any(|e| format!("{e:?}").contains("INP-4") && format!("{e:?}").contains("site-3"));
     assert!(named, "{:?}", w.events);
+    let caught = caught(&w.events);
+    assert_eq!((caught.0, caught.1.len()), (3, 1));
+    let blame = documents(&w.kit).input(3, &caught.1[0]).unwrap().expect("its own signature convicts it");
+    assert_eq!((blame.culprit, blame.rule.0), (PartyId::Site(3), "INP-4"));
+    // It convicts nobody else.
+    for site in [0, 2, 4, 60] {
+        assert!(documents(&w.kit).input(site, &caught.1[0]).is_err(), "site {site}");
+    }
+}
+
+/// The site that was caught, and its frames.
+fn caught(events: &[Event]) -> (u16, Vec<Vec<u8>>) {
+    let found = events.iter().find_map(|e| match e {
+        Event::Caught { site, frames } => Some((*site, frames.clone())),
+        _ => None,
+    });
+    found.expect("somebody is caught")
+}
+
+/// [INP-2]: a site that answers one question twice is convicted by its two signatures.
+#[test]
+fn a_site_that_answers_twice_is_convicted() {
+    let mut fed = Fed::new(6, 6, |_| {});
+    let (liar, session) = (fed.identity(3), fed.session);
+    fed.tap = Box::new(move |wire| {
+        if wire.kind != Kind::MaskedInput || wire.site != 3 {
+            return vec![wire.bytes.clone()];
+        }
+        let frame = parts(&wire.bytes);
+        let mut words: Vec<u64> = frame.rest[32..].as_chunks::<8>().0.iter().map(|w| u64::from_le_bytes(*w)).collect();
+        words[0] ^= 1;
+        let rest: Vec<u8> = commit(&words).into_iter().chain(words.iter().flat_map(|w| w.to_le_bytes())).collect();
+        vec![wire.bytes.clone(), raw(&liar, &session, Kind::MaskedInput, &frame.context, &rest)]
+    });
+    let cohort = fed.ask_exact(b"q");
+    let (site, frames) = caught(&fed.events);
+    assert_eq!((site, frames.len(), cohort.contains(&3)), (3, 2, false));
+    let twice =
+        |by: u16, one: usize, other: usize| documents(&fed.kit).twice(PartyId::Site(by), &frames[one], &frames[other]);
+    let blame = twice(3, 0, 1).unwrap().expect("its two signatures convict it");
+    assert_eq!((blame.culprit, blame.rule.0), (PartyId::Site(3), "INP-2"));
+    assert_eq!(twice(3, 0, 0), Ok(None));
+    assert!(
+        twice(2, 0, 1).is_err() && documents(&fed.kit).twice(PartyId::Coordinator, &frames[0], &frames[1]).is_err()
+    );
+}
+
+/// What honest sites sent over several rounds, with a missing site, with repetitions, whether the plan opens or not.
+#[test]
+fn no_frame_of_an_honest_site_convicts_anybody() {
+    for opening in [true, false] {
+        let mut w = World::new(Kit::new(5, |t| t.opening = opening), 8);
+        w.network.duplicates = 300;
+        let sent: Rc<RefCell<Vec<(u16, Kind, Vec<u8>)>>> = Rc::default();
+        let kept = sent.clone();
+        w.hook = Box::new(move |wire| {
+            let last = wire.kind == Kind::MaskedInput && wire.site == 4;
+            if wire.from_site {
+                kept.borrow_mut().push((wire.site, wire.kind, wire.bytes.to_vec()));
+            }
+            // It answers twice and is gone.
+            let seen = kept.borrow().iter().filter(|(s, k, _)| *s == 4 && *k == Kind::MaskedInput).count();
+            if last && seen == 3 { Verdict::Vanish } else { Verdict::Pass }
+        });
+        for round in 0..4u8 {
+            w.ask(&[round], WORDS).unwrap();
+        }
+        let documents = documents(&w.kit);
+        let sent = sent.borrow();
+        let inputs: Vec<_> = sent.iter().filter(|(_, kind, _)| *kind == Kind::MaskedInput).collect();
+        assert!(inputs.len() >= 4 * 4 + 3, "{} inputs", inputs.len());
+        for (site, _, frame) in &inputs {
+            assert_eq!(documents.input(*site, frame), Ok(None), "opening: {opening}");
+            for (other, _, second) in &inputs {
+                let twice = documents.twice(PartyId::Site(*site), frame, second);
+                assert!(if site == other { twice == Ok(None) } else { twice.is_err() }, "{site}, {other}: {twice:?}");
+            }
+        }
+        for (site, kind, frame) in sent.iter().filter(|(_, kind, _)| *kind != Kind::MaskedInput) {
+            let judged = [documents.input(*site, frame), documents.twice(PartyId::Site(*site), frame, frame)];
+            assert!(judged.iter().all(Result::is_err), "a {kind:?} of site {site} proves something");
+        }
+    }
 }

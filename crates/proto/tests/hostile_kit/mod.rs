@@ -71,6 +71,30 @@ pub struct Certificate {
     pub proofs: Vec<Proof>,
 }
 
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct OpenedInput {
+    pub commitment: [u8; 32],
+    pub digest: Hash,
+    pub signature: Signature,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct OpenedCheck {
+    pub seeds: Vec<[u8; 32]>,
+    pub signature: Signature,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Opening {
+    pub alive: Vec<u16>,
+    pub inputs: Vec<OpenedInput>,
+    pub seeds: Vec<[u8; 32]>,
+    pub others: Vec<Hash>,
+    pub checks: Vec<OpenedCheck>,
+    pub low: Vec<u64>,
+    pub high: Vec<u16>,
+}
+
 /// The round and the seeds towards the missing.
 pub type Check = (Hash, Vec<(u16, [u8; 32])>);
 
