@@ -148,7 +148,11 @@ async fn line(
     loop {
         let dialled = tokio::select! {
             link = carrier::dial(address, &credentials, &key, control::header_check, DIAL_LIMIT) => link,
-            None = from_child.recv() => return Ok(()),
+            said = from_child.recv() => match said {
+                // Meant for the connection before: the process will be asked again.
+                Some(frame) if !frame.is_empty() => continue,
+                _ => return Ok(()),
+            },
         };
         let (mut sender, mut receiver) = match dialled {
             Ok(link) => link.split(),
@@ -158,9 +162,14 @@ async fn line(
                 continue;
             }
         };
-        // What was meant for the connection before: the process will be asked again.
-        while from_child.try_recv().is_ok() {}
-        to_child.send((channel, Vec::new())).await?;
+        while let Ok(frame) = from_child.try_recv() {
+            if frame.is_empty() {
+                return Ok(());
+            }
+        }
+        if to_child.send((channel, Vec::new())).await.is_err() {
+            return Ok(());
+        }
         loop {
             tokio::select! {
                 said = from_child.recv() => match said {
@@ -177,7 +186,10 @@ async fn line(
                 heard = receiver.recv() => match heard {
                     Ok(Some(frame)) => {
                         since = Instant::now();
-                        to_child.send((channel, frame)).await?;
+                        // The process is gone; how it ended, its status says.
+                        if to_child.send((channel, frame)).await.is_err() {
+                            return Ok(());
+                        }
                     }
                     _ => break,
                 },

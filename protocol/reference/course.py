@@ -69,7 +69,7 @@ class Course:
         full = validity["full"] or self.method == "kmeans"
         wanted = {
             "fuzzy_sums": self.method == "fcm" and q.get("m") == self.of_method.get("m"),
-            "local_means": self.method == "kmeans" and plain_means(q),
+            "local_means": self.method == "kmeans" and kind == "local_means" and plain_means(q),
             "fuzzy_validation": not full and q.get("m") == self.judge_m(),
             "validation": full and (q.get("m"), q.get("vectors")) == (self.judge_m(), validity["vectors"]),
         }
