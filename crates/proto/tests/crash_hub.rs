@@ -1,5 +1,5 @@
 //! The aggregator's process dies at every boundary of its life, and another takes the run up from its journal: every total
-//! is what it would have been, none is told in two ways, and no site is asked for anything that it may not give.
+//! is what it would have been, none is told in two ways, and no site is asked for anything that it may not give ([JRN-5]).
 //!
 //! By default at every third boundary; `VEILSUM_CRASHES=all cargo test -p veilsum-proto --test crash_hub` takes all.
 

@@ -86,6 +86,7 @@ mod tests {
         Sizes { degree, nearby: 0, committee, quorum: 1, floor: 0 }
     }
 
+    /// [SPA-8].
     #[test]
     fn neighbours_are_mutual_and_as_many_as_asked_for() {
         for (n, degree) in [(3usize, 2), (9, 4), (50, 12), (101, 30), (20, 30)] {
@@ -176,6 +177,7 @@ mod tests {
         assert!(one_piece > 50 && pieces > 1_000 && tight > 50);
     }
 
+    /// [SPA-8].
     #[test]
     fn another_seed_another_circle() {
         let a = Graph::draw(&suite::hash("a", &[]), 100, &sizes(8, 10));

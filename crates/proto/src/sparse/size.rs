@@ -175,6 +175,7 @@ mod tests {
     }
 
     /// Measured failures at bounds weak enough to be met: no more than the bound says, and not far fewer.
+    /// [SPA-2].
     #[test]
     fn bounds_hold_and_are_not_loose() {
         use crate::{sparse::graph::Graph, suite};

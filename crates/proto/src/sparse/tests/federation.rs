@@ -1,15 +1,18 @@
 //! Honest federations: totals with everybody there and with some missing at every step.
 
+use std::{cell::RefCell, collections::BTreeSet, rc::Rc};
+
 use super::{forced, sum, weak, world};
 use crate::{
     Error,
     sparse::{
-        AggregatorEvent, Kind, Shape,
+        AggregatorEvent, Kind, Shape, Sizes,
         testing::{Verdict, World},
     },
     testing::Kit,
 };
 
+/// The total is right only where all masks are those of [SPA-18].
 #[test]
 fn nobody_missing() {
     let mut w = world(50, forced(50), 3, 1);
@@ -30,6 +33,7 @@ fn silent_at(w: &mut World, kind: Kind, every: u16) {
     });
 }
 
+/// Totals come out only where both secrets of a slot were shared ([SPA-11]) and the right one of them is given ([SPA-22]).
 #[test]
 fn missing_before_their_input() {
     let mut w = world(60, forced(60), 4, 2);
@@ -95,6 +99,7 @@ pub(super) fn committee(w: &mut World) -> Vec<u16> {
     }
 }
 
+/// [SPA-25].
 #[test]
 fn decks_follow_each_other() {
     let mut w = world(50, forced(50), 2, 5);
@@ -107,6 +112,26 @@ fn decks_follow_each_other() {
     assert_eq!(decks, 4);
 }
 
+/// [SPA-5]: no two sites, decks or purposes have a key, a commitment or a hash in common.
+#[test]
+fn every_deck_has_fresh_secrets() {
+    let mut w = world(20, Sizes { degree: 6, nearby: 4, committee: 5, quorum: 4, floor: 16 }, 1, 10);
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let all = seen.clone();
+    w.hook = Box::new(move |wire| {
+        if wire.from_site && wire.kind == Kind::Advertise {
+            // A header of 8 bytes, a context of 32, four values of 32 each, a signature.
+            all.borrow_mut().extend(wire.bytes[40..168].chunks(32).map(<[u8]>::to_vec));
+        }
+        Verdict::Pass
+    });
+    for round in 0..2u8 {
+        w.ask(&[round], 2).unwrap();
+    }
+    let (values, different) = (seen.borrow().len(), seen.borrow().iter().collect::<BTreeSet<_>>().len());
+    assert_eq!((values, different), (4 * 20 * 2, 4 * 20 * 2));
+}
+
 #[test]
 fn a_random_number_that_does_not_come_begins_the_set_up_again() {
     let mut w = world(50, forced(50), 2, 6);
@@ -116,6 +141,7 @@ fn a_random_number_that_does_not_come_begins_the_set_up_again() {
     assert_eq!(values, sum(&cohort, 2));
 }
 
+/// [SPA-25].
 #[test]
 fn silence_in_every_other_step_of_a_set_up_costs_only_the_silent() {
     for kind in [Kind::Advertise, Kind::Accept, Kind::Shares, Kind::Held] {

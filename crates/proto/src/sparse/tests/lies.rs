@@ -8,7 +8,7 @@ use crate::{
         AggregatorEvent, Kind,
         bits::Bits,
         frame::{self, Verified},
-        message::{self, Advertise, Ask, Reveal, Root, Seed, Shares, Unmask, list_hash},
+        message::{self, Advertise, Ask, Open, Reveal, Root, Seed, Shares, Unmask, list_hash},
         site::commitments_hash,
         testing::{Verdict, World},
     },
@@ -42,6 +42,62 @@ fn change(w: &mut World, site: u16, kind: Kind, mut with: impl FnMut(&Verified<'
 fn rule_of(w: &World, site: u16) -> &'static str {
     let found = w.site_errors.iter().find(|(s, _)| *s == site).and_then(|(_, e)| e.rule());
     found.unwrap_or_else(|| panic!("site {site} found nothing wrong: {:?}", w.site_errors)).0
+}
+
+/// [SPA-1]: whoever holds another of the four numbers is in another session, and no frame passes between the two.
+#[test]
+fn other_numbers_are_another_session() {
+    use crate::sparse::{Params, Shape};
+    let of = Hash([1; 32]);
+    let ours = Params::default();
+    let session = |p: Params| message::session(&of, &Shape::Proved(p));
+    let id = crate::identity::Identity::from_seed(&[1; 32]);
+    let frame = frame::frame_raw(&id, &session(ours), Kind::Collect, &Hash::default(), &[]);
+    assert!(frame::verify(&frame, &session(ours), &id.public(), &String::new).is_ok());
+    for other in [
+        Params { corrupt: ours.corrupt + 1, ..ours },
+        Params { missing: ours.missing + 1, ..ours },
+        Params { secrecy_bits: ours.secrecy_bits + 1, ..ours },
+        Params { liveness_bits: ours.liveness_bits + 1, ..ours },
+    ] {
+        assert!(frame::verify(&frame, &session(other), &id.public(), &String::new).is_err(), "{other:?}");
+    }
+}
+
+/// [SPA-3]: of too few or too many slots, under another name; then of another run, and with an index a second time.
+#[test]
+fn openings_that_are_none() {
+    type Lie = fn(&mut Open, &mut Hash);
+    let lies: [(bool, Lie); 5] = [
+        (false, |open, _| open.slots = 0),
+        (false, |open, _| open.slots = 2),
+        (false, |_, name| name.0[0] ^= 1),
+        (true, |open, _| open.run.0[0] ^= 1),
+        (true, |open, _| open.index = 0),
+    ];
+    for (i, (second, lie)) in lies.into_iter().enumerate() {
+        let mut w = world(N, forced(N), 1, 40 + i as u64);
+        let (session, mut decks) = (session(&w), 0);
+        change(&mut w, 11, Kind::Open, move |f| {
+            decks += 1;
+            let mut open: Open = f.decode("Open").unwrap();
+            if second && decks == 1 {
+                return (f.context, crate::codec::encode(&open));
+            }
+            let mut turned = Hash::default();
+            lie(&mut open, &mut turned);
+            // Under its own name, but where that is the lie.
+            let mut name = message::deck_id(&session, &open);
+            name.0[0] ^= turned.0[0];
+            (name, crate::codec::encode(&open))
+        });
+        for (round, query) in [b"first", b"other"].into_iter().enumerate().take(1 + usize::from(second)) {
+            let (values, cohort, _) = w.ask(query, 2).unwrap();
+            assert_eq!(values, sum(&cohort, 2), "lie {i}");
+            assert_eq!(cohort.contains(&11), second && round == 0, "lie {i}");
+        }
+        assert_eq!(rule_of(&w, 11), "SPA-3", "lie {i}");
+    }
 }
 
 /// What a coordinator may show one site in a set-up, and the rule by which the site finds it out.
@@ -225,6 +281,7 @@ fn questions_out_of_order() {
 }
 
 /// Wrong shares of two members are corrected where others are to spare, and their givers are named.
+/// [SPA-23].
 #[test]
 fn wrong_shares_are_corrected_and_named() {
     let sizes = crate::sparse::Sizes { committee: 15, quorum: 9, ..forced(N) };
@@ -292,6 +349,7 @@ fn a_dealer_of_wrong_shares_is_named() {
 }
 
 /// Boxes that do not open have no holder; a site with too few holders is not asked.
+/// [SPA-12].
 #[test]
 fn boxes_that_do_not_open() {
     let mut w = world(N, forced(N), 2, 95);
