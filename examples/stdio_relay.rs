@@ -35,7 +35,7 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 type Record = (u8, Vec<u8>);
 
 /// The aggregators, by channel.
-pub const PARTIES: [PartyId; 2] = [PartyId::Coordinator, PartyId::Intermediary];
+const PARTIES: [PartyId; 2] = [PartyId::Coordinator, PartyId::Intermediary];
 /// Channels of the two documents.
 const DOCUMENTS: [u8; 2] = [2, 3];
 /// Larger than any frame.
@@ -68,7 +68,7 @@ async fn main() -> Result<(), Failure> {
 ///
 /// # Errors
 /// Where an aggregator cannot be reached within `patience`, or the command ends badly.
-pub async fn relay(
+pub(crate) async fn relay(
     mut command: Command,
     seed: &[u8; 32],
     roster: &SignedRoster,
