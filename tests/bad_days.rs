@@ -44,7 +44,7 @@ fn the_disk_of_a_site_is_full() {
     let full = start_limited(&p.client(1, &["-vv"]), DISK);
     let others: Vec<Running> = (2..=5).map(|i| start(&p.client(i, &[]))).collect();
     let ended = full.wait(LIMIT).expect(3);
-    told(&ended, &["the journal", "File too large", "check free space and permissions of the folder (--state)"]);
+    told(&ended, &["File too large", "check free space and permissions of the folder (--state)"]);
     // Every vector that left stands in the journal: one entry each, and the one that did not fit did not leave.
     let answered = ended.stderr.matches("MaskedWords").count();
     let size: u64 = journals(p.folder.path("site-1.state")).iter().map(|f| f.metadata().expect("a file").len()).sum();
