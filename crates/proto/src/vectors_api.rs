@@ -156,12 +156,16 @@ pub fn decode(kind: Kind, bytes: &[u8]) -> Option<Option<Vec<u8>>> {
         Kind::DeliverShares => read::<message::DeliverShares>(kind, bytes),
         Kind::ShareComplaint => read::<message::ShareComplaint>(kind, bytes),
         Kind::Ask => read::<message::Ask>(kind, bytes),
-        Kind::MaskedInput => bytes.len().is_multiple_of(8).then(|| bytes.to_vec()),
+        Kind::MaskedInput => {
+            let words = bytes.len().checked_sub(message::COMMITMENT);
+            words.is_some_and(|w| w.is_multiple_of(8)).then(|| bytes.to_vec())
+        }
         Kind::Survivors => read::<message::Survivors>(kind, bytes),
         Kind::ConsistencyCheck => read::<message::ConsistencyCheck>(kind, bytes),
         Kind::Certificate => read::<message::Certificate>(kind, bytes),
         Kind::Unmask => read::<message::Unmask>(kind, bytes),
         Kind::Refusal => read::<message::Refusal>(kind, bytes),
+        Kind::Opening => read::<message::Opening>(kind, bytes),
         _ => return None,
     })
 }

@@ -16,7 +16,9 @@ use mutated_kit::{
 use veilsum_proto::{
     aggregator::{Aggregator, Event, Loss},
     codec,
+    evidence::Documents,
     message::Kind,
+    roster::PartyId,
 };
 
 /// Seven sites, of which the last never answers, so that every kind of message is sent.
@@ -100,11 +102,15 @@ fn outcome(fed: &mut Fed) -> (String, bool) {
 
 /// What comes of a lie where that is not the loss of the liar under a rule: the kind, how the lie's name begins, the
 /// outcome, and why.
-const OTHERWISE: [(Kind, &str, &str, &str); 15] = [
+const OTHERWISE: [(Kind, &str, &str, &str); 19] = [
     (Kind::AdvertiseKeys, "keys swapped", "silent", "the liar's own site does not know itself in the directory"),
     (Kind::AdvertiseKeys, "mask key of all ones", "silent", "so here"),
+    (Kind::AdvertiseKeys, "ML-KEM key zero", "silent", "so here"),
+    (Kind::AdvertiseKeys, "ML-KEM key with another seed", "silent", "so here"),
     (Kind::AdvertiseKeys, "commitments", "silent", "and here"),
     (Kind::ShareKeys, "boxes: contents swapped", "SHR-7, with 0", "one of the two is at fault, nobody can tell which"),
+    (Kind::ShareKeys, "boxes: ciphertexts swapped", "SHR-7, with 0", "so here"),
+    (Kind::ShareKeys, "boxes: a ciphertext of zeros", "SHR-7, with 0", "so here"),
     (Kind::ShareKeys, "boxes: one of zeros", "SHR-7, with 0", "so here"),
     (Kind::ShareKeys, "boxes: one bit", "SHR-7, with 0", "and here"),
     (Kind::ConsistencyCheck, "signed alive", "silent", "of another set: dropped unread, so this set lacks the answer"),
@@ -120,10 +126,9 @@ const OTHERWISE: [(Kind, &str, &str, &str); 15] = [
 
 /// Lies that nobody can see ("What is not covered" of the specification): a site's own numbers, and a seed that only
 /// the missing site could check. The total is another one, and nothing else happens.
-const UNSEEN: [(Kind, &str); 5] = [
+const UNSEEN: [(Kind, &str); 4] = [
     (Kind::MaskedInput, "zeros"),
-    (Kind::MaskedInput, "ones"),
-    (Kind::MaskedInput, "one word other"),
+    (Kind::MaskedInput, "one word other, and committed to"),
     (Kind::ConsistencyCheck, "seed zero"),
     (Kind::ConsistencyCheck, "seed other"),
 ];
@@ -172,6 +177,17 @@ fn given(course: &Course, step: usize, from: u16, frame: &[u8], what: &str) -> (
             }
             Event::Lost { site, why: Loss::Refused(_) } if site == from => lost = Some("refused"),
             Event::Failed(e) => assert!(lost.is_some() && e.to_string().contains("too few"), "{what}: {e}"),
+            // Whoever it accuses on the strength of signatures, these convict before anybody.
+            Event::Caught { site, frames } if site == from => {
+                let documents = Documents { roster: &course.kit.roster, terms: &course.kit.terms };
+                let blame = match &frames[..] {
+                    [one] => documents.input(site, one),
+                    [one, other] => documents.twice(PartyId::Site(site), one, other),
+                    _ => panic!("{what}: {} frames", frames.len()),
+                };
+                let blame = blame.unwrap_or_else(|e| panic!("{what}: {e}"));
+                assert_eq!(blame.map(|b| b.culprit), Some(PartyId::Site(site)), "{what}");
+            }
             Event::DeckReady { .. } | Event::Total { .. } => {}
             other => panic!("{what}: {other:?}"),
         }

@@ -429,7 +429,7 @@ impl Site {
                 return Err(self.env.aggregator("opened one total in two ways", "OPN-8"));
             }
             // Answered before a restart: what it says was checked then.
-            _ if frame.context == self.last_context => return Ok(()),
+            _ if frame.context == self.last_context && frame.context != Hash::default() => return Ok(()),
             _ => {}
         }
         let Some((index, round)) = self.round.as_ref().filter(|(_, r)| r.context == frame.context && r.left()) else {

@@ -4,9 +4,11 @@ use serde::Serialize;
 use veilsum_proto::{
     codec,
     identity::{Identity, Signature},
+    kem::Fixed,
     message::{Kind, session},
     roster::PartyId,
     suite::Hash,
+    vectors_api::commit,
 };
 
 use super::Course;
@@ -19,6 +21,13 @@ fn flipped(h: &Hash) -> Hash {
     let mut h = *h;
     h.0[7] ^= 4;
     h
+}
+
+/// Bytes of one length, changed.
+fn bent<const N: usize>(bytes: &Fixed<N>, change: impl Fn(&mut [u8])) -> Fixed<N> {
+    let mut all: [u8; N] = bytes.bytes().try_into().expect("so many");
+    change(&mut all);
+    all.into()
 }
 
 /// Changes of a hash: nothing, another one.
@@ -139,11 +148,15 @@ fn directory(c: &Course, p: &Parts) -> Vec<Lie> {
         put("seal key zero", &|e| e.1.1 = [0; 32]);
         put("seal key other", &|e| e.1.1[0] ^= 1);
         put("keys swapped", &|e| std::mem::swap(&mut e.1.0, &mut e.1.1));
-        put("commitments zero", &|e| e.1.2 = Hash::default());
-        put("commitments other", &|e| e.1.2 = flipped(&e.1.2));
+        put("ML-KEM key zero", &|e| e.1.2 = bent(&e.1.2, |b| b.fill(0)));
+        put("ML-KEM key other", &|e| e.1.2 = bent(&e.1.2, |b| b[0] ^= 1));
+        put("ML-KEM key with another seed", &|e| e.1.2 = bent(&e.1.2, |b| b[1_183] ^= 1));
+        put("ML-KEM key that is none", &|e| e.1.2 = bent(&e.1.2, |b| b.fill(0xff)));
+        put("commitments zero", &|e| e.1.3 = Hash::default());
+        put("commitments other", &|e| e.1.3 = flipped(&e.1.3));
         put("proof of another message", &|e| e.2.rest = flipped(&e.2.rest));
         put("proof without signature", &|e| e.2.signature = Signature::from_bytes(&[0; 64]));
-        put("keys and proof of another site", &|e| (e.1, e.2) = (m.entries[1].1, m.entries[1].2));
+        put("keys and proof of another site", &|e| (e.1, e.2) = (m.entries[1].1.clone(), m.entries[1].2));
         // Keys that the liar made itself, signed by the liar.
         let (id, hub) = (p.context, &c.kit.identities[0]);
         put("keys of the hub's making", &|e| {
@@ -185,24 +198,46 @@ fn boxes(name: &str, list: &Boxes, n: u16) -> Vec<(String, Boxes)> {
         l[1].0 = first;
     });
     put("contents swapped", &|l| {
+        let first = l[0].2.clone();
+        l[0].2 = l[1].2.clone();
+        l[1].2 = first;
+    });
+    put("ciphertexts swapped", &|l| {
         let first = l[0].1.clone();
         l[0].1 = l[1].1.clone();
         l[1].1 = first;
     });
-    put("one empty", &|l| l[0].1.clear());
-    put("one of zeros", &|l| l[0].1.fill(0));
-    put("one bit of the first byte", &|l| l[0].1[0] ^= 1);
-    put("one bit of the tag", &|l| *l[0].1.last_mut().unwrap() ^= 0x80);
-    put("one cut", &|l| l[0].1.truncate(100));
-    put("one longer", &|l| l[0].1.push(0));
-    put("one slot less", &|l| drop(l[0].1.drain(..32)));
-    put("one slot more", &|l| l[0].1.extend([0; 32]));
+    put("a ciphertext of zeros", &|l| l[0].1 = bent(&l[0].1, |b| b.fill(0)));
+    put("one bit of a ciphertext", &|l| l[0].1 = bent(&l[0].1, |b| b[1_087] ^= 0x80));
+    put("one empty", &|l| l[0].2.clear());
+    put("one of zeros", &|l| l[0].2.fill(0));
+    put("one bit of the first byte", &|l| l[0].2[0] ^= 1);
+    put("one bit of the tag", &|l| *l[0].2.last_mut().unwrap() ^= 0x80);
+    put("one cut", &|l| l[0].2.truncate(100));
+    put("one longer", &|l| l[0].2.push(0));
+    put("one slot less", &|l| drop(l[0].2.drain(..32)));
+    put("one slot more", &|l| l[0].2.extend([0; 32]));
     all
 }
 
 fn delivery(c: &Course, p: &Parts) -> Vec<Lie> {
-    let m: Boxes = p.read();
-    let mut all = boxes("boxes", &m, c.told.len() as u16);
+    let m: Delivery = p.read();
+    let mut all: Vec<(String, Delivery)> = Vec::new();
+    all.extend(lists("commitments", &m.0).into_iter().map(|(w, v)| (w, (v, m.1.clone()))));
+    for (who, k) in [("own", 0), ("other", 2)] {
+        let mut put = |what: String, list: Vec<Hash>| {
+            let mut lists = m.0.clone();
+            lists[k] = list;
+            all.push((format!("{who} commitments: {what}"), (lists, m.1.clone())));
+        };
+        lists("list", &m.0[k]).into_iter().for_each(|(w, list)| put(w, list));
+        for slot in 0..m.0[k].len() {
+            let mut list = m.0[k].clone();
+            list[slot] = flipped(&list[slot]);
+            put(format!("that of slot {slot} other"), list);
+        }
+    }
+    all.extend(boxes("boxes", &m.1, c.told.len() as u16).into_iter().map(|(w, v)| (w, (m.0.clone(), v))));
     all.retain(|(_, v)| *v != m);
     keyed(all, &p.context)
 }
@@ -301,20 +336,29 @@ fn certificate(c: &Course, p: &Parts) -> Vec<Lie> {
 
 fn advertise(p: &Parts, others: &[Keys]) -> Vec<Lie> {
     let m: Keys = p.read();
-    let mut all: Vec<(String, Keys)> = vec![
-        ("mask key zero".into(), ([0; 32], m.1, m.2)),
-        ("seal key zero".into(), (m.0, [0; 32], m.2)),
-        ("one key twice".into(), (m.0, m.0, m.2)),
-        ("keys swapped".into(), (m.1, m.0, m.2)),
-        ("mask key of all ones".into(), ([0xff; 32], m.1, m.2)),
-        ("commitments zero".into(), (m.0, m.1, Hash::default())),
-        ("commitments other".into(), (m.0, m.1, flipped(&m.2))),
-    ];
+    let mut all: Vec<(String, Keys)> = Vec::new();
+    let mut put = |what: &str, f: &dyn Fn(&mut Keys)| {
+        let mut keys = m.clone();
+        f(&mut keys);
+        all.push((what.to_owned(), keys));
+    };
+    put("mask key zero", &|k| k.0 = [0; 32]);
+    put("seal key zero", &|k| k.1 = [0; 32]);
+    put("one key twice", &|k| k.1 = k.0);
+    put("keys swapped", &|k| std::mem::swap(&mut k.0, &mut k.1));
+    put("mask key of all ones", &|k| k.0 = [0xff; 32]);
+    put("ML-KEM key that is none", &|k| k.2 = bent(&k.2, |b| b.fill(0xff)));
+    put("ML-KEM key with one coefficient too large", &|k| k.2 = bent(&k.2, |b| (b[0], b[1]) = (0xff, b[1] | 0x0f)));
+    put("ML-KEM key zero", &|k| k.2 = bent(&k.2, |b| b.fill(0)));
+    put("ML-KEM key with another seed", &|k| k.2 = bent(&k.2, |b| b[1_183] ^= 1));
+    put("commitments zero", &|k| k.3 = Hash::default());
+    put("commitments other", &|k| k.3 = flipped(&k.3));
     for o in others {
-        all.push(("mask key of another".into(), (o.0, m.1, m.2)));
-        all.push(("seal key of another".into(), (m.0, o.1, m.2)));
-        all.push(("another's mask key for sealing".into(), (m.0, o.0, m.2)));
-        all.push(("another's advertisement".into(), *o));
+        put("mask key of another", &|k| k.0 = o.0);
+        put("seal key of another", &|k| k.1 = o.1);
+        put("another's mask key for sealing", &|k| k.1 = o.0);
+        put("ML-KEM key of another", &|k| k.2 = o.2.clone());
+        put("another's advertisement", &|k| *k = o.clone());
     }
     keyed(all, &p.context)
 }
@@ -331,6 +375,81 @@ fn share_keys(c: &Course, p: &Parts) -> Vec<Lie> {
     keyed(all, &p.context)
 }
 
+fn opening(p: &Parts, n: u16) -> Vec<Lie> {
+    let m: Opening = p.read();
+    let mut all: Vec<(String, Opening)> = Vec::new();
+    all.extend(sites("alive", &m.alive, n).into_iter().map(|(w, alive)| (w, Opening { alive, ..m.clone() })));
+    all.extend(lists("inputs", &m.inputs).into_iter().map(|(w, inputs)| (w, Opening { inputs, ..m.clone() })));
+    all.extend(lists("seeds", &m.seeds).into_iter().map(|(w, seeds)| (w, Opening { seeds, ..m.clone() })));
+    all.extend(lists("others", &m.others).into_iter().map(|(w, others)| (w, Opening { others, ..m.clone() })));
+    all.extend(lists("checks", &m.checks).into_iter().map(|(w, checks)| (w, Opening { checks, ..m.clone() })));
+    all.extend(lists("low", &m.low).into_iter().map(|(w, low)| (w, Opening { low, ..m.clone() })));
+    all.extend(lists("high", &m.high).into_iter().map(|(w, high)| (w, Opening { high, ..m.clone() })));
+    let mut put = |what: String, f: &dyn Fn(&mut Opening)| {
+        let mut o = m.clone();
+        f(&mut o);
+        all.push((what, o));
+    };
+    let damaged = |s: &Signature| {
+        let mut bytes = s.to_bytes();
+        bytes[40] ^= 1;
+        Signature::from_bytes(&bytes)
+    };
+    // The site that is told it is the first; what is said of it and what is said of another are checked differently.
+    for k in [0, m.alive.len() - 1] {
+        put(format!("input {k}: commitment of zeros"), &|o| o.inputs[k].commitment = [0; 32]);
+        put(format!("input {k}: commitment that is no point"), &|o| o.inputs[k].commitment = [0xff; 32]);
+        put(format!("input {k}: commitment other"), &|o| o.inputs[k].commitment = commit(&[1]));
+        put(format!("input {k}: hash zero"), &|o| o.inputs[k].digest = Hash::default());
+        put(format!("input {k}: hash other"), &|o| o.inputs[k].digest = flipped(&o.inputs[k].digest));
+        put(format!("self-mask {k}: zero"), &|o| o.seeds[k] = [0; 32]);
+        put(format!("self-mask {k}: other"), &|o| o.seeds[k][1] ^= 1);
+        put(format!("self-mask {k}: the group order"), &|o| o.seeds[k] = order());
+        put(format!("self-mask {k}: all ones"), &|o| o.seeds[k] = [0xff; 32]);
+        put(format!("a stranger in place {k}"), &|o| o.alive[k] = n);
+        put(format!("signature {k} of an input damaged"), &|o| {
+            o.inputs[k].signature = damaged(&o.inputs[k].signature);
+        });
+        put(format!("signature {k} of an input zero"), &|o| {
+            o.inputs[k].signature = Signature::from_bytes(&[0; 64]);
+        });
+        if m.checks.is_empty() {
+            continue;
+        }
+        put(format!("check {k}: signature damaged"), &|o| o.checks[k].signature = damaged(&o.checks[k].signature));
+        put(format!("check {k}: seed zero"), &|o| o.checks[k].seeds[0] = [0; 32]);
+        put(format!("check {k}: no seed"), &|o| o.checks[k].seeds.clear());
+        put(format!("check {k}: a seed too many"), &|o| o.checks[k].seeds.push([1; 32]));
+    }
+    for k in 0..m.low.len() {
+        put(format!("word {k} one more"), &|o| o.low[k] = o.low[k].wrapping_add(1));
+        put(format!("word {k} other in its highest bit"), &|o| o.low[k] ^= 1 << 63);
+        put(format!("carry {k} one more"), &|o| o.high[k] += 1);
+        put(format!("carry {k} the most"), &|o| o.high[k] = u16::MAX);
+    }
+    put("everything of the last site left out".into(), &|o| {
+        o.alive.pop();
+        o.inputs.pop();
+        o.seeds.pop();
+        o.checks.pop();
+        o.others.push(Hash::default());
+    });
+    put("a commitment too many".into(), &|o| o.others.push(Hash::default()));
+    put("everything empty".into(), &|o| {
+        *o = Opening {
+            alive: vec![],
+            inputs: vec![],
+            seeds: vec![],
+            others: vec![],
+            checks: vec![],
+            low: vec![],
+            high: vec![],
+        };
+    });
+    all.retain(|(_, v)| *v != m);
+    keyed(all, &p.context)
+}
+
 fn complaint(c: &Course, p: &Parts, me: u16) -> Vec<Lie> {
     let n = c.told.len() as u16;
     let against = [("a stranger", n), ("the largest number", u16::MAX), ("oneself", me), ("another", (me + 1) % 3)];
@@ -342,16 +461,29 @@ fn complaint(c: &Course, p: &Parts, me: u16) -> Vec<Lie> {
 fn masked_input(p: &Parts, other: &[u8]) -> Vec<Lie> {
     let mut all: Vec<(&str, Vec<u8>)> = vec![
         ("no words", Vec::new()),
-        ("one word less", p.rest[8..].to_vec()),
+        ("one word less", p.rest[..p.rest.len() - 8].to_vec()),
         ("one word more", [&p.rest[..], &[0; 8]].concat()),
-        ("one byte less", p.rest[1..].to_vec()),
+        ("one byte less", p.rest[..p.rest.len() - 1].to_vec()),
         ("zeros", vec![0; p.rest.len()]),
         ("ones", vec![0xff; p.rest.len()]),
         ("another site's vector", other.to_vec()),
+        ("another site's words behind the own commitment", [&p.rest[..32], &other[32..]].concat()),
+        ("another site's commitment before the own words", [&other[..32], &p.rest[32..]].concat()),
+        ("no point for a commitment", [&[0xff; 32], &p.rest[32..]].concat()),
+        ("the commitment to nothing", [&[0; 32], &p.rest[32..]].concat()),
+        ("no commitment", p.rest[32..].to_vec()),
+        ("a commitment alone", p.rest[..32].to_vec()),
+        ("half a commitment", p.rest[..16].to_vec()),
     ];
     let mut off = p.rest.clone();
-    off[0] = off[0].wrapping_add(1);
-    all.push(("one word other", off));
+    off[32] = off[32].wrapping_add(1);
+    all.push(("one word other", off.clone()));
+    let mut turned = p.rest.clone();
+    turned[3] ^= 1;
+    all.push(("one bit of the commitment", turned));
+    let words: Vec<u64> = off[32..].as_chunks::<8>().0.iter().map(|w| u64::from_le_bytes(*w)).collect();
+    off[..32].copy_from_slice(&commit(&words));
+    all.push(("one word other, and committed to", off));
     all.into_iter().map(|(name, rest)| (name.into(), p.context, rest)).collect()
 }
 
@@ -449,6 +581,7 @@ pub fn typed(c: &Course, p: &Parts, around: &Around) -> Vec<Lie> {
         Kind::Survivors => survivors(c, p),
         Kind::ConsistencyCheck => consistency(c, p, &around.alive),
         Kind::Certificate => certificate(c, p),
+        Kind::Opening => opening(p, c.told.len() as u16),
         Kind::Unmask => unmask(p, &other(()).read::<Vec<[u8; 32]>>()),
         Kind::Refusal => refusal(p),
         // The application's own kinds are nobody's here: `everywhere` below is all there is to try.

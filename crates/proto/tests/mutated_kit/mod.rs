@@ -23,7 +23,7 @@ use veilsum_proto::{
 use crate::{hostile_kit::*, pitfall_kit::Secrets};
 
 /// Kinds that an aggregator sends to a site.
-pub const OF_HUB: [Kind; 7] = [
+pub const OF_HUB: [Kind; 8] = [
     Kind::OpenDeck,
     Kind::Directory,
     Kind::DirectoryCertificate,
@@ -31,6 +31,7 @@ pub const OF_HUB: [Kind; 7] = [
     Kind::Ask,
     Kind::Survivors,
     Kind::Certificate,
+    Kind::Opening,
 ];
 
 /// Kinds that a site sends.
@@ -195,7 +196,7 @@ impl Course {
     fn spoil(&self, bytes: &[u8]) -> Vec<u8> {
         let p = parts(bytes);
         let (commitments, mut boxes) = p.read::<(Vec<Hash>, Boxes)>();
-        boxes.iter_mut().filter(|b| b.0 == 2).for_each(|b| b.1[0] ^= 1);
+        boxes.iter_mut().filter(|b| b.0 == 2).for_each(|b| b.2[0] ^= 1);
         self.sign_as(1, p.kind, &p.context, &veilsum_proto::codec::encode(&(commitments, boxes)))
     }
 
