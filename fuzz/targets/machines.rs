@@ -197,6 +197,7 @@ pub(super) fn aggregator(bytes: &[u8]) {
         while let Some(output) = hub.poll() {
             assert!(!failed, "something follows the end");
             match output {
+                aggregator::Output::Persist(_) => {}
                 aggregator::Output::Send { to, bytes } => {
                     assert!(to < SITES && OF_HUB.contains(&kind(&bytes)));
                 }

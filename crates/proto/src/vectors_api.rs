@@ -140,6 +140,37 @@ pub fn recover_robust(members: &[u16], shares: &[Bytes], t: usize) -> Option<(By
     shamir::recover_robust(members, &scalars(shares), t).map(|(s, wrong)| (s.to_bytes(), wrong))
 }
 
+/// A fresh seed and its shares, as a site deals them ([SHR-1]).
+pub fn dealt(t: usize, members: &[u16], rng: &mut dyn CryptoRng) -> (Bytes, Vec<Bytes>) {
+    let seed = shamir::random_scalar(rng);
+    let shares = shamir::split(&seed, t, members, rng);
+    (seed.to_bytes(), shares.iter().map(Share::bytes).collect())
+}
+
+/// A fresh seed, and what the first t of its shares open to.
+pub fn dealt_and_recovered(t: usize, members: &[u16], rng: &mut dyn CryptoRng) -> (Bytes, Bytes) {
+    let seed = shamir::random_scalar(rng);
+    let shares: Vec<Scalar> = shamir::split(&seed, t, members, rng).iter().take(t).map(|s| s.0).collect();
+    (seed.to_bytes(), shamir::recover(&shamir::lagrange_at_zero(&members[..t]), &shares).to_bytes())
+}
+
+/// s(u) of [MSK-1] from a fresh seed.
+pub fn fresh_self_mask_key(rng: &mut dyn CryptoRng, context: &Hash) -> Bytes {
+    *site::self_mask_key(&shamir::random_scalar(rng), context).bytes()
+}
+
+/// The public key that belongs to a private one ([KEX-2]).
+pub fn public_key(own: &Bytes) -> Bytes {
+    x25519_dalek::PublicKey::from(&x25519_dalek::StaticSecret::from(*own)).to_bytes()
+}
+
+/// The secret of two members before it is looked at for small order ([KEX-8]).
+pub fn agreed(own: &Bytes, theirs: &Bytes, label: &str, parts: &[&[u8]]) -> Bytes {
+    let own = x25519_dalek::StaticSecret::from(*own);
+    let shared = own.diffie_hellman(&x25519_dalek::PublicKey::from(*theirs));
+    *suite::derive(shared.as_bytes(), label, parts).bytes()
+}
+
 /// Reads the message of a core kind as its receiver does: what it re-encodes to, or `None` where it is refused. Kinds of
 /// the application have no reader here.
 pub fn decode(kind: Kind, bytes: &[u8]) -> Option<Option<Vec<u8>>> {

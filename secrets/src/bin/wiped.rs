@@ -155,7 +155,10 @@ fn secrets(course: &Course) -> BTreeMap<[u8; 8], ([u8; 32], &'static str)> {
             32 => all.push((bytes[..].try_into().expect("32 bytes"), "a private key of the deck")),
             64 => {
                 let wide = bytes[..].try_into().expect("64 bytes");
-                all.push((Scalar::from_bytes_mod_order_wide(wide).to_bytes(), "a seed or a coefficient of its sharing"));
+                all.push((
+                    Scalar::from_bytes_mod_order_wide(wide).to_bytes(),
+                    "a seed or a coefficient of its sharing",
+                ));
                 all.push((bytes[..32].try_into().expect("32 bytes"), "the randomness of a scalar"));
             }
             _ => {}

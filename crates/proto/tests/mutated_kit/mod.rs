@@ -145,6 +145,7 @@ impl Course {
             hear(&mut hub, &next, now);
             while let Some(output) = hub.poll() {
                 let (to, bytes) = match output {
+                    aggregator::Output::Persist(_) => continue,
                     aggregator::Output::Send { to, bytes } => (to, bytes),
                     aggregator::Output::Event(Event::Total { values, cohort, .. }) => {
                         assert_eq!(values, sum(&cohort, course.question()), "an honest total");
