@@ -128,6 +128,12 @@ fn the_walk_between_organisations_runs() {
                 }
             }
             Some("assign") => last.push(words),
+            // Nobody here breaks a rule, so there is no such file; `tests/opening.rs` verifies one.
+            Some("evidence") => {
+                let output = start(&words, &dir).wait_with_output().expect("it ends");
+                let said = String::from_utf8_lossy(&output.stderr).into_owned();
+                assert!(output.status.code() == Some(3) && said.contains("evidence-OPN-9"), "{said}");
+            }
             Some("keygen") if words.contains("hospital-a") => everybody(&words).iter().for_each(|w| drop(run(w, &dir))),
             Some("inspect") => {
                 rows(&dir.join("hospital-a.csv"), 97, "age,bmi");
