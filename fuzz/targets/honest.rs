@@ -99,6 +99,7 @@ pub fn corpus() -> Vec<(&'static str, String, Vec<u8>)> {
     application(&mut all);
     texts(&mut all);
     machines(&mut all);
+    all.extend(super::evidence::corpus());
     all
 }
 
@@ -110,11 +111,12 @@ fn numbered(kind: Kind) -> u8 {
 
 /// One message of every core kind, the header of every kind, and the entries of a site's journal.
 fn protocol(all: &mut Corpus) {
-    // Somebody missing, a box that does not open, a refusal: every kind of message is in one of them.
+    // Somebody missing, a box that does not open, a refusal, a total opened: every kind of message is in one of them.
     let courses = [
         Course::new(4, 1, 1, &[DROP], false),
         Course::new(5, 1, 2, &[ALL], true),
         Course::new(5, 1, 3, &[REFUSE], false),
+        Course::new(4, 2, 4, &[ALL, DROP], false),
     ];
     let mut stream = Vec::new();
     for c in &courses {

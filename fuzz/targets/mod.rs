@@ -2,6 +2,7 @@
 #![allow(dead_code, unreachable_pub)] // the fuzzer and the test each use their part
 
 mod decoders;
+mod evidence;
 pub mod honest;
 mod machines;
 
@@ -21,7 +22,7 @@ const fn target(name: &'static str, run: fn(&[u8]), quick: usize) -> Target {
 }
 
 /// Every target.
-pub const ALL: [Target; 17] = [
+pub const ALL: [Target; 20] = [
     target("header", decoders::header, 4_000),
     target("message", decoders::message, 4_000),
     target("codec", decoders::codec, 2_000),
@@ -37,6 +38,9 @@ pub const ALL: [Target; 17] = [
     target("batch", decoders::batch, 1_000),
     target("question", decoders::question, 1_000),
     target("carrier", decoders::carrier, 4_000),
+    target("evidence", evidence::frames, 400),
+    target("evidence_file", evidence::file, 200),
+    target("transcript", evidence::transcript, 200),
     target("site", machines::site, 40),
     target("aggregator", machines::aggregator, 40),
 ];
