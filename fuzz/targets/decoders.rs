@@ -15,7 +15,7 @@ use veilsum_cluster::{Batch, Domain, Prepared, answer};
 use veilsum_proto::{
     codec,
     journal::Record,
-    limits::{MAX_APPLICATION, MAX_BODY, MAX_QUERY},
+    limits::{MAX_APPLICATION, MAX_BODY, MAX_DELIVERY_BODY, MAX_OPENING, MAX_QUERY},
     message::{HEADER, Kind, kind_of, parse_header},
     plan::SignedTerms,
     roster::SignedRoster,
@@ -37,7 +37,7 @@ pub(super) fn header(bytes: &[u8]) {
     let Some(head) = bytes.first_chunk::<HEADER>() else { return };
     match parse_header(head) {
         Ok((kind, length)) => {
-            assert!(length <= kind.body_limit() && kind.body_limit() <= MAX_BODY);
+            assert!(length <= kind.body_limit() && kind.body_limit() <= MAX_OPENING.max(MAX_DELIVERY_BODY));
             assert_eq!(kind_of(bytes), Some(kind));
             assert_eq!(control::header_check(head), Ok(length));
         }

@@ -12,6 +12,7 @@ use veilsum_proto::{
     codec,
     evidence::Documents,
     message::Kind,
+    plan::Terms,
     roster::PartyId,
     suite::{self, Hash},
 };
@@ -127,7 +128,8 @@ pub(super) fn frames(bytes: &[u8]) {
 
 fn federation() -> Federation {
     let f = honest::federation();
-    Federation::new((*f.kit.roster).clone(), (*f.kit.terms).clone()).expect("the plan holds")
+    let terms = Terms { min_total_rows: 100, ..(*f.kit.terms).clone() };
+    Federation::new((*f.kit.roster).clone(), terms).expect("the plan holds")
 }
 
 /// An evidence file. Nobody signed a lie in this federation, so none convicts anybody.
