@@ -223,6 +223,9 @@ impl<'a> Stage<'a> {
     }
 }
 
+/// A frame, and what it gives away.
+type Reply = (Vec<u8>, Disclosure);
+
 /// What one site sends on these frames, and how long its state machine took.
 fn reply(
     terms: &Terms,
@@ -230,7 +233,7 @@ fn reply(
     number: u16,
     site: &mut Site,
     frames: &[Arc<Vec<u8>>],
-) -> Result<(Duration, Vec<(Vec<u8>, Disclosure)>), Failure> {
+) -> Result<(Duration, Vec<Reply>), Failure> {
     let (mut spent, mut sent) = (Duration::ZERO, Vec::new());
     let mut timed = |site: &mut Site, input: site::Input<'_>| {
         let begun = Instant::now();

@@ -389,7 +389,8 @@ fn no_frame_of_an_honest_site_convicts_anybody() {
     for opening in [true, false] {
         let mut w = World::new(Kit::new(5, |t| t.opening = opening), 8);
         w.network.duplicates = 300;
-        let sent: Rc<RefCell<Vec<(u16, Kind, Vec<u8>)>>> = Rc::default();
+        type Sent = Vec<(u16, Kind, Vec<u8>)>;
+        let sent: Rc<RefCell<Sent>> = Rc::default();
         let kept = sent.clone();
         w.hook = Box::new(move |wire| {
             let last = wire.kind == Kind::MaskedInput && wire.site == 4;

@@ -76,12 +76,15 @@ struct Past {
     missing: Vec<u16>,
 }
 
+/// Survivors, and whether shares may have left for them.
+type Named = (Vec<u16>, bool);
+
 /// What is left of the process before.
 #[derive(Default)]
 pub(super) struct Unfinished {
     past: VecDeque<Past>,
     /// The round that was open, and the survivors named in it.
-    open: Option<(Question, Option<(Vec<u16>, bool)>)>,
+    open: Option<(Question, Option<Named>)>,
     /// Until then a site that was cut off is waited for.
     patience: Option<Millis>,
 }

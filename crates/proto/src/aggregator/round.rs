@@ -97,7 +97,7 @@ pub(crate) enum Progress {
     Sent,
     /// These sites are at fault; the round goes on without them.
     Guilty(Vec<Guilty>),
-    Done(Done),
+    Done(Box<Done>),
 }
 
 impl Round {
@@ -475,7 +475,7 @@ impl Round {
         mask::apply_all(&mut values, &masks);
         let opening = env.opening.then(|| self.opening(deck, alive, &missing, &opened, checks));
         let alive = alive.clone();
-        Ok(Progress::Done(Done { values, alive, missing, wrong_shares, opening }))
+        Ok(Progress::Done(Box::new(Done { values, alive, missing, wrong_shares, opening })))
     }
 
     /// What the cohort needs to recompute the total ([OPN-2]).

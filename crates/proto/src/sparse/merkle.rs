@@ -63,18 +63,18 @@ mod tests {
         for n in 1..=33usize {
             let leaves: Vec<Hash> = (0..n).map(|i| suite::hash("leaf", &[&i.to_le_bytes()])).collect();
             let tree = Tree::new(leaves.clone());
-            for i in 0..n {
+            for (i, leaf) in leaves.iter().enumerate() {
                 let path = tree.path(i);
-                assert!(proves(&tree.root(), n, i, leaves[i], &path));
+                assert!(proves(&tree.root(), n, i, *leaf, &path));
                 assert!(!proves(&tree.root(), n, i, suite::hash("leaf", &[]), &path));
                 for j in (0..=n).filter(|j| *j != i) {
-                    assert!(!proves(&tree.root(), n, j, leaves[i], &path), "n {n}: leaf {i} at {j}");
+                    assert!(!proves(&tree.root(), n, j, *leaf, &path), "n {n}: leaf {i} at {j}");
                 }
                 let mut longer = path.clone();
                 longer.push(Hash::default());
-                assert!(!proves(&tree.root(), n, i, leaves[i], &longer));
+                assert!(!proves(&tree.root(), n, i, *leaf, &longer));
                 if let Some((_, shorter)) = path.split_last() {
-                    assert!(!proves(&tree.root(), n, i, leaves[i], shorter));
+                    assert!(!proves(&tree.root(), n, i, *leaf, shorter));
                 }
             }
         }

@@ -65,13 +65,13 @@ impl Seen {
     /// Takes in a frame. True for a site's first vector in a slot, and for its first shares.
     pub fn see(&mut self, wire: &Wire<'_>) -> bool {
         if wire.from_site {
-            return self.from_site(wire);
+            return self.sent(wire);
         }
-        self.to_site(wire);
+        self.delivered(wire);
         false
     }
 
-    fn to_site(&mut self, wire: &Wire<'_>) {
+    fn delivered(&mut self, wire: &Wire<'_>) {
         let p = parts(wire.bytes);
         match wire.kind {
             Kind::Ask => {
@@ -84,7 +84,7 @@ impl Seen {
         }
     }
 
-    fn from_site(&mut self, wire: &Wire<'_>) -> bool {
+    fn sent(&mut self, wire: &Wire<'_>) -> bool {
         let (p, u) = (parts(wire.bytes), wire.site);
         match wire.kind {
             Kind::MaskedInput => {

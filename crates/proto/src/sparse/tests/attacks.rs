@@ -83,7 +83,7 @@ impl Taken {
             self.world.kit.roster.coordinator.key
         };
         let bytes = &found.unwrap_or_else(|| panic!("no {kind:?} of {site}")).3;
-        read(&frame::verify(bytes, &self.session, &key, &String::new).ok().expect("its own frame"))
+        read(&frame::verify(bytes, &self.session, &key, &String::new).expect("its own frame"))
     }
 
     fn send<T: serde::Serialize>(&mut self, to: u16, kind: Kind, message: &T) {

@@ -33,7 +33,7 @@ fn change(w: &mut World, site: u16, kind: Kind, mut with: impl FnMut(&Verified<'
         if (wire.site, wire.from_site, wire.kind) != (site, from_site, kind) {
             return before(wire);
         }
-        let frame = frame::verify(wire.bytes, &session, &identity.public(), &String::new).ok().expect("its own frame");
+        let frame = frame::verify(wire.bytes, &session, &identity.public(), &String::new).expect("its own frame");
         let (context, rest) = with(&frame);
         Verdict::Replace(frame::frame_raw(&identity, &session, kind, &context, &rest))
     });
@@ -231,7 +231,8 @@ fn questions_out_of_order() {
     let mut w = world(N, forced(N), 4, 91);
     committee(&mut w);
     w.ask(b"first", 2).unwrap();
-    let cases: [(&str, fn(&mut Ask)); 8] = [
+    type Case = (&'static str, fn(&mut Ask));
+    let cases: [Case; 8] = [
         ("SPA-14", |a| a.slot = 0),
         ("SPA-14", |a| a.slot = 4),
         ("SPA-15", |a| a.cohort.set(11, false)),
