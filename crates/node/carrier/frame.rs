@@ -72,7 +72,7 @@ pub(super) fn check_outgoing(frame: &[u8]) -> Result<(), FrameFault> {
 
 /// Takes a whole stream apart, at most `step` bytes at a time: its frames, and how it ended.
 ///
-/// Links read through the same [`Assembler`]; this is for tests that have bytes and no link.
+/// Links read through the same assembler; this is for tests that have bytes and no link.
 pub fn read_stream(stream: &[u8], step: usize, check: HeaderCheck) -> (Vec<Vec<u8>>, Result<(), FrameFault>) {
     let mut assembler = Assembler::new(check);
     let (mut rest, mut frames) = (stream, Vec::new());

@@ -20,7 +20,7 @@ mod site;
 mod size;
 mod slot;
 mod tail;
-#[cfg(any(test, feature = "testing"))]
+#[cfg(test)]
 pub mod testing;
 #[cfg(test)]
 mod tests;

@@ -114,7 +114,7 @@ pub enum Shape {
     /// From the plan's numbers.
     Proved(Params),
     /// Given, and as unsafe as they are; for tests with few sites only.
-    #[cfg(any(test, feature = "testing"))]
+    #[cfg(test)]
     Forced(Sizes),
 }
 
@@ -122,7 +122,7 @@ impl Shape {
     pub(crate) fn sizes(&self, sites: usize, members: usize) -> Result<Sizes, Error> {
         match self {
             Shape::Proved(params) => params.sizes(sites, members),
-            #[cfg(any(test, feature = "testing"))]
+            #[cfg(test)]
             Shape::Forced(sizes) => Ok(*sizes),
         }
     }
@@ -131,7 +131,7 @@ impl Shape {
     pub(crate) fn colluders(&self, sites: usize) -> usize {
         match self {
             Shape::Proved(params) => params.colluders(sites),
-            #[cfg(any(test, feature = "testing"))]
+            #[cfg(test)]
             Shape::Forced(_) => 0,
         }
     }
