@@ -168,6 +168,8 @@ fn secrets(course: &Course) -> BTreeMap<[u8; 8], ([u8; 32], &'static str)> {
     let others = || deck.members.iter().enumerate().filter(|(_, m)| **m != ME);
     all.extend(others().map(|(i, _)| (deck.pairs[i], "a pair secret")));
     all.extend(deck.seeds.iter().map(|s| (*s, "a self-mask seed")));
+    // An opening says those of its slot aloud, to every site ([OPN-3]).
+    all.retain(|(secret, _)| !deck.seeds[..PLAYED].contains(secret));
     all.extend(others().flat_map(|(i, _)| deck.held[i][PLAYED..].iter().map(|s| (*s, "a share of another's seed"))));
     assert!(all.len() > 20, "{} secrets are no deck", all.len());
     all.into_iter().map(|(s, name)| (*s.first_chunk().expect("eight bytes"), (s, name))).collect()
