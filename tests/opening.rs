@@ -217,7 +217,7 @@ fn a_coordinator_that_places_a_centre_is_caught_by_every_site_and_convicted_by_a
         assert_eq!((finding.culprit.as_str(), finding.rule.as_str()), ("hub", "OPN-9"), "{finding:?}");
     }
 
-    // What is shown must be whole: any other byte, a frame left out, another accused prove nothing.
+    // [EVD-1], [EVD-2]: what is shown must be whole: any other byte, a frame left out, another accused prove nothing.
     let file = &evidence_in(&folder.0.join("site-0"))[0];
     let text = fs::read_to_string(file).unwrap();
     let tampered = |name: &str, text: &str| {

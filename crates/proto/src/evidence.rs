@@ -1,4 +1,4 @@
-//! What a party signed, laid before somebody who holds nothing but roster and plan (spec section 14.4).
+//! What a party signed, laid before somebody who holds nothing but roster and plan ([EVD-1], spec section 14.1).
 //!
 //! A finding rests on signatures alone: the one who shows it may lie in everything else, and cannot invent one.
 
