@@ -56,6 +56,8 @@ const LIES: &[Lie] = &[
     }),
     ("a survivor twice", "OPN-2", |o| o.alive[1] = o.alive[2]),
     ("a survivor that was not asked", "OPN-2", |o| *o.alive.last_mut().unwrap() = 60),
+    ("a survivor twice with all that belongs to it", "OPN-2", |o| beside(o, 2, o.alive[2])),
+    ("a survivor that was not asked beside the others", "OPN-2", |o| beside(o, o.alive.len() - 1, 60)),
     ("an input too few", "OPN-2", |o| {
         o.inputs.pop();
     }),
@@ -87,6 +89,16 @@ const LIES_WITH_A_DROP: &[Lie] = &[
     ("another commitment of the missing site", "OPN-3", |o| o.others[0] = Hash([0; 32])),
     ("no commitment of the missing site", "OPN-3", |o| o.others.clear()),
 ];
+
+/// One more survivor after the one at `at`, with a copy of everything that is opened of that one.
+fn beside(o: &mut Opening, at: usize, site: u16) {
+    o.alive.insert(at + 1, site);
+    o.inputs.insert(at + 1, o.inputs[at].clone());
+    o.seeds.insert(at + 1, o.seeds[at]);
+    if let Some(check) = o.checks.get(at).cloned() {
+        o.checks.insert(at + 1, check);
+    }
+}
 
 fn honest(n: usize, seed: u64) -> World {
     let mut w = World::new(Kit::new(n, |_| {}), seed);
