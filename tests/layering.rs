@@ -159,7 +159,8 @@ fn text_length(rest: &str) -> usize {
     rest.len()
 }
 
-/// Cuts every item behind `#[cfg(test)]`: up to the brace that closes it, or to its semicolon.
+/// Cuts every item behind `#[cfg(test)]`: up to the brace that closes it, to its semicolon, or, of a variant or an arm, to its
+/// comma.
 fn without_tests(code: &str) -> String {
     let (mut out, mut rest) = (String::new(), code);
     while let Some(at) = rest.find("#[cfg(test)]") {
@@ -167,9 +168,13 @@ fn without_tests(code: &str) -> String {
         let (mut depth, mut end) = (0, rest.len());
         for (i, c) in rest[at..].char_indices() {
             match c {
-                '{' => depth += 1,
+                '{' | '(' => depth += 1,
                 '}' => depth -= 1,
-                ';' if depth == 0 => {}
+                ')' => {
+                    depth -= 1;
+                    continue;
+                }
+                ';' | ',' if depth == 0 => {}
                 _ => continue,
             }
             if depth == 0 {

@@ -156,7 +156,10 @@ pub fn demo(args: &DemoArgs, json: bool) -> Result<(), Failure> {
         ""
     };
     let _ = writeln!(out, "  intermediary   {counted}{judging}");
-    let _ = writeln!(out, "  every site     the centres and totals of every round; no other site's rows, sums or row count");
+    let _ = writeln!(
+        out,
+        "  every site     the centres and totals of every round; no other site's rows, sums or row count"
+    );
     let _ = writeln!(out, "  the network    sizes and times of encrypted packets");
     print!("{out}");
     println!(
