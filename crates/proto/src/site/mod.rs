@@ -8,6 +8,7 @@ mod opening;
 mod pairs;
 mod restore;
 mod round;
+mod setup;
 mod types;
 
 use std::{
@@ -227,118 +228,6 @@ impl Site {
     fn reply_bytes(&mut self, to: Hash, asked: Kind, deck: u32, bytes: Vec<u8>, discloses: Disclosure) {
         self.replies.insert((asked, deck), Reply { to, bytes: bytes.clone(), discloses });
         self.out.push_back(Output::Send { bytes, discloses });
-    }
-
-    // ---- the deck ----
-
-    fn open_deck(&mut self, frame: &Verified<'_>, digest: Hash, rng: &mut dyn CryptoRng) -> Result<(), Error> {
-        let open: OpenDeck = frame.decode("OpenDeck")?;
-        if frame.context != message::deck_id(&self.env.session, &open) {
-            return Err(self.env.aggregator("opened a deck under a name that is not its own", "KEX-1"));
-        }
-        if open.slots == 0 || open.slots > MAX_SLOTS.min(self.env.terms.slots) {
-            return Err(self.env.aggregator(format!("opened a deck of {} slots", open.slots), "KEX-1"));
-        }
-        if self.run.is_some_and(|run| run != open.run) {
-            return Err(self.env.aggregator("started another run; this site must be started anew to join it", "KEX-9"));
-        }
-        if self.highest_deck.is_some_and(|highest| open.index <= highest) {
-            return Err(self.env.aggregator(format!("opened deck {} a second time", open.index), "KEX-1"));
-        }
-        self.run = Some(open.run);
-        self.highest_deck = Some(open.index);
-        // A set-up that was under way is given up: its keys are dropped and wiped here.
-        // So is a ready deck that waited behind the one in use: somebody else did not get as far ([KEX-10]).
-        let in_use = self.decks.iter().find(|(_, d)| matches!(d, DeckState::Ready(_))).map(|(index, _)| *index);
-        self.decks.retain(|index, _| Some(*index) == in_use);
-        self.replies.retain(|(_, index), _| Some(*index) == in_use);
-        let (state, keys) = ExpectDirectory::open(&self.env, &open, rng);
-        let id = state.id();
-        self.decks.insert(open.index, DeckState::Directory(state));
-        let deck = open.index;
-        self.reply(digest, Kind::OpenDeck, deck, Kind::AdvertiseKeys, &id, &keys, Disclosure::PublicKeys);
-        Ok(())
-    }
-
-    /// Takes out the deck whose set-up stands where `matches` says, by the context of the frame.
-    fn take_setup(&mut self, matches: impl Fn(&DeckState) -> bool) -> Option<(u32, DeckState)> {
-        let index = *self.decks.iter().find(|(_, d)| matches(d))?.0;
-        self.decks.remove_entry(&index)
-    }
-
-    fn stray(&self, kind: Kind) -> Error {
-        self.env.aggregator(format!("sent a {kind:?} that belongs to no deck or round this site is in"), "FRM-7")
-    }
-
-    fn directory(&mut self, frame: &Verified<'_>, digest: Hash) -> Result<(), Error> {
-        let directory = frame.decode("Directory")?;
-        let context = frame.context;
-        let Some((index, DeckState::Directory(state))) =
-            self.take_setup(|d| matches!(d, DeckState::Directory(e) if e.id() == context))
-        else {
-            return Err(self.stray(frame.kind));
-        };
-        let next = state.directory(&self.env, directory)?;
-        let hash = next.hash;
-        self.decks.insert(index, DeckState::Certificate(next));
-        let empty = message::frame_raw(&self.env.identity, &self.env.session, Kind::AcceptDirectory, &hash, &[]);
-        self.reply_bytes(digest, Kind::Directory, index, empty, Disclosure::Acknowledgement);
-        Ok(())
-    }
-
-    fn certificate(&mut self, frame: &Verified<'_>, digest: Hash, rng: &mut dyn CryptoRng) -> Result<(), Error> {
-        let certificate = frame.decode("DirectoryCertificate")?;
-        let context = frame.context;
-        let Some((index, DeckState::Certificate(state))) =
-            self.take_setup(|d| matches!(d, DeckState::Certificate(e) if e.hash == context))
-        else {
-            return Err(self.stray(frame.kind));
-        };
-        let (next, shares) = state.certificate(&self.env, &certificate, rng)?;
-        let hash = next.hash;
-        self.decks.insert(index, DeckState::Shares(next));
-        let asked = Kind::DirectoryCertificate;
-        self.reply(digest, asked, index, Kind::ShareKeys, &hash, &shares, Disclosure::SealedShares);
-        Ok(())
-    }
-
-    fn shares(&mut self, frame: &Verified<'_>, digest: Hash) -> Result<(), Error> {
-        let delivery = frame.decode("DeliverShares")?;
-        let context = frame.context;
-        if let Some((index, DeckState::Ready(_))) =
-            self.decks.iter().find(|(_, d)| matches!(d, DeckState::Ready(deck) if deck.hash == context))
-        {
-            // After a restart between the deck and its acknowledgement: say it again.
-            let (index, ack) = (*index, self.ack(&context));
-            self.reply_bytes(digest, Kind::DeliverShares, index, ack, Disclosure::Acknowledgement);
-            return Ok(());
-        }
-        let Some((index, DeckState::Shares(state))) =
-            self.take_setup(|d| matches!(d, DeckState::Shares(e) if e.hash == context))
-        else {
-            return Err(self.stray(frame.kind));
-        };
-        match state.shares(&self.env, &delivery) {
-            Ok(deck) => {
-                let (members, threshold, hash) = (deck.members.len(), deck.threshold, deck.hash);
-                self.out.push_back(Output::Persist(Record(Entry::Deck(deck.to_record(self.env.session)))));
-                self.decks.insert(index, DeckState::Ready(deck));
-                let ack = self.ack(&hash);
-                self.reply_bytes(digest, Kind::DeliverShares, index, ack, Disclosure::Acknowledgement);
-                self.out.push_back(Output::Event(Event::DeckReady { index, members, threshold }));
-                Ok(())
-            }
-            Err(BadDelivery { against, error }) => {
-                let complaint = ShareComplaint { against };
-                let (asked, kind) = (Kind::DeliverShares, Kind::ShareComplaint);
-                self.reply(digest, asked, index, kind, &context, &complaint, Disclosure::Refusal);
-                Err(error)
-            }
-        }
-    }
-
-    fn ack(&self, directory: &Hash) -> Vec<u8> {
-        message::frame_raw(&self.env.identity, &self.env.session, Kind::ShareAck, directory, &[])
     }
 
     // ---- rounds ----

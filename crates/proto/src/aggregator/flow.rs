@@ -1,0 +1,249 @@
+//! How a run moves on: from deck to deck, from round to round (spec sections 8 and 9).
+
+use super::*;
+
+impl Aggregator {
+    // ---- decks ----
+
+    fn candidates(&self) -> Vec<u16> {
+        let all = 0..self.peers.len() as u16;
+        all.filter(|s| !self.peers[usize::from(*s)].lost && self.cohort.as_ref().is_none_or(|c| c.contains(s)))
+            .collect()
+    }
+
+    pub(super) fn open_deck(&mut self, now: Millis) {
+        let wait = if self.cohort.is_none() {
+            self.started.0.saturating_add(self.env.timing.join).saturating_sub(now.0).max(1)
+        } else {
+            self.env.timing.phase
+        };
+        self.persist(Entry::Opened { index: self.next_deck });
+        let setup = Setup::open(&self.env, self.run, self.next_deck, self.slots, self.candidates(), wait, now);
+        self.next_deck += 1;
+        self.send_all(&setup.pending.frames);
+        self.setup = Some(setup);
+    }
+
+    pub(super) fn send_all(&mut self, frames: &BTreeMap<u16, Arc<Vec<u8>>>) {
+        for (site, bytes) in frames {
+            if self.peers[usize::from(*site)].attached {
+                self.out.push_back(Output::Send { to: *site, bytes: bytes.clone() });
+            }
+        }
+    }
+
+    /// A member vanished or failed while the deck was being set up: begin again without it.
+    pub(super) fn reopen_deck(&mut self, now: Millis) {
+        self.setup = None;
+        self.attempts += 1;
+        if self.attempts > MAX_DECK_ATTEMPTS {
+            self.fail(Error::Quorum {
+                step: "a deck (members kept vanishing while it was set up)",
+                alive: self.candidates().len(),
+                needed: usize::from(self.env.terms.min_cohort),
+                rule: crate::Rule("KEX-11"),
+            });
+            return;
+        }
+        match self.env.enough(self.candidates().len(), "a deck") {
+            Ok(_) => self.open_deck(now),
+            Err(e) => self.fail(e),
+        }
+    }
+
+    /// The join deadline passed: go on with those who advertised, if they are enough.
+    pub(super) fn close_joining(&mut self, now: Millis) -> Result<(), Error> {
+        if let Some(setup) = &mut self.setup {
+            setup.stop_waiting();
+        }
+        self.advance_setup(now)
+    }
+
+    pub(super) fn advance_setup(&mut self, now: Millis) -> Result<(), Error> {
+        loop {
+            let Some(setup) = &mut self.setup else { return Ok(()) };
+            if !setup.pending.frames.is_empty() {
+                return Ok(());
+            }
+            match setup.next(&self.env, now) {
+                Ok(Some(deck)) => {
+                    self.setup = None;
+                    self.attempts = 0;
+                    self.deck_ready(deck, now);
+                    return Ok(());
+                }
+                Ok(None) => {
+                    let first = self.cohort.is_none();
+                    let members = setup.members();
+                    let frames = setup.pending.frames.clone();
+                    if first {
+                        // Whoever has not advertised by now waits for the next run.
+                        let late = |s: &u16| self.peers[usize::from(*s)].attached && !members.contains(s);
+                        let late: Vec<u16> = (0..self.peers.len() as u16).filter(late).collect();
+                        self.out.extend(late.into_iter().map(|s| Output::Event(Event::TooLate(s))));
+                        self.cohort = Some(members.into_iter().collect());
+                    }
+                    self.send_all(&frames);
+                }
+                Err(e) => {
+                    self.fail(e);
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn deck_ready(&mut self, deck: ReadyDeck, now: Millis) {
+        let (index, members, threshold) = (deck.index, deck.members.clone(), deck.threshold);
+        self.persist(Entry::Deck(deck.clone()));
+        self.out.push_back(Output::Event(Event::DeckReady { index, members, threshold }));
+        if self.deck.as_ref().is_none_or(|d| d.next_slot >= d.slots) && self.round.is_none() {
+            self.deck = Some(deck);
+        } else {
+            self.spare = Some(deck);
+        }
+        self.start_round(now);
+    }
+
+    // ---- rounds ----
+
+    pub(super) fn start_round(&mut self, now: Millis) {
+        if self.round.is_some() || self.waiting_question.is_none() || self.failed {
+            return;
+        }
+        if self.deck.as_ref().is_none_or(|d| d.next_slot >= d.slots)
+            && let Some(spare) = self.spare.take()
+        {
+            self.deck = Some(spare);
+        }
+        let Some(deck) = self.deck.as_mut().filter(|d| d.next_slot < d.slots) else {
+            if self.setup.is_none() {
+                self.open_deck(now);
+            }
+            return;
+        };
+        let cohort: Vec<u16> =
+            deck.members.iter().copied().filter(|m| self.cohort.as_ref().is_some_and(|c| c.contains(m))).collect();
+        let needed = deck.threshold.max(usize::from(self.env.terms.min_cohort));
+        if cohort.len() < needed {
+            let alive = cohort.len();
+            self.fail(Error::Quorum { step: "a round", alive, needed, rule: crate::Rule("POL-1") });
+            return;
+        }
+        let Some((query, words)) = self.waiting_question.take() else { return };
+        let slot = deck.next_slot;
+        deck.next_slot += 1;
+        let low = deck.slots - deck.next_slot <= deck.slots / 4;
+        let previous = (self.previous_context, self.previous_total);
+        let (index, asked) = (deck.index, (cohort.clone(), query.clone()));
+        let round = Round::open(&self.env, deck, slot, cohort, query, words, previous, now);
+        self.persist(Entry::Asked { deck: index, slot, cohort: asked.0, words: words as u32, query: asked.1 });
+        self.put(round);
+        // [KEX-12]: the next deck is made ready while this one still has slots.
+        if low && self.spare.is_none() && self.setup.is_none() {
+            self.open_deck(now);
+        }
+    }
+
+    /// Sends the question of a round, and before it the opening of the round before.
+    pub(super) fn put(&mut self, mut round: Round) {
+        self.be_patient(&mut round.pending);
+        round.pending.before = self.opening.clone();
+        let frames = round.pending.frames.clone();
+        if let Some(opening) = self.opening.clone() {
+            let to = frames.keys().map(|site| (*site, opening.clone())).collect();
+            self.send_all(&to);
+        }
+        self.send_all(&frames);
+        self.round = Some(round);
+    }
+
+    /// A round is over: what the next one follows from ([RND-1]).
+    pub(super) fn follow(&mut self, context: Hash, values: &[u64], opening: Option<&[u8]>) {
+        self.previous_context = context;
+        self.previous_total = match opening {
+            None => suite::hash("total", &[&crate::site::to_bytes(values)]),
+            Some(bytes) => {
+                let frame =
+                    message::frame_encoded(&self.env.identity, &self.env.session, Kind::Opening, &context, bytes);
+                self.opening = Some(Arc::new(frame));
+                message::opening_hash(&context, bytes)
+            }
+        };
+    }
+
+    pub(super) fn advance_round(&mut self, now: Millis) {
+        loop {
+            let (Some(round), Some(deck)) = (&mut self.round, &self.deck) else { return };
+            match round.next(&self.env, deck, now) {
+                Ok(Progress::Waiting) => return,
+                Ok(Progress::Sent) => {
+                    let (frames, missing) = (round.pending.frames.clone(), round.missing());
+                    if let Some((alive, shares)) = round.named() {
+                        self.persist(Entry::Named { alive, shares });
+                    }
+                    self.send_all(&frames);
+                    // Those who did not make it into the survivors are out of this run (fixed cohort, [RND-5]).
+                    for site in missing {
+                        self.out_of_run(site);
+                    }
+                }
+                Ok(Progress::Guilty(guilty)) => {
+                    for (site, error, frame) in guilty {
+                        self.out.push_back(Output::Event(Event::Caught { site, frames: vec![frame] }));
+                        self.lose(site, Loss::Misbehaved(error), now);
+                    }
+                    return;
+                }
+                Ok(Progress::Done(done)) => {
+                    let context = round.context;
+                    let opening = done.opening.as_ref().map(codec::encode);
+                    self.follow(context, &done.values, opening.as_deref());
+                    self.round = None;
+                    self.persist(Entry::Total {
+                        values: done.values.clone(),
+                        cohort: done.alive.clone(),
+                        missing: done.missing.clone(),
+                        opening,
+                    });
+                    let events =
+                        done.wrong_shares.into_iter().map(|(holder, owner)| Event::WrongShare { holder, owner });
+                    self.out.extend(events.map(Output::Event));
+                    self.out.push_back(Output::Event(Event::Total {
+                        values: done.values,
+                        cohort: done.alive,
+                        missing: done.missing,
+                    }));
+                    return;
+                }
+                Err(e) => {
+                    self.fail(e);
+                    return;
+                }
+            }
+        }
+    }
+
+    fn out_of_run(&mut self, site: u16) {
+        if let Some(c) = &mut self.cohort {
+            c.remove(&site);
+        }
+        let p = &mut self.peers[usize::from(site)];
+        if !std::mem::replace(&mut p.lost, true) {
+            self.out.push_back(Output::Event(Event::Lost { site, why: Loss::Silent }));
+        }
+    }
+}
+
+impl Env {
+    /// The threshold for `n` sites, if they are enough.
+    pub(super) fn enough(&self, n: usize, step: &'static str) -> Result<usize, Error> {
+        let sites = self.roster.sites.len();
+        let least = usize::from(self.terms.min_cohort);
+        let needed = (least..=sites).find(|n| self.terms.threshold_of(*n, sites).is_ok()).unwrap_or(sites);
+        if n < needed {
+            return Err(Error::Quorum { step, alive: n, needed, rule: crate::Rule("POL-1") });
+        }
+        self.terms.threshold_of(n, sites)
+    }
+}

@@ -1,0 +1,35 @@
+//! What a frame that leaves a site gives away (spec section 10).
+
+/// What an outgoing frame of a site gives away. There is no variant for plain values, because nothing sends them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Disclosure {
+    /// Public keys and hashes of fresh random values.
+    PublicKeys,
+    /// A signature on values the receiver sent or already knows.
+    Acknowledgement,
+    /// Boxes that only another site can open.
+    SealedShares,
+    /// Words that are uniformly random to everyone who lacks the masks.
+    MaskedWords,
+    /// The mask seeds of one round that this site shares with sites that are missing from it.
+    RoundSeeds,
+    /// Shares of the self-masks of one round.
+    SelfMaskShares,
+    /// That this site refuses, and under which rule.
+    Refusal,
+}
+
+impl Disclosure {
+    /// One line for a person.
+    pub fn explain(self) -> &'static str {
+        match self {
+            Disclosure::PublicKeys => "public keys and hashes of fresh random values",
+            Disclosure::Acknowledgement => "a signature on values the receiver already knows",
+            Disclosure::SealedShares => "boxes that only the other sites can open",
+            Disclosure::MaskedWords => "words that are uniformly random to everyone who lacks the masks",
+            Disclosure::RoundSeeds => "mask seeds of this one round shared with sites missing from it",
+            Disclosure::SelfMaskShares => "shares of the self-masks of this one round",
+            Disclosure::Refusal => "that this site refuses, and the rule",
+        }
+    }
+}
