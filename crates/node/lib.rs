@@ -2,6 +2,7 @@
 
 pub mod carrier;
 pub mod cli;
+pub mod clock;
 pub mod control;
 pub mod conversation;
 pub mod documents;

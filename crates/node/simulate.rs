@@ -6,7 +6,7 @@ pub mod sparse;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use rayon::prelude::*;
@@ -23,6 +23,7 @@ use veilsum_proto::{
 
 use crate::{
     cli::exit::{Code, Failure},
+    clock::CpuTime,
     conversation::{self, Conversation, Turn},
     role::{noise, system_rng},
     round::{self, Question},
@@ -53,18 +54,18 @@ pub struct Stage<'a> {
     pub gone: BTreeSet<u16>,
     /// Sites that get no more frames once their next masked input has left.
     pub leaving: BTreeSet<u16>,
-    /// Time spent so far.
+    /// Processor time and bytes so far.
     pub spent: Spent,
     now: u64,
     sent: Vec<Sent>,
 }
 
-/// Time spent, by who would have spent it.
+/// Processor time spent, by who would have spent it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Spent {
     /// The aggregator's state machine.
     pub aggregator: Duration,
-    /// All sites' state machines, without the answers themselves.
+    /// All sites' state machines, and their answers.
     pub sites: Duration,
     /// Bytes that all sites sent.
     pub upload: u64,
@@ -147,7 +148,7 @@ impl<'a> Stage<'a> {
     }
 
     fn aggregate(&mut self, input: aggregator::Input<'_>) {
-        let begun = Instant::now();
+        let begun = CpuTime::now();
         self.aggregator.handle(input, Millis(self.now));
         self.spent.aggregator += begun.elapsed();
     }
@@ -203,12 +204,12 @@ impl<'a> Stage<'a> {
             .zip(&mut self.sites)
             .filter_map(|(i, site)| frames.remove(&i).map(|frames| (i, site, frames)))
             .collect();
+        let begun = CpuTime::now();
         let done: Vec<_> =
             work.into_par_iter().map(|(i, site, frames)| (i, reply(terms, answer, i, site, &frames))).collect();
-        for (to, done) in done {
-            let (spent, sent) = done?;
-            self.spent.sites += spent;
-            for (bytes, discloses) in sent {
+        self.spent.sites += begun.elapsed();
+        for (to, sent) in done {
+            for (bytes, discloses) in sent? {
                 if let (0, Some(kind)) = (to, kind_of(&bytes)) {
                     self.sent.push(Sent { kind, bytes: bytes.len(), discloses });
                 }
@@ -226,23 +227,17 @@ impl<'a> Stage<'a> {
 /// A frame, and what it gives away.
 type Reply = (Vec<u8>, Disclosure);
 
-/// What one site sends on these frames, and how long its state machine took.
+/// What one site sends on these frames.
 fn reply(
     terms: &Terms,
     answer: &Answer<'_>,
     number: u16,
     site: &mut Site,
     frames: &[Arc<Vec<u8>>],
-) -> Result<(Duration, Vec<Reply>), Failure> {
-    let (mut spent, mut sent) = (Duration::ZERO, Vec::new());
-    let mut timed = |site: &mut Site, input: site::Input<'_>| {
-        let begun = Instant::now();
-        let result = site.handle(input, &mut system_rng());
-        spent += begun.elapsed();
-        result
-    };
+) -> Result<Vec<Reply>, Failure> {
+    let mut sent = Vec::new();
     for frame in frames {
-        timed(site, site::Input::Message(frame))?;
+        site.handle(site::Input::Message(frame), &mut system_rng())?;
         while let Some(output) = site.poll() {
             match output {
                 site::Output::Send { bytes, discloses } => sent.push((bytes, discloses)),
@@ -250,14 +245,14 @@ fn reply(
                     let floor = Floor { max_rounds: u32::MAX, ..Floor::default() };
                     let consent = policy::decide(terms, &floor, &asked)?;
                     let values = answer(number, &asked)?;
-                    timed(site, site::Input::Contribute { consent, values })?;
+                    site.handle(site::Input::Contribute { consent, values }, &mut system_rng())?;
                 }
                 // It is never continued, so nothing is kept.
                 _ => {}
             }
         }
     }
-    Ok((spent, sent))
+    Ok(sent)
 }
 
 /// Runs a recipe masked over the real protocol in virtual time, nobody missing: three sites or more. The masks are fresh

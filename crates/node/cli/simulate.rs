@@ -11,7 +11,7 @@ use veilsum_proto::{aggregator, limits::MAX_SITES, plan::Terms, policy::Asked, r
 use super::exit::{Code, Failure};
 use crate::simulate::{Spent, Stage};
 
-/// `veilsum simulate`
+/// `veilsum simulate`. Times are processor time, but for a whole round, which is time on the wall.
 #[derive(Args, Debug, Clone)]
 pub struct SimulateArgs {
     /// Sites

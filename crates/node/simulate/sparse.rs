@@ -2,11 +2,7 @@
 //! frame at a time, so that what all of them hold is all that is in memory. For `veilsum simulate`; the product's roles
 //! speak the complete protocol only.
 
-use std::{
-    collections::BTreeSet,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use veilsum_proto::{
     aggregator::{Millis, Timing},
@@ -22,13 +18,14 @@ use veilsum_proto::{
 
 use crate::{
     cli::exit::{Code, Failure},
+    clock::CpuTime,
     role::system_rng,
 };
 
 /// What one site spent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Share {
-    /// Time in its state machine.
+    /// Processor time in its state machine.
     pub time: Duration,
     /// Bytes it sent.
     pub sent: u64,
@@ -47,7 +44,7 @@ pub struct Stage {
     pub leaving: BTreeSet<u16>,
     /// What each site spent so far.
     pub spent: Vec<Share>,
-    /// Time in the aggregator's state machine.
+    /// Processor time in the aggregator's state machine.
     pub aggregator_time: Duration,
     now: u64,
 }
@@ -106,7 +103,7 @@ impl Stage {
     }
 
     fn aggregate(&mut self, input: AggregatorInput<'_>) {
-        let begun = Instant::now();
+        let begun = CpuTime::now();
         self.aggregator.handle(input, Millis(self.now));
         self.aggregator_time += begun.elapsed();
     }
@@ -117,7 +114,7 @@ impl Stage {
     /// The [`Failure`] of a party.
     pub fn until(&mut self, wanted: impl Fn(&AggregatorEvent) -> bool) -> Result<AggregatorEvent, Failure> {
         loop {
-            let begun = Instant::now();
+            let begun = CpuTime::now();
             let output = self.aggregator.poll();
             self.aggregator_time += begun.elapsed();
             match output {
@@ -169,7 +166,7 @@ impl Stage {
     }
 
     fn tell(&mut self, place: usize, input: SiteInput<'_>) -> Result<(), Failure> {
-        let begun = Instant::now();
+        let begun = CpuTime::now();
         let result = self.sites[place].handle(input, &mut system_rng());
         self.spent[place].time += begun.elapsed();
         Ok(result?)
