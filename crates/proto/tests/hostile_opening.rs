@@ -5,12 +5,13 @@ mod hostile_kit;
 
 use std::{cell::RefCell, rc::Rc};
 
-use hostile_kit::{Fed, Opening, parts, raw};
+use hostile_kit::{Fed, OpenedCheck, OpenedInput, Opening, parts, raw};
 use veilsum_proto::{
     Error,
     aggregator::Event,
     codec,
     evidence::{Blame, Documents, Opened},
+    identity::Signature,
     message::Kind,
     roster::PartyId,
     suite::{self, Hash},
@@ -432,4 +433,34 @@ fn no_frame_of_an_honest_site_convicts_anybody() {
             assert!(judged.iter().all(Result::is_err), "a {kind:?} of site {site} proves something");
         }
     }
+}
+
+/// [OPN-2]: a site that has not seen who survived is told that hardly anybody did.
+#[test]
+fn a_total_over_fewer_sites_than_the_floor_is_refused() {
+    let mut w = honest(6, 12);
+    let (hub, session) = (w.kit.identities[0].clone(), w.session());
+    w.hook = Box::new(move |wire| {
+        if wire.kind != Kind::Survivors || wire.site != 0 {
+            return Verdict::Pass;
+        }
+        let input =
+            OpenedInput { commitment: [0; 32], digest: Hash::default(), signature: Signature::from_bytes(&[0; 64]) };
+        let check = OpenedCheck { seeds: vec![[0; 32]; 2], signature: Signature::from_bytes(&[0; 64]) };
+        let opening = Opening {
+            alive: vec![0, 1, 2, 3],
+            inputs: vec![input; 4],
+            seeds: vec![[0; 32]; 4],
+            others: vec![Hash::default(); 2],
+            checks: vec![check; 4],
+            low: vec![0; WORDS],
+            high: vec![0; WORDS],
+        };
+        let context = parts(wire.bytes).context;
+        Verdict::Replace(raw(&hub, &session, Kind::Opening, &context, &codec::encode(&opening)))
+    });
+    let _ = w.ask(b"first", WORDS);
+    let (_, first) = w.site_errors.iter().find(|(site, _)| *site == 0).expect("it is refused");
+    assert!(first.to_string().contains("over fewer sites than the floor"), "{first}");
+    assert_eq!(first.rule().unwrap().0, "OPN-2");
 }
