@@ -65,6 +65,12 @@ impl Federation {
     /// A [`Failure`] with the number at fault.
     pub fn new(roster: Roster, terms: Terms) -> Result<Federation, Failure> {
         let work = Work::from_bytes(&terms.application)?;
+        if work.recipe.min_change > 1 && !terms.opening {
+            return Err(Failure::input(
+                "the plan asks a sum again only after a change (min_change), and opens no totals",
+                "leave --no-opening or --min-change out: without opened totals no site can see that it is kept",
+            ));
+        }
         prove(&roster, &terms, &work)?;
         Ok(Federation { roster: Arc::new(roster), terms: Arc::new(terms), work: Arc::new(work) })
     }

@@ -159,6 +159,10 @@ pub struct MethodArgs {
     /// Sites that must contribute to it [default: 2 from 10 sites on, else 1]
     #[arg(long, value_name = "T")]
     pub min_contributors: Option<u32>,
+    /// Exact Lloyd: rows that must have entered or left a cluster before its sum is asked again, so that the difference of two
+    /// sums is not that of a few rows [default: 5 where counts are asked first and totals are opened, else 1]
+    #[arg(long, value_name = "R")]
+    pub min_change: Option<u64>,
     /// Ask sums together with the counts: fewer rounds, but the sums of a small cluster have been seen before it is frozen
     #[arg(long)]
     pub sums_at_once: bool,
@@ -254,17 +258,19 @@ impl MethodArgs {
         });
         let vectors = set == IndexSet::All;
         let silhouette = vectors;
+        let rule = Rule {
+            min_rows,
+            min_sites: self.min_contributors.unwrap_or(if plain || sites < 10 { 1 } else { 2 }),
+            ask_first: !self.sums_at_once,
+        };
+        let lloyd = self.method == MethodName::Kmeans || matches!(algorithm, Algorithm::Fkm { finish: 1.., .. });
         Ok(Recipe {
             clusters,
             algorithm,
             range: self.local_k.map(|most| LocalRange { most, starts: 10, seed }),
             seeding,
             restarts: self.restarts,
-            rule: Rule {
-                min_rows,
-                min_sites: self.min_contributors.unwrap_or(if plain || sites < 10 { 1 } else { 2 }),
-                ask_first: !self.sums_at_once,
-            },
+            rule,
             preparation: self.preparation(columns)?,
             validity: Validity {
                 full: hard || set != IndexSet::Basic,
@@ -274,6 +280,7 @@ impl MethodArgs {
                 judge_m: self.m,
             },
             choice: Choice { by: self.choose, elbow: self.elbow },
+            min_change: self.min_change.unwrap_or(if lloyd && rule.two_steps() { 5 } else { 1 }),
         })
     }
 

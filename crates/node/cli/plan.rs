@@ -150,7 +150,11 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
     let sites = roster.sites.len();
     let given = given_centres(args.start.as_deref(), args.columns.len())?;
     let classes = args.labels.as_ref().map_or(0, |labels| labels.classes.len());
-    let recipe = args.method.recipe(args.k, given, args.seed, &args.columns, sites, classes)?;
+    let mut recipe = args.method.recipe(args.k, given, args.seed, &args.columns, sites, classes)?;
+    if args.no_opening && args.method.min_change.is_none() {
+        // Only the sites' own copies of the method see that it is kept.
+        recipe.min_change = 1;
+    }
     let work = Work {
         columns: args.columns.clone(),
         scaling: match args.scale {
@@ -311,6 +315,9 @@ fn describe(work: &Work) -> String {
     let rule = recipe.rule;
     let first = if rule.two_steps() { "counts are asked first" } else { "asked together" };
     line("a sum needs", format!("at least {} rows, sites: {} ({first})", rule.min_rows, rule.min_sites));
+    if recipe.min_change > 1 {
+        line("and again", format!("{} rows that entered or left its cluster since", recipe.min_change));
+    }
     let judge = match work.judge {
         Judge::Coordinator => "opened by the coordinator",
         Judge::Intermediary => "opened by the intermediary",

@@ -7,7 +7,9 @@
 use std::collections::BTreeMap;
 
 use super::{Algorithm, Preparing, Recipe, Rule, Scale, Seeding, Stage, TreeSearch};
-use crate::query::{Blur, Bracket, Cells, Histogram, Moments, Part, Silhouette, Tree};
+use crate::query::{
+    Blur, Bracket, Cells, Features, Histogram, LocalFuzzy, LocalMeans, Moments, Part, Silhouette, Tree,
+};
 use crate::{Batch, Centres, Domain, MethodError, Query, Start, Transform};
 
 /// Centres may lie outside the box by so much of its extent: fixed-point sums are rounded.
@@ -85,11 +87,11 @@ impl Recipe {
             (_, Query::Silhouette(_)) => was == Stage::Validating && asked_about(before, batch),
             (_, Query::Contingency(_)) => was >= Stage::Validating && asked_about(before, batch),
             _ => {
-                let counted = was == Stage::Iterating && last.part() == Some(&Part::Counts);
+                let counted = was == Stage::Iterating && last.part().is_some_and(Part::counts);
                 match first.part() {
                     Some(Part::Sums(_)) => counted && batch.queries.iter().all(|sums| counts_of(before, sums)),
                     // Where no cluster passes, the run is over.
-                    Some(Part::Counts) => !counted,
+                    Some(Part::Counts | Part::Changes(_)) => !counted,
                     _ => true,
                 }
             }
@@ -317,6 +319,7 @@ impl Recipe {
             Part::Counts => rule.two_steps(),
             Part::Sums(_) => rule.two_steps() || rule.min_sites == 1,
             Part::Both => !rule.two_steps() && rule.min_sites > 1,
+            Part::Changes(_) => false,
         };
         if !part {
             return Err("it asks counts and sums otherwise than the plan".into());
@@ -347,6 +350,9 @@ impl Recipe {
 
     /// Where counts are asked first, sums never come along with them.
     fn admits_part(&self, part: &Part) -> bool {
+        if matches!(part, Part::Changes(_)) && self.min_change == 1 {
+            return false;
+        }
         if self.rule.two_steps() { *part != Part::Both } else { *part == Part::Both }
     }
 
@@ -455,7 +461,7 @@ fn open(q: &Cells) -> usize {
     match q.part {
         _ if q.tree.splits.is_empty() => 0,
         Part::Sums(_) => q.nodes.len(),
-        Part::Counts | Part::Both => q.nodes.len() / 2,
+        Part::Counts | Part::Both | Part::Changes(_) => q.nodes.len() / 2,
     }
 }
 
@@ -480,7 +486,7 @@ fn is_bin(bracket: &Bracket, last: &Histogram) -> bool {
 /// Which half of a round a question is, where its kind has halves.
 fn half(part: &Part) -> u8 {
     match part {
-        Part::Counts => 1,
+        Part::Counts | Part::Changes(_) => 1,
         Part::Sums(_) => 2,
         Part::Both => 3,
     }
@@ -488,14 +494,18 @@ fn half(part: &Part) -> u8 {
 
 /// Whether `before` asked for the counts of what `sums` asks the sums of.
 fn counts_of(before: &Batch, sums: &Query) -> bool {
-    let mut counts = sums.clone();
-    match &mut counts {
-        Query::LocalFuzzy(q) => q.part = Part::Counts,
-        Query::LocalMeans(q) => q.part = Part::Counts,
-        Query::Features(q) => q.part = Part::Counts,
-        _ => return false,
-    }
-    before.queries.contains(&counts)
+    let counts = |query: &Query| {
+        let mut query = query.clone();
+        match &mut query {
+            Query::LocalFuzzy(LocalFuzzy { part, .. })
+            | Query::LocalMeans(LocalMeans { part, .. })
+            | Query::Features(Features { part, .. }) => *part = Part::Counts,
+            _ => return None,
+        }
+        Some(query)
+    };
+    let asked = |query: &Query| query.part().is_some_and(Part::counts) && counts(query) == counts(sums);
+    before.queries.iter().any(asked)
 }
 
 /// Whether all first points of a batch (the centres) are among those of the batch before.

@@ -167,7 +167,7 @@ impl Iteration for Ffcf {
     fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError> {
         let (b, d) = (self.anchors.k(), self.anchors.columns());
         let (list, values) = match self.part() {
-            Part::Counts => {
+            Part::Counts | Part::Changes(_) => {
                 check_values(values, 2 * b)?;
                 let (m, sites) = values.split_at(b);
                 self.open = Some(self.allowed(m, sites, rows)?);

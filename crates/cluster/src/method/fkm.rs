@@ -50,6 +50,7 @@ pub struct Fkm {
     local: LocalSteps,
     finish: u32,
     finishing: bool,
+    min_change: u64,
 }
 
 impl Fkm {
@@ -74,7 +75,7 @@ impl Fkm {
         }
         check_rounds(epsilon, max_rounds.saturating_add(finish))?;
         let rounds = Rounds::new(start, Weights::Rows, epsilon, max_rounds, rule)?;
-        Ok(Self { rounds, min_rows, local, finish, finishing: false })
+        Ok(Self { rounds, min_rows, local, finish, finishing: false, min_change: 1 })
     }
 
     /// Exact Lloyd would only repeat the last question where every row has counted at its nearest centre and none moved.
@@ -107,6 +108,9 @@ impl Iteration for Fkm {
         }
         self.finishing = true;
         self.rounds.go_on(self.finish);
+        if self.min_change > 1 {
+            self.rounds.min_change(self.min_change);
+        }
         Ok(false)
     }
 
@@ -116,6 +120,11 @@ impl Iteration for Fkm {
 
     fn confine(&mut self, domain: &Domain) {
         self.rounds.domain = Some(domain.clone());
+    }
+
+    /// In the finisher alone: a site's own groups are no fixed sets of rows.
+    fn min_change(&mut self, rows: u64) {
+        self.min_change = rows;
     }
 
     fn copy(&self) -> Box<dyn Iteration> {

@@ -81,6 +81,10 @@ impl Iteration for Kmeans {
         self.0.domain = Some(domain.clone());
     }
 
+    fn min_change(&mut self, rows: u64) {
+        self.0.min_change(rows);
+    }
+
     fn copy(&self) -> Box<dyn Iteration> {
         Box::new(self.clone())
     }

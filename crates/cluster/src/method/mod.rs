@@ -79,6 +79,10 @@ pub trait Iteration: Send {
     fn fit(&self) -> Fit;
     /// Keeps the centres of all further rounds in this box (the units of the questions).
     fn confine(&mut self, domain: &Domain);
+    /// Asks a cluster's sum again only where so many rows have entered or left it; for rounds of exact Lloyd.
+    fn min_change(&mut self, rows: u64) {
+        let _ = rows;
+    }
     /// A copy, so that a batch can be taken whole or not at all.
     fn copy(&self) -> Box<dyn Iteration>;
 }

@@ -38,6 +38,8 @@ pub struct Recipe {
     pub validity: Validity,
     /// How K is chosen among several.
     pub choice: Choice,
+    /// Rounds of exact Lloyd ask a cluster's sum again only where so many rows have entered or left it; 1 asks every time.
+    pub min_change: u64,
 }
 
 /// Which numbers of clusters are tried: every K from `min` to `max`.
@@ -340,6 +342,7 @@ impl Recipe {
             preparation: Preparation::none(),
             validity: Validity::basic(),
             choice: Choice { by: super::Pick::FuzzyDaviesBouldin, elbow: false },
+            min_change: 1,
         }
     }
 
@@ -370,6 +373,7 @@ impl Recipe {
         if self.rule.min_rows == 0 || self.rule.min_sites == 0 {
             return Err(MethodError::parameter("min_rows and min_sites must be at least 1"));
         }
+        self.check_min_change()?;
         self.preparation.check(domain)?;
         if let Some(choice) = self.local_choice() {
             choice.check(domain).map_err(|error| MethodError::parameter(error.to_string()))?;
@@ -391,6 +395,18 @@ impl Recipe {
             )));
         }
         Ok(())
+    }
+
+    fn check_min_change(&self) -> Result<(), MethodError> {
+        match (self.min_change, &self.algorithm) {
+            (0, _) => Err(MethodError::parameter("min_change must be at least 1")),
+            (1, _) => Ok(()),
+            (_, Algorithm::Kmeans { .. } | Algorithm::Fkm { finish: 1.., .. }) if self.rule.two_steps() => Ok(()),
+            (_, Algorithm::Kmeans { .. } | Algorithm::Fkm { finish: 1.., .. }) => {
+                Err(MethodError::parameter("min_change needs a rule whose counts are asked first"))
+            }
+            _ => Err(MethodError::parameter("min_change is for kmeans and for fkm with a finisher")),
+        }
     }
 
     fn check_seeding(&self, domain: &Domain) -> Result<(), MethodError> {

@@ -3,7 +3,7 @@
 
 use super::plausible::{check_rounds, check_values, check_weights, hash, moved};
 use super::{Fit, Rule};
-use crate::query::Part;
+use crate::query::{Part, Since};
 use crate::{Centres, Domain, MethodError, Round};
 
 /// What the weights in the totals are.
@@ -23,6 +23,10 @@ pub(super) struct Rounds {
     epsilon: f64,
     max_rounds: u32,
     rule: Rule,
+    /// Rows that must have entered or left a cluster before its sum is asked again; 1 asks every time.
+    min_change: u64,
+    /// By cluster the centres at which its sum was asked last.
+    since: Vec<Option<Centres>>,
     /// Between the two halves of a round: what the counts allow.
     open: Option<Vec<u32>>,
     /// Hashes of all centres that have been asked about.
@@ -54,12 +58,21 @@ impl Rounds {
             epsilon,
             max_rounds,
             rule,
+            min_change: 1,
+            since: Vec::new(),
             open: None,
             asked,
             domain: None,
             still: false,
             nothing_open: false,
         })
+    }
+
+    /// A sum that was asked once is asked again only where so many rows have entered or left its cluster: the difference of
+    /// two sums is otherwise the sum of a few rows, or one row. For rounds of exact Lloyd.
+    pub(super) fn min_change(&mut self, rows: u64) {
+        self.min_change = rows;
+        self.since = vec![None; self.fit.centres.k()];
     }
 
     /// Goes on for another kind of question, at most `max_rounds` more rounds.
@@ -73,9 +86,24 @@ impl Rounds {
     pub(super) fn part(&self) -> Part {
         match &self.open {
             Some(list) => Part::Sums(list.clone()),
+            None if self.since.iter().any(Option::is_some) => Part::Changes(self.since()),
             None if self.rule.two_steps() => Part::Counts,
             None => Part::Both,
         }
+    }
+
+    fn since(&self) -> Since {
+        let mut since = Since { centres: Vec::new(), of: Vec::new() };
+        for centres in &self.since {
+            since.of.push(centres.as_ref().map_or(0, |centres| {
+                let known = since.centres.iter().position(|known| known == centres);
+                1 + known.unwrap_or_else(|| {
+                    since.centres.push(centres.clone());
+                    since.centres.len() - 1
+                }) as u32
+            }));
+        }
+        since
     }
 
     /// Whether the last update moved nothing at all.
@@ -94,15 +122,24 @@ impl Rounds {
         let (k, d) = (self.fit.centres.k(), self.fit.centres.columns());
         let rows = if self.weights == Weights::Rows { rows } else { None };
         match self.part() {
-            Part::Counts => {
-                check_values(values, 2 * k)?;
-                let (weights, sites) = values.split_at(k);
+            part @ (Part::Counts | Part::Changes(_)) => {
+                let again = part != Part::Counts;
+                check_values(values, if again { 3 * k } else { 2 * k })?;
+                let (weights, rest) = values.split_at(k);
+                let (sites, changed) = rest.split_at(k);
                 self.check(weights, sites, rows)?;
+                check_weights(changed, None, "rows that changed their cluster")?;
                 let allowed = |c: &u32| self.allows(weights[*c as usize], sites[*c as usize]);
-                let open: Vec<u32> = (0..k as u32).filter(allowed).collect();
-                self.fit.weights = weights.to_vec();
+                let mut open: Vec<u32> = (0..k as u32).filter(allowed).collect();
                 self.nothing_open = open.is_empty();
-                if self.nothing_open {
+                // A cluster that hardly changed keeps its centre: where nobody entered or left, that is its mean already.
+                let least = self.min_change as f64 - 0.5;
+                open.retain(|c| {
+                    self.since.get(*c as usize).is_none_or(Option::is_none) || changed[*c as usize] > least
+                });
+                self.fit.weights = weights.to_vec();
+                if open.is_empty() {
+                    self.fit.converged = !self.nothing_open;
                     return Ok(true);
                 }
                 self.open = Some(open);
@@ -148,7 +185,12 @@ impl Rounds {
         }
         let (next, shift) = moved(&self.fit.centres, sums, open, self.domain.as_ref())?;
         // Nothing has changed up to here: the caller may repeat the round after an error.
-        self.open = None;
+        let asked = self.open.take();
+        if !self.since.is_empty() {
+            for cluster in asked.into_iter().flatten() {
+                self.since[cluster as usize] = Some(self.fit.centres.clone());
+            }
+        }
         self.still = next == self.fit.centres;
         self.fit.converged = self.still || shift < self.epsilon;
         self.fit.centres = next;
@@ -189,6 +231,31 @@ mod tests {
     }
 
     const TWO: Rule = Rule { min_rows: 3, min_sites: 2, ask_first: true };
+
+    #[test]
+    fn a_cluster_that_hardly_changed_is_not_opened_again() {
+        let mut rounds = rounds(TWO);
+        rounds.min_change(3);
+        assert_eq!(rounds.part(), Part::Counts, "nothing was opened yet");
+        assert_eq!(rounds.take(&[4.0, 9.0, 2.0, 2.0], Some(13)), Ok(false));
+        assert_eq!(rounds.take(&[4.0, 9.0, 1.0, 9.0], Some(13)), Ok(false));
+        assert_eq!(rounds.fit.centres.as_slice(), [0.25, 1.0]);
+        let Part::Changes(since) = rounds.part() else { panic!("{:?}", rounds.part()) };
+        assert_eq!((since.centres, since.of), (vec![start()], vec![1, 1]));
+        // Two rows more in cluster 1 are too few; three that came and went in cluster 0 are enough.
+        assert_eq!(rounds.take(&[4.0, 11.0, 2.0, 2.0, 3.0, 2.0], None), Ok(false));
+        assert_eq!(rounds.part(), Part::Sums(vec![0]));
+        assert_eq!(rounds.take(&[4.0, 2.0], None), Ok(false));
+        assert_eq!(rounds.fit.centres.as_slice(), [0.5, 1.0]);
+        let Part::Changes(since) = rounds.part() else { panic!("{:?}", rounds.part()) };
+        assert_eq!((since.centres.len(), since.of), (2, vec![1, 2]), "each cluster since its own last sum");
+        assert_eq!(since.centres[1], start());
+        // Nothing changed enough any more.
+        assert_eq!(rounds.take(&[4.0, 11.0, 2.0, 2.0, 0.0, 2.0], None), Ok(true));
+        assert!(rounds.fit.converged && !rounds.nothing_open());
+        // And a negative count is none.
+        assert!(rounds.take(&[4.0, 11.0, 2.0, 2.0, 0.0, -1.0], None).is_err());
+    }
 
     #[test]
     fn counts_come_first_and_small_clusters_are_frozen() {

@@ -155,6 +155,9 @@ impl Run {
                 let rule = self.recipe.rule;
                 let mut iteration = self.recipe.algorithm.begin(start, self.cells.as_ref(), rule, seed)?;
                 iteration.confine(&self.domain);
+                if self.recipe.min_change > 1 {
+                    iteration.min_change(self.recipe.min_change);
+                }
                 members.push(Member { k, restart, iteration, over: false, verdict: None });
             }
         }

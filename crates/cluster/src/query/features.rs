@@ -57,7 +57,7 @@ impl Family for Features {
         };
         let sites = Block::per_site("sites", b, 1.0);
         match &self.part {
-            Part::Counts => vec![Block::per_row("M", b, 1.0), sites],
+            Part::Counts | Part::Changes(_) => vec![Block::per_row("M", b, 1.0), sites],
             Part::Sums(list) => vectors(list.len()).into(),
             Part::Both => vectors(b).into_iter().chain([sites]).collect(),
         }
@@ -74,7 +74,7 @@ impl Family for Features {
             sites[at] = 1.0;
         }
         Ok(match &self.part {
-            Part::Counts => [m, sites].concat(),
+            Part::Counts | Part::Changes(_) => [m, sites].concat(),
             Part::Both => [ls, m, q, sites].concat(),
             Part::Sums(list) => {
                 let places = || list.iter().map(|at| *at as usize);

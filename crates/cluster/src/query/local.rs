@@ -15,7 +15,7 @@ const CLEAR: f64 = 1e-250;
 
 /// Which half of a two-step question this is. Where a plan wants at least p rows and t sites behind every sum, the counts
 /// are asked first, and sums only of what passes.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
     /// Only counts.
@@ -24,6 +24,17 @@ pub enum Part {
     Sums(Vec<u32>),
     /// Both at once.
     Both,
+    /// Counts, and by cluster the rows that entered or left it since its sum was asked last (exact Lloyd only).
+    Changes(Since),
+}
+
+/// At which centres the sum of each cluster was asked last.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Since {
+    /// Earlier centres, K x d each, every one of them named by `of`.
+    pub centres: Vec<Centres>,
+    /// By cluster the place of its centres in that list, counted from 1; 0 where its sum was never asked.
+    pub of: Vec<u32>,
 }
 
 /// How far a site iterates on its own.
@@ -80,7 +91,8 @@ pub struct LocalFuzzy {
 ///
 /// Blocks, in this order: `rows` (K), `sums` of their values (K x d), `sites` that contribute (K), `distances`, the sum of
 /// squared distances of the rows counted to the local centre that they belonged to in the last step (1). [`Part::Counts`] has
-/// `rows` and `sites`, [`Part::Sums`] `rows` and `sums` of the clusters listed.
+/// `rows` and `sites`, [`Part::Sums`] `rows` and `sums` of the clusters listed, [`Part::Changes`] `rows`, `sites` and `changed`,
+/// the rows that are in the cluster and were not when its sum was asked last, or the other way round (K; 0 where it never was).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LocalMeans {
     /// Global centres, K x d.
@@ -152,7 +164,7 @@ impl Family for LocalFuzzy {
         }
         Ok(match (&self.part, self.pull) {
             (Part::Sums(_), _) | (_, Pull::Nearest) => found.values(&self.part, d),
-            (Part::Counts, _) => found.weights,
+            (Part::Counts | Part::Changes(_), _) => found.weights,
             (Part::Both, _) => [found.weights, found.sums].concat(),
         })
     }
@@ -209,6 +221,15 @@ impl Family for LocalMeans {
         if self.min_rows == 0 {
             return Err(QueryError::Parameter { what: "a group of no rows cannot be sent" });
         }
+        if let Part::Changes(since) = &self.part {
+            let exact = self.local.most == 1 && self.min_rows == 1 && !self.nearest;
+            if !exact {
+                return Err(QueryError::Parameter {
+                    what: "rows that change their cluster are counted for exact Lloyd only",
+                });
+            }
+            return since.check(self.centres.k(), domain);
+        }
         self.part.check(self.centres.k())
     }
 
@@ -243,6 +264,9 @@ impl Family for LocalMeans {
                 };
                 found.add(at, *count, sum.iter().copied());
                 found.distance += groups.squares[c];
+            }
+            if let Part::Changes(since) = &self.part {
+                found.changed = since.changes(rows.packed(), &self.centres)?;
             }
         }
         Ok(found.values(&self.part, d))
@@ -294,9 +318,54 @@ impl LocalSteps {
     }
 }
 
+impl Since {
+    fn check(&self, k: usize, domain: &Domain) -> Result<(), QueryError> {
+        let all = self.centres.len() as u32;
+        let named = (1..=all).all(|place| self.of.contains(&place));
+        if all == 0 || self.of.len() != k || !named || self.of.iter().any(|place| *place > all) {
+            return Err(QueryError::Parameter { what: "earlier centres and the clusters that they are of do not fit" });
+        }
+        if self.centres.iter().any(|centres| centres.k() != k) {
+            return Err(QueryError::Parameter { what: "earlier centres have another K" });
+        }
+        self.centres.iter().try_for_each(|centres| same_columns(centres, domain))
+    }
+
+    /// Rows by cluster that entered or left it.
+    fn changes(&self, rows: &Packed, now: &Centres) -> Result<Vec<f64>, AnswerError> {
+        let now: Vec<usize> = places(rows, now)?;
+        let mut changed = vec![0.0; self.of.len()];
+        for (place, before) in (1..).zip(&self.centres) {
+            for (now, before) in now.iter().zip(places(rows, before)?) {
+                if *now != before {
+                    for cluster in [*now, before].into_iter().filter(|c| self.of[*c] == place) {
+                        changed[cluster] += 1.0;
+                    }
+                }
+            }
+        }
+        Ok(changed)
+    }
+}
+
+/// The cluster of every row.
+fn places(rows: &Packed, centres: &Centres) -> Result<Vec<usize>, AnswerError> {
+    Ok(kernel::nearest(rows, centres)?.into_iter().map(|near| near.index as usize).collect())
+}
+
 impl Part {
+    /// Whether this is the half that asks counts.
+    pub fn counts(&self) -> bool {
+        matches!(self, Self::Counts | Self::Changes(_))
+    }
+
     /// Whether the list names clusters 0 to k-1, each once, in rising order.
     pub(super) fn check(&self, k: usize) -> Result<(), QueryError> {
+        if matches!(self, Self::Changes(_)) {
+            return Err(QueryError::Parameter {
+                what: "rows that change their cluster are counted for exact Lloyd only",
+            });
+        }
         let Self::Sums(list) = self else { return Ok(()) };
         let rising = list.windows(2).all(|pair| pair[0] < pair[1]);
         if !rising || list.last().is_none_or(|last| *last as usize >= k) {
@@ -335,6 +404,7 @@ impl Shape {
         let sites = self.sites.then(|| Block::per_site("sites", k, 1.0));
         match part {
             Part::Counts => [weights(k)].into_iter().chain(sites).collect(),
+            Part::Changes(_) => [weights(k)].into_iter().chain(sites).chain([block("changed", k, 1.0)]).collect(),
             Part::Sums(list) => vec![weights(list.len()), block("sums", list.len() * d, self.sums)],
             Part::Both => {
                 let distance = self.distance.map(|bound| block("distances", 1, bound));
@@ -350,11 +420,18 @@ struct Found {
     sums: Vec<f64>,
     sites: Vec<f64>,
     distance: f64,
+    changed: Vec<f64>,
 }
 
 impl Found {
     fn nothing(k: usize, d: usize) -> Self {
-        Self { weights: vec![0.0; k], sums: vec![0.0; k * d], sites: vec![0.0; k], distance: 0.0 }
+        Self {
+            weights: vec![0.0; k],
+            sums: vec![0.0; k * d],
+            sites: vec![0.0; k],
+            distance: 0.0,
+            changed: vec![0.0; k],
+        }
     }
 
     fn add(&mut self, cluster: usize, weight: f64, sum: impl ExactSizeIterator<Item = f64>) {
@@ -368,6 +445,7 @@ impl Found {
     fn values(self, part: &Part, d: usize) -> Vec<f64> {
         match part {
             Part::Counts => [self.weights, self.sites].concat(),
+            Part::Changes(_) => [self.weights, self.sites, self.changed].concat(),
             Part::Both => [self.weights, self.sums, self.sites, vec![self.distance]].concat(),
             Part::Sums(list) => {
                 let places = || list.iter().map(|c| *c as usize);

@@ -19,7 +19,7 @@ pub use choice::LocalChoice;
 pub use features::{FeatureParams, Features};
 pub(crate) use histogram::MAX_BINS;
 pub use histogram::{Bracket, Histogram};
-pub use local::{LocalFuzzy, LocalMeans, LocalSteps, Part, Pull};
+pub use local::{LocalFuzzy, LocalMeans, LocalSteps, Part, Pull, Since};
 pub use moments::Moments;
 pub use validation::{Contingency, Silhouette, Validation};
 
@@ -246,7 +246,10 @@ impl Query {
         match self {
             Self::FuzzySums { centres, .. } | Self::FuzzyValidation { centres, .. } => vec![centres],
             Self::LocalFuzzy(q) => vec![&q.centres],
-            Self::LocalMeans(q) => vec![&q.centres],
+            Self::LocalMeans(q) => match &q.part {
+                Part::Changes(since) => [&q.centres].into_iter().chain(&since.centres).collect(),
+                _ => vec![&q.centres],
+            },
             Self::Features(q) => vec![&q.anchors],
             Self::Validation(q) => vec![&q.centres],
             Self::Silhouette(q) => vec![&q.centres, &q.means],

@@ -215,3 +215,59 @@ proptest! {
         }
     }
 }
+
+/// Rows in a cluster and not in it before, or the other way round.
+#[test]
+fn rows_that_change_their_cluster_are_counted_by_cluster() {
+    let now = centres(&[[-0.5, 1.0], [0.5, 3.0], [0.9, 0.1]]);
+    let before = [centres(&[[-0.9, 0.5], [0.1, 2.0], [1.0, 0.0]]), centres(&[[0.7, 2.8], [0.4, 3.2], [-0.9, 0.5]])];
+    let since = Since { centres: before.to_vec(), of: vec![2, 0, 1] };
+    let question = LocalMeans { part: Part::Changes(since), ..means(false, LocalSteps::ONE, 1) };
+    let found = ask(Query::LocalMeans(question.clone()), &ROWS);
+    let of = |centres: &Centres, row: &[f64]| distance::nearest(row, centres.rows()).0;
+    let changed = |cluster: usize, before: &Centres| {
+        ROWS.chunks(2).filter(|row| (of(&now, row) == cluster) != (of(before, row) == cluster)).count() as f64
+    };
+    let expected = [changed(0, &before[1]), 0.0, changed(2, &before[0])];
+    assert!(expected[0] > 0.0 && expected[0] != changed(0, &before[0]));
+    assert_eq!(found[6..], expected);
+    let counts = LocalMeans { part: Part::Counts, ..question.clone() };
+    assert_eq!(found[..6], ask(Query::LocalMeans(counts), &ROWS));
+    assert_eq!(
+        question.layout(&domain()).iter().map(|b| (b.name, b.len)).collect::<Vec<_>>(),
+        [("rows", 3), ("sites", 3), ("changed", 3)]
+    );
+    assert_eq!(ask(Query::LocalMeans(question), &[]), [0.0; 9]);
+}
+
+#[test]
+fn changes_are_of_exact_lloyd_and_of_centres_that_fit() {
+    let one = centres(&[[0.0, 1.0], [0.0, 2.0], [0.0, 3.0]]);
+    let two = vec![one.clone(), one.clone()];
+    let with = |centres: Vec<Centres>, of: Vec<u32>| LocalMeans {
+        part: Part::Changes(Since { centres, of }),
+        ..means(false, LocalSteps::ONE, 1)
+    };
+    assert_eq!(with(vec![one.clone()], vec![0, 1, 1]).check(&domain()), Ok(()));
+    for (given, of) in [
+        (vec![], vec![0, 0, 0]),
+        (vec![one.clone()], vec![0, 0, 0]),
+        (vec![one.clone()], vec![1, 1]),
+        (vec![one.clone()], vec![1, 2, 0]),
+        (two, vec![1, 1, 0]),
+        (vec![centres(&[[0.0, 1.0]])], vec![1, 1, 1]),
+        (vec![Centres::known(vec![[0.0], [1.0], [2.0]])], vec![1, 1, 1]),
+    ] {
+        assert!(with(given.clone(), of.clone()).check(&domain()).is_err(), "{given:?} {of:?}");
+    }
+    let good = with(vec![one.clone()], vec![1, 1, 1]);
+    for bad in [
+        LocalMeans { nearest: true, ..good.clone() },
+        LocalMeans { min_rows: 2, ..good.clone() },
+        LocalMeans { local: steps(2, 0.0), ..good.clone() },
+    ] {
+        assert!(bad.check(&domain()).is_err());
+    }
+    let fuzzy = LocalFuzzy { part: good.part, ..fuzzy(Pull::Nearest, LocalSteps::ONE) };
+    assert!(fuzzy.check(&domain()).is_err());
+}
