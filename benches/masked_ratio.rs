@@ -23,7 +23,7 @@ use veilsum::{
     carrier::{self, Credentials, HEADER_LEN},
     local::{self, LOCAL_TIMING, LocalConfig, LocalSite},
     role::{server::Progress, system_rng},
-    round::{Question, Terms, contribute},
+    round::{Form, Question, Terms, contribute},
     work::{Column, Work},
 };
 use veilsum_cluster::{Algorithm, Method, Prepared, Rows, Step, method::Seeding, random::Stream};
@@ -116,9 +116,9 @@ fn where_it_goes(size: &Size, sites: &[(String, Rows)], work: &Work, more: f64) 
     let question = Question::Cluster(work.first_question(size.sites).expect("a question"));
     let rows = Prepared::new(&sites[0].1, &domain, work.out_of_box).expect("rows");
     let limit = size.rows.next_power_of_two() as u64;
-    let sums = Spread::of(
-        (0..20).map(|_| 1e3 * seconds(|| contribute(&question, &rows, &Terms::everybody(size.sites, limit), None))),
-    );
+    let sums = Spread::of((0..20).map(|_| {
+        1e3 * seconds(|| contribute(&question, &rows, &Terms::everybody(Form::new(size.sites, limit)), None))
+    }));
     let mut pump = Pump::new(size.sites, 16);
     let costs: Vec<Cost> = (0..12).map(|_| pump.round(K * COLUMNS + K, [])).collect();
     let milli = |of: &dyn Fn(&Cost) -> Duration| Spread::of(costs.iter().map(|c| 1e3 * of(c).as_secs_f64()));
@@ -217,10 +217,11 @@ async fn plain_run(sites: &[(String, Rows)], work: &Work) -> Run {
     let (address, server_key) = (listener.local_addr().expect("an address"), identities[0].public().0);
     let n = sites.len();
     let limit = sites.iter().map(|(_, r)| r.len() as u64).max().unwrap_or(1).next_power_of_two();
+    let form = Form::new(n, limit);
     let mut clients = Vec::new();
     for (i, (_, rows)) in sites.iter().enumerate() {
         let rows = Arc::new(Prepared::new(rows, &domain, work.out_of_box).expect("rows"));
-        clients.push(tokio::spawn(plain_site(credentials(i + 1), address, server_key, rows, n, limit)));
+        clients.push(tokio::spawn(plain_site(credentials(i + 1), address, server_key, rows, form)));
     }
     let (words_in, mut words) = mpsc::channel(64);
     let mut senders = Vec::new();
@@ -244,7 +245,7 @@ async fn plain_run(sites: &[(String, Rows)], work: &Work) -> Run {
             Step::Ask(query) => query,
         };
         let question = Question::Cluster(query);
-        let layout = question.layout(&domain, n, limit).expect("a layout");
+        let layout = question.layout(&domain, &form).expect("a layout");
         let asked = frame(&question.to_bytes());
         for sender in &mut senders {
             sender.send(&asked).await.expect("a site that listens");
@@ -269,7 +270,7 @@ async fn plain_run(sites: &[(String, Rows)], work: &Work) -> Run {
     Run { whole, marks, centres: work.units(&outcome.centres).expect("units").0 }
 }
 
-async fn plain_site(me: Credentials, to: SocketAddr, key: [u8; 32], rows: Arc<Prepared>, n: usize, limit: u64) {
+async fn plain_site(me: Credentials, to: SocketAddr, key: [u8; 32], rows: Arc<Prepared>, form: Form) {
     let link = carrier::dial(to, &me, &key, header_only, Duration::from_secs(5)).await.expect("the server");
     let (mut sender, mut receiver) = link.split();
     sender.send(&frame(&[])).await.expect("a greeting");
@@ -277,7 +278,7 @@ async fn plain_site(me: Credentials, to: SocketAddr, key: [u8; 32], rows: Arc<Pr
         let question = Question::from_bytes(&asked[HEADER_LEN..]).expect("a question");
         let rows = rows.clone();
         let answer =
-            tokio::task::spawn_blocking(move || contribute(&question, &rows, &Terms::everybody(n, limit), None)).await;
+            tokio::task::spawn_blocking(move || contribute(&question, &rows, &Terms::everybody(form), None)).await;
         let words = answer.expect("a thread").expect("an answer");
         let body: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
         sender.send(&frame(&body)).await.expect("a server that listens");

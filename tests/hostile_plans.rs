@@ -195,7 +195,7 @@ impl Cast {
 
     fn words(&self, question: &Question) -> usize {
         let work = &self.federation.work;
-        question.layout(&work.domain().unwrap(), SIZES.len(), self.federation.terms.max_rows).unwrap().words()
+        question.layout(&work.domain().unwrap(), &self.federation.form().unwrap()).unwrap().words()
     }
 }
 
@@ -405,7 +405,7 @@ fn verdict_and_count_together_do_not_show_the_rows_of_a_site_that_was_left_out()
         assert!(answered(&mut hub, &first, cast.words(&first)).await);
         let batch: Batch = Query::FuzzyValidation { centres: centres(0.8), m: 2.0 }.into();
         let domain = work.domain().unwrap();
-        let layout = round::Layout::of_judged(&batch, &domain, SIZES.len(), cast.federation.terms.max_rows).unwrap();
+        let layout = round::Layout::of_judged(&batch, &domain, &cast.federation.form().unwrap()).unwrap();
         let request = JudgeRequest { digest: round::digest(&batch), clusters: vec![K], exponents: layout.exponents() };
         for site in 1..SIZES.len() as u16 {
             hub.tell(PartyId::Site(site), Kind::Held, &Held { batch: batch.clone() });

@@ -24,7 +24,7 @@ use veilsum::{
         intermediary::{self, IntermediaryConfig},
         system_rng,
     },
-    round::Question,
+    round::{Form, Question},
     work::Work,
 };
 use veilsum_cluster::{Algorithm, Query, method::Seeding};
@@ -142,7 +142,7 @@ fn against(
                 }))
             })
             .collect();
-        lie(&mut hub, Conversation::of(&work, n, terms.max_rows).unwrap(), change).await;
+        lie(&mut hub, Conversation::of(&work, Form::new(n, terms.max_rows)).unwrap(), change).await;
         hub.close(|_| None).await;
         counter.abort();
         let mut found = Vec::new();

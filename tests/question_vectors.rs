@@ -5,7 +5,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use std::{collections::BTreeSet, path::Path};
 use veilsum::{
-    round::{self, Layout, Question, Terms},
+    round::{self, Form, Layout, Question, Terms},
     work::Work,
 };
 use veilsum_cluster::{
@@ -94,12 +94,13 @@ fn questions_layouts_and_answers() {
         }
         let (domain, sites) = (domain(&file, &c), number(&c["sites"]) as usize);
         let max_rows = number(&c["max_rows"]);
-        let layout = question.layout(&domain, sites, max_rows).unwrap();
+        let form = Form { step_bits: plain(&c["step_bits"]), ..Form::new(sites, max_rows) };
+        let layout = question.layout(&domain, &form).unwrap();
         same_layout(&c, &layout);
         let within: Vec<u64> = plain(&c["within"]);
         for (name, words) in c["answers"].as_object().unwrap() {
             let expected: Vec<u64> = plain(words);
-            let terms = Terms::everybody(sites, max_rows);
+            let terms = Terms::everybody(form);
             let found = round::contribute(&question, &site(&file, name, &domain), &terms, None).unwrap();
             assert_eq!(found.len(), expected.len(), "{} {name}", c["name"]);
             let mut pairs = found.iter().zip(&expected);
@@ -133,7 +134,7 @@ fn questions_that_no_site_answers() {
     let file = file();
     for c in of(&file, "refused") {
         let question: Question = decoded(&c["encoded"]).unwrap();
-        match question.layout(&domain(&file, &c), 20, 1000) {
+        match question.layout(&domain(&file, &c), &Form::new(20, 1000)) {
             Err(Error::Invalid { rule, .. }) => assert_eq!(c["rule"], rule.0, "{c}"),
             other => panic!("{:?}: {c}", other.map(|layout| layout.words())),
         }
@@ -147,7 +148,7 @@ fn judged_questions() {
         let batch: Batch = decoded(&c["encoded"]).unwrap();
         assert_eq!(round::digest(&batch).0.as_slice(), hex(&c["digest"]));
         let (sites, max_rows) = (number(&c["sites"]) as usize, number(&c["max_rows"]));
-        let layout = Layout::of_judged(&batch, &domain(&file, &c), sites, max_rows).unwrap();
+        let layout = Layout::of_judged(&batch, &domain(&file, &c), &Form::new(sites, max_rows)).unwrap();
         same_layout(&c, &layout);
         assert_eq!(layout.exponents(), plain::<Vec<i16>>(&c["exponents"]));
     }
@@ -161,7 +162,7 @@ fn exponents_of_bounds() {
         // The sum of one column of a box that reaches up to the bound.
         let domain = Domain::new(vec![0.0], vec![bound], Scaling::None).unwrap();
         let question = Question::Cluster(Query::Moments(Moments { around: None }).into());
-        let exponents = question.layout(&domain, 3, 1000).unwrap().exponents();
+        let exponents = question.layout(&domain, &Form::new(3, 1000)).unwrap().exponents();
         assert_eq!(Some(i64::from(exponents[1])), c["exponent"].as_i64(), "{c}");
     }
 }

@@ -76,10 +76,11 @@ fn secrets(work: &Work, sites: &[Prepared]) -> Secret {
             secret.sums.extend(veilsum_cluster::answer(&query, s).unwrap().values);
         }
         let question = Question::Cluster(query);
-        let layout = question.layout(&domain, sites.len(), max_rows).unwrap();
+        let form = round::Form::new(sites.len(), max_rows);
+        let layout = question.layout(&domain, &form).unwrap();
         let words: Vec<Vec<u64>> = sites
             .iter()
-            .map(|s| round::contribute(&question, s, &round::Terms::everybody(sites.len(), max_rows), None).unwrap())
+            .map(|s| round::contribute(&question, s, &round::Terms::everybody(form), None).unwrap())
             .collect();
         let mut total = vec![0u64; layout.words()];
         words.iter().for_each(|w| total.iter_mut().zip(w).for_each(|(t, x)| *t = t.wrapping_add(*x)));
@@ -155,7 +156,8 @@ fn forbidden(run: &LocalRun, sites: &[(String, Rows)], secret: &Secret) -> HashM
         let n = rows.len() as u64;
         (0..=54).for_each(|shift| add(n << shift, format!("the row count of {name}")));
         add((n as f64).to_bits(), format!("the row count of {name}"));
-        let layout = Question::CountRows.layout(&run.federation.work.domain().unwrap(), SIZES.len(), terms_rows());
+        let layout =
+            Question::CountRows.layout(&run.federation.work.domain().unwrap(), &run.federation.form().unwrap());
         let scaled = layout.unwrap().encode(&veilsum_cluster::Statistic { values: vec![n as f64] }).unwrap();
         add(scaled[0], format!("the scaled row count of {name}"));
     }

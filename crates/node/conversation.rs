@@ -11,7 +11,7 @@ use veilsum_cluster::{
 
 use crate::{
     cli::exit::{Code, Failure},
-    round::{Layout, Question},
+    round::{Form, Layout, Question},
     work::{Judge, Work},
 };
 
@@ -29,10 +29,8 @@ pub struct Conversation {
 pub struct Terms {
     /// The public box.
     pub domain: Domain,
-    /// Sites of the roster.
-    pub sites: usize,
-    /// Rows of one site at most.
-    pub max_rows: u64,
+    /// The plan's form.
+    pub form: Form,
     /// How sites are drawn.
     pub sampling: Option<Sampling>,
     /// Who opens the validity totals.
@@ -54,9 +52,9 @@ impl Conversation {
     ///
     /// # Errors
     /// A [`Failure`] where the plan cannot be run.
-    pub fn of(work: &Work, sites: usize, max_rows: u64) -> Result<Conversation, Failure> {
-        let terms = Terms { domain: work.domain()?, sites, max_rows, sampling: work.sampling, judge: work.judge };
-        Conversation::begin(work.run(sites)?, terms)
+    pub fn of(work: &Work, form: Form) -> Result<Conversation, Failure> {
+        let terms = Terms { domain: work.domain()?, form, sampling: work.sampling, judge: work.judge };
+        Conversation::begin(work.run(form.sites)?, terms)
     }
 
     /// A run at its beginning.
@@ -92,7 +90,7 @@ impl Conversation {
         } else {
             Question::Cluster(batch)
         };
-        let layout = question.layout(&self.terms.domain, self.terms.sites, self.terms.max_rows)?;
+        let layout = question.layout(&self.terms.domain, &self.terms.form)?;
         self.turn = Turn::Ask(Box::new(question), layout);
         Ok(())
     }
@@ -191,7 +189,7 @@ mod tests {
     #[test]
     fn only_the_last_digits_may_differ() {
         let work = work(2);
-        let conversation = Conversation::of(&work, 3, 100).unwrap();
+        let conversation = Conversation::of(&work, Form::new(3, 100)).unwrap();
         let Turn::Ask(question, _) = conversation.turn() else { panic!("a first question") };
         assert!(conversation.expects(question));
         let moved = |by: f64| {

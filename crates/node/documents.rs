@@ -29,7 +29,7 @@ pub use roster::{load_roster, write_roster};
 use crate::{
     cli::exit::{Code, Failure},
     files,
-    round::Question,
+    round::{Form, Question},
     table::{self, TableSpec},
     work::{Judge, Labels, Work},
 };
@@ -107,6 +107,14 @@ impl Federation {
         })
     }
 
+    /// The form of all answers.
+    ///
+    /// # Errors
+    /// A [`Failure`] where the method part cannot be used.
+    pub fn form(&self) -> Result<Form, Failure> {
+        Ok(Form::of(&self.work, &self.terms, self.roster.sites.len())?)
+    }
+
     /// A site's rows from a CSV file: the plan's columns, scaled into the plan's box.
     ///
     /// # Errors
@@ -174,8 +182,9 @@ const MAX_OPERATIONS: f64 = 1e14;
 pub fn prove(roster: &Roster, terms: &Terms, work: &Work) -> Result<(), Failure> {
     let domain = work.domain()?;
     let sites = roster.sites.len();
+    let form = Form::of(work, terms, sites)?;
     for question in questions(work, sites)? {
-        question.layout(&domain, sites, terms.max_rows).map_err(|e| {
+        question.layout(&domain, &form).map_err(|e| {
             Failure::input(e, "make the plan again with a smaller --max-rows (or K, where the vector is too long)")
         })?;
         let bytes = question.to_bytes().len();

@@ -167,8 +167,7 @@ fn judge(federation: &Federation, accused: PartyId, case: Case, frames: &[Said])
 
 /// Follows a run from its first question and finds the first word of the coordinator that does not follow.
 fn course(federation: &Federation, documents: Documents<'_>, frames: &[Said]) -> Result<Option<Blame>, Failure> {
-    let (sites, max_rows) = (federation.roster.sites.len(), federation.terms.max_rows);
-    let mut conversation = Conversation::of(&federation.work, sites, max_rows)?;
+    let mut conversation = Conversation::of(&federation.work, federation.form()?)?;
     let blame = |what: &str, rule| {
         Ok(Some(Blame { culprit: PartyId::Coordinator, what: what.into(), rule: veilsum_proto::Rule(rule) }))
     };

@@ -12,8 +12,11 @@ use veilsum_proto::{
     Error, Rule, codec,
     fixed::{self, Scale},
     limits::MAX_QUERY,
+    plan,
     suite::{self, Hash},
 };
+
+use crate::work::{Work, WorkError};
 
 /// What an aggregator may ask a site ([APP-4]).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -77,6 +80,32 @@ pub enum RoundError {
     },
 }
 
+/// What the form of every answer follows from, besides the question: the plan and its roster.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Form {
+    /// Sites of the roster.
+    pub sites: usize,
+    /// Rows that the plan allows one site.
+    pub max_rows: u64,
+    /// No step of a total is finer than 2^-`step_bits` of the block's bound for one row ([FIX-4]).
+    pub step_bits: Option<u8>,
+}
+
+impl Form {
+    /// Steps as fine as 64 bits allow.
+    pub fn new(sites: usize, max_rows: u64) -> Form {
+        Form { sites, max_rows, step_bits: None }
+    }
+
+    /// The form that a plan gives to the answers of a roster of `sites` sites.
+    ///
+    /// # Errors
+    /// [`WorkError`] where the method part cannot be used.
+    pub fn of(work: &Work, terms: &plan::Terms, sites: usize) -> Result<Form, WorkError> {
+        work.form(sites, terms.max_rows)
+    }
+}
+
 /// One block with its scale.
 #[derive(Clone, Debug)]
 pub struct ScaledBlock {
@@ -91,6 +120,8 @@ pub struct ScaledBlock {
 pub struct Layout {
     /// The blocks in order.
     pub blocks: Vec<ScaledBlock>,
+    /// Sites of the roster.
+    sites: usize,
 }
 
 impl Question {
@@ -116,20 +147,18 @@ impl Question {
         }
     }
 
-    /// The layout for a cohort of at most `sites` sites with at most `max_rows` rows each.
+    /// The layout for a cohort of the sites of a plan.
     ///
     /// # Errors
     /// `Error::Invalid` where the sum could overflow or the vector is too long.
-    pub fn layout(&self, domain: &Domain, sites: usize, max_rows: u64) -> Result<Layout, Error> {
+    pub fn layout(&self, domain: &Domain, form: &Form) -> Result<Layout, Error> {
         match self {
             // One row adds one; a count needs no fraction, but keeps the same proof.
             Question::CountRows => {
                 let rows = Block { name: "rows", len: 1, bound: 1.0, per: Per::Row };
-                Layout::of(vec![rows], sites, max_rows)
+                Layout::of(vec![rows], form)
             }
-            Question::Cluster(batch) | Question::Drawn { batch, .. } => {
-                Layout::of_batch(batch, domain, sites, max_rows)
-            }
+            Question::Cluster(batch) | Question::Drawn { batch, .. } => Layout::of_batch(batch, domain, form),
             Question::Judge { .. } => Err(Error::ApiMisuse("the layout of a judged question is that of its batch")),
         }
     }
@@ -163,17 +192,20 @@ impl Layout {
     ///
     /// # Errors
     /// As [`Question::layout`].
-    pub fn of_batch(batch: &Batch, domain: &Domain, sites: usize, max_rows: u64) -> Result<Layout, Error> {
+    pub fn of_batch(batch: &Batch, domain: &Domain, form: &Form) -> Result<Layout, Error> {
         let invalid = |e: QueryError| unusable(e, "APP-4");
         batch.check(domain).map_err(invalid)?;
-        Layout::of(batch.layout(domain).map_err(invalid)?, sites, max_rows)
+        Layout::of(batch.layout(domain).map_err(invalid)?, form)
     }
 
-    fn of(blocks: Vec<Block>, sites: usize, max_rows: u64) -> Result<Layout, Error> {
+    fn of(blocks: Vec<Block>, form: &Form) -> Result<Layout, Error> {
         let scaled = |block: Block| {
             // What a whole site adds is bounded like what one row adds to a sum over one row a site.
-            let rows = if block.per == Per::Site { 1 } else { max_rows };
-            Ok(ScaledBlock { scale: fixed::scale(sites, rows, exponent(block.bound))?, block })
+            let rows = if block.per == Per::Site { 1 } else { form.max_rows };
+            let bound_exp = exponent(block.bound);
+            let finest = fixed::scale(form.sites, rows, bound_exp)?;
+            let scale = form.step_bits.map_or(finest, |bits| finest.capped(bound_exp, bits));
+            Ok(ScaledBlock { scale, block })
         };
         let blocks: Vec<ScaledBlock> = blocks.into_iter().map(scaled).collect::<Result<_, Error>>()?;
         let lengths: Vec<fixed::Block> = blocks
@@ -184,15 +216,15 @@ impl Layout {
             })
             .collect();
         fixed::words(&lengths)?;
-        Ok(Layout { blocks })
+        Ok(Layout { blocks, sites: form.sites })
     }
 
     /// The layout of a judged question: that of its stand-in, whose bounds do not tell where the centres are.
     ///
     /// # Errors
     /// As [`Question::layout`].
-    pub fn of_judged(batch: &Batch, domain: &Domain, sites: usize, max_rows: u64) -> Result<Layout, Error> {
-        Layout::of_batch(&stand_in(batch, domain)?, domain, sites, max_rows)
+    pub fn of_judged(batch: &Batch, domain: &Domain, form: &Form) -> Result<Layout, Error> {
+        Layout::of_batch(&stand_in(batch, domain)?, domain, form)
     }
 
     /// The exponents of the blocks' bounds.
@@ -204,22 +236,24 @@ impl Layout {
     ///
     /// # Errors
     /// As [`Question::layout`], and where there is not one exponent for each block.
-    pub fn with_exponents(
-        mut blocks: Vec<Block>,
-        exponents: &[i16],
-        sites: usize,
-        max_rows: u64,
-    ) -> Result<Layout, Error> {
+    pub fn with_exponents(mut blocks: Vec<Block>, exponents: &[i16], form: &Form) -> Result<Layout, Error> {
         if blocks.len() != exponents.len() || exponents.iter().any(|e| !(-512..=1000).contains(e)) {
             return Err(unusable("not one usable exponent for each block", "APP-5"));
         }
         blocks.iter_mut().zip(exponents).for_each(|(block, e)| block.bound = power(i32::from(*e)));
-        Layout::of(blocks, sites, max_rows)
+        Layout::of(blocks, form)
     }
 
     /// Words of the vector.
     pub fn words(&self) -> usize {
         self.blocks.iter().map(|b| b.block.len).sum()
+    }
+
+    /// What a total of this layout can say at most: its scalars, and the bits of all of them together in thousandths, each
+    /// scalar's being those of its range in steps, rounded up ([FIX-4]).
+    pub fn nominal(&self) -> (u64, u64) {
+        let milli_bits = |b: &ScaledBlock| b.block.len as u64 * fixed::milli_bits(self.sites, b.scale.limit);
+        (self.words() as u64, self.blocks.iter().map(milli_bits).sum())
     }
 
     /// A statistic in fixed point.
@@ -301,10 +335,8 @@ fn unusable(why: impl ToString, rule: &'static str) -> Error {
 
 /// What a site needs to answer with, besides its rows.
 pub struct Terms<'a> {
-    /// Sites of the roster.
-    pub sites: usize,
-    /// Rows that the plan allows one site.
-    pub max_rows: u64,
+    /// The plan's form.
+    pub form: Form,
     /// Whether this site was drawn for the question; one that was not sends zeros.
     pub drawn: bool,
     /// The batch that a [`Question::Judge`] is about.
@@ -313,8 +345,8 @@ pub struct Terms<'a> {
 
 impl Terms<'_> {
     /// Nobody is sampled and nothing is judged elsewhere.
-    pub fn everybody(sites: usize, max_rows: u64) -> Self {
-        Terms { sites, max_rows, drawn: true, judged: None }
+    pub fn everybody(form: Form) -> Self {
+        Terms { form, drawn: true, judged: None }
     }
 }
 
@@ -329,21 +361,21 @@ pub fn contribute(
     terms: &Terms<'_>,
     noise: Option<&mut Stream>,
 ) -> Result<Vec<u64>, RoundError> {
-    let (sites, max_rows) = (terms.sites, terms.max_rows);
-    if rows.len() as u64 > max_rows {
-        return Err(RoundError::TooManyRows { max_rows });
+    let form = &terms.form;
+    if rows.len() as u64 > form.max_rows {
+        return Err(RoundError::TooManyRows { max_rows: form.max_rows });
     }
     let batch = match question {
         Question::CountRows => {
-            let layout = question.layout(rows.domain(), sites, max_rows)?;
+            let layout = question.layout(rows.domain(), form)?;
             return layout.encode(&Statistic { values: vec![rows.len() as f64] });
         }
         Question::Cluster(batch) | Question::Drawn { batch, .. } => batch,
         Question::Judge { .. } => terms.judged.ok_or(Error::ApiMisuse("nothing was laid before this site"))?,
     };
     let layout = match question {
-        Question::Judge { .. } => Layout::of_judged(batch, rows.domain(), sites, max_rows)?,
-        _ => Layout::of_batch(batch, rows.domain(), sites, max_rows)?,
+        Question::Judge { .. } => Layout::of_judged(batch, rows.domain(), form)?,
+        _ => Layout::of_batch(batch, rows.domain(), form)?,
     };
     if !terms.drawn {
         return Ok(vec![0; layout.words()]);
@@ -361,8 +393,8 @@ mod tests {
     use proptest::prelude::*;
     use veilsum_cluster::{OutOfBox, Rows, Scaling, pooled};
 
-    fn contributed(question: &Question, rows: &Prepared, sites: usize, max_rows: u64) -> Result<Vec<u64>, RoundError> {
-        contribute(question, rows, &Terms::everybody(sites, max_rows), None)
+    fn contributed(question: &Question, rows: &Prepared, form: Form) -> Result<Vec<u64>, RoundError> {
+        contribute(question, rows, &Terms::everybody(form), None)
     }
 
     #[test]
@@ -391,10 +423,11 @@ mod tests {
             let query = Batch::from(Query::FuzzyValidation { centres, m: 2.0 });
             let plain = pooled::totals(&query, &parts).unwrap().values;
             let question = Question::Cluster(query);
-            let layout = question.layout(&domain, sites, 1000).unwrap();
+            let form = Form::new(sites, 1000);
+            let layout = question.layout(&domain, &form).unwrap();
             let mut sum = vec![0u64; layout.words()];
             for p in &parts {
-                let v = contributed(&question, p, sites, 1000).unwrap();
+                let v = contributed(&question, p, form).unwrap();
                 sum.iter_mut().zip(v).for_each(|(a, b)| *a = a.wrapping_add(b));
             }
             let total = layout.decode(&sum, sites, None).unwrap().values;
@@ -408,11 +441,30 @@ mod tests {
     fn more_rows_than_planned_and_foreign_totals_are_errors() {
         let domain = Domain::new(vec![0.0], vec![1.0], Scaling::Box).unwrap();
         let rows = Prepared::new(&Rows::new(vec![0.5; 11], 1).unwrap(), &domain, OutOfBox::Refuse).unwrap();
-        assert_eq!(contributed(&Question::CountRows, &rows, 3, 10), Err(RoundError::TooManyRows { max_rows: 10 }));
-        assert!(contributed(&Question::CountRows, &rows, 3, 11).is_ok());
-        let layout = Question::CountRows.layout(&domain, 3, 10).unwrap();
+        assert_eq!(
+            contributed(&Question::CountRows, &rows, Form::new(3, 10)),
+            Err(RoundError::TooManyRows { max_rows: 10 })
+        );
+        assert!(contributed(&Question::CountRows, &rows, Form::new(3, 11)).is_ok());
+        let layout = Question::CountRows.layout(&domain, &Form::new(3, 10)).unwrap();
         assert!(matches!(layout.decode(&[u64::MAX / 3], 3, None), Err(RoundError::Implausible { .. })));
-        assert!(Question::CountRows.layout(&domain, 1000, u64::MAX).is_err());
+        assert!(Question::CountRows.layout(&domain, &Form::new(1000, u64::MAX)).is_err());
+    }
+
+    /// [FIX-4]: a plan's step is that of every total, and says how many bits a total has.
+    #[test]
+    fn a_plans_coarsest_step() {
+        let domain = Domain::new(vec![0.0; 2], vec![1.0; 2], Scaling::Box).unwrap();
+        let centres = Centres::from_rows(&[vec![0.2, 0.3], vec![0.9, 0.5]]).unwrap();
+        let question = Question::Cluster(Query::FuzzySums { centres, m: 2.0 }.into());
+        let fine = Form::new(20, 150);
+        let coarse = Form { step_bits: Some(8), ..fine };
+        let (fine, coarse) = (question.layout(&domain, &fine).unwrap(), question.layout(&domain, &coarse).unwrap());
+        assert!(coarse.blocks.iter().all(|b| b.scale.fraction_bits == 8 && b.scale.limit == 151 << 8));
+        assert_eq!(coarse.nominal(), (6, 6 * 21_000));
+        assert_eq!(fine.nominal(), (6, 6 * 64_000));
+        let words = coarse.encode(&Statistic { values: vec![0.3; 6] }).unwrap();
+        assert_eq!(coarse.decode(&words, 1, None).unwrap().values, [77.0 / 256.0; 6]);
     }
 
     #[test]

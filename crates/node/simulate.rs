@@ -26,7 +26,7 @@ use crate::{
     clock::CpuTime,
     conversation::{self, Conversation, Turn},
     role::{noise, system_rng},
-    round::{self, Question},
+    round::{self, Form, Question},
     work::Judge,
 };
 
@@ -268,6 +268,7 @@ pub fn masked(
 ) -> Result<Outcome, Failure> {
     let n = sites.len();
     let max_rows = sites.iter().map(|s| s.len() as u64).max().unwrap_or(1).next_power_of_two();
+    let form = Form::new(n, max_rows);
     let terms = Terms {
         roster: veilsum_proto::suite::Hash::default(),
         min_cohort: u16::try_from(n).unwrap_or(u16::MAX),
@@ -286,14 +287,14 @@ pub fn masked(
             (Question::Drawn { number, .. }, Some(sampling)) => sampling.drawn(*number, n)[usize::from(site)],
             _ => true,
         };
-        let terms = round::Terms { sites: n, max_rows, drawn, judged: None };
+        let terms = round::Terms { form, drawn, judged: None };
         Ok(round::contribute(&question, &sites[usize::from(site)], &terms, Some(&mut noise()))?)
     };
     let mut stage = Stage::new(n, PartyId::Coordinator, terms, Box::new(answer))?;
     stage.until(|e| matches!(e, aggregator::Event::DeckReady { .. }))?;
     let failed = |e: veilsum_cluster::MethodError| Failure::input(e, "");
     let run = recipe.run(domain, n as u32).map_err(failed)?;
-    let terms = conversation::Terms { domain: domain.clone(), sites: n, max_rows, sampling, judge: Judge::Coordinator };
+    let terms = conversation::Terms { domain: domain.clone(), form, sampling, judge: Judge::Coordinator };
     let mut conversation = Conversation::begin(run, terms)?;
     loop {
         let (question, words) = match conversation.turn() {

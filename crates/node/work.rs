@@ -14,6 +14,8 @@ use veilsum_proto::{
     roster::check_name,
 };
 
+use crate::round::Form;
+
 /// What is computed, on which columns.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Work {
@@ -31,6 +33,10 @@ pub struct Work {
     pub judge: Judge,
     /// The column of labels whose counts by cluster are released, where the recipe asks them.
     pub labels: Option<Labels>,
+    /// Totals have steps of at least 2^-`step_bits` of the block's bound for one row: the coarser, the less one says of a
+    /// row. Where there is none, they are as fine as 64 bits allow ([FIX-4]).
+    #[serde(default)]
+    pub step_bits: Option<u8>,
 }
 
 /// Who opens the totals that the validity indices need.
@@ -81,6 +87,9 @@ impl WorkError {
     }
 }
 
+/// Steps that a plan may ask for, as powers of one half.
+const STEP_BITS: std::ops::RangeInclusive<u8> = 8..=62;
+
 /// Columns a plan may name.
 const MAX_COLUMNS: usize = 4_096;
 
@@ -96,6 +105,7 @@ impl Work {
             sampling: None,
             judge: Judge::Coordinator,
             labels: None,
+            step_bits: None,
         }
     }
 
@@ -124,6 +134,10 @@ impl Work {
         self.check_labels()?;
         if let Some(sampling) = &self.sampling {
             sampling.check().map_err(WorkError::new)?;
+        }
+        if let Some(bits) = self.step_bits.filter(|bits| !STEP_BITS.contains(bits)) {
+            let (least, most) = (STEP_BITS.start(), STEP_BITS.end());
+            return Err(WorkError(format!("step_bits is {bits}; {least} to {most} are possible")));
         }
         if self.judge == Judge::Intermediary
             && (self.recipe.validity.vectors || self.recipe.validity.silhouette || self.recipe.validity.classes > 0)
@@ -280,6 +294,14 @@ impl Work {
         veilsum_cluster::method::inside(centres, &domain)
     }
 
+    /// The form of all answers, for a roster of `sites` sites of at most `max_rows` rows.
+    ///
+    /// # Errors
+    /// [`WorkError`] where the plan cannot be used.
+    pub fn form(&self, sites: usize, max_rows: u64) -> Result<Form, WorkError> {
+        Ok(Form { step_bits: self.step_bits, ..Form::new(sites, max_rows) })
+    }
+
     /// The bytes that go into the plan's terms ([QRY-9]).
     pub fn to_bytes(&self) -> Vec<u8> {
         codec::encode(self)
@@ -358,6 +380,8 @@ mod tests {
         assert!(change(&|w| w.labels = labels(&["a", "b"])).contains("counts of 0"));
         assert!(change(&|w| w.recipe.validity.classes = 2).contains("label column"));
         assert!(change(&|w| w.sampling = Some(Sampling { share: 1.5, seed: 0 })).contains("share"));
+        assert!(change(&|w| w.step_bits = Some(7)).contains("8 to 62"));
+        assert!(change(&|w| w.step_bits = Some(63)).contains("8 to 62"));
         assert!(change(&|w| w.recipe.clusters.max = 1_000_000).contains("fit"));
         assert!(
             change(&|w| {

@@ -6,7 +6,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use veilsum::{
     carrier, control, documents,
     model::Model,
-    round::Question,
+    round::{Form, Question},
     store::{Journal, JournalError},
     table::{self, TableSpec},
     work::Work,
@@ -259,7 +259,7 @@ pub(super) fn question(bytes: &[u8]) {
             return;
         }
     }
-    drop(question.layout(&f.domain, f.kit.roster.sites.len(), f.kit.terms.max_rows));
+    drop(question.layout(&f.domain, &Form::new(f.kit.roster.sites.len(), f.kit.terms.max_rows)));
 }
 
 /// The first byte is how the stream is cut; the rest is the stream.

@@ -89,12 +89,12 @@ def exponent(bound):
     return min(max(e - 1 if mantissa == 0.5 else e, -512), 1000)
 
 
-def scaled(blocks, sites, max_rows):
+def scaled(blocks, sites, max_rows, step_bits=None):
     """Name, length, exponent, fractional bits and limit of every block."""
     out = []
     for name, length, bound, per in blocks:
         e = exponent(bound)
-        bits, limit = fixed.scale(sites, 1 if per == "site" else max_rows, e)
+        bits, limit = fixed.scale(sites, 1 if per == "site" else max_rows, e, step_bits)
         out.append((name, length, e, bits, limit))
     fixed.words([(length, e) for _, length, e, _, _ in out])
     return out

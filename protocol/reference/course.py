@@ -56,7 +56,7 @@ class Course:
         if role == "Coordinator":
             self.admit(question[1], asked)
         n, max_rows = len(self.env.roster["sites"]), self.env.terms["max_rows"]
-        self.scales = scaled(layout(question, self.box), n, max_rows)
+        self.scales = scaled(layout(question, self.box), n, max_rows, self.work["step_bits"])
         if sum(length for _, length, *_ in self.scales) != asked["words"]:
             no("another length than that of the answer")
         return question

@@ -7,12 +7,12 @@ from codec import Refused
 MIN_PRECISION_BITS, MAX_WORDS = 20, 1 << 20
 
 
-def scale(sites, max_rows, bound_exp):
-    """[FIX-1], [FIX-2]: the fractional bits of a block and the largest absolute value of one site's integer."""
+def scale(sites, max_rows, bound_exp, step_bits=None):
+    """[FIX-1], [FIX-2], [FIX-4]: the fractional bits of a block and the largest absolute value of one site's integer."""
     fitting = [s for s in range(63) if sites * (max_rows + 1) * 2**s < 2**63]
     if not fitting or max(fitting) < MIN_PRECISION_BITS:
         raise Refused("FIX-2", "the sum could overflow or lose precision")
-    s = max(fitting)
+    s = max(fitting) if step_bits is None else min(max(fitting), step_bits)
     return s - bound_exp, (max_rows + 1) * 2**s
 
 

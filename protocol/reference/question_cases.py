@@ -28,13 +28,13 @@ def tolerances(blocks, scales):
     return [0 if c else max(2, 2 ** max(f + e - 48, 0)) for c, (_, _, e, f, _) in zip(counts, scales)]
 
 
-def question_case(name, box, question, rows):
+def question_case(name, box, question, rows, step_bits=None):
     blocks = answers.layout(question, BOXES[box])
-    scales = scaled(blocks, SITES, MAX_ROWS)
+    scales = scaled(blocks, SITES, MAX_ROWS, step_bits)
     assert decode(QUESTION, encode(QUESTION, question), MAX_QUERY) == question
     case = {
         "function": "question", "name": name, "box": box, "sites": SITES, "max_rows": MAX_ROWS,
-        "question": shown(QUESTION, question), "encoded": encode(QUESTION, question),
+        "step_bits": step_bits, "question": shown(QUESTION, question), "encoded": encode(QUESTION, question),
         "layout": layout_lines(scales), "within": tolerances(blocks, scales), "answers": {},
     }  # fmt: skip
     # After a first step on one row all local centres coincide with it up to rounding, which then decides ([QRY-6]).
@@ -120,7 +120,7 @@ def works():
                 "validity": {"full": True, "vectors": False, "silhouette": False, "classes": 0, "judge_m": 2.0},
                 "choice": {"by": ("xie-beni", {}), "elbow": False},
             },
-            "sampling": None, "judge": ("coordinator", {}), "labels": None, **change,
+            "sampling": None, "judge": ("coordinator", {}), "labels": None, "step_bits": None, **change,
         }  # fmt: skip
 
     m, stop = {"m": 2.0}, {"epsilon": 0.001, "max_rounds": 50}
@@ -129,7 +129,8 @@ def works():
     yield work(("fcm", {**m, **stop}), uniform)
     first = {**m, **stop, "local": steps(5), "powers": True}
     yield work(("ffcm-avg1", first), tree, sampling={"share": 0.5, "seed": 9})
-    yield work(("ffcm-avg2", {**m, **stop, "local": steps(5, 0.01)}), uniform, scaling=("none", {}))
+    coarse = {"scaling": ("none", {}), "step_bits": 20}
+    yield work(("ffcm-avg2", {**m, **stop, "local": steps(5, 0.01)}), uniform, **coarse)
     yield work(("fkm", {**stop, "min_rows": 5, "local_steps": 3, "finish": 10}), uniform, out_of_box=("clip", {}))
     labelled = work(("kmeans", stop), uniform, labels={"column": "kind", "classes": ["a", "é"]})
     labelled["recipe"]["validity"]["classes"] = 2
@@ -150,6 +151,7 @@ def question_cases():
     cases += [question_case(name, "scaled", question_of(queries), ROWS) for name, queries in GOOD.items()]
     cases += [question_case(name, box, question_of(q, t), ROWS) for name, (box, t, q) in UNITS.items()]
     cases += [question_case(name, box, question_of(q), []) for name, (box, q) in BOUNDS.items()]
+    cases.append(question_case("coarse", "scaled", question_of([fuzzy("fuzzy_sums")]), ["grid"], 12))
     numbered = ("Drawn", {"number": 3, "batch": question_of([fuzzy("fuzzy_sums")])[1]})
     cases.append(question_case("drawn", "scaled", numbered, ["grid"]))
     judge = ("Judge", {"digest": H("judged question", b""), "words": 258})

@@ -2,7 +2,7 @@
 
 import math
 
-from codec import BOOL, F64, HASH, NOTHING, TEXT, U32, U64, Enum, List, Option, Raw, Refused, Struct
+from codec import BOOL, F64, HASH, NOTHING, TEXT, U8, U32, U64, Enum, List, Option, Raw, Refused, Struct
 
 
 class Points:
@@ -106,6 +106,7 @@ WORK = Struct(
     sampling=Option(Struct(share=F64, seed=U64)),
     judge=Enum(coordinator=NOTHING, intermediary=NOTHING),
     labels=Option(Struct(column=TEXT, classes=List(TEXT))),
+    step_bits=Option(U8),
 )
 
 

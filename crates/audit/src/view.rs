@@ -91,7 +91,8 @@ pub fn record(seed: u64, rounds: u32) -> Result<Recording> {
         .iter()
         .map(|(_, rows)| Prepared::new(rows, &domain, scene.work.out_of_box))
         .collect::<Result<_, _>>()?;
-    let layout_of = |question: &Question| question.layout(&domain, rows.len(), max_rows);
+    let form = run.federation.form()?;
+    let layout_of = |question: &Question| question.layout(&domain, &form);
 
     let mut method = scene.work.run(scene.sites.len())?;
     let mut step = method.next(None)?;
@@ -123,7 +124,7 @@ pub fn record(seed: u64, rounds: u32) -> Result<Recording> {
     let plain_counts: Vec<u64> = rows
         .iter()
         .map(|r| {
-            let terms = Terms::everybody(rows.len(), max_rows);
+            let terms = Terms::everybody(form);
             contribute(&Question::CountRows, r, &terms, None).map(|words| words[0])
         })
         .collect::<Result<_, _>>()?;

@@ -93,11 +93,11 @@ impl Cost {
         let n = federation.roster.sites.len();
         let threshold = terms.threshold_of(n, n)?;
         let slots = usize::from(terms.slots);
-        let domain = work.domain()?;
+        let (domain, form) = (work.domain()?, federation.form()?);
         let questions = questions(work, n)?
             .iter()
             .map(|q| {
-                let layout = q.layout(&domain, n, terms.max_rows)?;
+                let layout = q.layout(&domain, &form)?;
                 let blocks = layout.blocks.iter().map(|b| BlockCost {
                     name: b.block.name,
                     entries: b.block.len,

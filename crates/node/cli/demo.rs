@@ -338,6 +338,7 @@ fn work(args: &DemoArgs, source: &Source) -> Result<Work, Failure> {
         sampling: args.method.sampling(seed),
         judge: args.method.judge(),
         labels: source.labels.clone(),
+        step_bits: None,
     })
 }
 

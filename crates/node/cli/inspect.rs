@@ -61,12 +61,12 @@ pub fn inspect(args: &InspectArgs, json: bool) -> Result<(), Failure> {
         ));
     }
     let rows = federation.load_rows(&args.data)?;
-    let (n, max_rows) = (federation.roster.sites.len(), federation.terms.max_rows);
+    let (n, form) = (federation.roster.sites.len(), federation.form()?);
     let cost = Cost::of(&federation)?;
     let mut parts = Vec::new();
     // One question of every part of a run stands for all its rounds.
     for (question, costs) in questions(&federation.work, n)?.iter().zip(&cost.questions) {
-        let terms = Terms::everybody(n, max_rows);
+        let terms = Terms::everybody(form);
         let answer = contribute(question, &rows, &terms, Some(&mut noise())).map_err(|e| {
             let failure = Failure::from(e);
             let next = "speak to the coordinator about the plan".to_owned();

@@ -103,6 +103,10 @@ pub struct MakeArgs {
     /// Rows of one site at most; fewer leave more fractional bits
     #[arg(long, default_value_t = 100_000)]
     pub max_rows: u64,
+    /// Steps of totals are at least 2^-N of the largest value of one row: coarser steps say less of single rows (8 to 62)
+    /// [default: as fine as 64 bits allow]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(8..=62))]
+    pub step_bits: Option<u8>,
     /// Rows of all sites together at least [default: 2K + 1]
     #[arg(long)]
     pub min_total_rows: Option<u64>,
@@ -169,6 +173,7 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
         sampling: args.method.sampling(args.seed),
         judge: args.method.judge(),
         labels: args.labels.clone(),
+        step_bits: args.step_bits,
     };
     let again = |f: Failure| Failure { next: "correct the option and run `veilsum plan make` again".into(), ..f };
     work.check().map_err(|e| again(e.into()))?;
@@ -323,6 +328,9 @@ fn describe(work: &Work) -> String {
         Judge::Intermediary => "opened by the intermediary",
     };
     line("validity totals", judge.into());
+    if let Some(bits) = work.step_bits {
+        line("step of totals", format!("at least 2^-{bits} of the largest value of one row"));
+    }
     if let Some(sampling) = &work.sampling {
         line("sampling", format!("{} of the sites in every round, seed {}", sampling.share, sampling.seed));
     }

@@ -40,6 +40,8 @@ struct PlanFile {
     sampling: Option<Sampling>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     labels: Option<Labels>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    step_bits: Option<u8>,
     #[serde(default)]
     column: Vec<Column>,
 }
@@ -82,6 +84,7 @@ pub fn write_plan(path: impl AsRef<Path>, signed: &SignedTerms) -> Result<(), Fa
         method: work.recipe,
         sampling: work.sampling,
         labels: work.labels,
+        step_bits: work.step_bits,
         column: work.columns,
     };
     let comment = "# What is computed and under which terms, signed by the coordinator: a change by hand breaks the\n\
@@ -120,6 +123,7 @@ pub(super) fn load_signed_plan(path: &Path, roster: &Roster) -> Result<SignedTer
         sampling: file.sampling,
         judge: file.judge,
         labels: file.labels,
+        step_bits: file.step_bits,
     };
     work.check().map_err(|e| in_file(path, e.into()))?;
     let c = file.cohort;

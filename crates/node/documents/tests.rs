@@ -62,6 +62,7 @@ pub(crate) fn work(k: u32) -> Work {
         sampling: None,
         judge: Judge::Coordinator,
         labels: None,
+        step_bits: None,
     }
 }
 

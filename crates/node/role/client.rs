@@ -21,9 +21,9 @@ use super::{
 use crate::{
     cli::exit::{Code, Failure},
     model::Model,
-    round,
+    round::{self, Form},
     traffic::Traffic,
-    work::Work,
+    work::{Work, WorkError},
 };
 
 /// Who this site is, what it holds, and whom it talks to.
@@ -53,6 +53,16 @@ pub struct ClientConfig {
     pub vanish: Option<Vanish>,
     /// Records received frames.
     pub view: Option<View>,
+}
+
+impl ClientConfig {
+    /// The plan's form.
+    ///
+    /// # Errors
+    /// [`WorkError`] where the method part cannot be used.
+    pub fn form(&self) -> Result<Form, WorkError> {
+        Form::of(&self.work, &self.terms, self.roster.sites.len())
+    }
 }
 
 /// Where a site vanishes.

@@ -211,7 +211,7 @@ fn kept(path: &std::path::Path) -> String {
 }
 
 fn begin(config: &ClientConfig) -> Result<Conversation, Failure> {
-    Conversation::of(&config.work, config.roster.sites.len(), config.terms.max_rows)
+    Conversation::of(&config.work, config.form()?)
 }
 
 fn lost(why: impl std::fmt::Display) -> Failure {

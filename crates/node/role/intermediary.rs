@@ -26,7 +26,7 @@ use super::{
 use crate::{
     cli::exit::{Code, Failure},
     control::{Aborted, CountReady, CountReply, CountRequest, Finished, JudgeReply, JudgeRequest, clean},
-    round::Question,
+    round::{Form, Question},
     traffic::Traffic,
     work::{Judge, Work},
 };
@@ -114,6 +114,13 @@ pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
     })
 }
 
+impl IntermediaryConfig {
+    /// The plan's form.
+    pub(super) fn form(&self) -> Result<Form, Failure> {
+        Ok(Form::of(&self.work, &self.terms, self.roster.sites.len())?)
+    }
+}
+
 async fn dial(config: &IntermediaryConfig, patience: Duration) -> Result<Line, Failure> {
     let (to, address) = (PartyId::Coordinator, config.coordinator);
     Line::connect(&config.identity, &config.roster, &config.terms, to, address, patience).await
@@ -121,7 +128,7 @@ async fn dial(config: &IntermediaryConfig, patience: Duration) -> Result<Line, F
 
 async fn count(hub: &mut Hub, link: &mut Line, config: &IntermediaryConfig) -> Result<Counted, Failure> {
     let domain = config.work.domain()?;
-    let layout = Question::CountRows.layout(&domain, config.roster.sites.len(), config.terms.max_rows)?;
+    let layout = Question::CountRows.layout(&domain, &config.form()?)?;
     hub.ask(Question::CountRows.to_bytes(), layout.words());
     let (values, cohort) = loop {
         let event = tokio::select! {

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     cli::exit::{Code, Failure},
     control::{CentreDistances, JudgeReply, JudgeRequest},
-    round::{Layout, Question},
+    round::{Form, Layout, Question},
     work::Work,
 };
 
@@ -29,7 +29,7 @@ struct Blind {
 }
 
 /// Questions of the right shape about no place in particular.
-fn blind(work: &Work, request: &JudgeRequest, sites: usize, max_rows: u64) -> Result<Blind, Failure> {
+fn blind(work: &Work, request: &JudgeRequest, form: &Form) -> Result<Blind, Failure> {
     let columns = work.columns.len();
     let recipe = &work.recipe;
     let members = recipe.clusters.count() * recipe.restarts as usize;
@@ -54,7 +54,7 @@ fn blind(work: &Work, request: &JudgeRequest, sites: usize, max_rows: u64) -> Re
         });
     }
     let blocks: Vec<Block> = queries.iter().flat_map(|query| query.layout(&domain)).collect();
-    let layout = Layout::with_exponents(blocks, &request.exponents, sites, max_rows)?;
+    let layout = Layout::with_exponents(blocks, &request.exponents, form)?;
     Ok(Blind { queries, layout })
 }
 
@@ -67,7 +67,7 @@ pub(super) async fn judge(
     counted: &[u16],
     rows: u64,
 ) -> Result<JudgeReply, Failure> {
-    let Blind { queries, layout } = blind(&config.work, request, config.roster.sites.len(), config.terms.max_rows)?;
+    let Blind { queries, layout } = blind(&config.work, request, &config.form()?)?;
     let words = u32::try_from(layout.words()).unwrap_or(u32::MAX);
     hub.ask(Question::Judge { digest: request.digest, words }.to_bytes(), layout.words());
     let mut distances: Option<CentreDistances> = None;

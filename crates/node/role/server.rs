@@ -30,7 +30,7 @@ use crate::{
     conversation::{Conversation, Turn},
     evidence::{self, Case},
     model::Model,
-    round::{self, Layout},
+    round::{self, Form, Layout},
     store::Said,
     traffic::Traffic,
     work::Work,
@@ -217,7 +217,7 @@ impl Run<'_> {
     async fn whole(&mut self) -> Result<RunResult, Failure> {
         self.prepare().await?;
         let work = &self.config.work;
-        let mut conversation = Conversation::of(work, self.config.roster.sites.len(), self.config.terms.max_rows)?;
+        let mut conversation = Conversation::of(work, self.form()?)?;
         let of = work.max_questions();
         let mut cohort = Vec::new();
         loop {
@@ -380,10 +380,15 @@ impl Run<'_> {
         }
     }
 
+    fn form(&self) -> Result<Form, Failure> {
+        let config = &self.config;
+        Ok(Form::of(&config.work, &config.terms, config.roster.sites.len())?)
+    }
+
     /// Lays the final centres before the sites and has the intermediary judge them.
     async fn ask_judge(&mut self, batch: Batch, cohort: &[u16]) -> Result<JudgeReply, Failure> {
-        let (domain, sites) = (self.config.work.domain()?, self.config.roster.sites.len());
-        let layout = Layout::of_judged(&batch, &domain, sites, self.config.terms.max_rows)?;
+        let domain = self.config.work.domain()?;
+        let layout = Layout::of_judged(&batch, &domain, &self.form()?)?;
         let clusters = batch.queries.iter().flat_map(Query::points).map(|c| c.k() as u32).collect();
         let digest = round::digest(&batch);
         let request = JudgeRequest { digest, clusters, exponents: layout.exponents() };

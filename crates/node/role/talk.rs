@@ -410,10 +410,10 @@ impl Talk {
             line.tell(Kind::CentreDistances, &CentreDistances { digest: *digest, matrices }).await;
         }
         let rows = self.config.rows.clone();
-        let (sites, max_rows) = (self.config.roster.sites.len(), self.config.terms.max_rows);
+        let form = self.config.form()?;
         let blur = self.config.clone();
         let values = tokio::task::spawn_blocking(move || {
-            let terms = round::Terms { sites, max_rows, drawn, judged: judged.as_ref() };
+            let terms = round::Terms { form, drawn, judged: judged.as_ref() };
             let mut noise = asks_blur(&question).then(|| blur_of(&blur, &asked.query));
             round::contribute(&question, &rows, &terms, noise.as_mut())
         })
@@ -433,18 +433,17 @@ impl Talk {
 
     async fn check(&mut self, asked: &Asked) -> Result<Checked, String> {
         let question = Question::from_bytes(&asked.query).map_err(|e| e.to_string())?;
-        let (domain, n, max_rows) =
-            (self.config.rows.domain().clone(), self.config.roster.sites.len(), self.config.terms.max_rows);
+        let (domain, form) = (self.config.rows.domain().clone(), self.config.form().map_err(|e| e.to_string())?);
         let (mut drawn, mut judged) = (true, None);
         let layout = match (&question, self.aggregator) {
-            (Question::CountRows, PartyId::Intermediary) => question.layout(&domain, n, max_rows),
+            (Question::CountRows, PartyId::Intermediary) => question.layout(&domain, &form),
             (Question::Judge { digest, words }, PartyId::Intermediary) => {
                 // Over all runs, as for the coordinator: the count and one judgement.
                 if asked.spent > 2 {
                     return Err("this plan's result was judged before: agree on a new plan".into());
                 }
                 let batch = self.held(*digest).await?;
-                let layout = Layout::of_judged(&batch, &domain, n, max_rows);
+                let layout = Layout::of_judged(&batch, &domain, &form);
                 // One question has one form: [RND-9] knows it again by its bytes.
                 if layout.as_ref().is_ok_and(|layout| layout.words() as u64 != u64::from(*words)) {
                     return Err("the question does not name its own length".into());
@@ -458,7 +457,7 @@ impl Talk {
                     _ => None,
                 };
                 drawn = self.course.check(&self.config, self.site.number(), batch, number, asked)?;
-                question.layout(&domain, n, max_rows)
+                question.layout(&domain, &form)
             }
             _ => return Err(format!("{} is not this aggregator's to ask", question.name())),
         };

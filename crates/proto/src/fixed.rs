@@ -56,6 +56,23 @@ pub fn scale(sites: usize, max_rows: u64, bound_exp: i16) -> Result<Scale, Error
     }
 }
 
+impl Scale {
+    /// The same with a step of at least 2^-`step_bits` of 2^`bound_exp` ([FIX-4]): what a total says of a row is counted in
+    /// steps, so a coarse one says less.
+    pub fn capped(self, bound_exp: i16, step_bits: u8) -> Scale {
+        let fine = self.fraction_bits + i32::from(bound_exp);
+        let cut = (fine - i32::from(step_bits)).max(0);
+        Scale { fraction_bits: self.fraction_bits - cut, limit: self.limit >> cut }
+    }
+}
+
+/// Bits that a number of absolute value at most `limit` at each of `sites` sites takes at most, in thousandths:
+/// ceil(log2(2 · `limit` · `sites`)) · 1000.
+pub fn milli_bits(sites: usize, limit: u64) -> u64 {
+    let range = 2 * u128::from(limit) * sites.max(1) as u128;
+    u64::from(range.max(1).next_power_of_two().trailing_zeros()) * 1_000
+}
+
 /// Words of a layout.
 ///
 /// # Errors
@@ -105,6 +122,18 @@ mod tests {
         assert!(scale(20, 1 << 40, 0).is_err());
         assert!(scale(20, 150, 0).is_ok());
         assert_eq!(scale(20, 150, 0).unwrap().fraction_bits, 51);
+    }
+
+    /// [FIX-4].
+    #[test]
+    fn a_coarser_step_keeps_the_rows_that_fit() {
+        let fine = scale(20, 150, 3).unwrap();
+        let coarse = fine.capped(3, 8);
+        assert_eq!((coarse.fraction_bits, coarse.limit), (5, 151 << 8));
+        assert_eq!(fine.capped(3, 62), fine);
+        // 20 sites of at most 151 rows of 256 steps: 2 · 20 · 151 · 256 values.
+        assert_eq!(milli_bits(20, coarse.limit), 21_000);
+        assert_eq!((milli_bits(1, 1), milli_bits(1, 0), milli_bits(3, 1)), (1_000, 0, 3_000));
     }
 
     #[test]
