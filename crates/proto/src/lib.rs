@@ -21,6 +21,7 @@ pub mod kem;
 pub mod limits;
 mod mask;
 pub mod message;
+pub mod noise;
 mod opening;
 pub mod plan;
 pub mod policy;

@@ -1,0 +1,309 @@
+//! Exact discrete Gaussian noise and the stream it is drawn from (spec section 18; Canonne, Kamath & Steinke, "The Discrete
+//! Gaussian for Differential Privacy", NeurIPS 2020, Algorithms 1 to 3).
+//!
+//! Integers only: a draw has exactly the distribution that the accounting assumes, and the low bits of a float cannot give
+//! a value away (Mironov 2012). It is **not** constant-time: how long a draw takes depends on the draw, as in every
+//! rejection sampler. Noise is therefore drawn before anything is sent, together with the answer, whose computation takes
+//! longer and varies more.
+
+use std::convert::Infallible;
+
+use aes::Aes256;
+use ctr::{
+    Ctr64LE,
+    cipher::{KeyIvInit, StreamCipher},
+};
+use rand_core::{Rng, TryCryptoRng, TryRng};
+use zeroize::Zeroizing;
+
+use crate::{
+    codec,
+    error::Error,
+    fixed,
+    roster::PartyId,
+    suite::{self, Hash},
+};
+
+/// The largest standard deviation in steps: its square, and the squares of all likely draws, stay far below 2^128.
+pub const MAX_SIGMA: u64 = 1 << 40;
+
+/// Adds independent noise of standard deviation `sigma` steps to every word, in the ring ([NOI-1], [NOI-3]).
+///
+/// # Errors
+/// `Error::Invalid` where `sigma` is 0 or above [`MAX_SIGMA`].
+pub fn add(words: &mut [u64], sigma: u64, rng: &mut impl Rng) -> Result<(), Error> {
+    for word in words {
+        *word = word.wrapping_add(fixed::to_ring(gaussian(sigma, rng)?));
+    }
+    Ok(())
+}
+
+/// One draw from the discrete Gaussian: x with a probability in proportion to exp(-x² / (2 `sigma`²)) ([NOI-1]).
+///
+/// # Errors
+/// `Error::Invalid` where `sigma` is 0 or above [`MAX_SIGMA`].
+pub fn gaussian(sigma: u64, rng: &mut impl Rng) -> Result<i64, Error> {
+    if sigma == 0 || sigma > MAX_SIGMA {
+        return Err(Error::invalid("plan", format!("noise of {sigma} steps; 1 to {MAX_SIGMA} are possible"), "NOI-1"));
+    }
+    let square = 2 * u128::from(sigma) * u128::from(sigma);
+    loop {
+        // Algorithm 3 with t = sigma, for which the exponent (|y| - sigma²/t)² / (2 sigma²) is a ratio of integers.
+        let y = laplace(sigma, rng);
+        let off = u128::from(y.unsigned_abs().abs_diff(sigma));
+        if off.checked_mul(off).is_some_and(|off| exponential(off, square, rng)) {
+            return Ok(y);
+        }
+    }
+}
+
+/// One draw from the discrete Laplace of scale `t` ≥ 1: y with a probability in proportion to exp(-|y| / t) (Algorithm 2).
+fn laplace(t: u64, rng: &mut impl Rng) -> i64 {
+    loop {
+        let low = below(u128::from(t), rng);
+        if !exponential_below_one(low, u128::from(t), rng) {
+            continue;
+        }
+        let mut high = 0u64;
+        while exponential_below_one(1, 1, rng) {
+            high += 1;
+        }
+        let negative = below(2, rng) == 1;
+        // More than 2^22 successes of e^-1 in a row: nobody has seen them.
+        let size = high.checked_mul(t).and_then(|high| i64::try_from(u128::from(high) + low).ok());
+        match size {
+            Some(0) if negative => {}
+            Some(size) => return if negative { -size } else { size },
+            None => {}
+        }
+    }
+}
+
+/// True with probability exp(-p / q), p ≥ 0, q > 0 (Algorithm 1).
+fn exponential(mut p: u128, q: u128, rng: &mut impl Rng) -> bool {
+    while p > q {
+        if !exponential_below_one(1, 1, rng) {
+            return false;
+        }
+        p -= q;
+    }
+    exponential_below_one(p, q, rng)
+}
+
+/// The same for p ≤ q: the parity of how many draws in a row succeed with probabilities p/q, p/2q, p/3q …
+fn exponential_below_one(p: u128, q: u128, rng: &mut impl Rng) -> bool {
+    let mut k = 1u128;
+    while below(q.saturating_mul(k), rng) < p {
+        k += 1;
+    }
+    k % 2 == 1
+}
+
+/// Uniform in 0..`n`, n ≥ 1: the low bits of one word of the stream, or of two, drawn again where they are not below n.
+fn below(n: u128, rng: &mut impl Rng) -> u128 {
+    let bits = 128 - (n - 1).leading_zeros();
+    let mask = u128::MAX.checked_shr(128 - bits).unwrap_or(0);
+    loop {
+        let draw = match bits {
+            0 => 0,
+            1..=64 => u128::from(rng.next_u64()),
+            _ => u128::from(rng.next_u64()) | u128::from(rng.next_u64()) << 64,
+        } & mask;
+        if draw < n {
+            return draw;
+        }
+    }
+}
+
+/// What the noise of one answer belongs to ([NOI-2]).
+#[derive(Clone, Copy, Debug)]
+pub struct Purpose<'a> {
+    /// Identity of the plan ([PLN-6]).
+    pub plan: &'a Hash,
+    /// Who asks.
+    pub aggregator: PartyId,
+    /// The question's bytes.
+    pub query: &'a [u8],
+    /// The sites whose total it will be.
+    pub cohort: &'a [u16],
+    /// A digest of the rows that are summed.
+    pub rows: &'a Hash,
+}
+
+/// The random words of one answer's noise: whoever is asked the same again over the same rows and cohort draws the same, so
+/// that nothing averages out; anything else gets other words ([NOI-2]).
+pub struct Stream {
+    cipher: Ctr64LE<Aes256>,
+    block: Zeroizing<[u8; 512]>,
+    used: usize,
+}
+
+impl Stream {
+    /// The stream that belongs to a purpose at the site whose identity has this seed.
+    pub fn new(identity_seed: &[u8; 32], purpose: &Purpose<'_>) -> Stream {
+        let (role, cohort) = (codec::encode(&purpose.aggregator), codec::encode(&purpose.cohort));
+        let parts: [&[u8]; 5] = [&purpose.plan.0, &role, purpose.query, &cohort, &purpose.rows.0];
+        Stream::from_key(suite::derive(identity_seed, "noise", &parts).bytes())
+    }
+
+    /// The stream of a key that serves this one answer, for tests and rehearsals.
+    pub fn from_key(key: &[u8; 32]) -> Stream {
+        let cipher = Ctr64LE::<Aes256>::new(key.into(), &[0u8; 16].into());
+        Stream { cipher, block: Zeroizing::new([0; 512]), used: 512 }
+    }
+
+    fn take(&mut self) -> u64 {
+        if self.used == self.block.len() {
+            self.block.fill(0);
+            self.cipher.apply_keystream(&mut self.block[..]);
+            self.used = 0;
+        }
+        let mut word = [0; 8];
+        word.copy_from_slice(&self.block[self.used..self.used + 8]);
+        self.used += 8;
+        u64::from_le_bytes(word)
+    }
+}
+
+impl TryRng for Stream {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        Ok(self.take() as u32)
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        Ok(self.take())
+    }
+
+    fn try_fill_bytes(&mut self, dst: &mut [u8]) -> Result<(), Infallible> {
+        for chunk in dst.chunks_mut(8) {
+            let word = self.take().to_le_bytes();
+            chunk.copy_from_slice(&word[..chunk.len()]);
+        }
+        Ok(())
+    }
+}
+
+impl TryCryptoRng for Stream {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Another seed every time, printed where a test fails.
+    fn stream(what: &str) -> Stream {
+        let seed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos();
+        println!("{what}: seed {seed}");
+        Stream::from_key(&suite::hash("test noise", &[&seed.to_le_bytes(), what.as_bytes()]).0)
+    }
+
+    /// How many standard deviations a chi-square statistic lies above its mean (Wilson & Hilferty 1931).
+    fn excess(chi: f64, freedom: f64) -> f64 {
+        let spread = 2.0 / (9.0 * freedom);
+        ((chi / freedom).cbrt() - (1.0 - spread)) / spread.sqrt()
+    }
+
+    fn fits(what: &str, draws: &[i64], weight: impl Fn(f64) -> f64, reach: i64) {
+        let all: f64 = (-reach..=reach).map(|x| weight(x as f64)).sum();
+        let n = draws.len() as f64;
+        // Every value on its own as long as 10 draws are expected, all beyond together.
+        let edge = (0..reach).find(|x| n * weight(*x as f64) / all < 10.0).unwrap_or(reach);
+        let (mut expected, mut found) = (vec![0.0; 2 * edge as usize + 1], vec![0.0; 2 * edge as usize + 1]);
+        let cell = |x: i64| (x.clamp(-edge, edge) + edge) as usize;
+        (-reach..=reach).for_each(|x| expected[cell(x)] += n * weight(x as f64) / all);
+        draws.iter().for_each(|x| found[cell(*x)] += 1.0);
+        let chi: f64 = expected.iter().zip(&found).map(|(e, f)| (e - f) * (e - f) / e).sum();
+        let above = excess(chi, 2.0 * edge as f64);
+        assert!(above < 5.0, "{what}: chi-square {chi:.1} over {} cells, {above:.1} deviations above", 2 * edge + 1);
+    }
+
+    /// [NOI-1]: a million draws against the exact probabilities.
+    #[test]
+    fn draws_have_the_distribution_that_the_accounting_assumes() {
+        for sigma in [1u64, 4, 37] {
+            let what = format!("gaussian {sigma}");
+            let mut rng = stream(&what);
+            let draws: Vec<i64> = (0..1_000_000).map(|_| gaussian(sigma, &mut rng).unwrap()).collect();
+            let s = sigma as f64;
+            fits(&what, &draws, |x| (-x * x / (2.0 * s * s)).exp(), 40 * sigma as i64);
+        }
+        let mut rng = stream("laplace 3");
+        let draws: Vec<i64> = (0..300_000).map(|_| laplace(3, &mut rng)).collect();
+        fits("laplace 3", &draws, |x| (-x.abs() / 3.0).exp(), 300);
+    }
+
+    #[test]
+    fn powers_of_e() {
+        for (p, q) in [(0u128, 5u128), (1, 3), (1, 1), (7, 2)] {
+            let mut rng = stream("exponential");
+            let n = 200_000;
+            let hits = (0..n).filter(|_| exponential(p, q, &mut rng)).count() as f64;
+            let chance = (-(p as f64) / q as f64).exp();
+            let deviation = (f64::from(n) * chance * (1.0 - chance)).sqrt();
+            assert!((hits - f64::from(n) * chance).abs() <= 5.5 * deviation, "exp(-{p}/{q}): {hits} of {n}");
+        }
+    }
+
+    /// Mean and variance where no table of probabilities fits.
+    #[test]
+    fn large_deviations() {
+        for sigma in [1u64 << 20, 123_456_789_012, MAX_SIGMA] {
+            let mut rng = stream("large");
+            let n = 100_000;
+            let draws: Vec<f64> = (0..n).map(|_| gaussian(sigma, &mut rng).unwrap() as f64 / sigma as f64).collect();
+            let mean = draws.iter().sum::<f64>() / f64::from(n);
+            let variance = draws.iter().map(|x| x * x).sum::<f64>() / f64::from(n);
+            assert!(mean.abs() < 5.5 / f64::from(n).sqrt(), "{sigma}: mean {mean}");
+            assert!((variance - 1.0).abs() < 5.5 * (2.0 / f64::from(n)).sqrt(), "{sigma}: variance {variance}");
+            let fourth = draws.iter().map(|x| x.powi(4)).sum::<f64>() / f64::from(n);
+            assert!((fourth - 3.0).abs() < 5.5 * (96.0 / f64::from(n)).sqrt(), "{sigma}: fourth moment {fourth}");
+        }
+    }
+
+    #[test]
+    fn deviations_outside_the_range_are_refused() {
+        let mut rng = Stream::from_key(&[1; 32]);
+        for sigma in [0, MAX_SIGMA + 1, u64::MAX] {
+            assert_eq!(gaussian(sigma, &mut rng).unwrap_err().rule().map(|r| r.0), Some("NOI-1"));
+        }
+    }
+
+    /// [NOI-2]: the same again gives the same words, and every part of the purpose other ones.
+    #[test]
+    fn noise_belongs_to_one_answer() {
+        let (plan, rows) = (Hash([1; 32]), Hash([2; 32]));
+        let base =
+            Purpose { plan: &plan, aggregator: PartyId::Coordinator, query: b"q", cohort: &[0, 1, 2], rows: &rows };
+        let first = |seed: u8, purpose: &Purpose<'_>| {
+            let mut stream = Stream::new(&[seed; 32], purpose);
+            [stream.next_u64(), stream.next_u64()]
+        };
+        let words = first(7, &base);
+        assert_eq!(words, first(7, &base));
+        let other = Hash([3; 32]);
+        let others = [
+            first(8, &base),
+            first(7, &Purpose { plan: &other, ..base }),
+            first(7, &Purpose { aggregator: PartyId::Intermediary, ..base }),
+            first(7, &Purpose { query: b"r", ..base }),
+            first(7, &Purpose { cohort: &[0, 1], ..base }),
+            first(7, &Purpose { rows: &other, ..base }),
+        ];
+        for (i, found) in others.iter().enumerate() {
+            assert!(*found != words && !others[..i].contains(found), "part {i}");
+        }
+    }
+
+    #[test]
+    fn noise_is_added_in_the_ring() {
+        let mut words = [u64::MAX, 0, 5];
+        add(&mut words, 9, &mut Stream::from_key(&[4; 32])).unwrap();
+        let mut rng = Stream::from_key(&[4; 32]);
+        let drawn: Vec<i64> = (0..3).map(|_| gaussian(9, &mut rng).unwrap()).collect();
+        let plain = [-1i64, 0, 5];
+        for ((word, noise), plain) in words.iter().zip(drawn).zip(plain) {
+            assert_eq!(fixed::from_ring(*word), plain + noise);
+        }
+    }
+}
