@@ -28,7 +28,7 @@ pub use roster::{load_roster, write_roster};
 
 use crate::{
     cli::exit::{Code, Failure},
-    files,
+    files, privacy,
     round::{Form, Question},
     table::{self, TableSpec},
     work::{Judge, Labels, Work},
@@ -194,6 +194,14 @@ pub fn prove(roster: &Roster, terms: &Terms, work: &Work) -> Result<(), Failure>
                 "lower K, the restarts or the number of columns in `veilsum plan make`",
             ));
         }
+    }
+    if let (Some(spent), Some(shared)) = (privacy::spent(work, &form)?, form.noise)
+        && spent > shared.levels.rho() * (1.0 + 1e-9)
+    {
+        return Err(Failure::input(
+            format!("a run spends {spent} of a privacy budget of {}", shared.levels.rho()),
+            "make the plan again with another --step-bits",
+        ));
     }
     let operations = work.recipe.most_operations(terms.max_rows, domain.columns());
     if operations > MAX_OPERATIONS {

@@ -11,6 +11,7 @@ pub mod experiments;
 pub mod files;
 pub mod local;
 pub mod model;
+pub mod privacy;
 pub mod progress;
 pub mod report;
 pub mod role;

@@ -136,7 +136,8 @@ pub async fn run(config: LocalConfig) -> Result<LocalRun, Failure> {
     let k = config.work.most_clusters();
     let mut terms = Terms {
         roster: roster.hash(),
-        min_cohort: 3,
+        // Shares of noise are sized for the sites that every total covers.
+        min_cohort: if config.work.recipe.noise.is_some() { config.sites.len() as u16 } else { 3 },
         threshold: 0,
         colluders: 0,
         slots: 64,

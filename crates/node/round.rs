@@ -6,13 +6,14 @@
 use serde::{Deserialize, Serialize};
 use veilsum_cluster::{
     Batch, Block, Centres, Domain, Per, Prepared, Query, QueryError, Statistic, Totals, answer, answer_with_noise,
+    privacy::{Level, Levels},
     random::Stream,
 };
 use veilsum_proto::{
     Error, Rule, codec,
     fixed::{self, Scale},
-    limits::MAX_QUERY,
-    plan,
+    limits::{MAX_QUERY, MIN_SITES},
+    noise, plan,
     suite::{self, Hash},
 };
 
@@ -89,12 +90,23 @@ pub struct Form {
     pub max_rows: u64,
     /// No step of a total is finer than 2^-`step_bits` of the block's bound for one row ([FIX-4]).
     pub step_bits: Option<u8>,
+    /// The noise inside the sums.
+    pub noise: Option<Shared>,
+}
+
+/// The noise of a plan, shared among the sites ([NOI-3]).
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Shared {
+    /// What every total may say.
+    pub levels: Levels,
+    /// Sites whose shares alone make the planned noise: those that every total covers, less those that may collude.
+    pub honest: usize,
 }
 
 impl Form {
     /// Steps as fine as 64 bits allow.
     pub fn new(sites: usize, max_rows: u64) -> Form {
-        Form { sites, max_rows, step_bits: None }
+        Form { sites, max_rows, step_bits: None, noise: None }
     }
 
     /// The form that a plan gives to the answers of a roster of `sites` sites.
@@ -102,7 +114,8 @@ impl Form {
     /// # Errors
     /// [`WorkError`] where the method part cannot be used.
     pub fn of(work: &Work, terms: &plan::Terms, sites: usize) -> Result<Form, WorkError> {
-        work.form(sites, terms.max_rows)
+        let covered = usize::from(terms.min_cohort).max(MIN_SITES);
+        work.form(sites, terms.max_rows, terms.opening, covered.saturating_sub(terms.colluders_of(sites)))
     }
 }
 
@@ -113,6 +126,17 @@ pub struct ScaledBlock {
     pub block: Block,
     /// How they travel.
     pub scale: Scale,
+    /// A site's share of the noise, where the plan has any.
+    pub noise: Option<Share>,
+}
+
+/// One site's share of the noise of a block, in steps of the total.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Share {
+    /// Standard deviation, a whole number ([NOI-3]).
+    pub deviation: u64,
+    /// How far one unit moves the block at most, rounding to steps included.
+    pub sensitivity: f64,
 }
 
 /// The layout of an answer: what each word means and how it is scaled.
@@ -156,7 +180,8 @@ impl Question {
             // One row adds one; a count needs no fraction, but keeps the same proof.
             Question::CountRows => {
                 let rows = Block { name: "rows", len: 1, bound: 1.0, per: Per::Row };
-                Layout::of(vec![rows], form)
+                let levels = form.noise.map(|noise| vec![noise.levels.of_count()]);
+                Layout::of(vec![rows], form, levels.as_deref())
             }
             Question::Cluster(batch) | Question::Drawn { batch, .. } => Layout::of_batch(batch, domain, form),
             Question::Judge { .. } => Err(Error::ApiMisuse("the layout of a judged question is that of its batch")),
@@ -195,19 +220,36 @@ impl Layout {
     pub fn of_batch(batch: &Batch, domain: &Domain, form: &Form) -> Result<Layout, Error> {
         let invalid = |e: QueryError| unusable(e, "APP-4");
         batch.check(domain).map_err(invalid)?;
-        Layout::of(batch.layout(domain).map_err(invalid)?, form)
+        let levels = match &form.noise {
+            None => None,
+            Some(noise) => {
+                let of = |query: &Query| {
+                    let why =
+                        || unusable(format!("the plan has noise, and {} is not accounted for", query.kind()), "NOI-5");
+                    noise.levels.of(query).ok_or_else(why)
+                };
+                Some(batch.queries.iter().map(of).collect::<Result<Vec<_>, Error>>()?.concat())
+            }
+        };
+        Layout::of(batch.layout(domain).map_err(invalid)?, form, levels.as_deref())
     }
 
-    fn of(blocks: Vec<Block>, form: &Form) -> Result<Layout, Error> {
-        let scaled = |block: Block| {
+    fn of(blocks: Vec<Block>, form: &Form, levels: Option<&[Level]>) -> Result<Layout, Error> {
+        if form.noise.is_some() && levels.is_none_or(|levels| levels.len() != blocks.len()) {
+            return Err(unusable("the plan has noise, and not every block is accounted for", "NOI-5"));
+        }
+        let scaled = |(i, block): (usize, Block)| {
             // What a whole site adds is bounded like what one row adds to a sum over one row a site.
             let rows = if block.per == Per::Site { 1 } else { form.max_rows };
             let bound_exp = exponent(block.bound);
-            let finest = fixed::scale(form.sites, rows, bound_exp)?;
+            let share = form.noise.zip(levels.and_then(|levels| levels.get(i)));
+            let room = share.map_or(0, |(noise, level)| head_room(level, noise.honest, power(i32::from(bound_exp))));
+            let finest = fixed::scale(form.sites, rows.saturating_add(room), bound_exp)?;
             let scale = form.step_bits.map_or(finest, |bits| finest.capped(bound_exp, bits));
-            Ok(ScaledBlock { scale, block })
+            let noise = share.map(|(noise, level)| share_of(level, &block, &scale, noise.honest)).transpose()?;
+            Ok(ScaledBlock { block, scale, noise })
         };
-        let blocks: Vec<ScaledBlock> = blocks.into_iter().map(scaled).collect::<Result<_, Error>>()?;
+        let blocks: Vec<ScaledBlock> = blocks.into_iter().enumerate().map(scaled).collect::<Result<_, Error>>()?;
         let lengths: Vec<fixed::Block> = blocks
             .iter()
             .map(|b| fixed::Block {
@@ -241,7 +283,7 @@ impl Layout {
             return Err(unusable("not one usable exponent for each block", "APP-5"));
         }
         blocks.iter_mut().zip(exponents).for_each(|(block, e)| block.bound = power(i32::from(*e)));
-        Layout::of(blocks, form)
+        Layout::of(blocks, form, None)
     }
 
     /// Words of the vector.
@@ -254,6 +296,30 @@ impl Layout {
     pub fn nominal(&self) -> (u64, u64) {
         let milli_bits = |b: &ScaledBlock| b.block.len as u64 * fixed::milli_bits(self.sites, b.scale.limit);
         (self.words() as u64, self.blocks.iter().map(milli_bits).sum())
+    }
+
+    /// What the noise of a total of this layout leaves to be said, as zero-concentrated differential privacy, where `honest`
+    /// sites add their shares ([NOI-6]); `None` without noise.
+    pub fn rho(&self, honest: usize) -> Option<f64> {
+        let of = |b: &ScaledBlock| Some(b.noise?.rho(b.block.len, honest));
+        self.blocks.iter().map(of).sum()
+    }
+
+    /// Adds this site's share of the noise.
+    fn blur(&self, words: &mut [u64], key: Option<&noise::Key>) -> Result<(), Error> {
+        if self.blocks.iter().all(|b| b.noise.is_none()) {
+            return Ok(());
+        }
+        // Without a key nothing leaves.
+        let mut stream = noise::Stream::new(key.ok_or(Error::ApiMisuse("a plan with noise, and no key to draw it"))?);
+        let mut rest = words;
+        for b in &self.blocks {
+            let (own, next) = rest.split_at_mut_checked(b.block.len).ok_or(Error::ApiMisuse("a short answer"))?;
+            let share = b.noise.ok_or(Error::ApiMisuse("a block without noise beside one with it"))?;
+            noise::add(own, share.deviation, &mut stream)?;
+            rest = next;
+        }
+        Ok(())
     }
 
     /// A statistic in fixed point.
@@ -341,12 +407,14 @@ pub struct Terms<'a> {
     pub drawn: bool,
     /// The batch that a [`Question::Judge`] is about.
     pub judged: Option<&'a Batch>,
+    /// What the noise of a plan that has any is drawn with.
+    pub noise: Option<&'a noise::Key>,
 }
 
 impl Terms<'_> {
     /// Nobody is sampled and nothing is judged elsewhere.
     pub fn everybody(form: Form) -> Self {
-        Terms { form, drawn: true, judged: None }
+        Terms { form, drawn: true, judged: None, noise: None }
     }
 }
 
@@ -368,7 +436,9 @@ pub fn contribute(
     let batch = match question {
         Question::CountRows => {
             let layout = question.layout(rows.domain(), form)?;
-            return layout.encode(&Statistic { values: vec![rows.len() as f64] });
+            let mut words = layout.encode(&Statistic { values: vec![rows.len() as f64] })?;
+            layout.blur(&mut words, terms.noise)?;
+            return Ok(words);
         }
         Question::Cluster(batch) | Question::Drawn { batch, .. } => batch,
         Question::Judge { .. } => terms.judged.ok_or(Error::ApiMisuse("nothing was laid before this site"))?,
@@ -384,7 +454,44 @@ pub fn contribute(
         Some(noise) => answer_with_noise(batch, rows, noise)?,
         None => answer(batch, rows)?,
     };
-    layout.encode(&statistic)
+    let mut words = layout.encode(&statistic)?;
+    layout.blur(&mut words, terms.noise)?;
+    Ok(words)
+}
+
+/// Rows' worth of room that the noise of one site takes: forty deviations, which are never exceeded ([NOI-4]).
+fn head_room(level: &Level, honest: usize, bound: f64) -> u64 {
+    // A hundredth more for the rounding to steps.
+    (40.0 * 1.01 * level.deviation / (honest.max(1) as f64).sqrt() / bound).ceil() as u64
+}
+
+/// Shares below this many steps would not add up to a discrete Gaussian.
+const LEAST_SHARE: f64 = 4.0;
+
+/// [NOI-3]: the planned deviation, widened by what rounding to steps adds to the sensitivity, over the root of the sites that
+/// make it, rounded up.
+fn share_of(level: &Level, block: &Block, scale: &Scale, honest: usize) -> Result<Share, Error> {
+    let step = power(-scale.fraction_bits);
+    let exact = level.sensitivity / step;
+    let sensitivity = exact + (block.len as f64).sqrt();
+    let deviation = (level.deviation / step * (sensitivity / exact) / (honest.max(1) as f64).sqrt()).ceil();
+    if honest == 0 || !(LEAST_SHARE..=noise::MAX_SIGMA as f64).contains(&deviation) {
+        let why = format!("a site's share of the noise of {:?} is {deviation:.0} steps", block.name);
+        let why = format!("{why}; 4 to 2^40 are possible: another step_bits");
+        return Err(Error::Invalid { document: "plan", why, rule: Rule("NOI-3") });
+    }
+    Ok(Share { deviation: deviation as u64, sensitivity })
+}
+
+impl Share {
+    /// The cost of one total in which `honest` sites add shares (Kairouz, Liu & Steinke 2021, on sums of discrete Gaussians).
+    fn rho(&self, len: usize, honest: usize) -> f64 {
+        let (deviation, len) = (self.deviation as f64, len as f64);
+        let gap = |k: usize| (-2.0 * (std::f64::consts::PI * deviation).powi(2) * k as f64 / (k + 1) as f64).exp();
+        let tau = 10.0 * (1..honest).map(gap).sum::<f64>();
+        let ratio = self.sensitivity / (deviation * (honest as f64).sqrt()) + tau * len.sqrt();
+        ratio * ratio / 2.0
+    }
 }
 
 #[cfg(test)]

@@ -287,7 +287,7 @@ pub fn masked(
             (Question::Drawn { number, .. }, Some(sampling)) => sampling.drawn(*number, n)[usize::from(site)],
             _ => true,
         };
-        let terms = round::Terms { form, drawn, judged: None };
+        let terms = round::Terms { form, drawn, judged: None, noise: None };
         Ok(round::contribute(&question, &sites[usize::from(site)], &terms, Some(&mut noise()))?)
     };
     let mut stage = Stage::new(n, PartyId::Coordinator, terms, Box::new(answer))?;

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use veilsum_cluster::{
     Algorithm, Batch, Centres, Domain, Method, OutOfBox, Recipe, Run, Scaling, Step, method::Seeding, method::Stage,
-    sampling::Sampling,
+    privacy::Unit, sampling::Sampling,
 };
 use veilsum_proto::{
     codec,
@@ -14,7 +14,7 @@ use veilsum_proto::{
     roster::check_name,
 };
 
-use crate::round::Form;
+use crate::round::{Form, Shared};
 
 /// What is computed, on which columns.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -90,6 +90,9 @@ impl WorkError {
 /// Steps that a plan may ask for, as powers of one half.
 const STEP_BITS: std::ops::RangeInclusive<u8> = 8..=62;
 
+/// The finest step of a plan with noise.
+const MOST_NOISY_BITS: u8 = 32;
+
 /// Columns a plan may name.
 const MAX_COLUMNS: usize = 4_096;
 
@@ -132,6 +135,7 @@ impl Work {
         }
         let domain = self.domain()?;
         self.check_labels()?;
+        self.check_noise()?;
         if let Some(sampling) = &self.sampling {
             sampling.check().map_err(WorkError::new)?;
         }
@@ -294,12 +298,45 @@ impl Work {
         veilsum_cluster::method::inside(centres, &domain)
     }
 
-    /// The form of all answers, for a roster of `sites` sites of at most `max_rows` rows.
+    /// The form of all answers, for a roster of `sites` sites of at most `max_rows` rows, in a plan that opens totals or
+    /// does not. Every total covers `honest` sites that collude with nobody.
     ///
     /// # Errors
     /// [`WorkError`] where the plan cannot be used.
-    pub fn form(&self, sites: usize, max_rows: u64) -> Result<Form, WorkError> {
-        Ok(Form { step_bits: self.step_bits, ..Form::new(sites, max_rows) })
+    pub fn form(&self, sites: usize, max_rows: u64, opening: bool, honest: usize) -> Result<Form, WorkError> {
+        let levels = self.recipe.levels(&self.domain()?).map_err(WorkError::new)?;
+        if let Some(noise) = &self.recipe.noise {
+            if honest == 0 {
+                let why =
+                    "under noise a total covers more sites than may collude: a larger min_sites, or fewer colluders";
+                return Err(WorkError(why.into()));
+            }
+            // Otherwise a coordinator may ask other questions in a second run, which nobody has accounted for.
+            if !opening {
+                return Err(WorkError("under noise totals are opened, so that every site follows the account".into()));
+            }
+            if matches!(noise.unit, Unit::Site { rows } if rows != max_rows) {
+                return Err(WorkError(format!("noise that hides a site is for its max_rows, here {max_rows}")));
+            }
+        }
+        let noise = levels.map(|levels| Shared { levels, honest });
+        Ok(Form { step_bits: self.step_bits, noise, ..Form::new(sites, max_rows) })
+    }
+
+    fn check_noise(&self) -> Result<(), WorkError> {
+        if self.recipe.noise.is_none() {
+            return Ok(());
+        }
+        let refuse = |what: &str| Err(WorkError(format!("under noise {what}")));
+        if self.step_bits.is_none_or(|bits| bits > MOST_NOISY_BITS) {
+            return refuse("totals have steps that noise can be a whole number of: step_bits 8 to 32 (--step-bits 20)");
+        }
+        if self.judge != Judge::Coordinator || self.sampling.is_some() || self.labels.is_some() {
+            return refuse(
+                "the coordinator opens the validity totals, no sites are sampled and no counts by label are released",
+            );
+        }
+        Ok(())
     }
 
     /// The bytes that go into the plan's terms ([QRY-9]).

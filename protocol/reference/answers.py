@@ -7,7 +7,7 @@ Every family is a triple of functions. A block is its name, its length, its boun
 import math
 
 from box import BEYOND, moved_rows, refuse
-from distances import add_to, check_fuzzy, columns_fit, memberships, square
+from distances import add_to, check_fuzzy, columns_fit, fuzzifier_fits, memberships, nearest, square
 from features import FEATURES
 from local_answers import LOCAL_CHOICE, LOCAL_FUZZY, LOCAL_MEANS
 from validity_answers import CONTINGENCY, SILHOUETTE, VALIDATION
@@ -161,6 +161,37 @@ def cells(q, box, rows, labels):
     return out + ([float(bool(inside[node])) for node in q["nodes"]] if q["part"][0] != "sums" else [])
 
 
+def check_shifts(q, box):
+    columns_fit(q["centres"], box)
+    if q["m"] is not None:
+        fuzzifier_fits(q["m"])
+    if not (math.isfinite(q["clip"]) and q["clip"] > 0) or len(q["centres"]) > MAX_ENTRIES // (box.columns + 1):
+        refuse("how far rows pull, or the number of centres")
+
+
+def shifts_blocks(q, box):
+    k = len(q["centres"])
+    return [("weights", k, 1.0, "row"), ("shifts", k * box.columns, q["clip"], "row")]
+
+
+def shifts(q, box, rows, labels):
+    k, d, m = len(q["centres"]), box.columns, q["m"]
+    middle = [low + (high - low) / 2 for low, high in map(box.interval, range(d))]
+    entries = [[] for _ in range(k + k * d)]
+    for x in rows:
+        if m is None:
+            own = [float(i == nearest(x, q["centres"])[0]) for i in range(k)]
+        else:
+            own = [u**m for u in memberships(x, q["centres"], m)]
+        add_to(entries, 0, own)
+        for i, u in enumerate(own):
+            reference = middle if q["middle"] else q["centres"][i]
+            long = math.sqrt(square(x, reference))
+            factor = u * min(1.0, q["clip"] / long) if long > 0 else u
+            add_to(entries, k + i * d, [factor * (v - r) for v, r in zip(x, reference)])
+    return [math.fsum(x) for x in entries]
+
+
 FAMILIES = {
     "fuzzy_sums": (check_fuzzy, fuzzy_sums_blocks, fuzzy_sums),
     "fuzzy_validation": (check_fuzzy, fuzzy_validation_blocks, fuzzy_validation),
@@ -178,6 +209,7 @@ FAMILIES = {
     "validation": VALIDATION,
     "silhouette": SILHOUETTE,
     "contingency": CONTINGENCY,
+    "shifts": (check_shifts, shifts_blocks, shifts),
 }
 
 

@@ -1,7 +1,7 @@
 """What a site lets itself be asked, and whether it follows from the totals that it recomputed (spec 9.8, 11, 13.8).
 
 Fuzzy c-means and k-means from given or uniform centres, for one K, with their validation: enough to take part in a run.
-A site refuses to take part under any other plan.
+A site refuses to take part under any other plan, and under one with noise.
 """
 
 import fixed
@@ -30,7 +30,7 @@ class Course:
         prepared = recipe["preparation"]
         rule, validity = recipe["rule"], recipe["validity"]
         others = [
-            work["sampling"], work["labels"], recipe["range"], prepared["winsorise"], prepared["scale"][0] != "none",
+            work["sampling"], work["labels"], recipe["noise"], recipe["range"], prepared["winsorise"], prepared["scale"][0] != "none",
             recipe["clusters"]["min"] != self.k, recipe["restarts"] != 1, validity["silhouette"], validity["classes"],
             rule["ask_first"] and max(rule["min_rows"], rule["min_sites"]) > 1, work["judge"][0] != "coordinator",
             self.method not in ("fcm", "kmeans"), seeding not in ("given", "uniform"),

@@ -118,7 +118,7 @@ def works():
                 "rule": {"min_rows": 10, "min_sites": 3, "ask_first": True},
                 "preparation": {"winsorise": [], "scale": ("none", {}), "min_rows": 10, "bins": 64},
                 "validity": {"full": True, "vectors": False, "silhouette": False, "classes": 0, "judge_m": 2.0},
-                "choice": {"by": ("xie-beni", {}), "elbow": False},
+                "choice": {"by": ("xie-beni", {}), "elbow": False}, "noise": None,
             },
             "sampling": None, "judge": ("coordinator", {}), "labels": None, "step_bits": None, **change,
         }  # fmt: skip
@@ -144,6 +144,17 @@ def works():
     rich["recipe"]["validity"] = {"full": True, "vectors": True, "silhouette": True, "classes": 0, "judge_m": 1.5}
     rich["recipe"]["choice"] = {"by": ("silhouette-squared", {}), "elbow": True}
     yield rich
+    noisy = work(("kmeans", {"epsilon": 0.0, "max_rounds": 8}), uniform, step_bits=20)
+    noisy["recipe"] |= {
+        "rule": {"min_rows": 1, "min_sites": 1, "ask_first": False},
+        "validity": {"full": False, "vectors": False, "silhouette": False, "classes": 0, "judge_m": 2.0},
+        "choice": {"by": ("fuzzy-davies-bouldin", {}), "elbow": False},
+        "noise": {
+            "epsilon": 4.0, "delta": 1e-6, "unit": ("site", {"rows": 128}), "absolute_rounds": 2, "tau": 0.25,
+            "validation_share": 0.1, "count_share": 0.02, "expected_rows": 2000,
+        },
+    }  # fmt: skip
+    yield noisy
 
 
 def question_cases():

@@ -87,6 +87,10 @@ def contingency(centres=THREE, classes=3):
     return "contingency", {"centres": centres, "classes": classes}
 
 
+def shifts(clip, m=2.0, middle=True, centres=THREE, round=0):
+    return "shifts", {"centres": centres, "m": m, "middle": middle, "clip": clip, "round": round}
+
+
 def fuzzy(name, centres=THREE, m=2.0):
     return name, {"centres": centres, "m": m}
 
@@ -134,6 +138,9 @@ GOOD = {
     "silhouette, a cluster of one and an empty one": [silhouette((15.0, 1.0, 0.0), (0.3, 0.0, 0.0))],
     "contingency": [contingency()],
     "contingency, ties": [contingency(TIED)],
+    "shifts around the middle": [shifts(0.75)],
+    "shifts around the centres": [shifts(0.2, 1.5, False, TIED, 7)],
+    "shifts of hard groups": [shifts(0.3, None, False)],
     "several": [fuzzy("fuzzy_sums"), fuzzy("fuzzy_sums", THREE[:2]), moments()],
 }
 UNITS = {

@@ -48,6 +48,7 @@ QUERY = Enum(
     validation=Struct(centres=POINTS, m=F64, vectors=BOOL),
     silhouette=Struct(centres=POINTS, means=POINTS, rows=DOUBLES, scatter=DOUBLES),
     contingency=Struct(centres=POINTS, classes=U32),
+    shifts=Struct(centres=POINTS, m=Option(F64), middle=BOOL, clip=F64, round=U32),
 )
 BATCH = Struct(transform=Option(TRANSFORM), queries=List(QUERY))
 QUESTION = Enum(
@@ -82,6 +83,16 @@ PICK = Enum(
         NOTHING,
     )
 )
+NOISE = Struct(
+    epsilon=F64,
+    delta=F64,
+    unit=Enum(record=NOTHING, site=Struct(rows=U64)),
+    absolute_rounds=U32,
+    tau=F64,
+    validation_share=F64,
+    count_share=F64,
+    expected_rows=U64,
+)
 RECIPE = Struct(
     clusters=Struct(min=U32, max=U32),
     algorithm=ALGORITHM,
@@ -97,6 +108,7 @@ RECIPE = Struct(
     ),
     validity=Struct(full=BOOL, vectors=BOOL, silhouette=BOOL, classes=U32, judge_m=F64),
     choice=Struct(by=PICK, elbow=BOOL),
+    noise=Option(NOISE),
 )
 WORK = Struct(
     columns=List(Struct(name=TEXT, lower=F64, upper=F64)),

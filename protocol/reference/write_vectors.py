@@ -5,6 +5,7 @@ import pathlib
 import sys
 
 import layers
+import noise
 import question_cases
 import signed_layers
 from bad_deck import bad_decks
@@ -25,6 +26,7 @@ LAYERS = {
     "commitments": layers.commitment_cases,
     "frames": signed_layers.frame_cases,
     "questions": question_cases.question_cases,
+    "noise": noise.noise_cases,
 }
 
 

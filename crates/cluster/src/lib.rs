@@ -38,6 +38,7 @@ pub mod metrics;
 pub mod offline;
 mod packed;
 pub mod pooled;
+pub mod privacy;
 pub mod query;
 pub mod random;
 pub mod reference;

@@ -329,7 +329,8 @@ fn work(args: &DemoArgs, source: &Source) -> Result<Work, Failure> {
         .ok_or_else(|| Failure::new(Code::Usage, "how many clusters?", "say --k K, or give --start"))?;
     let seed = args.seed.unwrap_or(synthetic::DEFAULT_START_SEED);
     let classes = source.labels.as_ref().map_or(0, |labels| labels.classes.len());
-    let recipe = args.method.recipe(clusters, given, seed, &source.columns, source.sites.len(), classes)?;
+    let mut recipe = args.method.recipe(clusters, given, seed, &source.columns, source.sites.len(), classes)?;
+    recipe.noise = args.method.noise.noise(clusters, 0);
     Ok(Work {
         columns: source.columns.clone(),
         scaling: if args.scale == "box" { Scaling::Box } else { Scaling::None },
@@ -338,7 +339,7 @@ fn work(args: &DemoArgs, source: &Source) -> Result<Work, Failure> {
         sampling: args.method.sampling(seed),
         judge: args.method.judge(),
         labels: source.labels.clone(),
-        step_bits: None,
+        step_bits: args.method.noise.step_bits(None),
     })
 }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Value, json};
-use veilsum_proto::{identity::Identity, message::Kind, roster::PartyId};
+use veilsum_proto::{identity::Identity, message::Kind, noise::Key, roster::PartyId};
 
 use super::{
     cost::{Cost, QuestionCost, frame_bytes},
@@ -66,7 +66,9 @@ pub fn inspect(args: &InspectArgs, json: bool) -> Result<(), Failure> {
     let mut parts = Vec::new();
     // One question of every part of a run stands for all its rounds.
     for (question, costs) in questions(&federation.work, n)?.iter().zip(&cost.questions) {
-        let terms = Terms::everybody(form);
+        // The noise of a rehearsal is nobody's: nothing of it leaves.
+        let key = Key::from_bytes([0; 32]);
+        let terms = Terms { noise: Some(&key), ..Terms::everybody(form) };
         let answer = contribute(question, &rows, &terms, Some(&mut noise())).map_err(|e| {
             let failure = Failure::from(e);
             let next = "speak to the coordinator about the plan".to_owned();

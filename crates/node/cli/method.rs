@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use veilsum_cluster::{
     Algorithm, Centres, Clusters, Recipe,
     method::{Choice, LocalRange, Pick, Preparation, Rule, Scale, Seeding, TreeSeeding, Validity, Winsor},
+    privacy::{Noise, Unit},
     query::{FeatureParams, LocalSteps},
     sampling::Sampling,
 };
@@ -120,9 +121,9 @@ pub struct MethodArgs {
     /// 0 for hard methods: when nothing moves]
     #[arg(long, allow_negative_numbers = true)]
     pub epsilon: Option<f64>,
-    /// Rounds at most
-    #[arg(long, value_name = "N", default_value_t = 30)]
-    pub max_rounds: u32,
+    /// Rounds at most; under noise exactly so many [default: 30; under noise 10]
+    #[arg(long, value_name = "N")]
+    pub max_rounds: Option<u32>,
     /// Runs from different first centres for every K, side by side; the best objective counts
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub restarts: u32,
@@ -193,6 +194,76 @@ pub struct MethodArgs {
     /// Who opens the validity totals
     #[arg(long, value_enum, default_value = "coordinator")]
     pub judge: JudgeName,
+    /// Noise in the sums, and what a run promises with it
+    #[command(flatten)]
+    pub noise: NoiseArgs,
+}
+
+/// Whose presence noise hides.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum UnitName {
+    /// One row
+    Record,
+    /// A whole site; useful from a thousand sites on
+    Site,
+}
+
+/// Differential privacy of a run: options of `plan make` and `demo`.
+#[derive(Args, Debug, Clone)]
+#[command(next_help_heading = "Noise")]
+pub struct NoiseArgs {
+    /// Differential privacy with this epsilon over the whole run (1 is usual, 4 for a range of K); fcm and kmeans only
+    #[arg(long, value_name = "EPSILON", requires = "expected_rows", allow_negative_numbers = true)]
+    pub dp_epsilon: Option<f64>,
+    /// Rows that are expected in all, for the forecast and the default of delta
+    #[arg(long, value_name = "N")]
+    pub expected_rows: Option<u64>,
+    /// Delta over the whole run [default: the smaller of 10^-6 and one tenth over the expected rows]
+    #[arg(long, value_name = "DELTA", requires = "dp_epsilon", allow_negative_numbers = true)]
+    pub dp_delta: Option<f64>,
+    /// Whose presence is hidden
+    #[arg(long, value_enum, default_value = "record")]
+    pub dp_unit: UnitName,
+    /// Rounds at the beginning with sums around the middle of the box
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub dp_absolute_rounds: u32,
+    /// How far a row pulls at most in the others, as a share of the box's half diagonal; 0 has none of these
+    #[arg(long, value_name = "SHARE", default_value_t = 0.25, allow_negative_numbers = true)]
+    pub dp_tau: f64,
+    /// Share of the budget for the validation [default: 0.1; 0.2 for a range of K]
+    #[arg(long, value_name = "SHARE", requires = "dp_epsilon", allow_negative_numbers = true)]
+    pub dp_validation_share: Option<f64>,
+    /// Share of the budget for the row count
+    #[arg(long, value_name = "SHARE", default_value_t = 0.02, allow_negative_numbers = true)]
+    pub dp_count_share: f64,
+    /// Make the plan even where the forecast says that centres cannot be told from noise
+    #[arg(long)]
+    pub dp_useless: bool,
+}
+
+impl NoiseArgs {
+    /// The noise of a plan of at most `max_rows` rows a site, where one is asked for.
+    pub fn noise(&self, clusters: Clusters, max_rows: u64) -> Option<Noise> {
+        let usual = Noise::usual(self.dp_epsilon?, self.expected_rows.unwrap_or(0));
+        let validation = if clusters.min < clusters.max { 0.2 } else { usual.validation_share };
+        Some(Noise {
+            delta: self.dp_delta.unwrap_or(usual.delta),
+            unit: match self.dp_unit {
+                UnitName::Record => Unit::Record,
+                UnitName::Site => Unit::Site { rows: max_rows },
+            },
+            absolute_rounds: self.dp_absolute_rounds,
+            tau: self.dp_tau,
+            validation_share: self.dp_validation_share.unwrap_or(validation),
+            count_share: self.dp_count_share,
+            ..usual
+        })
+    }
+
+    /// The step of totals: noise is a whole number of steps, and drowns finer ones.
+    pub fn step_bits(&self, asked: Option<u8>) -> Option<u8> {
+        asked.or(self.dp_epsilon.map(|_| 20))
+    }
 }
 
 /// `K` or `LOW..HIGH`, both ends included.
@@ -232,7 +303,8 @@ impl MethodArgs {
     ) -> Result<Recipe, Failure> {
         let usage = |what: String, next: &str| Failure::new(Code::Usage, what, next);
         let algorithm = self.algorithm();
-        let plain = matches!(self.method, MethodName::Fcm | MethodName::FfcmAvg1);
+        let noisy = self.noise.dp_epsilon.is_some();
+        let plain = noisy || matches!(self.method, MethodName::Fcm | MethodName::FfcmAvg1);
         let init = self.init.unwrap_or(if plain { Init::Uniform } else { Init::Totals });
         let min_rows = self.min_records.unwrap_or(if plain { 1 } else { 10 });
         let seeding = match (given, init) {
@@ -249,7 +321,7 @@ impl MethodArgs {
                 blur: self.blur,
             }),
         };
-        let hard = algorithm.fuzzifier().is_none();
+        let hard = algorithm.fuzzifier().is_none() && !noisy;
         let intermediary = self.judge == JudgeName::Intermediary;
         let set = self.indices.unwrap_or(match (hard, intermediary) {
             (false, _) => IndexSet::Basic,
@@ -261,7 +333,7 @@ impl MethodArgs {
         let rule = Rule {
             min_rows,
             min_sites: self.min_contributors.unwrap_or(if plain || sites < 10 { 1 } else { 2 }),
-            ask_first: !self.sums_at_once,
+            ask_first: !self.sums_at_once && !noisy,
         };
         let lloyd = self.method == MethodName::Kmeans || matches!(algorithm, Algorithm::Fkm { finish: 1.., .. });
         Ok(Recipe {
@@ -280,12 +352,14 @@ impl MethodArgs {
                 judge_m: self.m,
             },
             choice: Choice { by: self.choose, elbow: self.elbow },
-            min_change: self.min_change.unwrap_or(if lloyd && rule.two_steps() { 5 } else { 1 }),
+            noise: None,
+            min_change: self.min_change.unwrap_or(if lloyd && !noisy && rule.two_steps() { 5 } else { 1 }),
         })
     }
 
     fn algorithm(&self) -> Algorithm {
-        let (m, max_rounds) = (self.m, self.max_rounds);
+        let noisy = self.noise.dp_epsilon.is_some();
+        let (m, max_rounds) = (self.m, self.max_rounds.unwrap_or(if noisy { 10 } else { 30 }));
         let local = |default: u32| {
             let most = match self.local_steps.unwrap_or(default) {
                 0 => 1000,
@@ -293,7 +367,7 @@ impl MethodArgs {
             };
             LocalSteps { most, epsilon: self.local_epsilon }
         };
-        let epsilon = |default: f64| self.epsilon.unwrap_or(default);
+        let epsilon = |default: f64| self.epsilon.unwrap_or(if noisy { 0.0 } else { default });
         match self.method {
             MethodName::Fcm => Algorithm::Fcm { m, epsilon: epsilon(0.005), max_rounds },
             MethodName::FfcmAvg1 => {

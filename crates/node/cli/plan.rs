@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     documents::{Federation, fingerprint, load_identity, load_roster, write_plan},
+    privacy::Privacy,
     work::{Column, Judge, Labels, Work},
 };
 
@@ -155,6 +156,7 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
     let given = given_centres(args.start.as_deref(), args.columns.len())?;
     let classes = args.labels.as_ref().map_or(0, |labels| labels.classes.len());
     let mut recipe = args.method.recipe(args.k, given, args.seed, &args.columns, sites, classes)?;
+    recipe.noise = args.method.noise.noise(args.k, args.max_rows);
     if args.no_opening && args.method.min_change.is_none() {
         // Only the sites' own copies of the method see that it is kept.
         recipe.min_change = 1;
@@ -173,7 +175,7 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
         sampling: args.method.sampling(args.seed),
         judge: args.method.judge(),
         labels: args.labels.clone(),
-        step_bits: args.step_bits,
+        step_bits: args.method.noise.step_bits(args.step_bits),
     };
     let again = |f: Failure| Failure { next: "correct the option and run `veilsum plan make` again".into(), ..f };
     work.check().map_err(|e| again(e.into()))?;
@@ -196,6 +198,14 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
     terms.check(&roster).map_err(|e| again(e.into()))?;
     // Proved before it is signed, and again by everybody who loads it.
     let federation = Federation::new(roster, terms.clone())?;
+    let privacy = Privacy::of(&federation.work, &federation.form()?);
+    if privacy.is_some_and(|privacy| !privacy.useful) && !args.method.noise.dp_useless {
+        return Err(Failure::input(
+            "under this noise centres cannot be told from chance",
+            "expect more rows, choose fewer K or rounds or a larger --dp-epsilon, or say --dp-useless to make the plan all \
+             the same",
+        ));
+    }
     write_plan(&args.out, &terms.sign(&federation.roster, &identity)?)?;
     check(&federation, &args.out, "written; send it to every party", json)
 }
@@ -204,7 +214,9 @@ fn check(federation: &Federation, path: &Path, what: &str, json: bool) -> Result
     let cost = Cost::of(federation)?;
     let hash = federation.terms.hash();
     let mut value = cost.to_json();
+    let privacy = Privacy::of(&federation.work, &federation.form()?);
     if let Some(map) = value.as_object_mut() {
+        map.insert("privacy".into(), json!(privacy));
         map.insert("plan".into(), json!(path.display().to_string()));
         map.insert("hash".into(), json!(hash.to_string()));
         map.insert("fingerprint".into(), json!(fingerprint(&hash.0)));
@@ -217,7 +229,7 @@ fn check(federation: &Federation, path: &Path, what: &str, json: bool) -> Result
         federation.work.method_name(),
         federation.work.columns.len(),
         federation.work.max_questions(),
-        cost.to_text()
+        cost.to_text() + &privacy.map_or_else(String::new, |privacy| privacy.to_text())
     );
     super::print(json, &value, &text)
 }
@@ -328,6 +340,10 @@ fn describe(work: &Work) -> String {
         Judge::Intermediary => "opened by the intermediary",
     };
     line("validity totals", judge.into());
+    if let Some(noise) = &recipe.noise {
+        line("noise", noise.promise());
+        line("noise schedule", serde_json::to_string(noise).unwrap_or_default());
+    }
     if let Some(bits) = work.step_bits {
         line("step of totals", format!("at least 2^-{bits} of the largest value of one row"));
     }

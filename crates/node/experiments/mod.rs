@@ -7,6 +7,7 @@
 mod bank;
 mod chart;
 mod data;
+pub mod dp;
 mod exactness;
 mod federated_fcm;
 mod ffcf;
@@ -82,7 +83,7 @@ pub struct Experiment {
 }
 
 /// All experiments, in the order in which they are run.
-pub const ALL: [Experiment; 9] = [
+pub const ALL: [Experiment; 10] = [
     Experiment {
         name: "exactness",
         about: "every method: plain sums and masked sums give the same",
@@ -95,6 +96,7 @@ pub const ALL: [Experiment; 9] = [
     Experiment { name: "bank", about: "bank marketing by job (framework paper, Figures 6 and 7)", run: bank::run },
     Experiment { name: "federated-fcm", about: "Table 1 of Bárcena et al. 2021", run: federated_fcm::run },
     Experiment { name: "ffcf", about: "Table 1 of FFCF (Urío-Larrea)", run: ffcf::run },
+    Experiment { name: "dp", about: "what noise inside the sum costs (differential privacy)", run: dp::run },
     Experiment { name: "fkm", about: "the grid of federated k-means (Garst & Reinders 2024)", run: fkm::run },
 ];
 

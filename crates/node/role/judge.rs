@@ -46,7 +46,7 @@ fn blind(work: &Work, request: &JudgeRequest, form: &Form) -> Result<Blind, Fail
         }
         let centres = Centres::new(*k as usize, columns, vec![0.0; *k as usize * columns])?;
         let m = recipe.judge_m();
-        let full = recipe.validity.full || recipe.algorithm.fuzzifier().is_none();
+        let full = recipe.judges_fully();
         queries.push(if full {
             Query::Validation(Validation { centres, m, vectors: false })
         } else {

@@ -30,6 +30,7 @@ use crate::{
     conversation::{Conversation, Turn},
     evidence::{self, Case},
     model::Model,
+    privacy::Privacy,
     round::{self, Form, Layout},
     store::Said,
     traffic::Traffic,
@@ -145,6 +146,9 @@ pub struct RunResult {
     pub history: Vec<veilsum_cluster::Round>,
     /// Frames by sender and phase, as the coordinator saw them.
     pub traffic: Traffic,
+    /// The differential privacy that the run promises, if it does: then weights, counts and indices are noisy too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub privacy: Option<Privacy>,
     /// What a reader should know before using the numbers.
     pub warnings: Vec<String>,
     /// The model that the sites received.
@@ -467,6 +471,7 @@ impl Run<'_> {
         }
         if let (Some(counted), Some(summed)) = (counted, outcome.n_total)
             && counted != summed
+            && work.recipe.noise.is_none()
         {
             warnings.push(
                 "the intermediary's row count and the sum of all memberships differ: a site told them different things"
@@ -498,6 +503,7 @@ impl Run<'_> {
             plan_hash: self.config.terms.hash().to_string(),
             history: outcome.history.clone(),
             traffic: Traffic::default(),
+            privacy: Privacy::of(work, &self.form()?),
             warnings,
             model: Some(model),
         })

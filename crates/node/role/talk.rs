@@ -7,6 +7,7 @@ use veilsum_cluster::{Batch, Centres, Query, random::Stream};
 use veilsum_proto::{
     Error, Rule,
     message::{self, Disclosure, Kind},
+    noise,
     policy::{self, Asked},
     roster::PartyId,
     site::{Event, Input, Output, Site, SiteConfig},
@@ -411,9 +412,10 @@ impl Talk {
         }
         let rows = self.config.rows.clone();
         let form = self.config.form()?;
-        let blur = self.config.clone();
+        let (blur, aggregator) = (self.config.clone(), self.aggregator);
         let values = tokio::task::spawn_blocking(move || {
-            let terms = round::Terms { form, drawn, judged: judged.as_ref() };
+            let key = form.noise.map(|_| noise_key(&blur, aggregator, &asked));
+            let terms = round::Terms { form, drawn, judged: judged.as_ref(), noise: key.as_ref() };
             let mut noise = asks_blur(&question).then(|| blur_of(&blur, &asked.query));
             round::contribute(&question, &rows, &terms, noise.as_mut())
         })
@@ -523,10 +525,21 @@ fn asks_blur(question: &Question) -> bool {
 
 /// [APP-7]: the noise for one question on these rows. Whoever puts it again gets the same: fresh noise each time would average out.
 fn blur_of(config: &ClientConfig, query: &[u8]) -> Stream {
-    let rows: Vec<u8> = config.rows.packed().to_rows().as_slice().iter().flat_map(|x| x.to_le_bytes()).collect();
-    let rows = suite::hash("rows behind blur", &[&rows]);
+    let rows = rows_digest(config);
     // The seed of the identity makes it this site's secret.
     Stream::from_key(suite::hash("blur", &[&*config.identity.seed(), &config.terms.hash().0, query, &rows.0]).0)
+}
+
+/// [NOI-2]: what the noise of one answer is drawn with.
+fn noise_key(config: &ClientConfig, aggregator: PartyId, asked: &Asked) -> noise::Key {
+    let (plan, rows) = (config.terms.hash(), rows_digest(config));
+    let purpose = noise::Purpose { plan: &plan, aggregator, query: &asked.query, cohort: &asked.cohort, rows: &rows };
+    noise::Key::new(&config.identity.seed(), &purpose)
+}
+
+fn rows_digest(config: &ClientConfig) -> Hash {
+    let rows: Vec<u8> = config.rows.packed().to_rows().as_slice().iter().flat_map(|x| x.to_le_bytes()).collect();
+    suite::hash("rows behind blur", &[&rows])
 }
 
 /// Euclidean distances between centres, K x K.

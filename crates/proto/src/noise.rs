@@ -21,7 +21,7 @@ use crate::{
     error::Error,
     fixed,
     roster::PartyId,
-    suite::{self, Hash},
+    suite::{self, Hash, Secret},
 };
 
 /// The largest standard deviation in steps: its square, and the squares of all likely draws, stay far below 2^128.
@@ -130,8 +130,25 @@ pub struct Purpose<'a> {
     pub rows: &'a Hash,
 }
 
-/// The random words of one answer's noise: whoever is asked the same again over the same rows and cohort draws the same, so
-/// that nothing averages out; anything else gets other words ([NOI-2]).
+/// What the noise of one answer is drawn with: whoever is asked the same again over the same rows and cohort draws the same,
+/// so that nothing averages out; anything else gets other noise ([NOI-2]).
+pub struct Key(Secret);
+
+impl Key {
+    /// The key that belongs to a purpose at the site whose identity has this seed.
+    pub fn new(identity_seed: &[u8; 32], purpose: &Purpose<'_>) -> Key {
+        let (role, cohort) = (codec::encode(&purpose.aggregator), codec::encode(&purpose.cohort));
+        let parts: [&[u8]; 5] = [&purpose.plan.0, &role, purpose.query, &cohort, &purpose.rows.0];
+        Key(suite::derive(identity_seed, "noise", &parts))
+    }
+
+    /// Of bytes that serve one answer only, for rehearsals and tests.
+    pub fn from_bytes(bytes: [u8; 32]) -> Key {
+        Key(Secret::new(bytes))
+    }
+}
+
+/// The random words of a key.
 pub struct Stream {
     cipher: Ctr64LE<Aes256>,
     block: Zeroizing<[u8; 512]>,
@@ -139,16 +156,9 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// The stream that belongs to a purpose at the site whose identity has this seed.
-    pub fn new(identity_seed: &[u8; 32], purpose: &Purpose<'_>) -> Stream {
-        let (role, cohort) = (codec::encode(&purpose.aggregator), codec::encode(&purpose.cohort));
-        let parts: [&[u8]; 5] = [&purpose.plan.0, &role, purpose.query, &cohort, &purpose.rows.0];
-        Stream::from_key(suite::derive(identity_seed, "noise", &parts).bytes())
-    }
-
-    /// The stream of a key that serves this one answer, for tests and rehearsals.
-    pub fn from_key(key: &[u8; 32]) -> Stream {
-        let cipher = Ctr64LE::<Aes256>::new(key.into(), &[0u8; 16].into());
+    /// From its beginning.
+    pub fn new(key: &Key) -> Stream {
+        let cipher = Ctr64LE::<Aes256>::new(key.0.bytes().into(), &[0u8; 16].into());
         Stream { cipher, block: Zeroizing::new([0; 512]), used: 512 }
     }
 
@@ -195,7 +205,7 @@ mod tests {
     fn stream(what: &str) -> Stream {
         let seed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos();
         println!("{what}: seed {seed}");
-        Stream::from_key(&suite::hash("test noise", &[&seed.to_le_bytes(), what.as_bytes()]).0)
+        Stream::new(&Key::from_bytes(suite::hash("test noise", &[&seed.to_le_bytes(), what.as_bytes()]).0))
     }
 
     /// How many standard deviations a chi-square statistic lies above its mean (Wilson & Hilferty 1931).
@@ -263,7 +273,7 @@ mod tests {
 
     #[test]
     fn deviations_outside_the_range_are_refused() {
-        let mut rng = Stream::from_key(&[1; 32]);
+        let mut rng = Stream::new(&Key::from_bytes([1; 32]));
         for sigma in [0, MAX_SIGMA + 1, u64::MAX] {
             assert_eq!(gaussian(sigma, &mut rng).unwrap_err().rule().map(|r| r.0), Some("NOI-1"));
         }
@@ -276,7 +286,7 @@ mod tests {
         let base =
             Purpose { plan: &plan, aggregator: PartyId::Coordinator, query: b"q", cohort: &[0, 1, 2], rows: &rows };
         let first = |seed: u8, purpose: &Purpose<'_>| {
-            let mut stream = Stream::new(&[seed; 32], purpose);
+            let mut stream = Stream::new(&Key::new(&[seed; 32], purpose));
             [stream.next_u64(), stream.next_u64()]
         };
         let words = first(7, &base);
@@ -298,8 +308,8 @@ mod tests {
     #[test]
     fn noise_is_added_in_the_ring() {
         let mut words = [u64::MAX, 0, 5];
-        add(&mut words, 9, &mut Stream::from_key(&[4; 32])).unwrap();
-        let mut rng = Stream::from_key(&[4; 32]);
+        add(&mut words, 9, &mut Stream::new(&Key::from_bytes([4; 32]))).unwrap();
+        let mut rng = Stream::new(&Key::from_bytes([4; 32]));
         let drawn: Vec<i64> = (0..3).map(|_| gaussian(9, &mut rng).unwrap()).collect();
         let plain = [-1i64, 0, 5];
         for ((word, noise), plain) in words.iter().zip(drawn).zip(plain) {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::{Algorithm, Preparing, Recipe, Rule, Scale, Seeding, Stage, TreeSearch};
 use crate::query::{
-    Blur, Bracket, Cells, Features, Histogram, LocalFuzzy, LocalMeans, Moments, Part, Silhouette, Tree,
+    Blur, Bracket, Cells, Features, Histogram, LocalFuzzy, LocalMeans, Moments, Part, Shifts, Silhouette, Tree,
 };
 use crate::{Batch, Centres, Domain, MethodError, Query, Start, Transform};
 
@@ -44,6 +44,11 @@ impl Recipe {
         for query in &batch.queries {
             if self.stage_of(query)? != stage {
                 return Err("it mixes questions of different parts of the run".into());
+            }
+            if let (Query::Shifts(one), Query::Shifts(other)) = (first, query)
+                && one.round != other.round
+            {
+                return Err("it mixes rounds".into());
             }
             if query.part().is_some_and(|part| half(part) != first.part().map_or(0, half)) {
                 return Err("it mixes counts and sums".into());
@@ -85,6 +90,7 @@ impl Recipe {
             (Query::Cells(last), Query::Cells(next)) => self.grows(last, next),
             (_, Query::Cells(next)) => next.tree.splits.is_empty(),
             (_, Query::Silhouette(_)) => was == Stage::Validating && asked_about(before, batch),
+            (Query::Shifts(last), Query::Shifts(next)) => last.round.checked_add(1) == Some(next.round),
             (_, Query::Contingency(_)) => was >= Stage::Validating && asked_about(before, batch),
             _ => {
                 let counted = was == Stage::Iterating && last.part().is_some_and(Part::counts);
@@ -168,7 +174,7 @@ impl Recipe {
     }
 
     fn stage_of(&self, query: &Query) -> Result<Stage, String> {
-        let full = self.validity.full || self.algorithm.fuzzifier().is_none();
+        let full = self.judges_fully();
         let stage = match query {
             Query::Moments(_) | Query::Histogram(_) if self.prepares() => Stage::Preparing,
             Query::LocalChoice(_) if self.range.is_some() => Stage::Ranging,
@@ -177,6 +183,11 @@ impl Recipe {
             Query::Validation(_) if full => Stage::Validating,
             Query::Silhouette(_) if self.validity.silhouette => Stage::Silhouettes,
             Query::Contingency(_) if self.validity.classes > 0 => Stage::Counting,
+            // Under noise the rounds ask nothing but this.
+            Query::Shifts(_) if self.noise.is_some() => Stage::Iterating,
+            _ if self.noise.is_some() && !matches!(query, Query::FuzzyValidation { .. }) => {
+                return Err(format!("the plan has noise, and {} is not accounted for", query.kind()));
+            }
             Query::FuzzySums { .. } if matches!(self.algorithm, Algorithm::Fcm { .. }) => Stage::Iterating,
             Query::LocalFuzzy(_)
                 if matches!(self.algorithm, Algorithm::FfcmAvg1 { .. } | Algorithm::FfcmAvg2 { .. }) =>
@@ -285,6 +296,18 @@ impl Recipe {
             }
             Query::Silhouette(q) => same(k_fits(q.centres.k()) && q.rows.iter().all(|rows| rows.fract() == 0.0)),
             Query::Contingency(q) => same(k_fits(q.centres.k()) && q.classes == self.validity.classes),
+            Query::Shifts(q) => {
+                let levels = self.levels(domain).map_err(|error| error.to_string())?.ok_or("the plan has no noise")?;
+                let (middle, clip) = levels.pull(q.round);
+                let rounds = self.algorithm.max_questions(self.rule);
+                let near = (q.clip - clip).abs() <= HAIR * clip && q.clip <= clip * (1.0 + 1e-9);
+                same(
+                    k_fits(q.centres.k())
+                        && q.m.map(f64::to_bits) == self.algorithm.fuzzifier().map(f64::to_bits)
+                        && (q.middle, near) == (middle, true)
+                        && q.round < rounds,
+                )
+            }
             Query::Moments(_) => same(self.preparation.scale == Scale::Standard),
             Query::Histogram(q) => {
                 let mut left: Vec<usize> = (0..domain.columns() as u32).map(|column| self.quantiles(column)).collect();
@@ -425,13 +448,18 @@ impl Recipe {
                 None => start.clone(),
             };
             let cells = super::SeedCells { weights: vec![1.0; anchors.k()], means: anchors };
-            let query = self.algorithm.begin(start.clone(), Some(&cells), Rule::NONE, 0)?.ask();
+            let query = match self.noisy(start.clone(), domain)? {
+                Some(iteration) => iteration.ask(),
+                None => self.algorithm.begin(start.clone(), Some(&cells), Rule::NONE, 0)?.ask(),
+            };
             if !queries.contains(&query) {
                 queries.push(query);
             }
             judging.push(self.validation_of(start));
         }
+        let later = self.later_rounds(&queries, domain)?;
         all.push(Batch { transform: None, queries });
+        all.extend(later);
         let silhouettes = judging.iter().flat_map(Query::points).map(|centres| {
             let (k, centres) = (centres.k(), centres.clone());
             Query::Silhouette(Silhouette { means: centres.clone(), centres, rows: vec![1.0; k], scatter: vec![0.0; k] })
@@ -445,10 +473,25 @@ impl Recipe {
         Ok(all)
     }
 
+    /// Under noise, the questions of the last round, where they are of another form than the first ones.
+    fn later_rounds(&self, first: &[Query], domain: &Domain) -> Result<Option<Batch>, MethodError> {
+        let Some(levels) = self.levels(domain)? else { return Ok(None) };
+        let round = self.algorithm.max_questions(Rule::NONE).saturating_sub(1);
+        let (middle, clip) = levels.pull(round);
+        if (middle, clip) == levels.pull(0) {
+            return Ok(None);
+        }
+        let later = |query: &Query| match query {
+            Query::Shifts(q) => Query::Shifts(Shifts { middle, clip, round, ..q.clone() }),
+            other => other.clone(),
+        };
+        Ok(Some(Batch { transform: None, queries: first.iter().map(later).collect() }))
+    }
+
     /// The validation question at some centres.
     pub(crate) fn validation_of(&self, centres: Centres) -> Query {
         let m = self.judge_m();
-        if self.validity.full || self.algorithm.fuzzifier().is_none() {
+        if self.judges_fully() {
             Query::Validation(crate::query::Validation { centres, m, vectors: self.validity.vectors })
         } else {
             Query::FuzzyValidation { centres, m }

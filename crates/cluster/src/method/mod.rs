@@ -12,6 +12,7 @@ pub mod ffcm;
 pub mod fkm;
 pub mod kmeans;
 pub mod kumar;
+mod noisy;
 mod plausible;
 mod prepare;
 mod recipe;

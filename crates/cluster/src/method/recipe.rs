@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Iteration, Preparation, Run, SeedCells, choice::Choice, fcm, ffcf, ffcm, fkm, inside, kmeans, kumar};
+use crate::privacy::{Levels, Noise};
 use crate::query::{Family, FeatureParams, LocalChoice, LocalSteps, usable_fuzzifier};
 use crate::{Centres, Domain, MethodError};
 
@@ -38,6 +39,9 @@ pub struct Recipe {
     pub validity: Validity,
     /// How K is chosen among several.
     pub choice: Choice,
+    /// The noise inside the sums; none where there is no promise of differential privacy.
+    #[serde(default)]
+    pub noise: Option<Noise>,
     /// Rounds of exact Lloyd ask a cluster's sum again only where so many rows have entered or left it; 1 asks every time.
     pub min_change: u64,
 }
@@ -342,8 +346,29 @@ impl Recipe {
             preparation: Preparation::none(),
             validity: Validity::basic(),
             choice: Choice { by: super::Pick::FuzzyDaviesBouldin, elbow: false },
+            noise: None,
             min_change: 1,
         }
+    }
+
+    /// What every total of this recipe may say, where it has noise.
+    ///
+    /// # Errors
+    /// [`MethodError`] where the budget is too small.
+    pub fn levels(&self, domain: &Domain) -> Result<Option<Levels>, MethodError> {
+        self.noise.as_ref().map(|noise| Levels::new(noise, self, domain)).transpose()
+    }
+
+    /// The iteration of one K under noise, where there is any.
+    pub(crate) fn noisy(&self, start: Centres, domain: &Domain) -> Result<Option<Box<dyn Iteration>>, MethodError> {
+        let Some(levels) = self.levels(domain)? else { return Ok(None) };
+        let rounds = self.algorithm.max_questions(Rule::NONE);
+        Ok(Some(Box::new(super::noisy::Noisy::new(start, self.algorithm.fuzzifier(), rounds, levels, domain)?)))
+    }
+
+    /// Whether the validation asks more than fuzzy Davies-Bouldin and the objective need. Under noise it never does.
+    pub fn judges_fully(&self) -> bool {
+        self.noise.is_none() && (self.validity.full || self.algorithm.fuzzifier().is_none())
     }
 
     /// Whether a run can start on this box.
@@ -380,6 +405,9 @@ impl Recipe {
         }
         self.check_seeding(domain)?;
         self.check_validity()?;
+        if let Some(noise) = &self.noise {
+            noise.check(self, domain)?;
+        }
         // The parameters of the algorithm itself: its constructor says what is wrong, for any first centres.
         let probe = |k: u32| {
             crate::Start::Uniform { seed: 0 }
@@ -460,7 +488,7 @@ impl Recipe {
         }
         if self.clusters.min < self.clusters.max {
             let by = self.choice.by;
-            let full = validity.full || self.algorithm.fuzzifier().is_none();
+            let full = self.judges_fully();
             let silhouette = by != super::Pick::SilhouetteSquared || validity.silhouette;
             if (by.needs_full() && !full) || (by.needs_vectors() && !validity.vectors) || !silhouette {
                 return Err(MethodError::parameter("the index that chooses K is not among those that are asked"));

@@ -7,6 +7,7 @@ use outcome::silhouette;
 use super::plausible::{check_values, confined};
 use super::{Algorithm, Fit, Iteration, Method, Preparing, Recipe, Rule, SeedCells, Seeding, Stage, Step, TreeSearch};
 use crate::offline::earliest_best;
+use crate::privacy::settled;
 use crate::query::{Contingency, LocalChoice};
 use crate::validity::{self, Geometry, Verdict};
 use crate::{Batch, Centres, Domain, MethodError, Query, Start, Totals, Transform};
@@ -153,7 +154,10 @@ impl Run {
                     Err(error) => return Err(error),
                 };
                 let rule = self.recipe.rule;
-                let mut iteration = self.recipe.algorithm.begin(start, self.cells.as_ref(), rule, seed)?;
+                let mut iteration = match self.recipe.noisy(start.clone(), &self.domain)? {
+                    Some(iteration) => iteration,
+                    None => self.recipe.algorithm.begin(start, self.cells.as_ref(), rule, seed)?,
+                };
                 iteration.confine(&self.domain);
                 if self.recipe.min_change > 1 {
                     iteration.min_change(self.recipe.min_change);
@@ -297,6 +301,10 @@ impl Run {
                     .zip(&next.members)
                     .map(|((query, values), member)| {
                         let centres = member.iteration.fit().centres;
+                        if self.recipe.noise.is_some() {
+                            let settled = settled(query, values);
+                            return validity::judge(query, Geometry::Centres(&centres), &settled, None);
+                        }
                         validity::judge(query, Geometry::Centres(&centres), values, rows)
                     })
                     .collect::<Result<Vec<_>, _>>()?;

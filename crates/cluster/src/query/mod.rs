@@ -8,6 +8,7 @@ mod features;
 mod histogram;
 mod local;
 mod moments;
+mod shifts;
 mod validation;
 
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,7 @@ pub(crate) use histogram::MAX_BINS;
 pub use histogram::{Bracket, Histogram};
 pub use local::{LocalFuzzy, LocalMeans, LocalSteps, Part, Pull, Since};
 pub use moments::Moments;
+pub use shifts::Shifts;
 pub use validation::{Contingency, Silhouette, Validation};
 
 use crate::random::Stream;
@@ -82,6 +84,8 @@ pub enum Query {
     Silhouette(Silhouette),
     /// Row counts by cluster and label.
     Contingency(Contingency),
+    /// Sums of clipped distances to a point of reference: rounds under noise.
+    Shifts(Shifts),
 }
 
 /// One stretch of a statistic: `len` entries that share a meaning and a bound.
@@ -146,6 +150,7 @@ impl Query {
             Self::Validation(family) => family.check(domain),
             Self::Silhouette(family) => family.check(domain),
             Self::Contingency(family) => family.check(domain),
+            Self::Shifts(family) => family.check(domain),
         }
     }
 
@@ -181,6 +186,7 @@ impl Query {
             Self::Validation(family) => family.layout(domain),
             Self::Silhouette(family) => family.layout(domain),
             Self::Contingency(family) => family.layout(domain),
+            Self::Shifts(family) => family.layout(domain),
         }
     }
 
@@ -199,6 +205,7 @@ impl Query {
             Self::Validation(_) => Validation::KIND,
             Self::Silhouette(_) => Silhouette::KIND,
             Self::Contingency(_) => Contingency::KIND,
+            Self::Shifts(_) => Shifts::KIND,
         }
     }
 
@@ -228,6 +235,7 @@ impl Query {
             Self::Validation(family) => family.answer(rows, noise)?,
             Self::Silhouette(family) => family.answer(rows, noise)?,
             Self::Contingency(family) => family.answer(rows, noise)?,
+            Self::Shifts(family) => family.answer(rows, noise)?,
         })
     }
 
@@ -254,6 +262,7 @@ impl Query {
             Self::Validation(q) => vec![&q.centres],
             Self::Silhouette(q) => vec![&q.centres, &q.means],
             Self::Contingency(q) => vec![&q.centres],
+            Self::Shifts(q) => vec![&q.centres],
             Self::Moments(_) | Self::Histogram(_) | Self::LocalChoice(_) | Self::Cells(_) => Vec::new(),
         }
     }

@@ -2,6 +2,7 @@
 
 use super::{Member, Run};
 use crate::method::{CurvePoint, Fit, Outcome};
+use crate::privacy::Noise;
 use crate::query::Silhouette;
 use crate::validity::Verdict;
 use crate::{MethodError, Query, metrics};
@@ -59,6 +60,7 @@ impl Run {
             indices.adjusted_rand = Some(metrics::adjusted_rand_from(counts, self.recipe.validity.classes as usize));
         }
         let mut notes = self.notes.clone();
+        notes.extend(self.recipe.noise.as_ref().map(Noise::promise));
         let curve = if self.best.len() > 1 { self.curve() } else { Vec::new() };
         for point in curve.iter().filter(|point| point.collapsed) {
             notes.push(format!("K = {}: centres coincide, the run collapsed; its indices mean nothing", point.k));

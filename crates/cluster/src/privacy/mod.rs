@@ -1,0 +1,163 @@
+//! Differential privacy of a run: what a plan says of it, what every total costs, and what it does to the centres
+//! (specification, section 18; Bun & Steinke 2016; Canonne, Kamath & Steinke 2020; relative updates after FastLloyd, Diaa,
+//! Humphries & Kerschbaum 2025).
+//!
+//! Here are real numbers only: sensitivities and standard deviations in working units. Whoever carries totals in fixed point
+//! turns them into whole steps and adds exact noise.
+
+mod accountant;
+mod schedule;
+
+use serde::{Deserialize, Serialize};
+
+pub use accountant::{advantage, epsilon, rho};
+pub use schedule::{Forecast, Level, Levels};
+
+use crate::method::Seeding;
+use crate::query::usable_fuzzifier;
+use crate::{Algorithm, Domain, MethodError, Query, Recipe};
+
+/// Above this share of the box's half width a predicted error of the centres makes a result useless.
+pub const USEFUL: f64 = 0.1;
+
+/// The noise that a plan asks for. The whole run (every K, restart, round, validation and the row count) is
+/// (`epsilon`, `delta`)-differentially private for one `unit` added or removed.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Noise {
+    /// Epsilon of the whole run, > 0.
+    pub epsilon: f64,
+    /// Delta of the whole run, > 0; at most 1/10 of one over the rows is usual.
+    pub delta: f64,
+    /// Whose presence is hidden.
+    pub unit: Unit,
+    /// Rounds at the beginning that ask for sums around the middle of the box; the others ask for sums around the current
+    /// centres.
+    pub absolute_rounds: u32,
+    /// In these other rounds a row pulls at most so far, as a share of the box's half diagonal; 0 asks for sums around the
+    /// middle in all rounds.
+    pub tau: f64,
+    /// Share of the budget that the validation takes.
+    pub validation_share: f64,
+    /// Share of the budget that the row count takes.
+    pub count_share: f64,
+    /// Rows that are expected in all: for the forecast and nothing else.
+    pub expected_rows: u64,
+}
+
+/// Whose presence the noise hides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Unit {
+    /// One row.
+    Record,
+    /// A whole site of at most so many rows, which are those that the plan allows a site.
+    Site {
+        /// The plan's `max_rows`.
+        rows: u64,
+    },
+}
+
+impl Noise {
+    /// The defaults: record level, two rounds around the middle, then pulls of at most a quarter of the half diagonal.
+    pub fn usual(epsilon: f64, expected_rows: u64) -> Self {
+        Self {
+            epsilon,
+            delta: (0.1 / expected_rows.max(1) as f64).min(1e-6),
+            unit: Unit::Record,
+            absolute_rounds: 2,
+            tau: 0.25,
+            validation_share: 0.1,
+            count_share: 0.02,
+            expected_rows,
+        }
+    }
+
+    /// What a run under this noise promises, as a sentence for the reader of its result.
+    pub fn promise(&self) -> String {
+        let unit = match self.unit {
+            Unit::Record => "one row".to_owned(),
+            Unit::Site { rows } => format!("a whole site of at most {rows} rows"),
+        };
+        format!(
+            "the run is differentially private for {unit} added or removed: epsilon {}, delta {}; centres, weights, indices \
+             and counts are noisy",
+            self.epsilon, self.delta
+        )
+    }
+
+    /// Rows of one unit.
+    pub fn rows_of_unit(&self) -> f64 {
+        match self.unit {
+            Unit::Record => 1.0,
+            Unit::Site { rows } => rows as f64,
+        }
+    }
+
+    /// Whether a recipe with this noise can be run and accounted for.
+    ///
+    /// # Errors
+    /// [`MethodError`] with a sentence that says what to change.
+    pub(crate) fn check(&self, recipe: &Recipe, domain: &Domain) -> Result<(), MethodError> {
+        let refuse = |what: &str| Err(MethodError::parameter(format!("under noise {what}")));
+        let within = |x: f64, low: f64, high: f64| x.is_finite() && x > low && x <= high;
+        if !within(self.epsilon, 0.0, 1e3) || !within(self.delta, 0.0, 1e-3) {
+            return refuse("epsilon lies above 0, up to 1000, and delta above 0, up to 0.001");
+        }
+        let shares = self.validation_share + self.count_share;
+        if !within(self.validation_share, 0.0, 0.9) || !within(self.count_share, 0.0, 0.9) || shares >= 0.95 {
+            return refuse("validation and row count take shares above 0 that leave a twentieth for the rounds");
+        }
+        if !(self.tau.is_finite() && (0.0..=1.0).contains(&self.tau)) {
+            return refuse("tau lies between 0 and 1");
+        }
+        if self.tau > 0.0 && self.absolute_rounds == 0 && matches!(recipe.seeding, Seeding::Uniform { .. }) {
+            return refuse("uniform first centres need a round around the middle of the box (absolute_rounds 1 or 2)");
+        }
+        if self.expected_rows == 0 || self.rows_of_unit() < 1.0 {
+            return refuse("the number of expected rows, and of rows of a site, is at least 1");
+        }
+        let (Algorithm::Fcm { epsilon, max_rounds, .. } | Algorithm::Kmeans { epsilon, max_rounds }) =
+            &recipe.algorithm
+        else {
+            return refuse("only fcm and kmeans can be run: for the other methods no sensitivity is proved");
+        };
+        if *epsilon != 0.0 || *max_rounds > 1_000 {
+            return refuse(
+                "the number of rounds is fixed, at most 1000, and nothing stops before (epsilon of the method 0)",
+            );
+        }
+        if matches!(recipe.seeding, Seeding::Tree(_)) {
+            return refuse(
+                "first centres are uniform or given: seeding from totals is not accounted for (--init uniform)",
+            );
+        }
+        if recipe.prepares() || recipe.range.is_some() {
+            return refuse(
+                "columns are not standardised or clipped at quantiles, and sites do not choose a range of K: choose the \
+                 box and K from public knowledge",
+            );
+        }
+        if (recipe.rule.min_rows, recipe.rule.min_sites) != (1, 1) {
+            return refuse("no counts decide what is asked (--min-records 1 --min-contributors 1)");
+        }
+        let validity = recipe.validity;
+        if validity.full || validity.vectors || validity.silhouette || validity.classes > 0 {
+            return refuse("only the basic validity totals are asked, and no counts by label (--indices basic)");
+        }
+        if recipe.clusters.min < recipe.clusters.max && recipe.choice.by.needs_full() {
+            return refuse("K is chosen by fuzzy-davies-bouldin");
+        }
+        if !usable_fuzzifier(recipe.judge_m()) {
+            return Err(MethodError::Fuzzifier);
+        }
+        Levels::new(self, recipe, domain).map(|_| ())
+    }
+}
+
+/// Of noisy validation totals what rows could have given: nothing below 0, every cluster with the membership of one row.
+pub(crate) fn settled(query: &Query, values: &[f64]) -> Vec<f64> {
+    let k = query.points().first().map_or(0, |points| points.k());
+    let least = |(i, value): (usize, &f64)| value.max(if (k..2 * k).contains(&i) { 1.0 } else { f64::MIN_POSITIVE });
+    values.iter().enumerate().map(least).collect()
+}

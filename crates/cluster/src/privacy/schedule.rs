@@ -1,0 +1,183 @@
+//! Which total may say how much: the budget of a run split over its questions, sensitivities, standard deviations, and what
+//! they do to the centres.
+
+use super::{Noise, USEFUL, advantage, rho};
+use crate::{Algorithm, Domain, MethodError, Query, Recipe};
+
+/// What one block of a total may say, in working units.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Level {
+    /// How far one unit more or less moves the block at most, in the Euclidean norm.
+    pub sensitivity: f64,
+    /// Standard deviation of the noise in every entry of the total.
+    pub deviation: f64,
+}
+
+impl Level {
+    /// What it costs.
+    pub fn rho(&self) -> f64 {
+        let ratio = self.sensitivity / self.deviation;
+        ratio * ratio / 2.0
+    }
+}
+
+/// The levels of a whole run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Levels {
+    noise: Noise,
+    /// Budget of the run.
+    rho: f64,
+    /// Of one round of one K and restart, of the validation of one, and of the row count.
+    round: f64,
+    validation: f64,
+    count: f64,
+    /// Half diagonal of the box: no row is farther from its middle.
+    reach: f64,
+    columns: usize,
+    rounds: u32,
+    most_clusters: u32,
+}
+
+/// What a plan's noise does, before anybody agrees to it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Forecast {
+    /// Budget of the run as zero-concentrated differential privacy.
+    pub rho: f64,
+    /// Bound on the advantage of somebody who tests for one unit, over the whole run.
+    pub advantage: f64,
+    /// Noise of the first and of the last round: weights, and coordinates of the sums.
+    pub first: [f64; 2],
+    /// The same of the last round.
+    pub last: [f64; 2],
+    /// Noise of the row count.
+    pub count: f64,
+    /// Predicted error of a centre after the first and after the last round, as a share of the box's half width, for
+    /// clusters of equal weight.
+    pub error_first: f64,
+    /// The same after the last round.
+    pub error: f64,
+}
+
+impl Forecast {
+    /// Whether centres can be told from noise.
+    pub fn useful(&self) -> bool {
+        self.error <= USEFUL
+    }
+}
+
+/// Clear of the rounding of coordinates into and out of the box.
+const HAIR: f64 = 1.0 + 1e-5;
+
+impl Levels {
+    /// The levels of a recipe with this noise; for one that passes its checks.
+    ///
+    /// # Errors
+    /// [`MethodError`] where the budget is too small to be split.
+    pub fn new(noise: &Noise, recipe: &Recipe, domain: &Domain) -> Result<Levels, MethodError> {
+        let whole = rho(noise.epsilon, noise.delta);
+        if whole <= 0.0 {
+            return Err(MethodError::parameter(
+                "under noise epsilon is too small for this delta: a larger one of either",
+            ));
+        }
+        let (Algorithm::Fcm { max_rounds, .. } | Algorithm::Kmeans { max_rounds, .. }) = recipe.algorithm else {
+            return Err(MethodError::parameter("under noise only fcm and kmeans can be run"));
+        };
+        let members = recipe.members() as f64;
+        let half = (0..domain.columns()).map(|column| {
+            let (low, high) = domain.working_interval(column);
+            (high - low) / 2.0
+        });
+        let rounds = whole * (1.0 - noise.validation_share - noise.count_share);
+        Ok(Levels {
+            noise: *noise,
+            rho: whole,
+            round: rounds / (members * f64::from(max_rounds.max(1))),
+            validation: whole * noise.validation_share / members,
+            count: whole * noise.count_share,
+            reach: half.map(|half| half * half).sum::<f64>().sqrt() * HAIR,
+            columns: domain.columns(),
+            rounds: max_rounds,
+            most_clusters: recipe.clusters.max,
+        })
+    }
+
+    /// The noise that they are for.
+    pub fn noise(&self) -> &Noise {
+        &self.noise
+    }
+
+    /// Budget of the run.
+    pub fn rho(&self) -> f64 {
+        self.rho
+    }
+
+    /// Whether a round, counted from 0, asks for sums around the middle of the box, and how far a row pulls in it at most.
+    pub fn pull(&self, round: u32) -> (bool, f64) {
+        let middle = round < self.noise.absolute_rounds || self.noise.tau == 0.0;
+        (middle, if middle { self.reach } else { self.noise.tau * self.reach })
+    }
+
+    /// The row count.
+    pub fn of_count(&self) -> Level {
+        self.level(1.0, self.count)
+    }
+
+    /// Every block of a query, in its order; nothing where no sensitivity is proved for it.
+    pub fn of(&self, query: &Query) -> Option<Vec<Level>> {
+        match query {
+            Query::Shifts(shifts) => Some(self.of_round(shifts.clip).to_vec()),
+            Query::FuzzyValidation { centres, m } => {
+                // Centres lie in the box, so no row is farther from one than its diagonal; and the weighted squares of one row
+                // add up to less than with equal memberships.
+                let (k, far) = (centres.k() as f64, 2.0 * self.reach);
+                let sensitivities = [k.sqrt() * far, 1.0, far * far * k.powf(1.0 - m)];
+                Some(sensitivities.map(|sensitivity| self.level(sensitivity, self.validation / 3.0)).to_vec())
+            }
+            _ => None,
+        }
+    }
+
+    /// Weights and sums of a round in which a row pulls at most `clip` far: the sums get the larger part of the noise in the
+    /// proportion that makes the centres best.
+    pub fn of_round(&self, clip: f64) -> [Level; 2] {
+        let kappa = (2.0 * (self.columns as f64).sqrt()).powf(-0.5);
+        let units = self.noise.rows_of_unit();
+        let weights = ((1.0 + kappa.powi(-2)) / (2.0 * self.round)).sqrt() * units;
+        [
+            Level { sensitivity: units, deviation: weights },
+            Level { sensitivity: clip * units, deviation: kappa * clip * weights },
+        ]
+    }
+
+    /// A block of its own budget.
+    fn level(&self, sensitivity: f64, budget: f64) -> Level {
+        let sensitivity = sensitivity * self.noise.rows_of_unit();
+        Level { sensitivity, deviation: sensitivity / (2.0 * budget).sqrt() }
+    }
+
+    /// What the noise does where the total has `excess` times the planned deviation, because more sites added their share
+    /// than had to.
+    pub fn forecast(&self, excess: f64) -> Forecast {
+        let d = self.columns as f64;
+        let weight = self.noise.expected_rows as f64 / f64::from(self.most_clusters);
+        let error = |round: u32| {
+            let (middle, clip) = self.pull(round);
+            let [weights, sums] = self.of_round(clip).map(|level| level.deviation * excess);
+            // Around the middle a centre's own place counts, somewhere between it and the corner; around itself nothing.
+            let place = if middle { self.reach * self.reach / 2.0 } else { 0.0 };
+            (d * sums * sums + place * weights * weights).sqrt() / weight / (self.reach / d.sqrt())
+        };
+        let deviations = |round: u32| self.of_round(self.pull(round).1).map(|level| level.deviation * excess);
+        let last = self.rounds.saturating_sub(1);
+        Forecast {
+            rho: self.rho,
+            advantage: advantage(self.rho),
+            first: deviations(0),
+            last: deviations(last),
+            count: self.of_count().deviation * excess,
+            error_first: error(0),
+            error: error(last),
+        }
+    }
+}
