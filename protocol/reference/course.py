@@ -31,7 +31,7 @@ class Course:
         rule, validity = recipe["rule"], recipe["validity"]
         others = [
             work["sampling"], work["labels"], recipe["noise"], recipe["range"], prepared["winsorise"], prepared["scale"][0] != "none",
-            recipe["clusters"]["min"] != self.k, recipe["restarts"] != 1, validity["silhouette"], validity["classes"],
+            recipe["clusters"]["min"] != self.k, recipe["restarts"] != 1, recipe["min_change"] != 1, validity["silhouette"], validity["classes"],
             rule["ask_first"] and max(rule["min_rows"], rule["min_sites"]) > 1, work["judge"][0] != "coordinator",
             self.method not in ("fcm", "kmeans"), seeding not in ("given", "uniform"),
         ]  # fmt: skip

@@ -16,6 +16,8 @@ def steps_fit(local):
 
 def part_fits(part, k):
     name, places = part
+    if name == "changes":
+        refuse("changes of what is not exact Lloyd")
     if name == "sums" and (not places or places[-1] >= k or any(a >= b for a, b in zip(places, places[1:]))):
         refuse("the list of open clusters")
 
@@ -118,7 +120,18 @@ def check_local_means(q, box):
     steps_fit(q["local"])
     if q["min_rows"] == 0:
         refuse("a group of no rows")
-    part_fits(q["part"], len(q["centres"]))
+    if q["part"][0] != "changes":
+        part_fits(q["part"], len(q["centres"]))
+        return
+    if q["local"]["most"] != 1 or q["min_rows"] != 1 or q["nearest"]:
+        refuse("changes of what is not exact Lloyd")
+    earlier, of = q["part"][1]["centres"], q["part"][1]["of"]
+    if not earlier or len(of) != len(q["centres"]) or set(of) - {0} != set(range(1, len(earlier) + 1)):
+        refuse("earlier centres and the clusters that they are of")
+    for centres in earlier:
+        if len(centres) != len(of):
+            refuse("earlier centres of another K")
+        columns_fit(centres, box)
 
 
 def local_means_blocks(q, box):
@@ -126,7 +139,8 @@ def local_means_blocks(q, box):
     if q["local"]["most"] > 1:
         distance = max(distance, box.diameter() * box.diameter())
     k, d = len(q["centres"]), box.columns
-    return parted_blocks(q["part"], k, d, ("rows", 1.0), box.largest_of_all(), "row", True, distance)
+    blocks = parted_blocks(q["part"], k, d, ("rows", 1.0), box.largest_of_all(), "row", True, distance)
+    return blocks + ([("changed", k, 1.0, "row")] if q["part"][0] == "changes" else [])
 
 
 def groups_of(rows, centres):
@@ -167,7 +181,19 @@ def local_means(q, box, rows, labels):
             weights[at] += len(group)
             sums[at] = [s + x for s, x in zip(sums[at], own)]
             sites[at], distance = 1.0, distance + apart
-    return parted(q["part"], d, weights, sums, sites, distance)
+    return parted(q["part"], d, weights, sums, sites, distance) + changed(q, rows)
+
+
+def changed(q, rows):
+    """Where it is asked, the rows by cluster that are in it and were not, or the other way round."""
+    if q["part"][0] != "changes":
+        return []
+    counts = [0.0] * len(q["centres"])
+    for i, place in enumerate(q["part"][1]["of"]):
+        if place:
+            before = q["part"][1]["centres"][place - 1]
+            counts[i] += sum((nearest(x, q["centres"])[0] == i) != (nearest(x, before)[0] == i) for x in rows)
+    return counts
 
 
 def check_local_choice(q, box):

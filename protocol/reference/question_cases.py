@@ -8,7 +8,8 @@ from documents import MAX_APPLICATION
 from draws import Stream, drawn, uniform_centres
 from question_samples import (
     BOTH, BOUNDS, BOXES, COUNT, GOOD, LABELS, ROWS, STANDARD, THREE, UNITS, cells, contingency, features, fuzzy,
-    histogram, local_choice, local_fuzzy, local_means, moments, question_of, silhouette, steps, validation,
+    histogram, local_choice, local_fuzzy, local_means, moments, question_of, silhouette, since, steps,
+    validation,
 )  # fmt: skip
 from questions import QUESTION, WORK, shown
 from suite import H, le32, le64
@@ -68,6 +69,16 @@ def bad_questions():
         "one of two": [moments(), moments([0.5])], "around a point outside": [moments([0.5, 1.5])],
         "no steps": [local_means(BOTH, most=0)], "1001 steps": [local_fuzzy("powers", BOTH, most=1001)],
         "epsilon below 0": [local_means(BOTH, epsilon=-1.0)], "groups of no rows": [local_means(BOTH, min_rows=0)],
+        "changes of groups of two": [local_means(since([THREE], [1, 1, 1]), min_rows=2)],
+        "changes of aligned groups": [local_means(since([THREE], [1, 1, 1]), nearest=True)],
+        "changes after two steps": [local_means(since([THREE], [1, 1, 1]), most=2)],
+        "changes of features": [features(since([THREE], [1, 1, 1]))],
+        "changes since nothing": [local_means(since([], [0, 0, 0]))],
+        "changes since centres of no cluster": [local_means(since([THREE, THREE[::-1]], [1, 0, 1]))],
+        "changes of a cluster too few": [local_means(since([THREE], [1, 1]))],
+        "changes since unknown centres": [local_means(since([THREE], [1, 2, 0]))],
+        "changes since one centre": [local_means(since([[[0.0, 0.0]]], [1, 1, 1]))],
+        "changes in other columns": [local_means(since([[[0.0], [0.1], [0.2]]], [1, 1, 1]))],
         "a cluster twice": [local_means(part)], "no open cluster": [features(("sums", []))],
         "an open cluster above K": [local_fuzzy("powers", ("sums", [3]))], "one bin": [histogram(1, (0, 0.0, 1.0))],
         "1025 bins": [histogram(1025, (0, 0.0, 1.0))], "no bracket": [histogram(4)],
@@ -118,7 +129,7 @@ def works():
                 "rule": {"min_rows": 10, "min_sites": 3, "ask_first": True},
                 "preparation": {"winsorise": [], "scale": ("none", {}), "min_rows": 10, "bins": 64},
                 "validity": {"full": True, "vectors": False, "silhouette": False, "classes": 0, "judge_m": 2.0},
-                "choice": {"by": ("xie-beni", {}), "elbow": False}, "noise": None,
+                "choice": {"by": ("xie-beni", {}), "elbow": False}, "noise": None, "min_change": 1,
             },
             "sampling": None, "judge": ("coordinator", {}), "labels": None, "step_bits": None, **change,
         }  # fmt: skip
@@ -155,6 +166,9 @@ def works():
         },
     }  # fmt: skip
     yield noisy
+    kept = work(("kmeans", {"epsilon": 0.0, "max_rounds": 8}), uniform)
+    kept["recipe"]["min_change"] = 5
+    yield kept
 
 
 def question_cases():

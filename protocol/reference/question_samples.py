@@ -52,6 +52,10 @@ def local_means(part, centres=THREE, most=1, epsilon=0.0, min_rows=1, nearest=Fa
     }  # fmt: skip
 
 
+def since(centres, of):
+    return "changes", {"centres": centres, "of": of}
+
+
 def features(part, anchors=THREE, low=3, high=6, tau=1.0):
     return "features", {"anchors": anchors, "params": {"min": low, "max": high, "tau": tau, "m": 2.0}, "part": part}
 
@@ -120,6 +124,8 @@ GOOD = {
     "Lloyd steps by index, stop by centres": [local_means(COUNT, most=20, epsilon=0.05)],
     "Lloyd steps, stop by centres": [local_means(BOTH, [[0.0, 0.0], [0.15, 0.0], [0.0, 0.05]], most=9, epsilon=0.2)],
     "Lloyd steps, sums of two": [local_means(("sums", [1, 2]), most=3)],
+    "Lloyd, changes": [local_means(since([[[0.3, 0.2], [0.6, 0.4], [0.5, 0.9]], THREE[::-1]], [2, 0, 1]))],
+    "Lloyd, changes, ties": [local_means(since([TIED[::-1]], [1, 1, 1, 1]), TIED)],
     "features": [features(BOTH)],
     "features, counts": [features(COUNT, tau=0.5)],
     "features, sums of two": [features(("sums", [0, 1]), high=4)],

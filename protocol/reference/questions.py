@@ -29,7 +29,7 @@ POINTS, DOUBLES, NUMBERS = Points(), List(F64), List(U32)
 # Section 13.1: questions.
 TRANSFORM = Struct(lower=DOUBLES, upper=DOUBLES, shift=DOUBLES, factor=DOUBLES)
 STEPS = Struct(most=U32, epsilon=F64)
-PART = Enum(counts=NOTHING, sums=NUMBERS, both=NOTHING)
+PART = Enum(counts=NOTHING, sums=NUMBERS, both=NOTHING, changes=Struct(centres=List(POINTS), of=NUMBERS))
 PULL = Enum(memberships=NOTHING, powers=NOTHING, nearest=NOTHING)
 FEATURE_PARAMS = Struct(min=U32, max=U32, tau=F64, m=F64)
 BRACKET = Struct(column=U32, lower=F64, upper=F64)
@@ -109,6 +109,7 @@ RECIPE = Struct(
     validity=Struct(full=BOOL, vectors=BOOL, silhouette=BOOL, classes=U32, judge_m=F64),
     choice=Struct(by=PICK, elbow=BOOL),
     noise=Option(NOISE),
+    min_change=U64,
 )
 WORK = Struct(
     columns=List(Struct(name=TEXT, lower=F64, upper=F64)),
