@@ -350,7 +350,7 @@ fn secure_sum(values: &[Vec<u64>], rng: &mut ChaCha20Rng) -> (Vec<u64>, Vec<(u16
                     hub.handle(aggregator::Input::Message { from: to, bytes: &bytes }, Millis(0));
                 }
                 site::Output::Event(site::Event::Asked(asked)) => {
-                    let consent = policy::decide(&terms, &floor, &asked).unwrap();
+                    let consent = policy::decide_by_floor(&terms, &floor, &asked).unwrap();
                     let values = values[usize::from(to)].clone();
                     site.handle(site::Input::Contribute { consent, values }, rng).unwrap();
                 }

@@ -243,7 +243,7 @@ fn reply(
                 site::Output::Send { bytes, discloses } => sent.push((bytes, discloses)),
                 site::Output::Event(site::Event::Asked(asked)) => {
                     let floor = Floor { max_rounds: u32::MAX, ..Floor::default() };
-                    let consent = policy::decide(terms, &floor, &asked)?;
+                    let consent = policy::decide_by_floor(terms, &floor, &asked)?;
                     let values = answer(number, &asked)?;
                     site.handle(site::Input::Contribute { consent, values }, &mut system_rng())?;
                 }

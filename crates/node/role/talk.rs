@@ -394,7 +394,9 @@ impl Talk {
             Err(why) => Err((why, "POL-3")),
         };
         let checked = match checked {
-            Ok(checked) => policy::decide(&self.config.terms, &self.config.floor, &asked).map(|c| (checked, c)),
+            Ok(checked) => {
+                policy::decide_by_floor(&self.config.terms, &self.config.floor, &asked).map(|c| (checked, c))
+            }
             Err((why, rule)) => Err(refusal(why, rule)),
         };
         let (Checked { question, drawn, judged }, consent) = match checked {

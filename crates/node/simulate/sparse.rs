@@ -154,7 +154,7 @@ impl Stage {
                 }
                 SiteOutput::Event(SiteEvent::Asked(asked)) => {
                     let floor = Floor { max_rounds: u32::MAX, ..Floor::default() };
-                    let consent = policy::decide(&self.terms, &floor, &asked)?;
+                    let consent = policy::decide_by_floor(&self.terms, &floor, &asked)?;
                     let values = (0..asked.words).map(number).collect();
                     self.tell(place, SiteInput::Contribute { consent, values })?;
                 }

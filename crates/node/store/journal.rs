@@ -359,7 +359,7 @@ mod tests {
                                 hub.handle(aggregator::Input::Message { from: to, bytes: &bytes }, Millis(0));
                             }
                             site::Output::Event(site::Event::Asked(a)) => {
-                                let consent = policy::decide(&terms, &Floor::default(), &a).unwrap();
+                                let consent = policy::decide_by_floor(&terms, &Floor::default(), &a).unwrap();
                                 let input = site::Input::Contribute { consent, values: vec![1; a.words] };
                                 sites[usize::from(to)].handle(input, &mut rng).unwrap();
                             }

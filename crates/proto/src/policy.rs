@@ -1,6 +1,11 @@
-//! What a site demands for itself, whatever the coordinator's plan says (spec section 11). Pure; fails closed.
+//! What a site demands for itself, whatever the coordinator's plan says, and what it lets go of its rows in all (spec section
+//! 11). Pure, integers only; fails closed.
+
+mod release;
 
 use serde::{Deserialize, Serialize};
+
+pub use release::{Room, milli_bits, room};
 
 use crate::{
     error::Error,
@@ -9,7 +14,7 @@ use crate::{
     suite::Hash,
 };
 
-/// A site's own floor. The stricter of this and the plan holds.
+/// A site's own floor for the protocol itself. The stricter of this and the plan holds.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Floor {
@@ -27,11 +32,201 @@ impl Default for Floor {
     }
 }
 
+/// A site's whole policy. The default is strict: a site without a policy file has it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Policy {
+    /// What the protocol itself is held to.
+    pub floor: Floor,
+    /// Own rows at least; a site with fewer takes no part.
+    pub min_rows: u64,
+    /// Questions answered on one data set at most, over all plans and runs.
+    pub max_rounds_in_all: u64,
+    /// Runs on one data set at most, over all plans.
+    pub max_runs: u64,
+    /// Sites behind every sum of a group of rows (t of the methods' rule); 0 and 1 ask for nothing.
+    pub contributors: u32,
+    /// Rows behind it (p).
+    pub records: u64,
+    /// Rows that a broadcast must be able to tell apart where an earlier one went to other sites (r); 0 allows any.
+    pub change: u64,
+    /// Methods that a plan may name; any where there is no list.
+    pub methods: Option<Vec<String>>,
+    /// Columns that a plan may name; any where there is no list.
+    pub columns: Option<Vec<String>>,
+    /// Whether the plan must open its totals.
+    pub opening: bool,
+    /// Where it does not: how far apart centres must lie, in millionths of the box's half-width.
+    pub separation_ppm: u64,
+    /// Answers with noise.
+    pub noise: Noise,
+    /// Answers without.
+    pub release: Release,
+}
+
+/// What a site asks of noise (differential privacy).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Noise {
+    /// Whether it answers nothing without.
+    pub required: bool,
+    /// Budget of zero-concentrated differential privacy for one data set, in 10^-9 of rho.
+    pub nano_rho: u64,
+}
+
+/// The release rule ([POL-9]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Release {
+    /// What it does.
+    pub rule: Enforcement,
+    /// Bits that one value of a row is worth.
+    pub bits: u32,
+    /// Rows that are possible at all, where the columns are discrete.
+    pub domain: Option<u64>,
+}
+
+/// What becomes of an answer that the release rule forbids.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Enforcement {
+    /// It is refused.
+    Enforce,
+    /// The operator is told, and it leaves.
+    Report,
+    /// Nothing is looked at.
+    Off,
+}
+
+/// rho of epsilon = 1 at delta = 10^-6, in 10^-9, rounded up in the fifth digit so that parts of it that were each rounded up
+/// still fit: the default budget of a data set.
+pub const DEFAULT_NANO_RHO: u64 = 24_356_000;
+
+impl Default for Policy {
+    fn default() -> Self {
+        Policy {
+            floor: Floor::default(),
+            min_rows: 10,
+            max_rounds_in_all: 10_000,
+            max_runs: 100,
+            contributors: 2,
+            records: 10,
+            change: 5,
+            methods: None,
+            columns: None,
+            opening: true,
+            separation_ppm: 100_000,
+            noise: Noise { required: false, nano_rho: DEFAULT_NANO_RHO },
+            release: Release { rule: Enforcement::Enforce, bits: 10, domain: None },
+        }
+    }
+}
+
+impl Policy {
+    /// The protocol's own floor and nothing else: for those who know nothing of questions, and for toy data.
+    pub fn only(floor: Floor) -> Policy {
+        Policy {
+            floor,
+            min_rows: 0,
+            max_rounds_in_all: u64::MAX,
+            max_runs: u64::MAX,
+            contributors: 1,
+            records: 1,
+            change: 0,
+            methods: None,
+            columns: None,
+            opening: false,
+            separation_ppm: 0,
+            noise: Noise { required: false, nano_rho: u64::MAX },
+            release: Release { rule: Enforcement::Off, bits: 10, domain: None },
+        }
+    }
+}
+
+/// What the application says of its answer. Numbers that it does not know stand at what forbids most.
+#[derive(Clone, Debug, Default)]
+pub struct Request<'a> {
+    /// Sites of the roster.
+    pub sites: usize,
+    /// This site's own rows.
+    pub own_rows: u64,
+    /// Rows of the whole cohort at least, as far as this site knows; its own count among them.
+    pub rows_in_all: u64,
+    /// Columns of a row.
+    pub columns: u32,
+    /// What the plan says.
+    pub plan: PlanFacts<'a>,
+    /// The same answer, to the bit, was given to the same sites before: it gives nothing away any more.
+    pub repeated: bool,
+    /// What it gives away.
+    pub cost: Cost,
+    /// How far apart the two nearest centres of the question are, in millionths of the box's half-width.
+    pub separation_ppm: Option<u64>,
+    /// How far the nearest earlier question of the same kind is that other sites answered, in the same unit.
+    pub nearness_ppm: Option<u64>,
+}
+
+/// What a plan says of itself.
+#[derive(Clone, Debug, Default)]
+pub struct PlanFacts<'a> {
+    /// Its method.
+    pub method: &'a str,
+    /// Its columns.
+    pub columns: Vec<&'a str>,
+    /// Whether it sums rows by group, so that a small group's sum is asked too.
+    pub groups: bool,
+    /// Sites behind such a sum at least.
+    pub contributors: u32,
+    /// Rows behind it at least.
+    pub records: u64,
+    /// Whether the counts are asked first.
+    pub ask_first: bool,
+}
+
+/// What one answer gives away.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Cost {
+    /// Numbers.
+    pub scalars: u64,
+    /// Thousandths of a bit in them all.
+    pub milli_bits: u64,
+    /// rho in 10^-9, rounded up, where noise is added; such an answer counts here and not by its numbers.
+    pub nano_rho: Option<u64>,
+}
+
+/// What was given away on one data set before.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Spent {
+    /// Different answers.
+    pub questions: u64,
+    /// Runs, this one included.
+    pub runs: u64,
+    /// Numbers without noise.
+    pub scalars: u64,
+    /// Thousandths of a bit in them.
+    pub milli_bits: u64,
+    /// rho in 10^-9.
+    pub nano_rho: u64,
+}
+
+impl Spent {
+    /// Adds an answer.
+    pub fn add(&mut self, cost: &Cost) {
+        self.questions = self.questions.saturating_add(1);
+        match cost.nano_rho {
+            Some(rho) => self.nano_rho = self.nano_rho.saturating_add(rho),
+            None => {
+                self.scalars = self.scalars.saturating_add(cost.scalars);
+                self.milli_bits = self.milli_bits.saturating_add(cost.milli_bits);
+            }
+        }
+    }
+}
+
 /// A query that reached this site and passed the protocol's own checks; the site may still say no.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Asked {
     /// The round, and what its masks are bound to.
     pub context: Hash,
+    /// The run, by the name that the aggregator gave it.
+    pub run: Hash,
     /// Deck and slot.
     pub slot: (u32, u16),
     /// Numbers of the sites whose total this will be.
@@ -58,21 +253,176 @@ impl Consent {
     }
 }
 
-/// Decides whether this site answers `asked` ([POL-1], [POL-2]).
+/// Decides whether this site answers `asked`, which the application describes as `request`, after what was `spent` on the
+/// same rows ([POL-1] to [POL-9]).
 ///
 /// # Errors
-/// `Error::Refused` with the rule and the numbers.
-pub fn decide(terms: &Terms, floor: &Floor, asked: &Asked) -> Result<Consent, Error> {
-    check_size(terms, floor, asked.cohort.len())?;
+/// `Error::Refused` with the rule and what is missing. For this site's operator alone: the aggregator is told the rule.
+pub fn decide(
+    terms: &Terms,
+    policy: &Policy,
+    asked: &Asked,
+    request: &Request<'_>,
+    spent: &Spent,
+) -> Result<Consent, Error> {
+    check_size(terms, &policy.floor, asked.cohort.len())?;
     // A coordinator that begins a new run does not get a new allowance.
     let asked_so_far = asked.rounds.max(asked.spent);
-    if asked_so_far > floor.max_rounds {
+    if asked_so_far > policy.floor.max_rounds {
         return Err(Error::refused(
-            format!("question {asked_so_far} where this site's policy allows {}", floor.max_rounds),
+            format!("question {asked_so_far} where this site's policy allows {}", policy.floor.max_rounds),
             "POL-2",
         ));
     }
+    check_plan(terms, policy, &request.plan)?;
+    if request.own_rows < policy.min_rows {
+        return Err(Error::refused("this site has fewer rows than its own policy asks for (min_rows)", "POL-4"));
+    }
+    if spent.runs > policy.max_runs {
+        return Err(Error::refused(
+            format!("run {} on this data set where this site's policy allows {}", spent.runs, policy.max_runs),
+            "POL-5",
+        ));
+    }
+    if !request.repeated {
+        check_question(terms, policy, request)?;
+        check_spent(terms, policy, request, spent)?;
+    }
     Ok(Consent { context: asked.context })
+}
+
+/// [`decide`] by the protocol's own floor alone, for whoever has no application: simulations and tests of the protocol.
+///
+/// # Errors
+/// As [`decide`].
+pub fn decide_by_floor(terms: &Terms, floor: &Floor, asked: &Asked) -> Result<Consent, Error> {
+    decide(terms, &Policy::only(floor.clone()), asked, &Request::default(), &Spent::default())
+}
+
+/// [POL-4]: what a plan must promise before this site answers any question of it.
+///
+/// # Errors
+/// As [`decide`].
+pub fn check_plan(terms: &Terms, policy: &Policy, plan: &PlanFacts<'_>) -> Result<(), Error> {
+    let refused = |why: String| Err(Error::refused(why, "POL-4"));
+    if policy.opening && !terms.opening {
+        return refused("the plan does not open its totals, and this site's policy asks for it (opening)".into());
+    }
+    if policy.methods.as_ref().is_some_and(|list| !list.iter().any(|name| name == plan.method)) {
+        return refused(format!("the method {:?} is not on this site's list (methods)", plan.method));
+    }
+    if let Some(list) = &policy.columns
+        && let Some(column) = plan.columns.iter().find(|column| !list.iter().any(|name| name == *column))
+    {
+        return refused(format!("the column {column:?} is not on this site's list (columns)"));
+    }
+    let asks = policy.contributors > 1 || policy.records > 1;
+    if plan.groups && (plan.contributors < policy.contributors || plan.records < policy.records) {
+        return refused(format!(
+            "the plan sums groups of {} rows from {} sites, where this site's policy asks for {} rows (records) and {} \
+             sites (contributors)",
+            plan.records, plan.contributors, policy.records, policy.contributors
+        ));
+    }
+    if plan.groups && asks && !plan.ask_first {
+        return refused("the plan asks sums together with the counts that decide whether they may be asked".into());
+    }
+    Ok(())
+}
+
+/// [POL-6], [POL-7]: where the question's centres lie.
+fn check_question(terms: &Terms, policy: &Policy, request: &Request<'_>) -> Result<(), Error> {
+    if !terms.opening && request.separation_ppm.is_some_and(|apart| apart < policy.separation_ppm) {
+        return Err(Error::refused(
+            "two centres of the question lie nearer to each other than this site's policy allows (separation) where \
+             totals are not opened",
+            "POL-6",
+        ));
+    }
+    // Noise was made for questions that are alike.
+    if request.cost.nano_rho.is_none()
+        && let Some(moved) = request.nearness_ppm
+        && u128::from(moved) * u128::from(honest_rows(terms, policy, request)) < u128::from(policy.change) * 1_000_000
+    {
+        return Err(Error::refused(
+            "nearly the same question was answered before over other sites; the difference of the two totals would be \
+             close to somebody's part",
+            "POL-7",
+        ));
+    }
+    Ok(())
+}
+
+/// [POL-5], [POL-8], [POL-9]: what was given away on these rows in all, this answer included.
+fn check_spent(terms: &Terms, policy: &Policy, request: &Request<'_>, spent: &Spent) -> Result<(), Error> {
+    let mut after = *spent;
+    after.add(&request.cost);
+    if after.questions > policy.max_rounds_in_all {
+        return Err(Error::refused(
+            format!(
+                "answer {} on this data set where this site's policy allows {} in all (max_rounds_in_all)",
+                after.questions, policy.max_rounds_in_all
+            ),
+            "POL-5",
+        ));
+    }
+    match request.cost.nano_rho {
+        None if policy.noise.required => {
+            Err(Error::refused("the plan adds no noise, and this site's policy asks for it (noise.require)", "POL-8"))
+        }
+        Some(_) if after.nano_rho > policy.noise.nano_rho => Err(Error::refused(
+            format!(
+                "the answers on this data set would spend {} of the privacy budget that this site's policy grants \
+                 (noise.epsilon)",
+                percent(after.nano_rho, policy.noise.nano_rho)
+            ),
+            "POL-8",
+        )),
+        None if policy.release.rule == Enforcement::Enforce => check_release(terms, policy, request, spent),
+        _ => Ok(()),
+    }
+}
+
+/// [POL-9]: no more is given away than a part of what the rows hold. Also for those who only report.
+///
+/// # Errors
+/// As [`decide`].
+pub fn check_release(terms: &Terms, policy: &Policy, request: &Request<'_>, spent: &Spent) -> Result<(), Error> {
+    let room = room_for(terms, policy, request);
+    let mut after = *spent;
+    after.add(&request.cost);
+    if after.scalars <= room.scalars && after.milli_bits <= room.milli_bits {
+        return Ok(());
+    }
+    Err(Error::refused(
+        format!(
+            "the release rule: with this answer the numbers given away on this data set would be {} of what the rows \
+             that are known of allow, and their bits {}",
+            percent(after.scalars, room.scalars),
+            percent(after.milli_bits, room.milli_bits)
+        ),
+        "POL-9",
+    ))
+}
+
+/// What the release rule allows on this data set in all, as far as the cohort's rows are known.
+pub fn room_for(terms: &Terms, policy: &Policy, request: &Request<'_>) -> Room {
+    let Release { bits, domain, .. } = policy.release;
+    room(honest_rows(terms, policy, request), request.columns, bits, domain)
+}
+
+/// Rows that nobody among the supposed colluders knows: the cohort's less those of as many other sites, and this site's own
+/// at least.
+fn honest_rows(terms: &Terms, policy: &Policy, request: &Request<'_>) -> u64 {
+    let colluders = terms.colluders_of(request.sites).max(usize::from(policy.floor.colluders)) as u64;
+    request.rows_in_all.saturating_sub(colluders.saturating_mul(terms.max_rows)).max(request.own_rows)
+}
+
+fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return "more than all".to_owned();
+    }
+    format!("{} %", (u128::from(part) * 100).div_ceil(u128::from(whole)))
 }
 
 /// The smallest number of sites this site lets a total cover.
@@ -100,32 +450,4 @@ pub(crate) fn threshold(terms: &Terms, floor: &Floor, n: usize, sites: usize) ->
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing::Kit;
-
-    fn asked(rounds: u32, spent: u32, cohort: u16) -> Asked {
-        Asked {
-            context: Hash::default(),
-            slot: (0, 0),
-            cohort: (0..cohort).collect(),
-            words: 1,
-            query: Vec::new(),
-            rounds,
-            spent,
-        }
-    }
-
-    #[test]
-    fn a_new_run_is_no_new_allowance() {
-        let kit = Kit::new(5, |_| {});
-        let floor = Floor { max_rounds: 10, ..Floor::default() };
-        assert!(decide(&kit.terms, &floor, &asked(10, 10, 5)).is_ok());
-        assert!(decide(&kit.terms, &floor, &asked(11, 1, 5)).is_err());
-        let refused = decide(&kit.terms, &floor, &asked(1, 11, 5)).unwrap_err();
-        assert!(refused.to_string().contains("POL-2"), "{refused}");
-        assert!(decide(&kit.terms, &floor, &asked(1, 1, 2)).is_err(), "two sites");
-        let strict = Floor { min_cohort: 5, ..floor };
-        assert!(decide(&kit.terms, &strict, &asked(1, 1, 4)).is_err());
-    }
-}
+mod tests;

@@ -338,7 +338,7 @@ impl World {
                 }
                 site::Output::Event(site::Event::Asked(asked)) => {
                     let kit = &self.kit;
-                    let input = match policy::decide(&kit.terms, &Floor::default(), &asked) {
+                    let input = match policy::decide_by_floor(&kit.terms, &Floor::default(), &asked) {
                         Ok(consent) => site::Input::Contribute { consent, values: (self.answer)(i, &asked) },
                         Err(e) => site::Input::Refuse {
                             context: asked.context,

@@ -353,6 +353,7 @@ impl Site {
             .insert((Kind::Ask, ask.deck), Reply { to: digest, bytes: Vec::new(), discloses: Disclosure::MaskedWords });
         self.out.push_back(Output::Event(Event::Asked(Asked {
             context,
+            run: self.run.unwrap_or_default(),
             slot: (ask.deck, ask.slot),
             cohort: ask.cohort.clone(),
             words: ask.words as usize,

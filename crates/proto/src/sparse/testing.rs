@@ -167,7 +167,7 @@ impl World {
                     self.aggregator.handle(AggregatorInput::Message { from: i, bytes: &bytes }, Millis(self.now));
                 }
                 SiteOutput::Event(SiteEvent::Asked(asked)) => {
-                    let input = match policy::decide(&self.kit.terms, &Floor::default(), &asked) {
+                    let input = match policy::decide_by_floor(&self.kit.terms, &Floor::default(), &asked) {
                         Ok(consent) => SiteInput::Contribute { consent, values: (self.answer)(i, &asked) },
                         Err(e) => SiteInput::Refuse {
                             context: asked.context,

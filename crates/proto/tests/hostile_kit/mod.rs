@@ -175,7 +175,7 @@ pub fn sum(cohort: &[u16], query: &[u8]) -> Vec<u64> {
 }
 
 fn consent(kit: &Kit, me: u16, asked: &Asked) -> Result<site::Input<'static>, Error> {
-    let consent = policy::decide(&kit.terms, &Floor::default(), asked)?;
+    let consent = policy::decide_by_floor(&kit.terms, &Floor::default(), asked)?;
     Ok(site::Input::Contribute { consent, values: (0..asked.words).map(|k| value(me, &asked.query, k)).collect() })
 }
 

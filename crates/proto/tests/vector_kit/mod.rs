@@ -225,7 +225,7 @@ impl Player {
             site.handle(site::Input::Refuse { context, rule: rule.as_str().unwrap().to_owned() }, draws)
         } else {
             let asked = asked.as_ref().expect("a question");
-            let consent = policy::decide(&self.terms, &Floor::default(), asked).expect("its own question");
+            let consent = policy::decide_by_floor(&self.terms, &Floor::default(), asked).expect("its own question");
             site.handle(site::Input::Contribute { consent, values: words_of(&hex(&given["contribute"])) }, draws)
         };
         let mut out = Vec::new();

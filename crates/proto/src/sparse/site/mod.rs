@@ -370,6 +370,7 @@ impl Site {
         let Some(deck) = &self.deck else { return Err(self.stray(frame.kind)) };
         self.out.push_back(SiteOutput::Event(SiteEvent::Asked(Asked {
             context: frame.context,
+            run: self.run.unwrap_or_default(),
             slot: (deck.index, ask.slot),
             cohort: ask.cohort.list().map(|place| deck.number(place)).collect(),
             words: ask.words as usize,

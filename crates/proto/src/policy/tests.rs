@@ -1,0 +1,250 @@
+use super::*;
+use crate::testing::Kit;
+
+fn asked(rounds: u32, spent: u32, cohort: u16) -> Asked {
+    Asked {
+        context: Hash::default(),
+        run: Hash::default(),
+        slot: (0, 0),
+        cohort: (0..cohort).collect(),
+        words: 1,
+        query: Vec::new(),
+        rounds,
+        spent,
+    }
+}
+
+/// One question of federated fuzzy c-means that a strict site answers.
+fn ordinary() -> Request<'static> {
+    Request {
+        sites: 5,
+        own_rows: 500,
+        rows_in_all: 3_000,
+        columns: 2,
+        plan: PlanFacts { method: "fcm", columns: vec!["age", "bmi"], ask_first: true, ..PlanFacts::default() },
+        cost: Cost { scalars: 9, milli_bits: 9 * 33_000, nano_rho: None },
+        ..Request::default()
+    }
+}
+
+fn rule(
+    change: impl Fn(&mut Terms, &mut Policy, &mut Request<'static>, &mut Spent),
+) -> Result<(), (&'static str, String)> {
+    let kit = Kit::new(5, |_| {});
+    let mut terms = (*kit.terms).clone();
+    (terms.opening, terms.max_rows, terms.colluders) = (true, 600, 1);
+    let (mut policy, mut request, mut spent) = (Policy::default(), ordinary(), Spent::default());
+    change(&mut terms, &mut policy, &mut request, &mut spent);
+    decide(&terms, &policy, &asked(1, 1, 5), &request, &spent)
+        .map(|_| ())
+        .map_err(|e| (e.rule().map_or("", |rule| rule.0), e.to_string()))
+}
+
+fn refused(change: impl Fn(&mut Terms, &mut Policy, &mut Request<'static>, &mut Spent)) -> &'static str {
+    rule(change).expect_err("refused").0
+}
+
+#[test]
+fn a_new_run_is_no_new_allowance() {
+    let kit = Kit::new(5, |_| {});
+    let policy = Policy::only(Floor { max_rounds: 10, ..Floor::default() });
+    let decide = |policy: &Policy, asked: &Asked| {
+        super::decide(&kit.terms, policy, asked, &Request::default(), &Spent::default())
+    };
+    assert!(decide(&policy, &asked(10, 10, 5)).is_ok());
+    assert!(decide(&policy, &asked(11, 1, 5)).is_err());
+    let error = decide(&policy, &asked(1, 11, 5)).unwrap_err();
+    assert!(error.to_string().contains("POL-2"), "{error}");
+    assert!(decide(&policy, &asked(1, 1, 2)).is_err(), "two sites");
+    let strict = Policy::only(Floor { min_cohort: 5, ..policy.floor.clone() });
+    assert!(decide(&strict, &asked(1, 1, 4)).is_err());
+}
+
+#[test]
+fn who_says_nothing_of_an_answer_gets_no_consent_from_a_strict_site() {
+    let kit = Kit::new(5, |_| {});
+    assert!(decide(&kit.terms, &Policy::default(), &asked(1, 1, 5), &Request::default(), &Spent::default()).is_err());
+    assert!(rule(|_, _, _, _| {}).is_ok());
+}
+
+/// [POL-4].
+#[test]
+fn what_a_plan_must_promise() {
+    assert_eq!(refused(|terms, _, _, _| terms.opening = false), "POL-4");
+    assert!(rule(|terms, policy, _, _| (terms.opening, policy.opening) = (false, false)).is_ok());
+    assert_eq!(refused(|_, policy, _, _| policy.min_rows = 501), "POL-4");
+    assert_eq!(refused(|_, policy, _, _| policy.methods = Some(vec!["kmeans".into()])), "POL-4");
+    assert!(rule(|_, policy, _, _| policy.methods = Some(vec!["kmeans".into(), "fcm".into()])).is_ok());
+    assert_eq!(refused(|_, policy, _, _| policy.columns = Some(vec!["age".into()])), "POL-4");
+    let grouped = |t, p, ask_first| {
+        rule(move |_, _, request, _| {
+            (request.plan.groups, request.plan.contributors) = (true, t);
+            (request.plan.records, request.plan.ask_first) = (p, ask_first);
+        })
+    };
+    assert!(grouped(2, 10, true).is_ok());
+    for (t, p, first) in [(1, 10, true), (2, 9, true), (2, 10, false)] {
+        assert_eq!(grouped(t, p, first).unwrap_err().0, "POL-4", "{t} {p} {first}");
+    }
+    // A site that asks for nothing may be asked everything at once.
+    let nothing = rule(|_, policy, request, _| {
+        (policy.contributors, policy.records, request.plan.groups) = (1, 1, true);
+        (request.plan.contributors, request.plan.records, request.plan.ask_first) = (1, 1, false);
+    });
+    assert!(nothing.is_ok());
+}
+
+/// [POL-5].
+#[test]
+fn limits_over_all_plans() {
+    assert!(rule(|_, policy, _, spent| (policy.max_runs, spent.runs) = (2, 2)).is_ok());
+    assert_eq!(refused(|_, policy, _, spent| (policy.max_runs, spent.runs) = (2, 3)), "POL-5");
+    assert!(rule(|_, policy, _, spent| (policy.max_rounds_in_all, spent.questions) = (7, 6)).is_ok());
+    assert_eq!(refused(|_, policy, _, spent| (policy.max_rounds_in_all, spent.questions) = (7, 7)), "POL-5");
+}
+
+/// [POL-6]: where totals are opened, the centres follow from them.
+#[test]
+fn centres_keep_apart() {
+    let near = |opening: bool, apart: u64| {
+        rule(move |terms, policy, request, _| {
+            (terms.opening, policy.opening) = (opening, false);
+            request.separation_ppm = Some(apart);
+        })
+    };
+    assert!(near(true, 1).is_ok() && near(false, 100_000).is_ok());
+    assert_eq!(near(false, 99_999).unwrap_err().0, "POL-6");
+}
+
+/// [POL-7]: r = 5 of N_H = 3,000 - 600 rows.
+#[test]
+fn a_near_question_to_other_sites_is_refused() {
+    let moved = |ppm: u64| rule(move |_, _, request, _| request.nearness_ppm = Some(ppm));
+    assert!(moved(2_084).is_ok());
+    assert_eq!(moved(2_083).unwrap_err().0, "POL-7");
+    assert_eq!(moved(0).unwrap_err().0, "POL-7");
+    assert!(rule(|_, policy, request, _| (policy.change, request.nearness_ppm) = (0, Some(0))).is_ok());
+    assert!(rule(|_, _, request, _| (request.repeated, request.nearness_ppm) = (true, Some(0))).is_ok());
+}
+
+/// [POL-8].
+#[test]
+fn noise_has_a_budget_of_its_own() {
+    let noised = |budget: u64, spent: u64, asks: u64| {
+        rule(move |_, policy, request, before| {
+            (policy.noise.nano_rho, before.nano_rho) = (budget, spent);
+            // Numbers that no exact answer could give.
+            request.cost = Cost { scalars: 1 << 40, milli_bits: 1 << 50, nano_rho: Some(asks) };
+        })
+    };
+    assert!(noised(100, 60, 40).is_ok());
+    assert_eq!(noised(100, 60, 41).unwrap_err().0, "POL-8");
+    assert_eq!(noised(100, 60, u64::MAX).unwrap_err().0, "POL-8");
+    assert_eq!(refused(|_, policy, _, _| policy.noise.required = true), "POL-8");
+}
+
+/// [POL-9].
+#[test]
+fn the_release_rule_can_be_reported_or_off_and_repeats_are_free() {
+    let full = |_: &mut Terms, _: &mut Policy, _: &mut Request<'static>, spent: &mut Spent| spent.scalars = 1_200;
+    let (id, text) = rule(full).unwrap_err();
+    assert!(id == "POL-9" && text.contains("101 %"), "{text}");
+    for rule_is in [Enforcement::Report, Enforcement::Off] {
+        assert!(rule(|_, policy, _, spent| (policy.release.rule, spent.scalars) = (rule_is, 1_200)).is_ok());
+    }
+    assert!(rule(|_, _, request, spent| (request.repeated, spent.scalars) = (true, 1_200)).is_ok());
+}
+
+/// [POL-9]: what colludes knows its own rows, and a site's own rows stay when all others collude.
+#[test]
+fn rows_of_supposed_colluders_do_not_count() {
+    let left = |own: u64, all: u64, colluders: u16| {
+        let kit = Kit::new(5, |_| {});
+        let mut terms = (*kit.terms).clone();
+        (terms.max_rows, terms.colluders) = (600, 1);
+        let mut policy = Policy::default();
+        policy.floor.colluders = colluders;
+        honest_rows(&terms, &policy, &Request { own_rows: own, rows_in_all: all, sites: 5, ..Request::default() })
+    };
+    assert_eq!((left(500, 3_000, 0), left(500, 3_000, 3), left(500, 3_000, 4)), (2_400, 1_200, 600));
+    assert_eq!((left(500, 900, 1), left(500, 500, 0), left(500, 3_000, u16::MAX)), (500, 500, 500));
+}
+
+/// A case of the attack prototypes: rows behind the numbers, columns, numbers, bits of each, possible rows if discrete.
+type Case = (&'static str, u64, u32, u64, f64, Option<u64>);
+
+/// log2(range / step) for `rows` rows of the box [-1, 1] and a step of 2^-`step`.
+fn bits(rows: u64, step: u32) -> f64 {
+    (rows as f64).log2() + f64::from(step)
+}
+
+fn allowed(case: &Case) -> bool {
+    let (_, rows, columns, scalars, bits, domain) = *case;
+    let room = room(rows, columns, 10, domain);
+    let used = scalars as f64 * bits * 1000.0;
+    scalars <= room.scalars && used <= room.milli_bits as f64
+}
+
+/// [POL-9] against the attacks that recovered rows in the prototypes: each of them is stopped.
+#[test]
+fn the_rule_stops_every_attack_that_worked() {
+    // One round of U and WS at one site, continuous rows: whatever was recovered to any part (F, C, largest N).
+    let one_round: [(u32, u64, u64); 9] =
+        [(1, 3, 7), (1, 5, 11), (2, 3, 5), (2, 5, 8), (2, 10, 15), (4, 3, 4), (4, 5, 7), (8, 3, 4), (8, 5, 4)];
+    for (columns, k, most) in one_round {
+        for rows in 2..=most {
+            let case = ("one round", rows, columns, k * u64::from(columns + 1), bits(rows, 44), None);
+            assert!(!allowed(&case), "{case:?}");
+        }
+    }
+    let cases: Vec<Case> = vec![
+        // One round, discrete.
+        ("49 values, 2^-20", 10, 2, 9, bits(10, 20), Some(49)),
+        ("49 values, 2^-20", 20, 2, 9, bits(20, 20), Some(49)),
+        ("49 values, 2^-20", 40, 2, 9, bits(40, 20), Some(49)),
+        ("49 values, 2^-20", 80, 2, 9, bits(80, 20), Some(49)),
+        ("49 values, 2^-44", 80, 2, 9, bits(80, 44), Some(49)),
+        ("64 values, 2^-20", 10, 6, 21, bits(10, 20), Some(64)),
+        ("64 values, 2^-20", 80, 6, 21, bits(80, 20), Some(64)),
+        ("73 ages, 2^-20", 10, 1, 6, bits(10, 20), Some(73)),
+        ("73 ages, 2^-20", 20, 1, 6, bits(20, 20), Some(73)),
+        ("73 ages, 2^-32", 20, 1, 6, bits(20, 32), Some(73)),
+        ("73 ages, 2^-44", 80, 1, 6, bits(80, 44), Some(73)),
+        // Many rounds at one site.
+        ("N = 10, T = 3", 10, 2, 27, bits(10, 44), None),
+        ("N = 10, T = 5, 2^-20", 10, 2, 45, bits(10, 20), None),
+        ("N = 15, T = 8", 15, 2, 72, bits(15, 44), None),
+        ("N = 20, T = 12", 20, 2, 108, bits(20, 44), None),
+        ("K sweep, 3 rounds, N = 50", 50, 2, 484, bits(50, 44), None),
+        ("K sweep x10, N = 20, 2^-20", 20, 2, 1_408, bits(20, 20), None),
+        ("K sweep x10, N = 50, 2^-20", 50, 2, 1_408, bits(50, 20), None),
+        ("K sweep x10, N = 50, 2^-8", 50, 2, 1_408, bits(50, 8), None),
+        ("K sweep x10, N = 150, 2^-20", 150, 2, 1_408, bits(150, 20), None),
+        ("K sweep x10, N = 150, 2^-44", 150, 2, 1_408, bits(150, 44), None),
+        // Totals of a federation, discrete.
+        ("totals, 64 values, T = 2", 3_000, 6, 42, bits(3_000, 20), Some(64)),
+        ("totals, 64 values, T = 1, 2^-44", 3_000, 6, 21, bits(3_000, 44), Some(64)),
+        ("totals, 49 values, T = 3", 3_000, 2, 27, bits(3_000, 20), Some(49)),
+        ("totals, 49 values, T = 6", 3_000, 2, 54, bits(3_000, 20), Some(49)),
+        ("totals, 49 values, T = 10, 2^-8", 3_000, 2, 90, bits(3_000, 8), Some(49)),
+        // The coordinator and all other sites: what is left is one site's rows.
+        ("n - 1 collude, K sweep, N = 12", 12, 2, 1_408, bits(12, 20), None),
+        ("n - 2 collude, K sweep, N = 24", 24, 2, 1_408, bits(24, 20), None),
+        // Full rank, however well solved.
+        ("K sweep x10 on the totals of 3,000", 3_000, 2, 1_408, bits(3_000, 20), None),
+    ];
+    for case in &cases {
+        assert!(!allowed(case), "{case:?}");
+    }
+}
+
+/// [POL-9] allows what a fit needs: 270 numbers on 3,000 rows are 0.29 of what is unknown about them, a sweep 1.50.
+#[test]
+fn the_rule_allows_one_fit() {
+    let fit: Case = ("totals, N = 3,000, C = 3, T = 30", 3_000, 2, 270, bits(3_000, 20), None);
+    assert!(allowed(&fit));
+    let unknown = room(3_000, 2, 10, None).milli_bits as f64 * 2.0;
+    let share = |scalars: f64| scalars * bits(3_000, 20) * 1000.0 / unknown;
+    assert!((share(270.0) - 0.287).abs() < 0.005, "{}", share(270.0));
+    assert!((share(1_408.0) - 1.50).abs() < 0.01, "{}", share(1_408.0));
+}
