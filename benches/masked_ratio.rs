@@ -173,6 +173,7 @@ async fn masked_run(sites: &[(String, Rows)], work: &Work) -> Run {
     let marks = Marks::default();
     let seen = marks.clone();
     let config = LocalConfig {
+        site: local::toy_policy(),
         sites: sites.iter().cloned().map(LocalSite::from).collect(),
         work: work.clone(),
         terms: Box::new(|_| {}),

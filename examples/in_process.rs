@@ -28,6 +28,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let fcm = Algorithm::Fcm { m: 2.0, epsilon: 1e-6, max_rounds: 50 };
     let work = Work::plain(vec![column("x"), column("y")], fcm, 2, Seeding::Uniform { seed: 3 });
     let run = local::run(LocalConfig {
+        site: local::toy_policy(),
         sites,
         work,
         terms: Box::new(|_| {}),

@@ -141,6 +141,7 @@ fn counted(least: u64) -> LocalRun {
     // Rows are what they are, whatever the plan wants of them.
     assert_eq!(prepared(&work, &made_up(&SIZES, 0.2, 5)).iter().map(|p| p.len()).sum::<usize>(), 75);
     block_on(local::run(LocalConfig {
+        site: local::toy_policy(),
         sites: made_up(&SIZES, 0.2, 5).into_iter().map(LocalSite::from).collect(),
         work,
         terms: Box::new(move |terms| terms.min_total_rows = least),

@@ -13,7 +13,7 @@ use tokio::{sync::oneshot, task::JoinHandle};
 use veilsum::{
     control::{CountReady, CountReply, CountRequest, Held, JudgeReply, JudgeRequest},
     documents::Federation,
-    local::LOCAL_TIMING,
+    local::{LOCAL_TIMING, toy_policy},
     role::{
         View,
         client::{self, ClientConfig},
@@ -37,7 +37,6 @@ use veilsum_proto::{
     identity::Identity,
     message::{self, Kind},
     plan::Terms,
-    policy::Floor,
     roster::{Member, PartyId, Roster},
     suite::Hash,
 };
@@ -155,11 +154,12 @@ impl Cast {
                 roster: self.federation.roster.clone(),
                 terms: self.federation.terms.clone(),
                 work: self.federation.work.clone(),
-                floor: Floor::default(),
+                site: toy_policy(),
                 rows: Arc::new(rows),
                 coordinator,
                 intermediary,
                 state: None,
+                head: None,
                 patience: Duration::from_secs(20),
                 vanish: None,
                 view: (i == 0).then(|| view.clone()),

@@ -17,7 +17,7 @@ use veilsum::{
     conversation::{Conversation, Turn},
     documents::Federation,
     evidence,
-    local::LOCAL_TIMING,
+    local::{LOCAL_TIMING, toy_policy},
     role::{
         client::{self, ClientConfig, ClientReport},
         hub::{Hub, HubConfig, HubEvent},
@@ -33,7 +33,6 @@ use veilsum_proto::{
     identity::Identity,
     message::Kind,
     plan::Terms,
-    policy::Floor,
     roster::{Member, PartyId, Roster},
 };
 
@@ -131,11 +130,12 @@ fn against(
                     roster: roster.clone(),
                     terms: terms.clone(),
                     work: work.clone(),
-                    floor: Floor::default(),
+                    site: toy_policy(),
                     rows: Arc::new(rows),
                     coordinator,
                     intermediary,
                     state: Some(folder.join(format!("site-{i}"))),
+                    head: None,
                     patience: Duration::from_secs(20),
                     vanish: None,
                     view: None,

@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 use veilsum::{
     documents::{Federation, write_key},
     files::Existing,
-    local::LOCAL_TIMING,
+    local::{LOCAL_TIMING, toy_policy},
     role::{
         client::{self, ClientConfig, Step, Vanish},
         intermediary::{self, IntermediaryConfig},
@@ -36,7 +36,6 @@ use veilsum_cluster::{Algorithm, Rows, method::Seeding};
 use veilsum_proto::{
     identity::Identity,
     plan::{SignedTerms, Terms},
-    policy::Floor,
     roster::{Member, Roster, SignedRoster},
 };
 
@@ -158,11 +157,12 @@ async fn mixed(python: &Path, work: &Work, sites: &[(String, Rows)], vanish: Opt
             roster: all.clone(),
             terms: terms.clone(),
             work: work.clone(),
-            floor: Floor::default(),
+            site: toy_policy(),
             rows: Arc::new(rows),
             coordinator,
             intermediary,
             state: None,
+            head: None,
             patience: Duration::from_secs(30),
             vanish: None,
             view: None,

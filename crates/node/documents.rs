@@ -1,4 +1,4 @@
-//! The text files that people exchange: key, card, roster, plan and a site's own floor.
+//! The text files that people exchange: key, card, roster, plan and a site's own policy.
 //!
 //! All are TOML with a first line that says what they are. Reading is limited in size, strict about unknown keys, and
 //! ends in a verified type or in an error that names the file, the line and the next step. Signatures cover the meaning
@@ -7,6 +7,7 @@
 mod key;
 mod plan;
 mod roster;
+mod site;
 
 use std::{path::Path, sync::Arc};
 
@@ -25,6 +26,7 @@ use veilsum_proto::{
 pub use key::{Card, check_address, load_card, load_identity, write_card, write_key};
 pub use plan::{load_plan, write_plan};
 pub use roster::{load_roster, write_roster};
+pub use site::{SitePolicy, epsilon_of, load_policy, policy_of};
 
 use crate::{
     cli::exit::{Code, Failure},
@@ -33,9 +35,6 @@ use crate::{
     table::{self, TableSpec},
     work::{Judge, Labels, Work},
 };
-
-/// Bytes of a floor file: three numbers and room for comments.
-const MAX_FLOOR: usize = 64 << 10;
 
 /// What a federation agreed on, verified.
 #[derive(Clone, Debug)]
@@ -285,17 +284,6 @@ pub(crate) fn drawn_at_least(terms: &Terms, floor: &Floor, cohort: usize, sites:
     let covers = least_of(terms, floor.min_cohort, cohort, sites).map_err(|e| e.to_string())?;
     let colluders = terms.colluders_of(sites).max(usize::from(floor.colluders));
     Ok((colluders + 2).max(MIN_SITES) + cohort.saturating_sub(covers))
-}
-
-/// A site's own floor from a TOML file, or the default one.
-///
-/// # Errors
-/// A [`Failure`] that names file and line.
-pub fn load_floor(path: Option<&Path>) -> Result<Floor, Failure> {
-    let Some(path) = path else { return Ok(Floor::default()) };
-    let text = read_text(path, MAX_FLOOR)?;
-    toml::from_str(&text)
-        .map_err(|e| parse_failure(path, &text, &e, "a floor has only min_cohort, colluders and max_rounds"))
 }
 
 /// The short form of a hash or key that two people can compare by telephone: 16 hexadecimal digits in groups of four.

@@ -9,6 +9,7 @@ pub mod documents;
 pub mod evidence;
 pub mod experiments;
 pub mod files;
+pub mod forecast;
 pub mod local;
 pub mod model;
 pub mod privacy;

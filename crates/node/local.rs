@@ -10,13 +10,14 @@ use veilsum_proto::{
     aggregator::Timing,
     identity::Identity,
     plan::Terms,
-    policy::Floor,
+    policy::{Floor, Policy},
     roster::{Member, Roster},
+    suite::Hash,
 };
 
 use crate::{
     cli::exit::{Code, Failure},
-    documents::Federation,
+    documents::{Federation, SitePolicy},
     role::{
         View,
         client::{self, ClientConfig, ClientReport, Vanish},
@@ -75,12 +76,31 @@ pub fn sampled_terms(work: &Work, sites: usize) -> impl FnOnce(&mut Terms) + Sen
     }
 }
 
+/// The terms of a run on one machine, but for the roster that is made for it.
+pub fn default_terms(sites: &[LocalSite], work: &Work) -> Terms {
+    let largest = sites.iter().map(|site| site.rows.len() as u64).max().unwrap_or(1);
+    Terms {
+        roster: Hash::default(),
+        // Shares of noise are sized for the sites that every total covers.
+        min_cohort: if work.recipe.noise.is_some() { sites.len() as u16 } else { 3 },
+        threshold: 0,
+        colluders: 0,
+        slots: 64,
+        max_rows: largest.next_power_of_two(),
+        min_total_rows: u64::from(work.most_clusters()),
+        opening: true,
+        application: work.to_bytes(),
+    }
+}
+
 /// What to run.
 pub struct LocalConfig {
     /// The sites.
     pub sites: Vec<LocalSite>,
     /// What to compute.
     pub work: Work,
+    /// The policy of every site.
+    pub site: SitePolicy,
     /// Changes the default terms.
     pub terms: Box<dyn FnOnce(&mut Terms) + Send>,
     /// Sites that vanish, by place.
@@ -91,6 +111,11 @@ pub struct LocalConfig {
     pub timing: Timing,
     /// Told how the run goes.
     pub progress: Box<dyn Fn(Progress) + Send + Sync>,
+}
+
+/// The policy of sites whose data are made up: the protocol's own floor, and nothing else.
+pub fn toy_policy() -> SitePolicy {
+    Policy::only(Floor::default()).into()
 }
 
 /// Waits that suit one machine.
@@ -132,20 +157,7 @@ pub async fn run(config: LocalConfig) -> Result<LocalRun, Failure> {
         sites: config.sites.iter().enumerate().map(|(i, site)| member(i + 2, &site.name, "")).collect(),
     };
     roster.check()?;
-    let largest = config.sites.iter().map(|site| site.rows.len() as u64).max().unwrap_or(1);
-    let k = config.work.most_clusters();
-    let mut terms = Terms {
-        roster: roster.hash(),
-        // Shares of noise are sized for the sites that every total covers.
-        min_cohort: if config.work.recipe.noise.is_some() { config.sites.len() as u16 } else { 3 },
-        threshold: 0,
-        colluders: 0,
-        slots: 64,
-        max_rows: largest.next_power_of_two(),
-        min_total_rows: u64::from(k),
-        opening: true,
-        application: config.work.to_bytes(),
-    };
+    let mut terms = Terms { roster: roster.hash(), ..default_terms(&config.sites, &config.work) };
     (config.terms)(&mut terms);
     terms.check(&roster)?;
     let federation = Federation::new(roster, terms)?;
@@ -198,11 +210,12 @@ pub async fn run(config: LocalConfig) -> Result<LocalRun, Failure> {
                 roster: roster.clone(),
                 terms: terms.clone(),
                 work: work.clone(),
-                floor: Floor::default(),
+                site: config.site.clone(),
                 rows,
                 coordinator,
                 intermediary,
                 state: None,
+                head: None,
                 patience: Duration::from_millis(config.timing.join),
                 vanish: config.vanish.iter().find(|(site, _)| *site == i).map(|(_, v)| *v),
                 view: None,

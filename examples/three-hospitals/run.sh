@@ -30,7 +30,8 @@ docs=(--roster roster.toml --plan plan.toml)
 "$veilsum" server "${docs[@]}" --key hub.key --listen "127.0.0.1:$hub_port" --out result & server=$!; pids+=("$server")
 "$veilsum" intermediary "${docs[@]}" --key counter.key --listen "127.0.0.1:$counter_port" & pids+=($!)
 for h in a b c; do
-  "$veilsum" client "${docs[@]}" --key "hospital-$h.key" --data "$here/hospital-$h/rows.csv" --model "model-$h.json" & pids+=($!)
+  "$veilsum" client "${docs[@]}" --key "hospital-$h.key" --data "$here/hospital-$h/rows.csv" --policy "$here/site.toml" \
+    --model "model-$h.json" & pids+=($!)
 done
 for p in "${pids[@]}"; do wait "$p"; done
 pids=()

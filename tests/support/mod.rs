@@ -125,6 +125,7 @@ pub fn federate(
     let sizes = Arc::new(Mutex::new(Vec::new()));
     let seen = sizes.clone();
     let config = LocalConfig {
+        site: local::toy_policy(),
         terms: Box::new(local::sampled_terms(work, sites.len())),
         sites: sites.into_iter().map(LocalSite::from).collect(),
         work: work.clone(),
@@ -356,6 +357,10 @@ impl Parties {
         }
         let cards: Vec<&str> = parties.data.iter().map(|(name, _)| name.as_str()).collect();
         parties.roster("roster.toml", &cards);
+        // Few rows and many rounds: what a strict site would not answer.
+        let toy =
+            "min_rows = 1\nchange = 0\ncontributors = 1\nrecords = 1\nopening = false\n[release]\nrule = \"off\"\n";
+        parties.folder.write("toy.toml", toy);
         parties.plan("roster.toml", "plan.toml", plan);
         parties
     }
@@ -409,7 +414,7 @@ impl Parties {
     /// Site `i`, from 1.
     pub fn client(&self, i: usize, more: &[&str]) -> Vec<String> {
         let own = ["csv", "state", "model"].map(|end| format!("site-{i}.{end}"));
-        let own = [("--data", &*own[0]), ("--state", &*own[1]), ("--model", &*own[2])];
+        let own = [("--data", &*own[0]), ("--state", &*own[1]), ("--model", &*own[2]), ("--policy", "toy.toml")];
         self.role("client", &format!("site-{i}"), &own, more)
     }
 }

@@ -70,6 +70,7 @@ pub struct Recording {
 pub fn record(seed: u64, rounds: u32) -> Result<Recording> {
     let scene = Scene::new(seed, rounds)?;
     let config = LocalConfig {
+        site: local::toy_policy(),
         sites: scene.sites.iter().cloned().map(LocalSite::from).collect(),
         work: scene.work.clone(),
         terms: Box::new(|_| {}),

@@ -6,6 +6,10 @@ use clap::Args;
 use veilsum_cluster::{
     Algorithm, Clusters, Domain, OutOfBox, Prepared, Rows, Scaling, Start, method::Seeding, metrics, pooled, synthetic,
 };
+use veilsum_proto::{
+    plan::Terms,
+    policy::{Enforcement, Spent},
+};
 
 use super::{
     exit::{Code, Failure},
@@ -13,11 +17,15 @@ use super::{
     run::block_on,
 };
 use crate::{
-    documents,
+    documents::{self, SitePolicy},
+    forecast::{Forecast, Verdict},
     local::{self, LOCAL_TIMING, LocalConfig, LocalRun, LocalSite},
     progress,
     report::{self, Pooled},
-    role::client::{Step, Vanish},
+    role::{
+        client::{Step, Vanish},
+        consent,
+    },
     split,
     table::{self, TableSpec},
     work::{Column, Judge, Labels, Work},
@@ -100,13 +108,17 @@ pub fn demo(args: &DemoArgs, json: bool) -> Result<(), Failure> {
             "choose a smaller --k",
         ));
     }
+    let demo = Demo::of(&source.sites, &work, &vanish);
+    let (site, told) = demo.policy()?;
     if !json {
-        println!("{}", source.note);
+        println!("{}\n{told}", source.note);
     }
+    let terms = demo.terms;
     let run = block_on(local::run(LocalConfig {
         sites: source.sites,
         work: work.clone(),
-        terms: Box::new(local::sampled_terms(&work, names.len())),
+        site,
+        terms: Box::new(move |t| *t = Terms { roster: t.roster, ..terms }),
         vanish: vanish.clone(),
         record: false,
         timing: LOCAL_TIMING,
@@ -341,6 +353,77 @@ fn work(args: &DemoArgs, source: &Source) -> Result<Work, Failure> {
         labels: source.labels.clone(),
         step_bits: args.method.noise.step_bits(None),
     })
+}
+
+/// The terms of the demonstration, and what its sites make of them.
+struct Demo<'a> {
+    work: &'a Work,
+    terms: Terms,
+    rows: Vec<u64>,
+    drops: bool,
+}
+
+impl Demo<'_> {
+    /// Here everybody's rows are known, so the plan can promise what is true.
+    fn of<'a>(sites: &[LocalSite], work: &'a Work, vanish: &[(usize, Vanish)]) -> Demo<'a> {
+        let rows: Vec<u64> = sites.iter().map(|site| site.rows.len() as u64).collect();
+        let mut terms = local::default_terms(sites, work);
+        local::sampled_terms(work, sites.len())(&mut terms);
+        terms.max_rows = rows.iter().copied().max().unwrap_or(1);
+        let stay = rows.iter().enumerate().filter(|(site, _)| !vanish.iter().any(|(gone, _)| gone == site));
+        terms.min_total_rows = terms.min_total_rows.max(stay.map(|(_, rows)| rows).sum());
+        Demo { work, terms, rows, drops: !vanish.is_empty() }
+    }
+
+    /// The strict default where every site can answer everything under it; else as little less as the data need, by name.
+    fn policy(&self) -> Result<(SitePolicy, String), Failure> {
+        let sites = self.rows.len();
+        let forecast = Forecast::of(self.work, &self.terms, sites)?;
+        let mut site = SitePolicy::default();
+        let mut told = Vec::new();
+        let facts = consent::facts(self.work);
+        let policy = &mut site.policy;
+        if facts.groups
+            && (facts.contributors < policy.contributors || facts.records < policy.records || !facts.ask_first)
+        {
+            (policy.contributors, policy.records) = (facts.contributors, facts.records);
+            if !facts.ask_first {
+                (policy.contributors, policy.records) = (1, 1);
+            }
+            told.push(format!("contributors = {}, records = {}", policy.contributors, policy.records));
+        }
+        let fewest = self.rows.iter().copied().min().unwrap_or(0);
+        if fewest < policy.min_rows {
+            policy.min_rows = fewest;
+            told.push(format!("min_rows = {fewest}"));
+        }
+        if self.drops || self.work.sampling.is_some() {
+            // Rounds near the end differ by whole sites.
+            policy.change = 0;
+            told.push("change = 0".into());
+        }
+        let most = self.work.max_questions().saturating_add(1);
+        if most > policy.floor.max_rounds {
+            policy.floor.max_rounds = most;
+            policy.max_rounds_in_all = policy.max_rounds_in_all.max(u64::from(most) + 1);
+            told.push(format!("max_rounds = {most}"));
+        }
+        let stays = |site: &SitePolicy, own: u64| {
+            let about = (self.work, &self.terms, sites);
+            let known = own.max(self.terms.min_total_rows);
+            matches!(forecast.verdict(about, &site.policy, &Spent::default(), own, known), Verdict::Answers(_))
+        };
+        if !self.rows.iter().all(|own| stays(&site, *own)) || self.work.sampling.is_some() {
+            site.policy.release.rule = Enforcement::Off;
+            told.push("[release] rule = \"off\"".into());
+        }
+        let text = if told.is_empty() {
+            "every site answers under the strict default policy".to_owned()
+        } else {
+            format!("the sites' policy is relaxed for this demonstration (veilsum policy show): {}", told.join(", "))
+        };
+        Ok((site, text))
+    }
 }
 
 /// How rows are spread over sites.

@@ -18,7 +18,7 @@ pub enum Code {
     Peer = 5,
     /// Too few sites are left; nothing was revealed beyond the totals of earlier rounds.
     Quorum = 6,
-    /// This site's own floor or policy refuses.
+    /// This site's own policy refuses.
     Policy = 7,
     /// The other side ended the run or did not let us in.
     Denied = 8,
@@ -133,7 +133,7 @@ impl From<veilsum_proto::Error> for Failure {
                 Code::Policy,
                 "this plan is spent for another cohort: agree on a new one with another start (`plan make --seed`)",
             ),
-            E::Refused { .. } => (Code::Policy, "agree on a plan that this site's floor allows, or change the floor"),
+            E::Refused { rule, .. } => (Code::Policy, after_refusal(rule.0)),
             E::Invalid { .. } => (Code::Input, "make the document anew and send it to everybody"),
             E::Quorum { .. } => (
                 Code::Quorum,
@@ -146,5 +146,27 @@ impl From<veilsum_proto::Error> for Failure {
             _ => (Code::Internal, "this is a defect, please report it"),
         };
         Failure::new(code, e, next)
+    }
+}
+
+/// What to do after this site's own policy refused.
+fn after_refusal(rule: &str) -> &'static str {
+    match rule {
+        "POL-5" => {
+            "enough was answered on this data set: wait for new rows (and name them with `data`), or raise the limit"
+        }
+        "POL-6" => "agree on a plan that opens its totals (without --no-opening)",
+        "POL-7" => {
+            "run again when the same sites are there as before, or when the rows have changed much; a plan with noise may go on \
+             without them"
+        }
+        "POL-8" => {
+            "agree on a plan with noise whose epsilon is left (`veilsum ledger budget`), or grant more in site.toml ([noise])"
+        }
+        "POL-9" => {
+            "see what was given away with `veilsum ledger budget`; agree on fewer rounds or K, a coarser --step-bits, more rows \
+             or noise; new rows under a new name (`data` in site.toml) begin anew"
+        }
+        _ => "agree on a plan that this site's policy allows, or change the policy (`veilsum policy show`)",
     }
 }

@@ -8,8 +8,10 @@ pub mod exit;
 pub mod experiments;
 pub mod inspect;
 pub mod keygen;
+pub mod ledger;
 pub mod method;
 pub mod plan;
+pub mod policy;
 pub mod rehearsal;
 pub mod roster;
 pub mod run;
@@ -34,7 +36,7 @@ Exit codes:
   4    a peer cannot be reached, or the port cannot be opened
   5    a peer broke a rule of the protocol; it is named
   6    too few sites are left; nothing was revealed beyond the totals of earlier rounds
-  7    this site's own floor or policy refuses
+  7    this site's own policy refuses
   8    the other side ended the run or did not let us in
   130  interrupted
 
@@ -81,6 +83,10 @@ pub enum Command {
     Assign(assign::AssignArgs),
     /// Show what this site would send for a plan and its data, without sending it
     Inspect(inspect::InspectArgs),
+    /// What this site demands for itself, and whether it would answer a plan: show, check
+    Policy(policy::PolicyArgs),
+    /// What this site ever gave away: verify, show, budget
+    Ledger(ledger::LedgerArgs),
     /// Judge signed evidence of a broken rule, from roster and plan alone: verify
     Evidence(evidence::EvidenceArgs),
 }
@@ -115,6 +121,8 @@ pub fn main() -> ExitCode {
         Command::Plan(args) => plan::plan(args, cli.json),
         Command::Assign(args) => assign::assign(args, cli.json),
         Command::Inspect(args) => inspect::inspect(args, cli.json),
+        Command::Policy(args) => policy::policy(args, cli.json),
+        Command::Ledger(args) => ledger::ledger(args, cli.json),
         Command::Evidence(args) => evidence::evidence(args, cli.json),
     };
     match result {

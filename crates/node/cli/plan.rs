@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
-use veilsum_cluster::{Clusters, OutOfBox, Scaling, method::Seeding};
+use veilsum_cluster::{Clusters, OutOfBox, Recipe, Scaling, method::Seeding};
 use veilsum_proto::plan::Terms;
 
 use super::{
     cost::Cost,
     exit::Failure,
-    method::{MethodArgs, given_centres, parse_clusters},
+    method::{Init, MethodArgs, MethodName, given_centres, parse_clusters},
     roster::signer,
 };
 use crate::{
@@ -105,7 +105,7 @@ pub struct MakeArgs {
     #[arg(long, default_value_t = 100_000)]
     pub max_rows: u64,
     /// Steps of totals are at least 2^-N of the largest value of one row: coarser steps say less of single rows (8 to 62)
-    /// [default: as fine as 64 bits allow]
+    /// [default: 20; as fine as 64 bits allow where columns are standardised or winsorised]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(8..=62))]
     pub step_bits: Option<u8>,
     /// Rows of all sites together at least [default: 2K + 1]
@@ -155,12 +155,13 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
     let sites = roster.sites.len();
     let given = given_centres(args.start.as_deref(), args.columns.len())?;
     let classes = args.labels.as_ref().map_or(0, |labels| labels.classes.len());
-    let mut recipe = args.method.recipe(args.k, given, args.seed, &args.columns, sites, classes)?;
+    let mut recipe = contributors(&args.method).recipe(args.k, given, args.seed, &args.columns, sites, classes)?;
     recipe.noise = args.method.noise.noise(args.k, args.max_rows);
     if args.no_opening && args.method.min_change.is_none() {
         // Only the sites' own copies of the method see that it is kept.
         recipe.min_change = 1;
     }
+    let step_bits = args.method.noise.step_bits(args.step_bits).or(default_step(&recipe));
     let work = Work {
         columns: args.columns.clone(),
         scaling: match args.scale {
@@ -175,7 +176,7 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
         sampling: args.method.sampling(args.seed),
         judge: args.method.judge(),
         labels: args.labels.clone(),
-        step_bits: args.method.noise.step_bits(args.step_bits),
+        step_bits,
     };
     let again = |f: Failure| Failure { next: "correct the option and run `veilsum plan make` again".into(), ..f };
     work.check().map_err(|e| again(e.into()))?;
@@ -208,6 +209,21 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
     }
     write_plan(&args.out, &terms.sign(&federation.roster, &identity)?)?;
     check(&federation, &args.out, "written; send it to every party", json)
+}
+
+/// Where groups of rows or cells are summed, two sites stand behind every sum, as a site without a policy of its own asks.
+fn contributors(method: &MethodArgs) -> MethodArgs {
+    let exact = method.noise.dp_epsilon.is_none();
+    let whole = matches!(method.method, MethodName::Fcm | MethodName::FfcmAvg1) && method.init != Some(Init::Totals);
+    let two = (exact && !whole).then_some(2);
+    MethodArgs { min_contributors: method.min_contributors.or(two), ..method.clone() }
+}
+
+/// Half of what 64 bits hold says nothing that a result needs, and counts against every site's release rule. A step of 2^-20
+/// of one row's largest value moves no centre by more than a millionth of its column's range. Variances of a column that is
+/// narrow in its range need finer ones.
+fn default_step(recipe: &Recipe) -> Option<u8> {
+    recipe.preparation.is_none().then_some(20)
 }
 
 fn check(federation: &Federation, path: &Path, what: &str, json: bool) -> Result<(), Failure> {

@@ -2,7 +2,7 @@
 
 use std::{
     net::{SocketAddr, ToSocketAddrs},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
@@ -18,7 +18,7 @@ use veilsum_proto::{
 
 use super::exit::{Code, Failure};
 use crate::{
-    documents::{Federation, load_floor, load_identity},
+    documents::{Federation, load_identity, policy_of},
     progress, report,
     role::{
         client::{self, ClientConfig},
@@ -99,10 +99,10 @@ pub struct ClientArgs {
     /// This site's rows: a CSV file with a header that has the plan's columns
     #[arg(long, value_name = "FILE.csv")]
     pub data: PathBuf,
-    /// This site's own floor: a TOML file with min_cohort, colluders, max_rounds
+    /// This site's own policy, see `veilsum policy show` [default: site.toml beside the key, else the strict default]
     #[arg(long, value_name = "FILE")]
-    pub floor: Option<PathBuf>,
-    /// Folder for this site's journal (mode 0700) [default: beside the key]
+    pub policy: Option<PathBuf>,
+    /// Folder for this site's journal and ledger (mode 0700) [default: beside the key]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
     /// Seconds to keep trying to reach coordinator and intermediary
@@ -113,14 +113,25 @@ pub struct ClientArgs {
     pub model: PathBuf,
 }
 
+/// Where a party keeps its journal and ledger: as told, else beside its key.
+pub(super) fn state_of(key: &Path, given: Option<&PathBuf>) -> PathBuf {
+    given.cloned().unwrap_or_else(|| beside(key, ".state"))
+}
+
+/// Where the head of its ledger is: beside the key.
+pub(super) fn head_of(key: &Path) -> PathBuf {
+    beside(key, ".head")
+}
+
+fn beside(key: &Path, end: &str) -> PathBuf {
+    let mut name = key.as_os_str().to_owned();
+    name.push(end);
+    PathBuf::from(name)
+}
+
 impl Documents {
-    /// Where this party keeps its journal: as told, else beside its key.
     fn state(&self, given: Option<&PathBuf>) -> PathBuf {
-        given.cloned().unwrap_or_else(|| {
-            let mut folder = self.key.clone().into_os_string();
-            folder.push(".state");
-            PathBuf::from(folder)
-        })
+        state_of(&self.key, given)
     }
 
     /// Reads everything and checks that the key belongs to `role`.
@@ -266,7 +277,7 @@ pub fn intermediary(args: &IntermediaryArgs, json: bool) -> Result<(), Failure> 
 /// A [`Failure`] with its exit code.
 pub fn client(args: &ClientArgs, json: bool) -> Result<(), Failure> {
     let (federation, identity, id) = args.documents.load("sites", |id| matches!(id, PartyId::Site(_)))?;
-    let floor = load_floor(args.floor.as_deref())?;
+    let (site, _) = policy_of(args.policy.as_deref(), Some(&args.documents.key))?;
     let rows = Arc::new(federation.load_rows(&args.data)?);
     let state = args.documents.state(args.state.as_ref());
     let (coordinator, intermediary) =
@@ -277,11 +288,12 @@ pub fn client(args: &ClientArgs, json: bool) -> Result<(), Failure> {
             roster: federation.roster.clone(),
             terms: federation.terms.clone(),
             work: federation.work.clone(),
-            floor,
+            site,
             rows,
             coordinator,
             intermediary,
-            state: Some(state),
+            state: Some(state.clone()),
+            head: Some(head_of(&args.documents.key)),
             patience: Duration::from_secs(args.join_timeout),
             vanish: None,
             view: None,
@@ -310,6 +322,7 @@ pub fn client(args: &ClientArgs, json: bool) -> Result<(), Failure> {
             report.answered,
             report.traffic.bytes()
         );
+        println!("what was given away so far: veilsum ledger budget --key {}", args.documents.key.display());
         println!(
             "wrote {}; your rows' memberships: veilsum assign --model {} --data {}",
             args.model.display(),

@@ -207,12 +207,6 @@ fn the_wrong_document_is_named_as_such() {
     write_roster(&path, &roster.clone().sign(&ids[0]).unwrap()).unwrap();
     let failure = load_plan(&path, &roster).unwrap_err();
     assert!(failure.message.contains("veilsum-roster/1") && failure.message.contains("veilsum-plan/1"), "{failure}");
-    std::fs::write(folder.at("floor.toml"), "min_cohort = 5\nmax_round = 3\n").unwrap();
-    let failure = load_floor(Some(&folder.at("floor.toml"))).unwrap_err();
-    assert!(failure.message.contains("floor.toml, line 2") && failure.message.contains("max_round"), "{failure}");
-    std::fs::write(folder.at("floor.toml"), "min_cohort = 5\n").unwrap();
-    assert_eq!(load_floor(Some(&folder.at("floor.toml"))).unwrap().min_cohort, 5);
-    assert_eq!(load_floor(None).unwrap(), Floor::default());
 }
 
 #[test]

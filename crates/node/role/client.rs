@@ -10,18 +10,20 @@ use veilsum_cluster::Prepared;
 use veilsum_proto::{
     identity::Identity,
     plan::Terms,
-    policy::Floor,
     roster::{PartyId, Roster},
 };
 
 use super::{
     View,
+    consent::Keeper,
     talk::{Hand, Talk},
 };
 use crate::{
     cli::exit::{Code, Failure},
+    documents::SitePolicy,
     model::Model,
     round::{self, Form},
+    store::Ledger,
     traffic::Traffic,
     work::{Work, WorkError},
 };
@@ -37,16 +39,19 @@ pub struct ClientConfig {
     pub terms: Arc<Terms>,
     /// The plan's method part.
     pub work: Arc<Work>,
-    /// Its own floor.
-    pub floor: Floor,
+    /// Its own policy.
+    pub site: SitePolicy,
     /// Its rows, in working units.
     pub rows: Arc<Prepared>,
     /// Where the coordinator listens.
     pub coordinator: SocketAddr,
     /// Where the intermediary listens.
     pub intermediary: SocketAddr,
-    /// Folder of its journals; without one, a crash takes it out of the run.
+    /// Folder of its journals and its ledger; without one, a crash takes it out of the run, and nothing of what it gave away
+    /// is remembered.
     pub state: Option<PathBuf>,
+    /// Where the ledger's head is kept, in another folder than the ledger.
+    pub head: Option<PathBuf>,
     /// How long to keep trying to reach the others.
     pub patience: Duration,
     /// For demonstrations and tests: leave at this point without a word.
@@ -115,8 +120,9 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
     let (stop, stopped) = watch::channel(false);
     // What the coordinator lays before this site for the intermediary to judge.
     let (hold, held) = watch::channel(None);
-    let count = Talk::new(&config, PartyId::Intermediary, Hand::Takes(held))?;
-    let cluster = Talk::new(&config, PartyId::Coordinator, Hand::Lays(hold))?;
+    let keeper = Keeper::open(&config)?;
+    let count = Talk::new(&config, PartyId::Intermediary, Hand::Takes(held), keeper.clone())?;
+    let cluster = Talk::new(&config, PartyId::Coordinator, Hand::Lays(hold), keeper.clone())?;
     let mut counting = Some(tokio::spawn(count.run(stopped.clone())));
     let mut clustering = Some(tokio::spawn(cluster.run(stopped)));
     let _guard = AbortOnDrop([&counting, &clustering].map(|t| t.as_ref().map(JoinHandle::abort_handle)));
@@ -151,7 +157,10 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
             task.abort();
         }
     }
+    // Also after a failure: what left stays written down.
+    let kept = keeper.with(Ledger::sync);
     let mut report = result?;
+    kept?;
     if let Some(counted) = counted {
         report.traffic.add(&counted.traffic);
         report.answered += counted.answered;

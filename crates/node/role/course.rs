@@ -111,7 +111,7 @@ impl Course {
         self.turn(batch, number, again, asked.rounds)?;
         let drawn = sampling.drawn(number, n);
         let live = asked.cohort.iter().filter(|site| drawn.get(usize::from(**site)) == Some(&true)).count();
-        let needed = documents::drawn_at_least(&config.terms, &config.floor, asked.cohort.len(), n)?;
+        let needed = documents::drawn_at_least(&config.terms, &config.site.policy.floor, asked.cohort.len(), n)?;
         if live < needed {
             return Err(format!("{live} sites that are left were drawn, {needed} must be"));
         }

@@ -10,7 +10,7 @@ use veilsum_proto::{
     suite::Hash,
 };
 
-use super::client::ClientConfig;
+use super::{client::ClientConfig, consent::rows_shown};
 use crate::{
     cli::exit::{Code, Failure},
     conversation::{Conversation, Turn, near},
@@ -28,6 +28,8 @@ pub(super) struct Follower {
     /// The last question that was answered, and the opening behind it.
     asked: Option<Said>,
     opened: Option<Said>,
+    /// Rows that the totals so far have shown to be in the cohort at least, and that cohort.
+    shown: (u64, Vec<u16>),
 }
 
 impl Follower {
@@ -43,6 +45,7 @@ impl Follower {
             transcript: None,
             asked: None,
             opened: None,
+            shown: (0, Vec::new()),
         };
         let Some(folder) = &config.state else { return Ok(follower) };
         let (mut transcript, said) = Transcript::open(folder, session)?;
@@ -76,7 +79,7 @@ impl Follower {
             let Some(ask) = &self.asked else { return Err(lost("it begins in the middle of a round")) };
             let opened = self.documents().opened(&ask.directory, &ask.frame, &said.frame).map_err(lost)?;
             let opened = opened.map_err(|blame| lost(blame.what))?;
-            self.conversation.take(&opened.values, opened.cohort.len())?;
+            self.take(&opened.values, &opened.cohort)?;
             self.opened = Some(said);
         }
         Ok(())
@@ -88,6 +91,7 @@ impl Follower {
     /// A [`Failure`] where the disk or the plan fails.
     pub(super) fn restart(&mut self) -> Result<(), Failure> {
         (self.asked, self.opened) = (None, None);
+        self.shown = (0, Vec::new());
         self.conversation = begin(&self.config)?;
         self.transcript.as_mut().map_or(Ok(()), Transcript::clear)
     }
@@ -135,7 +139,7 @@ impl Follower {
         frame: &[u8],
         directory: Hash,
         values: &[u64],
-        cohort: usize,
+        cohort: &[u16],
     ) -> Result<(), Failure> {
         let said = Said { directory, frame: frame.to_vec() };
         if self.opened.as_ref() == Some(&said) {
@@ -144,7 +148,22 @@ impl Follower {
         }
         self.keep(&said)?;
         self.opened = Some(said);
-        self.conversation.take(values, cohort)
+        self.take(values, cohort)
+    }
+
+    fn take(&mut self, values: &[u64], cohort: &[u16]) -> Result<(), Failure> {
+        if let Turn::Ask(question, layout) = self.conversation.turn() {
+            let rows = rows_shown(question, layout, values, cohort.len(), &self.config.form()?);
+            self.shown = (rows.max(self.rows(cohort)), cohort.to_vec());
+        }
+        self.conversation.take(values, cohort.len())
+    }
+
+    /// Rows of this cohort at least, as far as opened totals show: whoever left may have taken as many as the plan allows.
+    pub(super) fn rows(&self, cohort: &[u16]) -> u64 {
+        let (rows, of) = &self.shown;
+        let gone = of.iter().filter(|site| !cohort.contains(site)).count() as u64;
+        rows.saturating_sub(gone.saturating_mul(self.config.terms.max_rows))
     }
 
     /// Whether the intermediary is to judge this now.

@@ -1,6 +1,7 @@
 //! The three roles as asynchronous programs over links: coordinator, intermediary, site.
 
 pub mod client;
+pub(crate) mod consent;
 mod course;
 mod follow;
 pub mod hub;

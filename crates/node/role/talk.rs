@@ -8,7 +8,7 @@ use veilsum_proto::{
     Error, Rule,
     message::{self, Disclosure, Kind},
     noise,
-    policy::{self, Asked},
+    policy::{Asked, Consent},
     roster::PartyId,
     site::{Event, Input, Output, Site, SiteConfig},
     suite::{self, Hash},
@@ -16,6 +16,7 @@ use veilsum_proto::{
 
 use super::{
     client::{ClientConfig, ClientReport, Step},
+    consent::{self, Keeper, Offer},
     course::Course,
     follow::Follower,
     line::{self, Line},
@@ -27,7 +28,7 @@ use crate::{
     control::{Aborted, CentreDistances, Finished, Held, clean},
     model::Model,
     round::{self, Layout, Question},
-    store::Journal,
+    store::{Journal, ledger::Left},
 };
 
 /// Between two attempts to dial after a connection was lost: two processes of one identity would otherwise take the
@@ -46,6 +47,8 @@ pub(super) struct Talk {
     /// This site's own copy of the method, where the aggregator opens its totals.
     follower: Option<Follower>,
     session: Hash,
+    /// What ever left, shared with the other conversation.
+    keeper: Keeper,
     hand: Hand,
     report: ClientReport,
     /// Shares have left for at least one question, in this process or one before it.
@@ -70,7 +73,7 @@ enum Ending {
 }
 
 impl Talk {
-    pub(super) fn new(config: &ClientConfig, aggregator: PartyId, hand: Hand) -> Result<Talk, Failure> {
+    pub(super) fn new(config: &ClientConfig, aggregator: PartyId, hand: Hand, keeper: Keeper) -> Result<Talk, Failure> {
         let address = match aggregator {
             PartyId::Intermediary => config.intermediary,
             _ => config.coordinator,
@@ -80,7 +83,7 @@ impl Talk {
             identity: config.identity.clone(),
             roster: config.roster.clone(),
             terms: config.terms.clone(),
-            floor: config.floor.clone(),
+            floor: config.site.policy.floor.clone(),
             aggregator,
         };
         let mut released = false;
@@ -114,6 +117,7 @@ impl Talk {
             course,
             follower,
             session,
+            keeper,
             hand,
             report: ClientReport::default(),
             released,
@@ -291,7 +295,7 @@ impl Talk {
                     identity: self.config.identity.clone(),
                     roster: self.config.roster.clone(),
                     terms: self.config.terms.clone(),
-                    floor: self.config.floor.clone(),
+                    floor: self.config.site.policy.floor.clone(),
                     aggregator: self.aggregator,
                 };
                 self.site = Site::restore(config, memory)?;
@@ -332,6 +336,7 @@ impl Talk {
                     if self.vanishes(Step::BeforeUnmask) && discloses == Disclosure::SelfMaskShares {
                         return Ok(true);
                     }
+                    self.write_down(&bytes, discloses)?;
                     let name = self.config.roster.name_of(PartyId::Site(self.site.number()));
                     self.report.traffic.sent(&name, &bytes);
                     tracing::debug!(bytes = bytes.len(), ?discloses, "sent");
@@ -353,7 +358,7 @@ impl Talk {
                 }
                 Output::Event(Event::Opened { directory, values, cohort, .. }) => {
                     if let Some(follower) = &mut self.follower {
-                        follower.total(bytes, directory, &values, cohort.len())?;
+                        follower.total(bytes, directory, &values, &cohort)?;
                     }
                 }
                 Output::Event(Event::Released { missing, .. }) => {
@@ -394,12 +399,10 @@ impl Talk {
             Err(why) => Err((why, "POL-3")),
         };
         let checked = match checked {
-            Ok(checked) => {
-                policy::decide_by_floor(&self.config.terms, &self.config.floor, &asked).map(|c| (checked, c))
-            }
+            Ok(checked) => self.consents(&asked, &checked).map(|consent| (checked, consent)),
             Err((why, rule)) => Err(refusal(why, rule)),
         };
-        let (Checked { question, drawn, judged }, consent) = match checked {
+        let (Checked { question, drawn, judged, .. }, consent) = match checked {
             Ok(ok) => ok,
             Err(e) => {
                 let rule = e.rule().map_or("POL-3", |r| r.0).to_owned();
@@ -425,6 +428,38 @@ impl Talk {
         .map_err(|e| Failure::new(Code::Internal, e, "this is a defect, please report it"))??;
         self.site.handle(Input::Contribute { consent, values }, &mut system_rng())?;
         Ok(None)
+    }
+
+    /// What the policy and the ledger say to a question that belongs to the plan.
+    fn consents(&self, asked: &Asked, checked: &Checked) -> Result<Consent, Error> {
+        let left = self.left(Some(asked.slot), Some(&asked.cohort), asked.context);
+        let offer = Offer {
+            question: &checked.question,
+            judged: checked.judged.as_ref(),
+            layout: &checked.layout,
+            shown: self.follower.as_ref().map_or(0, |follower| follower.rows(&asked.cohort)),
+        };
+        consent::decide(&self.config, &self.keeper, asked, &left, &offer)
+    }
+
+    fn left(&self, slot: Option<(u32, u16)>, cohort: Option<&[u16]>, context: Hash) -> Left {
+        Left {
+            plan: self.config.terms.hash(),
+            session: self.session,
+            run: self.site.run().unwrap_or_default(),
+            slot,
+            cohort: cohort.map(|cohort| consent::cohort_digest(&self.config.roster, cohort)),
+            context,
+        }
+    }
+
+    /// [LED-4]: nothing leaves that the ledger does not hold.
+    fn write_down(&self, frame: &[u8], discloses: Disclosure) -> Result<(), Failure> {
+        use Disclosure::{MaskedWords, RoundSeeds, SelfMaskShares};
+        let context = frame.get(8..40).and_then(|c| <[u8; 32]>::try_from(c).ok()).map(Hash).unwrap_or_default();
+        let round = self.site.round_sites().filter(|_| matches!(discloses, MaskedWords | RoundSeeds | SelfMaskShares));
+        let left = self.left(round.map(|(slot, _)| slot), round.map(|(_, cohort)| cohort), context);
+        Ok(self.keeper.with(|ledger| ledger.record(frame, discloses, &left))?)
     }
 
     /// [OPN-9]: whether this site's own copy of the method asks this next.
@@ -465,11 +500,12 @@ impl Talk {
             }
             _ => return Err(format!("{} is not this aggregator's to ask", question.name())),
         };
-        let words = layout.map_err(|e| e.to_string())?.words();
+        let layout = layout.map_err(|e| e.to_string())?;
+        let words = layout.words();
         if words != asked.words {
             return Err(format!("the answer has {words} words, {} were asked for", asked.words));
         }
-        Ok(Checked { question, drawn, judged })
+        Ok(Checked { question, layout, drawn, judged })
     }
 
     /// Before an answer leaves, what it answered is on disk.
@@ -514,6 +550,8 @@ impl Talk {
 /// A question that may be answered.
 struct Checked {
     question: Question,
+    /// The form of the answer.
+    layout: Layout,
     /// Whether this site was drawn for it.
     drawn: bool,
     /// The batch that a judged question is about.

@@ -254,7 +254,7 @@ fn lines<R: Entry>(first: &[u8], records: &[R]) -> Zeroizing<Vec<u8>> {
     bytes
 }
 
-fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     options
@@ -273,7 +273,7 @@ fn checksum(entry: &[u8]) -> [u8; 8] {
     out
 }
 
-fn make_private_folder(folder: &Path) -> io::Result<()> {
+pub(super) fn make_private_folder(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
     }

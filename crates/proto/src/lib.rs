@@ -18,6 +18,7 @@ pub mod fixed;
 pub mod identity;
 pub mod journal;
 pub mod kem;
+pub mod ledger;
 pub mod limits;
 mod mask;
 pub mod message;

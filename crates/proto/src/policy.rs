@@ -353,19 +353,28 @@ fn check_question(terms: &Terms, policy: &Policy, request: &Request<'_>) -> Resu
     Ok(())
 }
 
-/// [POL-5], [POL-8], [POL-9]: what was given away on these rows in all, this answer included.
+/// [POL-5]: how many answers were given on these rows, this one included.
 fn check_spent(terms: &Terms, policy: &Policy, request: &Request<'_>, spent: &Spent) -> Result<(), Error> {
-    let mut after = *spent;
-    after.add(&request.cost);
-    if after.questions > policy.max_rounds_in_all {
+    let answers = spent.questions.saturating_add(1);
+    if answers > policy.max_rounds_in_all {
         return Err(Error::refused(
             format!(
-                "answer {} on this data set where this site's policy allows {} in all (max_rounds_in_all)",
-                after.questions, policy.max_rounds_in_all
+                "answer {answers} on this data set where this site's policy allows {} in all (max_rounds_in_all)",
+                policy.max_rounds_in_all
             ),
             "POL-5",
         ));
     }
+    check_budgets(terms, policy, request, spent)
+}
+
+/// [POL-8], [POL-9]: what was given away on these rows in all, these numbers included.
+///
+/// # Errors
+/// As [`decide`].
+pub fn check_budgets(terms: &Terms, policy: &Policy, request: &Request<'_>, spent: &Spent) -> Result<(), Error> {
+    let mut after = *spent;
+    after.add(&request.cost);
     match request.cost.nano_rho {
         None if policy.noise.required => {
             Err(Error::refused("the plan adds no noise, and this site's policy asks for it (noise.require)", "POL-8"))

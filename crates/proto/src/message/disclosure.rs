@@ -1,7 +1,10 @@
 //! What a frame that leaves a site gives away (spec section 10).
 
+use serde::{Deserialize, Serialize};
+
 /// What an outgoing frame of a site gives away. There is no variant for plain values, because nothing sends them.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Disclosure {
     /// Public keys and hashes of fresh random values.
     PublicKeys,

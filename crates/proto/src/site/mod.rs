@@ -150,6 +150,17 @@ impl Site {
         }
     }
 
+    /// The run this site is in, by the name that the aggregator gave it.
+    pub fn run(&self) -> Option<Hash> {
+        self.run
+    }
+
+    /// The slot of the round this site is in or was in last, and the sites in its total as far as this one knows: those that
+    /// were asked, and once survivors were named, those.
+    pub fn round_sites(&self) -> Option<((u32, u16), &[u16])> {
+        self.round.as_ref().map(|(deck, round)| ((*deck, round.slot), round.remaining()))
+    }
+
     /// The next thing to do, in order.
     pub fn poll(&mut self) -> Option<Output> {
         self.out.pop_front()

@@ -1,0 +1,229 @@
+//! `veilsum ledger`: what a site ever gave away: verify, show, budget.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use veilsum_proto::{
+    identity::{PublicKey, from_hex},
+    ledger::Entry,
+    policy::{Enforcement, Spent},
+    suite::Hash,
+};
+
+use super::{
+    exit::Failure,
+    run::{head_of, state_of},
+};
+use crate::{
+    documents::{epsilon_of, fingerprint, load_card, load_identity, policy_of},
+    store::ledger::{self, Account, Data, FILE},
+};
+
+/// `veilsum ledger`
+#[derive(Args, Debug)]
+pub struct LedgerArgs {
+    /// What to do
+    #[command(subcommand)]
+    pub command: LedgerCommand,
+}
+
+/// What to do.
+#[derive(Subcommand, Debug)]
+pub enum LedgerCommand {
+    /// Check a ledger from its file and its owner's public key alone, and name the entry at fault
+    Verify(VerifyArgs),
+    /// Print every entry
+    Show(OwnArgs),
+    /// What was given away of each data set, and what the policy leaves
+    Budget(OwnArgs),
+    /// Write a head for a ledger that has none, if you are sure that it is the newest
+    Adopt(OwnArgs),
+}
+
+/// `veilsum ledger verify`
+#[derive(Args, Debug)]
+pub struct VerifyArgs {
+    /// The ledger
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Its owner's card, or public key as 64 hexadecimal digits
+    #[arg(long, value_name = "CARD|HEX")]
+    pub key: String,
+    /// The link of an entry that must be in it, as `verify` or `show` printed it before
+    #[arg(long, value_name = "HEX", value_parser = parse_link)]
+    pub head: Option<Hash>,
+}
+
+/// Which ledger of one's own.
+#[derive(Args, Debug)]
+pub struct OwnArgs {
+    /// This site's secret key file
+    #[arg(long, value_name = "FILE.key")]
+    pub key: PathBuf,
+    /// Folder of its ledger [default: beside the key]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// The policy [default: site.toml beside the key, else the strict default]
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+}
+
+fn parse_link(text: &str) -> Result<Hash, String> {
+    let bytes = from_hex(text).and_then(|bytes| bytes.try_into().ok());
+    bytes.map(Hash).ok_or_else(|| "it is not 64 hexadecimal digits".into())
+}
+
+/// Runs `veilsum ledger`.
+///
+/// # Errors
+/// A [`Failure`] that names file and entry.
+pub fn ledger(args: &LedgerArgs, json: bool) -> Result<(), Failure> {
+    match &args.command {
+        LedgerCommand::Verify(a) => verify(a, json),
+        LedgerCommand::Show(a) => {
+            let entries = own(a)?;
+            super::print(json, &entries.iter().map(to_json).collect(), &table(&entries))
+        }
+        LedgerCommand::Budget(a) => budget(a, json),
+        LedgerCommand::Adopt(a) => {
+            let (identity, _) = load_identity(&a.key)?;
+            let (path, head) = (file(a), head_of(&a.key));
+            let checked = ledger::adopt(&path, &head, &identity)?;
+            let text = format!("{}: {} entries; head written to {}", path.display(), checked.entries, head.display());
+            super::print(json, &json!({ "entries": checked.entries, "link": checked.link.to_string() }), &text)
+        }
+    }
+}
+
+fn verify(args: &VerifyArgs, json: bool) -> Result<(), Failure> {
+    let key: PublicKey = match args.key.parse() {
+        Ok(key) => key,
+        Err(_) => load_card(Path::new(&args.key))?.key,
+    };
+    let checked = ledger::check(&args.file, key, args.head)?;
+    let value = json!({ "whole": true, "entries": checked.head.entries, "link": checked.head.link.to_string() });
+    let mut text = format!(
+        "{}: {} entries, each signed by {} and following from the one before\nlink of the last one: {}",
+        args.file.display(),
+        checked.head.entries,
+        fingerprint(&key.0),
+        checked.head.link
+    );
+    if args.head.is_none() {
+        text += "\nWhether entries at its end are missing shows only against a link that was noted before (--head).";
+    }
+    super::print(json, &value, &text)
+}
+
+fn file(args: &OwnArgs) -> PathBuf {
+    state_of(&args.key, args.state.as_ref()).join(FILE)
+}
+
+/// The entries of one's own ledger; none where nothing ever left.
+fn own(args: &OwnArgs) -> Result<Vec<Entry>, Failure> {
+    let (identity, _) = load_identity(&args.key)?;
+    Ok(ledger::all(&file(args), &head_of(&args.key), &identity)?)
+}
+
+fn to_json(entry: &Entry) -> Value {
+    json!({
+        "index": entry.index,
+        "plan": entry.plan.to_string(),
+        "run": entry.run.to_string(),
+        "deck_slot": entry.slot,
+        "discloses": entry.discloses,
+        "bytes": entry.bytes,
+        "digest": entry.digest.to_string(),
+        "data": entry.data,
+        "kind": entry.answer.as_ref().map(|a| &a.kind),
+        "scalars": entry.answer.as_ref().map(|a| a.cost.scalars),
+        "milli_bits": entry.answer.as_ref().map(|a| a.cost.milli_bits),
+        "nano_rho": entry.answer.as_ref().and_then(|a| a.cost.nano_rho),
+        "link": entry.link().to_string(),
+    })
+}
+
+fn table(entries: &[Entry]) -> String {
+    let mut text = format!(
+        "{:>6}  {:<19}  {:<16}  {:<18} {:>8} {:>9} {:>9}  data\n",
+        "entry", "plan", "what left", "question", "bytes", "numbers", "bits"
+    );
+    for e in entries {
+        let (kind, scalars, bits) = e.answer.as_ref().map_or((String::new(), String::new(), String::new()), |a| {
+            let bits = match a.cost.nano_rho {
+                None => (a.cost.milli_bits / 1000).to_string(),
+                Some(_) => "noised".to_owned(),
+            };
+            (a.kind.clone(), a.cost.scalars.to_string(), bits)
+        });
+        let what =
+            serde_json::to_value(e.discloses).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default();
+        text += &format!(
+            "{:>6}  {:<19}  {what:<16}  {kind:<18} {:>8} {scalars:>9} {bits:>9}  {}\n",
+            e.index,
+            fingerprint(&e.plan.0),
+            e.bytes,
+            e.data
+        );
+    }
+    if let Some(last) = entries.last() {
+        text += &format!("link of the last entry: {}\n", last.link());
+    } else {
+        text += "nothing has left yet\n";
+    }
+    text
+}
+
+fn budget(args: &OwnArgs, json: bool) -> Result<(), Failure> {
+    let entries = own(args)?;
+    let (site, _) = policy_of(args.policy.as_deref(), Some(&args.key))?;
+    let mut accounts: BTreeMap<String, Account> = BTreeMap::new();
+    for entry in &entries {
+        accounts.entry(entry.data.clone()).or_insert_with(|| {
+            // By its name alone: whose rows these are is not known here.
+            Account::of(Data { name: entry.data.clone(), rows: entry.rows })
+        });
+    }
+    for entry in &entries {
+        accounts.values_mut().for_each(|account| account.take(entry));
+    }
+    let policy = &site.policy;
+    let (mut values, mut text) = (Vec::new(), String::new());
+    for (name, account) in &accounts {
+        let spent = account.spent(None);
+        if spent.questions == 0 {
+            continue;
+        }
+        let Spent { questions, runs, scalars, milli_bits, nano_rho } = spent;
+        let epsilon = if nano_rho == 0 { 0.0 } else { epsilon_of(nano_rho as f64 / 1e9, site.delta) };
+        let left = policy.noise.nano_rho.saturating_sub(nano_rho);
+        values.push(json!({
+            "data": name, "answers": questions, "runs": runs, "kinds": account.kinds(),
+            "exact": { "scalars": scalars, "milli_bits": milli_bits },
+            "noised": { "nano_rho": nano_rho, "epsilon": epsilon, "delta": site.delta, "nano_rho_left": left },
+            "answers_left": policy.max_rounds_in_all.saturating_sub(questions),
+            "runs_left": policy.max_runs.saturating_sub(runs),
+        }));
+        text += &format!("data set {name:?}\n  {questions} different answers in {runs} runs");
+        text += &format!(
+            " (the policy allows {} and {})\n  without noise: {scalars} numbers, {} bits; ",
+            policy.max_rounds_in_all,
+            policy.max_runs,
+            milli_bits / 1000
+        );
+        text += match policy.release.rule {
+            Enforcement::Enforce => "the release rule stops at a part of what your rows hold: veilsum policy check\n",
+            Enforcement::Report => "the release rule only reports\n",
+            Enforcement::Off => "the release rule is off\n",
+        };
+        text += &format!("  with noise: epsilon {epsilon:.4} at delta {} spent of {}\n", site.delta, site.epsilon);
+    }
+    if values.is_empty() {
+        text += "nothing was given away yet\n";
+    }
+    super::print(json, &json!({ "data_sets": values }), &text)
+}

@@ -1,0 +1,147 @@
+//! `veilsum policy`: what a site demands for itself, and whether it would answer a plan.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+use veilsum_proto::policy::{Enforcement, Spent};
+
+use super::{
+    exit::{Code, Failure},
+    run::{head_of, state_of},
+};
+use crate::{
+    documents::{Federation, load_identity, policy_of},
+    forecast::{Forecast, Verdict},
+    store::{Ledger, ledger::Data},
+};
+
+/// `veilsum policy`
+#[derive(Args, Debug)]
+pub struct PolicyArgs {
+    /// What to do
+    #[command(subcommand)]
+    pub command: PolicyCommand,
+}
+
+/// What to do.
+#[derive(Subcommand, Debug)]
+pub enum PolicyCommand {
+    /// Print the policy in force, as a file that says the same
+    Show(ShowArgs),
+    /// Say before joining whether this site would answer the whole plan (exit code 0), or where it would stop (7)
+    Check(Box<CheckArgs>),
+}
+
+/// Where a policy comes from.
+#[derive(Args, Debug)]
+pub struct ShowArgs {
+    /// The policy [default: site.toml beside the key, else the strict default]
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// This site's secret key file
+    #[arg(long, value_name = "FILE.key")]
+    pub key: Option<PathBuf>,
+}
+
+/// `veilsum policy check`
+#[derive(Args, Debug)]
+pub struct CheckArgs {
+    /// The federation's roster
+    #[arg(long, value_name = "FILE", default_value = "roster.toml")]
+    pub roster: PathBuf,
+    /// The plan
+    #[arg(long, value_name = "FILE", default_value = "plan.toml")]
+    pub plan: PathBuf,
+    /// This site's rows
+    #[arg(long, value_name = "FILE.csv")]
+    pub data: PathBuf,
+    /// Rows of all sites together at least, where you know better than the plan
+    #[arg(long, value_name = "N")]
+    pub rows_in_all: Option<u64>,
+    /// Folder of this site's ledger; with --key, what was given away before counts [default: beside the key]
+    #[arg(long, value_name = "DIR", requires = "key")]
+    pub state: Option<PathBuf>,
+    /// Where the policy comes from.
+    #[command(flatten)]
+    pub policy: ShowArgs,
+}
+
+/// Runs `veilsum policy`.
+///
+/// # Errors
+/// A [`Failure`]; with code 7 where this site would not answer the whole plan.
+pub fn policy(args: &PolicyArgs, json: bool) -> Result<(), Failure> {
+    match &args.command {
+        PolicyCommand::Show(a) => {
+            let (site, path) = policy_of(a.policy.as_deref(), a.key.as_deref())?;
+            let from = path.map_or("the strict default".to_owned(), |path| path.display().to_string());
+            let text = format!("# {from}\n{}", site.to_text());
+            super::print(json, &json!({ "from": from, "policy": site.to_json() }), &text)
+        }
+        PolicyCommand::Check(a) => check(a, json),
+    }
+}
+
+fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
+    let federation = Federation::load(&args.roster, &args.plan)?;
+    let (site, path) = policy_of(args.policy.policy.as_deref(), args.policy.key.as_deref())?;
+    let rows = federation.load_rows(&args.data)?;
+    let spent = match &args.policy.key {
+        None => Spent::default(),
+        Some(key) => {
+            let (identity, _) = load_identity(key)?;
+            let data = Data::of(&site.data, &identity, &rows);
+            let state = state_of(key, args.state.as_ref());
+            Ledger::look(&state, &head_of(key), &identity, data)?.spent(None)
+        }
+    };
+    let (work, terms, sites) = (&*federation.work, &*federation.terms, federation.roster.sites.len());
+    let forecast = Forecast::of(work, terms, sites)?;
+    let own = rows.len() as u64;
+    let known = own.max(federation.terms.min_total_rows).max(args.rows_in_all.unwrap_or(0));
+    let verdict = forecast.verdict((work, terms, sites), &site.policy, &spent, own, known);
+    let total = forecast.total();
+    let from = path.map_or("the strict default".to_owned(), |path| path.display().to_string());
+    let mut text = format!("policy     {from}\ndata set   {}\n", site.data);
+    for (name, most, cost) in &forecast.parts {
+        text += &format!("{name:<18} {most:>5} questions, {:>8} numbers\n", cost.scalars);
+    }
+    text += &format!("{:<18} {:>5}            {:>8} numbers at most\n", "together", "", total.scalars);
+    let mut value = json!({
+        "policy": from, "data": site.data, "scalars": total.scalars, "milli_bits": total.milli_bits, "nano_rho": total.nano_rho,
+        "spent": { "scalars": spent.scalars, "milli_bits": spent.milli_bits, "nano_rho": spent.nano_rho },
+    });
+    let (answers, message, next) = match verdict {
+        Verdict::Answers(room) => {
+            if site.policy.release.rule != Enforcement::Off && total.nano_rho.is_none() {
+                value["room"] = json!({ "scalars": room.scalars, "milli_bits": room.milli_bits });
+            }
+            (true, "this site answers the whole plan, whatever its rounds need".to_owned(), "")
+        }
+        Verdict::AnswersIf { rows, why } => {
+            value["rows_needed"] = json!(rows);
+            (
+                false,
+                format!(
+                    "this site may stop before the end of the plan: {why}; it answers all of it if the totals show {rows} rows in all"
+                ),
+                "ask for a plan with a larger --min-total-rows (if it is true), a --max-rows near the largest site's, fewer \
+                 rounds or K, or a coarser --step-bits; or say --rows-in-all if you know",
+            )
+        }
+        Verdict::Refused(why) => (
+            false,
+            format!("this site does not answer this plan: {why}"),
+            "agree on another plan, or change the policy (`veilsum policy show`) knowing what it is for",
+        ),
+    };
+    value["answers"] = json!(answers);
+    if answers {
+        return super::print(json, &value, &format!("{text}{message}"));
+    }
+    if !json {
+        super::print(false, &value, &text)?;
+    }
+    Err(Failure::new(Code::Policy, message, next))
+}

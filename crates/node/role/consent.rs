@@ -1,0 +1,217 @@
+//! A site's consent to one question: what the answer would give away, what was given away before, and what the policy says to
+//! both ([POL-4] to [POL-9], [LED-7]).
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use veilsum_cluster::{Batch, Domain, Query, method::Seeding, query::Pull};
+use veilsum_proto::{
+    Error, ledger,
+    ledger::{Answer, Places},
+    policy::{self, Asked, Consent, Cost, Enforcement, PlanFacts, Request},
+    roster::{PartyId, Roster},
+    suite::{self, Hash},
+};
+
+use super::client::ClientConfig;
+use crate::{
+    cli::exit::Failure,
+    round::{Form, Layout, Question},
+    store::{
+        Ledger,
+        ledger::{Data, Left},
+    },
+    work::Work,
+};
+
+/// The ledger that both conversations of a site share.
+#[derive(Clone)]
+pub(super) struct Keeper(Arc<Mutex<Ledger>>);
+
+impl Keeper {
+    /// This site's ledger: in its state folder, or as long as the process where it keeps no state.
+    pub(super) fn open(config: &ClientConfig) -> Result<Keeper, Failure> {
+        let data = Data::of(&config.site.data, &config.identity, &config.rows);
+        let identity = config.identity.clone();
+        let ledger = match &config.state {
+            Some(folder) => Ledger::open(folder, config.head.as_deref(), identity, data, config.terms.hash())?,
+            None => Ledger::in_memory(identity, data),
+        };
+        Ok(Keeper(Arc::new(Mutex::new(ledger))))
+    }
+
+    /// Does something with the ledger alone.
+    pub(super) fn with<T>(&self, what: impl FnOnce(&mut Ledger) -> T) -> T {
+        // What a conversation that panicked has written down is on disk like any other entry.
+        what(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// What a question says of itself.
+pub(super) struct Offer<'a> {
+    /// The question.
+    pub(super) question: &'a Question,
+    /// The batch that a judged question is about.
+    pub(super) judged: Option<&'a Batch>,
+    /// The form of the answer.
+    pub(super) layout: &'a Layout,
+    /// Rows of the cohort at least, as far as totals have shown.
+    pub(super) shown: u64,
+}
+
+/// Decides on a question and, where the answer is yes, lets its frame leave.
+///
+/// # Errors
+/// `Error::Refused`, for the operator.
+pub(super) fn decide(
+    config: &ClientConfig,
+    keeper: &Keeper,
+    asked: &Asked,
+    left: &Left,
+    offer: &Offer<'_>,
+) -> Result<Consent, Error> {
+    let centres = places(offer, config.rows.domain());
+    let answer = Answer {
+        kind: offer.question.name().to_owned(),
+        question: suite::hash("question in a ledger", &[&asked.query]),
+        cost: cost(offer.question, offer.layout, config.roster.sites.len(), config.terms.max_rows),
+        centres,
+    };
+    let cohort = left.cohort.unwrap_or_default();
+    let counted = !matches!(offer.question, Question::CountRows);
+    keeper.with(|ledger| {
+        let spent = ledger.spent(&left.session, counted.then_some(asked.run));
+        let account = ledger.account();
+        let request = Request {
+            sites: config.roster.sites.len(),
+            own_rows: config.rows.len() as u64,
+            rows_in_all: rows_in_all(config, offer),
+            columns: u32::try_from(config.work.columns.len()).unwrap_or(u32::MAX),
+            plan: facts(&config.work),
+            repeated: account.gave(&left.plan, &cohort, &answer),
+            cost: answer.cost,
+            separation_ppm: ledger::separation(&answer.centres),
+            nearness_ppm: account.nearest(&cohort, &answer.kind, &answer.question, &answer.centres),
+        };
+        let policy = &config.site.policy;
+        let consent = policy::decide(&config.terms, policy, asked, &request, &spent)?;
+        let exact = request.cost.nano_rho.is_none() && !request.repeated;
+        if exact
+            && policy.release.rule == Enforcement::Report
+            && policy::check_release(&config.terms, policy, &request, &spent).is_err()
+        {
+            tracing::warn!("the release rule would refuse this answer; this site's policy only reports it");
+        }
+        ledger.promise(left, answer);
+        Ok(consent)
+    })
+}
+
+/// Rows behind a question at least. Of a sample only this site's own are sure to be there.
+fn rows_in_all(config: &ClientConfig, offer: &Offer<'_>) -> u64 {
+    let own = config.rows.len() as u64;
+    if matches!(offer.question, Question::Drawn { .. }) {
+        return own;
+    }
+    own.max(config.terms.min_total_rows).max(offer.shown)
+}
+
+/// What a plan says of itself to a policy.
+pub(crate) fn facts(work: &Work) -> PlanFacts<'_> {
+    use veilsum_cluster::Algorithm::{Fcm, FfcmAvg1};
+    let recipe = &work.recipe;
+    let sums = !matches!(recipe.algorithm, Fcm { .. } | FfcmAvg1 { .. });
+    // Cells of seeding obey the stricter of two numbers.
+    let cells = match &recipe.seeding {
+        Seeding::Tree(tree) => Some(recipe.rule.min_rows.max(tree.min_rows)),
+        _ => None,
+    };
+    let records = if sums { recipe.rule.min_rows } else { cells.unwrap_or(0) };
+    let columns = work.columns.iter().map(|c| c.name.as_str()).chain(work.labels.iter().map(|l| l.column.as_str()));
+    PlanFacts {
+        method: work.method_name(),
+        columns: columns.collect(),
+        groups: sums || cells.is_some(),
+        contributors: recipe.rule.min_sites,
+        records,
+        ask_first: recipe.rule.ask_first,
+    }
+}
+
+/// What the total of an answer says at most.
+pub(crate) fn cost(question: &Question, layout: &Layout, sites: usize, max_rows: u64) -> Cost {
+    let (scalars, mut milli_bits) = layout.nominal();
+    if matches!(question, Question::CountRows) {
+        // A whole number of rows, however fine the words are.
+        let most = max_rows.saturating_mul(sites as u64).saturating_add(1);
+        milli_bits = milli_bits.min(policy::milli_bits(most));
+    }
+    Cost { scalars, milli_bits, nano_rho: None }
+}
+
+/// Digest of the keys of these sites, which are the same in every roster.
+pub(super) fn cohort_digest(roster: &Roster, cohort: &[u16]) -> Hash {
+    let mut keys: Vec<[u8; 32]> =
+        cohort.iter().filter_map(|site| roster.member(PartyId::Site(*site))).map(|member| member.key.0).collect();
+    keys.sort_unstable();
+    suite::hash("cohort in a ledger", &[&keys.concat()])
+}
+
+/// Where the centres of a question lie, in millionths of the box's half-width from its middle.
+fn places(offer: &Offer<'_>, domain: &Domain) -> Vec<Places> {
+    let batch = match (offer.question, offer.judged) {
+        (Question::Cluster(batch) | Question::Drawn { batch, .. }, _) | (_, Some(batch)) => batch,
+        _ => return Vec::new(),
+    };
+    // A question without a box was refused before.
+    let Ok(inner) = batch.domain(domain) else { return Vec::new() };
+    let part = |column: usize, x: f64| {
+        let (low, high) = inner.working_interval(column);
+        // Saturates, and centres lie in the box anyway.
+        ((x - f64::midpoint(low, high)) / ((high - low) / 2.0) * 1e6).round() as i32
+    };
+    let of = |points: &veilsum_cluster::Centres| Places {
+        columns: u32::try_from(points.columns()).unwrap_or(u32::MAX),
+        at: points
+            .rows()
+            .flat_map(|row| row.iter().enumerate().map(|(c, x)| part(c, *x)).collect::<Vec<_>>())
+            .collect(),
+    };
+    batch.queries.iter().flat_map(Query::points).map(of).collect()
+}
+
+/// Rows that a total shows to be there at least: what one row adds to these sums is 1 at most.
+pub(super) fn rows_shown(question: &Question, layout: &Layout, values: &[u64], sites: usize, form: &Form) -> u64 {
+    let (Question::Cluster(batch), Ok(totals)) = (question, layout.decode(values, sites, None)) else { return 0 };
+    let (mut most, mut at) = (0.0f64, 0);
+    let mut blocks = layout.blocks.iter();
+    for query in &batch.queries {
+        let (names, count): (&[&str], usize) = match query {
+            Query::FuzzySums { .. } => (&["weights"], 2),
+            Query::FuzzyValidation { .. } => (&["memberships"], 3),
+            Query::LocalFuzzy(q) if q.pull != Pull::Nearest => (&["weights"], 0),
+            Query::LocalMeans(_) => (&["rows"], 0),
+            // Others have blocks of which one row may add more.
+            _ => return whole(most),
+        };
+        // A batch has questions of one kind; only those of a fixed number of blocks can stand in a row.
+        if count == 0 && batch.queries.len() > 1 {
+            return whole(most);
+        }
+        let (mut sum, mut slack) = (0.0, 0.0);
+        for b in blocks.by_ref().take(if count == 0 { usize::MAX } else { count }) {
+            let next = at + b.block.len;
+            if names.contains(&b.block.name) {
+                sum += totals.values[at..next].iter().sum::<f64>();
+                slack += b.block.len as f64 * form.sites as f64 * 0.5f64.powi(b.scale.fraction_bits);
+            }
+            at = next;
+        }
+        most = most.max(sum - slack);
+    }
+    whole(most)
+}
+
+fn whole(rows: f64) -> u64 {
+    // A sum of ones may be a hair below the whole number that it is.
+    (rows + 1e-6).floor().max(0.0) as u64
+}

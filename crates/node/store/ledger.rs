@@ -1,0 +1,409 @@
+//! A site's ledger on disk: everything that ever left under one identity, over all plans and runs ([LED-1] to [LED-7]), and
+//! what of it was given away about the rows at hand.
+//!
+//! The file stands in the state folder, its head beside the key: whoever cuts the file, or puts an older copy in its place,
+//! would have to do it in both places.
+
+mod account;
+mod error;
+mod file;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{File, OpenOptions, TryLockError},
+    io::{Read, Seek, SeekFrom, Write},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use veilsum_proto::{
+    identity::{Identity, PublicKey},
+    ledger::{Answer, Entry, Head},
+    message::Disclosure,
+    policy::{Cost, Spent},
+    suite::{self, Hash},
+};
+
+pub use account::{Account, Data};
+pub use error::LedgerError;
+use file::Fault;
+
+use crate::files::{self, Existing};
+
+/// Name of the file in the state folder.
+pub const FILE: &str = "ledger.jsonl";
+
+/// To which plan, conversation and round a frame belongs.
+#[derive(Clone, Copy)]
+pub struct Left {
+    /// The plan.
+    pub plan: Hash,
+    /// The session.
+    pub session: Hash,
+    /// The run.
+    pub run: Hash,
+    /// Deck and slot.
+    pub slot: Option<(u32, u16)>,
+    /// Digest of the keys of the sites whose total this is.
+    pub cohort: Option<Hash>,
+    /// Context of the frame.
+    pub context: Hash,
+}
+
+/// An open ledger.
+pub struct Ledger {
+    identity: Arc<Identity>,
+    data: Data,
+    head: Head,
+    /// Digests of the frames of this plan that left: the same bytes again are nothing new.
+    sent: BTreeSet<Hash>,
+    account: Account,
+    /// The answer that each conversation has agreed to and that has not left yet, by session.
+    promised: BTreeMap<Hash, Promise>,
+    disk: Option<Disk>,
+}
+
+/// An answer that was agreed to.
+struct Promise {
+    context: Hash,
+    answer: Answer,
+    /// What it adds to the account; nothing where it was given before.
+    cost: Option<Cost>,
+}
+
+struct Disk {
+    path: PathBuf,
+    head_path: Option<PathBuf>,
+    file: File,
+    _lock: File,
+    /// Bytes of whole entries.
+    good: u64,
+    /// Entries may not be on disk yet.
+    dirty: bool,
+    /// An entry could not be written: nothing more leaves.
+    broken: bool,
+}
+
+impl Ledger {
+    /// A ledger that lasts as long as this process.
+    pub fn in_memory(identity: Arc<Identity>, data: Data) -> Ledger {
+        let account = Account::of(data.clone());
+        let (head, sent, promised) = (Head::default(), BTreeSet::new(), BTreeMap::new());
+        Ledger { identity, data, head, sent, account, promised, disk: None }
+    }
+
+    /// Opens (or begins) the ledger in `folder` for a run of `plan`, checks every entry of it, and that it is not behind its
+    /// head at `head`.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; the site then answers nothing.
+    pub fn open(
+        folder: &Path,
+        head: Option<&Path>,
+        identity: Arc<Identity>,
+        data: Data,
+        plan: Hash,
+    ) -> Result<Ledger, LedgerError> {
+        let path = folder.join(FILE);
+        let io = |source| LedgerError::Io { path: path.clone(), source };
+        super::journal::make_private_folder(folder)
+            .map_err(|source| LedgerError::Io { path: folder.to_owned(), source })?;
+        let lock = lock(&path, &plan)?;
+        let mut options = OpenOptions::new();
+        let file = super::journal::private(options.read(true).append(true).create(true)).open(&path).map_err(io)?;
+        let mut ledger = Ledger::in_memory(identity, data);
+        let disk = Disk {
+            path: path.clone(),
+            head_path: head.map(Path::to_owned),
+            file,
+            _lock: lock,
+            good: 0,
+            dirty: false,
+            broken: false,
+        };
+        ledger.read(disk, &plan)?;
+        Ok(ledger)
+    }
+
+    fn read(&mut self, mut disk: Disk, plan: &Hash) -> Result<(), LedgerError> {
+        let path = disk.path.clone();
+        let damaged = |what: String| LedgerError::Damaged { path: path.clone(), what };
+        let key = self.identity.public();
+        let known = disk.head_path.as_deref().map(|p| read_head(p, &key)).transpose()?.flatten();
+        // The head's own entry must be there.
+        let mut seen = known.is_none_or(|known| known.entries == 0);
+        let (account, sent) = (&mut self.account, &mut self.sent);
+        let read = file::read(&disk.file, key, |entry, head| {
+            seen |= known == Some(head);
+            if entry.plan == *plan {
+                sent.insert(entry.digest);
+            }
+            account.take(&entry);
+        });
+        let cut = |head: Head| LedgerError::Cut { path: path.clone(), there: head.entries };
+        (self.head, disk.good) = match read {
+            Ok(whole) => whole,
+            // [LED-6]: what the torn line was to protect did not leave, or the head would know it.
+            Err((head, Fault::Torn { good, .. })) if seen => {
+                disk.file.set_len(good).map_err(|source| LedgerError::Io { path: path.clone(), source })?;
+                (head, good)
+            }
+            Err((head, Fault::Torn { .. })) => return Err(cut(head)),
+            Err((_, Fault::Io(source))) => return Err(LedgerError::Io { path, source }),
+            Err((_, fault)) => return Err(damaged(fault.to_string())),
+        };
+        if !seen {
+            return Err(match known {
+                Some(known) if known.entries <= self.head.entries => {
+                    damaged(format!("entry {} is not the one that its head names", known.entries.saturating_sub(1)))
+                }
+                _ => cut(self.head),
+            });
+        }
+        if known.is_none()
+            && let Some(head_path) = &disk.head_path
+        {
+            if self.head.entries > 0 {
+                return Err(LedgerError::NoHead { path: head_path.clone() });
+            }
+            // From its first moment on: an empty ledger has a head too, so that one that was taken away is missed.
+            write_head(head_path, &self.head, &self.identity)?;
+        }
+        disk.file.seek(SeekFrom::End(0)).map_err(|source| LedgerError::Io { path, source })?;
+        self.disk = Some(disk);
+        Ok(())
+    }
+
+    /// Where it ends.
+    pub fn head(&self) -> Head {
+        self.head
+    }
+
+    /// What was given away on these rows so far and is promised to the other aggregator, for an answer to `session` in `run`.
+    pub fn spent(&self, session: &Hash, run: Option<Hash>) -> Spent {
+        let mut spent = self.account.spent(run);
+        let others = self.promised.iter().filter(|(other, _)| *other != session);
+        others.filter_map(|(_, promise)| promise.cost).for_each(|cost| spent.add(&cost));
+        spent
+    }
+
+    /// What was given away on these rows.
+    pub fn account(&self) -> &Account {
+        &self.account
+    }
+
+    /// [LED-7]: an answer was agreed to. It counts from now on, and the frame of this context may leave.
+    pub fn promise(&mut self, left: &Left, answer: Answer) {
+        let free = left.cohort.is_some_and(|cohort| self.account.gave(&left.plan, &cohort, &answer));
+        let cost = (!free).then_some(answer.cost);
+        self.promised.insert(left.session, Promise { context: left.context, answer, cost });
+    }
+
+    /// [LED-4]: writes down a frame before it leaves. An answer is on disk, and its head with it, when this returns; other
+    /// frames may share the next answer's way to the disk.
+    ///
+    /// # Errors
+    /// [`LedgerError`]; the frame must then not leave.
+    pub fn record(&mut self, frame: &[u8], discloses: Disclosure, left: &Left) -> Result<(), LedgerError> {
+        let digest = suite::hash("ledger frame", &[frame]);
+        let answers = discloses == Disclosure::MaskedWords;
+        if !self.sent.contains(&digest) {
+            let promise = self.promised.get(&left.session).filter(|p| answers && p.context == left.context);
+            if answers && promise.is_none() {
+                return Err(LedgerError::Unasked);
+            }
+            let round = left.slot.is_some() && left.cohort.is_some();
+            let entry = Entry {
+                index: self.head.entries,
+                previous: self.head.link,
+                plan: left.plan,
+                session: left.session,
+                run: left.run,
+                slot: left.slot.filter(|_| round),
+                cohort: left.cohort.filter(|_| round),
+                discloses,
+                bytes: frame.len() as u64,
+                digest,
+                data: self.data.name.clone(),
+                rows: self.data.rows,
+                answer: promise.map(|p| p.answer.clone()),
+            };
+            if let Some(disk) = &mut self.disk {
+                disk.append(&file::write(&entry, &entry.sign(&self.identity)))?;
+            }
+            self.head = Head { entries: entry.index + 1, link: entry.link() };
+            self.account.take(&entry);
+            self.sent.insert(digest);
+        }
+        if answers {
+            self.promised.remove(&left.session);
+            self.sync()?;
+        }
+        Ok(())
+    }
+
+    /// Everything so far is on disk, and the head says so.
+    ///
+    /// # Errors
+    /// [`LedgerError`].
+    pub fn sync(&mut self) -> Result<(), LedgerError> {
+        match &mut self.disk {
+            Some(disk) => disk.sync(&self.head, &self.identity),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Disk {
+    fn io(&self, source: std::io::Error) -> LedgerError {
+        LedgerError::Io { path: self.path.clone(), source }
+    }
+
+    fn append(&mut self, line: &str) -> Result<(), LedgerError> {
+        if self.broken {
+            return Err(self.io(std::io::Error::other("an entry could not be written before")));
+        }
+        if let Err(source) = self.file.write_all(line.as_bytes()) {
+            // A part of the line may stand there; nothing may follow it.
+            self.broken = true;
+            let _ = self.file.set_len(self.good);
+            return Err(self.io(source));
+        }
+        self.good += line.len() as u64;
+        self.dirty = true;
+        Ok(())
+    }
+
+    fn sync(&mut self, head: &Head, identity: &Identity) -> Result<(), LedgerError> {
+        if !self.dirty {
+            return Ok(());
+        }
+        let synced = if self.broken { Err(std::io::Error::other("an entry was lost")) } else { self.file.sync_data() };
+        if let Err(source) = synced {
+            // What the system lost of it cannot be told.
+            self.broken = true;
+            return Err(self.io(source));
+        }
+        if let Some(path) = &self.head_path
+            && let Err(e) = write_head(path, head, identity)
+        {
+            self.broken = true;
+            return Err(e);
+        }
+        self.dirty = false;
+        Ok(())
+    }
+}
+
+fn write_head(path: &Path, head: &Head, identity: &Identity) -> Result<(), LedgerError> {
+    let text = file::write_head(head, &head.sign(identity));
+    files::write_private(path, text.as_bytes(), Existing::Replace).map_err(LedgerError::Head)
+}
+
+fn read_head(path: &Path, key: &PublicKey) -> Result<Option<Head>, LedgerError> {
+    match std::fs::symlink_metadata(path) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        _ => {}
+    }
+    let text = files::read_limited(path, file::MAX_HEAD).map_err(LedgerError::Head)?;
+    let head = file::read_head(&text, key);
+    head.map(Some)
+        .ok_or_else(|| LedgerError::Damaged { path: path.to_owned(), what: "it is not signed by this key".into() })
+}
+
+/// The file whose lock the process that holds a ledger keeps, with that process's number in it.
+fn lock(ledger: &Path, plan: &Hash) -> Result<File, LedgerError> {
+    let path = ledger.with_extension("lock");
+    let io = |source| LedgerError::Io { path: path.clone(), source };
+    let mut options = OpenOptions::new();
+    let mut lock =
+        super::journal::private(options.read(true).write(true).create(true).truncate(false)).open(&path).map_err(io)?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            let mut who = String::new();
+            // Whatever stands there is shown, if it is what another process of ours wrote.
+            let _ = lock.take(128).read_to_string(&mut who);
+            let plain = who.lines().next().filter(|line| line.chars().all(|c| c.is_ascii_graphic() || c == ' '));
+            let who = plain.filter(|line| !line.is_empty()).unwrap_or("which did not say who it is").to_owned();
+            return Err(LedgerError::Locked { path: ledger.to_owned(), who });
+        }
+        Err(TryLockError::Error(source)) => return Err(io(source)),
+    }
+    let who = format!("process {}, plan {}\n", std::process::id(), crate::documents::fingerprint(&plan.0));
+    lock.set_len(0).and_then(|()| lock.write_all(who.as_bytes())).map_err(io)?;
+    Ok(lock)
+}
+
+/// What a ledger says when it is read by itself.
+pub struct Checked {
+    /// Where it ends.
+    pub head: Head,
+    /// Every entry.
+    pub entries: Vec<Entry>,
+}
+
+/// Reads a ledger from its file and its owner's public key alone, and checks that it holds the entry with the link `head`
+/// where one is known ([LED-2], [LED-3], [LED-5]).
+///
+/// # Errors
+/// [`LedgerError`] with the entry at fault.
+pub fn check(path: &Path, key: PublicKey, head: Option<Hash>) -> Result<Checked, LedgerError> {
+    let io = |source| LedgerError::Io { path: path.to_owned(), source };
+    // Looked at before it is opened, as opening a named pipe would wait for somebody to write to it.
+    if !std::fs::metadata(path).map_err(io)?.is_file() {
+        return Err(LedgerError::Damaged { path: path.to_owned(), what: "it is not a file".into() });
+    }
+    let (mut entries, mut seen) = (Vec::new(), head.is_none_or(|link| link == Hash::default()));
+    let read = file::read(File::open(path).map_err(io)?, key, |entry, at| {
+        seen |= head == Some(at.link);
+        entries.push(entry);
+    });
+    match read {
+        Ok((at, _)) if seen => Ok(Checked { head: at, entries }),
+        Ok((at, _)) => Err(LedgerError::Cut { path: path.to_owned(), there: at.entries }),
+        Err((_, Fault::Io(source))) => Err(io(source)),
+        Err((_, fault)) => Err(LedgerError::Damaged { path: path.to_owned(), what: fault.to_string() }),
+    }
+}
+
+/// The entries of one's own ledger, checked against its head; none where there is neither.
+///
+/// # Errors
+/// As [`check`].
+pub fn all(path: &Path, head: &Path, identity: &Identity) -> Result<Vec<Entry>, LedgerError> {
+    let known = read_head(head, &identity.public())?;
+    if std::fs::symlink_metadata(path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
+        return match known {
+            Some(known) if known.entries > 0 => Err(LedgerError::Cut { path: path.to_owned(), there: 0 }),
+            _ => Ok(Vec::new()),
+        };
+    }
+    Ok(check(path, identity.public(), known.map(|known| known.link))?.entries)
+}
+
+/// Writes a head for a ledger that has none.
+///
+/// # Errors
+/// As [`check`], and where there is a head already.
+pub fn adopt(path: &Path, head: &Path, identity: &Identity) -> Result<Head, LedgerError> {
+    let checked = check(path, identity.public(), None)?;
+    let text = file::write_head(&checked.head, &checked.head.sign(identity));
+    files::write_private(head, text.as_bytes(), Existing::Refuse).map_err(LedgerError::Head)?;
+    Ok(checked.head)
+}
+
+impl Ledger {
+    /// What was given away about `data`, without holding the ledger.
+    ///
+    /// # Errors
+    /// As [`check`].
+    pub fn look(folder: &Path, head: &Path, identity: &Identity, data: Data) -> Result<Account, LedgerError> {
+        let mut account = Account::of(data);
+        all(&folder.join(FILE), head, identity)?.iter().for_each(|entry| account.take(entry));
+        Ok(account)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,197 @@
+//! The ledger as text: one line of JSON an entry, in exactly one form, read back without trust ([LED-1]).
+
+use std::io::{BufRead, BufReader, Read};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
+use veilsum_proto::{
+    identity::{PublicKey, Signature, from_hex},
+    ledger::{Answer, Chain, Entry, Head, Places},
+    message::Disclosure,
+    policy::Cost,
+    suite::Hash,
+};
+
+/// Bytes of one line: a question's coordinates as numbers of at most eleven characters.
+const MAX_LINE: u64 = 32 << 20;
+/// Bytes of a head file.
+pub(super) const MAX_HEAD: usize = 1 << 10;
+
+/// Bytes as hexadecimal digits.
+#[derive(Clone, Copy)]
+struct Hex<const N: usize>([u8; N]);
+
+impl<const N: usize> Serialize for Hex<N> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&self.0.iter().map(|b| format!("{b:02x}")).collect::<String>())
+    }
+}
+
+impl<'de, const N: usize> Deserialize<'de> for Hex<N> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let digits = String::deserialize(from)?;
+        let bytes = from_hex(&digits).and_then(|bytes| bytes.try_into().ok());
+        bytes.map(Hex).ok_or_else(|| D::Error::custom("not so many hexadecimal digits"))
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line {
+    index: u64,
+    previous: Hex<32>,
+    plan: Hex<32>,
+    session: Hex<32>,
+    run: Hex<32>,
+    deck_slot: Option<(u32, u16)>,
+    cohort: Option<Hex<32>>,
+    discloses: Disclosure,
+    bytes: u64,
+    digest: Hex<32>,
+    data: String,
+    rows: Hex<32>,
+    answer: Option<AnswerLine>,
+    signature: Hex<64>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AnswerLine {
+    kind: String,
+    question: Hex<32>,
+    scalars: u64,
+    milli_bits: u64,
+    nano_rho: Option<u64>,
+    centres: Vec<Places>,
+}
+
+/// An entry as its line, with the newline.
+pub(super) fn write(entry: &Entry, signature: &Signature) -> String {
+    let answer = entry.answer.as_ref().map(|a| AnswerLine {
+        kind: a.kind.clone(),
+        question: Hex(a.question.0),
+        scalars: a.cost.scalars,
+        milli_bits: a.cost.milli_bits,
+        nano_rho: a.cost.nano_rho,
+        centres: a.centres.clone(),
+    });
+    let line = Line {
+        index: entry.index,
+        previous: Hex(entry.previous.0),
+        plan: Hex(entry.plan.0),
+        session: Hex(entry.session.0),
+        run: Hex(entry.run.0),
+        deck_slot: entry.slot,
+        cohort: entry.cohort.map(|h| Hex(h.0)),
+        discloses: entry.discloses,
+        bytes: entry.bytes,
+        digest: Hex(entry.digest.0),
+        data: entry.data.clone(),
+        rows: Hex(entry.rows.0),
+        answer,
+        signature: Hex(signature.to_bytes()),
+    };
+    // Integers, lists and strings always have a text.
+    serde_json::to_string(&line).unwrap_or_default() + "\n"
+}
+
+fn parse(text: &[u8]) -> Option<(Entry, Signature)> {
+    let line: Line = serde_json::from_slice(text).ok()?;
+    let answer = line.answer.map(|a| Answer {
+        kind: a.kind,
+        question: Hash(a.question.0),
+        cost: Cost { scalars: a.scalars, milli_bits: a.milli_bits, nano_rho: a.nano_rho },
+        centres: a.centres,
+    });
+    let entry = Entry {
+        index: line.index,
+        previous: Hash(line.previous.0),
+        plan: Hash(line.plan.0),
+        session: Hash(line.session.0),
+        run: Hash(line.run.0),
+        slot: line.deck_slot,
+        cohort: line.cohort.map(|h| Hash(h.0)),
+        discloses: line.discloses,
+        bytes: line.bytes,
+        digest: Hash(line.digest.0),
+        data: line.data,
+        rows: Hash(line.rows.0),
+        answer,
+    };
+    let signature = Signature::from_bytes(&line.signature.0);
+    // Spaces, capitals and other forms of one number would be bytes that nobody signed.
+    (write(&entry, &signature).as_bytes() == text).then_some((entry, signature))
+}
+
+/// Why a ledger's file does not hold.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Fault {
+    /// The disk.
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
+    /// The last line has no end: it was being written when the process ended, or the file was cut. The whole lines before it
+    /// take so many bytes.
+    #[error("entry {entry} is cut short")]
+    Torn {
+        /// Its number.
+        entry: u64,
+        /// Bytes before it.
+        good: u64,
+    },
+    /// A line that is no entry.
+    #[error("entry {0} is not in the form in which it was written")]
+    Form(u64),
+    /// An entry that is not the next one, or not signed.
+    #[error("{0}")]
+    Chain(String),
+}
+
+/// Reads a whole ledger of `key`'s and hands over every entry that holds. Where it ends, and its bytes.
+pub(super) fn read(
+    file: impl Read,
+    key: PublicKey,
+    mut take: impl FnMut(Entry, Head),
+) -> Result<(Head, u64), (Head, Fault)> {
+    let mut reader = BufReader::new(file);
+    let (mut chain, mut good, mut line) = (Chain::new(key), 0u64, Vec::new());
+    loop {
+        line.clear();
+        let at = chain.head();
+        let read = (&mut reader).take(MAX_LINE).read_until(b'\n', &mut line).map_err(|e| (at, e.into()))?;
+        if read == 0 {
+            return Ok((at, good));
+        }
+        if line.last() != Some(&b'\n') {
+            let fault = if line.len() as u64 == MAX_LINE {
+                Fault::Form(at.entries)
+            } else {
+                Fault::Torn { entry: at.entries, good }
+            };
+            return Err((at, fault));
+        }
+        let (entry, signature) = parse(&line).ok_or((at, Fault::Form(at.entries)))?;
+        chain.take(&entry, &signature).map_err(|e| (at, Fault::Chain(e.to_string())))?;
+        good += read as u64;
+        take(entry, chain.head());
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct HeadLine {
+    entries: u64,
+    link: Hex<32>,
+    signature: Hex<64>,
+}
+
+/// The head file's text.
+pub(super) fn write_head(head: &Head, signature: &Signature) -> String {
+    let line = HeadLine { entries: head.entries, link: Hex(head.link.0), signature: Hex(signature.to_bytes()) };
+    serde_json::to_string(&line).unwrap_or_default() + "\n"
+}
+
+/// A head that `key` signed.
+pub(super) fn read_head(text: &[u8], key: &PublicKey) -> Option<Head> {
+    let line: HeadLine = serde_json::from_slice(text).ok()?;
+    let head = Head { entries: line.entries, link: Hash(line.link.0) };
+    head.verify(key, &Signature::from_bytes(&line.signature.0)).then_some(head)
+}

@@ -1,0 +1,321 @@
+use std::{fs, path::PathBuf};
+
+use veilsum_proto::ledger::Places;
+
+use super::*;
+use crate::documents::tests::Folder;
+
+fn identity(n: u8) -> Arc<Identity> {
+    Arc::new(Identity::from_seed(&[n; 32]))
+}
+
+fn data(name: &str, rows: u8) -> Data {
+    Data { name: name.into(), rows: Hash([rows; 32]) }
+}
+
+const PLAN: Hash = Hash([1; 32]);
+const RUN: Hash = Hash([3; 32]);
+
+fn left(round: u16, cohort: u8) -> Left {
+    Left {
+        plan: PLAN,
+        session: Hash([2; 32]),
+        run: RUN,
+        slot: Some((0, round)),
+        cohort: Some(Hash([cohort; 32])),
+        context: Hash([round as u8; 32]),
+    }
+}
+
+fn answer(question: u16, at: i32) -> Answer {
+    Answer {
+        kind: "fuzzy_sums".into(),
+        question: suite::hash("test", &[&question.to_le_bytes()]),
+        cost: Cost { scalars: 9, milli_bits: 300_000, nano_rho: None },
+        centres: vec![Places { columns: 2, at: vec![at, 0, -500_000, 3] }],
+    }
+}
+
+/// One round: the answer, then the shares for the total over `survivors`.
+fn round(ledger: &mut Ledger, number: u16, survivors: u8) -> Result<(), LedgerError> {
+    let asked = left(number, 9);
+    ledger.promise(&asked, answer(number, i32::from(number) * 1_000));
+    ledger.record(&[number as u8; 100], Disclosure::MaskedWords, &asked)?;
+    ledger.record(&[number as u8; 50], Disclosure::SelfMaskShares, &left(number, survivors))
+}
+
+struct Site {
+    folder: Folder,
+}
+
+impl Site {
+    fn new(name: &str) -> Site {
+        Site { folder: Folder::new(name) }
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.0.join("state").join(FILE)
+    }
+
+    fn head(&self) -> PathBuf {
+        self.folder.0.join("a.key.head")
+    }
+
+    fn open(&self) -> Result<Ledger, LedgerError> {
+        self.open_for(data("rows", 5))
+    }
+
+    fn open_for(&self, data: Data) -> Result<Ledger, LedgerError> {
+        Ledger::open(&self.folder.0.join("state"), Some(&self.head()), identity(1), data, PLAN)
+    }
+
+    /// What somebody else makes of the file, with the owner's public key alone.
+    fn check(&self, head: Option<Hash>) -> Result<Checked, LedgerError> {
+        check(&self.file(), identity(1).public(), head)
+    }
+}
+
+fn damaged(found: Result<impl Sized, LedgerError>) -> String {
+    match found {
+        Err(LedgerError::Damaged { what, .. }) => what,
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("it was taken"),
+    }
+}
+
+/// [LED-4], [LED-7].
+#[test]
+fn what_left_is_there_again_and_repeats_are_free() {
+    let site = Site::new("ledger");
+    let mut ledger = site.open().unwrap();
+    ledger.record(b"keys", Disclosure::PublicKeys, &Left { slot: None, cohort: None, ..left(0, 9) }).unwrap();
+    for number in 1..=3 {
+        round(&mut ledger, number, 9).unwrap();
+    }
+    let (head, spent) = (ledger.head(), ledger.spent(&Hash::default(), None));
+    assert_eq!((head.entries, spent.questions, spent.scalars, spent.milli_bits, spent.runs), (7, 3, 27, 900_000, 1));
+    // The same frame again, as after a lost connection: it leaves, and nothing is new.
+    ledger.record(&[2; 100], Disclosure::MaskedWords, &left(2, 9)).unwrap();
+    // The same question in another run of it: written down, but it counts once.
+    let again = Left { run: Hash([4; 32]), context: Hash([77; 32]), ..left(40, 9) };
+    ledger.promise(&again, answer(2, 2_000));
+    assert_eq!(ledger.spent(&Hash::default(), None).questions, 3, "promised, and given before");
+    ledger.record(b"another frame", Disclosure::MaskedWords, &again).unwrap();
+    assert_eq!((ledger.head().entries, ledger.spent(&Hash::default(), None).questions), (8, 3));
+    assert_eq!(ledger.spent(&Hash::default(), Some(Hash([5; 32]))).runs, 3);
+    ledger.sync().unwrap();
+    drop(ledger);
+    #[cfg(unix)]
+    for path in [site.file(), site.head()] {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+    let back = site.open().unwrap();
+    assert_eq!((back.head().entries, back.spent(&Hash::default(), None).scalars), (8, 27));
+    drop(back);
+    let checked = site.check(Some(head.link)).unwrap();
+    assert_eq!(checked.entries.len(), 8);
+    let text = fs::read_to_string(site.file()).unwrap();
+    assert!(text.lines().all(|line| line.starts_with("{\"index\":")) && text.contains("\"kind\":\"fuzzy_sums\""));
+}
+
+/// What counts together: the same name, or the same rows under another.
+#[test]
+fn rows_do_not_become_new_by_a_new_name() {
+    let site = Site::new("names");
+    round(&mut site.open_for(data("ward", 5)).unwrap(), 1, 9).unwrap();
+    let spent = |name, rows| site.open_for(data(name, rows)).unwrap().spent(&Hash::default(), None).scalars;
+    assert_eq!((spent("ward", 5), spent("ward", 6), spent("other", 5), spent("other", 6)), (9, 9, 9, 0));
+    // Another answer from other rows is another answer, though the question is the same.
+    let mut ledger = site.open_for(data("ward", 6)).unwrap();
+    let asked = Left { context: Hash([60; 32]), ..left(1, 9) };
+    ledger.promise(&asked, answer(1, 1_000));
+    ledger.record(b"from other rows", Disclosure::MaskedWords, &asked).unwrap();
+    assert_eq!(ledger.spent(&Hash::default(), None).scalars, 18);
+}
+
+/// [POL-7]: the nearest question to other sites; who was lost before the total counts as absent.
+#[test]
+fn the_nearest_question_to_other_sites() {
+    let mut ledger = Ledger::in_memory(identity(1), data("rows", 5));
+    (1..=3).for_each(|number| round(&mut ledger, number, if number == 3 { 8 } else { 9 }).unwrap());
+    let nearest = |ledger: &Ledger, cohort: u8, at: i32| {
+        let new = answer(99, at);
+        ledger.account().nearest(&Hash([cohort; 32]), &new.kind, &new.question, &new.centres)
+    };
+    // Round 3 was asked of 9 and opened over 8.
+    assert_eq!((nearest(&ledger, 8, 3_100), nearest(&ledger, 9, 3_100)), (Some(1_100), Some(100)));
+    let same = answer(1, 1_000);
+    assert_eq!(ledger.account().nearest(&Hash([7; 32]), "other kind", &same.question, &same.centres), None);
+    // Without centres the same question alone is near.
+    let near = ledger.account().nearest(&Hash([7; 32]), "fuzzy_sums", &same.question, &[]);
+    assert_eq!(near, Some(0));
+    // Noise was made for it.
+    let noised = Answer { cost: Cost { nano_rho: Some(1), ..same.cost }, ..answer(50, 9_000) };
+    ledger.promise(&left(50, 6), noised);
+    ledger.record(b"noised", Disclosure::MaskedWords, &left(50, 6)).unwrap();
+    assert_eq!(nearest(&ledger, 7, 9_000), Some(6_000));
+}
+
+/// [LED-7]: both conversations of a site draw on one account, before either answer has left.
+#[test]
+fn what_is_promised_counts() {
+    let mut ledger = Ledger::in_memory(identity(1), data("rows", 5));
+    let other = Left { session: Hash([20; 32]), ..left(1, 9) };
+    ledger.promise(&left(1, 9), answer(1, 0));
+    assert_eq!(ledger.spent(&other.session, None).scalars, 9);
+    assert_eq!(ledger.spent(&left(1, 9).session, None).scalars, 0, "its own question is the one that is decided");
+    // An answer that nobody agreed to, or to another question than was agreed to, does not leave.
+    let stray = ledger.record(b"words", Disclosure::MaskedWords, &left(2, 9));
+    assert!(matches!(stray, Err(LedgerError::Unasked)));
+    assert!(matches!(ledger.record(b"words", Disclosure::MaskedWords, &other), Err(LedgerError::Unasked)));
+    assert_eq!(ledger.head().entries, 0);
+}
+
+/// [LED-1], [LED-2], [LED-3]: one byte, anywhere.
+#[test]
+fn a_changed_byte_is_found_and_the_entry_named() {
+    let site = Site::new("byte");
+    let mut ledger = site.open().unwrap();
+    (1..=3).for_each(|number| round(&mut ledger, number, 9).unwrap());
+    ledger.sync().unwrap();
+    drop(ledger);
+    let whole = fs::read(site.file()).unwrap();
+    let line_of = |at: usize| whole[..at].iter().filter(|b| **b == b'\n').count();
+    // Every thirteenth: all fields of all entries, and an ordinary run stays short.
+    for at in (0..whole.len() - 1).step_by(13) {
+        let mut bad = whole.clone();
+        // Capitals, digits and signs become others that JSON or hexadecimal may take.
+        bad[at] ^= if bad[at].is_ascii_alphabetic() { 0x20 } else { 1 };
+        fs::write(site.file(), &bad).unwrap();
+        let what = damaged(site.check(None));
+        let (line, named) = (line_of(at), |n: usize| what.contains(&format!("entry {n} ")));
+        assert!(named(line) || (whole[at] == b'\n' && named(line + 1)), "byte {at} of entry {line}: {what}");
+        if at % 10 == 0 {
+            damaged(site.open());
+        }
+    }
+    // A space that means nothing, a line out of order, one left out, one twice, another key's.
+    let lines: Vec<&[u8]> = whole.split_inclusive(|b| *b == b'\n').collect();
+    let text = String::from_utf8(whole.clone()).unwrap();
+    let changed = [
+        text.replacen("\"index\":", "\"index\": ", 1).into_bytes(),
+        [lines[1], lines[0], lines[2]].concat(),
+        [lines[0], lines[2]].concat(),
+        [lines[0], lines[0]].concat(),
+        [&b"\n"[..], &whole].concat(),
+    ];
+    for bad in changed {
+        fs::write(site.file(), bad).unwrap();
+        damaged(site.check(None));
+        damaged(site.open());
+    }
+    fs::write(site.file(), &whole).unwrap();
+    assert!(damaged(check(&site.file(), identity(2).public(), None)).contains("entry 0 is not signed"));
+    site.open().unwrap();
+}
+
+/// [LED-5]: the head beside the key knows what was there.
+#[test]
+fn a_ledger_that_was_cut_or_rolled_back_is_refused() {
+    let site = Site::new("cut");
+    let mut ledger = site.open().unwrap();
+    round(&mut ledger, 1, 9).unwrap();
+    ledger.sync().unwrap();
+    let (older, early) = (fs::read(site.file()).unwrap(), ledger.head());
+    (2..=3).for_each(|number| round(&mut ledger, number, 9).unwrap());
+    ledger.sync().unwrap();
+    let last = ledger.head();
+    drop(ledger);
+    let whole = fs::read(site.file()).unwrap();
+    let cuts = [0, older.len(), older.len() + 20, whole.len() - 1, whole.len() - 30];
+    for length in cuts {
+        fs::write(site.file(), &whole[..length]).unwrap();
+        assert!(matches!(site.open(), Err(LedgerError::Cut { .. })), "cut to {length}");
+        assert_eq!(fs::read(site.file()).unwrap().len(), length, "a ledger that is refused is not mended");
+        assert!(site.check(Some(last.link)).is_err());
+    }
+    fs::remove_file(site.file()).unwrap();
+    assert!(matches!(site.open(), Err(LedgerError::Cut { there: 0, .. })));
+    // Another one, honestly signed, that went on otherwise from the older copy.
+    fs::write(site.file(), &older).unwrap();
+    let (head, away) = (site.head(), site.folder.0.join("away"));
+    fs::rename(&head, &away).unwrap();
+    assert!(matches!(site.open(), Err(LedgerError::NoHead { .. })));
+    adopt(&site.file(), &head, &identity(1)).unwrap();
+    let mut forked = site.open().unwrap();
+    (5..=9).for_each(|number| round(&mut forked, number, 9).unwrap());
+    forked.sync().unwrap();
+    drop(forked);
+    fs::rename(&away, &head).unwrap();
+    assert!(damaged(site.open()).contains("not the one that its head names"));
+    // The newest again, and a link that was noted early.
+    fs::write(site.file(), &whole).unwrap();
+    site.check(Some(early.link)).unwrap();
+    assert_eq!(site.open().unwrap().head(), last);
+    // A head of somebody else's, or a damaged one.
+    let text = fs::read_to_string(&head).unwrap();
+    fs::write(&head, text.replacen("\"entries\":6", "\"entries\":2", 1)).unwrap();
+    assert!(damaged(site.open()).contains("not signed by this key"));
+    assert!(adopt(&site.file(), &head, &identity(1)).is_err(), "a head that is there is not replaced");
+}
+
+/// [LED-6]: what the torn line was to protect never left.
+#[test]
+fn a_torn_end_is_mended_where_nothing_left() {
+    let site = Site::new("torn");
+    let mut ledger = site.open().unwrap();
+    round(&mut ledger, 1, 9).unwrap();
+    ledger.sync().unwrap();
+    let head = ledger.head();
+    drop(ledger);
+    let whole = fs::read(site.file()).unwrap();
+    fs::write(site.file(), [&whole[..], &whole[..200]].concat()).unwrap();
+    assert!(damaged(site.check(None)).contains("entry 2 is cut short"));
+    assert_eq!(site.open().unwrap().head(), head);
+    assert_eq!(fs::read(site.file()).unwrap(), whole);
+    // An entry behind the head: written, and the process ended before the head was.
+    let mut ledger = site.open().unwrap();
+    ledger.record(b"keys", Disclosure::PublicKeys, &Left { slot: None, cohort: None, ..left(0, 9) }).unwrap();
+    drop(ledger);
+    assert_eq!(site.open().unwrap().head().entries, 3);
+}
+
+/// [LED-4]: an entry that cannot be written protects a frame that does not leave, and nothing follows it.
+#[test]
+fn a_disk_that_fails_lets_nothing_leave() {
+    let site = Site::new("disk");
+    let mut ledger = site.open().unwrap();
+    round(&mut ledger, 1, 9).unwrap();
+    let disk = ledger.disk.as_mut().unwrap();
+    let good = std::mem::replace(&mut disk.file, File::open(site.file()).unwrap());
+    assert!(matches!(round(&mut ledger, 2, 9), Err(LedgerError::Io { .. })));
+    assert_eq!(ledger.head().entries, 2);
+    // Room again: still nothing, because a part of the line may stand there.
+    ledger.disk.as_mut().unwrap().file = good;
+    let keys = ledger.record(b"keys", Disclosure::PublicKeys, &Left { slot: None, cohort: None, ..left(0, 9) });
+    assert!(matches!(keys, Err(LedgerError::Io { .. })));
+    drop(ledger);
+    assert_eq!(site.open().unwrap().head().entries, 2);
+    // A head that cannot be written.
+    let mut ledger = site.open().unwrap();
+    ledger.disk.as_mut().unwrap().head_path = Some(site.folder.0.join("missing").join("a.head"));
+    ledger.promise(&left(3, 9), answer(3, 0));
+    let words = ledger.record(b"words", Disclosure::MaskedWords, &left(3, 9));
+    assert!(matches!(words, Err(LedgerError::Head(_))));
+}
+
+/// [LED-6].
+#[test]
+fn two_runs_at_once_are_told_of_each_other() {
+    let site = Site::new("two");
+    let held = site.open().unwrap();
+    match site.open() {
+        Err(LedgerError::Locked { who, .. }) => {
+            assert!(who.contains(&format!("process {}", std::process::id())) && who.contains("plan 0101"), "{who}");
+        }
+        _ => panic!("two at once"),
+    }
+    drop(held);
+    site.open().unwrap();
+}

@@ -1,0 +1,326 @@
+//! The account of everything that ever left a site: entries, their chain and their signatures (spec section 11.3, [LED-1] to
+//! [LED-3]). No file here; an entry holds digests, lengths and what is public anyway, and no value and no row count.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    codec,
+    error::Error,
+    identity::{Identity, PublicKey, Signature},
+    message::Disclosure,
+    policy::Cost,
+    suite::{self, Hash},
+};
+
+const SIGNED: &str = "ledger entry";
+const LINK: &str = "ledger link";
+const HEAD: &str = "ledger head";
+/// Bytes of a data set's name.
+pub const MAX_NAME: usize = 64;
+
+/// One frame that left.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Entry {
+    /// Counted from 0.
+    pub index: u64,
+    /// Link of the entry before; zeros in the first.
+    pub previous: Hash,
+    /// The plan it left under.
+    pub plan: Hash,
+    /// The session, which also says to which aggregator.
+    pub session: Hash,
+    /// The aggregator's run.
+    pub run: Hash,
+    /// Deck and slot, where it belongs to a round.
+    pub slot: Option<(u32, u16)>,
+    /// Digest of the keys of the sites in the total: of those that were asked where this is the answer, of those whose total
+    /// is opened where these are the shares.
+    pub cohort: Option<Hash>,
+    /// What it gives away.
+    pub discloses: Disclosure,
+    /// Bytes of the frame.
+    pub bytes: u64,
+    /// Digest of the frame: whoever holds the frame can show that it is this one.
+    pub digest: Hash,
+    /// The operator's name of the data set.
+    pub data: String,
+    /// Digest of the rows under a key that only this site has: shows that they are the same, and nothing of them.
+    pub rows: Hash,
+    /// Where it is an answer: what becomes known when it is added up.
+    pub answer: Option<Answer>,
+}
+
+/// An answer that becomes readable in a total.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Answer {
+    /// Name of the question's kind.
+    pub kind: String,
+    /// Digest of the question's bytes.
+    pub question: Hash,
+    /// What it gives away.
+    pub cost: Cost,
+    /// Where its centres lay, one list of coordinates for each set of centres.
+    pub centres: Vec<Places>,
+}
+
+/// Points of a question, which everybody in the cohort was sent.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Places {
+    /// Coordinates of one point.
+    pub columns: u32,
+    /// All coordinates, point by point, in millionths of the box's half-width from its middle.
+    pub at: Vec<i32>,
+}
+
+impl Entry {
+    /// By what the next entry names this one ([LED-2]).
+    pub fn link(&self) -> Hash {
+        suite::hash(LINK, &[&codec::encode(self)])
+    }
+
+    /// Signs it ([LED-3]).
+    pub fn sign(&self, identity: &Identity) -> Signature {
+        identity.sign(SIGNED, &[&codec::encode(self)])
+    }
+}
+
+/// Where a chain ends.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Head {
+    /// Entries so far.
+    pub entries: u64,
+    /// Link of the last one; zeros where there is none.
+    pub link: Hash,
+}
+
+impl Head {
+    fn parts(&self) -> [u8; 40] {
+        let mut out = [0; 40];
+        out[..8].copy_from_slice(&self.entries.to_le_bytes());
+        out[8..].copy_from_slice(&self.link.0);
+        out
+    }
+
+    /// Signs it ([LED-5]).
+    pub fn sign(&self, identity: &Identity) -> Signature {
+        identity.sign(HEAD, &[&self.parts()])
+    }
+
+    /// Whether `key` signed it.
+    pub fn verify(&self, key: &PublicKey, signature: &Signature) -> bool {
+        key.verify(HEAD, &[&self.parts()], signature)
+    }
+}
+
+/// A chain that is checked entry by entry.
+pub struct Chain {
+    key: PublicKey,
+    head: Head,
+}
+
+impl Chain {
+    /// A chain of this party's, from its beginning.
+    pub fn new(key: PublicKey) -> Chain {
+        Chain { key, head: Head::default() }
+    }
+
+    /// Where it ends so far.
+    pub fn head(&self) -> Head {
+        self.head
+    }
+
+    /// Takes the next entry ([LED-1] to [LED-3]).
+    ///
+    /// # Errors
+    /// `Error::Invalid` where it is not the next one, or not signed by the party.
+    pub fn take(&mut self, entry: &Entry, signature: &Signature) -> Result<(), Error> {
+        let bad = |why: String, rule| Err(Error::invalid("ledger", why, rule));
+        let at = self.head.entries;
+        if entry.index != at {
+            return bad(format!("entry {} stands where entry {at} belongs", entry.index), "LED-2");
+        }
+        if entry.previous != self.head.link {
+            return bad(format!("entry {at} does not follow from the one before it"), "LED-2");
+        }
+        let answers = entry.discloses == Disclosure::MaskedWords;
+        let round = entry.slot.is_some() == entry.cohort.is_some() && (entry.slot.is_some() || !answers);
+        if entry.data.len() > MAX_NAME || entry.answer.is_some() != answers || !round {
+            return bad(format!("entry {at} is not of a form that a ledger has"), "LED-1");
+        }
+        let malformed = |places: &Places| {
+            places.columns == 0 || !places.at.len().is_multiple_of(places.columns as usize) || places.at.is_empty()
+        };
+        if entry.answer.as_ref().is_some_and(|a| a.kind.len() > MAX_NAME || a.centres.iter().any(malformed)) {
+            return bad(format!("entry {at} is not of a form that a ledger has"), "LED-1");
+        }
+        if !self.key.verify(SIGNED, &[&codec::encode(entry)], signature) {
+            return bad(format!("entry {at} is not signed by the ledger's owner"), "LED-3");
+        }
+        self.head = Head { entries: at + 1, link: entry.link() };
+        Ok(())
+    }
+}
+
+/// Farther than any two points of a box: there was nothing to compare with.
+const FAR: u64 = u64::MAX;
+
+/// How far `new` is from `old`, both in millionths of the box's half-width: the largest way from a centre to the nearest of
+/// the other set, in either direction. Whatever order the centres stand in. `None` where the sets are of different shapes.
+pub fn distance(new: &[Places], old: &[Places]) -> Option<u64> {
+    if new.is_empty() && old.is_empty() {
+        // Questions without centres are compared by their bytes.
+        return None;
+    }
+    let pairs = new.iter().flat_map(|new| old.iter().map(move |old| (new, old)));
+    pairs
+        .filter(|(new, old)| new.columns == old.columns && new.at.len() == old.at.len())
+        .map(|(n, o)| moved(n, o))
+        .min()
+}
+
+fn moved(new: &Places, old: &Places) -> u64 {
+    let farthest = |from: &Places, to: &Places| {
+        let nearest = |point| points(to).map(|other| apart(point, other)).min().unwrap_or(FAR);
+        points(from).map(nearest).max().unwrap_or(FAR)
+    };
+    farthest(new, old).max(farthest(old, new))
+}
+
+/// How far the two nearest points of one set are from each other; `None` where no set has two.
+pub fn separation(centres: &[Places]) -> Option<u64> {
+    let within = |places: &Places| {
+        let all: Vec<&[i32]> = points(places).collect();
+        let pairs = all.iter().enumerate().flat_map(|(i, a)| all[..i].iter().map(move |b| apart(a, b)));
+        pairs.min()
+    };
+    centres.iter().filter_map(within).min()
+}
+
+fn points(places: &Places) -> impl Iterator<Item = &[i32]> {
+    places.at.chunks_exact((places.columns as usize).max(1))
+}
+
+/// The largest difference of a coordinate.
+fn apart(a: &[i32], b: &[i32]) -> u64 {
+    a.iter().zip(b).map(|(a, b)| u64::from(a.abs_diff(*b))).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(index: u64, previous: Hash) -> Entry {
+        Entry {
+            index,
+            previous,
+            plan: suite::hash("plan", &[]),
+            session: suite::hash("session", &[]),
+            run: Hash([7; 32]),
+            slot: Some((0, index as u16)),
+            cohort: Some(Hash([5; 32])),
+            discloses: Disclosure::MaskedWords,
+            bytes: 300,
+            digest: Hash([9; 32]),
+            data: "ward 7".into(),
+            rows: Hash([3; 32]),
+            answer: Some(Answer {
+                kind: "fuzzy_sums".into(),
+                question: Hash([4; 32]),
+                cost: Cost { scalars: 9, milli_bits: 300_000, nano_rho: None },
+                centres: vec![Places { columns: 2, at: vec![0, 1, -500_000, 3] }],
+            }),
+        }
+    }
+
+    /// [LED-1] to [LED-3]: whatever is changed, left out or put in is found, and the entry is named.
+    #[test]
+    fn a_chain_takes_its_own_entries_in_order() {
+        let identity = Identity::from_seed(&[1; 32]);
+        let mut chain = Chain::new(identity.public());
+        let mut entries = Vec::new();
+        for index in 0..4 {
+            let entry = entry(index, chain.head().link);
+            chain.take(&entry, &entry.sign(&identity)).unwrap();
+            entries.push(entry);
+        }
+        assert_eq!(chain.head(), Head { entries: 4, link: entries[3].link() });
+        let rule = |changed: &Entry, signature: Signature| {
+            let mut chain = Chain::new(identity.public());
+            entries[..2].iter().for_each(|e| chain.take(e, &e.sign(&identity)).unwrap());
+            let error = chain.take(changed, &signature).unwrap_err();
+            assert!(
+                error.to_string().contains(&format!("entry {}", if changed.index == 3 { 3 } else { 2 })),
+                "{error}"
+            );
+            assert_eq!(chain.head().entries, 2, "an entry that was refused is not taken");
+            error.rule().unwrap().0
+        };
+        let good = entries[2].sign(&identity);
+        assert_eq!(rule(&entries[3], entries[3].sign(&identity)), "LED-2");
+        assert_eq!(rule(&Entry { previous: Hash([1; 32]), ..entries[2].clone() }, good), "LED-2");
+        let changes: Vec<fn(&mut Entry)> = vec![
+            |e| e.plan.0[0] ^= 1,
+            |e| e.session.0[31] ^= 1,
+            |e| e.run.0[5] ^= 1,
+            |e| e.slot = Some((1, 2)),
+            |e| e.cohort = Some(Hash([6; 32])),
+            |e| e.bytes += 1,
+            |e| e.digest.0[0] ^= 1,
+            |e| e.data.push('x'),
+            |e| e.rows.0[0] ^= 1,
+            |e| e.answer.as_mut().unwrap().kind.push('x'),
+            |e| e.answer.as_mut().unwrap().question.0[0] ^= 1,
+            |e| e.answer.as_mut().unwrap().cost.scalars -= 1,
+            |e| e.answer.as_mut().unwrap().cost.milli_bits -= 1,
+            |e| e.answer.as_mut().unwrap().cost.nano_rho = Some(0),
+            |e| e.answer.as_mut().unwrap().centres[0].at[0] = 5,
+        ];
+        for (i, change) in changes.iter().enumerate() {
+            let mut changed = entries[2].clone();
+            change(&mut changed);
+            assert_eq!(rule(&changed, good), "LED-3", "change {i}");
+        }
+        let stranger = Identity::from_seed(&[2; 32]);
+        assert_eq!(rule(&entries[2], entries[2].sign(&stranger)), "LED-3");
+        // Signed truly and still no entry.
+        let changes: [fn(&mut Entry); 4] =
+            [|e| e.answer = None, |e| e.discloses = Disclosure::RoundSeeds, |e| e.slot = None, |e| e.cohort = None];
+        for change in changes {
+            let mut changed = entries[2].clone();
+            change(&mut changed);
+            assert_eq!(rule(&changed, changed.sign(&identity)), "LED-1");
+        }
+        for columns in [0, 3] {
+            let mut changed = entries[2].clone();
+            changed.answer.as_mut().unwrap().centres[0].columns = columns;
+            assert_eq!(rule(&changed, changed.sign(&identity)), "LED-1");
+        }
+    }
+
+    /// [LED-5].
+    #[test]
+    fn a_head_is_signed() {
+        let identity = Identity::from_seed(&[1; 32]);
+        let head = Head { entries: 3, link: Hash([8; 32]) };
+        let signature = head.sign(&identity);
+        assert!(head.verify(&identity.public(), &signature));
+        assert!(!Head { entries: 2, ..head }.verify(&identity.public(), &signature));
+        assert!(!Head { link: Hash([7; 32]), ..head }.verify(&identity.public(), &signature));
+    }
+
+    #[test]
+    fn centres_are_compared_in_any_order() {
+        let places = |at: &[i32]| vec![Places { columns: 2, at: at.to_vec() }];
+        let old = places(&[0, 0, 500, 500, -900, 100]);
+        assert_eq!(distance(&places(&[500, 500, -900, 100, 0, 0]), &old), Some(0));
+        assert_eq!(distance(&places(&[500, 507, -900, 100, 0, 3]), &old), Some(7));
+        // Two centres on one place: the third is far from what it was.
+        assert_eq!(distance(&places(&[0, 0, 0, 0, -900, 100]), &old), Some(500));
+        assert_eq!((distance(&places(&[0, 0]), &old), distance(&[], &[]), distance(&[], &old)), (None, None, None));
+        let both = [places(&[1, 1]), places(&[500, 500, 0, 0, -900, 103])].concat();
+        assert_eq!(distance(&both, &old), Some(3));
+        assert_eq!(separation(&old), Some(500));
+        assert_eq!((separation(&places(&[1, 1])), separation(&[])), (None, None));
+        assert_eq!(separation(&places(&[i32::MIN, 0, i32::MAX, 0])), Some(u64::from(u32::MAX)));
+    }
+}

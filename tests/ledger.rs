@@ -1,0 +1,247 @@
+//! Policy and ledger in the product as it ships: what a strict site answers and what it does not, what its ledger says, and
+//! what becomes of one that was tampered with.
+
+mod support;
+
+use std::{fs, path::PathBuf, time::Duration};
+
+use serde_json::Value;
+use support::{Ended, Parties, Running, start, veilsum};
+
+const LIMIT: Duration = Duration::from_secs(120);
+const QUICK: [&str; 6] = ["--phase-timeout", "10", "--grace", "1", "--join-timeout", "60"];
+/// Enough rows for a strict site, and too few.
+const ORDINARY: [usize; 3] = [1_500, 1_400, 1_600];
+const FEW: [usize; 3] = [40, 55, 61];
+
+/// A federation whose sites have no policy but the strict default.
+struct Strict(Parties);
+
+impl Strict {
+    fn new(sizes: &[usize], plan: &[&str]) -> Strict {
+        let parties = Parties::new(sizes, plan);
+        fs::remove_file(parties.folder.0.join("toy.toml")).expect("the toy policy");
+        Strict(parties)
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.0.folder.path(name)
+    }
+
+    /// Without --policy: the file beside the key, or the default.
+    fn client(&self, i: usize, more: &[&str]) -> Vec<String> {
+        let mut args = self.0.client(i, more);
+        if let Some(at) = args.iter().position(|a| a.ends_with("toy.toml")) {
+            args.drain(at - 1..=at);
+        }
+        args
+    }
+
+    fn run(&self) -> (Ended, Ended, Vec<Ended>) {
+        let server = start(&self.0.server(&QUICK));
+        let intermediary = start(&self.0.intermediary(&QUICK));
+        let clients: Vec<Running> = (1..=3).map(|i| start(&self.client(i, &["-vv"]))).collect();
+        let server = server.wait(LIMIT);
+        (server, intermediary.wait(LIMIT), clients.into_iter().map(|c| c.wait(LIMIT)).collect())
+    }
+
+    fn ledger(&self, i: usize) -> PathBuf {
+        self.0.folder.0.join(format!("site-{i}.state/ledger.jsonl"))
+    }
+
+    fn own(&self, command: &str, i: usize) -> Vec<String> {
+        let (key, state) = (self.path(&format!("site-{i}.key")), self.path(&format!("site-{i}.state")));
+        ["ledger", command, "--key", &key, "--state", &state].map(str::to_owned).to_vec()
+    }
+
+    fn budget(&self, i: usize) -> Value {
+        let mut args = self.own("budget", i);
+        args.push("--json".into());
+        serde_json::from_str(&veilsum(&args).expect(0).stdout).expect("JSON")
+    }
+
+    fn check(&self, i: usize, more: &[&str]) -> Ended {
+        let (roster, plan) = (self.path("roster.toml"), self.path("plan.toml"));
+        let data = self.path(&format!("site-{i}.csv"));
+        let mut args = vec!["policy", "check", "--roster", &roster, "--plan", &plan, "--data", &data];
+        args.extend(more);
+        veilsum(&args)
+    }
+}
+
+/// [LED-1] to [LED-7] in a run from its first frame to its account, and again.
+#[test]
+fn a_strict_site_answers_an_ordinary_plan_and_knows_what_it_gave_away() {
+    let p = Strict::new(&ORDINARY, &["--max-rounds=12"]);
+    assert!(p.check(1, &[]).expect(0).stdout.contains("answers the whole plan"));
+    let (server, intermediary, clients) = p.run();
+    server.expect(0);
+    intermediary.expect(0);
+    clients.into_iter().for_each(|c| drop(c.expect(0)));
+    // Whoever holds the card can check the ledger.
+    let (file, card) = (p.ledger(1), p.path("site-1.card"));
+    let file = file.to_str().expect("a path");
+    let told = veilsum(&["ledger", "verify", file, "--key", &card, "--json"]).expect(0);
+    let told: Value = serde_json::from_str(&told.stdout).expect("JSON");
+    let link = told["link"].as_str().expect("a link").to_owned();
+    veilsum(&["ledger", "verify", file, "--key", &card, "--head", &link]).expect(0);
+    let stranger = veilsum(&["ledger", "verify", file, "--key", &p.path("site-2.card")]).expect(3);
+    assert!(stranger.stderr.contains("entry 0 is not signed"), "{}", stranger.stderr);
+    // Every frame of the report is an entry, and the answers are those of the run.
+    let shown: Value =
+        serde_json::from_str(&veilsum(&[p.own("show", 1), vec!["--json".into()]].concat()).expect(0).stdout)
+            .expect("JSON");
+    let entries = shown.as_array().expect("entries");
+    assert_eq!(told["entries"], entries.len());
+    let of = |what: &str| entries.iter().filter(|e| e["discloses"] == what).count() as u64;
+    let result = p.0.folder.json("out/result.json");
+    let answers = result["questions"].as_u64().expect("a number") + 1;
+    assert_eq!((of("masked_words"), of("self_mask_shares")), (answers, answers));
+    let traffic: u64 = result["traffic"]["site-1"]
+        .as_object()
+        .expect("phases")
+        .values()
+        .map(|c| c["messages"].as_u64().unwrap())
+        .sum();
+    // The intermediary's part is not in the coordinator's traffic: a deck of four frames, an answer and its shares.
+    assert_eq!(entries.len() as u64, traffic + 6);
+    let kinds: Vec<&str> = entries.iter().filter_map(|e| e["kind"].as_str()).collect();
+    assert!(kinds.contains(&"count_rows") && kinds.contains(&"fuzzy_sums") && kinds.contains(&"fuzzy_validation"));
+    let table = veilsum(&p.own("show", 1)).expect(0).stdout;
+    assert!(table.contains("masked_words") && table.contains(&link), "{table}");
+    // No row, no count of rows.
+    let text = fs::read_to_string(file).expect("the ledger");
+    assert!(!text.contains("1500") && !text.contains("private"));
+    let first = p.budget(1);
+    let spent = &first["data_sets"][0];
+    let scalars = (answers - 2) * 9 + 7 + 1;
+    assert_eq!(
+        (&spent["exact"]["scalars"], &spent["runs"], &spent["data"]),
+        (&scalars.into(), &1.into(), &"rows".into())
+    );
+    // The same run again gives nothing more away.
+    p.run().0.expect(0);
+    let again = p.budget(1);
+    let again = &again["data_sets"][0];
+    assert_eq!((&again["exact"], &again["answers"], &again["runs"]), (&spent["exact"], &spent["answers"], &2.into()));
+    let (key, state) = (p.path("site-1.key"), p.path("site-1.state"));
+    assert!(p.check(1, &["--key", &key, "--state", &state]).expect(0).stdout.contains("answers the whole plan"));
+    tampered(&p);
+}
+
+/// [LED-2], [LED-3], [LED-5]: a site with such a ledger answers nothing.
+fn tampered(p: &Strict) {
+    let (file, head) = (p.ledger(1), p.0.folder.0.join("site-1.key.head"));
+    let whole = fs::read(&file).expect("the ledger");
+    let card = p.path("site-1.card");
+    let refused = |text: &str| {
+        let told = veilsum(&p.client(1, &["--join-timeout", "1"])).expect(3);
+        assert!(told.stderr.contains(text) && !told.stderr.contains("did not answer"), "{text}: {}", told.stderr);
+        let verified = veilsum(&["ledger", "verify", file.to_str().expect("a path"), "--key", &card]);
+        (verified.code, verified.stderr)
+    };
+    let lines: Vec<&[u8]> = whole.split_inclusive(|b| *b == b'\n').collect();
+    let mut changed = whole.clone();
+    changed[lines[..7].concat().len() + 30] ^= 1;
+    fs::write(&file, &changed).expect("a changed ledger");
+    let (code, told) = refused("entry 7 ");
+    assert!(code == Some(3) && told.contains("entry 7 "), "{told}");
+    // Cut between two lines: whole to somebody who has the file alone, and not to its owner.
+    fs::write(&file, lines[..lines.len() - 3].concat()).expect("a cut ledger");
+    assert_eq!(refused("was cut or is an older copy").0, Some(0));
+    fs::write(&file, &whole[..whole.len() - 10]).expect("a torn ledger");
+    assert!(refused("was cut or is an older copy").1.contains("is cut short"));
+    fs::write(&file, &whole).expect("the ledger");
+    fs::rename(&head, head.with_extension("away")).expect("the head");
+    assert_eq!(refused("is missing").0, Some(0));
+    veilsum(&p.own("adopt", 1)).expect(0);
+    let told = veilsum(&p.client(1, &["--join-timeout", "1"])).expect(4);
+    assert!(told.stderr.contains("did not answer"), "{}", told.stderr);
+}
+
+/// [POL-9]: few rows, an exact run: the sites say so before, stop in the middle, and the coordinator learns a rule and no
+/// number.
+#[test]
+fn a_strict_site_with_few_rows_stops() {
+    let p = Strict::new(&FEW, &["--epsilon=0", "--max-rounds=40"]);
+    let told = p.check(1, &[]).expect(7);
+    assert!(told.stderr.contains("rows in all") && told.stderr.contains("[POL-9]"), "{}", told.stderr);
+    let (server, _, clients) = p.run();
+    assert!(server.code == Some(6) && !server.stderr.contains('%'), "{}", server.text());
+    for client in clients {
+        let told = client.expect(7);
+        assert!(told.stderr.contains("the release rule") && told.stderr.contains("[POL-9]"), "{}", told.stderr);
+        assert!(told.stderr.contains("next: see what was given away"), "{}", told.stderr);
+    }
+    // What left before stands in the ledger, the refusal too.
+    let shown = veilsum(&p.own("show", 2)).expect(0).stdout;
+    assert!(shown.contains("fuzzy_sums") && shown.contains("refusal"), "{shown}");
+    // The operator may let it through, and is told so.
+    p.0.folder.write("site.toml", "[release]\nrule = \"report\"\n");
+    let (key, state) = (p.path("site-1.key"), p.path("site-1.state"));
+    assert!(p.check(1, &["--key", &key, "--state", &state]).expect(0).stdout.contains("site.toml"));
+    // Where the ledger is not where it was, nobody takes its absence for an account of nothing.
+    assert!(p.check(1, &["--key", &key]).expect(3).stderr.contains("was cut or is an older copy"));
+    let (server, _, clients) = p.run();
+    server.expect(0);
+    for client in clients {
+        assert!(client.expect(0).stderr.contains("only reports it"));
+    }
+}
+
+/// Every kind of plan that a strict site does not answer is known before it joins ([POL-4]).
+#[test]
+fn what_a_policy_says_before_joining() {
+    let p = Strict::new(&ORDINARY, &["--no-opening"]);
+    let told = p.check(1, &[]).expect(7);
+    assert!(told.stderr.contains("does not open its totals"), "{}", told.stderr);
+    // The default plan of a method that sums groups keeps to a strict site's thresholds.
+    p.0.plan(
+        "roster.toml",
+        "plan.toml",
+        &["--method=kmeans", "--max-rounds=8", "--indices=scalars", "--min-total-rows=4500"],
+    );
+    p.check(1, &[]).expect(0);
+    for (plan, why) in [
+        (&["--method=kmeans", "--min-contributors=1"][..], "contributors"),
+        (&["--method=kmeans", "--sums-at-once"], "together with the counts"),
+        (&["--restarts=10", "--max-rounds=100"], "[POL-9]"),
+    ] {
+        p.0.plan("roster.toml", "plan.toml", plan);
+        let told = p.check(1, &[]).expect(7);
+        assert!(told.stderr.contains(why), "{why}: {}", told.stderr);
+    }
+    p.0.plan("roster.toml", "plan.toml", &[]);
+    for (policy, why) in [
+        ("methods = [\"kmeans\"]", "methods"),
+        ("columns = [\"x\"]", "\"y\""),
+        ("min_rows = 100000", "min_rows"),
+        ("max_rounds = 5", "max_rounds"),
+        ("[noise]\nrequire = true", "noise"),
+    ] {
+        p.0.folder.write("own.toml", policy);
+        let told = p.check(1, &["--policy", &p.path("own.toml")]).expect(7);
+        assert!(told.stderr.contains(why), "{why}: {}", told.stderr);
+    }
+    // A file that says what no policy says stops every command that reads it.
+    p.0.folder.write("site.toml", "min_cohort = 3\nmax_round = 5\n");
+    for args in [p.client(1, &[]), p.own("budget", 1)] {
+        let told = veilsum(&args).expect(3);
+        assert!(told.stderr.contains("site.toml, line 2") && told.stderr.contains("max_round"), "{}", told.stderr);
+    }
+    let strict = veilsum(&["policy", "show"]).expect(0).stdout;
+    for key in [
+        "min_rows",
+        "contributors = 2",
+        "records = 10",
+        "change = 5",
+        "separation = 0.1",
+        "[noise]",
+        "rule = \"enforce\"",
+    ] {
+        assert!(strict.contains(key), "{key} is not in\n{strict}");
+    }
+    assert!(!p.ledger(1).exists(), "nothing has left");
+    fs::remove_file(p.0.folder.0.join("site.toml")).expect("the policy");
+    assert!(veilsum(&p.own("show", 1)).expect(0).stdout.contains("nothing has left"));
+}
