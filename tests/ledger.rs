@@ -6,7 +6,15 @@ mod support;
 use std::{fs, path::PathBuf, time::Duration};
 
 use serde_json::Value;
-use support::{Ended, Parties, Running, start, veilsum};
+use support::{Ended, Parties, Running, fcm, made_up, start, unit_square, veilsum};
+use veilsum::{
+    cli::exit::Code,
+    documents::SitePolicy,
+    local::{self, LOCAL_TIMING, LocalConfig, LocalRun, LocalSite},
+    role::client::{Step, Vanish},
+};
+use veilsum_cluster::method::Seeding;
+use veilsum_proto::policy::{Floor, Policy};
 
 const LIMIT: Duration = Duration::from_secs(120);
 const QUICK: [&str; 6] = ["--phase-timeout", "10", "--grace", "1", "--join-timeout", "60"];
@@ -244,4 +252,74 @@ fn what_a_policy_says_before_joining() {
     assert!(!p.ledger(1).exists(), "nothing has left");
     fs::remove_file(p.0.folder.0.join("site.toml")).expect("the policy");
     assert!(veilsum(&p.own("show", 1)).expect(0).stdout.contains("nothing has left"));
+}
+
+/// [POL-8]: a plan that asks for more epsilon than is left on these rows, of this plan or of those before it.
+#[test]
+fn noise_has_a_budget_over_all_plans() {
+    let p = Strict::new(&ORDINARY, &["--dp-epsilon=1", "--expected-rows=4500"]);
+    let (key, state) = (p.path("site-1.key"), p.path("site-1.state"));
+    let own = ["--key", &*key, "--state", &*state];
+    p.check(1, &own).expect(0);
+    let (server, _, clients) = p.run();
+    server.expect(0);
+    clients.into_iter().for_each(|c| drop(c.expect(0)));
+    let budget = p.budget(1);
+    let spent = &budget["data_sets"][0];
+    let epsilon = spent["noised"]["epsilon"].as_f64().expect("a number");
+    // The plan's delta is 10^-6 as well, so the whole run is epsilon 1; rounding up leaves it a little below or above.
+    assert!((epsilon - 1.0).abs() < 1e-3, "{epsilon}");
+    assert_eq!(spent["exact"]["scalars"], 0, "answers with noise count by their noise alone");
+    // The same plan again: the same answers.
+    p.check(1, &[]).expect(0);
+    p.run().0.expect(0);
+    assert_eq!(p.budget(1)["data_sets"][0]["noised"], spent["noised"]);
+    // Another plan with the smallest budget there is.
+    p.0.plan("roster.toml", "plan.toml", &["--dp-epsilon=0.1", "--expected-rows=4500", "--seed=5", "--dp-useless"]);
+    p.check(1, &[]).expect(0);
+    let told = p.check(1, &own).expect(7);
+    assert!(told.stderr.contains("privacy budget") && told.stderr.contains("[POL-8]"), "{}", told.stderr);
+    let (_, _, clients) = p.run();
+    for client in clients {
+        let told = client.expect(7);
+        assert!(
+            told.stderr.contains("[POL-8]") && told.stderr.contains("next: agree on a plan with noise"),
+            "{}",
+            told.stderr
+        );
+    }
+    // Without the ledger it would be 1.04 of the budget at once.
+    p.0.plan("roster.toml", "plan.toml", &["--dp-epsilon=1.1", "--expected-rows=4500"]);
+    assert!(p.check(1, &[]).expect(7).stderr.contains("[POL-8]"));
+}
+
+/// One site is lost near the end, when the centres hardly move any more.
+fn lost_near_the_end(change: u64) -> LocalRun {
+    let sites = made_up(&[60, 70, 80, 90, 100], 0.2, 7);
+    let config = LocalConfig {
+        site: SitePolicy::from(Policy { change, ..Policy::only(Floor::default()) }),
+        terms: Box::new(|_| {}),
+        sites: sites.into_iter().map(LocalSite::from).collect(),
+        work: fcm(unit_square(), 3, 0.0, 40, Seeding::Uniform { seed: 3 }),
+        vanish: vec![(2, Vanish { round: 30, at: Step::BeforeInput })],
+        record: false,
+        timing: LOCAL_TIMING,
+        progress: Box::new(|_| {}),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(local::run(config)).expect("a federation")
+}
+
+/// [POL-7]: the difference of two totals of nearly the same question is nearly the lost site's part.
+#[test]
+fn a_site_that_is_lost_near_the_end_ends_the_run_of_those_who_care() {
+    let run = lost_near_the_end(5);
+    assert!(run.result.is_err());
+    for (i, site) in run.sites.iter().enumerate().filter(|(i, _)| *i != 2) {
+        let failure = site.as_ref().expect_err("refused");
+        assert!(failure.code == Code::Policy && failure.message.contains("[POL-7]"), "site {i}: {failure}");
+        assert!(failure.next.contains("the same sites"), "{failure}");
+    }
+    let run = lost_near_the_end(0);
+    assert_eq!(run.result.expect("a result").missing, ["site-3"]);
 }

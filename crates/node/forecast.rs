@@ -26,17 +26,17 @@ pub struct Forecast {
 }
 
 impl Forecast {
-    /// From the plan alone.
+    /// From the plan, and the colluders that the policy supposes.
     ///
     /// # Errors
     /// A [`Failure`] where the plan has a question without a safe layout.
-    pub fn of(work: &Work, terms: &Terms, sites: usize) -> Result<Forecast, Failure> {
+    pub fn of(work: &Work, terms: &Terms, policy: &Policy, sites: usize) -> Result<Forecast, Failure> {
         let form = Form::of(work, terms, sites)?;
         let domain = work.domain()?;
         let mut parts = Vec::new();
         for question in questions(work, form.sites)? {
             let layout = question.layout(&domain, &form)?;
-            let one = consent::cost(&question, &layout, form.sites, form.max_rows);
+            let one = consent::cost(&question, &layout, terms, policy, sites);
             let (most, together) = whole_part(work, &question, one);
             parts.push((question.name(), most, together));
         }
@@ -141,7 +141,7 @@ fn whole_part(work: &Work, question: &Question, one: Cost) -> (u64, Cost) {
     let times = |numerator: u64, denominator: u64| Cost {
         scalars: (one.scalars * numerator).div_ceil(denominator),
         milli_bits: (one.milli_bits * numerator).div_ceil(denominator),
-        nano_rho: one.nano_rho.map(|rho| rho * numerator),
+        nano_rho: one.nano_rho.map(|rho| rho.saturating_mul(numerator).div_ceil(denominator)),
     };
     match batch.queries.first() {
         Some(Query::Moments(_) | Query::Histogram(_)) => (most(Stage::Preparing), times(most(Stage::Preparing), 1)),

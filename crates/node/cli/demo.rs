@@ -378,8 +378,8 @@ impl Demo<'_> {
     /// The strict default where every site can answer everything under it; else as little less as the data need, by name.
     fn policy(&self) -> Result<(SitePolicy, String), Failure> {
         let sites = self.rows.len();
-        let forecast = Forecast::of(self.work, &self.terms, sites)?;
         let mut site = SitePolicy::default();
+        let forecast = Forecast::of(self.work, &self.terms, &site.policy, sites)?;
         let mut told = Vec::new();
         let facts = consent::facts(self.work);
         let policy = &mut site.policy;
@@ -407,6 +407,12 @@ impl Demo<'_> {
             policy.floor.max_rounds = most;
             policy.max_rounds_in_all = policy.max_rounds_in_all.max(u64::from(most) + 1);
             told.push(format!("max_rounds = {most}"));
+        }
+        if let (Some(noise), Some(rho)) = (&self.work.recipe.noise, forecast.total().nano_rho)
+            && rho > policy.noise.nano_rho
+        {
+            policy.noise.nano_rho = rho;
+            told.push(format!("[noise] epsilon = {}", noise.epsilon));
         }
         let stays = |site: &SitePolicy, own: u64| {
             let about = (self.work, &self.terms, sites);

@@ -7,6 +7,7 @@ use std::{
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use veilsum_cluster::privacy;
 use veilsum_proto::{
     identity::{PublicKey, from_hex},
     ledger::Entry,
@@ -19,7 +20,7 @@ use super::{
     run::{head_of, state_of},
 };
 use crate::{
-    documents::{epsilon_of, fingerprint, load_card, load_identity, policy_of},
+    documents::{fingerprint, load_card, load_identity, policy_of},
     store::ledger::{self, Account, Data, FILE},
 };
 
@@ -199,7 +200,7 @@ fn budget(args: &OwnArgs, json: bool) -> Result<(), Failure> {
             continue;
         }
         let Spent { questions, runs, scalars, milli_bits, nano_rho } = spent;
-        let epsilon = if nano_rho == 0 { 0.0 } else { epsilon_of(nano_rho as f64 / 1e9, site.delta) };
+        let epsilon = if nano_rho == 0 { 0.0 } else { privacy::epsilon(nano_rho as f64 / 1e9, site.delta) };
         let left = policy.noise.nano_rho.saturating_sub(nano_rho);
         values.push(json!({
             "data": name, "answers": questions, "runs": runs, "kinds": account.kinds(),

@@ -97,7 +97,7 @@ fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
         }
     };
     let (work, terms, sites) = (&*federation.work, &*federation.terms, federation.roster.sites.len());
-    let forecast = Forecast::of(work, terms, sites)?;
+    let forecast = Forecast::of(work, terms, &site.policy, sites)?;
     let own = rows.len() as u64;
     let known = own.max(federation.terms.min_total_rows).max(args.rows_in_all.unwrap_or(0));
     let verdict = forecast.verdict((work, terms, sites), &site.policy, &spent, own, known);

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
+use veilsum_cluster::privacy;
 use veilsum_proto::{
     ledger::MAX_NAME,
     policy::{Enforcement, Floor, Noise, Policy, Release},
@@ -243,31 +244,10 @@ impl SitePolicy {
     }
 }
 
-/// rho of zero-concentrated differential privacy that spends epsilon at delta, in 10^-9 rounded up in the fifth digit: parts of
-/// it that were each rounded up still fit (Canonne, Kamath & Steinke 2020, Prop. 12).
+/// rho of zero-concentrated differential privacy that spends epsilon at delta, in 10^-9, and a hundred-thousandth more: parts of
+/// it that were each rounded up still fit ([POL-8]).
 fn nano_rho(epsilon: f64, delta: f64) -> u64 {
-    let (mut low, mut high) = (0.0, 2.0 * epsilon);
-    for _ in 0..200 {
-        let middle = (low + high) / 2.0;
-        if epsilon_of(middle, delta) <= epsilon { low = middle } else { high = middle }
-    }
-    let digits = 10f64.powf(low.log10().floor() - 4.0).max(1e-9);
-    ((low / digits).ceil() * digits * 1e9).round() as u64
-}
-
-/// The smallest epsilon at delta that rho promises: min over a > 1 of rho a + ln(1 - 1/a) - (ln delta + ln a)/(a - 1).
-pub fn epsilon_of(rho: f64, delta: f64) -> f64 {
-    let at = |t: f64| {
-        let a = 1.0 + t.exp();
-        rho * a + (-1.0 / a).ln_1p() - (delta.ln() + a.ln()) / (a - 1.0)
-    };
-    // Unimodal in t = ln(a - 1).
-    let (mut low, mut high) = (-12.0, 25.0);
-    for _ in 0..200 {
-        let (a, b) = (low + (high - low) * 0.382, low + (high - low) * 0.618);
-        if at(a) < at(b) { high = b } else { low = a }
-    }
-    at(f64::midpoint(low, high)).max(0.0)
+    (privacy::rho(epsilon, delta) * 1e9 * 1.000_01).ceil() as u64
 }
 
 #[cfg(test)]
@@ -341,7 +321,7 @@ mod tests {
         {
             let found = nano_rho(epsilon, 1e-6) as f64 / 1e9;
             assert!((found - rho).abs() < 0.02 * rho, "{epsilon}: {found}");
-            assert!((epsilon_of(found, 1e-6) - epsilon).abs() < 1e-4 * epsilon);
+            assert!((privacy::epsilon(found, 1e-6) - epsilon).abs() < 1e-4 * epsilon);
         }
         assert_eq!(nano_rho(1.0, 1e-6), DEFAULT_NANO_RHO);
     }

@@ -7,7 +7,9 @@ use veilsum_cluster::{Batch, Domain, Query, method::Seeding, query::Pull};
 use veilsum_proto::{
     Error, ledger,
     ledger::{Answer, Places},
-    policy::{self, Asked, Consent, Cost, Enforcement, PlanFacts, Request},
+    limits::MIN_SITES,
+    plan::Terms,
+    policy::{self, Asked, Consent, Cost, Enforcement, PlanFacts, Policy, Request},
     roster::{PartyId, Roster},
     suite::{self, Hash},
 };
@@ -73,7 +75,7 @@ pub(super) fn decide(
     let answer = Answer {
         kind: offer.question.name().to_owned(),
         question: suite::hash("question in a ledger", &[&asked.query]),
-        cost: cost(offer.question, offer.layout, config.roster.sites.len(), config.terms.max_rows),
+        cost: cost(offer.question, offer.layout, &config.terms, &config.site.policy, config.roster.sites.len()),
         centres,
     };
     let cohort = left.cohort.unwrap_or_default();
@@ -130,7 +132,8 @@ pub(crate) fn facts(work: &Work) -> PlanFacts<'_> {
     PlanFacts {
         method: work.method_name(),
         columns: columns.collect(),
-        groups: sums || cells.is_some(),
+        // Noise hides a row of a small group as well as any.
+        groups: (sums || cells.is_some()) && recipe.noise.is_none(),
         contributors: recipe.rule.min_sites,
         records,
         ask_first: recipe.rule.ask_first,
@@ -138,14 +141,19 @@ pub(crate) fn facts(work: &Work) -> PlanFacts<'_> {
 }
 
 /// What the total of an answer says at most.
-pub(crate) fn cost(question: &Question, layout: &Layout, sites: usize, max_rows: u64) -> Cost {
+pub(crate) fn cost(question: &Question, layout: &Layout, terms: &Terms, policy: &Policy, sites: usize) -> Cost {
     let (scalars, mut milli_bits) = layout.nominal();
     if matches!(question, Question::CountRows) {
         // A whole number of rows, however fine the words are.
-        let most = max_rows.saturating_mul(sites as u64).saturating_add(1);
+        let most = terms.max_rows.saturating_mul(sites as u64).saturating_add(1);
         milli_bits = milli_bits.min(policy::milli_bits(most));
     }
-    Cost { scalars, milli_bits, nano_rho: None }
+    // The noise of those who may collude protects nobody; this site may suppose more of them than the plan does.
+    let covers = usize::from(terms.min_cohort.max(policy.floor.min_cohort)).max(MIN_SITES);
+    let colluders = terms.colluders_of(sites).max(usize::from(policy.floor.colluders));
+    let rho = layout.rho(covers.saturating_sub(colluders));
+    // Saturates where nobody's noise is left.
+    Cost { scalars, milli_bits, nano_rho: rho.map(|rho| (rho * 1e9).ceil() as u64) }
 }
 
 /// Digest of the keys of these sites, which are the same in every roster.
@@ -182,6 +190,9 @@ fn places(offer: &Offer<'_>, domain: &Domain) -> Vec<Places> {
 /// Rows that a total shows to be there at least: what one row adds to these sums is 1 at most.
 pub(super) fn rows_shown(question: &Question, layout: &Layout, values: &[u64], sites: usize, form: &Form) -> u64 {
     let (Question::Cluster(batch), Ok(totals)) = (question, layout.decode(values, sites, None)) else { return 0 };
+    if form.noise.is_some() {
+        return 0;
+    }
     let (mut most, mut at) = (0.0f64, 0);
     let mut blocks = layout.blocks.iter();
     for query in &batch.queries {
