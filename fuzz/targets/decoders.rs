@@ -179,7 +179,7 @@ pub(super) fn documents(bytes: &[u8]) {
         0 => drop(documents::load_roster(&path)),
         1 => drop(documents::load_plan(&path, &f.kit.roster).map(|t| Work::from_bytes(&t.application))),
         2 => drop(documents::load_card(&path)),
-        _ => drop(documents::load_floor(Some(&path))),
+        _ => drop(documents::load_policy(&path)),
     }
 }
 

@@ -62,7 +62,7 @@ pub struct Cli {
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Run a whole federation on this machine, on generated or given rows
-    Demo(demo::DemoArgs),
+    Demo(Box<demo::DemoArgs>),
     /// Print the source papers' tables beside ours: paper, pooled, masked
     Experiments(experiments::ExperimentsArgs),
     /// Run the protocol alone for so many sites and numbers, and say what it costs
