@@ -90,6 +90,8 @@ impl WorkError {
 /// Steps that a plan may ask for, as powers of one half.
 const STEP_BITS: std::ops::RangeInclusive<u8> = 8..=62;
 
+/// The coarsest step where the intermediary judges.
+const COARSEST_JUDGED: u8 = 16;
 /// The finest step of a plan with noise.
 const MOST_NOISY_BITS: u8 = 32;
 
@@ -142,6 +144,11 @@ impl Work {
         if let Some(bits) = self.step_bits.filter(|bits| !STEP_BITS.contains(bits)) {
             let (least, most) = (STEP_BITS.start(), STEP_BITS.end());
             return Err(WorkError(format!("step_bits is {bits}; {least} to {most} are possible")));
+        }
+        if self.judge == Judge::Intermediary && self.step_bits.is_some_and(|bits| bits < COARSEST_JUDGED) {
+            return Err(WorkError(format!(
+                "where the intermediary judges, step_bits is {COARSEST_JUDGED} or more: it compares totals with the row count"
+            )));
         }
         if self.judge == Judge::Intermediary
             && (self.recipe.validity.vectors || self.recipe.validity.silhouette || self.recipe.validity.classes > 0)
@@ -220,7 +227,11 @@ impl Work {
     /// [`WorkError`] naming the parameter that is outside its domain.
     pub fn run(&self, sites: usize) -> Result<Run, WorkError> {
         let sites = u32::try_from(sites).unwrap_or(u32::MAX);
-        self.working_recipe()?.run(&self.domain()?, sites).map_err(WorkError::new)
+        let run = self.working_recipe()?.run(&self.domain()?, sites).map_err(WorkError::new)?;
+        Ok(match self.step_bits {
+            Some(bits) => run.coarse(2f64.powi(-i32::from(bits))),
+            None => run,
+        })
     }
 
     /// The first question of the run: a site answers no other one first.

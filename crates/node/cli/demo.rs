@@ -4,7 +4,8 @@ use std::{fmt::Write, path::PathBuf};
 
 use clap::Args;
 use veilsum_cluster::{
-    Algorithm, Clusters, Domain, OutOfBox, Prepared, Rows, Scaling, Start, method::Seeding, metrics, pooled, synthetic,
+    Algorithm, Clusters, Domain, OutOfBox, Prepared, Recipe, Rows, Scaling, Start, method::Seeding, metrics, pooled,
+    synthetic,
 };
 use veilsum_proto::{
     plan::Terms,
@@ -492,20 +493,25 @@ fn parse_drop(text: &str, names: &[String]) -> Result<(usize, Vanish), Failure> 
 /// The same run in the clear: on all rows in one place where the method does not depend on how they are spread, otherwise
 /// over the same sites with plain sums.
 fn compare(work: &Work, sites: &[Prepared], result: &crate::role::server::RunResult) -> Result<Pooled, Failure> {
+    // What the noise costs is seen beside a run without it.
+    let noisy = work.recipe.noise.is_some();
+    let work = &Work { recipe: Recipe { noise: None, ..work.recipe.clone() }, ..work.clone() };
     let mut run = work.run(sites.len())?;
     let anywhere = matches!(work.recipe.algorithm, Algorithm::Fcm { .. } | Algorithm::Kmeans { .. });
     let (what, outcome) = match work.sampling {
         Some(sampling) => ("plain sums over the same sampled sites", pooled::sampled(&mut run, sites, sampling)),
         None if anywhere && work.recipe.rule.min_sites == 1 => {
             let all = Prepared::pooled(sites)?;
-            ("the same method on pooled rows", pooled::run(&mut run, &all))
+            let what =
+                if noisy { "the same method on pooled rows, without noise" } else { "the same method on pooled rows" };
+            (what, pooled::run(&mut run, &all))
         }
         None => ("the same method with plain sums over the same sites", pooled::plain_federated(&mut run, sites)),
     };
     let outcome = outcome.map_err(|e| Failure::input(e, ""))?;
     let (centres, boxed) = work.units(&outcome.centres)?;
     let blurred = matches!(&work.recipe.seeding, Seeding::Tree(tree) if tree.blur > 0.0);
-    let max_abs_diff = if blurred {
+    let max_abs_diff = if blurred || noisy {
         // Seeding had other noise, which may turn the order of the clusters.
         let matrix = |rows: &[Vec<f64>]| veilsum_cluster::Centres::from_rows(rows);
         let matched = metrics::matched_distance(&matrix(&boxed)?, &matrix(&result.centres_box)?);

@@ -225,7 +225,7 @@ pub struct NoiseArgs {
     #[arg(long, value_enum, default_value = "record")]
     pub dp_unit: UnitName,
     /// Rounds at the beginning with sums around the middle of the box
-    #[arg(long, value_name = "N", default_value_t = 2)]
+    #[arg(long, value_name = "N", default_value_t = 3)]
     pub dp_absolute_rounds: u32,
     /// How far a row pulls at most in the others, as a share of the box's half diagonal; 0 has none of these
     #[arg(long, value_name = "SHARE", default_value_t = 0.25, allow_negative_numbers = true)]

@@ -29,10 +29,10 @@
 
 use super::plausible::{check_rounds, check_values, check_weights, clear, hash, moved};
 use super::run::from_centres;
-use super::{Algorithm, Fit, Iteration};
+use super::{Algorithm, Fit, Iteration, Walls};
 use crate::query::usable_fuzzifier;
 use crate::validity::Verdict;
-use crate::{Centres, Domain, Method, MethodError, Query, Round, Run, Step, Totals};
+use crate::{Centres, Method, MethodError, Query, Round, Run, Step, Totals};
 
 /// What a run of [`Fcm`] needs to know. Checked by [`Fcm::new`].
 #[derive(Debug, Clone, PartialEq)]
@@ -92,7 +92,7 @@ pub(super) struct Updates {
     max_rounds: u32,
     /// Hashes of all centres that have been asked about.
     asked: Vec<u64>,
-    domain: Option<Domain>,
+    walls: Option<Walls>,
 }
 
 impl Updates {
@@ -103,7 +103,7 @@ impl Updates {
         check_rounds(epsilon, max_rounds)?;
         let fit = Fit { centres: start, weights: Vec::new(), history: Vec::new(), converged: false };
         let asked = vec![hash(&fit.centres)];
-        Ok(Self { fit, m, epsilon, max_rounds, asked, domain: None })
+        Ok(Self { fit, m, epsilon, max_rounds, asked, walls: None })
     }
 }
 
@@ -118,7 +118,7 @@ impl Iteration for Updates {
         check_values(values, k * columns + k)?;
         let (sums, weights) = values.split_at(k * columns);
         check_weights(weights, rows, "U")?;
-        let (moved, shift) = moved(&self.fit.centres, sums, &clear(weights), self.domain.as_ref())?;
+        let (moved, shift) = moved(&self.fit.centres, sums, &clear(weights), self.walls.as_ref())?;
 
         // Nothing changes before everything has been checked: the caller may repeat the round after an error.
         self.fit.centres = moved;
@@ -145,8 +145,8 @@ impl Iteration for Updates {
         self.fit.clone()
     }
 
-    fn confine(&mut self, domain: &Domain) {
-        self.domain = Some(domain.clone());
+    fn confine(&mut self, walls: &Walls) {
+        self.walls = Some(walls.clone());
     }
 
     fn copy(&self) -> Box<dyn Iteration> {

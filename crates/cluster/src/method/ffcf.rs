@@ -39,12 +39,12 @@
 //! ```
 
 use super::plausible::{check_values, check_weights, confined};
-use super::{Fit, Iteration, Rule};
+use super::{Fit, Iteration, Rule, Walls};
 use crate::offline::features::{Feature, Radius, Rules, merge_pass, usable_params};
 use crate::offline::wfcm;
 use crate::query::{FeatureParams, Features, Part, usable_fuzzifier};
 use crate::random::Stream;
-use crate::{Centres, Domain, MethodError, Query, Round};
+use crate::{Centres, MethodError, Query, Round};
 
 const LABEL: &[u8; 24] = b"veilsum ffcf starts v1  ";
 
@@ -61,7 +61,7 @@ pub struct Ffcf {
     /// Between the two halves: what the counts allow.
     open: Option<Vec<u32>>,
     fit: Fit,
-    domain: Option<Domain>,
+    walls: Option<Walls>,
 }
 
 impl Ffcf {
@@ -93,7 +93,7 @@ impl Ffcf {
         }
         let centres = Centres::finite(anchors.columns(), &anchors.as_slice()[..k * anchors.columns()]);
         let fit = Fit { centres, weights: Vec::new(), history: Vec::new(), converged: false };
-        Ok(Self { anchors, k, m, features, merge, rule, seed, open: None, fit, domain: None })
+        Ok(Self { anchors, k, m, features, merge, rule, seed, open: None, fit, walls: None })
     }
 
     fn part(&self) -> Part {
@@ -132,7 +132,7 @@ impl Ffcf {
         let found = wfcm::best_of(&points, &weights, self.k, self.m, &mut Stream::new(self.seed, LABEL));
         let history = vec![Round { round: 1, shift: found.shift }];
         let centres =
-            self.domain.as_ref().map_or_else(|| found.centres.clone(), |domain| confined(&found.centres, domain));
+            self.walls.as_ref().map_or_else(|| found.centres.clone(), |walls| confined(&found.centres, &walls.domain));
         self.fit = Fit { centres, weights: found.weights, history, converged: found.converged };
         self.open = None;
         Ok(())
@@ -199,8 +199,8 @@ impl Iteration for Ffcf {
         self.fit.clone()
     }
 
-    fn confine(&mut self, domain: &Domain) {
-        self.domain = Some(domain.clone());
+    fn confine(&mut self, walls: &Walls) {
+        self.walls = Some(walls.clone());
     }
 
     fn copy(&self) -> Box<dyn Iteration> {

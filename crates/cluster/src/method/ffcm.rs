@@ -49,9 +49,9 @@
 
 use super::plausible::{check_rounds, check_values, check_weights, clear, hash, moved};
 use super::rounds::{Rounds, Weights};
-use super::{Fit, Iteration, Rule};
+use super::{Fit, Iteration, Rule, Walls};
 use crate::query::{LocalFuzzy, LocalSteps, Part, Pull, usable_fuzzifier};
-use crate::{Centres, Domain, MethodError, Query, Round};
+use crate::{Centres, MethodError, Query, Round};
 
 /// Weighted mean of local centres by index.
 #[derive(Debug, Clone)]
@@ -64,7 +64,7 @@ pub struct Average1 {
     pull: Pull,
     /// Hashes of all centres that have been asked about.
     asked: Vec<u64>,
-    domain: Option<Domain>,
+    walls: Option<Walls>,
 }
 
 impl Average1 {
@@ -86,7 +86,7 @@ impl Average1 {
         let fit = Fit { centres: start, weights: Vec::new(), history: Vec::new(), converged: false };
         let pull = if powers { Pull::Powers } else { Pull::Memberships };
         let asked = vec![hash(&fit.centres)];
-        Ok(Self { fit, m, epsilon, max_rounds, local, pull, asked, domain: None })
+        Ok(Self { fit, m, epsilon, max_rounds, local, pull, asked, walls: None })
     }
 }
 
@@ -102,7 +102,7 @@ impl Iteration for Average1 {
         check_values(values, k * (d + 1))?;
         let (weights, sums) = values.split_at(k);
         check_weights(weights, rows, "W")?;
-        let (moved, shift) = moved(&self.fit.centres, sums, &clear(weights), self.domain.as_ref())?;
+        let (moved, shift) = moved(&self.fit.centres, sums, &clear(weights), self.walls.as_ref())?;
 
         self.fit.converged = shift < self.epsilon || moved == self.fit.centres;
         self.fit.centres = moved;
@@ -120,8 +120,8 @@ impl Iteration for Average1 {
         self.fit.clone()
     }
 
-    fn confine(&mut self, domain: &Domain) {
-        self.domain = Some(domain.clone());
+    fn confine(&mut self, walls: &Walls) {
+        self.walls = Some(walls.clone());
     }
 
     fn copy(&self) -> Box<dyn Iteration> {
@@ -175,8 +175,8 @@ impl Iteration for Average2 {
         self.rounds.fit.clone()
     }
 
-    fn confine(&mut self, domain: &Domain) {
-        self.rounds.domain = Some(domain.clone());
+    fn confine(&mut self, walls: &Walls) {
+        self.rounds.walls = Some(walls.clone());
     }
 
     fn copy(&self) -> Box<dyn Iteration> {

@@ -38,9 +38,9 @@
 use super::kmeans::lloyd;
 use super::plausible::check_rounds;
 use super::rounds::{Rounds, Weights};
-use super::{Fit, Iteration, Rule};
+use super::{Fit, Iteration, Rule, Walls};
 use crate::query::{LocalMeans, LocalSteps};
-use crate::{Centres, Domain, MethodError, Query};
+use crate::{Centres, MethodError, Query};
 
 /// Weighted alignment of local means.
 #[derive(Debug, Clone)]
@@ -118,8 +118,8 @@ impl Iteration for Fkm {
         self.rounds.fit.clone()
     }
 
-    fn confine(&mut self, domain: &Domain) {
-        self.rounds.domain = Some(domain.clone());
+    fn confine(&mut self, walls: &Walls) {
+        self.rounds.walls = Some(walls.clone());
     }
 
     /// In the finisher alone: a site's own groups are no fixed sets of rows.

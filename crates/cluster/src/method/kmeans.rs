@@ -35,9 +35,9 @@
 //! ```
 
 use super::rounds::{Rounds, Weights};
-use super::{Fit, Iteration, Rule};
+use super::{Fit, Iteration, Rule, Walls};
 use crate::query::{LocalMeans, LocalSteps};
-use crate::{Centres, Domain, MethodError, Query};
+use crate::{Centres, MethodError, Query};
 
 /// Exact Lloyd on totals.
 #[derive(Debug, Clone)]
@@ -77,8 +77,8 @@ impl Iteration for Kmeans {
         self.0.fit.clone()
     }
 
-    fn confine(&mut self, domain: &Domain) {
-        self.0.domain = Some(domain.clone());
+    fn confine(&mut self, walls: &Walls) {
+        self.0.walls = Some(walls.clone());
     }
 
     fn min_change(&mut self, rows: u64) {

@@ -33,9 +33,9 @@
 //! ```
 
 use super::rounds::{Rounds, Weights};
-use super::{Fit, Iteration, Rule};
+use super::{Fit, Iteration, Rule, Walls};
 use crate::query::{LocalMeans, LocalSteps};
-use crate::{Centres, Domain, MethodError, Query};
+use crate::{Centres, MethodError, Query};
 
 /// Weighted mean by index.
 #[derive(Debug, Clone)]
@@ -81,8 +81,8 @@ impl Iteration for Kumar {
         self.rounds.fit.clone()
     }
 
-    fn confine(&mut self, domain: &Domain) {
-        self.rounds.domain = Some(domain.clone());
+    fn confine(&mut self, walls: &Walls) {
+        self.rounds.walls = Some(walls.clone());
     }
 
     fn copy(&self) -> Box<dyn Iteration> {

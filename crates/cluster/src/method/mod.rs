@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 pub use admit::inside;
 pub use choice::{Choice, CurvePoint, Pick};
+pub use plausible::Walls;
 pub(crate) use plausible::{SLACK, check_values, check_weights};
 pub use prepare::{Preparation, Preparing, Scale, Winsor};
 pub use recipe::{Algorithm, Clusters, LocalRange, Recipe, Rule, Seeding, Stage, TreeSeeding, Validity};
@@ -31,7 +32,7 @@ pub use run::Run;
 pub use seed::{SeedCells, TreeSearch};
 
 use crate::validity::Verdict;
-use crate::{Batch, Centres, Domain, MethodError, Query, Totals, Transform};
+use crate::{Batch, Centres, MethodError, Query, Totals, Transform};
 
 pub use crate::validity::Indices;
 
@@ -78,8 +79,8 @@ pub trait Iteration: Send {
     fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError>;
     /// Where it stands.
     fn fit(&self) -> Fit;
-    /// Keeps the centres of all further rounds in this box (the units of the questions).
-    fn confine(&mut self, domain: &Domain);
+    /// Keeps the centres of all further rounds inside these.
+    fn confine(&mut self, walls: &Walls);
     /// Asks a cluster's sum again only where so many rows have entered or left it; for rounds of exact Lloyd.
     fn min_change(&mut self, rows: u64) {
         let _ = rows;

@@ -1,15 +1,15 @@
 //! Fuzzy c-means and k-means on noisy totals (specification, section 18): a fixed number of rounds, first around the middle
 //! of the box, then around the centres themselves (FastLloyd, Diaa, Humphries & Kerschbaum 2025).
 //!
-//! What follows a total is post-processing and costs no privacy: a weight below its noise says nothing, so that centre stays;
+//! What follows a total is post-processing and costs no privacy ([NOI-7]): a weight below its noise says nothing, so that centre stays;
 //! no weight counts as less than twice the noise; centres stay in the box. Totals of honest sites may be negative, so no
 //! total is implausible here but one of another length.
 
 use super::plausible::{check_rounds, check_values, confined};
-use super::{Fit, Iteration};
+use super::{Fit, Iteration, Walls};
 use crate::privacy::Levels;
 use crate::query::Shifts;
-use crate::{Centres, Domain, MethodError, Query, Round};
+use crate::{Centres, DataError, Domain, MethodError, Query, Round, Start, distance};
 
 /// The rounds of one K.
 #[derive(Debug, Clone)]
@@ -39,6 +39,36 @@ impl Noisy {
         let (middle, clip) = self.levels.pull(round);
         Shifts { centres: self.fit.centres.clone(), m: self.m, middle, clip, round }
     }
+}
+
+/// Draws of first centres among which the most spread one counts.
+const DRAWS: u64 = 200;
+
+/// First centres far from each other and from the walls: of [`DRAWS`] draws uniform in the box, of the seeds `seed` + i 2^32,
+/// the first of those with the largest least distance, where a wall counts as a centre behind it. Noise makes two centres that
+/// begin beside each other stay together; where the rows are plays no part.
+pub(super) fn spread(domain: &Domain, k: usize, seed: u64) -> Result<Centres, DataError> {
+    let mut best: Option<(f64, Centres)> = None;
+    for draw in 0..DRAWS {
+        let centres = Start::Uniform { seed: seed.wrapping_add(draw << 32) }.centres(domain, k)?;
+        let least = least_distance(&centres, domain);
+        if best.as_ref().is_none_or(|(known, _)| least > *known) {
+            best = Some((least, centres));
+        }
+    }
+    best.map_or_else(|| Start::Uniform { seed }.centres(domain, k), |(_, centres)| Ok(centres))
+}
+
+fn least_distance(centres: &Centres, domain: &Domain) -> f64 {
+    let mut least = f64::INFINITY;
+    for (c, centre) in centres.rows().enumerate() {
+        for (column, x) in centre.iter().enumerate() {
+            let (low, high) = domain.working_interval(column);
+            least = least.min(2.0 * (x - low).min(high - x));
+        }
+        least = centres.rows().take(c).map(|other| distance::euclidean(centre, other)).fold(least, f64::min);
+    }
+    least
 }
 
 impl Iteration for Noisy {
@@ -73,8 +103,8 @@ impl Iteration for Noisy {
         self.fit.clone()
     }
 
-    fn confine(&mut self, domain: &Domain) {
-        self.domain = domain.clone();
+    fn confine(&mut self, walls: &Walls) {
+        self.domain = walls.domain.clone();
     }
 
     fn copy(&self) -> Box<dyn Iteration> {
@@ -90,14 +120,15 @@ mod tests {
 
     fn noisy() -> (Noisy, f64) {
         let domain = Domain::new(vec![0.0], vec![1.0], Scaling::Box).unwrap();
-        let algorithm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 3 };
+        let algorithm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 4 };
         let start = Centres::known(vec![[0.2], [0.9]]);
         let mut recipe = Recipe::plain(algorithm, 2, Seeding::Given { centres: start.clone() });
         recipe.noise = Some(Noise::usual(1.0, 1000));
         let levels = recipe.levels(&domain).unwrap().unwrap();
-        (Noisy::new(start, Some(2.0), 3, levels, &domain).unwrap(), levels.of_round(levels.pull(0).1)[0].deviation)
+        (Noisy::new(start, Some(2.0), 4, levels, &domain).unwrap(), levels.of_round(levels.pull(0).1)[0].deviation)
     }
 
+    /// [NOI-7].
     #[test]
     fn what_noise_drowns_stays() {
         let (mut run, noise) = noisy();
@@ -112,15 +143,27 @@ mod tests {
     }
 
     #[test]
+    fn first_centres_are_spread_and_always_the_same() {
+        let domain = Domain::new(vec![0.0; 2], vec![1.0; 2], Scaling::Box).unwrap();
+        for k in 1..6 {
+            let found = spread(&domain, k, 7).unwrap();
+            assert!(found == spread(&domain, k, 7).unwrap() && found != spread(&domain, k, 8).unwrap());
+            let plain = Start::Uniform { seed: 7 }.centres(&domain, k).unwrap();
+            assert!(least_distance(&found, &domain) >= least_distance(&plain, &domain));
+            assert!(least_distance(&found, &domain) > 0.8 / (k as f64).sqrt() - 0.1, "{k}: {found:?}");
+        }
+    }
+
+    #[test]
     fn rounds_go_over_to_the_centres_and_end() {
         let (mut run, _) = noisy();
         let mut asked = Vec::new();
-        for last in [false, false, true] {
+        for last in [false, false, false, true] {
             let Query::Shifts(shifts) = run.ask() else { panic!("shifts") };
             asked.push((shifts.round, shifts.middle, (shifts.clip * 1000.0).round()));
             assert_eq!(run.take(&[500.0, 500.0, 0.0, 0.0], None), Ok(last));
         }
-        assert_eq!(asked, [(0, true, 500.0), (1, true, 500.0), (2, false, 125.0)]);
+        assert_eq!(asked, [(0, true, 500.0), (1, true, 500.0), (2, true, 500.0), (3, false, 125.0)]);
         assert!(run.take(&[1.0; 3], None).is_err() && !run.fit().converged);
         assert!(run.take(&[1.0, f64::NAN, 0.0, 0.0], None).is_err());
     }

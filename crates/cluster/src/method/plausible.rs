@@ -45,8 +45,21 @@ pub(crate) fn check_rounds(epsilon: f64, max_rounds: u32) -> Result<(), MethodEr
     Ok(())
 }
 
-/// Part of the box by which the rounding of all sites together changes a sum at most.
-const ROUNDED: f64 = 1e-6;
+/// Where centres are kept, and how coarse the totals are that move them.
+#[derive(Debug, Clone)]
+pub struct Walls {
+    /// The box, in the units of the questions.
+    pub domain: Domain,
+    /// Part of a row's largest value by which the rounding of all sites together changes a sum at most.
+    pub rounding: f64,
+}
+
+impl Walls {
+    /// Around totals whose rounding hardly shows.
+    pub fn fine(domain: &Domain) -> Self {
+        Self { domain: domain.clone(), rounding: 1e-6 }
+    }
+}
 /// Of the weight of all clusters: below this share a cluster's weight drowns in the rounding of fixed-point totals.
 const CLEAR_SHARE: f64 = 1e-9;
 
@@ -68,12 +81,12 @@ pub(crate) fn confined(centres: &Centres, domain: &Domain) -> Centres {
 }
 
 /// Means that were made from a weight lie in the box, but for the rounding of their sums.
-fn check_means(means: &Centres, weights: &[f64], domain: &Domain) -> Result<(), MethodError> {
+fn check_means(means: &Centres, weights: &[f64], Walls { domain, rounding }: &Walls) -> Result<(), MethodError> {
     let largest = (0..domain.columns()).map(|column| domain.max_abs(column)).fold(0.0, f64::max);
     for (cluster, (mean, weight)) in means.rows().zip(weights).enumerate().filter(|(_, (_, weight))| **weight > 0.0) {
         for (column, value) in mean.iter().enumerate() {
             let (low, high) = domain.working_interval(column);
-            let slack = SLACK * (high - low) + ROUNDED * largest / weight;
+            let slack = SLACK * (high - low) + rounding * (largest + low.abs().max(high.abs())) / weight;
             if *value < low - slack || *value > high + slack {
                 return Err(MethodError::implausible(format!("the mean of cluster {cluster} lies outside the box")));
             }
@@ -96,7 +109,7 @@ pub(crate) fn moved(
     centres: &Centres,
     sums: &[f64],
     weights: &[f64],
-    domain: Option<&Domain>,
+    walls: Option<&Walls>,
 ) -> Result<(Centres, f64), MethodError> {
     let (k, columns) = (centres.k(), centres.columns());
     let mut values = centres.as_slice().to_vec();
@@ -108,10 +121,10 @@ pub(crate) fn moved(
         }
     }
     let moved = Centres::new(k, columns, values).map_err(|error| MethodError::implausible(error.to_string()))?;
-    let moved = match domain {
-        Some(domain) => {
-            check_means(&moved, weights, domain)?;
-            confined(&moved, domain)
+    let moved = match walls {
+        Some(walls) => {
+            check_means(&moved, weights, walls)?;
+            confined(&moved, &walls.domain)
         }
         None => moved,
     };

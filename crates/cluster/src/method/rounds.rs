@@ -2,9 +2,9 @@
 //! few stand behind, the stop rule.
 
 use super::plausible::{check_rounds, check_values, check_weights, hash, moved};
-use super::{Fit, Rule};
+use super::{Fit, Rule, Walls};
 use crate::query::{Part, Since};
-use crate::{Centres, Domain, MethodError, Round};
+use crate::{Centres, MethodError, Round};
 
 /// What the weights in the totals are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(super) struct Rounds {
     /// Hashes of all centres that have been asked about.
     asked: Vec<u64>,
     /// Where centres are kept.
-    pub(super) domain: Option<Domain>,
+    pub(super) walls: Option<Walls>,
     still: bool,
     /// Whether the last round found no cluster that enough rows and sites stand behind.
     nothing_open: bool,
@@ -62,7 +62,7 @@ impl Rounds {
             since: Vec::new(),
             open: None,
             asked,
-            domain: None,
+            walls: None,
             still: false,
             nothing_open: false,
         })
@@ -183,7 +183,7 @@ impl Rounds {
             (self.open, self.fit.weights, self.nothing_open) = (None, weights, true);
             return Ok(true);
         }
-        let (next, shift) = moved(&self.fit.centres, sums, open, self.domain.as_ref())?;
+        let (next, shift) = moved(&self.fit.centres, sums, open, self.walls.as_ref())?;
         // Nothing has changed up to here: the caller may repeat the round after an error.
         let asked = self.open.take();
         if !self.since.is_empty() {

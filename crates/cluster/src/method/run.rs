@@ -4,7 +4,8 @@ mod outcome;
 
 use outcome::silhouette;
 
-use super::plausible::{check_values, confined};
+use super::noisy::spread;
+use super::plausible::{Walls, check_values, confined};
 use super::{Algorithm, Fit, Iteration, Method, Preparing, Recipe, Rule, SeedCells, Seeding, Stage, Step, TreeSearch};
 use crate::offline::earliest_best;
 use crate::privacy::settled;
@@ -57,6 +58,8 @@ pub struct Run {
     domain: Domain,
     public: Domain,
     sites: u32,
+    /// As in [`Walls`].
+    rounding: f64,
     transform: Option<Transform>,
     cells: Option<SeedCells>,
     members: Vec<Member>,
@@ -82,6 +85,7 @@ impl Run {
             domain: domain.clone(),
             public: domain.clone(),
             sites,
+            rounding: Walls::fine(domain).rounding,
             transform: None,
             cells: None,
             members: Vec::new(),
@@ -97,6 +101,16 @@ impl Run {
             None => run.range()?,
         }
         Ok(run)
+    }
+
+    /// For totals with a step of at least so large a part of a row's largest value: means may then be off by what rounding
+    /// at all sites adds up to.
+    #[must_use]
+    pub fn coarse(mut self, step: f64) -> Self {
+        self.rounding = self.rounding.max(f64::from(self.sites) * step);
+        let walls = Walls { domain: self.domain.clone(), rounding: self.rounding };
+        self.members.iter_mut().for_each(|member| member.iteration.confine(&walls));
+        self
     }
 
     /// The current centres of every K and restart, in the units of the questions.
@@ -158,7 +172,7 @@ impl Run {
                     Some(iteration) => iteration,
                     None => self.recipe.algorithm.begin(start, self.cells.as_ref(), rule, seed)?,
                 };
-                iteration.confine(&self.domain);
+                iteration.confine(&Walls { domain: self.domain.clone(), rounding: self.rounding });
                 if self.recipe.min_change > 1 {
                     iteration.min_change(self.recipe.min_change);
                 }
@@ -182,6 +196,9 @@ impl Run {
         Ok(match &self.recipe.seeding {
             Seeding::Uniform { seed } => {
                 let seed = seed.wrapping_add(u64::from(restart));
+                if self.recipe.noise.is_some() {
+                    return Ok((seed, spread(&self.domain, k as usize, seed).map_err(unusable)?));
+                }
                 (seed, Start::Uniform { seed }.centres(&self.domain, k as usize).map_err(unusable)?)
             }
             Seeding::Given { centres } => {

@@ -1,4 +1,4 @@
-//! Which total may say how much: the budget of a run split over its questions, sensitivities, standard deviations, and what
+//! Which total may say how much ([NOI-6]): the budget of a run split over its questions, sensitivities, standard deviations, and what
 //! they do to the centres.
 
 use super::{Noise, USEFUL, advantage, rho};
@@ -179,5 +179,106 @@ impl Levels {
             error_first: error(0),
             error: error(last),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Batch, Centres, OutOfBox, Prepared, Rows, Scaling, answer, method::Seeding};
+    use proptest::prelude::*;
+
+    fn domain(d: usize) -> Domain {
+        Domain::new(vec![-1.0; d], vec![3.0; d], Scaling::None).unwrap()
+    }
+
+    fn levels(d: usize, k: u32, restarts: u32, m: f64) -> (Levels, Recipe) {
+        let algorithm = Algorithm::Fcm { m, epsilon: 0.0, max_rounds: 10 };
+        let recipe = Recipe { restarts, ..Recipe::plain(algorithm, k, Seeding::Uniform { seed: 1 }) };
+        let noise = Noise { delta: 1e-6, ..Noise::usual(1.0, 3000) };
+        (Levels::new(&noise, &recipe, &domain(d)).unwrap(), recipe)
+    }
+
+    /// Of one row, the blocks of a query in the Euclidean norm.
+    fn influence(query: &Query, x: &[f64]) -> Vec<f64> {
+        let rows = Rows::new(x.to_vec(), x.len()).unwrap();
+        let prepared = Prepared::new(&rows, &domain(x.len()), OutOfBox::Refuse).unwrap();
+        let found = answer(&Batch::from(query.clone()), &prepared).unwrap().values;
+        let mut rest = found.as_slice();
+        let mut norm = |len: usize| {
+            let (head, tail) = rest.split_at(len);
+            rest = tail;
+            head.iter().map(|x| x * x).sum::<f64>().sqrt()
+        };
+        query.layout(&domain(x.len())).iter().map(|block| norm(block.len)).collect()
+    }
+
+    proptest! {
+        /// [NOI-6]: no row of the box moves a block farther than its sensitivity, for any centres in the box.
+        #[test]
+        fn sensitivities_hold_for_any_centres(
+            d in 1usize..4,
+            k in 1usize..6,
+            m in prop::sample::select(vec![1.1, 2.0, 3.0]),
+            corner: bool,
+            places in proptest::collection::vec(-1.0f64..=3.0, 24),
+        ) {
+            let centres = Centres::new(k, d, places[..k * d].to_vec()).unwrap();
+            let x: Vec<f64> =
+                places[20..20 + d].iter().map(|x| if corner { if *x > 1.0 { 3.0 } else { -1.0 } } else { *x }).collect();
+            let (levels, _) = levels(d, k as u32, 1, m);
+            let mut queries = vec![Query::FuzzyValidation { centres: centres.clone(), m }];
+            for round in [0, 5] {
+                let (middle, clip) = levels.pull(round);
+                queries.push(Query::Shifts(crate::query::Shifts { centres: centres.clone(), m: Some(m), middle, clip, round }));
+            }
+            for query in queries {
+                for (found, level) in influence(&query, &x).iter().zip(levels.of(&query).unwrap()) {
+                    prop_assert!(*found <= level.sensitivity * (1.0 + 1e-9), "{}: {found} {level:?}", query.kind());
+                }
+            }
+        }
+    }
+
+    /// Smaller numbers would not hold: all centres in one corner and the row in the other.
+    #[test]
+    fn sensitivities_are_reached() {
+        let centres = Centres::from_rows(&vec![vec![-1.0, -1.0]; 3]).unwrap();
+        let (levels, _) = levels(2, 3, 1, 2.0);
+        let validation = Query::FuzzyValidation { centres: centres.clone(), m: 2.0 };
+        let found = influence(&validation, &[3.0, 3.0]);
+        let wanted = levels.of(&validation).unwrap();
+        for i in [0, 2] {
+            assert!(found[i] > wanted[i].sensitivity * 0.9999, "{i}: {} {:?}", found[i], wanted[i]);
+        }
+        let one = Query::FuzzyValidation { centres: Centres::from_rows(&[vec![0.0, 0.0]]).unwrap(), m: 2.0 };
+        assert_eq!(influence(&one, &[1.0, 1.0])[1], wanted[1].sensitivity);
+    }
+
+    /// [NOI-6]: what all questions of a run cost adds up to the budget.
+    #[test]
+    fn the_budget_is_split_and_not_exceeded() {
+        for (k, restarts) in [(3, 1), (3, 4)] {
+            let (levels, recipe) = levels(2, k, restarts, 2.0);
+            let members = recipe.members() as f64;
+            let centres = Centres::from_rows(&vec![vec![0.0, 0.0]; k as usize]).unwrap();
+            let rounds: f64 =
+                (0..10).map(|t| levels.of_round(levels.pull(t).1).iter().map(Level::rho).sum::<f64>()).sum();
+            let validation: f64 =
+                levels.of(&Query::FuzzyValidation { centres, m: 2.0 }).unwrap().iter().map(Level::rho).sum();
+            let whole = members * (rounds + validation) + levels.of_count().rho();
+            assert!((whole / levels.rho() - 1.0).abs() < 1e-12, "{whole} {}", levels.rho());
+            assert!((levels.rho() / 0.0244 - 1.0).abs() < 0.02);
+        }
+    }
+
+    /// The forecast of the literature for three clusters of 3000 rows: 0.04 of the half width around the middle.
+    #[test]
+    fn forecasts() {
+        let (levels, _) = levels(2, 3, 1, 2.0);
+        let forecast = levels.forecast(1.0);
+        assert!((0.03..0.06).contains(&forecast.error_first), "{forecast:?}");
+        assert!(forecast.error < forecast.error_first / 2.0 && forecast.useful());
+        assert!((levels.forecast(10.0).error / forecast.error - 10.0).abs() < 1e-9 && !levels.forecast(10.0).useful());
     }
 }

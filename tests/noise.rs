@@ -1,0 +1,376 @@
+//! Noise inside the sum (spec section 18): the draws, the keys and the account against the second implementation; whole
+//! federations on QUIC with noise; and what a plan with noise does not let itself be made into.
+
+mod support;
+
+use std::path::Path;
+
+use serde_json::Value;
+use support::{Folder, fcm, federate, made_up, max_difference, prepared, replay, unit_square};
+use veilsum::{
+    cli::exit::Code,
+    documents::{Federation, write_plan},
+    local::LocalRun,
+    privacy::{self, Privacy},
+    role::client::{Step, Vanish},
+    round::{self, Form, Question, RoundError, Shared, Terms},
+    work::Work,
+};
+use veilsum_cluster::{
+    Algorithm, Batch, Query,
+    method::Seeding,
+    privacy::{Noise, Unit, epsilon},
+};
+use veilsum_proto::{
+    fixed,
+    identity::from_hex,
+    message::{Kind, kind_of},
+    noise::{Key, Purpose, Stream, gaussian},
+    plan::SignedTerms,
+    roster::PartyId,
+    suite::Hash,
+};
+
+const SIZES: [usize; 5] = [120, 90, 140, 110, 100];
+const ROWS: u64 = 560;
+const ROUNDS: u32 = 4;
+
+/// Three clusters with noise of a large epsilon: 560 rows are few.
+fn work(eps: f64) -> Work {
+    let mut work = fcm(unit_square(), 3, 0.0, ROUNDS, Seeding::Uniform { seed: 11 });
+    work.recipe.noise = Some(Noise::usual(eps, ROWS));
+    work.step_bits = Some(20);
+    work
+}
+
+fn shared(work: &Work) -> Form {
+    work.form(SIZES.len(), 256, true, 4).expect("a form")
+}
+
+fn vectors() -> Vec<Value> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("protocol/vectors/v1/noise.json");
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let file: Value = serde_json::from_str(&text).expect("JSON");
+    file["cases"].as_array().expect("cases").clone()
+}
+
+fn bytes<const N: usize>(v: &Value) -> [u8; N] {
+    v.as_str().and_then(from_hex).and_then(|b| b.try_into().ok()).unwrap_or_else(|| panic!("not {N} bytes: {v}"))
+}
+
+/// [NOI-1], [NOI-2], [NOI-6]: the second implementation draws the same numbers from the same keys, derives the same keys, and
+/// comes to the same epsilon by another way.
+#[test]
+fn as_the_second_implementation_has_it() {
+    let mut seen = [0; 3];
+    for c in vectors() {
+        match c["function"].as_str().expect("a function") {
+            "gaussian" => {
+                let mut stream = Stream::new(&Key::from_bytes(bytes(&c["key"])));
+                let sigma = c["sigma"].as_u64().expect("sigma");
+                for draw in c["draws"].as_array().expect("draws") {
+                    assert_eq!(gaussian(sigma, &mut stream).unwrap(), draw.as_i64().expect("a draw"), "sigma {sigma}");
+                }
+                seen[0] += 1;
+            }
+            "stream" => {
+                use rand_core::Rng;
+                let cohort: Vec<u16> = serde_json::from_value(c["cohort"].clone()).expect("sites");
+                let query = from_hex(c["query"].as_str().expect("bytes")).expect("bytes");
+                let (plan, rows) = (Hash(bytes(&c["plan"])), Hash(bytes(&c["rows"])));
+                let purpose = Purpose {
+                    plan: &plan,
+                    aggregator: PartyId::Coordinator,
+                    query: &query,
+                    cohort: &cohort,
+                    rows: &rows,
+                };
+                let mut derived = Stream::new(&Key::new(&bytes(&c["seed"]), &purpose));
+                let mut given = Stream::new(&Key::from_bytes(bytes(&c["key"])));
+                for word in c["words"].as_array().expect("words") {
+                    assert_eq!((derived.next_u64(), Some(given.next_u64())), (word.as_u64().unwrap(), word.as_u64()));
+                }
+                seen[1] += 1;
+            }
+            "epsilon" => {
+                let number = |name: &str| c[name].as_f64().expect("a number");
+                let found = epsilon(number("rho"), number("delta"));
+                let expected = number("epsilon");
+                assert!((found - expected).abs() <= 1e-6, "{c}: {found}");
+                seen[2] += 1;
+            }
+            other => panic!("no test reads {other}"),
+        }
+    }
+    assert!(seen[0] >= 5 && seen[1] == 1 && seen[2] >= 20, "{seen:?}");
+}
+
+fn questions(work: &Work) -> Vec<Question> {
+    let mut all = vec![Question::CountRows];
+    all.extend(work.sample(SIZES.len()).expect("questions").into_iter().map(Question::Cluster));
+    assert_eq!(all.len(), 4, "count, first and last rounds, validation");
+    all
+}
+
+/// [NOI-2], [NOI-3]: the same again is the same to the bit; another key, or no key, is not.
+#[test]
+fn an_answer_is_noisy_and_a_retry_is_the_same_answer() {
+    let work = work(20.0);
+    let form = shared(&work);
+    let rows = &prepared(&work, &made_up(&SIZES, 0.2, 5))[0];
+    let plain_form = Form { noise: None, ..form };
+    for question in questions(&work) {
+        let answer = |form: Form, key: Option<&Key>| {
+            round::contribute(&question, rows, &Terms { noise: key, ..Terms::everybody(form) }, None)
+        };
+        let key = |n: u8| Key::from_bytes([n; 32]);
+        let once = answer(form, Some(&key(1))).unwrap();
+        assert_eq!(once, answer(form, Some(&key(1))).unwrap());
+        let other = answer(form, Some(&key(2))).unwrap();
+        assert!(once.iter().zip(&other).all(|(a, b)| a != b), "{}", question.name());
+        assert!(matches!(answer(form, None), Err(RoundError::Protocol(_))), "no noise without a key");
+        // Noise of the planned size, beside the exact answer in the same steps.
+        let layout = question.layout(rows.domain(), &form).unwrap();
+        let exact = answer(plain_form, None).unwrap();
+        let plain = question.layout(rows.domain(), &plain_form).unwrap();
+        let mut at = 0;
+        for (b, exact_block) in layout.blocks.iter().zip(&plain.blocks) {
+            assert_eq!(b.scale.fraction_bits, exact_block.scale.fraction_bits);
+            let share = b.noise.expect("noise in every block");
+            for i in at..at + b.block.len {
+                let noise = fixed::from_ring(once[i].wrapping_sub(exact[i])).unsigned_abs();
+                assert!(noise > 0 && noise < 8 * share.deviation, "{} {i}", b.block.name);
+            }
+            at += b.block.len;
+        }
+    }
+}
+
+/// [NOI-3], [NOI-4], [NOI-6]: shares of the honest sites alone make what the plan promises, rounding to steps included; the
+/// widest sums do not wrap.
+#[test]
+fn a_run_spends_no_more_than_its_budget() {
+    for (eps, unit, k) in
+        [(0.1, Unit::Record, 3..=3), (1.0, Unit::Record, 2..=5), (8.0, Unit::Site { rows: 256 }, 3..=3)]
+    {
+        let mut work = work(eps);
+        (work.recipe.clusters.min, work.recipe.clusters.max) = (*k.start(), *k.end());
+        work.recipe.noise.as_mut().expect("noise").unit = unit;
+        for bits in if eps == 1.0 { vec![8, 20, 32] } else { vec![8, 20] } {
+            work.step_bits = Some(bits);
+            work.check().unwrap();
+            let form = shared(&work);
+            let budget = form.noise.expect("noise").levels.rho();
+            let spent = privacy::spent(&work, &form).unwrap().expect("a cost");
+            assert!(spent <= budget * (1.0 + 1e-9) && spent > 0.97 * budget, "{eps}, {bits} bits: {spent} of {budget}");
+            for question in questions(&work) {
+                let layout = question.layout(&work.domain().unwrap(), &form).unwrap();
+                for b in &layout.blocks {
+                    let (limit, share) = (u128::from(b.scale.limit), b.noise.expect("noise").deviation);
+                    assert!(u128::from(share) * 40 <= limit && limit * (SIZES.len() as u128) < 1 << 63);
+                }
+                // One site fewer adds its share: the promise does not hold any more.
+                let fewer = layout.rho(form.noise.expect("noise").honest - 1).expect("a cost");
+                assert!(fewer > layout.rho(form.noise.expect("noise").honest).expect("a cost") * 1.2);
+            }
+        }
+    }
+}
+
+/// [NOI-3]: more noise than steps of it can be drawn.
+#[test]
+fn a_step_too_fine_for_its_noise_is_refused() {
+    let mut work = work(0.1);
+    work.step_bits = Some(32);
+    work.check().unwrap();
+    let failure = privacy::spent(&work, &shared(&work)).expect_err("too many steps");
+    assert!(failure.message.contains("another step_bits") && failure.message.contains("NOI-3"), "{failure}");
+}
+
+/// [NOI-5]: what a plan with noise cannot be, with the sentence that says what to change.
+#[test]
+fn what_no_sensitivity_is_proved_for_is_refused() {
+    let refused = |change: &dyn Fn(&mut Work), what: &str| {
+        let mut work = work(1.0);
+        change(&mut work);
+        let why = work.check().expect_err(what).0;
+        assert!(why.contains(what), "{why:?} and not {what:?}");
+    };
+    work(1.0).check().unwrap();
+    let noise = |f: fn(&mut Noise)| move |w: &mut Work| f(w.recipe.noise.as_mut().expect("noise"));
+    refused(&noise(|n| n.epsilon = 0.0), "epsilon");
+    refused(&noise(|n| n.delta = 0.5), "delta");
+    refused(&noise(|n| n.tau = 1.5), "tau");
+    refused(&noise(|n| n.absolute_rounds = 0), "absolute_rounds");
+    refused(&noise(|n| n.validation_share = 0.0), "shares");
+    refused(&noise(|n| n.unit = Unit::Site { rows: 0 }), "at least 1");
+    refused(&|w| w.step_bits = None, "--step-bits 20");
+    refused(&|w| w.step_bits = Some(40), "--step-bits 20");
+    refused(
+        &|w| w.recipe.algorithm = Algorithm::Fcm { m: 2.0, epsilon: 0.01, max_rounds: 9 },
+        "epsilon of the method 0",
+    );
+    refused(
+        &|w| {
+            w.recipe.algorithm = Algorithm::FfcmAvg2 {
+                m: 2.0,
+                epsilon: 0.0,
+                max_rounds: 9,
+                local: veilsum_cluster::query::LocalSteps::ONE,
+            }
+        },
+        "only fcm and kmeans",
+    );
+    refused(&|w| w.recipe.rule.min_rows = 10, "--min-records 1");
+    refused(&|w| w.recipe.validity.full = true, "--indices basic");
+    refused(&|w| w.recipe.preparation.scale = veilsum_cluster::method::Scale::Standard, "public knowledge");
+    refused(
+        &|w| w.recipe.range = Some(veilsum_cluster::method::LocalRange { most: 4, starts: 1, seed: 1 }),
+        "range of K",
+    );
+    refused(&|w| w.sampling = Some(veilsum_cluster::sampling::Sampling { share: 0.5, seed: 1 }), "sampled");
+    refused(&|w| w.judge = veilsum::work::Judge::Intermediary, "the coordinator opens");
+    let tree = veilsum_cluster::method::TreeSeeding { seed: 1, cells_per_cluster: 4, tries: 2, min_rows: 1, blur: 0.0 };
+    refused(&|w| w.recipe.seeding = Seeding::Tree(tree), "--init uniform");
+    // With the rest of the plan: totals must be opened, sites must be left, and a site's rows be those of the plan.
+    let form = |w: &Work, opening, honest| w.form(5, 256, opening, honest).map(|_| ()).map_err(|e| e.0);
+    assert!(form(&work(1.0), true, 4).is_ok());
+    assert!(form(&work(1.0), false, 4).unwrap_err().contains("opened"));
+    assert!(form(&work(1.0), true, 0).unwrap_err().contains("min_sites"));
+    let mut site = work(1.0);
+    site.recipe.noise.as_mut().expect("noise").unit = Unit::Site { rows: 100 };
+    assert!(form(&site, true, 4).unwrap_err().contains("max_rows"));
+    // A question that is not accounted for has no layout, and no site admits it.
+    let work = work(1.0);
+    let (form, domain) = (shared(&work), work.domain().unwrap());
+    let centres = veilsum_cluster::Centres::from_rows(&vec![vec![0.5, 0.5]; 3]).unwrap();
+    let exact: Batch = Query::FuzzySums { centres, m: 2.0 }.into();
+    assert!(work.admits(&exact, 5).unwrap_err().contains("noise"));
+    assert_eq!(Question::Cluster(exact).layout(&domain, &form).unwrap_err().rule().map(|r| r.0), Some("NOI-5"));
+    let first = work.first_question(5).unwrap();
+    assert!(work.admits(&first, 5).is_ok());
+    let changed = |change: &dyn Fn(&mut veilsum_cluster::query::Shifts)| {
+        let mut batch = first.clone();
+        let Query::Shifts(shifts) = &mut batch.queries[0] else { panic!("shifts") };
+        change(shifts);
+        work.admits(&batch, 5)
+    };
+    assert!(changed(&|s| s.clip *= 2.0).is_err(), "a row that pulls farther than the noise hides");
+    assert!(changed(&|s| s.round = ROUNDS).is_err() && changed(&|s| s.middle = false).is_err());
+    assert!(changed(&|s| s.m = None).is_err());
+}
+
+fn name(site: usize) -> String {
+    format!("site-{}", site + 1)
+}
+
+/// [NOI-3], [NOI-7]: a whole federation; every site follows the noisy totals with its own copy of the method and comes to the
+/// same result.
+#[test]
+fn a_federation_with_noise() {
+    let (work, sites) = (work(50.0), made_up(&SIZES, 0.2, 5));
+    let mut exact = work.clone();
+    exact.recipe.noise = None;
+    // From the same first centres.
+    let first = work.first_question(SIZES.len()).unwrap();
+    let Query::Shifts(shifts) = &first.queries[0] else { panic!("shifts") };
+    exact.recipe.seeding = Seeding::Given { centres: shifts.centres.clone() };
+    let plain = replay(&exact, &prepared(&exact, &sites), |_| (0..SIZES.len()).collect());
+    let plain: Vec<Vec<f64>> = plain.centres.rows().map(<[f64]>::to_vec).collect();
+    let (run, sizes) = federate(sites, &work, Vec::new(), true);
+    let result = run.result.as_ref().expect("a result");
+    assert_eq!(sizes, [SIZES.len(); ROUNDS as usize + 1]);
+    let off = max_difference(&result.centres_box, &plain);
+    assert!(off > 1e-6 && off < 0.15, "off by {off}: noise, and not too much of it");
+    let model = result.model.as_ref().expect("a model");
+    for (site, report) in run.sites.iter().enumerate() {
+        let report = report.as_ref().unwrap_or_else(|e| panic!("{}: {e}", name(site)));
+        assert!(report.model.as_ref() == Some(model), "{}", name(site));
+    }
+    let privacy = result.privacy.as_ref().expect("a promise");
+    assert_eq!((privacy.epsilon, privacy.unit, privacy.honest_sites), (50.0, "record", 4));
+    assert!(result.warnings.iter().any(|w| w.contains("differentially private") && w.contains("counts are noisy")));
+    // The count is noisy as well, by what the forecast says.
+    let counted = run.counted.as_ref().expect("a count");
+    let noise = privacy.noise_of_count;
+    assert!((counted.total as f64 - ROWS as f64).abs() < 8.0 * noise + 1.0 && noise > 0.5, "{} {noise}", counted.total);
+    assert!(sent(&run, Kind::Unmask) > 0);
+}
+
+fn sent(run: &LocalRun, kind: Kind) -> usize {
+    let view = run.coordinator_view.lock().expect("a view");
+    view.iter().filter(|(_, frame)| kind_of(frame) == Some(kind)).count()
+}
+
+/// [NOI-3]: shares are sized for the smallest cohort; below it nothing is unmasked.
+#[test]
+fn too_few_survivors_open_nothing() {
+    let work = work(50.0);
+    let vanish = vec![(3, Vanish { round: 2, at: Step::BeforeInput })];
+    let (run, sizes) = federate(made_up(&SIZES, 0.2, 5), &work, vanish, true);
+    assert_eq!(sizes, [SIZES.len()], "one total, of everybody, and none after it");
+    let failure = run.result.as_ref().expect_err("too few are left");
+    assert!([Code::Network, Code::Quorum].contains(&failure.code), "{failure}");
+    assert_eq!(sent(&run, Kind::Unmask), SIZES.len(), "the shares of the first round and no others");
+}
+
+/// [PLN-7]: the noise is signed.
+#[test]
+fn a_change_of_noise_breaks_the_signature() {
+    let folder = Folder::new();
+    let work = work(50.0);
+    let (roster, identity) = support_roster();
+    let terms = veilsum_proto::plan::Terms {
+        roster: roster.hash(),
+        min_cohort: 5,
+        threshold: 0,
+        colluders: 0,
+        slots: 16,
+        max_rows: 256,
+        min_total_rows: 7,
+        opening: true,
+        application: work.to_bytes(),
+    };
+    let signed: SignedTerms = terms.sign(&roster, &identity).unwrap();
+    let path = folder.0.join("plan.toml");
+    write_plan(&path, &signed).unwrap();
+    let load = || veilsum::documents::load_plan(&path, &roster);
+    let federation = Federation::new(roster.clone(), load().unwrap()).unwrap();
+    let promise = Privacy::of(&federation.work, &federation.form().unwrap()).expect("noise");
+    assert!(promise.useful && promise.honest_sites == 4, "{promise:?}");
+    let text = std::fs::read_to_string(&path).unwrap();
+    for (from, to) in
+        [("epsilon = 50", "epsilon = 51"), ("delta = 0.000001", "delta = 0.000002"), ("tau = 0.25", "tau = 0.5")]
+    {
+        let changed = text.replacen(from, to, 1);
+        assert_ne!(changed, text, "{from} is not in the plan:\n{text}");
+        std::fs::write(&path, changed).unwrap();
+        let failure = load().expect_err(from);
+        assert!(failure.message.contains("signature") || failure.message.contains("PLN-7"), "{failure}");
+    }
+    let without: Vec<&str> = text.split("[method.noise").collect();
+    assert_eq!(without.len(), 2, "{text}");
+}
+
+fn support_roster() -> (veilsum_proto::roster::Roster, veilsum_proto::identity::Identity) {
+    use veilsum_proto::{identity::Identity, roster::Member, roster::Roster};
+    let id = |n: u8| Identity::from_seed(&[n; 32]);
+    let member = |n: u8, name: String, address: &str| Member { name, key: id(n).public(), address: address.into() };
+    let roster = Roster {
+        name: "noise".into(),
+        coordinator: member(1, "hub".into(), "127.0.0.1:7700"),
+        intermediary: member(2, "counter".into(), "127.0.0.1:7701"),
+        sites: (0..SIZES.len() as u8).map(|i| member(i + 3, format!("site-{i}"), "")).collect(),
+    };
+    (roster, id(1))
+}
+
+#[test]
+fn a_form_without_noise_shares_nothing() {
+    let mut work = work(1.0);
+    assert!(matches!(shared(&work).noise, Some(Shared { honest: 4, .. })));
+    work.recipe.noise = None;
+    let form = shared(&work);
+    assert!(form.noise.is_none() && Privacy::of(&work, &form).is_none());
+    assert_eq!(privacy::spent(&work, &form).unwrap(), None);
+}
