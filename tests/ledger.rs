@@ -314,7 +314,7 @@ fn lost_near_the_end(change: u64) -> LocalRun {
 #[test]
 fn a_site_that_is_lost_near_the_end_ends_the_run_of_those_who_care() {
     let run = lost_near_the_end(5);
-    assert!(run.result.is_err());
+    assert!(run.result.is_err(), "{:?}", run.result.map(|r| (r.missing, r.rounds, r.questions)));
     for (i, site) in run.sites.iter().enumerate().filter(|(i, _)| *i != 2) {
         let failure = site.as_ref().expect_err("refused");
         assert!(failure.code == Code::Policy && failure.message.contains("[POL-7]"), "site {i}: {failure}");

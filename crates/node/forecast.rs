@@ -34,10 +34,13 @@ impl Forecast {
         let form = Form::of(work, terms, sites)?;
         let domain = work.domain()?;
         let mut parts = Vec::new();
-        for question in questions(work, form.sites)? {
+        let questions = questions(work, form.sites)?;
+        for question in &questions {
             let layout = question.layout(&domain, &form)?;
-            let one = consent::cost(&question, &layout, terms, policy, sites);
-            let (most, together) = whole_part(work, &question, one);
+            let one = consent::cost(question, &layout, terms, policy, sites);
+            // Rounds of two forms, each for a share of them.
+            let forms = questions.iter().filter(|other| other.name() == question.name()).count() as u64;
+            let (most, together) = whole_part(work, question, one, forms);
             parts.push((question.name(), most, together));
         }
         if work.recipe.validity.classes > 0 {
@@ -134,7 +137,7 @@ fn exact(scalars: u64, milli_bits: u64) -> Cost {
 }
 
 /// How often a question of this part is asked at most, and what all of them give away.
-fn whole_part(work: &Work, question: &Question, one: Cost) -> (u64, Cost) {
+fn whole_part(work: &Work, question: &Question, one: Cost, forms: u64) -> (u64, Cost) {
     let Question::Cluster(batch) = question else { return (1, one) };
     let recipe = &work.recipe;
     let most = |stage| u64::from(recipe.most_in(stage));
@@ -168,6 +171,6 @@ fn whole_part(work: &Work, question: &Question, one: Cost) -> (u64, Cost) {
         _ if recipe.rule.two_steps() && consent::facts(work).groups => {
             (most(Stage::Iterating), times(3 * most(Stage::Iterating), 4))
         }
-        _ => (most(Stage::Iterating), times(most(Stage::Iterating), 1)),
+        _ => (most(Stage::Iterating).div_ceil(forms), times(most(Stage::Iterating), forms)),
     }
 }

@@ -7,7 +7,7 @@ use veilsum::{
     carrier, control, documents,
     model::Model,
     round::{Form, Question},
-    store::{Journal, JournalError},
+    store::{Journal, JournalError, ledger},
     table::{self, TableSpec},
     work::Work,
 };
@@ -175,11 +175,13 @@ pub(super) fn documents(bytes: &[u8]) {
     let folder = Kept::folder("document");
     let path = folder.path().join("document.toml");
     fs::write(&path, text).expect("the temporary folder can be written");
-    match which % 4 {
+    match which % 5 {
         0 => drop(documents::load_roster(&path)),
         1 => drop(documents::load_plan(&path, &f.kit.roster).map(|t| Work::from_bytes(&t.application))),
         2 => drop(documents::load_card(&path)),
-        _ => drop(documents::load_policy(&path)),
+        3 => drop(documents::load_policy(&path)),
+        // Whatever is no chain of this party's is refused with the entry at fault.
+        _ => drop(ledger::check(&path, honest::ledger().0, None)),
     }
 }
 

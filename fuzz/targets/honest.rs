@@ -21,7 +21,7 @@ use veilsum::{
 use veilsum_cluster::{Algorithm, Centres, Domain, OutOfBox, Prepared, Rows, method::Seeding};
 use veilsum_proto::{
     codec,
-    identity::Identity,
+    identity::{Identity, PublicKey},
     message::{HEADER, Kind},
     plan::Terms,
     suite::{self, Hash},
@@ -212,6 +212,14 @@ fn hexadecimal(value: &serde_json::Value, found: &mut Vec<Vec<u8>>) {
     }
 }
 
+/// The whole chain of the second implementation, and whose it is.
+pub(super) fn ledger() -> (PublicKey, Vec<u8>) {
+    let cases: serde_json::Value =
+        serde_json::from_str(include_str!("../../protocol/vectors/v1/ledger.json")).expect("the vectors");
+    let text = |key: &str| cases["cases"][0][key].as_str().expect("a text");
+    (text("key").parse().expect("a key"), text("text").into())
+}
+
 fn texts(all: &mut Corpus) {
     let f = federation();
     let (roster, hub) = ((*f.kit.roster).clone(), &f.kit.identities[0]);
@@ -231,6 +239,10 @@ fn texts(all: &mut Corpus) {
         let text = fs::read(at(name)).expect("read");
         all.push(("documents", name.into(), [&[which as u8], &text[..]].concat()));
     }
+    let policy = "min_rows = 3\nmethods = [\"fcm\"]\ncolumns = [\"a\", \"b\"]\nseparation = 0.25\ndata = \"ward 7\"\n[noise]\n\
+                  require = true\nepsilon = 0.5\n[release]\nrule = \"report\"\ndomain = 49\n";
+    all.push(("documents", "policy".into(), [&[3], policy.as_bytes()].concat()));
+    all.push(("documents", "ledger".into(), [&[4], &ledger().1[..]].concat()));
     all.push(("key", "key".into(), fs::read(at("key")).expect("read")));
     let tables: [(&str, &str); 5] = [
         ("plain", "a,b,label\n1,2.5,x\n-3e2,0.25,y\n"),

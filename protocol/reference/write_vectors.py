@@ -5,6 +5,7 @@ import pathlib
 import sys
 
 import layers
+import ledger
 import noise
 import question_cases
 import signed_layers
@@ -27,6 +28,7 @@ LAYERS = {
     "frames": signed_layers.frame_cases,
     "questions": question_cases.question_cases,
     "noise": noise.noise_cases,
+    "ledger": ledger.ledger_cases,
 }
 
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
+use veilsum_cluster::privacy;
 use veilsum_proto::policy::{Enforcement, Spent};
 
 use super::{
@@ -107,7 +108,13 @@ fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
     for (name, most, cost) in &forecast.parts {
         text += &format!("{name:<18} {most:>5} questions, {:>8} numbers\n", cost.scalars);
     }
-    text += &format!("{:<18} {:>5}            {:>8} numbers at most\n", "together", "", total.scalars);
+    text += &match total.nano_rho {
+        None => format!("{:<18} {:>5}            {:>8} numbers at most\n", "together", "", total.scalars),
+        Some(rho) => {
+            let epsilon = privacy::epsilon((rho as f64 / 1e9).max(1e-12), site.delta);
+            format!("together           with noise: epsilon {epsilon:.4} at delta {} at most\n", site.delta)
+        }
+    };
     let mut value = json!({
         "policy": from, "data": site.data, "scalars": total.scalars, "milli_bits": total.milli_bits, "nano_rho": total.nano_rho,
         "spent": { "scalars": spent.scalars, "milli_bits": spent.milli_bits, "nano_rho": spent.nano_rho },

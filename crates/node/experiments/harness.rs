@@ -13,8 +13,8 @@ use super::ExperimentError;
 pub(super) const FEWEST_SITES: usize = 3;
 
 /// What is said wherever the contributor rules are off.
-pub(super) const NO_RULE: &str =
-    "contributor rules are off (one row and one site are enough), as the papers' few sites need";
+pub(super) const NO_RULE: &str = "contributor rules are off (t = 1, p = 1) and no site has a policy or a release rule: the papers' few sites, few rows and many \
+     runs would not pass a strict one";
 
 /// A run over plainly added sums.
 pub(super) fn plain(

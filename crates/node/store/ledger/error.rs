@@ -43,7 +43,7 @@ pub enum LedgerError {
     },
     /// Entries at its end are missing.
     #[error(
-        "the ledger {} was cut or is an older copy: it has {there} entries, and its head names a later one",
+        "the ledger {} was cut or is an older copy: it has {there} entries, and its head names a later one [LED-5]",
         path.display()
     )]
     Cut {

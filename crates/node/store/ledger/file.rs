@@ -130,7 +130,7 @@ pub(super) enum Fault {
     Io(#[from] std::io::Error),
     /// The last line has no end: it was being written when the process ended, or the file was cut. The whole lines before it
     /// take so many bytes.
-    #[error("entry {entry} is cut short")]
+    #[error("entry {entry} is cut short [LED-6]")]
     Torn {
         /// Its number.
         entry: u64,
@@ -138,7 +138,7 @@ pub(super) enum Fault {
         good: u64,
     },
     /// A line that is no entry.
-    #[error("entry {0} is not in the form in which it was written")]
+    #[error("entry {0} is not in the form in which it was written [LED-1]")]
     Form(u64),
     /// An entry that is not the next one, or not signed.
     #[error("{0}")]

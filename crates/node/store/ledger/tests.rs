@@ -1,6 +1,10 @@
 use std::{fs, path::PathBuf};
 
-use veilsum_proto::ledger::Places;
+use veilsum_proto::{
+    identity::{Signature, from_hex},
+    ledger::Places,
+    policy,
+};
 
 use super::*;
 use crate::documents::tests::Folder;
@@ -318,4 +322,61 @@ fn two_runs_at_once_are_told_of_each_other() {
     }
     drop(held);
     site.open().unwrap();
+}
+
+/// What the second implementation writes: whole chains, and broken ones with the rule and the entry at fault; what the release
+/// rule leaves, by exact factorials.
+#[test]
+fn vectors() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/protocol/vectors/v1/ledger.json");
+    let cases: serde_json::Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    let folder = Folder::new("vectors");
+    let file = folder.0.join(FILE);
+    let mut seen = BTreeSet::new();
+    for case in cases["cases"].as_array().unwrap() {
+        let text = |key: &str| case[key].as_str().unwrap();
+        let hash = |key: &str| case[key].as_str().map(|hex| Hash(from_hex(hex).unwrap().try_into().unwrap()));
+        let function = text("function");
+        seen.insert(function.to_owned());
+        match function {
+            "chain" => {
+                fs::write(&file, text("text")).unwrap();
+                let found = check(&file, text("key").parse().unwrap(), hash("head"));
+                match (case["rule"].as_str(), found) {
+                    (None, Ok(checked)) => {
+                        assert_eq!(
+                            (checked.head.entries, Some(checked.head.link)),
+                            (case["entries"].as_u64().unwrap(), hash("link"))
+                        );
+                        let lines: String = checked.entries.iter().map(|e| e.link().to_string()).collect();
+                        assert_eq!(lines.len(), 64 * checked.entries.len());
+                    }
+                    (Some("LED-5"), Err(LedgerError::Cut { there, .. })) => assert_eq!(there, case["entry"]),
+                    (Some(rule), Err(LedgerError::Damaged { what, .. })) => {
+                        let entry = format!("entry {} ", case["entry"]);
+                        assert!(what.contains(rule) && what.contains(&entry), "{}: {what}", case["name"]);
+                    }
+                    (rule, found) => panic!("{}: {rule:?}, {:?}", case["name"], found.err()),
+                }
+            }
+            "head" => {
+                let head = Head { entries: case["entries"].as_u64().unwrap(), link: hash("link").unwrap() };
+                let signature: [u8; 64] = from_hex(text("signature")).unwrap().try_into().unwrap();
+                assert!(head.verify(&text("key").parse().unwrap(), &Signature::from_bytes(&signature)));
+            }
+            _ => {
+                let number = |key: &str| case[key].as_u64().unwrap();
+                let (columns, bits) = (number("columns") as u32, number("bits") as u32);
+                let found = policy::room(number("rows"), columns, bits, case["domain"].as_u64());
+                assert_eq!(found.scalars, number("scalars"), "{case}");
+                let exact = number("milli_bits");
+                // Against the site, and by next to nothing.
+                assert!(
+                    found.milli_bits <= exact && exact - found.milli_bits <= 30 + exact / 1_000_000,
+                    "{case}: {found:?}"
+                );
+            }
+        }
+    }
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["chain", "head", "room"]);
 }

@@ -1,0 +1,212 @@
+"""A site's ledger and the release rule (spec section 11): chains of entries, good and bad, and what the rule leaves.
+
+The product takes logarithms in fixed point and factorials by Stirling's series; here integers are exact and logarithms decimal.
+"""
+
+import json
+from decimal import Decimal, getcontext
+from math import comb, factorial
+
+from codec import HASH, NOTHING, TEXT, U16, U32, U64, Enum, Int, List, Option, Struct, encode
+from identity import Identity
+from suite import H, le64
+
+getcontext().prec = 60
+
+GIVES = ["public_keys", "acknowledgement", "sealed_shares", "masked_words", "round_seeds", "self_mask_shares", "refusal"]
+PLACES = Struct(columns=U32, at=List(Int(4, signed=True)))
+ANSWER = Struct(
+    kind=TEXT, question=HASH, scalars=U64, milli_bits=U64, nano_rho=Option(U64), centres=List(PLACES)
+)
+ENTRY = Struct(
+    index=U64,
+    previous=HASH,
+    plan=HASH,
+    session=HASH,
+    run=HASH,
+    deck_slot=Option(Struct(deck=U32, slot=U16)),
+    cohort=Option(HASH),
+    discloses=Enum(**{name: NOTHING for name in GIVES}),
+    bytes=U64,
+    digest=HASH,
+    data=TEXT,
+    rows=HASH,
+    answer=Option(ANSWER),
+)
+
+
+def link(entry):
+    """[LED-2]."""
+    return H("ledger link", encode(ENTRY, entry))
+
+
+def sign(identity, entry):
+    """[LED-3]."""
+    return identity.sign(H("ledger entry", encode(ENTRY, entry)))
+
+
+def line(entry, signature):
+    """[LED-1]: one line in its one form."""
+
+    def plain(name, x):
+        if isinstance(x, (bytes, bytearray)):
+            return x.hex()
+        if name == "deck_slot" and x is not None:
+            return list(x.values())
+        if name == "discloses":
+            return x[0]
+        if isinstance(x, dict):
+            return {k: plain(k, v) for k, v in x.items()}
+        return [plain("", v) for v in x] if isinstance(x, list) else x
+
+    return json.dumps({**plain("", entry), "signature": signature.hex()}, separators=(",", ":")) + "\n"
+
+
+def answer(n):
+    exact = n != 4
+    return {
+        "kind": "fuzzy_sums" if exact else "shifts",
+        "question": H("question in a ledger", b"question %d" % n),
+        "scalars": 9,
+        "milli_bits": 9 * 33_600,
+        "nano_rho": None if exact else 2_143_325,
+        "centres": [{"columns": 2, "at": [250_000 - n, 0, -1_000_000, 999_999]}],
+    }
+
+
+def entry(n, previous):
+    gives = ["public_keys", "masked_words", "self_mask_shares", "round_seeds", "masked_words", "refusal"][n]
+    in_round = gives in ("masked_words", "round_seeds", "self_mask_shares")
+    return {
+        "index": n,
+        "previous": previous,
+        "plan": H("a plan"),
+        "session": H("a session"),
+        "run": H("a run"),
+        "deck_slot": {"deck": 1, "slot": n} if in_round else None,
+        "cohort": H("cohort in a ledger", b"keys") if in_round else None,
+        "discloses": (gives, {}),
+        "bytes": 100 + n,
+        "digest": H("ledger frame", b"frame %d" % n),
+        "data": "ward 7",
+        "rows": H("rows"),
+        "answer": answer(n) if gives == "masked_words" else None,
+    }
+
+
+def chain(identity, changes=()):
+    """Six entries, each signed; `changes` are made before signing."""
+    entries, lines, previous = [], [], bytes(32)
+    for n in range(6):
+        e = entry(n, previous)
+        for at, change in changes:
+            if at == n:
+                change(e)
+        previous = link(e)
+        entries.append(e)
+        lines.append(line(e, sign(identity, e)))
+    return entries, lines
+
+
+def changed(key, value):
+    return lambda e: e.__setitem__(key, value)
+
+
+def in_answer(key, value):
+    return lambda e: e["answer"].__setitem__(key, value)
+
+
+def chains():
+    identity = Identity(H("seed of a ledger"))
+    entries, good = chain(identity)
+    links = [link(e) for e in entries]
+
+    def case(name, lines, **found):
+        if "rule" in found and found["rule"] != "LED-5":
+            # What stands behind the entry at fault decides nothing.
+            lines = lines[: found["entry"] + 1]
+        return {"function": "chain", "name": name, "key": identity.public, "text": "".join(lines), **found}
+
+    def after(n, text):
+        return good[:n] + [text] + good[n + 1 :]
+
+    yield case("whole", good, entries=6, link=links[5])
+    yield case("whole, and with an entry that was noted before", good, head=links[2], entries=6, link=links[5])
+    yield case("nothing", [], entries=0, link=bytes(32))
+    signed = H("ledger head", le64(6) + links[5])
+    yield {"function": "head", "key": identity.public, "entries": 6, "link": links[5], "signature": identity.sign(signed)}
+    yield case("cut", good[:5], head=links[5], rule="LED-5", entry=5)
+    yield case("left out", good[:2] + good[3:], rule="LED-2", entry=2)
+    yield case("out of order", good[:2] + [good[3], good[2]] + good[4:], rule="LED-2", entry=2)
+    yield case("twice", good[:3] + good[2:], rule="LED-2", entry=3)
+    other = chain(identity, [(1, changed("bytes", 7))])[1]
+    yield case("another past", good[:2] + other[2:], rule="LED-2", entry=2)
+    stranger = chain(Identity(H("another seed")))[1]
+    yield case("another signer", good[:4] + stranger[4:], rule="LED-3", entry=4)
+    values = {
+        "plan": H("another plan"), "run": H("another run"), "cohort": H("another cohort"), "bytes": 1,
+        "digest": H("another frame"), "data": "ward 8", "rows": H("other rows"),
+        "deck_slot": {"deck": 1, "slot": 9}, "discloses": ("round_seeds", {}),
+    }  # fmt: skip
+    for key, value in values.items():
+        e = {**entries[2], key: value}
+        yield case(f"{key} changed after signing", after(2, line(e, sign(identity, entries[2]))), rule="LED-3", entry=2)
+    for key, value in {"scalars": 8, "milli_bits": 1, "nano_rho": 1, "kind": "moments", "centres": []}.items():
+        e = {**entries[1], "answer": {**entries[1]["answer"], key: value}}
+        yield case(f"{key} changed after signing", after(1, line(e, sign(identity, entries[1]))), rule="LED-3", entry=1)
+    for name, n, change in [
+        ("an answer without its numbers", 1, changed("answer", None)),
+        ("numbers without an answer", 2, changed("answer", answer(2))),
+        ("an answer of no round", 1, lambda e: e.update(deck_slot=None, cohort=None)),
+        ("a cohort and no slot", 2, changed("deck_slot", None)),
+        ("a name of 65 bytes", 3, changed("data", "x" * 65)),
+        ("points of no columns", 1, in_answer("centres", [{"columns": 0, "at": [1, 2]}])),
+        ("half a point", 1, in_answer("centres", [{"columns": 2, "at": [1, 2, 3]}])),
+        ("no point", 1, in_answer("centres", [{"columns": 2, "at": []}])),
+    ]:
+        yield case(name, chain(identity, [(n, change)])[1], rule="LED-1", entry=n)
+    text = good[1]
+    for name, bad in [
+        ("a space", text.replace(":", ": ", 1)),
+        ("capital digits", text.replace(H("a plan").hex(), H("a plan").hex().upper())),
+        ("another number's form", text.replace('"bytes":101', '"bytes":101.0')),
+        ("a field more", text.replace('{"index"', '{"more":0,"index"')),
+        ("a field twice", text.replace('{"index":1', '{"index":1,"index":1')),
+        ("a field less", text.replace('"data":"ward 7",', "")),
+        ("an unknown label", text.replace("masked_words", "plain_words")),
+        ("an empty line", "\n" + text),
+        ("no JSON", "entry\n"),
+    ]:
+        yield case(name, after(1, bad), rule="LED-1", entry=1)
+    yield case("cut short", good[:5] + [good[5][:-1]], rule="LED-6", entry=5)
+
+
+def log2(n):
+    return Decimal(n).ln() / Decimal(2).ln()
+
+
+def unknown(rows, columns, bits, domain):
+    """H of [POL-9], in bits."""
+    cells = columns * bits
+    h = Decimal(rows * cells) - log2(factorial(rows))
+    if cells < 40:
+        h = max(h, log2(comb(rows + 2**cells - 1, rows)))
+    return h if domain is None else min(h, log2(comb(rows + domain - 1, rows)))
+
+
+def rooms():
+    for rows, columns, bits, domain in [
+        (1, 1, 1, None), (10, 2, 10, None), (50, 2, 10, None), (150, 2, 10, None), (3000, 2, 10, None), (3000, 2, 10, 49),
+        (3000, 6, 10, 64), (80, 1, 10, 73), (5000, 1, 10, None), (2000, 3, 13, None), (2000, 3, 14, None), (700, 60, 64, None),
+        (2500, 1, 3, None), (4000, 2, 10, 1), (12, 2, 10, 10**12),
+    ]:  # fmt: skip
+        scalars = min(rows * columns, domain or rows * columns) // 4
+        milli_bits = int(unknown(rows, columns, bits, domain) / 2 * 1000)
+        yield {
+            "function": "room", "rows": rows, "columns": columns, "bits": bits, "domain": domain, "scalars": scalars,
+            "milli_bits": max(milli_bits, 0),
+        }  # fmt: skip
+
+
+def ledger_cases():
+    return "Ledgers and the release rule (section 11): a bad chain names the rule and the entry.", [*chains(), *rooms()]
