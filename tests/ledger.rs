@@ -301,7 +301,7 @@ fn lost_near_the_end(change: u64) -> LocalRun {
         terms: Box::new(|_| {}),
         sites: sites.into_iter().map(LocalSite::from).collect(),
         work: fcm(unit_square(), 3, 0.0, 40, Seeding::Uniform { seed: 3 }),
-        vanish: vec![(2, Vanish { round: 30, at: Step::BeforeInput })],
+        vanish: vec![(2, Vanish { round: 15, at: Step::BeforeInput })],
         record: false,
         timing: LOCAL_TIMING,
         progress: Box::new(|_| {}),

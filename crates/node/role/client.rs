@@ -136,7 +136,8 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
             done = ended(&mut clustering) => break done,
         }
     };
-    if result.is_err() && clustering.is_some() {
+    // This site's own refusal is the reason, whatever the others make of it.
+    if result.as_ref().is_err_and(|failure| failure.code != Code::Policy) && clustering.is_some() {
         // The coordinator tells the same story with its own words, or its last word is on its way.
         match tokio::time::timeout(LAST_WORD, ended(&mut clustering)).await {
             Ok(Ok(report)) => result = Ok(report),

@@ -38,6 +38,8 @@ struct Given {
     session: Hash,
     slot: Option<(u32, u16)>,
     run: Hash,
+    /// Those who were asked, and those whose total it is.
+    asked: Hash,
     cohort: Hash,
     rows: Hash,
     answer: Answer,
@@ -85,6 +87,7 @@ impl Account {
             session: entry.session,
             slot,
             run: entry.run,
+            asked: cohort,
             cohort,
             rows: entry.rows,
             answer: answer.clone(),
@@ -97,16 +100,19 @@ impl Account {
         Spent { runs: self.runs.len() as u64 + u64::from(another), ..self.spent }
     }
 
-    /// Whether this very answer was given to these very sites before. With noise only under the same plan: another plan has
-    /// other noise.
+    /// Whether this very answer was given to these very sites before. Where there is noise the plan and those who were asked must
+    /// be the same too: others get other noise, and two draws say more than one.
     pub fn gave(&self, plan: &Hash, cohort: &Hash, answer: &Answer) -> bool {
         self.knows(plan, cohort, &self.data.rows, answer)
     }
 
     fn knows(&self, plan: &Hash, cohort: &Hash, rows: &Hash, answer: &Answer) -> bool {
         self.given.iter().any(|g| {
-            (&g.cohort, &g.rows, g.answer.question, g.answer.cost) == (cohort, rows, answer.question, answer.cost)
-                && (answer.cost.nano_rho.is_none() || g.plan == *plan)
+            let same_sites = match answer.cost.nano_rho {
+                None => g.cohort == *cohort,
+                Some(_) => g.asked == *cohort && g.plan == *plan,
+            };
+            same_sites && (&g.rows, g.answer.question, g.answer.cost) == (rows, answer.question, answer.cost)
         })
     }
 

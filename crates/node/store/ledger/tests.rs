@@ -161,6 +161,22 @@ fn the_nearest_question_to_other_sites() {
     assert_eq!(nearest(&ledger, 7, 9_000), Some(6_000));
 }
 
+/// [LED-7]: the same question to those who were left of a round is the same total, but not the same noise.
+#[test]
+fn two_draws_of_noise_are_two_answers() {
+    let ask = |nano_rho: Option<u64>, plan: u8, cohort: u8| {
+        let mut ledger = Ledger::in_memory(identity(1), data("rows", 5));
+        let noised = Answer { cost: Cost { nano_rho, ..answer(1, 0).cost }, ..answer(1, 0) };
+        ledger.promise(&left(1, 9), noised.clone());
+        ledger.record(b"words", Disclosure::MaskedWords, &left(1, 9)).unwrap();
+        ledger.record(b"shares", Disclosure::SelfMaskShares, &left(1, 8)).unwrap();
+        ledger.account().gave(&Hash([plan; 32]), &Hash([cohort; 32]), &noised)
+    };
+    // Asked of 9, opened over 8.
+    assert_eq!((ask(None, 1, 8), ask(None, 1, 9), ask(None, 2, 8)), (true, false, true));
+    assert_eq!((ask(Some(7), 1, 8), ask(Some(7), 1, 9), ask(Some(7), 2, 9)), (false, true, false));
+}
+
 /// [LED-7]: both conversations of a site draw on one account, before either answer has left.
 #[test]
 fn what_is_promised_counts() {
