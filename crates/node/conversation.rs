@@ -186,6 +186,51 @@ mod tests {
     use super::*;
     use crate::documents::tests::work;
 
+    /// [FIX-4]: what coarse steps do to a mean at the wall of the box is nobody's lie.
+    #[test]
+    fn coarse_totals_are_plausible() {
+        use veilsum_cluster::{Algorithm, OutOfBox, Prepared, Rows, Scaling, method::Seeding};
+        let columns = vec![crate::work::Column { name: "x".into(), lower: 0.0, upper: 0.9 }];
+        let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 6 };
+        let mut work = Work::plain(columns, fcm, 2, Seeding::Uniform { seed: 3 });
+        (work.scaling, work.step_bits) = (Scaling::None, Some(8));
+        let domain = work.domain().unwrap();
+        // Equal sites, so that their roundings add up.
+        let sites = |copies: usize| -> Vec<Prepared> {
+            let rows = Rows::new([vec![0.9; copies], vec![0.1, 0.12]].concat(), 1).unwrap();
+            vec![Prepared::new(&rows, &domain, OutOfBox::Refuse).unwrap(); 20]
+        };
+        let form = work.form(20, 16, true, 14).unwrap();
+        let run = |mut conversation: Conversation, sites: &[Prepared]| {
+            loop {
+                let (question, mut total) = match conversation.turn() {
+                    Turn::Done(outcome) => return Ok(outcome.centres.clone()),
+                    Turn::Ask(question, layout) => (question.clone(), vec![0u64; layout.words()]),
+                    Turn::Judge(_) => panic!("nobody judges"),
+                };
+                for site in sites {
+                    let terms = crate::round::Terms::everybody(form);
+                    let words = crate::round::contribute(&question, site, &terms, None).unwrap();
+                    total.iter_mut().zip(words).for_each(|(t, w)| *t = t.wrapping_add(w));
+                }
+                conversation.take(&total, sites.len())?;
+            }
+        };
+        let mut refused = 0;
+        for sites in (1..=10).map(sites) {
+            let centres = run(Conversation::of(&work, form).unwrap(), &sites).unwrap();
+            let mut found: Vec<f64> = centres.as_slice().to_vec();
+            found.sort_by(f64::total_cmp);
+            assert!((found[0] - 0.11).abs() < 0.02 && (found[1] - 0.9).abs() < 0.02, "{found:?}");
+            // A run that does not know of the step takes some of these totals for a lie.
+            let terms = Terms { domain: domain.clone(), form, sampling: None, judge: Judge::Coordinator };
+            let fine = Conversation::begin(work.recipe.run(&domain, 20).unwrap(), terms).unwrap();
+            let result: Result<_, Failure> = run(fine, &sites);
+            refused += u32::from(result.is_err_and(|failure| failure.code == Code::Peer));
+        }
+        assert!(refused > 0, "no mean was outside the box: the test shows nothing");
+    }
+
     #[test]
     fn only_the_last_digits_may_differ() {
         let work = work(2);

@@ -46,7 +46,8 @@ pub fn noisy(recipe: &Recipe, domain: &Domain, sites: &[Prepared], plan: Plan, s
     let noise = levels.map(|levels| Shared { levels, honest: plan.honest });
     let form = Form { step_bits: Some(plan.step_bits), noise, ..Form::new(sites.len(), max_rows) };
     let terms = Terms { domain: domain.clone(), form, sampling: None, judge: Judge::Coordinator };
-    let mut conversation = Conversation::begin(recipe.run(domain, sites.len() as u32).map_err(failed)?, terms)?;
+    let run = recipe.run(domain, sites.len() as u32).map_err(failed)?.coarse(2f64.powi(-i32::from(plan.step_bits)));
+    let mut conversation = Conversation::begin(run, terms)?;
     loop {
         let (question, mut total) = match conversation.turn() {
             Turn::Done(outcome) => return Ok((**outcome).clone()),
