@@ -289,7 +289,11 @@ fn a_federation_with_noise() {
     }
     let privacy = result.privacy.as_ref().expect("a promise");
     assert_eq!((privacy.epsilon, privacy.unit, privacy.honest_sites), (50.0, "record", 4));
-    assert!(result.warnings.iter().any(|w| w.contains("differentially private") && w.contains("counts are noisy")));
+    let summary = veilsum::report::summary(result);
+    assert!(summary.contains("differentially private") && summary.contains("counts are noisy"), "{summary}");
+    let document = veilsum::report::document(result, None);
+    assert_eq!(document["privacy"]["epsilon"], 50.0);
+    assert!(result.warnings.is_empty(), "{:?}", result.warnings);
     // The count is noisy as well, by what the forecast says.
     let counted = run.counted.as_ref().expect("a count");
     let noise = privacy.noise_of_count;

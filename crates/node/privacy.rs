@@ -15,6 +15,8 @@ use crate::{
 /// The promise of a run and what it does to the result.
 #[derive(Debug, Clone, Serialize)]
 pub struct Privacy {
+    /// The promise in words.
+    pub promise: String,
     /// Epsilon of the whole run.
     pub epsilon: f64,
     /// Delta of the whole run.
@@ -54,6 +56,7 @@ impl Privacy {
             Unit::Site { rows } => ("site", rows),
         };
         Some(Privacy {
+            promise: noise.promise(),
             epsilon: noise.epsilon,
             delta: noise.delta,
             unit,

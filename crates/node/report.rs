@@ -108,6 +108,9 @@ pub fn summary(result: &RunResult) -> String {
     if let Some(n) = result.n_total {
         let _ = writeln!(out, "rows in all: {n} (from the {})", result.n_total_from);
     }
+    if let Some(privacy) = &result.privacy {
+        let _ = writeln!(out, "privacy: {}", privacy.promise);
+    }
     if !result.missing.is_empty() {
         let _ = writeln!(out, "missing at the end: {}", result.missing.join(", "));
     }

@@ -63,6 +63,8 @@ pub struct BlockCost {
     pub largest: f64,
     /// Largest error of an entry of the total by rounding to fixed point.
     pub rounding: f64,
+    /// Standard deviation of the noise in an entry of a total over all sites, where the plan has noise.
+    pub noise: Option<f64>,
 }
 
 /// Bytes of the frames of one kind that a site sends: for a deck or a round of `n` sites, nobody missing.
@@ -112,6 +114,9 @@ impl Cost {
                     } else {
                         n as f64 * 2f64.powi(-b.scale.fraction_bits - 1)
                     },
+                    noise: b
+                        .noise
+                        .map(|share| share.deviation as f64 * 2f64.powi(-b.scale.fraction_bits) * (n as f64).sqrt()),
                 });
                 Ok(QuestionCost {
                     name: q.name(),
@@ -164,7 +169,9 @@ impl Cost {
         let rounds = u64::from(recipe.algorithm.max_questions(recipe.rule));
         let (one, all) = (numbers.div_ceil(d), numbers.saturating_mul(rounds).div_ceil(d));
         let floor = federation.terms.min_total_rows;
-        if floor <= one {
+        if recipe.noise.is_some() {
+            // Totals are no exact equations, and what they tell together is bounded.
+        } else if floor <= one {
             out.push(format!(
                 "the floor allows {floor} rows in all, and a round publishes {numbers} numbers about them: with {one} \
                  rows or fewer, one round may determine the rows"
@@ -182,7 +189,7 @@ impl Cost {
     pub fn to_json(&self) -> Value {
         let block = |b: &BlockCost| {
             json!({ "name": b.name, "entries": b.entries, "fraction_bits": b.fraction_bits,
-                "largest_per_site": b.largest, "rounding_error_of_total": b.rounding })
+                "largest_per_site": b.largest, "rounding_error_of_total": b.rounding, "noise_of_total": b.noise })
         };
         let question = |q: &QuestionCost| {
             json!({ "name": q.name, "asked_by": q.asked_by, "words": q.words, "upload_bytes_per_round": q.round_bytes,
@@ -218,7 +225,9 @@ impl Cost {
             );
             for b in &q.blocks {
                 text += &format!("  {:<20}entries: {}, fractional bits: {}, ", b.name, b.entries, b.fraction_bits);
-                text += &if b.rounding == 0.0 {
+                text += &if let Some(noise) = b.noise {
+                    format!("total noisy, standard deviation {noise:.3}\n")
+                } else if b.rounding == 0.0 {
                     "total exact\n".to_owned()
                 } else {
                     format!("total exact to {:.1e} (working units)\n", b.rounding)
@@ -243,6 +252,7 @@ fn merged(blocks: impl Iterator<Item = BlockCost>) -> Vec<BlockCost> {
                 known.fraction_bits = known.fraction_bits.min(block.fraction_bits);
                 known.largest = known.largest.max(block.largest);
                 known.rounding = known.rounding.max(block.rounding);
+                known.noise = known.noise.zip(block.noise).map(|(a, b)| a.max(b));
             }
         }
     }

@@ -462,7 +462,9 @@ impl Run<'_> {
         let all: Vec<u16> = (0..self.config.roster.sites.len() as u16).collect();
         let missing: Vec<u16> = all.into_iter().filter(|s| !cohort.contains(s)).collect();
         let mut warnings = self.lost.clone();
-        warnings.extend(outcome.notes.iter().cloned());
+        let privacy = Privacy::of(work, &self.form()?);
+        let promised = |note: &&String| privacy.as_ref().is_some_and(|privacy| privacy.promise == **note);
+        warnings.extend(outcome.notes.iter().filter(|note| !promised(note)).cloned());
         if !missing.is_empty() {
             warnings.push(
                 "a site left the run: the totals before and after differ by what it had sent; see threat-model.md"
@@ -503,7 +505,7 @@ impl Run<'_> {
             plan_hash: self.config.terms.hash().to_string(),
             history: outcome.history.clone(),
             traffic: Traffic::default(),
-            privacy: Privacy::of(work, &self.form()?),
+            privacy,
             warnings,
             model: Some(model),
         })
