@@ -11,7 +11,7 @@ use veilsum_cluster::privacy;
 use veilsum_proto::{
     identity::{PublicKey, from_hex},
     ledger::Entry,
-    policy::{Enforcement, Spent},
+    policy::{self, Enforcement, Release, Spent},
     suite::Hash,
 };
 
@@ -40,7 +40,7 @@ pub enum LedgerCommand {
     /// Print every entry
     Show(OwnArgs),
     /// What was given away of each data set, and what the policy leaves
-    Budget(OwnArgs),
+    Budget(BudgetArgs),
     /// Write a head for a ledger that has none, if you are sure that it is the newest
     Adopt(OwnArgs),
 }
@@ -71,6 +71,21 @@ pub struct OwnArgs {
     /// The policy [default: site.toml beside the key, else the strict default]
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
+}
+
+/// `veilsum ledger budget`
+#[derive(Args, Debug)]
+pub struct BudgetArgs {
+    /// Which ledger.
+    #[command(flatten)]
+    pub own: OwnArgs,
+    /// Rows that nobody else knows: your own, or those of the cohort less the colluders'; with --columns, what the release rule
+    /// allows on them
+    #[arg(long, value_name = "N", requires = "columns")]
+    pub rows: Option<u64>,
+    /// Columns of a row
+    #[arg(long, value_name = "D", requires = "rows")]
+    pub columns: Option<u32>,
 }
 
 fn parse_link(text: &str) -> Result<Hash, String> {
@@ -179,9 +194,9 @@ fn table(entries: &[Entry]) -> String {
     text
 }
 
-fn budget(args: &OwnArgs, json: bool) -> Result<(), Failure> {
-    let entries = own(args)?;
-    let (site, _) = policy_of(args.policy.as_deref(), Some(&args.key))?;
+fn budget(args: &BudgetArgs, json: bool) -> Result<(), Failure> {
+    let entries = own(&args.own)?;
+    let (site, _) = policy_of(args.own.policy.as_deref(), Some(&args.own.key))?;
     let mut accounts: BTreeMap<String, Account> = BTreeMap::new();
     for entry in &entries {
         accounts.entry(entry.data.clone()).or_insert_with(|| {
@@ -193,6 +208,8 @@ fn budget(args: &OwnArgs, json: bool) -> Result<(), Failure> {
         accounts.values_mut().for_each(|account| account.take(entry));
     }
     let policy = &site.policy;
+    let Release { rule, bits, domain } = policy.release;
+    let room = args.rows.zip(args.columns).map(|(rows, columns)| policy::room(rows, columns, bits, domain));
     let (mut values, mut text) = (Vec::new(), String::new());
     for (name, account) in &accounts {
         let spent = account.spent(None);
@@ -204,7 +221,8 @@ fn budget(args: &OwnArgs, json: bool) -> Result<(), Failure> {
         let left = policy.noise.nano_rho.saturating_sub(nano_rho);
         values.push(json!({
             "data": name, "answers": questions, "runs": runs, "kinds": account.kinds(),
-            "exact": { "scalars": scalars, "milli_bits": milli_bits },
+            "exact": { "scalars": scalars, "milli_bits": milli_bits,
+                "scalars_allowed": room.map(|room| room.scalars), "milli_bits_allowed": room.map(|room| room.milli_bits) },
             "noised": { "nano_rho": nano_rho, "epsilon": epsilon, "delta": site.delta, "nano_rho_left": left },
             "answers_left": policy.max_rounds_in_all.saturating_sub(questions),
             "runs_left": policy.max_runs.saturating_sub(runs),
@@ -216,11 +234,18 @@ fn budget(args: &OwnArgs, json: bool) -> Result<(), Failure> {
             policy.max_runs,
             milli_bits / 1000
         );
-        text += match policy.release.rule {
-            Enforcement::Enforce => "the release rule stops at a part of what your rows hold: veilsum policy check\n",
-            Enforcement::Report => "the release rule only reports\n",
-            Enforcement::Off => "the release rule is off\n",
+        text += &match (rule, room) {
+            (Enforcement::Off, _) => "the release rule is off\n".to_owned(),
+            (_, Some(room)) => format!(
+                "the release rule allows {} numbers and {} bits on so many rows\n",
+                room.scalars,
+                room.milli_bits / 1000
+            ),
+            (_, None) => "what the release rule allows depends on the rows (--rows, --columns)\n".to_owned(),
         };
+        if rule == Enforcement::Report {
+            text += "  the release rule only reports\n";
+        }
         text += &format!("  with noise: epsilon {epsilon:.4} at delta {} spent of {}\n", site.delta, site.epsilon);
     }
     if values.is_empty() {
