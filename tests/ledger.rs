@@ -127,7 +127,8 @@ fn a_strict_site_answers_an_ordinary_plan_and_knows_what_it_gave_away() {
         (&spent["exact"]["scalars"], &spent["runs"], &spent["data"]),
         (&scalars.into(), &1.into(), &"rows".into())
     );
-    let told = veilsum(&[p.own("budget", 1), ["--rows", "3000", "--columns", "2"].map(str::to_owned).to_vec()].concat());
+    let told =
+        veilsum(&[p.own("budget", 1), ["--rows", "3000", "--columns", "2"].map(str::to_owned).to_vec()].concat());
     assert!(told.expect(0).stdout.contains("allows 1500 numbers and 148"), "0.25 values, half the bits of 3,000 rows");
     // The same run again gives nothing more away.
     p.run().0.expect(0);
