@@ -179,6 +179,7 @@ async fn masked_run(sites: &[(String, Rows)], work: &Work) -> Run {
         terms: Box::new(|_| {}),
         vanish: Vec::new(),
         record: false,
+        state: None,
         timing: LOCAL_TIMING,
         progress: Box::new(move |p| {
             if matches!(p, Progress::Round { .. }) {

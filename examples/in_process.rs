@@ -34,6 +34,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         terms: Box::new(|_| {}),
         vanish: Vec::new(),
         record: true,
+        state: None,
         timing: LOCAL_TIMING,
         progress: Box::new(|_| {}),
     })

@@ -147,6 +147,7 @@ fn counted(least: u64) -> LocalRun {
         terms: Box::new(move |terms| terms.min_total_rows = least),
         vanish: Vec::new(),
         record: true,
+        state: None,
         timing: LOCAL_TIMING,
         progress: Box::new(|_| {}),
     }))

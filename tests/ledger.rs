@@ -306,6 +306,7 @@ fn lost_near_the_end(change: u64) -> LocalRun {
         work: fcm(unit_square(), 3, 0.0, 40, Seeding::Uniform { seed: 3 }),
         vanish: vec![(2, Vanish { round: 15, at: Step::BeforeInput })],
         record: false,
+        state: None,
         timing: LOCAL_TIMING,
         progress: Box::new(|_| {}),
     };

@@ -2,7 +2,7 @@
 //!
 //! For the demonstration, for tests, and for auditors who want to record what a party really receives.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use tokio::{sync::oneshot, task::JoinHandle};
 use veilsum_cluster::{Domain, OutOfBox, Prepared, Rows};
@@ -109,6 +109,8 @@ pub struct LocalConfig {
     pub record: bool,
     /// How long to wait.
     pub timing: Timing,
+    /// Folder under which every site keeps its journals and its ledger; without one, nothing is kept.
+    pub state: Option<PathBuf>,
     /// Told how the run goes.
     pub progress: Box<dyn Fn(Progress) + Send + Sync>,
 }
@@ -214,8 +216,8 @@ pub async fn run(config: LocalConfig) -> Result<LocalRun, Failure> {
                 rows,
                 coordinator,
                 intermediary,
-                state: None,
-                head: None,
+                state: config.state.as_ref().map(|folder| folder.join(format!("site-{i}"))),
+                head: config.state.as_ref().map(|folder| folder.join(format!("site-{i}.head"))),
                 patience: Duration::from_millis(config.timing.join),
                 vanish: config.vanish.iter().find(|(site, _)| *site == i).map(|(_, v)| *v),
                 view: None,

@@ -131,6 +131,7 @@ pub fn federate(
         work: work.clone(),
         vanish,
         record,
+        state: None,
         timing: LOCAL_TIMING,
         progress: Box::new(move |p| {
             if let Progress::Round { sites, .. } = p {

@@ -76,6 +76,7 @@ pub fn record(seed: u64, rounds: u32) -> Result<Recording> {
         terms: Box::new(|_| {}),
         vanish: Vec::new(),
         record: true,
+        state: None,
         timing: LOCAL_TIMING,
         progress: Box::new(|_| {}),
     };

@@ -122,6 +122,7 @@ pub fn demo(args: &DemoArgs, json: bool) -> Result<(), Failure> {
         terms: Box::new(move |t| *t = Terms { roster: t.roster, ..terms }),
         vanish: vanish.clone(),
         record: false,
+        state: None,
         timing: LOCAL_TIMING,
         progress: progress::reporter(json),
     }))?;

@@ -119,7 +119,7 @@ fn rows_in_all(config: &ClientConfig, offer: &Offer<'_>) -> u64 {
 
 /// What a plan says of itself to a policy.
 pub(crate) fn facts(work: &Work) -> PlanFacts<'_> {
-    use veilsum_cluster::Algorithm::{Fcm, FfcmAvg1};
+    use veilsum_cluster::Algorithm::{Fcm, FfcmAvg1, Fkm, Kmeans};
     let recipe = &work.recipe;
     let sums = !matches!(recipe.algorithm, Fcm { .. } | FfcmAvg1 { .. });
     // Cells of seeding obey the stricter of two numbers.
@@ -137,6 +137,7 @@ pub(crate) fn facts(work: &Work) -> PlanFacts<'_> {
         contributors: recipe.rule.min_sites,
         records,
         ask_first: recipe.rule.ask_first,
+        change: matches!(recipe.algorithm, Kmeans { .. } | Fkm { finish: 1.., .. }).then_some(recipe.min_change),
     }
 }
 

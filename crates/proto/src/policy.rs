@@ -178,6 +178,8 @@ pub struct PlanFacts<'a> {
     pub records: u64,
     /// Whether the counts are asked first.
     pub ask_first: bool,
+    /// Where rows stay themselves from sum to sum (exact Lloyd): so many have entered or left a group before it is asked again.
+    pub change: Option<u64>,
 }
 
 /// What one answer gives away.
@@ -326,6 +328,13 @@ pub fn check_plan(terms: &Terms, policy: &Policy, plan: &PlanFacts<'_>) -> Resul
     }
     if plan.groups && asks && !plan.ask_first {
         return refused("the plan asks sums together with the counts that decide whether they may be asked".into());
+    }
+    if let Some(change) = plan.change.filter(|change| plan.groups && *change < policy.change) {
+        return refused(format!(
+            "the plan asks the sum of a group again after a change of {change} rows, where this site's policy asks for {} \
+             (change): the difference of two sums would be that of a few rows",
+            policy.change
+        ));
     }
     Ok(())
 }

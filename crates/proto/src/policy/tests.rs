@@ -248,3 +248,24 @@ fn the_rule_allows_one_fit() {
     assert!((share(270.0) - 0.287).abs() < 0.005, "{}", share(270.0));
     assert!((share(1_408.0) - 1.50).abs() < 0.01, "{}", share(1_408.0));
 }
+
+/// [POL-4]: the difference of two sums of one group is that of the rows in between.
+#[test]
+fn a_plan_that_asks_a_sum_again_for_a_few_rows_is_refused() {
+    let terms = Terms { opening: true, ..(*Kit::new(5, |_| {}).terms).clone() };
+    let policy = Policy::default();
+    let plan = |change| PlanFacts {
+        method: "kmeans",
+        groups: true,
+        contributors: 2,
+        records: 10,
+        ask_first: true,
+        change,
+        ..PlanFacts::default()
+    };
+    for (change, allowed) in [(Some(1), false), (Some(4), false), (Some(5), true), (Some(9), true), (None, true)] {
+        let found = check_plan(&terms, &policy, &plan(change));
+        assert_eq!(found.is_ok(), allowed, "{change:?}: {found:?}");
+        assert!(check_plan(&terms, &Policy::only(Floor::default()), &plan(change)).is_ok());
+    }
+}

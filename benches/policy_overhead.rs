@@ -1,0 +1,100 @@
+//! What a round costs more where totals are opened and every site has a strict policy and a ledger on disk:
+//! `cargo bench --bench policy_overhead`.
+//!
+//! Twenty sites, coordinator and intermediary on loopback QUIC in one process, so that what twenty machines would do side by
+//! side waits here for the processors of one. Every site has a state folder in all three forms: what is compared is opening,
+//! policy and ledger, not the journal. A round is the time between two totals.
+
+#[allow(dead_code)] // The other benches use the rest.
+mod kit;
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Instant,
+};
+
+use kit::{Spread, for_real, print_machine};
+use veilsum::{
+    documents::SitePolicy,
+    local::{self, LOCAL_TIMING, LocalConfig, LocalSite},
+    role::server::Progress,
+    work::{Column, Work},
+};
+use veilsum_cluster::{Algorithm, Rows, method::Seeding, random::Stream};
+
+const LABEL: &[u8; 24] = b"veilsum overhead rows v1";
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Plain,
+    Opened,
+    Kept,
+}
+
+fn main() {
+    println!("opening, policy and ledger beside the bare round; `cargo bench --bench policy_overhead`");
+    print_machine();
+    let (sites, rounds, repetitions) = if for_real() { (20, 12, 5) } else { (3, 3, 1) };
+    let mut times = [Vec::new(), Vec::new(), Vec::new()];
+    // In turns, so that what else the machine does falls on all alike.
+    for _ in 0..repetitions {
+        for (form, times) in [Form::Plain, Form::Opened, Form::Kept].into_iter().zip(&mut times) {
+            times.extend(run(sites, rounds, form));
+        }
+    }
+    let [plain, opened, kept] = times.map(|t| Spread::of(t).times(1e3));
+    println!("{sites} sites of 150 rows, K = 3, 2 columns, {} rounds each", repetitions * (rounds as usize - 1));
+    println!("bare round                        {plain:.1} ms");
+    println!(
+        "opened to the cohort              {opened:.1} ms, {:+.0} %",
+        100.0 * (opened.median / plain.median - 1.0)
+    );
+    println!("and strict policy and ledger      {kept:.1} ms, {:+.0} %", 100.0 * (kept.median / plain.median - 1.0));
+}
+
+/// Seconds between the totals of one run.
+fn run(sites: usize, rounds: u32, form: Form) -> Vec<f64> {
+    let mut stream = Stream::new(7, LABEL);
+    let mut site = |i: usize| {
+        let values = (0..150).flat_map(|row| {
+            let [x, y] = stream.normal_pair();
+            let (cx, cy) = [(0.2, 0.3), (0.8, 0.4), (0.5, 0.9)][row % 3];
+            [(cx + 0.1 * x).clamp(0.0, 1.0), (cy + 0.1 * y).clamp(0.0, 1.0)]
+        });
+        let rows = Rows::new(values.collect(), 2).expect("rows of two columns");
+        LocalSite::new(format!("site-{i}"), rows)
+    };
+    let sites: Vec<LocalSite> = (0..sites).map(&mut site).collect();
+    let column = |name: &str| Column { name: name.into(), lower: 0.0, upper: 1.0 };
+    let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: rounds };
+    let work = Work::plain(vec![column("x"), column("y")], fcm, 3, Seeding::Uniform { seed: 1 });
+    let rows_in_all = 150 * sites.len() as u64;
+    let seen: Arc<Mutex<Vec<Instant>>> = Arc::default();
+    let told = seen.clone();
+    let folder = std::env::temp_dir().join(format!("veilsum-overhead-{}", std::process::id()));
+    let config = LocalConfig {
+        sites,
+        work: Work { step_bits: Some(20), ..work },
+        site: if form == Form::Kept { SitePolicy::default() } else { local::toy_policy() },
+        terms: Box::new(move |terms| {
+            terms.opening = form != Form::Plain;
+            terms.min_total_rows = rows_in_all;
+        }),
+        vanish: Vec::new(),
+        record: false,
+        timing: LOCAL_TIMING,
+        state: Some(folder.clone()),
+        progress: Box::new(move |progress| {
+            if let Progress::Round { .. } = progress {
+                told.lock().expect("nobody panicked").push(Instant::now());
+            }
+        }),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    let run = runtime.block_on(local::run(config)).expect("a federation");
+    run.result.expect("a result");
+    let _ = std::fs::remove_dir_all(&folder);
+    let seen = seen.lock().expect("nobody panicked");
+    // The last total is that of the validation.
+    seen[..seen.len() - 1].windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64()).collect()
+}
