@@ -26,6 +26,7 @@ use veilsum_proto::{
 pub use key::{Card, check_address, load_card, load_identity, write_card, write_key};
 pub use plan::{load_plan, write_plan};
 pub use roster::{load_roster, write_roster};
+pub(crate) use site::nano_rho;
 pub use site::{SitePolicy, load_policy, policy_of};
 
 use crate::{

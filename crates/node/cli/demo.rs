@@ -413,7 +413,7 @@ impl Demo<'_> {
         if let (Some(noise), Some(rho)) = (&self.work.recipe.noise, forecast.total().nano_rho)
             && rho > policy.noise.nano_rho
         {
-            policy.noise.nano_rho = rho;
+            policy.noise.nano_rho = documents::nano_rho(noise.epsilon, noise.delta);
             told.push(format!("[noise] epsilon = {}", noise.epsilon));
         }
         let stays = |site: &SitePolicy, own: u64| {

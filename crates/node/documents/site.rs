@@ -246,7 +246,7 @@ impl SitePolicy {
 
 /// rho of zero-concentrated differential privacy that spends epsilon at delta, in 10^-9, and a hundred-thousandth more: parts of
 /// it that were each rounded up still fit ([POL-8]).
-fn nano_rho(epsilon: f64, delta: f64) -> u64 {
+pub(crate) fn nano_rho(epsilon: f64, delta: f64) -> u64 {
     (privacy::rho(epsilon, delta) * 1e9 * 1.000_01).ceil() as u64
 }
 
