@@ -373,7 +373,10 @@ impl Demo<'_> {
         local::sampled_terms(work, sites.len())(&mut terms);
         terms.max_rows = rows.iter().copied().max().unwrap_or(1);
         let stay = rows.iter().enumerate().filter(|(site, _)| !vanish.iter().any(|(gone, _)| gone == site));
-        terms.min_total_rows = terms.min_total_rows.max(stay.map(|(_, rows)| rows).sum());
+        // A count with noise may fall below any of them.
+        if work.recipe.noise.is_none() {
+            terms.min_total_rows = terms.min_total_rows.max(stay.map(|(_, rows)| rows).sum());
+        }
         Demo { work, terms, rows, drops: !vanish.is_empty() }
     }
 
