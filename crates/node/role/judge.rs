@@ -158,3 +158,9 @@ fn verdicts(
     }
     Ok(verdicts)
 }
+
+/// Euclidean distances between centres, K x K.
+pub(super) fn distances_between(centres: &Centres) -> Vec<f64> {
+    let apart = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| (x - y) * (x - y)).sum::<f64>().sqrt();
+    centres.rows().flat_map(|a| centres.rows().map(move |b| apart(a, b))).collect()
+}

@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, time::Duration};
 
 use tokio::sync::watch;
-use veilsum_cluster::{Batch, Centres, Query, random::Stream};
+use veilsum_cluster::{Batch, Query, random::Stream};
 use veilsum_proto::{
     Error, Rule,
     message::{self, Disclosure, Kind},
@@ -19,6 +19,7 @@ use super::{
     consent::{self, Keeper, Offer},
     course::Course,
     follow::Follower,
+    judge::distances_between,
     line::{self, Line},
     system_rng,
 };
@@ -580,12 +581,6 @@ fn noise_key(config: &ClientConfig, aggregator: PartyId, asked: &Asked) -> noise
 fn rows_digest(config: &ClientConfig) -> Hash {
     let rows: Vec<u8> = config.rows.packed().to_rows().as_slice().iter().flat_map(|x| x.to_le_bytes()).collect();
     suite::hash("rows behind blur", &[&rows])
-}
-
-/// Euclidean distances between centres, K x K.
-fn distances_between(centres: &Centres) -> Vec<f64> {
-    let apart = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| (x - y) * (x - y)).sum::<f64>().sqrt();
-    centres.rows().flat_map(|a| centres.rows().map(move |b| apart(a, b))).collect()
 }
 
 /// A model that is sound in itself and is one of this very plan.
