@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 use veilsum_cluster::Query;
 
 use crate::{
-    table::{Finding, Rate, beyond_chance},
+    finding::{Finding, Measure, Rate},
     view::{Recording, read_as_plain},
 };
 
@@ -46,12 +46,9 @@ pub fn run(recording: &Recording) -> Result<Finding> {
     let mut chance = 0.0;
     for (site, rows) in recording.truth.iter().enumerate() {
         let n = rows.len() as u64;
-        let tally = |rate: &mut Rate, guess: Option<u64>| {
-            rate.of += 1;
-            rate.hit += u64::from(guess == Some(n));
-        };
+        let tally = |rate: &mut Rate, guess: Option<u64>| rate.add(guess == Some(n));
         tally(&mut plain, attack(&seen.plain[site].values[part.clone()], recording.max_rows));
-        let words = read_as_plain(&seen.layout, &seen.received[site]);
+        let words = read_as_plain(&seen.layout, seen.received.get(&(site as u16)).context("a site sent nothing")?);
         let guess = attack(&words[part.clone()], recording.max_rows);
         tally(&mut masked, guess);
         let count = |words: &[u64]| attack(&read_as_plain(&recording.count_layout, words), recording.max_rows);
@@ -66,19 +63,19 @@ pub fn run(recording: &Recording) -> Result<Finding> {
     Ok(Finding {
         attack: NAME,
         needs: "one site's validation sums, or its count at the intermediary",
-        unit: "row counts N_l",
-        unprotected: plain,
-        protected: masked,
-        bound: beyond_chance(chance),
+        control: "the same sums and counts as the papers send them: to the coordinator, and through an intermediary",
+        protection: "masks on the sums and on the count",
+        measures: vec![Measure::rates("row counts N_l", plain, masked, chance)],
         also_broken: None,
         details: vec![
             format!("masked: {claims} of {} sums and counts even look like a number of rows", masked.of),
             format!(
                 "what the coordinator does learn, by design: the cohort's total of {} rows (the total of the memberships \
                  says the same)",
-                recording.n_total
+                recording.n_total.context("the run ended without a total row count")?
             ),
         ],
+        not_shown: "what sizes, times or other documents say about the number of rows",
         seconds: began.elapsed().as_secs_f64(),
     })
 }

@@ -9,8 +9,10 @@
 //! are the protocol's.
 
 pub mod count_from_memberships;
+pub mod finding;
 pub mod least_squares;
 pub mod one_round_records;
+pub mod releases;
 pub mod scene;
 pub mod table;
 pub mod view;

@@ -65,7 +65,11 @@ fn main() -> ExitCode {
 }
 
 fn audit(options: &Options, only: Option<&str>) -> anyhow::Result<bool> {
-    let report = table::audit(options.seed, options.quick, only)?;
+    let report = table::audit(options.seed, options.quick, only, |attack| {
+        if std::io::IsTerminal::is_terminal(&std::io::stderr()) {
+            eprintln!("{} ...", attack.name);
+        }
+    })?;
     let mut out = std::io::stdout().lock();
     if options.json {
         serde_json::to_writer_pretty(&mut out, &report)?;

@@ -5,18 +5,17 @@
 //! `C^(1-m) <= sum_c u_c^m <= 1` for every row puts it between `sum U` and `C^(m-1) sum U`, and the smallest N without
 //! a residual is the right one.
 
-use std::{
-    sync::atomic::{AtomicUsize, Ordering},
-    time::Instant,
-};
+use std::time::Instant;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use rayon::prelude::*;
 use veilsum_cluster::{Batch, Query, Rows, random::Stream};
 
 use crate::{
-    least_squares::{Solution, System, descend},
+    finding::{Finding, Measure, Rate},
+    least_squares::{Solution, descend},
+    releases::{Releases, Sums},
     scene::EDGE,
-    table::{Finding, Rate, beyond_chance},
     view::{Recording, read_as_plain},
 };
 
@@ -64,67 +63,12 @@ impl Guess {
     }
 }
 
-/// The sums of N unknown records at known centres, against the observed ones.
-struct Sums<'a> {
-    centres: Vec<&'a [f64]>,
-    m: f64,
-    observed: &'a [f64],
-}
-
-impl System for Sums<'_> {
-    fn equations(&self) -> usize {
-        self.observed.len()
-    }
-
-    fn evaluate(&self, x: &[f64], residuals: &mut [f64], jacobian: &mut [f64]) {
-        let (clusters, columns) = (self.centres.len(), self.centres[0].len());
-        let unknowns = x.len();
-        let power = 1.0 / (self.m - 1.0);
-        residuals.iter_mut().zip(self.observed).for_each(|(r, s)| *r = -s);
-        jacobian.fill(0.0);
-        let mut squares = vec![0.0; clusters];
-        let mut slopes = vec![0.0; clusters * columns];
-        for (j, record) in x.chunks_exact(columns).enumerate() {
-            for (d, centre) in squares.iter_mut().zip(&self.centres) {
-                *d = record.iter().zip(*centre).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().max(1e-24);
-            }
-            let nearest = squares.iter().copied().fold(f64::INFINITY, f64::min);
-            let parts: Vec<f64> = squares.iter().map(|d| (nearest / d).powf(power)).collect();
-            let all: f64 = parts.iter().sum();
-            // d ln u_c = g_c - sum_k u_k g_k with g_c = -2 p (x - v_c) / d_c.
-            let mut mean = vec![0.0; columns];
-            for c in 0..clusters {
-                for f in 0..columns {
-                    let slope = -2.0 * power * (record[f] - self.centres[c][f]) / squares[c];
-                    slopes[c * columns + f] = slope;
-                    mean[f] += parts[c] / all * slope;
-                }
-            }
-            for c in 0..clusters {
-                let weight = (parts[c] / all).powf(self.m);
-                let u_row = clusters * columns + c;
-                residuals[u_row] += weight;
-                for g in 0..columns {
-                    let by = self.m * weight * (slopes[c * columns + g] - mean[g]);
-                    jacobian[u_row * unknowns + j * columns + g] = by;
-                    for f in 0..columns {
-                        let own = if f == g { weight } else { 0.0 };
-                        jacobian[(c * columns + f) * unknowns + j * columns + g] = by * record[f] + own;
-                    }
-                }
-                for f in 0..columns {
-                    residuals[c * columns + f] += weight * record[f];
-                }
-            }
-        }
-    }
-}
-
 /// Looks for the records behind `observed`: C x F weighted sums, then C weights.
 pub fn attack(batch: &Batch, observed: &[f64], starts: usize, stream: &mut Stream) -> Option<Guess> {
     let [Query::FuzzySums { centres, m }] = &batch.queries[..] else { return None };
     let (clusters, columns) = (centres.k(), centres.columns());
-    let system = Sums { centres: centres.rows().collect(), m: *m, observed };
+    let releases = Releases::of([batch])?;
+    let system = Sums { releases: &releases, observed };
     let (sums, weights) = observed.split_at(clusters * columns);
     // More records than equations allow would solve anything: a residual of zero would mean nothing.
     let most = clusters * (columns + 1) / columns;
@@ -201,7 +145,7 @@ struct Job {
 /// Runs the attack on plain statistics and on recorded frames of the same sites and rounds.
 ///
 /// # Errors
-/// None so far.
+/// Where a victim is missing from the recording.
 pub fn run(recording: &Recording, seed: u64, budget: Budget) -> Result<Finding> {
     let began = Instant::now();
     let updates = recording.rounds.iter().filter(|r| matches!(r.query.queries[..], [Query::FuzzySums { .. }])).count();
@@ -212,15 +156,17 @@ pub fn run(recording: &Recording, seed: u64, budget: Budget) -> Result<Finding> 
         for round in rounds.iter().copied() {
             let seen = &recording.rounds[round];
             let plain = seen.plain[victim].values.clone();
-            let masked = read_as_plain(&seen.layout, &seen.received[victim]);
+            let words = seen.received.get(&(victim as u16)).context("a victim sent nothing")?;
+            let masked = read_as_plain(&seen.layout, words);
             jobs.push(Job { victim, observed: plain, round, masked: false });
             jobs.push(Job { victim, observed: masked, round, masked: true });
         }
     }
-    let guesses = in_parallel(&jobs, |i, job| {
+    let solve = |(i, job): (usize, &Job)| {
         let mut stream = Stream::new(seed.wrapping_mul(1_000_003).wrapping_add(i as u64), LABEL);
         attack(&recording.rounds[job.round].query, &job.observed, budget.starts, &mut stream)
-    });
+    };
+    let guesses: Vec<_> = jobs.par_iter().enumerate().map(solve).collect();
 
     let (mut plain, mut masked) = (Rate::default(), Rate::default());
     let (mut solved, mut false_solutions, mut worst, mut chance) = (0, 0, 0.0f64, 0.0);
@@ -251,10 +197,9 @@ pub fn run(recording: &Recording, seed: u64, budget: Budget) -> Result<Finding> 
     Ok(Finding {
         attack: NAME,
         needs: "one site's sums of one round; N unknown",
-        unit: "records within 1e-3",
-        unprotected: plain,
-        protected: masked,
-        bound: beyond_chance(chance),
+        control: "the same sums of the same sites and rounds as plain federated clustering sends them",
+        protection: "masks: what arrives from one site is uniformly random",
+        measures: vec![Measure::rates("records within 1e-3", plain, masked, chance)],
         also_broken: (false_solutions > 0)
             .then(|| format!("{false_solutions} masked vectors were explained by records")),
         details: vec![
@@ -267,27 +212,10 @@ pub fn run(recording: &Recording, seed: u64, budget: Budget) -> Result<Finding> 
                 "masked: no N gives a residual under {residual_masked:.3} ({} starts); hits expected by chance {chance:.0e}",
                 starts.1
             ),
-            "the coordinator does learn the same sums over the whole cohort: what those give away is another attack's \
-             question"
-                .into(),
         ],
+        not_shown: "what the same sums over the whole cohort, which the coordinator does learn, give away",
         seconds: began.elapsed().as_secs_f64(),
     })
-}
-
-fn in_parallel<T: Sync, R: Send>(jobs: &[T], work: impl Fn(usize, &T) -> R + Sync) -> Vec<R> {
-    let next = AtomicUsize::new(0);
-    let worker = || {
-        let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|i| *i < jobs.len());
-        std::iter::from_fn(take).map(|i| (i, work(i, &jobs[i]))).collect::<Vec<_>>()
-    };
-    let threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(jobs.len().max(1));
-    let mut done: Vec<(usize, R)> = std::thread::scope(|scope| {
-        let handles: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
-        handles.into_iter().flat_map(|h| h.join().unwrap_or_default()).collect()
-    });
-    done.sort_by_key(|(i, _)| *i);
-    done.into_iter().map(|(_, r)| r).collect()
 }
 
 #[cfg(test)]

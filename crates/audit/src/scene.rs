@@ -1,6 +1,9 @@
-//! The federation under attack: a few small sites that one round could betray, and larger ones beside them.
+//! The federations under attack: made-up rows and a plan, from a seed.
 
-use veilsum::work::{Column, Work};
+use veilsum::{
+    role::client::Vanish,
+    work::{Column, Work},
+};
 use veilsum_cluster::{Algorithm, DataError, Rows, Scaling, method::Seeding, random::Stream};
 
 const LABEL: &[u8; 24] = b"veilsum audit scene   v1";
@@ -20,23 +23,29 @@ const VICTIMS: usize = 4;
 const OTHERS: usize = 3;
 
 /// Rows and plan of one federation.
+#[derive(Clone)]
 pub struct Scene {
-    /// Name and rows of every site; the first [`Scene::victims`] of them are small.
+    /// Name and rows of every site; the first [`Scene::victims`] of them are attacked.
     pub sites: Vec<(String, Rows)>,
-    /// How many sites hold [`VICTIM_ROWS`] rows.
+    /// How many sites are attacked.
     pub victims: usize,
     /// What is computed.
     pub work: Work,
+    /// Sites that leave, by place.
+    pub vanish: Vec<(usize, Vanish)>,
+    /// Whether the coordinator opens its totals to the cohort.
+    pub opening: bool,
 }
 
 impl Scene {
-    /// The same seed gives the same rows and the same first centres.
+    /// A few small sites that one round could betray, and larger ones beside them. The same seed gives the same rows and the
+    /// same first centres.
     ///
     /// A victim's rows are uniform in the box: nothing about them can be guessed better than by chance.
     ///
     /// # Errors
     /// `DataError` never happens for these sizes.
-    pub fn new(seed: u64, rounds: u32) -> Result<Scene, DataError> {
+    pub fn small(seed: u64, rounds: u32) -> Result<Scene, DataError> {
         let mut stream = Stream::new(seed, LABEL);
         let mut sites = Vec::new();
         for v in 0..VICTIMS {
@@ -46,16 +55,49 @@ impl Scene {
         for o in 0..OTHERS {
             let rows = 20 + stream.below(21) as usize;
             let centre = [EDGE * (stream.unit() - 0.5), EDGE * (stream.unit() - 0.5)];
-            let values = (0..rows).flat_map(|_| {
-                let [x, y] = stream.normal_pair();
-                [(centre[0] + 0.15 * x).clamp(-EDGE, EDGE), (centre[1] + 0.15 * y).clamp(-EDGE, EDGE)]
-            });
-            sites.push((format!("hospital-{}", o + 1), Rows::new(values.collect(), COLUMNS)?));
+            let values = (0..rows).flat_map(|_| around(&centre, 0.15, &mut stream)).collect();
+            sites.push((format!("hospital-{}", o + 1), Rows::new(values, COLUMNS)?));
         }
-        let column = |name: &str| Column { name: name.into(), lower: -EDGE, upper: EDGE };
-        let fcm = Algorithm::Fcm { m: FUZZIFIER, epsilon: 0.0, max_rounds: rounds };
-        let work = Work::plain(vec![column("x"), column("y")], fcm, CLUSTERS as u32, Seeding::Uniform { seed });
-        let work = Work { scaling: Scaling::None, ..work };
-        Ok(Scene { sites, victims: VICTIMS, work })
+        Ok(Scene::of(sites, VICTIMS, CLUSTERS, rounds, seed))
     }
+
+    /// Sites of `rows` rows each, in three clumps that every site shares (as the set xclara has them).
+    ///
+    /// # Errors
+    /// As [`Scene::small`].
+    pub fn clumps(seed: u64, sites: usize, rows: usize, rounds: u32) -> Result<Scene, DataError> {
+        let mut stream = Stream::new(seed, LABEL);
+        let site = |stream: &mut Stream| {
+            let values = (0..rows).flat_map(|_| around(&CLUMPS[stream.below(3) as usize], 0.11, stream)).collect();
+            Rows::new(values, COLUMNS)
+        };
+        let sites = (0..sites)
+            .map(|s| Ok((format!("site-{}", s + 1), site(&mut stream)?)))
+            .collect::<Result<Vec<_>, DataError>>()?;
+        Ok(Scene::of(sites, 0, CLUMPS.len(), rounds, seed))
+    }
+
+    /// Fuzzy c-means on these sites from uniform first centres, all rounds.
+    pub fn of(sites: Vec<(String, Rows)>, victims: usize, clusters: usize, rounds: u32, seed: u64) -> Scene {
+        let columns = sites.first().map_or(COLUMNS, |(_, rows)| rows.columns());
+        let column = |f: usize| Column { name: format!("x{f}"), lower: -EDGE, upper: EDGE };
+        let fcm = Algorithm::Fcm { m: FUZZIFIER, epsilon: 0.0, max_rounds: rounds };
+        let columns = (0..columns).map(column).collect();
+        let work = Work::plain(columns, fcm, clusters as u32, Seeding::Uniform { seed });
+        let work = Work { scaling: Scaling::None, ..work };
+        Scene { sites, victims, work, vanish: Vec::new(), opening: true }
+    }
+
+    /// Rows of all sites.
+    pub fn rows(&self) -> u64 {
+        self.sites.iter().map(|(_, rows)| rows.len() as u64).sum()
+    }
+}
+
+/// Middles of the three clumps.
+pub const CLUMPS: [[f64; 2]; 3] = [[-0.5, -0.45], [0.55, -0.3], [0.05, 0.55]];
+
+fn around(centre: &[f64; 2], spread: f64, stream: &mut Stream) -> [f64; 2] {
+    let [x, y] = stream.normal_pair();
+    [(centre[0] + spread * x).clamp(-EDGE, EDGE), (centre[1] + spread * y).clamp(-EDGE, EDGE)]
 }

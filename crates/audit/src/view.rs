@@ -4,7 +4,7 @@
 //! words stand there in the open; the layout that gives them a meaning is public too. An adversary needs no more than
 //! that to read them as numbers, so that is what the attacks are given.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use veilsum::{
@@ -26,7 +26,7 @@ const SIGNATURE: usize = 64;
 const COMMITMENT: usize = veilsum_proto::message::COMMITMENT;
 
 /// The words of one round by site.
-type BySite = BTreeMap<u16, Vec<u64>>;
+pub type BySite = BTreeMap<u16, Vec<u64>>;
 
 /// One round as the coordinator saw it, and beside it what a coordinator without masks would have seen.
 pub struct SeenRound {
@@ -35,16 +35,18 @@ pub struct SeenRound {
     /// The public meaning of the words.
     pub layout: Layout,
     /// By site: the masked words that arrived.
-    pub received: Vec<Vec<u64>>,
-    /// By site: the control, what plain federated clustering sends in this round.
+    pub received: BySite,
+    /// By site: the control, what plain federated clustering sends in this round. Also of a site that sent nothing.
     pub plain: Vec<Statistic>,
+    /// What the coordinator learnt: the total over the sites that sent.
+    pub total: Vec<f64>,
 }
 
 /// A recorded run.
 pub struct Recording {
     /// Rows of every site; the attacks only compare their findings with them.
     pub truth: Vec<Rows>,
-    /// The first so many sites are small.
+    /// The first so many sites are attacked.
     pub victims: usize,
     /// The plan's public bound on a site's rows.
     pub max_rows: u64,
@@ -56,25 +58,27 @@ pub struct Recording {
     pub plain_counts: Vec<u64>,
     /// Public layout of the row count.
     pub count_layout: Layout,
-    /// What the coordinator learnt at the end: rows of the whole cohort.
-    pub n_total: u64,
+    /// What the coordinator learnt at the end: rows of the whole cohort; nothing where a counted site left.
+    pub n_total: Option<u64>,
+    /// Time the run took.
+    pub seconds: f64,
 }
 
-/// Runs a federation of real roles on loopback and keeps what the coordinator and the intermediary received.
+/// Runs a federation of real roles on loopback QUIC and keeps what the coordinator and the intermediary received.
 ///
 /// The plain statistics come from replaying the run: the totals of fixed-point numbers are exact, so the replay asks
 /// the same questions to the last bit. That its final centres are those of the real run is checked.
 ///
 /// # Errors
 /// Where the run fails, a frame is missing, or the replay differs.
-pub fn record(seed: u64, rounds: u32) -> Result<Recording> {
-    let scene = Scene::new(seed, rounds)?;
+pub fn record(scene: &Scene) -> Result<Recording> {
+    let began = Instant::now();
+    let opening = scene.opening;
     let config = LocalConfig {
-        site: local::toy_policy(),
         sites: scene.sites.iter().cloned().map(LocalSite::from).collect(),
         work: scene.work.clone(),
-        terms: Box::new(|_| {}),
-        vanish: Vec::new(),
+        terms: Box::new(move |terms| terms.opening = opening),
+        vanish: scene.vanish.clone(),
         record: true,
         state: None,
         timing: LOCAL_TIMING,
@@ -83,18 +87,13 @@ pub fn record(seed: u64, rounds: u32) -> Result<Recording> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let run = runtime.block_on(local::run(config)).context("the federation could not be set up")?;
     let result = run.result.context("the run that was to be recorded failed")?;
-    let received = masked_inputs(&run.coordinator_view, scene.sites.len())?;
-    let counted = masked_inputs(&run.intermediary_view, scene.sites.len())?;
+    let received = masked_inputs(&run.coordinator_view)?;
+    let counted = masked_inputs(&run.intermediary_view)?;
 
     let domain = scene.work.domain()?;
     let max_rows = run.federation.terms.max_rows;
-    let rows: Vec<Prepared> = scene
-        .sites
-        .iter()
-        .map(|(_, rows)| Prepared::new(rows, &domain, scene.work.out_of_box))
-        .collect::<Result<_, _>>()?;
-    let form = run.federation.form()?;
-    let layout_of = |question: &Question| question.layout(&domain, &form);
+    let rows = prepared(scene)?;
+    let layout_of = |question: &Question| question.layout(&domain, rows.len(), max_rows);
 
     let mut method = scene.work.run(scene.sites.len())?;
     let mut step = method.next(None)?;
@@ -107,48 +106,61 @@ pub fn record(seed: u64, rounds: u32) -> Result<Recording> {
         };
         let layout = layout_of(&Question::Cluster(query.clone()))?;
         let plain = rows.iter().map(|rows| answer(&query, rows)).collect::<Result<Vec<_>, _>>()?;
+        let received = received.next().context("the coordinator received fewer rounds than the method asks")?;
         let mut total = vec![0u64; layout.words()];
-        for statistic in &plain {
+        for site in received.keys() {
+            let statistic = plain.get(usize::from(*site)).context("a site that is not there")?;
             total.iter_mut().zip(layout.encode(statistic)?).for_each(|(t, w)| *t = t.wrapping_add(w));
         }
-        step = method.next(Some(&layout.decode(&total, plain.len(), None)?))?;
-        let received = received.next().context("the coordinator received fewer rounds than the method asks")?;
-        seen.push(SeenRound { query, layout, received, plain });
+        let total = layout.decode(&total, received.len(), None)?;
+        step = method.next(Some(&total))?;
+        seen.push(SeenRound { query, layout, received, plain, total: total.values });
     };
     ensure!(received.next().is_none(), "the coordinator received more rounds than the method asks");
     let (centres, _) = scene.work.units(&outcome.centres)?;
     ensure!(centres == result.centres, "the replay of the run does not end at its centres: the control is worthless");
 
-    let counts = match counted.as_slice() {
-        [one] => one.iter().map(|words| words.first().copied().context("an empty count")).collect::<Result<_>>()?,
+    let counts: Vec<u64> = match counted.as_slice() {
+        [one] => one.values().map(|words| words.first().copied().context("an empty count")).collect::<Result<_>>()?,
         more => bail!("the intermediary received {} rounds of counts, not one", more.len()),
     };
+    ensure!(counts.len() == rows.len(), "a site's count is missing from the recording");
     let plain_counts: Vec<u64> = rows
         .iter()
         .map(|r| {
-            let terms = Terms::everybody(form);
+            let terms = Terms::everybody(rows.len(), max_rows);
             contribute(&Question::CountRows, r, &terms, None).map(|words| words[0])
         })
         .collect::<Result<_, _>>()?;
-    let n_total = result.n_total.context("the run ended without a total row count")?;
-    ensure!(n_total == rows.iter().map(|r| r.len() as u64).sum::<u64>(), "the run counted other rows than there are");
+    ensure!(result.n_total.is_none_or(|n| n == scene.rows()), "the run counted other rows than there are");
     Ok(Recording {
-        truth: scene.sites.into_iter().map(|(_, rows)| rows).collect(),
+        truth: scene.sites.iter().map(|(_, rows)| rows.clone()).collect(),
         victims: scene.victims,
         max_rows,
         rounds: seen,
         counts,
         plain_counts,
         count_layout: layout_of(&Question::CountRows)?,
-        n_total,
+        n_total: result.n_total,
+        seconds: began.elapsed().as_secs_f64(),
     })
 }
 
-/// The masked words of every round (in order of arrival) and site, out of recorded frames.
+/// Every site's rows ready to answer.
 ///
 /// # Errors
-/// Where a frame is too short, a site sent two different vectors in one round, or a site's words are missing.
-pub fn masked_inputs(view: &View, sites: usize) -> Result<Vec<Vec<Vec<u64>>>> {
+/// Where they do not fit the plan's box.
+pub fn prepared(scene: &Scene) -> Result<Vec<Prepared>> {
+    let domain = scene.work.domain()?;
+    let ready = |(_, rows): &(String, Rows)| Prepared::new(rows, &domain, scene.work.out_of_box);
+    Ok(scene.sites.iter().map(ready).collect::<Result<_, _>>()?)
+}
+
+/// The masked words of every round (in order of arrival) by site, out of recorded frames.
+///
+/// # Errors
+/// Where a frame is too short or a site sent two different vectors in one round.
+pub fn masked_inputs(view: &View) -> Result<Vec<BySite>> {
     let frames = view.lock().map_err(|_| anyhow::anyhow!("the recording was abandoned"))?;
     let mut rounds: Vec<([u8; CONTEXT], BySite)> = Vec::new();
     for (from, frame) in frames.iter() {
@@ -165,14 +177,7 @@ pub fn masked_inputs(view: &View, sites: usize) -> Result<Vec<Vec<Vec<u64>>>> {
             ensure!(before == words, "site {site} answered one question with two vectors");
         }
     }
-    let expected = sites as u16;
-    rounds
-        .into_iter()
-        .map(|(_, by_site)| {
-            ensure!(by_site.keys().copied().eq(0..expected), "a site's masked input is missing from the recording");
-            Ok(by_site.into_values().collect())
-        })
-        .collect()
+    Ok(rounds.into_iter().map(|(_, by_site)| by_site).collect())
 }
 
 fn take_apart(frame: &[u8]) -> Option<([u8; CONTEXT], Vec<u64>)> {
@@ -214,11 +219,11 @@ mod tests {
         let frames =
             vec![from(1, 9, &[3, 4]), from(0, 9, &[1, 2]), from(0, 9, &[1, 2]), from(0, 8, &[5]), from(1, 8, &[6])];
         let view: View = Arc::new(Mutex::new(frames));
-        let rounds = masked_inputs(&view, 2).unwrap();
-        assert_eq!(rounds, vec![vec![vec![1, 2], vec![3, 4]], vec![vec![5], vec![6]]]);
-        assert!(masked_inputs(&view, 3).is_err());
+        let rounds = masked_inputs(&view).unwrap();
+        let by_site = |words: [&[u64]; 2]| BySite::from([(0, words[0].to_vec()), (1, words[1].to_vec())]);
+        assert_eq!(rounds, vec![by_site([&[1, 2], &[3, 4]]), by_site([&[5], &[6]])]);
         view.lock().unwrap().push(from(1, 8, &[7]));
-        assert!(masked_inputs(&view, 2).is_err(), "two answers to one question");
+        assert!(masked_inputs(&view).is_err(), "two answers to one question");
     }
 
     #[test]
