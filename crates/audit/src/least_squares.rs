@@ -18,20 +18,31 @@ pub struct Solution {
     pub residual: f64,
 }
 
-/// Steps of one descent at most.
-const STEPS: usize = 80;
-/// Steps by which a descent that has not improved by a tenth gives up.
-const PATIENCE: usize = 8;
+/// How long a descent goes on.
+#[derive(Debug, Clone, Copy)]
+pub struct Patience {
+    /// Steps at most.
+    pub steps: usize,
+    /// Steps by which a descent that has not improved by a tenth gives up.
+    pub stale: usize,
+}
+
+impl Patience {
+    /// Where many starts are tried.
+    pub const SHORT: Patience = Patience { steps: 80, stale: 8 };
+    /// Where a start is known to be good.
+    pub const LONG: Patience = Patience { steps: 1500, stale: 100 };
+}
 
 /// Descends from `start` inside [-`edge`, `edge`]^n until the residual is below `zero` or nothing improves any more.
-pub fn descend(system: &impl System, start: Vec<f64>, edge: f64, zero: f64) -> Solution {
+pub fn descend(system: &impl System, start: Vec<f64>, edge: f64, zero: f64, patience: Patience) -> Solution {
     let (n, m) = (start.len(), system.equations());
     let (mut x, mut residuals, mut jacobian) = (start, vec![0.0; m], vec![0.0; m * n]);
     let (mut trial_residuals, mut trial_jacobian) = (residuals.clone(), jacobian.clone());
     system.evaluate(&x, &mut residuals, &mut jacobian);
     let mut cost = squared(&residuals);
     let (mut damping, mut stale, mut mark) = (1e-2, 0, cost);
-    for _ in 0..STEPS {
+    for _ in 0..patience.steps {
         if cost.sqrt() < zero || !cost.is_finite() {
             break;
         }
@@ -59,7 +70,7 @@ pub fn descend(system: &impl System, start: Vec<f64>, edge: f64, zero: f64) -> S
         stale += 1;
         if cost < 0.9 * mark {
             (mark, stale) = (cost, 0);
-        } else if stale >= PATIENCE {
+        } else if stale >= patience.stale {
             break;
         }
     }
@@ -84,7 +95,7 @@ fn normal_equations(jacobian: &[f64], residuals: &[f64], n: usize) -> (Vec<f64>,
 
 /// Solves `a x = b` by Cholesky's factorisation, of which only the lower triangle of `a` is read. `None` where `a` is
 /// not positive definite.
-fn solve_symmetric(mut a: Vec<f64>, mut b: Vec<f64>) -> Option<Vec<f64>> {
+pub(crate) fn solve_symmetric(mut a: Vec<f64>, mut b: Vec<f64>) -> Option<Vec<f64>> {
     let n = b.len();
     for i in 0..n {
         for j in 0..=i {
@@ -132,14 +143,14 @@ mod tests {
 
     #[test]
     fn a_known_problem_is_solved_to_the_last_digits() {
-        let end = descend(&Known, vec![0.9, -0.7], 1.0, 1e-14);
+        let end = descend(&Known, vec![0.9, -0.7], 1.0, 1e-14, Patience::SHORT);
         assert!(end.residual < 1e-12, "{end:?}");
         assert!((end.x[0] - 0.3).abs() < 1e-11 && (end.x[1] - 0.2).abs() < 1e-11, "{end:?}");
     }
 
     #[test]
     fn a_system_without_a_solution_ends_with_a_residual() {
-        let end = descend(&Known, vec![0.9, -0.7], 0.15, 1e-14);
+        let end = descend(&Known, vec![0.9, -0.7], 0.15, 1e-14, Patience::SHORT);
         assert!(end.residual > 0.01 && end.x.iter().all(|v| v.abs() <= 0.15), "{end:?}");
     }
 

@@ -9,10 +9,19 @@
 //! are the protocol's.
 
 pub mod count_from_memberships;
+pub mod dropout_lie;
 pub mod finding;
+pub mod inconsistency;
 pub mod least_squares;
+pub mod liar;
+pub mod lying_hub;
+pub mod nnls;
 pub mod one_round_records;
+pub mod outlier;
+pub mod pinhole;
 pub mod releases;
 pub mod scene;
+pub mod sweep_records;
 pub mod table;
+pub mod textbook;
 pub mod view;

@@ -13,7 +13,7 @@ use veilsum_cluster::{Batch, Query, Rows, random::Stream};
 
 use crate::{
     finding::{Finding, Measure, Rate},
-    least_squares::{Solution, descend},
+    least_squares::{Patience, Solution, descend},
     releases::{Releases, Sums},
     scene::EDGE,
     view::{Recording, read_as_plain},
@@ -87,7 +87,7 @@ pub fn attack(batch: &Batch, observed: &[f64], starts: usize, stream: &mut Strea
             } else {
                 (0..n).flat_map(|_| around_means(sums, weights, columns, stream)).collect()
             };
-            let Solution { x, residual } = descend(&system, from, EDGE, ZERO / 10.0);
+            let Solution { x, residual } = descend(&system, from, EDGE, ZERO / 10.0, Patience::SHORT);
             if best.as_ref().is_none_or(|b| residual < b.residual) {
                 best = Some(Guess { records: x, residual, starts: used });
             }

@@ -61,6 +61,21 @@ impl Scene {
         Ok(Scene::of(sites, VICTIMS, CLUSTERS, rounds, seed))
     }
 
+    /// A sweep over K = 2 to 9 of three rounds each, on sites of 50 rows anywhere in the box.
+    ///
+    /// # Errors
+    /// As [`Scene::small`].
+    pub fn sweep(seed: u64) -> Result<Scene, DataError> {
+        let mut stream = Stream::new(seed, LABEL);
+        let mut uniform = || (0..50 * COLUMNS).map(|_| EDGE * (1.9 * stream.unit() - 0.95)).collect();
+        let sites = (0..VICTIMS)
+            .map(|s| Ok((format!("clinic-{}", s + 1), Rows::new(uniform(), COLUMNS)?)))
+            .collect::<Result<Vec<_>, DataError>>()?;
+        let mut scene = Scene::of(sites, VICTIMS, 2, 3, seed);
+        scene.work.recipe.clusters.max = 9;
+        Ok(scene)
+    }
+
     /// Sites of `rows` rows each, in three clumps that every site shares (as the set xclara has them).
     ///
     /// # Errors

@@ -6,10 +6,13 @@ use anyhow::{Context as _, Result};
 use serde::Serialize;
 
 use crate::{
-    count_from_memberships,
+    count_from_memberships, dropout_lie,
     finding::{Finding, Verdict},
+    inconsistency,
     one_round_records::{self, Budget},
+    outlier, pinhole,
     scene::Scene,
+    sweep_records,
     view::{self, Recording},
 };
 
@@ -20,12 +23,13 @@ pub struct Context {
     /// Whether the short form is run.
     pub quick: bool,
     small: OnceCell<Recording>,
+    sweep: OnceCell<Recording>,
 }
 
 impl Context {
     /// An audit that has recorded nothing yet.
     pub fn new(seed: u64, quick: bool) -> Context {
-        Context { seed, quick, small: OnceCell::new() }
+        Context { seed, quick, small: OnceCell::new(), sweep: OnceCell::new() }
     }
 
     /// The run of small sites that several attacks share.
@@ -38,6 +42,18 @@ impl Context {
         }
         let recording = view::record(&Scene::small(self.seed, if self.quick { 1 } else { 6 })?)?;
         Ok(self.small.get_or_init(|| recording))
+    }
+
+    /// The run of a sweep over K.
+    ///
+    /// # Errors
+    /// Where it cannot be recorded.
+    pub fn sweep(&self) -> Result<&Recording> {
+        if let Some(recording) = self.sweep.get() {
+            return Ok(recording);
+        }
+        let recording = view::record(&Scene::sweep(self.seed)?)?;
+        Ok(self.sweep.get_or_init(|| recording))
     }
 }
 
@@ -61,6 +77,31 @@ pub const ATTACKS: &[Attack] = &[
         name: count_from_memberships::NAME,
         shows: "the memberships of a site's rows add up to the number of its rows",
         run: |c| count_from_memberships::run(c.small()?),
+    },
+    Attack {
+        name: sweep_records::NAME,
+        shows: "a sweep over K tells all 50 records of a site, and how many they are",
+        run: |c| sweep_records::run(c.sweep()?, c.seed, if c.quick { 1 } else { 4 }),
+    },
+    Attack {
+        name: inconsistency::NAME,
+        shows: "different questions to different sites, or two to one, leave one site's sums in the open",
+        run: |c| inconsistency::run(c.seed),
+    },
+    Attack {
+        name: dropout_lie::NAME,
+        shows: "a site said to be there to some and gone to others loses both its masks",
+        run: |c| dropout_lie::run(c.seed, c.quick),
+    },
+    Attack {
+        name: pinhole::NAME,
+        shows: "two centres that nearly coincide tell from a total whether a record is in the data",
+        run: |c| pinhole::run(c.seed, c.quick),
+    },
+    Attack {
+        name: outlier::NAME,
+        shows: "centres of the coordinator's choice leave an outlier alone in its cluster",
+        run: |c| outlier::run(c.seed, c.quick),
     },
 ];
 

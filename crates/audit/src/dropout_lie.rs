@@ -1,0 +1,191 @@
+//! A site is said to be alive to some and gone to others (Bonawitz et al. 2017, section 4; the measured break of t <= n/2), and a
+//! key that one drop-out opens is used for what was sent before.
+//!
+//! Self-mask shares come from those who believe the site alive, its pairwise secrets from those who believe it gone. Whoever gets
+//! enough of both takes the masks off.
+
+use std::{collections::BTreeMap, rc::Rc, time::Instant};
+
+use anyhow::{Result, anyhow};
+use veilsum::round::Question;
+use veilsum_cluster::{Batch, Centres, Query};
+use veilsum_proto::{message::Kind, suite::Hash, vectors_api as core};
+
+use crate::{
+    finding::{Finding, Limit, Measure, Rate},
+    inconsistency::{EXACT, Field, GARBAGE, apart},
+    lying_hub::{LyingHub, Sent},
+    scene::{CLUMPS, FUZZIFIER},
+    textbook::Textbook,
+};
+
+/// Name on the command line.
+pub const NAME: &str = "dropout-lie";
+const SITES: u16 = 20;
+const ROWS: usize = 12;
+const TARGET: u16 = 0;
+/// Sites that say both things: as many as the terms assume.
+const COLLUDERS: u16 = 6;
+/// Shares that the control needs.
+const WEAK: usize = 9;
+
+fn question(shift: f64) -> Result<Question> {
+    let centres = Centres::from_rows(&CLUMPS.map(|c| vec![c[0] + shift, c[1]]))?;
+    Ok(Question::Cluster(Batch::from(Query::FuzzySums { centres, m: FUZZIFIER })))
+}
+
+/// What the liar holds of the target's input after one round.
+struct Loot {
+    shares: Vec<(u16, [u8; 32])>,
+    seeds: Vec<(u16, [u8; 32])>,
+}
+
+impl Loot {
+    /// Takes off what it can.
+    fn apply(&self, context: &Hash, words: &[u64], threshold: usize) -> Vec<u64> {
+        let mut out = words.to_vec();
+        if let Some(shares) = self.shares.get(..threshold) {
+            let (members, shares): (Vec<u16>, Vec<[u8; 32]>) = shares.iter().copied().unzip();
+            let own = core::recover(&members, &shares);
+            core::unmask(&mut out, &core::self_mask_key(&own, context), None);
+        }
+        self.seeds.iter().for_each(|(from, seed)| core::unmask(&mut out, seed, Some((TARGET, *from))));
+        out
+    }
+}
+
+/// One round in which `alive` of the honest others are told that the target is there and the rest that it is gone; colluders
+/// say both. What the liar gets, and how many honest sites gave away both.
+fn lie(hub: &mut LyingHub, context: &Hash, inputs: &BTreeMap<u16, Sent>, alive: u16) -> Result<(Loot, u64)> {
+    let everybody: Vec<u16> = (0..SITES).collect();
+    let others: Vec<u16> = (1..SITES).collect();
+    let honest = 1..SITES - COLLUDERS;
+    let (mut loot, mut both) = (Loot { shares: Vec::new(), seeds: Vec::new() }, 0);
+    let mut take = |site: u16, sent: &Sent| -> Result<()> {
+        match sent.kind {
+            Kind::Unmask => loot.shares.push((site, sent.shares()?[usize::from(TARGET)])),
+            Kind::ConsistencyCheck => loot.seeds.extend(sent.seeds()?.iter().map(|(_, seed)| (site, *seed))),
+            _ => {}
+        }
+        Ok(())
+    };
+    for site in honest {
+        let (first, second) = if site <= alive { (&everybody, &others) } else { (&others, &everybody) };
+        if let Ok(sent) = hub.survivors(site, context, first, inputs)? {
+            take(site, &sent)?;
+        }
+        // And then the other story: an honest site has told one.
+        if let Ok(sent) = hub.survivors(site, context, second, inputs)? {
+            take(site, &sent)?;
+            both += 1;
+        }
+    }
+    for site in SITES - COLLUDERS..SITES {
+        for story in [&others, &everybody] {
+            hub.fork(site)?;
+            let kept = hub.journals[usize::from(site)].clone();
+            if let Ok(sent) = hub.survivors(site, context, story, inputs)? {
+                take(site, &sent)?;
+            }
+            hub.journals[usize::from(site)] = kept;
+        }
+    }
+    Ok((loot, both))
+}
+
+/// Asks everybody in a slot.
+fn ask(
+    hub: &mut LyingHub,
+    slot: u16,
+    previous: Hash,
+    words: usize,
+    q: &Question,
+) -> Result<(Hash, BTreeMap<u16, Sent>)> {
+    let everybody: Vec<u16> = (0..SITES).collect();
+    let ask = hub.question(slot, &everybody, previous, words, q.to_bytes());
+    let mut inputs = BTreeMap::new();
+    for site in everybody {
+        inputs.insert(site, hub.ask(site, &ask)?.map_err(|rule| anyhow!("a site refused under {rule}"))?);
+    }
+    Ok((hub.context(&ask), inputs))
+}
+
+/// Puts the lies to textbook masks and to real sites.
+///
+/// # Errors
+/// Where an honest part of the conversation fails.
+pub fn run(seed: u64, quick: bool) -> Result<Finding> {
+    let began = Instant::now();
+    let field = Rc::new(Field::new(seed, usize::from(SITES), ROWS)?);
+    let everybody: Vec<u16> = (0..SITES).collect();
+    let q = question(0.0)?;
+    let layout = field.layout(&q)?;
+    let plain = field.words(TARGET, &q)?;
+    let error = |words: &[u64]| apart(words, &plain, 0..plain.len());
+
+    let book = Textbook::new(SITES, WEAK, seed);
+    let sent = book.masked(TARGET, 0, &plain);
+    let groups = everybody[1..].split_at(WEAK);
+    let control = error(&book.opened(TARGET, 0, &sent, [groups.0, groups.1])?);
+    // Its key, opened because it was gone in round 1, and its self-mask of round 0, opened because it was there.
+    let control_reuse = error(&book.opened(TARGET, 0, &sent, [&everybody[1..], &everybody[1..]])?);
+
+    let (mut least, mut both, mut most) = (f64::INFINITY, Rate::default(), (0, 0));
+    let threshold =
+        LyingHub::new(usize::from(SITES), field.max_rows, seed, field.answers())?.threshold(usize::from(SITES))?;
+    let honest = SITES - COLLUDERS - 1;
+    let needed = threshold as u16 - COLLUDERS;
+    let splits = if quick { vec![needed] } else { vec![0, needed - 1, needed, honest] };
+    for alive in splits {
+        let mut hub = LyingHub::new(usize::from(SITES), field.max_rows, seed, field.answers())?;
+        hub.deck(&everybody)?;
+        let (context, inputs) = ask(&mut hub, 0, Hash::default(), layout.words(), &q)?;
+        let (loot, gave) = lie(&mut hub, &context, &inputs, alive)?;
+        (both.hit, both.of) = (both.hit + gave, both.of + u64::from(honest));
+        most = (most.0.max(loot.shares.len()), most.1.max(loot.seeds.len()));
+        least = least.min(error(&loot.apply(&context, &inputs[&TARGET].words(), threshold)));
+    }
+
+    // Round 0 is opened honestly; in round 1 the target is gone, and its seeds of that round are given away.
+    let mut hub = LyingHub::new(usize::from(SITES), field.max_rows, seed, field.answers())?;
+    hub.deck(&everybody)?;
+    let (first, inputs) = ask(&mut hub, 0, Hash::default(), layout.words(), &q)?;
+    let mut loot = Loot { shares: Vec::new(), seeds: Vec::new() };
+    for site in &everybody {
+        let sent = hub.survivors(*site, &first, &everybody, &inputs)?.map_err(|rule| anyhow!("refused: {rule}"))?;
+        loot.shares.push((*site, sent.shares()?[usize::from(TARGET)]));
+    }
+    let (second, next) = ask(&mut hub, 1, first, layout.words(), &question(0.01)?)?;
+    for site in &everybody[1..] {
+        let sent = hub.survivors(*site, &second, &everybody[1..], &next)?.map_err(|rule| anyhow!("refused: {rule}"))?;
+        loot.seeds.extend(sent.seeds()?.iter().map(|(_, seed)| (*site, *seed)));
+    }
+    let reuse = error(&loot.apply(&first, &inputs[&TARGET].words(), threshold));
+    Ok(Finding {
+        attack: NAME,
+        needs: "a coordinator that names different survivors to different sites, and sites that collude with it",
+        control: "the same words under Bonawitz et al. as printed, without the consistency check, t = 9 of 20 and one key for all rounds",
+        protection: "a site gives its share or its seed of a round, never both [UNM-*], [CON-*]; 2t > n + c [THR-2]; seeds are of \
+                     one round [MSK-*]",
+        measures: vec![
+            Measure::new("false survivors: error of the target's sums, steps", control, EXACT, least, GARBAGE),
+            Measure::new(
+                "honest sites that tell both secrets of a round",
+                f64::from(u8::from(control < 100.0)),
+                Limit::AtLeast(1.0),
+                both,
+                Limit::AtMost(0.0),
+            ),
+            Measure::new("a later drop-out: error of the earlier sums, steps", control_reuse, EXACT, reuse, GARBAGE),
+        ],
+        also_broken: None,
+        details: vec![format!(
+            "{SITES} sites, t = {threshold}, {COLLUDERS} collude; the liar got at most {} shares and {} of {} seeds in one round",
+            most.0,
+            most.1,
+            SITES - 1
+        )],
+        not_shown: "more colluders than the terms assume; the difference that every honest change of a cohort costs",
+        seconds: began.elapsed().as_secs_f64(),
+    })
+}

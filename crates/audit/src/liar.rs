@@ -1,0 +1,244 @@
+//! A coordinator that puts whatever questions it likes, over QUIC, to real sites: the product's own roles on loopback.
+//!
+//! It keeps the protocol (the sites' state machines see to that); what it asks is its own. Which of the sites' rules stand in
+//! its way depends on the plan: without opening a site checks a question against the plan alone [POL-3], with it a site
+//! follows the method on the totals that it recomputed [OPN-9].
+
+use std::{
+    collections::BTreeMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use anyhow::{Context, Result, bail, ensure};
+use tokio::{sync::oneshot, task::JoinHandle};
+use veilsum::{
+    cli::exit::Failure,
+    conversation::{Conversation, Turn},
+    documents::Federation,
+    local::LOCAL_TIMING,
+    role::{
+        client::{self, ClientConfig, ClientReport},
+        hub::{Hub, HubConfig, HubEvent},
+        intermediary::{self, IntermediaryConfig},
+        system_rng,
+    },
+    round::{Layout, Question},
+};
+use veilsum_cluster::{Batch, Prepared};
+use veilsum_proto::{
+    aggregator,
+    identity::Identity,
+    message::Kind,
+    plan::Terms,
+    policy::Floor,
+    roster::{Member, PartyId, Roster},
+};
+
+use crate::{scene::Scene, view::prepared};
+
+/// What the lie of one round came to.
+pub struct Told {
+    /// Totals of the questions that were answered, in order: those of the method and those of the liar.
+    pub totals: Vec<Vec<f64>>,
+    /// Whether the run broke off before the liar's last question had its total.
+    pub broken_off: bool,
+    /// By site: why it left, in its own words; nothing for one that saw nothing wrong.
+    pub refusals: BTreeMap<u16, String>,
+}
+
+impl Told {
+    /// Sites that refused under this rule.
+    pub fn refused_under(&self, rule: &str) -> usize {
+        self.refusals.values().filter(|why| why.contains(rule)).count()
+    }
+}
+
+/// What a liar asks next: the number of the question from 1, the method's own question, and all totals so far.
+pub type Lie<'a> = dyn FnMut(u32, &Batch, &[Vec<f64>]) -> Option<Batch> + 'a;
+
+/// How long a silent site is waited for.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How long a site that was lied to may take to leave.
+const LAST_WORD: Duration = Duration::from_secs(3);
+
+/// Lets a coordinator ask `lie`'s questions of `scene`'s sites, until it asks nothing more.
+///
+/// # Errors
+/// Where the federation cannot be set up.
+pub fn ask(scene: &Scene, lie: &mut Lie<'_>) -> Result<Told> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let told = runtime.block_on(federation(scene, lie));
+    runtime.shutdown_background();
+    told
+}
+
+async fn federation(scene: &Scene, lie: &mut Lie<'_>) -> Result<Told> {
+    let mut rng = system_rng();
+    let n = scene.sites.len();
+    let identities: Vec<Arc<Identity>> = (0..n + 2).map(|_| Arc::new(Identity::generate(&mut rng))).collect();
+    let member = |i: usize, name: &str, address: &str| Member {
+        name: name.into(),
+        key: identities[i].public(),
+        address: address.into(),
+    };
+    let roster = Roster {
+        name: "loopback".into(),
+        coordinator: member(0, "coordinator", "127.0.0.1:0"),
+        intermediary: member(1, "intermediary", "127.0.0.1:0"),
+        sites: scene.sites.iter().enumerate().map(|(i, (name, _))| member(i + 2, name, "")).collect(),
+    };
+    let terms = terms_of(scene, &roster);
+    let federation = Federation::new(roster, terms).map_err(failed)?;
+    let Federation { roster, terms, work } = federation.clone();
+    let any = ([127, 0, 0, 1], 0).into();
+    let config = HubConfig {
+        identity: identities[0].clone(),
+        roster: roster.clone(),
+        terms: terms.clone(),
+        role: PartyId::Coordinator,
+        timing: LOCAL_TIMING,
+        slots: terms.slots,
+        view: None,
+        state: None,
+    };
+    let mut hub = Hub::open(config, any).await.map_err(failed)?;
+    let coordinator = hub.address().context("a coordinator without an address")?;
+    let (bound, address) = oneshot::channel();
+    let counter = tokio::spawn(intermediary::run(IntermediaryConfig {
+        identity: identities[1].clone(),
+        roster: roster.clone(),
+        terms: terms.clone(),
+        work: work.clone(),
+        listen: any,
+        coordinator,
+        timing: LOCAL_TIMING,
+        view: None,
+        bound: Some(bound),
+    }));
+    let intermediary = address.await.context("the intermediary has no address")?;
+    let clients: Vec<JoinHandle<Result<ClientReport, Failure>>> = prepared(scene)?
+        .into_iter()
+        .enumerate()
+        .map(|(i, rows)| {
+            tokio::spawn(client::run(ClientConfig {
+                identity: identities[i + 2].clone(),
+                roster: roster.clone(),
+                terms: terms.clone(),
+                work: work.clone(),
+                floor: Floor::default(),
+                rows: Arc::new(rows),
+                coordinator,
+                intermediary,
+                state: None,
+                patience: PATIENCE,
+                vanish: None,
+                view: None,
+            }))
+        })
+        .collect();
+    let conversation = Conversation::of(&work, n, terms.max_rows).map_err(failed)?;
+    let (totals, broken_off) = converse(&mut hub, conversation, scene, lie).await?;
+    hub.close(|_| None).await;
+    counter.abort();
+    let mut refusals = BTreeMap::new();
+    for (site, mut client) in clients.into_iter().enumerate() {
+        // A site that refused has left by now; any other one would dial again.
+        match tokio::time::timeout(if broken_off { LAST_WORD } else { Duration::ZERO }, &mut client).await {
+            Ok(ended) => {
+                if let Err(failure) = ended.context("a site's task failed")? {
+                    refusals.insert(site as u16, failure.message);
+                }
+            }
+            Err(_) => client.abort(),
+        }
+    }
+    // Sites that only lost the connection saw nothing wrong; a refusal names its rule.
+    refusals.retain(|_, why| why.contains('['));
+    Ok(Told { totals, broken_off, refusals })
+}
+
+/// Terms as a federation in one process has them.
+pub fn terms_of(scene: &Scene, roster: &Roster) -> Terms {
+    let largest = scene.sites.iter().map(|(_, rows)| rows.len() as u64).max().unwrap_or(1);
+    Terms {
+        roster: roster.hash(),
+        min_cohort: 3,
+        threshold: 0,
+        colluders: 0,
+        slots: 64,
+        max_rows: largest.next_power_of_two(),
+        min_total_rows: u64::from(scene.work.most_clusters()),
+        opening: scene.opening,
+        application: scene.work.to_bytes(),
+    }
+}
+
+async fn converse(
+    hub: &mut Hub,
+    mut conversation: Conversation,
+    scene: &Scene,
+    lie: &mut Lie<'_>,
+) -> Result<(Vec<Vec<f64>>, bool)> {
+    let domain = scene.work.domain()?;
+    let max_rows = scene.sites.iter().map(|(_, rows)| rows.len() as u64).max().unwrap_or(1).next_power_of_two();
+    let deadline = || Some(Instant::now() + PATIENCE);
+    let (mut keys, mut counted) = (false, false);
+    while !keys || !counted {
+        match hub.next(deadline()).await {
+            HubEvent::Aggregator(aggregator::Event::DeckReady { .. }) => keys = true,
+            HubEvent::Control { from: PartyId::Intermediary, kind: Kind::CountReady, .. } => counted = true,
+            HubEvent::Aggregator(aggregator::Event::Failed(e)) => bail!("no keys could be exchanged: {e}"),
+            HubEvent::Deadline => bail!("nobody came"),
+            _ => {}
+        }
+    }
+    let mut totals: Vec<Vec<f64>> = Vec::new();
+    let mut number = 0;
+    loop {
+        number += 1;
+        let own = match conversation.turn() {
+            Turn::Ask(question, _) => match &**question {
+                Question::Cluster(batch) => Some(batch.clone()),
+                _ => bail!("the liar knows plain questions only"),
+            },
+            _ => None,
+        };
+        let Some(batch) = lie(number, own.as_ref().unwrap_or(&Batch { transform: None, queries: vec![] }), &totals)
+        else {
+            return Ok((totals, false));
+        };
+        let followed = own.as_ref() == Some(&batch);
+        let layout = Layout::of_batch(&batch, &domain, scene.sites.len(), max_rows)?;
+        hub.ask(Question::Cluster(batch).to_bytes(), layout.words());
+        let mut lost = 0;
+        loop {
+            match hub.next(deadline()).await {
+                HubEvent::Aggregator(aggregator::Event::Total { values, cohort, .. }) => {
+                    ensure!(cohort.len() == scene.sites.len(), "a site was lost while nobody lied");
+                    if followed {
+                        conversation.take(&values, cohort.len()).map_err(failed)?;
+                    }
+                    totals.push(layout.decode(&values, cohort.len(), None)?.values);
+                    break;
+                }
+                HubEvent::Aggregator(aggregator::Event::Lost { .. }) if lost + 1 < scene.sites.len() => lost += 1,
+                HubEvent::Aggregator(aggregator::Event::Lost { .. } | aggregator::Event::Failed(_))
+                | HubEvent::Deadline => return Ok((totals, true)),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn failed(failure: Failure) -> anyhow::Error {
+    anyhow::anyhow!("{}", failure.message)
+}
+
+/// What the totals of `rows` would be: for comparing.
+///
+/// # Errors
+/// Where the question does not fit the rows.
+pub fn sum(batch: &Batch, rows: &[Prepared]) -> Result<Vec<f64>> {
+    Ok(veilsum_cluster::pooled::totals(batch, rows)?.values)
+}

@@ -1,0 +1,320 @@
+//! A coordinator that says anything to anybody, and the real sites it talks to, in virtual time and from a seed.
+//!
+//! It knows the wire format (spec sections 8 to 10) and signs as the coordinator; the sites are the protocol core's own state
+//! machines. What they refuse comes back with the rule.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context as _, Result, anyhow, ensure};
+use chacha20::{
+    ChaCha20Rng,
+    rand_core::{Rng as _, SeedableRng},
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use veilsum_proto::{
+    Error, codec,
+    identity::Signature,
+    journal::Record,
+    kem::{Ciphertext, KemKey},
+    message::{self, COMMITMENT, HEADER, Kind, frame_encoded, kind_of},
+    policy::{self, Asked, Floor},
+    roster::PartyId,
+    site::{self, Site},
+    suite::{self, Hash},
+    testing::Kit,
+};
+
+/// Masking key, sealing key, ML-KEM key, hash of the commitments.
+type Keys = ([u8; 32], [u8; 32], KemKey, Hash);
+type Boxes = Vec<(u16, Ciphertext, Vec<u8>)>;
+type Sealed = (Vec<Hash>, Boxes);
+
+/// Hash of a message and the signature on its frame.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub struct Proof {
+    rest: Hash,
+    signature: Signature,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Directory {
+    threshold: u16,
+    entries: Vec<(u16, Keys, Proof)>,
+}
+
+/// A question as it travels.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct Ask {
+    deck: u32,
+    /// The slot.
+    pub slot: u16,
+    /// Whose total it is said to become.
+    pub cohort: Vec<u16>,
+    words: u32,
+    /// The round before.
+    pub previous_context: Hash,
+    previous_total: Hash,
+    /// The application's question.
+    pub query: Vec<u8>,
+}
+
+/// A frame that a site sent, taken apart.
+pub struct Sent {
+    /// Its kind.
+    pub kind: Kind,
+    context: Hash,
+    rest: Vec<u8>,
+    proof: Proof,
+}
+
+impl Sent {
+    fn of(bytes: &[u8]) -> Result<Sent> {
+        let kind = kind_of(bytes).context("a site sent no frame")?;
+        let body = bytes.get(HEADER..).filter(|b| b.len() >= 96).context("a short frame")?;
+        let (context, rest) = body.split_at(32);
+        let (rest, signature) = rest.split_at(rest.len() - 64);
+        let digest = match kind {
+            // Of a masked input the commitment and the hash of the words are signed apart.
+            Kind::MaskedInput => {
+                let (commitment, words) = rest.split_at(COMMITMENT);
+                suite::hash("input", &[commitment, &suite::hash("masked", &[words]).0])
+            }
+            _ => suite::hash("rest", &[rest]),
+        };
+        let proof = Proof { rest: digest, signature: Signature::from_bytes(signature.try_into()?) };
+        Ok(Sent { kind, context: Hash(context.try_into()?), rest: rest.to_vec(), proof })
+    }
+
+    fn read<T: Serialize + DeserializeOwned>(&self) -> Result<T> {
+        codec::decode("message", &self.rest, usize::MAX).map_err(|e| anyhow!("{e}"))
+    }
+
+    /// The words of a masked input.
+    pub fn words(&self) -> Vec<u64> {
+        self.rest[COMMITMENT..].as_chunks::<8>().0.iter().map(|w| u64::from_le_bytes(*w)).collect()
+    }
+
+    /// Its shares of the survivors' self-masks, in their order.
+    ///
+    /// # Errors
+    /// Where it is no `Unmask`.
+    pub fn shares(&self) -> Result<Vec<[u8; 32]>> {
+        self.read()
+    }
+
+    /// Its seeds towards the missing.
+    ///
+    /// # Errors
+    /// Where it is no `ConsistencyCheck`.
+    pub fn seeds(&self) -> Result<Vec<(u16, [u8; 32])>> {
+        self.read::<(Hash, Vec<(u16, [u8; 32])>)>().map(|(_, seeds)| seeds)
+    }
+}
+
+/// Computes a site's answer.
+pub type Answer = Box<dyn Fn(u16, &Asked) -> Vec<u64>>;
+
+/// The coordinator, and its sites.
+pub struct LyingHub {
+    /// Who is who.
+    pub kit: Kit,
+    /// What each site wrote down.
+    pub journals: Vec<Vec<Record>>,
+    sites: Vec<Site>,
+    answer: Answer,
+    session: Hash,
+    run: Hash,
+    rng: ChaCha20Rng,
+    deck: Hash,
+    decks: u32,
+}
+
+/// Rounds of one deck.
+const SLOTS: u16 = 8;
+
+impl LyingHub {
+    /// `n` sites under terms that open nothing: every word is said by hand.
+    ///
+    /// # Errors
+    /// Where the sites cannot be set up.
+    pub fn new(n: usize, max_rows: u64, seed: u64, answer: Answer) -> Result<LyingHub> {
+        let kit = Kit::new(n, |terms| (terms.opening, terms.max_rows) = (false, max_rows));
+        let mut rng = ChaCha20Rng::seed_from_u64(seed);
+        let mut run = [0; 32];
+        rng.fill_bytes(&mut run);
+        Ok(LyingHub {
+            session: message::session(&kit.terms.hash(), &kit.roster.hash(), PartyId::Coordinator),
+            sites: (0..n as u16).map(|i| Site::new(kit.site(i))).collect::<Result<_, _>>()?,
+            journals: vec![Vec::new(); n],
+            answer,
+            run: Hash(run),
+            rng,
+            deck: Hash::default(),
+            decks: 0,
+            kit,
+        })
+    }
+
+    fn frame<T: Serialize>(&self, kind: Kind, context: &Hash, message: &T) -> Vec<u8> {
+        frame_encoded(&self.kit.identities[0], &self.session, kind, context, &codec::encode(message))
+    }
+
+    /// Gives a frame to a site; what it sends back.
+    fn tell(&mut self, to: u16, bytes: &[u8]) -> Result<Result<Vec<Sent>, Error>> {
+        let i = usize::from(to);
+        if let Err(e) = self.sites[i].handle(site::Input::Message(bytes), &mut self.rng) {
+            return Ok(Err(e));
+        }
+        let mut sent = Vec::new();
+        while let Some(output) = self.sites[i].poll() {
+            match output {
+                site::Output::Persist(record) => self.journals[i].push(record),
+                site::Output::Rewrite(records) => self.journals[i] = records,
+                site::Output::Send { bytes, .. } => sent.push(Sent::of(&bytes)?),
+                site::Output::Event(site::Event::Asked(asked)) => {
+                    let consent = policy::decide(&self.kit.terms, &Floor::default(), &asked)?;
+                    let values = (self.answer)(to, &asked);
+                    if let Err(e) = self.sites[i].handle(site::Input::Contribute { consent, values }, &mut self.rng) {
+                        return Ok(Err(e));
+                    }
+                }
+                site::Output::Event(_) => {}
+            }
+        }
+        Ok(Ok(sent))
+    }
+
+    fn one(&mut self, to: u16, bytes: &[u8]) -> Result<Sent> {
+        let mut sent = self.tell(to, bytes)??;
+        ensure!(sent.len() == 1, "one frame and {} replies", sent.len());
+        Ok(sent.remove(0))
+    }
+
+    /// An honest exchange of keys among these sites.
+    ///
+    /// # Errors
+    /// Where a site does not take part.
+    pub fn deck(&mut self, members: &[u16]) -> Result<()> {
+        let open = (self.run, self.decks, SLOTS);
+        self.decks += 1;
+        let id = suite::hash("deck", &[&self.session.0, &codec::encode(&open)]);
+        let frame = self.frame(Kind::OpenDeck, &id, &open);
+        let mut entries = Vec::new();
+        for m in members {
+            let sent = self.one(*m, &frame)?;
+            entries.push((*m, sent.read::<Keys>()?, sent.proof));
+        }
+        let threshold = self.threshold(members.len())? as u16;
+        let directory = Directory { threshold, entries };
+        let hash = suite::hash("directory", &[&id.0, &codec::encode(&directory)]);
+        let frame = self.frame(Kind::Directory, &id, &directory);
+        let proofs = members.iter().map(|m| Ok(self.one(*m, &frame)?.proof)).collect::<Result<Vec<_>>>()?;
+        let frame = self.frame(Kind::DirectoryCertificate, &hash, &proofs);
+        let mut sealed: BTreeMap<u16, Sealed> = BTreeMap::new();
+        for m in members {
+            sealed.insert(*m, self.one(*m, &frame)?.read()?);
+        }
+        for m in members {
+            let boxes: Boxes = sealed
+                .iter()
+                .filter_map(|(from, (_, boxes))| {
+                    boxes.iter().find(|b| b.0 == *m).map(|b| (*from, b.1.clone(), b.2.clone()))
+                })
+                .collect();
+            let commitments: Vec<Vec<Hash>> = sealed.values().map(|s| s.0.clone()).collect();
+            let frame = self.frame(Kind::DeliverShares, &hash, &(commitments, boxes));
+            ensure!(self.one(*m, &frame)?.kind == Kind::ShareAck, "a site did not take its shares");
+        }
+        self.deck = hash;
+        Ok(())
+    }
+
+    /// Shares that open a self-mask among `n` members.
+    ///
+    /// # Errors
+    /// Where the terms allow no such deck.
+    pub fn threshold(&self, n: usize) -> Result<usize> {
+        Ok(self.kit.terms.threshold_of(n, self.kit.roster.sites.len())?)
+    }
+
+    /// A question in this slot of the last deck.
+    pub fn question(&self, slot: u16, cohort: &[u16], previous: Hash, words: usize, query: Vec<u8>) -> Ask {
+        Ask {
+            deck: self.decks - 1,
+            slot,
+            cohort: cohort.to_vec(),
+            words: words as u32,
+            previous_context: previous,
+            previous_total: Hash::default(),
+            query,
+        }
+    }
+
+    /// The context of a question.
+    pub fn context(&self, ask: &Ask) -> Hash {
+        let query = suite::hash("query", &[&ask.query]);
+        suite::hash(
+            "round",
+            &[
+                &self.session.0,
+                &self.deck.0,
+                &ask.deck.to_le_bytes(),
+                &ask.slot.to_le_bytes(),
+                &codec::encode(&ask.cohort),
+                &ask.words.to_le_bytes(),
+                &query.0,
+                &ask.previous_context.0,
+                &ask.previous_total.0,
+            ],
+        )
+    }
+
+    /// Puts a question to one site: its masked words, or the rule under which it refuses.
+    ///
+    /// # Errors
+    /// Where it does neither.
+    pub fn ask(&mut self, to: u16, ask: &Ask) -> Result<Result<Sent, String>> {
+        let context = self.context(ask);
+        let frame = self.frame(Kind::Ask, &context, ask);
+        self.reply(to, &frame)
+    }
+
+    /// Tells one site who survived: its shares, or its seeds towards the others, or the rule under which it refuses.
+    ///
+    /// # Errors
+    /// Where it does neither.
+    pub fn survivors(
+        &mut self,
+        to: u16,
+        context: &Hash,
+        alive: &[u16],
+        inputs: &BTreeMap<u16, Sent>,
+    ) -> Result<Result<Sent, String>> {
+        let proofs: Vec<Proof> = alive.iter().filter_map(|s| inputs.get(s)).map(|sent| sent.proof).collect();
+        let frame = self.frame(Kind::Survivors, context, &(alive, proofs));
+        self.reply(to, &frame)
+    }
+
+    fn reply(&mut self, to: u16, frame: &[u8]) -> Result<Result<Sent, String>> {
+        Ok(match self.tell(to, frame)? {
+            Ok(mut sent) if sent.len() == 1 => Ok(sent.remove(0)),
+            Ok(sent) => return Err(anyhow!("one frame and {} replies", sent.len())),
+            Err(e) => Err(e.rule().map_or_else(|| e.to_string(), |rule| rule.0.to_owned())),
+        })
+    }
+
+    /// Another process of this site, from its journal: what a colluding site does that wants to say two things.
+    ///
+    /// # Errors
+    /// Where the journal cannot be read.
+    pub fn fork(&mut self, site: u16) -> Result<()> {
+        let i = usize::from(site);
+        self.sites[i] = Site::restore(self.kit.site(site), self.journals[i].clone())?;
+        Ok(())
+    }
+
+    /// Whether what came is of this context.
+    pub fn is_of(sent: &Sent, context: &Hash) -> bool {
+        sent.context == *context
+    }
+}

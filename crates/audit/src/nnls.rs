@@ -1,0 +1,185 @@
+//! Non-negative least squares by active sets (Lawson & Hanson 1974, chapter 23), over columns that are made on demand.
+
+use rayon::prelude::*;
+
+use crate::least_squares::solve_symmetric;
+
+/// Columns of one problem: `len` equations each.
+pub struct Columns {
+    values: Vec<f64>,
+    len: usize,
+}
+
+/// Where the search ended.
+#[derive(Debug, Clone)]
+pub struct Weights {
+    /// Columns with a positive weight, and the weight.
+    pub active: Vec<(usize, f64)>,
+    /// Euclidean norm of what is left.
+    pub residual: f64,
+}
+
+/// Keeps the normal equations of nearly equal columns solvable.
+const RIDGE: f64 = 1e-13;
+
+impl Columns {
+    /// Takes columns of `len` equations one after the other.
+    pub fn new(values: Vec<f64>, len: usize) -> Columns {
+        Columns { values, len: len.max(1) }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.values.len() / self.len
+    }
+
+    fn column(&self, i: usize) -> &[f64] {
+        &self.values[i * self.len..(i + 1) * self.len]
+    }
+
+    /// The weights w >= 0 for which the weighted sum of the columns is nearest to `target`. At most `together` columns
+    /// enter in each of at most `steps` steps.
+    pub fn fit(&self, target: &[f64], steps: usize, together: usize) -> Weights {
+        let sizes: Vec<f64> = self.values.par_chunks(self.len).map(norm).collect();
+        let mut fit = Fit {
+            columns: self,
+            target,
+            active: Vec::new(),
+            weights: Vec::new(),
+            gram: Vec::new(),
+            against: Vec::new(),
+        };
+        let mut left = target.to_vec();
+        let whole = norm(target);
+        let mut residual = whole;
+        for step in 0..steps {
+            let slopes: Vec<f64> = self.values.par_chunks(self.len).map(|c| dot(c, &left)).collect();
+            let slope = |i: &usize| slopes[*i] / sizes[*i];
+            let mut candidates: Vec<usize> =
+                (0..slopes.len()).filter(|i| slope(i) > 1e-14 * whole && !fit.active.contains(i)).collect();
+            candidates.sort_by(|a, b| slope(b).total_cmp(&slope(a)));
+            // Towards the end one at a time: several would enter and leave in turns.
+            candidates.truncate(if step + 10 < steps { together } else { 1 });
+            if candidates.is_empty() {
+                break;
+            }
+            candidates.into_iter().for_each(|column| fit.enter(column));
+            fit.settle();
+            left.copy_from_slice(target);
+            for (i, w) in fit.active.iter().zip(&fit.weights) {
+                left.iter_mut().zip(self.column(*i)).for_each(|(r, a)| *r -= w * a);
+            }
+            let now = norm(&left);
+            if now <= 1e-14 * whole || (step > 10 && now > (1.0 - 1e-4) * residual) {
+                residual = now;
+                break;
+            }
+            residual = now;
+        }
+        Weights { active: fit.active.into_iter().zip(fit.weights).collect(), residual }
+    }
+}
+
+/// The active set with its normal equations.
+struct Fit<'a> {
+    columns: &'a Columns,
+    target: &'a [f64],
+    active: Vec<usize>,
+    weights: Vec<f64>,
+    /// Lower triangle, row by row.
+    gram: Vec<Vec<f64>>,
+    against: Vec<f64>,
+}
+
+impl Fit<'_> {
+    fn enter(&mut self, column: usize) {
+        let own = self.columns.column(column);
+        let mut row: Vec<f64> = self.active.iter().map(|i| dot(self.columns.column(*i), own)).collect();
+        row.push(dot(own, own));
+        self.gram.push(row);
+        self.against.push(dot(own, self.target));
+        self.active.push(column);
+        self.weights.push(0.0);
+    }
+
+    /// To the best weights of the active set. What would become negative on the way leaves, the first one first.
+    fn settle(&mut self) {
+        while let Some(wanted) = solve(&self.gram, &self.against) {
+            let reach = |i: &usize| self.weights[*i] / (self.weights[*i] - wanted[*i]).max(f64::MIN_POSITIVE);
+            let negative = (0..wanted.len()).filter(|i| wanted[*i] <= 0.0);
+            let Some(first) = negative.min_by(|a, b| reach(a).total_cmp(&reach(b))) else {
+                self.weights = wanted;
+                return;
+            };
+            let share = reach(&first).clamp(0.0, 1.0);
+            self.weights.iter_mut().zip(&wanted).for_each(|(w, to)| *w = (*w + share * (to - *w)).max(0.0));
+            let leaves: Vec<usize> =
+                (0..wanted.len()).filter(|i| wanted[*i] <= 0.0 && self.weights[*i] <= 0.0 || *i == first).collect();
+            leaves.into_iter().rev().for_each(|at| self.leave(at));
+        }
+    }
+
+    fn leave(&mut self, at: usize) {
+        self.active.remove(at);
+        self.weights.remove(at);
+        self.against.remove(at);
+        self.gram.remove(at);
+        self.gram.iter_mut().skip(at).for_each(|row| {
+            row.remove(at);
+        });
+    }
+}
+
+/// Lower triangle of the normal equations, row by row.
+fn solve(gram: &[Vec<f64>], against: &[f64]) -> Option<Vec<f64>> {
+    let n = against.len();
+    let mut square = vec![0.0; n * n];
+    for (i, row) in gram.iter().enumerate() {
+        square[i * n..i * n + row.len()].copy_from_slice(row);
+        square[i * n + i] *= 1.0 + RIDGE;
+    }
+    solve_symmetric(square, against.to_vec())
+}
+
+fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(x, y)| x * y).sum()
+}
+
+fn norm(v: &[f64]) -> f64 {
+    dot(v, v).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use veilsum_cluster::random::Stream;
+
+    #[test]
+    fn weights_that_made_a_sum_come_back() {
+        println!("seed 5");
+        let mut stream = Stream::new(5, b"veilsum audit test    v1");
+        let (columns, len) = (40, 25);
+        let values: Vec<f64> = (0..columns * len).map(|_| stream.unit()).collect();
+        let columns = Columns::new(values, len);
+        let truth = [(3, 2.0), (17, 0.5), (31, 1.25)];
+        let mut target = vec![0.0; len];
+        for (i, w) in truth {
+            target.iter_mut().zip(columns.column(i)).for_each(|(t, a)| *t += w * a);
+        }
+        let mut found = columns.fit(&target, 200, 4);
+        found.active.retain(|(_, w)| *w > 1e-6);
+        found.active.sort_by_key(|(i, _)| *i);
+        assert_eq!(found.active.len(), 3, "{found:?}");
+        for ((i, w), (j, v)) in found.active.iter().zip(truth) {
+            assert!(*i == j && (w - v).abs() < 1e-8, "{found:?}");
+        }
+    }
+
+    #[test]
+    fn no_weight_is_negative_and_a_sum_without_weights_leaves_a_residual() {
+        let columns = Columns::new(vec![1.0, 0.0, 0.0, 1.0], 2);
+        let found = columns.fit(&[3.0, -4.0], 10, 2);
+        assert!(matches!(found.active[..], [(0, w)] if (w - 3.0).abs() < 1e-9), "{found:?}");
+        assert!((found.residual - 4.0).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,121 @@
+//! One record far from all others, alone in a cluster of the coordinator's making (the audit's own).
+//!
+//! Eight centres go where the rows are, two to where nobody is. A row of a clump weighs nearly the same at the two, the outlier
+//! does not: the difference of their clusters is the outlier's. Each round the two move to where it must be, and closer together.
+
+use std::time::Instant;
+
+use anyhow::{Context as _, Result};
+use veilsum_cluster::{Batch, Centres, Query, Rows};
+
+use crate::{
+    finding::{Finding, Limit, Measure, Rate, short},
+    liar,
+    scene::{CLUMPS, EDGE, FUZZIFIER, Scene},
+};
+
+/// Name on the command line.
+pub const NAME: &str = "outlier-isolation";
+/// Centres of the plan.
+const CLUSTERS: usize = 10;
+/// Where the outlier is looked for first, and where next if both centres are equally far from it.
+const CORNERS: [[f64; 2]; 3] = [[0.95, 0.65], [0.95, 0.4], [0.7, 0.7]];
+
+/// The pair's second centre stands this far off in each column, at first.
+const FIRST_STEP: f64 = 0.3;
+/// The step shrinks by this much a round.
+const SHRINK: f64 = 0.4;
+
+/// Centres on the clumps, then the pair: `at` and `step` beside it along the edge of the clumps.
+fn question(at: [f64; 2], step: f64) -> Result<Batch> {
+    let around = |c: &[f64; 2]| [[0.1, 0.0], [-0.05, 0.09], [-0.05, -0.09]].map(|d| vec![c[0] + d[0], c[1] + d[1]]);
+    let mut rows: Vec<Vec<f64>> = CLUMPS.iter().flat_map(around).take(CLUSTERS - 2).collect();
+    rows.push(at.to_vec());
+    rows.push(vec![(at[0] - step).clamp(-EDGE, EDGE), (at[1] + step).clamp(-EDGE, EDGE)]);
+    Ok(Query::FuzzySums { centres: Centres::from_rows(&rows)?, m: FUZZIFIER }.into())
+}
+
+/// Where the outlier is by the total of such a question: the mean of what its pair's clusters differ by.
+fn estimate(total: &[f64]) -> Option<[f64; 2]> {
+    let (sums, weights) = total.split_at(2 * CLUSTERS);
+    let (a, b) = (CLUSTERS - 2, CLUSTERS - 1);
+    let weight = weights[a] - weights[b];
+    (weight.abs() > 0.2).then(|| [0, 1].map(|f| ((sums[2 * a + f] - sums[2 * b + f]) / weight).clamp(-EDGE, EDGE)))
+}
+
+/// Puts the questions to real sites, under a plan without opening (the control) and under one with it.
+///
+/// # Errors
+/// Where a federation cannot be set up.
+pub fn run(seed: u64, quick: bool) -> Result<Finding> {
+    let began = Instant::now();
+    let (sites, rows, places) = if quick { (4, 30, 1) } else { (20, 50, 5) };
+    let rounds = 12;
+    let (mut errors, mut answered, mut refused) = (Vec::new(), Rate::default(), Rate::default());
+    let (mut known, mut why) = (0, String::new());
+    for place in 0..places {
+        let mut scene = Scene::clumps(seed.wrapping_add(place), sites, rows, rounds + 1)?;
+        scene.work.recipe.clusters = veilsum_cluster::Clusters::exactly(CLUSTERS as u32);
+        let outlier = [0.72 + 0.05 * place as f64, 0.93 - 0.06 * place as f64];
+        let (_, first) = &scene.sites[0];
+        scene.sites[0].1 = Rows::new([first.as_slice(), &outlier].concat(), 2)?;
+        let ask = |opening: bool| -> Result<([f64; 2], liar::Told)> {
+            let scene = Scene { opening, ..scene.clone() };
+            let (mut at, mut step, mut lost) = (CORNERS[0], FIRST_STEP, 0);
+            let told = liar::ask(&scene, &mut |number, own, totals| {
+                if number == 1 {
+                    return Some(own.clone());
+                }
+                let last = totals.get(number as usize - 2).filter(|_| number > 2);
+                match last.map(|total| estimate(total)) {
+                    Some(Some(found)) => (at, step) = (found, step * SHRINK),
+                    Some(None) => {
+                        lost += 1;
+                        (at, step) = (CORNERS[lost % CORNERS.len()], FIRST_STEP);
+                    }
+                    None => {}
+                }
+                question(at, step).ok().filter(|_| number <= rounds + 1)
+            })?;
+            Ok((at, told))
+        };
+        let (at, open) = ask(false)?;
+        errors.push(at.iter().zip(outlier).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt());
+        let (_, closed) = ask(true)?;
+        let of = sites as u64;
+        answered.hit += of - open.refused_under("OPN-9") as u64;
+        refused.hit += of - closed.refused_under("OPN-9") as u64;
+        (answered.of, refused.of) = (answered.of + of, refused.of + of);
+        known += closed.totals.len().saturating_sub(1);
+        why = closed.refusals.into_values().next().context("nobody refused, and nobody answered")?;
+    }
+    errors.sort_by(f64::total_cmp);
+    let median = errors[errors.len() / 2];
+    Ok(Finding {
+        attack: NAME,
+        needs: "totals over the whole cohort, and a coordinator that chooses where to ask",
+        control: "the same questions to the same sites under a plan that opens no totals: masks on, every centre inside the \
+                  box [POL-3]",
+        protection: "opening: a site asks its own copy of the method what comes next and answers nothing else [OPN-9]",
+        measures: vec![
+            Measure::new(
+                "distance to the outlier",
+                median,
+                Limit::AtMost(1e-3),
+                if known == 0 { f64::INFINITY } else { 0.0 },
+                Limit::AtLeast(0.5),
+            ),
+            Measure::rates("sites that answer", answered, refused, 0.0),
+        ],
+        also_broken: None,
+        details: vec![
+            format!(
+                "control: {places} federations, errors {} after {rounds} rounds",
+                errors.iter().map(|e| short(*e)).collect::<Vec<_>>().join(", ")
+            ),
+            format!("what a site says: {why}"),
+        ],
+        not_shown: "an outlier that the method itself isolates: a cluster of its own in an honest run",
+        seconds: began.elapsed().as_secs_f64(),
+    })
+}
