@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, time::Instant};
 
 use anyhow::{Context as _, Result};
-use veilsum::round::{Layout, Question, Terms, contribute};
+use veilsum::round::{Form, Layout, Question, Terms, contribute};
 use veilsum_cluster::{Batch, Centres, Prepared, Query};
 use veilsum_proto::{fixed, suite::Hash};
 
@@ -46,12 +46,16 @@ impl Field {
         Ok(Field { rows: prepared(&scene)?, max_rows: (rows as u64).next_power_of_two() })
     }
 
+    fn form(&self) -> Form {
+        Form::new(self.rows.len(), self.max_rows)
+    }
+
     /// The layout of an answer.
     ///
     /// # Errors
     /// Where the question does not fit the box.
     pub fn layout(&self, question: &Question) -> Result<Layout> {
-        Ok(question.layout(self.rows[0].domain(), self.rows.len(), self.max_rows)?)
+        Ok(question.layout(self.rows[0].domain(), &self.form())?)
     }
 
     /// One site's answer in fixed point.
@@ -59,7 +63,7 @@ impl Field {
     /// # Errors
     /// Where there is none.
     pub fn words(&self, site: u16, question: &Question) -> Result<Vec<u64>> {
-        let terms = Terms::everybody(self.rows.len(), self.max_rows);
+        let terms = Terms::everybody(self.form());
         Ok(contribute(question, &self.rows[usize::from(site)], &terms, None)?)
     }
 

@@ -16,14 +16,14 @@ use veilsum::{
     cli::exit::Failure,
     conversation::{Conversation, Turn},
     documents::Federation,
-    local::LOCAL_TIMING,
+    local::{self, LOCAL_TIMING, LocalSite},
     role::{
         client::{self, ClientConfig, ClientReport},
         hub::{Hub, HubConfig, HubEvent},
         intermediary::{self, IntermediaryConfig},
         system_rng,
     },
-    round::{Layout, Question},
+    round::{Form, Layout, Question},
 };
 use veilsum_cluster::{Batch, Prepared};
 use veilsum_proto::{
@@ -31,8 +31,8 @@ use veilsum_proto::{
     identity::Identity,
     message::Kind,
     plan::Terms,
-    policy::Floor,
     roster::{Member, PartyId, Roster},
+    suite,
 };
 
 use crate::{scene::Scene, view::prepared};
@@ -76,7 +76,15 @@ pub fn ask(scene: &Scene, lie: &mut Lie<'_>) -> Result<Told> {
 async fn federation(scene: &Scene, lie: &mut Lie<'_>) -> Result<Told> {
     let mut rng = system_rng();
     let n = scene.sites.len();
-    let identities: Vec<Arc<Identity>> = (0..n + 2).map(|_| Arc::new(Identity::generate(&mut rng))).collect();
+    let identities: Vec<Arc<Identity>> = (0..n + 2)
+        .map(|i| match &scene.state {
+            Some((_, seed)) => {
+                let (seed, i) = (seed.to_le_bytes(), (i as u64).to_le_bytes());
+                Arc::new(Identity::from_seed(&suite::hash("audit identity", &[&seed, &i]).0))
+            }
+            None => Arc::new(Identity::generate(&mut rng)),
+        })
+        .collect();
     let member = |i: usize, name: &str, address: &str| Member {
         name: name.into(),
         key: identities[i].public(),
@@ -88,7 +96,8 @@ async fn federation(scene: &Scene, lie: &mut Lie<'_>) -> Result<Told> {
         intermediary: member(1, "intermediary", "127.0.0.1:0"),
         sites: scene.sites.iter().enumerate().map(|(i, (name, _))| member(i + 2, name, "")).collect(),
     };
-    let terms = terms_of(scene, &roster);
+    let sites: Vec<LocalSite> = scene.sites.iter().cloned().map(LocalSite::from).collect();
+    let terms = Terms { roster: roster.hash(), opening: scene.opening, ..local::default_terms(&sites, &scene.work) };
     let federation = Federation::new(roster, terms).map_err(failed)?;
     let Federation { roster, terms, work } = federation.clone();
     let any = ([127, 0, 0, 1], 0).into();
@@ -126,19 +135,21 @@ async fn federation(scene: &Scene, lie: &mut Lie<'_>) -> Result<Told> {
                 roster: roster.clone(),
                 terms: terms.clone(),
                 work: work.clone(),
-                floor: Floor::default(),
+                site: scene.site.clone(),
                 rows: Arc::new(rows),
                 coordinator,
                 intermediary,
-                state: None,
+                state: scene.state.as_ref().map(|(folder, _)| folder.join(format!("site-{i}"))),
+                head: scene.state.as_ref().map(|(folder, _)| folder.join(format!("head-{i}"))),
                 patience: PATIENCE,
                 vanish: None,
                 view: None,
             }))
         })
         .collect();
-    let conversation = Conversation::of(&work, n, terms.max_rows).map_err(failed)?;
-    let (totals, broken_off) = converse(&mut hub, conversation, scene, lie).await?;
+    let form = federation.form()?;
+    let conversation = Conversation::of(&work, form).map_err(failed)?;
+    let (totals, broken_off) = converse(&mut hub, conversation, scene, form, lie).await?;
     hub.close(|_| None).await;
     counter.abort();
     let mut refusals = BTreeMap::new();
@@ -158,30 +169,14 @@ async fn federation(scene: &Scene, lie: &mut Lie<'_>) -> Result<Told> {
     Ok(Told { totals, broken_off, refusals })
 }
 
-/// Terms as a federation in one process has them.
-pub fn terms_of(scene: &Scene, roster: &Roster) -> Terms {
-    let largest = scene.sites.iter().map(|(_, rows)| rows.len() as u64).max().unwrap_or(1);
-    Terms {
-        roster: roster.hash(),
-        min_cohort: 3,
-        threshold: 0,
-        colluders: 0,
-        slots: 64,
-        max_rows: largest.next_power_of_two(),
-        min_total_rows: u64::from(scene.work.most_clusters()),
-        opening: scene.opening,
-        application: scene.work.to_bytes(),
-    }
-}
-
 async fn converse(
     hub: &mut Hub,
     mut conversation: Conversation,
     scene: &Scene,
+    form: Form,
     lie: &mut Lie<'_>,
 ) -> Result<(Vec<Vec<f64>>, bool)> {
     let domain = scene.work.domain()?;
-    let max_rows = scene.sites.iter().map(|(_, rows)| rows.len() as u64).max().unwrap_or(1).next_power_of_two();
     let deadline = || Some(Instant::now() + PATIENCE);
     let (mut keys, mut counted) = (false, false);
     while !keys || !counted {
@@ -209,7 +204,7 @@ async fn converse(
             return Ok((totals, false));
         };
         let followed = own.as_ref() == Some(&batch);
-        let layout = Layout::of_batch(&batch, &domain, scene.sites.len(), max_rows)?;
+        let layout = Layout::of_batch(&batch, &domain, &form)?;
         hub.ask(Question::Cluster(batch).to_bytes(), layout.words());
         let mut lost = 0;
         loop {

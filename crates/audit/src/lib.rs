@@ -8,19 +8,25 @@
 //! What these attacks do not show: that no better attack exists. A failed attack is evidence, not a proof; the proofs
 //! are the protocol's.
 
+pub mod collusion;
 pub mod count_from_memberships;
+pub mod differencing;
 pub mod dropout_lie;
 pub mod finding;
+pub mod histogram;
 pub mod inconsistency;
 pub mod least_squares;
 pub mod liar;
 pub mod lying_hub;
+pub mod mine;
 pub mod nnls;
 pub mod one_round_records;
 pub mod outlier;
+pub mod page;
 pub mod pinhole;
 pub mod releases;
 pub mod scene;
+pub mod svd;
 pub mod sweep_records;
 pub mod table;
 pub mod textbook;

@@ -13,7 +13,7 @@ use chacha20::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use veilsum_proto::{
     Error, codec,
-    identity::Signature,
+    identity::{Identity, Signature},
     journal::Record,
     kem::{Ciphertext, KemKey},
     message::{self, COMMITMENT, HEADER, Kind, frame_encoded, kind_of},
@@ -172,7 +172,7 @@ impl LyingHub {
                 site::Output::Rewrite(records) => self.journals[i] = records,
                 site::Output::Send { bytes, .. } => sent.push(Sent::of(&bytes)?),
                 site::Output::Event(site::Event::Asked(asked)) => {
-                    let consent = policy::decide(&self.kit.terms, &Floor::default(), &asked)?;
+                    let consent = policy::decide_by_floor(&self.kit.terms, &Floor::default(), &asked)?;
                     let values = (self.answer)(to, &asked);
                     if let Err(e) = self.sites[i].handle(site::Input::Contribute { consent, values }, &mut self.rng) {
                         return Ok(Err(e));
@@ -227,6 +227,35 @@ impl LyingHub {
         }
         self.deck = hash;
         Ok(())
+    }
+
+    /// Shows `target` a directory in which all others are strangers with keys of the coordinator's making. Whether it takes
+    /// it, and else the rule.
+    ///
+    /// # Errors
+    /// Where the target does not even begin.
+    pub fn strangers(&mut self, target: u16, count: usize) -> Result<(bool, String)> {
+        let open = (self.run, self.decks, SLOTS);
+        self.decks += 1;
+        let id = suite::hash("deck", &[&self.session.0, &codec::encode(&open)]);
+        let frame = self.frame(Kind::OpenDeck, &id, &open);
+        let own = self.one(target, &frame)?;
+        let keys = own.read::<Keys>()?;
+        let mut entries = vec![(target, keys.clone(), own.proof)];
+        for stranger in 0..count as u16 {
+            // Each under the number of a site of the roster where there is one.
+            let number = target + 1 + stranger;
+            let identity = Identity::generate(&mut self.rng);
+            let frame = frame_encoded(&identity, &self.session, Kind::AdvertiseKeys, &id, &codec::encode(&keys));
+            entries.push((number, keys.clone(), Sent::of(&frame)?.proof));
+        }
+        entries.truncate(self.sites.len());
+        let directory = Directory { threshold: self.threshold(entries.len())? as u16, entries };
+        let frame = self.frame(Kind::Directory, &id, &directory);
+        Ok(match self.tell(target, &frame)? {
+            Ok(_) => (true, String::new()),
+            Err(e) => (false, e.rule().map_or_else(|| e.to_string(), |rule| rule.0.to_owned())),
+        })
     }
 
     /// Shares that open a self-mask among `n` members.

@@ -1,9 +1,16 @@
 //! The `veilsum-audit` command.
 
-use std::process::ExitCode;
+use std::{
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
 
 use clap::{Parser, Subcommand};
-use veilsum_audit::table::{self, ATTACKS};
+use veilsum::{cli::exit::Failure, documents::Federation};
+use veilsum_audit::{
+    mine, page,
+    table::{self, ATTACKS},
+};
 
 /// Attacks what a party of a federation really received, each beside a control without protection.
 ///
@@ -30,6 +37,23 @@ enum Command {
         #[command(flatten)]
         options: Options,
     },
+    /// Runs a plan on your own rows and says what could be known of each record, before you join.
+    ///
+    /// Exit codes: 0 nothing is recoverable under the plan's own assumptions; 1 something is; 3 it could not be found out.
+    Mine {
+        /// The plan.
+        #[arg(long)]
+        plan: PathBuf,
+        /// The roster it is for.
+        #[arg(long)]
+        roster: PathBuf,
+        /// Your rows, as you would join with them. Nothing of them is printed but line numbers.
+        #[arg(long)]
+        data: PathBuf,
+        /// Prints one JSON object.
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(clap::Args)]
@@ -43,6 +67,9 @@ struct Options {
     /// Fewer victims, rounds and starts.
     #[arg(long)]
     quick: bool,
+    /// Also writes audit.json and audit.html, a page without anything from elsewhere, into this folder.
+    #[arg(long)]
+    out: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -50,6 +77,15 @@ fn main() -> ExitCode {
         Command::List => {
             ATTACKS.iter().for_each(|a| println!("{:<24} {}", a.name, a.shows));
             return ExitCode::SUCCESS;
+        }
+        Command::Mine { plan, roster, data, json } => {
+            return match mine(&plan, &roster, &data, json) {
+                Ok(at_risk) => ExitCode::from(u8::from(at_risk)),
+                Err(failure) => {
+                    eprintln!("{}\n{}", failure.message, failure.next);
+                    ExitCode::from(3)
+                }
+            };
         }
         Command::All(options) => (options, None),
         Command::Run { attack, options } => (options, Some(attack)),
@@ -70,6 +106,11 @@ fn audit(options: &Options, only: Option<&str>) -> anyhow::Result<bool> {
             eprintln!("{} ...", attack.name);
         }
     })?;
+    if let Some(folder) = &options.out {
+        std::fs::create_dir_all(folder)?;
+        veilsum::files::write_atomic(folder.join("audit.json"), &serde_json::to_vec_pretty(&report)?)?;
+        veilsum::files::write_atomic(folder.join("audit.html"), page::html(&report).as_bytes())?;
+    }
     let mut out = std::io::stdout().lock();
     if options.json {
         serde_json::to_writer_pretty(&mut out, &report)?;
@@ -78,4 +119,24 @@ fn audit(options: &Options, only: Option<&str>) -> anyhow::Result<bool> {
         report.print(&mut out)?;
     }
     Ok(report.passed)
+}
+
+fn mine(plan: &Path, roster: &Path, data: &Path, json: bool) -> Result<bool, Failure> {
+    let federation = Federation::load(roster, plan)?;
+    let rows = federation.load_rows(data)?;
+    let failed = |e: &dyn std::fmt::Display| {
+        Failure::input(
+            format!("this plan cannot be run on these rows: {e:#}"),
+            "`veilsum plan check` says what it asks",
+        )
+    };
+    let found = mine::diagnose(&federation, &rows).map_err(|e| failed(&e))?;
+    let mut out = std::io::stdout().lock();
+    if json {
+        serde_json::to_writer_pretty(&mut out, &found).map_err(|e| failed(&e))?;
+        println!();
+    } else {
+        found.print(&mut out).map_err(|e| failed(&e))?;
+    }
+    Ok(found.at_risk)
 }

@@ -1,6 +1,10 @@
 //! The federations under attack: made-up rows and a plan, from a seed.
 
+use std::path::PathBuf;
+
 use veilsum::{
+    documents::SitePolicy,
+    local::toy_policy,
     role::client::Vanish,
     work::{Column, Work},
 };
@@ -35,6 +39,10 @@ pub struct Scene {
     pub vanish: Vec<(usize, Vanish)>,
     /// Whether the coordinator opens its totals to the cohort.
     pub opening: bool,
+    /// What every site demands for itself.
+    pub site: SitePolicy,
+    /// Where sites keep their journals and ledgers, and a seed of their identities: for sites that live longer than one run.
+    pub state: Option<(PathBuf, u64)>,
 }
 
 impl Scene {
@@ -100,7 +108,7 @@ impl Scene {
         let columns = (0..columns).map(column).collect();
         let work = Work::plain(columns, fcm, clusters as u32, Seeding::Uniform { seed });
         let work = Work { scaling: Scaling::None, ..work };
-        Scene { sites, victims, work, vanish: Vec::new(), opening: true }
+        Scene { sites, victims, work, vanish: Vec::new(), opening: true, site: toy_policy(), state: None }
     }
 
     /// Rows of all sites.

@@ -221,7 +221,7 @@ pub fn run(recording: &Recording, seed: u64, victims: usize) -> Result<Finding> 
 }
 
 /// Tries until an attack gives up.
-const TRIES: usize = 48;
+pub const TRIES: usize = 48;
 
 /// Records hit within 1e-3 by so many blind guesses: the disc's area over that of the box.
 fn by_chance(records: usize, guesses: usize) -> f64 {

@@ -6,9 +6,9 @@ use anyhow::{Context as _, Result};
 use serde::Serialize;
 
 use crate::{
-    count_from_memberships, dropout_lie,
+    collusion, count_from_memberships, differencing, dropout_lie,
     finding::{Finding, Verdict},
-    inconsistency,
+    histogram, inconsistency,
     one_round_records::{self, Budget},
     outlier, pinhole,
     scene::Scene,
@@ -82,6 +82,26 @@ pub const ATTACKS: &[Attack] = &[
         name: sweep_records::NAME,
         shows: "a sweep over K tells all 50 records of a site, and how many they are",
         run: |c| sweep_records::run(c.sweep()?, c.seed, if c.quick { 1 } else { 4 }),
+    },
+    Attack {
+        name: histogram::NAME,
+        shows: "totals tell how often each of a few possible rows occurs in the whole federation",
+        run: |c| histogram::run(c.seed, c.quick),
+    },
+    Attack {
+        name: differencing::NAME,
+        shows: "totals over changing cohorts are solved for single sites",
+        run: |c| differencing::run(c.seed, c.quick),
+    },
+    Attack {
+        name: differencing::JOINER,
+        shows: "who joins a second run is the difference of two totals",
+        run: |c| differencing::joiner(c.seed),
+    },
+    Attack {
+        name: collusion::NAME,
+        shows: "all sites but one collude, or are the coordinator's own",
+        run: |c| collusion::run(c.sweep()?, c.seed),
     },
     Attack {
         name: inconsistency::NAME,

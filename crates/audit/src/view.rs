@@ -75,6 +75,7 @@ pub fn record(scene: &Scene) -> Result<Recording> {
     let began = Instant::now();
     let opening = scene.opening;
     let config = LocalConfig {
+        site: scene.site.clone(),
         sites: scene.sites.iter().cloned().map(LocalSite::from).collect(),
         work: scene.work.clone(),
         terms: Box::new(move |terms| terms.opening = opening),
@@ -93,7 +94,8 @@ pub fn record(scene: &Scene) -> Result<Recording> {
     let domain = scene.work.domain()?;
     let max_rows = run.federation.terms.max_rows;
     let rows = prepared(scene)?;
-    let layout_of = |question: &Question| question.layout(&domain, rows.len(), max_rows);
+    let form = run.federation.form()?;
+    let layout_of = |question: &Question| question.layout(&domain, &form);
 
     let mut method = scene.work.run(scene.sites.len())?;
     let mut step = method.next(None)?;
@@ -128,7 +130,7 @@ pub fn record(scene: &Scene) -> Result<Recording> {
     let plain_counts: Vec<u64> = rows
         .iter()
         .map(|r| {
-            let terms = Terms::everybody(rows.len(), max_rows);
+            let terms = Terms::everybody(form);
             contribute(&Question::CountRows, r, &terms, None).map(|words| words[0])
         })
         .collect::<Result<_, _>>()?;

@@ -1,0 +1,304 @@
+//! Totals over changing cohorts are equations about single sites; and whoever joins is the difference of two totals (So et al.,
+//! AAAI 2023, on why a secure sum of many rounds needs more than secure rounds).
+
+use std::{collections::BTreeMap, path::PathBuf, rc::Rc, time::Instant};
+
+use anyhow::{Context as _, Result, anyhow};
+use veilsum::round::Question;
+use veilsum_cluster::{Batch, Centres, Query, Rows, random::Stream};
+use veilsum_proto::{
+    policy::{Floor, Policy},
+    suite::Hash,
+    testing::{Kit, World},
+};
+
+use crate::{
+    finding::{Finding, Limit, Measure, Rate},
+    inconsistency::Field,
+    least_squares::solve_symmetric,
+    liar,
+    lying_hub::LyingHub,
+    one_round_records::{self, hits},
+    scene::{CLUMPS, EDGE, FUZZIFIER, Scene},
+    view::{self, read_as_plain},
+};
+
+/// Name on the command line.
+pub const NAME: &str = "differencing";
+/// Of the joiner's attack.
+pub const JOINER: &str = "late-joiner";
+const LABEL: &[u8; 24] = b"veilsum audit cohorts v1";
+
+fn question() -> Result<Question> {
+    let centres = Centres::from_rows(&CLUMPS.map(|c| c.to_vec()))?;
+    Ok(Question::Cluster(Batch::from(Query::FuzzySums { centres, m: FUZZIFIER })))
+}
+
+/// Every site's vector from totals over cohorts, by least squares; the smallest one where they are not determined. And the rank.
+pub fn solve(cohorts: &[Vec<u16>], totals: &[Vec<f64>], sites: usize) -> (Vec<Vec<f64>>, usize) {
+    let part = |t: usize, s: usize| f64::from(u8::from(cohorts[t].contains(&(s as u16))));
+    let words = totals.first().map_or(0, Vec::len);
+    let mut normal = vec![0.0; sites * sites];
+    for t in 0..cohorts.len() {
+        for i in 0..sites {
+            for j in 0..sites {
+                normal[i * sites + j] += part(t, i) * part(t, j);
+            }
+        }
+    }
+    let rank = crate::svd::svd(&normal, sites).values.iter().filter(|v| **v > 1e-9).count();
+    // Hardly any damping: it only chooses among solutions where there are several.
+    (0..sites).for_each(|i| normal[i * sites + i] += 1e-12);
+    let mut found = vec![vec![0.0; words]; sites];
+    for w in 0..words {
+        let against = (0..sites).map(|s| (0..cohorts.len()).map(|t| part(t, s) * totals[t][w]).sum()).collect();
+        if let Some(x) = solve_symmetric(normal.clone(), against) {
+            found.iter_mut().zip(x).for_each(|(f, x)| f[w] = x);
+        }
+    }
+    (found, rank)
+}
+
+/// Relative error of a vector.
+fn off(found: &[f64], truth: &[f64]) -> f64 {
+    let size = |v: &[f64]| v.iter().map(|x| x * x).sum::<f64>().sqrt();
+    size(&found.iter().zip(truth).map(|(a, b)| a - b).collect::<Vec<_>>()) / size(truth)
+}
+
+fn within(found: &[Vec<f64>], truth: &[Vec<f64>]) -> (Rate, f64) {
+    let (mut rate, mut errors) = (Rate::default(), Vec::new());
+    for (f, t) in found.iter().zip(truth) {
+        let error = off(f, t);
+        rate.add(error < 0.01);
+        errors.push(error);
+    }
+    errors.sort_by(f64::total_cmp);
+    (rate, errors.get(errors.len() / 2).copied().unwrap_or(f64::NAN))
+}
+
+/// Solves the totals of changing cohorts, and of the one that a run has.
+///
+/// # Errors
+/// Where a run fails.
+pub fn run(seed: u64, quick: bool) -> Result<Finding> {
+    let began = Instant::now();
+    let (sites, rounds) = if quick { (8, 12) } else { (20, 30) };
+    let field = Rc::new(Field::new(seed, sites, 25)?);
+    let q = question()?;
+    let layout = field.layout(&q)?;
+    let truth: Vec<Vec<f64>> =
+        (0..sites as u16).map(|s| Ok(read_as_plain(&layout, &field.words(s, &q)?))).collect::<Result<_>>()?;
+
+    // Half of the sites each time, in a federation begun anew: no site knows of the rounds before.
+    let mut stream = Stream::new(seed, LABEL);
+    let (mut cohorts, mut totals) = (Vec::new(), Vec::new());
+    for round in 0..rounds {
+        let mut cohort: Vec<u16> = (0..sites as u16).collect();
+        stream.shuffle(&mut cohort);
+        cohort.truncate(sites / 2);
+        cohort.sort_unstable();
+        let mut world = World::new(Kit::new(cohort.len(), |terms| terms.max_rows = field.max_rows), seed + round);
+        let (own, asked, places) = (field.clone(), q.clone(), cohort.clone());
+        world.answer = Box::new(move |place, asked_for| {
+            own.words(places[usize::from(place)], &asked).unwrap_or_else(|_| vec![0; asked_for.words])
+        });
+        let (words, _, _) = world.ask(&q.to_bytes(), layout.words())?;
+        totals.push(read_as_plain(&layout, &words));
+        cohorts.push(cohort);
+    }
+    let (found, rank) = solve(&cohorts, &totals, sites);
+    let (with, error) = within(&found, &truth);
+
+    // A real run, all rounds over one cohort; the sums of its last rounds differ by next to nothing.
+    let scene = Scene::clumps(seed, sites, 25, 10)?;
+    let recording = view::record(&scene)?;
+    let rounds: Vec<_> =
+        recording.rounds.iter().filter(|r| matches!(r.query.queries[..], [Query::FuzzySums { .. }])).collect();
+    let cohorts: Vec<Vec<u16>> = rounds.iter().map(|r| r.received.keys().copied().collect()).collect();
+    let totals: Vec<Vec<f64>> = rounds.iter().map(|r| r.total.clone()).collect();
+    let last = rounds.last().context("a run without rounds")?;
+    let truth: Vec<Vec<f64>> = last.plain.iter().map(|s| s.values.clone()).collect();
+    let (found, own_rank) = solve(&cohorts, &totals, sites);
+    let (without, guess) = within(&found, &truth);
+
+    // And real sites that are asked to let the cohort change.
+    let (again, back) = changes(&field, &q, seed)?;
+    let all = |of| Rate { hit: of, of };
+    Ok(Finding {
+        attack: NAME,
+        needs: "totals over cohorts that change from round to round, nobody lying",
+        control: "masked sums over a random half of the sites, each in a federation begun anew that knows nothing of the others, \
+                  centres at rest",
+        protection: "one cohort for a run: who missed a round stays out [RND-5]; one cohort for a question [RND-9]",
+        measures: vec![
+            Measure::rates("sites' sums within 1 %", with, without, 0.0),
+            Measure::new(
+                "rank of participation, of all sites",
+                rank as f64 / sites as f64,
+                Limit::AtLeast(1.0),
+                own_rank as f64,
+                Limit::AtMost(1.0),
+            ),
+            Measure::rates("sites that answer one question over two cohorts", all(again.of), again, 0.0),
+            Measure::rates("sites that let one back in", all(back.of), back, 0.0),
+        ],
+        also_broken: None,
+        details: vec![format!(
+            "control: median error {error:.1e} after {} rounds; with one cohort the best guess is the average site, off by {:.0} %",
+            totals.len().max(cohorts.len()),
+            100.0 * guess
+        )],
+        not_shown: "the one difference that every site costs that leaves in the middle of a run; plans that sample sites \
+                    (--sample) give it up",
+        seconds: began.elapsed().as_secs_f64(),
+    })
+}
+
+/// How many of the sites answer one question over two cohorts, and how many let a site back in.
+fn changes(field: &Rc<Field>, q: &Question, seed: u64) -> Result<(Rate, Rate)> {
+    let n = field.rows.len() as u16;
+    let words = field.layout(q)?.words();
+    let (everybody, fewer): (Vec<u16>, Vec<u16>) = ((0..n).collect(), (0..n - 1).collect());
+    let moved = {
+        let centres = Centres::from_rows(&CLUMPS.map(|c| vec![c[0] + 0.01, c[1]]))?;
+        Question::Cluster(Batch::from(Query::FuzzySums { centres, m: FUZZIFIER }))
+    };
+    let mut hub = LyingHub::new(usize::from(n), field.max_rows, seed, field.answers())?;
+    hub.deck(&everybody)?;
+    let round =
+        |hub: &mut LyingHub, slot: u16, previous: Hash, cohort: &[u16], q: &Question, open: bool| -> Result<_> {
+            let ask = hub.question(slot, cohort, previous, words, q.to_bytes());
+            let (context, mut inputs, mut rules) = (hub.context(&ask), BTreeMap::new(), Vec::new());
+            for site in cohort {
+                match hub.ask(*site, &ask)? {
+                    Ok(sent) => drop(inputs.insert(*site, sent)),
+                    Err(rule) => rules.push(rule),
+                }
+            }
+            if open {
+                for site in cohort {
+                    hub.survivors(*site, &context, cohort, &inputs)?.map_err(|rule| anyhow!("refused under {rule}"))?;
+                }
+            }
+            Ok((context, rules))
+        };
+    let tally = |rules: &[String], rule: &str, of: usize| {
+        let refused = rules.iter().filter(|r| *r == rule).count();
+        Rate { hit: (of - refused) as u64, of: of as u64 }
+    };
+    let (context, _) = round(&mut hub, 0, Hash::default(), &everybody, q, true)?;
+    let (_, rules) = round(&mut hub, 1, context, &fewer, q, false)?;
+    let again = tally(&rules, "RND-9", fewer.len());
+    let (context, _) = round(&mut hub, 1, context, &fewer, &moved, true)?;
+    let ask = hub.question(2, &everybody, context, words, q.to_bytes());
+    let mut rules = Vec::new();
+    for site in &fewer {
+        if let Err(rule) = hub.ask(*site, &ask)? {
+            rules.push(rule);
+        }
+    }
+    Ok((again, tally(&rules, "RND-5", fewer.len())))
+}
+
+/// Rows of the site that joins.
+const JOINS_WITH: usize = 3;
+
+/// Two runs of one plan's questions, the second with one small site more.
+///
+/// # Errors
+/// Where a run fails.
+pub fn joiner(seed: u64) -> Result<Finding> {
+    let began = Instant::now();
+    let mut before = Scene::clumps(seed, 5, 30, 3)?;
+    let mut stream = Stream::new(seed, LABEL);
+    let rows = Rows::new((0..2 * JOINS_WITH).map(|_| EDGE * (1.9 * stream.unit() - 0.95)).collect(), 2)?;
+    let with_one_more = |scene: &Scene| {
+        let mut after = scene.clone();
+        after.sites.push(("joiner".into(), rows.clone()));
+        // The box of the fixed point stays as it is.
+        after
+    };
+    let first = |scene: &Scene| -> Result<(Option<Batch>, liar::Told)> {
+        let mut asked = None;
+        let told = liar::ask(scene, &mut |number, own, _| (number == 1).then(|| asked.insert(own.clone()).clone()))?;
+        Ok((asked, told))
+    };
+    let ((asked, a), (_, b)) = (first(&before)?, first(&with_one_more(&before))?);
+    let batch = asked.context("the plan asks nothing")?;
+    let (a, b) = (a.totals.first().context("no total")?, b.totals.first().context("no total")?);
+    let difference: Vec<f64> = b.iter().zip(a).map(|(x, y)| x - y).collect();
+    let guess = one_round_records::attack(&batch, &difference, 1000, &mut stream).context("nothing was released")?;
+    let (found, error) = hits(&rows, &guess.records);
+    let with = Rate { hit: found, of: JOINS_WITH as u64 };
+
+    // The same sites with a memory, and a policy that looks at it.
+    let folder = Folder::new(seed)?;
+    let mut policy = Policy::only(Floor::default());
+    policy.change = Policy::default().change;
+    (before.site, before.state) = (policy.into(), Some((folder.0.clone(), seed)));
+    let (_, told) = first(&before)?;
+    told.totals.first().context("the first run broke off")?;
+    let (_, told) = first(&with_one_more(&before))?;
+    let old = before.sites.len();
+    let refused = told.refusals.iter().filter(|(site, why)| usize::from(**site) < old && why.contains("POL-")).count();
+    let answered = Rate { hit: (old - refused) as u64, of: old as u64 };
+    let why = told.refusals.values().next().cloned().unwrap_or_else(|| "nothing".into());
+    Ok(Finding {
+        attack: JOINER,
+        needs: "totals of two runs of the same questions, the second with one site more; nobody lies",
+        control: "two real runs behind masks, in which no site remembers the first",
+        protection: "the ledger remembers what was answered to whom: no equal or near question to another cohort, in this run or \
+                     a later one [POL-*]; in one run nobody joins [RND-5]",
+        measures: vec![
+            Measure::rates(
+                "records of the joiner within 1e-3",
+                with,
+                Rate { hit: if told.totals.is_empty() { 0 } else { with.hit }, of: with.of },
+                0.0,
+            ),
+            Measure::rates("sites that answer again", Rate { hit: old as u64, of: old as u64 }, answered, 0.0),
+        ],
+        also_broken: None,
+        details: vec![
+            format!("control: the joiner's {JOINS_WITH} records come out with an error of at most {error:.1e}"),
+            format!("what a site says: {why}"),
+        ],
+        not_shown: "a joiner in a run on other first centres: the near rule lets far questions pass",
+        seconds: began.elapsed().as_secs_f64(),
+    })
+}
+
+/// The sites' memories, gone with the attack.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(seed: u64) -> Result<Folder> {
+        let path = std::env::temp_dir().join(format!("veilsum-audit-{}-{seed}", std::process::id()));
+        std::fs::create_dir_all(&path)?;
+        Ok(Folder(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changing_cohorts_are_equations_and_one_cohort_is_one() {
+        let truth = [vec![1.0, 2.0], vec![3.0, -1.0], vec![0.5, 0.25]];
+        let total = |c: &[u16]| (0..2).map(|w| c.iter().map(|s| truth[usize::from(*s)][w]).sum()).collect::<Vec<f64>>();
+        let cohorts = vec![vec![0, 1], vec![1, 2], vec![0, 2]];
+        let (found, rank) = solve(&cohorts, &cohorts.iter().map(|c| total(c)).collect::<Vec<_>>(), 3);
+        assert_eq!(rank, 3);
+        assert_eq!(within(&found, &truth).0, Rate { hit: 3, of: 3 });
+        let one = vec![vec![0, 1, 2]; 3];
+        let (found, rank) = solve(&one, &one.iter().map(|c| total(c)).collect::<Vec<_>>(), 3);
+        assert_eq!((rank, within(&found, &truth).0.hit), (1, 0));
+    }
+}
