@@ -11,6 +11,7 @@
 pub mod collusion;
 pub mod count_from_memberships;
 pub mod differencing;
+pub mod dp_utility;
 pub mod dropout_lie;
 pub mod finding;
 pub mod histogram;
@@ -24,6 +25,7 @@ pub mod one_round_records;
 pub mod outlier;
 pub mod page;
 pub mod pinhole;
+pub mod poison;
 pub mod releases;
 pub mod scene;
 pub mod svd;

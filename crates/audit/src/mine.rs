@@ -140,14 +140,12 @@ fn questions(federation: &Federation, rows: &Prepared) -> Result<(Vec<Batch>, Ve
     let form = federation.form().map_err(failed)?;
     let mut conversation = Conversation::of(&federation.work, form).map_err(failed)?;
     let (mut batches, mut layouts) = (Vec::new(), Vec::new());
-    loop {
-        let (batch, layout) = match conversation.turn() {
-            Turn::Ask(question, layout) => match &**question {
-                Question::Cluster(batch) | Question::Drawn { batch, .. } => (batch.clone(), layout.clone()),
-                _ => return Err(anyhow!("the plan asks what this diagnosis does not know")),
-            },
-            _ => break,
+    while let Turn::Ask(question, layout) = conversation.turn() {
+        let layout = layout.clone();
+        let (Question::Cluster(batch) | Question::Drawn { batch, .. }) = &**question else {
+            return Err(anyhow!("the plan asks what this diagnosis does not know"));
         };
+        let batch = batch.clone();
         let blurred = layout.encode(&answer(&batch, rows).map_err(|e| anyhow!("{e}"))?)?;
         batches.push(batch);
         layouts.push(layout);

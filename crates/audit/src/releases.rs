@@ -115,8 +115,8 @@ impl Releases {
                     phi[first + c] += distance;
                     phi[first + clusters + c] += u;
                     phi[last] += weight * squares[c];
-                    for f in 0..mean.len() {
-                        let away = record[f] - centre(c)[f];
+                    for (f, x) in record.iter().enumerate().take(mean.len()) {
+                        let away = x - centre(c)[f];
                         slopes.add(first + c, f, away / distance);
                         slopes.add(first + clusters + c, f, u * by(f));
                         slopes.add(last, f, part.m * weight * by(f) * squares[c] + weight * 2.0 * away);
@@ -124,15 +124,15 @@ impl Releases {
                 } else {
                     let row = first + clusters * columns + c;
                     phi[row] += weight;
-                    for f in 0..columns {
-                        phi[first + c * columns + f] += weight * record[f];
+                    for (f, x) in record.iter().enumerate() {
+                        phi[first + c * columns + f] += weight * x;
                     }
                     for g in 0..mean.len() {
                         let by = part.m * weight * by(g);
                         slopes.add(row, g, by);
-                        for f in 0..columns {
+                        for (f, x) in record.iter().enumerate() {
                             let own = if f == g { weight } else { 0.0 };
-                            slopes.add(first + c * columns + f, g, by * record[f] + own);
+                            slopes.add(first + c * columns + f, g, by * x + own);
                         }
                     }
                 }

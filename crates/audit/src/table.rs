@@ -6,11 +6,11 @@ use anyhow::{Context as _, Result};
 use serde::Serialize;
 
 use crate::{
-    collusion, count_from_memberships, differencing, dropout_lie,
+    collusion, count_from_memberships, differencing, dp_utility, dropout_lie,
     finding::{Finding, Verdict},
     histogram, inconsistency,
     one_round_records::{self, Budget},
-    outlier, pinhole,
+    outlier, pinhole, poison,
     scene::Scene,
     sweep_records,
     view::{self, Recording},
@@ -123,6 +123,12 @@ pub const ATTACKS: &[Attack] = &[
         shows: "centres of the coordinator's choice leave an outlier alone in its cluster",
         run: |c| outlier::run(c.seed, c.quick),
     },
+    Attack {
+        name: poison::NAME,
+        shows: "a site that lies ruins a run, or steers it to where the coordinator wants to look",
+        run: |c| poison::run(c.seed, c.quick),
+    },
+    Attack { name: dp_utility::NAME, shows: "what noise costs", run: |c| dp_utility::run(c.seed, c.quick) },
 ];
 
 /// The whole audit.

@@ -1,0 +1,250 @@
+//! A site that lies: a huge vector ends a run or ruins it; and with the coordinator it steers the centres to where the two want to
+//! look, in spite of the rule that centres follow from totals (the audit's own; RoFL, S&P 2023, on the first half).
+//!
+//! At rest the next total is the last one. Whoever knows it sends what makes it another, and the method itself then asks about a
+//! pinhole.
+
+use std::{cell::RefCell, rc::Rc, time::Instant};
+
+use anyhow::{Context as _, Result, anyhow};
+use veilsum::{
+    conversation::{Conversation, Turn},
+    round::{self, Form, Layout, Question},
+};
+use veilsum_cluster::{metrics::adjusted_rand_index, privacy::Noise};
+use veilsum_proto::{
+    fixed,
+    noise::Key,
+    suite,
+    testing::{Kit, World},
+};
+
+use crate::{
+    finding::{Finding, Limit, Measure, Rate},
+    pinhole::advantage,
+    scene::{EDGE, Scene},
+    view::{prepared, read_as_plain},
+};
+
+/// Name on the command line.
+pub const NAME: &str = "poison-and-steer";
+const SITES: usize = 6;
+const ROWS: usize = 40;
+/// Rounds until the centres are at rest.
+const REST: u32 = 12;
+/// Between the two centres of the pinhole.
+const APART: f64 = 1e-4;
+/// The site that lies.
+const LIAR: u16 = 0;
+
+/// Real sites and an aggregator in virtual time; what the liar adds to its words in the next round.
+struct Masked {
+    world: World,
+    lie: Rc<RefCell<Vec<u64>>>,
+}
+
+impl Masked {
+    fn new(scene: &Scene, form: Form, seed: u64) -> Result<Masked> {
+        let rows = prepared(scene)?;
+        let lie = Rc::new(RefCell::new(Vec::<u64>::new()));
+        let mut world = World::new(Kit::new(SITES, |terms| (terms.slots, terms.max_rows) = (64, form.max_rows)), seed);
+        let lies = lie.clone();
+        world.answer = Box::new(move |site, asked| {
+            let terms = round::Terms::everybody(form);
+            let words = Question::from_bytes(&asked.query)
+                .ok()
+                .and_then(|q| round::contribute(&q, &rows[usize::from(site)], &terms, None).ok());
+            let mut words = words.unwrap_or_else(|| vec![0; asked.words]);
+            if site == LIAR {
+                words.iter_mut().zip(lies.borrow().iter()).for_each(|(w, l)| *w = w.wrapping_add(*l));
+            }
+            words
+        });
+        Ok(Masked { world, lie })
+    }
+
+    fn total(&mut self, question: &Question, words: usize, lie: Vec<u64>) -> Result<Vec<u64>> {
+        *self.lie.borrow_mut() = lie;
+        Ok(self.world.ask(&question.to_bytes(), words)?.0)
+    }
+}
+
+/// Words of these numbers; a liar keeps to no bound.
+fn unbounded(layout: &Layout, values: &[f64]) -> Vec<u64> {
+    let scales = layout.blocks.iter().flat_map(|b| std::iter::repeat_n(b.scale.fraction_bits, b.block.len));
+    values.iter().zip(scales).map(|(x, bits)| fixed::to_ring((x * 2f64.powi(bits)).round() as i64)).collect()
+}
+
+fn turn(conversation: &Conversation) -> Result<(Question, Layout)> {
+    match conversation.turn() {
+        Turn::Ask(question, layout) => Ok(((**question).clone(), layout.clone())),
+        _ => Err(anyhow!("the method asks nothing more")),
+    }
+}
+
+fn centres(question: &Question) -> Result<Vec<Vec<f64>>> {
+    let Question::Cluster(batch) = question else { return Err(anyhow!("nobody is drawn")) };
+    let points = batch.queries.first().and_then(|q| q.points().first().copied().cloned()).context("no centres")?;
+    Ok(points.rows().map(<[f64]>::to_vec).collect())
+}
+
+/// One run that is steered to `at`: the count there, and how far from `at` the method's next centres lie.
+fn steered(scene: &Scene, form: Form, at: &[f64], seed: u64) -> Result<(f64, f64)> {
+    let mut masked = Masked::new(scene, form, seed)?;
+    let mut conversation = Conversation::of(&scene.work, form).map_err(|f| anyhow!("{}", f.message))?;
+    let mut last: Option<Vec<f64>> = None;
+    for number in 0..=REST {
+        let (question, layout) = turn(&conversation)?;
+        let lie = match &last {
+            // What the total will be, from what it was; and what it is to be.
+            Some(total) if number == REST => {
+                let k = centres(&question)?.len();
+                let (sums, weights) = total.split_at(total.len() - k);
+                let columns = sums.len() / k;
+                let side = if at[0] > 0.0 { -APART } else { APART };
+                let mut change = vec![0.0; total.len()];
+                for c in 0..2 {
+                    for f in 0..columns {
+                        let wanted = at[f] + if c == 1 && f == 0 { side } else { 0.0 };
+                        change[c * columns + f] = wanted * weights[c] - sums[c * columns + f];
+                    }
+                }
+                unbounded(&layout, &change)
+            }
+            _ => Vec::new(),
+        };
+        let words = masked.total(&question, layout.words(), lie)?;
+        last = Some(read_as_plain(&layout, &words));
+        conversation.take(&words, SITES).map_err(|f| anyhow!("{}", f.message))?;
+    }
+    let (question, layout) = turn(&conversation)?;
+    let place = centres(&question)?;
+    let off = place[0].iter().zip(at).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt();
+    let words = masked.total(&question, layout.words(), Vec::new())?;
+    let total = read_as_plain(&layout, &words);
+    let weights = &total[total.len() - place.len()..];
+    Ok((weights[0] - weights[1], off))
+}
+
+/// A lie in every word of the first round: whether the round is taken, and the Rand index of what a method without checks would
+/// go on with.
+fn poisoned(scene: &Scene, form: Form, seed: u64, lie: u64) -> Result<(bool, f64)> {
+    let mut masked = Masked::new(scene, form, seed)?;
+    let mut conversation = Conversation::of(&scene.work, form).map_err(|f| anyhow!("{}", f.message))?;
+    let (question, layout) = turn(&conversation)?;
+    let honest = read_as_plain(&layout, &masked.total(&question, layout.words(), Vec::new())?);
+    let mut masked = Masked::new(scene, form, seed)?;
+    let words = masked.total(&question, layout.words(), vec![lie; layout.words()])?;
+    let taken = conversation.take(&words, SITES).is_ok();
+    let labels = |total: &[f64]| -> Vec<usize> {
+        let k = scene.work.most_clusters() as usize;
+        let (sums, weights) = total.split_at(total.len() - k);
+        let centre = |c: usize| [sums[2 * c] / weights[c], sums[2 * c + 1] / weights[c]];
+        let away = |x: &[f64], c: usize| (x[0] - centre(c)[0]).powi(2) + (x[1] - centre(c)[1]).powi(2);
+        let nearest = |x: &[f64]| (0..k).min_by(|a, b| away(x, *a).total_cmp(&away(x, *b))).unwrap_or(0);
+        scene.sites.iter().flat_map(|(_, rows)| rows.iter().map(nearest).collect::<Vec<_>>()).collect()
+    };
+    Ok((taken, adjusted_rand_index(&labels(&honest), &labels(&read_as_plain(&layout, &words)))?))
+}
+
+/// What a count is worth under noise: the advantage of the best threshold between a weight difference d and d + 1, where its
+/// spread is that of real shares of noise.
+fn under_noise(scene: &Scene, rows: u64, draws: u64) -> Result<(f64, f64)> {
+    let mut work = scene.work.clone();
+    work.recipe.noise = Some(Noise::usual(1.0, rows));
+    work.step_bits = Some(20);
+    let parts = prepared(scene)?;
+    let honest = SITES - (SITES - 1) / 3;
+    let form = work.form(parts.len(), ROWS.next_power_of_two() as u64, true, honest)?;
+    let conversation = Conversation::of(&work, form).map_err(|f| anyhow!("{}", f.message))?;
+    let (question, layout) = turn(&conversation)?;
+    let k = centres(&question)?.len();
+    let mut differences = Vec::new();
+    for draw in 0..draws {
+        let mut total = vec![0u64; layout.words()];
+        for (site, rows) in parts.iter().enumerate() {
+            let key = Key::from_bytes(suite::hash("audit noise", &[&draw.to_le_bytes(), &[site as u8]]).0);
+            let terms = round::Terms { noise: Some(&key), ..round::Terms::everybody(form) };
+            let words = round::contribute(&question, rows, &terms, None)?;
+            total.iter_mut().zip(words).for_each(|(t, w)| *t = t.wrapping_add(w));
+        }
+        // The weights stand last or first, by the question's kind: they are the block of as many entries as centres.
+        let values = read_as_plain(&layout, &total);
+        let mut at = 0;
+        for b in &layout.blocks {
+            if b.block.len == k {
+                differences.push(values[at] - values[at + 1]);
+                break;
+            }
+            at += b.block.len;
+        }
+    }
+    let mean = differences.iter().sum::<f64>() / differences.len() as f64;
+    let spread =
+        (differences.iter().map(|d| (d - mean) * (d - mean)).sum::<f64>() / (differences.len() as f64 - 1.0)).sqrt();
+    // 2 Phi(1 / (2 s)) - 1 is at most its tangent at 0.
+    Ok((1.0 / (spread * (2.0 * std::f64::consts::PI).sqrt()), spread))
+}
+
+/// Lets one site lie, alone and with the coordinator.
+///
+/// # Errors
+/// Where an honest part of the conversation fails.
+pub fn run(seed: u64, quick: bool) -> Result<Finding> {
+    let began = Instant::now();
+    let scene = Scene::clumps(seed, SITES, ROWS, REST + 4)?;
+    let form = Form::new(SITES, ROWS.next_power_of_two() as u64);
+    // No rows give these: negative weights, sums beyond all rows of all sites.
+    let (mut ruined, mut taken) = (Rate::default(), Rate::default());
+    for lie in [(1u64 << 62).wrapping_neg(), (3u64 << 61).wrapping_neg(), 1u64 << 63] {
+        let (goes_on, rand) = poisoned(&scene, form, seed, lie)?;
+        ruined.add(rand < 0.5);
+        taken.add(goes_on);
+    }
+    // As large as what all sites together might have sent: no check of a total can tell.
+    let (admissible, rand) = poisoned(&scene, form, seed, 1u64 << 62)?;
+    let (mut said, mut present, mut off) = (Vec::new(), Vec::new(), 0.0f64);
+    for i in 0..if quick { 1 } else { 4 } {
+        let row = scene.sites[1 + i % (SITES - 1)].1.row(i).to_vec();
+        let none = vec![(row[0] + 0.031).clamp(-EDGE, EDGE), row[1] - 0.017];
+        for (at, is) in [(row, true), (none, false)] {
+            let (count, by) = steered(&scene, form, &at, seed)?;
+            (off, said, present) = (off.max(by), [said, vec![count > 0.5]].concat(), [present, vec![is]].concat());
+        }
+    }
+    let (noisy, spread) = under_noise(&scene, scene.rows(), if quick { 60 } else { 300 })?;
+    Ok(Finding {
+        attack: NAME,
+        needs: "one site that lies; for steering also a coordinator that tells it every total (an opened total tells it to every site)",
+        control: "poison: the same total taken without a check; steering: a plan without noise, whose sites follow the method",
+        protection: "totals that no rows can give end the run, without blame; against steering nothing in the protocol but \
+                     noise inside the sum [NOI-*]: a site's vector has no proof that rows made it",
+        measures: vec![
+            Measure::rates("rounds ruined by what no rows give", ruined, taken, 0.0),
+            Measure::new(
+                "advantage at a steered pinhole (noise, epsilon 1)",
+                advantage(&said, &present),
+                Limit::AtLeast(1.0),
+                noisy,
+                Limit::AtMost(0.06),
+            ),
+        ],
+        also_broken: None,
+        details: vec![
+            format!(
+                "control: {} candidates, one a run of {REST} rounds; the method itself asks within {off:.1e} of where the two want \
+                 to look, and every site's own copy agrees",
+                present.len()
+            ),
+            format!("a weight's difference under noise spreads by {spread:.0} rows, measured; one row is to be told from none"),
+            format!(
+                "NOT protected: a vector of one site as large as all sites' rows together is {}, and the Rand index falls to \
+                 {rand:.2}: the total's check cannot know whose part it was",
+                if admissible { "taken" } else { "refused" }
+            ),
+            "NOT protected without noise: a plan without it, opened or not, can be steered by one site and the coordinator".into(),
+        ],
+        not_shown: "who sent the vector: the total does not say; small lies of a site within its rows",
+        seconds: began.elapsed().as_secs_f64(),
+    })
+}
