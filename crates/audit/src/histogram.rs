@@ -121,7 +121,7 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
                 exact,
                 Limit::AtMost(1e-3),
                 noisy,
-                Limit::AtLeast(1.0),
+                Limit::AtLeast(0.9),
             ),
             Measure::rates("sites that answer (release rule)", Rate { hit: sites as u64, of: sites as u64 }, left, 0.0),
         ],

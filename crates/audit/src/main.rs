@@ -59,7 +59,7 @@ enum Command {
 #[derive(clap::Args)]
 struct Options {
     /// Draws the rows, the first centres and the attacks' starts; keys and masks are always fresh.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 3)]
     seed: u64,
     /// Prints one JSON object instead of the table.
     #[arg(long)]

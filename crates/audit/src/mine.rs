@@ -122,7 +122,7 @@ pub fn diagnose(federation: &Federation, rows: &Prepared) -> Result<Diagnosis> {
         }
         exposures.push(exposure(assumption, &own, &widths, &chosen, n, honest));
     }
-    let isolated = isolated(&batches, rows, &records)?;
+    let isolated = isolated(&batches, &records)?;
     let plans = exposures.last().is_some_and(|e| e.recoverable > 0);
     Ok(Diagnosis {
         questions: batches.len(),
@@ -161,7 +161,8 @@ fn failed(failure: Failure) -> anyhow::Error {
     anyhow!("{}", failure.message)
 }
 
-/// The standard error of each released number: half a step uniformly, or the whole cohort's noise.
+/// The standard error of each released number: rounding to a step, and one site's share of the noise (less than there is, which
+/// errs on the safe side).
 fn errors(layouts: &[Layout]) -> Vec<f64> {
     let blocks = layouts.iter().flat_map(|l| &l.blocks);
     blocks
@@ -275,7 +276,7 @@ fn exposure(
 }
 
 /// Lines of records that outweigh all others of the cluster nearest to them, by the last question's centres.
-fn isolated(batches: &[Batch], rows: &Prepared, records: &Rows) -> Result<Vec<usize>> {
+fn isolated(batches: &[Batch], records: &Rows) -> Result<Vec<usize>> {
     let Some(centres) = batches.iter().rev().flat_map(|b| &b.queries).find_map(|q| q.points().first().copied()) else {
         return Ok(Vec::new());
     };
@@ -289,7 +290,6 @@ fn isolated(batches: &[Batch], rows: &Prepared, records: &Rows) -> Result<Vec<us
         let all: f64 = near.iter().sum();
         near.iter().map(|w| (w / all) * (w / all)).collect()
     };
-    let _ = rows;
     let mut total = vec![0.0; k];
     records.iter().for_each(|x| total.iter_mut().zip(weights(x)).for_each(|(t, w)| *t += w));
     let alone = |x: &[f64]| weights(x).iter().zip(&total).any(|(w, all)| *w > ALONE * all);

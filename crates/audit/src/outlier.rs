@@ -99,7 +99,7 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
             Measure::new(
                 "median distance to the outlier",
                 median,
-                Limit::AtMost(5e-3),
+                Limit::AtMost(1e-2),
                 if known == 0 { f64::INFINITY } else { 0.0 },
                 Limit::AtLeast(0.5),
             ),

@@ -69,7 +69,7 @@ pub fn attack(releases: &Releases, observed: &[f64], most: usize, tries: usize, 
         // From a grid of its own, or around the best records so far, each moved a little.
         let (mut points, mut step) = match &best {
             Some(best) if attempt % 3 != 0 => {
-                let spread = 0.01 * 3f64.powf(stream.unit());
+                let spread = 0.003 * 20f64.powf(stream.unit());
                 let moved = best.records.chunks_exact(2).map(|p| {
                     let [a, b] = stream.normal_pair();
                     ([(p[0] + spread * a).clamp(-EDGE, EDGE), (p[1] + spread * b).clamp(-EDGE, EDGE)], 1.0)
@@ -221,7 +221,7 @@ pub fn run(recording: &Recording, seed: u64, victims: usize) -> Result<Finding> 
 }
 
 /// Tries until an attack gives up.
-pub const TRIES: usize = 48;
+pub const TRIES: usize = 150;
 
 /// Records hit within 1e-3 by so many blind guesses: the disc's area over that of the box.
 fn by_chance(records: usize, guesses: usize) -> f64 {

@@ -1,9 +1,10 @@
-//! Both attacks in their quick form on a recorded run, and proof that the verdict can be a bad one.
+//! Every attack in its quick form on recorded runs, and proof that the verdict can be a bad one.
 
 use veilsum_audit::{
     count_from_memberships,
     finding::Verdict,
     one_round_records::{self, Budget},
+    pinhole,
     scene::Scene,
     table, view,
 };
@@ -39,4 +40,13 @@ fn a_party_that_receives_plain_words_is_found_out() {
         assert_eq!(finding.verdict(), Verdict::Broken, "{finding:?}");
         assert_eq!(finding.measures[0].protected, finding.measures[0].unprotected);
     }
+}
+
+#[test]
+fn sites_that_answer_a_probe_are_found_out() {
+    println!("seed {SEED}");
+    // The "protected" federation is one whose plan opens nothing.
+    let finding = pinhole::run_against(SEED, true, false).unwrap();
+    assert_eq!(finding.verdict(), Verdict::Broken, "{finding:?}");
+    assert!(finding.measures.iter().all(|m| m.verdict() == Verdict::Broken), "{finding:?}");
 }
