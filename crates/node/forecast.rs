@@ -59,13 +59,14 @@ impl Forecast {
         Cost { scalars: all.scalars, milli_bits: all.milli_bits, nano_rho }
     }
 
-    /// What the policy says to all of it, for a site with so many rows of a cohort with at least `rows_in_all`.
+    /// What the policy says to all of it, for a site with so many rows, of so many that are possible, in a cohort with at least
+    /// `rows_in_all`.
     pub fn verdict(
         &self,
         (work, terms, sites): (&Work, &Terms, usize),
         policy: &Policy,
         spent: &Spent,
-        own_rows: u64,
+        (own_rows, domain): (u64, Option<u64>),
         rows_in_all: u64,
     ) -> Verdict {
         let plan = consent::facts(work);
@@ -75,6 +76,7 @@ impl Forecast {
             own_rows,
             rows_in_all,
             columns: u32::try_from(work.columns.len()).unwrap_or(u32::MAX),
+            domain,
             plan: plan.clone(),
             cost: total,
             ..Request::default()

@@ -1,6 +1,9 @@
 //! Drives a method against rows at hand: pooled, or at several sites whose statistics are plainly added up.
 //!
 //! None of it hides anything. They are the yardstick for a masked run, which must come to the same result.
+//!
+//! Sums here are plain. The noise of a recipe that promises differential privacy belongs to fixed-point totals and is added by
+//! whoever carries them; a run in this module keeps no such promise, whatever its recipe says.
 
 use crate::method::Stage;
 use crate::random::Stream;

@@ -362,6 +362,8 @@ struct Demo<'a> {
     work: &'a Work,
     terms: Terms,
     rows: Vec<u64>,
+    /// Different rows that are possible, as each site's own suggest.
+    possible: Vec<u64>,
     drops: bool,
 }
 
@@ -377,7 +379,8 @@ impl Demo<'_> {
         if work.recipe.noise.is_none() {
             terms.min_total_rows = terms.min_total_rows.max(stay.map(|(_, rows)| rows).sum());
         }
-        Demo { work, terms, rows, drops: !vanish.is_empty() }
+        let possible = sites.iter().map(|site| consent::possible_rows(&site.rows)).collect();
+        Demo { work, terms, rows, possible, drops: !vanish.is_empty() }
     }
 
     /// The strict default where every site can answer everything under it; else as little less as the data need, by name.
@@ -396,6 +399,10 @@ impl Demo<'_> {
                 (policy.contributors, policy.records) = (1, 1);
             }
             told.push(format!("contributors = {}, records = {}", policy.contributors, policy.records));
+        }
+        if let Some(change) = facts.change.filter(|change| *change < policy.change) {
+            policy.change = change;
+            told.push(format!("change = {change}"));
         }
         let fewest = self.rows.iter().copied().min().unwrap_or(0);
         if fewest < policy.min_rows {
@@ -419,12 +426,16 @@ impl Demo<'_> {
             policy.noise.nano_rho = documents::nano_rho(noise.epsilon, noise.delta);
             told.push(format!("[noise] epsilon = {}", noise.epsilon));
         }
-        let stays = |site: &SitePolicy, own: u64| {
+        let stays = |site: &SitePolicy, (own, possible): (u64, u64)| {
             let about = (self.work, &self.terms, sites);
             let known = own.max(self.terms.min_total_rows);
-            matches!(forecast.verdict(about, &site.policy, &Spent::default(), own, known), Verdict::Answers(_))
+            matches!(
+                forecast.verdict(about, &site.policy, &Spent::default(), (own, Some(possible)), known),
+                Verdict::Answers(_)
+            )
         };
-        if !self.rows.iter().all(|own| stays(&site, *own)) || self.work.sampling.is_some() {
+        let each = self.rows.iter().copied().zip(self.possible.iter().copied());
+        if !each.into_iter().all(|one| stays(&site, one)) || self.work.sampling.is_some() {
             site.policy.release.rule = Enforcement::Off;
             told.push("[release] rule = \"off\"".into());
         }

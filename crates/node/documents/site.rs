@@ -130,6 +130,7 @@ impl File {
         if !(1..=64).contains(&bits) || domain == Some(0) {
             return Err("release.bits is 1 to 64, and release.domain at least 1".into());
         }
+        let ppm = |separation: f64| (separation * 1e6).round() as u64;
         let floor = Floor {
             min_cohort: self.min_cohort.unwrap_or(strict.floor.min_cohort),
             colluders: self.colluders.unwrap_or(strict.floor.colluders),
@@ -146,7 +147,8 @@ impl File {
             methods: self.methods,
             columns: self.columns,
             opening: self.opening.unwrap_or(strict.opening),
-            separation_ppm: (separation * 1e6).round() as u64,
+            separation_ppm: ppm(separation),
+            separation_opened_ppm: self.separation.map_or(strict.separation_opened_ppm, ppm),
             noise: Noise { required: self.noise.require.unwrap_or(false), nano_rho: nano_rho(epsilon, delta) },
             release: Release { rule: self.release.rule.unwrap_or(strict.release.rule), bits, domain },
         };
@@ -189,7 +191,7 @@ impl SitePolicy {
             key(
                 "separation",
                 json!(p.separation_ppm as f64 / 1e6),
-                "where it does not: distance of centres at least, in half-widths of the box",
+                "distance of centres at least, in half-widths of the box; where totals are opened only if this key is given",
             ),
             key("data", json!(self.data), "name of the data set in the ledger"),
             key("noise.require", json!(p.noise.required), "whether every answer needs noise"),
@@ -204,7 +206,7 @@ impl SitePolicy {
             key(
                 "release.domain",
                 json!(p.release.domain),
-                "rows that are possible at all, where columns are discrete; absent: continuous",
+                "different rows that are possible at all; absent: as the values of the site's own rows suggest",
             ),
         ]
     }

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use veilsum_cluster::{Batch, Domain, Query, method::Seeding, query::Pull};
+use veilsum_cluster::{Batch, Domain, Query, Rows, method::Seeding, query::Pull};
 use veilsum_proto::{
     Error, ledger,
     ledger::{Answer, Places},
@@ -27,7 +27,11 @@ use crate::{
 
 /// The ledger that both conversations of a site share.
 #[derive(Clone)]
-pub(super) struct Keeper(Arc<Mutex<Ledger>>);
+pub(super) struct Keeper {
+    ledger: Arc<Mutex<Ledger>>,
+    /// Different rows that are possible, as this site's own suggest.
+    domain: u64,
+}
 
 impl Keeper {
     /// This site's ledger: in its state folder, or as long as the process where it keeps no state.
@@ -38,13 +42,13 @@ impl Keeper {
             Some(folder) => Ledger::open(folder, config.head.as_deref(), identity, data, config.terms.hash())?,
             None => Ledger::in_memory(identity, data),
         };
-        Ok(Keeper(Arc::new(Mutex::new(ledger))))
+        Ok(Keeper { ledger: Arc::new(Mutex::new(ledger)), domain: possible_rows(&config.rows.packed().to_rows()) })
     }
 
     /// Does something with the ledger alone.
     pub(super) fn with<T>(&self, what: impl FnOnce(&mut Ledger) -> T) -> T {
         // What a conversation that panicked has written down is on disk like any other entry.
-        what(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        what(&mut self.ledger.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -88,6 +92,7 @@ pub(super) fn decide(
             own_rows: config.rows.len() as u64,
             rows_in_all: rows_in_all(config, offer),
             columns: u32::try_from(config.work.columns.len()).unwrap_or(u32::MAX),
+            domain: Some(keeper.domain),
             plan: facts(&config.work),
             repeated: account.gave(&left.plan, &cohort, &answer),
             cost: answer.cost,
@@ -115,6 +120,26 @@ fn rows_in_all(config: &ClientConfig, offer: &Offer<'_>) -> u64 {
         return own;
     }
     own.max(config.terms.min_total_rows).max(offer.shown)
+}
+
+/// Values of a column that are told apart: of more, the release rule's other bounds are the smaller ones.
+const MOST_VALUES: usize = 1 << 16;
+
+/// How many different rows the values of these could be combined to: where columns have few values, totals of few rounds tell
+/// how often each row occurs, however many rows there are. An operator who knows better says so (release.domain).
+pub(crate) fn possible_rows(rows: &Rows) -> u64 {
+    let mut possible = 1u64;
+    for column in 0..rows.columns() {
+        let mut values = std::collections::HashSet::new();
+        for row in rows.iter() {
+            values.insert(row[column].to_bits());
+            if values.len() >= MOST_VALUES {
+                break;
+            }
+        }
+        possible = possible.saturating_mul(values.len() as u64);
+    }
+    possible
 }
 
 /// What a plan says of itself to a policy.
@@ -226,4 +251,20 @@ pub(super) fn rows_shown(question: &Question, layout: &Layout, values: &[u64], s
 fn whole(rows: f64) -> u64 {
     // A sum of ones may be a hair below the whole number that it is.
     (rows + 1e-6).floor().max(0.0) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn possible_rows_are_those_that_the_values_can_be_combined_to() {
+        let scale = Rows::new((0..200).flat_map(|i| [f64::from(i % 7), f64::from(i / 7 % 7)]).collect(), 2).unwrap();
+        assert_eq!(possible_rows(&scale), 49);
+        let fine = Rows::new((0..200).map(|i| f64::from(i) / 3.0).collect(), 2).unwrap();
+        assert_eq!(possible_rows(&fine), 10_000);
+        assert_eq!(possible_rows(&Rows::new(vec![1.0; 3], 1).unwrap()), 1);
+        let many = Rows::new((0..400_000).map(f64::from).collect(), 4).unwrap();
+        assert_eq!(possible_rows(&many), u64::MAX);
+    }
 }

@@ -57,6 +57,8 @@ pub struct Policy {
     pub opening: bool,
     /// Where it does not: how far apart centres must lie, in millionths of the box's half-width.
     pub separation_ppm: u64,
+    /// The same where it does: there only a site that lies can steer centres together, and honest ones may meet.
+    pub separation_opened_ppm: u64,
     /// Answers with noise.
     pub noise: Noise,
     /// Answers without.
@@ -113,6 +115,7 @@ impl Default for Policy {
             columns: None,
             opening: true,
             separation_ppm: 100_000,
+            separation_opened_ppm: 0,
             noise: Noise { required: false, nano_rho: DEFAULT_NANO_RHO },
             release: Release { rule: Enforcement::Enforce, bits: 10, domain: None },
         }
@@ -134,6 +137,7 @@ impl Policy {
             columns: None,
             opening: false,
             separation_ppm: 0,
+            separation_opened_ppm: 0,
             noise: Noise { required: false, nano_rho: u64::MAX },
             release: Release { rule: Enforcement::Off, bits: 10, domain: None },
         }
@@ -151,6 +155,8 @@ pub struct Request<'a> {
     pub rows_in_all: u64,
     /// Columns of a row.
     pub columns: u32,
+    /// Different rows that are possible, as far as this site's own show; the policy's own number goes before it.
+    pub domain: Option<u64>,
     /// What the plan says.
     pub plan: PlanFacts<'a>,
     /// The same answer, to the bit, was given to the same sites before: it gives nothing away any more.
@@ -341,10 +347,10 @@ pub fn check_plan(terms: &Terms, policy: &Policy, plan: &PlanFacts<'_>) -> Resul
 
 /// [POL-6], [POL-7]: where the question's centres lie.
 fn check_question(terms: &Terms, policy: &Policy, request: &Request<'_>) -> Result<(), Error> {
-    if !terms.opening && request.separation_ppm.is_some_and(|apart| apart < policy.separation_ppm) {
+    let least = if terms.opening { policy.separation_opened_ppm } else { policy.separation_ppm };
+    if request.separation_ppm.is_some_and(|apart| apart < least) {
         return Err(Error::refused(
-            "two centres of the question lie nearer to each other than this site's policy allows (separation) where \
-             totals are not opened",
+            "two centres of the question lie nearer to each other than this site's policy allows (separation)",
             "POL-6",
         ));
     }
@@ -426,7 +432,7 @@ pub fn check_release(terms: &Terms, policy: &Policy, request: &Request<'_>, spen
 /// What the release rule allows on this data set in all, as far as the cohort's rows are known.
 pub fn room_for(terms: &Terms, policy: &Policy, request: &Request<'_>) -> Room {
     let Release { bits, domain, .. } = policy.release;
-    room(honest_rows(terms, policy, request), request.columns, bits, domain)
+    room(honest_rows(terms, policy, request), request.columns, bits, domain.or(request.domain))
 }
 
 /// Rows that nobody among the supposed colluders knows: the cohort's less those of as many other sites, and this site's own

@@ -190,3 +190,32 @@ fn a_plan_that_asks_a_sum_again_for_a_few_rows_is_refused() {
         assert!(check_plan(&terms, &Policy::only(Floor::default()), &plan(change)).is_ok());
     }
 }
+
+/// [POL-9]: few possible rows, as the site's own suggest, stop what many rows would allow; the operator's word goes before.
+#[test]
+fn few_possible_rows_leave_little_room() {
+    let asks = |policy: Option<u64>, request: Option<u64>| {
+        rule(|_, p, r, _| {
+            (p.release.domain, r.domain) = (policy, request);
+            r.cost = Cost { scalars: 40, milli_bits: 40 * 33_000, nano_rho: None };
+        })
+        .map_err(|(rule, _)| rule)
+    };
+    assert_eq!(asks(None, None), Ok(()));
+    assert_eq!(asks(None, Some(49)), Err("POL-9"));
+    assert_eq!(asks(None, Some(1 << 32)), Ok(()));
+    assert_eq!(asks(Some(1 << 32), Some(49)), Ok(()));
+    assert_eq!(asks(Some(49), Some(1 << 32)), Err("POL-9"));
+}
+
+/// [POL-6]: also where totals are opened, if the operator says so.
+#[test]
+fn centres_that_were_steered_together_are_refused_where_the_operator_asks() {
+    let apart = |opening: bool, opened: u64| {
+        rule(|t, p, r, _| {
+            (t.opening, p.opening, p.separation_opened_ppm, r.separation_ppm) = (opening, false, opened, Some(10));
+        })
+        .map_err(|(rule, _)| rule)
+    };
+    assert_eq!((apart(true, 0), apart(true, 11), apart(false, 0)), (Ok(()), Err("POL-6"), Err("POL-6")));
+}
