@@ -92,7 +92,10 @@ fn run(sites: usize, rounds: u32, form: Form) -> Vec<f64> {
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
     let run = runtime.block_on(local::run(config)).expect("a federation");
-    run.result.expect("a result");
+    if let Err(failure) = run.result {
+        run.sites.iter().filter_map(|site| site.as_ref().err()).for_each(|e| eprintln!("a site: {}", e.message));
+        panic!("no result: {}", failure.message);
+    }
     let _ = std::fs::remove_dir_all(&folder);
     let seen = seen.lock().expect("nobody panicked");
     // The last total is that of the validation.

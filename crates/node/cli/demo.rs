@@ -363,7 +363,7 @@ struct Demo<'a> {
     terms: Terms,
     rows: Vec<u64>,
     /// Different rows that are possible, as each site's own suggest.
-    possible: Vec<u64>,
+    possible: Vec<Option<u64>>,
     drops: bool,
 }
 
@@ -426,13 +426,10 @@ impl Demo<'_> {
             policy.noise.nano_rho = documents::nano_rho(noise.epsilon, noise.delta);
             told.push(format!("[noise] epsilon = {}", noise.epsilon));
         }
-        let stays = |site: &SitePolicy, (own, possible): (u64, u64)| {
+        let stays = |site: &SitePolicy, one: (u64, Option<u64>)| {
             let about = (self.work, &self.terms, sites);
-            let known = own.max(self.terms.min_total_rows);
-            matches!(
-                forecast.verdict(about, &site.policy, &Spent::default(), (own, Some(possible)), known),
-                Verdict::Answers(_)
-            )
+            let known = one.0.max(self.terms.min_total_rows);
+            matches!(forecast.verdict(about, &site.policy, &Spent::default(), one, known), Verdict::Answers(_))
         };
         let each = self.rows.iter().copied().zip(self.possible.iter().copied());
         if !each.into_iter().all(|one| stays(&site, one)) || self.work.sampling.is_some() {

@@ -102,7 +102,7 @@ fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
     let own = rows.len() as u64;
     let possible = crate::role::consent::possible_rows(&rows.packed().to_rows());
     let known = own.max(federation.terms.min_total_rows).max(args.rows_in_all.unwrap_or(0));
-    let verdict = forecast.verdict((work, terms, sites), &site.policy, &spent, (own, Some(possible)), known);
+    let verdict = forecast.verdict((work, terms, sites), &site.policy, &spent, (own, possible), known);
     let total = forecast.total();
     let from = path.map_or("the strict default".to_owned(), |path| path.display().to_string());
     let mut text = format!("policy     {from}\ndata set   {}\n", site.data);
