@@ -68,7 +68,7 @@ pub fn mask_all(words: &mut [u64], keys: &[Bytes]) {
     keys.iter().for_each(|key| expander.apply(words, &Secret::new(*key), Sign::Plus));
 }
 
-/// Takes off what [`mask`] added.
+/// Takes off what `mask` added.
 pub fn unmask(words: &mut [u64], key: &Bytes, pair: Option<(u16, u16)>) {
     let sign = pair.map_or(Sign::Plus, |(me, other)| mask::pair_sign(me, other));
     mask::apply(words, &Secret::new(*key), sign.reversed());
