@@ -62,6 +62,7 @@ struct File {
     columns: Option<Vec<String>>,
     opening: Option<bool>,
     separation: Option<f64>,
+    separation_opened: Option<f64>,
     data: Option<String>,
     noise: NoisePart,
     release: ReleasePart,
@@ -84,7 +85,8 @@ struct ReleasePart {
 }
 
 const KEYS: &str = "the keys are min_rows, min_cohort, colluders, max_rounds, max_rounds_in_all, max_runs, contributors, \
-    records, change, methods, columns, opening, separation, data, [noise] require, epsilon, delta and [release] rule, bits, \
+    records, change, methods, columns, opening, separation, separation_opened, data, [noise] require, epsilon, delta and \
+    [release] rule, bits, \
     domain; `veilsum policy show` prints them with their meaning";
 
 /// The policy in `path`.
@@ -120,8 +122,9 @@ impl File {
             return Err(format!("data is not a name of 1 to {MAX_NAME} bytes"));
         }
         let separation = self.separation.unwrap_or(strict.separation_ppm as f64 / 1e6);
-        if !(0.0..=2.0).contains(&separation) {
-            return Err("separation is not 0 to 2, in half-widths of the box".into());
+        let opened = self.separation_opened.unwrap_or(strict.separation_opened_ppm as f64 / 1e6);
+        if ![separation, opened].iter().all(|apart| (0.0..=2.0).contains(apart)) {
+            return Err("separation and separation_opened are 0 to 2, in half-widths of the box".into());
         }
         if !(epsilon > 0.0 && epsilon <= 1_000.0 && delta > 0.0 && delta < 1.0) {
             return Err("noise.epsilon is 0 to 1000 and noise.delta 0 to 1, both excluded".into());
@@ -148,7 +151,7 @@ impl File {
             columns: self.columns,
             opening: self.opening.unwrap_or(strict.opening),
             separation_ppm: ppm(separation),
-            separation_opened_ppm: self.separation.map_or(strict.separation_opened_ppm, ppm),
+            separation_opened_ppm: ppm(opened),
             noise: Noise { required: self.noise.require.unwrap_or(false), nano_rho: nano_rho(epsilon, delta) },
             release: Release { rule: self.release.rule.unwrap_or(strict.release.rule), bits, domain },
         };
@@ -191,7 +194,12 @@ impl SitePolicy {
             key(
                 "separation",
                 json!(p.separation_ppm as f64 / 1e6),
-                "distance of centres at least, in half-widths of the box; where totals are opened only if this key is given",
+                "where it does not: distance of centres at least, in half-widths of the box",
+            ),
+            key(
+                "separation_opened",
+                json!(p.separation_opened_ppm as f64 / 1e6),
+                "where it does: the same, against a site that steers centres together; honest ones may meet",
             ),
             key("data", json!(self.data), "name of the data set in the ledger"),
             key("noise.require", json!(p.noise.required), "whether every answer needs noise"),
