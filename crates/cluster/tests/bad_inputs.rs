@@ -172,7 +172,7 @@ fn noise(mut stream: Stream) -> impl FnMut() -> f64 {
     move || stream.normal_pair()[0].clamp(-2.9, 2.9)
 }
 
-/// The sets of the brief.
+/// The sets of damaged numbers.
 fn data_sets() -> Vec<(&'static str, usize, Vec<Rows>)> {
     let mut x = noise(Stream::new(5, b"veilsum bad inputs rows1"));
     let mut set = |name, counts: &[usize], d: usize, value: &dyn Fn(usize, usize, usize, f64) -> f64| {
