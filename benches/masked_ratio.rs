@@ -180,6 +180,7 @@ async fn masked_run(sites: &[(String, Rows)], work: &Work) -> Run {
         vanish: Vec::new(),
         record: false,
         state: None,
+        way: None,
         timing: LOCAL_TIMING,
         progress: Box::new(move |p| {
             if matches!(p, Progress::Round { .. }) {

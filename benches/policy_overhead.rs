@@ -2,15 +2,18 @@
 //! `cargo bench --bench policy_overhead`.
 //!
 //! Twenty sites, coordinator and intermediary on loopback QUIC in one process, so that what twenty machines would do side by
-//! side waits here for the processors of one. Every site has a state folder in all three forms: what is compared is opening,
-//! policy and ledger, not the journal. A round is the time between two totals.
+//! side waits here for the processors and the disk of one. Every site has a state folder in all three forms: what is compared
+//! is opening, policy and ledger, not the journal. A round is the time between two totals. Measured twice: with nothing between
+//! the parties, and with every site 20 ms from the aggregators, as organisations of one country are.
 
+#[path = "kit/distance.rs"]
+mod distance;
 #[allow(dead_code)] // The other benches use the rest.
 mod kit;
 
 use std::{
     sync::{Arc, Mutex},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use kit::{Spread, for_real, print_machine};
@@ -35,25 +38,26 @@ fn main() {
     println!("opening, policy and ledger beside the bare round; `cargo bench --bench policy_overhead`");
     print_machine();
     let (sites, rounds, repetitions) = if for_real() { (20, 12, 5) } else { (3, 3, 1) };
-    let mut times = [Vec::new(), Vec::new(), Vec::new()];
-    // In turns, so that what else the machine does falls on all alike.
-    for _ in 0..repetitions {
-        for (form, times) in [Form::Plain, Form::Opened, Form::Kept].into_iter().zip(&mut times) {
-            times.extend(run(sites, rounds, form));
-        }
-    }
-    let [plain, opened, kept] = times.map(|t| Spread::of(t).times(1e3));
     println!("{sites} sites of 150 rows, K = 3, 2 columns, {} rounds each", repetitions * (rounds as usize - 1));
-    println!("bare round                        {plain:.1} ms");
-    println!(
-        "opened to the cohort              {opened:.1} ms, {:+.0} %",
-        100.0 * (opened.median / plain.median - 1.0)
-    );
-    println!("and strict policy and ledger      {kept:.1} ms, {:+.0} %", 100.0 * (kept.median / plain.median - 1.0));
+    for one_way in [0, 20].map(Duration::from_millis) {
+        let mut times = [Vec::new(), Vec::new(), Vec::new()];
+        // In turns, so that what else the machine does falls on all alike.
+        for _ in 0..repetitions {
+            for (form, times) in [Form::Plain, Form::Opened, Form::Kept].into_iter().zip(&mut times) {
+                times.extend(run(sites, rounds, form, one_way));
+            }
+        }
+        let [plain, opened, kept] = times.map(|t| Spread::of(t).times(1e3));
+        let more = |times: Spread| 100.0 * (times.median / plain.median - 1.0);
+        println!("sites {} ms from the aggregators", one_way.as_millis());
+        println!("  bare round                        {plain:.1} ms");
+        println!("  opened to the cohort              {opened:.1} ms, {:+.0} %", more(opened));
+        println!("  and strict policy and ledger      {kept:.1} ms, {:+.0} %", more(kept));
+    }
 }
 
 /// Seconds between the totals of one run.
-fn run(sites: usize, rounds: u32, form: Form) -> Vec<f64> {
+fn run(sites: usize, rounds: u32, form: Form, one_way: Duration) -> Vec<f64> {
     let mut stream = Stream::new(7, LABEL);
     let mut site = |i: usize| {
         let values = (0..150).flat_map(|row| {
@@ -84,6 +88,7 @@ fn run(sites: usize, rounds: u32, form: Form) -> Vec<f64> {
         record: false,
         timing: LOCAL_TIMING,
         state: Some(folder.clone()),
+        way: (!one_way.is_zero()).then(|| -> local::Way { Box::new(move |to| distance::away(to, one_way)) }),
         progress: Box::new(move |progress| {
             if let Progress::Round { .. } = progress {
                 told.lock().expect("nobody panicked").push(Instant::now());

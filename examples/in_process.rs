@@ -35,6 +35,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         vanish: Vec::new(),
         record: true,
         state: None,
+        way: None,
         timing: LOCAL_TIMING,
         progress: Box::new(|_| {}),
     })

@@ -148,6 +148,7 @@ fn counted(least: u64) -> LocalRun {
         vanish: Vec::new(),
         record: true,
         state: None,
+        way: None,
         timing: LOCAL_TIMING,
         progress: Box::new(|_| {}),
     }))

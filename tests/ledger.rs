@@ -309,6 +309,7 @@ fn lost_near_the_end(change: u64) -> LocalRun {
         vanish: vec![(2, Vanish { round: 15, at: Step::BeforeInput })],
         record: false,
         state: None,
+        way: None,
         timing: LOCAL_TIMING,
         progress: Box::new(|_| {}),
     };

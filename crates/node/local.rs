@@ -111,9 +111,14 @@ pub struct LocalConfig {
     pub timing: Timing,
     /// Folder under which every site keeps its journals and its ledger; without one, nothing is kept.
     pub state: Option<PathBuf>,
+    /// The address at which sites reach an aggregator that listens at another; at that one itself where there is none.
+    pub way: Option<Way>,
     /// Told how the run goes.
     pub progress: Box<dyn Fn(Progress) + Send + Sync>,
 }
+
+/// From the address of an aggregator to the one at which sites reach it, such as a relay's.
+pub type Way = Box<dyn Fn(SocketAddr) -> SocketAddr + Send + Sync>;
 
 /// The policy of sites whose data are made up: the protocol's own floor, and nothing else.
 pub fn toy_policy() -> SitePolicy {
@@ -203,6 +208,8 @@ pub async fn run(config: LocalConfig) -> Result<LocalRun, Failure> {
         bound: Some(bound),
     }));
     let intermediary = address.await.map_err(not_bound)?;
+    let way = |address| config.way.as_ref().map_or(address, |way| way(address));
+    let (near_coordinator, near_intermediary) = (way(coordinator), way(intermediary));
     let clients: Vec<JoinHandle<Result<ClientReport, Failure>>> = rows
         .into_iter()
         .enumerate()
@@ -214,8 +221,8 @@ pub async fn run(config: LocalConfig) -> Result<LocalRun, Failure> {
                 work: work.clone(),
                 site: config.site.clone(),
                 rows,
-                coordinator,
-                intermediary,
+                coordinator: near_coordinator,
+                intermediary: near_intermediary,
                 state: config.state.as_ref().map(|folder| folder.join(format!("site-{i}"))),
                 head: config.state.as_ref().map(|folder| folder.join(format!("site-{i}.head"))),
                 patience: Duration::from_millis(config.timing.join),

@@ -132,6 +132,7 @@ pub fn federate(
         vanish,
         record,
         state: None,
+        way: None,
         timing: LOCAL_TIMING,
         progress: Box::new(move |p| {
             if let Progress::Round { sites, .. } = p {

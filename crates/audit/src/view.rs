@@ -82,6 +82,7 @@ pub fn record(scene: &Scene) -> Result<Recording> {
         vanish: scene.vanish.clone(),
         record: true,
         state: None,
+        way: None,
         timing: LOCAL_TIMING,
         progress: Box::new(|_| {}),
     };

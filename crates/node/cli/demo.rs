@@ -123,6 +123,7 @@ pub fn demo(args: &DemoArgs, json: bool) -> Result<(), Failure> {
         vanish: vanish.clone(),
         record: false,
         state: None,
+        way: None,
         timing: LOCAL_TIMING,
         progress: progress::reporter(json),
     }))?;

@@ -29,7 +29,7 @@ use crate::{
     control::{Aborted, CentreDistances, Finished, Held, clean},
     model::Model,
     round::{self, Layout, Question},
-    store::{Journal, ledger::Left},
+    store::{Journal, ledger::Left, wait_for_disk},
 };
 
 /// Between two attempts to dial after a connection was lost: two processes of one identity would otherwise take the
@@ -460,7 +460,7 @@ impl Talk {
         let context = frame.get(8..40).and_then(|c| <[u8; 32]>::try_from(c).ok()).map(Hash).unwrap_or_default();
         let round = self.site.round_sites().filter(|_| matches!(discloses, MaskedWords | RoundSeeds | SelfMaskShares));
         let left = self.left(round.map(|(slot, _)| slot), round.map(|(_, cohort)| cohort), context);
-        Ok(self.keeper.with(|ledger| ledger.record(frame, discloses, &left))?)
+        Ok(wait_for_disk(|| self.keeper.with(|ledger| ledger.record(frame, discloses, &left)))?)
     }
 
     /// [OPN-9]: whether this site's own copy of the method asks this next.

@@ -17,6 +17,7 @@ use veilsum_proto::{
 };
 use zeroize::Zeroizing;
 
+use super::wait_for_disk;
 use crate::cli::exit::Failure;
 
 const MAGIC: &[u8; 16] = b"veilsum-journal1";
@@ -203,7 +204,7 @@ impl<R: Entry> Journal<R> {
     /// [`JournalError::Io`]; what it protects must then not be sent.
     pub fn append(&mut self, record: &R) -> Result<(), JournalError> {
         let bytes = lines(&[], std::slice::from_ref(record));
-        self.file.write_all(&bytes).and_then(|()| self.file.sync_data()).map_err(|e| self.io(e))
+        wait_for_disk(|| self.file.write_all(&bytes).and_then(|()| self.file.sync_data())).map_err(|e| self.io(e))
     }
 
     /// Replaces all entries by `records`, durably: the new file is complete on disk before it takes the old one's name.
@@ -212,7 +213,7 @@ impl<R: Entry> Journal<R> {
     /// # Errors
     /// [`JournalError::Io`]; what the new entries protect must then not be sent.
     pub fn rewrite(&mut self, records: &[R]) -> Result<(), JournalError> {
-        self.replace(&lines(MAGIC, records)).map_err(|e| self.io(e))
+        wait_for_disk(|| self.replace(&lines(MAGIC, records))).map_err(|e| self.io(e))
     }
 
     fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {

@@ -12,6 +12,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use veilsum_proto::{codec, limits::MAX_OPENING, suite::Hash};
 
+use super::wait_for_disk;
 use crate::cli::exit::Failure;
 
 /// One frame, and the directory of the deck it was used in.
@@ -62,7 +63,8 @@ impl Transcript {
     pub fn add(&mut self, said: &Said) -> Result<(), Failure> {
         let entry = codec::encode(said);
         let bytes = [&(entry.len() as u64).to_le_bytes()[..], &entry].concat();
-        self.file.write_all(&bytes).and_then(|()| self.file.sync_data()).map_err(|e| failure(&self.path, &e))
+        wait_for_disk(|| self.file.write_all(&bytes).and_then(|()| self.file.sync_data()))
+            .map_err(|e| failure(&self.path, &e))
     }
 
     /// Everything so far.
