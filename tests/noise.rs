@@ -12,12 +12,12 @@ use veilsum::{
     documents::{Federation, write_plan},
     local::LocalRun,
     privacy::{self, Privacy},
-    role::client::{Step, Vanish},
+    role::client::{Step as At, Vanish},
     round::{self, Form, Question, RoundError, Shared, Terms},
     work::Work,
 };
 use veilsum_cluster::{
-    Algorithm, Batch, Query,
+    Algorithm, Batch, Method, Query, Step,
     method::Seeding,
     privacy::{Noise, Unit, epsilon},
 };
@@ -146,6 +146,20 @@ fn an_answer_is_noisy_and_a_retry_is_the_same_answer() {
     }
 }
 
+/// What the totals of one run cost together, in 10^-9, each rounded up.
+fn nano_run(work: &Work, form: &Form) -> u64 {
+    let domain = work.domain().unwrap();
+    let cost = |question: Question| question.layout(&domain, form).unwrap().nano_rho(form).expect("a cost");
+    let (mut run, mut nano, mut last) = (work.run(SIZES.len()).unwrap(), cost(Question::CountRows), None);
+    while let Step::Ask(batch) = run.next(last.as_ref()).unwrap() {
+        let question = Question::Cluster(batch);
+        let layout = question.layout(&domain, form).unwrap();
+        last = Some(layout.decode(&vec![0; layout.words()], 0, None).unwrap());
+        nano += cost(question);
+    }
+    nano
+}
+
 /// [NOI-3], [NOI-4], [NOI-6]: shares of the honest sites alone make what the plan promises, rounding to steps included; the
 /// widest sums do not wrap.
 #[test]
@@ -163,6 +177,8 @@ fn a_run_spends_no_more_than_its_budget() {
             let budget = form.noise.expect("noise").levels.rho();
             let spent = privacy::spent(&work, &form).unwrap().expect("a cost");
             assert!(spent <= budget * (1.0 + 1e-9) && spent > 0.97 * budget, "{eps}, {bits} bits: {spent} of {budget}");
+            let (nano, promised) = (nano_run(&work, &form), form.nano_rho().expect("a promise"));
+            assert!(nano <= promised && promised - nano < promised / 20, "{eps}, {bits} bits: {nano} of {promised}");
             for question in questions(&work) {
                 let layout = question.layout(&work.domain().unwrap(), &form).unwrap();
                 for b in &layout.blocks {
@@ -310,7 +326,7 @@ fn sent(run: &LocalRun, kind: Kind) -> usize {
 #[test]
 fn too_few_survivors_open_nothing() {
     let work = work(50.0);
-    let vanish = vec![(3, Vanish { round: 2, at: Step::BeforeInput })];
+    let vanish = vec![(3, Vanish { round: 2, at: At::BeforeInput })];
     let (run, sizes) = federate(made_up(&SIZES, 0.2, 5), &work, vanish, true);
     assert_eq!(sizes, [SIZES.len()], "one total, of everybody, and none after it");
     let failure = run.result.as_ref().expect_err("too few are left");

@@ -17,7 +17,10 @@ use veilsum_proto::{
     suite::{self, Hash},
 };
 
-use crate::work::{Work, WorkError};
+use crate::{
+    documents,
+    work::{Work, WorkError},
+};
 
 /// What an aggregator may ask a site ([APP-4]).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -116,6 +119,14 @@ impl Form {
     pub fn of(work: &Work, terms: &plan::Terms, sites: usize) -> Result<Form, WorkError> {
         let covered = usize::from(terms.min_cohort).max(MIN_SITES);
         work.form(sites, terms.max_rows, terms.opening, covered.saturating_sub(terms.colluders_of(sites)))
+    }
+
+    /// What a whole run may spend of zero-concentrated differential privacy as the plan promises it, in 10^-9: with the
+    /// hundred-thousandth of [POL-8], and one for each total, because the cost of each is rounded up. `None` without noise.
+    pub fn nano_rho(&self) -> Option<u64> {
+        let levels = self.noise?.levels;
+        let noise = levels.noise();
+        Some(documents::nano_rho(noise.epsilon, noise.delta).saturating_add(u64::from(levels.totals())))
     }
 }
 
@@ -303,6 +314,13 @@ impl Layout {
     pub fn rho(&self, honest: usize) -> Option<f64> {
         let of = |b: &ScaledBlock| Some(b.noise?.rho(b.block.len, honest));
         self.blocks.iter().map(of).sum()
+    }
+
+    /// [`Layout::rho`] in 10^-9, rounded up, where as many sites add their shares as the plan counts on.
+    pub fn nano_rho(&self, form: &Form) -> Option<u64> {
+        let honest = form.noise?.honest;
+        // Saturates.
+        self.rho(honest).map(|rho| (rho * 1e9).ceil() as u64)
     }
 
     /// Adds this site's share of the noise.

@@ -35,6 +35,7 @@ pub struct Levels {
     reach: f64,
     columns: usize,
     rounds: u32,
+    questions: u32,
     most_clusters: u32,
 }
 
@@ -98,6 +99,7 @@ impl Levels {
             reach: half.map(|half| half * half).sum::<f64>().sqrt() * HAIR,
             columns: domain.columns(),
             rounds: max_rounds,
+            questions: recipe.max_questions(),
             most_clusters: recipe.clusters.max,
         })
     }
@@ -110,6 +112,11 @@ impl Levels {
     /// Budget of the run.
     pub fn rho(&self) -> f64 {
         self.rho
+    }
+
+    /// Totals of a run at most, the row count included.
+    pub fn totals(&self) -> u32 {
+        self.questions.saturating_add(1)
     }
 
     /// Whether a round, counted from 0, asks for sums around the middle of the box, and how far a row pulls in it at most.
