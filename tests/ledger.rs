@@ -3,10 +3,10 @@
 
 mod support;
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{collections::BTreeSet, fs, path::PathBuf, time::Duration};
 
 use serde_json::Value;
-use support::{Ended, Parties, Running, fcm, made_up, start, unit_square, veilsum};
+use support::{Ended, Folder, Parties, Running, fcm, made_up, start, unit_square, veilsum};
 use veilsum::{
     cli::exit::Code,
     documents::SitePolicy,
@@ -275,9 +275,15 @@ fn noise_has_a_budget_over_all_plans() {
     // The plan's delta is 10^-6 as well, so the whole run is epsilon 1; rounding up leaves it a little below or above.
     assert!((epsilon - 1.0).abs() < 1e-3, "{epsilon}");
     assert_eq!(spent["exact"]["scalars"], 0, "answers with noise count by their noise alone");
-    // The same plan again: the same answers.
+    // The same plan again: other noise, and more than the plan promises. Nobody answers anything.
     p.check(1, &[]).expect(0);
-    p.run().0.expect(0);
+    assert!(p.check(1, &own).expect(7).stderr.contains("more of the privacy budget than the plan promises"));
+    let (server, _, clients) = p.run();
+    assert_ne!(server.code, Some(0));
+    for client in clients {
+        let told = client.expect(7);
+        assert!(told.stderr.contains("it was run before") && told.stderr.contains("[POL-8]"), "{}", told.stderr);
+    }
     assert_eq!(p.budget(1)["data_sets"][0]["noised"], spent["noised"]);
     // Another plan with the smallest budget there is.
     p.0.plan("roster.toml", "plan.toml", &["--dp-epsilon=0.1", "--expected-rows=4500", "--seed=5", "--dp-useless"]);
@@ -299,7 +305,8 @@ fn noise_has_a_budget_over_all_plans() {
 }
 
 /// One site is lost near the end, when the centres hardly move any more.
-fn lost_near_the_end(change: u64) -> LocalRun {
+fn lost_near_the_end(change: u64) -> (LocalRun, BTreeSet<String>) {
+    let folder = Folder::new();
     let sites = made_up(&[60, 70, 80, 90, 100], 0.2, 7);
     let config = LocalConfig {
         site: SitePolicy::from(Policy { change, ..Policy::only(Floor::default()) }),
@@ -308,25 +315,48 @@ fn lost_near_the_end(change: u64) -> LocalRun {
         work: fcm(unit_square(), 3, 0.0, 40, Seeding::Uniform { seed: 3 }),
         vanish: vec![(2, Vanish { round: 15, at: Step::BeforeInput })],
         record: false,
-        state: None,
+        state: Some(folder.0.clone()),
         way: None,
         timing: LOCAL_TIMING,
         progress: Box::new(|_| {}),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(local::run(config)).expect("a federation")
+    let run = runtime.block_on(local::run(config)).expect("a federation");
+    let ledger = fs::read_to_string(folder.0.join("site-0").join("ledger.jsonl")).expect("a ledger");
+    let entries = ledger.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+    let opened = entries.filter(|e| e["discloses"] == "round_seeds" || e["discloses"] == "self_mask_shares");
+    (run, opened.map(|e| e["cohort"].as_str().expect("a cohort").to_owned()).collect())
 }
 
 /// [POL-7]: the difference of two totals of nearly the same question is nearly the lost site's part.
 #[test]
 fn a_site_that_is_lost_near_the_end_ends_the_run_of_those_who_care() {
-    let run = lost_near_the_end(5);
+    let (run, opened) = lost_near_the_end(5);
+    assert_eq!(opened.len(), 1, "seeds or shares left for the total without the lost site");
     assert!(run.result.is_err(), "{:?}", run.result.map(|r| (r.missing, r.rounds, r.questions)));
     for (i, site) in run.sites.iter().enumerate().filter(|(i, _)| *i != 2) {
         let failure = site.as_ref().expect_err("refused");
         assert!(failure.code == Code::Policy && failure.message.contains("[POL-7]"), "site {i}: {failure}");
         assert!(failure.next.contains("the same sites"), "{failure}");
     }
-    let run = lost_near_the_end(0);
+    let (run, opened) = lost_near_the_end(0);
+    assert_eq!(opened.len(), 2);
     assert_eq!(run.result.expect("a result").missing, ["site-3"]);
+}
+
+/// [LED-6], [RND-9]: without its journal a site does not know over which sites it answered; under that plan it says no more.
+#[test]
+fn a_journal_that_was_taken_away_is_missed() {
+    let p = Strict::new(&ORDINARY, &[]);
+    p.run().0.expect(0);
+    let state = p.0.folder.0.join("site-1.state");
+    let journals = fs::read_dir(&state).expect("the state").map(|file| file.expect("a file").path());
+    let journals: Vec<PathBuf> = journals.filter(|path| path.extension().is_some_and(|e| e == "journal")).collect();
+    assert_eq!(journals.len(), 2);
+    let away = p.0.folder.0.join("away");
+    fs::rename(&journals[0], &away).expect("moved");
+    let told = start(&p.client(1, &[])).wait(LIMIT).expect(3);
+    assert!(told.stderr.contains("[LED-6]") && told.stderr.contains("agree on a new plan"), "{}", told.stderr);
+    fs::rename(&away, &journals[0]).expect("moved back");
+    p.run().0.expect(0);
 }

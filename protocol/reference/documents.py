@@ -68,7 +68,7 @@ def check_terms(terms, roster):
         "PLN-1": terms["roster"] == roster_hash(roster),
         "PLN-2": MIN_SITES <= terms["min_cohort"] <= n,
         "PLN-3": 1 <= terms["slots"] <= MAX_SLOTS,
-        "PLN-4": terms["max_rows"] != 0,
+        "PLN-4": terms["max_rows"] != 0 and terms["min_total_rows"] <= terms["max_rows"] * n,
         "PLN-5": len(terms["application"]) <= MAX_APPLICATION,
     }
     for rule, holds in rules.items():

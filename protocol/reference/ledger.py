@@ -7,7 +7,7 @@ import json
 from decimal import Decimal, getcontext
 from math import comb, factorial
 
-from codec import HASH, NOTHING, TEXT, U16, U32, U64, Enum, Int, List, Option, Struct, encode
+from codec import F64, HASH, NOTHING, TEXT, U16, U32, U64, Enum, Int, List, Option, Struct, encode
 from identity import Identity
 from suite import H, le64
 
@@ -15,9 +15,11 @@ getcontext().prec = 60
 
 GIVES = ["public_keys", "acknowledgement", "sealed_shares", "masked_words", "round_seeds", "self_mask_shares", "refusal"]
 PLACES = Struct(columns=U32, at=List(Int(4, signed=True)))
+FRAME = Struct(columns=List(TEXT), lower=List(F64), upper=List(F64))
 ANSWER = Struct(
-    kind=TEXT, question=HASH, scalars=U64, milli_bits=U64, nano_rho=Option(U64), centres=List(PLACES)
-)
+    kind=TEXT, question=HASH, scalars=U64, milli_bits=U64, nano_rho=Option(U64), drawn=Option(HASH), frame=FRAME,
+    centres=List(PLACES),
+)  # fmt: skip
 ENTRY = Struct(
     index=U64,
     previous=HASH,
@@ -70,6 +72,8 @@ def answer(n):
         "scalars": 9,
         "milli_bits": 9 * 33_600,
         "nano_rho": None if exact else 2_143_325,
+        "drawn": None if exact else H("cohort in a ledger", b"some keys"),
+        "frame": {"columns": ["age", "dose"], "lower": [0.0, -1.5], "upper": [120.0, 2.25]},
         "centres": [{"columns": 2, "at": [250_000 - n, 0, -1_000_000, 999_999]}],
     }
 
@@ -151,7 +155,9 @@ def chains():
     for key, value in values.items():
         e = {**entries[2], key: value}
         yield case(f"{key} changed after signing", after(2, line(e, sign(identity, entries[2]))), rule="LED-3", entry=2)
-    for key, value in {"scalars": 8, "milli_bits": 1, "nano_rho": 1, "kind": "moments", "centres": []}.items():
+    places = [{"columns": 2, "at": [1, 2]}]
+    values = {"scalars": 8, "milli_bits": 1, "nano_rho": 1, "kind": "moments", "centres": places, "drawn": H("keys")}
+    for key, value in values.items():
         e = {**entries[1], "answer": {**entries[1]["answer"], key: value}}
         yield case(f"{key} changed after signing", after(1, line(e, sign(identity, entries[1]))), rule="LED-3", entry=1)
     for name, n, change in [
@@ -163,6 +169,11 @@ def chains():
         ("points of no columns", 1, in_answer("centres", [{"columns": 0, "at": [1, 2]}])),
         ("half a point", 1, in_answer("centres", [{"columns": 2, "at": [1, 2, 3]}])),
         ("no point", 1, in_answer("centres", [{"columns": 2, "at": []}])),
+        ("points of more columns than the box", 1, in_answer("centres", [{"columns": 3, "at": [1, 2, 3]}])),
+        ("a box and no point", 1, in_answer("centres", [])),
+        ("points and no box", 1, in_answer("frame", {"columns": [], "lower": [], "upper": []})),
+        ("a box inside out", 1, in_answer("frame", {"columns": ["a", "b"], "lower": [0.0, 1.0], "upper": [1.0, 0.5]})),
+        ("a box with an end missing", 1, in_answer("frame", {"columns": ["a", "b"], "lower": [0.0], "upper": [1.0, 0.5]})),
     ]:
         yield case(name, chain(identity, [(n, change)])[1], rule="LED-1", entry=n)
     text = good[1]

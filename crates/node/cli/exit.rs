@@ -139,10 +139,7 @@ impl From<veilsum_proto::Error> for Failure {
                 Code::Quorum,
                 "wait until more sites are there and start the run again; a site that left joins the next run",
             ),
-            E::Journal(_) => (
-                Code::Input,
-                "if you are sure that no other process uses this identity, move the journal away and join the next run",
-            ),
+            E::Journal(_) => (Code::Input, "put the journal back as it was, or agree on a new plan"),
             _ => (Code::Internal, "this is a defect, please report it"),
         };
         Failure::new(code, e, next)
@@ -161,7 +158,8 @@ fn after_refusal(rule: &str) -> &'static str {
              without them"
         }
         "POL-8" => {
-            "agree on a plan with noise whose epsilon is left (`veilsum ledger budget`), or grant more in site.toml ([noise])"
+            "agree on a plan with noise whose epsilon is left (`veilsum ledger budget`), or grant more in site.toml ([noise]); \
+             a plan with noise is good for one run"
         }
         "POL-9" => {
             "see what was given away with `veilsum ledger budget`; agree on fewer rounds or K, a coarser --step-bits, more rows \

@@ -199,10 +199,8 @@ fn budget(args: &BudgetArgs, json: bool) -> Result<(), Failure> {
     let (site, _) = policy_of(args.own.policy.as_deref(), Some(&args.own.key))?;
     let mut accounts: BTreeMap<String, Account> = BTreeMap::new();
     for entry in &entries {
-        accounts.entry(entry.data.clone()).or_insert_with(|| {
-            // By its name alone: whose rows these are is not known here.
-            Account::of(Data { name: entry.data.clone(), rows: entry.rows })
-        });
+        // What its rows were last: those are the ones that a site would count for.
+        accounts.insert(entry.data.clone(), Account::of(Data { name: entry.data.clone(), rows: entry.rows }));
     }
     for entry in &entries {
         accounts.values_mut().for_each(|account| account.take(entry));
@@ -212,7 +210,7 @@ fn budget(args: &BudgetArgs, json: bool) -> Result<(), Failure> {
     let room = args.rows.zip(args.columns).map(|(rows, columns)| policy::room(rows, columns, bits, domain));
     let (mut values, mut text) = (Vec::new(), String::new());
     for (name, account) in &accounts {
-        let spent = account.spent(None);
+        let spent = account.spent(&Hash::default(), None, None);
         if spent.questions == 0 {
             continue;
         }

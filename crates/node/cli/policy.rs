@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use veilsum_cluster::privacy;
-use veilsum_proto::policy::{Enforcement, Spent};
+use veilsum_proto::{
+    policy::{Enforcement, Spent},
+    suite::Hash,
+};
 
 use super::{
     exit::{Code, Failure},
@@ -14,6 +17,8 @@ use super::{
 use crate::{
     documents::{Federation, load_identity, policy_of},
     forecast::{Forecast, Verdict},
+    role::consent::{check_promise, possible_rows},
+    round::Form,
     store::{Ledger, ledger::Data},
 };
 
@@ -88,22 +93,29 @@ fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
     let federation = Federation::load(&args.roster, &args.plan)?;
     let (site, path) = policy_of(args.policy.policy.as_deref(), args.policy.key.as_deref())?;
     let rows = federation.load_rows(&args.data)?;
-    let spent = match &args.policy.key {
-        None => Spent::default(),
+    let (spent, of_plan) = match &args.policy.key {
+        None => (Spent::default(), 0),
         Some(key) => {
             let (identity, _) = load_identity(key)?;
             let data = Data::of(&site.data, &identity, &rows);
             let state = state_of(key, args.state.as_ref());
-            Ledger::look(&state, &head_of(key), &identity, data)?.spent(None)
+            let account = Ledger::look(&state, &head_of(key), &identity, data)?;
+            (account.spent(&Hash::default(), None, None), account.rho_of(&federation.terms.hash()))
         }
     };
     let (work, terms, sites) = (&*federation.work, &*federation.terms, federation.roster.sites.len());
     let forecast = Forecast::of(work, terms, &site.policy, sites)?;
     let own = rows.len() as u64;
-    let possible = crate::role::consent::possible_rows(&rows.packed().to_rows());
+    let possible = possible_rows(&rows.packed().to_rows());
     let known = own.max(federation.terms.min_total_rows).max(args.rows_in_all.unwrap_or(0));
-    let verdict = forecast.verdict((work, terms, sites), &site.policy, &spent, (own, possible), known);
+    let mut verdict = forecast.verdict((work, terms, sites), &site.policy, &spent, (own, possible), known);
     let total = forecast.total();
+    if let (Some(rho), 1..) = (total.nano_rho, of_plan) {
+        let plan = (terms, &Form::of(work, terms, sites)?, sites);
+        if let Err(e) = check_promise(plan, &site.policy, rho, of_plan) {
+            verdict = Verdict::Refused(e.to_string());
+        }
+    }
     let from = path.map_or("the strict default".to_owned(), |path| path.display().to_string());
     let mut text = format!("policy     {from}\ndata set   {}\n", site.data);
     for (name, most, cost) in &forecast.parts {

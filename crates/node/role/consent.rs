@@ -3,10 +3,10 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use veilsum_cluster::{Batch, Domain, Query, Rows, method::Seeding, query::Pull};
+use veilsum_cluster::{Batch, Centres, Query, Rows, method::Seeding, query::Pull};
 use veilsum_proto::{
-    Error, ledger,
-    ledger::{Answer, Places},
+    Error, Rule, ledger,
+    ledger::{Answer, Frame, Places},
     limits::MIN_SITES,
     plan::Terms,
     policy::{self, Asked, Consent, Cost, Enforcement, PlanFacts, Policy, Request},
@@ -31,6 +31,24 @@ pub(super) struct Keeper {
     ledger: Arc<Mutex<Ledger>>,
     /// Different rows that are possible, where this site's own suggest few.
     domain: Option<u64>,
+    shown: Arc<Mutex<Shown>>,
+}
+
+/// Rows that the coordinator's opened totals of this run have shown to be in a cohort at least.
+#[derive(Clone, Default)]
+pub(super) struct Shown {
+    /// How many.
+    pub(super) rows: u64,
+    /// In which cohort.
+    pub(super) cohort: Vec<u16>,
+}
+
+impl Shown {
+    /// Rows of `cohort` at least: whoever left may have taken as many as the plan allows.
+    pub(super) fn of(&self, cohort: &[u16], max_rows: u64) -> u64 {
+        let gone = self.cohort.iter().filter(|site| !cohort.contains(site)).count() as u64;
+        self.rows.saturating_sub(gone.saturating_mul(max_rows))
+    }
 }
 
 impl Keeper {
@@ -42,7 +60,18 @@ impl Keeper {
             Some(folder) => Ledger::open(folder, config.head.as_deref(), identity, data, config.terms.hash())?,
             None => Ledger::in_memory(identity, data),
         };
-        Ok(Keeper { ledger: Arc::new(Mutex::new(ledger)), domain: possible_rows(&config.rows.packed().to_rows()) })
+        let domain = possible_rows(&config.rows.packed().to_rows());
+        Ok(Keeper { ledger: Arc::new(Mutex::new(ledger)), domain, shown: Arc::default() })
+    }
+
+    /// For both conversations: the intermediary opens nothing itself.
+    pub(super) fn show(&self, shown: Shown) {
+        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = shown;
+    }
+
+    /// As [`Shown::of`].
+    pub(super) fn shown(&self, cohort: &[u16], max_rows: u64) -> u64 {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner).of(cohort, max_rows)
     }
 
     /// Does something with the ledger alone.
@@ -75,17 +104,20 @@ pub(super) fn decide(
     left: &Left,
     offer: &Offer<'_>,
 ) -> Result<Consent, Error> {
-    let centres = places(offer, config.rows.domain());
+    let (frame, centres) = places(offer, config);
     let answer = Answer {
         kind: offer.question.name().to_owned(),
-        question: suite::hash("question in a ledger", &[&asked.query]),
+        question: suite::hash("question in a ledger", &[&asked.query, &labels(offer.question, config)]),
         cost: cost(offer.question, offer.layout, &config.terms, &config.site.policy, config.roster.sites.len()),
+        drawn: drawn(offer.question, config, &asked.cohort),
+        frame,
         centres,
     };
     let cohort = left.cohort.unwrap_or_default();
-    let counted = !matches!(offer.question, Question::CountRows);
+    let counted = matches!(offer.question, Question::Cluster(_) | Question::Drawn { .. });
+    let form = config.form().map_err(|e| Error::Refused { what: e.to_string(), rule: Rule("POL-3") })?;
     keeper.with(|ledger| {
-        let spent = ledger.spent(&left.session, counted.then_some(asked.run));
+        let spent = ledger.spent(left, counted);
         let account = ledger.account();
         let request = Request {
             sites: config.roster.sites.len(),
@@ -94,12 +126,16 @@ pub(super) fn decide(
             columns: u32::try_from(config.work.columns.len()).unwrap_or(u32::MAX),
             domain: keeper.domain,
             plan: facts(&config.work),
-            repeated: account.gave(&left.plan, &cohort, &answer),
+            repeated: ledger.repeats(left, &answer),
             cost: answer.cost,
             separation_ppm: ledger::separation(&answer.centres),
-            nearness_ppm: account.nearest(&cohort, &answer.kind, &answer.question, &answer.centres),
+            nearness_ppm: account.nearest(&left.plan, &cohort, &answer),
         };
         let policy = &config.site.policy;
+        if let (Some(rho), false) = (answer.cost.nano_rho, request.repeated) {
+            let plan = (&*config.terms, &form, config.roster.sites.len());
+            check_promise(plan, policy, rho, ledger.rho_of_plan(left))?;
+        }
         let consent = policy::decide(&config.terms, policy, asked, &request, &spent)?;
         let exact = request.cost.nano_rho.is_none() && !request.repeated;
         if exact
@@ -111,6 +147,80 @@ pub(super) fn decide(
         ledger.promise(left, answer);
         Ok(consent)
     })
+}
+
+/// [POL-8]: all answers with noise under one plan together are within what the plan promises, over all its runs: every answer
+/// is another draw, and a second run would be a second promise.
+///
+/// # Errors
+/// `Error::Refused`, for the operator.
+pub(crate) fn check_promise(
+    (terms, form, sites): (&Terms, &Form, usize),
+    policy: &Policy,
+    nano_rho: u64,
+    before: u64,
+) -> Result<(), Error> {
+    // In the site's own count, which may be the stricter one: then every share is worth more, and so is the promise.
+    let own = honest_sites(terms, policy, sites) as u128;
+    let plan = form.noise.map_or(0, |noise| noise.honest as u128);
+    let promise = u128::from(form.nano_rho().unwrap_or(0)) * plan * 100_001;
+    let most = promise.checked_div(own * 100_000).map_or(0, |most| u64::try_from(most + 1).unwrap_or(u64::MAX));
+    if before.saturating_add(nano_rho) <= most {
+        return Ok(());
+    }
+    Err(Error::Refused {
+        what: "the answers under this plan would spend more of the privacy budget than the plan promises: it was run before, \
+               and a second run has noise of its own"
+            .into(),
+        rule: Rule("POL-8"),
+    })
+}
+
+/// [POL-7], at the second door: shares for a total over fewer sites than were asked. The total that the others' shares open then
+/// is beside those over other sites that were opened before.
+///
+/// # Errors
+/// `Error::Refused`, for the operator.
+pub(super) fn check_shares(config: &ClientConfig, keeper: &Keeper, left: &Left, shown: u64) -> Result<(), Error> {
+    let Some(smaller) = keeper.with(|ledger| ledger.smaller(left)) else { return Ok(()) };
+    if smaller.repeated {
+        return Ok(());
+    }
+    let own = config.rows.len() as u64;
+    let request = Request {
+        sites: config.roster.sites.len(),
+        own_rows: own,
+        rows_in_all: match smaller.answer.drawn {
+            Some(_) => own,
+            None => own.max(config.terms.min_total_rows).max(shown),
+        },
+        cost: smaller.answer.cost,
+        nearness_ppm: smaller.nearest,
+        ..Request::default()
+    };
+    policy::check_cohort(&config.terms, &config.site.policy, &request)
+}
+
+/// What an answer is made of besides the rows' values, under a key of this site's: nobody can try labels against a ledger.
+fn labels(question: &Question, config: &ClientConfig) -> Vec<u8> {
+    let (Question::Cluster(batch) | Question::Drawn { batch, .. }) = question else { return Vec::new() };
+    let counts = batch.queries.iter().any(|query| matches!(query, Query::Contingency(_)));
+    match (config.rows.labels(), &config.work.labels) {
+        (Some(labels), Some(of)) if counts => {
+            let labels: Vec<u8> = labels.iter().flat_map(|label| label.to_le_bytes()).collect();
+            let parts = [&config.identity.seed()[..], of.column.as_bytes(), &labels];
+            suite::hash("labels in a ledger", &parts).0.to_vec()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Digest of the keys of the sites whose rows a drawn question is about.
+fn drawn(question: &Question, config: &ClientConfig, cohort: &[u16]) -> Option<Hash> {
+    let (Question::Drawn { number, .. }, Some(sampling)) = (question, &config.work.sampling) else { return None };
+    let drawn = sampling.drawn(*number, config.roster.sites.len());
+    let among = |site: &u16| drawn.get(usize::from(*site)).copied().unwrap_or_default();
+    Some(cohort_digest(&config.roster, &cohort.iter().copied().filter(among).collect::<Vec<_>>()))
 }
 
 /// Rows behind a question at least. Of a sample only this site's own are sure to be there.
@@ -175,12 +285,16 @@ pub(crate) fn cost(question: &Question, layout: &Layout, terms: &Terms, policy: 
         let most = terms.max_rows.saturating_mul(sites as u64).saturating_add(1);
         milli_bits = milli_bits.min(policy::milli_bits(most));
     }
-    // The noise of those who may collude protects nobody; this site may suppose more of them than the plan does.
-    let covers = usize::from(terms.min_cohort.max(policy.floor.min_cohort)).max(MIN_SITES);
-    let colluders = terms.colluders_of(sites).max(usize::from(policy.floor.colluders));
-    let rho = layout.rho(covers.saturating_sub(colluders));
+    let rho = layout.rho(honest_sites(terms, policy, sites));
     // Saturates where nobody's noise is left.
     Cost { scalars, milli_bits, nano_rho: rho.map(|rho| (rho * 1e9).ceil() as u64) }
+}
+
+/// Sites whose noise is sure to be in a total. The noise of those who may collude protects nobody; this site may suppose more of
+/// them than the plan does.
+fn honest_sites(terms: &Terms, policy: &Policy, sites: usize) -> usize {
+    let covers = usize::from(terms.min_cohort.max(policy.floor.min_cohort)).max(MIN_SITES);
+    covers.saturating_sub(terms.colluders_of(sites).max(usize::from(policy.floor.colluders)))
 }
 
 /// Digest of the keys of these sites, which are the same in every roster.
@@ -191,27 +305,44 @@ pub(super) fn cohort_digest(roster: &Roster, cohort: &[u16]) -> Hash {
     suite::hash("cohort in a ledger", &[&keys.concat()])
 }
 
-/// Where the centres of a question lie, in millionths of the box's half-width from its middle.
-fn places(offer: &Offer<'_>, domain: &Domain) -> Vec<Places> {
+/// The box of a question in the columns' own units, and where its centres lie in it, in millionths of the half-width from the
+/// middle.
+fn places(offer: &Offer<'_>, config: &ClientConfig) -> (Frame, Vec<Places>) {
     let batch = match (offer.question, offer.judged) {
         (Question::Cluster(batch) | Question::Drawn { batch, .. }, _) | (_, Some(batch)) => batch,
-        _ => return Vec::new(),
+        _ => return Default::default(),
     };
+    let domain = config.rows.domain();
     // A question without a box was refused before.
-    let Ok(inner) = batch.domain(domain) else { return Vec::new() };
+    let Ok(inner) = batch.domain(domain) else { return Default::default() };
     let part = |column: usize, x: f64| {
         let (low, high) = inner.working_interval(column);
         // Saturates, and centres lie in the box anyway.
         ((x - f64::midpoint(low, high)) / ((high - low) / 2.0) * 1e6).round() as i32
     };
-    let of = |points: &veilsum_cluster::Centres| Places {
+    let of = |points: &Centres| Places {
         columns: u32::try_from(points.columns()).unwrap_or(u32::MAX),
         at: points
             .rows()
             .flat_map(|row| row.iter().enumerate().map(|(c, x)| part(c, *x)).collect::<Vec<_>>())
             .collect(),
     };
-    batch.queries.iter().flat_map(Query::points).map(of).collect()
+    let centres: Vec<Places> = batch.queries.iter().flat_map(Query::points).map(of).collect();
+    let ends = || -> Option<Centres> {
+        let (low, high): (Vec<f64>, Vec<f64>) = (0..inner.columns()).map(|c| inner.working_interval(c)).unzip();
+        let ends = Centres::new(2, inner.columns(), [low, high].concat()).ok()?;
+        let ends = batch.transform.as_ref().map_or(Some(ends.clone()), |transform| transform.back(&ends).ok())?;
+        domain.centres_to_original(&ends).ok()
+    };
+    match ends().filter(|_| !centres.is_empty()) {
+        Some(ends) => {
+            let columns = config.work.columns.iter().map(|column| column.name.clone()).collect();
+            let mut ends = ends.rows().map(<[f64]>::to_vec);
+            let (lower, upper) = (ends.next().unwrap_or_default(), ends.next().unwrap_or_default());
+            (Frame { columns, lower, upper }, centres)
+        }
+        None => Default::default(),
+    }
 }
 
 /// Rows that a total shows to be there at least: what one row adds to these sums is 1 at most.

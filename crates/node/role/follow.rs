@@ -10,7 +10,10 @@ use veilsum_proto::{
     suite::Hash,
 };
 
-use super::{client::ClientConfig, consent::rows_shown};
+use super::{
+    client::ClientConfig,
+    consent::{Shown, rows_shown},
+};
 use crate::{
     cli::exit::{Code, Failure},
     conversation::{Conversation, Turn, near},
@@ -28,8 +31,7 @@ pub(super) struct Follower {
     /// The last question that was answered, and the opening behind it.
     asked: Option<Said>,
     opened: Option<Said>,
-    /// Rows that the totals so far have shown to be in the cohort at least, and that cohort.
-    shown: (u64, Vec<u16>),
+    shown: Shown,
 }
 
 impl Follower {
@@ -45,7 +47,7 @@ impl Follower {
             transcript: None,
             asked: None,
             opened: None,
-            shown: (0, Vec::new()),
+            shown: Shown::default(),
         };
         let Some(folder) = &config.state else { return Ok(follower) };
         let (mut transcript, said) = Transcript::open(folder, session)?;
@@ -91,7 +93,7 @@ impl Follower {
     /// A [`Failure`] where the disk or the plan fails.
     pub(super) fn restart(&mut self) -> Result<(), Failure> {
         (self.asked, self.opened) = (None, None);
-        self.shown = (0, Vec::new());
+        self.shown = Shown::default();
         self.conversation = begin(&self.config)?;
         self.transcript.as_mut().map_or(Ok(()), Transcript::clear)
     }
@@ -154,16 +156,15 @@ impl Follower {
     fn take(&mut self, values: &[u64], cohort: &[u16]) -> Result<(), Failure> {
         if let Turn::Ask(question, layout) = self.conversation.turn() {
             let rows = rows_shown(question, layout, values, cohort.len(), &self.config.form()?);
-            self.shown = (rows.max(self.rows(cohort)), cohort.to_vec());
+            let before = self.shown.of(cohort, self.config.terms.max_rows);
+            self.shown = Shown { rows: rows.max(before), cohort: cohort.to_vec() };
         }
         self.conversation.take(values, cohort.len())
     }
 
-    /// Rows of this cohort at least, as far as opened totals show: whoever left may have taken as many as the plan allows.
-    pub(super) fn rows(&self, cohort: &[u16]) -> u64 {
-        let (rows, of) = &self.shown;
-        let gone = of.iter().filter(|site| !cohort.contains(site)).count() as u64;
-        rows.saturating_sub(gone.saturating_mul(self.config.terms.max_rows))
+    /// What the totals so far have shown.
+    pub(super) fn shown(&self) -> Shown {
+        self.shown.clone()
     }
 
     /// Whether the intermediary is to judge this now.

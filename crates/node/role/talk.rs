@@ -29,7 +29,7 @@ use crate::{
     control::{Aborted, CentreDistances, Finished, Held, clean},
     model::Model,
     round::{self, Layout, Question},
-    store::{Journal, ledger::Left, wait_for_disk},
+    store::{Journal, JournalError, ledger::Left, wait_for_disk},
 };
 
 /// Between two attempts to dial after a connection was lost: two processes of one identity would otherwise take the
@@ -93,6 +93,9 @@ impl Talk {
             None => (None, Site::new(site_config())?),
             Some(folder) => {
                 let (journal, records) = Journal::open(folder, &session)?;
+                if records.is_empty() && keeper.with(|ledger| ledger.account().answered(&session)) {
+                    return Err(JournalError::Missing.into());
+                }
                 if records.iter().any(|r| r.name() == "deck") {
                     tracing::info!("taking up an interrupted run from the journal");
                     released = records.iter().any(|r| r.name() == "released");
@@ -109,6 +112,9 @@ impl Talk {
             .opens(aggregator)
             .then(|| Follower::new(config, &session, site.round_context()))
             .transpose()?;
+        if let Some(follower) = &follower {
+            keeper.show(follower.shown());
+        }
         Ok(Talk {
             config: config.clone(),
             aggregator,
@@ -234,7 +240,9 @@ impl Talk {
                 }
                 Some(Kind::Aborted) => {
                     let aborted: Aborted = line.open(&bytes, Kind::Aborted)?;
-                    if self.aggregator == PartyId::Intermediary && self.released {
+                    // A refusal is another matter: the floor under the rows is the intermediary's to watch.
+                    let refused = aborted.code == Code::Policy as u8;
+                    if self.aggregator == PartyId::Intermediary && self.released && !refused {
                         // The rows are counted; whether the run goes on is the coordinator's to say.
                         tracing::warn!("{} ended its part: {}", self.name(), clean(&aborted.why));
                         return Ok(Ending::Finished);
@@ -304,6 +312,7 @@ impl Talk {
                 self.forget();
                 if let Some(follower) = &mut self.follower {
                     follower.restart()?;
+                    self.keeper.show(follower.shown());
                 }
                 self.site.handle(Input::Message(bytes), &mut system_rng())?;
                 Ok(())
@@ -360,6 +369,7 @@ impl Talk {
                 Output::Event(Event::Opened { directory, values, cohort, .. }) => {
                     if let Some(follower) = &mut self.follower {
                         follower.total(bytes, directory, &values, &cohort)?;
+                        self.keeper.show(follower.shown());
                     }
                 }
                 Output::Event(Event::Released { missing, .. }) => {
@@ -438,9 +448,14 @@ impl Talk {
             question: &checked.question,
             judged: checked.judged.as_ref(),
             layout: &checked.layout,
-            shown: self.follower.as_ref().map_or(0, |follower| follower.rows(&asked.cohort)),
+            shown: self.shown(&asked.cohort),
         };
         consent::decide(&self.config, &self.keeper, asked, &left, &offer)
+    }
+
+    /// Rows of this cohort at least, as far as the coordinator's totals have shown to either conversation.
+    fn shown(&self, cohort: &[u16]) -> u64 {
+        self.keeper.shown(cohort, self.config.terms.max_rows)
     }
 
     fn left(&self, slot: Option<(u32, u16)>, cohort: Option<&[u16]>, context: Hash) -> Left {
@@ -460,6 +475,9 @@ impl Talk {
         let context = frame.get(8..40).and_then(|c| <[u8; 32]>::try_from(c).ok()).map(Hash).unwrap_or_default();
         let round = self.site.round_sites().filter(|_| matches!(discloses, MaskedWords | RoundSeeds | SelfMaskShares));
         let left = self.left(round.map(|(slot, _)| slot), round.map(|(_, cohort)| cohort), context);
+        if let (RoundSeeds | SelfMaskShares, Some((_, cohort))) = (discloses, round) {
+            consent::check_shares(&self.config, &self.keeper, &left, self.shown(cohort))?;
+        }
         Ok(wait_for_disk(|| self.keeper.with(|ledger| ledger.record(frame, discloses, &left)))?)
     }
 

@@ -85,6 +85,9 @@ pub enum JournalError {
         /// The file.
         path: PathBuf,
     },
+    /// It was taken away from beside its ledger.
+    #[error("the ledger holds answers under this plan, and the journal that goes with them is not there [LED-6]")]
+    Missing,
     /// It was changed or cut.
     #[error("the journal {path} is damaged ({what}): what was sent before can no longer be told")]
     Damaged {
@@ -101,7 +104,11 @@ impl From<JournalError> for Failure {
             JournalError::Io { .. } => "check free space and permissions of the folder (--state)",
             JournalError::Locked { .. } => "stop the other process",
             JournalError::Damaged { .. } => {
-                "this party sits out the run that it was in: move the file away and take part in the next one"
+                "put it back as it was; without it a site cannot tell what it answered, and needs a new plan"
+            }
+            JournalError::Missing => {
+                "put its .journal file back into the state folder; without it nobody can tell over which sites this one \
+                 answered: agree on a new plan"
             }
         };
         Failure::input(e, next)

@@ -24,7 +24,7 @@ use veilsum_proto::{
     suite::{self, Hash},
 };
 
-pub use account::{Account, Data};
+pub use account::{Account, Data, Smaller};
 pub use error::LedgerError;
 use file::Fault;
 
@@ -75,7 +75,7 @@ struct Disk {
     path: PathBuf,
     head_path: Option<PathBuf>,
     file: File,
-    _lock: File,
+    _locks: Vec<File>,
     /// Bytes of whole entries.
     good: u64,
     /// Entries may not be on disk yet.
@@ -108,15 +108,19 @@ impl Ledger {
         let io = |source| LedgerError::Io { path: path.clone(), source };
         super::journal::make_private_folder(folder)
             .map_err(|source| LedgerError::Io { path: folder.to_owned(), source })?;
-        let lock = lock(&path, &plan)?;
+        let locks = [Some(path.as_path()), head].into_iter().flatten();
+        // The head's too: another state folder with the same key would be another account of the same rows.
+        let locks = locks.map(|path| lock(path, &plan)).collect::<Result<Vec<_>, _>>()?;
         let mut options = OpenOptions::new();
         let file = super::journal::private(options.read(true).append(true).create(true)).open(&path).map_err(io)?;
+        // Its name lasts before its head says that it is there.
+        files::sync_folder(folder).map_err(io)?;
         let mut ledger = Ledger::in_memory(identity, data);
         let disk = Disk {
             path: path.clone(),
             head_path: head.map(Path::to_owned),
             file,
-            _lock: lock,
+            _locks: locks,
             good: 0,
             dirty: false,
             broken: false,
@@ -179,12 +183,35 @@ impl Ledger {
         self.head
     }
 
-    /// What was given away on these rows so far and is promised to the other aggregator, for an answer to `session` in `run`.
-    pub fn spent(&self, session: &Hash, run: Option<Hash>) -> Spent {
-        let mut spent = self.account.spent(run);
-        let others = self.promised.iter().filter(|(other, _)| *other != session);
-        others.filter_map(|(_, promise)| promise.cost).for_each(|cost| spent.add(&cost));
+    /// What was given away on these rows so far and is promised to the other aggregator, for an answer as `left` says;
+    /// `counted` where it makes its run one of those that count.
+    pub fn spent(&self, left: &Left, counted: bool) -> Spent {
+        let mut spent = self.account.spent(&left.session, counted.then_some(left.run), left.slot);
+        self.promised_elsewhere(&left.session).for_each(|cost| spent.add(&cost));
         spent
+    }
+
+    /// rho in 10^-9 of all answers with noise under the plan of `left`, as in [`Ledger::spent`].
+    pub fn rho_of_plan(&self, left: &Left) -> u64 {
+        let promised = self.promised_elsewhere(&left.session).filter_map(|cost| cost.nano_rho);
+        promised.fold(self.account.rho_of(&left.plan), u64::saturating_add)
+    }
+
+    fn promised_elsewhere<'a>(&'a self, session: &'a Hash) -> impl Iterator<Item = Cost> + 'a {
+        self.promised.iter().filter(move |(other, _)| *other != session).filter_map(|(_, promise)| promise.cost)
+    }
+
+    /// Whether this answer gives nothing away that was not given before: the same numbers from the same sites, or the last
+    /// answer of its session once more.
+    pub fn repeats(&self, left: &Left, answer: &Answer) -> bool {
+        left.cohort.is_some_and(|cohort| {
+            self.account.gave(&cohort, answer) || self.account.again(&left.session, left.slot, &cohort, answer)
+        })
+    }
+
+    /// As [`Account::smaller`], for the shares that `left` describes.
+    pub fn smaller(&self, left: &Left) -> Option<Smaller> {
+        self.account.smaller(&left.session, left.slot, &left.cohort?)
     }
 
     /// What was given away on these rows.
@@ -194,22 +221,29 @@ impl Ledger {
 
     /// [LED-7]: an answer was agreed to. It counts from now on, and the frame of this context may leave.
     pub fn promise(&mut self, left: &Left, answer: Answer) {
-        let free = left.cohort.is_some_and(|cohort| self.account.gave(&left.plan, &cohort, &answer));
-        let cost = (!free).then_some(answer.cost);
+        let cost = (!self.repeats(left, &answer)).then_some(answer.cost);
         self.promised.insert(left.session, Promise { context: left.context, answer, cost });
     }
 
-    /// [LED-4]: writes down a frame before it leaves. An answer is on disk, and its head with it, when this returns; other
-    /// frames may share the next answer's way to the disk.
+    /// [LED-4]: writes down a frame before it leaves. An answer is on disk, and its head with it, when this returns, and so
+    /// are shares for a total over others than were asked; other frames may share the next answer's way to the disk.
     ///
     /// # Errors
     /// [`LedgerError`]; the frame must then not leave.
     pub fn record(&mut self, frame: &[u8], discloses: Disclosure, left: &Left) -> Result<(), LedgerError> {
         let digest = suite::hash("ledger frame", &[frame]);
         let answers = discloses == Disclosure::MaskedWords;
+        let smaller = discloses == Disclosure::SelfMaskShares && self.smaller(left).is_some();
         if !self.sent.contains(&digest) {
             let promise = self.promised.get(&left.session).filter(|p| answers && p.context == left.context);
             if answers && promise.is_none() {
+                return Err(LedgerError::Unasked);
+            }
+            // The same slot has the same noise and the same words, or it is not the same slot.
+            if let (Some(promise), Some(cohort)) = (promise, &left.cohort)
+                && promise.answer.cost.nano_rho.is_some()
+                && self.account.again(&left.session, left.slot, cohort, &promise.answer)
+            {
                 return Err(LedgerError::Unasked);
             }
             let round = left.slot.is_some() && left.cohort.is_some();
@@ -237,9 +271,8 @@ impl Ledger {
         }
         if answers {
             self.promised.remove(&left.session);
-            self.sync()?;
         }
-        Ok(())
+        if answers || smaller { self.sync() } else { Ok(()) }
     }
 
     /// Everything so far is on disk, and the head says so.
@@ -311,9 +344,9 @@ fn read_head(path: &Path, key: &PublicKey) -> Result<Option<Head>, LedgerError> 
         .ok_or_else(|| LedgerError::Damaged { path: path.to_owned(), what: "it is not signed by this key".into() })
 }
 
-/// The file whose lock the process that holds a ledger keeps, with that process's number in it.
+/// The file beside a ledger or a head whose lock the process that holds it keeps, with that process's number in it.
 fn lock(ledger: &Path, plan: &Hash) -> Result<File, LedgerError> {
-    let path = ledger.with_extension("lock");
+    let path = ledger.with_added_extension("lock");
     let io = |source| LedgerError::Io { path: path.clone(), source };
     let mut options = OpenOptions::new();
     let mut lock =
@@ -363,6 +396,9 @@ pub fn check(path: &Path, key: PublicKey, head: Option<Hash>) -> Result<Checked,
         Ok((at, _)) if seen => Ok(Checked { head: at, entries }),
         Ok((at, _)) => Err(LedgerError::Cut { path: path.to_owned(), there: at.entries }),
         Err((_, Fault::Io(source))) => Err(io(source)),
+        Err((_, fault @ Fault::Torn { .. })) if seen => {
+            Err(LedgerError::Torn { path: path.to_owned(), what: fault.to_string() })
+        }
         Err((_, fault)) => Err(LedgerError::Damaged { path: path.to_owned(), what: fault.to_string() }),
     }
 }
@@ -379,7 +415,11 @@ pub fn all(path: &Path, head: &Path, identity: &Identity) -> Result<Vec<Entry>, 
             _ => Ok(Vec::new()),
         };
     }
-    Ok(check(path, identity.public(), known.map(|known| known.link))?.entries)
+    let entries = check(path, identity.public(), known.map(|known| known.link))?.entries;
+    if known.is_none() && !entries.is_empty() {
+        return Err(LedgerError::NoHead { path: head.to_owned() });
+    }
+    Ok(entries)
 }
 
 /// Writes a head for a ledger that has none.

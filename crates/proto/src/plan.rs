@@ -69,6 +69,11 @@ impl Terms {
         if self.max_rows == 0 {
             return bad("max_rows is 0".into(), "PLN-4");
         }
+        let most = self.max_rows.saturating_mul(n as u64);
+        if self.min_total_rows > most {
+            let why = format!("min_total_rows is {} where {n} sites of max_rows have {most}", self.min_total_rows);
+            return bad(why, "PLN-4");
+        }
         if self.application.len() > MAX_APPLICATION {
             return bad(format!("its method part is over {MAX_APPLICATION} bytes"), "PLN-5");
         }

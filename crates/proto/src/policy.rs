@@ -354,6 +354,15 @@ fn check_question(terms: &Terms, policy: &Policy, request: &Request<'_>) -> Resu
             "POL-6",
         ));
     }
+    check_cohort(terms, policy, request)
+}
+
+/// [POL-7]: whether other sites answered nearly the same question. Asked again where a total is to be opened over fewer sites
+/// than were asked, for what the answer then becomes.
+///
+/// # Errors
+/// As [`decide`].
+pub fn check_cohort(terms: &Terms, policy: &Policy, request: &Request<'_>) -> Result<(), Error> {
     // Noise was made for questions that are alike.
     if request.cost.nano_rho.is_none()
         && let Some(moved) = request.nearness_ppm
@@ -436,10 +445,13 @@ pub fn room_for(terms: &Terms, policy: &Policy, request: &Request<'_>) -> Room {
 }
 
 /// Rows that nobody among the supposed colluders knows: the cohort's less those of as many other sites, and this site's own
-/// at least.
+/// at least. No more than the plan allows all sites, whoever says so; and the own ones only as the power of two below, as a
+/// refusal says how many are known of.
 fn honest_rows(terms: &Terms, policy: &Policy, request: &Request<'_>) -> u64 {
     let colluders = terms.colluders_of(request.sites).max(usize::from(policy.floor.colluders)) as u64;
-    request.rows_in_all.saturating_sub(colluders.saturating_mul(terms.max_rows)).max(request.own_rows)
+    let most = terms.max_rows.saturating_mul(request.sites as u64);
+    let known = request.rows_in_all.min(most).saturating_sub(colluders.saturating_mul(terms.max_rows));
+    known.max(request.own_rows.checked_ilog2().map_or(0, |power| 1 << power))
 }
 
 fn percent(part: u64, whole: u64) -> String {

@@ -41,6 +41,14 @@ pub enum LedgerError {
         /// Which entry.
         what: String,
     },
+    /// Its last line has no end.
+    #[error("the ledger {}: {what}", path.display())]
+    Torn {
+        /// The file.
+        path: PathBuf,
+        /// Which entry.
+        what: String,
+    },
     /// Entries at its end are missing.
     #[error(
         "the ledger {} was cut or is an older copy: it has {there} entries, and its head names a later one [LED-5]",
@@ -77,6 +85,10 @@ impl From<LedgerError> for Failure {
                 Code::Input,
                 "put back the file as it was; what was given away before can no longer be told from this one (`veilsum ledger \
                  verify` names the entry)",
+            ),
+            LedgerError::Torn { .. } => (
+                Code::Input,
+                "a process ended while it wrote: start the site once, which drops that line if its head does not know it",
             ),
             LedgerError::Cut { .. } => {
                 (Code::Input, "put the newest ledger back: entries that are missing were given away all the same")

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use veilsum_proto::{
     identity::{PublicKey, Signature, from_hex},
-    ledger::{Answer, Chain, Entry, Head, Places},
+    ledger::{Answer, Chain, Entry, Frame, Head, Places},
     message::Disclosure,
     policy::Cost,
     suite::Hash,
@@ -61,6 +61,8 @@ struct AnswerLine {
     scalars: u64,
     milli_bits: u64,
     nano_rho: Option<u64>,
+    drawn: Option<Hex<32>>,
+    frame: Frame,
     centres: Vec<Places>,
 }
 
@@ -72,6 +74,8 @@ pub(super) fn write(entry: &Entry, signature: &Signature) -> String {
         scalars: a.cost.scalars,
         milli_bits: a.cost.milli_bits,
         nano_rho: a.cost.nano_rho,
+        drawn: a.drawn.map(|h| Hex(h.0)),
+        frame: a.frame.clone(),
         centres: a.centres.clone(),
     });
     let line = Line {
@@ -100,6 +104,8 @@ fn parse(text: &[u8]) -> Option<(Entry, Signature)> {
         kind: a.kind,
         question: Hash(a.question.0),
         cost: Cost { scalars: a.scalars, milli_bits: a.milli_bits, nano_rho: a.nano_rho },
+        drawn: a.drawn.map(|h| Hash(h.0)),
+        frame: a.frame,
         centres: a.centres,
     });
     let entry = Entry {
