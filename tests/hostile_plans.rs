@@ -247,7 +247,11 @@ async fn answered(hub: &mut Hub, question: &Question, words: usize) -> bool {
 
 /// What real sites open to a coordinator that puts these questions, up to the first that they refuse.
 fn totals(work: &Work, change: impl FnOnce(&mut Terms), questions: &[Question]) -> Vec<Vec<u64>> {
-    let cast = cast(work, SIZES.len(), change).unwrap();
+    session(&cast(work, SIZES.len(), change).unwrap(), questions)
+}
+
+/// The same in one session of these parties.
+fn session(cast: &Cast, questions: &[Question]) -> Vec<Vec<u64>> {
     run(async {
         let mut hub = cast.hub(PartyId::Coordinator, LOCAL_TIMING).await;
         let coordinator = hub.address().unwrap();
@@ -334,6 +338,20 @@ fn blur_does_not_average_out_over_repeated_questions() {
     assert_eq!(found.len(), 2);
     assert_eq!(found[0], found[1], "fresh noise");
     assert!(totals(&work, |_| {}, &[Question::Cluster(work.first_question(SIZES.len()).unwrap())])[0] != found[0]);
+}
+
+/// [NOI-2]: the same parties, plan, question and rows, and noise of its own in every session: what the sites have in common would
+/// cancel where one of them changed.
+#[test]
+fn noise_is_new_in_every_session_of_a_plan() {
+    let mut work = fcm(3);
+    work.recipe.noise = Some(veilsum_cluster::privacy::Noise::usual(50.0, 200));
+    (work.step_bits, work.out_of_box) = (Some(20), veilsum_cluster::OutOfBox::Clip);
+    let first = Question::Cluster(work.first_question(SIZES.len()).unwrap());
+    let cast = cast(&work, SIZES.len(), |terms| terms.opening = true).unwrap();
+    let [once, again] = [0; 2].map(|_| session(&cast, std::slice::from_ref(&first)).concat());
+    assert_eq!((once.len(), again.len()), (9, 9));
+    assert!(once.iter().zip(&again).all(|(a, b)| a != b), "equal noise in two sessions");
 }
 
 // ---- an intermediary that asks what it likes ------------------------------------------------------------------------

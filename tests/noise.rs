@@ -17,7 +17,7 @@ use veilsum::{
     work::Work,
 };
 use veilsum_cluster::{
-    Algorithm, Batch, Method, Query, Step,
+    Algorithm, Batch, Method, OutOfBox, Prepared, Query, Rows, Step,
     method::Seeding,
     privacy::{Noise, Unit, epsilon},
 };
@@ -28,7 +28,7 @@ use veilsum_proto::{
     noise::{Key, Purpose, Stream, gaussian},
     plan::SignedTerms,
     roster::PartyId,
-    suite::Hash,
+    suite::{Hash, hash},
 };
 
 const SIZES: [usize; 5] = [120, 90, 140, 110, 100];
@@ -40,6 +40,7 @@ fn work(eps: f64) -> Work {
     let mut work = fcm(unit_square(), 3, 0.0, ROUNDS, Seeding::Uniform { seed: 11 });
     work.recipe.noise = Some(Noise::usual(eps, ROWS));
     work.step_bits = Some(20);
+    work.out_of_box = OutOfBox::Clip;
     work
 }
 
@@ -58,11 +59,11 @@ fn bytes<const N: usize>(v: &Value) -> [u8; N] {
     v.as_str().and_then(from_hex).and_then(|b| b.try_into().ok()).unwrap_or_else(|| panic!("not {N} bytes: {v}"))
 }
 
-/// [NOI-1], [NOI-2], [NOI-6]: the second implementation draws the same numbers from the same keys, derives the same keys, and
-/// comes to the same epsilon by another way.
+/// [NOI-1], [NOI-2], [NOI-3], [NOI-6]: the second implementation draws the same numbers from the same keys, derives the same
+/// keys, gives the same answers to the bit, and comes to the same epsilon by another way.
 #[test]
 fn as_the_second_implementation_has_it() {
-    let mut seen = [0; 3];
+    let mut seen = [0; 4];
     for c in vectors() {
         match c["function"].as_str().expect("a function") {
             "gaussian" => {
@@ -75,16 +76,8 @@ fn as_the_second_implementation_has_it() {
             }
             "stream" => {
                 use rand_core::Rng;
-                let cohort: Vec<u16> = serde_json::from_value(c["cohort"].clone()).expect("sites");
-                let query = from_hex(c["query"].as_str().expect("bytes")).expect("bytes");
-                let (plan, rows) = (Hash(bytes(&c["plan"])), Hash(bytes(&c["rows"])));
-                let purpose = Purpose {
-                    plan: &plan,
-                    aggregator: PartyId::Coordinator,
-                    query: &query,
-                    cohort: &cohort,
-                    rows: &rows,
-                };
+                let [plan, context, rows] = ["plan", "context", "rows"].map(|name| Hash(bytes(&c[name])));
+                let purpose = Purpose { plan: &plan, aggregator: PartyId::Coordinator, context: &context, rows: &rows };
                 let mut derived = Stream::new(&Key::new(&bytes(&c["seed"]), &purpose));
                 let mut given = Stream::new(&Key::from_bytes(bytes(&c["key"])));
                 for word in c["words"].as_array().expect("words") {
@@ -99,10 +92,45 @@ fn as_the_second_implementation_has_it() {
                 assert!((found - expected).abs() <= 1e-6, "{c}: {found}");
                 seen[2] += 1;
             }
+            "answer" => {
+                whole_answer(&c);
+                seen[3] += 1;
+            }
             other => panic!("no test reads {other}"),
         }
     }
-    assert!(seen[0] >= 5 && seen[1] == 1 && seen[2] >= 20, "{seen:?}");
+    assert!(seen[0] >= 5 && seen[1] == 1 && seen[2] >= 20 && seen[3] == 3, "{seen:?}");
+}
+
+/// One site's answer with everything that is in it: the plan's budget, deviations, sums, steps and draws.
+fn whole_answer(c: &Value) {
+    let hex = |name: &str| from_hex(c[name].as_str().expect("bytes")).expect("bytes");
+    let number = |name: &str| c[name].as_u64().expect("a number") as usize;
+    let work = Work::from_bytes(&hex("work")).expect("a plan");
+    let form = work.form(number("sites"), number("max_rows") as u64, true, number("honest")).expect("a form");
+    let question = Question::from_bytes(&hex("question")).expect("a question");
+    if c["name"] == "first round" {
+        assert_eq!(question, Question::Cluster(work.first_question(number("sites")).unwrap()));
+    }
+    let rows: Vec<Vec<f64>> = serde_json::from_value(c["site"].clone()).expect("rows");
+    let rows = Rows::new(rows.concat(), work.columns.len()).unwrap();
+    let rows = Prepared::new(&rows, &work.domain().unwrap(), work.out_of_box).unwrap();
+    let layout: Vec<Value> = question
+        .layout(rows.domain(), &form)
+        .unwrap()
+        .blocks
+        .iter()
+        .map(|b| {
+            serde_json::json!({
+                "name": b.block.name, "words": b.block.len, "fraction_bits": b.scale.fraction_bits,
+                "limit": b.scale.limit, "deviation": b.noise.expect("noise").deviation,
+            })
+        })
+        .collect();
+    assert_eq!(Value::from(layout), c["layout"], "{}", c["name"]);
+    let key = Key::from_bytes(bytes(&c["key"]));
+    let words = round::contribute(&question, &rows, &Terms { noise: Some(&key), ..Terms::everybody(form) }, None);
+    assert_eq!(Value::from(words.unwrap()), c["words"], "{}", c["name"]);
 }
 
 fn questions(work: &Work) -> Vec<Question> {
@@ -143,6 +171,96 @@ fn an_answer_is_noisy_and_a_retry_is_the_same_answer() {
             }
             at += b.block.len;
         }
+    }
+}
+
+/// The context of a round, the same ones every time: of a thousand bounds that are held here one would fail now and then.
+fn context(what: &str, round: usize) -> Hash {
+    hash("round of a test", &[what.as_bytes(), &round.to_le_bytes()])
+}
+
+/// What site `site` draws its noise with in the round of `context`.
+fn key_of(site: u8, context: &Hash, rows: &Prepared) -> Key {
+    let plan = Hash([9; 32]);
+    let rows: Vec<u8> = rows.packed().to_rows().as_slice().iter().flat_map(|x| x.to_le_bytes()).collect();
+    let rows = hash("rows of a test", &[&rows]);
+    let purpose = Purpose { plan: &plan, aggregator: PartyId::Coordinator, context, rows: &rows };
+    Key::new(&[site; 32], &purpose)
+}
+
+/// An answer's noise: every entry's, as a share of the deviation that the plan gives it.
+fn noise_of(question: &Question, rows: &Prepared, form: Form, key: &Key) -> Vec<f64> {
+    let answer = |form: Form, key| {
+        round::contribute(question, rows, &Terms { noise: key, ..Terms::everybody(form) }, None).expect("an answer")
+    };
+    let (noisy, exact) = (answer(form, Some(key)), answer(Form { noise: None, ..form }, None));
+    let layout = question.layout(rows.domain(), &form).expect("a layout");
+    let deviations = layout.blocks.iter().flat_map(|b| vec![b.noise.expect("noise").deviation as f64; b.block.len]);
+    noisy
+        .iter()
+        .zip(&exact)
+        .zip(deviations)
+        .map(|((a, b), s)| fixed::from_ring(a.wrapping_sub(*b)) as f64 / s)
+        .collect()
+}
+
+/// [NOI-2], [NOI-3]: every entry of an answer has a draw of the whole planned deviation, and no two entries, of one block or of
+/// several, of one round or of the next, have anything in common.
+#[test]
+fn every_entry_has_independent_noise_of_its_whole_deviation() {
+    const ROUNDS_OF_TEST: usize = 2_000;
+    let mut work = work(20.0);
+    // Four members: blocks of equal lengths and deviations.
+    (work.recipe.clusters.min, work.recipe.clusters.max, work.recipe.restarts) = (2, 3, 2);
+    work.check().unwrap();
+    let (form, rows) = (shared(&work), &prepared(&work, &made_up(&[3], 0.2, 5))[0]);
+    let question = Question::Cluster(work.first_question(SIZES.len()).unwrap());
+    let draws: Vec<Vec<f64>> = (0..ROUNDS_OF_TEST)
+        .map(|round| noise_of(&question, rows, form, &key_of(1, &context("independent", round), rows)))
+        .collect();
+    let (n, entries) = (ROUNDS_OF_TEST as f64, draws[0].len());
+    assert_eq!(entries, 2 * (2 + 4) + 2 * (3 + 6));
+    for i in 0..entries {
+        let variance = draws.iter().map(|draw| draw[i] * draw[i]).sum::<f64>() / n;
+        assert!((variance - 1.0).abs() < 5.0 * (2.0 / n).sqrt(), "entry {i}: {variance} of the planned variance");
+    }
+    // Their variances are 1, as was just seen.
+    let apart = |what: &str, r: f64| assert!(r.abs() < 5.0 / n.sqrt(), "{what}: correlated by {r}");
+    for (i, j) in (0..entries).flat_map(|i| (0..entries).map(move |j| (i, j))) {
+        if i < j {
+            apart(&format!("entries {i} and {j}"), draws.iter().map(|draw| draw[i] * draw[j]).sum::<f64>() / n);
+        }
+        let next = draws.windows(2).map(|pair| pair[0][i] * pair[1][j]).sum::<f64>() / n;
+        apart(&format!("entry {i} and {j} of the next round"), next);
+    }
+}
+
+/// [NOI-2]: where one site's rows change between two runs of one plan, the difference of two totals has the noise of both: that
+/// of the sites whose rows are the same does not cancel.
+#[test]
+fn the_difference_of_two_runs_has_the_noise_of_both() {
+    const PAIRS: usize = 600;
+    let work = work(20.0);
+    let form = shared(&work);
+    let mut sites = prepared(&work, &made_up(&[4; SIZES.len()], 0.2, 5));
+    let question = Question::Cluster(work.first_question(SIZES.len()).unwrap());
+    let total = |sites: &[Prepared], context: &Hash| -> Vec<f64> {
+        let noise = |(i, rows): (usize, &Prepared)| noise_of(&question, rows, form, &key_of(i as u8, context, rows));
+        let each: Vec<Vec<f64>> = sites.iter().enumerate().map(noise).collect();
+        (0..each[0].len()).map(|entry| each.iter().map(|site| site[entry]).sum()).collect()
+    };
+    let first: Vec<Vec<f64>> = (0..PAIRS).map(|pair| total(&sites, &context("two runs", 2 * pair))).collect();
+    sites[2] = prepared(&work, &made_up(&[3], 0.2, 6)).remove(0);
+    let second = (0..PAIRS).map(|pair| total(&sites, &context("two runs", 2 * pair + 1)));
+    let entries = first[0].len();
+    let mut squares = vec![0.0; entries];
+    for (first, second) in first.iter().zip(second) {
+        squares.iter_mut().zip(first.iter().zip(second)).for_each(|(sum, (a, b))| *sum += (a - b) * (a - b));
+    }
+    let (planned, n) = (2.0 * SIZES.len() as f64, PAIRS as f64);
+    for (entry, square) in squares.iter().enumerate() {
+        let found = square / n / planned;
+        assert!((found - 1.0).abs() < 5.0 * (2.0 / n).sqrt(), "entry {entry}: {found} of the noise of two totals");
     }
 }
 
@@ -221,6 +339,7 @@ fn what_no_sensitivity_is_proved_for_is_refused() {
     refused(&noise(|n| n.validation_share = 0.0), "shares");
     refused(&noise(|n| n.unit = Unit::Site { rows: 0 }), "at least 1");
     refused(&|w| w.step_bits = None, "--step-bits 20");
+    refused(&|w| w.out_of_box = OutOfBox::Refuse, "--out-of-box clip");
     refused(&|w| w.step_bits = Some(40), "--step-bits 20");
     refused(
         &|w| w.recipe.algorithm = Algorithm::Fcm { m: 2.0, epsilon: 0.01, max_rounds: 9 },
@@ -306,6 +425,7 @@ fn a_federation_with_noise() {
     let privacy = result.privacy.as_ref().expect("a promise");
     assert_eq!((privacy.epsilon, privacy.unit, privacy.honest_sites), (50.0, "record", 4));
     let summary = veilsum::report::summary(result);
+    assert!(summary.contains("while no site has fewer rows") && summary.contains("must not come from the rows"));
     assert!(summary.contains("differentially private") && summary.contains("counts are noisy"), "{summary}");
     let document = veilsum::report::document(result, None);
     assert_eq!(document["privacy"]["epsilon"], 50.0);

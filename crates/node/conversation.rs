@@ -138,8 +138,9 @@ impl Conversation {
     }
 }
 
-/// Two copies of a run on two machines may differ where a mathematical library rounds otherwise. So little that no number of
-/// a question tells a coordinator anything that the same number unchanged would not.
+/// Two copies of a run on two machines may differ where a mathematical library rounds otherwise. Within this a coordinator may
+/// choose: by choosing, it makes the same question another one. That hides nothing and gains nothing, as every answer is
+/// counted and, under noise, has noise of its own ([NOI-2]).
 const NEAR: f64 = 1e-9;
 
 /// Whether two values are the same but for the last digits of their numbers.

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use veilsum_cluster::{
     Batch, Block, Centres, Domain, Per, Prepared, Query, QueryError, Statistic, Totals, answer, answer_with_noise,
-    privacy::{Level, Levels},
+    privacy::{self, Level, Levels},
     random::Stream,
 };
 use veilsum_proto::{
@@ -146,7 +146,7 @@ pub struct ScaledBlock {
 pub struct Share {
     /// Standard deviation, a whole number ([NOI-3]).
     pub deviation: u64,
-    /// How far one unit moves the block at most, rounding to steps included.
+    /// How far one unit moves the block at most, rounding in doubles and to steps included.
     pub sensitivity: f64,
 }
 
@@ -257,7 +257,8 @@ impl Layout {
             let room = share.map_or(0, |(noise, level)| head_room(level, noise.honest, power(i32::from(bound_exp))));
             let finest = fixed::scale(form.sites, rows.saturating_add(room), bound_exp)?;
             let scale = form.step_bits.map_or(finest, |bits| finest.capped(bound_exp, bits));
-            let noise = share.map(|(noise, level)| share_of(level, &block, &scale, noise.honest)).transpose()?;
+            let noise =
+                share.map(|(noise, level)| share_of(level, &block, &scale, noise.honest, form.max_rows)).transpose()?;
             Ok(ScaledBlock { block, scale, noise })
         };
         let blocks: Vec<ScaledBlock> = blocks.into_iter().enumerate().map(scaled).collect::<Result<_, Error>>()?;
@@ -486,12 +487,12 @@ fn head_room(level: &Level, honest: usize, bound: f64) -> u64 {
 /// Shares below this many steps would not add up to a discrete Gaussian.
 const LEAST_SHARE: f64 = 4.0;
 
-/// [NOI-3]: the planned deviation, widened by what rounding to steps adds to the sensitivity, over the root of the sites that
-/// make it, rounded up.
-fn share_of(level: &Level, block: &Block, scale: &Scale, honest: usize) -> Result<Share, Error> {
+/// [NOI-3]: the planned deviation, widened by what summing in doubles and rounding to steps add to the sensitivity, over the
+/// root of the sites that make it, rounded up.
+fn share_of(level: &Level, block: &Block, scale: &Scale, honest: usize, max_rows: u64) -> Result<Share, Error> {
     let step = power(-scale.fraction_bits);
     let exact = level.sensitivity / step;
-    let sensitivity = exact + (block.len as f64).sqrt();
+    let sensitivity = exact * (1.0 + privacy::slack(max_rows)) + (block.len as f64).sqrt();
     let deviation = (level.deviation / step * (sensitivity / exact) / (honest.max(1) as f64).sqrt()).ceil();
     if honest == 0 || !(LEAST_SHARE..=noise::MAX_SIGMA as f64).contains(&deviation) {
         let why = format!("a site's share of the noise of {:?} is {deviation:.0} steps", block.name);

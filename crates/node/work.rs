@@ -322,7 +322,7 @@ impl Work {
                     "under noise a total covers more sites than may collude: a larger min_sites, or fewer colluders";
                 return Err(WorkError(why.into()));
             }
-            // Otherwise a coordinator may ask other questions in a second run, which nobody has accounted for.
+            // Otherwise a coordinator may ask questions that nobody has accounted for.
             if !opening {
                 return Err(WorkError("under noise totals are opened, so that every site follows the account".into()));
             }
@@ -341,6 +341,11 @@ impl Work {
         let refuse = |what: &str| Err(WorkError(format!("under noise {what}")));
         if self.step_bits.is_none_or(|bits| bits > MOST_NOISY_BITS) {
             return refuse("totals have steps that noise can be a whole number of: step_bits 8 to 32 (--step-bits 20)");
+        }
+        if self.out_of_box != OutOfBox::Clip {
+            return refuse(
+                "a row outside the box is moved to its edge: a site that fails on it tells that it is there (--out-of-box clip)",
+            );
         }
         if self.judge != Judge::Coordinator || self.sampling.is_some() || self.labels.is_some() {
             return refuse(

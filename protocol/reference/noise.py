@@ -1,13 +1,19 @@
-"""Noise: exact discrete Gaussian draws, and what a budget means (spec section 18).
+"""Noise: exact discrete Gaussian draws, what a budget means, and whole answers with noise (spec section 18).
 
 The account of the product minimises over the order of a divergence by golden section in doubles; here it is a search of
 ever finer grids in decimal arithmetic.
 """
 
+import math
 from decimal import Decimal, getcontext
 from fractions import Fraction
+from functools import cache
 
-from codec import U16, List, encode
+import answers
+import fixed
+from box import Box, exponent
+from codec import encode
+from questions import QUESTION, WORK
 from suite import H, derive, stream
 
 getcontext().prec = 50
@@ -37,9 +43,9 @@ class Words:
                 return draw
 
 
-def key(seed, plan, aggregator, query, cohort, rows):
+def key(seed, plan, aggregator, context, rows):
     """[NOI-2]."""
-    return derive(seed, "noise", plan, aggregator, query, encode(List(U16), cohort), rows)
+    return derive(seed, "noise", plan, aggregator, context, rows)
 
 
 def exp_below_one(words, x):
@@ -100,6 +106,102 @@ def epsilon(rho, delta):
     return max(Decimal(0), at(best))
 
 
+@cache
+def budget(epsilon_at, delta):
+    """The largest rho whose epsilon at delta is at most the given one."""
+    low, high = 1e-6, 1e2
+    for _ in range(45):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if epsilon(middle, delta) <= epsilon_at else (low, middle)
+    return low
+
+
+def levels(question, noise, rho, rounds, box):
+    """Section 18.4: sensitivity and deviation of every block, for one K, one restart and one row."""
+    spans = [high - low for low, high in map(box.interval, range(box.columns))]
+    far = math.sqrt(math.fsum(x * x for x in spans)) / 2 * (1 + 1e-5)
+
+    def own(sensitivity, rho):
+        return sensitivity, sensitivity / math.sqrt(2 * rho)
+
+    if question[0] == "CountRows":
+        return [own(1.0, rho * noise["count_share"])]
+    [(name, q)] = question[1]["queries"]
+    if name == "shifts":
+        each = rho * (1 - noise["validation_share"] - noise["count_share"]) / rounds
+        kappa = (2 * math.sqrt(box.columns)) ** -0.5
+        weights = math.sqrt((1 + kappa**-2) / (2 * each))
+        return [(1.0, weights), (q["clip"], kappa * q["clip"] * weights)]
+    k, third = len(q["centres"]), rho * noise["validation_share"] / 3
+    return [own(math.sqrt(k) * 2 * far, third), own(1.0, third), own(4 * far * far * k ** (1 - q["m"]), third)]
+
+
+def share(sensitivity, deviation, length, bits, honest, max_rows):
+    """[NOI-3]."""
+    doubles = 2**-30 + 2**-52 * max_rows * (8192 + -(-max_rows // 8192))
+    exact = sensitivity * 2**bits
+    wanted = deviation * 2**bits * ((exact * (1 + doubles) + math.sqrt(length)) / exact) / math.sqrt(honest)
+    # Everybody has to come to the same whole number: a case that doubles may decide is none for a vector.
+    assert 0.001 < wanted % 1 < 0.999 and 4 <= wanted <= MAX_SIGMA, wanted
+    return math.ceil(wanted)
+
+
+def noisy_answer(work, question, rows, sites, max_rows, honest, k):
+    """The layout and the words of one site's answer, before they are masked."""
+    columns, recipe = work["columns"], work["recipe"]
+    box = Box([c["lower"] for c in columns], [c["upper"] for c in columns], work["scaling"][0])
+    noise, rounds = recipe["noise"], recipe["algorithm"][1]["max_rounds"]
+    of_each = levels(question, noise, budget(noise["epsilon"], noise["delta"]), rounds, box)
+    values = answers.answer(question, box, box.working(rows, work["out_of_box"][0]))
+    words, drawn, layout, at = Words(k), [], [], 0
+    for (name, length, bound, _), (sensitivity, deviation) in zip(answers.layout(question, box), of_each, strict=True):
+        e = exponent(bound)
+        room = math.ceil(40 * 1.01 * deviation / math.sqrt(honest) / 2**e)  # [NOI-4]
+        bits, limit = fixed.scale(sites, max_rows + room, e, work["step_bits"])
+        sigma = share(sensitivity, deviation, length, bits, honest, max_rows)
+        layout.append({"name": name, "words": length, "fraction_bits": bits, "limit": limit, "deviation": sigma})
+        for x in values[at : at + length]:
+            assert abs(x * 2**bits % 1 - 0.5) > 1e-6 or x * 2**bits % 0.5 == 0, "a sum that doubles may round either way"
+            drawn.append((fixed.carry(x, bits, limit) + gaussian(words, sigma)) % 2**64)
+        at += length
+    return layout, drawn
+
+
+def answer_cases(purpose):
+    centres = [[0.25, 0.5], [0.75, 0.375]]
+    work = {
+        "columns": [{"name": "x", "lower": 0.0, "upper": 10.0}, {"name": "y", "lower": -1.0, "upper": 3.0}],
+        "scaling": ("box", {}), "out_of_box": ("clip", {}),
+        "recipe": {
+            "clusters": {"min": 2, "max": 2}, "algorithm": ("fcm", {"m": 2.0, "epsilon": 0.0, "max_rounds": 4}),
+            "range": None, "seeding": ("given", {"centres": centres}), "restarts": 1,
+            "rule": {"min_rows": 1, "min_sites": 1, "ask_first": False},
+            "preparation": {"winsorise": [], "scale": ("none", {}), "min_rows": 10, "bins": 64},
+            "validity": {"full": False, "vectors": False, "silhouette": False, "classes": 0, "judge_m": 2.0},
+            "choice": {"by": ("fuzzy-davies-bouldin", {}), "elbow": False},
+            "noise": {
+                "epsilon": 4.0, "delta": 1e-6, "unit": ("record", {}), "absolute_rounds": 1, "tau": 0.25,
+                "validation_share": 0.1, "count_share": 0.02, "expected_rows": 500,
+            },
+            "min_change": 1,
+        },
+        "sampling": None, "judge": ("coordinator", {}), "labels": None, "step_bits": 20,
+    }  # fmt: skip
+    first = {"centres": centres, "m": 2.0, "middle": True, "clip": math.sqrt(0.5) * (1 + 1e-5), "round": 0}
+    queries = {"first round": ("shifts", first), "validation": ("fuzzy_validation", {"centres": centres, "m": 2.0})}
+    questions = {"count": ("CountRows", {})}
+    questions |= {name: ("Cluster", {"transform": None, "queries": [query]}) for name, query in queries.items()}
+    rows = [[2.2, 0.75], [7.1, 0.3], [11.5, 2.9]]
+    for name, question in questions.items():
+        # So many rows that what summing in doubles may add is more than a step.
+        plan, k = {"sites": 5, "max_rows": 10_000_000, "honest": 3}, key(**purpose | {"context": H("round", name.encode())})
+        layout, words = noisy_answer(work, question, rows, **plan, k=k)
+        yield {
+            "function": "answer", "name": name, "work": encode(WORK, work), **plan, "question": encode(QUESTION, question),
+            "site": rows, "key": k, "layout": layout, "words": words,
+        }  # fmt: skip
+
+
 def noise_cases():
     cases = []
     for sigma in (1, 4, 37, 12_345, MAX_SIGMA):
@@ -108,14 +210,14 @@ def noise_cases():
         draws = [gaussian(words, sigma) for _ in range(24)]
         cases.append({"function": "gaussian", "key": k, "sigma": sigma, "draws": draws})
     purpose = {
-        "seed": H("seed"), "plan": H("a plan"), "aggregator": b"\0" * 4, "query": b"a question", "cohort": [0, 2, 7],
-        "rows": H("rows"),
+        "seed": H("seed"), "plan": H("a plan"), "aggregator": b"\0" * 4, "context": H("round"), "rows": H("rows"),
     }  # fmt: skip
     k = key(**purpose)
     words = Words(k)
     cases.append({"function": "stream", **purpose, "key": k, "words": [words.word() for _ in range(4)]})
+    cases += answer_cases(purpose)
     for delta in ("1e-5", "1e-6", "1e-9"):
         for rho in ("0.00001", "0.00032", "0.0025", "0.0244", "0.1", "0.311", "1.052", "5", "40"):
             exact = float(round(epsilon(rho, delta), 15))
             cases.append({"function": "epsilon", "rho": float(Fraction(rho)), "delta": float(delta), "epsilon": exact})
-    return "Noise (section 18): draws from a key, the key of an answer, and epsilon of a budget.", cases
+    return "Noise (section 18): draws from a key, the key of an answer, answers of a site, and epsilon of a budget.", cases

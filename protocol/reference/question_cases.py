@@ -155,7 +155,7 @@ def works():
     rich["recipe"]["validity"] = {"full": True, "vectors": True, "silhouette": True, "classes": 0, "judge_m": 1.5}
     rich["recipe"]["choice"] = {"by": ("silhouette-squared", {}), "elbow": True}
     yield rich
-    noisy = work(("kmeans", {"epsilon": 0.0, "max_rounds": 8}), uniform, step_bits=20)
+    noisy = work(("kmeans", {"epsilon": 0.0, "max_rounds": 8}), uniform, step_bits=20, out_of_box=("clip", {}))
     noisy["recipe"] |= {
         "rule": {"min_rows": 1, "min_sites": 1, "ask_first": False},
         "validity": {"full": False, "vectors": False, "silhouette": False, "classes": 0, "judge_m": 2.0},

@@ -106,6 +106,7 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
 
     scene.work.recipe.noise = Some(Noise::usual(1.0, scene.rows()));
     scene.work.step_bits = Some(20);
+    scene.work.out_of_box = OutOfBox::Clip;
     let (batches, told) = honest(&scene)?;
     ensure!(!told.broken_off && !told.totals.is_empty(), "a run with noise broke off");
     let noisy = wrong(&attack(&batches, &told.totals, &domain)?);

@@ -11,7 +11,7 @@ use veilsum::{
     conversation::{Conversation, Turn},
     round::{self, Form, Layout, Question},
 };
-use veilsum_cluster::{metrics::adjusted_rand_index, privacy::Noise};
+use veilsum_cluster::{OutOfBox, metrics::adjusted_rand_index, privacy::Noise};
 use veilsum_proto::{
     fixed,
     noise::Key,
@@ -155,6 +155,7 @@ fn under_noise(scene: &Scene, rows: u64, draws: u64) -> Result<(f64, f64)> {
     let mut work = scene.work.clone();
     work.recipe.noise = Some(Noise::usual(1.0, rows));
     work.step_bits = Some(20);
+    work.out_of_box = OutOfBox::Clip;
     let parts = prepared(scene)?;
     let honest = SITES - (SITES - 1) / 3;
     let form = work.form(parts.len(), ROWS.next_power_of_two() as u64, true, honest)?;

@@ -83,6 +83,7 @@ fn few_rows_are_at_risk_and_many_are_not() {
     let mut noisy = work(4, 3);
     noisy.recipe.noise = Some(veilsum_cluster::privacy::Noise::usual(1.0, 1000));
     noisy.step_bits = Some(20);
+    noisy.out_of_box = veilsum_cluster::OutOfBox::Clip;
     let noisy = diagnosis(10, &noisy);
     assert!(!noisy.at_risk && noisy.exposures.iter().all(|e| e.recoverable == 0), "{noisy:?}");
 }

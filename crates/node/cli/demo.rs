@@ -4,8 +4,7 @@ use std::{fmt::Write, path::PathBuf};
 
 use clap::Args;
 use veilsum_cluster::{
-    Algorithm, Clusters, Domain, OutOfBox, Prepared, Recipe, Rows, Scaling, Start, method::Seeding, metrics, pooled,
-    synthetic,
+    Algorithm, Clusters, Domain, Prepared, Recipe, Rows, Scaling, Start, method::Seeding, metrics, pooled, synthetic,
 };
 use veilsum_proto::{
     plan::Terms,
@@ -349,7 +348,7 @@ fn work(args: &DemoArgs, source: &Source) -> Result<Work, Failure> {
     Ok(Work {
         columns: source.columns.clone(),
         scaling: if args.scale == "box" { Scaling::Box } else { Scaling::None },
-        out_of_box: OutOfBox::Refuse,
+        out_of_box: args.method.noise.out_of_box(),
         recipe,
         sampling: args.method.sampling(seed),
         judge: args.method.judge(),

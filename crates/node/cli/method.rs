@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use veilsum_cluster::{
-    Algorithm, Centres, Clusters, Recipe,
+    Algorithm, Centres, Clusters, OutOfBox, Recipe,
     method::{Choice, LocalRange, Pick, Preparation, Rule, Scale, Seeding, TreeSeeding, Validity, Winsor},
     privacy::{Noise, Unit},
     query::{FeatureParams, LocalSteps},
@@ -212,7 +212,8 @@ pub enum UnitName {
 #[derive(Args, Debug, Clone)]
 #[command(next_help_heading = "Noise")]
 pub struct NoiseArgs {
-    /// Differential privacy with this epsilon over the whole run (1 is usual, 4 for a range of K); fcm and kmeans only
+    /// Differential privacy with this epsilon over the whole run (1 is usual, 4 for a range of K); fcm and kmeans only. First
+    /// centres (--start), ranges of columns and --expected-rows must not come from the rows: nothing hides what a plan says
     #[arg(long, value_name = "EPSILON", requires = "expected_rows", allow_negative_numbers = true)]
     pub dp_epsilon: Option<f64>,
     /// Rows that are expected in all, for the forecast and the default of delta
@@ -258,6 +259,11 @@ impl NoiseArgs {
             count_share: self.dp_count_share,
             ..usual
         })
+    }
+
+    /// What sites do with rows outside the box where nothing else is said.
+    pub fn out_of_box(&self) -> OutOfBox {
+        if self.dp_epsilon.is_some() { OutOfBox::Clip } else { OutOfBox::Refuse }
     }
 
     /// The step of totals: noise is a whole number of steps, and drowns finer ones.

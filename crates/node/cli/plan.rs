@@ -74,9 +74,9 @@ pub struct MakeArgs {
     /// How rows become working units
     #[arg(long, value_enum, default_value = "box")]
     pub scale: Scale,
-    /// What a site does with a row outside the box
-    #[arg(long, value_enum, default_value = "refuse")]
-    pub out_of_box: Outside,
+    /// What a site does with a row outside the box [default: refuse; clip under noise, which nothing else goes with]
+    #[arg(long, value_enum)]
+    pub out_of_box: Option<Outside>,
     /// A column and its public range, known before any row is read; repeat for every column
     #[arg(long = "column", value_name = "NAME=LOW:HIGH", required = true, num_args = 1.., value_parser = parse_column)]
     pub columns: Vec<Column>,
@@ -169,8 +169,9 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
             Scale::None => Scaling::None,
         },
         out_of_box: match args.out_of_box {
-            Outside::Refuse => OutOfBox::Refuse,
-            Outside::Clip => OutOfBox::Clip,
+            Some(Outside::Refuse) => OutOfBox::Refuse,
+            Some(Outside::Clip) => OutOfBox::Clip,
+            None => args.method.noise.out_of_box(),
         },
         recipe,
         sampling: args.method.sampling(args.seed),

@@ -592,7 +592,7 @@ fn blur_of(config: &ClientConfig, query: &[u8]) -> Stream {
 /// [NOI-2]: what the noise of one answer is drawn with.
 fn noise_key(config: &ClientConfig, aggregator: PartyId, asked: &Asked) -> noise::Key {
     let (plan, rows) = (config.terms.hash(), rows_digest(config));
-    let purpose = noise::Purpose { plan: &plan, aggregator, query: &asked.query, cohort: &asked.cohort, rows: &rows };
+    let purpose = noise::Purpose { plan: &plan, aggregator, context: &asked.context, rows: &rows };
     noise::Key::new(&config.identity.seed(), &purpose)
 }
 

@@ -122,23 +122,22 @@ pub struct Purpose<'a> {
     pub plan: &'a Hash,
     /// Who asks.
     pub aggregator: PartyId,
-    /// The question's bytes.
-    pub query: &'a [u8],
-    /// The sites whose total it will be.
-    pub cohort: &'a [u16],
+    /// The round ([RND-1]): its keys, slot, sites, question and all that was opened before it.
+    pub context: &'a Hash,
     /// A digest of the rows that are summed.
     pub rows: &'a Hash,
 }
 
-/// What the noise of one answer is drawn with: whoever is asked the same again over the same rows and cohort draws the same,
-/// so that nothing averages out; anything else gets other noise ([NOI-2]).
+/// What the noise of one answer is drawn with: a retry of a round, or the round restored after a crash, draws the same, so
+/// that nothing averages out. Every other round draws independently, so that no site's noise cancels in the difference of two
+/// totals, and what both say adds up ([NOI-2]).
 pub struct Key(Secret);
 
 impl Key {
     /// The key that belongs to a purpose at the site whose identity has this seed.
     pub fn new(identity_seed: &[u8; 32], purpose: &Purpose<'_>) -> Key {
-        let (role, cohort) = (codec::encode(&purpose.aggregator), codec::encode(&purpose.cohort));
-        let parts: [&[u8]; 5] = [&purpose.plan.0, &role, purpose.query, &cohort, &purpose.rows.0];
+        let role = codec::encode(&purpose.aggregator);
+        let parts: [&[u8]; 4] = [&purpose.plan.0, &role, &purpose.context.0, &purpose.rows.0];
         Key(suite::derive(identity_seed, "noise", &parts))
     }
 
@@ -280,12 +279,11 @@ mod tests {
         }
     }
 
-    /// [NOI-2]: the same again gives the same words, and every part of the purpose other ones.
+    /// [NOI-2]: the same round gives the same words, and every part of the purpose other ones.
     #[test]
     fn noise_belongs_to_one_answer() {
-        let (plan, rows) = (Hash([1; 32]), Hash([2; 32]));
-        let base =
-            Purpose { plan: &plan, aggregator: PartyId::Coordinator, query: b"q", cohort: &[0, 1, 2], rows: &rows };
+        let (plan, rows, round) = (Hash([1; 32]), Hash([2; 32]), Hash([4; 32]));
+        let base = Purpose { plan: &plan, aggregator: PartyId::Coordinator, context: &round, rows: &rows };
         let first = |seed: u8, purpose: &Purpose<'_>| {
             let mut stream = Stream::new(&Key::new(&[seed; 32], purpose));
             [stream.next_u64(), stream.next_u64()]
@@ -297,8 +295,7 @@ mod tests {
             first(8, &base),
             first(7, &Purpose { plan: &other, ..base }),
             first(7, &Purpose { aggregator: PartyId::Intermediary, ..base }),
-            first(7, &Purpose { query: b"r", ..base }),
-            first(7, &Purpose { cohort: &[0, 1], ..base }),
+            first(7, &Purpose { context: &other, ..base }),
             first(7, &Purpose { rows: &other, ..base }),
         ];
         for (i, found) in others.iter().enumerate() {

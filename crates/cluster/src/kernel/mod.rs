@@ -34,6 +34,8 @@ use weights::{general_weights, quadratic_weights};
 const BLOCK: usize = 16;
 /// Groups in a chunk, the unit of parallel work: 8,192 points, independent of the number of threads.
 const CHUNK: usize = 64 * BLOCK;
+/// Points in a chunk.
+pub(crate) const CHUNK_ROWS: usize = CHUNK * LANES;
 /// Chunks whose partial sums are held at once.
 const WAVE: usize = 64;
 /// Centres whose accumulators stay in registers together.

@@ -4,13 +4,11 @@ use fearless_simd::{Level, Simd, dispatch};
 use rayon::prelude::*;
 
 use super::tiles::distances;
-use super::{BLOCK, CHUNK, Chunk, Plan, WAVE};
+use super::{BLOCK, CHUNK_ROWS, Chunk, Plan, WAVE};
 use crate::distance::{self, SAFE};
 use crate::packed::{LANES, Lanes};
 use crate::{Centres, DataError, Packed};
 
-/// Rows of a chunk, the unit of parallel work.
-const ROWS: usize = CHUNK * LANES;
 /// Entries of partial sums that are held at once, beside those of one chunk: 32 MiB.
 const HELD: usize = 1 << 22;
 
@@ -19,17 +17,17 @@ pub(crate) fn over_rows(rows: &Packed, width: usize, add: impl Fn(&[f64], usize,
     let d = rows.columns();
     let part = |first: usize| {
         let (mut sums, mut x) = (vec![0.0; width], vec![0.0; d]);
-        for row in first..(first + ROWS).min(rows.len()) {
+        for row in first..(first + CHUNK_ROWS).min(rows.len()) {
             let group = &rows.lanes()[row / LANES * d..][..d];
             x.iter_mut().zip(group).for_each(|(slot, column)| *slot = column.0[row % LANES]);
             add(&x, row, &mut sums);
         }
         sums
     };
-    if rows.len() <= ROWS {
+    if rows.len() <= CHUNK_ROWS {
         return part(0);
     }
-    let firsts: Vec<usize> = (0..rows.len()).step_by(ROWS).collect();
+    let firsts: Vec<usize> = (0..rows.len()).step_by(CHUNK_ROWS).collect();
     let mut sums = vec![0.0; width];
     for wave in firsts.chunks((HELD / width.max(1)).clamp(1, WAVE)) {
         for partial in wave.par_iter().map(|first| part(*first)).collect::<Vec<_>>() {

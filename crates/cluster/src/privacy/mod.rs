@@ -7,11 +7,13 @@
 
 mod accountant;
 mod schedule;
+mod summation;
 
 use serde::{Deserialize, Serialize};
 
 pub use accountant::{advantage, epsilon, rho};
 pub use schedule::{Forecast, Level, Levels};
+pub use summation::slack;
 
 use crate::method::Seeding;
 use crate::query::usable_fuzzifier;
@@ -81,8 +83,9 @@ impl Noise {
             Unit::Site { rows } => format!("a whole site of at most {rows} rows"),
         };
         format!(
-            "the run is differentially private for {unit} added or removed: epsilon {}, delta {}; centres, weights, indices \
-             and counts are noisy",
+            "the run is differentially private for {unit} added or removed, while no site has fewer rows than its policy or \
+             more than the plan asks: epsilon {}, delta {}; centres, weights, indices and counts are noisy; first centres, \
+             ranges and expected rows in the plan must not come from the rows",
             self.epsilon, self.delta
         )
     }
