@@ -424,7 +424,12 @@ fn verdict_and_count_together_do_not_show_the_rows_of_a_site_that_was_left_out()
         let batch: Batch = Query::FuzzyValidation { centres: centres(0.8), m: 2.0 }.into();
         let domain = work.domain().unwrap();
         let layout = round::Layout::of_judged(&batch, &domain, &cast.federation.form().unwrap()).unwrap();
-        let request = JudgeRequest { digest: round::digest(&batch), clusters: vec![K], exponents: layout.exponents() };
+        let request = JudgeRequest {
+            digest: round::digest(&batch),
+            clusters: vec![K],
+            grouped: vec![true],
+            exponents: layout.exponents(),
+        };
         for site in 1..SIZES.len() as u16 {
             hub.tell(PartyId::Site(site), Kind::Held, &Held { batch: batch.clone() });
         }

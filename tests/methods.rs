@@ -284,8 +284,15 @@ fn every_method_over_quic() {
 /// [APP-5].
 #[test]
 fn the_intermediary_judges_and_the_coordinator_chooses() {
-    for standardised in [false, true] {
-        let mut work = work(Algorithm::Kmeans { epsilon: 0.0, max_rounds: 50 });
+    let (kmeans, fcm) =
+        (Algorithm::Kmeans { epsilon: 0.0, max_rounds: 50 }, Algorithm::Fcm { m: 2.0, epsilon: 1e-5, max_rounds: 60 });
+    // [QRY-11]: of some K all clusters may be summed up, of others not.
+    for (algorithm, standardised, min_rows) in [(kmeans.clone(), false, 10), (kmeans, true, 10), (fcm, false, 70)] {
+        let mut work = work(algorithm);
+        if min_rows > RULE.min_rows {
+            work.recipe.seeding = Seeding::Uniform { seed: SEED };
+            work.recipe.rule.min_rows = min_rows;
+        }
         work.labels = None;
         work.recipe.validity = Validity { full: true, ..Validity::basic() };
         work.recipe.clusters = Clusters { min: 2, max: 6 };
@@ -295,6 +302,8 @@ fn the_intermediary_judges_and_the_coordinator_chooses() {
         }
         let sites = prepared(&work);
         let plain = plain(&work, &sites);
+        let grouped = plain.curve.iter().filter(|point| point.indices.davies_bouldin.is_some()).count();
+        assert!(grouped > 0 && (min_rows == RULE.min_rows || grouped < plain.curve.len()), "{grouped}");
         work.judge = Judge::Intermediary;
         work.check().unwrap();
         let (run, _) = federate(named(), &work, Vec::new(), true);

@@ -113,7 +113,7 @@ fn questions_layouts_and_answers() {
         }
     }
     let families = "cells contingency features fuzzy_sums fuzzy_validation histogram local_choice local_fuzzy \
-                    local_means moments shifts silhouette validation";
+                    local_means moments shifts silhouette sizes ungrouped validation";
     assert_eq!(kinds.into_iter().collect::<Vec<_>>(), families.split_whitespace().collect::<Vec<_>>());
 }
 

@@ -69,6 +69,8 @@ pub struct JudgeRequest {
     pub digest: Hash,
     /// K of each of its queries.
     pub clusters: Vec<u32>,
+    /// For each of them whether its clusters are summed up one by one.
+    pub grouped: Vec<bool>,
     /// For each block of the answer the exponent of its bound; it follows from the box and the standardisation.
     pub exponents: Vec<i16>,
 }

@@ -165,7 +165,9 @@ fn whole_part(work: &Work, question: &Question, one: Cost, forms: u64) -> (u64, 
         Some(
             Query::LocalChoice(_)
             | Query::FuzzyValidation { .. }
+            | Query::Sizes(_)
             | Query::Validation(_)
+            | Query::Ungrouped(_)
             | Query::Silhouette(_)
             | Query::Contingency(_),
         ) => (1, one),

@@ -407,6 +407,7 @@ fn stand_in(batch: &Batch, domain: &Domain) -> Result<Batch, Error> {
         let centres = match query {
             Query::FuzzyValidation { centres, .. } => centres,
             Query::Validation(q) => &mut q.centres,
+            Query::Ungrouped(q) => &mut q.centres,
             _ => return Err(unusable("only validation is judged", "APP-5")),
         };
         *centres = Centres::from_rows(&vec![corner.clone(); centres.k()]).map_err(|e| unusable(e, "APP-5"))?;

@@ -165,7 +165,12 @@ fn application(all: &mut Corpus) {
     put(Kind::CountRequest, codec::encode(&control::CountRequest { cohort: cohort.clone() }));
     put(Kind::CountReply, codec::encode(&control::CountReply { total: Some(1_000) }));
     put(Kind::Aborted, codec::encode(&control::Aborted { code: 4, why: "too few sites".into() }));
-    let request = control::JudgeRequest { digest: hash, clusters: vec![2, 3], exponents: vec![1, -4] };
+    let request = control::JudgeRequest {
+        digest: hash,
+        clusters: vec![2, 3],
+        grouped: vec![true, false],
+        exponents: vec![1, -4],
+    };
     put(Kind::JudgeRequest, codec::encode(&request));
     let distances = control::CentreDistances { digest: hash, matrices: vec![vec![0.0, 1.0, 1.0, 0.0]] };
     put(Kind::CentreDistances, codec::encode(&distances));

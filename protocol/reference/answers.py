@@ -10,7 +10,7 @@ from box import BEYOND, moved_rows, refuse
 from distances import add_to, check_fuzzy, columns_fit, fuzzifier_fits, memberships, nearest, square
 from features import FEATURES
 from local_answers import LOCAL_CHOICE, LOCAL_FUZZY, LOCAL_MEANS
-from validity_answers import CONTINGENCY, SILHOUETTE, VALIDATION
+from validity_answers import CONTINGENCY, SILHOUETTE, SIZES, UNGROUPED, VALIDATION
 
 MAX_BATCH, MAX_ENTRIES, MAX_SPLITS, MAX_DEPTH, MAX_BINS = 4096, 1 << 24, 1 << 16, 64, 1024
 NOISE_BOUND = 8.0
@@ -210,6 +210,8 @@ FAMILIES = {
     "silhouette": SILHOUETTE,
     "contingency": CONTINGENCY,
     "shifts": (check_shifts, shifts_blocks, shifts),
+    "sizes": SIZES,
+    "ungrouped": UNGROUPED,
 }
 
 
@@ -237,7 +239,7 @@ def judged_layout(batch, box):
     """[APP-5]: the blocks with every centre just beyond the lower corner of the box."""
     inner = check_batch(batch, box)
     corner = [low - BEYOND * (high - low) for low, high in map(inner.interval, range(box.columns))]
-    if any(name not in ("fuzzy_validation", "validation") for name, _ in batch["queries"]):
+    if any(name not in ("fuzzy_validation", "validation", "ungrouped") for name, _ in batch["queries"]):
         refuse("only validation is judged")
     queries = [(name, {**q, "centres": [corner] * len(q["centres"])}) for name, q in batch["queries"]]
     return layout(("Cluster", {**batch, "queries": queries}), box)

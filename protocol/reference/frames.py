@@ -2,6 +2,7 @@
 
 from codec import (
     BLOB,
+    BOOL,
     F64,
     HASH,
     I16,
@@ -67,7 +68,7 @@ KINDS = {
     "CountReply": (70, SMALL, Struct(total=Option(U64))),
     "Aborted": (71, SMALL, Struct(code=U8, why=TEXT)),
     "Held": (72, QUERY, None),
-    "JudgeRequest": (73, LIST, Struct(digest=HASH, clusters=List(U32), exponents=List(I16))),
+    "JudgeRequest": (73, LIST, Struct(digest=HASH, clusters=List(U32), grouped=List(BOOL), exponents=List(I16))),
     "CentreDistances": (74, QUERY, Struct(digest=HASH, matrices=List(List(F64)))),
     "JudgeReply": (75, BODY, Struct(cohort=List(U16), verdicts=BLOB)),
 }  # fmt: skip

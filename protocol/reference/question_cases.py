@@ -65,6 +65,7 @@ def bad_questions():
     part = ("sums", [1, 1])
     bad = {
         "m = 1": [fuzzy("fuzzy_sums", m=1.0)], "m is infinite": [fuzzy("fuzzy_validation", m=float("inf"))],
+        "ungrouped, m = 1": [fuzzy("ungrouped", m=1.0)], "sizes in other columns": [("sizes", {"centres": [[0.5]]})],
         "other columns": [fuzzy("fuzzy_sums", [[0.5]])], "no queries": [],
         "one of two": [moments(), moments([0.5])], "around a point outside": [moments([0.5, 1.5])],
         "no steps": [local_means(BOTH, most=0)], "1001 steps": [local_fuzzy("powers", BOTH, most=1001)],
@@ -189,7 +190,8 @@ def question_cases():
         data = encode(QUESTION, question)
         cases.append({"function": "refused", "name": name, "box": "scaled", "encoded": data, "rule": rule})
     for box, transform in [("scaled", None), ("scaled", STANDARD), ("raw", None)]:
-        batch = question_of([validation(vectors=False), fuzzy("fuzzy_validation", THREE[:2])], transform)[1]
+        judged = [validation(vectors=False), fuzzy("fuzzy_validation", THREE[:2]), fuzzy("ungrouped", THREE[:2])]
+        batch = question_of(judged, transform)[1]
         data = encode(questions.BATCH, batch)
         scales = scaled(answers.judged_layout(batch, BOXES[box]), SITES, MAX_ROWS)
         cases.append({

@@ -83,6 +83,10 @@ def validation(centres=THREE, m=2.0, vectors=True):
     return "validation", {"centres": centres, "m": m, "vectors": vectors}
 
 
+def sizes(centres=THREE):
+    return "sizes", {"centres": centres}
+
+
 def silhouette(rows=(15.0, 15.0, 15.0), scatter=(0.3, 0.25, 0.4), means=([0.2, 0.2], [0.8, 0.3], [0.4, 0.8])):
     return "silhouette", {"centres": THREE, "means": list(means), "rows": list(rows), "scatter": list(scatter)}
 
@@ -140,6 +144,11 @@ GOOD = {
     "validation without vectors, m below 2": [validation(m=1.5, vectors=False)],
     "validation, centres twice": [validation(TIED)],
     "validation, one cluster": [validation([[0.5, 0.5]])],
+    "sizes": [sizes()],
+    "sizes, ties": [sizes(TIED)],
+    "ungrouped": [fuzzy("ungrouped")],
+    "ungrouped, m below 2, centres twice": [fuzzy("ungrouped", TIED, 1.5)],
+    "ungrouped, one cluster": [fuzzy("ungrouped", [[0.5, 0.5]])],
     "silhouette": [silhouette()],
     "silhouette, a cluster of one and an empty one": [silhouette((15.0, 1.0, 0.0), (0.3, 0.0, 0.0))],
     "contingency": [contingency()],

@@ -49,6 +49,8 @@ QUERY = Enum(
     silhouette=Struct(centres=POINTS, means=POINTS, rows=DOUBLES, scatter=DOUBLES),
     contingency=Struct(centres=POINTS, classes=U32),
     shifts=Struct(centres=POINTS, m=Option(F64), middle=BOOL, clip=F64, round=U32),
+    sizes=Struct(centres=POINTS),
+    ungrouped=Struct(centres=POINTS, m=F64),
 )
 BATCH = Struct(transform=Option(TRANSFORM), queries=List(QUERY))
 QUESTION = Enum(

@@ -175,7 +175,7 @@ def frame_cases():
         "Welcome": {"software": "veilsum 0.1.0"}, "Denied": {"why": "another plan"}, "Finished": {"model": b"{}"},
         "CountReady": {"cohort": [0, 1, 2]}, "CountRequest": {"cohort": [0, 1, 2]}, "CountReply": {"total": 150},
         "Aborted": {"code": 1, "why": "too few sites"}, "Held": draws.take(20),
-        "JudgeRequest": {"digest": hashes[0], "clusters": [2, 3], "exponents": [-3, 0, 12]},
+        "JudgeRequest": {"digest": hashes[0], "clusters": [2, 3], "grouped": [True, False], "exponents": [-3, 0, 12]},
         "CentreDistances": {"digest": hashes[0], "matrices": [[0.0, 1.5], []]},
         "JudgeReply": {"cohort": [0, 1, 2], "verdicts": b"[]"},
     }  # fmt: skip

@@ -45,6 +45,27 @@ def validation(q, box, rows, labels):
     return [math.fsum(x) for x in entries]
 
 
+def ungrouped_blocks(q, box):
+    """The blocks of a validation, those of single clusters left out or added up."""
+    blocks = dict((block[0], block) for block in validation_blocks({**q, "vectors": False}, box))
+    whole = [(name, 1, *blocks[source][2:]) for name, source in WHOLE.items()]
+    return [blocks["distances"], blocks["memberships"], *whole, *list(blocks.values())[7:]]
+
+
+def ungrouped(q, box, rows, labels):
+    k, entries = len(q["centres"]), validation({**q, "vectors": False}, box, rows, labels)
+    names = [block[0] for block in validation_blocks({**q, "vectors": False}, box)]
+    whole = [math.fsum(entries[at * k : (at + 1) * k]) for at in map(names.index, WHOLE.values())]
+    return entries[3 * k : 5 * k] + whole + entries[7 * k :]
+
+
+def sizes(q, box, rows, labels):
+    counts = [0.0] * len(q["centres"])
+    for x in rows:
+        counts[nearest(x, q["centres"])[0]] += 1
+    return counts + [float(n > 0) for n in counts]
+
+
 def check_silhouette(q, box):
     columns_fit(q["centres"], box)
     columns_fit(q["means"], box)
@@ -90,6 +111,13 @@ def contingency(q, box, rows, labels):
     return counts
 
 
+WHOLE = {"objective": "objectives", "own_squares": "own_squares", "own_distances": "own_distances"}
+SIZES = (
+    lambda q, box: columns_fit(q["centres"], box),
+    lambda q, box: [("rows", len(q["centres"]), 1.0, "row"), ("sites", len(q["centres"]), 1.0, "site")],
+    sizes,
+)
+UNGROUPED = (check_fuzzy, ungrouped_blocks, ungrouped)
 VALIDATION = (check_fuzzy, validation_blocks, validation)
 SILHOUETTE = (check_silhouette, silhouette_blocks, silhouette)
 CONTINGENCY = (

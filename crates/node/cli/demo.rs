@@ -400,6 +400,10 @@ impl Demo<'_> {
             }
             told.push(format!("contributors = {}, records = {}", policy.contributors, policy.records));
         }
+        if facts.cells && (policy.contributors, policy.records) != (1, 1) {
+            (policy.contributors, policy.records) = (1, 1);
+            told.push("contributors = 1, records = 1 (labels are released)".into());
+        }
         if let Some(change) = facts.change.filter(|change| *change < policy.change) {
             policy.change = change;
             told.push(format!("change = {change}"));

@@ -154,7 +154,8 @@ pub struct MethodArgs {
     /// ffcf: feature vectors that a site holds at most
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub features: u32,
-    /// Rows that a cluster or seeding cell must have over the cohort before its sums are asked [default: 10; fcm: 1]
+    /// Rows that a cluster or seeding cell must have over the cohort before its sums are asked [default: 10; fcm with
+    /// basic indices: 1]
     #[arg(long, value_name = "P")]
     pub min_records: Option<u64>,
     /// Sites that must contribute to it [default: 2 from 10 sites on, else 1]
@@ -312,7 +313,10 @@ impl MethodArgs {
         let noisy = self.noise.dp_epsilon.is_some();
         let plain = noisy || matches!(self.method, MethodName::Fcm | MethodName::FfcmAvg1);
         let init = self.init.unwrap_or(if plain { Init::Uniform } else { Init::Totals });
-        let min_rows = self.min_records.unwrap_or(if plain { 1 } else { 10 });
+        let hard = algorithm.fuzzifier().is_none() && !noisy;
+        // The other indices sum up rows by cluster, whatever the rounds do.
+        let whole = noisy || (plain && matches!(self.indices, None | Some(IndexSet::Basic)));
+        let min_rows = self.min_records.unwrap_or(if whole { 1 } else { 10 });
         let seeding = match (given, init) {
             (Some(_), Init::Totals) if self.init.is_some() => {
                 return Err(usage("--start and --init totals contradict each other".into(), "leave one of them out"));
@@ -327,7 +331,6 @@ impl MethodArgs {
                 blur: self.blur,
             }),
         };
-        let hard = algorithm.fuzzifier().is_none() && !noisy;
         let intermediary = self.judge == JudgeName::Intermediary;
         let set = self.indices.unwrap_or(match (hard, intermediary) {
             (false, _) => IndexSet::Basic,
@@ -338,7 +341,7 @@ impl MethodArgs {
         let silhouette = vectors;
         let rule = Rule {
             min_rows,
-            min_sites: self.min_contributors.unwrap_or(if plain || sites < 10 { 1 } else { 2 }),
+            min_sites: self.min_contributors.unwrap_or(if whole || sites < 10 { 1 } else { 2 }),
             ask_first: !self.sums_at_once && !noisy,
         };
         let lloyd = self.method == MethodName::Kmeans || matches!(algorithm, Algorithm::Fkm { finish: 1.., .. });

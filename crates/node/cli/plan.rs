@@ -10,7 +10,7 @@ use veilsum_proto::plan::Terms;
 use super::{
     cost::Cost,
     exit::Failure,
-    method::{Init, MethodArgs, MethodName, given_centres, parse_clusters},
+    method::{IndexSet, Init, MethodArgs, MethodName, given_centres, parse_clusters},
     roster::signer,
 };
 use crate::{
@@ -215,7 +215,9 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
 /// Where groups of rows or cells are summed, two sites stand behind every sum, as a site without a policy of its own asks.
 fn contributors(method: &MethodArgs) -> MethodArgs {
     let exact = method.noise.dp_epsilon.is_none();
-    let whole = matches!(method.method, MethodName::Fcm | MethodName::FfcmAvg1) && method.init != Some(Init::Totals);
+    let whole = matches!(method.method, MethodName::Fcm | MethodName::FfcmAvg1)
+        && method.init != Some(Init::Totals)
+        && matches!(method.indices, None | Some(IndexSet::Basic));
     let two = (exact && !whole).then_some(2);
     MethodArgs { min_contributors: method.min_contributors.or(two), ..method.clone() }
 }

@@ -257,7 +257,8 @@ pub(crate) fn possible_rows(rows: &Rows) -> Option<u64> {
 pub(crate) fn facts(work: &Work) -> PlanFacts<'_> {
     use veilsum_cluster::Algorithm::{Fcm, FfcmAvg1, Fkm, Kmeans};
     let recipe = &work.recipe;
-    let sums = !matches!(recipe.algorithm, Fcm { .. } | FfcmAvg1 { .. });
+    // Whatever the rounds sum up, a full validation does so by hard cluster.
+    let sums = !matches!(recipe.algorithm, Fcm { .. } | FfcmAvg1 { .. }) || recipe.judges_fully();
     // Cells of seeding obey the stricter of two numbers.
     let cells = match &recipe.seeding {
         Seeding::Tree(tree) => Some(recipe.rule.min_rows.max(tree.min_rows)),
@@ -270,6 +271,7 @@ pub(crate) fn facts(work: &Work) -> PlanFacts<'_> {
         columns: columns.collect(),
         // Noise hides a row of a small group as well as any.
         groups: (sums || cells.is_some()) && recipe.noise.is_none(),
+        cells: recipe.validity.classes > 0 && recipe.noise.is_none(),
         contributors: recipe.rule.min_sites,
         records,
         ask_first: recipe.rule.ask_first,
@@ -359,6 +361,7 @@ pub(super) fn rows_shown(question: &Question, layout: &Layout, values: &[u64], s
             Query::FuzzyValidation { .. } => (&["memberships"], 3),
             Query::LocalFuzzy(q) if q.pull != Pull::Nearest => (&["weights"], 0),
             Query::LocalMeans(_) => (&["rows"], 0),
+            Query::Sizes(_) => (&["rows"], 2),
             // Others have blocks of which one row may add more.
             _ => return whole(most),
         };
@@ -388,6 +391,26 @@ fn whole(rows: f64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// [POL-4]: a full validation sums up by cluster whatever the rounds do; counts by label may be of one row.
+    #[test]
+    fn what_a_plan_says_of_its_validation() {
+        use veilsum_cluster::method::{Rule, Validity};
+        let mut work = crate::documents::tests::work(2);
+        assert_eq!(work.method_name(), "fcm");
+        let said = |work: &Work| {
+            let facts = facts(work);
+            (facts.groups, facts.records, facts.cells)
+        };
+        work.recipe.rule = Rule { min_rows: 10, min_sites: 2, ask_first: true };
+        assert_eq!(said(&work), (false, 0, false));
+        work.recipe.validity = Validity::everything();
+        assert_eq!(said(&work), (true, 10, false));
+        work.recipe.rule.min_rows = 1;
+        assert_eq!(said(&work), (true, 1, false));
+        work.recipe.validity = Validity { classes: 3, ..Validity::basic() };
+        assert_eq!(said(&work), (false, 0, true));
+    }
 
     #[test]
     fn possible_rows_are_those_that_the_values_can_be_combined_to() {

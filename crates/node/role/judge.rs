@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use veilsum_cluster::{
     Block, Centres, Domain, Query, Scaling,
-    query::Validation,
     validity::{self, Geometry, Verdict},
 };
 use veilsum_proto::{Error, Rule, aggregator, message::Kind, roster::PartyId};
@@ -39,19 +38,18 @@ fn blind(work: &Work, request: &JudgeRequest, form: &Form) -> Result<Blind, Fail
         return Err(wrong("does not have one K for each run of the plan"));
     }
     let domain = Domain::new(vec![0.0; columns], vec![1.0; columns], Scaling::None)?;
+    if request.grouped.len() != request.clusters.len()
+        || (request.grouped.contains(&false) && !recipe.counts_clusters())
+    {
+        return Err(wrong("asks sums over all rows where the plan has none"));
+    }
     let mut queries = Vec::with_capacity(request.clusters.len());
-    for k in &request.clusters {
+    for (k, grouped) in request.clusters.iter().zip(&request.grouped) {
         if !recipe.clusters.each().any(|planned| planned == *k) {
             return Err(wrong("names a K that the plan does not"));
         }
         let centres = Centres::new(*k as usize, columns, vec![0.0; *k as usize * columns])?;
-        let m = recipe.judge_m();
-        let full = recipe.judges_fully();
-        queries.push(if full {
-            Query::Validation(Validation { centres, m, vectors: false })
-        } else {
-            Query::FuzzyValidation { centres, m }
-        });
+        queries.push(recipe.validation_of(centres, *grouped));
     }
     let blocks: Vec<Block> = queries.iter().flat_map(|query| query.layout(&domain)).collect();
     let layout = Layout::with_exponents(blocks, &request.exponents, form)?;

@@ -394,8 +394,9 @@ impl Run<'_> {
         let domain = self.config.work.domain()?;
         let layout = Layout::of_judged(&batch, &domain, &self.form()?)?;
         let clusters = batch.queries.iter().flat_map(Query::points).map(|c| c.k() as u32).collect();
+        let grouped = batch.queries.iter().map(|query| !matches!(query, Query::Ungrouped(_))).collect();
         let digest = round::digest(&batch);
-        let request = JudgeRequest { digest, clusters, exponents: layout.exponents() };
+        let request = JudgeRequest { digest, clusters, grouped, exponents: layout.exponents() };
         let held = Held { batch };
         for site in cohort {
             self.hub.tell(PartyId::Site(*site), Kind::Held, &held);

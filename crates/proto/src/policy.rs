@@ -178,6 +178,8 @@ pub struct PlanFacts<'a> {
     pub columns: Vec<&'a str>,
     /// Whether it sums rows by group, so that a small group's sum is asked too.
     pub groups: bool,
+    /// Whether it counts rows by group and label: whatever it asks first, a count may be of one row.
+    pub cells: bool,
     /// Sites behind such a sum at least.
     pub contributors: u32,
     /// Rows behind it at least.
@@ -334,6 +336,13 @@ pub fn check_plan(terms: &Terms, policy: &Policy, plan: &PlanFacts<'_>) -> Resul
     }
     if plan.groups && asks && !plan.ask_first {
         return refused("the plan asks sums together with the counts that decide whether they may be asked".into());
+    }
+    if plan.cells && asks {
+        return refused(
+            "the plan counts rows by cluster and label, down to single rows; a site that releases such counts has records = 1 \
+             and contributors = 1 in its policy"
+                .into(),
+        );
     }
     if let Some(change) = plan.change.filter(|change| plan.groups && *change < policy.change) {
         return refused(format!(

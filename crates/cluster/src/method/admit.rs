@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use super::{Algorithm, Preparing, Recipe, Rule, Scale, Seeding, Stage, TreeSearch};
 use crate::query::{
-    Blur, Bracket, Cells, Features, Histogram, LocalFuzzy, LocalMeans, Moments, Part, Shifts, Silhouette, Tree,
+    Blur, Bracket, Cells, Features, Histogram, LocalFuzzy, LocalMeans, Moments, Part, Shifts, Silhouette, Sizes, Tree,
+    Ungrouped,
 };
 use crate::{Batch, Centres, Domain, MethodError, Query, Start, Transform};
 
@@ -89,7 +90,11 @@ impl Recipe {
             (_, Query::Histogram(_)) => false,
             (Query::Cells(last), Query::Cells(next)) => self.grows(last, next),
             (_, Query::Cells(next)) => next.tree.splits.is_empty(),
-            (_, Query::Silhouette(_)) => was == Stage::Validating && asked_about(before, batch),
+            (_, Query::Validation(_) | Query::Ungrouped(_)) if self.counts_clusters() => {
+                was == Stage::Sizing && before.queries.len() == batch.queries.len() && asked_about(before, batch)
+            }
+            // Not of centres whose clusters were too small.
+            (_, Query::Silhouette(_)) => was == Stage::Validating && asked_about(&summed(before), batch),
             (Query::Shifts(last), Query::Shifts(next)) => last.round.checked_add(1) == Some(next.round),
             (_, Query::Contingency(_)) => was >= Stage::Validating && asked_about(before, batch),
             _ => {
@@ -180,7 +185,9 @@ impl Recipe {
             Query::LocalChoice(_) if self.range.is_some() => Stage::Ranging,
             Query::Cells(_) if matches!(self.seeding, Seeding::Tree(_)) => Stage::Seeding,
             Query::FuzzyValidation { .. } if !full => Stage::Validating,
+            Query::Sizes(_) if self.counts_clusters() => Stage::Sizing,
             Query::Validation(_) if full => Stage::Validating,
+            Query::Ungrouped(_) if self.counts_clusters() => Stage::Validating,
             Query::Silhouette(_) if self.validity.silhouette => Stage::Silhouettes,
             Query::Contingency(_) if self.validity.classes > 0 => Stage::Counting,
             // Under noise the rounds ask nothing but this.
@@ -294,6 +301,8 @@ impl Recipe {
             Query::Validation(q) => {
                 same(k_fits(q.centres.k()) && q.m.to_bits() == judge && q.vectors == self.validity.vectors)
             }
+            Query::Ungrouped(q) => same(k_fits(q.centres.k()) && q.m.to_bits() == judge),
+            Query::Sizes(q) => same(k_fits(q.centres.k())),
             Query::Silhouette(q) => same(k_fits(q.centres.k()) && q.rows.iter().all(|rows| rows.fract() == 0.0)),
             Query::Contingency(q) => same(k_fits(q.centres.k()) && q.classes == self.validity.classes),
             Query::Shifts(q) => {
@@ -455,7 +464,7 @@ impl Recipe {
             if !queries.contains(&query) {
                 queries.push(query);
             }
-            judging.push(self.validation_of(start));
+            judging.push(self.validation_of(start, true));
         }
         let later = self.later_rounds(&queries, domain)?;
         all.push(Batch { transform: None, queries });
@@ -466,6 +475,11 @@ impl Recipe {
         });
         // Of every K one restart.
         let silhouettes: Vec<Query> = silhouettes.step_by(self.restarts as usize).collect();
+        if self.counts_clusters() {
+            let sizes = |centres: &Centres| Query::Sizes(Sizes { centres: centres.clone() });
+            let sizes = judging.iter().flat_map(Query::points).map(sizes).collect();
+            all.push(Batch { transform: None, queries: sizes });
+        }
         all.push(Batch { transform: None, queries: judging });
         if self.validity.silhouette {
             all.push(Batch { transform: None, queries: silhouettes });
@@ -488,10 +502,12 @@ impl Recipe {
         Ok(Some(Batch { transform: None, queries: first.iter().map(later).collect() }))
     }
 
-    /// The validation question at some centres.
-    pub(crate) fn validation_of(&self, centres: Centres) -> Query {
+    /// The validation question at some centres; `grouped` where every cluster may be summed up.
+    pub fn validation_of(&self, centres: Centres, grouped: bool) -> Query {
         let m = self.judge_m();
-        if self.judges_fully() {
+        if self.counts_clusters() && !grouped {
+            Query::Ungrouped(Ungrouped { centres, m })
+        } else if self.judges_fully() {
             Query::Validation(crate::query::Validation { centres, m, vectors: self.validity.vectors })
         } else {
             Query::FuzzyValidation { centres, m }
@@ -533,6 +549,12 @@ fn half(part: &Part) -> u8 {
         Part::Sums(_) => 2,
         Part::Both => 3,
     }
+}
+
+/// The questions of a validation that sum up by cluster.
+fn summed(batch: &Batch) -> Batch {
+    let queries = batch.queries.iter().filter(|query| matches!(query, Query::Validation(_))).cloned().collect();
+    Batch { transform: batch.transform.clone(), queries }
 }
 
 /// Whether `before` asked for the counts of what `sums` asks the sums of.

@@ -257,6 +257,8 @@ pub enum Stage {
     Seeding,
     /// The algorithm's rounds.
     Iterating,
+    /// Rows and sites of every cluster that round A would sum up.
+    Sizing,
     /// Round A of the indices.
     Validating,
     /// Round B.
@@ -369,6 +371,12 @@ impl Recipe {
     /// Whether the validation asks more than fuzzy Davies-Bouldin and the objective need. Under noise it never does.
     pub fn judges_fully(&self) -> bool {
         self.noise.is_none() && (self.validity.full || self.algorithm.fuzzifier().is_none())
+    }
+
+    /// Whether rows and sites of the final clusters are counted before anything is summed up by cluster: the rule holds for the
+    /// validation as for the rounds (specification, QRY-11).
+    pub fn counts_clusters(&self) -> bool {
+        self.judges_fully() && self.rule.two_steps()
     }
 
     /// Whether a run can start on this box.
@@ -525,6 +533,7 @@ impl Recipe {
             _ => 0,
         };
         let after = 1
+            + u32::from(self.counts_clusters())
             + u32::from(self.range.is_some())
             + u32::from(self.validity.silhouette)
             + u32::from(self.validity.classes > 0);

@@ -5,11 +5,11 @@ mod outcome;
 use outcome::silhouette;
 
 use super::noisy::spread;
-use super::plausible::{Walls, check_values, confined};
+use super::plausible::{Walls, check_values, check_weights, confined};
 use super::{Algorithm, Fit, Iteration, Method, Preparing, Recipe, Rule, SeedCells, Seeding, Stage, Step, TreeSearch};
 use crate::offline::earliest_best;
 use crate::privacy::settled;
-use crate::query::{Contingency, LocalChoice};
+use crate::query::{Contingency, LocalChoice, Sizes};
 use crate::validity::{self, Geometry, Verdict};
 use crate::{Batch, Centres, Domain, MethodError, Query, Start, Totals, Transform};
 
@@ -19,13 +19,16 @@ struct Member {
     restart: u32,
     iteration: Box<dyn Iteration>,
     over: bool,
+    /// Whether every final cluster may be summed up alone.
+    grouped: bool,
     verdict: Option<Verdict>,
 }
 
 impl Clone for Member {
     fn clone(&self) -> Self {
-        let Self { k, restart, over, verdict, .. } = self;
-        Self { k: *k, restart: *restart, iteration: self.iteration.copy(), over: *over, verdict: verdict.clone() }
+        let Self { k, restart, iteration, over, grouped, verdict } = self;
+        let (iteration, verdict) = (iteration.copy(), verdict.clone());
+        Self { k: *k, restart: *restart, iteration, over: *over, grouped: *grouped, verdict }
     }
 }
 
@@ -41,6 +44,7 @@ enum State {
     Ranging(LocalChoice),
     Seeding(TreeSearch),
     Iterating,
+    Sizing,
     Validating,
     Silhouettes,
     Counting,
@@ -125,6 +129,7 @@ impl Run {
             State::Ranging(_) => Stage::Ranging,
             State::Seeding(_) => Stage::Seeding,
             State::Iterating => Stage::Iterating,
+            State::Sizing => Stage::Sizing,
             State::Validating => Stage::Validating,
             State::Silhouettes => Stage::Silhouettes,
             State::Counting => Stage::Counting,
@@ -176,7 +181,7 @@ impl Run {
                 if self.recipe.min_change > 1 {
                     iteration.min_change(self.recipe.min_change);
                 }
-                members.push(Member { k, restart, iteration, over: false, verdict: None });
+                members.push(Member { k, restart, iteration, over: false, grouped: true, verdict: None });
             }
         }
         if let Some((k, error)) = lacking {
@@ -233,8 +238,13 @@ impl Run {
                 }
                 queries
             }
+            State::Sizing => {
+                let sizes = |member: &Member| Query::Sizes(Sizes { centres: member.iteration.fit().centres });
+                self.members.iter().map(sizes).collect()
+            }
             State::Validating => {
-                self.members.iter().map(|member| self.recipe.validation_of(member.iteration.fit().centres)).collect()
+                let ask = |m: &Member| self.recipe.validation_of(m.iteration.fit().centres, m.grouped);
+                self.members.iter().map(ask).collect()
             }
             State::Silhouettes => self.best.iter().filter_map(|at| silhouette(&self.members[*at])).collect(),
             State::Counting => {
@@ -307,8 +317,17 @@ impl Run {
                     member.over = member.iteration.take(parts[at], rows)?;
                 }
                 if next.members.iter().all(|member| member.over) {
-                    next.state = State::Validating;
+                    next.state = if next.recipe.counts_clusters() { State::Sizing } else { State::Validating };
                 }
+            }
+            State::Sizing => {
+                for (member, values) in next.members.iter_mut().zip(&parts) {
+                    let (sizes, sites) = values.split_at(member.k as usize);
+                    check_weights(sizes, rows, "n")?;
+                    check_weights(sites, None, "sites")?;
+                    member.grouped = sizes.iter().zip(sites).all(|(n, sites)| self.recipe.rule.allows(*n, *sites));
+                }
+                next.state = State::Validating;
             }
             State::Validating => {
                 let verdicts = batch

@@ -23,7 +23,7 @@ pub use histogram::{Bracket, Histogram};
 pub use local::{LocalFuzzy, LocalMeans, LocalSteps, Part, Pull, Since};
 pub use moments::Moments;
 pub use shifts::Shifts;
-pub use validation::{Contingency, Silhouette, Validation};
+pub use validation::{Contingency, Silhouette, Sizes, Ungrouped, Validation};
 
 use crate::random::Stream;
 use crate::{AnswerError, Centres, Domain, Prepared, QueryError, kernel};
@@ -86,6 +86,10 @@ pub enum Query {
     Contingency(Contingency),
     /// Sums of clipped distances to a point of reference: rounds under noise.
     Shifts(Shifts),
+    /// Rows and sites of hard clusters.
+    Sizes(Sizes),
+    /// What the validity indices need where a cluster is too small to be summed up alone.
+    Ungrouped(Ungrouped),
 }
 
 /// One stretch of a statistic: `len` entries that share a meaning and a bound.
@@ -151,6 +155,8 @@ impl Query {
             Self::Silhouette(family) => family.check(domain),
             Self::Contingency(family) => family.check(domain),
             Self::Shifts(family) => family.check(domain),
+            Self::Sizes(family) => family.check(domain),
+            Self::Ungrouped(family) => family.check(domain),
         }
     }
 
@@ -187,6 +193,8 @@ impl Query {
             Self::Silhouette(family) => family.layout(domain),
             Self::Contingency(family) => family.layout(domain),
             Self::Shifts(family) => family.layout(domain),
+            Self::Sizes(family) => family.layout(domain),
+            Self::Ungrouped(family) => family.layout(domain),
         }
     }
 
@@ -206,6 +214,8 @@ impl Query {
             Self::Silhouette(_) => Silhouette::KIND,
             Self::Contingency(_) => Contingency::KIND,
             Self::Shifts(_) => Shifts::KIND,
+            Self::Sizes(_) => Sizes::KIND,
+            Self::Ungrouped(_) => Ungrouped::KIND,
         }
     }
 
@@ -236,6 +246,8 @@ impl Query {
             Self::Silhouette(family) => family.answer(rows, noise)?,
             Self::Contingency(family) => family.answer(rows, noise)?,
             Self::Shifts(family) => family.answer(rows, noise)?,
+            Self::Sizes(family) => family.answer(rows, noise)?,
+            Self::Ungrouped(family) => family.answer(rows, noise)?,
         })
     }
 
@@ -263,6 +275,8 @@ impl Query {
             Self::Silhouette(q) => vec![&q.centres, &q.means],
             Self::Contingency(q) => vec![&q.centres],
             Self::Shifts(q) => vec![&q.centres],
+            Self::Sizes(q) => vec![&q.centres],
+            Self::Ungrouped(q) => vec![&q.centres],
             Self::Moments(_) | Self::Histogram(_) | Self::LocalChoice(_) | Self::Cells(_) => Vec::new(),
         }
     }

@@ -27,6 +27,25 @@ pub struct Validation {
     pub vectors: bool,
 }
 
+/// Rows of every hard cluster (K) and sites that have rows in it (K): what decides whether [`Validation`] may be asked there.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sizes {
+    /// Final centres, K x d.
+    pub centres: Centres,
+}
+
+/// [`Validation`] where a cluster is too small: every total is over all rows, none over the rows of one cluster.
+///
+/// Totals: `sum ||x - c_k||` and `sum u_k`, K each; then, 1 each, `J_m`, `sum ||x - c||^2` and `sum ||x - c||` to the own
+/// centre, and the five sums of [`Validation`].
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Ungrouped {
+    /// Final centres, K x d.
+    pub centres: Centres,
+    /// Fuzzifier, m > 1.
+    pub m: f64,
+}
+
 /// Round B: the simplified silhouette with respect to the cluster means (1) and the silhouette with squared Euclidean
 /// distances (1); every row belongs to its nearest centre.
 ///
@@ -66,14 +85,7 @@ impl Family for Validation {
 
     fn layout(&self, domain: &Domain) -> Vec<Block> {
         let k = self.centres.k();
-        let (mut nearest, mut farthest, mut all, mut all_squares) = (f64::INFINITY, 0.0f64, 0.0, 0.0);
-        for centre in self.centres.rows() {
-            let reach = domain.reach(centre);
-            nearest = nearest.min(reach);
-            farthest = farthest.max(reach);
-            all += reach;
-            all_squares += reach * reach;
-        }
+        let Reach { nearest, farthest, .. } = Reach::of(&self.centres, domain);
         let mut blocks = vec![
             Block::per_row("cluster_rows", k, 1.0),
             // A row is no farther from its nearest centre than from any other.
@@ -84,12 +96,8 @@ impl Family for Validation {
             Block::per_row("powers", k, 1.0),
             // One row adds min over u of sum_k u^m d^2 to J, hence at most its squared distance to any one centre.
             Block::per_row("objectives", k, nearest * nearest),
-            Block::per_row("partition", 1, 1.0),
-            Block::per_row("entropy", 1, (k as f64).ln().max(1.0)),
-            Block::per_row("other_distances", 1, all),
-            Block::per_row("other_squares", 1, all_squares),
-            Block::per_row("simplified_silhouette", 1, 1.0),
         ];
+        blocks.extend(over_all_rows(&self.centres, domain));
         if self.vectors {
             let largest = (0..domain.columns()).map(|column| domain.max_abs(column)).fold(0.0, f64::max);
             blocks.push(Block::per_row("cluster_sums", k * domain.columns(), largest));
@@ -99,6 +107,95 @@ impl Family for Validation {
 
     fn answer(&self, rows: &Prepared, _: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError> {
         Ok(kernel::validity_sums(rows.packed(), &self.centres, self.m, self.vectors)?)
+    }
+}
+
+/// How far rows may be from centres.
+struct Reach {
+    nearest: f64,
+    farthest: f64,
+    all: f64,
+    all_squares: f64,
+}
+
+impl Reach {
+    fn of(centres: &Centres, domain: &Domain) -> Self {
+        let mut found = Self { nearest: f64::INFINITY, farthest: 0.0, all: 0.0, all_squares: 0.0 };
+        for centre in centres.rows() {
+            let reach = domain.reach(centre);
+            found.nearest = found.nearest.min(reach);
+            found.farthest = found.farthest.max(reach);
+            found.all += reach;
+            found.all_squares += reach * reach;
+        }
+        found
+    }
+}
+
+/// The five sums over memberships and distances.
+fn over_all_rows(centres: &Centres, domain: &Domain) -> [Block; 5] {
+    let Reach { all, all_squares, .. } = Reach::of(centres, domain);
+    [
+        Block::per_row("partition", 1, 1.0),
+        Block::per_row("entropy", 1, (centres.k() as f64).ln().max(1.0)),
+        Block::per_row("other_distances", 1, all),
+        Block::per_row("other_squares", 1, all_squares),
+        Block::per_row("simplified_silhouette", 1, 1.0),
+    ]
+}
+
+impl Family for Sizes {
+    const KIND: &'static str = "sizes";
+
+    fn check(&self, domain: &Domain) -> Result<(), QueryError> {
+        same_columns(&self.centres, domain)
+    }
+
+    fn layout(&self, _: &Domain) -> Vec<Block> {
+        let k = self.centres.k();
+        vec![Block::per_row("rows", k, 1.0), Block::per_site("sites", k, 1.0)]
+    }
+
+    fn answer(&self, rows: &Prepared, _: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError> {
+        let mut values = kernel::over_rows(rows.packed(), self.centres.k(), |x, _, counts| {
+            counts[distance::nearest(x, self.centres.rows()).0] += 1.0;
+        });
+        let sites: Vec<f64> = values.iter().map(|rows| f64::from(u8::from(*rows > 0.0))).collect();
+        values.extend(sites);
+        Ok(values)
+    }
+}
+
+impl Family for Ungrouped {
+    const KIND: &'static str = "ungrouped";
+
+    fn check(&self, domain: &Domain) -> Result<(), QueryError> {
+        if !usable_fuzzifier(self.m) {
+            return Err(QueryError::Fuzzifier);
+        }
+        same_columns(&self.centres, domain)
+    }
+
+    fn layout(&self, domain: &Domain) -> Vec<Block> {
+        let k = self.centres.k();
+        let Reach { nearest, farthest, .. } = Reach::of(&self.centres, domain);
+        let mut blocks = vec![
+            Block::per_row("distances", k, farthest),
+            Block::per_row("memberships", k, 1.0),
+            Block::per_row("objective", 1, nearest * nearest),
+            Block::per_row("own_squares", 1, nearest * nearest),
+            Block::per_row("own_distances", 1, nearest),
+        ];
+        blocks.extend(over_all_rows(&self.centres, domain));
+        blocks
+    }
+
+    fn answer(&self, rows: &Prepared, _: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError> {
+        let k = self.centres.k();
+        let sums = kernel::validity_sums(rows.packed(), &self.centres, self.m, false)?;
+        let block = |i: usize| &sums[i * k..(i + 1) * k];
+        let whole = |i: usize| block(i).iter().sum::<f64>();
+        Ok([block(3), block(4), &[whole(6), whole(1), whole(2)], &sums[7 * k..]].concat())
     }
 }
 

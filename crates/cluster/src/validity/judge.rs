@@ -8,8 +8,8 @@ use crate::{Centres, MethodError, Query, distance};
 /// Two centres closer together than this part of the mean distance between rows and centres have collapsed.
 const COLLAPSED: f64 = 0.01;
 
-/// Draws the verdict from the totals of a [`Query::FuzzyValidation`] or [`Query::Validation`]. `rows` is N where it is
-/// known; otherwise the sum of memberships counts.
+/// Draws the verdict from the totals of a [`Query::FuzzyValidation`], [`Query::Validation`] or [`Query::Ungrouped`]. `rows` is
+/// N where it is known; otherwise the sum of memberships counts.
 ///
 /// Where only the distances between centres are known ([`Geometry::Apart`]), the indices that need coordinates are `None`.
 ///
@@ -27,9 +27,24 @@ pub fn judge(query: &Query, geometry: Geometry<'_>, values: &[f64], rows: Option
         }
         Query::Validation(query) => {
             let (k, d) = (query.centres.k(), query.centres.columns());
-            check_values(values, 7 * k + 5 + if query.vectors { k * d } else { 0 })?;
+            check_values(values, 7 * k + SCALARS + if query.vectors { k * d } else { 0 })?;
             let shape = Shape::new(&query.centres, geometry)?;
             Full::new(values, k).verdict(&shape, rows)
+        }
+        Query::Ungrouped(query) => {
+            let k = query.centres.k();
+            check_values(values, 2 * k + 3 + SCALARS)?;
+            let shape = Shape::new(&query.centres, geometry)?;
+            let (distances, rest) = values.split_at(k);
+            let (memberships, rest) = rest.split_at(k);
+            let (sums, scalars) = rest.split_at(3);
+            if sums.iter().any(|sum| *sum < 0.0) {
+                return Err(MethodError::implausible("a sum of distances is negative"));
+            }
+            let mut verdict = Basic { distances, memberships, objective: sums[0] }.verdict(&shape, rows)?;
+            let whole = Whole { inertia: sums[1], own: sums[2], scalars };
+            verdict.indices = whole.indices(&shape, verdict.rows as f64, verdict.indices)?;
+            Ok(verdict)
         }
         _ => Err(MethodError::implausible("the question is none that indices are computed from")),
     }
@@ -121,6 +136,44 @@ impl Basic<'_> {
     }
 }
 
+/// Sums over memberships and distances that every full validation has.
+const SCALARS: usize = 5;
+
+/// What needs no totals of single clusters.
+struct Whole<'a> {
+    /// `sum ||x - c||^2` to the own centre.
+    inertia: f64,
+    /// `sum ||x - c||` to the own centre.
+    own: f64,
+    /// `u^2`, `-u ln u`, other distances, other squares, simplified silhouette.
+    scalars: &'a [f64],
+}
+
+impl Whole<'_> {
+    /// Adds the indices of `n` rows to the basic ones.
+    fn indices(&self, shape: &Shape<'_>, n: f64, basic: Indices) -> Result<Indices, MethodError> {
+        let (k, columns) = (shape.k, shape.columns as f64);
+        let most = n * (1.0 + SLACK) + 1e-3;
+        let bounds = [most, most * (k as f64).ln().max(0.0) + 1e-3, f64::MAX, f64::MAX, most];
+        if self.scalars.iter().zip(bounds).any(|(sum, bound)| *sum < -1e-3 || *sum > bound) {
+            return Err(MethodError::implausible("a sum over memberships or distances is not one of so many rows"));
+        }
+        let [partition, entropy, others, other_squares, silhouette] = [0, 1, 2, 3, 4].map(|i| self.scalars[i].max(0.0));
+        Ok(Indices {
+            partition_coefficient: finite(partition / n),
+            partition_entropy: finite(entropy / n),
+            modified_partition_coefficient: formulas::modified_partition_coefficient(partition / n, k),
+            simplified_silhouette: if k > 1 { finite(silhouette / n) } else { None },
+            wsse: finite(self.own / (n * columns)),
+            osse: finite(others / (n * columns)),
+            wsse_squared: finite(self.inertia / (n * columns)),
+            osse_squared: finite(other_squares / (n * columns)),
+            inertia: finite(self.inertia),
+            ..basic
+        })
+    }
+}
+
 /// The totals of round A, block by block.
 struct Full<'a> {
     rows: &'a [f64],
@@ -139,7 +192,7 @@ struct Full<'a> {
 impl<'a> Full<'a> {
     fn new(values: &'a [f64], k: usize) -> Self {
         let block = |i: usize| &values[i * k..(i + 1) * k];
-        let (scalars, vectors) = values[7 * k..].split_at(5);
+        let (scalars, vectors) = values[7 * k..].split_at(SCALARS);
         Self {
             rows: block(0),
             squares: block(1),
@@ -154,7 +207,6 @@ impl<'a> Full<'a> {
     }
 
     fn verdict(&self, shape: &Shape<'_>, rows: Option<u64>) -> Result<Verdict, MethodError> {
-        let (k, columns) = (shape.k, shape.columns as f64);
         let objective = self.objectives.iter().sum::<f64>();
         check_weights(self.rows, rows, "n")?;
         check_weights(self.powers, rows, "U")?;
@@ -168,29 +220,13 @@ impl<'a> Full<'a> {
         if (self.rows.iter().sum::<f64>() - n).abs() > 0.5 + SLACK * n {
             return Err(MethodError::implausible("the clusters do not add up to the number of rows"));
         }
-        let most = n * (1.0 + SLACK) + 1e-3;
-        let bounds = [most, most * (k as f64).ln().max(0.0) + 1e-3, f64::MAX, f64::MAX, most];
-        if self.scalars.iter().zip(bounds).any(|(sum, bound)| *sum < -1e-3 || *sum > bound) {
-            return Err(MethodError::implausible("a sum over memberships or distances is not one of so many rows"));
-        }
-        let [partition, entropy, others, other_squares, silhouette] = [0, 1, 2, 3, 4].map(|i| self.scalars[i].max(0.0));
+        let inertia = self.squares.iter().sum::<f64>();
+        let whole = Whole { inertia, own: self.own.iter().sum::<f64>(), scalars: self.scalars };
+        verdict.indices = whole.indices(shape, n, verdict.indices)?;
         let filled: Vec<bool> = self.rows.iter().map(|rows| *rows > 0.5).collect();
         let own: Vec<f64> =
             self.own.iter().zip(self.rows).map(|(own, rows)| if *rows > 0.5 { own / rows } else { 0.0 }).collect();
-        let inertia = self.squares.iter().sum::<f64>();
-        verdict.indices = Indices {
-            davies_bouldin: formulas::davies_bouldin(&shape.apart, &own, &filled),
-            partition_coefficient: finite(partition / n),
-            partition_entropy: finite(entropy / n),
-            modified_partition_coefficient: formulas::modified_partition_coefficient(partition / n, k),
-            simplified_silhouette: if k > 1 { finite(silhouette / n) } else { None },
-            wsse: finite(self.own.iter().sum::<f64>() / (n * columns)),
-            osse: finite(others / (n * columns)),
-            wsse_squared: finite(inertia / (n * columns)),
-            osse_squared: finite(other_squares / (n * columns)),
-            inertia: finite(inertia),
-            ..verdict.indices
-        };
+        verdict.indices.davies_bouldin = formulas::davies_bouldin(&shape.apart, &own, &filled);
         if let (Some(centres), false) = (shape.centres, self.vectors.is_empty()) {
             let clusters = self.clusters(centres)?;
             let mean: Vec<f64> = (0..shape.columns)

@@ -191,6 +191,23 @@ fn a_plan_that_asks_a_sum_again_for_a_few_rows_is_refused() {
     }
 }
 
+/// [POL-4]: a count by label may be of one row, whatever the rule of the sums.
+#[test]
+fn a_plan_that_counts_by_label_is_refused_where_groups_must_be_large() {
+    let terms = Terms { opening: true, ..(*Kit::new(5, |_| {}).terms).clone() };
+    let plan =
+        PlanFacts { method: "fcm", cells: true, contributors: 2, records: 10, ask_first: true, ..PlanFacts::default() };
+    let asks = |contributors, records| {
+        let found = check_plan(&terms, &Policy { contributors, records, ..Policy::default() }, &plan);
+        found.map_err(|e| (e.rule().map(|rule| rule.0), e.to_string().contains("records = 1")))
+    };
+    assert_eq!(asks(2, 10), Err((Some("POL-4"), true)));
+    assert_eq!(asks(1, 2), Err((Some("POL-4"), true)));
+    assert_eq!(asks(2, 1), Err((Some("POL-4"), true)));
+    assert_eq!(asks(1, 1), Ok(()));
+    assert!(check_plan(&terms, &Policy::default(), &PlanFacts { cells: false, ..plan.clone() }).is_ok());
+}
+
 /// [POL-9]: few possible rows, as the site's own suggest, stop what many rows would allow; the operator's word goes before.
 #[test]
 fn few_possible_rows_leave_little_room() {

@@ -45,6 +45,16 @@ impl Run {
         &self.members[self.best[at]]
     }
 
+    /// Why indices are missing.
+    fn withheld(&self, k: u32) -> String {
+        let rule = self.recipe.rule;
+        format!(
+            "K = {k}: fewer than {} rows or {} sites stand behind a cluster; nothing was summed up by cluster, and the indices \
+             that need it are left out",
+            rule.min_rows, rule.min_sites
+        )
+    }
+
     pub(super) fn outcome(&self) -> Result<Outcome, MethodError> {
         let member = self.chosen();
         let fit = member.iteration.fit();
@@ -61,6 +71,8 @@ impl Run {
         }
         let mut notes = self.notes.clone();
         notes.extend(self.recipe.noise.as_ref().map(Noise::promise));
+        let small = self.best.iter().map(|at| &self.members[*at]).filter(|member| !member.grouped);
+        notes.extend(small.map(|member| self.withheld(member.k)));
         let curve = if self.best.len() > 1 { self.curve() } else { Vec::new() };
         for point in curve.iter().filter(|point| point.collapsed) {
             notes.push(format!("K = {}: centres coincide, the run collapsed; its indices mean nothing", point.k));

@@ -1,0 +1,220 @@
+//! [QRY-11]: the rule of rows and sites holds to the end of a run. A lone row that has a cluster of its own is in no total by
+//! cluster, and where every cluster is large enough nothing is different.
+
+use veilsum_cluster::{
+    Algorithm, Batch, Centres, Domain, Indices, Method, OutOfBox, Outcome, Prepared, Query, Recipe, Rows, Scaling,
+    Step,
+    method::{Clusters, Rule, Seeding, Validity},
+    pooled,
+    random::Stream,
+};
+
+const LONE: [f64; 2] = [0.97, 0.93];
+const FIRST: Rule = Rule { min_rows: 10, min_sites: 1, ask_first: true };
+
+fn domain() -> Domain {
+    Domain::new(vec![0.0; 2], vec![1.0; 2], Scaling::None).unwrap()
+}
+
+/// Three sites of forty rows around two places; one of them has the lone row, if anybody has.
+fn sites(lone: bool) -> Vec<Prepared> {
+    let mut stream = Stream::new(7, b"veilsum tests: lone rows");
+    let site = |number: usize| {
+        let mut values = Vec::new();
+        for row in 0..40 {
+            let place = if row % 2 == 0 { [0.1, 0.2] } else { [0.25, 0.6] };
+            values.extend(place.map(|x| x + 0.05 * stream.unit()));
+        }
+        if lone && number == 1 {
+            values.extend(LONE);
+        }
+        Prepared::new(&Rows::new(values, 2).unwrap(), &domain(), OutOfBox::Refuse).unwrap()
+    };
+    (0..3).map(site).collect()
+}
+
+fn algorithms() -> [Algorithm; 4] {
+    let local = veilsum_cluster::query::LocalSteps { most: 5, epsilon: 0.0 };
+    [
+        Algorithm::Kmeans { epsilon: 0.0, max_rounds: 9 },
+        Algorithm::Fkm { epsilon: 0.0, max_rounds: 9, min_rows: 1, local_steps: 1, finish: 0 },
+        Algorithm::Kumar { epsilon: 0.0, max_rounds: 9, local },
+        Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 9 },
+    ]
+}
+
+fn recipe(algorithm: Algorithm, rule: Rule, vectors: bool) -> Recipe {
+    let centres = Centres::from_rows(&[vec![0.1, 0.2], vec![0.25, 0.6], vec![0.9, 0.9]]).unwrap();
+    let validity = Validity { vectors, silhouette: vectors, ..Validity::everything() };
+    Recipe { rule, validity, ..Recipe::plain(algorithm, 3, Seeding::Given { centres }) }
+}
+
+/// A run, and all it asked with the totals.
+fn run(recipe: &Recipe, sites: &[Prepared]) -> (Outcome, Vec<(Batch, Vec<f64>)>) {
+    let mut run = recipe.run(&domain(), sites.len() as u32).unwrap();
+    let (mut step, mut all) = (run.next(None).unwrap(), Vec::new());
+    loop {
+        match step {
+            Step::Done(outcome) => return (*outcome, all),
+            Step::Ask(batch) => {
+                let totals = pooled::totals(&batch, sites).unwrap();
+                step = run.next(Some(&totals)).unwrap();
+                all.push((batch, totals.values));
+            }
+        }
+    }
+}
+
+/// How many opened numbers are a coordinate of the lone row, its distance to its centre, or the square of that.
+fn shown(outcome: &Outcome, all: &[(Batch, Vec<f64>)]) -> usize {
+    let square = |c: &[f64]| c.iter().zip(LONE).map(|(c, x)| (c - x) * (c - x)).sum::<f64>();
+    let own = outcome.centres.rows().map(square).fold(f64::INFINITY, f64::min);
+    assert!(own > 1e-9, "a distance of nothing is found nowhere");
+    let secrets = [LONE[0], LONE[1], own, own.sqrt()];
+    let is = |value: &&f64| secrets.iter().any(|secret| (**value - secret).abs() < 1e-9);
+    all.iter().flat_map(|(_, values)| values).filter(is).count()
+}
+
+#[test]
+fn a_lone_row_is_in_no_total_by_cluster() {
+    for algorithm in algorithms() {
+        for vectors in [true, false] {
+            let what = format!("{} {vectors}", algorithm.name());
+            let sites = sites(true);
+            let plan = recipe(algorithm.clone(), FIRST, vectors);
+            let (outcome, all) = run(&plan, &sites);
+            assert_eq!(shown(&outcome, &all), 0, "{what}");
+            assert!(all.len() as u32 <= plan.max_questions());
+            // Where sums come along with counts it is there: the numbers are looked for in the right place.
+            let (open, mut last) = run(&recipe(algorithm.clone(), Rule { ask_first: false, ..FIRST }, vectors), &sites);
+            last.retain(|(batch, _)| batch.kind() == "validation");
+            assert!(shown(&open, &last) >= if vectors { 4 } else { 2 }, "{what}");
+            // What is left out is absent and said; what is not is the same.
+            let ruled = &outcome.indices;
+            assert!(
+                outcome.notes.iter().any(|note| note.contains("fewer than 10 rows")),
+                "{what}: {:?}",
+                outcome.notes
+            );
+            assert!(open.notes.is_empty() && open.indices.davies_bouldin.is_some(), "{what}");
+            let by_cluster =
+                [ruled.davies_bouldin, ruled.calinski_harabasz, ruled.fukuyama_sugeno, ruled.silhouette_squared];
+            assert_eq!(by_cluster, [None; 4], "{what}");
+            if matches!(algorithm, Algorithm::Fcm { .. }) {
+                assert_eq!(open.centres, outcome.centres, "the rounds are the same");
+                let expected = Indices {
+                    davies_bouldin: None,
+                    calinski_harabasz: None,
+                    fukuyama_sugeno: None,
+                    simplified_silhouette_means: None,
+                    silhouette_squared: None,
+                    ..open.indices.clone()
+                };
+                same(&expected, ruled);
+                assert!((open.objective - outcome.objective).abs() < 1e-9);
+            }
+            assert!(ruled.inertia.is_some() && ruled.simplified_silhouette.is_some() && ruled.osse.is_some(), "{what}");
+        }
+    }
+}
+
+/// The same indices, up to the order of additions.
+fn same(a: &Indices, b: &Indices) {
+    let [a, b] = [a, b].map(|indices| serde_json::to_value(indices).unwrap());
+    let (a, b) = (a.as_object().unwrap(), b.as_object().unwrap());
+    assert_eq!(a.keys().collect::<Vec<_>>(), b.keys().collect::<Vec<_>>());
+    for (name, value) in a {
+        let (x, y) = (value.as_f64().unwrap(), b[name].as_f64().unwrap());
+        assert!((x - y).abs() <= 1e-12 * x.abs().max(1.0), "{name}: {x} {y}");
+    }
+}
+
+#[test]
+fn large_clusters_are_judged_as_ever() {
+    for algorithm in algorithms() {
+        let centres = Centres::from_rows(&[vec![0.1, 0.3], vec![0.3, 0.6]]).unwrap();
+        let plan = |rule| Recipe {
+            clusters: Clusters::exactly(2),
+            seeding: Seeding::Given { centres: centres.clone() },
+            ..recipe(algorithm.clone(), rule, true)
+        };
+        let sites = sites(true);
+        let (with, asked) = run(&plan(FIRST), &sites);
+        let (without, _) = run(&plan(Rule::NONE), &sites);
+        // To the last bit.
+        assert_eq!(with.indices, without.indices, "{}", algorithm.name());
+        assert_eq!((&with.centres, with.objective), (&without.centres, without.objective));
+        assert!(with.notes.is_empty() && with.indices.silhouette_squared.is_some());
+        let kinds: Vec<&str> = asked.iter().map(|(batch, _)| batch.kind()).collect();
+        assert_eq!(kinds[kinds.len() - 3..], ["sizes", "validation", "silhouette"]);
+        // Sites behind a cluster count too: the lone row's site alone is none of four.
+        let alone = Rule { min_sites: 4, min_rows: 1, ask_first: true };
+        if matches!(algorithm, Algorithm::Fcm { .. }) {
+            assert!(run(&plan(alone), &sites).0.indices.davies_bouldin.is_none());
+        }
+    }
+}
+
+/// Every K and restart is judged for itself, and sites admit nothing else.
+#[test]
+fn members_of_a_sweep_are_judged_one_by_one() {
+    let sites = sites(true);
+    let plan = Recipe {
+        clusters: Clusters { min: 2, max: 5 },
+        restarts: 3,
+        seeding: Seeding::Uniform { seed: 3 },
+        ..recipe(Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 12 }, FIRST, true)
+    };
+    let (outcome, all) = run(&plan, &sites);
+    let at = all.iter().position(|(batch, _)| batch.kind() == "sizes").unwrap();
+    let ([sizes, validation, silhouette], []) = all[at..].split_at(3) else { panic!("{:?}", all.len() - at) };
+    let mut rest = sizes.1.as_slice();
+    let (mut large, mut small) = (0, 0);
+    for (asked, query) in sizes.0.queries.iter().zip(&validation.0.queries) {
+        let (values, tail) = rest.split_at(2 * asked.points()[0].k());
+        rest = tail;
+        assert_eq!(asked.points(), query.points());
+        let least = values[..values.len() / 2].iter().copied().fold(f64::INFINITY, f64::min);
+        match query {
+            Query::Validation(_) => large += usize::from(least > 9.5),
+            Query::Ungrouped(_) => small += usize::from(least < 9.5),
+            other => panic!("{}", other.kind()),
+        }
+    }
+    assert!(large > 0 && small > 0 && large + small == 12, "{large} {small}");
+    assert!(!silhouette.0.queries.is_empty() && silhouette.0.queries.len() < 4);
+    for point in &outcome.curve {
+        let left = outcome.notes.iter().any(|note| note.starts_with(&format!("K = {}: fewer", point.k)));
+        assert_eq!(left, point.indices.davies_bouldin.is_none(), "{:?}", outcome.notes);
+        assert!(point.indices.inertia.is_some());
+    }
+    let domain = domain();
+    for pair in all.windows(2) {
+        plan.admits(&pair[1].0, &domain, 3).unwrap();
+        plan.follows(&pair[0].0, &pair[1].0, &domain).unwrap();
+    }
+    let refused = |before: &Batch, batch: &Batch| plan.follows(before, batch, &domain).unwrap_err();
+    // A validation of other centres than those that were counted, of fewer, or without counts.
+    let mut other = validation.0.clone();
+    other.queries.swap_remove(0);
+    refused(&sizes.0, &other);
+    let mut moved = validation.0.clone();
+    let elsewhere = Centres::from_rows(&[vec![0.5, 0.5], vec![0.1, 0.1]]).unwrap();
+    moved.queries[0] = plan.validation_of(elsewhere, true);
+    plan.admits(&moved, &domain, 3).unwrap();
+    refused(&sizes.0, &moved);
+    refused(&all[at - 1].0, &validation.0);
+    // Silhouettes of clusters that nobody was to sum up.
+    let small =
+        validation.0.queries.iter().find(|query| matches!(query, Query::Ungrouped(_))).unwrap().points()[0].clone();
+    let mut round_b = silhouette.0.clone();
+    let Query::Silhouette(q) = &mut round_b.queries[0] else { panic!("silhouette") };
+    let k = small.k();
+    (q.means, q.rows, q.scatter, q.centres) = (small.clone(), vec![1.0; k], vec![0.0; k], small);
+    round_b.queries.truncate(1);
+    plan.admits(&round_b, &domain, 3).unwrap();
+    refused(&validation.0, &round_b);
+    // A plan without the rule asks neither.
+    let without = Recipe { rule: Rule::NONE, ..plan.clone() };
+    assert!(without.admits(&sizes.0, &domain, 3).is_err() && without.admits(&validation.0, &domain, 3).is_err());
+}
