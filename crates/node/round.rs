@@ -122,7 +122,7 @@ impl Form {
     }
 
     /// What a whole run may spend of zero-concentrated differential privacy as the plan promises it, in 10^-9: with the
-    /// hundred-thousandth of [POL-8], and one for each total, because the cost of each is rounded up. `None` without noise.
+    /// surplus of [POL-8], and one for each total, because the cost of each is rounded up. `None` without noise.
     pub fn nano_rho(&self) -> Option<u64> {
         let levels = self.noise?.levels;
         let noise = levels.noise();

@@ -254,10 +254,10 @@ impl SitePolicy {
     }
 }
 
-/// rho of zero-concentrated differential privacy that spends epsilon at delta, in 10^-9, and a hundred-thousandth more: parts of
-/// it that were each rounded up still fit ([POL-8]).
+/// rho of zero-concentrated differential privacy that spends epsilon at delta, in 10^-9, and a hundred-thousandth and 32 more:
+/// parts of it that were each rounded up still fit, also where the whole is small.
 pub(crate) fn nano_rho(epsilon: f64, delta: f64) -> u64 {
-    (privacy::rho(epsilon, delta) * 1e9 * 1.000_01).ceil() as u64
+    ((privacy::rho(epsilon, delta) * 1e9 * 1.000_01).ceil() as u64).saturating_add(32)
 }
 
 #[cfg(test)]

@@ -3,9 +3,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use veilsum_cluster::{Batch, Centres, Query, Rows, method::Seeding, query::Pull};
+use veilsum_cluster::{Batch, Centres, Prepared, Query, Rows, method::Seeding, query::Pull};
 use veilsum_proto::{
-    Error, Rule, ledger,
+    Error, Rule,
+    identity::Identity,
+    ledger,
     ledger::{Answer, Frame, Places},
     limits::MIN_SITES,
     plan::Terms,
@@ -107,7 +109,7 @@ pub(super) fn decide(
     let (frame, centres) = places(offer, config);
     let answer = Answer {
         kind: offer.question.name().to_owned(),
-        question: suite::hash("question in a ledger", &[&asked.query, &labels(offer.question, config)]),
+        question: suite::hash("question in a ledger", &[&asked.query, &labels(offer.question, &config.identity, &config.work, &config.rows)]),
         cost: cost(offer.question, offer.layout, &config.terms, &config.site.policy, config.roster.sites.len()),
         drawn: drawn(offer.question, config, &asked.cohort),
         frame,
@@ -202,14 +204,13 @@ pub(super) fn check_shares(config: &ClientConfig, keeper: &Keeper, left: &Left, 
 }
 
 /// What an answer is made of besides the rows' values, under a key of this site's: nobody can try labels against a ledger.
-fn labels(question: &Question, config: &ClientConfig) -> Vec<u8> {
+fn labels(question: &Question, identity: &Identity, work: &Work, rows: &Prepared) -> Vec<u8> {
     let (Question::Cluster(batch) | Question::Drawn { batch, .. }) = question else { return Vec::new() };
     let counts = batch.queries.iter().any(|query| matches!(query, Query::Contingency(_)));
-    match (config.rows.labels(), &config.work.labels) {
+    match (rows.labels(), &work.labels) {
         (Some(labels), Some(of)) if counts => {
             let labels: Vec<u8> = labels.iter().flat_map(|label| label.to_le_bytes()).collect();
-            let parts = [&config.identity.seed()[..], of.column.as_bytes(), &labels];
-            suite::hash("labels in a ledger", &parts).0.to_vec()
+            suite::hash("labels in a ledger", &[&*identity.seed(), of.column.as_bytes(), &labels]).0.to_vec()
         }
         _ => Vec::new(),
     }
@@ -410,6 +411,31 @@ mod tests {
         assert_eq!(said(&work), (true, 1, false));
         work.recipe.validity = Validity { classes: 3, ..Validity::basic() };
         assert_eq!(said(&work), (false, 0, true));
+    }
+
+    /// [LED-7]: counts by another label are another answer, though the question has the same bytes.
+    #[test]
+    fn labels_belong_to_what_is_asked() {
+        use veilsum_cluster::{Domain, OutOfBox, Scaling, query::Contingency};
+        let mut work = crate::documents::tests::work(2);
+        let domain = Domain::new(vec![0.0; 2], vec![1.0; 2], Scaling::Box).unwrap();
+        let rows = |of: [u32; 2]| {
+            let rows = Rows::new(vec![0.1, 0.2, 0.7, 0.9], 2).unwrap();
+            Prepared::new(&rows, &domain, OutOfBox::Refuse).unwrap().with_labels(of.to_vec()).unwrap()
+        };
+        let ask = |query| Question::Cluster(Batch { transform: None, queries: vec![query] });
+        let centres = Centres::new(2, 2, vec![0.2, 0.2, 0.8, 0.8]).unwrap();
+        let counts = ask(Query::Contingency(Contingency { centres: centres.clone(), classes: 2 }));
+        let sums = ask(Query::FuzzySums { centres, m: 2.0 });
+        let mut seen = std::collections::BTreeSet::new();
+        for column in ["sex", "diagnosis"] {
+            work.labels = Some(crate::work::Labels { column: column.into(), classes: vec!["a".into(), "b".into()] });
+            for (seed, of) in [(1, [0, 1]), (1, [1, 0]), (2, [0, 1])] {
+                let identity = Identity::from_seed(&[seed; 32]);
+                assert!(seen.insert(labels(&counts, &identity, &work, &rows(of))), "{column}, {of:?}");
+                assert!(labels(&sums, &identity, &work, &rows(of)).is_empty());
+            }
+        }
     }
 
     #[test]

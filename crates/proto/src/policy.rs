@@ -97,9 +97,9 @@ pub enum Enforcement {
     Off,
 }
 
-/// rho of epsilon = 1 at delta = 10^-6, in 10^-9, and a hundred-thousandth more, so that parts of it that were each rounded up
-/// still fit: the default budget of a data set.
-pub const DEFAULT_NANO_RHO: u64 = 24_356_214;
+/// rho of epsilon = 1 at delta = 10^-6, in 10^-9, and a hundred-thousandth and 32 more, so that parts of it that were each
+/// rounded up still fit: the default budget of a data set.
+pub const DEFAULT_NANO_RHO: u64 = 24_356_246;
 
 impl Default for Policy {
     fn default() -> Self {
