@@ -94,7 +94,7 @@ fn damaged_journals(p: &Parties) {
         fs::write(&file, bad).expect("a damaged journal");
         told(
             &veilsum(&p.client(1, &short)).expect(3),
-            &["is damaged", "can no longer be told", "next: ", "move the file away"],
+            &["is damaged", "can no longer be told", "next: ", "a site needs a new plan"],
         );
     }
     fs::write(&file, &whole).expect("the journal");
@@ -109,7 +109,7 @@ fn damaged_journals(p: &Parties) {
         fs::write(name, &whole).expect("a swapped journal");
     }
     let swapped = veilsum(&p.client(1, &elsewhere)).expect(3);
-    told(&swapped, &["it belongs to another plan, roster or aggregator", "move the journal away"]);
+    told(&swapped, &["it belongs to another plan, roster or aggregator", "agree on a new plan"]);
 }
 
 #[test]

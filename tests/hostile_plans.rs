@@ -105,10 +105,11 @@ fn a_plan_whose_distances_fit_no_frame_is_refused_before_a_site_computes_them() 
     let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 1 };
     let mut work = Work::plain(columns, fcm, 4_096, Seeding::Uniform { seed: 1 });
     work.judge = Judge::Intermediary;
-    let refused = cast(&work, 3, |_| {}).err().expect("130 MB of distances at every site");
+    let many = |terms: &mut Terms| terms.max_rows = 4_096;
+    let refused = cast(&work, 3, many).err().expect("130 MB of distances at every site");
     assert!(refused.contains("one frame"), "{refused}");
     work.recipe.clusters = Clusters::exactly(1000);
-    assert!(cast(&work, 3, |_| {}).is_ok());
+    assert!(cast(&work, 3, many).is_ok());
 }
 
 #[test]
@@ -116,7 +117,8 @@ fn a_plan_whose_indices_take_80_gb_at_the_coordinator_is_refused() {
     let columns = vec![Column { name: "x".into(), lower: 0.0, upper: 1.0 }];
     let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 1 };
     let work = Work::plain(columns, fcm, 100_000, Seeding::Uniform { seed: 1 });
-    assert!(cast(&work, 3, |_| {}).is_err());
+    let refused = cast(&work, 3, |terms| terms.max_rows = 100_000).err().expect("80 GB");
+    assert!(!refused.contains("PLN-4"), "{refused}");
 }
 
 #[test]

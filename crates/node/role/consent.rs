@@ -109,7 +109,10 @@ pub(super) fn decide(
     let (frame, centres) = places(offer, config);
     let answer = Answer {
         kind: offer.question.name().to_owned(),
-        question: suite::hash("question in a ledger", &[&asked.query, &labels(offer.question, &config.identity, &config.work, &config.rows)]),
+        question: suite::hash(
+            "question in a ledger",
+            &[&asked.query, &labels(offer.question, &config.identity, &config.work, &config.rows)],
+        ),
         cost: cost(offer.question, offer.layout, &config.terms, &config.site.policy, config.roster.sites.len()),
         drawn: drawn(offer.question, config, &asked.cohort),
         frame,
@@ -340,7 +343,7 @@ fn places(offer: &Offer<'_>, config: &ClientConfig) -> (Frame, Vec<Places>) {
     match ends().filter(|_| !centres.is_empty()) {
         Some(ends) => {
             let columns = config.work.columns.iter().map(|column| column.name.clone()).collect();
-            let mut ends = ends.rows().map(<[f64]>::to_vec);
+            let mut ends = ends.rows().map(|row| row.iter().map(|end| end.to_bits()).collect());
             let (lower, upper) = (ends.next().unwrap_or_default(), ends.next().unwrap_or_default());
             (Frame { columns, lower, upper }, centres)
         }

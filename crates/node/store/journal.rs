@@ -104,7 +104,8 @@ impl From<JournalError> for Failure {
             JournalError::Io { .. } => "check free space and permissions of the folder (--state)",
             JournalError::Locked { .. } => "stop the other process",
             JournalError::Damaged { .. } => {
-                "put it back as it was; without it a site cannot tell what it answered, and needs a new plan"
+                "put it back as it was; else a site needs a new plan, as it can no longer tell what it answered, and a \
+                 coordinator moves the file away and begins anew"
             }
             JournalError::Missing => {
                 "put its .journal file back into the state folder; without it nobody can tell over which sites this one \

@@ -7,6 +7,7 @@
 mod account;
 mod error;
 mod file;
+mod near;
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,8 +1,6 @@
 //! The account of everything that ever left a site: entries, their chain and their signatures (spec section 11.2, [LED-1] to
 //! [LED-3]). No file here; an entry holds digests, lengths and what is public anyway, and no value and no row count.
 
-use std::cmp::Ordering;
-
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -21,7 +19,7 @@ const HEAD: &str = "ledger head";
 pub const MAX_NAME: usize = 64;
 
 /// One frame that left.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Entry {
     /// Counted from 0.
     pub index: u64,
@@ -53,7 +51,7 @@ pub struct Entry {
 }
 
 /// An answer that becomes readable in a total.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Answer {
     /// Name of the question's kind.
     pub kind: String,
@@ -69,23 +67,32 @@ pub struct Answer {
     pub centres: Vec<Places>,
 }
 
-/// A box in the columns' own units, in which [`Places`] are read: they can be compared with those in another box.
-#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+/// Points of a question, which everybody in the cohort was sent.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Places {
+    /// Coordinates of one point.
+    pub columns: u32,
+    /// All coordinates, point by point, in millionths of the box's half-width from its middle.
+    pub at: Vec<i32>,
+}
+
+/// A box in the columns' own units, in which [`Places`] are read: they can be compared with those in another box. Its ends are
+/// doubles by their bits; nothing is computed with them here.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Frame {
     /// Names of the columns.
     pub columns: Vec<String>,
     /// Its lower ends.
-    pub lower: Vec<f64>,
+    pub lower: Vec<u64>,
     /// Its upper ends.
-    pub upper: Vec<f64>,
+    pub upper: Vec<u64>,
 }
 
 impl Frame {
-    /// Whether these places can stand in it.
+    /// Whether these places can stand in it: its ends are finite and in order, and every point has a coordinate for each.
     fn holds(&self, centres: &[Places]) -> bool {
         let d = self.columns.len();
-        let ends = self.lower.iter().zip(&self.upper);
-        let sound = ends.into_iter().all(|(l, u)| l.is_finite() && u.is_finite() && l < u);
+        let sound = self.lower.iter().zip(&self.upper).all(|(l, u)| finite(*l) && finite(*u) && order(*l) < order(*u));
         let fits = |places: &Places| places.columns as usize == d && !places.at.is_empty();
         let whole = |places: &Places| places.at.len().is_multiple_of(d.max(1));
         self.lower.len() == d
@@ -94,27 +101,17 @@ impl Frame {
             && (d == 0) == centres.is_empty()
             && centres.iter().all(|places| fits(places) && whole(places))
     }
-
-    /// A coordinate that was written in this box, as one of `new`'s.
-    fn moved_to(&self, at: usize, part: i32, new: &Frame, new_at: usize) -> f64 {
-        let (low, high) = (self.lower[at], self.upper[at]);
-        let (new_low, new_high) = (new.lower[new_at], new.upper[new_at]);
-        if (low, high) == (new_low, new_high) {
-            return f64::from(part);
-        }
-        // Halves before the difference, which could leave the numbers there are.
-        let own = (low / 2.0 + high / 2.0) + (high / 2.0 - low / 2.0) * (f64::from(part) / 1e6);
-        (own - (new_low / 2.0 + new_high / 2.0)) / (new_high / 2.0 - new_low / 2.0) * 1e6
-    }
 }
 
-/// Points of a question, which everybody in the cohort was sent.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Places {
-    /// Coordinates of one point.
-    pub columns: u32,
-    /// All coordinates, point by point, in millionths of the box's half-width from its middle.
-    pub at: Vec<i32>,
+/// Whether the bits are those of a finite double.
+fn finite(bits: u64) -> bool {
+    bits >> 52 & 0x7ff != 0x7ff
+}
+
+/// Integers in the order of the doubles with these bits.
+fn order(bits: u64) -> i64 {
+    let signed = bits.cast_signed();
+    signed ^ ((signed >> 63).cast_unsigned() >> 1).cast_signed()
 }
 
 impl Entry {
@@ -203,43 +200,6 @@ impl Chain {
     }
 }
 
-/// How far `new` is from `old`, in millionths of the half-width of the box of `new`: the largest way from a centre to the
-/// nearest of the other set, in either direction; from the smaller set to the larger where they are of different sizes, as one
-/// centre more may have no rows. Whatever order the centres stand in, and in the columns that both have. `None` where there
-/// is nothing to compare: each has a column that the other has not, or no centres.
-pub fn distance(new: &Answer, old: &Answer) -> Option<u64> {
-    let at = |name: &String| old.frame.columns.iter().position(|other| other == name);
-    let common: Vec<(usize, usize)> =
-        new.frame.columns.iter().enumerate().filter_map(|(i, name)| Some((i, at(name)?))).collect();
-    let fewer = new.frame.columns.len().min(old.frame.columns.len());
-    if common.is_empty() || common.len() < fewer {
-        return None;
-    }
-    let of_new = |point: &[i32]| common.iter().map(|(i, _)| f64::from(point[*i])).collect();
-    let of_old =
-        |point: &[i32]| common.iter().map(|(i, at)| old.frame.moved_to(*at, point[*at], &new.frame, *i)).collect();
-    let sets = |places: &[Places], of: &dyn Fn(&[i32]) -> Vec<f64>| -> Vec<Vec<Vec<f64>>> {
-        places.iter().map(|places| points(places).map(of).collect()).collect()
-    };
-    let (new, old) = (sets(&new.centres, &of_new), sets(&old.centres, &of_old));
-    let ways = new.iter().flat_map(|new| old.iter().map(move |old| moved(new, old)));
-    // Rounded down: what is nearer is refused sooner.
-    ways.min_by(f64::total_cmp).map(|way| way.floor() as u64)
-}
-
-fn moved(new: &[Vec<f64>], old: &[Vec<f64>]) -> f64 {
-    let apart = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-    let farthest = |from: &[Vec<f64>], to: &[Vec<f64>]| {
-        let nearest = |point: &Vec<f64>| to.iter().map(|other| apart(point, other)).fold(f64::INFINITY, f64::min);
-        from.iter().map(nearest).fold(0.0, f64::max)
-    };
-    match new.len().cmp(&old.len()) {
-        Ordering::Less => farthest(new, old),
-        Ordering::Equal => farthest(new, old).max(farthest(old, new)),
-        Ordering::Greater => farthest(old, new),
-    }
-}
-
 /// How far the two nearest points of one set are from each other; `None` where no set has two.
 pub fn separation(centres: &[Places]) -> Option<u64> {
     let within = |places: &Places| {
@@ -250,7 +210,8 @@ pub fn separation(centres: &[Places]) -> Option<u64> {
     centres.iter().filter_map(within).min()
 }
 
-fn points(places: &Places) -> impl Iterator<Item = &[i32]> {
+/// The points of a set, coordinate by coordinate.
+pub fn points(places: &Places) -> impl Iterator<Item = &[i32]> {
     places.at.chunks_exact((places.columns as usize).max(1))
 }
 
@@ -266,7 +227,7 @@ mod tests {
     fn frame(columns: &[&str], lower: f64, upper: f64) -> Frame {
         let d = columns.len();
         let columns = columns.iter().map(|name| (*name).to_owned()).collect();
-        Frame { columns, lower: vec![lower; d], upper: vec![upper; d] }
+        Frame { columns, lower: vec![lower.to_bits(); d], upper: vec![upper.to_bits(); d] }
     }
 
     fn entry(index: u64, previous: Hash) -> Entry {
@@ -338,7 +299,7 @@ mod tests {
             |e| e.answer.as_mut().unwrap().centres[0].at[0] = 5,
             |e| e.answer.as_mut().unwrap().drawn = Some(Hash([0; 32])),
             |e| e.answer.as_mut().unwrap().frame.columns[0].push('x'),
-            |e| e.answer.as_mut().unwrap().frame.upper[1] = 3.0,
+            |e| e.answer.as_mut().unwrap().frame.upper[1] ^= 1,
         ];
         for (i, change) in changes.iter().enumerate() {
             let mut changed = entries[2].clone();
@@ -355,14 +316,15 @@ mod tests {
             change(&mut changed);
             assert_eq!(rule(&changed, changed.sign(&identity)), "LED-1");
         }
-        let bad: [fn(&mut Answer); 8] = [
+        let bad: [fn(&mut Answer); 9] = [
             |a| a.centres[0].columns = 0,
             |a| a.centres[0].columns = 3,
             |a| a.centres[0].at.truncate(3),
             |a| a.centres[0].at.clear(),
             |a| a.centres.clear(),
-            |a| a.frame.lower[0] = f64::NAN,
-            |a| a.frame.upper[1] = 0.0,
+            |a| a.frame.lower[0] = f64::NEG_INFINITY.to_bits(),
+            |a| a.frame.upper[1] = f64::NAN.to_bits(),
+            |a| a.frame.upper[1] = 0f64.to_bits(),
             |a| a.frame.lower.truncate(1),
         ];
         for change in bad {
@@ -383,51 +345,19 @@ mod tests {
         assert!(!Head { link: Hash([7; 32]), ..head }.verify(&identity.public(), &signature));
     }
 
-    fn answer(centres: Vec<Places>) -> Answer {
-        let frame = if centres.is_empty() { Frame::default() } else { frame(&["x", "y"], 0.0, 2.0) };
-        Answer { frame, centres, ..entry(0, Hash::default()).answer.unwrap() }
-    }
-
-    fn places(at: &[i32]) -> Vec<Places> {
-        vec![Places { columns: 2, at: at.to_vec() }]
+    #[test]
+    fn bits_have_the_order_of_their_numbers() {
+        let numbers = [f64::MIN, -2.5, -1.0, -f64::MIN_POSITIVE, 0.0, f64::MIN_POSITIVE, 1.0, 1.5, f64::MAX];
+        assert!(numbers.windows(2).all(|pair| order(pair[0].to_bits()) < order(pair[1].to_bits())));
+        assert!(numbers.iter().all(|x| finite(x.to_bits())));
+        assert!([f64::NAN, f64::INFINITY, f64::NEG_INFINITY].iter().all(|x| !finite(x.to_bits())));
     }
 
     #[test]
-    fn centres_are_compared_in_any_order() {
-        let old = places(&[0, 0, 500, 500, -900, 100]);
-        let far = |new: Vec<Places>, old: &[Places]| distance(&answer(new), &answer(old.to_vec()));
-        assert_eq!(far(places(&[500, 500, -900, 100, 0, 0]), &old), Some(0));
-        assert_eq!(far(places(&[500, 507, -900, 100, 0, 3]), &old), Some(7));
-        // Two centres on one place: the third is far from what it was.
-        assert_eq!(far(places(&[0, 0, 0, 0, -900, 100]), &old), Some(500));
-        // Fewer centres are near if each of them is; the one more may lie where no row is.
-        assert_eq!((far(places(&[0, 4]), &old), far(old.clone(), &places(&[0, 4, 500, 501]))), (Some(4), Some(4)));
-        assert_eq!((far(Vec::new(), &[]), far(Vec::new(), &old)), (None, None));
-        let both = [places(&[1, 1]), places(&[500, 500, 0, 0, -900, 103])].concat();
-        assert_eq!(far(both, &old), Some(1));
-        assert_eq!(separation(&old), Some(500));
+    fn the_nearest_two_of_a_set() {
+        let places = |at: &[i32]| vec![Places { columns: 2, at: at.to_vec() }];
+        assert_eq!(separation(&places(&[0, 0, 500, 500, -900, 100])), Some(500));
         assert_eq!((separation(&places(&[1, 1])), separation(&[])), (None, None));
         assert_eq!(separation(&places(&[i32::MIN, 0, i32::MAX, 0])), Some(u64::from(u32::MAX)));
-    }
-
-    /// [POL-7]: neither another box nor a column more makes the same centres other ones.
-    #[test]
-    fn centres_are_compared_where_they_lie() {
-        let old = answer(places(&[0, 0, 500_000, 500_000]));
-        // The same points, (1, 1) and (1.5, 1.5), in a box from -1 to 3.
-        let wide = Answer { frame: frame(&["x", "y"], -1.0, 3.0), ..answer(places(&[0, 0, 250_000, 250_000])) };
-        assert_eq!((distance(&wide, &old), distance(&old, &wide)), (Some(0), Some(0)));
-        let near = Answer { centres: places(&[0, 0, 250_000, 250_100]), ..wide.clone() };
-        assert_eq!((distance(&near, &old), distance(&old, &near)), (Some(100), Some(200)));
-        let third = Answer {
-            frame: frame(&["z", "y", "x"], 0.0, 2.0),
-            centres: vec![Places { columns: 3, at: vec![7, 0, 0, 9, 500_000, 500_002] }],
-            ..old.clone()
-        };
-        assert_eq!((distance(&third, &old), distance(&old, &third)), (Some(2), Some(2)));
-        let other = Answer { frame: frame(&["x", "w"], 0.0, 2.0), ..old.clone() };
-        assert_eq!(distance(&other, &old), None);
-        let vast = Answer { frame: frame(&["x", "y"], f64::MIN, f64::MAX), ..old.clone() };
-        assert!(distance(&vast, &old).is_some_and(|far| far > 0) && distance(&old, &vast) == Some(u64::MAX));
     }
 }

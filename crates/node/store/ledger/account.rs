@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use veilsum_cluster::Prepared;
 use veilsum_proto::{
     identity::Identity,
-    ledger::{self, Answer, Entry},
+    ledger::{Answer, Entry},
     message::Disclosure,
     policy::Spent,
     suite::{self, Hash},
 };
+
+use super::near;
 
 /// Name of the question that counts rows.
 const COUNT: &str = "count_rows";
@@ -196,7 +198,7 @@ impl Account {
             kind == answer.kind || ((kind == JUDGED || answer.kind == JUDGED) && judged(kind) && judged(&answer.kind))
         };
         let apart = |g: &Given| {
-            if g.answer.question == answer.question { Some(0) } else { ledger::distance(answer, &g.answer) }
+            if g.answer.question == answer.question { Some(0) } else { near::distance(answer, &g.answer) }
         };
         self.given
             .iter()

@@ -62,8 +62,17 @@ struct AnswerLine {
     milli_bits: u64,
     nano_rho: Option<u64>,
     drawn: Option<Hex<32>>,
-    frame: Frame,
+    frame: FrameLine,
     centres: Vec<Places>,
+}
+
+/// Ends as numbers that a person can read.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FrameLine {
+    columns: Vec<String>,
+    lower: Vec<f64>,
+    upper: Vec<f64>,
 }
 
 /// An entry as its line, with the newline.
@@ -75,7 +84,11 @@ pub(super) fn write(entry: &Entry, signature: &Signature) -> String {
         milli_bits: a.cost.milli_bits,
         nano_rho: a.cost.nano_rho,
         drawn: a.drawn.map(|h| Hex(h.0)),
-        frame: a.frame.clone(),
+        frame: FrameLine {
+            columns: a.frame.columns.clone(),
+            lower: a.frame.lower.iter().map(|bits| f64::from_bits(*bits)).collect(),
+            upper: a.frame.upper.iter().map(|bits| f64::from_bits(*bits)).collect(),
+        },
         centres: a.centres.clone(),
     });
     let line = Line {
@@ -105,7 +118,11 @@ fn parse(text: &[u8]) -> Option<(Entry, Signature)> {
         question: Hash(a.question.0),
         cost: Cost { scalars: a.scalars, milli_bits: a.milli_bits, nano_rho: a.nano_rho },
         drawn: a.drawn.map(|h| Hash(h.0)),
-        frame: a.frame,
+        frame: Frame {
+            columns: a.frame.columns,
+            lower: a.frame.lower.iter().map(|end| end.to_bits()).collect(),
+            upper: a.frame.upper.iter().map(|end| end.to_bits()).collect(),
+        },
         centres: a.centres,
     });
     let entry = Entry {

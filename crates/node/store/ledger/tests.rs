@@ -42,7 +42,7 @@ fn answer(question: u16, at: i32) -> Answer {
         question: suite::hash("test", &[&question.to_le_bytes()]),
         cost: Cost { scalars: 9, milli_bits: 300_000, nano_rho: None },
         drawn: None,
-        frame: Frame { columns: vec!["x".into(), "y".into()], lower: vec![0.0; 2], upper: vec![2.0; 2] },
+        frame: Frame { columns: vec!["x".into(), "y".into()], lower: vec![0; 2], upper: vec![2f64.to_bits(); 2] },
         centres: vec![Places { columns: 2, at: vec![at, 0, -500_000, 3] }],
     }
 }
