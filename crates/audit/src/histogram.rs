@@ -23,6 +23,8 @@ const LABEL: &[u8; 24] = b"veilsum audit scales  v1";
 const ANSWERS: usize = 7;
 /// Rounds of the plan.
 const ROUNDS: u32 = 6;
+/// Runs with noise, whose mean is taken.
+const NOISY_RUNS: u32 = 5;
 
 fn row(value: usize) -> [f64; 2] {
     let at = |i: usize| EDGE * (2.0 * i as f64 / (ANSWERS - 1) as f64 - 1.0);
@@ -107,9 +109,15 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
     scene.work.recipe.noise = Some(Noise::usual(1.0, scene.rows()));
     scene.work.step_bits = Some(20);
     scene.work.out_of_box = OutOfBox::Clip;
-    let (batches, told) = honest(&scene)?;
-    ensure!(!told.broken_off && !told.totals.is_empty(), "a run with noise broke off");
-    let noisy = wrong(&attack(&batches, &told.totals, &domain)?);
+    // Every run has noise of its own, so one alone says little.
+    let (mut noisy, mut least) = (0.0, f64::INFINITY);
+    for _ in 0..NOISY_RUNS {
+        let (batches, told) = honest(&scene)?;
+        ensure!(!told.broken_off && !told.totals.is_empty(), "a run with noise broke off");
+        let wrong = wrong(&attack(&batches, &told.totals, &domain)?);
+        noisy += wrong / f64::from(NOISY_RUNS);
+        least = least.min(wrong);
+    }
     Ok(Finding {
         attack: NAME,
         needs: "totals over the whole cohort of an honest run on columns with few possible values",
@@ -118,7 +126,7 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
                      possible [POL-9]",
         measures: vec![
             Measure::new(
-                "rows counted wrong, of all rows (noise)",
+                "rows counted wrong, of all rows (noise, mean of 5 runs)",
                 exact,
                 Limit::AtMost(1e-3),
                 noisy,
@@ -133,6 +141,10 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
                  exact to {:.4} of all rows",
                 ANSWERS * ANSWERS,
                 exact
+            ),
+            format!(
+                "of {NOISY_RUNS} runs with noise the best one for the attack counts {:.1} % of all rows wrong",
+                100.0 * least
             ),
             format!("what a site says: {why}"),
         ],

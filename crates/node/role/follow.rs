@@ -238,6 +238,7 @@ fn lost(why: impl std::fmt::Display) -> Failure {
     Failure::new(
         Code::Input,
         format!("what the coordinator said before this process began cannot be followed any more: {why}"),
-        "this site sits out the current run: move its .journal and .transcript files away together and join the next one",
+        "put its .transcript file back into the state folder; without it this site takes no further part under this plan: agree \
+         on a new one",
     )
 }
