@@ -3,6 +3,7 @@
 pub mod client;
 pub(crate) mod consent;
 mod course;
+mod draws;
 mod follow;
 pub mod hub;
 pub mod intermediary;

@@ -3,21 +3,21 @@
 use std::{net::SocketAddr, time::Duration};
 
 use tokio::sync::watch;
-use veilsum_cluster::{Batch, Query, random::Stream};
+use veilsum_cluster::Batch;
 use veilsum_proto::{
     Error, Rule,
     message::{self, Disclosure, Kind},
-    noise,
     policy::{Asked, Consent},
     roster::PartyId,
     site::{Event, Input, Output, Site, SiteConfig},
-    suite::{self, Hash},
+    suite::Hash,
 };
 
 use super::{
     client::{ClientConfig, ClientReport, Step},
     consent::{self, Keeper, Offer},
     course::Course,
+    draws::{asks_blur, blur_of, noise_key},
     follow::Follower,
     judge::distances_between,
     line::{self, Line},
@@ -575,30 +575,6 @@ struct Checked {
     drawn: bool,
     /// The batch that a judged question is about.
     judged: Option<Batch>,
-}
-
-fn asks_blur(question: &Question) -> bool {
-    let blurred = |query: &Query| matches!(query, Query::Cells(cells) if cells.blur.is_some());
-    matches!(question, Question::Cluster(batch) if batch.queries.iter().any(blurred))
-}
-
-/// [APP-7]: the noise for one question on these rows. Whoever puts it again gets the same: fresh noise each time would average out.
-fn blur_of(config: &ClientConfig, query: &[u8]) -> Stream {
-    let rows = rows_digest(config);
-    // The seed of the identity makes it this site's secret.
-    Stream::from_key(suite::hash("blur", &[&*config.identity.seed(), &config.terms.hash().0, query, &rows.0]).0)
-}
-
-/// [NOI-2]: what the noise of one answer is drawn with.
-fn noise_key(config: &ClientConfig, aggregator: PartyId, asked: &Asked) -> noise::Key {
-    let (plan, rows) = (config.terms.hash(), rows_digest(config));
-    let purpose = noise::Purpose { plan: &plan, aggregator, context: &asked.context, rows: &rows };
-    noise::Key::new(&config.identity.seed(), &purpose)
-}
-
-fn rows_digest(config: &ClientConfig) -> Hash {
-    let rows: Vec<u8> = config.rows.packed().to_rows().as_slice().iter().flat_map(|x| x.to_le_bytes()).collect();
-    suite::hash("rows behind blur", &[&rows])
 }
 
 /// A model that is sound in itself and is one of this very plan.

@@ -25,7 +25,7 @@ use veilsum_proto::{
     suite::{self, Hash},
 };
 
-pub use account::{Account, Data, Smaller};
+pub use account::{Account, Data, Smaller, digest_of_rows};
 pub use error::LedgerError;
 use file::Fault;
 

@@ -32,10 +32,15 @@ pub struct Data {
 impl Data {
     /// These rows under this name.
     pub fn of(name: &str, identity: &Identity, rows: &Prepared) -> Data {
-        let bytes: Vec<u8> = rows.packed().to_rows().as_slice().iter().flat_map(|x| x.to_le_bytes()).collect();
-        let digest = suite::hash("rows behind blur", &[&bytes]);
+        let digest = digest_of_rows(rows);
         Data { name: name.to_owned(), rows: suite::hash("rows in a ledger", &[&*identity.seed(), &digest.0]) }
     }
+}
+
+/// Digest of the rows that answers are made of, for their owner alone: whoever guesses them could try them against it.
+pub fn digest_of_rows(rows: &Prepared) -> Hash {
+    let bytes: Vec<u8> = rows.packed().to_rows().as_slice().iter().flat_map(|x| x.to_le_bytes()).collect();
+    suite::hash("rows behind blur", &[&bytes])
 }
 
 /// One total that these rows went into.
