@@ -5,7 +5,7 @@
 use crate::{
     commit::{NONE, commit},
     error::{Error, Rule},
-    identity::PublicKey,
+    identity::{DecodedKeys, PublicKey},
     message::{self, Ask, COMMITMENT, Kind, Opening, Verified, opening_hash, round_context},
     opening::Seen,
     plan::Terms,
@@ -118,6 +118,7 @@ impl Documents<'_> {
         };
         let seen = Seen {
             roster: self.roster,
+            keys: &DecodedKeys::default(),
             session: self.session(),
             context: asked.context,
             cohort: &asked.cohort,

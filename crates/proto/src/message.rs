@@ -17,7 +17,7 @@ use crate::{
     codec,
     commit::Commitment,
     error::Error,
-    identity::{Identity, PublicKey, Signature},
+    identity::{DecodedKeys, Identity, PublicKey, Signature},
     limits::{
         MAX_BODY, MAX_DELIVERY_BODY, MAX_DIRECTORY_BODY, MAX_LIST_BODY, MAX_OPENING, MAX_QUERY, MAX_SMALL_BODY,
         MAX_WORDS,
@@ -197,13 +197,14 @@ impl Proof {
 /// The first of `proofs` whose key did not sign it, all being of one kind, session and context. Where all are sound, they
 /// are checked at once ([FRM-8]).
 pub(crate) fn first_unsigned(
+    keys: &DecodedKeys,
     proofs: &[(PublicKey, Proof)],
     session: &Hash,
     kind: Kind,
     context: &Hash,
 ) -> Option<usize> {
     let signed: Vec<_> = proofs.iter().map(|(key, p)| (*key, p.signed(session, kind, context), p.signature)).collect();
-    if PublicKey::verify_all(&signed) {
+    if keys.verify_all(&signed) {
         return None;
     }
     proofs.iter().position(|(key, proof)| !proof.verify(key, session, kind, context))

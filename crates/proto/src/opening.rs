@@ -6,7 +6,7 @@
 
 use crate::{
     commit::Sums,
-    identity::PublicKey,
+    identity::{DecodedKeys, PublicKey},
     mask::{self, Sign},
     message::{ConsistencyCheck, Kind, Opening, Proof, RoundSeed, first_unsigned, survivors_context},
     roster::{PartyId, Roster},
@@ -18,6 +18,7 @@ use crate::{
 /// A round as everybody in it knows it.
 pub(crate) struct Seen<'a> {
     pub(crate) roster: &'a Roster,
+    pub(crate) keys: &'a DecodedKeys,
     pub(crate) session: Hash,
     pub(crate) context: Hash,
     pub(crate) cohort: &'a [u16],
@@ -76,7 +77,7 @@ impl Seen<'_> {
             fault(format!("opened a total with {what} that {who} did not sign"), rule)
         };
         let inputs: Vec<_> = places.iter().map(|at| (key(*at), Proof::of_input(&opening.inputs[*at]))).collect();
-        if let Some(at) = first_unsigned(&inputs, &self.session, Kind::MaskedInput, &self.context) {
+        if let Some(at) = first_unsigned(self.keys, &inputs, &self.session, Kind::MaskedInput, &self.context) {
             return unsigned(at, "an input", "OPN-5");
         }
         if missing.is_empty() {
@@ -90,7 +91,7 @@ impl Seen<'_> {
         };
         let checks: Vec<_> = places.iter().map(proof).collect();
         let context = survivors_context(&self.context, &opening.alive);
-        match first_unsigned(&checks, &self.session, Kind::ConsistencyCheck, &context) {
+        match first_unsigned(self.keys, &checks, &self.session, Kind::ConsistencyCheck, &context) {
             Some(at) => unsigned(at, "a seed", "OPN-6"),
             None => Ok(()),
         }

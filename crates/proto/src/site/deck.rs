@@ -125,7 +125,7 @@ impl ExpectDirectory {
             }
             seen.extend([&e.keys.mask_key[..], &e.keys.seal_key, e.keys.kem_key.bytes()]);
         }
-        if let Some(at) = first_unsigned(&proofs, &env.session, Kind::AdvertiseKeys, &self.id) {
+        if let Some(at) = first_unsigned(&env.keys, &proofs, &env.session, Kind::AdvertiseKeys, &self.id) {
             return Err(unsigned(directory.entries[at].site));
         }
         seen.sort_unstable();
@@ -162,7 +162,7 @@ impl ExpectCertificate {
         }
         let key = |site| env.key_of(site).unwrap_or(PublicKey([0; 32]));
         let proofs: Vec<_> = entries.iter().map(|e| key(e.site)).zip(certificate.proofs.iter().copied()).collect();
-        if let Some(at) = first_unsigned(&proofs, &env.session, Kind::AcceptDirectory, &self.hash) {
+        if let Some(at) = first_unsigned(&env.keys, &proofs, &env.session, Kind::AcceptDirectory, &self.hash) {
             let who = env.name_of(entries[at].site);
             return Err(env.aggregator(
                 format!("has no signature of {who} on the directory it showed this site: it may show others another"),

@@ -27,7 +27,7 @@ pub use types::{Event, Input, Output, SiteConfig};
 use crate::{
     commit,
     error::Error,
-    identity::Identity,
+    identity::{DecodedKeys, Identity},
     journal::{Entry, Record},
     limits::MAX_SLOTS,
     message::{self, Ask, Disclosure, Kind, OpenDeck, Refusal, ShareComplaint, Verified},
@@ -41,6 +41,8 @@ pub(crate) struct Env {
     pub(crate) me: u16,
     pub(crate) identity: Arc<Identity>,
     pub(crate) roster: Arc<Roster>,
+    /// All sites' keys.
+    pub(crate) keys: DecodedKeys,
     pub(crate) terms: Arc<Terms>,
     pub(crate) floor: Floor,
     pub(crate) aggregator: PartyId,
@@ -108,6 +110,7 @@ impl Site {
             env: Env {
                 me,
                 identity: config.identity,
+                keys: DecodedKeys::new(config.roster.sites.iter().map(|site| site.key)),
                 roster: config.roster,
                 terms: config.terms,
                 floor: config.floor,

@@ -22,6 +22,7 @@ pub(crate) fn total(
 ) -> Result<Vec<u64>, Error> {
     let seen = Seen {
         roster: &env.roster,
+        keys: &env.keys,
         session: env.session,
         context: round.context,
         cohort: &round.cohort,

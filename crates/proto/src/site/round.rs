@@ -311,7 +311,7 @@ impl Round {
         let context = survivors_context(&self.context, alive);
         let key = |site: &u16| env.key_of(*site).unwrap_or(PublicKey([0; 32]));
         let proofs: Vec<_> = certificate.signers.iter().map(key).zip(certificate.proofs.iter().copied()).collect();
-        if let Some(at) = first_unsigned(&proofs, &env.session, Kind::ConsistencyCheck, &context) {
+        if let Some(at) = first_unsigned(&env.keys, &proofs, &env.session, Kind::ConsistencyCheck, &context) {
             let who = env.name_of(certificate.signers[at]);
             return Err(env.aggregator(format!("certified survivors that {who} did not sign"), "UNM-2"));
         }
