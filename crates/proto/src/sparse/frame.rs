@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use crate::{
     codec,
     error::Error,
-    identity::{Identity, PublicKey, Signature},
+    identity::{DecodedKeys, Identity, PublicKey, Signature},
     limits::{MAX_BODY, MAX_QUERY, MAX_SMALL_BODY, MAX_WORDS},
     message::HEADER,
     suite::{self, Hash, VERSION},
@@ -98,6 +98,14 @@ impl Proof {
         let parts: [&[u8]; 4] = [&session.0, &(kind as u16).to_le_bytes(), &context.0, &self.rest.0];
         key.verify(LABEL, &parts, &self.signature)
     }
+}
+
+/// Whether all of these signed frames of one kind, session and context; checked at once ([FRM-8]).
+pub(crate) fn all_signed(proofs: &[(PublicKey, Proof)], session: &Hash, kind: Kind, context: &Hash) -> bool {
+    let number = (kind as u16).to_le_bytes();
+    let digest = |p: &Proof| suite::hash(LABEL, &[&session.0, &number, &context.0, &p.rest.0]);
+    let signed: Vec<_> = proofs.iter().map(|(key, p)| (*key, digest(p), p.signature)).collect();
+    DecodedKeys::default().verify_all(&signed) || proofs.iter().all(|(key, p)| p.verify(key, session, kind, context))
 }
 
 /// A frame whose signature was checked.
@@ -201,6 +209,18 @@ mod tests {
         for n in 0..bytes.len() {
             assert!(verify(&bytes[..n], &session, &id.public(), &who).is_err());
         }
+        // Many at once, as a certificate has them: every one counts, and so does what they signed.
+        let ids: Vec<Identity> = (0..9).map(|i| Identity::from_seed(&[i; 32])).collect();
+        let proof = |id| Proof::of_own(&frame(id, &session, Kind::Accept, &context, &()));
+        let mut proofs: Vec<_> = ids.iter().map(|id| (id.public(), proof(id))).collect();
+        assert!(all_signed(&proofs, &session, Kind::Accept, &context));
+        assert!(!all_signed(&proofs, &session, Kind::Agree, &context));
+        assert!(
+            !all_signed(&proofs, &session, Kind::Accept, &session)
+                && !all_signed(&proofs, &context, Kind::Accept, &context)
+        );
+        proofs[8].0 = proofs[7].0;
+        assert!(!all_signed(&proofs, &session, Kind::Accept, &context));
         // The complete protocol's numbers and label are others: a frame of one is none of the other.
         assert!(crate::message::kind_of(&bytes).is_none());
     }

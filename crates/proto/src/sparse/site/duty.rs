@@ -9,7 +9,7 @@ use crate::{
     shamir::Share,
     sparse::{
         bits::Bits,
-        frame::Kind,
+        frame::{Kind, all_signed},
         graph::Graph,
         journal::{Bytes, HeldRecord},
         message::{Agreement, Deliver, Unmask, survivors_context},
@@ -149,11 +149,10 @@ impl Duty {
             return bad("sent an agreement whose signers are not distinct members of the committee");
         }
         let context = survivors_context(round, alive);
-        for (place, proof) in signers.iter().zip(proofs) {
-            let key = env.key_of(deck.members[usize::from(*place)]);
-            if !key.is_some_and(|k| proof.verify(&k, &env.session, Kind::Agree, &context)) {
-                return bad("sent an agreement with a signature that is not its signer's on these survivors");
-            }
+        let key = |place: &u16| env.key_of(deck.members[usize::from(*place)]);
+        let signed: Option<Vec<_>> = signers.iter().map(key).zip(proofs).map(|(key, p)| Some((key?, *p))).collect();
+        if !signed.is_some_and(|signed| all_signed(&signed, &env.session, Kind::Agree, &context)) {
+            return bad("sent an agreement with a signature that is not its signer's on these survivors");
         }
         Ok(())
     }

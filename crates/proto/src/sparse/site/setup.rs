@@ -12,7 +12,7 @@ use crate::{
     limits::MAX_REVEALS,
     policy, shamir,
     sparse::{
-        frame::{Kind, Proof},
+        frame::{Kind, Proof, all_signed},
         graph::Graph,
         merkle,
         message::{
@@ -192,11 +192,11 @@ impl Accepted {
         {
             return bad("sent a certificate whose signers are not distinct members of the committee");
         }
-        for (place, proof) in certificate.signers.iter().zip(&certificate.proofs) {
-            let key = env.key_of(members[usize::from(*place)]);
-            if !key.is_some_and(|k| proof.verify(&k, &env.session, Kind::Accept, &self.directory)) {
-                return bad("has no signatures of the committee on the directory and the seed it showed this site");
-            }
+        let key = |place: &u16| env.key_of(members[usize::from(*place)]);
+        let shown = certificate.signers.iter().map(key).zip(&certificate.proofs);
+        let signed: Option<Vec<_>> = shown.map(|(key, p)| Some((key?, *p))).collect();
+        if !signed.is_some_and(|signed| all_signed(&signed, &env.session, Kind::Accept, &self.directory)) {
+            return bad("has no signatures of the committee on the directory and the seed it showed this site");
         }
         let committee = self.graph.committee.clone();
         let t = sizes.quorum;
