@@ -53,6 +53,9 @@ struct CardFile {
 /// A [`Failure`] where the file is there already or cannot be written.
 pub fn write_key(path: impl AsRef<Path>, name: &str, identity: &Identity, existing: Existing) -> Result<(), Failure> {
     check_name(name).map_err(|why| Failure::input(why, "choose another --name"))?;
+    if looks_like_a_seed(name) {
+        return Err(Failure::input("a name of 64 hexadecimal digits looks like a seed", "choose another --name"));
+    }
     // Filled without growing, so that no unwiped copy of the seed is left behind.
     let mut text = Zeroizing::new(String::with_capacity(512 + name.len()));
     text.push_str("# The secret key of one party. Never send it to anybody; a copy of it is that party.\n");
@@ -79,8 +82,16 @@ pub fn load_identity(path: impl AsRef<Path>) -> Result<(Identity, String), Failu
         let next = "take the file that `veilsum keygen` wrote, or make a new key and send its card to the coordinator";
         Failure::input(format!("{}: {why}", path.display()), next)
     })?;
-    check_name(&name).map_err(|why| Failure::input(format!("{}: {why}", path.display()), "make a new key"))?;
+    // What stands there may be the seed, so it is not quoted, and never goes on to a card or a log.
+    if check_name(&name).is_err() || looks_like_a_seed(&name) {
+        let what = format!("{}: the name is none, or it is a seed in the wrong place", path.display());
+        return Err(Failure::input(what, "put name and seed back as `veilsum keygen` wrote them, or make a new key"));
+    }
     Ok((identity, name))
+}
+
+fn looks_like_a_seed(name: &str) -> bool {
+    name.len() == 64 && name.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
 /// A key file is three lines of TOML, read by hand: a general parser would copy the seed and quote it in its errors.

@@ -141,6 +141,7 @@ fn keys_and_cards_there_and_back() {
     let id = Identity::from_seed(&[7; 32]);
     write_key(folder.at("a.key"), "a", &id, Existing::Refuse).unwrap();
     assert!(write_key(folder.at("a.key"), "a", &id, Existing::Refuse).is_err());
+    assert!(write_key(folder.at("b.key"), &"7f".repeat(32), &id, Existing::Refuse).is_err());
     let (back, name) = load_identity(folder.at("a.key")).unwrap();
     assert_eq!((back.public(), name.as_str()), (id.public(), "a"));
     write_card(folder.at("a.card"), "a", &id, "[::1]:7700").unwrap();
@@ -168,6 +169,10 @@ fn a_damaged_key_is_never_quoted() {
         good.replace(&secret, &secret[2..]),
         good.replace("\"\n", "\n"),
         format!("{good}seed = \"{secret}\"\n"),
+        // The seed where the name belongs, whole or with a slip.
+        good.replace("\"a\"", &format!("\"{secret}\"")),
+        good.replace("\"a\"", &format!("\"{secret} \"")),
+        good.replace("\"a\"", &format!("\"{}>\"", &secret[1..])),
         String::new(),
     ] {
         files::write_private(folder.at("a.key"), bad.as_bytes(), Existing::Replace).unwrap();
