@@ -4,6 +4,7 @@
 use veilsum_proto::{
     aggregator::{self, Event, Loss, Millis},
     codec,
+    identity::Identity,
     message::Kind,
     roster::PartyId,
 };
@@ -117,18 +118,16 @@ pub(super) fn site(bytes: &[u8]) {
         let Some(op) = program.byte() else { break };
         let Some(n) = program.byte() else { break };
         let honest = &frames[usize::from(n) % frames.len()];
-        let sign = |p: &Parts, by: u8| {
-            let by = &c.kit.identities[usize::from(by) % c.kit.identities.len()];
-            raw(by, &c.session, p.kind, &p.context, &p.rest)
-        };
+        let [coordinator, others @ ..] = &c.kit.identities[..] else { unreachable!("the kit has parties") };
+        let sign = |p: &Parts, by: &Identity| raw(by, &c.session, p.kind, &p.context, &p.rest);
         let result = match op % KINDS {
             HONEST => v.tell(&c.told[0][usize::from(n) % c.told[0].len()]),
             PATCHED => match program.patched(c, &frames, honest) {
-                Some(p) => v.hear(&sign(&p, 0)),
+                Some(p) => v.hear(&sign(&p, coordinator)),
                 None => break,
             },
             INVENTED => match program.invented(&frames) {
-                Some(p) => v.hear(&sign(&p, 0)),
+                Some(p) => v.hear(&sign(&p, coordinator)),
                 None => break,
             },
             RESTART => {
@@ -140,7 +139,7 @@ pub(super) fn site(bytes: &[u8]) {
                 continue;
             }
             _ => {
-                let stolen = sign(honest, 1 + n / 16);
+                let stolen = sign(honest, &others[usize::from(n / 16) % others.len()]);
                 let result = v.hear(&stolen);
                 assert!(result.is_err(), "a frame of another party passed");
                 result
