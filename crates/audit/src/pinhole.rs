@@ -2,7 +2,8 @@
 //! masks do not help, for nothing but the total is used).
 //!
 //! With v1 = x and v2 = x + d, a record at x weighs 1 at v1 and 0 at v2; every other record weighs nearly the same at both. So
-//! U1 - U2 counts the records at x, in a whole federation.
+//! U1 - U2 counts the records at x, in a whole federation. Where a site wants centres apart, a ring does it: one centre at x, and
+//! the mean of five around it taken away, in which all that changes evenly from place to place cancels.
 
 use std::time::Instant;
 
@@ -20,8 +21,13 @@ pub const NAME: &str = "pinhole-membership";
 const LABEL: &[u8; 24] = b"veilsum audit pinhole v1";
 /// Between the two centres of a pair.
 const APART: f64 = 1e-6;
-/// Centres of the plan: half as many candidates a question.
-const CLUSTERS: usize = 10;
+/// Between the centres of a ring, in half-widths of the box: an attacker's choice, and the least that the default policy lets
+/// through where totals are not opened.
+const RINGS: [f64; 2] = [0.01, 0.101];
+/// Centres of a ring: the one in the middle, and those around it.
+const RING: usize = 6;
+/// Centres of the plan: half as many candidates a question as pairs, a sixth as rings.
+const CLUSTERS: usize = 12;
 
 /// A question of pairs around these candidates; the plan's number of centres in all.
 pub fn probe(candidates: &[Vec<f64>], clusters: usize) -> Result<Batch> {
@@ -31,8 +37,24 @@ pub fn probe(candidates: &[Vec<f64>], clusters: usize) -> Result<Batch> {
         other[0] += if x[0] > 0.0 { -APART } else { APART };
         [x.clone(), other]
     };
-    let mut rows: Vec<Vec<f64>> = candidates.iter().flat_map(pair).collect();
-    let columns = candidates.first().map_or(1, Vec::len);
+    filled(candidates.iter().flat_map(pair).collect(), clusters)
+}
+
+/// A question of rings around these candidates, records of two columns, `apart` in the columns' own unit.
+fn rings(candidates: &[Vec<f64>], clusters: usize, apart: f64) -> Result<Batch> {
+    let around = |x: &Vec<f64>| {
+        let place = |i: usize| {
+            let (sin, cos) = (std::f64::consts::TAU * i as f64 / (RING - 1) as f64).sin_cos();
+            vec![x[0] + apart * cos, x[1] + apart * sin]
+        };
+        [vec![x.clone()], (0..RING - 1).map(place).collect()].concat()
+    };
+    filled(candidates.iter().flat_map(around).collect(), clusters)
+}
+
+/// These centres, and as many more as the plan has, far from them.
+fn filled(mut rows: Vec<Vec<f64>>, clusters: usize) -> Result<Batch> {
+    let columns = rows.first().map_or(1, Vec::len);
     let mut corner = EDGE;
     while rows.len() < clusters {
         rows.push(vec![corner; columns]);
@@ -47,22 +69,34 @@ pub fn counts(total: &[f64], candidates: usize, clusters: usize) -> Vec<f64> {
     (0..candidates).map(|i| weights[2 * i] - weights[2 * i + 1]).collect()
 }
 
+/// The middle's weight less the mean of those around it, for each candidate of [`rings`].
+fn ring_counts(total: &[f64], candidates: usize, clusters: usize) -> Vec<f64> {
+    let weights = &total[total.len() - clusters..];
+    let count = |ring: &[f64]| ring[0] - ring[1..].iter().sum::<f64>() / (RING - 1) as f64;
+    weights.chunks(RING).take(candidates).map(count).collect()
+}
+
 /// Who is asked about: records of the data, and as many points that are none.
 struct Candidates {
     points: Vec<Vec<f64>>,
     present: Vec<bool>,
 }
 
-fn candidates(scene: &Scene, pairs: usize, stream: &mut Stream) -> Candidates {
+/// As many records as other points, none nearer to the edge of the box than `room`.
+fn candidates(scene: &Scene, pairs: usize, room: f64, stream: &mut Stream) -> Candidates {
     let (mut points, mut present) = (Vec::new(), Vec::new());
-    for _ in 0..pairs {
+    let edge = EDGE - room;
+    while points.len() < 2 * pairs {
         let (_, rows) = &scene.sites[stream.below(scene.sites.len() as u64) as usize];
         let row = rows.row(stream.below(rows.len() as u64) as usize);
+        if row.iter().any(|x| x.abs() > edge) {
+            continue;
+        }
         points.push(row.to_vec());
         // As near to data as the records themselves: another one's neighbour.
         let [a, b] = stream.normal_pair();
         let move_by = [0.02 * a, 0.02 * b];
-        points.push(row.iter().zip(move_by).map(|(x, d)| (x + d).clamp(-EDGE, EDGE)).collect());
+        points.push(row.iter().zip(move_by).map(|(x, d)| (x + d).clamp(-edge, edge)).collect());
         present.extend([true, false]);
     }
     Candidates { points, present }
@@ -75,6 +109,13 @@ pub fn advantage(said: &[bool], present: &[bool]) -> f64 {
         said.iter().zip(present).filter(|(s, p)| **s && **p == of).count() as f64 / all as f64
     };
     share(true) - share(false)
+}
+
+/// The advantage of saying yes where more than half a record is counted; no for what was not answered.
+fn said(found: &[f64], present: &[bool]) -> f64 {
+    let mut said: Vec<bool> = found.iter().map(|count| *count > 0.5).collect();
+    said.resize(present.len(), false);
+    advantage(&said, present)
 }
 
 /// Puts the probes to real sites, under a plan without opening (the control) and under one with it.
@@ -91,12 +132,20 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
 /// As [`run`].
 pub fn run_against(seed: u64, quick: bool, opening: bool) -> Result<Finding> {
     let began = Instant::now();
-    let (sites, rows, questions) = if quick { (6, 30, 2) } else { (20, 50, 8) };
-    let mut scene = Scene::clumps(seed, sites, rows, questions as u32 + 1)?;
+    let (sites, rows, questions, of_rings) = if quick { (6, 30, 2, 6) } else { (20, 50, 8, 16) };
+    let mut scene = Scene::clumps(seed, sites, rows, (questions + 2 * of_rings) as u32 + 1)?;
     scene.work.recipe.clusters = veilsum_cluster::Clusters::exactly(CLUSTERS as u32);
     let each = CLUSTERS / 2;
-    let Candidates { points, present } = candidates(&scene, questions * each / 2, &mut Stream::new(seed, LABEL));
-    let batches: Vec<Batch> = points.chunks(each).map(|c| probe(c, CLUSTERS)).collect::<Result<_>>()?;
+    let mut stream = Stream::new(seed, LABEL);
+    let Candidates { points, present } = candidates(&scene, questions * each / 2, 0.0, &mut stream);
+    let mut batches: Vec<Batch> = points.chunks(each).map(|c| probe(c, CLUSTERS)).collect::<Result<_>>()?;
+    let a_ring = CLUSTERS / RING;
+    let around = RINGS.map(|apart| candidates(&scene, of_rings * a_ring / 2, apart * EDGE, &mut stream));
+    for (apart, ring) in RINGS.iter().zip(&around) {
+        for points in ring.points.chunks(a_ring) {
+            batches.push(rings(points, CLUSTERS, apart * EDGE)?);
+        }
+    }
     let ask = |opening: bool| {
         let scene = Scene { opening, ..scene.clone() };
         liar::ask(&scene, &mut |number, own, _| match number {
@@ -106,12 +155,16 @@ pub fn run_against(seed: u64, quick: bool, opening: bool) -> Result<Finding> {
     };
     let (open, closed) = (ask(false)?, ask(opening)?);
     let tell = |told: &liar::Told| {
-        let found = told.totals.iter().skip(1).flat_map(|total| counts(total, each, CLUSTERS)).collect::<Vec<_>>();
-        let mut said: Vec<bool> = found.iter().map(|count| *count > 0.5).collect();
-        said.resize(present.len(), false);
-        (advantage(&said, &present), found)
+        let pairs = told.totals.iter().skip(1).take(questions);
+        let found = pairs.flat_map(|total| counts(total, each, CLUSTERS)).collect::<Vec<_>>();
+        (said(&found, &present), found)
     };
     let ((with, found), (without, _)) = (tell(&open), tell(&closed));
+    let tell_rings = |told: &liar::Told, which: usize| {
+        let answered = told.totals.iter().skip(1 + questions + which * of_rings).take(of_rings);
+        let found: Vec<f64> = answered.flat_map(|total| ring_counts(total, a_ring, CLUSTERS)).collect();
+        said(&found, &around[which].present)
+    };
     let rate = |told: &liar::Told| {
         let refused = told.refused_under("OPN-9") as u64;
         Rate { hit: sites as u64 - refused, of: sites as u64 }
@@ -126,6 +179,13 @@ pub fn run_against(seed: u64, quick: bool, opening: bool) -> Result<Finding> {
         protection: "opening: a site asks its own copy of the method what comes next and answers nothing else [OPN-9]",
         measures: vec![
             Measure::new("membership advantage", with, Limit::AtLeast(1.0), without, Limit::AtMost(0.06)),
+            Measure::new(
+                "the same by rings of six, 0.01 apart",
+                tell_rings(&open, 0),
+                Limit::AtLeast(0.6),
+                tell_rings(&closed, 0),
+                Limit::AtMost(0.06),
+            ),
             Measure::rates("sites that answer the probe", rate(&open), rate(&closed), 0.0),
         ],
         also_broken: (closed.totals.len() > 1).then(|| "the probe's total became known".to_owned()),
@@ -133,6 +193,13 @@ pub fn run_against(seed: u64, quick: bool, opening: bool) -> Result<Finding> {
             format!(
                 "control: {} candidates in {questions} questions over {} rows; counts are off by at most {off:.4}",
                 present.len(),
+                scene.rows()
+            ),
+            format!(
+                "where a site wants centres 0.1 apart, as the default policy does when totals are not opened, rings have an \
+                 advantage of {:.2} ({} candidates, {} rows); it grows as rows are fewer",
+                tell_rings(&open, 1),
+                around[1].present.len(),
                 scene.rows()
             ),
             format!("what a site says: {why}"),
