@@ -30,8 +30,59 @@ pub const JOINER: &str = "late-joiner";
 const LABEL: &[u8; 24] = b"veilsum audit cohorts v1";
 
 fn question() -> Result<Question> {
-    let centres = Centres::from_rows(&CLUMPS.map(|c| c.to_vec()))?;
+    asked_at(Centres::from_rows(&CLUMPS.map(|c| c.to_vec()))?)
+}
+
+fn asked_at(centres: Centres) -> Result<Question> {
     Ok(Question::Cluster(Batch::from(Query::FuzzySums { centres, m: FUZZIFIER })))
+}
+
+/// Where fuzzy c-means goes from a total: all weighted sums by centre, then all weights.
+fn moved(total: &[f64]) -> Result<Centres> {
+    let (sums, weights) = total.split_at(total.len() - CLUMPS.len());
+    let columns = sums.len() / CLUMPS.len();
+    let rows: Vec<Vec<f64>> =
+        sums.chunks(columns).zip(weights).map(|(sum, weight)| sum.iter().map(|x| x / weight).collect()).collect();
+    Ok(Centres::from_rows(&rows)?)
+}
+
+/// Masked sums over a random half of the sites each time, every one in a federation begun anew: no site knows of those before.
+struct Halves {
+    cohorts: Vec<Vec<u16>>,
+    totals: Vec<Vec<f64>>,
+    /// What was asked last.
+    last: Question,
+}
+
+fn halves(field: &Rc<Field>, seed: u64, rounds: u64, follow: bool) -> Result<Halves> {
+    let sites = field.rows.len();
+    let mut stream = Stream::new(seed, LABEL);
+    let mut of = Halves { cohorts: Vec::new(), totals: Vec::new(), last: question()? };
+    for round in 0..rounds {
+        let mut cohort: Vec<u16> = (0..sites as u16).collect();
+        stream.shuffle(&mut cohort);
+        cohort.truncate(sites / 2);
+        cohort.sort_unstable();
+        if let (true, Some(total)) = (follow, of.totals.last()) {
+            of.last = asked_at(moved(total)?)?;
+        }
+        let layout = field.layout(&of.last)?;
+        let mut world = World::new(Kit::new(cohort.len(), |terms| terms.max_rows = field.max_rows), seed + round);
+        let (own, asked, places) = (field.clone(), of.last.clone(), cohort.clone());
+        world.answer = Box::new(move |place, asked_for| {
+            own.words(places[usize::from(place)], &asked).unwrap_or_else(|_| vec![0; asked_for.words])
+        });
+        let (words, _, _) = world.ask(&of.last.to_bytes(), layout.words())?;
+        of.totals.push(read_as_plain(&layout, &words));
+        of.cohorts.push(cohort);
+    }
+    Ok(of)
+}
+
+/// What the sites would have answered by themselves.
+fn plainly(field: &Field, q: &Question) -> Result<Vec<Vec<f64>>> {
+    let layout = field.layout(q)?;
+    (0..field.rows.len() as u16).map(|s| Ok(read_as_plain(&layout, &field.words(s, q)?))).collect()
 }
 
 /// Every site's vector from totals over cohorts, by least squares; the smallest one where they are not determined. And the rank.
@@ -85,29 +136,14 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
     let (sites, rounds) = if quick { (8, 12) } else { (20, 30) };
     let field = Rc::new(Field::new(seed, sites, 25)?);
     let q = question()?;
-    let layout = field.layout(&q)?;
-    let truth: Vec<Vec<f64>> =
-        (0..sites as u16).map(|s| Ok(read_as_plain(&layout, &field.words(s, &q)?))).collect::<Result<_>>()?;
 
-    // Half of the sites each time, in a federation begun anew: no site knows of the rounds before.
-    let mut stream = Stream::new(seed, LABEL);
-    let (mut cohorts, mut totals) = (Vec::new(), Vec::new());
-    for round in 0..rounds {
-        let mut cohort: Vec<u16> = (0..sites as u16).collect();
-        stream.shuffle(&mut cohort);
-        cohort.truncate(sites / 2);
-        cohort.sort_unstable();
-        let mut world = World::new(Kit::new(cohort.len(), |terms| terms.max_rows = field.max_rows), seed + round);
-        let (own, asked, places) = (field.clone(), q.clone(), cohort.clone());
-        world.answer = Box::new(move |place, asked_for| {
-            own.words(places[usize::from(place)], &asked).unwrap_or_else(|_| vec![0; asked_for.words])
-        });
-        let (words, _, _) = world.ask(&q.to_bytes(), layout.words())?;
-        totals.push(read_as_plain(&layout, &words));
-        cohorts.push(cohort);
-    }
-    let (found, rank) = solve(&cohorts, &totals, sites);
-    let (with, error) = within(&found, &truth);
+    // Centres at rest; and centres that go where an honest method takes them, which each half pulls elsewhere.
+    let rest = halves(&field, seed, rounds, false)?;
+    let (found, rank) = solve(&rest.cohorts, &rest.totals, sites);
+    let (with, error) = within(&found, &plainly(&field, &rest.last)?);
+    let followed = halves(&field, seed, rounds, true)?;
+    let (found, _) = solve(&followed.cohorts, &followed.totals, sites);
+    let (moving, moving_error) = within(&found, &plainly(&field, &followed.last)?);
 
     // A real run, all rounds over one cohort; the sums of its last rounds differ by next to nothing.
     let scene = Scene::clumps(seed, sites, 25, 10)?;
@@ -128,10 +164,11 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
         attack: NAME,
         needs: "totals over cohorts that change from round to round, nobody lying",
         control: "masked sums over a random half of the sites, each in a federation begun anew that knows nothing of the others, \
-                  centres at rest",
+                  centres at rest, and centres that follow the totals",
         protection: "one cohort for a run: who missed a round stays out [RND-5]; one cohort for a question [RND-9]",
         measures: vec![
             Measure::rates("sites' sums within 1 %", with, without, 0.0),
+            Measure::new("the same while centres move", moving, Limit::AtLeast(0.4), without, Limit::AtMost(0.0)),
             Measure::new(
                 "rank of participation, of all sites",
                 rank as f64 / sites as f64,
@@ -144,8 +181,10 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
         ],
         also_broken: None,
         details: vec![format!(
-            "control: median error {error:.1e} after {} rounds; with one cohort the best guess is the average site, off by {:.0} %",
-            totals.len().max(cohorts.len()),
+            "control: median error {error:.1e} after {} rounds, and {:.1} % where the centres follow the totals; with \
+                 one cohort the best guess is the average site, off by {:.0} %",
+            rest.totals.len(),
+            100.0 * moving_error,
             100.0 * guess
         )],
         not_shown: "the one difference that every site costs that leaves in the middle of a run; plans that sample sites \
