@@ -316,6 +316,23 @@ mod tests {
             change(&mut changed);
             assert_eq!(rule(&changed, changed.sign(&identity)), "LED-1");
         }
+        // A frame that is no answer names no slot, or one with its cohort; the longest names are taken.
+        type Change = fn(&mut Entry);
+        let forms: [(bool, Change); 6] = [
+            (true, |e| (e.slot, e.cohort, e.answer, e.discloses) = (None, None, None, Disclosure::RoundSeeds)),
+            (true, |e| (e.answer, e.discloses) = (None, Disclosure::RoundSeeds)),
+            (true, |e| e.data = "d".repeat(MAX_NAME)),
+            (false, |e| e.data = "d".repeat(MAX_NAME + 1)),
+            (true, |e| e.answer.as_mut().unwrap().kind = "k".repeat(MAX_NAME)),
+            (false, |e| e.answer.as_mut().unwrap().kind = "k".repeat(MAX_NAME + 1)),
+        ];
+        for (i, (sound, change)) in forms.iter().enumerate() {
+            let mut changed = entries[0].clone();
+            change(&mut changed);
+            let taken = Chain::new(identity.public()).take(&changed, &changed.sign(&identity));
+            assert_eq!(taken.is_ok(), *sound, "form {i}");
+            assert_ne!(changed.link(), entries[0].link(), "form {i}");
+        }
         let bad: [fn(&mut Answer); 9] = [
             |a| a.centres[0].columns = 0,
             |a| a.centres[0].columns = 3,

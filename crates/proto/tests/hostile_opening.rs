@@ -357,6 +357,13 @@ fn a_site_that_commits_to_another_vector_is_named() {
     for site in [0, 2, 4, 60] {
         assert!(documents(&w.kit).input(site, &caught.1[0]).is_err(), "site {site}");
     }
+    // Neither does a commitment that fits excuse bytes that are no word.
+    let words = [4, 5];
+    let whole = [&commit(&words)[..], &words.map(u64::to_le_bytes).concat()].concat();
+    for (rest, sound) in [(whole.clone(), true), ([whole, vec![0; 3]].concat(), false)] {
+        let frame = raw(&w.kit.identities[2 + 3], &session, Kind::MaskedInput, &parts(&caught.1[0]).context, &rest);
+        assert_eq!(documents(&w.kit).input(3, &frame).unwrap().is_none(), sound, "{} bytes", rest.len());
+    }
 }
 
 /// The site that was caught, and its frames.

@@ -5,7 +5,7 @@ mod hostile_kit;
 use std::collections::BTreeMap;
 
 use hostile_kit::*;
-use veilsum_proto::{Error, Rule, message::Kind, suite::Hash};
+use veilsum_proto::{Error, Rule, message::Kind, site::Site, suite::Hash};
 
 fn rule(e: &Error) -> &'static str {
     e.rule().map_or("none", |r: Rule| r.0)
@@ -28,6 +28,47 @@ fn started(n: usize) -> (Hub, Deck, Round) {
     let ask = hub.question(&deck, 0, &all, Hash::default(), b"q0");
     let round = hub.ask(&deck, &ask, &all).unwrap();
     (hub, deck, round)
+}
+
+/// What the parts around a site go by: journal, ledger, evidence.
+#[test]
+fn a_site_says_where_it_stands() {
+    let mut hub = Hub::new(5, 11, |_| {});
+    let fresh = &hub.sites[3];
+    assert_eq!((fresh.number(), fresh.run(), fresh.round_context()), (3, None, None));
+    assert!(fresh.round_sites().is_none() && fresh.round_directory().is_none());
+    let all = everybody(5);
+    hub.deck(0, 8, &[1, 2, 3]);
+    let deck = hub.deck(1, 8, &all);
+    assert_eq!((hub.sites[3].run(), hub.sites[3].round_context()), (Some(hub.run), None));
+    let ask = hub.question(&deck, 2, &all, Hash::default(), b"q2");
+    let round = hub.ask(&deck, &ask, &all).unwrap();
+    let stands = |hub: &Hub, sites: &[u16]| {
+        let site = &hub.sites[3];
+        assert_eq!((site.number(), site.round_context()), (3, Some(round.context)));
+        assert_eq!((site.round_sites(), site.round_directory()), (Some(((1, 2), sites)), Some(deck.hash)));
+    };
+    stands(&hub, &all);
+    hub.sign(&round, &[0, 1, 2, 3], &[3]).unwrap();
+    stands(&hub, &[0, 1, 2, 3]);
+}
+
+/// [RND-9]: a question whose vector has left is remembered in the next run, whether its total was opened or not.
+#[test]
+fn what_left_is_remembered_in_the_next_run() {
+    let (hub, _, _) = started(5);
+    let memory = hub.sites[2].memory();
+    assert_eq!(memory.len(), 1);
+    let mut next = Hub::new(5, 12, |_| {});
+    next.sites[2] = Site::restore(next.kit.site(2), memory).unwrap();
+    let all = everybody(5);
+    let deck = next.deck(0, 8, &all);
+    let fewer = next.question(&deck, 0, &[0, 1, 2, 3], Hash::default(), b"q0");
+    let (_, frame) = next.ask_frame(&deck, &fewer);
+    refuses(&mut next, 2, &frame, "RND-9");
+    let same = next.question(&deck, 1, &all, Hash::default(), b"q0");
+    assert_eq!(next.ask(&deck, &same, &all).unwrap().inputs.len(), 5);
+    assert_eq!(next.sites[2].memory().len(), 1);
 }
 
 #[test]

@@ -76,6 +76,8 @@ fn what_a_plan_must_promise() {
     assert_eq!(refused(|_, policy, _, _| policy.methods = Some(vec!["kmeans".into()])), "POL-4");
     assert!(rule(|_, policy, _, _| policy.methods = Some(vec!["kmeans".into(), "fcm".into()])).is_ok());
     assert_eq!(refused(|_, policy, _, _| policy.columns = Some(vec!["age".into()])), "POL-4");
+    assert_eq!(refused(|_, policy, _, _| policy.columns = Some(vec!["weight".into(), "size".into()])), "POL-4");
+    assert!(rule(|_, policy, _, _| policy.columns = Some(vec!["bmi".into(), "size".into(), "age".into()])).is_ok());
     let grouped = |t, p, ask_first| {
         rule(move |_, _, request, _| {
             (request.plan.groups, request.plan.contributors) = (true, t);

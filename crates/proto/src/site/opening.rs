@@ -79,3 +79,28 @@ fn draw(n: usize, rng: &mut dyn CryptoRng) -> Vec<usize> {
     }
     places
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use chacha20::ChaCha20Rng;
+    use rand_core::SeedableRng;
+
+    use super::*;
+
+    /// [OPN-5]: as many as are to be looked at, all different, and over many draws every one of them.
+    #[test]
+    fn who_is_looked_at() {
+        let mut rng = ChaCha20Rng::seed_from_u64(1);
+        for n in [1, OPENING_CHECKS - 1, OPENING_CHECKS, OPENING_CHECKS + 1, 3 * OPENING_CHECKS] {
+            let mut ever = BTreeSet::new();
+            for _ in 0..200 {
+                let drawn: BTreeSet<usize> = draw(n, &mut rng).into_iter().collect();
+                assert_eq!(drawn.len(), n.min(OPENING_CHECKS), "{n}");
+                ever.extend(drawn);
+            }
+            assert!(ever.into_iter().eq(0..n), "{n}");
+        }
+    }
+}
