@@ -6,7 +6,7 @@ mod support;
 use std::path::Path;
 
 use serde_json::Value;
-use support::{Folder, fcm, federate, made_up, max_difference, prepared, replay, unit_square};
+use support::{Folder, fcm, federate, federate_under, made_up, max_difference, prepared, replay, unit_square};
 use veilsum::{
     cli::exit::Code,
     documents::{Federation, write_plan},
@@ -440,6 +440,32 @@ fn a_federation_with_noise() {
 fn sent(run: &LocalRun, kind: Kind) -> usize {
     let view = run.coordinator_view.lock().expect("a view");
     view.iter().filter(|(_, frame)| kind_of(frame) == Some(kind)).count()
+}
+
+/// [NOI-3]: a plan may let a site get lost; then the shares of those that stay are the whole noise without its own.
+#[test]
+fn a_site_may_be_lost_where_the_plan_says_so() {
+    let work = work(50.0);
+    let vanish = || vec![(3, Vanish { round: 2, at: At::AfterInput })];
+    let (run, sizes) = federate_under(made_up(&SIZES, 0.2, 5), &work, vanish(), true, |terms| terms.min_cohort = 4);
+    assert_eq!((sizes[0], sizes.len()), (5, ROUNDS as usize + 1));
+    assert!(sizes[1] >= 4 && sizes[2..].iter().all(|n| *n == 4), "{sizes:?}");
+    let result = run.result.as_ref().expect("a result");
+    assert_eq!(result.privacy.as_ref().map(|p| (p.epsilon, p.honest_sites)), Some((50.0, 3)));
+    let model = result.model.as_ref().expect("a model");
+    for (site, report) in run.sites.iter().enumerate().filter(|(site, _)| *site != 3) {
+        let report = report.as_ref().unwrap_or_else(|e| panic!("{}: {e}", name(site)));
+        assert!(report.model.as_ref() == Some(model), "{}", name(site));
+    }
+    // Fewer sites make the same noise, so each adds more.
+    let question = Question::Cluster(work.first_question(5).unwrap());
+    let deviation = |honest: usize| {
+        let form = work.form(SIZES.len(), 256, true, honest).expect("a form");
+        let layout = question.layout(&work.domain().unwrap(), &form).unwrap();
+        layout.blocks.iter().filter_map(|block| block.noise).map(|share| share.deviation).min().expect("noise")
+    };
+    let (four, three) = (deviation(4) as f64, deviation(3) as f64);
+    assert!((three / four / (4.0f64 / 3.0).sqrt() - 1.0).abs() < 0.01, "{three} {four}");
 }
 
 /// [NOI-3]: shares are sized for the smallest cohort; below it nothing is unmasked.

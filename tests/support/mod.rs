@@ -22,6 +22,7 @@ use veilsum::{
 use veilsum_cluster::{
     Algorithm, Domain, Method, Outcome, Prepared, Rows, Scaling, Step, Totals, method::Seeding, pooled, random::Stream,
 };
+use veilsum_proto::plan::Terms;
 
 // ---- data -----------------------------------------------------------------------------------------------------------
 
@@ -122,11 +123,26 @@ pub fn federate(
     vanish: Vec<(usize, Vanish)>,
     record: bool,
 ) -> (LocalRun, Vec<usize>) {
+    federate_under(sites, work, vanish, record, |_| {})
+}
+
+/// As [`federate`] under terms that are changed further.
+pub fn federate_under(
+    sites: Vec<(String, Rows)>,
+    work: &Work,
+    vanish: Vec<(usize, Vanish)>,
+    record: bool,
+    change: impl FnOnce(&mut Terms) + Send + 'static,
+) -> (LocalRun, Vec<usize>) {
+    let usual = local::sampled_terms(work, sites.len());
     let sizes = Arc::new(Mutex::new(Vec::new()));
     let seen = sizes.clone();
     let config = LocalConfig {
         site: local::toy_policy(),
-        terms: Box::new(local::sampled_terms(work, sites.len())),
+        terms: Box::new(|terms| {
+            usual(terms);
+            change(terms);
+        }),
         sites: sites.into_iter().map(LocalSite::from).collect(),
         work: work.clone(),
         vanish,
