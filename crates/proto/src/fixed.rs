@@ -122,6 +122,8 @@ mod tests {
         assert!(scale(20, 1 << 40, 0).is_err());
         assert!(scale(20, 150, 0).is_ok());
         assert_eq!(scale(20, 150, 0).unwrap().fraction_bits, 51);
+        // 4 · 1024 · 2^51 would be 2^63, which is no positive number of 64 bits.
+        assert_eq!(scale(4, 1023, 0).unwrap().fraction_bits, 50);
     }
 
     /// [FIX-4].

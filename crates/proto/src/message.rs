@@ -371,7 +371,17 @@ mod tests {
     fn versions_and_limits_are_named() {
         let mut h = [0u8; HEADER];
         h[0] = 9;
-        assert!(parse_header(&h).unwrap_err().to_string().contains("version 9, this side speaks 1"));
+        let told = parse_header(&h).unwrap_err().to_string();
+        assert!(
+            told.contains("version 9, this side speaks 1: the peer is newer, this side must be upgraded"),
+            "{told}"
+        );
+        h[0] = 0;
+        let told = parse_header(&h).unwrap_err().to_string();
+        assert!(
+            told.contains("version 0, this side speaks 1: this side is newer, the peer must be upgraded"),
+            "{told}"
+        );
         h[0] = 1;
         h[2] = 200;
         assert!(parse_header(&h).is_err());

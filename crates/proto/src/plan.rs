@@ -210,10 +210,51 @@ mod tests {
         }
     }
 
+    /// [PLN-2] to [PLN-4]: to the last one.
+    #[test]
+    fn numbers_at_their_limits() {
+        type Change = fn(&mut Terms);
+        let changes: [(Result<(), &str>, Change); 10] = [
+            (Err("PLN-2"), |t| t.min_cohort = 2),
+            (Ok(()), |t| t.min_cohort = 5),
+            (Err("PLN-2"), |t| t.min_cohort = 6),
+            (Err("PLN-3"), |t| t.slots = 0),
+            (Ok(()), |t| t.slots = MAX_SLOTS),
+            (Err("PLN-3"), |t| t.slots = MAX_SLOTS + 1),
+            (Err("PLN-4"), |t| t.max_rows = 0),
+            (Ok(()), |t| (t.max_rows, t.min_total_rows) = (7, 35)),
+            (Err("PLN-4"), |t| (t.max_rows, t.min_total_rows) = (7, 36)),
+            (Err("PLN-4"), |t| (t.max_rows, t.min_total_rows) = (7, 99)),
+        ];
+        for (i, (expected, change)) in changes.iter().enumerate() {
+            let kit = crate::testing::Kit::new(5, |_| {});
+            let mut terms = (*kit.terms).clone();
+            change(&mut terms);
+            assert_eq!(terms.check(&kit.roster).map_err(|e| e.rule().unwrap().0), *expected, "change {i}");
+        }
+    }
+
+    /// [PLN-7].
+    #[test]
+    fn only_the_coordinator_signs() {
+        let kit = crate::testing::Kit::new(3, |_| {});
+        let terms = (*kit.terms).clone();
+        let signed = terms.clone().sign(&kit.roster, &kit.identities[0]).unwrap();
+        assert_eq!(signed.clone().verify(&kit.roster).unwrap(), terms);
+        for other in &kit.identities[1..] {
+            let error = terms.clone().sign(&kit.roster, other).unwrap_err();
+            assert_eq!(error.rule().unwrap().0, "PLN-7");
+        }
+        let changed = SignedTerms { terms: Terms { max_rows: terms.max_rows + 1, ..terms }, ..signed };
+        assert_eq!(changed.verify(&kit.roster).unwrap_err().rule().unwrap().0, "PLN-7");
+    }
+
     /// [THR-2], [THR-3].
     #[test]
     fn the_measured_break_is_refused() {
-        assert!(check_threshold(20, 11, 4).is_err());
+        let told = check_threshold(20, 11, 4).unwrap_err();
+        assert!(told.contains("at least 13"), "{told}");
+        assert!(check_threshold(20, 12, 4).is_err() && check_threshold(20, 13, 4).is_ok());
         assert!(check_threshold(20, 14, 4).is_ok());
         assert!(check_threshold(3, 2, 0).is_ok());
         assert!(check_threshold(3, 3, 2).is_err(), "t - c = 1");
