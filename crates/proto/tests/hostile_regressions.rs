@@ -2,10 +2,12 @@
 
 mod hostile_kit;
 
+use chacha20::ChaCha20Rng;
 use hostile_kit::*;
+use rand_core::SeedableRng;
 use veilsum_proto::{
     Error,
-    aggregator::{Event, Input, Millis},
+    aggregator::{Aggregator, AggregatorConfig, Event, Input, Millis},
     codec,
     journal::Record,
     message::Kind,
@@ -479,6 +481,32 @@ fn a_question_no_site_can_be_asked_is_the_callers_mistake() {
         fed.aggregator.handle(Input::Ask { query: vec![0; query], words }, Millis(fed.now));
         let e = fed.until(from, |e| matches!(e, Event::Total { .. })).expect_err("no such question");
         assert!(matches!(e, Error::ApiMisuse(_)), "{words}: {e}");
+    }
+}
+
+#[test]
+fn two_questions_at_once_are_the_callers_mistake() {
+    for deck_first in [false, true] {
+        let mut fed = Fed::new(3, 24, |_| {});
+        if deck_first {
+            fed.ask_exact(b"q");
+        }
+        let from = fed.events.len();
+        for query in [b"one", b"two"] {
+            fed.aggregator.handle(Input::Ask { query: query.to_vec(), words: 4 }, Millis(fed.now));
+        }
+        let e = fed.until(from, |e| matches!(e, Event::Total { .. })).expect_err("one at a time");
+        assert!(matches!(e, Error::ApiMisuse(_)), "{e}");
+    }
+}
+
+#[test]
+fn a_deck_has_as_many_slots_as_the_plan_allows() {
+    let kit = Kit::new(3, |_| {});
+    for (slots, sound) in [(0, false), (1, true), (kit.terms.slots, true), (kit.terms.slots + 1, false)] {
+        let config = AggregatorConfig { slots, ..kit.coordinator() };
+        let made = Aggregator::new(config, Millis(0), &mut ChaCha20Rng::seed_from_u64(1));
+        assert_eq!(made.is_ok(), sound, "{slots}");
     }
 }
 
