@@ -6,8 +6,7 @@
 use serde::{Deserialize, Serialize};
 use veilsum_cluster::{
     Batch, Block, Centres, Domain, Per, Prepared, Query, QueryError, Statistic, Totals, answer, answer_with_noise,
-    privacy::{self, Level, Levels},
-    random::Stream,
+    privacy::Level, random::Stream,
 };
 use veilsum_proto::{
     Error, Rule, codec,
@@ -16,6 +15,11 @@ use veilsum_proto::{
     noise, plan,
     suite::{self, Hash},
 };
+
+mod share;
+
+pub use share::{Share, Shared};
+use share::{head_room, share_of};
 
 use crate::{
     documents,
@@ -97,15 +101,6 @@ pub struct Form {
     pub noise: Option<Shared>,
 }
 
-/// The noise of a plan, shared among the sites ([NOI-3]).
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Shared {
-    /// What every total may say.
-    pub levels: Levels,
-    /// Sites whose shares alone make the planned noise: those that every total covers, less those that may collude.
-    pub honest: usize,
-}
-
 impl Form {
     /// Steps as fine as 64 bits allow.
     pub fn new(sites: usize, max_rows: u64) -> Form {
@@ -139,15 +134,6 @@ pub struct ScaledBlock {
     pub scale: Scale,
     /// A site's share of the noise, where the plan has any.
     pub noise: Option<Share>,
-}
-
-/// One site's share of the noise of a block, in steps of the total.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Share {
-    /// Standard deviation, a whole number ([NOI-3]).
-    pub deviation: u64,
-    /// How far one unit moves the block at most, rounding in doubles and to steps included.
-    pub sensitivity: f64,
 }
 
 /// The layout of an answer: what each word means and how it is scaled.
@@ -310,37 +296,6 @@ impl Layout {
         (self.words() as u64, self.blocks.iter().map(milli_bits).sum())
     }
 
-    /// What the noise of a total of this layout leaves to be said, as zero-concentrated differential privacy, where `honest`
-    /// sites add their shares ([NOI-6]); `None` without noise.
-    pub fn rho(&self, honest: usize) -> Option<f64> {
-        let of = |b: &ScaledBlock| Some(b.noise?.rho(b.block.len, honest));
-        self.blocks.iter().map(of).sum()
-    }
-
-    /// [`Layout::rho`] in 10^-9, rounded up, where as many sites add their shares as the plan counts on.
-    pub fn nano_rho(&self, form: &Form) -> Option<u64> {
-        let honest = form.noise?.honest;
-        // Saturates.
-        self.rho(honest).map(|rho| (rho * 1e9).ceil() as u64)
-    }
-
-    /// Adds this site's share of the noise.
-    fn blur(&self, words: &mut [u64], key: Option<&noise::Key>) -> Result<(), Error> {
-        if self.blocks.iter().all(|b| b.noise.is_none()) {
-            return Ok(());
-        }
-        // Without a key nothing leaves.
-        let mut stream = noise::Stream::new(key.ok_or(Error::ApiMisuse("a plan with noise, and no key to draw it"))?);
-        let mut rest = words;
-        for b in &self.blocks {
-            let (own, next) = rest.split_at_mut_checked(b.block.len).ok_or(Error::ApiMisuse("a short answer"))?;
-            let share = b.noise.ok_or(Error::ApiMisuse("a block without noise beside one with it"))?;
-            noise::add(own, share.deviation, &mut stream)?;
-            rest = next;
-        }
-        Ok(())
-    }
-
     /// A statistic in fixed point.
     ///
     /// # Errors
@@ -477,41 +432,6 @@ pub fn contribute(
     let mut words = layout.encode(&statistic)?;
     layout.blur(&mut words, terms.noise)?;
     Ok(words)
-}
-
-/// Rows' worth of room that the noise of one site takes: forty deviations, which are never exceeded ([NOI-4]).
-fn head_room(level: &Level, honest: usize, bound: f64) -> u64 {
-    // A hundredth more for the rounding to steps.
-    (40.0 * 1.01 * level.deviation / (honest.max(1) as f64).sqrt() / bound).ceil() as u64
-}
-
-/// Shares below this many steps would not add up to a discrete Gaussian.
-const LEAST_SHARE: f64 = 4.0;
-
-/// [NOI-3]: the planned deviation, widened by what summing in doubles and rounding to steps add to the sensitivity, over the
-/// root of the sites that make it, rounded up.
-fn share_of(level: &Level, block: &Block, scale: &Scale, honest: usize, max_rows: u64) -> Result<Share, Error> {
-    let step = power(-scale.fraction_bits);
-    let exact = level.sensitivity / step;
-    let sensitivity = exact * (1.0 + privacy::slack(max_rows)) + (block.len as f64).sqrt();
-    let deviation = (level.deviation / step * (sensitivity / exact) / (honest.max(1) as f64).sqrt()).ceil();
-    if honest == 0 || !(LEAST_SHARE..=noise::MAX_SIGMA as f64).contains(&deviation) {
-        let why = format!("a site's share of the noise of {:?} is {deviation:.0} steps", block.name);
-        let why = format!("{why}; 4 to 2^40 are possible: another step_bits");
-        return Err(Error::Invalid { document: "plan", why, rule: Rule("NOI-3") });
-    }
-    Ok(Share { deviation: deviation as u64, sensitivity })
-}
-
-impl Share {
-    /// The cost of one total in which `honest` sites add shares (Kairouz, Liu & Steinke 2021, on sums of discrete Gaussians).
-    fn rho(&self, len: usize, honest: usize) -> f64 {
-        let (deviation, len) = (self.deviation as f64, len as f64);
-        let gap = |k: usize| (-2.0 * (std::f64::consts::PI * deviation).powi(2) * k as f64 / (k + 1) as f64).exp();
-        let tau = 10.0 * (1..honest).map(gap).sum::<f64>();
-        let ratio = self.sensitivity / (deviation * (honest as f64).sqrt()) + tau * len.sqrt();
-        ratio * ratio / 2.0
-    }
 }
 
 #[cfg(test)]
