@@ -46,7 +46,11 @@ impl Expander {
     /// Adds (or subtracts) the keystream of `key` to `words` ([MSK-2]). A key is used for one vector only, so the counter
     /// starts at zero.
     pub(crate) fn apply(&mut self, words: &mut [u64], key: &Secret, sign: Sign) {
-        let mut stream = Ctr64LE::<Aes256>::new(key.bytes().into(), &[0u8; 16].into());
+        self.add(words, &mut stream(key), sign);
+    }
+
+    /// Adds what comes next of a keystream.
+    fn add(&mut self, words: &mut [u64], stream: &mut Ctr64LE<Aes256>, sign: Sign) {
         for chunk in words.chunks_mut(self.block.len() / 8) {
             let bytes = &mut self.block[..8 * chunk.len()];
             bytes.fill(0);
@@ -61,16 +65,29 @@ impl Expander {
     }
 }
 
+fn stream(key: &Secret) -> Ctr64LE<Aes256> {
+    Ctr64LE::<Aes256>::new(key.bytes().into(), &[0u8; 16].into())
+}
+
 /// Applies one mask.
 pub(crate) fn apply(words: &mut [u64], key: &Secret, sign: Sign) {
     Expander::new(words.len()).apply(words, key, sign);
 }
 
-/// Applies many masks.
+/// Words that stay in a core's cache while all masks are added to them.
+const NEAR: usize = 1 << 14;
+
+/// Applies many masks: all of them to one part of a long vector after the other, for memory is slower than the cipher.
 pub(crate) fn apply_all(words: &mut [u64], masks: &[(Secret, Sign)]) {
     spread::add_up(words, masks, |words, masks| {
         let mut expander = Expander::new(words.len());
-        masks.iter().for_each(|(key, sign)| expander.apply(words, key, *sign));
+        if words.len() <= NEAR {
+            return masks.iter().for_each(|(key, sign)| expander.apply(words, key, *sign));
+        }
+        let mut streams: Vec<_> = masks.iter().map(|(key, sign)| (stream(key), *sign)).collect();
+        for part in words.chunks_mut(NEAR) {
+            streams.iter_mut().for_each(|(stream, sign)| expander.add(part, stream, *sign));
+        }
     });
 }
 
@@ -99,6 +116,19 @@ mod tests {
             apply(&mut a, &k, Sign::Plus);
             apply(&mut b, &k, Sign::Plus);
             prop_assert_eq!(&a[..], &b[..len]);
+        }
+    }
+
+    /// Many masks in parts are the same as one after the other, around the length of a part and of several.
+    #[test]
+    fn all_at_once_as_one_by_one() {
+        let keys = (0..5u8).map(|i| (Secret::new([i; 32]), if i % 2 == 0 { Sign::Plus } else { Sign::Minus }));
+        let masks: Vec<(Secret, Sign)> = keys.collect();
+        for len in [0, 1, NEAR - 1, NEAR, NEAR + 1, 3 * NEAR + 77] {
+            let (mut together, mut alone): (Vec<u64>, Vec<u64>) = (0..len as u64).map(|i| (i, i)).unzip();
+            apply_all(&mut together, &masks);
+            masks.iter().for_each(|(key, sign)| apply(&mut alone, key, *sign));
+            assert!(together == alone, "{len} words");
         }
     }
 
