@@ -33,19 +33,19 @@ pub(crate) fn pair_sign(me: u16, other: u16) -> Sign {
 
 /// Where keystreams stand before they are added. It serves many masks and is wiped once, which takes longer than a short
 /// mask itself.
-pub(crate) struct Expander {
+struct Expander {
     block: Zeroizing<Vec<u8>>,
 }
 
 impl Expander {
     /// For vectors of at most `words` words, and also for longer ones.
-    pub(crate) fn new(words: usize) -> Self {
+    fn new(words: usize) -> Self {
         Expander { block: Zeroizing::new(vec![0; 8 * words.clamp(1, MASK_BLOCK_WORDS)]) }
     }
 
     /// Adds (or subtracts) the keystream of `key` to `words` ([MSK-2]). A key is used for one vector only, so the counter
     /// starts at zero.
-    pub(crate) fn apply(&mut self, words: &mut [u64], key: &Secret, sign: Sign) {
+    fn apply(&mut self, words: &mut [u64], key: &Secret, sign: Sign) {
         self.add(words, &mut stream(key), sign);
     }
 

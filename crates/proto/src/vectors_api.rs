@@ -64,8 +64,8 @@ pub fn mask(words: &mut [u64], key: &Bytes, pair: Option<(u16, u16)>) {
 
 /// Adds the masks of all these keys one after another, as a round does.
 pub fn mask_all(words: &mut [u64], keys: &[Bytes]) {
-    let mut expander = mask::Expander::new(words.len());
-    keys.iter().for_each(|key| expander.apply(words, &Secret::new(*key), Sign::Plus));
+    let masks: Vec<_> = keys.iter().map(|key| (Secret::new(*key), Sign::Plus)).collect();
+    mask::apply_all(words, &masks);
 }
 
 /// Takes off what `mask` added.

@@ -9,7 +9,7 @@ use crate::{
     error::Error,
     identity::PublicKey,
     limits::ECHO_CHECKS,
-    mask::{self, Expander, Sign},
+    mask::{self, Sign},
     message::{
         Ask, Certificate, ConsistencyCheck, Kind, RoundSeed, Survivors, Unmask, first_unsigned, masked_digest,
         round_context, survivors_context,
@@ -192,12 +192,14 @@ impl Round {
             return Err(Error::ApiMisuse("the answer has another length than the question"));
         }
         let missing = || Error::ApiMisuse("the deck lacks a member of its round");
-        let mut expander = Expander::new(values.len());
-        expander.apply(values, &deck.self_mask(self.slot, &self.context).ok_or_else(missing)?, Sign::Plus);
+        // Never grown, so that no copy of a seed is left behind.
+        let mut masks = Vec::with_capacity(self.cohort.len() + 1);
+        masks.push((deck.self_mask(self.slot, &self.context).ok_or_else(missing)?, Sign::Plus));
         for other in self.cohort.iter().filter(|o| **o != env.me) {
             let seed = deck.round_seed(*other, &self.context).ok_or_else(missing)?;
-            expander.apply(values, &seed, mask::pair_sign(env.me, *other));
+            masks.push((seed, mask::pair_sign(env.me, *other)));
         }
+        mask::apply_all(values, &masks);
         let digest = masked_digest(&to_bytes(values));
         if sent.is_some_and(|sent| sent != digest) {
             return Err(Error::Journal(
