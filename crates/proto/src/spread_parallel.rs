@@ -1,6 +1,7 @@
 //! Sums that all cores add up together.
 
 use rayon::prelude::*;
+use zeroize::Zeroizing;
 
 /// Words to add below which other threads would cost more than they save.
 const WORTH_IT: usize = 1 << 17;
@@ -12,12 +13,13 @@ pub(crate) fn add_up<T: Sync>(words: &mut [u64], items: &[T], add: impl Fn(&mut 
     }
     let part = items.len().div_ceil(rayon::current_num_threads());
     let sums = items.par_chunks(part).map(|part| {
-        let mut sum = vec![0; words.len()];
+        // What a site's masks add up to is as secret as its values.
+        let mut sum = Zeroizing::new(vec![0; words.len()]);
         add(&mut sum, part);
         sum
     });
-    for sum in sums.collect::<Vec<Vec<u64>>>() {
-        words.iter_mut().zip(sum).for_each(|(w, s)| *w = w.wrapping_add(s));
+    for sum in sums.collect::<Vec<_>>() {
+        words.iter_mut().zip(sum.iter()).for_each(|(w, s)| *w = w.wrapping_add(*s));
     }
 }
 
