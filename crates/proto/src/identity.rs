@@ -161,6 +161,14 @@ mod tests {
         point
     };
 
+    /// Keys of noise are made from it: a constant would make every site's noise known.
+    #[test]
+    fn a_seed_is_its_identitys_own() {
+        for seed in [[1; 32], [2; 32]] {
+            assert_eq!(*Identity::from_seed(&seed).seed(), seed);
+        }
+    }
+
     #[test]
     fn signatures_bind_label_parts_and_key() {
         let (a, b) = (Identity::from_seed(&[1; 32]), Identity::from_seed(&[2; 32]));
