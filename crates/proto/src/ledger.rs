@@ -46,8 +46,59 @@ pub struct Entry {
     pub data: String,
     /// Digest of the rows under a key that only this site has: shows that they are the same, and nothing of them.
     pub rows: Hash,
+    /// How often the operator had declared by then that the rows have changed.
+    pub version: u32,
+    /// Where it is an answer over another block than the answer before it: the block's sites by their keys, ascending, and how
+    /// often the rows of each have changed.
+    pub block: Option<Vec<(PublicKey, u32)>>,
+    /// Where nothing left: what is noted instead.
+    pub note: Option<Note>,
     /// Where it is an answer: what becomes known when it is added up.
     pub answer: Option<Answer>,
+    /// Whether it was written before entries had `version`, `block` and `note`: its link and its signature are without them.
+    #[serde(skip)]
+    pub old: bool,
+}
+
+/// Something that a ledger notes beside the frames that left.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Note {
+    /// Columns of the data set that were not known before.
+    Columns(Vec<Column>),
+    /// The operator declares that the rows have changed; the columns as they are from now on.
+    Changed(Vec<Column>),
+    /// The operator declares that these are other rows altogether. What was given away before still counts.
+    Separate(Vec<Column>),
+    /// The slot of this entry gives no total: the certificate has the digest of this entry ([REL-6]).
+    Undone,
+}
+
+/// A column of a data set.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// Digest of its values in their order of size, under a key that only this site has.
+    pub values: Hash,
+}
+
+/// An entry as it was before blocks.
+#[derive(Serialize)]
+struct OldEntry<'a> {
+    index: u64,
+    previous: Hash,
+    plan: Hash,
+    session: Hash,
+    run: Hash,
+    slot: Option<(u32, u16)>,
+    cohort: Option<Hash>,
+    discloses: Disclosure,
+    bytes: u64,
+    digest: Hash,
+    data: &'a str,
+    rows: Hash,
+    answer: &'a Option<Answer>,
 }
 
 /// An answer that becomes readable in a total.
@@ -117,12 +168,55 @@ fn order(bits: u64) -> i64 {
 impl Entry {
     /// By what the next entry names this one ([LED-2]).
     pub fn link(&self) -> Hash {
-        suite::hash(LINK, &[&codec::encode(self)])
+        suite::hash(LINK, &[&self.encoded()])
     }
 
     /// Signs it ([LED-3]).
     pub fn sign(&self, identity: &Identity) -> Signature {
-        identity.sign(SIGNED, &[&codec::encode(self)])
+        identity.sign(SIGNED, &[&self.encoded()])
+    }
+
+    fn encoded(&self) -> Vec<u8> {
+        if !self.old {
+            return codec::encode(self);
+        }
+        codec::encode(&OldEntry {
+            index: self.index,
+            previous: self.previous,
+            plan: self.plan,
+            session: self.session,
+            run: self.run,
+            slot: self.slot,
+            cohort: self.cohort,
+            discloses: self.discloses,
+            bytes: self.bytes,
+            digest: self.digest,
+            data: &self.data,
+            rows: self.rows,
+            answer: &self.answer,
+        })
+    }
+
+    /// [LED-1]: whether the fields fit each other.
+    fn is_whole(&self) -> bool {
+        let answers = self.discloses == Disclosure::MaskedWords;
+        let round = self.slot.is_some() == self.cohort.is_some() && (self.slot.is_some() || !answers);
+        let columns = match &self.note {
+            Some(Note::Columns(list) | Note::Changed(list) | Note::Separate(list)) => list.as_slice(),
+            Some(Note::Undone) | None => &[],
+        };
+        let nothing_new = self.version == 0 && self.block.is_none() && self.note.is_none();
+        let undone = self.note == Some(Note::Undone);
+        let members = |block: &Vec<(PublicKey, u32)>| block.is_sorted_by(|(a, _), (b, _)| a.0 < b.0);
+        self.data.len() <= MAX_NAME
+            && self.answer.is_some() == answers
+            && (round || (undone && self.slot.is_some() && self.cohort.is_none()))
+            && self.answer.as_ref().is_none_or(|a| a.kind.len() <= MAX_NAME && a.frame.holds(&a.centres))
+            && self.note.is_some() == (self.discloses == Disclosure::Nothing)
+            && (!undone || self.slot.is_some())
+            && columns.is_sorted_by(|a, b| a.name < b.name)
+            && self.block.as_ref().is_none_or(|block| answers && members(block))
+            && (!self.old || nothing_new)
     }
 }
 
@@ -158,12 +252,14 @@ impl Head {
 pub struct Chain {
     key: PublicKey,
     head: Head,
+    /// Entries of the present form have begun.
+    present: bool,
 }
 
 impl Chain {
     /// A chain of this party's, from its beginning.
     pub fn new(key: PublicKey) -> Chain {
-        Chain { key, head: Head::default() }
+        Chain { key, head: Head::default(), present: false }
     }
 
     /// Where it ends so far.
@@ -184,18 +280,14 @@ impl Chain {
         if entry.previous != self.head.link {
             return bad(format!("entry {at} does not follow from the one before it"), "LED-2");
         }
-        let answers = entry.discloses == Disclosure::MaskedWords;
-        let round = entry.slot.is_some() == entry.cohort.is_some() && (entry.slot.is_some() || !answers);
-        if entry.data.len() > MAX_NAME || entry.answer.is_some() != answers || !round {
+        if !entry.is_whole() || (entry.old && self.present) {
             return bad(format!("entry {at} is not of a form that a ledger has"), "LED-1");
         }
-        if entry.answer.as_ref().is_some_and(|a| a.kind.len() > MAX_NAME || !a.frame.holds(&a.centres)) {
-            return bad(format!("entry {at} is not of a form that a ledger has"), "LED-1");
-        }
-        if !self.key.verify(SIGNED, &[&codec::encode(entry)], signature) {
+        if !self.key.verify(SIGNED, &[&entry.encoded()], signature) {
             return bad(format!("entry {at} is not signed by the ledger's owner"), "LED-3");
         }
         self.head = Head { entries: at + 1, link: entry.link() };
+        self.present |= !entry.old;
         Ok(())
     }
 }
@@ -244,6 +336,10 @@ mod tests {
             digest: Hash([9; 32]),
             data: "ward 7".into(),
             rows: Hash([3; 32]),
+            version: 1,
+            block: Some(vec![(PublicKey([1; 32]), 0), (PublicKey([2; 32]), 1)]),
+            note: None,
+            old: false,
             answer: Some(Answer {
                 kind: "fuzzy_sums".into(),
                 question: Hash([4; 32]),
@@ -253,6 +349,33 @@ mod tests {
                 centres: vec![Places { columns: 2, at: vec![0, 1, -500_000, 3] }],
             }),
         }
+    }
+
+    fn columns(names: &[&str]) -> Vec<Column> {
+        names.iter().map(|name| Column { name: (*name).to_owned(), values: Hash([6; 32]) }).collect()
+    }
+
+    fn undone(e: &mut Entry) {
+        (e.answer, e.block, e.cohort) = (None, None, None);
+        (e.discloses, e.note) = (Disclosure::Nothing, Some(Note::Undone));
+    }
+
+    /// [LED-1]: entries from before blocks stand first, under their own signatures; none comes after one of today.
+    #[test]
+    fn old_entries_are_carried_forward() {
+        let identity = Identity::from_seed(&[1; 32]);
+        let old = |index, previous| Entry { version: 0, block: None, old: true, ..entry(index, previous) };
+        let mut chain = Chain::new(identity.public());
+        for index in 0..2 {
+            let e = old(index, chain.head().link);
+            chain.take(&e, &e.sign(&identity)).unwrap();
+            let claimed = Entry { old: false, ..e.clone() };
+            assert_ne!(claimed.link(), e.link());
+        }
+        let e = entry(2, chain.head().link);
+        chain.take(&e, &e.sign(&identity)).unwrap();
+        let late = old(3, chain.head().link);
+        assert_eq!(chain.take(&late, &late.sign(&identity)).unwrap_err().rule().unwrap().0, "LED-1");
     }
 
     /// [LED-1] to [LED-3]: whatever is changed, left out or put in is found, and the entry is named.
@@ -291,6 +414,10 @@ mod tests {
             |e| e.digest.0[0] ^= 1,
             |e| e.data.push('x'),
             |e| e.rows.0[0] ^= 1,
+            |e| e.version += 1,
+            |e| e.block = None,
+            |e| e.block.as_mut().unwrap()[1].1 = 7,
+            |e| e.block.as_mut().unwrap()[0].0.0[5] ^= 1,
             |e| e.answer.as_mut().unwrap().kind.push('x'),
             |e| e.answer.as_mut().unwrap().question.0[0] ^= 1,
             |e| e.answer.as_mut().unwrap().cost.scalars -= 1,
@@ -309,8 +436,16 @@ mod tests {
         let stranger = Identity::from_seed(&[2; 32]);
         assert_eq!(rule(&entries[2], entries[2].sign(&stranger)), "LED-3");
         // Signed truly and still no entry.
-        let changes: [fn(&mut Entry); 4] =
-            [|e| e.answer = None, |e| e.discloses = Disclosure::RoundSeeds, |e| e.slot = None, |e| e.cohort = None];
+        let changes: [fn(&mut Entry); 8] = [
+            |e| e.answer = None,
+            |e| e.discloses = Disclosure::RoundSeeds,
+            |e| e.slot = None,
+            |e| e.cohort = None,
+            |e| e.block.as_mut().unwrap().reverse(),
+            |e| e.note = Some(Note::Undone),
+            |e| (e.discloses, e.answer) = (Disclosure::Nothing, None),
+            |e| e.old = true,
+        ];
         for change in changes {
             let mut changed = entries[2].clone();
             change(&mut changed);
@@ -318,9 +453,25 @@ mod tests {
         }
         // A frame that is no answer names no slot, or one with its cohort; the longest names are taken.
         type Change = fn(&mut Entry);
-        let forms: [(bool, Change); 6] = [
-            (true, |e| (e.slot, e.cohort, e.answer, e.discloses) = (None, None, None, Disclosure::RoundSeeds)),
-            (true, |e| (e.answer, e.discloses) = (None, Disclosure::RoundSeeds)),
+        let forms: [(bool, Change); 11] = [
+            (true, |e| {
+                (e.slot, e.cohort, e.answer, e.block, e.discloses) = (None, None, None, None, Disclosure::RoundSeeds)
+            }),
+            (true, |e| (e.answer, e.block, e.discloses) = (None, None, Disclosure::RoundSeeds)),
+            (false, |e| (e.answer, e.discloses) = (None, Disclosure::RoundSeeds)),
+            (true, |e| undone(e)),
+            (false, |e| {
+                undone(e);
+                e.slot = None;
+            }),
+            (true, |e| {
+                undone(e);
+                (e.slot, e.note) = (None, Some(Note::Changed(columns(&["a", "b"]))));
+            }),
+            (false, |e| {
+                undone(e);
+                (e.slot, e.note) = (None, Some(Note::Columns(columns(&["b", "a"]))));
+            }),
             (true, |e| e.data = "d".repeat(MAX_NAME)),
             (false, |e| e.data = "d".repeat(MAX_NAME + 1)),
             (true, |e| e.answer.as_mut().unwrap().kind = "k".repeat(MAX_NAME)),
