@@ -14,6 +14,7 @@ use std::{path::Path, sync::Arc};
 use serde::{Deserialize, de::DeserializeOwned};
 use veilsum_cluster::{DataError, Prepared, Rows};
 use veilsum_proto::{
+    ledger::Column,
     Error,
     identity::{Identity, from_hex},
     limits::{MAX_QUERY, MIN_SITES},
@@ -33,6 +34,7 @@ use crate::{
     cli::exit::{Code, Failure},
     files, privacy,
     round::{Form, Question},
+    store::ledger::columns_of,
     table::{self, TableSpec},
     work::{Judge, Labels, Work},
 };
@@ -120,6 +122,14 @@ impl Federation {
     /// # Errors
     /// A [`Failure`] that names file, row and column and never a value.
     pub fn load_rows(&self, data: impl AsRef<Path>) -> Result<Prepared, Failure> {
+        self.load_rows_and_columns(data).map(|(rows, _)| rows)
+    }
+
+    /// The same, with the digests of the columns in original units, by which a ledger knows them again.
+    ///
+    /// # Errors
+    /// As [`Federation::load_rows`].
+    pub fn load_rows_and_columns(&self, data: impl AsRef<Path>) -> Result<(Prepared, Vec<Column>), Failure> {
         let data = data.as_ref();
         let columns: Vec<String> = self.work.columns.iter().map(|c| c.name.clone()).collect();
         let label = self.work.labels.as_ref().map(|labels| labels.column.clone());
@@ -142,10 +152,13 @@ impl Federation {
             }
             other => in_file(data, other.into()),
         })?;
-        match labels {
-            Some(labels) => prepared.with_labels(labels).map_err(|e| in_file(data, e.into())),
-            None => Ok(prepared),
-        }
+        let names: Vec<String> = self.work.columns.iter().map(|c| c.name.clone()).collect();
+        let columns = columns_of(&names, &rows);
+        let prepared = match labels {
+            Some(labels) => prepared.with_labels(labels).map_err(|e| in_file(data, e.into()))?,
+            None => prepared,
+        };
+        Ok((prepared, columns))
     }
 }
 

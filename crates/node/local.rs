@@ -9,6 +9,7 @@ use veilsum_cluster::{Domain, OutOfBox, Prepared, Rows};
 use veilsum_proto::{
     aggregator::Timing,
     identity::Identity,
+    ledger::Column,
     plan::Terms,
     policy::{Floor, Policy},
     roster::{Member, Roster},
@@ -25,6 +26,7 @@ use crate::{
         server::{self, Progress, RunResult, ServerConfig},
         system_rng,
     },
+    store::ledger::columns_of,
     work::Work,
 };
 
@@ -170,11 +172,15 @@ pub async fn run(config: LocalConfig) -> Result<LocalRun, Failure> {
     let federation = Federation::new(roster, terms)?;
     let Federation { roster, terms, work } = federation.clone();
     let domain = work.domain()?;
-    let rows: Vec<Arc<Prepared>> = config
+    let names: Vec<String> = work.columns.iter().map(|c| c.name.clone()).collect();
+    let rows: Vec<(Arc<Prepared>, Vec<Column>)> = config
         .sites
         .iter()
-        .map(|site| site.prepare(&domain, work.out_of_box).map(Arc::new))
-        .collect::<Result<_, _>>()?;
+        .map(|site| {
+            let prepared = site.prepare(&domain, work.out_of_box)?;
+            Ok((Arc::new(prepared), columns_of(&names, &site.rows)))
+        })
+        .collect::<Result<_, Failure>>()?;
 
     let (coordinator_view, intermediary_view) = (View::default(), View::default());
     let view = |v: &View| config.record.then(|| v.clone());
@@ -213,7 +219,7 @@ pub async fn run(config: LocalConfig) -> Result<LocalRun, Failure> {
     let clients: Vec<JoinHandle<Result<ClientReport, Failure>>> = rows
         .into_iter()
         .enumerate()
-        .map(|(i, rows)| {
+        .map(|(i, (rows, columns))| {
             tokio::spawn(client::run(ClientConfig {
                 identity: identities[i + 2].clone(),
                 roster: roster.clone(),
@@ -221,6 +227,7 @@ pub async fn run(config: LocalConfig) -> Result<LocalRun, Failure> {
                 work: work.clone(),
                 site: config.site.clone(),
                 rows,
+                columns,
                 coordinator: near_coordinator,
                 intermediary: near_intermediary,
                 state: config.state.as_ref().map(|folder| folder.join(format!("site-{i}"))),

@@ -97,9 +97,8 @@ fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
         None => (Spent::default(), 0),
         Some(key) => {
             let (identity, _) = load_identity(key)?;
-            let data = Data::of(&site.data, &identity, &rows);
             let state = state_of(key, args.state.as_ref());
-            let account = Ledger::look(&state, &head_of(key), &identity, data)?;
+            let account = Ledger::look(&state, &head_of(key), &identity)?;
             (account.spent(&Hash::default(), None, None), account.rho_of(&federation.terms.hash()))
         }
     };

@@ -278,7 +278,7 @@ pub fn intermediary(args: &IntermediaryArgs, json: bool) -> Result<(), Failure> 
 pub fn client(args: &ClientArgs, json: bool) -> Result<(), Failure> {
     let (federation, identity, id) = args.documents.load("sites", |id| matches!(id, PartyId::Site(_)))?;
     let (site, _) = policy_of(args.policy.as_deref(), Some(&args.documents.key))?;
-    let rows = Arc::new(federation.load_rows(&args.data)?);
+    let (rows, columns) = federation.load_rows_and_columns(&args.data)?;
     let state = args.documents.state(args.state.as_ref());
     let (coordinator, intermediary) =
         (resolve(&federation.roster.coordinator)?, resolve(&federation.roster.intermediary)?);
@@ -289,7 +289,8 @@ pub fn client(args: &ClientArgs, json: bool) -> Result<(), Failure> {
             terms: federation.terms.clone(),
             work: federation.work.clone(),
             site,
-            rows,
+            rows: Arc::new(rows),
+            columns,
             coordinator,
             intermediary,
             state: Some(state.clone()),

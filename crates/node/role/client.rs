@@ -9,6 +9,7 @@ use tokio::{
 use veilsum_cluster::Prepared;
 use veilsum_proto::{
     identity::Identity,
+    ledger::Column,
     plan::Terms,
     roster::{PartyId, Roster},
 };
@@ -43,6 +44,8 @@ pub struct ClientConfig {
     pub site: SitePolicy,
     /// Its rows, in working units.
     pub rows: Arc<Prepared>,
+    /// Digests of their columns in original units ([`crate::store::ledger::columns_of`]), by which the ledger knows them again.
+    pub columns: Vec<Column>,
     /// Where the coordinator listens.
     pub coordinator: SocketAddr,
     /// Where the intermediary listens.

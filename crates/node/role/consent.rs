@@ -8,21 +8,22 @@ use veilsum_proto::{
     Error, Rule,
     identity::Identity,
     ledger,
-    ledger::{Answer, Frame, Places},
+    ledger::{Answer, Frame, Note, Places},
     limits::MIN_SITES,
     plan::Terms,
     policy::{self, Asked, Consent, Cost, Enforcement, PlanFacts, Policy, Request},
+    release::{OwnBlock, Standing, block_id},
     roster::{PartyId, Roster},
     suite::{self, Hash},
 };
 
 use super::client::ClientConfig;
 use crate::{
-    cli::exit::Failure,
+    cli::exit::{Code, Failure},
     round::{Form, Layout, Question},
     store::{
         Ledger,
-        ledger::{Data, Left},
+        ledger::{Data, Known, Left},
     },
     work::Work,
 };
@@ -56,14 +57,20 @@ impl Shown {
 impl Keeper {
     /// This site's ledger: in its state folder, or as long as the process where it keeps no state.
     pub(super) fn open(config: &ClientConfig) -> Result<Keeper, Failure> {
-        let data = Data::of(&config.site.data, &config.identity, &config.rows);
+        let data = Data::of(&config.site.data, &config.identity, &config.rows, &config.columns);
         let identity = config.identity.clone();
         let ledger = match &config.state {
             Some(folder) => Ledger::open(folder, config.head.as_deref(), identity, data, config.terms.hash())?,
             None => Ledger::in_memory(identity, data),
         };
+        let ledger = recognised(ledger)?;
         let domain = possible_rows(&config.rows.packed().to_rows());
         Ok(Keeper { ledger: Arc::new(Mutex::new(ledger)), domain, shown: Arc::default() })
+    }
+
+    /// What this site states of its data set when it sends keys.
+    pub(super) fn standing(&self) -> Standing {
+        self.with(|ledger| ledger.standing())
     }
 
     /// For both conversations: the intermediary opens nothing itself.
@@ -81,6 +88,26 @@ impl Keeper {
         // What a conversation that panicked has written down is on disk like any other entry.
         what(&mut self.ledger.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// [LED-8]: a ledger that knows these rows, or that nothing was answered from. Columns that are new are written down.
+fn recognised(mut ledger: Ledger) -> Result<Ledger, Failure> {
+    match ledger.known() {
+        Known::Same(new) if new.is_empty() => {}
+        Known::Same(new) => ledger.note(Note::Columns(new), &Left::default(), Hash::default())?,
+        Known::Other(columns) => {
+            return Err(Failure::new(
+                Code::Policy,
+                format!(
+                    "the rows are not those that this site answered from before: other values in {} [LED-8]",
+                    columns.join(", ")
+                ),
+                "give the rows as they were; or, where rows were added or removed, say so with `veilsum ledger changed`, once every \
+                 site of the block that changes is ready to",
+            ));
+        }
+    }
+    Ok(ledger)
 }
 
 /// What a question says of itself.
@@ -107,23 +134,25 @@ pub(super) fn decide(
     offer: &Offer<'_>,
 ) -> Result<Consent, Error> {
     let (frame, centres) = places(offer, config);
+    let drawn = match offer.question {
+        Question::Drawn { number, .. } => drawn(config, asked, *number),
+        _ => None,
+    };
     let answer = Answer {
         kind: offer.question.name().to_owned(),
-        question: suite::hash(
-            "question in a ledger",
-            &[&asked.query, &labels(offer.question, &config.identity, &config.work, &config.rows)],
-        ),
+        question: question_digest(config, offer.question, &asked.query),
         cost: cost(offer.question, offer.layout, &config.terms, &config.site.policy, config.roster.sites.len()),
-        drawn: drawn(offer.question, config, &asked.cohort),
+        drawn: drawn.as_ref().map(|sites| cohort_digest(&config.roster, sites)),
         frame,
         centres,
     };
-    let cohort = left.cohort.unwrap_or_default();
     let counted = matches!(offer.question, Question::Cluster(_) | Question::Drawn { .. });
     let form = config.form().map_err(|e| Error::Refused { what: e.to_string(), rule: Rule("POL-3") })?;
     keeper.with(|ledger| {
         let spent = ledger.spent(left, counted);
         let account = ledger.account();
+        let before = account.block().map(|block| OwnBlock { id: block.id, members: block.members.clone() });
+        let repeated = ledger.repeats(left, &answer);
         let request = Request {
             sites: config.roster.sites.len(),
             own_rows: config.rows.len() as u64,
@@ -131,10 +160,12 @@ pub(super) fn decide(
             columns: u32::try_from(config.work.columns.len()).unwrap_or(u32::MAX),
             domain: keeper.domain,
             plan: facts(&config.work),
-            repeated: ledger.repeats(left, &answer),
+            repeated,
             cost: answer.cost,
             separation_ppm: ledger::separation(&answer.centres),
-            nearness_ppm: account.nearest(&left.plan, &cohort, &answer),
+            before: before.as_ref(),
+            drawn: drawn.as_deref(),
+            of_plan: account.questions_of(&left.session, &answer.question),
         };
         let policy = &config.site.policy;
         if let (Some(rho), false) = (answer.cost.nano_rho, request.repeated) {
@@ -149,7 +180,7 @@ pub(super) fn decide(
         {
             tracing::warn!("the release rule would refuse this answer; this site's policy only reports it");
         }
-        ledger.promise(left, answer);
+        ledger.promise(left, answer, asked.own.members.clone());
         Ok(consent)
     })
 }
@@ -181,29 +212,9 @@ pub(crate) fn check_promise(
     })
 }
 
-/// [POL-7], at the second door: shares for a total over fewer sites than were asked. The total that the others' shares open then
-/// is beside those over other sites that were opened before.
-///
-/// # Errors
-/// `Error::Refused`, for the operator.
-pub(super) fn check_shares(config: &ClientConfig, keeper: &Keeper, left: &Left, shown: u64) -> Result<(), Error> {
-    let Some(smaller) = keeper.with(|ledger| ledger.smaller(left)) else { return Ok(()) };
-    if smaller.repeated {
-        return Ok(());
-    }
-    let own = config.rows.len() as u64;
-    let request = Request {
-        sites: config.roster.sites.len(),
-        own_rows: own,
-        rows_in_all: match smaller.answer.drawn {
-            Some(_) => own,
-            None => own.max(config.terms.min_total_rows).max(shown),
-        },
-        cost: smaller.answer.cost,
-        nearness_ppm: smaller.nearest,
-        ..Request::default()
-    };
-    policy::check_cohort(&config.terms, &config.site.policy, &request)
+/// Names what an answer is made of but rows: the question's bytes `query`, and labels where they are counted.
+pub(super) fn question_digest(config: &ClientConfig, question: &Question, query: &[u8]) -> Hash {
+    suite::hash("question in a ledger", &[query, &labels(question, &config.identity, &config.work, &config.rows)])
 }
 
 /// What an answer is made of besides the rows' values, under a key of this site's: nobody can try labels against a ledger.
@@ -219,12 +230,19 @@ fn labels(question: &Question, identity: &Identity, work: &Work, rows: &Prepared
     }
 }
 
-/// Digest of the keys of the sites whose rows a drawn question is about.
-fn drawn(question: &Question, config: &ClientConfig, cohort: &[u16]) -> Option<Hash> {
-    let (Question::Drawn { number, .. }, Some(sampling)) = (question, &config.work.sampling) else { return None };
-    let drawn = sampling.drawn(*number, config.roster.sites.len());
-    let among = |site: &u16| drawn.get(usize::from(*site)).copied().unwrap_or_default();
-    Some(cohort_digest(&config.roster, &cohort.iter().copied().filter(among).collect::<Vec<_>>()))
+/// Sites of the cohort whose rows drawn question `number` is about, where the plan draws any ([APP-6]): whole blocks.
+pub(super) fn drawn(config: &ClientConfig, asked: &Asked, number: u32) -> Option<Vec<u16>> {
+    let sampling = config.work.sampling?;
+    // Where every site is a block by itself, the draw is among the roster's sites.
+    let among: Vec<Vec<u16>> = match config.terms.block_size {
+        1 => (0..config.roster.sites.len() as u16).map(|site| vec![site]).collect(),
+        _ => asked.blocks.0.iter().map(|block| block.sites.clone()).collect(),
+    };
+    let chosen = sampling.drawn(number, among.len());
+    let chosen = among.into_iter().zip(chosen).filter(|(_, drawn)| *drawn).flat_map(|(sites, _)| sites);
+    let mut sites: Vec<u16> = chosen.filter(|site| asked.cohort.binary_search(site).is_ok()).collect();
+    sites.sort_unstable();
+    Some(sites)
 }
 
 /// Rows behind a question at least. Of a sample only this site's own are sure to be there.
@@ -303,12 +321,9 @@ fn honest_sites(terms: &Terms, policy: &Policy, sites: usize) -> usize {
     covers.saturating_sub(terms.colluders_of(sites).max(usize::from(policy.floor.colluders)))
 }
 
-/// Digest of the keys of these sites, which are the same in every roster.
+/// Names these sites by their keys, which are the same in every roster.
 pub(super) fn cohort_digest(roster: &Roster, cohort: &[u16]) -> Hash {
-    let mut keys: Vec<[u8; 32]> =
-        cohort.iter().filter_map(|site| roster.member(PartyId::Site(*site))).map(|member| member.key.0).collect();
-    keys.sort_unstable();
-    suite::hash("cohort in a ledger", &[&keys.concat()])
+    block_id(cohort.iter().filter_map(|site| roster.member(PartyId::Site(*site))).map(|member| member.key))
 }
 
 /// The box of a question in the columns' own units, and where its centres lie in it, in millionths of the half-width from the

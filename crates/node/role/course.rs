@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use veilsum_cluster::{Batch, method::Stage, sampling};
 use veilsum_proto::{codec, limits::MAX_QUERY, policy::Asked, suite::Hash};
 
-use super::client::ClientConfig;
+use super::{client::ClientConfig, consent};
 use crate::{
     cli::exit::Failure,
     documents,
@@ -81,13 +81,14 @@ impl Course {
         batch: &Batch,
         number: Option<u32>,
         asked: &Asked,
+        of_plan: u64,
     ) -> Result<bool, String> {
         let (work, n) = (&config.work, config.roster.sites.len());
         let stage = work.admits(batch, n)?;
         if stage == Stage::Validating && work.judge == Judge::Intermediary {
             return Err("by the plan the intermediary opens the validity totals".into());
         }
-        let (put, planned) = (asked.rounds.max(asked.spent), work.max_questions());
+        let (put, planned) = (u64::from(asked.rounds).max(of_plan), u64::from(work.max_questions()));
         if put > planned {
             return Err(format!(
                 "this would be question {put} under a plan of {planned}, over all its runs: agree on a new plan"
@@ -109,13 +110,14 @@ impl Course {
             (None, Some(_)) => return Err("the plan does not sample sites in this part of the run".into()),
         };
         self.turn(batch, number, again, asked.rounds)?;
-        let drawn = sampling.drawn(number, n);
-        let live = asked.cohort.iter().filter(|site| drawn.get(usize::from(**site)) == Some(&true)).count();
-        let needed = documents::drawn_at_least(&config.terms, &config.site.policy.floor, asked.cohort.len(), n)?;
+        debug_assert_eq!(Some(sampling), config.work.sampling);
+        let drawn = consent::drawn(config, asked, number).unwrap_or_default();
+        let (live, needed) =
+            (drawn.len(), documents::drawn_at_least(&config.terms, &config.site.policy.floor, asked.cohort.len(), n)?);
         if live < needed {
             return Err(format!("{live} sites that are left were drawn, {needed} must be"));
         }
-        Ok(drawn.get(usize::from(me)).copied().unwrap_or(false))
+        Ok(drawn.contains(&me))
     }
 
     /// Takes the final centres that the intermediary will ask about.
@@ -159,7 +161,7 @@ impl Course {
     fn advance(&mut self, work: &Work, stage: Stage, batch: &Batch) -> Result<(), String> {
         let recipe = &work.recipe;
         match &self.last {
-            // The same question may come again, where its round was lost; that it is not opened twice is [RND-9].
+            // The same question may come again, where its round was lost; whole blocks alone make it harmless [REL-4].
             Some((_, last)) if last == batch => return Ok(()),
             Some((was, last)) => {
                 let domain = work.domain().map_err(|e| e.to_string())?;

@@ -6,6 +6,7 @@ use tokio::sync::watch;
 use veilsum_cluster::Batch;
 use veilsum_proto::{
     Error, Rule,
+    ledger::Note,
     message::{self, Disclosure, Kind},
     policy::{Asked, Consent},
     roster::PartyId,
@@ -262,6 +263,7 @@ impl Talk {
                 }
                 _ => {}
             }
+            self.site.set_standing(self.keeper.standing());
             if let Err(e) = self.site.handle(Input::Message(&bytes), &mut system_rng()) {
                 self.tell_refusal(&e, &bytes, line).await?;
                 self.failed_message(e, &bytes)?;
@@ -372,6 +374,10 @@ impl Talk {
                         self.keeper.show(follower.shown());
                     }
                 }
+                Output::Event(Event::Undone { slot, digest }) => {
+                    let left = self.left(Some(slot), None, Hash::default());
+                    wait_for_disk(|| self.keeper.with(|ledger| ledger.note(Note::Undone, &left, digest)))?;
+                }
                 Output::Event(Event::Released { missing, .. }) => {
                     self.released = true;
                     if !missing.is_empty() {
@@ -475,9 +481,6 @@ impl Talk {
         let context = frame.get(8..40).and_then(|c| <[u8; 32]>::try_from(c).ok()).map(Hash).unwrap_or_default();
         let round = self.site.round_sites().filter(|_| matches!(discloses, MaskedWords | RoundSeeds | SelfMaskShares));
         let left = self.left(round.map(|(slot, _)| slot), round.map(|(_, cohort)| cohort), context);
-        if let (RoundSeeds | SelfMaskShares, Some((_, cohort))) = (discloses, round) {
-            consent::check_shares(&self.config, &self.keeper, &left, self.shown(cohort))?;
-        }
         Ok(wait_for_disk(|| self.keeper.with(|ledger| ledger.record(frame, discloses, &left)))?)
     }
 
@@ -496,8 +499,9 @@ impl Talk {
         let layout = match (&question, self.aggregator) {
             (Question::CountRows, PartyId::Intermediary) => question.layout(&domain, &form),
             (Question::Judge { digest, words }, PartyId::Intermediary) => {
-                // Over all runs, as for the coordinator: the count and one judgement.
-                if asked.spent > 2 {
+                // Over all runs: the count and one judgement, which may be sent again.
+                let digest = consent::question_digest(&self.config, &question, &asked.query);
+                if self.keeper.with(|ledger| ledger.account().questions_of(&self.session, &digest)) > 2 {
                     return Err("this plan's result was judged before: agree on a new plan".into());
                 }
                 let batch = self.held(*digest).await?;
@@ -514,7 +518,9 @@ impl Talk {
                     Question::Drawn { number, .. } => Some(*number),
                     _ => None,
                 };
-                drawn = self.course.check(&self.config, self.site.number(), batch, number, asked)?;
+                let digest = consent::question_digest(&self.config, &question, &asked.query);
+                let of_plan = self.keeper.with(|ledger| ledger.account().questions_of(&self.session, &digest));
+                drawn = self.course.check(&self.config, self.site.number(), batch, number, asked, of_plan)?;
                 question.layout(&domain, &form)
             }
             _ => return Err(format!("{} is not this aggregator's to ask", question.name())),

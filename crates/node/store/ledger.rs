@@ -7,7 +7,6 @@
 mod account;
 mod error;
 mod file;
-mod near;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,13 +18,14 @@ use std::{
 
 use veilsum_proto::{
     identity::{Identity, PublicKey},
-    ledger::{Answer, Entry, Head},
+    ledger::{Answer, Entry, Head, Note},
     message::Disclosure,
     policy::{Cost, Spent},
+    release::Standing,
     suite::{self, Hash},
 };
 
-pub use account::{Account, Data, Smaller, digest_of_rows};
+pub use account::{Account, Data, Known, Membership, columns_of, digest_of_rows, keyed};
 pub use error::LedgerError;
 use file::Fault;
 
@@ -35,7 +35,7 @@ use crate::files::{self, Existing};
 pub const FILE: &str = "ledger.jsonl";
 
 /// To which plan, conversation and round a frame belongs.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub struct Left {
     /// The plan.
     pub plan: Hash,
@@ -70,6 +70,8 @@ struct Promise {
     answer: Answer,
     /// What it adds to the account; nothing where it was given before.
     cost: Option<Cost>,
+    /// The block of its total that this site is in.
+    block: Vec<(PublicKey, u32)>,
 }
 
 struct Disk {
@@ -88,7 +90,7 @@ struct Disk {
 impl Ledger {
     /// A ledger that lasts as long as this process.
     pub fn in_memory(identity: Arc<Identity>, data: Data) -> Ledger {
-        let account = Account::of(data.clone());
+        let account = Account::default();
         let (head, sent, promised) = (Head::default(), BTreeSet::new(), BTreeMap::new());
         Ledger { identity, data, head, sent, account, promised, disk: None }
     }
@@ -206,13 +208,8 @@ impl Ledger {
     /// answer of its session once more.
     pub fn repeats(&self, left: &Left, answer: &Answer) -> bool {
         left.cohort.is_some_and(|cohort| {
-            self.account.gave(&cohort, answer) || self.account.again(&left.session, left.slot, &cohort, answer)
+            self.account.gave(&cohort, &self.data.rows, answer) || self.account.again(&left.session, left.slot, &cohort, answer)
         })
-    }
-
-    /// As [`Account::smaller`], for the shares that `left` describes.
-    pub fn smaller(&self, left: &Left) -> Option<Smaller> {
-        self.account.smaller(&left.session, left.slot, &left.cohort?)
     }
 
     /// What was given away on these rows.
@@ -220,21 +217,77 @@ impl Ledger {
         &self.account
     }
 
-    /// [LED-7]: an answer was agreed to. It counts from now on, and the frame of this context may leave.
-    pub fn promise(&mut self, left: &Left, answer: Answer) {
+    /// [LED-7]: an answer over `block` was agreed to. It counts from now on, and the frame of this context may leave.
+    pub fn promise(&mut self, left: &Left, answer: Answer, block: Vec<(PublicKey, u32)>) {
         let cost = (!self.repeats(left, &answer)).then_some(answer.cost);
-        self.promised.insert(left.session, Promise { context: left.context, answer, cost });
+        self.promised.insert(left.session, Promise { context: left.context, answer, cost, block });
     }
 
-    /// [LED-4]: writes down a frame before it leaves. An answer is on disk, and its head with it, when this returns, and so
-    /// are shares for a total over others than were asked; other frames may share the next answer's way to the disk.
+    /// [LED-8]: what the rows at hand are to this ledger, where something was answered before.
+    pub fn known(&self) -> Known {
+        self.account.known(&self.data.columns)
+    }
+
+    /// What this site states of its data set ([REL-5], [REL-7]).
+    pub fn standing(&self) -> Standing {
+        Standing { block: self.account.block().map(|block| block.id), version: self.account.version() }
+    }
+
+    /// Writes down something that is no frame, durably.
+    ///
+    /// # Errors
+    /// [`LedgerError`].
+    pub fn note(&mut self, note: Note, left: &Left, digest: Hash) -> Result<(), LedgerError> {
+        let version = self.account.version() + u32::from(matches!(note, Note::Changed(_)));
+        let entry = Entry {
+            slot: left.slot,
+            version,
+            note: Some(note),
+            ..self.entry(left, Disclosure::Nothing, 0, digest)
+        };
+        self.add(entry)?;
+        self.sync()
+    }
+
+    fn entry(&self, left: &Left, discloses: Disclosure, bytes: u64, digest: Hash) -> Entry {
+        Entry {
+            index: self.head.entries,
+            previous: self.head.link,
+            plan: left.plan,
+            session: left.session,
+            run: left.run,
+            slot: None,
+            cohort: None,
+            discloses,
+            bytes,
+            digest,
+            data: self.data.name.clone(),
+            rows: self.data.rows,
+            version: self.account.version(),
+            block: None,
+            note: None,
+            answer: None,
+            old: false,
+        }
+    }
+
+    fn add(&mut self, entry: Entry) -> Result<(), LedgerError> {
+        if let Some(disk) = &mut self.disk {
+            disk.append(&file::write(&entry, &entry.sign(&self.identity)))?;
+        }
+        self.head = Head { entries: entry.index + 1, link: entry.link() };
+        self.account.take(&entry);
+        Ok(())
+    }
+
+    /// [LED-4]: writes down a frame before it leaves. An answer is on disk, and its head with it, when this returns; other frames
+    /// may share the next answer's way to the disk.
     ///
     /// # Errors
     /// [`LedgerError`]; the frame must then not leave.
     pub fn record(&mut self, frame: &[u8], discloses: Disclosure, left: &Left) -> Result<(), LedgerError> {
         let digest = suite::hash("ledger frame", &[frame]);
         let answers = discloses == Disclosure::MaskedWords;
-        let smaller = discloses == Disclosure::SelfMaskShares && self.smaller(left).is_some();
         if !self.sent.contains(&digest) {
             let promise = self.promised.get(&left.session).filter(|p| answers && p.context == left.context);
             if answers && promise.is_none() {
@@ -248,32 +301,21 @@ impl Ledger {
                 return Err(LedgerError::Unasked);
             }
             let round = left.slot.is_some() && left.cohort.is_some();
+            let said = self.account.block().map(|block| &block.members);
             let entry = Entry {
-                index: self.head.entries,
-                previous: self.head.link,
-                plan: left.plan,
-                session: left.session,
-                run: left.run,
                 slot: left.slot.filter(|_| round),
                 cohort: left.cohort.filter(|_| round),
-                discloses,
-                bytes: frame.len() as u64,
-                digest,
-                data: self.data.name.clone(),
-                rows: self.data.rows,
+                block: promise.map(|p| p.block.clone()).filter(|block| Some(block) != said),
                 answer: promise.map(|p| p.answer.clone()),
+                ..self.entry(left, discloses, frame.len() as u64, digest)
             };
-            if let Some(disk) = &mut self.disk {
-                disk.append(&file::write(&entry, &entry.sign(&self.identity)))?;
-            }
-            self.head = Head { entries: entry.index + 1, link: entry.link() };
-            self.account.take(&entry);
+            self.add(entry)?;
             self.sent.insert(digest);
         }
         if answers {
             self.promised.remove(&left.session);
         }
-        if answers || smaller { self.sync() } else { Ok(()) }
+        if answers { self.sync() } else { Ok(()) }
     }
 
     /// Everything so far is on disk, and the head says so.
@@ -435,12 +477,12 @@ pub fn adopt(path: &Path, head: &Path, identity: &Identity) -> Result<Head, Ledg
 }
 
 impl Ledger {
-    /// What was given away about `data`, without holding the ledger.
+    /// What was given away, without holding the ledger.
     ///
     /// # Errors
     /// As [`check`].
-    pub fn look(folder: &Path, head: &Path, identity: &Identity, data: Data) -> Result<Account, LedgerError> {
-        let mut account = Account::of(data);
+    pub fn look(folder: &Path, head: &Path, identity: &Identity) -> Result<Account, LedgerError> {
+        let mut account = Account::default();
         all(&folder.join(FILE), head, identity)?.iter().for_each(|entry| account.take(entry));
         Ok(account)
     }

@@ -1,39 +1,39 @@
 //! What the entries of a ledger add up to, for one set of rows ([LED-7]).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use veilsum_cluster::Prepared;
+use veilsum_cluster::{Prepared, Rows};
 use veilsum_proto::{
-    identity::Identity,
-    ledger::{Answer, Entry},
+    identity::{Identity, PublicKey},
+    ledger::{Answer, Column, Entry, Note},
     message::Disclosure,
     policy::Spent,
+    release,
     suite::{self, Hash},
 };
-
-use super::near;
 
 /// Name of the question that counts rows.
 const COUNT: &str = "count_rows";
 /// Name of the question about a batch that the intermediary judges.
 const JUDGED: &str = "judged_validation";
-/// Names of the questions of such a batch.
-const VALIDATIONS: [&str; 3] = [JUDGED, "validation", "fuzzy_validation"];
 
 /// The rows that a ledger counts for.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Data {
-    /// The operator's name for them.
+    /// The operator's name for them: a label and nothing else.
     pub name: String,
-    /// Digest under a key of this site's, so that nobody can try rows against a ledger.
+    /// Digest, under a key of this site's, of what answers are computed from: the rows in the plan's units.
     pub rows: Hash,
+    /// The columns in their own units, by name.
+    pub columns: Vec<Column>,
 }
 
 impl Data {
-    /// These rows under this name.
-    pub fn of(name: &str, identity: &Identity, rows: &Prepared) -> Data {
+    /// These rows, whose columns have the digests `columns` ([`columns_of`]), under this name.
+    pub fn of(name: &str, identity: &Identity, rows: &Prepared, columns: &[Column]) -> Data {
         let digest = digest_of_rows(rows);
-        Data { name: name.to_owned(), rows: suite::hash("rows in a ledger", &[&*identity.seed(), &digest.0]) }
+        let rows = suite::hash("rows in a ledger", &[&*identity.seed(), &digest.0]);
+        Data { name: name.to_owned(), rows, columns: keyed(identity, columns) }
     }
 }
 
@@ -41,6 +41,29 @@ impl Data {
 pub fn digest_of_rows(rows: &Prepared) -> Hash {
     let bytes: Vec<u8> = rows.packed().to_rows().as_slice().iter().flat_map(|x| x.to_le_bytes()).collect();
     suite::hash("rows behind blur", &[&bytes])
+}
+
+/// Digests of the columns of `rows`, in original units, with these names; for their owner alone. The order of the rows does not
+/// count. Ascending by name.
+pub fn columns_of(names: &[String], rows: &Rows) -> Vec<Column> {
+    let column = |(at, name): (usize, &String)| {
+        let mut values: Vec<f64> = rows.iter().map(|row| row[at]).collect();
+        values.sort_unstable_by(f64::total_cmp);
+        let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
+        Column { name: name.clone(), values: suite::hash("values of a column", &[&bytes]) }
+    };
+    let mut columns: Vec<Column> = names.iter().enumerate().map(column).collect();
+    columns.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    columns
+}
+
+/// The same under a key of this site's, so that nobody can try values against a ledger.
+pub fn keyed(identity: &Identity, columns: &[Column]) -> Vec<Column> {
+    let key = |c: &Column| Column {
+        name: c.name.clone(),
+        values: suite::hash("column in a ledger", &[&*identity.seed(), &c.values.0]),
+    };
+    columns.iter().map(key).collect()
 }
 
 /// One total that these rows went into.
@@ -70,35 +93,51 @@ struct Last {
     own: bool,
 }
 
-/// What was given away about one set of rows: whatever stands under its name, and whatever was answered from the same rows
-/// under another name.
+/// What was given away about a data set: all that a ledger holds. A key has one data set; its name is a label, and rows that
+/// change stay the same data set.
+#[derive(Default)]
 pub struct Account {
-    data: Data,
     given: Vec<Given>,
     courses: BTreeMap<Hash, Course>,
+    /// Digests of the questions that were answered, by session.
+    questions: BTreeMap<Hash, BTreeSet<Hash>>,
+    /// Places in `given` of exact answers, by cohort, rows and question.
+    places: BTreeMap<[Hash; 3], Vec<usize>>,
     runs: u64,
     spent: Spent,
+    /// The columns as they were declared or seen last.
+    columns: BTreeMap<String, Hash>,
+    version: u32,
+    /// The block that the data set belongs to.
+    block: Option<Membership>,
 }
 
-/// What an answer would become if its total were opened over fewer sites than were asked.
-pub struct Smaller {
-    /// The answer.
-    pub answer: Answer,
-    /// As from [`Account::nearest`], of all totals but its own.
-    pub nearest: Option<u64>,
-    /// The very answer was given before, in another total.
-    pub repeated: bool,
+/// The block of a data set ([REL-5]).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Membership {
+    /// Its name.
+    pub id: Hash,
+    /// Its sites, and how often the rows of each had changed at the last answer; nobody in a ledger from before blocks.
+    pub members: Vec<(PublicKey, u32)>,
+    /// Rounds, by session and slot, in which masked words left and that may give a total, for all that is known.
+    rounds: BTreeSet<(Hash, Option<(u32, u16)>)>,
+}
+
+/// What the rows at hand are to a ledger.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Known {
+    /// Nothing has been answered from any rows yet, or these are the ones; where columns are new, these.
+    Same(Vec<Column>),
+    /// These columns hold other values than they did.
+    Other(Vec<String>),
 }
 
 impl Account {
-    /// Nothing was given away yet.
-    pub fn of(data: Data) -> Account {
-        Account { data, given: Vec::new(), courses: BTreeMap::new(), runs: 0, spent: Spent::default() }
-    }
-
     /// Takes an entry of the ledger.
     pub fn take(&mut self, entry: &Entry) {
-        if entry.data != self.data.name && entry.rows != self.data.rows {
+        self.version = entry.version;
+        if let Some(note) = &entry.note {
+            self.note(note, entry);
             return;
         }
         let fresh = Course { run: entry.run, anew: true, last: None };
@@ -109,6 +148,9 @@ impl Account {
         let Some(cohort) = entry.cohort else { return };
         if entry.discloses == Disclosure::SelfMaskShares {
             self.opened(&entry.session, entry.slot, cohort);
+            if let (true, Some(block)) = (entry.old, &mut self.block) {
+                block.id = cohort;
+            }
             return;
         }
         let Some(answer) = &entry.answer else { return };
@@ -117,6 +159,7 @@ impl Account {
             self.runs += 1;
         }
         course.anew = false;
+        self.questions.entry(entry.session).or_default().insert(answer.question);
         let known = self.find(&cohort, &entry.rows, answer);
         let given = known.unwrap_or(self.given.len());
         if known.is_none() {
@@ -126,10 +169,74 @@ impl Account {
         if let Some(course) = self.courses.get_mut(&entry.session) {
             course.last = Some(last);
         }
+        self.fix(entry, cohort);
+    }
+
+    /// [REL-5]: masked words have left, so the data set belongs to this block. In a ledger from before blocks, to the cohort.
+    fn fix(&mut self, entry: &Entry, cohort: Hash) {
+        if let Some(members) = &entry.block {
+            let id = release::block_id(members.iter().map(|(key, _)| *key));
+            let rounds = self.block.take().filter(|known| known.id == id).map(|known| known.rounds).unwrap_or_default();
+            self.block = Some(Membership { id, members: members.clone(), rounds });
+        } else if entry.old {
+            self.block = Some(Membership { id: cohort, members: Vec::new(), rounds: BTreeSet::new() });
+        }
+        if let Some(block) = &mut self.block {
+            block.rounds.insert((entry.session, entry.slot));
+        }
+    }
+
+    fn note(&mut self, note: &Note, entry: &Entry) {
+        let mut take = |columns: &[Column]| {
+            self.columns.extend(columns.iter().map(|column| (column.name.clone(), column.values)));
+        };
+        match note {
+            Note::Columns(columns) | Note::Changed(columns) => take(columns),
+            Note::Separate(columns) => {
+                take(columns);
+                self.block = None;
+            }
+            // [REL-6]: where every round of the block came to nothing, so did the block.
+            Note::Undone => {
+                let round = (entry.session, entry.slot);
+                let undone = |block: &mut Membership| block.rounds.remove(&round) && block.rounds.is_empty();
+                if self.block.as_mut().is_some_and(undone) {
+                    self.block = None;
+                }
+            }
+        }
+    }
+
+    /// The block that the data set belongs to; none before its first answer.
+    pub fn block(&self) -> Option<&Membership> {
+        self.block.as_ref()
+    }
+
+    /// How often the rows have changed.
+    pub fn version(&self) -> u32 {
+        self.version
+    }
+
+    /// What rows with these columns are to this ledger ([LED-8]).
+    pub fn known(&self, columns: &[Column]) -> Known {
+        let other = |c: &&Column| self.columns.get(&c.name).is_some_and(|values| *values != c.values);
+        let changed: Vec<String> = columns.iter().filter(other).map(|c| c.name.clone()).collect();
+        if !changed.is_empty() {
+            return Known::Other(changed);
+        }
+        Known::Same(columns.iter().filter(|c| !self.columns.contains_key(&c.name)).cloned().collect())
+    }
+
+    /// Names of the columns that are known.
+    pub fn columns(&self) -> impl Iterator<Item = &String> {
+        self.columns.keys()
     }
 
     fn give(&mut self, given: Given) {
         self.spent.add(&given.answer.cost);
+        if given.answer.cost.nano_rho.is_none() {
+            self.places.entry(place(&given.cohort, &given.rows, &given.answer)).or_default().push(self.given.len());
+        }
         self.given.push(given);
     }
 
@@ -142,7 +249,13 @@ impl Account {
             return;
         }
         if last.own {
+            let moved = place(&given.cohort, &given.rows, &given.answer);
             given.cohort = cohort;
+            let to = place(&given.cohort, &given.rows, &given.answer);
+            if let Some(places) = self.places.get_mut(&moved) {
+                places.retain(|at| *at != last.given);
+                self.places.entry(to).or_default().push(last.given);
+            }
             return;
         }
         // The one before was over others, and now there are two.
@@ -161,16 +274,22 @@ impl Account {
         Spent { runs: self.runs + u64::from(another), ..self.spent }
     }
 
+    /// Different questions that were answered in this session, over all its runs, and `question`.
+    pub fn questions_of(&self, session: &Hash, question: &Hash) -> u64 {
+        let known = self.questions.get(session);
+        known.map_or(0, |known| known.len() as u64) + u64::from(known.is_none_or(|known| !known.contains(question)))
+    }
+
     /// rho in 10^-9 of all answers with noise under this plan.
     pub fn rho_of(&self, plan: &Hash) -> u64 {
         let of_plan = self.given.iter().filter(|g| g.plan == *plan);
         of_plan.filter_map(|g| g.answer.cost.nano_rho).fold(0, u64::saturating_add)
     }
 
-    /// Whether this very answer was given in a total over these very sites before. An answer with noise never was: each is a
-    /// draw of its own, and two say more than one.
-    pub fn gave(&self, cohort: &Hash, answer: &Answer) -> bool {
-        self.find(cohort, &self.data.rows, answer).is_some()
+    /// Whether this very answer was given from `rows` in a total over these very sites before. An answer with noise never was:
+    /// each is a draw of its own, and two say more than one.
+    pub fn gave(&self, cohort: &Hash, rows: &Hash, answer: &Answer) -> bool {
+        self.find(cohort, rows, answer).is_some()
     }
 
     /// Whether this is the last answer of a session, which is to be sent once more.
@@ -182,50 +301,8 @@ impl Account {
     }
 
     fn find(&self, cohort: &Hash, rows: &Hash, answer: &Answer) -> Option<usize> {
-        let exact = answer.cost.nano_rho.is_none();
-        self.given.iter().position(|g| exact && g.cohort == *cohort && g.rows == *rows && same(&g.answer, answer))
-    }
-
-    /// How far the nearest question of the same kind is that was answered without noise in a total over other sites
-    /// ([POL-7]); 0 for the very same one. How many sites there are is no record, so counts do not ask.
-    pub fn nearest(&self, plan: &Hash, cohort: &Hash, answer: &Answer) -> Option<u64> {
-        self.nearest_but(None, plan, cohort, answer)
-    }
-
-    fn nearest_but(&self, own: Option<usize>, plan: &Hash, cohort: &Hash, answer: &Answer) -> Option<u64> {
-        if answer.kind == COUNT {
-            return None;
-        }
-        // Within a plan the draws are the plan's; another plan may have chosen them.
-        let others = |g: &Given| g.cohort != *cohort || (g.answer.drawn != answer.drawn && g.plan != *plan);
-        let judged = |kind: &str| VALIDATIONS.contains(&kind);
-        let alike = |kind: &str| {
-            kind == answer.kind || ((kind == JUDGED || answer.kind == JUDGED) && judged(kind) && judged(&answer.kind))
-        };
-        let apart = |g: &Given| {
-            if g.answer.question == answer.question { Some(0) } else { near::distance(answer, &g.answer) }
-        };
-        self.given
-            .iter()
-            .enumerate()
-            .filter(|(at, g)| Some(*at) != own && others(g) && alike(&g.answer.kind))
-            .filter(|(_, g)| g.answer.cost.nano_rho.is_none())
-            .filter_map(|(_, g)| apart(g))
-            .min()
-    }
-
-    /// The last answer of `session` at `slot`, if its total is now to be over others than were asked.
-    pub fn smaller(&self, session: &Hash, slot: Option<(u32, u16)>, cohort: &Hash) -> Option<Smaller> {
-        let last = self.courses.get(session)?.last.as_ref().filter(|last| last.slot == slot)?;
-        let given = &self.given[last.given];
-        if last.asked == *cohort {
-            return None;
-        }
-        Some(Smaller {
-            answer: given.answer.clone(),
-            nearest: self.nearest_but(last.own.then_some(last.given), &given.plan, cohort, &given.answer),
-            repeated: self.find(cohort, &given.rows, &given.answer).is_some(),
-        })
+        let places = self.places.get(&place(cohort, rows, answer)).into_iter().flatten();
+        places.copied().find(|at| answer.cost.nano_rho.is_none() && same(&self.given[*at].answer, answer))
     }
 
     /// Whether an answer has left in this session.
@@ -244,6 +321,10 @@ impl Account {
         }
         kinds
     }
+}
+
+fn place(cohort: &Hash, rows: &Hash, answer: &Answer) -> [Hash; 3] {
+    [*cohort, *rows, answer.question]
 }
 
 /// Whether two answers from the same rows are the same numbers.

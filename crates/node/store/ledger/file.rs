@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use veilsum_proto::{
     identity::{PublicKey, Signature, from_hex},
-    ledger::{Answer, Chain, Entry, Frame, Head, Places},
+    ledger::{Answer, Chain, Column, Entry, Frame, Head, Note, Places},
     message::Disclosure,
     policy::Cost,
     suite::Hash,
@@ -49,8 +49,48 @@ struct Line {
     digest: Hex<32>,
     data: String,
     rows: Hex<32>,
+    /// Absent in entries from before blocks, as are the two behind it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    version: Option<u32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    block: Option<Vec<(Hex<32>, u32)>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    note: Option<NoteLine>,
     answer: Option<AnswerLine>,
     signature: Hex<64>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum NoteLine {
+    Columns(Vec<(String, Hex<32>)>),
+    Changed(Vec<(String, Hex<32>)>),
+    Separate(Vec<(String, Hex<32>)>),
+    Undone,
+}
+
+impl NoteLine {
+    fn of(note: &Note) -> NoteLine {
+        let plain = |list: &[Column]| list.iter().map(|c| (c.name.clone(), Hex(c.values.0))).collect();
+        match note {
+            Note::Columns(list) => NoteLine::Columns(plain(list)),
+            Note::Changed(list) => NoteLine::Changed(plain(list)),
+            Note::Separate(list) => NoteLine::Separate(plain(list)),
+            Note::Undone => NoteLine::Undone,
+        }
+    }
+
+    fn into_note(self) -> Note {
+        let columns = |list: Vec<(String, Hex<32>)>| {
+            list.into_iter().map(|(name, values)| Column { name, values: Hash(values.0) }).collect()
+        };
+        match self {
+            NoteLine::Columns(list) => Note::Columns(columns(list)),
+            NoteLine::Changed(list) => Note::Changed(columns(list)),
+            NoteLine::Separate(list) => Note::Separate(columns(list)),
+            NoteLine::Undone => Note::Undone,
+        }
+    }
 }
 
 #[derive(Serialize, Deserialize)]
@@ -104,6 +144,9 @@ pub(super) fn write(entry: &Entry, signature: &Signature) -> String {
         digest: Hex(entry.digest.0),
         data: entry.data.clone(),
         rows: Hex(entry.rows.0),
+        version: (!entry.old).then_some(entry.version),
+        block: entry.block.as_ref().map(|block| block.iter().map(|(key, version)| (Hex(key.0), *version)).collect()),
+        note: entry.note.as_ref().map(NoteLine::of),
         answer,
         signature: Hex(signature.to_bytes()),
     };
@@ -138,7 +181,11 @@ fn parse(text: &[u8]) -> Option<(Entry, Signature)> {
         digest: Hash(line.digest.0),
         data: line.data,
         rows: Hash(line.rows.0),
+        version: line.version.unwrap_or_default(),
+        block: line.block.map(|block| block.into_iter().map(|(key, version)| (PublicKey(key.0), version)).collect()),
+        note: line.note.map(NoteLine::into_note),
         answer,
+        old: line.version.is_none(),
     };
     let signature = Signature::from_bytes(&line.signature.0);
     // Spaces, capitals and other forms of one number would be bytes that nobody signed.
