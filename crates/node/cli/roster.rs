@@ -148,7 +148,9 @@ fn member(card: Card) -> Member {
 
 fn sign(roster: Roster, key: &Path) -> Result<SignedRoster, Failure> {
     let (identity, _) = load_identity(key)?;
-    roster.check().map_err(|e| Failure::input(e, "correct the list of cards: every party has its own name and key"))?;
+    roster.check().map_err(|e| {
+        Failure::input(e, "correct the list of cards: 3 to 1,000 sites, and every party has its own name and key")
+    })?;
     signer(&identity, &roster, key, "roster")?;
     Ok(roster.sign(&identity)?)
 }
