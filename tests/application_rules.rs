@@ -59,6 +59,7 @@ async fn coordinator() -> (Vec<Arc<Identity>>, Federation, SocketAddr) {
         min_cohort: 3,
         threshold: 0,
         colluders: 0,
+        block_size: 0,
         slots: 4,
         max_rows: 32,
         min_total_rows: 2,

@@ -491,6 +491,7 @@ fn a_change_of_noise_breaks_the_signature() {
         min_cohort: 5,
         threshold: 0,
         colluders: 0,
+        block_size: 0,
         slots: 16,
         max_rows: 256,
         min_total_rows: 7,

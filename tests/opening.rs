@@ -81,6 +81,7 @@ fn against(
         min_cohort: 3,
         threshold: 0,
         colluders: 0,
+        block_size: 0,
         slots: 16,
         max_rows: 64,
         min_total_rows: 3,

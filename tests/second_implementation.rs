@@ -90,6 +90,7 @@ fn documents(work: &Work, sites: &[(String, Rows)]) -> (Vec<Arc<Identity>>, Sign
         min_cohort: 3,
         threshold: 0,
         colluders: 0,
+        block_size: 0,
         slots: 4,
         max_rows: 64,
         min_total_rows: 3,

@@ -312,6 +312,7 @@ fn secure_sum(values: &[Vec<u64>], rng: &mut ChaCha20Rng) -> (Vec<u64>, Vec<(u16
         min_cohort: 3,
         threshold: 0,
         colluders: 0,
+        block_size: 0,
         slots: 1,
         max_rows: 1,
         min_total_rows: 0,

@@ -80,6 +80,7 @@ impl Pump {
             min_cohort: 3,
             threshold: 0,
             colluders: 0,
+            block_size: 1,
             slots,
             max_rows: 1_000,
             min_total_rows: 0,

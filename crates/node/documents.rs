@@ -73,6 +73,12 @@ impl Federation {
                 "leave --no-opening or --min-change out: without opened totals no site can see that it is kept",
             ));
         }
+        if work.sampling.is_some() && terms.block_size == 0 {
+            return Err(Failure::input(
+                "the plan samples sites, and has one block of all of them: what is drawn are whole blocks [REL-4]",
+                "leave the sampling out, or make a plan with several blocks (--block-size), which takes nine sites and more",
+            ));
+        }
         prove(&roster, &terms, &work)?;
         Ok(Federation { roster: Arc::new(roster), terms: Arc::new(terms), work: Arc::new(work) })
     }

@@ -73,6 +73,8 @@ pub fn sampled_terms(work: &Work, sites: usize) -> impl FnOnce(&mut Terms) + Sen
     move |terms| {
         if let Some(drawn) = drawn {
             terms.min_cohort = sites as u16;
+            // The papers draw single sites.
+            terms.block_size = 1;
             terms.colluders = drawn.saturating_sub(2).min(sites.saturating_sub(1) / 3).max(1) as u16;
         }
     }
@@ -87,6 +89,7 @@ pub fn default_terms(sites: &[LocalSite], work: &Work) -> Terms {
         min_cohort: if work.recipe.noise.is_some() { sites.len() as u16 } else { 3 },
         threshold: 0,
         colluders: 0,
+        block_size: 0,
         slots: 64,
         max_rows: largest.next_power_of_two(),
         min_total_rows: u64::from(work.most_clusters()),

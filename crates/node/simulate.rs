@@ -272,6 +272,7 @@ pub fn masked(
         min_cohort: u16::try_from(n).unwrap_or(u16::MAX),
         threshold: 0,
         colluders: 0,
+        block_size: 1,
         slots: 64,
         max_rows,
         min_total_rows: 0,

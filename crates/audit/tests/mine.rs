@@ -45,6 +45,7 @@ fn federation(work: &Work) -> (Federation, Identity) {
         min_cohort: 3,
         threshold: 0,
         colluders: 0,
+        block_size: 0,
         slots: 32,
         max_rows: 4096,
         min_total_rows: 8,

@@ -368,6 +368,9 @@ impl Demo<'_> {
         local::sampled_terms(work, sites.len())(&mut terms);
         terms.max_rows = rows.iter().copied().max().unwrap_or(1);
         let stay = rows.iter().enumerate().filter(|(site, _)| !vanish.iter().any(|(gone, _)| gone == site));
+        if !vanish.is_empty() {
+            terms.block_size = 1;
+        }
         // A count with noise may fall below any of them.
         if work.recipe.noise.is_none() {
             terms.min_total_rows = terms.min_total_rows.max(stay.map(|(_, rows)| rows).sum());
@@ -385,16 +388,16 @@ impl Demo<'_> {
         let facts = consent::facts(self.work);
         let policy = &mut site.policy;
         if facts.groups
-            && (facts.contributors < policy.contributors || facts.records < policy.records || !facts.ask_first)
+            && (facts.contributors < policy.floor.contributors || facts.records < policy.records || !facts.ask_first)
         {
-            (policy.contributors, policy.records) = (facts.contributors, facts.records);
+            (policy.floor.contributors, policy.records) = (facts.contributors, facts.records);
             if !facts.ask_first {
-                (policy.contributors, policy.records) = (1, 1);
+                (policy.floor.contributors, policy.records) = (1, 1);
             }
-            told.push(format!("contributors = {}, records = {}", policy.contributors, policy.records));
+            told.push(format!("contributors = {}, records = {}", policy.floor.contributors, policy.records));
         }
-        if facts.cells && (policy.contributors, policy.records) != (1, 1) {
-            (policy.contributors, policy.records) = (1, 1);
+        if facts.cells && (policy.floor.contributors, policy.records) != (1, 1) {
+            (policy.floor.contributors, policy.records) = (1, 1);
             told.push("contributors = 1, records = 1 (labels are released)".into());
         }
         if let Some(change) = facts.change.filter(|change| *change < policy.change) {
@@ -406,10 +409,9 @@ impl Demo<'_> {
             policy.min_rows = fewest;
             told.push(format!("min_rows = {fewest}"));
         }
-        if self.drops || self.work.sampling.is_some() {
-            // Rounds near the end differ by whole sites.
-            policy.change = 0;
-            told.push("change = 0".into());
+        if self.terms.block_size == 1 && policy.floor.contributors > 1 {
+            policy.floor.contributors = 1;
+            told.push("contributors = 1: what a site that leaves sent can be computed".into());
         }
         let most = self.work.max_questions().saturating_add(1);
         if most > policy.floor.max_rounds {

@@ -1,27 +1,31 @@
 //! `veilsum ledger`: what a site ever gave away: verify, show, budget.
 
 use std::{
-    collections::BTreeMap,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use veilsum_cluster::privacy;
+use veilsum_cluster::{Rows, privacy};
 use veilsum_proto::{
     identity::{PublicKey, from_hex},
-    ledger::Entry,
+    ledger::{Column, Entry, Note},
     policy::{self, Enforcement, Release, Spent},
     suite::Hash,
 };
 
 use super::{
-    exit::Failure,
+    exit::{Code, Failure},
     run::{head_of, state_of},
 };
 use crate::{
     documents::{fingerprint, load_card, load_identity, policy_of},
-    store::ledger::{self, Account, Data, FILE},
+    store::{
+        Ledger,
+        ledger::{self, Account, Data, FILE, Left, columns_of, keyed},
+    },
+    table::{self, TableSpec},
 };
 
 /// `veilsum ledger`
@@ -39,10 +43,14 @@ pub enum LedgerCommand {
     Verify(VerifyArgs),
     /// Print every entry
     Show(OwnArgs),
-    /// What was given away of each data set, and what the policy leaves
+    /// What was given away in all, and what the policy leaves
     Budget(BudgetArgs),
     /// Write a head for a ledger that has none, if you are sure that it is the newest
     Adopt(OwnArgs),
+    /// Declare that rows were added to the data set or removed from it
+    Changed(ChangedArgs),
+    /// Declare that other rows altogether take the place of the data set; what was given away before still counts
+    Separate(RowsArgs),
 }
 
 /// `veilsum ledger verify`
@@ -73,6 +81,31 @@ pub struct OwnArgs {
     pub policy: Option<PathBuf>,
 }
 
+/// `veilsum ledger separate`
+#[derive(Args, Debug)]
+pub struct RowsArgs {
+    /// Which ledger.
+    #[command(flatten)]
+    pub own: OwnArgs,
+    /// The rows as they are from now on: a CSV file with the columns that were answered from before
+    #[arg(long, value_name = "FILE.csv")]
+    pub data: PathBuf,
+}
+
+/// `veilsum ledger changed`
+#[derive(Args, Debug)]
+pub struct ChangedArgs {
+    /// Which ledger and rows.
+    #[command(flatten)]
+    pub rows: RowsArgs,
+    /// How many rows were added; a row that was corrected was removed and added
+    #[arg(long, value_name = "N")]
+    pub added: u64,
+    /// How many rows were removed
+    #[arg(long, value_name = "N")]
+    pub removed: u64,
+}
+
 /// `veilsum ledger budget`
 #[derive(Args, Debug)]
 pub struct BudgetArgs {
@@ -99,6 +132,8 @@ fn parse_link(text: &str) -> Result<Hash, String> {
 /// A [`Failure`] that names file and entry.
 pub fn ledger(args: &LedgerArgs, json: bool) -> Result<(), Failure> {
     match &args.command {
+        LedgerCommand::Changed(a) => changed(a, json),
+        LedgerCommand::Separate(a) => separate(a, json),
         LedgerCommand::Verify(a) => verify(a, json),
         LedgerCommand::Show(a) => {
             let entries = own(a)?;
@@ -135,6 +170,51 @@ fn verify(args: &VerifyArgs, json: bool) -> Result<(), Failure> {
     super::print(json, &value, &text)
 }
 
+/// [REL-7]: a change of few rows would show as the difference of two totals.
+fn changed(args: &ChangedArgs, json: bool) -> Result<(), Failure> {
+    let (site, _) = policy_of(args.rows.own.policy.as_deref(), Some(&args.rows.own.key))?;
+    let least = site.policy.change;
+    let few = |n: u64| n > 0 && n < least;
+    if few(args.added) || few(args.removed) {
+        return Err(Failure::new(
+            Code::Policy,
+            format!("fewer than {least} rows were added or removed, where this site's policy asks for none or {least} (change) [REL-7]"),
+            "wait until as many rows have changed, and answer from the rows as they were until then",
+        ));
+    }
+    let version = declare(&args.rows, Note::Changed)?;
+    let text = format!(
+        "noted: version {version} of the rows. This site answers from them once as many sites of its block have declared a change as \
+         the policies ask for, in one run"
+    );
+    super::print(json, &json!({ "version": version }), &text)
+}
+
+fn separate(args: &RowsArgs, json: bool) -> Result<(), Failure> {
+    let version = declare(args, Note::Separate)?;
+    let text = "noted: these are other rows. This site joins a new block with them; what it gave away before still counts in its \
+                budget. If rows of before are among them, the totals of then and now can be subtracted";
+    super::print(json, &json!({ "version": version }), text)
+}
+
+/// Notes the columns of the data set as they are now. The version from now on.
+fn declare(args: &RowsArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<u32, Failure> {
+    let (identity, _) = load_identity(&args.own.key)?;
+    let (state, head) = (state_of(&args.own.key, args.own.state.as_ref()), head_of(&args.own.key));
+    let names: Vec<String> = Ledger::look(&state, &head, &identity)?.columns().cloned().collect();
+    if names.is_empty() {
+        return Err(Failure::input("nothing was answered from any rows yet", "start the site with the rows as they are"));
+    }
+    let spec = TableSpec { columns: names.clone(), label: None };
+    let rows = Rows::new(table::read_csv(&args.data, &spec)?.values, names.len())?;
+    let columns = keyed(&identity, &columns_of(&names, &rows));
+    let (site, _) = policy_of(args.own.policy.as_deref(), Some(&args.own.key))?;
+    let data = Data { name: site.data, rows: Hash::default(), columns: columns.clone() };
+    let mut ledger = Ledger::open(&state, Some(&head), Arc::new(identity), data, Hash::default())?;
+    ledger.note(note(columns), &Left::default(), Hash::default())?;
+    Ok(ledger.standing().version)
+}
+
 fn file(args: &OwnArgs) -> PathBuf {
     state_of(&args.key, args.state.as_ref()).join(FILE)
 }
@@ -155,12 +235,24 @@ fn to_json(entry: &Entry) -> Value {
         "bytes": entry.bytes,
         "digest": entry.digest.to_string(),
         "data": entry.data,
+        "version": entry.version,
+        "note": entry.note.as_ref().map(note_name),
         "kind": entry.answer.as_ref().map(|a| &a.kind),
         "scalars": entry.answer.as_ref().map(|a| a.cost.scalars),
         "milli_bits": entry.answer.as_ref().map(|a| a.cost.milli_bits),
         "nano_rho": entry.answer.as_ref().and_then(|a| a.cost.nano_rho),
         "link": entry.link().to_string(),
     })
+}
+
+/// What a note says, in a word.
+fn note_name(note: &Note) -> &'static str {
+    match note {
+        Note::Columns(_) => "columns first seen",
+        Note::Changed(_) => "rows changed",
+        Note::Separate(_) => "other rows",
+        Note::Undone => "round undone",
+    }
 }
 
 fn table(entries: &[Entry]) -> String {
@@ -176,6 +268,7 @@ fn table(entries: &[Entry]) -> String {
             };
             (a.kind.clone(), a.cost.scalars.to_string(), bits)
         });
+        let kind = e.note.as_ref().map_or(kind, |note| note_name(note).to_owned());
         let what =
             serde_json::to_value(e.discloses).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default();
         text += &format!(
@@ -197,23 +290,15 @@ fn table(entries: &[Entry]) -> String {
 fn budget(args: &BudgetArgs, json: bool) -> Result<(), Failure> {
     let entries = own(&args.own)?;
     let (site, _) = policy_of(args.own.policy.as_deref(), Some(&args.own.key))?;
-    let mut accounts: BTreeMap<String, Account> = BTreeMap::new();
-    for entry in &entries {
-        // What its rows were last: those are the ones that a site would count for.
-        accounts.insert(entry.data.clone(), Account::of(Data { name: entry.data.clone(), rows: entry.rows }));
-    }
-    for entry in &entries {
-        accounts.values_mut().for_each(|account| account.take(entry));
-    }
+    let mut account = Account::default();
+    entries.iter().for_each(|entry| account.take(entry));
+    let name = entries.last().map_or(&site.data, |entry| &entry.data);
     let policy = &site.policy;
     let Release { rule, bits, domain } = policy.release;
     let room = args.rows.zip(args.columns).map(|(rows, columns)| policy::room(rows, columns, bits, domain));
     let (mut values, mut text) = (Vec::new(), String::new());
-    for (name, account) in &accounts {
-        let spent = account.spent(&Hash::default(), None, None);
-        if spent.questions == 0 {
-            continue;
-        }
+    let spent = account.spent(&Hash::default(), None, None);
+    if spent.questions > 0 {
         let Spent { questions, runs, scalars, milli_bits, nano_rho } = spent;
         let epsilon = if nano_rho == 0 { 0.0 } else { privacy::epsilon(nano_rho as f64 / 1e9, site.delta) };
         let left = policy.noise.nano_rho.saturating_sub(nano_rho);

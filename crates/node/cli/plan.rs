@@ -98,6 +98,10 @@ pub struct MakeArgs {
     /// Sites that may collude with the coordinator; 0 is floor((n - 1)/3)
     #[arg(long, default_value_t = 0)]
     pub colluders: u16,
+    /// Sites that are released together at least, so that a run that loses one of several blocks goes on; 0 is one block of
+    /// all; 1 is every site by itself, and what a site that leaves sent can be computed
+    #[arg(long, value_name = "SITES", default_value_t = 0)]
+    pub block_size: u16,
     /// Rounds that one exchange of keys is good for
     #[arg(long, default_value_t = 64)]
     pub slots: u16,
@@ -186,6 +190,7 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
         min_cohort: args.min_sites.unwrap_or(0),
         threshold: args.threshold,
         colluders: args.colluders,
+        block_size: args.block_size,
         slots: args.slots,
         max_rows: args.max_rows,
         min_total_rows: args.min_total_rows.unwrap_or(2 * u64::from(args.k.max) + 1),
@@ -298,6 +303,15 @@ fn to_text(federation: &Federation) -> String {
         terms.max_rows,
         terms.min_total_rows
     );
+    let sites = federation.roster.sites.len();
+    let blocks = match terms.block_size {
+        0 => "one, of all sites of the first round: none of them may be missing for the life of the data, and none can join \
+              alone; no sampling, and new sites only in a block of their own"
+            .to_owned(),
+        1 => "every site by itself: what a site sent can be computed once it has left, or was not drawn".to_owned(),
+        size => format!("{} of at least {size} sites each; a run goes on without a block that lost a site", sites / usize::from(size).max(1)),
+    };
+    text += &format!("blocks          {blocks}\n");
     let width = work.columns.iter().map(|c| c.name.chars().count()).max().unwrap_or(0);
     for c in &work.columns {
         text += &format!("  {:<width$}  {} to {}\n", c.name, c.lower, c.upper);

@@ -56,6 +56,7 @@ pub fn simulate(args: &SimulateArgs, json: bool) -> Result<(), Failure> {
         min_cohort: 3,
         threshold: 0,
         colluders: 0,
+        block_size: 1,
         // Twice as many as are used, so that no further deck is made ready in the last round that is measured.
         slots: (2 * args.rounds).min(256) as u16,
         max_rows: 1_000,

@@ -52,6 +52,7 @@ struct CohortPart {
     min_sites: u16,
     threshold: u16,
     colluders: u16,
+    block_size: u16,
     slots: u16,
     max_rows_per_site: u64,
     min_total_rows: u64,
@@ -75,6 +76,7 @@ pub fn write_plan(path: impl AsRef<Path>, signed: &SignedTerms) -> Result<(), Fa
             min_sites: terms.min_cohort,
             threshold: terms.threshold,
             colluders: terms.colluders,
+            block_size: terms.block_size,
             slots: terms.slots,
             max_rows_per_site: terms.max_rows,
             min_total_rows: terms.min_total_rows,
@@ -88,7 +90,7 @@ pub fn write_plan(path: impl AsRef<Path>, signed: &SignedTerms) -> Result<(), Fa
         column: work.columns,
     };
     let comment = "# What is computed and under which terms, signed by the coordinator: a change by hand breaks the\n\
-                   # signature. `veilsum plan check` says what it means. Threshold and colluders: 0 is the default.\n";
+                   # signature. `veilsum plan check` says what it means. Threshold, colluders and block_size: 0 is the default.\n";
     Ok(files::write_atomic(path, to_toml(comment, &file)?.as_bytes())?)
 }
 
@@ -132,6 +134,7 @@ pub(super) fn load_signed_plan(path: &Path, roster: &Roster) -> Result<SignedTer
         min_cohort: c.min_sites,
         threshold: c.threshold,
         colluders: c.colluders,
+        block_size: c.block_size,
         slots: c.slots,
         max_rows: c.max_rows_per_site,
         min_total_rows: c.min_total_rows,

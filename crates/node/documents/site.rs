@@ -138,13 +138,13 @@ impl File {
             min_cohort: self.min_cohort.unwrap_or(strict.floor.min_cohort),
             colluders: self.colluders.unwrap_or(strict.floor.colluders),
             max_rounds: self.max_rounds.unwrap_or(strict.floor.max_rounds),
+            contributors: self.contributors.unwrap_or(strict.floor.contributors),
         };
         let policy = Policy {
             floor,
             min_rows: self.min_rows.unwrap_or(strict.min_rows),
             max_rounds_in_all: self.max_rounds_in_all.unwrap_or(strict.max_rounds_in_all),
             max_runs: self.max_runs.unwrap_or(strict.max_runs),
-            contributors: self.contributors.unwrap_or(strict.contributors),
             records: self.records.unwrap_or(strict.records),
             change: self.change.unwrap_or(strict.change),
             methods: self.methods,
@@ -181,12 +181,17 @@ impl SitePolicy {
             key("max_rounds", json!(p.floor.max_rounds), "questions of one plan at most"),
             key("max_rounds_in_all", json!(p.max_rounds_in_all), "answers on this data set at most, over all plans"),
             key("max_runs", json!(p.max_runs), "runs on this data set at most, over all plans"),
-            key("contributors", json!(p.contributors), "sites behind a group's sum at least (t)"),
+            key(
+                "contributors",
+                json!(p.floor.contributors),
+                "honest sites behind whatever is released of this site, and behind a group's sum (t); 1: what this site sent can be \
+                 computed once it has left",
+            ),
             key("records", json!(p.records), "rows behind a group's sum at least (p)"),
             key(
                 "change",
                 json!(p.change),
-                "no question to other sites that differs by fewer rows from an earlier one (r); 0: any",
+                "rows that are added or removed together at least (r), and that enter or leave a group before its sum is asked again",
             ),
             key("methods", json!(p.methods), "methods that a plan may name; absent: any"),
             key("columns", json!(p.columns), "columns that a plan may name; absent: any"),
@@ -201,7 +206,7 @@ impl SitePolicy {
                 json!(p.separation_opened_ppm as f64 / 1e6),
                 "where it does: the same, against a site that steers centres together; honest ones may meet",
             ),
-            key("data", json!(self.data), "name of the data set in the ledger"),
+            key("data", json!(self.data), "label of the data set in the ledger; it decides nothing"),
             key("noise.require", json!(p.noise.required), "whether every answer needs noise"),
             key("noise.epsilon", json!(self.epsilon), "budget of this data set for answers with noise"),
             key("noise.delta", json!(self.delta), "at this delta"),

@@ -80,6 +80,7 @@ pub(crate) fn terms(roster: &Roster, work: &Work) -> Terms {
         min_cohort: 3,
         threshold: 0,
         colluders: 0,
+        block_size: 0,
         slots: 4,
         max_rows: 1_000,
         min_total_rows: 100,

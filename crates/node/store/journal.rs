@@ -329,6 +329,7 @@ mod tests {
             min_cohort: 3,
             threshold: 0,
             colluders: 0,
+            block_size: 0,
             slots: 8,
             max_rows: 10,
             min_total_rows: 0,
