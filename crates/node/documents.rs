@@ -1,9 +1,10 @@
-//! The text files that people exchange: key, card, roster, plan and a site's own policy.
+//! The text files that people exchange or keep: key, card, roster, plan, a site's own policy, and what it agreed to.
 //!
 //! All are TOML with a first line that says what they are. Reading is limited in size, strict about unknown keys, and
 //! ends in a verified type or in an error that names the file, the line and the next step. Signatures cover the meaning
 //! (the protocol's own encoding), not the text: comments may be added, numbers may not be changed.
 
+mod federations;
 mod key;
 mod plan;
 mod roster;
@@ -23,6 +24,7 @@ use veilsum_proto::{
     suite::Hash,
 };
 
+pub use federations::{Changes, Federations, Fingerprint, Standing, Use};
 pub use key::{Card, check_address, load_card, load_identity, write_card, write_key};
 pub use plan::{load_plan, write_plan};
 pub use roster::{load_roster, write_roster};
@@ -90,21 +92,7 @@ impl Federation {
     /// # Errors
     /// A [`Failure`] where it is none of them.
     pub fn whoami(&self, identity: &Identity) -> Result<PartyId, Failure> {
-        let key = identity.public();
-        self.roster.find(&key).ok_or_else(|| {
-            Failure::input(
-                format!(
-                    "this key (fingerprint {}) is not on the roster {} (fingerprint {})",
-                    fingerprint(&key.0),
-                    self.roster.name,
-                    fingerprint(&self.roster.hash().0)
-                ),
-                format!(
-                    "check --key, or send your card to {}, who adds it with `veilsum roster add`",
-                    self.roster.coordinator.name
-                ),
-            )
-        })
+        whoami(&self.roster, identity)
     }
 
     /// The form of all answers.
@@ -147,6 +135,28 @@ impl Federation {
             None => Ok(prepared),
         }
     }
+}
+
+/// As [`Federation::whoami`].
+///
+/// # Errors
+/// A [`Failure`] where it is none of them.
+pub fn whoami(roster: &Roster, identity: &Identity) -> Result<PartyId, Failure> {
+    let key = identity.public();
+    roster.find(&key).ok_or_else(|| {
+        Failure::input(
+            format!(
+                "this key (fingerprint {}) is not on the roster {} (fingerprint {})",
+                fingerprint(&key.0),
+                roster.name,
+                roster_fingerprint(&roster.hash())
+            ),
+            format!(
+                "check --key, or send your card to {}, who adds it with `veilsum roster add`",
+                roster.coordinator.name
+            ),
+        )
+    })
 }
 
 /// Labels as their places in the plan's list.
@@ -289,8 +299,17 @@ pub(crate) fn drawn_at_least(terms: &Terms, floor: &Floor, cohort: usize, sites:
 
 /// The short form of a hash or key that two people can compare by telephone: 16 hexadecimal digits in groups of four.
 pub fn fingerprint(bytes: &[u8; 32]) -> String {
-    let group = |pair: &[u8]| pair.iter().map(|b| format!("{b:02x}")).collect::<String>();
-    bytes[..8].chunks(2).map(group).collect::<Vec<_>>().join("-")
+    groups(&bytes[..8])
+}
+
+/// The form in which people compare rosters: the first 128 bits, as 8 groups of four hexadecimal digits. Nobody finds another
+/// roster that begins with them ([ROS-8]).
+pub fn roster_fingerprint(roster: &Hash) -> String {
+    groups(&roster.0[..Fingerprint::DIGITS / 2])
+}
+
+fn groups(bytes: &[u8]) -> String {
+    bytes.chunks(2).map(to_hex).collect::<Vec<_>>().join("-")
 }
 
 // ---- Shared by the documents ----------------------------------------------------------------------------------------
