@@ -260,14 +260,7 @@ fn prove_distances(work: &Work) -> Result<(), Failure> {
 /// colluders: two honest sites must be left.
 fn prove_sampling(roster: &Roster, terms: &Terms, drawn: usize) -> Result<(), Failure> {
     let n = roster.sites.len();
-    // Sites may go missing in every deck, and a smaller deck has a smaller threshold.
-    let mut covers = n;
-    while let Ok(left) = least_of(terms, 0, covers, n)
-        && left < covers
-    {
-        covers = left;
-    }
-    let (missing, colluders) = (n - covers, terms.colluders_of(n));
+    let (missing, colluders) = (n - covers_at_least(terms, n), terms.colluders_of(n));
     let needed = (colluders + 2).max(MIN_SITES) + missing;
     if drawn < needed {
         return Err(Failure::input(
@@ -279,6 +272,18 @@ fn prove_sampling(roster: &Roster, terms: &Terms, drawn: usize) -> Result<(), Fa
         ));
     }
     Ok(())
+}
+
+/// Sites that the total of any round of a run covers at least. Sites may go missing in every deck, and a smaller deck has a
+/// smaller threshold.
+pub(crate) fn covers_at_least(terms: &Terms, sites: usize) -> usize {
+    let mut covers = sites;
+    while let Ok(left) = least_of(terms, 0, covers, sites)
+        && left < covers
+    {
+        covers = left;
+    }
+    covers
 }
 
 /// Sites that a total of a cohort of `cohort` out of `sites` covers at least. A deck has no fewer members than its cohorts, and
