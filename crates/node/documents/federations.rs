@@ -201,8 +201,11 @@ impl Federations {
         change: impl FnOnce(&mut Federations) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         let lock = Self::beside(key).with_added_extension("lock");
-        let locked = fs::OpenOptions::new().write(true).create(true).truncate(false).open(&lock);
-        let _held = locked.and_then(|file| file.lock().map(|()| file)).map_err(|e| {
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let _held = options.open(&lock).and_then(|file| file.lock().map(|()| file)).map_err(|e| {
             let what = format!("{} cannot be locked ({e})", lock.display());
             Failure::input(what, "check free space and permissions of the key's folder")
         })?;
