@@ -142,7 +142,7 @@ fn the_first_use_of_a_roster_needs_its_fingerprint() {
     for args in [without_fingerprint(p.client(1, &short)), without_fingerprint(p.intermediary(&short))] {
         says(
             &veilsum(&args).expect(3),
-            &["nobody has agreed to a roster of test", "[ROS-8]", "by telephone", "accept"],
+            &["nobody has compared this roster of test", "[ROS-8]", "by telephone", "accept"],
         );
     }
     let whole = fingerprint_of(&roster);

@@ -127,7 +127,7 @@ impl Offered<'_> {
     fn unknown(&self) -> Failure {
         Failure::input(
             format!(
-                "{}: nobody has agreed to a roster of {} with this key [ROS-8]",
+                "{}: nobody has compared this roster of {} with another member's, for this key [ROS-8]",
                 self.file.display(),
                 self.roster.name
             ),

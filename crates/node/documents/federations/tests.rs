@@ -143,6 +143,22 @@ fn a_change_says_who_and_what() {
     assert!(text.ends_with("and 45 more") && text.contains("site-4 (site) is new"), "{text}");
 }
 
+/// Two processes with one key agree to something at the same moment, and both are remembered.
+#[test]
+fn nothing_is_lost_between_two_writers() {
+    let folder = Folder::new("writers-of-federations");
+    let (roster, ids) = kit(3);
+    let (key, id) = (folder.at("a.key"), &ids[2]);
+    std::thread::scope(|scope| {
+        for i in 0..8 {
+            let roster = Roster { name: format!("federation-{i}"), ..roster.clone() };
+            let key = &key;
+            scope.spawn(move || remember(key, id, &[roster], &[]));
+        }
+    });
+    assert_eq!(Federations::load(&key, id).unwrap().agreed.len(), 8);
+}
+
 /// [ROS-10].
 #[test]
 fn a_data_set_goes_to_the_federation_that_it_went_to() {
