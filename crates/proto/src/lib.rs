@@ -26,6 +26,7 @@ pub mod noise;
 mod opening;
 pub mod plan;
 pub mod policy;
+pub mod release;
 pub mod roster;
 mod shamir;
 pub mod site;

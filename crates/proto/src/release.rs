@@ -1,0 +1,386 @@
+//! Over which sites exact totals may be released: whole blocks, for the life of a data set (spec section 11.3, [REL-1] to
+//! [REL-8]). Pure; the one rule of its kind, for every question, run, plan and aggregator.
+//!
+//! *Why no rule about questions.* Totals over S and over S without one site, at any centres whatever, subtract to that site's
+//! row count and sums: a few rounds of fuzzy c-means span a space of functions of a row that contains constants and
+//! coordinates to three digits. So it does not help to ask how near two questions are.
+//!
+//! **Lemma.** Let every honest site belong to one block, and let every released total be a sum over whole blocks,
+//! T_i = Σ_{B ∈ F_i} Σ_{u ∈ B} g_i(x_u), where the question g_i and the blocks F_i may depend in any way on the totals before
+//! and on whatever the colluding sites know. Then everything that was released is a function of what the colluding sites hold
+//! and of the sums s_i(B) = Σ_{u ∈ B honest} g_i(x_u). It does not change when honest sites of one block exchange their data.
+//!
+//! *Proof.* By induction over i. The choice of g_1 and F_1 depends on nothing that honest sites hold; if T_1 … T_{i−1} are
+//! functions of the colluders' data and of the sums, so are g_i and F_i, and T_i is the sum of the s_i(B) over F_i and of what
+//! the colluding sites of these blocks added. An exchange within a block permutes the terms of each s_i(B) and changes none of
+//! these sums. ∎
+//!
+//! Adaptive and nonlinear computation on totals is covered. What the lemma does not hide is a site that dominates its block,
+//! and a site whose rows lie apart from all others'.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    identity::PublicKey,
+    suite::{self, Hash},
+};
+
+/// What a site states of its data set, signed with its keys for a deck.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Standing {
+    /// The block that it belongs to for the life of the data set; nothing before its first masked words have left.
+    pub block: Option<Hash>,
+    /// How often its rows have changed since then.
+    pub version: u32,
+}
+
+/// A site of a directory and what it states.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Member {
+    /// Its number in the roster.
+    pub site: u16,
+    /// Its identity, by which it is known in every roster.
+    pub key: PublicKey,
+    /// What it states.
+    pub standing: Standing,
+}
+
+/// Sites whose parts are only ever released together.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Block {
+    /// Names it in every roster, plan and run.
+    pub id: Hash,
+    /// Its sites by their numbers in the roster, ascending.
+    pub sites: Vec<u16>,
+    /// How often each one's rows have changed, in the order of `sites`.
+    pub versions: Vec<u32>,
+}
+
+/// The blocks of a directory: every member is in one of them.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Blocks(pub Vec<Block>);
+
+/// A rule that does not hold, and which site's statement contradicts it, if it is one site's.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Broken {
+    /// What is wrong, as the end of a sentence about whoever proposed it.
+    pub what: &'static str,
+    /// The site that it is about.
+    pub site: Option<u16>,
+    /// The rule.
+    pub rule: &'static str,
+}
+
+fn broken<T>(what: &'static str, site: Option<u16>, rule: &'static str) -> Result<T, Broken> {
+    Err(Broken { what, site, rule })
+}
+
+/// [REL-2]: names the block of these sites, whatever their order.
+pub fn block_id(keys: impl IntoIterator<Item = PublicKey>) -> Hash {
+    let keys: BTreeSet<[u8; 32]> = keys.into_iter().map(|key| key.0).collect();
+    suite::hash("block", &[&keys.into_iter().collect::<Vec<_>>().concat()])
+}
+
+/// [REL-3]: sites that a block has at least, so that `contributors` honest ones stand behind whatever is released of it.
+/// `colluders` is the larger of the plan's and the site's own number. Where totals are opened every member sees them, so at
+/// least one of the others is taken to look. With `contributors` of 0 or 1 a site may be a block by itself: what it sent can
+/// be computed once it has left.
+pub fn least_sites(contributors: u32, colluders: usize, opened: bool) -> usize {
+    match contributors {
+        0 | 1 => 1,
+        c => (c as usize).saturating_add(colluders.max(usize::from(opened))),
+    }
+}
+
+/// [REL-6]: signatures that show that a slot never gives a total: whoever has not signed, and `colluders` that sign and share
+/// all the same, are fewer than the `threshold` of a deck of `members`.
+pub fn burned_by(members: usize, threshold: usize, colluders: usize) -> usize {
+    (members + colluders + 1).saturating_sub(threshold)
+}
+
+/// [REL-7]: whether a block's rows may be another version than at its last total: nobody's, or those of at least `least`
+/// sites at once. A difference of two totals is then that of as many sites.
+///
+/// # Errors
+/// [`Broken`] where fewer changed, or a version went back.
+pub fn may_change(before: &[(PublicKey, u32)], now: &[(PublicKey, u32)], least: usize) -> Result<(), Broken> {
+    let before: BTreeMap<[u8; 32], u32> = before.iter().map(|(key, version)| (key.0, *version)).collect();
+    let mut changed = 0;
+    for (key, version) in now {
+        match before.get(&key.0) {
+            Some(old) if version < old => {
+                return broken("shows rows that an earlier version has replaced", None, "REL-7");
+            }
+            Some(old) if version == old => {}
+            _ => changed += 1,
+        }
+    }
+    if changed > 0 && changed < least {
+        return broken("shows a block in which the rows of too few sites have changed", None, "REL-7");
+    }
+    Ok(())
+}
+
+impl Blocks {
+    /// [REL-1], [REL-2]: the blocks that a directory names, if they are a partition of its members, and nobody is in another
+    /// block than it states.
+    ///
+    /// # Errors
+    /// [`Broken`].
+    pub fn of(members: &[Member], partition: &[Vec<u16>]) -> Result<Blocks, Broken> {
+        let by_site: BTreeMap<u16, &Member> = members.iter().map(|member| (member.site, member)).collect();
+        let mut seen = BTreeSet::new();
+        let mut blocks = Vec::with_capacity(partition.len());
+        for sites in partition {
+            if sites.is_empty() || !sites.is_sorted_by(|a, b| a < b) {
+                return broken("names an empty block, or one that is not sorted", None, "REL-1");
+            }
+            let mut found = Vec::with_capacity(sites.len());
+            for site in sites {
+                let Some(member) = by_site.get(site) else {
+                    return broken("names a block with a site that is not in the directory", Some(*site), "REL-1");
+                };
+                if !seen.insert(*site) {
+                    return broken("names a site in two blocks", Some(*site), "REL-1");
+                }
+                found.push(**member);
+            }
+            let id = block_id(found.iter().map(|member| member.key));
+            if let Some(other) = found.iter().find(|member| member.standing.block.is_some_and(|stated| stated != id)) {
+                return broken("puts a site into another block than the one it belongs to", Some(other.site), "REL-2");
+            }
+            let versions = found.iter().map(|member| member.standing.version).collect();
+            blocks.push(Block { id, sites: sites.clone(), versions });
+        }
+        if let Some(left_out) = members.iter().find(|member| !seen.contains(&member.site)) {
+            return broken("leaves a site out of all blocks", Some(left_out.site), "REL-1");
+        }
+        Ok(Blocks(blocks))
+    }
+
+    /// The block of a site.
+    pub fn block_of(&self, site: u16) -> Option<&Block> {
+        self.0.iter().find(|block| block.sites.binary_search(&site).is_ok())
+    }
+
+    /// [REL-4]: whether these sites, ascending, are whole blocks.
+    ///
+    /// # Errors
+    /// [`Broken`] with a site whose block is cut.
+    pub fn whole(&self, sites: &[u16]) -> Result<(), Broken> {
+        let within = |site: &u16| sites.binary_search(site).is_ok();
+        match self.0.iter().find(|block| block.sites.iter().any(within) && !block.sites.iter().all(within)) {
+            Some(cut) => broken("cuts a block", cut.sites.iter().copied().find(|site| !within(site)), "REL-4"),
+            None => Ok(()),
+        }
+    }
+
+    /// All sites of the blocks of which nobody is missing among `present`, ascending.
+    pub fn whole_among(&self, present: &[u16]) -> Vec<u16> {
+        let here = |site: &u16| present.binary_search(site).is_ok();
+        let whole = self.0.iter().filter(|block| block.sites.iter().all(here));
+        let mut sites: Vec<u16> = whole.flat_map(|block| block.sites.iter().copied()).collect();
+        sites.sort_unstable();
+        sites
+    }
+}
+
+/// How an aggregator arranges the members of a directory.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Proposal {
+    /// The blocks.
+    pub blocks: Vec<Vec<u16>>,
+    /// Sites that cannot take part: of their block somebody is missing, or they are too few for a block of their own.
+    pub left_out: Vec<u16>,
+}
+
+/// Arranges `members`: whoever states a block into that one if all of it is here, all others into new blocks of at least
+/// `size` sites each, as many as there can be; where `size` is 0, into one block. A new block has at least `least` sites.
+pub fn propose(members: &[Member], size: u16, least: usize) -> Proposal {
+    let mut proposal = Proposal::default();
+    let mut stated: BTreeMap<[u8; 32], Vec<&Member>> = BTreeMap::new();
+    let mut fresh = Vec::new();
+    for member in members {
+        match member.standing.block {
+            Some(block) => stated.entry(block.0).or_default().push(member),
+            None => fresh.push(member),
+        }
+    }
+    for (id, mut block) in stated {
+        // Whoever of a block lost its first round states none; a new site beside it would make another block.
+        let missing_none = block_id(block.iter().map(|member| member.key)).0 == id;
+        if !missing_none && block_id(block.iter().chain(&fresh).map(|member| member.key)).0 == id {
+            block.append(&mut fresh);
+        }
+        let sites: Vec<u16> = block.iter().map(|member| member.site).collect::<BTreeSet<_>>().into_iter().collect();
+        if block_id(block.iter().map(|member| member.key)).0 == id {
+            proposal.blocks.push(sites);
+        } else {
+            proposal.left_out.extend(sites);
+        }
+    }
+    let fresh: Vec<u16> = fresh.iter().map(|member| member.site).collect::<BTreeSet<_>>().into_iter().collect();
+    let smallest = least.max(usize::from(size)).max(1);
+    if fresh.len() < smallest {
+        proposal.left_out.extend(fresh);
+    } else {
+        let count = if size == 0 { 1 } else { fresh.len() / smallest };
+        // As even as can be; the first ones have one more.
+        let (each, more) = (fresh.len() / count, fresh.len() % count);
+        let mut rest = &fresh[..];
+        for i in 0..count {
+            let (block, after) = rest.split_at(each + usize::from(i < more));
+            proposal.blocks.push(block.to_vec());
+            rest = after;
+        }
+    }
+    proposal.blocks.sort_unstable();
+    proposal.left_out.sort_unstable();
+    proposal
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn key(site: u16) -> PublicKey {
+        let mut bytes = [7; 32];
+        bytes[..2].copy_from_slice(&site.to_be_bytes());
+        PublicKey(bytes)
+    }
+
+    fn member(site: u16, block: Option<&[u16]>) -> Member {
+        let block = block.map(|sites| block_id(sites.iter().map(|s| key(*s))));
+        Member { site, key: key(site), standing: Standing { block, version: 0 } }
+    }
+
+    fn rule(result: Result<Blocks, Broken>) -> (&'static str, Option<u16>) {
+        let broken = result.unwrap_err();
+        (broken.rule, broken.site)
+    }
+
+    /// [REL-1], [REL-2].
+    #[test]
+    fn blocks_are_a_partition_that_nobody_contradicts() {
+        let old = [0, 1, 2];
+        let members: Vec<Member> =
+            (0..3).map(|s| member(s, Some(&old))).chain((3..6).map(|s| member(s, None))).collect();
+        let good = Blocks::of(&members, &[vec![0, 1, 2], vec![3, 4, 5]]).unwrap();
+        assert_eq!(good.block_of(1).unwrap().id, block_id([2, 0, 1].map(key)));
+        assert_eq!(good.block_of(4).unwrap().sites, [3, 4, 5]);
+        for (partition, expected) in [
+            (vec![vec![0, 1, 2], vec![3, 4]], ("REL-1", Some(5))),
+            (vec![vec![0, 1, 2], vec![], vec![3, 4, 5]], ("REL-1", None)),
+            (vec![vec![0, 2, 1], vec![3, 4, 5]], ("REL-1", None)),
+            (vec![vec![0, 1, 2], vec![2, 3, 4, 5]], ("REL-1", Some(2))),
+            (vec![vec![0, 1, 2], vec![3, 4, 5, 6]], ("REL-1", Some(6))),
+            (vec![vec![0, 1], vec![2, 3, 4, 5]], ("REL-2", Some(0))),
+            (vec![vec![0, 1, 2, 3], vec![4, 5]], ("REL-2", Some(0))),
+            (vec![vec![0, 1, 2, 3, 4, 5]], ("REL-2", Some(0))),
+        ] {
+            assert_eq!(rule(Blocks::of(&members, &partition)), expected, "{partition:?}");
+        }
+        // A member of a block that lost its first round states nothing yet, and belongs to it all the same.
+        let mut late = members.clone();
+        late[1].standing.block = None;
+        assert!(Blocks::of(&late, &[vec![0, 1, 2], vec![3, 4, 5]]).is_ok());
+        assert_eq!(rule(Blocks::of(&late, &[vec![0, 2], vec![1, 3, 4, 5]])), ("REL-2", Some(0)));
+    }
+
+    /// [REL-4].
+    #[test]
+    fn only_whole_blocks_are_asked() {
+        let members: Vec<Member> = (0..7).map(|s| member(s, None)).collect();
+        let blocks = Blocks::of(&members, &[vec![0, 3, 5], vec![1, 2], vec![4, 6]]).unwrap();
+        for whole in [&[0, 3, 5][..], &[1, 2], &[0, 1, 2, 3, 5], &[0, 1, 2, 3, 4, 5, 6], &[]] {
+            assert_eq!(blocks.whole(whole), Ok(()), "{whole:?}");
+        }
+        for (cut, missing) in [(&[0, 3][..], 5), (&[1], 2), (&[0, 1, 2, 3, 4, 5], 6), (&[2, 4, 6], 1)] {
+            assert_eq!(blocks.whole(cut), broken("cuts a block", Some(missing), "REL-4"), "{cut:?}");
+        }
+        assert_eq!(blocks.whole_among(&[0, 1, 2, 3, 4]), [1, 2]);
+        assert_eq!(blocks.whole_among(&[0, 1, 2, 3, 5, 6]), [0, 1, 2, 3, 5]);
+    }
+
+    /// [REL-3], [REL-6].
+    #[test]
+    fn sizes() {
+        let sizes = [(0, 9, true), (1, 9, true), (2, 0, false), (2, 0, true), (2, 1, true), (3, 4, false)];
+        assert_eq!(sizes.map(|(c, f, opened)| least_sites(c, f, opened)), [1, 1, 2, 3, 3, 7]);
+        for n in 3..60usize {
+            for t in 2..=n {
+                for c in (0..n).filter(|c| 2 * t > n + c && t >= c + 2) {
+                    let burned = burned_by(n, t, c);
+                    // What is left cannot open anything, and as many signatures can be had when a site is missing.
+                    assert!(n - burned + c < t && burned < n, "{n} {t} {c}");
+                    assert!(n - (burned - 1) + c >= t, "tight");
+                }
+            }
+        }
+    }
+
+    /// [REL-7].
+    #[test]
+    fn rows_change_together_or_not_at_all() {
+        let at = |versions: [u32; 4]| (0..4).map(key).zip(versions).collect::<Vec<_>>();
+        let before = at([1, 1, 0, 5]);
+        assert!(may_change(&before, &at([1, 1, 0, 5]), 3).is_ok());
+        assert!(may_change(&before, &at([2, 2, 9, 5]), 3).is_ok());
+        assert_eq!(may_change(&before, &at([2, 2, 0, 5]), 3).unwrap_err().rule, "REL-7");
+        assert_eq!(may_change(&before, &at([2, 2, 1, 4]), 3).unwrap_err().rule, "REL-7", "a version went back");
+        assert!(may_change(&before, &at([2, 1, 0, 5]), 1).is_ok());
+    }
+
+    #[test]
+    fn an_aggregator_arranges_who_is_there() {
+        let none = |sites: std::ops::Range<u16>| sites.map(|s| member(s, None)).collect::<Vec<_>>();
+        assert_eq!(propose(&none(0..5), 0, 3), Proposal { blocks: vec![vec![0, 1, 2, 3, 4]], left_out: vec![] });
+        assert_eq!(propose(&none(0..2), 0, 3), Proposal { blocks: vec![], left_out: vec![0, 1] });
+        let threes = propose(&none(0..10), 3, 3);
+        assert_eq!(threes.blocks, [vec![0, 1, 2, 3], vec![4, 5, 6], vec![7, 8, 9]]);
+        assert_eq!(propose(&none(0..3), 1, 1).blocks, [[0], [1], [2]]);
+        let old = [0, 1, 2, 3];
+        let there = |sites: &[u16]| sites.iter().map(|s| member(*s, (*s < 4).then_some(&old[..]))).collect::<Vec<_>>();
+        // A joiner waits for others; a block that lacks somebody waits for them.
+        assert_eq!(
+            propose(&there(&[0, 1, 2, 3, 4]), 0, 3),
+            Proposal { blocks: vec![vec![0, 1, 2, 3]], left_out: vec![4] }
+        );
+        assert_eq!(
+            propose(&there(&[0, 1, 3, 4, 5, 6]), 0, 3),
+            Proposal { blocks: vec![vec![4, 5, 6]], left_out: vec![0, 1, 3] }
+        );
+        let mut late = there(&[0, 1, 2, 3]);
+        late[2].standing.block = None;
+        assert_eq!(propose(&late, 0, 3).blocks, [[0, 1, 2, 3]]);
+    }
+
+    proptest! {
+        /// Whatever sites state, what an aggregator proposes passes the check that every site makes.
+        #[test]
+        fn what_is_proposed_is_accepted(
+            of in prop::collection::vec(0u8..5, 1..24), here in prop::collection::vec(any::<bool>(), 24),
+            stated in prop::collection::vec(any::<bool>(), 24), size in 0u16..5, least in 1usize..4,
+        ) {
+            let block = |b: u8| (0..).zip(&of).filter(|(_, o)| **o == b).map(|(s, _)| s).collect::<Vec<u16>>();
+            let members: Vec<Member> = (0u16..).zip(&of).filter(|(s, _)| here[usize::from(*s)])
+                .map(|(s, b)| member(s, (*b < 4 && stated[usize::from(s)]).then(|| block(*b)).as_deref()))
+                .collect();
+            let proposal = propose(&members, size, least);
+            let kept: Vec<Member> =
+                members.iter().filter(|m| !proposal.left_out.contains(&m.site)).copied().collect();
+            let blocks = Blocks::of(&kept, &proposal.blocks).unwrap();
+            let all: Vec<u16> = kept.iter().map(|m| m.site).collect();
+            prop_assert!(blocks.whole(&all).is_ok());
+            prop_assert_eq!(blocks.whole_among(&all), all);
+            for block in &blocks.0 {
+                let fresh = block.sites.iter().all(|s| kept.iter().any(|m| m.site == *s && m.standing.block.is_none()));
+                prop_assert!(!fresh || block.sites.len() >= least.max(usize::from(size)));
+            }
+        }
+    }
+}
