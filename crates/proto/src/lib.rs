@@ -30,7 +30,6 @@ pub mod release;
 pub mod roster;
 mod shamir;
 pub mod site;
-pub mod sparse;
 #[cfg_attr(feature = "parallel", path = "spread_parallel.rs")]
 #[cfg_attr(not(feature = "parallel"), path = "spread_serial.rs")]
 mod spread;

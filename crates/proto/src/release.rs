@@ -62,6 +62,15 @@ pub struct Block {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Blocks(pub Vec<Block>);
 
+/// A site's own block as it is known in every roster, plan and run.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct OwnBlock {
+    /// Names it.
+    pub id: Hash,
+    /// Its members' keys, ascending, and how often each one's rows have changed.
+    pub members: Vec<(PublicKey, u32)>,
+}
+
 /// A rule that does not hold, and which site's statement contradicts it, if it is one site's.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Broken {
@@ -123,6 +132,34 @@ pub fn may_change(before: &[(PublicKey, u32)], now: &[(PublicKey, u32)], least: 
     Ok(())
 }
 
+/// [REL-3] to [REL-5], [REL-7]: whether a data set's answer may enter a total over `cohort`. `before` is the block that this
+/// data set belongs to, with the versions at its last answer, if it has answered; `drawn` are the sites whose rows a public
+/// draw takes, where there is one; `least` is [`least_sites`].
+///
+/// # Errors
+/// [`Broken`].
+pub fn admit(
+    own: &OwnBlock,
+    before: Option<&OwnBlock>,
+    blocks: &Blocks,
+    cohort: &[u16],
+    drawn: Option<&[u16]>,
+    least: usize,
+) -> Result<(), Broken> {
+    if own.members.len() < least {
+        return broken("asks a block of too few sites", None, "REL-3");
+    }
+    blocks.whole(cohort)?;
+    blocks.whole(drawn.unwrap_or_default())?;
+    match before {
+        Some(before) if before.id != own.id => {
+            broken("asks these rows in another block than the one they were released in before", None, "REL-5")
+        }
+        Some(before) => may_change(&before.members, &own.members, least),
+        None => Ok(()),
+    }
+}
+
 impl Blocks {
     /// [REL-1], [REL-2]: the blocks that a directory names, if they are a partition of its members, and nobody is in another
     /// block than it states.
@@ -160,6 +197,12 @@ impl Blocks {
         Ok(Blocks(blocks))
     }
 
+    /// Of `sites`, ascending, those whose block is not whole among them.
+    pub fn cut_among(&self, sites: &[u16]) -> Vec<u16> {
+        let whole = self.whole_among(sites);
+        sites.iter().copied().filter(|site| whole.binary_search(site).is_err()).collect()
+    }
+
     /// The block of a site.
     pub fn block_of(&self, site: u16) -> Option<&Block> {
         self.0.iter().find(|block| block.sites.binary_search(&site).is_ok())
@@ -192,39 +235,54 @@ impl Blocks {
 pub struct Proposal {
     /// The blocks.
     pub blocks: Vec<Vec<u16>>,
-    /// Sites that cannot take part: of their block somebody is missing, or they are too few for a block of their own.
-    pub left_out: Vec<u16>,
+    /// Sites that cannot take part because somebody of their block is missing.
+    pub incomplete: Vec<u16>,
+    /// Sites without a block that are too few for one of their own.
+    pub too_few: Vec<u16>,
 }
 
 /// Arranges `members`: whoever states a block into that one if all of it is here, all others into new blocks of at least
 /// `size` sites each, as many as there can be; where `size` is 0, into one block. A new block has at least `least` sites.
-pub fn propose(members: &[Member], size: u16, least: usize) -> Proposal {
+/// Of the blocks of an earlier deck, `known`, those stay of which all are here and nobody states another.
+pub fn propose(members: &[Member], known: &Blocks, size: u16, least: usize) -> Proposal {
     let mut proposal = Proposal::default();
+    let by_site: BTreeMap<u16, &Member> = members.iter().map(|member| (member.site, member)).collect();
+    let mut kept = BTreeSet::new();
+    for block in &known.0 {
+        let stays = |site: &u16| {
+            by_site.get(site).is_some_and(|member| member.standing.block.is_none_or(|stated| stated == block.id))
+        };
+        if block.sites.iter().all(stays) {
+            kept.extend(block.sites.iter().copied());
+            proposal.blocks.push(block.sites.clone());
+        }
+    }
     let mut stated: BTreeMap<[u8; 32], Vec<&Member>> = BTreeMap::new();
     let mut fresh = Vec::new();
-    for member in members {
+    for member in by_site.into_values().filter(|member| !kept.contains(&member.site)) {
         match member.standing.block {
             Some(block) => stated.entry(block.0).or_default().push(member),
             None => fresh.push(member),
         }
     }
     for (id, mut block) in stated {
+        let whole = |block: &[&Member]| block_id(block.iter().map(|member| member.key)).0 == id;
         // Whoever of a block lost its first round states none; a new site beside it would make another block.
-        let missing_none = block_id(block.iter().map(|member| member.key)).0 == id;
-        if !missing_none && block_id(block.iter().chain(&fresh).map(|member| member.key)).0 == id {
+        if !whole(&block) && whole(&[&block[..], &fresh[..]].concat()) {
             block.append(&mut fresh);
         }
-        let sites: Vec<u16> = block.iter().map(|member| member.site).collect::<BTreeSet<_>>().into_iter().collect();
-        if block_id(block.iter().map(|member| member.key)).0 == id {
+        let mut sites: Vec<u16> = block.iter().map(|member| member.site).collect();
+        sites.sort_unstable();
+        if whole(&block) {
             proposal.blocks.push(sites);
         } else {
-            proposal.left_out.extend(sites);
+            proposal.incomplete.extend(sites);
         }
     }
-    let fresh: Vec<u16> = fresh.iter().map(|member| member.site).collect::<BTreeSet<_>>().into_iter().collect();
+    let fresh: Vec<u16> = fresh.iter().map(|member| member.site).collect();
     let smallest = least.max(usize::from(size)).max(1);
     if fresh.len() < smallest {
-        proposal.left_out.extend(fresh);
+        proposal.too_few.extend(fresh);
     } else {
         let count = if size == 0 { 1 } else { fresh.len() / smallest };
         // As even as can be; the first ones have one more.
@@ -237,7 +295,7 @@ pub fn propose(members: &[Member], size: u16, least: usize) -> Proposal {
         }
     }
     proposal.blocks.sort_unstable();
-    proposal.left_out.sort_unstable();
+    proposal.incomplete.sort_unstable();
     proposal
 }
 
@@ -335,28 +393,60 @@ mod tests {
         assert!(may_change(&before, &at([2, 1, 0, 5]), 1).is_ok());
     }
 
+    /// [REL-3], [REL-5], [REL-7].
+    #[test]
+    fn a_data_set_belongs_to_one_block_for_life() {
+        let members: Vec<Member> = (0..6).map(|s| member(s, None)).collect();
+        let blocks = Blocks::of(&members, &[vec![0, 1, 2], vec![3, 4, 5]]).unwrap();
+        let own = |sites: &[u16], version: u32| OwnBlock {
+            id: block_id(sites.iter().map(|s| key(*s))),
+            members: sites.iter().map(|s| (key(*s), version)).collect(),
+        };
+        let (mine, all) = (own(&[0, 1, 2], 0), [0, 1, 2, 3, 4, 5]);
+        let admitted = |before: Option<&OwnBlock>, own: &OwnBlock, cohort: &[u16], drawn: Option<&[u16]>| {
+            admit(own, before, &blocks, cohort, drawn, 3).map_err(|broken| broken.rule)
+        };
+        assert_eq!(admitted(None, &mine, &all, None), Ok(()));
+        assert_eq!(admitted(Some(&mine), &mine, &all[..3], Some(&all[..3])), Ok(()));
+        assert_eq!(admitted(Some(&own(&[0, 1, 2, 3], 0)), &mine, &all, None), Err("REL-5"));
+        assert_eq!(admitted(Some(&own(&[0, 1], 0)), &mine, &all, None), Err("REL-5"));
+        assert_eq!(admitted(Some(&mine), &mine, &all[..4], None), Err("REL-4"));
+        assert_eq!(admitted(Some(&mine), &mine, &all, Some(&all[1..])), Err("REL-4"));
+        assert_eq!(admitted(None, &own(&[0, 1], 0), &all, None), Err("REL-3"));
+        assert_eq!(admitted(Some(&mine), &own(&[0, 1, 2], 1), &all, None), Ok(()), "all change at once");
+        let mut one = mine.clone();
+        one.members[0].1 = 1;
+        assert_eq!(admitted(Some(&mine), &one, &all, None), Err("REL-7"));
+        assert_eq!(admitted(Some(&one), &mine, &all, None), Err("REL-7"));
+    }
+
     #[test]
     fn an_aggregator_arranges_who_is_there() {
         let none = |sites: std::ops::Range<u16>| sites.map(|s| member(s, None)).collect::<Vec<_>>();
-        assert_eq!(propose(&none(0..5), 0, 3), Proposal { blocks: vec![vec![0, 1, 2, 3, 4]], left_out: vec![] });
-        assert_eq!(propose(&none(0..2), 0, 3), Proposal { blocks: vec![], left_out: vec![0, 1] });
-        let threes = propose(&none(0..10), 3, 3);
-        assert_eq!(threes.blocks, [vec![0, 1, 2, 3], vec![4, 5, 6], vec![7, 8, 9]]);
-        assert_eq!(propose(&none(0..3), 1, 1).blocks, [[0], [1], [2]]);
+        let arranged = |members: &[Member], size, least| propose(members, &Blocks::default(), size, least);
+        let proposal = |blocks: &[&[u16]], incomplete: &[u16], too_few: &[u16]| Proposal {
+            blocks: blocks.iter().map(|block| block.to_vec()).collect(),
+            incomplete: incomplete.to_vec(),
+            too_few: too_few.to_vec(),
+        };
+        assert_eq!(arranged(&none(0..5), 0, 3), proposal(&[&[0, 1, 2, 3, 4]], &[], &[]));
+        assert_eq!(arranged(&none(0..2), 0, 3), proposal(&[], &[], &[0, 1]));
+        assert_eq!(arranged(&none(0..10), 3, 3), proposal(&[&[0, 1, 2, 3], &[4, 5, 6], &[7, 8, 9]], &[], &[]));
+        assert_eq!(arranged(&none(0..3), 1, 1).blocks, [[0], [1], [2]]);
         let old = [0, 1, 2, 3];
         let there = |sites: &[u16]| sites.iter().map(|s| member(*s, (*s < 4).then_some(&old[..]))).collect::<Vec<_>>();
         // A joiner waits for others; a block that lacks somebody waits for them.
-        assert_eq!(
-            propose(&there(&[0, 1, 2, 3, 4]), 0, 3),
-            Proposal { blocks: vec![vec![0, 1, 2, 3]], left_out: vec![4] }
-        );
-        assert_eq!(
-            propose(&there(&[0, 1, 3, 4, 5, 6]), 0, 3),
-            Proposal { blocks: vec![vec![4, 5, 6]], left_out: vec![0, 1, 3] }
-        );
+        assert_eq!(arranged(&there(&[0, 1, 2, 3, 4]), 0, 3), proposal(&[&old], &[], &[4]));
+        assert_eq!(arranged(&there(&[0, 1, 3, 4, 5, 6]), 0, 3), proposal(&[&[4, 5, 6]], &[0, 1, 3], &[]));
         let mut late = there(&[0, 1, 2, 3]);
         late[2].standing.block = None;
-        assert_eq!(propose(&late, 0, 3).blocks, [[0, 1, 2, 3]]);
+        assert_eq!(arranged(&late, 0, 3).blocks, [old]);
+        // In the middle of a first round some state their block already; it stays as it is.
+        let mut some = none(0..9);
+        some[4].standing.block = Some(block_id([3, 4, 5].map(key)));
+        let known = Blocks::of(&none(0..9), &[vec![0, 1, 2], vec![3, 4, 5], vec![6, 7, 8]]).unwrap();
+        assert_eq!(propose(&some, &known, 0, 3), proposal(&[&[0, 1, 2], &[3, 4, 5], &[6, 7, 8]], &[], &[]));
+        assert_eq!(propose(&some[1..], &known, 0, 3), proposal(&[&[3, 4, 5], &[6, 7, 8]], &[], &[1, 2]));
     }
 
     proptest! {
@@ -370,9 +460,9 @@ mod tests {
             let members: Vec<Member> = (0u16..).zip(&of).filter(|(s, _)| here[usize::from(*s)])
                 .map(|(s, b)| member(s, (*b < 4 && stated[usize::from(s)]).then(|| block(*b)).as_deref()))
                 .collect();
-            let proposal = propose(&members, size, least);
-            let kept: Vec<Member> =
-                members.iter().filter(|m| !proposal.left_out.contains(&m.site)).copied().collect();
+            let proposal = propose(&members, &Blocks::default(), size, least);
+            let out = |s: &u16| proposal.incomplete.contains(s) || proposal.too_few.contains(s);
+            let kept: Vec<Member> = members.iter().filter(|m| !out(&m.site)).copied().collect();
             let blocks = Blocks::of(&kept, &proposal.blocks).unwrap();
             let all: Vec<u16> = kept.iter().map(|m| m.site).collect();
             prop_assert!(blocks.whole(&all).is_ok());
