@@ -374,9 +374,9 @@ impl Talk {
                         self.keeper.show(follower.shown());
                     }
                 }
-                Output::Event(Event::Undone { slot, digest }) => {
+                Output::Event(Event::Undone { slot, certificate }) => {
                     let left = self.left(Some(slot), None, Hash::default());
-                    wait_for_disk(|| self.keeper.with(|ledger| ledger.note(Note::Undone, &left, digest)))?;
+                    wait_for_disk(|| self.keeper.with(|ledger| ledger.note(Note::Undone, &left, certificate)))?;
                 }
                 Output::Event(Event::Released { missing, .. }) => {
                     self.released = true;
