@@ -357,7 +357,6 @@ struct Demo<'a> {
     rows: Vec<u64>,
     /// Different rows that are possible, as each site's own suggest.
     possible: Vec<Option<u64>>,
-    drops: bool,
 }
 
 impl Demo<'_> {
@@ -376,7 +375,7 @@ impl Demo<'_> {
             terms.min_total_rows = terms.min_total_rows.max(stay.map(|(_, rows)| rows).sum());
         }
         let possible = sites.iter().map(|site| consent::possible_rows(&site.rows)).collect();
-        Demo { work, terms, rows, possible, drops: !vanish.is_empty() }
+        Demo { work, terms, rows, possible }
     }
 
     /// The strict default where every site can answer everything under it; else as little less as the data need, by name.

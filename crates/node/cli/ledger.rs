@@ -178,7 +178,9 @@ fn changed(args: &ChangedArgs, json: bool) -> Result<(), Failure> {
     if few(args.added) || few(args.removed) {
         return Err(Failure::new(
             Code::Policy,
-            format!("fewer than {least} rows were added or removed, where this site's policy asks for none or {least} (change) [REL-7]"),
+            format!(
+                "fewer than {least} rows were added or removed, where this site's policy asks for none or {least} (change) [REL-7]"
+            ),
             "wait until as many rows have changed, and answer from the rows as they were until then",
         ));
     }
@@ -203,7 +205,10 @@ fn declare(args: &RowsArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<u3
     let (state, head) = (state_of(&args.own.key, args.own.state.as_ref()), head_of(&args.own.key));
     let names: Vec<String> = Ledger::look(&state, &head, &identity)?.columns().cloned().collect();
     if names.is_empty() {
-        return Err(Failure::input("nothing was answered from any rows yet", "start the site with the rows as they are"));
+        return Err(Failure::input(
+            "nothing was answered from any rows yet",
+            "start the site with the rows as they are",
+        ));
     }
     let spec = TableSpec { columns: names.clone(), label: None };
     let rows = Rows::new(table::read_csv(&args.data, &spec)?.values, names.len())?;

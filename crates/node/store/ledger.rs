@@ -208,7 +208,8 @@ impl Ledger {
     /// answer of its session once more.
     pub fn repeats(&self, left: &Left, answer: &Answer) -> bool {
         left.cohort.is_some_and(|cohort| {
-            self.account.gave(&cohort, &self.data.rows, answer) || self.account.again(&left.session, left.slot, &cohort, answer)
+            self.account.gave(&cohort, &self.data.rows, answer)
+                || self.account.again(&left.session, left.slot, &cohort, answer)
         })
     }
 
@@ -239,12 +240,8 @@ impl Ledger {
     /// [`LedgerError`].
     pub fn note(&mut self, note: Note, left: &Left, digest: Hash) -> Result<(), LedgerError> {
         let version = self.account.version() + u32::from(matches!(note, Note::Changed(_)));
-        let entry = Entry {
-            slot: left.slot,
-            version,
-            note: Some(note),
-            ..self.entry(left, Disclosure::Nothing, 0, digest)
-        };
+        let entry =
+            Entry { slot: left.slot, version, note: Some(note), ..self.entry(left, Disclosure::Nothing, 0, digest) };
         self.add(entry)?;
         self.sync()
     }

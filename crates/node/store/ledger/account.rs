@@ -305,11 +305,6 @@ impl Account {
         places.copied().find(|at| answer.cost.nano_rho.is_none() && same(&self.given[*at].answer, answer))
     }
 
-    /// Whether an answer has left in this session.
-    pub fn answered(&self, session: &Hash) -> bool {
-        self.courses.get(session).is_some_and(|course| course.last.is_some())
-    }
-
     /// Answers by kind.
     pub fn kinds(&self) -> Vec<(String, u64)> {
         let mut kinds: Vec<(String, u64)> = Vec::new();

@@ -271,7 +271,9 @@ impl Site {
         self.round = Some((deck, round));
         // [RND-8]: a newer deck closes older ones; their keys are wiped here.
         self.decks.retain(|index, _| *index >= deck);
-        self.replies.retain(|(kind, index), _| *index >= deck && !matches!(kind, Kind::Survivors | Kind::Certificate | Kind::Burn));
+        self.replies.retain(|(kind, index), _| {
+            *index >= deck && !matches!(kind, Kind::Survivors | Kind::Certificate | Kind::Burn)
+        });
     }
 
     /// The round before is over once a new one begins: its chain values and survivors are what the next must follow. A
