@@ -21,8 +21,9 @@
 //! # When it is believed
 //!
 //! On probes that c was not fitted to, the expected relative error of a total is
-//! `sqrt(mean (A c - f)^2 + |c|^2 / N^2) / sqrt(mean f^2)`. Errors of one round move the centres of the next, so that the
-//! largest ones of all rounds are added up, and the sum must stay below [`GATE`]. Otherwise nothing of it is used, and the
+//! `sqrt(mean (A c - f)^2 + |c|^2 / N^2)` over the root of the mean of f^2, taken over the whole block that the total stands
+//! in. Errors of one round move the centres of the next, so that the largest ones of all rounds are added up, and the sum must
+//! stay below [`GATE`]. Otherwise nothing of it is used, and the
 //! result is what the last opened totals gave. Centres that the estimated totals move out of the box are refused as well. The
 //! validity totals pass a gate of their own; without it the result has no index.
 //!
@@ -121,7 +122,9 @@ pub enum Refusal {
     #[error("the next question cannot be answered for a row of the box: {0}")]
     Unanswerable(String),
     /// The gate.
-    #[error("the totals that are out do not tell the next ones: error {error:.1e} on held-out probes after {rounds} rounds, the gate is {GATE:.0e}")]
+    #[error(
+        "the totals that are out do not tell the next ones: error {error:.1e} on held-out probes after {rounds} rounds, the gate is {GATE:.0e}"
+    )]
     Inexact {
         /// The sum of the held-out errors, with that of the refused question.
         error: f64,
