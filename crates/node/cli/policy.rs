@@ -128,7 +128,15 @@ fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
             format!("together           with noise: epsilon {epsilon:.4} at delta {} at most\n", site.delta)
         }
     };
+    if let Some(smooth) = forecast.smooth {
+        text += &format!(
+            "{:<18} {:>5}            {:>8} numbers' worth of new ones among the {} of smooth questions; estimated by a trial run on \
+             generated rows\n",
+            "effective rank", "", smooth.rank, smooth.instead.0
+        );
+    }
     let mut value = json!({
+        "smooth": forecast.smooth.map(|s| json!({ "scalars": s.instead.0, "rank": s.rank, "rank_milli_bits": s.milli_bits })),
         "policy": from, "data": site.data, "scalars": total.scalars, "milli_bits": total.milli_bits, "nano_rho": total.nano_rho,
         "spent": { "scalars": spent.scalars, "milli_bits": spent.milli_bits, "nano_rho": spent.nano_rho },
     });
@@ -137,7 +145,11 @@ fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
             if site.policy.release.rule != Enforcement::Off && total.nano_rho.is_none() {
                 value["room"] = json!({ "scalars": room.scalars, "milli_bits": room.milli_bits });
             }
-            (true, "this site answers the whole plan, whatever its rounds need".to_owned(), "")
+            let text = match forecast.smooth {
+                Some(_) => "this site answers the whole plan, if its smooth questions tell no more than is estimated",
+                None => "this site answers the whole plan, whatever its rounds need",
+            };
+            (true, text.to_owned(), "")
         }
         Verdict::AnswersIf { rows, why } => {
             value["rows_needed"] = json!(rows);

@@ -22,7 +22,7 @@ use crate::{
     round::{Form, Layout, Question},
     store::{
         Ledger,
-        ledger::{Data, Left},
+        ledger::{Data, Kept, Left},
     },
     work::Work,
 };
@@ -122,6 +122,10 @@ pub(super) fn decide(
     let counted = matches!(offer.question, Question::Cluster(_) | Question::Drawn { .. });
     let form = config.form().map_err(|e| Error::Refused { what: e.to_string(), rule: Rule("POL-3") })?;
     keeper.with(|ledger| {
+        let repeated = ledger.repeats(left, &answer);
+        let enforced = config.site.policy.release.rule != Enforcement::Off && !repeated;
+        let record = smooth(offer, left, asked, config).filter(|_| answer.cost.nano_rho.is_none());
+        let smooth = if enforced { ledger.measure(record.as_ref(), &answer.cost) } else { None };
         let spent = ledger.spent(left, counted);
         let account = ledger.account();
         let request = Request {
@@ -131,8 +135,9 @@ pub(super) fn decide(
             columns: u32::try_from(config.work.columns.len()).unwrap_or(u32::MAX),
             domain: keeper.domain,
             plan: facts(&config.work),
-            repeated: ledger.repeats(left, &answer),
+            repeated,
             cost: answer.cost,
+            smooth,
             separation_ppm: ledger::separation(&answer.centres),
             nearness_ppm: account.nearest(&left.plan, &cohort, &answer),
         };
@@ -149,8 +154,24 @@ pub(super) fn decide(
         {
             tracing::warn!("the release rule would refuse this answer; this site's policy only reports it");
         }
+        if let Some(record) = record.filter(|_| !repeated) {
+            ledger.keep(record);
+        }
         ledger.promise(left, answer);
         Ok(consent)
+    })
+}
+
+/// [POL-9]: what measuring a smooth question takes; `None` for any other.
+fn smooth(offer: &Offer<'_>, left: &Left, asked: &Asked, config: &ClientConfig) -> Option<Kept> {
+    let (Question::Cluster(batch) | Question::Drawn { batch, .. }) = offer.question else { return None };
+    batch.is_smooth().then(|| Kept {
+        plan: left.plan,
+        query: asked.query.clone(),
+        columns: config.work.columns.iter().map(|column| column.name.clone()).collect(),
+        domain: config.rows.domain().clone(),
+        fraction_bits: offer.layout.blocks.iter().map(|block| block.scale.fraction_bits).collect(),
+        rows: config.terms.max_rows.saturating_mul(config.roster.sites.len() as u64),
     })
 }
 

@@ -7,11 +7,14 @@ use veilsum_proto::{
     identity::Identity,
     ledger::{Answer, Entry},
     message::Disclosure,
-    policy::Spent,
+    policy::{Cost, Smooth, Spent},
     suite::{self, Hash},
 };
 
-use super::near;
+use super::{
+    near,
+    smooth::{Kept, Measured},
+};
 
 /// Name of the question that counts rows.
 const COUNT: &str = "count_rows";
@@ -78,6 +81,7 @@ pub struct Account {
     courses: BTreeMap<Hash, Course>,
     runs: u64,
     spent: Spent,
+    measured: Measured,
 }
 
 /// What an answer would become if its total were opened over fewer sites than were asked.
@@ -93,7 +97,30 @@ pub struct Smaller {
 impl Account {
     /// Nothing was given away yet.
     pub fn of(data: Data) -> Account {
-        Account { data, given: Vec::new(), courses: BTreeMap::new(), runs: 0, spent: Spent::default() }
+        let measured = Measured::default();
+        Account { data, given: Vec::new(), courses: BTreeMap::new(), runs: 0, spent: Spent::default(), measured }
+    }
+
+    /// Records of smooth questions: those that it has answered are measured by them.
+    pub fn keep(&mut self, kept: impl IntoIterator<Item = Kept>) {
+        self.measured.keep(kept);
+    }
+
+    /// Whether it has this record.
+    pub fn knows(&self, record: &Kept) -> bool {
+        self.measured.knows(record)
+    }
+
+    /// Measures what smooth questions told that were answered since this was called last; until then their numbers count one by
+    /// one ([POL-9]).
+    pub fn measure(&mut self) {
+        self.spent.smooth = self.measured.told();
+    }
+
+    /// What they and this one would tell; `None` where it cannot be measured.
+    pub fn measure_with(&mut self, record: &Kept, cost: &Cost) -> Option<Smooth> {
+        self.measure();
+        self.measured.with(record, cost)
     }
 
     /// Takes an entry of the ledger.
@@ -130,6 +157,7 @@ impl Account {
 
     fn give(&mut self, given: Given) {
         self.spent.add(&given.answer.cost);
+        self.measured.left(&given.plan, &given.answer);
         self.given.push(given);
     }
 
