@@ -26,9 +26,11 @@ use crate::{
 pub struct Forecast {
     /// Every part of a run: its name, its questions at most, and what they give away together.
     pub parts: Vec<(&'static str, u64, Cost)>,
-    /// What the smooth questions among them tell together ([POL-9]), as a trial run on generated rows came out: an estimate, and
-    /// `None` where there was none, so that their numbers count one by one, which is an upper bound.
-    pub smooth: Option<Smooth>,
+    /// What the smooth questions among them tell together ([POL-9]): all of their numbers at most, or what
+    /// [`Forecast::verdict`] estimated.
+    pub smooth: Smooth,
+    /// Whether that is an estimate, from a trial run on generated rows.
+    pub estimated: bool,
 }
 
 impl Forecast {
@@ -57,11 +59,8 @@ impl Forecast {
             let scalars = u64::from(work.recipe.clusters.max) * u64::from(work.recipe.validity.classes);
             parts.push(("contingency", 1, exact(scalars, scalars * 64_000)));
         }
-        let smooth = (instead.0 > 0 && form.noise.is_none())
-            .then(|| trial(work, terms, &form))
-            .flatten()
-            .map(|told| Smooth { rank: told.rank, milli_bits: told.milli_bits, instead });
-        Ok(Forecast { parts, smooth })
+        let smooth = Smooth { rank: instead.0, milli_bits: instead.1, instead };
+        Ok(Forecast { parts, smooth, estimated: false })
     }
 
     /// All of it.
@@ -74,8 +73,27 @@ impl Forecast {
     }
 
     /// What the policy says to all of it, for a site with so many rows, of so many that are possible, in a cohort with at least
-    /// `rows_in_all`.
+    /// `rows_in_all`. Where the numbers of smooth questions, which are an upper bound, are in the way, their rank is estimated.
     pub fn verdict(
+        &mut self,
+        about: (&Work, &Terms, usize),
+        policy: &Policy,
+        spent: &Spent,
+        rows: (u64, Option<u64>),
+        rows_in_all: u64,
+    ) -> Verdict {
+        let found = self.judged(about, policy, spent, rows, rows_in_all);
+        let (work, terms, sites) = about;
+        if matches!(found, Verdict::Answers(_)) || self.estimated || self.smooth.instead.0 == 0 {
+            return found;
+        }
+        let form = Form::of(work, terms, sites).ok().filter(|form| form.noise.is_none());
+        let Some(told) = form.and_then(|form| trial(work, terms, &form)) else { return found };
+        (self.smooth.rank, self.smooth.milli_bits, self.estimated) = (told.rank, told.milli_bits, true);
+        self.judged(about, policy, spent, rows, rows_in_all)
+    }
+
+    fn judged(
         &self,
         (work, terms, sites): (&Work, &Terms, usize),
         policy: &Policy,
@@ -94,10 +112,13 @@ impl Forecast {
             plan: plan.clone(),
             cost: total,
             // Measured together they tell no more than apart.
-            smooth: self.smooth.map(|more| Smooth {
-                rank: spent.smooth.rank + more.rank,
-                milli_bits: spent.smooth.milli_bits + more.milli_bits,
-                instead: (spent.smooth.instead.0 + more.instead.0, spent.smooth.instead.1 + more.instead.1),
+            smooth: Some(Smooth {
+                rank: spent.smooth.rank + self.smooth.rank,
+                milli_bits: spent.smooth.milli_bits + self.smooth.milli_bits,
+                instead: (
+                    spent.smooth.instead.0 + self.smooth.instead.0,
+                    spent.smooth.instead.1 + self.smooth.instead.1,
+                ),
             }),
             ..Request::default()
         };
@@ -162,8 +183,8 @@ const TRIAL_LEAST: usize = 20;
 const TRIAL_QUESTIONS: usize = 150;
 /// A trial run ends where so many questions together added no direction.
 const TRIAL_PATIENCE: usize = 12;
-/// Numbers of one question up to which there is a trial run: it takes seconds.
-const TRIAL_NUMBERS: usize = 1_000;
+/// Smooth numbers of a trial run at most: they take a second or two.
+const TRIAL_NUMBERS: usize = 3_000;
 
 /// Whether a site measures this question: the one that the intermediary judges it does not.
 fn is_smooth(work: &Work, question: &Question) -> bool {
@@ -183,7 +204,7 @@ fn trial(work: &Work, terms: &Terms, form: &Form) -> Option<Effective> {
     let sites = generated(&domain, work.recipe.clusters.max as usize, form.sites, &mut stream)?;
     let columns: Vec<String> = work.columns.iter().map(|column| column.name.clone()).collect();
     let rows = terms.max_rows.saturating_mul(form.sites as u64);
-    let (mut run, mut ranks, mut idle) = (work.run(form.sites).ok()?, Ranks::default(), 0);
+    let (mut run, mut ranks, mut idle, mut numbers) = (work.run(form.sites).ok()?, Ranks::default(), 0, 0);
     let mut step = run.next(None).ok()?;
     for _ in 0..2 * TRIAL_QUESTIONS {
         let Step::Ask(batch) = step else { return Some(ranks.effective()) };
@@ -191,10 +212,11 @@ fn trial(work: &Work, terms: &Terms, form: &Form) -> Option<Effective> {
         let layout = question.layout(&domain, form).ok()?;
         let smooth = is_smooth(&work, &question);
         let Question::Cluster(batch) = question else { return None };
-        if layout.words() > TRIAL_NUMBERS {
-            return None;
-        }
         if smooth {
+            numbers += layout.words();
+            if numbers > TRIAL_NUMBERS {
+                return None;
+            }
             let before = ranks.effective().rank;
             let steps: Vec<f64> = layout.blocks.iter().map(|b| 2f64.powi(-b.scale.fraction_bits)).collect();
             ranks.add(&Asked { columns: &columns, domain: &domain, batch: &batch, steps: &steps, rows }).ok()?;
