@@ -9,6 +9,8 @@ use veilsum_proto::{
 use super::*;
 use crate::documents::tests::Folder;
 
+mod measured;
+
 fn identity(n: u8) -> Arc<Identity> {
     Arc::new(Identity::from_seed(&[n; 32]))
 }
