@@ -241,8 +241,8 @@ fn a_site_that_asks_for_larger_blocks_signs_no_directory() {
     kit.floor = Floor { contributors: 4, ..kit.floor };
     let mut w = World::new(kit, 13);
     assert!(w.ask(b"q", WORDS).is_err());
-    assert!(!w.site_errors.is_empty());
-    for (_, e) in &w.site_errors {
+    for site in 0..6 {
+        let (_, e) = w.site_errors.iter().find(|(s, _)| *s == site).expect("it refuses");
         assert!(e.rule().unwrap().0 == "REL-3" && e.to_string().contains("asks for 4 others"), "{e}");
     }
 }
@@ -272,22 +272,25 @@ fn crashes_on_the_way_through_a_burned_slot_change_nothing() {
     }
 }
 
-/// What review attacks 5 to 7 and the function spaces behind them rest on: totals over S and over S without one site, at
-/// whatever questions. Over many plans, seeds and losses, the difference of any two cohorts of totals that ever come about
-/// over one set of data is a union of whole blocks.
-#[test]
-fn no_two_totals_differ_by_less_than_a_block() {
-    for (seed, size, gone) in (0..24u64).flat_map(|seed| [(seed, 0u16, seed % 6), (seed, 3, (seed / 2) % 6)]) {
+/// What every attack on exact totals rests on: totals over S and over S without one site, at whatever questions; a site lost
+/// between two rounds, a late joiner under another plan, another draw. Nine sites hold the same data over three plans, and
+/// sites are lost and late at many places: the fewest sites by which two totals' cohorts ever differ.
+fn smallest_difference(size: u16, seeds: u64) -> usize {
+    let mut smallest = usize::MAX;
+    for seed in 0..seeds {
         let mut cohorts: Vec<Vec<u16>> = Vec::new();
         let mut fixed: Vec<Option<Fixed>> = vec![None; 9];
-        // The same data in three runs under other plans: one loses a site at some point, one joins late.
         for run in 0..3u64 {
-            let mut w = world(9, size, 100 * seed + run, |t| (t.colluders, t.threshold, t.slots) = (1, 6, 2));
+            let terms = |t: &mut Terms| (t.colluders, t.threshold, t.slots) = (1, 6, 2);
+            let kit = if size == 1 { Kit::new(9, terms) } else { Kit::with_blocks(9, size, terms) };
+            let mut w = World::new(kit, 100 * seed + run);
+            w.answer = Box::new(|site, asked| vec![u64::from(site) + 1; asked.words]);
             for (site, of) in (0..9).zip(&fixed) {
                 w.has_fixed(site, of.clone());
             }
             let late = run == 0 && seed % 3 == 0;
-            vanishes(&mut w, gone as u16, if late { Kind::AdvertiseKeys } else { Kind::MaskedInput }, 1 + seed as usize % 4);
+            let kind = if late { Kind::AdvertiseKeys } else { Kind::MaskedInput };
+            vanishes(&mut w, (seed % 6) as u16, kind, 1 + (seed + run) as usize % 4);
             for round in 0..4 {
                 match ask(&mut w, round) {
                     Ok(cohort) => cohorts.push(cohort),
@@ -301,8 +304,18 @@ fn no_two_totals_differ_by_less_than_a_block() {
             fixed.clone_from(&w.fixed);
         }
         for (a, b) in cohorts.iter().flat_map(|a| cohorts.iter().map(move |b| (a, b))) {
-            let differ: Vec<u16> = a.iter().filter(|s| !b.contains(s)).copied().collect();
-            assert!(differ.is_empty() || differ.len() >= 3, "seed {seed}: {a:?} and {b:?}");
+            let differ = a.iter().filter(|s| !b.contains(s)).count();
+            smallest = smallest.min(if differ == 0 { usize::MAX } else { differ });
         }
     }
+    smallest
+}
+
+/// [REL-4], [REL-5]: an aggregator never gets totals over S and over S without one site of one data set.
+#[test]
+fn no_two_totals_differ_by_less_than_a_block() {
+    assert!(smallest_difference(0, 6) >= 3);
+    assert_eq!(smallest_difference(3, 6), 3);
+    // Where every site is a block by itself they do: the play is one that finds it.
+    assert_eq!(smallest_difference(1, 3), 1);
 }
