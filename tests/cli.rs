@@ -130,6 +130,11 @@ fn from_keys_to_memberships() {
     let cost = w.json(CHECK);
     assert_eq!((cost["threshold"].as_u64(), cost["may_be_missing"].as_u64()), (Some(3), Some(0)));
     assert!(w.ok(CHECK).contains("warning: no site may be missing"));
+    // Three sites and their totals: two of them are one too many.
+    assert_eq!(cost["colluders_withstood"], 1);
+    for told in [w.ok(CHECK), w.ok(INSPECT)] {
+        assert!(told.contains("with 3 sites any 2 of them together know the last one's part"), "{told}");
+    }
     assert!(w.ok("plan show").contains("-5 to 5"));
 
     let seen = w.json(INSPECT);
@@ -213,6 +218,24 @@ fn only_the_coordinator_signs() {
     w.fails("roster verify", 3, &["roster.toml"]);
 }
 
+/// The protocol ends at 1,000 sites; whoever wants more is told where it stands why.
+#[test]
+fn more_than_a_thousand_sites_are_refused_with_the_page_that_says_why() {
+    const WHY: [&str; 4] = ["1001 sites", "at most 1000", "protocol/sparse.md", "ROS-1"];
+    let w = World::ready();
+    // One card many times: the number is looked at before whose cards they are.
+    let add =
+        |times: usize| format!("roster add --roster roster.toml --key hub.key{}", " --site site-1.card".repeat(times));
+    w.fails(&add(998), 3, &WHY);
+    w.fails(&add(997), 3, &["same key"]);
+    w.fails(&format!("{MAKE_ROSTER}{}", " --site site-1.card".repeat(998)), 3, &WHY);
+    // A file that was made by something else.
+    let file = fs::read_to_string(w.0.join("roster.toml")).unwrap();
+    let last = file.rfind("[[site]]").expect("a site");
+    w.write("roster.toml", &format!("{file}{}", format!("\n{}", &file[last..]).repeat(998)));
+    w.fails("roster verify", 3, &[&["roster.toml"], &WHY[..]].concat());
+}
+
 #[test]
 fn keys_must_be_known_single_and_private() {
     let w = World::ready();
@@ -222,7 +245,7 @@ fn keys_must_be_known_single_and_private() {
     let (identity, _) = load_identity(w.0.join("site-1.key")).unwrap();
     write_card(w.0.join("twin.card"), "twin", &identity, "").unwrap();
     w.fails(&MAKE_ROSTER.replace("site-2.card", "twin.card"), 3, &["site-1", "twin", "same key"]);
-    w.fails(&MAKE_ROSTER.replace("--site site-2.card", ""), 3, &["2 sites"]);
+    w.fails(&MAKE_ROSTER.replace("--site site-2.card", ""), 3, &["2 sites", "at least 3"]);
     w.fails(&MAKE_ROSTER.replace("counter.card", "stranger.card"), 3, &["stranger", "--address"]);
     #[cfg(unix)]
     {
@@ -382,7 +405,8 @@ fn the_protocol_alone_can_be_simulated() {
         assert!(round["upload_bytes_per_site"].as_u64().unwrap() >= 50 * 8 * 8 / 10, "{round}");
     }
     w.fails("simulate --sites 10 --drop 0.9", 6, &["too few sites"]);
-    w.fails("simulate --sites 2", 3, &["sites"]);
+    w.fails("simulate --sites 2", 3, &["2 sites", "at least 3"]);
+    w.fails("simulate --sites 1001", 3, &["1001 sites", "at most 1000", "protocol/sparse.md", "ROS-1"]);
     w.fails("simulate --drop 1.5", 2, &["--drop"]);
     w.fails("simulate --rounds 0", 2, &["--rounds"]);
 }

@@ -1,4 +1,4 @@
-//! Noise inside the sum (spec section 18): the draws, the keys and the account against the second implementation; whole
+//! Noise inside the sum (spec section 17): the draws, the keys and the account against the second implementation; whole
 //! federations on QUIC with noise; and what a plan with noise does not let itself be made into.
 
 mod support;

@@ -1,4 +1,4 @@
-//! What a plan with noise promises and costs, for plans, reports and result files (spec section 18).
+//! What a plan with noise promises and costs, for plans, reports and result files (spec section 17).
 
 use serde::Serialize;
 use veilsum_cluster::{

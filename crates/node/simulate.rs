@@ -1,8 +1,6 @@
 //! A whole federation in memory and in virtual time: the real state machines of aggregator and sites, frames handed over in
 //! one thread, nobody missing unless told so. For rehearsals and experiments; nothing touches a network.
 
-pub mod sparse;
-
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,

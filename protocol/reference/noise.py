@@ -1,4 +1,4 @@
-"""Noise: exact discrete Gaussian draws, what a budget means, and whole answers with noise (spec section 18).
+"""Noise: exact discrete Gaussian draws, what a budget means, and whole answers with noise (spec section 17).
 
 The account of the product minimises over the order of a divergence by golden section in doubles; here it is a search of
 ever finer grids in decimal arithmetic.
@@ -117,7 +117,7 @@ def budget(epsilon_at, delta):
 
 
 def levels(question, noise, rho, rounds, box):
-    """Section 18.4: sensitivity and deviation of every block, for one K, one restart and one row."""
+    """Section 17.4: sensitivity and deviation of every block, for one K, one restart and one row."""
     spans = [high - low for low, high in map(box.interval, range(box.columns))]
     far = math.sqrt(math.fsum(x * x for x in spans)) / 2 * (1 + 1e-5)
 
@@ -220,4 +220,4 @@ def noise_cases():
         for rho in ("0.00001", "0.00032", "0.0025", "0.0244", "0.1", "0.311", "1.052", "5", "40"):
             exact = float(round(epsilon(rho, delta), 15))
             cases.append({"function": "epsilon", "rho": float(Fraction(rho)), "delta": float(delta), "epsilon": exact})
-    return "Noise (section 18): draws from a key, the key of an answer, answers of a site, and epsilon of a budget.", cases
+    return "Noise (section 17): draws from a key, the key of an answer, answers of a site, and epsilon of a budget.", cases

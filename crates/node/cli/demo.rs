@@ -9,6 +9,7 @@ use veilsum_cluster::{
 use veilsum_proto::{
     plan::Terms,
     policy::{Enforcement, Spent},
+    roster::check_sites,
 };
 
 use super::{
@@ -271,15 +272,7 @@ fn from_file(args: &DemoArgs, path: &std::path::Path) -> Result<Source, Failure>
         }
         Way::Seen(labels) => split::lacking(&found, wanted, *labels, seed),
     };
-    if parts.len() < 3 {
-        return Err(Failure::input(
-            format!(
-                "{} sites: a federation has at least 3, because between two every total shows each the other's part",
-                parts.len()
-            ),
-            "use more --sites, or a column with more values",
-        ));
-    }
+    check_sites(parts.len()).map_err(|e| Failure::input(e, "split into other --sites, or by another column"))?;
     if let Some((name, _)) = parts.iter().find(|(_, rows)| rows.is_empty()) {
         return Err(Failure::input(
             format!("{name} would have no rows: {} rows for {} sites", table.rows, parts.len()),

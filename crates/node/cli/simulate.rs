@@ -2,11 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-mod sparse;
-
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::json;
-use veilsum_proto::{aggregator, limits::MAX_SITES, plan::Terms, policy::Asked, roster::PartyId};
+use veilsum_proto::{
+    aggregator,
+    plan::Terms,
+    policy::Asked,
+    roster::{PartyId, check_sites},
+};
 
 use super::exit::{Code, Failure};
 use crate::simulate::{Spent, Stage};
@@ -29,26 +32,6 @@ pub struct SimulateArgs {
     /// Rounds
     #[arg(long, value_name = "R", default_value_t = 3)]
     pub rounds: u32,
-    /// Who shares masks with whom
-    #[arg(long, value_enum, default_value_t = Graph::Auto)]
-    pub graph: Graph,
-    /// Sparse graph: sites in thousandths that may collude with the coordinator
-    #[arg(long, value_name = "THOUSANDTHS", default_value_t = 200)]
-    pub corrupt: u16,
-    /// Sparse graph: sites in thousandths that may be missing by the end of a run
-    #[arg(long, value_name = "THOUSANDTHS", default_value_t = 100)]
-    pub missing: u16,
-}
-
-/// The graph of masks.
-#[derive(ValueEnum, Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Graph {
-    /// Complete up to 1,000 sites, sparse above
-    Auto,
-    /// Everybody with everybody: the protocol of a run
-    Complete,
-    /// A few hundred neighbours and a share committee: in the core and here, not yet between machines
-    Sparse,
 }
 
 /// Runs the state machines and says what they cost.
@@ -57,6 +40,7 @@ pub enum Graph {
 /// A [`Failure`] for numbers that the protocol does not allow, too few sites left, or a wrong total, which is a defect.
 pub fn simulate(args: &SimulateArgs, json: bool) -> Result<(), Failure> {
     let n = args.sites;
+    check_sites(n).map_err(|e| Failure::input(e, "simulate 3 to 1,000 --sites"))?;
     if !(0.0..1.0).contains(&args.drop) {
         return Err(Failure::new(Code::Usage, "--drop is a share from 0 to below 1", "try --drop 0.1"));
     }
@@ -79,9 +63,6 @@ pub fn simulate(args: &SimulateArgs, json: bool) -> Result<(), Failure> {
         opening: !args.no_opening,
         application: Vec::new(),
     };
-    if args.graph == Graph::Sparse || (args.graph == Graph::Auto && n > MAX_SITES) {
-        return sparse::simulate(args, terms, json);
-    }
     // Any numbers do: masks hide them all alike. The same ones for every site make the total easy to check.
     let number = |place: usize| (place as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let answer = |_: u16, asked: &Asked| Ok((0..asked.words).map(number).collect());

@@ -1,4 +1,4 @@
-//! What noise does to a result: runs with real integer noise beside the same run without (spec section 18).
+//! What noise does to a result: runs with real integer noise beside the same run without (spec section 17).
 
 use veilsum_cluster::{
     Algorithm, Domain, Outcome, Prepared, Recipe, Rows, Scaling, method::Seeding, metrics, privacy::Noise,

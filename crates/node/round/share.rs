@@ -1,4 +1,4 @@
-//! The noise of an answer: a site's share of it, what a total with it costs, and how it is added (spec section 18).
+//! The noise of an answer: a site's share of it, what a total with it costs, and how it is added (spec section 17).
 
 use veilsum_cluster::{
     Block,

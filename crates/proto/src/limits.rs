@@ -62,17 +62,3 @@ pub const MASK_BLOCK_WORDS: usize = 2_048;
 /// Other survivors' signed inputs that a site checks before its shares leave: 8 signatures, 0.3 ms. At most eight, the
 /// number of draws in 32 bytes.
 pub const ECHO_CHECKS: usize = 8;
-
-/// Sites in one roster of the sparse protocol (spec section 17). A member of its committee holds two shares of 32 bytes
-/// for every member and slot: 64 MiB at this size and [`MAX_SPARSE_SLOTS`]. Numbers are `u16`, which is not the limit.
-pub const MAX_SPARSE_SITES: usize = 16_384;
-
-/// Slots of one deck of the sparse protocol, for the memory of its committee.
-pub const MAX_SPARSE_SLOTS: u16 = 64;
-
-/// Set-ups in a row for which a site reveals its random number without a deck coming of it: each is one more draw of the
-/// graph for a coordinator that looks for a bad one, and is paid for in the sizes.
-pub const MAX_REVEALS: u32 = 8;
-
-/// Bytes of sealed shares that wait at the aggregator for one member of the committee before they go out in one frame.
-pub const DELIVERY_BATCH: usize = 256 << 10;

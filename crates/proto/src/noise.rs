@@ -1,4 +1,4 @@
-//! Exact discrete Gaussian noise and the stream it is drawn from (spec section 18; Canonne, Kamath & Steinke, "The Discrete
+//! Exact discrete Gaussian noise and the stream it is drawn from (spec section 17; Canonne, Kamath & Steinke, "The Discrete
 //! Gaussian for Differential Privacy", NeurIPS 2020, Algorithms 1 to 3).
 //!
 //! Integers only: a draw has exactly the distribution that the accounting assumes, and the low bits of a float cannot give

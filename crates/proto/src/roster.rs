@@ -63,14 +63,7 @@ impl Roster {
     /// `Error::Invalid` naming the member at fault.
     pub fn check(&self) -> Result<(), Error> {
         let bad = |why: String, rule| Err(Error::invalid("roster", why, rule));
-        if !(MIN_SITES..=MAX_SITES).contains(&self.sites.len()) {
-            let why = format!(
-                "{} sites where {MIN_SITES} to {MAX_SITES} are allowed; the protocol for more (spec section 17) is in the \
-                 core and in `veilsum simulate`, and not yet between machines",
-                self.sites.len()
-            );
-            return bad(why, "ROS-1");
-        }
+        check_sites(self.sites.len())?;
         check_name(&self.name).map_err(|why| Error::invalid("roster", why, "ROS-2"))?;
         let mut seen: Vec<&Member> = Vec::with_capacity(self.sites.len() + 2);
         for m in self.members() {
@@ -156,6 +149,24 @@ impl SignedRoster {
     }
 }
 
+/// Checks how many sites a roster has ([ROS-1]), before anybody makes keys for them.
+///
+/// # Errors
+/// `Error::Invalid` that says why there are no fewer, or where it stands why there are no more.
+pub fn check_sites(sites: usize) -> Result<(), Error> {
+    let why = match sites {
+        ..MIN_SITES => format!(
+            "{sites} sites: a federation has at least {MIN_SITES}, because between two every total shows each the other's part"
+        ),
+        MIN_SITES..=MAX_SITES => return Ok(()),
+        _ => format!(
+            "{sites} sites: a federation has at most {MAX_SITES}; what a protocol for more would need stands in \
+             protocol/sparse.md"
+        ),
+    };
+    Err(Error::invalid("roster", why, "ROS-1"))
+}
+
 /// Whether `name` may stand in a roster or plan ([ROS-2]).
 ///
 /// # Errors
@@ -173,6 +184,7 @@ pub fn check_name(name: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Rule;
 
     pub(crate) fn sample(n: u8) -> (Roster, Vec<Identity>) {
         let ids: Vec<Identity> = (0..n + 2).map(|i| Identity::from_seed(&[i + 1; 32])).collect();
@@ -200,6 +212,38 @@ mod tests {
         let mut changed = signed;
         changed.roster.sites.swap(0, 1);
         assert!(matches!(changed.verify(), Err(Error::PeerMisbehaved { .. })));
+    }
+
+    #[test]
+    fn too_few_or_too_many_sites_are_refused_with_the_reason() {
+        let (mut roster, ids) = sample(3);
+        let last = roster.sites.pop().unwrap();
+        let refused = |roster: &Roster, words: &[&str]| {
+            let unsigned = roster.clone().sign(&ids[0]).unwrap_err();
+            let signature = ids[0].sign(LABEL, &[&codec::encode(roster)]);
+            // Its coordinator may have signed it with a program of another make.
+            let signed = SignedRoster { roster: roster.clone(), signature }.verify().unwrap_err();
+            for e in [unsigned, signed] {
+                let text = e.to_string();
+                assert!(matches!(e, Error::Invalid { rule: Rule("ROS-1"), .. }), "{text}");
+                assert!(words.iter().all(|word| text.contains(word)), "{text}");
+            }
+        };
+        refused(&roster, &["2 sites", "at least 3"]);
+        roster.sites.push(last);
+        roster.check().unwrap();
+        roster.sites = (0..MAX_SITES)
+            .map(|i| {
+                let seed = suite::hash("site", &[&i.to_le_bytes()]);
+                let key = Identity::from_seed(&seed.0).public();
+                Member { name: format!("site-{i}"), key, address: String::new() }
+            })
+            .collect();
+        roster.check().unwrap();
+        roster.sites.push(roster.sites[0].clone());
+        refused(&roster, &["1001 sites", "at most 1000", "protocol/sparse.md"]);
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../protocol/sparse.md");
+        assert!(std::path::Path::new(page).exists(), "the message points to a page that is not there");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Fuzzy c-means and k-means on noisy totals (specification, section 18): a fixed number of rounds, first around the middle
+//! Fuzzy c-means and k-means on noisy totals (specification, section 17): a fixed number of rounds, first around the middle
 //! of the box, then around the centres themselves (FastLloyd, Diaa, Humphries & Kerschbaum 2025).
 //!
 //! What follows a total is post-processing and costs no privacy ([NOI-7]): a weight below its noise says nothing, so that centre stays;

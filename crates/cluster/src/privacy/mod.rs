@@ -1,5 +1,5 @@
 //! Differential privacy of a run: what a plan says of it, what every total costs, and what it does to the centres
-//! (specification, section 18; Bun & Steinke 2016; Canonne, Kamath & Steinke 2020; relative updates after FastLloyd, Diaa,
+//! (specification, section 17; Bun & Steinke 2016; Canonne, Kamath & Steinke 2020; relative updates after FastLloyd, Diaa,
 //! Humphries & Kerschbaum 2025).
 //!
 //! Here are real numbers only: sensitivities and standard deviations in working units. Whoever carries totals in fixed point

@@ -1,6 +1,6 @@
 //! How far the rows of every cluster lie from a point of reference, each pulling only so far: the question of rounds under
 //! noise. For ANY centres one row moves the weights by at most 1 and the sums by at most `clip`, in the Euclidean norm,
-//! because its memberships to the power of m add up to at most 1 (specification, section 18).
+//! because its memberships to the power of m add up to at most 1 (specification, section 17).
 
 use serde::{Deserialize, Serialize};
 

@@ -45,7 +45,7 @@ fn seeds_and_shares_in_one_reply() {
 /// Where only neighbours share masks, a coordinator tells the two neighbours of a victim that it is missing, and all
 /// others that nobody is. The very same stories open the total and nothing else where everybody shares masks with everybody.
 #[test]
-fn two_steps_on_a_sparse_graph() {
+fn two_steps_on_a_ring() {
     breaks(Setting::new(5, 0, 3).on_a_ring(1));
     for (n, t) in [(5, 3), (6, 4), (7, 5), (8, 6)] {
         let (all, without) = (everybody(n), everybody(n) & !1);
@@ -60,6 +60,8 @@ fn two_steps_on_a_sparse_graph() {
     // Seeds against the certificate only are the remedy, as long as the survivors hold together.
     holds(Setting::new(5, 0, 4).on_a_ring(1).with(Fault::CertifiedSeeds));
     breaks(Setting::new(5, 0, 3).on_a_ring(1).with(Fault::CertifiedSeeds));
+    // Also with two questions in the slot, since what leaves of a pair is bound to the question (protocol/sparse.md).
+    holds(Setting::new(5, 0, 4).on_a_ring(1).with(Fault::CertifiedSeeds).with_questions(2));
 }
 
 #[test]
