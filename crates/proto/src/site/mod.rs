@@ -541,11 +541,11 @@ impl Site {
 
     /// [REL-6]: fewer have not promised than a total needs. One of a round that is over comes late and is dropped.
     fn burn_certificate(&mut self, frame: &Verified<'_>, digest: Hash) -> Result<(), Error> {
+        let certificate: message::BurnCertificate = frame.decode("BurnCertificate")?;
         let Some((index, round)) = self.round.as_ref().filter(|(_, round)| round.context == frame.context) else {
             return Ok(());
         };
         let Some(DeckState::Ready(deck)) = self.decks.get(index) else { return Err(self.stray(frame.kind)) };
-        let certificate: message::BurnCertificate = frame.decode("BurnCertificate")?;
         round.is_burned_by(&self.env, deck, &certificate)?;
         self.undone(digest);
         Ok(())
