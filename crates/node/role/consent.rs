@@ -304,7 +304,7 @@ fn honest_sites(terms: &Terms, policy: &Policy, sites: usize) -> usize {
 }
 
 /// Digest of the keys of these sites, which are the same in every roster.
-pub(super) fn cohort_digest(roster: &Roster, cohort: &[u16]) -> Hash {
+pub fn cohort_digest(roster: &Roster, cohort: &[u16]) -> Hash {
     let mut keys: Vec<[u8; 32]> =
         cohort.iter().filter_map(|site| roster.member(PartyId::Site(*site))).map(|member| member.key.0).collect();
     keys.sort_unstable();

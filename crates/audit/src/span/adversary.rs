@@ -14,6 +14,10 @@ const PROBES_A_NUMBER: usize = 3;
 /// And at least so many: few numbers deserve a good mean.
 const LEAST_PROBES: usize = 500;
 
+/// Weights of the rounding that are tried. With 1 a combination is best on the rows that are fitted; but steps of hard groups that
+/// hardly any probe falls on look like nothing there and cost nothing, and are anything on other rows. Held-out rows decide.
+const CAUTION: [f64; 3] = [1.0, 1e3, 1e6];
+
 /// The span of all totals as functions of a row, in coordinates of one standard deviation each.
 pub(super) struct Space {
     /// The distinct cohorts.
@@ -39,9 +43,6 @@ pub(super) struct Group {
     /// By cohort, whether they are in it.
     pub(super) inside: Vec<bool>,
 }
-
-/// The combinations of coordinates for one group: by target.
-type Weights = Vec<Vec<f64>>;
 
 impl Space {
     /// Reads all totals at fresh probes.
@@ -133,90 +134,116 @@ impl Space {
         self.size.len()
     }
 
-    /// For each wanted group the combinations of coordinates that come nearest to each target on its rows and to 0 on all
-    /// others', a group's error counting as the rows of all its sites together (they may err alike), and rounding with them.
-    pub(super) fn solve(&self, groups: &[Group], rows: f64, wanted: &[usize]) -> Vec<Weights> {
+    /// The least-squares problem of these groups, solved for each of them.
+    ///
+    /// The error on a group's rows counts as often as the group has rows, as they may err alike. What a combination amplifies of
+    /// the rounding counts with it; more than that where [`CAUTION`] says so.
+    pub(super) fn solve(&self, groups: Vec<Group>, rows: f64) -> Solved<'_> {
         let (e, p) = (self.rank(), self.fit.first().map_or(0, Vec::len));
-        let height = groups.len() * p + e;
-        let mut columns: Columns = Vec::with_capacity(e + wanted.len() * self.targets());
+        let mut columns: Columns = Vec::with_capacity(e + groups.len() * self.targets());
         for j in 0..e {
-            let mut column = vec![0.0; height];
+            let mut column = vec![0.0; groups.len() * p];
             for (g, group) in groups.iter().enumerate().filter(|(_, group)| group.inside[self.of[j]]) {
                 add(&mut column[g * p..(g + 1) * p], rows * group.sites as f64, &self.fit[j]);
             }
-            column[groups.len() * p + j] = 1.0;
             columns.push(column);
         }
-        for w in wanted {
+        for (g, group) in groups.iter().enumerate() {
             for target in &self.fit[e..] {
-                let mut column = vec![0.0; height];
-                add(&mut column[w * p..(w + 1) * p], rows * groups[*w].sites as f64, target);
+                let mut column = vec![0.0; groups.len() * p];
+                add(&mut column[g * p..(g + 1) * p], rows * group.sites as f64, target);
                 columns.push(column);
             }
         }
         triangularise(&mut columns, e);
-        let solved: Vec<Vec<f64>> = columns[e..].iter().map(|y| back(&columns, y[..e].to_vec())).collect();
-        solved.chunks(self.targets()).map(<[_]>::to_vec).collect()
-    }
-
-    /// What a combination of coordinates is on the held-out rows, cohort by cohort.
-    fn by_cohort(&self, weights: &[f64]) -> Columns {
-        let p = self.hold.first().map_or(0, Vec::len);
-        let mut out = vec![vec![0.0; p]; self.cohorts.len()];
-        weights.iter().enumerate().for_each(|(j, w)| add(&mut out[self.of[j]], *w, &self.hold[j]));
-        out
-    }
-
-    /// What the weights of a wanted group do to all groups' held-out rows: by target, then by group.
-    pub(super) fn effect(&self, groups: &[Group], weights: &Weights) -> Vec<Columns> {
-        let of = |weights: &Vec<f64>| {
-            let by_cohort = self.by_cohort(weights);
-            let on = |group: &Group| {
-                let mut sum = vec![0.0; by_cohort.first().map_or(0, Vec::len)];
-                by_cohort
-                    .iter()
-                    .zip(&group.inside)
-                    .filter(|(_, inside)| **inside)
-                    .for_each(|(c, _)| add(&mut sum, 1.0, c));
-                sum
-            };
-            groups.iter().map(on).collect()
-        };
-        weights.iter().map(of).collect()
-    }
-
-    /// The predicted error for the sum of a target over the groups of `set`, as a part of that sum's size: by target. `weights`
-    /// and `effects` are those of the groups in it.
-    pub(super) fn predicted(
-        &self,
-        groups: &[Group],
-        rows: f64,
-        set: &[usize],
-        weights: &[&Weights],
-        effects: &[&Vec<Columns>],
-    ) -> Vec<f64> {
-        let own: f64 = set.iter().map(|g| rows * groups[*g].sites as f64).sum();
-        let at = |target: usize| {
-            let mut combined = vec![0.0; self.rank()];
-            weights.iter().for_each(|w| add(&mut combined, 1.0, &w[target]));
-            let mut square = dot(&combined, &combined);
-            for (g, group) in groups.iter().enumerate() {
-                let mut off = vec![0.0; self.hold.first().map_or(0, Vec::len)];
-                effects.iter().for_each(|e| add(&mut off, 1.0, &e[target][g]));
-                if set.contains(&g) {
-                    add(&mut off, -1.0, &self.hold[self.rank() + target]);
+        columns.iter_mut().for_each(|c| c.resize(e, 0.0));
+        let levels = CAUTION.iter().map(|caution| {
+            let mut columns = columns.clone();
+            for (j, column) in columns.iter_mut().enumerate() {
+                column.resize(2 * e, 0.0);
+                if j < e {
+                    column[e + j] = *caution;
                 }
-                square += (rows * group.sites as f64).powi(2) * dot(&off, &off);
             }
-            square.sqrt() / (own * self.size[target])
-        };
-        (0..self.targets()).map(at).collect()
+            triangularise(&mut columns, e);
+            let weights = columns[e..].iter().map(|y| back(&columns, y[..e].to_vec())).collect::<Columns>();
+            let of_group = |weights: &[Vec<f64>]| weights.iter().map(|w| self.effect(&groups, w)).collect();
+            Level { effects: weights.chunks(self.targets()).map(of_group).collect(), weights }
+        });
+        let levels = levels.collect();
+        Solved { space: self, groups, rows, levels }
     }
 
-    /// The estimates by target, where totals are known.
-    pub(super) fn estimates(&self, weights: &[&Weights]) -> Option<Vec<f64>> {
-        let totals = self.totals.as_ref()?;
-        Some((0..self.targets()).map(|t| weights.iter().map(|w| dot(&w[t], totals)).sum()).collect())
+    /// What a combination of coordinates is on all groups' held-out rows.
+    fn effect(&self, groups: &[Group], weights: &[f64]) -> Columns {
+        let p = self.hold.first().map_or(0, Vec::len);
+        let mut by_cohort = vec![vec![0.0; p]; self.cohorts.len()];
+        weights.iter().enumerate().for_each(|(j, w)| add(&mut by_cohort[self.of[j]], *w, &self.hold[j]));
+        let on = |group: &Group| {
+            let mut sum = vec![0.0; p];
+            by_cohort.iter().zip(&group.inside).filter(|(_, i)| **i).for_each(|(c, _)| add(&mut sum, 1.0, c));
+            sum
+        };
+        groups.iter().map(on).collect()
+    }
+}
+
+/// Solutions for one caution.
+struct Level {
+    /// By group and then target: the combination of coordinates.
+    weights: Columns,
+    /// By group, target and group: what it is on the held-out rows.
+    effects: Vec<Vec<Columns>>,
+}
+
+/// Solutions for some groups.
+pub(super) struct Solved<'a> {
+    space: &'a Space,
+    groups: Vec<Group>,
+    rows: f64,
+    levels: Vec<Level>,
+}
+
+/// What a sum over some groups is known to.
+#[derive(Clone, Copy)]
+pub(super) struct Known {
+    /// The error on held-out rows and by rounding, as a part of what there is.
+    pub(super) predicted: f64,
+    /// The estimate, where totals are known.
+    pub(super) estimate: Option<f64>,
+}
+
+impl Solved<'_> {
+    /// The sum of each target over so many sites of each group, by the combination that does best on the held-out rows.
+    pub(super) fn known(&self, set: &[usize]) -> Vec<Known> {
+        let best = |target| {
+            let all = self.levels.iter().map(|level| self.at(level, set, target));
+            all.min_by(|a, b| a.predicted.total_cmp(&b.predicted)).unwrap_or(Known { predicted: 1.0, estimate: None })
+        };
+        (0..self.space.targets()).map(best).collect()
+    }
+
+    fn at(&self, level: &Level, set: &[usize], target: usize) -> Known {
+        let space = self.space;
+        // Of k sites in a group of k + r a share of its sum is guessed; this one has the least error, and is 1 where r = 0.
+        let share = |g: usize, k: usize| {
+            let (k, r) = (k as f64, (self.groups[g].sites - k) as f64);
+            k * k / (k * k + r * r)
+        };
+        let parts: Vec<(usize, f64)> = (0..set.len()).filter(|g| set[*g] > 0).map(|g| (g, share(g, set[g]))).collect();
+        let mut weights = vec![0.0; space.rank()];
+        parts.iter().for_each(|(g, by)| add(&mut weights, *by, &level.weights[g * space.targets() + target]));
+        let mut square = dot(&weights, &weights);
+        for (g, group) in self.groups.iter().enumerate() {
+            let mut off = vec![0.0; space.hold.first().map_or(0, Vec::len)];
+            parts.iter().for_each(|(of, by)| add(&mut off, *by, &level.effects[*of][target][g]));
+            square += (self.rows * (group.sites - set[g]) as f64).powi(2) * dot(&off, &off);
+            add(&mut off, -1.0, &space.hold[space.rank() + target]);
+            square += (self.rows * set[g] as f64).powi(2) * dot(&off, &off);
+        }
+        let own = self.rows * set.iter().sum::<usize>() as f64;
+        let estimate = space.totals.as_ref().map(|totals| dot(&weights, totals));
+        Known { predicted: square.sqrt() / (own * space.size[target]), estimate }
     }
 }
 

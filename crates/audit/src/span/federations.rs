@@ -16,6 +16,7 @@ use veilsum_cluster::{
 };
 
 use super::{Assumed, Blocks, Told};
+use crate::qr::row_space;
 
 const LABEL: &[u8; 24] = b"veilsum audit span fed 1";
 /// Rows that a plan allows a site.
@@ -129,8 +130,16 @@ pub struct Federation {
     pub rows: BTreeMap<String, Prepared>,
     /// What the adversary may take for granted.
     pub assumed: Assumed,
-    /// Sites that stand alone, each of which must be found; nobody with the rule on.
-    pub planted: Vec<String>,
+    /// Sites that must be found, by their row counts: nobody with the rule on.
+    pub planted: Vec<Planted>,
+}
+
+/// A site that the totals give away.
+pub struct Planted {
+    /// Its name.
+    pub site: String,
+    /// Whether totals that hold the row count as such say it; else rounds of fuzzy c-means do.
+    pub exact: bool,
 }
 
 /// The federation of this seed, with the release rule or without.
@@ -140,23 +149,33 @@ pub struct Federation {
 pub fn draw(seed: u64, rule: bool) -> Result<Federation> {
     let mut stream = Stream::new(seed, LABEL);
     let stream = &mut stream;
+    // What only one of the two needs comes from a stream of its own.
+    let mut apart = Stream::new(!seed, LABEL);
     let event = [Event::Nothing, Event::Lost, Event::Joins, Event::Sampled][stream.below(4) as usize];
     // A draw of sites tells all of them apart only where there are as many rounds.
-    let most = if event == Event::Sampled { 8 } else { 20 };
+    let most = if event == Event::Sampled { 7 } else { 20 };
     let n = 3 + stream.below(most - 2) as usize;
-    let d = 1 + stream.below(3) as usize;
+    // Three columns now and then: they cost the most.
+    let d = [1, 1, 2, 2, 2, 2, 3][stream.below(7) as usize];
     let names: Vec<String> = (0..n).map(|i| format!("site-{:02}", i + 1)).collect();
     let mut sites = sites(&names, d, stream)?;
     let contributors = if n >= 8 && stream.below(2) == 1 { 3 } else { 2 };
     let least = contributors + 1;
     let plans = (1 + stream.below(4) as usize).max(if event == Event::Joins { 2 } else { 1 });
     let single = names[stream.below(n as u64) as usize].clone();
-    let blocks = rule.then(|| blocks(&names, least, stream)).transpose()?;
+    let blocks = rule.then(|| blocks(&names, least, &mut apart)).transpose()?;
 
     let mut told = Vec::new();
     let mut kinds = Vec::new();
     for number in 0..plans {
-        let (kind, plan) = plan(event, n, &sites.domain, stream)?;
+        let rounds = match (event, number) {
+            // One for each site that may be drawn.
+            (Event::Sampled, _) => n as u32 + 4,
+            (Event::Lost, 0) => 20,
+            (Event::Joins, 0 | 1) => 10,
+            _ => 4,
+        };
+        let (kind, plan) = plan(event, rounds, &sites.domain, stream)?;
         let length = match &plan {
             Plan::Asked(asked) => asked.len(),
             Plan::Method(recipe) => recipe.algorithm.max_questions(recipe.rule) as usize,
@@ -201,12 +220,7 @@ pub fn draw(seed: u64, rule: bool) -> Result<Federation> {
             told.push(sites.total(&Question::CountRows, &cohort)?);
         }
     }
-    let planted = match event {
-        _ if rule => Vec::new(),
-        Event::Nothing => Vec::new(),
-        Event::Lost | Event::Joins => vec![single],
-        Event::Sampled => names,
-    };
+    let planted = if rule { Vec::new() } else { planted(event, &single, &names, &told) };
     let all: usize = sites.rows.values().map(Prepared::len).sum();
     Ok(Federation {
         what: format!("seed {seed}: {n} sites, {d} columns, {event:?}, {}", kinds.join(" + ")),
@@ -215,6 +229,34 @@ pub fn draw(seed: u64, rule: bool) -> Result<Federation> {
         rows: sites.rows,
         planted,
     })
+}
+
+/// What the totals give away by design: a site whose part is a combination of cohorts with exact row counts; and one that leaves
+/// or joins between rounds of fuzzy c-means, ten on either side.
+fn planted(event: Event, single: &str, names: &[String], told: &[Told]) -> Vec<Planted> {
+    let part = |of: &BTreeSet<String>, site: &String| f64::from(u8::from(of.contains(site)));
+    let exact: Vec<&BTreeSet<String>> = told.iter().filter(|t| counts_rows(&t.question)).map(|t| &t.cohort).collect();
+    let basis = row_space(names.iter().map(|site| exact.iter().map(|c| part(c, site)).collect()).collect(), 1e-9);
+    let alone = |i: usize| basis.iter().map(|b| b[i] * b[i]).sum::<f64>() > 1.0 - 1e-9;
+    let mut found: Vec<Planted> =
+        (0..names.len()).filter(|i| alone(*i)).map(|i| Planted { site: names[i].clone(), exact: true }).collect();
+    let fuzzy =
+        |with: bool| told.iter().filter(|t| fuzzy_sums(&t.question) && t.cohort.contains(single) == with).count();
+    let moved = [Event::Lost, Event::Joins].contains(&event) && fuzzy(true) >= 10 && fuzzy(false) >= 10;
+    if moved && !found.iter().any(|p| p.site == single) {
+        found.push(Planted { site: single.to_owned(), exact: false });
+    }
+    found
+}
+
+/// Whether a combination of the answer is the row count, whatever the rows are: groups, memberships, bins add up to it.
+fn counts_rows(question: &Question) -> bool {
+    let (Question::Cluster(batch) | Question::Drawn { batch, .. }) = question else { return true };
+    !batch.queries.iter().all(|q| matches!(q, Query::FuzzySums { .. } | Query::Cells(_) | Query::LocalFuzzy(_)))
+}
+
+fn fuzzy_sums(question: &Question) -> bool {
+    matches!(question, Question::Cluster(batch) if batch.queries.iter().all(|q| matches!(q, Query::FuzzySums { .. })))
 }
 
 /// Sites with rows around three middles, of different sizes, in a box of any units.
@@ -261,14 +303,16 @@ fn drawn(of: &BTreeSet<String>, blocks: Option<&Blocks>, stream: &mut Stream) ->
 }
 
 /// A plan at random: its name and what it asks.
-fn plan(event: Event, n: usize, domain: &Domain, stream: &mut Stream) -> Result<(String, Plan)> {
-    let k = 2 + stream.below(3) as u32;
-    // Rounds enough to span what is looked for: on either side of a loss, and one for each site that may be drawn.
-    let rounds = if event == Event::Sampled { n as u32 + 4 } else { 20 };
+fn plan(event: Event, rounds: u32, domain: &Domain, stream: &mut Stream) -> Result<(String, Plan)> {
+    let k = 2 + stream.below(if domain.columns() < 3 { 3 } else { 2 }) as u32;
     let local = LocalSteps { most: 3, epsilon: 0.0 };
     let algorithm = match (stream.below(10), event) {
-        // What a drawn or lost site leaves is in the rounds of an algorithm.
-        (0, _) => return Ok(("histograms".into(), Plan::Asked(histograms(rounds.min(4), domain, stream)))),
+        (0, _) => {
+            return Ok((
+                "histograms".into(),
+                Plan::Asked(histograms(if event == Event::Sampled { rounds } else { 2 }, domain, stream)),
+            ));
+        }
         (1, _) => return Ok(("near centres".into(), Plan::Asked(near(k, domain, stream)?))),
         (2, _) => return Ok(("moments".into(), Plan::Asked(vec![Query::Moments(Moments { around: None }); 2]))),
         (3, _) => Algorithm::Kmeans { epsilon: 0.0, max_rounds: rounds },
@@ -297,7 +341,7 @@ fn histograms(number: u32, domain: &Domain, stream: &mut Stream) -> Vec<Query> {
         let column = stream.below(domain.columns() as u64) as usize;
         let (lower, upper) = domain.working_interval(column);
         let brackets = vec![Bracket { column: column as u32, lower, upper }];
-        Query::Histogram(Histogram { brackets, bins: 24 + stream.below(40) as u32 })
+        Query::Histogram(Histogram { brackets, bins: 12 + stream.below(24) as u32 })
     };
     (0..number).map(|_| of(stream)).collect()
 }

@@ -11,8 +11,8 @@
 //! 1. every number of a total is divided by the standard deviation of its rounding; totals of one cohort are taken together;
 //! 2. within a cohort, what stands above rounding is kept, in orthonormal combinations ([`crate::qr::row_space`]);
 //! 3. sites that are in the same cohorts are an atom; groups of fewer than `contributors` sites are looked at: every union of
-//!    whole atoms, and parts of atoms as a check;
-//! 4. one least-squares problem for all of them ([`crate::qr`], no Gram matrix): the error on a group's rows counts as often as it
+//!    whole atoms, and as a check every part of them, for which a share of the atom's sum is guessed;
+//! 4. one least-squares problem with all atoms as right-hand sides ([`crate::qr`], no Gram matrix): the error on a group's rows counts as often as it
 //!    has rows, for they may err alike, and the rounding counts with it;
 //! 5. the error is predicted on the held-out probes, and a group is flagged where that is below half of what a site hides by
 //!    standing in a sum of `least` sites: t of m sites guessed as t/m of their sum are off by (m - t) / sqrt((m - t)^2 + t^2).
@@ -24,10 +24,13 @@
 //! so; with the rule off it must find what was planted ([`federations`]).
 
 mod adversary;
+pub mod attacks;
 mod blocks;
 pub mod federations;
 pub mod probes;
+pub mod read;
 pub mod reading;
+pub mod report;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -192,57 +195,30 @@ pub fn span(told: &[Told], assumed: &Assumed) -> Result<Found> {
     let cut = sets.len() > MOST_GROUPS;
     sets.truncate(MOST_GROUPS);
 
-    let whole: Vec<Group> = atoms.iter().map(|(inside, s)| Group { sites: s.len(), inside: inside.clone() }).collect();
     let all_of = |set: &Counts| set.iter().zip(&sizes).all(|(k, n)| *k == 0 || k == n);
-    // Whole atoms are right-hand sides of one problem, and their unions sums of its solutions.
-    let wanted: Vec<usize> = (0..whole.len()).filter(|g| sizes[*g] < assumed.contributors).collect();
-    let solved = space.solve(&whole, assumed.rows, &wanted);
-    let effects: Vec<_> = solved.iter().map(|w| space.effect(&whole, w)).collect();
+    let groups = atoms.iter().map(|(inside, s)| Group { sites: s.len(), inside: inside.clone() }).collect();
+    let solved = space.solve(groups, assumed.rows);
     let domain = &told[0].domain;
     let mut parts = Vec::new();
     for set in sets {
-        let (predicted, estimates) = if all_of(&set) {
-            let own: Vec<usize> = (0..set.len()).filter(|g| set[*g] > 0).collect();
-            let at: Vec<usize> = own.iter().filter_map(|g| wanted.iter().position(|w| w == g)).collect();
-            let weights: Vec<_> = at.iter().map(|i| &solved[*i]).collect();
-            let effects: Vec<_> = at.iter().map(|i| &effects[*i]).collect();
-            (space.predicted(&whole, assumed.rows, &own, &weights, &effects), space.estimates(&weights))
-        } else {
-            // An atom of which a part is wanted is two groups with the same rows.
-            let mut groups = Vec::new();
-            for ((inside, sites), k) in atoms.iter().zip(&set) {
-                for (wanted, sites) in [(true, *k), (false, sites.len() - k)] {
-                    if sites > 0 {
-                        groups.push((wanted, Group { sites, inside: inside.clone() }));
-                    }
-                }
-            }
-            let own: Vec<usize> = (0..groups.len()).filter(|g| groups[*g].0).collect();
-            let groups: Vec<Group> = groups.into_iter().map(|(_, group)| group).collect();
-            let solved = space.solve(&groups, assumed.rows, &own);
-            let effects: Vec<_> = solved.iter().map(|w| space.effect(&groups, w)).collect();
-            let weights: Vec<_> = solved.iter().collect();
-            (
-                space.predicted(&groups, assumed.rows, &own, &weights, &effects.iter().collect::<Vec<_>>()),
-                space.estimates(&weights),
-            )
-        };
+        let known = solved.known(&set);
         let t: usize = set.iter().sum();
         let rest = assumed.least.saturating_sub(t) as f64;
         let floor = rest / rest.hypot(t as f64);
         let column = |j: usize| {
             let (lower, upper) = (domain.lower()[j], domain.upper()[j]);
-            let estimate = estimates.as_ref().map(|e| lower * e[0] + (upper - lower) * e[j + 1]);
-            Sum { predicted: predicted[j + 1], estimate, truth: None }
+            let (rows, own) = (known[0].estimate, known[j + 1].estimate);
+            let estimate = rows.zip(own).map(|(rows, own)| lower * rows + (upper - lower) * own);
+            Sum { predicted: known[j + 1].predicted, estimate, truth: None }
         };
         parts.push(Part {
             // Sites of one atom are the same to the adversary: the first ones stand for all.
             sites: atoms.iter().zip(&set).flat_map(|((_, sites), k)| sites[..*k].to_vec()).collect(),
             apart: all_of(&set),
-            rows: Sum { predicted: predicted[0], estimate: estimates.as_ref().map(|e| e[0]), truth: None },
+            rows: Sum { predicted: known[0].predicted, estimate: known[0].estimate, truth: None },
             columns: (0..space.targets() - 1).map(column).collect(),
             floor,
-            flagged: predicted.iter().any(|p| *p < floor / 2.0),
+            flagged: known.iter().any(|k| k.predicted < floor / 2.0),
         });
     }
     parts.sort_by(|a, b| (a.rows.predicted / a.floor).total_cmp(&(b.rows.predicted / b.floor)));
