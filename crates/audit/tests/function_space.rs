@@ -41,8 +41,10 @@ fn found(rows: &[Vec<f64>], seed: u64, two_runs: bool) -> Part {
     let d = rows[0].len();
     let mut stream = Stream::new(seed, LABEL);
     let mut sites = BTreeMap::<String, Vec<f64>>::new();
-    for row in rows {
-        sites.entry(format!("site-{}", stream.below(SITES as u64))).or_default().extend(row);
+    let mut order: Vec<&Vec<f64>> = rows.iter().collect();
+    stream.shuffle(&mut order);
+    for (i, row) in order.into_iter().enumerate() {
+        sites.entry(format!("site-{}", i % SITES)).or_default().extend(row);
     }
     let sites: BTreeMap<String, Rows> = sites.into_iter().map(|(s, v)| (s, Rows::new(v, d).unwrap())).collect();
     let domain = Domain::around(&Rows::pooled(sites.values()).unwrap(), Scaling::Box).unwrap();

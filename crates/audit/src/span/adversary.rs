@@ -94,7 +94,8 @@ impl Space {
         for (at, (columns, values)) in raw.into_iter().enumerate() {
             let (own, held): (Columns, Columns) =
                 (columns.iter().map(|c| part(c, false)).collect(), columns.iter().map(|c| part(c, true)).collect());
-            for v in row_space(own.clone(), ABOVE_ROUNDING) {
+            // Over all probes: what only held-out rows tell apart must have a coordinate, or a sum that holds always fails on them.
+            for v in row_space(columns, 2f64.sqrt() * ABOVE_ROUNDING) {
                 fit.push(combined(&own, &v));
                 hold.push(combined(&held, &v));
                 of.push(at);

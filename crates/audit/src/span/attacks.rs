@@ -61,13 +61,15 @@ fn released(
         Some(blocks) => blocks.all().to_vec(),
         None => everybody.iter().map(|site| BTreeSet::from([site.clone()])).collect(),
     };
+    // Hard groups come to rest soon.
+    let before = if matches!(algorithm, Algorithm::Kmeans { .. }) { 2 } else { ROUNDS as usize };
     let mut told = Vec::new();
     let runs = if event == Event::Joiner { 2 } else { 1 };
     for run in 0..runs {
         let recipe = Recipe::plain(algorithm.clone(), CLUMPS.len() as u32, Seeding::Uniform { seed: seed + run });
         told.extend(sites.play(&recipe, &mut |question, iterating| {
             let wanted = match event {
-                Event::Lost if question < ROUNDS as usize => everybody.clone(),
+                Event::Lost if question < before => everybody.clone(),
                 Event::Joiner if run > 0 => everybody.clone(),
                 Event::Lost | Event::Joiner => fewer.clone(),
                 // The last totals, which tell how good the result is, are over everybody.

@@ -103,7 +103,7 @@ impl Sites {
 
 /// What one plan asks.
 enum Plan {
-    Method(Recipe),
+    Method(Box<Recipe>),
     /// These questions, one after the other.
     Asked(Vec<Query>),
 }
@@ -333,7 +333,7 @@ fn plan(event: Event, rounds: u32, domain: &Domain, stream: &mut Stream) -> Resu
         Seeding::Uniform { seed }
     };
     let name = format!("{} K {k}{}", algorithm.name(), if tree { " from cells" } else { "" });
-    Ok((name, Plan::Method(Recipe::plain(algorithm, k, seeding))))
+    Ok((name, Plan::Method(Box::new(Recipe::plain(algorithm, k, seeding)))))
 }
 
 fn histograms(number: u32, domain: &Domain, stream: &mut Stream) -> Vec<Query> {

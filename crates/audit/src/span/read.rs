@@ -115,7 +115,7 @@ impl Released {
                         && e.index > entry.index
                         && e.discloses != Disclosure::MaskedWords
                 };
-                let opened = entries.entries.iter().filter(after).filter_map(|e| e.cohort).last();
+                let opened = entries.entries.iter().rev().filter(after).find_map(|e| e.cohort);
                 let cohort = opened.or(entry.cohort).context("an answer without its cohort")?;
                 let slot = entry.slot.unwrap_or_default();
                 let slot = [&slot.0.to_le_bytes()[..], &slot.1.to_le_bytes()].concat();
