@@ -3,7 +3,11 @@
 use std::time::Instant;
 
 use rayon::prelude::*;
-use veilsum_audit::span::{self, Found, federations};
+use veilsum_audit::{
+    scene::Scene,
+    span::{self, Assumed, Found, federations, federations::Sites},
+};
+use veilsum_cluster::{Algorithm, Domain, Recipe, Scaling, method::Seeding};
 
 /// How many federations; `VEILSUM_SPAN_FEDERATIONS` says another number.
 fn number() -> u64 {
@@ -90,4 +94,27 @@ fn without_the_rule_every_planted_site_is_found() {
 #[test]
 fn with_the_rule_nobody_comes_below_the_floor() {
     all(true);
+}
+
+/// What it costs: run with `--ignored --nocapture`, by itself.
+#[test]
+#[ignore = "a measurement"]
+fn cost_by_released_numbers() {
+    for rounds in [40, 200] {
+        let rows = Scene::clumps(1, 10, 100, 1).unwrap().sites.into_iter().collect();
+        let domain = Domain::new(vec![-1.0; 2], vec![1.0; 2], Scaling::None).unwrap();
+        let mut sites = Sites::new(&rows, domain, None).unwrap();
+        let everybody = sites.everybody();
+        let mut fewer = everybody.clone();
+        fewer.pop_first();
+        let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: rounds };
+        let recipe = Recipe::plain(fcm, 3, Seeding::Uniform { seed: 1 });
+        let half = rounds as usize / 2;
+        let told =
+            sites.play(&recipe, &mut |q, _| Some(if q < half { everybody.clone() } else { fewer.clone() })).unwrap();
+        let began = Instant::now();
+        let found = span::span(&told, &Assumed { contributors: 2, least: 3, rows: 100.0, seed: 1 }).unwrap();
+        println!("{} numbers, rank {}: {:.2} s", found.numbers, found.rank, began.elapsed().as_secs_f64());
+        assert!(found.flagged().next().is_some());
+    }
 }

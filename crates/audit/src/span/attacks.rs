@@ -116,7 +116,7 @@ pub fn run(event: Event, seed: u64) -> Result<Finding> {
     };
     let max_rounds = if event == Event::Joiner { ROUNDS } else { 2 * ROUNDS };
     let methods = [
-        ("k-means", Algorithm::Kmeans { epsilon: 0.0, max_rounds }, 1e-6),
+        ("k-means", Algorithm::Kmeans { epsilon: 0.0, max_rounds }, 1e-3),
         ("fcm", Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds }, if event == Event::Sampled { 0.4 } else { 0.02 }),
     ];
     let (mut measures, mut details) = (Vec::new(), Vec::new());
