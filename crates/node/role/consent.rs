@@ -342,7 +342,7 @@ fn honest_sites(terms: &Terms, policy: &Policy, sites: usize) -> usize {
 }
 
 /// Names these sites by their keys, which are the same in every roster.
-pub(super) fn cohort_digest(roster: &Roster, cohort: &[u16]) -> Hash {
+pub fn cohort_digest(roster: &Roster, cohort: &[u16]) -> Hash {
     block_id(cohort.iter().filter_map(|site| roster.member(PartyId::Site(*site))).map(|member| member.key))
 }
 

@@ -12,6 +12,8 @@ pub mod line;
 pub mod server;
 mod talk;
 
+pub use consent::cohort_digest;
+
 use std::sync::{Arc, Mutex};
 
 use rand_core::{Rng, UnwrapErr};
