@@ -127,7 +127,7 @@ pub type Way = Box<dyn Fn(SocketAddr) -> SocketAddr + Send + Sync>;
 
 /// The policy of sites whose data are made up: the protocol's own floor, and nothing else.
 pub fn toy_policy() -> SitePolicy {
-    Policy::only(Floor::default()).into()
+    Policy::only(Floor { contributors: 1, ..Floor::default() }).into()
 }
 
 /// Waits that suit one machine.
