@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use veilsum_cluster::{Centres, Domain, Outcome, Rows, Scaling, Transform};
+use veilsum_cluster::{Centres, Domain, Outcome, Rows, Scaling, Transform, method::Extrapolation};
 use veilsum_proto::suite::Hash;
 
 use crate::{
@@ -43,6 +43,9 @@ pub struct Model {
     pub standardisation: Option<Transform>,
     /// Hash of the plan that the run followed, hexadecimal.
     pub plan: String,
+    /// How much of the centres rests on estimated totals, where the run could not ask to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extrapolated: Option<Extrapolation>,
 }
 
 impl Model {
@@ -51,7 +54,8 @@ impl Model {
     /// # Errors
     /// [`WorkError`] where the centres do not fit the plan's columns.
     pub fn of(work: &Work, plan: &Hash, outcome: &Outcome) -> Result<Model, WorkError> {
-        Model::new(work, plan, &outcome.centres, outcome.transform.clone())
+        let model = Model::new(work, plan, &outcome.centres, outcome.transform.clone())?;
+        Ok(Model { extrapolated: outcome.extrapolated, ..model })
     }
 
     /// The model of final centres (working units).
@@ -77,6 +81,7 @@ impl Model {
             centres_working: working.rows().map(<[f64]>::to_vec).collect(),
             standardisation,
             plan: plan.to_string(),
+            extrapolated: None,
         })
     }
 

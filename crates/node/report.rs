@@ -89,20 +89,32 @@ fn shorten(name: &str) -> String {
 /// Rounds, rest, index, missing sites and warnings.
 pub fn summary(result: &RunResult) -> String {
     let mut out = String::new();
-    let state = if result.converged { "converged" } else { "stopped at the plan's last round" };
+    let state = match &result.extrapolated {
+        Some(found) if found.rounds > 0 => format!(
+            "not converged: the last {} are extrapolated from what was out, {}; error {:.1e} on held-out probes",
+            found.rounds,
+            if found.at_rest { "to rest" } else { "to the plan's last round" },
+            found.held_out_error
+        ),
+        _ if result.converged => "converged".into(),
+        _ if !result.objective.is_finite() => "stopped before its stop rule held".into(),
+        _ => "stopped at the plan's last round".into(),
+    };
     let index = result.indices.fuzzy_davies_bouldin;
     let index = if index.is_finite() {
         format!("{index:.4}")
+    } else if !result.objective.is_finite() {
+        "was not asked for".into()
     } else if result.k == 1 {
         "undefined for one cluster".into()
     } else {
         "undefined (two centres coincide)".into()
     };
-    let _ = writeln!(
-        out,
-        "rounds {} ({state}); fuzzy Davies–Bouldin {index}; J/N {:.8}",
-        result.rounds, result.objective_per_row
-    );
+    let _ = write!(out, "rounds {} ({state}); fuzzy Davies–Bouldin {index}", result.rounds);
+    if result.objective_per_row.is_finite() {
+        let _ = write!(out, "; J/N {:.8}", result.objective_per_row);
+    }
+    out.push('\n');
     out += &more_indices(&result.indices);
     out += &curve(result);
     if let Some(n) = result.n_total {

@@ -207,6 +207,9 @@ pub enum MethodError {
         /// Which and why, in words.
         what: String,
     },
+    /// A run that is to end here, and no centre has moved yet.
+    #[error("the run ends before its first round: there are no centres to hand over")]
+    NoCentresYet,
     /// Totals came before a question was asked.
     #[error("totals were given, but nothing has been asked")]
     NotAsked,

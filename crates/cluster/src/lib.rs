@@ -32,6 +32,7 @@ pub mod comparison;
 mod data;
 mod distance;
 mod error;
+pub mod finish;
 pub mod kernel;
 pub mod method;
 pub mod metrics;

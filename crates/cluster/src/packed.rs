@@ -109,7 +109,12 @@ impl Prepared {
     /// Those of [`Domain::to_working`].
     pub fn new(rows: &Rows, domain: &Domain, out_of_box: OutOfBox) -> Result<Self, DataError> {
         let working = domain.to_working(rows, out_of_box)?;
-        Ok(Self { packed: Packed::new(&working), domain: domain.clone(), labels: None, moved: Arc::default() })
+        Ok(Self::working(&working, domain))
+    }
+
+    /// Takes rows (n x d) that are in working units and inside the box already.
+    pub(crate) fn working(rows: &Rows, domain: &Domain) -> Self {
+        Self { packed: Packed::new(rows), domain: domain.clone(), labels: None, moved: Arc::default() }
     }
 
     /// With one label for each row, in the order of the rows.

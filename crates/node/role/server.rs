@@ -116,10 +116,13 @@ pub struct RunResult {
     pub n_total_from: &'static str,
     /// Rounds that moved the centres.
     pub rounds: u32,
-    /// Whether the centres came to rest.
+    /// Whether the centres came to rest on totals that were asked.
     pub converged: bool,
+    /// How much of the result rests on totals that were estimated from earlier ones, where the run could not ask to its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extrapolated: Option<veilsum_cluster::method::Extrapolation>,
     /// Objective: J_m for fuzzy methods, sum of squared distances to the nearest centre for hard ones; squared units of the
-    /// questions.
+    /// questions. `null` where the run ended before it was asked for, as is `fuzzy_davies_bouldin` then.
     pub objective: f64,
     /// The objective over N.
     pub objective_per_row: f64,
@@ -494,6 +497,7 @@ impl Run<'_> {
             n_total_from: if counted.is_some() { "intermediary" } else { "sum of memberships" },
             rounds: outcome.rounds,
             converged: outcome.converged,
+            extrapolated: outcome.extrapolated,
             objective: outcome.objective,
             objective_per_row: outcome.objective_per_row,
             indices: outcome.indices.clone(),

@@ -122,7 +122,7 @@ pub struct Outcome {
     /// `U_k = sum_j u_jk^m` for fuzzy methods, rows (or mass) for the others.
     pub weights: Vec<f64>,
     /// Number of rows N that the objective and the indices were divided by: the given one, or the sum of all
-    /// memberships, rounded.
+    /// memberships, rounded. `None` where a run ended before they were asked for.
     pub n_total: Option<u64>,
     /// Rounds that updated the centres.
     pub rounds: u32,
@@ -132,10 +132,11 @@ pub struct Outcome {
     pub converged: bool,
     /// The shift of every round, in order.
     pub history: Vec<Round>,
-    /// Validity indices at the final centres.
+    /// Validity indices at the final centres; none, and `+inf` for fuzzy Davies-Bouldin, where a run ended before they were
+    /// asked for.
     pub indices: Indices,
     /// Objective at the final centres: `J_m` for fuzzy methods, the sum of squared distances to the nearest centre for the
-    /// others; squared units of the questions.
+    /// others; squared units of the questions. `+inf`, which JSON writes as `null`, where it was not asked for.
     pub objective: f64,
     /// The objective over N.
     pub objective_per_row: f64,
@@ -149,4 +150,22 @@ pub struct Outcome {
     pub notes: Vec<String>,
     /// Rows by cluster and label, K x classes row-major, where the plan releases them.
     pub contingency: Option<Vec<f64>>,
+    /// What of all this rests on estimated totals, where a run could not ask any more: see [`finish`](crate::finish).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extrapolated: Option<Extrapolation>,
+}
+
+/// How much of a result rests on totals that were not asked, but estimated from those that were out.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Extrapolation {
+    /// Questions of the method's rounds whose totals are estimates; they are the last ones. 0 where only the indices are.
+    pub rounds: u32,
+    /// The sum of their errors on probes that the estimates were not fitted to, each the largest relative error of a total.
+    pub held_out_error: f64,
+    /// What that sum had to stay below.
+    pub gate: f64,
+    /// Whether the method's own stop rule held on the estimates. The result says `converged: false` all the same.
+    pub at_rest: bool,
+    /// The error of the validity totals, likewise, where they too are estimates; without it no index is one.
+    pub index_error: Option<f64>,
 }

@@ -122,6 +122,36 @@ impl Run {
         self.members.iter().map(|member| member.iteration.fit()).collect()
     }
 
+    /// The public box.
+    pub(crate) fn public(&self) -> &Domain {
+        &self.public
+    }
+
+    /// Sites in the cohort.
+    pub(crate) fn sites(&self) -> u32 {
+        self.sites
+    }
+
+    /// Questions whose totals it has taken.
+    pub(crate) fn questions(&self) -> u32 {
+        self.questions
+    }
+
+    /// Whether its totals carry noise on purpose.
+    pub(crate) fn is_noisy(&self) -> bool {
+        self.recipe.noise.is_some()
+    }
+
+    /// The current centres of every K and restart, working units.
+    pub(crate) fn working_centres(&self) -> Result<Vec<Centres>, MethodError> {
+        self.members.iter().map(|member| self.working(&member.iteration.fit().centres)).collect()
+    }
+
+    /// Whether this K and restart is still in its rounds.
+    pub(crate) fn is_iterating(&self, k: u32, restart: u32) -> bool {
+        self.members.iter().any(|member| (member.k, member.restart) == (k, restart) && !member.over)
+    }
+
     /// In which part the run is; `None` when it is over.
     pub fn stage(&self) -> Option<Stage> {
         Some(match self.state {

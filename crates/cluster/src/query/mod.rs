@@ -251,6 +251,25 @@ impl Query {
         })
     }
 
+    /// Whether what a site adds to the entries that count rows ([`Per::Row`]) is the sum of what each of its rows would add
+    /// if it were alone: no local steps, no groups that a site leaves out, no labels, no noise.
+    pub(crate) fn adds_up_over_rows(&self) -> bool {
+        match self {
+            Self::FuzzySums { .. }
+            | Self::FuzzyValidation { .. }
+            | Self::Moments(_)
+            | Self::Histogram(_)
+            | Self::Validation(_)
+            | Self::Ungrouped(_)
+            | Self::Silhouette(_)
+            | Self::Sizes(_) => true,
+            Self::LocalMeans(q) => q.local.most == 1 && q.min_rows == 1 && !q.nearest,
+            Self::Cells(q) => q.blur.is_none_or(|blur| blur.strength == 0.0),
+            Self::LocalFuzzy(_) | Self::Features(_) | Self::LocalChoice(_) => false,
+            Self::Contingency(_) | Self::Shifts(_) => false,
+        }
+    }
+
     /// Which half of a round of the algorithm this is, where rounds have two.
     pub fn part(&self) -> Option<&Part> {
         match self {

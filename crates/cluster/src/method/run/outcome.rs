@@ -5,7 +5,7 @@ use crate::method::{CurvePoint, Fit, Outcome};
 use crate::privacy::Noise;
 use crate::query::Silhouette;
 use crate::validity::Verdict;
-use crate::{MethodError, Query, metrics};
+use crate::{Centres, Indices, MethodError, Query, metrics};
 
 impl Run {
     /// What decides between restarts: `J_m` for fuzzy methods, inertia for the others. A collapsed run comes last.
@@ -57,15 +57,51 @@ impl Run {
 
     pub(super) fn outcome(&self) -> Result<Outcome, MethodError> {
         let member = self.chosen();
-        let fit = member.iteration.fit();
-        let verdict = member.verdict.clone().ok_or_else(|| MethodError::implausible("a run has not been judged"))?;
-        let centres = match &self.transform {
-            Some(transform) => {
-                transform.back(&fit.centres).map_err(|error| MethodError::implausible(error.to_string()))?
-            }
-            None => fit.centres.clone(),
+        if member.verdict.is_none() {
+            return Err(MethodError::implausible("a run has not been judged"));
+        }
+        self.outcome_of(member)
+    }
+
+    /// The result where nothing more may be asked: the centres that the last totals gave, with the indices that were asked
+    /// for already, mostly none. `converged` is what the totals so far say: false in the midst of the rounds.
+    ///
+    /// Where several K or restarts are open and none has been judged, there is nothing to choose by: it is the smallest K and
+    /// its first restart, and a note says so.
+    ///
+    /// # Errors
+    /// [`MethodError::NoCentresYet`] where no round has moved a centre.
+    pub fn stop_here(&self) -> Result<Outcome, MethodError> {
+        let moved = |member: &&Member| member.over || !member.iteration.fit().history.is_empty();
+        let member = match self.best.is_empty() {
+            true => self.members.iter().find(moved).ok_or(MethodError::NoCentresYet)?,
+            false => self.chosen(),
         };
-        let mut indices = verdict.indices.clone();
+        let mut outcome = self.outcome_of(member)?;
+        if !member.over {
+            outcome.notes.push(format!("the run ended after round {}, before its stop rule held", outcome.rounds));
+        }
+        if self.members.len() > 1 && member.verdict.is_none() {
+            outcome.notes.push(format!(
+                "no index was asked for, so nothing chose among the K and the restarts: this is K = {}, restart {}",
+                member.k, member.restart
+            ));
+        }
+        if member.verdict.is_none() {
+            outcome.notes.push("the run ended before its validity indices and its objective were asked for".into());
+        }
+        Ok(outcome)
+    }
+
+    /// The result that one member is.
+    fn outcome_of(&self, member: &Member) -> Result<Outcome, MethodError> {
+        let fit = member.iteration.fit();
+        let verdict = member.verdict.as_ref();
+        let centres = self.working(&fit.centres)?;
+        let mut indices = verdict.map_or_else(
+            || Indices { fuzzy_davies_bouldin: f64::INFINITY, ..Indices::default() },
+            |verdict| verdict.indices.clone(),
+        );
         if let Some(counts) = &self.contingency {
             indices.adjusted_rand = Some(metrics::adjusted_rand_from(counts, self.recipe.validity.classes as usize));
         }
@@ -77,27 +113,36 @@ impl Run {
         for point in curve.iter().filter(|point| point.collapsed) {
             notes.push(format!("K = {}: centres coincide, the run collapsed; its indices mean nothing", point.k));
         }
-        if verdict.collapsed && curve.is_empty() {
+        if verdict.is_some_and(|verdict| verdict.collapsed) && curve.is_empty() {
             notes.push("centres coincide, the run collapsed; the indices mean nothing".into());
         }
-        let objective = self.objective_of(&verdict);
+        let objective = verdict.map_or(f64::INFINITY, |verdict| self.objective_of(verdict));
         Ok(Outcome {
             centres,
             m: self.recipe.judge_m(),
             weights: fit.weights.clone(),
-            n_total: Some(verdict.rows),
+            n_total: verdict.map(|verdict| verdict.rows),
             rounds: rounds(&fit),
             converged: fit.converged,
             history: fit.history,
             indices,
             objective,
-            objective_per_row: objective / verdict.rows as f64,
+            objective_per_row: verdict.map_or(f64::INFINITY, |verdict| objective / verdict.rows as f64),
             transform: self.transform.clone(),
             curve,
             questions: self.questions,
             notes,
             contingency: self.contingency.clone(),
+            extrapolated: None,
         })
+    }
+
+    /// Centres of the questions in working units.
+    pub(super) fn working(&self, centres: &Centres) -> Result<Centres, MethodError> {
+        match &self.transform {
+            Some(transform) => transform.back(centres).map_err(|error| MethodError::implausible(error.to_string())),
+            None => Ok(centres.clone()),
+        }
     }
 }
 
