@@ -65,8 +65,8 @@ pub enum Error {
         "too few sites for {step}: {alive} of the {needed} needed; nothing was revealed beyond the totals before {rule}"
     )]
     Quorum {
-        /// The step that could not be taken.
-        step: &'static str,
+        /// The step that could not be taken; where a block lacks somebody ([REL-4]), who is missing and who waits.
+        step: String,
         /// Sites left.
         alive: usize,
         /// Sites needed.

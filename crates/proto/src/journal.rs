@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-use crate::{codec, error::Error, limits::MAX_BODY, suite::Hash};
+use crate::{codec, error::Error, limits::MAX_BODY, release::Blocks, suite::Hash};
 
 /// One entry of a site's journal. Holds secrets; goes to a file of mode 0600 only.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,19 +14,19 @@ pub struct Record(pub(crate) Entry);
 
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Entry {
-    /// The total of this query was opened over these sites; remembered across runs.
-    Consumed { query: Hash, over: Vec<u16> },
     /// Where the rounds stood when the journal was rewritten.
     /// `opened` names the opening of that round that was checked before the journal was replaced ([OPN-7]).
     Chain { context: Hash, cohort: Option<Vec<u16>>, rounds: u32, opened: Option<Hash> },
     /// A deck is ready for use.
     Deck(DeckRecord),
     /// A vector was masked; these bytes may have left.
-    Masked { context: Hash, deck: u32, slot: u16, cohort: Vec<u16>, words: u32, query: Hash, digest: Hash, rounds: u32 },
+    Masked { context: Hash, deck: u32, slot: u16, cohort: Vec<u16>, words: u32, digest: Hash, rounds: u32 },
     /// A set of survivors was signed and the seeds towards the others given away.
     Checked { context: Hash, alive: Vec<u16> },
     /// The shares of these survivors' self-masks were given away.
     Released { context: Hash, alive: Vec<u16> },
+    /// No share is given for this slot, and no survivors of it are signed.
+    Burned { context: Hash, deck: u32, slot: u16 },
 }
 
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +37,7 @@ pub(crate) struct DeckRecord {
     pub(crate) directory: Hash,
     pub(crate) threshold: u16,
     pub(crate) members: Vec<u16>,
+    pub(crate) blocks: Blocks,
     pub(crate) pairs: Vec<Bytes>,
     pub(crate) seeds: Vec<Bytes>,
     /// `held[m][r]`: this site's share of member m's self-mask seed for slot r.
@@ -66,12 +67,12 @@ impl Record {
     /// What kind of entry this is, without its contents.
     pub fn name(&self) -> &'static str {
         match self.0 {
-            Entry::Consumed { .. } => "consumed",
             Entry::Chain { .. } => "chain",
             Entry::Deck(_) => "deck",
             Entry::Masked { .. } => "masked",
             Entry::Checked { .. } => "checked",
             Entry::Released { .. } => "released",
+            Entry::Burned { .. } => "burned",
         }
     }
 }

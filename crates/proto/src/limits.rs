@@ -24,7 +24,7 @@ pub const MAX_BODY: usize = 16 << 20;
 /// commitments of 8 KiB.
 pub const MAX_DELIVERY_BODY: usize = 18 << 20;
 
-/// Bytes of the body of a directory: 1,378 bytes for each of `MAX_SITES` members, most of them the ML-KEM key.
+/// Bytes of the body of a directory: 1,425 bytes for each of `MAX_SITES` members, most of them the ML-KEM key.
 pub const MAX_DIRECTORY_BODY: usize = 3 << 19;
 
 /// Bytes of the body of a frame that carries only short keys, signatures or control texts for at most `MAX_SITES` sites.

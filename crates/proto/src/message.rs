@@ -90,6 +90,12 @@ kinds! {
     Refusal = 16, MAX_SMALL_BODY;
     /// Aggregator: all that is needed to recompute the total of the round.
     Opening = 17, MAX_OPENING;
+    /// Aggregator: the round cannot be completed; sign that you give no share for it.
+    Burn = 18, MAX_SMALL_BODY;
+    /// Site: it gives no share for the slot and signs no survivors of it.
+    Burned = 19, MAX_SMALL_BODY;
+    /// Aggregator: enough of these signatures; no total of the slot can come about.
+    BurnCertificate = 20, MAX_LIST_BODY;
     /// Either: who I am and which plan I hold.
     Hello = 64, MAX_SMALL_BODY;
     /// Aggregator: accepted.
@@ -341,7 +347,10 @@ impl Verified<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kem::{CIPHERTEXT_BYTES, KEY_BYTES};
+    use crate::{
+        kem::{CIPHERTEXT_BYTES, KEY_BYTES},
+        release::Standing,
+    };
 
     fn sample() -> (Identity, Hash, Hash, Vec<u8>) {
         let id = Identity::from_seed(&[1; 32]);
@@ -418,13 +427,15 @@ mod tests {
             seal_key: [2; 32],
             kem_key: [3; KEY_BYTES].into(),
             commitments: context,
+            standing: Standing { block: Some(context), version: 7 },
         };
         let frame = frame(&id, &session, Kind::AdvertiseKeys, &context, &keys);
         let proof = verify(&frame, &session, &id.public(), &|| "x".into()).unwrap().proof;
         let entries = (0..n).map(|site| DirectoryEntry { site, keys: keys.clone(), proof }).collect();
-        let directory = Directory { threshold: n, entries };
+        // Every site by itself takes most room.
+        let directory = Directory { threshold: n, entries, blocks: (0..n).map(|site| vec![site]).collect() };
         let bytes = codec::encode(&directory);
-        assert_eq!(bytes.len(), 10 + 1_378 * usize::from(n));
+        assert_eq!(bytes.len(), 18 + (1_415 + 10) * usize::from(n));
         assert!(codec::decode::<Directory>("d", &bytes, Kind::Directory.body_limit()).unwrap() == directory);
     }
 
@@ -432,7 +443,7 @@ mod tests {
     fn limits_fit_the_largest_honest_messages() {
         let n = crate::limits::MAX_SITES;
         let proof = 96;
-        assert!(n * (2 + 96 + KEY_BYTES + proof) + 64 + OVERHEAD <= Kind::Directory.body_limit());
+        assert!(n * (2 + 96 + KEY_BYTES + 37 + proof + 10) + 64 + OVERHEAD <= Kind::Directory.body_limit());
         assert!(n * (2 + proof) + 64 + OVERHEAD <= Kind::Survivors.body_limit());
         assert!(n * (2 + 2 + proof) + 64 + OVERHEAD <= Kind::Certificate.body_limit());
         assert!(n * 34 + 64 + OVERHEAD <= Kind::ConsistencyCheck.body_limit());

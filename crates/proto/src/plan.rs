@@ -7,6 +7,7 @@ use crate::{
     error::Error,
     identity::{Identity, Signature},
     limits::{MAX_APPLICATION, MAX_SITES, MAX_SLOTS, MIN_SITES},
+    release,
     roster::{PartyId, Roster},
     suite::{self, Hash},
 };
@@ -24,6 +25,9 @@ pub struct Terms {
     /// Sites that may collude with the coordinator without learning more than a total; 0 means floor((N − 1)/3) for the
     /// N sites of the *roster*: a deck that the coordinator keeps small does not make fewer of them collude.
     pub colluders: u16,
+    /// Sites of a block, whose parts are only ever released together, at least ([REL-1], [REL-4]); 0 makes one block of all
+    /// who are there, 1 a block of every site by itself: what a site sent can then be computed once it has left.
+    pub block_size: u16,
     /// Rounds prepared by one exchange of keys.
     pub slots: u16,
     /// Rows of any one site at most; with it the fixed point is proved not to overflow.
@@ -49,7 +53,7 @@ pub struct SignedTerms {
 const LABEL: &str = "plan";
 
 impl Terms {
-    /// Checks the numbers against each other and against `roster` ([PLN-1] to [PLN-5]).
+    /// Checks the numbers against each other and against `roster` ([PLN-1] to [PLN-5], [PLN-8]).
     ///
     /// # Errors
     /// `Error::Invalid` with the number at fault.
@@ -77,6 +81,15 @@ impl Terms {
         if self.application.len() > MAX_APPLICATION {
             return bad(format!("its method part is over {MAX_APPLICATION} bytes"), "PLN-5");
         }
+        let least = self.least_in_new_block(n);
+        if self.block_size > 1 && !(least..=n).contains(&usize::from(self.block_size)) {
+            let why = format!(
+                "block_size is {} where {least} (the sites that may collude, and two) to {n} (all sites) are possible, or 0 \
+                 for one block of all sites that are there",
+                self.block_size
+            );
+            return bad(why, "PLN-8");
+        }
         // Smaller decks that come about as sites leave are checked when they do ([THR-2]).
         self.threshold_of(n, n).map(|_| ())
     }
@@ -94,6 +107,12 @@ impl Terms {
         };
         check_threshold(n, t, c).map_err(|why| Error::invalid("plan", why, "THR-2"))?;
         Ok(t)
+    }
+
+    /// [REL-3]: sites that a new block has at least in this plan. `sites` is the size of the roster.
+    pub fn least_in_new_block(&self, sites: usize) -> usize {
+        let contributors = if self.block_size == 1 { 1 } else { 2 };
+        release::least_sites(contributors, self.colluders_of(sites), self.opening)
     }
 
     /// Whether the totals of `role` are opened to the cohort. The intermediary's never are: with the row count a site that
@@ -175,6 +194,7 @@ mod tests {
             min_cohort: 3,
             threshold: 0,
             colluders: 0,
+            block_size: 0,
             slots: 1,
             max_rows: 1,
             min_total_rows: 0,
@@ -210,11 +230,17 @@ mod tests {
         }
     }
 
-    /// [PLN-2] to [PLN-4]: to the last one.
+    /// [PLN-2] to [PLN-4], [PLN-8]: to the last one.
     #[test]
     fn numbers_at_their_limits() {
         type Change = fn(&mut Terms);
-        let changes: [(Result<(), &str>, Change); 10] = [
+        let changes: [(Result<(), &str>, Change); 16] = [
+            (Ok(()), |t| t.block_size = 0),
+            (Ok(()), |t| t.block_size = 1),
+            (Err("PLN-8"), |t| t.block_size = 2),
+            (Ok(()), |t| t.block_size = 3),
+            (Ok(()), |t| t.block_size = 5),
+            (Err("PLN-8"), |t| t.block_size = 6),
             (Err("PLN-2"), |t| t.min_cohort = 2),
             (Ok(()), |t| t.min_cohort = 5),
             (Err("PLN-2"), |t| t.min_cohort = 6),

@@ -1,16 +1,19 @@
 //! What a site demands for itself, whatever the coordinator's plan says, and what it lets go of its rows in all (spec section
 //! 11). Pure, integers only; fails closed.
 
-mod release;
+mod room;
+
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use release::{Room, milli_bits, room};
+pub use room::{Room, milli_bits, room};
 
 use crate::{
     error::Error,
     limits::MIN_SITES,
     plan::{Terms, check_threshold},
+    release::{self, Blocks, OwnBlock},
     suite::Hash,
 };
 
@@ -24,11 +27,14 @@ pub struct Floor {
     pub colluders: u16,
     /// Different questions of one plan that this site answers at most.
     pub max_rounds: u32,
+    /// Honest sites behind everything that is released of this site's block ([REL-3]), and sites behind every sum of a group
+    /// of rows (t of the methods' rule). With 0 or 1 what this site sent can be computed once it has left.
+    pub contributors: u32,
 }
 
 impl Default for Floor {
     fn default() -> Self {
-        Floor { min_cohort: MIN_SITES as u16, colluders: 0, max_rounds: 1_000 }
+        Floor { min_cohort: MIN_SITES as u16, colluders: 0, max_rounds: 1_000, contributors: 2 }
     }
 }
 
@@ -43,8 +49,6 @@ pub struct Policy {
     pub max_rounds_in_all: u64,
     /// Runs on one data set at most, over all plans.
     pub max_runs: u64,
-    /// Sites behind every sum of a group of rows (t of the methods' rule); 0 and 1 ask for nothing.
-    pub contributors: u32,
     /// Rows behind it (p).
     pub records: u64,
     /// Rows that a broadcast must be able to tell apart where an earlier one went to other sites (r); 0 allows any.
@@ -108,7 +112,6 @@ impl Default for Policy {
             min_rows: 10,
             max_rounds_in_all: 10_000,
             max_runs: 100,
-            contributors: 2,
             records: 10,
             change: 5,
             methods: None,
@@ -130,7 +133,6 @@ impl Policy {
             min_rows: 0,
             max_rounds_in_all: u64::MAX,
             max_runs: u64::MAX,
-            contributors: 1,
             records: 1,
             change: 0,
             methods: None,
@@ -165,8 +167,13 @@ pub struct Request<'a> {
     pub cost: Cost,
     /// How far apart the two nearest centres of the question are, in millionths of the box's half-width.
     pub separation_ppm: Option<u64>,
-    /// How far the nearest earlier question of the same kind is that other sites answered, in the same unit.
-    pub nearness_ppm: Option<u64>,
+    /// The block that this data set belongs to, with the versions at its last answer ([REL-5], [REL-7]); nothing before its
+    /// first masked words have left.
+    pub before: Option<&'a OwnBlock>,
+    /// The sites whose rows a public draw takes, where there is one.
+    pub drawn: Option<&'a [u16]>,
+    /// Different questions of this plan that this site answered in all runs, this one included.
+    pub of_plan: u64,
 }
 
 /// What a plan says of itself.
@@ -247,8 +254,12 @@ pub struct Asked {
     pub query: Vec<u8>,
     /// How many queries this site was asked in this run, this one included.
     pub rounds: u32,
-    /// How many different queries it has answered under this plan in all runs, this one included.
-    pub spent: u32,
+    /// The blocks of the deck.
+    pub blocks: Arc<Blocks>,
+    /// This site's own among them.
+    pub own: OwnBlock,
+    /// Sites of the roster.
+    pub sites: usize,
 }
 
 /// A site's consent to answer one query in one context. Only [`decide`] makes one.
@@ -264,7 +275,7 @@ impl Consent {
 }
 
 /// Decides whether this site answers `asked`, which the application describes as `request`, after what was `spent` on the
-/// same rows ([POL-1] to [POL-9]).
+/// same rows ([POL-1] to [POL-6], [POL-8], [POL-9]), and whether it is asked over whole blocks ([REL-3] to [REL-7]).
 ///
 /// # Errors
 /// `Error::Refused` with the rule and what is missing. For this site's operator alone: the aggregator is told the rule.
@@ -277,13 +288,16 @@ pub fn decide(
 ) -> Result<Consent, Error> {
     check_size(terms, &policy.floor, asked.cohort.len())?;
     // A coordinator that begins a new run does not get a new allowance.
-    let asked_so_far = asked.rounds.max(asked.spent);
-    if asked_so_far > policy.floor.max_rounds {
+    let asked_so_far = u64::from(asked.rounds).max(request.of_plan);
+    if asked_so_far > u64::from(policy.floor.max_rounds) {
         return Err(Error::refused(
             format!("question {asked_so_far} where this site's policy allows {}", policy.floor.max_rounds),
             "POL-2",
         ));
     }
+    let least = least_in_block(terms, &policy.floor, asked.sites);
+    release::admit(&asked.own, request.before, &asked.blocks, &asked.cohort, request.drawn, least)
+        .map_err(|broken| Error::refused(format!("the aggregator {}", broken.what), broken.rule))?;
     check_plan(terms, policy, &request.plan)?;
     if request.own_rows < policy.min_rows {
         return Err(Error::refused("this site has fewer rows than its own policy asks for (min_rows)", "POL-4"));
@@ -326,12 +340,12 @@ pub fn check_plan(terms: &Terms, policy: &Policy, plan: &PlanFacts<'_>) -> Resul
     {
         return refused(format!("the column {column:?} is not on this site's list (columns)"));
     }
-    let asks = policy.contributors > 1 || policy.records > 1;
-    if plan.groups && (plan.contributors < policy.contributors || plan.records < policy.records) {
+    let asks = policy.floor.contributors > 1 || policy.records > 1;
+    if plan.groups && (plan.contributors < policy.floor.contributors || plan.records < policy.records) {
         return refused(format!(
             "the plan sums groups of {} rows from {} sites, where this site's policy asks for {} rows (records) and {} \
              sites (contributors)",
-            plan.records, plan.contributors, policy.records, policy.contributors
+            plan.records, plan.contributors, policy.records, policy.floor.contributors
         ));
     }
     if plan.groups && asks && !plan.ask_first {
@@ -354,33 +368,13 @@ pub fn check_plan(terms: &Terms, policy: &Policy, plan: &PlanFacts<'_>) -> Resul
     Ok(())
 }
 
-/// [POL-6], [POL-7]: where the question's centres lie.
+/// [POL-6]: where the question's centres lie.
 fn check_question(terms: &Terms, policy: &Policy, request: &Request<'_>) -> Result<(), Error> {
     let least = if terms.opening { policy.separation_opened_ppm } else { policy.separation_ppm };
     if request.separation_ppm.is_some_and(|apart| apart < least) {
         return Err(Error::refused(
             "two centres of the question lie nearer to each other than this site's policy allows (separation)",
             "POL-6",
-        ));
-    }
-    check_cohort(terms, policy, request)
-}
-
-/// [POL-7]: whether other sites answered nearly the same question. Asked again where a total is to be opened over fewer sites
-/// than were asked, for what the answer then becomes.
-///
-/// # Errors
-/// As [`decide`].
-pub fn check_cohort(terms: &Terms, policy: &Policy, request: &Request<'_>) -> Result<(), Error> {
-    // Noise was made for questions that are alike.
-    if request.cost.nano_rho.is_none()
-        && let Some(moved) = request.nearness_ppm
-        && u128::from(moved) * u128::from(honest_rows(terms, policy, request)) < u128::from(policy.change) * 1_000_000
-    {
-        return Err(Error::refused(
-            "nearly the same question was answered before over other sites; the difference of the two totals would be \
-             close to somebody's part",
-            "POL-7",
         ));
     }
     Ok(())
@@ -457,7 +451,7 @@ pub fn room_for(terms: &Terms, policy: &Policy, request: &Request<'_>) -> Room {
 /// at least. No more than the plan allows all sites, whoever says so; and the own ones only as the power of two below, as a
 /// refusal says how many are known of.
 fn honest_rows(terms: &Terms, policy: &Policy, request: &Request<'_>) -> u64 {
-    let colluders = terms.colluders_of(request.sites).max(usize::from(policy.floor.colluders)) as u64;
+    let colluders = colluders(terms, &policy.floor, request.sites) as u64;
     let most = terms.max_rows.saturating_mul(request.sites as u64);
     let known = request.rows_in_all.min(most).saturating_sub(colluders.saturating_mul(terms.max_rows));
     known.max(request.own_rows.checked_ilog2().map_or(0, |power| 1 << power))
@@ -484,13 +478,22 @@ pub(crate) fn check_size(terms: &Terms, floor: &Floor, n: usize) -> Result<(), E
     Ok(())
 }
 
+/// [REL-3]: sites that this site's block has at least. `sites` is the size of the roster.
+pub fn least_in_block(terms: &Terms, floor: &Floor, sites: usize) -> usize {
+    release::least_sites(floor.contributors, colluders(terms, floor, sites), terms.opening)
+}
+
+/// Sites that this site supposes to collude: as many as it says, or the plan.
+pub(crate) fn colluders(terms: &Terms, floor: &Floor, sites: usize) -> usize {
+    terms.colluders_of(sites).max(usize::from(floor.colluders))
+}
+
 /// The threshold this site accepts for a deck of `n`: the plan's, if it also withstands this site's own colluders
 /// ([THR-2]). `sites` is the size of the roster.
 pub(crate) fn threshold(terms: &Terms, floor: &Floor, n: usize, sites: usize) -> Result<usize, Error> {
     check_size(terms, floor, n)?;
     let t = terms.threshold_of(n, sites)?;
-    let c = terms.colluders_of(sites).max(usize::from(floor.colluders));
-    check_threshold(n, t, c).map_err(|why| Error::refused(why, "THR-2"))?;
+    check_threshold(n, t, colluders(terms, floor, sites)).map_err(|why| Error::refused(why, "THR-2"))?;
     Ok(t)
 }
 

@@ -19,7 +19,8 @@ use crate::{
     journal::Record,
     message::{Disclosure, Kind, kind_of},
     plan::Terms,
-    policy::{self, Asked, Floor},
+    policy::{self, Asked, Floor, Policy, Request, Spent},
+    release::{OwnBlock, Standing},
     roster::{Member, PartyId, Roster},
     site::{self, Site, SiteConfig},
     suite::Hash,
@@ -104,10 +105,22 @@ pub struct Kit {
     pub roster: Arc<Roster>,
     /// The terms.
     pub terms: Arc<Terms>,
+    /// Every site's own floor.
+    pub floor: Floor,
 }
 
 impl Kit {
-    /// Deterministic identities; `change` adjusts the default terms.
+    /// As [`Kit::new`] with the default floor and blocks of at least `size` sites; 0 makes one of all.
+    pub fn with_blocks(n: usize, size: u16, change: impl FnOnce(&mut Terms)) -> Kit {
+        let kit = Kit::new(n, |terms| {
+            terms.block_size = size;
+            change(terms);
+        });
+        Kit { floor: Floor::default(), ..kit }
+    }
+
+    /// Deterministic identities; `change` adjusts the default terms. Every site is a block by itself, so that any one may
+    /// be lost.
     pub fn new(n: usize, change: impl FnOnce(&mut Terms)) -> Kit {
         let mut rng = ChaCha20Rng::seed_from_u64(n as u64);
         let identities: Vec<Arc<Identity>> = (0..n + 2).map(|_| Arc::new(Identity::generate(&mut rng))).collect();
@@ -123,6 +136,7 @@ impl Kit {
             min_cohort: 3,
             threshold: 0,
             colluders: 0,
+            block_size: 1,
             slots: 8,
             max_rows: 1_000,
             min_total_rows: 0,
@@ -130,7 +144,8 @@ impl Kit {
             application: Vec::new(),
         };
         change(&mut terms);
-        Kit { identities, roster: Arc::new(roster), terms: Arc::new(terms) }
+        let floor = Floor { contributors: 1, ..Floor::default() };
+        Kit { identities, roster: Arc::new(roster), terms: Arc::new(terms), floor }
     }
 
     /// The configuration of site `i` towards the coordinator.
@@ -139,7 +154,7 @@ impl Kit {
             identity: self.identities[usize::from(i) + 2].clone(),
             roster: self.roster.clone(),
             terms: self.terms.clone(),
-            floor: Floor::default(),
+            floor: self.floor.clone(),
             aggregator: PartyId::Coordinator,
         }
     }
@@ -155,6 +170,15 @@ impl Kit {
             slots: self.terms.slots,
         }
     }
+}
+
+/// The block that a data set belongs to, and the run and slot that fixed it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Fixed {
+    /// The block, with the versions at the last answer.
+    pub block: OwnBlock,
+    /// Of the first answer.
+    pub by: (Hash, (u32, u16)),
 }
 
 /// The federation.
@@ -175,6 +199,13 @@ pub struct World {
     pub site_errors: Vec<(u16, Error)>,
     /// What each site wrote before it sent, in order.
     pub journals: Vec<Vec<Record>>,
+    /// What each site's application holds of its data set: the block with the versions at the last answer, and the run and
+    /// slot that fixed it.
+    pub fixed: Vec<Option<Fixed>>,
+    /// How often each site's rows have changed; set it before the first step.
+    pub versions: Vec<u32>,
+    /// Every undone slot: the site and the slot.
+    pub undone: Vec<(u16, (u32, u16))>,
     /// Every total that a site recomputed: the site, the words, over whom.
     pub opened: Vec<(u16, Vec<u64>, Vec<u16>)>,
     /// Frames a site sent, by kind.
@@ -225,6 +256,9 @@ impl World {
             events: Vec::new(),
             site_errors: Vec::new(),
             journals: vec![Vec::new(); n],
+            fixed: vec![None; n],
+            versions: vec![0; n],
+            undone: Vec::new(),
             opened: Vec::new(),
             sent_by_sites: Vec::new(),
             log: Vec::new(),
@@ -293,6 +327,7 @@ impl World {
         match entries.and_then(|entries| Site::restore(self.kit.site(site), entries)) {
             Ok(s) => {
                 self.sites[usize::from(site)] = Some(s);
+                self.tell_standing(site);
                 self.schedule(1, Happening::Attach(site));
             }
             Err(e) => self.site_errors.push((site, e)),
@@ -311,6 +346,43 @@ impl World {
             self.schedule(away.max(1), Happening::Return(site));
         }
         true
+    }
+
+    /// What the application of a site holds before a run begins, from another run.
+    pub fn has_fixed(&mut self, site: u16, fixed: Option<Fixed>) {
+        self.fixed[usize::from(site)] = fixed;
+        self.tell_standing(site);
+    }
+
+    fn tell_standing(&mut self, i: u16) {
+        let k = usize::from(i);
+        let block = self.fixed[k].as_ref().map(|fixed| fixed.block.id);
+        let standing = Standing { block, version: self.versions[k] };
+        if let Some(site) = &mut self.sites[k] {
+            site.set_standing(standing);
+        }
+    }
+
+    /// The application of a site answers: its block is fixed before its words leave ([REL-5]).
+    fn answers(&mut self, i: u16, asked: &Asked) -> site::Input<'static> {
+        let (kit, k) = (&self.kit, usize::from(i));
+        let request = Request { before: self.fixed[k].as_ref().map(|fixed| &fixed.block), ..Request::default() };
+        let policy = Policy::only(kit.floor.clone());
+        match policy::decide(&kit.terms, &policy, asked, &request, &Spent::default()) {
+            Ok(consent) => {
+                let by = self.fixed[k].take().map_or((asked.run, asked.slot), |fixed| fixed.by);
+                self.fixed[k] = Some(Fixed { block: asked.own.clone(), by });
+                self.tell_standing(i);
+                site::Input::Contribute { consent, values: (self.answer)(i, asked) }
+            }
+            Err(e) => {
+                self.site_errors.push((i, e.clone()));
+                site::Input::Refuse {
+                    context: asked.context,
+                    rule: e.rule().map_or_else(String::new, |r| r.0.to_owned()),
+                }
+            }
+        }
     }
 
     fn drain_site(&mut self, i: u16) {
@@ -337,15 +409,15 @@ impl World {
                     self.transmit(i, || Happening::ToAggregator(i, bytes.clone()));
                 }
                 site::Output::Event(site::Event::Asked(asked)) => {
-                    let kit = &self.kit;
-                    let input = match policy::decide_by_floor(&kit.terms, &Floor::default(), &asked) {
-                        Ok(consent) => site::Input::Contribute { consent, values: (self.answer)(i, &asked) },
-                        Err(e) => site::Input::Refuse {
-                            context: asked.context,
-                            rule: e.rule().map_or_else(String::new, |r| r.0.to_owned()),
-                        },
-                    };
+                    let input = self.answers(i, &asked);
                     self.feed_site(i, input);
+                }
+                site::Output::Event(site::Event::Undone { slot, .. }) => {
+                    let (k, run) = (usize::from(i), self.sites[usize::from(i)].as_ref().and_then(Site::run));
+                    self.undone.push((i, slot));
+                    if self.fixed[k].as_ref().is_some_and(|fixed| Some(fixed.by.0) == run && fixed.by.1 == slot) {
+                        self.has_fixed(i, None);
+                    }
                 }
                 site::Output::Event(site::Event::Opened { values, cohort, .. }) => {
                     self.opened.push((i, values, cohort));

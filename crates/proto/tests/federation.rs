@@ -278,20 +278,3 @@ fn masked_words_look_uniform_and_never_repeat() {
     words.dedup();
     assert_eq!(words.len(), n);
 }
-
-#[test]
-fn different_questions_are_counted_and_repeated_ones_are_not() {
-    let mut w = world(4, 10);
-    let seen = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
-    let log = seen.clone();
-    w.answer = Box::new(move |site, asked| {
-        if site == 0 {
-            log.borrow_mut().push((asked.rounds, asked.spent));
-        }
-        vec![1; asked.words]
-    });
-    for q in [0u8, 1, 1, 2] {
-        w.ask(&[q], WORDS).unwrap();
-    }
-    assert_eq!(*seen.borrow(), [(1, 1), (2, 2), (3, 2), (4, 3)]);
-}

@@ -205,6 +205,7 @@ fn documents() {
                     min_cohort: 3,
                     threshold: number("threshold"),
                     colluders: number("colluders"),
+                    block_size: 1,
                     slots: 1,
                     max_rows: 1,
                     min_total_rows: 0,

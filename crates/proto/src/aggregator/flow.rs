@@ -1,6 +1,7 @@
 //! How a run moves on: from deck to deck, from round to round (spec sections 8 and 9).
 
 use super::*;
+use crate::message::OpenDeck;
 
 impl Aggregator {
     // ---- decks ----
@@ -18,7 +19,11 @@ impl Aggregator {
             self.env.timing.phase
         };
         self.persist(Entry::Opened { index: self.next_deck });
-        let setup = Setup::open(&self.env, self.run, self.next_deck, self.slots, self.candidates(), wait, now);
+        let open = OpenDeck { run: self.run, index: self.next_deck, slots: self.slots };
+        let known = self.deck.as_ref().map(|deck| deck.blocks.clone()).unwrap_or_default();
+        let mut setup = Setup::open(&self.env, open, known, self.candidates(), wait, now);
+        // Whoever has not seen that a slot was burned would state the block of it.
+        setup.pending.before = self.undoing.iter().filter(|(_, in_total)| in_total.is_empty()).map(|u| u.0.clone()).collect();
         self.next_deck += 1;
         self.send_all(&setup.pending.frames);
         self.setup = Some(setup);
@@ -36,9 +41,13 @@ impl Aggregator {
     pub(super) fn reopen_deck(&mut self, now: Millis) {
         self.setup = None;
         self.attempts += 1;
+        if self.round.is_some() {
+            // The deck in use serves the round that is open; with the next one another is made ready.
+            return;
+        }
         if self.attempts > MAX_DECK_ATTEMPTS {
             self.fail(Error::Quorum {
-                step: "a deck (members kept vanishing while it was set up)",
+                step: "a deck (members kept vanishing while it was set up)".into(),
                 alive: self.candidates().len(),
                 needed: usize::from(self.env.terms.min_cohort),
                 rule: crate::Rule("KEX-11"),
@@ -76,15 +85,21 @@ impl Aggregator {
                     let first = self.cohort.is_none();
                     let members = setup.members();
                     let frames = setup.pending.frames.clone();
+                    let left_out = std::mem::take(&mut setup.left_out);
                     if first {
                         // Whoever has not advertised by now waits for the next run.
-                        let late = |s: &u16| self.peers[usize::from(*s)].attached && !members.contains(s);
+                        let late = |s: &u16| {
+                            let in_none = left_out.iter().any(|(site, _)| site == s);
+                            self.peers[usize::from(*s)].attached && !members.contains(s) && !in_none
+                        };
                         let late: Vec<u16> = (0..self.peers.len() as u16).filter(late).collect();
                         self.out.extend(late.into_iter().map(|s| Output::Event(Event::TooLate(s))));
                         self.cohort = Some(members.into_iter().collect());
                     }
                     self.send_all(&frames);
+                    left_out.into_iter().for_each(|(site, why)| self.lose(site, why, now));
                 }
+                Err(_) if self.round.is_some() => self.setup = None,
                 Err(e) => {
                     self.fail(e);
                     return Ok(());
@@ -122,12 +137,13 @@ impl Aggregator {
             }
             return;
         };
-        let cohort: Vec<u16> =
+        let here: Vec<u16> =
             deck.members.iter().copied().filter(|m| self.cohort.as_ref().is_some_and(|c| c.contains(m))).collect();
+        let cohort = deck.blocks.whole_among(&here);
         let needed = deck.threshold.max(usize::from(self.env.terms.min_cohort));
         if cohort.len() < needed {
-            let alive = cohort.len();
-            self.fail(Error::Quorum { step: "a round", alive, needed, rule: crate::Rule("POL-1") });
+            let error = self.env.too_few(&deck.blocks, &here, needed, "a round", "POL-1");
+            self.fail(error);
             return;
         }
         let Some((query, words)) = self.waiting_question.take() else { return };
@@ -148,7 +164,7 @@ impl Aggregator {
     /// Sends the question of a round, and before it the opening of the round before.
     pub(super) fn put(&mut self, mut round: Round) {
         self.be_patient(&mut round.pending);
-        round.pending.before = self.opening.clone();
+        round.pending.before.splice(0..0, self.opening.clone());
         let frames = round.pending.frames.clone();
         if let Some(opening) = self.opening.clone() {
             let to = frames.keys().map(|site| (*site, opening.clone())).collect();
@@ -179,14 +195,32 @@ impl Aggregator {
                 Ok(Progress::Waiting) => return,
                 Ok(Progress::Sent) => {
                     let (frames, missing) = (round.pending.frames.clone(), round.missing());
-                    if let Some((alive, shares)) = round.named() {
+                    let (named, left_out) = (round.named(), round.left_out.take());
+                    let burning = round.burning();
+                    if let Some(here) = burning {
+                        round.pending.before = self.opening.iter().cloned().chain([round.question_frame()]).collect();
+                        self.persist(Entry::Burning { here });
+                    }
+                    if let Some((alive, shares)) = named {
                         self.persist(Entry::Named { alive, shares });
                     }
                     self.send_all(&frames);
                     // Those who did not make it into the survivors are out of this run (fixed cohort, [RND-5]).
-                    for site in missing {
-                        self.out_of_run(site);
+                    for site in &missing {
+                        self.out_of_run(*site);
                     }
+                    if let Some((frame, alive)) = left_out {
+                        self.undo(frame, alive, &missing);
+                    }
+                }
+                Ok(Progress::Burned { certificate, cause }) => {
+                    let frame = self.env.frame(Kind::BurnCertificate, &round.context, &certificate);
+                    let (question, cohort) = (round.question(), round.cohort().to_vec());
+                    self.round = None;
+                    self.persist(Entry::Burned { certificate });
+                    self.undo(frame, Vec::new(), &cohort);
+                    self.ask_anew(question, cause, now);
+                    return;
                 }
                 Ok(Progress::Guilty(guilty)) => {
                     for (site, error, frame) in guilty {
@@ -200,6 +234,7 @@ impl Aggregator {
                     let opening = done.opening.as_ref().map(codec::encode);
                     self.follow(context, &done.values, opening.as_deref());
                     self.round = None;
+                    self.totals += 1;
                     self.persist(Entry::Total {
                         values: done.values.clone(),
                         cohort: done.alive.clone(),
@@ -228,10 +263,42 @@ impl Aggregator {
         if let Some(c) = &mut self.cohort {
             c.remove(&site);
         }
-        let p = &mut self.peers[usize::from(site)];
-        if !std::mem::replace(&mut p.lost, true) {
-            self.out.push_back(Output::Event(Event::Lost { site, why: Loss::Silent }));
+        if let Some(round) = &mut self.round {
+            round.gone.insert(site);
         }
+        if std::mem::replace(&mut self.peers[usize::from(site)].lost, true) {
+            return;
+        }
+        let here: Vec<u16> = (0..self.peers.len() as u16).filter(|s| !self.peers[usize::from(*s)].lost).collect();
+        let of_block = |deck: &ReadyDeck| {
+            let others = deck.blocks.block_of(site).map_or(0, |block| block.sites.len());
+            (others > 1).then(|| self.env.missing_of_block(&deck.blocks, site, &here))
+        };
+        let why = match self.deck.as_ref().and_then(of_block) {
+            Some(missing) if !missing.is_empty() => Loss::BlockIncomplete(missing),
+            _ => Loss::Silent,
+        };
+        self.out.push_back(Output::Event(Event::Lost { site, why }));
+    }
+
+    /// [REL-6]: shows `sites` that what they sent in this round is in no total; and whoever of them comes back later.
+    fn undo(&mut self, frame: Arc<Vec<u8>>, in_total: Vec<u16>, sites: &[u16]) {
+        let to = sites.iter().map(|site| (*site, frame.clone())).collect();
+        self.send_all(&to);
+        self.undoing = Some((frame, in_total));
+    }
+
+    /// After a burned slot: in a new deck, and a new block, of those who are left, where no block was fixed before this run
+    /// and no total of it is out.
+    fn ask_anew(&mut self, question: (Vec<u8>, usize), cause: Error, now: Millis) {
+        let fixed = self.totals > 0 || self.deck.as_ref().is_some_and(|deck| deck.stated);
+        if fixed || self.env.enough(self.candidates().len(), "a deck").is_err() {
+            self.fail(cause);
+            return;
+        }
+        (self.deck, self.spare, self.setup) = (None, None, None);
+        self.waiting_question = Some(question);
+        self.open_deck(now);
     }
 }
 
@@ -242,8 +309,44 @@ impl Env {
         let least = usize::from(self.terms.min_cohort);
         let needed = (least..=sites).find(|n| self.terms.threshold_of(*n, sites).is_ok()).unwrap_or(sites);
         if n < needed {
-            return Err(Error::Quorum { step, alive: n, needed, rule: crate::Rule("POL-1") });
+            return Err(Error::Quorum { step: step.into(), alive: n, needed, rule: crate::Rule("POL-1") });
         }
         self.terms.threshold_of(n, sites)
+    }
+
+    /// Too few sites are here; where whole blocks wait for somebody, who is missing and who waits ([REL-4]).
+    pub(super) fn too_few(
+        &self,
+        blocks: &Blocks,
+        here: &[u16],
+        needed: usize,
+        step: &str,
+        rule: &'static str,
+    ) -> Error {
+        let waiting = blocks.cut_among(here);
+        let alive = here.len() - waiting.len();
+        if waiting.is_empty() {
+            return Error::Quorum { step: step.into(), alive, needed, rule: crate::Rule(rule) };
+        }
+        let names = |sites: Vec<u16>| sites.into_iter().map(|s| self.name_of(s)).collect::<Vec<_>>().join(", ");
+        let cut = blocks.0.iter().filter(|block| block.sites.iter().any(|s| waiting.contains(s)));
+        let missing = cut.flat_map(|block| block.sites.iter().copied()).filter(|s| here.binary_search(s).is_err());
+        let step = format!(
+            "{step} over whole blocks (missing: {}; whose parts are released together with theirs or not at all, and who wait \
+             for them: {})",
+            names(missing.collect()),
+            names(waiting),
+        );
+        Error::Quorum { step, alive, needed, rule: crate::Rule("REL-4") }
+    }
+
+    /// Names of the members of a site's block that are not `here`.
+    pub(super) fn missing_of_block(&self, blocks: &Blocks, site: u16, here: &[u16]) -> Vec<String> {
+        let block = blocks.block_of(site).into_iter().flat_map(|block| &block.sites);
+        block.filter(|s| **s != site && here.binary_search(s).is_err()).map(|s| self.name_of(*s)).collect()
+    }
+
+    pub(super) fn name_of(&self, site: u16) -> String {
+        self.roster.name_of(PartyId::Site(site))
     }
 }

@@ -30,6 +30,7 @@ use crate::{
     limits::{MAX_DECK_ATTEMPTS, MAX_QUERY, MAX_WORDS},
     message::{self, Kind, Refusal, Verified},
     plan::Terms,
+    release::Blocks,
     roster::{PartyId, Roster},
     suite::{self, Hash},
 };
@@ -42,11 +43,18 @@ pub(crate) struct Env {
     pub(crate) timing: Timing,
     /// Whether totals are opened to the cohort ([OPN-2]).
     pub(crate) opening: bool,
+    /// [REL-8]: survivors are certified also where nobody is missing.
+    pub(crate) always_certified: bool,
 }
 
 impl Env {
     pub(crate) fn site_error(&self, site: u16, what: impl Into<String>, rule: &'static str) -> Error {
         Error::peer(self.roster.name_of(PartyId::Site(site)), what, rule)
+    }
+
+    /// A frame whose message is empty.
+    pub(crate) fn frame_raw(&self, kind: Kind, context: &Hash) -> Arc<Vec<u8>> {
+        Arc::new(message::frame_encoded(&self.identity, &self.session, kind, context, &[]))
     }
 
     pub(crate) fn frame<T: serde::Serialize>(&self, kind: Kind, context: &Hash, message: &T) -> Arc<Vec<u8>> {
@@ -57,21 +65,21 @@ impl Env {
 /// Messages that have no answer yet, and until when they are waited for.
 pub(crate) struct Pending {
     pub(crate) frames: BTreeMap<u16, Arc<Vec<u8>>>,
-    /// Sent to each before its frame: the opening of the round before.
-    pub(crate) before: Option<Arc<Vec<u8>>>,
+    /// Sent to each before its frame: the opening of the round before, or what a new process may lack.
+    pub(crate) before: Vec<Arc<Vec<u8>>>,
     deadline: Millis,
     resend_at: Millis,
 }
 
 impl Pending {
     pub(crate) fn new(frames: BTreeMap<u16, Arc<Vec<u8>>>, wait: u64, env: &Env, now: Millis) -> Self {
-        Pending { frames, before: None, deadline: now.after(wait), resend_at: now.after(env.timing.resend) }
+        Pending { frames, before: Vec::new(), deadline: now.after(wait), resend_at: now.after(env.timing.resend) }
     }
 
     /// What is sent to `site`, in order.
     fn for_site(&self, site: u16) -> impl Iterator<Item = Output> {
         let own = self.frames.get(&site).cloned();
-        let before = own.as_ref().and(self.before.clone());
+        let before = if own.is_some() { self.before.clone() } else { Vec::new() };
         before.into_iter().chain(own).map(move |bytes| Output::Send { to: site, bytes })
     }
 }
@@ -84,6 +92,9 @@ pub(crate) struct ReadyDeck {
     pub(crate) id: Hash,
     pub(crate) threshold: usize,
     pub(crate) members: Vec<u16>,
+    pub(crate) blocks: Blocks,
+    /// Whether a member stated that its block was fixed before.
+    pub(crate) stated: bool,
     pub(crate) commitments: BTreeMap<u16, Vec<Hash>>,
     pub(crate) slots: u16,
     pub(crate) next_slot: u16,
@@ -115,6 +126,10 @@ pub struct Aggregator {
     previous_total: Hash,
     /// The frame that opens the last total to its cohort.
     opening: Option<Arc<Vec<u8>>>,
+    /// Totals of this run.
+    totals: u32,
+    /// The last frame that undoes what sites sent, and the sites in the total all the same ([REL-6]).
+    undoing: Option<(Arc<Vec<u8>>, Vec<u16>)>,
     closed: bool,
     failed: bool,
     started: Millis,
@@ -161,6 +176,7 @@ impl Aggregator {
                 session,
                 timing: config.timing,
                 opening,
+                always_certified: config.role == PartyId::Intermediary,
             },
             slots: config.slots,
             run,
@@ -176,6 +192,8 @@ impl Aggregator {
             previous_context: Hash::default(),
             previous_total: Hash::default(),
             opening: None,
+            totals: 0,
+            undoing: None,
             closed: false,
             failed: false,
             started: now,
@@ -258,6 +276,11 @@ impl Aggregator {
         let Some(p) = self.peers.get_mut(usize::from(site)) else { return };
         p.attached = true;
         p.detached_at = None;
+        if let Some((bytes, in_total)) = &self.undoing
+            && in_total.binary_search(&site).is_err()
+        {
+            self.out.push_back(Output::Send { to: site, bytes: bytes.clone() });
+        }
         if p.lost || self.cohort.as_ref().is_some_and(|c| !c.contains(&site)) {
             self.out.push_back(Output::Event(Event::TooLate(site)));
             return;
@@ -326,7 +349,7 @@ impl Aggregator {
                 }
                 self.advance_setup(now)
             }
-            Kind::MaskedInput | Kind::ConsistencyCheck | Kind::Unmask => {
+            Kind::MaskedInput | Kind::ConsistencyCheck | Kind::Unmask | Kind::Burned => {
                 let Some(round) = &mut self.round else { return Ok(()) };
                 round.message(&self.env, from, frame)?;
                 self.advance_round(now);
@@ -372,8 +395,8 @@ impl Aggregator {
             let result = self.advance_setup(now);
             self.check(result);
         }
-        if let Some(r) = &mut self.round {
-            r.without(site);
+        if let (Some(r), Some(deck)) = (&mut self.round, &self.deck) {
+            r.without(site, &deck.blocks);
             self.advance_round(now);
         }
     }

@@ -9,7 +9,13 @@ use std::collections::VecDeque;
 use serde::{Deserialize, Serialize};
 
 use super::{Aggregator, AggregatorConfig, Event, Millis, Output, Pending, ReadyDeck, Round};
-use crate::{codec, error::Error, limits::MAX_BODY, suite::Hash};
+use crate::{
+    codec,
+    error::Error,
+    limits::MAX_BODY,
+    message::{BurnCertificate, Kind},
+    suite::Hash,
+};
 
 /// Bytes of one entry: the largest is a total with its opening, which holds the sum of all masked words twice.
 const MAX_RECORD: usize = 4 * MAX_BODY;
@@ -30,6 +36,10 @@ pub(super) enum Entry {
     Asked { deck: u32, slot: u16, cohort: Vec<u16>, words: u32, query: Vec<u8> },
     /// Survivors are named; with `shares` such that shares may leave for them.
     Named { alive: Vec<u16>, shares: bool },
+    /// The slot is given up; these sent their inputs.
+    Burning { here: Vec<u16> },
+    /// No total of the question comes about in this slot.
+    Burned { certificate: BurnCertificate },
     /// The total of the question before, and what opens it to the cohort.
     Total { values: Vec<u64>, cohort: Vec<u16>, missing: Vec<u16>, opening: Option<Vec<u8>> },
 }
@@ -85,6 +95,8 @@ pub(super) struct Unfinished {
     past: VecDeque<Past>,
     /// The round that was open, and the survivors named in it.
     open: Option<(Question, Option<Named>)>,
+    /// Its slot is being given up; who had sent their inputs.
+    burning: Option<Vec<u16>>,
     /// Until then a site that was cut off is waited for.
     patience: Option<Millis>,
 }
@@ -164,6 +176,19 @@ impl Aggregator {
                 }
                 _ => return Err(bad("survivors in it belong to no question")),
             },
+            Entry::Burning { here } => match &self.unfinished.open {
+                Some((_, None | Some((_, false)))) if sound(&here) => self.unfinished.burning = Some(here),
+                _ => return Err(bad("a slot in it is given up that cannot be")),
+            },
+            Entry::Burned { certificate } => {
+                let burning = self.unfinished.burning.take().is_some();
+                let Some((q, _)) = self.unfinished.open.take().filter(|_| burning) else {
+                    return Err(bad("a burned slot in it was not given up before"));
+                };
+                let context = self.reopen(q, Millis(0))?.context;
+                self.undoing = Some((self.env.frame(Kind::BurnCertificate, &context, &certificate), Vec::new()));
+                (self.deck, self.spare) = (None, None);
+            }
             Entry::Total { values, cohort, missing, opening } => {
                 let Some((q, _)) = self.unfinished.open.take().filter(|(q, _)| q.words == values.len()) else {
                     return Err(bad("a total in it belongs to no question"));
@@ -171,6 +196,7 @@ impl Aggregator {
                 let query = q.query.clone();
                 let context = self.reopen(q, Millis(0))?.context;
                 self.follow(context, &values, opening.as_deref());
+                self.totals += 1;
                 self.unfinished.past.push_back(Past { query, words: values.len(), values, cohort, missing });
             }
         }
@@ -206,6 +232,10 @@ impl Aggregator {
             Ok(mut round) => {
                 if let Some((alive, shares)) = named {
                     round.bind(alive, shares);
+                }
+                if let Some(here) = self.unfinished.burning.take() {
+                    round.start_burn(&self.env, here, now);
+                    round.pending.before.push(round.question_frame());
                 }
                 self.put(round);
             }

@@ -1,6 +1,9 @@
 //! The aggregator's side of one round: collect, name the survivors, unmask the total (spec section 9).
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use curve25519_dalek::scalar::Scalar;
 
@@ -11,9 +14,10 @@ use crate::{
     evidence,
     mask::{self, Sign},
     message::{
-        Ask, Certificate, ConsistencyCheck, Kind, OpenedCheck, OpenedInput, Opening, Proof, Survivors, Unmask,
+        Ask, BurnCertificate, Certificate, ConsistencyCheck, Kind, OpenedCheck, OpenedInput, Opening, Proof, Survivors, Unmask,
         Verified, masked_digest, round_context, seed_commitment, survivors_context,
     },
+    release::{self, Blocks},
     shamir::{self, Share},
     site::self_mask_key,
     suite::{Hash, Secret},
@@ -40,6 +44,11 @@ enum Phase {
         /// Their consistency checks, where a site is missing.
         checks: BTreeMap<u16, Proof>,
     },
+    /// Too few are left for a total: promises to give no share are awaited ([REL-6]). `here` sent their inputs.
+    Burn {
+        here: Vec<u16>,
+        signed: BTreeMap<u16, Proof>,
+    },
 }
 
 /// A survivor's masked input.
@@ -64,6 +73,7 @@ pub(crate) struct Round {
     cohort: Vec<u16>,
     words: usize,
     ask: Arc<Vec<u8>>,
+    query: Vec<u8>,
     inputs: BTreeMap<u16, Input>,
     /// The sums of all `inputs`, kept up as they come and go.
     sums: Sums,
@@ -73,6 +83,10 @@ pub(crate) struct Round {
     phase: Phase,
     /// Survivors that a process before this one named, and whether shares may have left for them ([JRN-5]).
     bound: Option<(Vec<u16>, bool)>,
+    /// Sites that are out of the run.
+    pub(crate) gone: BTreeSet<u16>,
+    /// A certificate and its survivors, for those who are left out of it ([REL-6]).
+    pub(crate) left_out: Option<(Arc<Vec<u8>>, Vec<u16>)>,
     pub(crate) pending: Pending,
 }
 
@@ -97,6 +111,8 @@ pub(crate) enum Progress {
     Sent,
     /// These sites are at fault; the round goes on without them.
     Guilty(Vec<Guilty>),
+    /// No total of this slot can come about any more; what stopped it.
+    Burned { certificate: BurnCertificate, cause: Error },
     Done(Box<Done>),
 }
 
@@ -121,6 +137,7 @@ impl Round {
             slot,
             cohort: ask.cohort,
             words,
+            query: ask.query,
             ask: frame,
             inputs: BTreeMap::new(),
             sums: Sums::new(words),
@@ -128,6 +145,8 @@ impl Round {
             seeds: BTreeMap::new(),
             phase: Phase::Collect,
             bound: None,
+            gone: BTreeSet::new(),
+            left_out: None,
             pending: Pending::new(frames, env.timing.phase, env, now),
         }
     }
@@ -142,7 +161,7 @@ impl Round {
     /// The survivors named last, and whether shares may leave for them.
     pub(crate) fn named(&self) -> Option<(Vec<u16>, bool)> {
         match &self.phase {
-            Phase::Collect | Phase::Again { .. } => None,
+            Phase::Collect | Phase::Again { .. } | Phase::Burn { .. } => None,
             Phase::Check { named, .. } => Some((named.clone(), false)),
             Phase::Unmask { alive, .. } => Some((alive.clone(), true)),
         }
@@ -151,7 +170,7 @@ impl Round {
     /// Sites of the cohort that are not among the survivors named last.
     pub(crate) fn missing(&self) -> Vec<u16> {
         match &self.phase {
-            Phase::Collect => Vec::new(),
+            Phase::Collect | Phase::Burn { .. } => Vec::new(),
             Phase::Again { alive, .. } | Phase::Check { alive, .. } | Phase::Unmask { alive, .. } => self.not_in(alive),
         }
     }
@@ -160,8 +179,17 @@ impl Round {
         self.cohort.iter().copied().filter(|s| alive.binary_search(s).is_err()).collect()
     }
 
-    /// A site is out: it is waited for no longer, and unless the shares are already being collected it is no survivor.
-    pub(crate) fn without(&mut self, site: u16) {
+    /// A site is out: it is waited for no longer, and unless the shares are already being collected neither it nor its
+    /// block is among the survivors ([REL-4]).
+    pub(crate) fn without(&mut self, site: u16, blocks: &Blocks) {
+        self.gone.insert(site);
+        self.remove(site);
+        if let Phase::Again { alive, .. } | Phase::Check { alive, .. } = &self.phase {
+            blocks.cut_among(alive).into_iter().for_each(|site| self.remove(site));
+        }
+    }
+
+    fn remove(&mut self, site: u16) {
         let waited = self.pending.frames.remove(&site).is_some();
         match &mut self.phase {
             Phase::Collect => {}
@@ -174,7 +202,7 @@ impl Round {
                 alive.retain(|s| *s != site);
                 signed.remove(&site);
             }
-            Phase::Unmask { .. } => return,
+            Phase::Unmask { .. } | Phase::Burn { .. } => return,
         }
         match self.inputs.remove(&site).map(|input| input.words) {
             Some(Some(words)) => self.sums.remove(&words),
@@ -195,6 +223,7 @@ impl Round {
         match frame.kind {
             Kind::MaskedInput => self.masked_input(env, from, frame),
             Kind::ConsistencyCheck => self.consistency(env, from, frame),
+            Kind::Burned => self.burned(from, frame),
             _ => self.unmask(env, from, frame),
         }
     }
@@ -285,6 +314,17 @@ impl Round {
         Ok(())
     }
 
+    /// [REL-6].
+    fn burned(&mut self, from: u16, frame: &Verified<'_>) -> Result<(), Error> {
+        let Phase::Burn { signed, .. } = &mut self.phase else { return Ok(()) };
+        if frame.context != self.context || self.pending.frames.remove(&from).is_none() {
+            return Ok(());
+        }
+        frame.nothing("Burned")?;
+        signed.insert(from, frame.proof);
+        Ok(())
+    }
+
     /// [UNM-4].
     fn unmask(&mut self, env: &Env, from: u16, frame: &Verified<'_>) -> Result<(), Error> {
         if frame.context != self.context {
@@ -312,7 +352,14 @@ impl Round {
         match &mut self.phase {
             Phase::Collect if waiting => Ok(Progress::Waiting),
             Phase::Collect => {
-                let alive: Vec<u16> = self.inputs.keys().copied().collect();
+                let here: Vec<u16> = self.inputs.keys().copied().collect();
+                let needed = deck.threshold.max(usize::from(env.terms.min_cohort));
+                let alive = deck.blocks.whole_among(&here);
+                if alive.len() < needed && !matches!(self.bound, Some((_, true))) {
+                    self.start_burn(env, here, now);
+                    return Ok(Progress::Sent);
+                }
+                deck.blocks.cut_among(&here).into_iter().for_each(|site| self.remove(site));
                 let kept = self.inputs.values().all(|i| i.words.is_some());
                 let sound = !env.opening || self.stale || self.sums.are_of(self.inputs.values().map(|i| &i.commitment));
                 if !sound && kept {
@@ -325,7 +372,7 @@ impl Round {
                 if let Some((before, true)) = &self.bound
                     && *before != alive
                 {
-                    let step = "the round that was open when this run was interrupted";
+                    let step = "the round that was open when this run was interrupted".into();
                     return Err(Error::Quorum { step, alive: alive.len(), needed: before.len(), rule: Rule("JRN-5") });
                 }
                 self.name_survivors(env, deck, alive, now)
@@ -360,6 +407,9 @@ impl Round {
                 let certificate = Certificate { alive, signers, proofs };
                 let checks = std::mem::take(signed);
                 let frame = env.frame(Kind::Certificate, &self.context, &certificate);
+                if certificate.alive != self.cohort {
+                    self.left_out = Some((frame.clone(), certificate.alive.clone()));
+                }
                 self.collect_shares(env, certificate.alive, checks, &frame, now);
                 Ok(Progress::Sent)
             }
@@ -368,20 +418,64 @@ impl Round {
                     return Ok(Progress::Waiting);
                 }
                 let (alive, needed) = (shares.len(), deck.threshold);
-                Err(Error::Quorum { step: "unmasking", alive, needed, rule: Rule("UNM-5") })
+                Err(Error::Quorum { step: "unmasking".into(), alive, needed, rule: Rule("UNM-5") })
             }
             Phase::Unmask { .. } => self.open_total(env, deck, waiting),
+            Phase::Burn { .. } if waiting => Ok(Progress::Waiting),
+            Phase::Burn { here, signed } => {
+                let sites = env.roster.sites.len();
+                let needed = deck.threshold.max(usize::from(env.terms.min_cohort));
+                let cause = env.too_few(&deck.blocks, here, needed, "a total", "SUR-3");
+                let enough = release::burned_by(deck.members.len(), deck.threshold, env.terms.colluders_of(sites));
+                if signed.len() < enough {
+                    return Err(cause);
+                }
+                let (signers, proofs) = std::mem::take(signed).into_iter().unzip();
+                Ok(Progress::Burned { certificate: BurnCertificate { signers, proofs }, cause })
+            }
         }
+    }
+
+    /// [REL-6]: asks all who are left to give up the slot; `here` are those who sent their inputs.
+    pub(crate) fn start_burn(&mut self, env: &Env, here: Vec<u16>, now: Millis) {
+        let frame = env.frame_raw(Kind::Burn, &self.context);
+        let asked = self.cohort.iter().filter(|site| !self.gone.contains(site));
+        self.pending = Pending::new(asked.map(|s| (*s, frame.clone())).collect(), env.timing.phase, env, now);
+        self.phase = Phase::Burn { here, signed: BTreeMap::new() };
+    }
+
+    /// The sites whose inputs were there when the slot was given up.
+    pub(crate) fn burning(&self) -> Option<Vec<u16>> {
+        match &self.phase {
+            Phase::Burn { here, .. } => Some(here.clone()),
+            _ => None,
+        }
+    }
+
+    /// The frame with the question.
+    pub(crate) fn question_frame(&self) -> Arc<Vec<u8>> {
+        self.ask.clone()
+    }
+
+    pub(crate) fn cohort(&self) -> &[u16] {
+        &self.cohort
+    }
+
+    /// The application's query and the words of an answer.
+    pub(crate) fn question(&self) -> (Vec<u8>, usize) {
+        (self.query.to_vec(), self.words)
     }
 
     fn name_survivors(&mut self, env: &Env, deck: &ReadyDeck, alive: Vec<u16>, now: Millis) -> Result<Progress, Error> {
         let needed = deck.threshold.max(usize::from(env.terms.min_cohort));
         if alive.len() < needed {
-            return Err(Error::Quorum { step: "a total", alive: alive.len(), needed, rule: Rule("SUR-3") });
+            let here = self.cohort.iter().copied().filter(|s| !self.gone.contains(s)).collect();
+            self.start_burn(env, here, now);
+            return Ok(Progress::Sent);
         }
         let inputs = alive.iter().filter_map(|s| self.inputs.get(s)).map(|i| i.proof).collect();
         let frame = env.frame(Kind::Survivors, &self.context, &Survivors { alive: alive.clone(), inputs });
-        if alive == self.cohort {
+        if alive == self.cohort && !env.always_certified {
             self.collect_shares(env, alive, BTreeMap::new(), &frame, now);
         } else {
             self.pending =
@@ -561,7 +655,8 @@ mod tests {
             let key = &keys[usize::from(wire.site) / 2 - 1];
             let context = crate::suite::Hash(wire.bytes[8..40].try_into().unwrap());
             let mut rest = wire.bytes[40..wire.bytes.len() - 64].to_vec();
-            rest[100] ^= 1;
+            // Not the same bit in both: changes that cancel each other are another test's.
+            rest[100 + usize::from(wire.site)] ^= 1;
             Verdict::Replace(crate::message::frame_encoded(key, &session, wire.kind, &context, &rest))
         });
         let (values, cohort, missing) = w.ask(b"q", WORDS).unwrap();

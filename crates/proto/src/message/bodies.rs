@@ -9,6 +9,7 @@ use crate::{
     commit::Commitment,
     identity::Signature,
     kem::{Ciphertext, KemKey},
+    release::Standing,
     suite::{self, Hash},
 };
 
@@ -26,6 +27,8 @@ pub(crate) struct AdvertiseKeys {
     pub(crate) kem_key: KemKey,
     /// Hash of the list of commitments to the self-mask seeds.
     pub(crate) commitments: Hash,
+    /// What the site states of its data set ([REL-2], [REL-7]).
+    pub(crate) standing: Standing,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -39,6 +42,8 @@ pub(crate) struct DirectoryEntry {
 pub(crate) struct Directory {
     pub(crate) threshold: u16,
     pub(crate) entries: Vec<DirectoryEntry>,
+    /// Which members' parts are only ever released together ([REL-1]).
+    pub(crate) blocks: Vec<Vec<u16>>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -109,6 +114,14 @@ pub(crate) struct ConsistencyCheck {
 pub(crate) struct Certificate {
     pub(crate) alive: Vec<u16>,
     pub(crate) signers: Vec<u16>,
+    pub(crate) proofs: Vec<Proof>,
+}
+
+/// Enough signatures that say of a slot that their signers give no share for it ([REL-6]).
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct BurnCertificate {
+    pub(crate) signers: Vec<u16>,
+    /// Of their `Burned` frames, in the same order.
     pub(crate) proofs: Vec<Proof>,
 }
 

@@ -22,6 +22,8 @@ pub enum Disclosure {
     Refusal,
     /// Nothing left: the ledger notes something else.
     Nothing,
+    /// A promise to give no share for one slot.
+    SlotBurned,
 }
 
 impl Disclosure {
@@ -36,6 +38,7 @@ impl Disclosure {
             Disclosure::SelfMaskShares => "shares of the self-masks of this one round",
             Disclosure::Refusal => "that this site refuses, and the rule",
             Disclosure::Nothing => "nothing: a note of the ledger's own",
+            Disclosure::SlotBurned => "a promise to give no share for this one slot",
         }
     }
 }

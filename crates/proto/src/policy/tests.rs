@@ -1,7 +1,13 @@
 use super::*;
-use crate::testing::Kit;
+use crate::{identity::PublicKey, testing::Kit};
 
-fn asked(rounds: u32, spent: u32, cohort: u16) -> Asked {
+/// Of one block of all.
+fn asked(rounds: u32, cohort: u16) -> Asked {
+    let members: Vec<release::Member> = (0..cohort)
+        .map(|site| release::Member { site, key: PublicKey([site as u8; 32]), standing: Default::default() })
+        .collect();
+    let blocks = Blocks::of(&members, &[(0..cohort).collect()]).unwrap();
+    let own = OwnBlock { id: blocks.0[0].id, members: members.iter().map(|m| (m.key, 0)).collect() };
     Asked {
         context: Hash::default(),
         run: Hash::default(),
@@ -10,7 +16,9 @@ fn asked(rounds: u32, spent: u32, cohort: u16) -> Asked {
         words: 1,
         query: Vec::new(),
         rounds,
-        spent,
+        blocks: Arc::new(blocks),
+        own,
+        sites: 5,
     }
 }
 
@@ -35,7 +43,7 @@ fn rule(
     (terms.opening, terms.max_rows, terms.colluders) = (true, 600, 1);
     let (mut policy, mut request, mut spent) = (Policy::default(), ordinary(), Spent::default());
     change(&mut terms, &mut policy, &mut request, &mut spent);
-    decide(&terms, &policy, &asked(1, 1, 5), &request, &spent)
+    decide(&terms, &policy, &asked(1, 5), &request, &spent)
         .map(|_| ())
         .map_err(|e| (e.rule().map_or("", |rule| rule.0), e.to_string()))
 }
@@ -44,26 +52,50 @@ fn refused(change: impl Fn(&mut Terms, &mut Policy, &mut Request<'static>, &mut 
     rule(change).expect_err("refused").0
 }
 
+/// [POL-1], [POL-2].
 #[test]
 fn a_new_run_is_no_new_allowance() {
     let kit = Kit::new(5, |_| {});
     let policy = Policy::only(Floor { max_rounds: 10, ..Floor::default() });
-    let decide = |policy: &Policy, asked: &Asked| {
-        super::decide(&kit.terms, policy, asked, &Request::default(), &Spent::default())
+    let decide = |policy: &Policy, asked: &Asked, of_plan: u64| {
+        let request = Request { of_plan, ..Request::default() };
+        super::decide(&kit.terms, policy, asked, &request, &Spent::default()).map_err(|e| e.rule().unwrap().0)
     };
-    assert!(decide(&policy, &asked(10, 10, 5)).is_ok());
-    assert!(decide(&policy, &asked(11, 1, 5)).is_err());
-    let error = decide(&policy, &asked(1, 11, 5)).unwrap_err();
-    assert!(error.to_string().contains("POL-2"), "{error}");
-    assert!(decide(&policy, &asked(1, 1, 2)).is_err(), "two sites");
+    assert!(decide(&policy, &asked(10, 5), 10).is_ok());
+    assert_eq!(decide(&policy, &asked(11, 5), 1).unwrap_err(), "POL-2");
+    assert_eq!(decide(&policy, &asked(1, 5), 11).unwrap_err(), "POL-2");
+    assert_eq!(decide(&policy, &asked(1, 2), 1).unwrap_err(), "POL-1", "two sites");
     let strict = Policy::only(Floor { min_cohort: 5, ..policy.floor.clone() });
-    assert!(decide(&strict, &asked(1, 1, 4)).is_err());
+    assert_eq!(decide(&strict, &asked(1, 4), 1).unwrap_err(), "POL-1");
+}
+
+/// [REL-3] to [REL-5], [REL-7]: a site's consent rests on the block that its data set belongs to.
+#[test]
+fn only_the_block_of_the_data_set_is_answered() {
+    let question = asked(1, 5);
+    let answer = |contributors: u32, change: &dyn Fn(&mut OwnBlock)| {
+        let kit = Kit::new(5, |_| {});
+        let mut before = question.own.clone();
+        change(&mut before);
+        let request = Request { before: Some(&before), ..Request::default() };
+        let policy = Policy::only(Floor { contributors, ..Floor::default() });
+        decide(&kit.terms, &policy, &question, &request, &Spent::default()).map(|_| ()).map_err(|e| e.rule().unwrap().0)
+    };
+    assert_eq!(answer(2, &|_| {}), Ok(()));
+    assert_eq!(answer(4, &|_| {}), Ok(()), "four and one that looks at what is opened");
+    assert_eq!(answer(5, &|_| {}), Err("REL-3"));
+    assert_eq!(answer(2, &|before| before.id = Hash::default()), Err("REL-5"));
+    assert_eq!(answer(2, &|before| before.members[1].1 = 9), Err("REL-7"));
+    let drawn = Request { drawn: Some(&[0, 1, 2]), ..Request::default() };
+    let (kit, policy) = (Kit::new(5, |_| {}), Policy::only(Floor::default()));
+    let error = decide(&kit.terms, &policy, &question, &drawn, &Spent::default()).unwrap_err();
+    assert_eq!(error.rule().unwrap().0, "REL-4");
 }
 
 #[test]
 fn who_says_nothing_of_an_answer_gets_no_consent_from_a_strict_site() {
     let kit = Kit::new(5, |_| {});
-    assert!(decide(&kit.terms, &Policy::default(), &asked(1, 1, 5), &Request::default(), &Spent::default()).is_err());
+    assert!(decide(&kit.terms, &Policy::default(), &asked(1, 5), &Request::default(), &Spent::default()).is_err());
     assert!(rule(|_, _, _, _| {}).is_ok());
 }
 
@@ -90,7 +122,7 @@ fn what_a_plan_must_promise() {
     }
     // A site that asks for nothing may be asked everything at once.
     let nothing = rule(|_, policy, request, _| {
-        (policy.contributors, policy.records, request.plan.groups) = (1, 1, true);
+        (policy.floor.contributors, policy.records, request.plan.groups) = (1, 1, true);
         (request.plan.contributors, request.plan.records, request.plan.ask_first) = (1, 1, false);
     });
     assert!(nothing.is_ok());
@@ -116,17 +148,6 @@ fn centres_keep_apart() {
     };
     assert!(near(true, 1).is_ok() && near(false, 100_000).is_ok());
     assert_eq!(near(false, 99_999).unwrap_err().0, "POL-6");
-}
-
-/// [POL-7]: r = 5 of N_H = 3,000 - 600 rows.
-#[test]
-fn a_near_question_to_other_sites_is_refused() {
-    let moved = |ppm: u64| rule(move |_, _, request, _| request.nearness_ppm = Some(ppm));
-    assert!(moved(2_084).is_ok());
-    assert_eq!(moved(2_083).unwrap_err().0, "POL-7");
-    assert_eq!(moved(0).unwrap_err().0, "POL-7");
-    assert!(rule(|_, policy, request, _| (policy.change, request.nearness_ppm) = (0, Some(0))).is_ok());
-    assert!(rule(|_, _, request, _| (request.repeated, request.nearness_ppm) = (true, Some(0))).is_ok());
 }
 
 /// [POL-8].
@@ -203,7 +224,8 @@ fn a_plan_that_counts_by_label_is_refused_where_groups_must_be_large() {
     let plan =
         PlanFacts { method: "fcm", cells: true, contributors: 2, records: 10, ask_first: true, ..PlanFacts::default() };
     let asks = |contributors, records| {
-        let found = check_plan(&terms, &Policy { contributors, records, ..Policy::default() }, &plan);
+        let floor = Floor { contributors, ..Floor::default() };
+        let found = check_plan(&terms, &Policy { floor, records, ..Policy::default() }, &plan);
         found.map_err(|e| (e.rule().map(|rule| rule.0), e.to_string().contains("records = 1")))
     };
     assert_eq!(asks(2, 10), Err((Some("POL-4"), true)));

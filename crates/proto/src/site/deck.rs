@@ -2,6 +2,8 @@
 //!
 //! One struct for every wait; a message consumes it and gives the next one, or an error and nothing.
 
+use std::sync::Arc;
+
 use curve25519_dalek::scalar::Scalar;
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
@@ -16,10 +18,11 @@ use crate::{
     journal::{Bytes, DeckRecord},
     kem::KemSecret,
     message::{
-        AdvertiseKeys, DeliverShares, Directory, DirectoryCertificate, Kind, OpenDeck, SealedFor, ShareKeys,
-        commitments_hash, deck_id, directory_hash, first_unsigned, seed_commitment, slot_commitments,
+        AdvertiseKeys, DeliverShares, Directory, DirectoryCertificate, DirectoryEntry, Kind, OpenDeck, SealedFor,
+        ShareKeys, commitments_hash, deck_id, directory_hash, first_unsigned, seed_commitment, slot_commitments,
     },
     policy,
+    release::{Blocks, Member, OwnBlock, Standing},
     shamir::{self, Share},
     suite::{self, Hash, Secret},
 };
@@ -45,6 +48,7 @@ pub(crate) struct ExpectCertificate {
     before: ExpectDirectory,
     pub(crate) hash: Hash,
     threshold: usize,
+    blocks: Blocks,
     directory: Directory,
 }
 
@@ -55,6 +59,7 @@ pub(crate) struct ExpectShares {
     pub(crate) hash: Hash,
     threshold: usize,
     members: Vec<u16>,
+    blocks: Blocks,
     /// What each member signed to be the hash of its commitments.
     advertised: Vec<Hash>,
     seeds: Vec<Share>,
@@ -71,6 +76,7 @@ pub(crate) struct Deck {
     pub(crate) hash: Hash,
     pub(crate) threshold: usize,
     pub(crate) members: Vec<u16>,
+    pub(crate) blocks: Arc<Blocks>,
     pairs: Vec<Secret>,
     seeds: Vec<Share>,
     held: Vec<Vec<Share>>,
@@ -79,13 +85,18 @@ pub(crate) struct Deck {
 
 impl ExpectDirectory {
     /// [KEX-1], [KEX-2]: fresh keys and seeds for a deck the aggregator opens.
-    pub(crate) fn open(env: &Env, open: &OpenDeck, rng: &mut dyn CryptoRng) -> (Self, AdvertiseKeys) {
+    pub(crate) fn open(
+        env: &Env,
+        open: &OpenDeck,
+        standing: Standing,
+        rng: &mut dyn CryptoRng,
+    ) -> (Self, AdvertiseKeys) {
         let id = deck_id(&env.session, open);
         let keys = Keys::generate(rng);
         let seeds: Vec<Share> = (0..open.slots).map(|_| Share(shamir::random_scalar(rng))).collect();
         let commitments: Vec<Hash> =
             (0..).zip(&seeds).map(|(r, s)| seed_commitment(&id, env.me, r, &Zeroizing::new(s.bytes()))).collect();
-        let own = keys.advertise(commitments_hash(&commitments));
+        let own = keys.advertise(commitments_hash(&commitments), standing);
         let secrets = Secrets { keys, seeds, commitments };
         (ExpectDirectory { run: open.run, index: open.index, id, own: own.clone(), secrets }, own)
     }
@@ -94,8 +105,8 @@ impl ExpectDirectory {
         self.id
     }
 
-    /// [KEX-3] to [KEX-6], [KEX-16]: every entry is signed by the roster's key and holds an ML-KEM key, mine is
-    /// unchanged, nobody stands there twice, and there are enough of us.
+    /// [KEX-3] to [KEX-6], [KEX-16], [REL-1] to [REL-3]: every entry is signed by the roster's key and holds an ML-KEM key, mine is
+    /// unchanged, nobody stands there twice, there are enough of us, and the blocks are sound.
     pub(crate) fn directory(self, env: &Env, directory: Directory) -> Result<ExpectCertificate, Error> {
         let n = directory.entries.len();
         if !directory.entries.is_sorted_by(|a, b| a.site < b.site) {
@@ -142,9 +153,31 @@ impl ExpectDirectory {
             }
             Err(_) => return Err(env.aggregator("left this site out of the directory it sent to it", "KEX-4")),
         }
+        let blocks = blocks(env, &directory)?;
         let hash = directory_hash(&self.id, &directory);
-        Ok(ExpectCertificate { before: self, hash, threshold, directory })
+        Ok(ExpectCertificate { before: self, hash, threshold, blocks, directory })
     }
+}
+
+/// [REL-1] to [REL-3]: the blocks of a directory whose signatures were checked.
+fn blocks(env: &Env, directory: &Directory) -> Result<Blocks, Error> {
+    let member = |e: &DirectoryEntry| {
+        env.key_of(e.site).map(|key| Member { site: e.site, key, standing: e.keys.standing })
+    };
+    let members: Vec<Member> = directory.entries.iter().filter_map(member).collect();
+    let blocks = Blocks::of(&members, &directory.blocks).map_err(|broken| env.broken(&broken))?;
+    let own = blocks.block_of(env.me).map_or(0, |block| block.sites.len());
+    let least = policy::least_in_block(&env.terms, &env.floor, env.roster.sites.len());
+    if own < least {
+        let what = format!(
+            "this site's part would be released together with those of {} others, where its own policy (contributors, \
+             colluders) asks for {} others",
+            own.saturating_sub(1),
+            least - 1
+        );
+        return Err(Error::refused(what, "REL-3"));
+    }
+    Ok(blocks)
 }
 
 impl ExpectCertificate {
@@ -198,6 +231,7 @@ impl ExpectCertificate {
             hash: self.hash,
             threshold: self.threshold,
             members,
+            blocks: self.blocks,
             advertised: entries.iter().map(|e| e.keys.commitments).collect(),
             seeds: secrets.seeds,
             own_shares,
@@ -261,6 +295,7 @@ impl ExpectShares {
             hash: self.hash,
             threshold: self.threshold,
             members: self.members,
+            blocks: Arc::new(self.blocks),
             pairs,
             seeds: self.seeds,
             held,
@@ -286,6 +321,15 @@ impl ExpectShares {
 }
 
 impl Deck {
+    /// This site's own block as every roster knows it.
+    pub(crate) fn own_block(&self, env: &Env) -> OwnBlock {
+        let Some(block) = self.blocks.block_of(env.me) else { return OwnBlock::default() };
+        let keys = block.sites.iter().zip(&block.versions);
+        let mut members: Vec<_> = keys.filter_map(|(site, version)| Some((env.key_of(*site)?, *version))).collect();
+        members.sort_unstable();
+        OwnBlock { id: block.id, members }
+    }
+
     pub(crate) fn slots(&self) -> usize {
         self.seeds.len()
     }
@@ -327,6 +371,7 @@ impl Deck {
             directory: self.hash,
             threshold: self.threshold as u16,
             members: self.members.clone(),
+            blocks: (*self.blocks).clone(),
             pairs: self.pairs.iter().map(|p| Bytes(*p.bytes())).collect(),
             seeds: self.seeds.iter().map(|s| Bytes(s.bytes())).collect(),
             held: self.held.iter().map(|row| row.iter().map(|s| Bytes(s.bytes())).collect()).collect(),
@@ -343,13 +388,15 @@ impl Deck {
         let whole = r.pairs.len() == n
             && held.len() == n
             && held.iter().all(|h| h.len() == slots)
-            && r.slot_commitments.len() == slots;
+            && r.slot_commitments.len() == slots
+            && r.blocks.0.iter().all(|block| block.versions.len() == block.sites.len());
         whole.then(|| Deck {
             run: r.run,
             index: r.index,
             hash: r.directory,
             threshold: usize::from(r.threshold),
             members: r.members.clone(),
+            blocks: Arc::new(r.blocks.clone()),
             pairs: r.pairs.iter().map(|b| Secret::new(b.0)).collect(),
             seeds,
             held,

@@ -33,6 +33,7 @@ use crate::{
     message::{self, Ask, Disclosure, Kind, OpenDeck, Refusal, ShareComplaint, Verified},
     plan::Terms,
     policy::{Asked, Consent, Floor},
+    release::{Broken, Standing},
     roster::{PartyId, Roster},
     suite::{self, Hash},
 };
@@ -55,6 +56,17 @@ impl Env {
     /// An error of the aggregator's making.
     pub(crate) fn aggregator(&self, what: impl Into<String>, rule: &'static str) -> Error {
         Error::peer(self.roster.name_of(self.aggregator), what, rule)
+    }
+
+    /// A directory or a set of sites that breaks a rule of blocks ([REL-1], [REL-2], [REL-4]).
+    pub(crate) fn broken(&self, broken: &Broken) -> Error {
+        let about = broken.site.map_or_else(String::new, |site| format!(": it is about {}", self.name_of(site)));
+        self.aggregator(format!("{}{about}", broken.what), broken.rule)
+    }
+
+    /// [REL-8]: towards the intermediary every release needs a certificate, also where nobody is missing.
+    pub(crate) fn always_certified(&self) -> bool {
+        self.aggregator == PartyId::Intermediary
     }
 
     pub(crate) fn name_of(&self, site: u16) -> String {
@@ -87,10 +99,10 @@ pub struct Site {
     last_context: Hash,
     last_cohort: Option<Vec<u16>>,
     rounds: u32,
+    /// What this site states of its data set.
+    standing: Standing,
     /// The round whose total this site has recomputed, and the name of what it was recomputed from.
     opened: Option<(Hash, Hash)>,
-    /// Every query this site released shares for, and over whom: the input to it is consumed.
-    consumed: BTreeMap<Hash, Vec<u16>>,
     replies: BTreeMap<(Kind, u32), Reply>,
     out: VecDeque<Output>,
 }
@@ -126,8 +138,8 @@ impl Site {
             last_context: Hash::default(),
             last_cohort: None,
             rounds: 0,
+            standing: Standing::default(),
             opened: None,
-            consumed: BTreeMap::new(),
             replies: BTreeMap::new(),
             out: VecDeque::new(),
         })
@@ -136,6 +148,12 @@ impl Site {
     /// This site's number in the roster.
     pub fn number(&self) -> u16 {
         self.env.me
+    }
+
+    /// What the application's ledger says of the data set, from now on: before this site is first told of a deck, and
+    /// whenever it changes. A deck holds what was true when it was opened ([REL-2]).
+    pub fn set_standing(&mut self, standing: Standing) {
+        self.standing = standing;
     }
 
     /// The round this site is in, or was in last.
@@ -217,6 +235,8 @@ impl Site {
             Kind::Survivors => self.survivors(&frame, digest),
             Kind::Certificate => self.survivor_certificate(&frame, digest),
             Kind::Opening => self.opening(&frame, rng),
+            Kind::Burn => self.burn(&frame, digest),
+            Kind::BurnCertificate => self.burn_certificate(&frame, digest),
             other => {
                 Err(self.env.aggregator(format!("sent a {other:?}, which an aggregator does not send here"), "FRM-6"))
             }
@@ -251,16 +271,13 @@ impl Site {
         self.round = Some((deck, round));
         // [RND-8]: a newer deck closes older ones; their keys are wiped here.
         self.decks.retain(|index, _| *index >= deck);
-        self.replies.retain(|(kind, index), _| *index >= deck && !matches!(kind, Kind::Survivors | Kind::Certificate));
+        self.replies.retain(|(kind, index), _| *index >= deck && !matches!(kind, Kind::Survivors | Kind::Certificate | Kind::Burn));
     }
 
-    /// The round before is over once a new one begins: its chain values and survivors are what the next must follow.
+    /// The round before is over once a new one begins: its chain values and survivors are what the next must follow. A
+    /// burned one has none.
     fn close_round(&mut self) {
-        if let Some((_, round)) = self.round.take() {
-            // A vector that left may have been opened with other sites' shares.
-            if round.left() {
-                self.consumed.entry(round.query).or_insert_with(|| round.remaining().to_vec());
-            }
+        if let Some((_, round)) = self.round.take().filter(|(_, round)| !round.is_burned()) {
             self.last_context = round.context;
             self.last_cohort = Some(round.remaining().to_vec());
         }
@@ -271,8 +288,12 @@ impl Site {
         let slot = (ask.deck, ask.slot);
         if let Some((index, round)) = &self.round
             && round.context == frame.context
-            && round.awaits_answer()
+            && (round.awaits_answer() || round.is_burned())
         {
+            if round.is_burned() {
+                // It goes before the request to burn the slot, for a process that does not know it.
+                return Ok(());
+            }
             let Some(DeckState::Ready(deck)) = self.decks.get(index) else { return Err(self.stray(frame.kind)) };
             round.is_question(&self.env, deck, &ask)?;
             // After a restart: the application must compute its answer again, and it must come out the same.
@@ -287,12 +308,11 @@ impl Site {
             return Err(self.stray(frame.kind));
         };
         let (last_context, last_cohort) = match &self.round {
-            Some((_, round)) => (round.context, Some(round.remaining())),
-            None => (self.last_context, self.last_cohort.as_deref()),
+            Some((_, round)) if !round.is_burned() => (round.context, Some(round.remaining())),
+            _ => (self.last_context, self.last_cohort.as_deref()),
         };
         let round = Round::open(&self.env, deck, &ask, frame.context, last_cohort, last_context)?;
         self.follows_opening(&ask, last_context)?;
-        self.unconsumed(&round.query, &round.cohort)?;
         self.close_round();
         let newer = self.decks.keys().next().is_some_and(|oldest| *oldest < ask.deck);
         self.begin(ask.deck, round);
@@ -347,21 +367,8 @@ impl Site {
         Ok(())
     }
 
-    /// [RND-9]: the difference of two totals of one query over two cohorts is somebody's input. Checked when a query
-    /// comes, and again before anything that opens its total leaves.
-    fn unconsumed(&self, query: &Hash, over: &[u16]) -> Result<(), Error> {
-        match self.consumed.get(query) {
-            Some(before) if before != over => Err(Error::refused(
-                "this very question was answered before over another cohort; the difference of the two totals would be \
-                 somebody's input",
-                "RND-9",
-            )),
-            _ => Ok(()),
-        }
-    }
-
     fn asked(&mut self, ask: &Ask, context: Hash, digest: Hash) {
-        let fresh = !self.consumed.contains_key(&round::query_hash(&ask.query));
+        let Some(DeckState::Ready(deck)) = self.decks.get(&ask.deck) else { return };
         // The reply is filled in when the answer comes.
         self.replies
             .insert((Kind::Ask, ask.deck), Reply { to: digest, bytes: Vec::new(), discloses: Disclosure::MaskedWords });
@@ -373,7 +380,9 @@ impl Site {
             words: ask.words as usize,
             query: ask.query.clone(),
             rounds: self.rounds,
-            spent: self.consumed.len() as u32 + u32::from(fresh),
+            blocks: deck.blocks.clone(),
+            own: deck.own_block(&self.env),
+            sites: self.env.roster.sites.len(),
         })));
     }
 
@@ -381,6 +390,10 @@ impl Site {
         let Some((index, round)) = self.round.as_mut().filter(|(_, r)| r.context == consent.context()) else {
             return Err(Error::ApiMisuse("consent to a query that is not open"));
         };
+        if round.is_burned() {
+            // [REL-6]: the answer comes after the promise, and stays here.
+            return Ok(());
+        }
         let Some(DeckState::Ready(deck)) = self.decks.get(index) else {
             return Err(Error::ApiMisuse("the deck of this round is gone"));
         };
@@ -394,7 +407,6 @@ impl Site {
                 slot: round.slot,
                 cohort: round.cohort.clone(),
                 words: round.words as u32,
-                query: round.query,
                 digest,
                 rounds: self.rounds,
             })));
@@ -447,14 +459,9 @@ impl Site {
             }
         }
         let step = round.survivors(&self.env, deck, &message)?;
-        let query = round.query;
-        self.unconsumed(&query, &message.alive)?;
-        let (Some((_, round)), Some(DeckState::Ready(deck))) = (self.round.as_mut(), self.decks.get(&index)) else {
-            return Err(Error::ApiMisuse("the deck of this round is gone"));
-        };
         match step {
             Step::Release(alive) => {
-                let Some(token) = round.may_release_all(&alive) else {
+                let Some(token) = round.may_release_all(&self.env, &alive) else {
                     return Err(self.env.aggregator("went back to the whole cohort after naming survivors", "SUR-4"));
                 };
                 let unmask = round.release(deck, &token)?;
@@ -475,6 +482,11 @@ impl Site {
 
     fn survivor_certificate(&mut self, frame: &Verified<'_>, digest: Hash) -> Result<(), Error> {
         let certificate: message::Certificate = frame.decode("Certificate")?;
+        let other = self.round.as_ref().is_none_or(|(_, round)| round.context != frame.context);
+        if other && certificate.alive.binary_search(&self.env.me).is_err() {
+            // It is told to whoever was left out, and comes late.
+            return Ok(());
+        }
         self.open_round(Some(&frame.context), frame.kind)?;
         let Some((index, round)) = self.round.as_mut() else { return Err(self.stray(frame.kind)) };
         let Some(DeckState::Ready(deck)) = self.decks.get(index) else {
@@ -488,10 +500,63 @@ impl Site {
             self.reply(digest, asked, index, kind, &context, &unmask, Disclosure::SelfMaskShares);
             return Ok(());
         }
+        if round.is_left_out(&self.env, deck, &certificate)? {
+            // [REL-6]: two certified sets are nested, so no total of this slot holds what this site sent.
+            self.undone(digest);
+            return Ok(());
+        }
         let token = round.may_release(&self.env, deck, &certificate)?;
         let unmask = round.release(deck, &token)?;
         self.released(index, digest, Kind::Certificate, context, certificate.alive, &unmask);
         Ok(())
+    }
+
+    // ---- slots that give no total ----
+
+    /// [REL-6]: promises to give no share for this slot and to sign no survivors of it, unless shares have left.
+    fn burn(&mut self, frame: &Verified<'_>, digest: Hash) -> Result<(), Error> {
+        frame.nothing("Burn")?;
+        self.open_round(Some(&frame.context), frame.kind)?;
+        let Some((index, round)) = self.round.as_mut() else { return Err(self.stray(frame.kind)) };
+        if round.released().is_some() {
+            let what = "asked this site to sign that it gives no shares for a slot after it had given them";
+            return Err(self.env.aggregator(what, "REL-6"));
+        }
+        let (index, context) = (*index, round.context);
+        self.burn_slot();
+        let bytes = message::frame_raw(&self.env.identity, &self.env.session, Kind::Burned, &context, &[]);
+        self.reply_bytes(digest, Kind::Burn, index, bytes, Disclosure::SlotBurned);
+        Ok(())
+    }
+
+    /// Nothing more leaves for the slot of the round this site is in; durably so before anything else is done.
+    fn burn_slot(&mut self) {
+        let Some((deck, round)) = self.round.as_mut().filter(|(_, round)| !round.is_burned()) else { return };
+        round.burn();
+        let entry = Entry::Burned { context: round.context, deck: *deck, slot: round.slot };
+        self.out.push_back(Output::Persist(Record(entry)));
+    }
+
+    /// [REL-6]: fewer have not promised than a total needs. One of a round that is over comes late and is dropped.
+    fn burn_certificate(&mut self, frame: &Verified<'_>, digest: Hash) -> Result<(), Error> {
+        let Some((index, round)) = self.round.as_ref().filter(|(_, round)| round.context == frame.context) else {
+            return Ok(());
+        };
+        let Some(DeckState::Ready(deck)) = self.decks.get(index) else { return Err(self.stray(frame.kind)) };
+        let certificate: message::BurnCertificate = frame.decode("BurnCertificate")?;
+        round.is_burned_by(&self.env, deck, &certificate)?;
+        self.undone(digest);
+        Ok(())
+    }
+
+    /// What this site sent in the round it is in enters no total. Told once.
+    fn undone(&mut self, certificate: Hash) {
+        self.burn_slot();
+        let Some((deck, round)) = self.round.as_mut() else { return };
+        if round.tell_undone() {
+            let slot = (*deck, round.slot);
+            self.out.push_back(Output::Event(Event::Undone { slot, certificate }));
+        }
     }
 
     fn released(
@@ -504,7 +569,6 @@ impl Site {
         unmask: &message::Unmask,
     ) {
         let Some((_, round)) = &self.round else { return };
-        self.consumed.insert(round.query, alive.clone());
         let missing = round.cohort.iter().copied().filter(|s| alive.binary_search(s).is_err()).collect();
         let slot = (deck, round.slot);
         self.out.push_back(Output::Persist(Record(Entry::Released { context, alive })));

@@ -15,6 +15,7 @@ use crate::{
     error::Error,
     kem::{Ciphertext, KemSecret},
     message::{AdvertiseKeys, DirectoryEntry},
+    release::Standing,
     suite::{self, Hash, Secret},
 };
 
@@ -30,12 +31,13 @@ impl Keys {
         Keys { mask: fresh(rng), seal: fresh(rng), kem: KemSecret::generate(rng) }
     }
 
-    pub(super) fn advertise(&self, commitments: Hash) -> AdvertiseKeys {
+    pub(super) fn advertise(&self, commitments: Hash, standing: Standing) -> AdvertiseKeys {
         AdvertiseKeys {
             mask_key: DhPublic::from(&self.mask).to_bytes(),
             seal_key: DhPublic::from(&self.seal).to_bytes(),
             kem_key: self.kem.public(),
             commitments,
+            standing,
         }
     }
 

@@ -4,7 +4,6 @@ use super::{DeckState, Site, SiteConfig, deck::Deck, round::Round};
 use crate::{
     error::Error,
     journal::{Entry, Record},
-    suite::Hash,
 };
 
 impl Site {
@@ -24,9 +23,6 @@ impl Site {
     fn replay(&mut self, record: Record) -> Result<(), Error> {
         let bad = |why: &str| Error::Journal(why.to_owned());
         match record.0 {
-            Entry::Consumed { query, over } => {
-                self.consumed.insert(query, over);
-            }
             Entry::Chain { context, cohort, rounds, opened } => {
                 if self.round.is_some() {
                     return Err(bad("a summary in it comes after a round"));
@@ -51,7 +47,7 @@ impl Site {
                 self.highest_deck = self.highest_deck.max(Some(r.index));
                 self.decks.insert(r.index, DeckState::Ready(deck));
             }
-            Entry::Masked { context, deck, slot, cohort, words, query, digest, rounds } => {
+            Entry::Masked { context, deck, slot, cohort, words, digest, rounds } => {
                 if !matches!(self.decks.get(&deck), Some(DeckState::Ready(_))) {
                     return Err(bad("a round in it has no deck"));
                 }
@@ -59,34 +55,44 @@ impl Site {
                     return Err(bad("a slot in it was used twice"));
                 }
                 self.close_round();
-                self.begin(deck, Round::restored(context, slot, cohort, words as usize, query, digest));
+                self.begin(deck, Round::restored(context, slot, cohort, words as usize, digest));
                 self.rounds = rounds;
             }
             Entry::Checked { context, alive } => match &mut self.round {
-                Some((_, round)) if round.context == context && round.may_restore_checked(&alive) => {
+                Some((_, round)) if round.context == context && round.may_restore_checked(&self.env, &alive) => {
                     round.restore_checked(alive);
                 }
                 _ => return Err(bad("a signature in it does not follow from what came before")),
             },
             Entry::Released { context, alive } => match &mut self.round {
-                Some((_, round)) if round.context == context && round.may_restore_released(&alive) => {
-                    self.consumed.insert(round.query, alive.clone());
+                Some((_, round)) if round.context == context && round.may_restore_released(&self.env, &alive) => {
                     round.restore_released(alive);
                 }
                 _ => return Err(bad("a release in it does not follow from what came before")),
+            },
+            Entry::Burned { context, deck, slot } => match &mut self.round {
+                Some((_, round)) if round.context == context && round.released().is_none() => round.burn(),
+                _ => {
+                    if !matches!(self.decks.get(&deck), Some(DeckState::Ready(_)))
+                        || self.last_slot.is_some_and(|last| last >= (deck, slot))
+                    {
+                        return Err(bad("a burned slot in it does not follow from what came before"));
+                    }
+                    self.close_round();
+                    self.begin(deck, Round::restored_burned(context, slot));
+                }
             },
         }
         Ok(())
     }
 
-    /// All that a new process must know: what was consumed, where the rounds stand, the decks in use.
+    /// All that a new process must know: where the rounds stand, the decks in use.
     pub(super) fn summary(&self) -> Vec<Record> {
-        let mut out = self.memory();
         let decks = self.decks.values().filter_map(|d| match d {
             DeckState::Ready(deck) => Some(Record(Entry::Deck(deck.to_record(self.env.session)))),
             _ => None,
         });
-        out.extend(decks);
+        let mut out: Vec<Record> = decks.collect();
         // The round that has just begun has sent nothing; a process that starts here sees it asked again.
         out.push(Record(Entry::Chain {
             context: self.last_context,
@@ -95,13 +101,5 @@ impl Site {
             opened: self.opened.filter(|(context, _)| *context == self.last_context).map(|(_, name)| name),
         }));
         out
-    }
-
-    /// What outlives a run ([RND-9]): hashes of the queries whose totals were opened, and over whom. No secrets.
-    pub fn memory(&self) -> Vec<Record> {
-        let entry = |(query, over): (&Hash, &Vec<u16>)| Record(Entry::Consumed { query: *query, over: over.clone() });
-        let open = self.round.iter().map(|(_, r)| r).filter(|r| r.left() && !self.consumed.contains_key(&r.query));
-        let open: Vec<(Hash, Vec<u16>)> = open.map(|r| (r.query, r.remaining().to_vec())).collect();
-        self.consumed.iter().chain(open.iter().map(|(query, over)| (query, over))).map(entry).collect()
     }
 }

@@ -11,10 +11,10 @@ use crate::{
     limits::ECHO_CHECKS,
     mask::{self, Sign},
     message::{
-        Ask, Certificate, ConsistencyCheck, Kind, RoundSeed, Survivors, Unmask, first_unsigned, masked_digest,
+        Ask, BurnCertificate, Certificate, ConsistencyCheck, Kind, Proof, RoundSeed, Survivors, Unmask, first_unsigned, masked_digest,
         round_context, survivors_context,
     },
-    policy,
+    policy, release,
     suite::{self, Hash},
 };
 
@@ -28,6 +28,8 @@ enum Stage {
     Checked { alive: Vec<u16> },
     /// The survivors' self-mask shares are out; nothing more leaves for this slot.
     Released { alive: Vec<u16> },
+    /// Nothing more leaves for this slot, and no share has; `told` that its words are in no total.
+    Burned { told: bool },
 }
 
 /// A round this site takes part in.
@@ -36,8 +38,6 @@ pub(crate) struct Round {
     pub(crate) slot: u16,
     pub(crate) cohort: Vec<u16>,
     pub(crate) words: usize,
-    /// Hash of the query, by which its input is remembered as consumed.
-    pub(crate) query: Hash,
     /// Hash of the masked words, once they may have left.
     sent: Option<Hash>,
     stage: Stage,
@@ -57,7 +57,7 @@ pub(crate) enum Step {
 }
 
 impl Round {
-    /// [RND-1] to [RND-6], [POL-1]: an ask that follows from what this site already knows.
+    /// [RND-1] to [RND-6], [POL-1], [REL-4]: an ask that follows from what this site already knows.
     pub(crate) fn open(
         env: &Env,
         deck: &Deck,
@@ -79,6 +79,7 @@ impl Round {
             let what = format!("asked for a total over {} sites where the floor is {least}", ask.cohort.len());
             return Err(env.aggregator(what, "POL-1"));
         }
+        check_blocks(env, deck, &ask.cohort)?;
         if last_cohort.is_some_and(|last| !is_subset(&ask.cohort, last)) {
             return Err(env.aggregator("let a site back in that had left this run", "RND-5"));
         }
@@ -90,22 +91,20 @@ impl Round {
             slot: ask.slot,
             cohort: ask.cohort.clone(),
             words: ask.words as usize,
-            query: query_hash(&ask.query),
             sent: None,
             stage: Stage::Asked { sent: None },
         })
     }
 
     /// A round of the journal, as far as it had got.
-    pub(crate) fn restored(
-        context: Hash,
-        slot: u16,
-        cohort: Vec<u16>,
-        words: usize,
-        query: Hash,
-        digest: Hash,
-    ) -> Round {
-        Round { context, slot, cohort, words, query, sent: Some(digest), stage: Stage::Asked { sent: Some(digest) } }
+    pub(crate) fn restored(context: Hash, slot: u16, cohort: Vec<u16>, words: usize, digest: Hash) -> Round {
+        Round { context, slot, cohort, words, sent: Some(digest), stage: Stage::Asked { sent: Some(digest) } }
+    }
+
+    /// A round of the journal whose slot was burned before this site had answered.
+    pub(crate) fn restored_burned(context: Hash, slot: u16) -> Round {
+        let stage = Stage::Burned { told: false };
+        Round { context, slot, cohort: Vec::new(), words: 0, sent: None, stage }
     }
 
     /// [RND-1]: the same question again, and not another one under its name.
@@ -113,18 +112,66 @@ impl Round {
         check_context(env, deck, ask, &self.context)
     }
 
-    pub(crate) fn may_restore_checked(&self, alive: &[u16]) -> bool {
+    /// [REL-6]: no share has left, and none will.
+    pub(crate) fn burn(&mut self) {
+        if !matches!(self.stage, Stage::Released { .. } | Stage::Burned { .. }) {
+            self.stage = Stage::Burned { told: false };
+        }
+    }
+
+    pub(crate) fn is_burned(&self) -> bool {
+        matches!(self.stage, Stage::Burned { .. })
+    }
+
+    /// True the first time.
+    pub(crate) fn tell_undone(&mut self) -> bool {
+        match &mut self.stage {
+            Stage::Burned { told } => !std::mem::replace(told, true),
+            _ => false,
+        }
+    }
+
+    /// [REL-6]: so many members have promised to give no share that the others are fewer than a total needs.
+    pub(crate) fn is_burned_by(&self, env: &Env, deck: &Deck, certificate: &BurnCertificate) -> Result<(), Error> {
+        let BurnCertificate { signers, proofs } = certificate;
+        let colluders = policy::colluders(&env.terms, &env.floor, env.roster.sites.len());
+        let needed = release::burned_by(deck.members.len(), deck.threshold, colluders);
+        if signers.len() < needed {
+            let what = format!("showed {} promises to give no share where {needed} are needed", signers.len());
+            return Err(env.aggregator(what, "REL-6"));
+        }
+        let signed = Signed { signers, proofs, kind: Kind::Burned, context: self.context, rule: "REL-6" };
+        signed.check(env, &deck.members)
+    }
+
+    /// [REL-6]: whether a certificate is over survivors without this site, which gave no share.
+    pub(crate) fn is_left_out(&self, env: &Env, deck: &Deck, certificate: &Certificate) -> Result<bool, Error> {
+        let Certificate { alive, signers, proofs } = certificate;
+        let ours = matches!(self.stage, Stage::Released { .. }) || alive.binary_search(&env.me).is_ok();
+        if ours || !alive.is_sorted_by(|a, b| a < b) || !is_subset(alive, &self.cohort) {
+            return Ok(false);
+        }
+        if signers.len() < deck.threshold {
+            return Err(env.aggregator("sent a certificate with too few signatures", "UNM-2"));
+        }
+        let context = survivors_context(&self.context, alive);
+        Signed { signers, proofs, kind: Kind::ConsistencyCheck, context, rule: "UNM-2" }.check(env, alive)?;
+        Ok(true)
+    }
+
+    pub(crate) fn may_restore_checked(&self, env: &Env, alive: &[u16]) -> bool {
         let within = match &self.stage {
             Stage::Asked { sent: Some(_) } => &self.cohort,
             Stage::Checked { alive } => alive,
             _ => return false,
         };
-        alive.is_sorted_by(|a, b| a < b) && is_subset(alive, within) && alive.len() < self.cohort.len()
+        let fewer = alive.len() < self.cohort.len() || env.always_certified();
+        alive.is_sorted_by(|a, b| a < b) && is_subset(alive, within) && fewer
     }
 
-    pub(crate) fn may_restore_released(&self, alive: &[u16]) -> bool {
+    pub(crate) fn may_restore_released(&self, env: &Env, alive: &[u16]) -> bool {
         match &self.stage {
-            Stage::Asked { sent: Some(_) } => alive == self.cohort,
+            Stage::Asked { sent: Some(_) } => alive == self.cohort && !env.always_certified(),
             Stage::Checked { alive: signed } => alive == *signed,
             _ => false,
         }
@@ -143,9 +190,9 @@ impl Round {
         matches!(self.stage, Stage::Asked { sent: Some(_) })
     }
 
-    /// Whether this site's vector may have left.
+    /// Whether this site's vector may have left and be in a total.
     pub(crate) fn left(&self) -> bool {
-        !matches!(self.stage, Stage::Asked { sent: None })
+        !matches!(self.stage, Stage::Asked { sent: None } | Stage::Burned { .. })
     }
 
     /// The survivors signed last.
@@ -212,7 +259,7 @@ impl Round {
     }
 
     /// [SUR-1] to [SUR-5]: a set of survivors is a subset of what this site last accepted, holds this site, meets the
-    /// floor, and each of its inputs was masked in this very context.
+    /// floor, cuts no block ([REL-4]), and each of its inputs was masked in this very context.
     pub(crate) fn survivors(&self, env: &Env, deck: &Deck, message: &Survivors) -> Result<Step, Error> {
         let within: &[u16] = match &self.stage {
             Stage::Asked { sent: None } => {
@@ -223,8 +270,12 @@ impl Round {
             Stage::Released { .. } => {
                 return Err(env.aggregator("named other survivors after the shares were released", "SUR-4"));
             }
+            Stage::Burned { .. } => {
+                return Err(env.aggregator("named survivors of a slot that this site has burned", "REL-6"));
+            }
         };
         check_set(env, &message.alive, within, "set of survivors", "SUR-2")?;
+        check_blocks(env, deck, &message.alive)?;
         let least = policy::least(&env.terms, &env.floor).max(deck.threshold);
         if message.alive.len() < least {
             let what = format!("named {} survivors where the floor is {least}", message.alive.len());
@@ -246,7 +297,7 @@ impl Round {
             }
         }
         // [SUR-4]: never back up to the whole cohort once a smaller set was signed.
-        let everybody = message.alive.len() == self.cohort.len();
+        let everybody = message.alive.len() == self.cohort.len() && !env.always_certified();
         Ok(if everybody { Step::Release(message.alive.clone()) } else { Step::Check(message.alive.clone()) })
     }
 
@@ -274,7 +325,7 @@ impl Round {
     /// [CON-1] to [CON-3]: the signature is the frame's, over this context and exactly these survivors; with it go
     /// the seeds of this round towards everybody of the cohort who is not among them.
     pub(crate) fn check(&mut self, deck: &Deck, alive: Vec<u16>) -> Result<(Hash, ConsistencyCheck), Error> {
-        if matches!(self.stage, Stage::Released { .. }) {
+        if matches!(self.stage, Stage::Released { .. } | Stage::Burned { .. }) {
             return Err(Error::ApiMisuse("no seed leaves after the shares"));
         }
         let mut seeds = Vec::with_capacity(self.cohort.len() - alive.len());
@@ -287,9 +338,10 @@ impl Round {
         Ok((context, ConsistencyCheck { round: self.context, seeds }))
     }
 
-    /// The whole cohort survived and this site has signed nothing smaller.
-    pub(crate) fn may_release_all<'a>(&self, alive: &'a [u16]) -> Option<MayRelease<'a>> {
-        let fresh = matches!(self.stage, Stage::Masked | Stage::Asked { sent: Some(_) });
+    /// The whole cohort survived and this site has signed nothing smaller. Towards the intermediary that is not enough
+    /// ([REL-8]).
+    pub(crate) fn may_release_all<'a>(&self, env: &Env, alive: &'a [u16]) -> Option<MayRelease<'a>> {
+        let fresh = matches!(self.stage, Stage::Masked | Stage::Asked { sent: Some(_) }) && !env.always_certified();
         (fresh && alive == self.cohort).then_some(MayRelease { alive })
     }
 
@@ -306,17 +358,12 @@ impl Round {
         if certificate.alive != *alive {
             return Err(env.aggregator("certified other survivors than this site signed", "UNM-2"));
         }
-        check_signers(env, &certificate.signers, alive)?;
-        if certificate.signers.len() < deck.threshold || certificate.proofs.len() != certificate.signers.len() {
+        let Certificate { signers, proofs, .. } = certificate;
+        if signers.len() < deck.threshold {
             return Err(env.aggregator("sent a certificate with too few signatures", "UNM-2"));
         }
         let context = survivors_context(&self.context, alive);
-        let key = |site: &u16| env.key_of(*site).unwrap_or(PublicKey([0; 32]));
-        let proofs: Vec<_> = certificate.signers.iter().map(key).zip(certificate.proofs.iter().copied()).collect();
-        if let Some(at) = first_unsigned(&env.keys, &proofs, &env.session, Kind::ConsistencyCheck, &context) {
-            let who = env.name_of(certificate.signers[at]);
-            return Err(env.aggregator(format!("certified survivors that {who} did not sign"), "UNM-2"));
-        }
+        Signed { signers, proofs, kind: Kind::ConsistencyCheck, context, rule: "UNM-2" }.check(env, alive)?;
         Ok(MayRelease { alive: &certificate.alive })
     }
 
@@ -350,11 +397,6 @@ impl Round {
     }
 }
 
-/// The name under which a query is remembered ([RND-9]).
-pub(crate) fn query_hash(query: &[u8]) -> Hash {
-    suite::hash("consumed query", &[query])
-}
-
 fn check_context(env: &Env, deck: &Deck, ask: &Ask, context: &Hash) -> Result<(), Error> {
     if *context == round_context(&env.session, &deck.hash, ask) {
         return Ok(());
@@ -386,9 +428,36 @@ fn check_set(env: &Env, set: &[u16], within: &[u16], what: &str, rule: &'static 
     Ok(())
 }
 
-fn check_signers(env: &Env, signers: &[u16], alive: &[u16]) -> Result<(), Error> {
-    if signers.is_sorted_by(|a, b| a < b) && is_subset(signers, alive) {
-        return Ok(());
+/// [REL-4]: a cohort or set of survivors holds a block whole or not at all.
+fn check_blocks(env: &Env, deck: &Deck, sites: &[u16]) -> Result<(), Error> {
+    deck.blocks.whole(sites).map_err(|broken| env.broken(&broken))
+}
+
+/// The signatures of a certificate.
+struct Signed<'a> {
+    signers: &'a [u16],
+    proofs: &'a [Proof],
+    kind: Kind,
+    context: Hash,
+    rule: &'static str,
+}
+
+impl Signed<'_> {
+    /// Each is of another one of `among`.
+    fn check(&self, env: &Env, among: &[u16]) -> Result<(), Error> {
+        let distinct = self.signers.is_sorted_by(|a, b| a < b) && is_subset(self.signers, among);
+        if !distinct || self.proofs.len() != self.signers.len() {
+            let what = "sent a certificate whose signers are not distinct sites of those that may sign it";
+            return Err(env.aggregator(what, self.rule));
+        }
+        let key = |site: &u16| env.key_of(*site).unwrap_or(PublicKey([0; 32]));
+        let proofs: Vec<_> = self.signers.iter().map(key).zip(self.proofs.iter().copied()).collect();
+        match first_unsigned(&env.keys, &proofs, &env.session, self.kind, &self.context) {
+            None => Ok(()),
+            Some(at) => {
+                let who = env.name_of(self.signers[at]);
+                Err(env.aggregator(format!("sent a certificate that {who} did not sign"), self.rule))
+            }
+        }
     }
-    Err(env.aggregator("sent a certificate whose signers are not distinct survivors", "UNM-2"))
 }

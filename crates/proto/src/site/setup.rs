@@ -29,7 +29,7 @@ impl Site {
         let in_use = self.decks.iter().find(|(_, d)| matches!(d, DeckState::Ready(_))).map(|(index, _)| *index);
         self.decks.retain(|index, _| Some(*index) == in_use);
         self.replies.retain(|(_, index), _| Some(*index) == in_use);
-        let (state, keys) = ExpectDirectory::open(&self.env, &open, rng);
+        let (state, keys) = ExpectDirectory::open(&self.env, &open, self.standing, rng);
         let id = state.id();
         self.decks.insert(open.index, DeckState::Directory(state));
         let deck = open.index;

@@ -90,6 +90,14 @@ pub enum Event {
         /// Whose total it is.
         cohort: Vec<u16>,
     },
+    /// What this site sent in a slot is in no total and never will be ([REL-6]): where that slot was the first in which its
+    /// data set's block was asked, the data set belongs to no block any more.
+    Undone {
+        /// The slot.
+        slot: (u32, u16),
+        /// Digest of the frame that shows it.
+        certificate: Hash,
+    },
     /// Shares were released: this site's part of the round is done.
     Released {
         /// The slot.

@@ -15,7 +15,7 @@ use veilsum_proto::{
     kem::{Ciphertext, KemKey},
     message::{HEADER, Kind, kind_of, session},
     plan::Terms,
-    policy::{self, Asked, Floor},
+    policy::{self, Asked},
     roster::PartyId,
     site::{self, Site},
     suite::{self, Hash},
@@ -24,8 +24,8 @@ use veilsum_proto::{
 
 pub const WORDS: usize = 4;
 
-/// Masking key, sealing key, ML-KEM key, hash of the commitments.
-pub type Keys = ([u8; 32], [u8; 32], KemKey, Hash);
+/// Masking key, sealing key, ML-KEM key, hash of the commitments, block and version.
+pub type Keys = ([u8; 32], [u8; 32], KemKey, Hash, (Option<Hash>, u32));
 /// Member, ciphertext, sealed shares.
 pub type Boxes = Vec<(u16, Ciphertext, Vec<u8>)>;
 /// ShareKeys: commitments by slot, a box for every other member.
@@ -45,6 +45,13 @@ pub struct Proof {
 pub struct Directory {
     pub threshold: u16,
     pub entries: Vec<(u16, Keys, Proof)>,
+    pub blocks: Vec<Vec<u16>>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct BurnCertificate {
+    pub signers: Vec<u16>,
+    pub proofs: Vec<Proof>,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -175,7 +182,7 @@ pub fn sum(cohort: &[u16], query: &[u8]) -> Vec<u64> {
 }
 
 fn consent(kit: &Kit, me: u16, asked: &Asked) -> Result<site::Input<'static>, Error> {
-    let consent = policy::decide_by_floor(&kit.terms, &Floor::default(), asked)?;
+    let consent = policy::decide_by_floor(&kit.terms, &kit.floor, asked)?;
     Ok(site::Input::Contribute { consent, values: (0..asked.words).map(|k| value(me, &asked.query, k)).collect() })
 }
 
@@ -219,10 +226,17 @@ pub struct Hub {
 impl Hub {
     pub fn new(n: usize, seed: u64, change: impl FnOnce(&mut Terms)) -> Hub {
         // Openings have tests of their own; here every word is said by hand.
-        let kit = Kit::new(n, |terms| {
-            terms.opening = false;
-            change(terms);
-        });
+        Hub::of(
+            Kit::new(n, |terms| {
+                terms.opening = false;
+                change(terms);
+            }),
+            seed,
+        )
+    }
+
+    pub fn of(kit: Kit, seed: u64) -> Hub {
+        let n = kit.roster.sites.len();
         Hub {
             session: session(&kit.terms.hash(), &kit.roster.hash(), PartyId::Coordinator),
             run: suite::hash("run", &[&seed.to_le_bytes()]),
@@ -311,7 +325,11 @@ impl Hub {
             entries.push((*m, reply.read::<Keys>(), reply.proof));
         }
         let threshold = self.kit.terms.threshold_of(members.len(), self.kit.roster.sites.len()).unwrap() as u16;
-        (id, Directory { threshold, entries })
+        let blocks = match self.kit.terms.block_size {
+            0 => vec![members.to_vec()],
+            size => members.chunks(usize::from(size)).map(<[u16]>::to_vec).collect(),
+        };
+        (id, Directory { threshold, entries, blocks })
     }
 
     /// Shows `members` the directory and then everybody's signatures; what they seal.
@@ -400,6 +418,16 @@ impl Hub {
         }
         Ok(signed)
     }
+}
+
+/// All sites in one block have answered a first question.
+pub fn in_one_block(n: usize, seed: u64) -> (Hub, Deck, Round) {
+    let mut hub = Hub::of(Kit::with_blocks(n, 0, |terms| terms.opening = false), seed);
+    let all = everybody(n);
+    let deck = hub.deck(0, 8, &all);
+    let ask = hub.question(&deck, 0, &all, Hash::default(), b"q");
+    let round = hub.ask(&deck, &ask, &all).unwrap();
+    (hub, deck, round)
 }
 
 /// A frame on the wire of a [`Fed`].

@@ -13,7 +13,7 @@ use veilsum_proto::{
     identity::Identity,
     journal::Record,
     message::{Kind, session},
-    policy::{self, Asked, Floor},
+    policy::{self, Asked},
     roster::PartyId,
     site::{self, Site},
     suite::Hash,
@@ -101,7 +101,7 @@ pub fn answer(kit: &Kit, me: u16, asked: &Asked) -> site::Input<'static> {
     if asked.query == REFUSE && me == last - 1 {
         return site::Input::Refuse { context: asked.context, rule: "POL-2".into() };
     }
-    let consent = policy::decide_by_floor(&kit.terms, &Floor::default(), asked).unwrap();
+    let consent = policy::decide_by_floor(&kit.terms, &kit.floor, asked).unwrap();
     // Values of so long a vector are not worth their time.
     let value = |k| if asked.words > 1_000 { k as u64 } else { value(me, &asked.query, k) };
     site::Input::Contribute { consent, values: (0..asked.words).map(value).collect() }

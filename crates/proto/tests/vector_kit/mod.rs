@@ -183,7 +183,7 @@ impl Player {
             identity: identity.clone(),
             roster: roster.clone(),
             terms: terms.clone(),
-            floor: Floor::default(),
+            floor: floor(&terms),
             aggregator: PartyId::Coordinator,
         };
         let configs: Vec<SiteConfig> = identities[2..].iter().map(config_of).collect();
@@ -225,7 +225,7 @@ impl Player {
             site.handle(site::Input::Refuse { context, rule: rule.as_str().unwrap().to_owned() }, draws)
         } else {
             let asked = asked.as_ref().expect("a question");
-            let consent = policy::decide_by_floor(&self.terms, &Floor::default(), asked).expect("its own question");
+            let consent = policy::decide_by_floor(&self.terms, &floor(&self.terms), asked).expect("its own question");
             site.handle(site::Input::Contribute { consent, values: words_of(&hex(&given["contribute"])) }, draws)
         };
         let mut out = Vec::new();
@@ -264,6 +264,11 @@ impl Player {
     }
 }
 
+/// A site that accepts the plan's blocks, however small.
+fn floor(terms: &Terms) -> Floor {
+    Floor { contributors: if terms.block_size == 1 { 1 } else { 2 }, ..Floor::default() }
+}
+
 fn site_output(output: &site::Output) -> Value {
     match output {
         site::Output::Persist(record) => json!({"persist": text(&record.to_bytes())}),
@@ -276,7 +281,7 @@ fn site_output(output: &site::Output) -> Value {
         }
         site::Output::Event(site::Event::Asked(a)) => json!({"asked": {
             "context": text(&a.context.0), "deck": a.slot.0, "slot": a.slot.1, "cohort": a.cohort, "words": a.words,
-            "query": text(&a.query), "rounds": a.rounds, "spent": a.spent,
+            "query": text(&a.query), "rounds": a.rounds,
         }}),
         site::Output::Event(site::Event::Opened { slot, directory, values, cohort }) => json!({"opened": {
             "deck": slot.0, "slot": slot.1, "directory": text(&directory.0), "words": text(&raw(values)),
@@ -284,6 +289,9 @@ fn site_output(output: &site::Output) -> Value {
         }}),
         site::Output::Event(site::Event::Released { slot, missing }) => {
             json!({"released": {"deck": slot.0, "slot": slot.1, "missing": missing}})
+        }
+        site::Output::Event(site::Event::Undone { slot, certificate }) => {
+            json!({"undone": {"deck": slot.0, "slot": slot.1, "certificate": text(&certificate.0)}})
         }
         site::Output::Event(other) => panic!("an event that the vectors do not know: {other:?}"),
     }
@@ -305,6 +313,8 @@ fn hub_output(output: &aggregator::Output) -> Value {
                 Loss::Gone => "gone".to_owned(),
                 Loss::Refused(rule) => format!("refused {rule}"),
                 Loss::Misbehaved(e) => rule_of(e).to_owned(),
+                Loss::BlockIncomplete(_) => "REL-4".to_owned(),
+                Loss::BlockTooSmall(_) => "REL-3".to_owned(),
                 other => format!("{other:?}"),
             };
             json!({"lost": site, "why": why})
