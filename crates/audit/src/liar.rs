@@ -212,7 +212,7 @@ async fn converse(
                 HubEvent::Aggregator(aggregator::Event::Total { values, cohort, .. }) => {
                     ensure!(cohort.len() == scene.sites.len(), "a site was lost while nobody lied");
                     if followed {
-                        conversation.take(&values, cohort.len()).map_err(failed)?;
+                        conversation.take(&values, &cohort).map_err(failed)?;
                     }
                     totals.push(layout.decode(&values, cohort.len(), None)?.values);
                     break;

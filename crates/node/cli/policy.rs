@@ -19,7 +19,7 @@ use crate::{
     forecast::{Forecast, Verdict},
     role::consent::{check_promise, possible_rows},
     round::Form,
-    store::{Ledger, ledger::Data},
+    store::Ledger,
 };
 
 /// `veilsum policy`

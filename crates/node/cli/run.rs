@@ -23,7 +23,7 @@ use crate::{
     role::{
         client::{self, ClientConfig},
         intermediary::{self, IntermediaryConfig},
-        server::{self, ServerConfig},
+        server::{self, OnLoss, ServerConfig},
     },
     store::Journal,
 };
@@ -54,7 +54,36 @@ pub struct Patience {
     /// Seconds a site whose connection broke has to come back
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     pub grace: u64,
+    /// What to do about a site that is lost once the run is on: wait for it to come back, or stop waiting when the two
+    /// times above are over
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Loss::Wait)]
+    pub on_loss: Loss,
+    /// Seconds to wait for a site that is lost, with --on-loss wait
+    #[arg(long, value_name = "SECONDS", default_value_t = LOSS_WAIT)]
+    pub loss_wait: u64,
 }
+
+/// What an aggregator does about a lost site.
+#[derive(clap::ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loss {
+    /// Wait for it
+    Wait,
+    /// Go on, or end the run, without it
+    Stop,
+}
+
+impl Loss {
+    /// With so many seconds to wait.
+    pub(super) fn within(self, seconds: u64) -> OnLoss {
+        match self {
+            Loss::Wait => OnLoss::Wait(Duration::from_secs(seconds.clamp(1, 1_000_000))),
+            Loss::Stop => OnLoss::Stop,
+        }
+    }
+}
+
+/// Seconds for which a lost site is waited for: time to start a process, or a machine, again.
+pub(super) const LOSS_WAIT: u64 = 600;
 
 /// `veilsum server`
 #[derive(Args, Debug)]
@@ -108,7 +137,7 @@ pub struct ClientArgs {
     /// Seconds to keep trying to reach coordinator and intermediary
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     pub join_timeout: u64,
-    /// Where to write the resulting model (centres)
+    /// Where to write the resulting model (centres); the result is written beside it, as result.json for model.json
     #[arg(long, value_name = "FILE", default_value = "model.json")]
     pub model: PathBuf,
 }
@@ -220,6 +249,7 @@ pub fn server(args: &ServerArgs, json: bool) -> Result<(), Failure> {
         work: federation.work.clone(),
         listen,
         timing: args.patience.timing(),
+        on_loss: args.patience.on_loss.within(args.patience.loss_wait),
         view: None,
         evidence: Some(args.out.clone()),
         state: Some(state.clone()),
@@ -231,7 +261,7 @@ pub fn server(args: &ServerArgs, json: bool) -> Result<(), Failure> {
     let (mut journal, _) = Journal::<aggregator::Record>::of(&state, &session)?;
     journal.rewrite(&[])?;
     report::print_server(&result, &written, json);
-    Ok(())
+    result.ended_early.map_or(Ok(()), |early| Err(early.failure()))
 }
 
 /// Runs the intermediary.
@@ -253,6 +283,7 @@ pub fn intermediary(args: &IntermediaryArgs, json: bool) -> Result<(), Failure> 
         listen,
         coordinator,
         timing: args.patience.timing(),
+        on_loss: args.patience.on_loss.within(args.patience.loss_wait),
         view: None,
         bound: None,
     }))?;
@@ -310,12 +341,15 @@ pub fn client(args: &ClientArgs, json: bool) -> Result<(), Failure> {
         return Err(Failure::new(Code::Denied, "the run ended without a model", "ask the coordinator's operator"));
     };
     model.write(&args.model)?;
+    let result = report::beside(&args.model);
+    report::write_site(&result, model, report.result.as_ref(), &report.traffic)?;
     let name = federation.roster.name_of(id);
     if json {
         println!(
             "{}",
             json!({"site": name, "answered": report.answered, "traffic": report.traffic,
-                   "model": args.model, "centres": model.centres})
+                   "model": args.model, "result": result, "converged": model.converged, "ended_early": model.ended_early,
+                   "extrapolated": model.extrapolated, "centres": model.centres})
         );
     } else {
         println!(
@@ -325,11 +359,12 @@ pub fn client(args: &ClientArgs, json: bool) -> Result<(), Failure> {
         );
         println!("what was given away so far: veilsum ledger budget --key {}", args.documents.key.display());
         println!(
-            "wrote {}; your rows' memberships: veilsum assign --model {} --data {}",
+            "wrote {} and {}; your rows' memberships: veilsum assign --model {} --data {}",
             args.model.display(),
+            result.display(),
             args.model.display(),
             args.data.display()
         );
     }
-    Ok(())
+    model.ended_early.as_ref().map_or(Ok(()), |early| Err(early.failure()))
 }

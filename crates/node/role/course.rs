@@ -33,6 +33,8 @@ pub(super) struct Course {
     drawn: Option<u32>,
     /// Digests of all drawn questions.
     seen: BTreeSet<Hash>,
+    /// The sites of the first total that this site gave shares for ([APP-2]).
+    pub(super) first: Option<Vec<u16>>,
 }
 
 /// Bytes of a course on disk: the largest question and the digests of a long run.
