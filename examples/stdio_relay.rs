@@ -23,6 +23,7 @@ use std::{
 use tokio::sync::mpsc;
 use veilsum::{
     carrier::{self, Credentials},
+    cli::agree::Offered,
     control, documents,
 };
 use veilsum_proto::{
@@ -53,7 +54,11 @@ async fn main() -> Result<(), Failure> {
         return Err("usage: stdio_relay KEY ROSTER PLAN PROGRAM [ARGUMENT ...]".into());
     };
     let (identity, _) = documents::load_identity(key).map_err(|f| f.message)?;
+    let file = roster;
     let (roster, plan) = documents::load_signed(roster, plan).map_err(|f| f.message)?;
+    // A roster's signature does not say whose it is: `veilsum roster accept` does, once.
+    Offered { file: file.as_ref(), roster: &roster.roster, key: key.as_ref(), identity: &identity }
+        .agree(None, None)?;
     let address = |party| -> Result<SocketAddr, Failure> {
         let member = roster.roster.member(party).ok_or("no such party")?;
         Ok(member.address.to_socket_addrs()?.next().ok_or("an address that leads nowhere")?)

@@ -130,6 +130,11 @@ fn from_keys_to_memberships() {
     let cost = w.json(CHECK);
     assert_eq!((cost["threshold"].as_u64(), cost["may_be_missing"].as_u64()), (Some(3), Some(0)));
     assert!(w.ok(CHECK).contains("warning: no site may be missing"));
+    // Three sites and their totals: two of them are one too many.
+    assert_eq!(cost["colluders_withstood"], 1);
+    for told in [w.ok(CHECK), w.ok(INSPECT)] {
+        assert!(told.contains("with 3 sites any 2 of them together know the last one's part"), "{told}");
+    }
     assert!(w.ok("plan show").contains("-5 to 5"));
 
     let seen = w.json(INSPECT);

@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use support::{Parties, Running, free_port, start, veilsum};
+use support::{Parties, Running, fingerprint_of, free_port, start, veilsum};
 
 const SIZES: [usize; 5] = [40, 55, 61, 48, 70];
 const LIMIT: Duration = Duration::from_secs(120);
@@ -240,6 +240,14 @@ fn who_does_not_belong_is_refused() {
     let plan = veilsum(&p.client(5, &["--plan", &path("other-plan.toml")])).expect(8);
     assert!(plan.stderr.contains("you hold plan"), "{}", plan.stderr);
     let (roster, of_roster) = (path("other-roster.toml"), path("plan-of-other-roster.toml"));
+    let accept = |roster: &str| {
+        let (key, fingerprint) = (path("site-5.key"), fingerprint_of(roster));
+        let accept = ["roster", "accept", "--key", &key, "--roster", roster, "--fingerprint", &fingerprint];
+        veilsum(&accept).expect(0);
+    };
+    let other = veilsum(&p.client(5, &["--roster", &roster, "--plan", &of_roster])).expect(3);
+    assert!(other.stderr.contains("the sites stand in another order"), "{}", other.stderr);
+    accept(&roster);
     let stale = veilsum(&p.client(5, &["--roster", &roster, "--plan", &of_roster])).expect(8);
     assert!(stale.stderr.contains("you hold roster"), "{}", stale.stderr);
     // On its own roster and not on the server's: the transport does not let it in.
@@ -248,6 +256,7 @@ fn who_does_not_belong_is_refused() {
     let unknown = veilsum(&p.client(5, &more)).expect(8);
     assert!(unknown.stderr.contains("not on its roster"), "{}", unknown.stderr);
 
+    accept(&path("roster.toml"));
     clients.push(start(&p.client(5, &[])));
     server.wait(LIMIT).expect(0);
     intermediary.wait(LIMIT).expect(0);

@@ -1,9 +1,10 @@
-//! The text files that people exchange: key, card, roster, plan and a site's own policy.
+//! The text files that people exchange or keep: key, card, roster, plan, a site's own policy, and what it agreed to.
 //!
 //! All are TOML with a first line that says what they are. Reading is limited in size, strict about unknown keys, and
 //! ends in a verified type or in an error that names the file, the line and the next step. Signatures cover the meaning
 //! (the protocol's own encoding), not the text: comments may be added, numbers may not be changed.
 
+mod federations;
 mod key;
 mod plan;
 mod roster;
@@ -24,6 +25,7 @@ use veilsum_proto::{
     suite::Hash,
 };
 
+pub use federations::{Changes, Federations, Fingerprint, Standing, Use};
 pub use key::{Card, check_address, load_card, load_identity, write_card, write_key};
 pub use plan::{load_plan, write_plan};
 pub use roster::{load_roster, write_roster};
@@ -98,21 +100,7 @@ impl Federation {
     /// # Errors
     /// A [`Failure`] where it is none of them.
     pub fn whoami(&self, identity: &Identity) -> Result<PartyId, Failure> {
-        let key = identity.public();
-        self.roster.find(&key).ok_or_else(|| {
-            Failure::input(
-                format!(
-                    "this key (fingerprint {}) is not on the roster {} (fingerprint {})",
-                    fingerprint(&key.0),
-                    self.roster.name,
-                    fingerprint(&self.roster.hash().0)
-                ),
-                format!(
-                    "check --key, or send your card to {}, who adds it with `veilsum roster add`",
-                    self.roster.coordinator.name
-                ),
-            )
-        })
+        whoami(&self.roster, identity)
     }
 
     /// The form of all answers.
@@ -166,6 +154,28 @@ impl Federation {
         };
         Ok((prepared, columns))
     }
+}
+
+/// As [`Federation::whoami`].
+///
+/// # Errors
+/// A [`Failure`] where it is none of them.
+pub fn whoami(roster: &Roster, identity: &Identity) -> Result<PartyId, Failure> {
+    let key = identity.public();
+    roster.find(&key).ok_or_else(|| {
+        Failure::input(
+            format!(
+                "this key (fingerprint {}) is not on the roster {} (fingerprint {})",
+                fingerprint(&key.0),
+                roster.name,
+                roster_fingerprint(&roster.hash())
+            ),
+            format!(
+                "check --key, or send your card to {}, who adds it with `veilsum roster add`",
+                roster.coordinator.name
+            ),
+        )
+    })
 }
 
 /// Labels as their places in the plan's list.
@@ -269,14 +279,7 @@ fn prove_distances(work: &Work) -> Result<(), Failure> {
 /// colluders: two honest sites must be left.
 fn prove_sampling(roster: &Roster, terms: &Terms, drawn: usize) -> Result<(), Failure> {
     let n = roster.sites.len();
-    // Sites may go missing in every deck, and a smaller deck has a smaller threshold.
-    let mut covers = n;
-    while let Ok(left) = least_of(terms, 0, covers, n)
-        && left < covers
-    {
-        covers = left;
-    }
-    let (missing, colluders) = (n - covers, terms.colluders_of(n));
+    let (missing, colluders) = (n - covers_at_least(terms, n), terms.colluders_of(n));
     let needed = (colluders + 2).max(MIN_SITES) + missing;
     if drawn < needed {
         return Err(Failure::input(
@@ -288,6 +291,18 @@ fn prove_sampling(roster: &Roster, terms: &Terms, drawn: usize) -> Result<(), Fa
         ));
     }
     Ok(())
+}
+
+/// Sites that the total of any round of a run covers at least. Sites may go missing in every deck, and a smaller deck has a
+/// smaller threshold.
+pub(crate) fn covers_at_least(terms: &Terms, sites: usize) -> usize {
+    let mut covers = sites;
+    while let Ok(left) = least_of(terms, 0, covers, sites)
+        && left < covers
+    {
+        covers = left;
+    }
+    covers
 }
 
 /// Sites that a total of a cohort of `cohort` out of `sites` covers at least. A deck has no fewer members than its cohorts, and
@@ -308,8 +323,17 @@ pub(crate) fn drawn_at_least(terms: &Terms, floor: &Floor, cohort: usize, sites:
 
 /// The short form of a hash or key that two people can compare by telephone: 16 hexadecimal digits in groups of four.
 pub fn fingerprint(bytes: &[u8; 32]) -> String {
-    let group = |pair: &[u8]| pair.iter().map(|b| format!("{b:02x}")).collect::<String>();
-    bytes[..8].chunks(2).map(group).collect::<Vec<_>>().join("-")
+    groups(&bytes[..8])
+}
+
+/// The form in which people compare rosters: the first 128 bits, as 8 groups of four hexadecimal digits. Nobody finds another
+/// roster that begins with them ([ROS-8]).
+pub fn roster_fingerprint(roster: &Hash) -> String {
+    groups(&roster.0[..Fingerprint::DIGITS / 2])
+}
+
+fn groups(bytes: &[u8]) -> String {
+    bytes.chunks(2).map(to_hex).collect::<Vec<_>>().join("-")
 }
 
 // ---- Shared by the documents ----------------------------------------------------------------------------------------

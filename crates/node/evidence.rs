@@ -15,7 +15,7 @@ use veilsum_proto::{
 use crate::{
     cli::exit::{Code, Failure},
     conversation::Conversation,
-    documents::{Federation, fingerprint},
+    documents::{Federation, fingerprint, roster_fingerprint},
     files::{self, Existing},
     round::Question,
     store::Said,
@@ -118,13 +118,15 @@ pub fn verify(path: &Path, federation: &Federation) -> Result<Finding, Failure> 
     if file.format != FORMAT {
         return Err(unusable(format!("it is of the format {:?}, this software reads {FORMAT:?}", file.format)));
     }
-    for (what, said, ours) in
-        [("roster", &file.roster, federation.roster.hash()), ("plan", &file.plan, federation.terms.hash())]
-    {
+    let (roster, plan) = (federation.roster.hash(), federation.terms.hash());
+    for (what, said, ours, short) in [
+        ("roster", &file.roster, roster, roster_fingerprint(&roster)),
+        ("plan", &file.plan, plan, fingerprint(&plan.0)),
+    ] {
         if *said != ours.to_string() {
             return Err(Failure::input(
                 format!("{}: it is about another {what}", path.display()),
-                format!("give the {what} it was made under; this one's fingerprint is {}", fingerprint(&ours.0)),
+                format!("give the {what} it was made under; this one's fingerprint is {short}"),
             ));
         }
     }

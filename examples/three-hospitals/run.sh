@@ -26,6 +26,13 @@ for h in a b c; do "$veilsum" keygen --name "hospital-$h" >/dev/null; done
   --column age=0:110 --column systolic=70:220 --column bmi=12:60 --out plan.toml
 "$veilsum" plan check --roster roster.toml --plan plan.toml
 
+# Every site and the intermediary agree to the roster, once: with what another member reads out by telephone. Here one machine is
+# all of them, and reads it out to itself.
+fingerprint="$("$veilsum" roster verify | sed -n 's/^fingerprint *\([0-9a-f-]*\).*/\1/p')"
+for party in counter hospital-a hospital-b hospital-c; do
+  "$veilsum" roster accept --key "$party.key" --fingerprint "$fingerprint" >/dev/null
+done
+
 docs=(--roster roster.toml --plan plan.toml)
 "$veilsum" server "${docs[@]}" --key hub.key --listen "127.0.0.1:$hub_port" --out result & server=$!; pids+=("$server")
 "$veilsum" intermediary "${docs[@]}" --key counter.key --listen "127.0.0.1:$counter_port" & pids+=($!)

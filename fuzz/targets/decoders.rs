@@ -89,11 +89,7 @@ pub(super) fn record(bytes: &[u8]) {
     for r in &records {
         assert!(Record::from_bytes(&r.to_bytes()).is_ok_and(|again| again == *r), "an entry reads back as itself");
     }
-    if let Ok(site) = Site::restore(honest::federation().kit.site(0), records) {
-        // What a restored site remembers restores a site again.
-        let memory = site.memory();
-        assert!(Site::restore(honest::federation().kit.site(0), memory).is_ok());
-    }
+    drop(Site::restore(honest::federation().kit.site(0), records));
 }
 
 fn entries(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {

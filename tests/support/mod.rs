@@ -357,6 +357,13 @@ impl Drop for Running {
     }
 }
 
+/// What `roster verify` prints of a roster for people to compare.
+pub fn fingerprint_of(roster: &str) -> String {
+    let told = veilsum(&["roster", "verify", "--roster", roster, "--json"]).expect(0).stdout;
+    let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+    told["fingerprint"].as_str().expect("a fingerprint").to_owned()
+}
+
 /// The documents and rows of a federation of separate processes, made with the program itself.
 pub struct Parties {
     pub folder: Folder,
@@ -398,9 +405,14 @@ impl Parties {
     }
 
     pub fn roster(&self, file: &str, sites: &[&str]) {
+        self.roster_named("test", file, sites);
+    }
+
+    /// A roster of a federation of this name.
+    pub fn roster_named(&self, name: &str, file: &str, sites: &[&str]) {
         let (lead, counter, key) = (self.path("lead.card"), self.path("counter.card"), self.path("lead.key"));
         let mut args: Vec<String> =
-            ["roster", "make", "--name", "test", "--coordinator", &lead, "--intermediary"].map(str::to_owned).to_vec();
+            ["roster", "make", "--name", name, "--coordinator", &lead, "--intermediary"].map(str::to_owned).to_vec();
         args.extend([counter, "--key".into(), key, "--out".into(), self.path(file)]);
         args.extend(sites.iter().map(|s| format!("--site={}", self.path(&format!("{s}.card")))));
         veilsum(&args).expect(0);
@@ -422,7 +434,13 @@ impl Parties {
         let given = |option: &str| more.contains(&option);
         let kept = all.into_iter().filter(|(option, _)| !given(option));
         let head = std::iter::once(role.to_owned()).chain(kept.flat_map(|(option, file)| [option.to_owned(), file]));
-        head.chain(more.iter().map(|m| (*m).to_owned())).collect()
+        let mut args: Vec<String> = head.chain(more.iter().map(|m| (*m).to_owned())).collect();
+        // What another member's operator would have read out.
+        let roster = args.iter().position(|arg| arg == "--roster").map(|at| args[at + 1].clone()).expect("a roster");
+        if role != "server" && Path::new(&roster).exists() {
+            args.extend(["--roster-fingerprint".into(), fingerprint_of(&roster)]);
+        }
+        args
     }
 
     pub fn server(&self, more: &[&str]) -> Vec<String> {

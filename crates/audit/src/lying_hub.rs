@@ -17,7 +17,7 @@ use veilsum_proto::{
     journal::Record,
     kem::{Ciphertext, KemKey},
     message::{self, COMMITMENT, HEADER, Kind, frame_encoded, kind_of},
-    policy::{self, Asked, Floor},
+    policy::{self, Asked},
     roster::PartyId,
     site::{self, Site},
     suite::{self, Hash},
@@ -172,7 +172,7 @@ impl LyingHub {
                 site::Output::Rewrite(records) => self.journals[i] = records,
                 site::Output::Send { bytes, .. } => sent.push(Sent::of(&bytes)?),
                 site::Output::Event(site::Event::Asked(asked)) => {
-                    let consent = policy::decide_by_floor(&self.kit.terms, &Floor::default(), &asked)?;
+                    let consent = policy::decide_by_floor(&self.kit.terms, &self.kit.floor, &asked)?;
                     let values = (self.answer)(to, &asked);
                     if let Err(e) = self.sites[i].handle(site::Input::Contribute { consent, values }, &mut self.rng) {
                         return Ok(Err(e));

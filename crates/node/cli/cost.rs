@@ -4,14 +4,14 @@ use serde_json::{Value, json};
 use veilsum_cluster::{Algorithm, Per, method::Seeding};
 use veilsum_proto::{
     kem::{CIPHERTEXT_BYTES, KEY_BYTES},
-    limits::MIN_SITES,
     message::{COMMITMENT, Kind, OVERHEAD},
+    plan::Terms,
     policy::Floor,
 };
 
 use super::exit::Failure;
 use crate::{
-    documents::{Federation, questions},
+    documents::{Federation, covers_at_least, questions},
     round::Question,
 };
 
@@ -23,10 +23,16 @@ pub struct Cost {
     pub threshold: usize,
     /// Colluding sites that the plan assumes.
     pub colluders: usize,
-    /// Colluding sites that the threshold withstands: 2t > n + c.
+    /// Colluding sites, with the coordinator, that no single site's part is shown to.
     pub withstands: usize,
-    /// Sites that a total covers at least.
+    /// Sites that a total covers at least, over all decks that a run can shrink to.
     pub covers: usize,
+    /// Sites whose rows are in a total at least: fewer than it covers where sites are drawn.
+    pub drawn: usize,
+    /// Every total is opened to all sites.
+    pub opened: bool,
+    /// Totals hold noise.
+    pub noisy: bool,
     /// Rounds that one deck is good for.
     pub slots: usize,
     /// Bytes that one site uploads for one deck, to each aggregator.
@@ -128,12 +134,18 @@ impl Cost {
                 })
             })
             .collect::<Result<_, Failure>>()?;
+        let covers = covers_at_least(terms, n);
+        // Whoever is missing may be one of those drawn.
+        let drawn = work.sampling.map_or(covers, |s| s.count(n).saturating_sub(n - covers));
         let mut cost = Cost {
             sites: n,
             threshold,
             colluders: terms.colluders_of(n),
-            withstands: (2 * threshold).saturating_sub(n + 1),
-            covers: threshold.max(usize::from(terms.min_cohort)).max(MIN_SITES),
+            withstands: withstands(terms, n, covers, drawn),
+            covers,
+            drawn,
+            opened: terms.opening,
+            noisy: work.recipe.noise.is_some(),
             slots,
             deck_bytes: DECK.iter().map(|k| frame_bytes(*k, n, slots, 0)).sum(),
             questions,
@@ -141,6 +153,22 @@ impl Cost {
         };
         cost.warnings = cost.warn(federation);
         Ok(cost)
+    }
+
+    /// What so many sites mean, in a sentence: masks hide a part among the others' parts, and whoever has all of those
+    /// subtracts them.
+    pub fn sites_mean(&self) -> String {
+        let Cost { sites: n, drawn, .. } = *self;
+        let who = if self.opened { "any" } else { "the coordinator and any" };
+        let noise = if self.noisy { ", with the noise of its own" } else { "" };
+        let fewer = match n - drawn {
+            0 => String::new(),
+            _ => format!("; a total may cover {drawn} sites alone, and then {} of them do", drawn.saturating_sub(1)),
+        };
+        format!(
+            "with {n} sites {who} {} of them together know the last one's part{noise}: the total less their own{fewer}",
+            n - 1
+        )
     }
 
     /// Sites that may be missing from a round.
@@ -156,9 +184,9 @@ impl Cost {
         let honest = self.threshold.saturating_sub(self.colluders);
         if honest < 3 {
             out.push(format!(
-                "if {} of the sites collude with the coordinator, a sum that they learn may cover only {honest} honest \
-                 sites (t - c)",
-                self.colluders
+                "if {} of the sites collude with the coordinator, a sum that they learn may cover only {} (t - c)",
+                self.colluders,
+                counted(honest, "honest site")
             ));
         }
         out.extend(warn_method(federation));
@@ -200,6 +228,7 @@ impl Cost {
             "threshold": self.threshold,
             "colluders_assumed": self.colluders,
             "colluders_withstood": self.withstands,
+            "sites_mean": self.sites_mean(),
             "total_covers_at_least": self.covers,
             "may_be_missing": self.may_be_missing(),
             "slots": self.slots,
@@ -214,9 +243,15 @@ impl Cost {
         let (n, t, missing) = (self.sites, self.threshold, self.may_be_missing());
         let mut text = format!(
             "cohort      {n} sites; a total covers at least {}, so {missing} may be missing\n\
-             threshold   t = {t} of {n}; withstands {} colluding sites, the plan assumes {} (2t > n + c)\n\
+             collusion   {}\n\
+             threshold   t = {t} of {n}; withstands the coordinator with {}, the plan assumes {}\n\
              deck        {} rounds; a site uploads {} bytes for it to each aggregator\n",
-            self.covers, self.withstands, self.colluders, self.slots, self.deck_bytes
+            self.covers,
+            self.sites_mean(),
+            counted(self.withstands, "colluding site"),
+            self.colluders,
+            self.slots,
+            self.deck_bytes
         );
         for q in &self.questions {
             text += &format!(
@@ -239,6 +274,17 @@ impl Cost {
         }
         text
     }
+}
+
+/// Colluding sites that the plan withstands: 2t > n + c in every deck that a run can shrink to ([THR-2]), and two sites at
+/// least besides them in every total, or it less the colluders' own parts is the last site's.
+fn withstands(terms: &Terms, sites: usize, covers: usize, drawn: usize) -> usize {
+    let of_deck = |n: usize| terms.threshold_of(n, sites).map_or(0, |t| (2 * t).saturating_sub(n + 1));
+    (covers..=sites).map(of_deck).min().unwrap_or(0).min(drawn.saturating_sub(2))
+}
+
+fn counted(n: usize, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
 /// Blocks of one name together: every K and restart of a batch has its own. The least precise and the largest counts.
@@ -300,4 +346,89 @@ fn warn_method(federation: &Federation) -> Vec<String> {
         out.push(format!("up to {most} questions, where a site without a floor of its own answers {usual}"));
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use veilsum_cluster::sampling::Sampling;
+
+    use super::*;
+    use crate::documents::tests::{kit, terms, work};
+
+    fn cost(n: u8, change: impl FnOnce(&mut Terms, &mut crate::work::Work)) -> Cost {
+        let (roster, _) = kit(n);
+        let mut work = work(3);
+        let mut terms = terms(&roster, &work);
+        // As `plan make` has it.
+        terms.min_cohort = terms.threshold_of(roster.sites.len(), roster.sites.len()).unwrap() as u16;
+        change(&mut terms, &mut work);
+        terms.application = work.to_bytes();
+        Cost::of(&Federation::new(roster, terms).unwrap()).unwrap()
+    }
+
+    /// A coalition with all parts of a total but one has that one, whatever the threshold is.
+    #[test]
+    fn what_so_many_sites_mean() {
+        for (n, withstands, fewer) in [
+            (3, 1, ""),
+            (4, 1, "; a total may cover 3 sites alone, and then 2 of them do"),
+            (5, 1, "; a total may cover 4 sites alone, and then 3 of them do"),
+            (10, 3, "; a total may cover 7 sites alone, and then 6 of them do"),
+        ] {
+            let cost = cost(n, |_, _| {});
+            assert_eq!((cost.sites, cost.withstands), (usize::from(n), withstands));
+            let sentence = format!(
+                "with {n} sites any {} of them together know the last one's part: the total less their own{fewer}",
+                n - 1
+            );
+            assert_eq!(cost.sites_mean(), sentence);
+            let text = cost.to_text();
+            assert!(text.contains(&sentence), "{text}");
+            let said = format!("withstands the coordinator with {withstands} colluding site");
+            assert!(text.contains(&said) && !text.contains(&format!("{said}ss")), "{text}");
+            assert_eq!(
+                (&cost.to_json()["sites_mean"], &cost.to_json()["colluders_withstood"]),
+                (&sentence.into(), &withstands.into())
+            );
+        }
+    }
+
+    /// For every number of sites, threshold and floor: colluders that are said to be withstood leave two others in a total.
+    #[test]
+    fn nothing_is_withstood_that_leaves_one_site_alone() {
+        for n in 3..=12u8 {
+            for t in 0..=n {
+                for least in 0..=n {
+                    let (roster, _) = kit(n);
+                    let mut terms = terms(&roster, &work(3));
+                    (terms.threshold, terms.min_cohort, terms.colluders) = (t.into(), least.into(), 1);
+                    let Ok(federation) = Federation::new(roster, terms) else { continue };
+                    let Ok(cost) = Cost::of(&federation) else { continue };
+                    let terms = &federation.terms;
+                    assert!(cost.withstands + 2 <= cost.covers && cost.covers <= cost.sites, "n {n}, t {t}, {least}");
+                    assert!(
+                        (cost.covers..=cost.sites).all(|deck| {
+                            let t = terms.threshold_of(deck, cost.sites).unwrap();
+                            2 * t > deck + cost.withstands
+                        }),
+                        "n {n}, t {t}, {least}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn who_opens_who_is_drawn_and_what_noise_does_is_said() {
+        let closed = cost(5, |terms, _| terms.opening = false);
+        assert!(closed.sites_mean().starts_with("with 5 sites the coordinator and any 4 of them together know"));
+        let noisy = Cost { noisy: true, ..cost(3, |_, _| {}) };
+        assert!(noisy.sites_mean().contains("the last one's part, with the noise of its own: the total less"));
+        let drawn = cost(10, |terms, work| {
+            (terms.min_cohort, terms.colluders) = (10, 1);
+            work.sampling = Some(Sampling { share: 0.4, seed: 1 });
+        });
+        assert_eq!((drawn.drawn, drawn.withstands), (4, 2));
+        assert!(drawn.sites_mean().ends_with("a total may cover 4 sites alone, and then 3 of them do"));
+    }
 }

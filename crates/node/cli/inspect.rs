@@ -168,6 +168,7 @@ impl Report<'_> {
         json!({
             "site": self.federation.roster.name_of(self.me),
             "sent": false,
+            "sites_mean": self.cost.sites_mean(),
             "rehearsed_sites": self.parts.first().map(|p| p.rehearsal.sites),
             "hello": { "bytes": self.hello(), "meaning": "public key, hashes of roster and plan, software version" },
             "questions": self.parts.iter().map(part).collect::<Vec<_>>(),
@@ -209,6 +210,7 @@ impl Report<'_> {
             text += &format!("  and if one site is missing: {}\n", self.one_missing(p));
             text += &self.lines(p, self.missing(p));
         }
+        text += &format!("\nWho could take it apart\n  {}\n", self.cost.sites_mean());
         text += "\nNever sent\n";
         for what in NEVER_SENT {
             text += &format!("  {what}\n");

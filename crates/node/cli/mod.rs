@@ -1,5 +1,6 @@
 //! The command line: one file a command, one way to report an error.
 
+pub mod agree;
 pub mod assign;
 pub mod cost;
 pub mod demo;
@@ -75,7 +76,7 @@ pub enum Command {
     Client(run::ClientArgs),
     /// Make a party's secret key and its public card
     Keygen(keygen::KeygenArgs),
-    /// Say who takes part: make, add, show, verify
+    /// Say who takes part: make, add, show, verify; agree to it: accept, agreed
     Roster(roster::RosterArgs),
     /// Say what is computed: make, check, show
     Plan(plan::PlanArgs),

@@ -14,7 +14,7 @@ use super::{
     roster::signer,
 };
 use crate::{
-    documents::{Federation, fingerprint, load_identity, load_roster, write_plan},
+    documents::{Federation, fingerprint, load_identity, load_roster, roster_fingerprint, write_plan},
     privacy::Privacy,
     work::{Column, Judge, Labels, Work},
 };
@@ -294,7 +294,7 @@ fn to_text(federation: &Federation) -> String {
          colluders       {}\n\
          slots           {}\nrows            at most {} a site, at least {} in all\n\ncolumn ranges\n",
         federation.roster.name,
-        fingerprint(&terms.roster.0),
+        roster_fingerprint(&terms.roster),
         fingerprint(&terms.hash().0),
         terms.min_cohort,
         or_default(terms.threshold),

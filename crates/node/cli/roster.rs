@@ -1,4 +1,4 @@
-//! `veilsum roster`: make, add, show, verify.
+//! `veilsum roster`: make, add, show, verify; accept, agreed.
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +9,11 @@ use veilsum_proto::{
     roster::{Member, Roster, SignedRoster},
 };
 
-use super::exit::Failure;
-use crate::documents::{Card, fingerprint, load_card, load_identity, load_roster, write_roster};
+use super::{agree::Offered, exit::Failure};
+use crate::documents::{
+    Card, Changes, Federations, Fingerprint, Standing, fingerprint, load_card, load_identity, load_roster,
+    roster_fingerprint, whoami, write_roster,
+};
 
 /// `veilsum roster`
 #[derive(Args, Debug)]
@@ -31,6 +34,10 @@ pub enum RosterCommand {
     Show(ReadArgs),
     /// Check contents and signature; exit code 3 where they are bad
     Verify(ReadArgs),
+    /// Agree to a roster with this party's key: the first one of a federation, or another than before
+    Accept(AcceptArgs),
+    /// Print every roster that was agreed to with a key, and the data sets used with it
+    Agreed(AgreedArgs),
 }
 
 /// `veilsum roster make`
@@ -78,6 +85,32 @@ pub struct ReadArgs {
     pub roster: PathBuf,
 }
 
+/// `veilsum roster accept`
+#[derive(Args, Debug)]
+pub struct AcceptArgs {
+    /// The roster
+    #[arg(long, value_name = "FILE", default_value = "roster.toml")]
+    pub roster: PathBuf,
+    /// This party's secret key file; what was agreed to is kept beside it
+    #[arg(long, value_name = "FILE.key")]
+    pub key: PathBuf,
+    /// The roster's fingerprint as another member's operator told it, at least 32 hexadecimal digits, with or without dashes;
+    /// for fewer, a false roster with the same ones can be searched for [default: asked for on a terminal]
+    #[arg(long, value_name = "HEX", value_parser = Fingerprint::parse)]
+    pub fingerprint: Option<Fingerprint>,
+    /// A data set that was used with another federation and may be used with this one too; repeat for more
+    #[arg(long, value_name = "NAME")]
+    pub data_set: Vec<String>,
+}
+
+/// `veilsum roster agreed`
+#[derive(Args, Debug)]
+pub struct AgreedArgs {
+    /// This party's secret key file
+    #[arg(long, value_name = "FILE.key")]
+    pub key: PathBuf,
+}
+
 /// Runs `veilsum roster`.
 ///
 /// # Errors
@@ -98,12 +131,14 @@ pub fn roster(args: &RosterArgs, json: bool) -> Result<(), Failure> {
                 a.roster.display(),
                 roster.sites.len(),
                 roster.coordinator.name,
-                fingerprint(&roster.hash().0)
+                roster_fingerprint(&roster.hash())
             );
             let value = json!({ "valid": true, "name": roster.name, "sites": roster.sites.len(),
-                "hash": roster.hash().to_string(), "fingerprint": fingerprint(&roster.hash().0) });
+                "hash": roster.hash().to_string(), "fingerprint": roster_fingerprint(&roster.hash()) });
             super::print(json, &value, &text)
         }
+        RosterCommand::Accept(a) => accept(a, json),
+        RosterCommand::Agreed(a) => agreed(a, json),
     }
 }
 
@@ -137,6 +172,86 @@ fn add(args: &AddArgs, json: bool) -> Result<(), Failure> {
     done(json, &args.roster, &signed.roster, note)
 }
 
+/// [ROS-8] to [ROS-10]: the operator's own act, after a look at what is another than before.
+fn accept(args: &AcceptArgs, json: bool) -> Result<(), Failure> {
+    let roster = load_roster(&args.roster)?;
+    let (identity, _) = load_identity(&args.key)?;
+    whoami(&roster, &identity)?;
+    let offered = Offered { file: &args.roster, roster: &roster, key: &args.key, identity: &identity };
+    let standing = Federations::load(&args.key, &identity)?.standing(&roster);
+    let changes = match &standing {
+        Standing::Changed { from } => Changes::between(from, &roster).0,
+        _ => Vec::new(),
+    };
+    if !json && !changes.is_empty() {
+        // Before the question: it is about them.
+        eprintln!("another than the last roster of {} that was agreed to:\n  {}", roster.name, changes.join("\n  "));
+    }
+    let heard = match &args.fingerprint {
+        None if standing != Standing::Agreed => Some(offered.ask()?),
+        given => given.clone(),
+    };
+    heard.as_ref().map_or(Ok(()), |heard| offered.compare(heard))?;
+    Federations::change(&args.key, &identity, |federations| {
+        if federations.standing(&roster) != standing {
+            let what = format!("another roster of {} was accepted at the same moment", roster.name);
+            return Err(Failure::input(what, "see `veilsum roster agreed`, and start again"));
+        }
+        if standing != Standing::Agreed {
+            federations.agreed.push(roster.clone());
+        }
+        for name in &args.data_set {
+            let uses: Vec<_> =
+                federations.used.iter().filter(|u| u.data.name == *name).map(|u| u.data.clone()).collect();
+            if uses.is_empty() {
+                let what = format!("no data set {name:?} was used with any federation");
+                return Err(Failure::input(what, "see their names with `veilsum roster agreed`"));
+            }
+            uses.iter().for_each(|data| federations.use_with(&roster, data));
+        }
+        Ok(())
+    })?;
+    let (short, path) = (roster_fingerprint(&roster.hash()), Federations::beside(&args.key));
+    let value = json!({ "agreed": roster.name, "hash": roster.hash().to_string(), "fingerprint": short,
+        "changes": changes, "data_sets": args.data_set, "written": path.display().to_string() });
+    let text = format!(
+        "agreed to {} with {} sites\nfingerprint  {short}\nremembered in {}",
+        roster.name,
+        roster.sites.len(),
+        path.display()
+    );
+    super::print(json, &value, &text)
+}
+
+fn agreed(args: &AgreedArgs, json: bool) -> Result<(), Failure> {
+    let (identity, _) = load_identity(&args.key)?;
+    let known = Federations::load(&args.key, &identity)?;
+    let (mut values, mut text) = (Vec::new(), String::new());
+    for (at, roster) in known.agreed.iter().enumerate() {
+        let replaced = known.agreed[at + 1..].iter().any(|later| later.name == roster.name);
+        let hash = roster.hash();
+        let mut data: Vec<&str> =
+            known.used.iter().filter(|used| used.roster == hash).map(|used| used.data.name.as_str()).collect();
+        data.dedup();
+        let mut value = to_json(roster);
+        value["replaced"] = json!(replaced);
+        value["data_sets"] = json!(data);
+        values.push(value);
+        text += &format!(
+            "{}  {}  {} sites, {}; data sets: {}\n",
+            roster_fingerprint(&hash),
+            roster.name,
+            roster.sites.len(),
+            if replaced { "replaced" } else { "in force" },
+            if data.is_empty() { "none".to_owned() } else { data.join(", ") }
+        );
+    }
+    if values.is_empty() {
+        text += "nothing was agreed to yet\n";
+    }
+    super::print(json, &json!({ "agreed": values }), &text)
+}
+
 fn sites(paths: &[PathBuf]) -> Result<Vec<Member>, Failure> {
     // The protocol would carry a site's address to everybody, and nobody dials a site.
     paths.iter().map(|p| Ok(Member { address: String::new(), ..member(load_card(p)?) })).collect()
@@ -168,7 +283,7 @@ pub(crate) fn signer(identity: &Identity, roster: &Roster, key: &Path, what: &st
 }
 
 fn done(json: bool, path: &Path, roster: &Roster, note: &str) -> Result<(), Failure> {
-    let short = fingerprint(&roster.hash().0);
+    let short = roster_fingerprint(&roster.hash());
     let value = json!({ "written": path.display().to_string(), "sites": roster.sites.len(),
         "hash": roster.hash().to_string(), "fingerprint": short, "note": note });
     let text = format!(
@@ -188,7 +303,7 @@ fn to_json(roster: &Roster) -> Value {
     json!({
         "name": roster.name,
         "hash": roster.hash().to_string(),
-        "fingerprint": fingerprint(&roster.hash().0),
+        "fingerprint": roster_fingerprint(&roster.hash()),
         "coordinator": member(&roster.coordinator),
         "intermediary": member(&roster.intermediary),
         "sites": roster.sites.iter().map(member).collect::<Vec<_>>(),
@@ -196,7 +311,7 @@ fn to_json(roster: &Roster) -> Value {
 }
 
 fn to_text(roster: &Roster) -> String {
-    let mut text = format!("{}\nfingerprint  {}\n\n", roster.name, fingerprint(&roster.hash().0));
+    let mut text = format!("{}\nfingerprint  {}\n\n", roster.name, roster_fingerprint(&roster.hash()));
     let width = roster.members().map(|m| m.name.len()).max().unwrap_or(0);
     let roles = ["coordinator", "intermediary"].into_iter().map(str::to_owned);
     let roles = roles.chain((0..roster.sites.len()).map(|i| format!("site {i}")));

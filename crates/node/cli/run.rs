@@ -16,7 +16,10 @@ use veilsum_proto::{
     roster::{Member, PartyId},
 };
 
-use super::exit::{Code, Failure};
+use super::{
+    agree::{FirstUse, Offered},
+    exit::{Code, Failure},
+};
 use crate::{
     documents::{Federation, load_identity, policy_of},
     progress, report,
@@ -25,7 +28,7 @@ use crate::{
         intermediary::{self, IntermediaryConfig},
         server::{self, OnLoss, ServerConfig},
     },
-    store::Journal,
+    store::{Journal, ledger::Data},
 };
 
 /// What every role needs to know.
@@ -114,6 +117,9 @@ pub struct IntermediaryArgs {
     /// Timeouts.
     #[command(flatten)]
     pub patience: Patience,
+    /// What the first use of a roster needs.
+    #[command(flatten)]
+    pub first: FirstUse,
     /// Address to listen on (UDP) [default: the roster's port on all interfaces]
     #[arg(long, value_name = "ADDR:PORT")]
     pub listen: Option<SocketAddr>,
@@ -125,6 +131,9 @@ pub struct ClientArgs {
     /// Roster, plan and key.
     #[command(flatten)]
     pub documents: Documents,
+    /// What the first use of a roster needs.
+    #[command(flatten)]
+    pub first: FirstUse,
     /// This site's rows: a CSV file with a header that has the plan's columns
     #[arg(long, value_name = "FILE.csv")]
     pub data: PathBuf,
@@ -179,6 +188,18 @@ impl Documents {
             ));
         }
         Ok((federation, Arc::new(identity), id))
+    }
+
+    /// Asks whether this party agreed to the roster, for these rows. Nothing is resolved or dialled before.
+    fn agree(
+        &self,
+        first: &FirstUse,
+        federation: &Federation,
+        identity: &Identity,
+        data: Option<&Data>,
+    ) -> Result<(), Failure> {
+        let offered = Offered { file: &self.roster, roster: &federation.roster, key: &self.key, identity };
+        offered.agree(first.roster_fingerprint.as_ref(), data)
     }
 }
 
@@ -270,6 +291,7 @@ pub fn server(args: &ServerArgs, json: bool) -> Result<(), Failure> {
 /// A [`Failure`] with its exit code.
 pub fn intermediary(args: &IntermediaryArgs, json: bool) -> Result<(), Failure> {
     let (federation, identity, _) = args.documents.load("intermediary", |id| id == PartyId::Intermediary)?;
+    args.documents.agree(&args.first, &federation, &identity, None)?;
     let listen = listen_at(args.listen, &federation.roster.intermediary)?;
     let coordinator = resolve(&federation.roster.coordinator)?;
     if !json {
@@ -309,7 +331,13 @@ pub fn intermediary(args: &IntermediaryArgs, json: bool) -> Result<(), Failure> 
 pub fn client(args: &ClientArgs, json: bool) -> Result<(), Failure> {
     let (federation, identity, id) = args.documents.load("sites", |id| matches!(id, PartyId::Site(_)))?;
     let (site, _) = policy_of(args.policy.as_deref(), Some(&args.documents.key))?;
+<<<<<<< HEAD
     let (rows, columns) = federation.load_rows_and_columns(&args.data)?;
+=======
+    let rows = Arc::new(federation.load_rows(&args.data)?);
+    let data = Data::of(&site.data, &identity, &rows);
+    args.documents.agree(&args.first, &federation, &identity, Some(&data))?;
+>>>>>>> w-blocks
     let state = args.documents.state(args.state.as_ref());
     let (coordinator, intermediary) =
         (resolve(&federation.roster.coordinator)?, resolve(&federation.roster.intermediary)?);

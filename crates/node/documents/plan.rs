@@ -13,7 +13,7 @@ use veilsum_proto::{
     roster::Roster,
 };
 
-use super::{fingerprint, hash_of, hex, in_file, read_document, refused, to_hex, to_toml};
+use super::{hash_of, hex, in_file, read_document, refused, roster_fingerprint, to_hex, to_toml};
 use crate::{
     cli::exit::Failure,
     files,
@@ -110,10 +110,14 @@ pub(super) fn load_signed_plan(path: &Path, roster: &Roster) -> Result<SignedTer
     let for_roster = hash_of(path, "roster", &file.roster)?;
     if for_roster != roster.hash() {
         return Err(Failure::input(
-            format!("{}: it was made for another roster (fingerprint {})", path.display(), fingerprint(&for_roster.0)),
+            format!(
+                "{}: it was made for another roster (fingerprint {})",
+                path.display(),
+                roster_fingerprint(&for_roster)
+            ),
             format!(
                 "this roster's fingerprint is {}: get the plan made for it, or the roster of this plan",
-                fingerprint(&roster.hash().0)
+                roster_fingerprint(&roster.hash())
             ),
         ));
     }

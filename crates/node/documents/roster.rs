@@ -28,9 +28,10 @@ struct RosterFile {
     site: Vec<MemberPart>,
 }
 
+/// One member as text.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct MemberPart {
+pub(super) struct MemberPart {
     name: String,
     key: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -38,11 +39,11 @@ struct MemberPart {
 }
 
 impl MemberPart {
-    fn from_member(m: &Member) -> Self {
+    pub(super) fn from_member(m: &Member) -> Self {
         MemberPart { name: m.name.clone(), key: m.key.to_string(), address: m.address.clone() }
     }
 
-    fn into_member(self, path: &Path) -> Result<Member, Failure> {
+    pub(super) fn into_member(self, path: &Path) -> Result<Member, Failure> {
         let key = PublicKey(hex(path, &format!("the key of {:?}", self.name), &self.key)?);
         Ok(Member { name: self.name, key, address: self.address })
     }

@@ -107,6 +107,7 @@ fn different_directories_for_two_sites() {
     let (id, one) = hub.advertise(0, 4, &everybody(5));
     let mut other = one.clone();
     other.entries.remove(2);
+    other.blocks.remove(2);
     other.threshold = hub.kit.terms.threshold_of(4, hub.kit.roster.sites.len()).unwrap() as u16;
     let mut proofs = Vec::new();
     for s in 0..5 {
@@ -149,6 +150,7 @@ fn a_second_directory_after_the_first_was_signed() {
     let signed = hub.reply(0, &frame).unwrap();
     let mut other = directory.clone();
     other.entries.remove(4);
+    other.blocks.remove(4);
     other.threshold = hub.kit.terms.threshold_of(4, hub.kit.roster.sites.len()).unwrap() as u16;
     let second = hub.frame(Kind::Directory, &id, &other);
     refuses(&mut hub, 0, &second, "FRM-7");

@@ -49,6 +49,7 @@ fn honest() -> (Fed, Vec<(Kind, Parts)>) {
         Kind::Refusal => {
             (Kind::MaskedInput, Parts { kind, rest: codec::encode("POL-2"), ..of(&run, Kind::MaskedInput) })
         }
+        Kind::Burned => (Kind::MaskedInput, Parts { kind, rest: Vec::new(), ..of(&run, Kind::MaskedInput) }),
         Kind::ShareComplaint => {
             (Kind::ShareAck, Parts { kind, rest: codec::encode(&1u16), ..of(&run, Kind::ShareAck) })
         }
@@ -102,7 +103,7 @@ fn outcome(fed: &mut Fed) -> (String, bool) {
 
 /// What comes of a lie where that is not the loss of the liar under a rule: the kind, how the lie's name begins, the
 /// outcome, and why.
-const OTHERWISE: [(Kind, &str, &str, &str); 19] = [
+const OTHERWISE: [(Kind, &str, &str, &str); 20] = [
     (Kind::AdvertiseKeys, "keys swapped", "silent", "the liar's own site does not know itself in the directory"),
     (Kind::AdvertiseKeys, "mask key of all ones", "silent", "so here"),
     (Kind::AdvertiseKeys, "ML-KEM key zero", "silent", "so here"),
@@ -121,6 +122,7 @@ const OTHERWISE: [(Kind, &str, &str, &str); 19] = [
     (Kind::Unmask, "a share one", "in, corrected", "so here"),
     (Kind::Unmask, "every share", "in, corrected", "so here, where the value is a share at all"),
     (Kind::Unmask, "another site's", "in, corrected", "and here"),
+    (Kind::Burned, "", "silent", "nobody asked for it: dropped unread, and the answer is missing"),
     (Kind::Refusal, "rule \"", "refused", "any text is a refusal; what is no rule's letter is cut out of it"),
 ];
 

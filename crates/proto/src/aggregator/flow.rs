@@ -23,7 +23,8 @@ impl Aggregator {
         let known = self.deck.as_ref().map(|deck| deck.blocks.clone()).unwrap_or_default();
         let mut setup = Setup::open(&self.env, open, known, self.candidates(), wait, now);
         // Whoever has not seen that a slot was burned would state the block of it.
-        setup.pending.before = self.undoing.iter().filter(|(_, in_total)| in_total.is_empty()).map(|u| u.0.clone()).collect();
+        setup.pending.before =
+            self.undoing.iter().filter(|(_, in_total)| in_total.is_empty()).map(|u| u.0.clone()).collect();
         self.next_deck += 1;
         self.send_all(&setup.pending.frames);
         self.setup = Some(setup);

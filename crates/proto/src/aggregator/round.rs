@@ -14,8 +14,8 @@ use crate::{
     evidence,
     mask::{self, Sign},
     message::{
-        Ask, BurnCertificate, Certificate, ConsistencyCheck, Kind, OpenedCheck, OpenedInput, Opening, Proof, Survivors, Unmask,
-        Verified, masked_digest, round_context, seed_commitment, survivors_context,
+        Ask, BurnCertificate, Certificate, ConsistencyCheck, Kind, OpenedCheck, OpenedInput, Opening, Proof, Survivors,
+        Unmask, Verified, masked_digest, round_context, seed_commitment, survivors_context,
     },
     release::{self, Blocks},
     shamir::{self, Share},
@@ -112,7 +112,10 @@ pub(crate) enum Progress {
     /// These sites are at fault; the round goes on without them.
     Guilty(Vec<Guilty>),
     /// No total of this slot can come about any more; what stopped it.
-    Burned { certificate: BurnCertificate, cause: Error },
+    Burned {
+        certificate: BurnCertificate,
+        cause: Error,
+    },
     Done(Box<Done>),
 }
 

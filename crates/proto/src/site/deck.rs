@@ -161,9 +161,8 @@ impl ExpectDirectory {
 
 /// [REL-1] to [REL-3]: the blocks of a directory whose signatures were checked.
 fn blocks(env: &Env, directory: &Directory) -> Result<Blocks, Error> {
-    let member = |e: &DirectoryEntry| {
-        env.key_of(e.site).map(|key| Member { site: e.site, key, standing: e.keys.standing })
-    };
+    let member =
+        |e: &DirectoryEntry| env.key_of(e.site).map(|key| Member { site: e.site, key, standing: e.keys.standing });
     let members: Vec<Member> = directory.entries.iter().filter_map(member).collect();
     let blocks = Blocks::of(&members, &directory.blocks).map_err(|broken| env.broken(&broken))?;
     let own = blocks.block_of(env.me).map_or(0, |block| block.sites.len());

@@ -271,7 +271,9 @@ impl Site {
         self.round = Some((deck, round));
         // [RND-8]: a newer deck closes older ones; their keys are wiped here.
         self.decks.retain(|index, _| *index >= deck);
-        self.replies.retain(|(kind, index), _| *index >= deck && !matches!(kind, Kind::Survivors | Kind::Certificate | Kind::Burn));
+        self.replies.retain(|(kind, index), _| {
+            *index >= deck && !matches!(kind, Kind::Survivors | Kind::Certificate | Kind::Burn)
+        });
     }
 
     /// The round before is over once a new one begins: its chain values and survivors are what the next must follow. A
@@ -539,11 +541,11 @@ impl Site {
 
     /// [REL-6]: fewer have not promised than a total needs. One of a round that is over comes late and is dropped.
     fn burn_certificate(&mut self, frame: &Verified<'_>, digest: Hash) -> Result<(), Error> {
+        let certificate: message::BurnCertificate = frame.decode("BurnCertificate")?;
         let Some((index, round)) = self.round.as_ref().filter(|(_, round)| round.context == frame.context) else {
             return Ok(());
         };
         let Some(DeckState::Ready(deck)) = self.decks.get(index) else { return Err(self.stray(frame.kind)) };
-        let certificate: message::BurnCertificate = frame.decode("BurnCertificate")?;
         round.is_burned_by(&self.env, deck, &certificate)?;
         self.undone(digest);
         Ok(())

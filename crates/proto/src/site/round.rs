@@ -11,8 +11,8 @@ use crate::{
     limits::ECHO_CHECKS,
     mask::{self, Sign},
     message::{
-        Ask, BurnCertificate, Certificate, ConsistencyCheck, Kind, Proof, RoundSeed, Survivors, Unmask, first_unsigned, masked_digest,
-        round_context, survivors_context,
+        Ask, BurnCertificate, Certificate, ConsistencyCheck, Kind, Proof, RoundSeed, Survivors, Unmask, first_unsigned,
+        masked_digest, round_context, survivors_context,
     },
     policy, release,
     suite::{self, Hash},

@@ -122,6 +122,16 @@ fn open_deck(c: &Course, p: &Parts) -> Vec<Lie> {
     renamed(all, &p.context, |m| deck_id(&c.session, m))
 }
 
+/// No partition any more.
+type Partition = (&'static str, fn(&mut Vec<Vec<u16>>));
+const BLOCKS: [Partition; 5] = [
+    ("none", Vec::clear),
+    ("without the last", |b| drop(b.pop())),
+    ("an empty one", |b| b.push(Vec::new())),
+    ("one twice", |b| b.push(b[0].clone())),
+    ("a stranger", |b| b.push(vec![u16::MAX])),
+];
+
 fn directory(c: &Course, p: &Parts) -> Vec<Lie> {
     let m: Directory = p.read();
     let n = c.told.len() as u16;
@@ -135,7 +145,15 @@ fn directory(c: &Course, p: &Parts) -> Vec<Lie> {
         all.push((w, with(&|d| d.threshold = v)));
     }
     for (w, v) in lists("entries", &m.entries) {
-        all.push((w, Directory { entries: v, ..m.clone() }));
+        // The blocks fit, so that they are not what is wrong.
+        let here = |site: &u16| v.iter().any(|e| e.0 == *site);
+        let blocks = m.blocks.iter().filter(|block| block.iter().all(here)).cloned().collect();
+        all.push((w, Directory { entries: v, blocks, ..m.clone() }));
+    }
+    for (what, change) in BLOCKS {
+        let mut blocks = m.blocks.clone();
+        change(&mut blocks);
+        all.push((format!("blocks: {what}"), Directory { blocks, ..m.clone() }));
     }
     for (who, k) in [("own", 0), ("other", 2)] {
         let mut put = |what: &str, f: &dyn Fn(&mut (u16, Keys, Proof))| {
@@ -154,6 +172,8 @@ fn directory(c: &Course, p: &Parts) -> Vec<Lie> {
         put("ML-KEM key that is none", &|e| e.1.2 = bent(&e.1.2, |b| b.fill(0xff)));
         put("commitments zero", &|e| e.1.3 = Hash::default());
         put("commitments other", &|e| e.1.3 = flipped(&e.1.3));
+        put("another block", &|e| e.1.4.0 = Some(flipped(&e.1.3)));
+        put("another version", &|e| e.1.4.1 += 1);
         put("proof of another message", &|e| e.2.rest = flipped(&e.2.rest));
         put("proof without signature", &|e| e.2.signature = Signature::from_bytes(&[0; 64]));
         put("keys and proof of another site", &|e| (e.1, e.2) = (m.entries[1].1.clone(), m.entries[1].2));
@@ -569,7 +589,7 @@ pub fn typed(c: &Course, p: &Parts, around: &Around) -> Vec<Lie> {
         Kind::OpenDeck => open_deck(c, p),
         Kind::AdvertiseKeys => advertise(p, &[other(()).read()]),
         Kind::Directory => directory(c, p),
-        Kind::AcceptDirectory | Kind::ShareAck => {
+        Kind::AcceptDirectory | Kind::ShareAck | Kind::Burned => {
             vec![("something".into(), p.context, vec![0]), ("a hash".into(), p.context, p.context.0.to_vec())]
         }
         Kind::DirectoryCertificate => directory_certificate(c, p),

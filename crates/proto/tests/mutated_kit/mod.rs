@@ -23,7 +23,7 @@ use veilsum_proto::{
 use crate::{hostile_kit::*, pitfall_kit::Secrets};
 
 /// Kinds that an aggregator sends to a site.
-pub const OF_HUB: [Kind; 8] = [
+pub const OF_HUB: [Kind; 10] = [
     Kind::OpenDeck,
     Kind::Directory,
     Kind::DirectoryCertificate,
@@ -32,10 +32,12 @@ pub const OF_HUB: [Kind; 8] = [
     Kind::Survivors,
     Kind::Certificate,
     Kind::Opening,
+    Kind::Burn,
+    Kind::BurnCertificate,
 ];
 
 /// Kinds that a site sends.
-pub const OF_SITES: [Kind; 9] = [
+pub const OF_SITES: [Kind; 10] = [
     Kind::AdvertiseKeys,
     Kind::AcceptDirectory,
     Kind::ShareKeys,
@@ -45,6 +47,7 @@ pub const OF_SITES: [Kind; 9] = [
     Kind::ConsistencyCheck,
     Kind::Unmask,
     Kind::Refusal,
+    Kind::Burned,
 ];
 
 /// The application's own kinds: neither state machine takes them.

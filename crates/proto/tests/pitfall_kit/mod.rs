@@ -12,12 +12,12 @@ use crate::hostile_kit::*;
 /// A journal entry, written a second time after section 12 of the specification.
 #[derive(Serialize, Deserialize)]
 enum Entry {
-    Consumed { query: Hash, over: Vec<u16> },
     Chain { context: Hash, cohort: Option<Vec<u16>>, rounds: u32, opened: Option<Hash> },
     Deck(Secrets),
-    Masked { context: Hash, deck: u32, slot: u16, cohort: Vec<u16>, words: u32, query: Hash, digest: Hash, rounds: u32 },
+    Masked { context: Hash, deck: u32, slot: u16, cohort: Vec<u16>, words: u32, digest: Hash, rounds: u32 },
     Checked { context: Hash, alive: Vec<u16> },
     Released { context: Hash, alive: Vec<u16> },
+    Burned { context: Hash, deck: u32, slot: u16 },
 }
 
 /// All that a site keeps secret of one deck.
@@ -29,6 +29,8 @@ pub struct Secrets {
     pub directory: Hash,
     pub threshold: u16,
     pub members: Vec<u16>,
+    /// Name, sites, versions.
+    pub blocks: Vec<(Hash, Vec<u16>, Vec<u32>)>,
     pub pairs: Vec<[u8; 32]>,
     pub seeds: Vec<[u8; 32]>,
     pub held: Vec<Vec<[u8; 32]>>,
