@@ -159,6 +159,7 @@ impl Cast {
                 work: self.federation.work.clone(),
                 site: toy_policy(),
                 rows: Arc::new(rows),
+                columns: Vec::new(),
                 coordinator,
                 intermediary,
                 state: None,

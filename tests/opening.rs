@@ -133,6 +133,7 @@ fn against(
                     work: work.clone(),
                     site: toy_policy(),
                     rows: Arc::new(rows),
+                    columns: Vec::new(),
                     coordinator,
                     intermediary,
                     state: Some(folder.join(format!("site-{i}"))),

@@ -160,6 +160,7 @@ async fn mixed(python: &Path, work: &Work, sites: &[(String, Rows)], vanish: Opt
             work: work.clone(),
             site: toy_policy(),
             rows: Arc::new(rows),
+            columns: Vec::new(),
             coordinator,
             intermediary,
             state: None,

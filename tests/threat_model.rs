@@ -19,12 +19,14 @@ fn quoted(text: &str) -> impl Iterator<Item = &str> {
 /// Names of the audit's attacks, as their sources have them.
 fn attacks() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
-    for file in fs::read_dir(root().join("crates/audit/src")).expect("the audit").flatten() {
+    let folder = root().join("crates/audit/src");
+    let files = [fs::read_dir(&folder).expect("the audit"), fs::read_dir(folder.join("span")).expect("the span")];
+    for file in files.into_iter().flatten().flatten() {
         let Ok(text) = fs::read_to_string(file.path()) else { continue };
         for line in text.lines() {
             let name = line.strip_prefix("pub const ").and_then(|rest| rest.split_once(": &str = \""));
             if let Some((constant, value)) = name
-                && ["NAME", "JOINER"].contains(&constant)
+                && ["NAME", "LOST", "JOINER", "SAMPLED"].contains(&constant)
             {
                 found.extend(value.split('"').next().map(str::to_owned));
             }
@@ -48,7 +50,7 @@ fn table(model: &str, heading: &str) -> Vec<Vec<String>> {
 /// Whether a reference is one to something that exists: a file, a test in a file, an attack.
 fn exists(reference: &str) -> bool {
     if let Some(name) = reference.strip_prefix("veilsum-audit ") {
-        return name == "mine" || attacks().contains(name);
+        return ["mine", "span"].contains(&name) || attacks().contains(name);
     }
     let (path, test) = reference.split_once("::").map_or((reference, None), |(path, test)| (path, Some(test)));
     let file = root().join(path);

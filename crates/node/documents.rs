@@ -15,9 +15,9 @@ use std::{path::Path, sync::Arc};
 use serde::{Deserialize, de::DeserializeOwned};
 use veilsum_cluster::{DataError, Prepared, Rows};
 use veilsum_proto::{
-    ledger::Column,
     Error,
     identity::{Identity, from_hex},
+    ledger::Column,
     limits::{MAX_QUERY, MIN_SITES},
     plan::{SignedTerms, Terms},
     policy::Floor,

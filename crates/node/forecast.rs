@@ -1,13 +1,16 @@
-//! Before anything leaves: what a whole plan would give away of these rows at most, and whether a site's policy lets it
-//! (spec section 11, [POL-9]).
+//! Before anything leaves: what a whole plan would give away of these rows, and whether a site's policy lets it (spec section
+//! 11, [POL-9]). Numbers one by one are an upper bound; the rank of smooth questions is an estimate, from a trial run on
+//! generated rows.
 
 use veilsum_cluster::{
-    Algorithm, Query,
+    Algorithm, Domain, Method, OutOfBox, Prepared, Query, Rows, Step, Totals, answer_with_noise,
     method::{Seeding, Stage},
+    privacy::rank::{Asked, Effective, Ranks},
+    random::Stream,
 };
 use veilsum_proto::{
     plan::Terms,
-    policy::{self, Cost, Policy, Request, Room, Spent},
+    policy::{self, Cost, Policy, Request, Room, Smooth, Spent},
 };
 
 use crate::{
@@ -15,7 +18,7 @@ use crate::{
     documents::questions,
     role::consent,
     round::{Form, Question},
-    work::Work,
+    work::{Judge, Work},
 };
 
 /// What a plan gives away at most.
@@ -23,6 +26,11 @@ use crate::{
 pub struct Forecast {
     /// Every part of a run: its name, its questions at most, and what they give away together.
     pub parts: Vec<(&'static str, u64, Cost)>,
+    /// What the smooth questions among them tell together ([POL-9]): all of their numbers at most, or what
+    /// [`Forecast::verdict`] estimated.
+    pub smooth: Smooth,
+    /// Whether that is an estimate, from a trial run on generated rows.
+    pub estimated: bool,
 }
 
 impl Forecast {
@@ -34,6 +42,7 @@ impl Forecast {
         let form = Form::of(work, terms, sites)?;
         let domain = work.domain()?;
         let mut parts = Vec::new();
+        let mut instead = (0, 0);
         let questions = questions(work, form.sites)?;
         for question in &questions {
             let layout = question.layout(&domain, &form)?;
@@ -42,12 +51,16 @@ impl Forecast {
             let forms = questions.iter().filter(|other| other.name() == question.name()).count() as u64;
             let (most, together) = whole_part(work, question, one, forms);
             parts.push((question.name(), most, together));
+            if is_smooth(work, question) {
+                instead = (instead.0 + together.scalars, instead.1 + together.milli_bits);
+            }
         }
         if work.recipe.validity.classes > 0 {
             let scalars = u64::from(work.recipe.clusters.max) * u64::from(work.recipe.validity.classes);
             parts.push(("contingency", 1, exact(scalars, scalars * 64_000)));
         }
-        Ok(Forecast { parts })
+        let smooth = Smooth { rank: instead.0, milli_bits: instead.1, instead };
+        Ok(Forecast { parts, smooth, estimated: false })
     }
 
     /// All of it.
@@ -60,8 +73,27 @@ impl Forecast {
     }
 
     /// What the policy says to all of it, for a site with so many rows, of so many that are possible, in a cohort with at least
-    /// `rows_in_all`.
+    /// `rows_in_all`. Where the numbers of smooth questions, which are an upper bound, are in the way, their rank is estimated.
     pub fn verdict(
+        &mut self,
+        about: (&Work, &Terms, usize),
+        policy: &Policy,
+        spent: &Spent,
+        rows: (u64, Option<u64>),
+        rows_in_all: u64,
+    ) -> Verdict {
+        let found = self.judged(about, policy, spent, rows, rows_in_all);
+        let (work, terms, sites) = about;
+        if matches!(found, Verdict::Answers(_)) || self.estimated || self.smooth.instead.0 == 0 {
+            return found;
+        }
+        let form = Form::of(work, terms, sites).ok().filter(|form| form.noise.is_none());
+        let Some(told) = form.and_then(|form| trial(work, terms, &form)) else { return found };
+        (self.smooth.rank, self.smooth.milli_bits, self.estimated) = (told.rank, told.milli_bits, true);
+        self.judged(about, policy, spent, rows, rows_in_all)
+    }
+
+    fn judged(
         &self,
         (work, terms, sites): (&Work, &Terms, usize),
         policy: &Policy,
@@ -79,6 +111,15 @@ impl Forecast {
             domain,
             plan: plan.clone(),
             cost: total,
+            // Measured together they tell no more than apart.
+            smooth: Some(Smooth {
+                rank: spent.smooth.rank + self.smooth.rank,
+                milli_bits: spent.smooth.milli_bits + self.smooth.milli_bits,
+                instead: (
+                    spent.smooth.instead.0 + self.smooth.instead.0,
+                    spent.smooth.instead.1 + self.smooth.instead.1,
+                ),
+            }),
             ..Request::default()
         };
         if let Err(e) = policy::check_plan(terms, policy, &plan) {
@@ -132,6 +173,85 @@ pub enum Verdict {
     },
     /// Not all of it, and why.
     Refused(String),
+}
+
+/// Rows of all sites in a trial run: how many they are decides where centres go and nothing else.
+const TRIAL_ROWS: usize = 2_000;
+/// Rows of one of its sites at least.
+const TRIAL_LEAST: usize = 20;
+/// Questions of a trial run at most.
+const TRIAL_QUESTIONS: usize = 150;
+/// A trial run ends where so many questions together added no direction.
+const TRIAL_PATIENCE: usize = 12;
+/// Smooth numbers of a trial run at most: they take a second or two.
+const TRIAL_NUMBERS: usize = 3_000;
+
+/// Whether a site measures this question: the one that the intermediary judges it does not.
+fn is_smooth(work: &Work, question: &Question) -> bool {
+    let Question::Cluster(batch) = question else { return false };
+    batch.is_smooth() && !(work.judge == Judge::Intermediary && batch.kind() == "fuzzy_validation")
+}
+
+/// What the smooth questions of a run tell that never stops early, on rows generated in as many groups as the plan has
+/// clusters at most. `None` where it does not come to its end, or would take too long.
+fn trial(work: &Work, terms: &Terms, form: &Form) -> Option<Effective> {
+    let mut work = work.clone();
+    if let Algorithm::Fcm { epsilon, max_rounds, .. } = &mut work.recipe.algorithm {
+        (*epsilon, *max_rounds) = (0.0, (*max_rounds).min(TRIAL_QUESTIONS as u32));
+    }
+    let domain = work.domain().ok()?;
+    let mut stream = Stream::new(0, b"veilsum forecast rows v1");
+    let sites = generated(&domain, work.recipe.clusters.max as usize, form.sites, &mut stream)?;
+    let columns: Vec<String> = work.columns.iter().map(|column| column.name.clone()).collect();
+    let rows = terms.max_rows.saturating_mul(form.sites as u64);
+    let (mut run, mut ranks, mut idle, mut numbers) = (work.run(form.sites).ok()?, Ranks::default(), 0, 0);
+    let mut step = run.next(None).ok()?;
+    for _ in 0..2 * TRIAL_QUESTIONS {
+        let Step::Ask(batch) = step else { return Some(ranks.effective()) };
+        let question = Question::Cluster(batch);
+        let layout = question.layout(&domain, form).ok()?;
+        let smooth = is_smooth(&work, &question);
+        let Question::Cluster(batch) = question else { return None };
+        if smooth {
+            numbers += layout.words();
+            if numbers > TRIAL_NUMBERS {
+                return None;
+            }
+            let before = ranks.effective().rank;
+            let steps: Vec<f64> = layout.blocks.iter().map(|b| 2f64.powi(-b.scale.fraction_bits)).collect();
+            ranks.add(&Asked { columns: &columns, domain: &domain, batch: &batch, steps: &steps, rows }).ok()?;
+            idle = if ranks.effective().rank == before { idle + 1 } else { 0 };
+            if idle == TRIAL_PATIENCE {
+                return Some(ranks.effective());
+            }
+        }
+        let mut values = vec![0.0; layout.words()];
+        for site in &sites {
+            let answer = answer_with_noise(&batch, site, &mut stream).ok()?;
+            values.iter_mut().zip(answer.values).for_each(|(sum, value)| *sum += value);
+        }
+        step = run.next(Some(&Totals { values, rows: None })).ok()?;
+    }
+    None
+}
+
+/// Rows of as many sites in `groups` groups of the box.
+fn generated(domain: &Domain, groups: usize, sites: usize, stream: &mut Stream) -> Option<Vec<Prepared>> {
+    let d = domain.columns();
+    let places: Vec<f64> = (0..groups * d).map(|_| stream.unit()).collect();
+    let rows = (TRIAL_ROWS / sites.max(1)).max(TRIAL_LEAST);
+    let mut site = || {
+        let mut values = Vec::with_capacity(rows * d);
+        for row in 0..rows {
+            for column in 0..d {
+                let part = (places[row % groups * d + column] + 0.08 * stream.normal_pair()[0]).clamp(0.0, 1.0);
+                let (low, high) = (domain.lower()[column], domain.upper()[column]);
+                values.push(low + part * (high - low));
+            }
+        }
+        Prepared::new(&Rows::new(values, d).ok()?, domain, OutOfBox::Clip).ok()
+    };
+    (0..sites).map(|_| site()).collect()
 }
 
 fn exact(scalars: u64, milli_bits: u64) -> Cost {

@@ -1,13 +1,12 @@
-//! Totals over changing cohorts are equations about single sites; and whoever joins is the difference of two totals (So et al.,
-//! AAAI 2023, on why a secure sum of many rounds needs more than secure rounds).
+//! Totals over changing cohorts are equations about single sites (So et al., AAAI 2023, on why a secure sum of many rounds needs
+//! more than secure rounds). What more follows where questions differ, [`crate::span`] finds.
 
-use std::{collections::BTreeMap, path::PathBuf, rc::Rc, time::Instant};
+use std::{collections::BTreeMap, rc::Rc, time::Instant};
 
 use anyhow::{Context as _, Result, anyhow};
 use veilsum::round::Question;
-use veilsum_cluster::{Batch, Centres, Query, Rows, random::Stream};
+use veilsum_cluster::{Batch, Centres, Query, random::Stream};
 use veilsum_proto::{
-    policy::{Floor, Policy},
     suite::Hash,
     testing::{Kit, World},
 };
@@ -16,17 +15,13 @@ use crate::{
     finding::{Finding, Limit, Measure, Rate},
     inconsistency::Field,
     least_squares::solve_symmetric,
-    liar,
     lying_hub::LyingHub,
-    one_round_records::{self, hits},
-    scene::{CLUMPS, EDGE, FUZZIFIER, Scene},
+    scene::{CLUMPS, FUZZIFIER, Scene},
     view::{self, read_as_plain},
 };
 
 /// Name on the command line.
 pub const NAME: &str = "differencing";
-/// Of the joiner's attack.
-pub const JOINER: &str = "late-joiner";
 const LABEL: &[u8; 24] = b"veilsum audit cohorts v1";
 
 fn question() -> Result<Question> {
@@ -237,91 +232,6 @@ fn changes(field: &Rc<Field>, q: &Question, seed: u64) -> Result<(Rate, Rate)> {
         }
     }
     Ok((again, tally(&rules, "RND-5", fewer.len())))
-}
-
-/// Rows of the site that joins.
-const JOINS_WITH: usize = 3;
-
-/// Two runs of one plan's questions, the second with one small site more.
-///
-/// # Errors
-/// Where a run fails.
-pub fn joiner(seed: u64) -> Result<Finding> {
-    let began = Instant::now();
-    let mut before = Scene::clumps(seed, 5, 30, 3)?;
-    let mut stream = Stream::new(seed, LABEL);
-    let rows = Rows::new((0..2 * JOINS_WITH).map(|_| EDGE * (1.9 * stream.unit() - 0.95)).collect(), 2)?;
-    let with_one_more = |scene: &Scene| {
-        let mut after = scene.clone();
-        after.sites.push(("joiner".into(), rows.clone()));
-        // The box of the fixed point stays as it is.
-        after
-    };
-    let first = |scene: &Scene| -> Result<(Option<Batch>, liar::Told)> {
-        let mut asked = None;
-        let told = liar::ask(scene, &mut |number, own, _| (number == 1).then(|| asked.insert(own.clone()).clone()))?;
-        Ok((asked, told))
-    };
-    let ((asked, a), (_, b)) = (first(&before)?, first(&with_one_more(&before))?);
-    let batch = asked.context("the plan asks nothing")?;
-    let (a, b) = (a.totals.first().context("no total")?, b.totals.first().context("no total")?);
-    let difference: Vec<f64> = b.iter().zip(a).map(|(x, y)| x - y).collect();
-    let guess = one_round_records::attack(&batch, &difference, 1000, &mut stream).context("nothing was released")?;
-    let (found, error) = hits(&rows, &guess.records);
-    let with = Rate { hit: found, of: JOINS_WITH as u64 };
-
-    // The same sites with a memory, and a policy that looks at it.
-    let folder = Folder::new(seed)?;
-    let mut policy = Policy::only(Floor::default());
-    policy.change = Policy::default().change;
-    (before.site, before.state) = (policy.into(), Some((folder.0.clone(), seed)));
-    let (_, told) = first(&before)?;
-    told.totals.first().context("the first run broke off")?;
-    let (_, told) = first(&with_one_more(&before))?;
-    let old = before.sites.len();
-    let refused = told.refusals.iter().filter(|(site, why)| usize::from(**site) < old && why.contains("POL-")).count();
-    let answered = Rate { hit: (old - refused) as u64, of: old as u64 };
-    let why = told.refusals.values().next().cloned().unwrap_or_else(|| "nothing".into());
-    Ok(Finding {
-        attack: JOINER,
-        needs: "totals of two runs of the same questions, the second with one site more; nobody lies",
-        control: "two real runs behind masks, in which no site remembers the first",
-        protection: "the ledger remembers what was answered to whom: no equal or near question to another cohort, in this run or \
-                     a later one [POL-*]; in one run nobody joins [RND-5]",
-        measures: vec![
-            Measure::rates(
-                "records of the joiner within 1e-3",
-                with,
-                Rate { hit: if told.totals.is_empty() { 0 } else { with.hit }, of: with.of },
-                0.0,
-            ),
-            Measure::rates("sites that answer again", Rate { hit: old as u64, of: old as u64 }, answered, 0.0),
-        ],
-        also_broken: None,
-        details: vec![
-            format!("control: the joiner's {JOINS_WITH} records come out with an error of at most {error:.1e}"),
-            format!("what a site says: {why}"),
-        ],
-        not_shown: "a joiner in a run on other first centres: the near rule lets far questions pass",
-        seconds: began.elapsed().as_secs_f64(),
-    })
-}
-
-/// The sites' memories, gone with the attack.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(seed: u64) -> Result<Folder> {
-        let path = std::env::temp_dir().join(format!("veilsum-audit-{}-{seed}", std::process::id()));
-        std::fs::create_dir_all(&path)?;
-        Ok(Folder(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
 }
 
 #[cfg(test)]

@@ -137,6 +137,7 @@ async fn federation(scene: &Scene, lie: &mut Lie<'_>) -> Result<Told> {
                 work: work.clone(),
                 site: scene.site.clone(),
                 rows: Arc::new(rows),
+                columns: Vec::new(),
                 coordinator,
                 intermediary,
                 state: scene.state.as_ref().map(|(folder, _)| folder.join(format!("site-{i}"))),

@@ -9,6 +9,7 @@ use clap::{Parser, Subcommand};
 use veilsum::{cli::exit::Failure, documents::Federation};
 use veilsum_audit::{
     mine, page,
+    span::{self, Assumed, read::Released, report::Report},
     table::{self, ATTACKS},
 };
 
@@ -54,6 +55,41 @@ enum Command {
         #[arg(long)]
         json: bool,
     },
+    /// Reads what was released, of any number of runs, and says for every site and every few how far its part is determined.
+    ///
+    /// Exit codes: 0 nobody's is; 1 somebody's is; 3 it could not be found out.
+    Span(SpanArgs),
+}
+
+#[derive(clap::Args)]
+struct SpanArgs {
+    /// A view (one total a line, JSON), or a site's transcript (.transcript), for which roster and plan are needed.
+    #[arg(long)]
+    view: Vec<PathBuf>,
+    /// A site's signed ledger; of totals that only ledgers know, errors are predicted and nothing is estimated.
+    #[arg(long)]
+    ledger: Vec<PathBuf>,
+    /// The roster of a run in a transcript or ledger, with its plan.
+    #[arg(long, requires = "plan")]
+    roster: Vec<PathBuf>,
+    /// The plan of a run in a transcript or ledger.
+    #[arg(long, requires = "roster")]
+    plan: Vec<PathBuf>,
+    /// Groups of fewer sites than this are looked at.
+    #[arg(long, default_value_t = 2)]
+    contributors: usize,
+    /// Sites that may collude beside them: a block has so many more.
+    #[arg(long, default_value_t = 1)]
+    colluders: usize,
+    /// Rows of a site, about: how loud its rounding is beside them.
+    #[arg(long, default_value_t = 100.0)]
+    rows: f64,
+    /// Draws the probe rows.
+    #[arg(long, default_value_t = 3)]
+    seed: u64,
+    /// Prints one JSON object.
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(clap::Args)]
@@ -83,6 +119,15 @@ fn main() -> ExitCode {
                 Ok(at_risk) => ExitCode::from(u8::from(at_risk)),
                 Err(failure) => {
                     eprintln!("{}\n{}", failure.message, failure.next);
+                    ExitCode::from(3)
+                }
+            };
+        }
+        Command::Span(args) => {
+            return match span(&args) {
+                Ok(exposed) => ExitCode::from(u8::from(exposed)),
+                Err(e) => {
+                    eprintln!("it could not be found out: {e:#}");
                     ExitCode::from(3)
                 }
             };
@@ -139,4 +184,44 @@ fn mine(plan: &Path, roster: &Path, data: &Path, json: bool) -> Result<bool, Fai
         found.print(&mut out).map_err(|e| failed(&e))?;
     }
     Ok(found.at_risk)
+}
+
+fn span(args: &SpanArgs) -> anyhow::Result<bool> {
+    anyhow::ensure!(
+        args.contributors >= 2,
+        "groups of fewer than {} sites are none: --contributors 2 at least",
+        args.contributors
+    );
+    anyhow::ensure!(args.rows.is_finite() && args.rows >= 1.0, "a site has one row at least: --rows");
+    let mut federations = Vec::new();
+    for roster in &args.roster {
+        for plan in &args.plan {
+            // Plans of another roster among several are not of this one.
+            match Federation::load(roster, plan) {
+                Ok(federation) => federations.push(federation),
+                Err(failure) if args.roster.len() == 1 => anyhow::bail!("{failure}"),
+                Err(_) => {}
+            }
+        }
+    }
+    let mut released = Released::default();
+    for view in &args.view {
+        if view.extension().is_some_and(|e| e == "transcript") {
+            released.transcript(view, &federations)?;
+        } else {
+            released.view(view)?;
+        }
+    }
+    released.ledgers(&args.ledger, &federations)?;
+    let least = args.contributors + args.colluders;
+    let assumed = Assumed { contributors: args.contributors, least, rows: args.rows, seed: args.seed };
+    let report = Report::new(span::span(&released.told, &assumed)?, &released.told, released.left_out, &assumed);
+    let mut out = std::io::stdout().lock();
+    if args.json {
+        serde_json::to_writer_pretty(&mut out, &report)?;
+        std::io::Write::write_all(&mut out, b"\n")?;
+    } else {
+        report.print(&mut out)?;
+    }
+    Ok(report.found.flagged().next().is_some())
 }

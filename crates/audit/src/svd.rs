@@ -2,6 +2,8 @@
 //! where there are many more rows than columns. Fifty lines that need no linear-algebra crate; small values come out to high
 //! relative accuracy, which is what counts here.
 
+use crate::qr::{dot, triangularise};
+
 /// Of an m x n matrix with n columns.
 pub struct Svd {
     /// Singular values, in no order.
@@ -18,7 +20,8 @@ pub fn svd(rows: &[f64], n: usize) -> Svd {
     let m = rows.len() / n.max(1);
     let mut columns: Vec<Vec<f64>> = (0..n).map(|j| (0..m).map(|i| rows[i * n + j]).collect()).collect();
     if m > n {
-        triangular(&mut columns);
+        triangularise(&mut columns, n);
+        columns.iter_mut().for_each(|c| c.truncate(n));
     }
     let mut right: Vec<Vec<f64>> = (0..n).map(|j| (0..n).map(|i| f64::from(u8::from(i == j))).collect()).collect();
     let floor = 1e-15 * columns.iter().map(|c| dot(c, c)).sum::<f64>().sqrt();
@@ -53,30 +56,6 @@ fn rotate(columns: &mut [Vec<f64>], p: usize, q: usize, cosine: f64, sine: f64) 
     for (x, y) in left[p].iter_mut().zip(&mut rest[0]) {
         (*x, *y) = (cosine * *x - sine * *y, sine * *x + cosine * *y);
     }
-}
-
-/// To the upper triangle of a QR factorisation, by Householder reflections; what stands below is dropped.
-fn triangular(columns: &mut [Vec<f64>]) {
-    let n = columns.len();
-    for k in 0..n {
-        let (done, rest) = columns.split_at_mut(k + 1);
-        let own = &mut done[k];
-        let size = dot(&own[k..], &own[k..]).sqrt();
-        if size > 0.0 {
-            let mut v = own[k..].to_vec();
-            v[0] += size * if v[0] < 0.0 { -1.0 } else { 1.0 };
-            let half = dot(&v, &v) / 2.0;
-            for column in std::iter::once(own).chain(rest) {
-                let share = dot(&v, &column[k..]) / half;
-                column[k..].iter_mut().zip(&v).for_each(|(x, v)| *x -= share * v);
-            }
-        }
-    }
-    columns.iter_mut().for_each(|c| c.truncate(n));
-}
-
-fn dot(a: &[f64], b: &[f64]) -> f64 {
-    a.iter().zip(b).map(|(x, y)| x * y).sum()
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::{
     one_round_records::{self, Budget},
     outlier, pinhole, poison,
     scene::Scene,
+    span::{self, attacks::Event},
     sweep_records,
     view::{self, Recording},
 };
@@ -94,9 +95,19 @@ pub const ATTACKS: &[Attack] = &[
         run: |c| differencing::run(c.seed, c.quick),
     },
     Attack {
-        name: differencing::JOINER,
-        shows: "who joins a second run is the difference of two totals",
-        run: |c| differencing::joiner(c.seed),
+        name: span::attacks::LOST,
+        shows: "who leaves in the middle of a run is a combination of its totals",
+        run: |c| span::attacks::run(Event::Lost, c.seed),
+    },
+    Attack {
+        name: span::attacks::JOINER,
+        shows: "who joins a second run is a combination of both runs' totals, wherever its centres are",
+        run: |c| span::attacks::run(Event::Joiner, c.seed),
+    },
+    Attack {
+        name: span::attacks::SAMPLED,
+        shows: "draws of sites tell every one of them apart",
+        run: |c| span::attacks::run(Event::Sampled, c.seed),
     },
     Attack {
         name: collusion::NAME,

@@ -78,7 +78,8 @@ pub fn frame_bytes(kind: Kind, n: usize, slots: usize, words: usize) -> usize {
     let shares = 32 * slots;
     OVERHEAD
         + match kind {
-            Kind::AdvertiseKeys => 96 + KEY_BYTES,
+            // 32 more once the data set has a block.
+            Kind::AdvertiseKeys => 96 + KEY_BYTES + 5,
             // Commitments to the self-mask seeds, then a box for every other site: number, ciphertext, length, tag and
             // shares.
             Kind::ShareKeys => 8 + shares + 8 + n.saturating_sub(1) * (2 + CIPHERTEXT_BYTES + 8 + 16 + shares),
@@ -425,7 +426,7 @@ mod tests {
         let noisy = Cost { noisy: true, ..cost(3, |_, _| {}) };
         assert!(noisy.sites_mean().contains("the last one's part, with the noise of its own: the total less"));
         let drawn = cost(10, |terms, work| {
-            (terms.min_cohort, terms.colluders) = (10, 1);
+            (terms.min_cohort, terms.colluders, terms.block_size) = (10, 1, 1);
             work.sampling = Some(Sampling { share: 0.4, seed: 1 });
         });
         assert_eq!((drawn.drawn, drawn.withstands), (4, 2));

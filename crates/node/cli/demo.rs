@@ -397,7 +397,7 @@ impl Demo<'_> {
     fn policy(&self) -> Result<(SitePolicy, String), Failure> {
         let sites = self.rows.len();
         let mut site = SitePolicy::default();
-        let forecast = Forecast::of(self.work, &self.terms, &site.policy, sites)?;
+        let mut forecast = Forecast::of(self.work, &self.terms, &site.policy, sites)?;
         let mut told = Vec::new();
         let facts = consent::facts(self.work);
         let policy = &mut site.policy;
@@ -439,7 +439,7 @@ impl Demo<'_> {
             policy.noise.nano_rho = documents::nano_rho(noise.epsilon, noise.delta);
             told.push(format!("[noise] epsilon = {}", noise.epsilon));
         }
-        let stays = |site: &SitePolicy, one: (u64, Option<u64>)| {
+        let mut stays = |site: &SitePolicy, one: (u64, Option<u64>)| {
             let about = (self.work, &self.terms, sites);
             let known = one.0.max(self.terms.min_total_rows);
             matches!(forecast.verdict(about, &site.policy, &Spent::default(), one, known), Verdict::Answers(_))

@@ -178,7 +178,9 @@ fn changed(args: &ChangedArgs, json: bool) -> Result<(), Failure> {
     if few(args.added) || few(args.removed) {
         return Err(Failure::new(
             Code::Policy,
-            format!("fewer than {least} rows were added or removed, where this site's policy asks for none or {least} (change) [REL-7]"),
+            format!(
+                "fewer than {least} rows were added or removed, where this site's policy asks for none or {least} (change) [REL-7]"
+            ),
             "wait until as many rows have changed, and answer from the rows as they were until then",
         ));
     }
@@ -203,7 +205,10 @@ fn declare(args: &RowsArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<u3
     let (state, head) = (state_of(&args.own.key, args.own.state.as_ref()), head_of(&args.own.key));
     let names: Vec<String> = Ledger::look(&state, &head, &identity)?.columns().cloned().collect();
     if names.is_empty() {
-        return Err(Failure::input("nothing was answered from any rows yet", "start the site with the rows as they are"));
+        return Err(Failure::input(
+            "nothing was answered from any rows yet",
+            "start the site with the rows as they are",
+        ));
     }
     let spec = TableSpec { columns: names.clone(), label: None };
     let rows = Rows::new(table::read_csv(&args.data, &spec)?.values, names.len())?;
@@ -290,8 +295,11 @@ fn table(entries: &[Entry]) -> String {
 fn budget(args: &BudgetArgs, json: bool) -> Result<(), Failure> {
     let entries = own(&args.own)?;
     let (site, _) = policy_of(args.own.policy.as_deref(), Some(&args.own.key))?;
+    let (identity, _) = load_identity(&args.own.key)?;
     let mut account = Account::default();
+    account.keep(ledger::questions_in(&state_of(&args.own.key, args.own.state.as_ref()), &identity.public())?);
     entries.iter().for_each(|entry| account.take(entry));
+    account.measure();
     let name = entries.last().map_or(&site.data, |entry| &entry.data);
     let policy = &site.policy;
     let Release { rule, bits, domain } = policy.release;
@@ -299,12 +307,16 @@ fn budget(args: &BudgetArgs, json: bool) -> Result<(), Failure> {
     let (mut values, mut text) = (Vec::new(), String::new());
     let spent = account.spent(&Hash::default(), None, None);
     if spent.questions > 0 {
-        let Spent { questions, runs, scalars, milli_bits, nano_rho } = spent;
+        let Spent { questions, runs, scalars, milli_bits, nano_rho, smooth } = spent;
+        let used = policy::used(&spent, domain);
         let epsilon = if nano_rho == 0 { 0.0 } else { privacy::epsilon(nano_rho as f64 / 1e9, site.delta) };
         let left = policy.noise.nano_rho.saturating_sub(nano_rho);
         values.push(json!({
             "data": name, "answers": questions, "runs": runs, "kinds": account.kinds(),
             "exact": { "scalars": scalars, "milli_bits": milli_bits,
+                "smooth": { "scalars": smooth.instead.0, "milli_bits": smooth.instead.1, "rank": smooth.rank,
+                    "rank_milli_bits": smooth.milli_bits },
+                "scalars_counted": used.scalars, "milli_bits_counted": used.milli_bits,
                 "scalars_allowed": room.map(|room| room.scalars), "milli_bits_allowed": room.map(|room| room.milli_bits) },
             "noised": { "nano_rho": nano_rho, "epsilon": epsilon, "delta": site.delta, "nano_rho_left": left },
             "answers_left": policy.max_rounds_in_all.saturating_sub(questions),
@@ -312,11 +324,20 @@ fn budget(args: &BudgetArgs, json: bool) -> Result<(), Failure> {
         }));
         text += &format!("data set {name:?}\n  {questions} different answers in {runs} runs");
         text += &format!(
-            " (the policy allows {} and {})\n  without noise: {scalars} numbers, {} bits; ",
+            " (the policy allows {} and {})\n  without noise: {scalars} numbers, {} bits",
             policy.max_rounds_in_all,
             policy.max_runs,
             milli_bits / 1000
         );
+        if smooth.instead.0 > 0 {
+            text += &format!(
+                ", of which {} of smooth questions tell about as much as {} ({} bits)",
+                smooth.instead.0,
+                smooth.rank,
+                smooth.milli_bits / 1000
+            );
+        }
+        text += &format!("\n  counted: {} numbers, {} bits; ", used.scalars, used.milli_bits / 1000);
         text += &match (rule, room) {
             (Enforcement::Off, _) => "the release rule is off\n".to_owned(),
             (_, Some(room)) => format!(

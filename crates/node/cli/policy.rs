@@ -103,7 +103,7 @@ fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
         }
     };
     let (work, terms, sites) = (&*federation.work, &*federation.terms, federation.roster.sites.len());
-    let forecast = Forecast::of(work, terms, &site.policy, sites)?;
+    let mut forecast = Forecast::of(work, terms, &site.policy, sites)?;
     let own = rows.len() as u64;
     let possible = possible_rows(&rows.packed().to_rows());
     let known = own.max(federation.terms.min_total_rows).max(args.rows_in_all.unwrap_or(0));
@@ -127,7 +127,17 @@ fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
             format!("together           with noise: epsilon {epsilon:.4} at delta {} at most\n", site.delta)
         }
     };
+    let smooth = forecast.smooth;
+    if smooth.instead.0 > 0 && total.nano_rho.is_none() {
+        let from = if forecast.estimated { "estimated by a trial run on generated rows" } else { "an upper bound" };
+        text += &format!(
+            "{:<18} {:>5}            {:>8} of the {} numbers of smooth questions: {from}\n",
+            "effective rank", "", smooth.rank, smooth.instead.0
+        );
+    }
     let mut value = json!({
+        "smooth": { "scalars": smooth.instead.0, "rank": smooth.rank, "rank_milli_bits": smooth.milli_bits,
+            "estimated": forecast.estimated },
         "policy": from, "data": site.data, "scalars": total.scalars, "milli_bits": total.milli_bits, "nano_rho": total.nano_rho,
         "spent": { "scalars": spent.scalars, "milli_bits": spent.milli_bits, "nano_rho": spent.nano_rho },
     });
@@ -136,7 +146,11 @@ fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
             if site.policy.release.rule != Enforcement::Off && total.nano_rho.is_none() {
                 value["room"] = json!({ "scalars": room.scalars, "milli_bits": room.milli_bits });
             }
-            (true, "this site answers the whole plan, whatever its rounds need".to_owned(), "")
+            let text = match forecast.estimated {
+                true => "this site answers the whole plan, if its smooth questions tell no more than is estimated",
+                false => "this site answers the whole plan, whatever its rounds need",
+            };
+            (true, text.to_owned(), "")
         }
         Verdict::AnswersIf { rows, why } => {
             value["rows_needed"] = json!(rows);

@@ -105,10 +105,14 @@ mod tests {
 
     #[test]
     fn one_missing_site_costs_one_more_message_or_the_run() {
-        let r = rehearsed(5, |_| ());
-        assert!(r.goes_on);
-        let kinds: Vec<Kind> = r.missing.iter().map(|s| s.kind).collect();
-        assert_eq!(kinds, [Kind::MaskedInput, Kind::ConsistencyCheck, Kind::Unmask]);
+        let kinds = |block_size| {
+            let r = rehearsed(5, |t| t.block_size = block_size);
+            assert!(r.goes_on);
+            r.missing.iter().map(|s| s.kind).collect::<Vec<_>>()
+        };
+        assert_eq!(kinds(1), [Kind::MaskedInput, Kind::ConsistencyCheck, Kind::Unmask]);
+        // The first round of a block: it is burned, and asked again of those who are left.
+        assert_eq!(kinds(0), [Kind::MaskedInput, Kind::Burned, Kind::MaskedInput, Kind::Unmask]);
         let r = rehearsed(3, |_| ());
         assert!(!r.goes_on);
         assert_eq!(r.missing.iter().map(|s| s.kind).collect::<Vec<_>>(), [Kind::MaskedInput]);

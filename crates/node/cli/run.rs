@@ -331,13 +331,9 @@ pub fn intermediary(args: &IntermediaryArgs, json: bool) -> Result<(), Failure> 
 pub fn client(args: &ClientArgs, json: bool) -> Result<(), Failure> {
     let (federation, identity, id) = args.documents.load("sites", |id| matches!(id, PartyId::Site(_)))?;
     let (site, _) = policy_of(args.policy.as_deref(), Some(&args.documents.key))?;
-<<<<<<< HEAD
     let (rows, columns) = federation.load_rows_and_columns(&args.data)?;
-=======
-    let rows = Arc::new(federation.load_rows(&args.data)?);
-    let data = Data::of(&site.data, &identity, &rows);
+    let data = Data::of(&site.data, &identity, &rows, &columns);
     args.documents.agree(&args.first, &federation, &identity, Some(&data))?;
->>>>>>> w-blocks
     let state = args.documents.state(args.state.as_ref());
     let (coordinator, intermediary) =
         (resolve(&federation.roster.coordinator)?, resolve(&federation.roster.intermediary)?);

@@ -23,7 +23,7 @@ use crate::{
     round::{Form, Layout, Question},
     store::{
         Ledger,
-        ledger::{Data, Known, Left},
+        ledger::{Data, Kept, Known, Left},
     },
     work::Work,
 };
@@ -149,10 +149,13 @@ pub(super) fn decide(
     let counted = matches!(offer.question, Question::Cluster(_) | Question::Drawn { .. });
     let form = config.form().map_err(|e| Error::Refused { what: e.to_string(), rule: Rule("POL-3") })?;
     keeper.with(|ledger| {
+        let repeated = ledger.repeats(left, &answer);
+        let enforced = config.site.policy.release.rule != Enforcement::Off && !repeated;
+        let record = smooth(offer, left, asked, config).filter(|_| answer.cost.nano_rho.is_none());
+        let smooth = if enforced { ledger.measure(record.as_ref(), &answer.cost) } else { None };
         let spent = ledger.spent(left, counted);
         let account = ledger.account();
         let before = account.block().map(|block| OwnBlock { id: block.id, members: block.members.clone() });
-        let repeated = ledger.repeats(left, &answer);
         let request = Request {
             sites: config.roster.sites.len(),
             own_rows: config.rows.len() as u64,
@@ -162,6 +165,7 @@ pub(super) fn decide(
             plan: facts(&config.work),
             repeated,
             cost: answer.cost,
+            smooth,
             separation_ppm: ledger::separation(&answer.centres),
             before: before.as_ref(),
             drawn: drawn.as_deref(),
@@ -180,8 +184,24 @@ pub(super) fn decide(
         {
             tracing::warn!("the release rule would refuse this answer; this site's policy only reports it");
         }
+        if let Some(record) = record.filter(|_| !repeated) {
+            ledger.keep(record);
+        }
         ledger.promise(left, answer, asked.own.members.clone());
         Ok(consent)
+    })
+}
+
+/// [POL-9]: what measuring a smooth question takes; `None` for any other.
+fn smooth(offer: &Offer<'_>, left: &Left, asked: &Asked, config: &ClientConfig) -> Option<Kept> {
+    let (Question::Cluster(batch) | Question::Drawn { batch, .. }) = offer.question else { return None };
+    batch.is_smooth().then(|| Kept {
+        plan: left.plan,
+        query: asked.query.clone(),
+        columns: config.work.columns.iter().map(|column| column.name.clone()).collect(),
+        domain: config.rows.domain().clone(),
+        fraction_bits: offer.layout.blocks.iter().map(|block| block.scale.fraction_bits).collect(),
+        rows: config.terms.max_rows.saturating_mul(config.roster.sites.len() as u64),
     })
 }
 
@@ -322,7 +342,7 @@ fn honest_sites(terms: &Terms, policy: &Policy, sites: usize) -> usize {
 }
 
 /// Names these sites by their keys, which are the same in every roster.
-pub(super) fn cohort_digest(roster: &Roster, cohort: &[u16]) -> Hash {
+pub fn cohort_digest(roster: &Roster, cohort: &[u16]) -> Hash {
     block_id(cohort.iter().filter_map(|site| roster.member(PartyId::Site(*site))).map(|member| member.key))
 }
 

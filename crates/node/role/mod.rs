@@ -13,6 +13,8 @@ pub mod result;
 pub mod server;
 mod talk;
 
+pub use consent::cohort_digest;
+
 use std::sync::{Arc, Mutex};
 
 use rand_core::{Rng, UnwrapErr};

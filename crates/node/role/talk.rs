@@ -30,7 +30,7 @@ use crate::{
     control::{Aborted, CentreDistances, Finished, Held, clean},
     model::Model,
     round::{self, Layout, Question},
-    store::{Journal, JournalError, ledger::Left, wait_for_disk},
+    store::{Journal, ledger::Left, wait_for_disk},
 };
 
 /// Between two attempts to dial after a connection was lost: two processes of one identity would otherwise take the
@@ -106,9 +106,6 @@ impl Talk {
             None => (None, Site::new(site_config())?),
             Some(folder) => {
                 let (journal, records) = Journal::open(folder, &session)?;
-                if records.is_empty() && keeper.with(|ledger| ledger.account().answered(&session)) {
-                    return Err(JournalError::Missing.into());
-                }
                 if records.iter().any(|r| r.name() == "deck") {
                     tracing::info!("taking up an interrupted run from the journal");
                     released = records.iter().any(|r| r.name() == "released");
@@ -219,7 +216,7 @@ impl Talk {
         }))
     }
 
-    /// The run is over for this site: the keys are of no more use. What was given away stands in the ledger.
+    /// The run is over for this site: the keys are of no more use. What was answered stands in the ledger.
     fn over(mut self) -> Result<ClientReport, Failure> {
         if let Some(journal) = &mut self.journal
             && !self.report.vanished
@@ -342,6 +339,7 @@ impl Talk {
                     aggregator: self.aggregator,
                 };
                 self.site = Site::new(config)?;
+                self.site.set_standing(self.keeper.standing());
                 (self.course, self.released) = (Course::default(), false);
                 self.forget();
                 self.lay_first();
@@ -557,13 +555,13 @@ impl Talk {
             }
             (Question::Judge { digest, words }, PartyId::Intermediary) => {
                 // Over all runs: the count and one judgement, which may be sent again.
-                let noted = consent::question_digest(&self.config, &question, &asked.query);
-                if self.keeper.with(|ledger| ledger.account().questions_of(&self.session, &noted)) > 2 {
+                let name = consent::question_digest(&self.config, &question, &asked.query);
+                if self.keeper.with(|ledger| ledger.account().questions_of(&self.session, &name)) > 2 {
                     return Err("this plan's result was judged before: agree on a new plan".into());
                 }
                 let batch = self.held(*digest).await?;
                 let layout = Layout::of_judged(&batch, &domain, &form);
-                // One question has one form: [RND-9] knows it again by its bytes.
+                // One question has one form: the ledger knows it again by its bytes.
                 if layout.as_ref().is_ok_and(|layout| layout.words() as u64 != u64::from(*words)) {
                     return Err("the question does not name its own length".into());
                 }

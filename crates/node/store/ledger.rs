@@ -7,6 +7,7 @@
 mod account;
 mod error;
 mod file;
+mod smooth;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,7 +21,7 @@ use veilsum_proto::{
     identity::{Identity, PublicKey},
     ledger::{Answer, Entry, Head, Note},
     message::Disclosure,
-    policy::{Cost, Spent},
+    policy::{Cost, Smooth, Spent},
     release::Standing,
     suite::{self, Hash},
 };
@@ -28,6 +29,7 @@ use veilsum_proto::{
 pub use account::{Account, Data, Known, Membership, columns_of, digest_of_rows, keyed};
 pub use error::LedgerError;
 use file::Fault;
+pub use smooth::{Kept, QUESTIONS};
 
 use crate::files::{self, Existing};
 
@@ -119,6 +121,7 @@ impl Ledger {
         // Its name lasts before its head says that it is there.
         files::sync_folder(folder).map_err(io)?;
         let mut ledger = Ledger::in_memory(identity, data);
+        ledger.account.keep(questions_in(folder, &ledger.identity.public())?);
         let disk = Disk {
             path: path.clone(),
             head_path: head.map(Path::to_owned),
@@ -204,11 +207,42 @@ impl Ledger {
         self.promised.iter().filter(move |(other, _)| *other != session).filter_map(|(_, promise)| promise.cost)
     }
 
+    /// Measures all smooth questions answered so far, and what they tell with the one that `record` describes; `None` where it
+    /// is none ([POL-9]).
+    pub fn measure(&mut self, record: Option<&Kept>, cost: &Cost) -> Option<Smooth> {
+        match record {
+            Some(record) => self.account.measure_with(record, cost),
+            None => {
+                self.account.measure();
+                None
+            }
+        }
+    }
+
+    /// [POL-9]: keeps what measuring a smooth question takes. Where it cannot be written, its numbers will count one by one
+    /// after a restart.
+    pub fn keep(&mut self, record: Kept) {
+        if self.account.knows(&record) {
+            return;
+        }
+        if let Some(disk) = &self.disk {
+            let path = disk.path.with_file_name(QUESTIONS);
+            if let Err(e) = smooth::append(&path, &record, &self.identity) {
+                tracing::warn!(
+                    "{} cannot be written ({e}): after a restart this question counts by its numbers",
+                    path.display()
+                );
+            }
+        }
+        self.account.keep([record]);
+    }
+
     /// Whether this answer gives nothing away that was not given before: the same numbers from the same sites, or the last
     /// answer of its session once more.
     pub fn repeats(&self, left: &Left, answer: &Answer) -> bool {
         left.cohort.is_some_and(|cohort| {
-            self.account.gave(&cohort, &self.data.rows, answer) || self.account.again(&left.session, left.slot, &cohort, answer)
+            self.account.gave(&cohort, &self.data.rows, answer)
+                || self.account.again(&left.session, left.slot, &cohort, answer)
         })
     }
 
@@ -239,12 +273,8 @@ impl Ledger {
     /// [`LedgerError`].
     pub fn note(&mut self, note: Note, left: &Left, digest: Hash) -> Result<(), LedgerError> {
         let version = self.account.version() + u32::from(matches!(note, Note::Changed(_)));
-        let entry = Entry {
-            slot: left.slot,
-            version,
-            note: Some(note),
-            ..self.entry(left, Disclosure::Nothing, 0, digest)
-        };
+        let entry =
+            Entry { slot: left.slot, version, note: Some(note), ..self.entry(left, Disclosure::Nothing, 0, digest) };
         self.add(entry)?;
         self.sync()
     }
@@ -446,6 +476,15 @@ pub fn check(path: &Path, key: PublicKey, head: Option<Hash>) -> Result<Checked,
     }
 }
 
+/// The smooth questions that are kept beside a ledger ([POL-9]).
+///
+/// # Errors
+/// [`LedgerError::Io`] where there is such a file and it cannot be read.
+pub fn questions_in(folder: &Path, key: &PublicKey) -> Result<Vec<Kept>, LedgerError> {
+    let path = folder.join(QUESTIONS);
+    smooth::read(&path, key).map_err(|source| LedgerError::Io { path, source })
+}
+
 /// The entries of one's own ledger, checked against its head; none where there is neither.
 ///
 /// # Errors
@@ -483,7 +522,9 @@ impl Ledger {
     /// As [`check`].
     pub fn look(folder: &Path, head: &Path, identity: &Identity) -> Result<Account, LedgerError> {
         let mut account = Account::default();
+        account.keep(questions_in(folder, &identity.public())?);
         all(&folder.join(FILE), head, identity)?.iter().for_each(|entry| account.take(entry));
+        account.measure();
         Ok(account)
     }
 }

@@ -50,6 +50,15 @@ impl Transcript {
         Ok((transcript, said))
     }
 
+    /// What a transcript holds, without a change to it: for an auditor.
+    ///
+    /// # Errors
+    /// A [`Failure`] where it cannot be read.
+    pub fn look(path: &Path) -> Result<Vec<Said>, Failure> {
+        let file = File::open(path).map_err(|e| failure(path, &e))?;
+        Ok(entries(&file).0)
+    }
+
     fn read(&mut self) -> io::Result<Vec<Said>> {
         let (said, good) = entries(&self.file);
         self.file.set_len(good)?;
@@ -72,8 +81,7 @@ impl Transcript {
     /// # Errors
     /// A [`Failure`] where it cannot be read.
     pub fn all(&self) -> Result<Vec<Said>, Failure> {
-        let file = File::open(&self.path).map_err(|e| failure(&self.path, &e))?;
-        Ok(entries(&file).0)
+        Transcript::look(&self.path)
     }
 
     /// Begins anew: the run is over, or another one begins.

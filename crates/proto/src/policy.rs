@@ -165,6 +165,9 @@ pub struct Request<'a> {
     pub repeated: bool,
     /// What it gives away.
     pub cost: Cost,
+    /// What all smooth questions on these rows tell with this one among them; `None` where it is none, or was not measured, and
+    /// its numbers count one by one.
+    pub smooth: Option<Smooth>,
     /// How far apart the two nearest centres of the question are, in millionths of the box's half-width.
     pub separation_ppm: Option<u64>,
     /// The block that this data set belongs to, with the versions at its last answer ([REL-5], [REL-7]); nothing before its
@@ -208,6 +211,18 @@ pub struct Cost {
     pub nano_rho: Option<u64>,
 }
 
+/// What smooth questions tell together ([POL-9]): sums of smooth functions of single rows, of which most repeat in part what
+/// those before said. The application measures it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Smooth {
+    /// Their effective rank r, from above.
+    pub rank: u64,
+    /// Thousandths of a bit in it.
+    pub milli_bits: u64,
+    /// Their numbers, counted one by one, and the thousandths of a bit in these: what r takes the place of.
+    pub instead: (u64, u64),
+}
+
 /// What was given away on one data set before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Spent {
@@ -221,6 +236,8 @@ pub struct Spent {
     pub milli_bits: u64,
     /// rho in 10^-9.
     pub nano_rho: u64,
+    /// What the smooth questions among them tell together.
+    pub smooth: Smooth,
 }
 
 impl Spent {
@@ -427,18 +444,35 @@ pub fn check_release(terms: &Terms, policy: &Policy, request: &Request<'_>, spen
     let room = room_for(terms, policy, request);
     let mut after = *spent;
     after.add(&request.cost);
-    if after.scalars <= room.scalars && after.milli_bits <= room.milli_bits {
+    after.smooth = request.smooth.unwrap_or(spent.smooth);
+    let used = used(&after, policy.release.domain.or(request.domain));
+    if used.scalars <= room.scalars && used.milli_bits <= room.milli_bits {
         return Ok(());
     }
     Err(Error::refused(
         format!(
             "the release rule: with this answer the numbers given away on this data set would be {} of what the rows \
              that are known of allow, and their bits {}",
-            percent(after.scalars, room.scalars),
-            percent(after.milli_bits, room.milli_bits)
+            percent(used.scalars, room.scalars),
+            percent(used.milli_bits, room.milli_bits)
         ),
         "POL-9",
     ))
+}
+
+/// What counts against the [`Room`] of the release rule: numbers and bits one by one, but of smooth questions twice their rank
+/// and the bits in it, because r may be half of what other numbers may be. Where `domain` says how many rows are possible,
+/// everything counts one by one.
+pub fn used(spent: &Spent, domain: Option<u64>) -> Room {
+    let Spent { scalars, milli_bits, smooth, .. } = *spent;
+    if domain.is_some() {
+        return Room { scalars, milli_bits };
+    }
+    let (numbers, bits) = smooth.instead;
+    Room {
+        scalars: scalars.saturating_sub(numbers).saturating_add(smooth.rank.saturating_mul(2)),
+        milli_bits: milli_bits.saturating_sub(bits).saturating_add(smooth.milli_bits),
+    }
 }
 
 /// What the release rule allows on this data set in all, as far as the cohort's rows are known.

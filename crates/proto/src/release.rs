@@ -86,10 +86,10 @@ fn broken<T>(what: &'static str, site: Option<u16>, rule: &'static str) -> Resul
     Err(Broken { what, site, rule })
 }
 
-/// [REL-2]: names the block of these sites, whatever their order.
+/// [REL-2]: names these sites, whatever their order: a block, or a cohort in a ledger.
 pub fn block_id(keys: impl IntoIterator<Item = PublicKey>) -> Hash {
     let keys: BTreeSet<[u8; 32]> = keys.into_iter().map(|key| key.0).collect();
-    suite::hash("block", &[&keys.into_iter().collect::<Vec<_>>().concat()])
+    suite::hash("cohort in a ledger", &[&keys.into_iter().collect::<Vec<_>>().concat()])
 }
 
 /// [REL-3]: sites that a block has at least, so that `contributors` honest ones stand behind whatever is released of it.

@@ -237,6 +237,7 @@ fn p21_counts_beside_the_mask_in_the_clear() {
                     Disclosure::SelfMaskShares => vec![Kind::Unmask],
                     Disclosure::Refusal => vec![Kind::ShareComplaint, Kind::Refusal],
                     Disclosure::SlotBurned => vec![Kind::Burned],
+                    Disclosure::Nothing => vec![],
                 };
                 assert!(expected.contains(&wire.kind), "{label:?}: {:?}", wire.kind);
                 log.borrow_mut().push((wire.site, wire.kind, wire.bytes.to_vec()));

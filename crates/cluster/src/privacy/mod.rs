@@ -6,6 +6,7 @@
 //! turns them into whole steps and adds exact noise.
 
 mod accountant;
+pub mod rank;
 mod schedule;
 mod summation;
 

@@ -1,10 +1,11 @@
 //! Several questions put at once: every K of a sweep, every restart. The vector is the concatenation of theirs.
 
+use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
 use super::{Block, Query, Statistic};
 use crate::random::Stream;
-use crate::{AnswerError, Domain, Prepared, QueryError, Transform};
+use crate::{AnswerError, Domain, Prepared, QueryError, Rows, Transform};
 
 /// Questions that one batch may hold.
 pub const MAX_BATCH: usize = 4096;
@@ -64,6 +65,32 @@ impl Batch {
         let mut kinds = self.queries.iter().map(Query::kind);
         let first = kinds.next().unwrap_or("nothing");
         if kinds.all(|kind| kind == first) { first } else { "mixed" }
+    }
+
+    /// Whether all its questions are smooth ([`Query::is_smooth`]).
+    pub fn is_smooth(&self) -> bool {
+        self.queries.iter().all(Query::is_smooth)
+    }
+
+    /// What every row adds to every entry of the answer, entries x rows, for rows in the units of the questions; `None` where
+    /// a question is not smooth.
+    pub(crate) fn functions(&self, rows: &Rows, domain: &Domain) -> Result<Option<Array2<f64>>, QueryError> {
+        let domain = self.domain(domain)?;
+        let lengths: Vec<usize> =
+            self.queries.iter().map(|query| query.layout(&domain).iter().map(|block| block.len).sum()).collect();
+        let mut values = Array2::zeros((lengths.iter().sum(), rows.len()));
+        let mut first = 0;
+        for (query, length) in self.queries.iter().zip(lengths) {
+            let Some(add) = query.of_row(&domain) else { return Ok(None) };
+            let mut own = vec![0.0; length];
+            for (x, mut column) in rows.iter().zip(values.columns_mut()) {
+                own.fill(0.0);
+                add(x, &mut own);
+                column.iter_mut().skip(first).zip(&own).for_each(|(slot, x)| *slot = *x);
+            }
+            first += length;
+        }
+        Ok(Some(values))
     }
 
     /// One site's statistic, working out [`Batch::layout`] entry by entry.

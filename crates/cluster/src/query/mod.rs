@@ -26,10 +26,13 @@ pub use shifts::Shifts;
 pub use validation::{Contingency, Silhouette, Sizes, Ungrouped, Validation};
 
 use crate::random::Stream;
-use crate::{AnswerError, Centres, Domain, Prepared, QueryError, kernel};
+use crate::{AnswerError, Centres, Domain, Prepared, QueryError, distance, kernel};
 
 /// Entries that one question's answer may have: 128 MiB of `f64`.
 pub(crate) const MAX_WORDS: usize = 1 << 24;
+
+/// What one row adds to an answer.
+pub(crate) type OfRow<'a> = Box<dyn Fn(&[f64], &mut [f64]) + 'a>;
 
 /// What every family of questions can say of itself; one file a family.
 pub(crate) trait Family {
@@ -268,6 +271,48 @@ impl Query {
             Self::LocalFuzzy(_) | Self::Features(_) | Self::LocalChoice(_) => false,
             Self::Contingency(_) | Self::Shifts(_) => false,
         }
+    }
+
+    /// Whether the answer is a sum of smooth functions of single rows; without noise such questions are measured together
+    /// ([`crate::privacy::rank`]). Hard groups, counts, and centres that a site finds among its own rows are not.
+    pub fn is_smooth(&self) -> bool {
+        match self {
+            Self::FuzzySums { .. } | Self::FuzzyValidation { .. } | Self::Moments(_) => true,
+            Self::Shifts(family) => family.m.is_some(),
+            _ => false,
+        }
+    }
+
+    /// What one row adds to the answer of a smooth question: a function that adds it to its second argument, for a row inside
+    /// the box. `None` for all other questions.
+    pub(crate) fn of_row(&self, domain: &Domain) -> Option<OfRow<'_>> {
+        Some(match self {
+            Self::FuzzySums { centres, m } => Box::new(move |x, sums| {
+                let mut u = vec![0.0; centres.k()];
+                distance::memberships(x, centres.rows(), *m, &mut u);
+                let (weighted_sums, weights) = sums.split_at_mut(centres.k() * x.len());
+                for ((u, sums), total) in u.iter().zip(weighted_sums.chunks_exact_mut(x.len())).zip(weights) {
+                    let weight = distance::power(*u, *m);
+                    *total += weight;
+                    sums.iter_mut().zip(x).for_each(|(sum, x)| *sum += weight * x);
+                }
+            }),
+            Self::FuzzyValidation { centres, m } => Box::new(move |x, sums| {
+                let k = centres.k();
+                let mut u = vec![0.0; k];
+                sums[2 * k] += distance::memberships(x, centres.rows(), *m, &mut u);
+                for (c, centre) in centres.rows().enumerate() {
+                    sums[c] += distance::euclidean(x, centre);
+                    sums[k + c] += u[c];
+                }
+            }),
+            Self::Moments(family) => Box::new(|x, sums| family.add_row(x, sums)),
+            Self::Shifts(family) if family.m.is_some() => {
+                let references = family.references(domain);
+                Box::new(move |x, sums| family.add_row(x, &references, sums))
+            }
+            _ => return None,
+        })
     }
 
     /// Which half of a round of the algorithm this is, where rounds have two.

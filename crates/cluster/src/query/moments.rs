@@ -51,17 +51,22 @@ impl Family for Moments {
 
     fn answer(&self, rows: &Prepared, _: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError> {
         let d = rows.domain().columns();
-        Ok(kernel::over_rows(rows.packed(), 1 + d, |x, _, sums| {
-            sums[0] += 1.0;
-            match &self.around {
-                None => sums[1..].iter_mut().zip(x).for_each(|(sum, x)| *sum += x),
-                Some(around) => {
-                    for ((sum, x), around) in sums[1..].iter_mut().zip(x).zip(around) {
-                        *sum += (x - around) * (x - around);
-                    }
+        Ok(kernel::over_rows(rows.packed(), 1 + d, |x, _, sums| self.add_row(x, sums)))
+    }
+}
+
+impl Moments {
+    /// What one row adds.
+    pub(super) fn add_row(&self, x: &[f64], sums: &mut [f64]) {
+        sums[0] += 1.0;
+        match &self.around {
+            None => sums[1..].iter_mut().zip(x).for_each(|(sum, x)| *sum += x),
+            Some(around) => {
+                for ((sum, x), around) in sums[1..].iter_mut().zip(x).zip(around) {
+                    *sum += (x - around) * (x - around);
                 }
             }
-        }))
+        }
     }
 }
 

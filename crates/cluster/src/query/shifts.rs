@@ -37,6 +37,27 @@ impl Shifts {
         let middle: Vec<f64> = (0..domain.columns()).map(middle).collect();
         middle.repeat(self.centres.k())
     }
+
+    /// What one row adds, with the points of reference.
+    pub(super) fn add_row(&self, x: &[f64], references: &[f64], sums: &mut [f64]) {
+        let (k, d) = (self.centres.k(), self.centres.columns());
+        let mut weights = vec![0.0; k];
+        match self.m {
+            Some(m) => {
+                distance::memberships(x, self.centres.rows(), m, &mut weights);
+                weights.iter_mut().for_each(|u| *u = distance::power(*u, m));
+            }
+            None => weights[distance::nearest(x, self.centres.rows()).0] = 1.0,
+        }
+        let (us, shifts) = sums.split_at_mut(k);
+        let of_each = us.iter_mut().zip(shifts.chunks_exact_mut(d)).zip(references.chunks_exact(d));
+        for (((u, shift), reference), weight) in of_each.zip(&weights).filter(|(_, weight)| **weight > 0.0) {
+            let long = distance::euclidean(x, reference);
+            let factor = if long > self.clip { weight * (self.clip / long) } else { *weight };
+            *u += weight;
+            shift.iter_mut().zip(x).zip(reference).for_each(|((sum, x), r)| *sum += factor * (x - r));
+        }
+    }
 }
 
 impl Family for Shifts {
@@ -64,24 +85,7 @@ impl Family for Shifts {
     fn answer(&self, rows: &Prepared, _: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError> {
         let (k, d) = (self.centres.k(), self.centres.columns());
         let references = self.references(rows.domain());
-        Ok(kernel::over_rows(rows.packed(), k * (d + 1), |x, _, sums| {
-            let mut weights = vec![0.0; k];
-            match self.m {
-                Some(m) => {
-                    distance::memberships(x, self.centres.rows(), m, &mut weights);
-                    weights.iter_mut().for_each(|u| *u = distance::power(*u, m));
-                }
-                None => weights[distance::nearest(x, self.centres.rows()).0] = 1.0,
-            }
-            let (us, shifts) = sums.split_at_mut(k);
-            let of_each = us.iter_mut().zip(shifts.chunks_exact_mut(d)).zip(references.chunks_exact(d));
-            for (((u, shift), reference), weight) in of_each.zip(&weights).filter(|(_, weight)| **weight > 0.0) {
-                let long = distance::euclidean(x, reference);
-                let factor = if long > self.clip { weight * (self.clip / long) } else { *weight };
-                *u += weight;
-                shift.iter_mut().zip(x).zip(reference).for_each(|((sum, x), r)| *sum += factor * (x - r));
-            }
-        }))
+        Ok(kernel::over_rows(rows.packed(), k * (d + 1), |x, _, sums| self.add_row(x, &references, sums)))
     }
 }
 

@@ -7,10 +7,12 @@ use veilsum_proto::{
     identity::{Identity, PublicKey},
     ledger::{Answer, Column, Entry, Note},
     message::Disclosure,
-    policy::Spent,
+    policy::{Cost, Smooth, Spent},
     release,
     suite::{self, Hash},
 };
+
+use super::smooth::{Kept, Measured};
 
 /// Name of the question that counts rows.
 const COUNT: &str = "count_rows";
@@ -105,6 +107,7 @@ pub struct Account {
     places: BTreeMap<[Hash; 3], Vec<usize>>,
     runs: u64,
     spent: Spent,
+    measured: Measured,
     /// The columns as they were declared or seen last.
     columns: BTreeMap<String, Hash>,
     version: u32,
@@ -133,6 +136,28 @@ pub enum Known {
 }
 
 impl Account {
+    /// Records of smooth questions: those that it has answered are measured by them.
+    pub fn keep(&mut self, kept: impl IntoIterator<Item = Kept>) {
+        self.measured.keep(kept);
+    }
+
+    /// Whether it has this record.
+    pub fn knows(&self, record: &Kept) -> bool {
+        self.measured.knows(record)
+    }
+
+    /// Measures what smooth questions told that were answered since this was called last; until then their numbers count one by
+    /// one ([POL-9]).
+    pub fn measure(&mut self) {
+        self.spent.smooth = self.measured.told();
+    }
+
+    /// What they and this one would tell; `None` where it cannot be measured.
+    pub fn measure_with(&mut self, record: &Kept, cost: &Cost) -> Option<Smooth> {
+        self.measure();
+        self.measured.with(record, cost)
+    }
+
     /// Takes an entry of the ledger.
     pub fn take(&mut self, entry: &Entry) {
         self.version = entry.version;
@@ -237,6 +262,7 @@ impl Account {
         if given.answer.cost.nano_rho.is_none() {
             self.places.entry(place(&given.cohort, &given.rows, &given.answer)).or_default().push(self.given.len());
         }
+        self.measured.left(&given.plan, &given.answer);
         self.given.push(given);
     }
 
@@ -303,11 +329,6 @@ impl Account {
     fn find(&self, cohort: &Hash, rows: &Hash, answer: &Answer) -> Option<usize> {
         let places = self.places.get(&place(cohort, rows, answer)).into_iter().flatten();
         places.copied().find(|at| answer.cost.nano_rho.is_none() && same(&self.given[*at].answer, answer))
-    }
-
-    /// Whether an answer has left in this session.
-    pub fn answered(&self, session: &Hash) -> bool {
-        self.courses.get(session).is_some_and(|course| course.last.is_some())
     }
 
     /// Answers by kind.

@@ -9,6 +9,8 @@ use veilsum_proto::{
 use super::*;
 use crate::documents::tests::Folder;
 
+mod measured;
+
 fn identity(n: u8) -> Arc<Identity> {
     Arc::new(Identity::from_seed(&[n; 32]))
 }
@@ -252,7 +254,7 @@ fn two_draws_of_noise_are_two_answers() {
         ledger.promise(&left(1, 9), noised.clone(), block());
         ledger.record(b"words", Disclosure::MaskedWords, &left(1, 9)).unwrap();
         ledger.record(b"shares", Disclosure::SelfMaskShares, &left(1, 8)).unwrap();
-        (ledger.account().gave(&Hash([cohort; 32]), &noised), ledger.rho_of_plan(&other()))
+        (ledger.account().gave(&Hash([cohort; 32]), &Hash([5; 32]), &noised), ledger.rho_of_plan(&other()))
     };
     // Asked of 9, opened over 8.
     assert_eq!((ask(None, 8), ask(None, 9)), ((true, 0), (false, 0)));
@@ -321,7 +323,9 @@ fn one_head_has_one_ledger() {
     let second = site.folder.0.join("second");
     let other = Ledger::open(&second, Some(&site.head()), identity(1), data("rows", 5), PLAN);
     assert!(matches!(other, Err(LedgerError::Locked { .. })));
-    assert!(ledger.account().answered(&left(0, 9).session) && !ledger.account().answered(&Hash::default()));
+    let question = Hash([1; 32]);
+    let asked = |session: &Hash| ledger.account().questions_of(session, &question);
+    assert_eq!((asked(&left(0, 9).session), asked(&Hash::default())), (2, 1));
 }
 
 /// [LED-7]: both conversations of a site draw on one account, before either answer has left.

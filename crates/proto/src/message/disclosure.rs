@@ -20,10 +20,10 @@ pub enum Disclosure {
     SelfMaskShares,
     /// That this site refuses, and under which rule.
     Refusal,
-    /// Nothing left: the ledger notes something else.
-    Nothing,
     /// A promise to give no share for one slot.
     SlotBurned,
+    /// Nothing left: the ledger notes something else.
+    Nothing,
 }
 
 impl Disclosure {
@@ -37,8 +37,8 @@ impl Disclosure {
             Disclosure::RoundSeeds => "mask seeds of this one round shared with sites missing from it",
             Disclosure::SelfMaskShares => "shares of the self-masks of this one round",
             Disclosure::Refusal => "that this site refuses, and the rule",
-            Disclosure::Nothing => "nothing: a note of the ledger's own",
             Disclosure::SlotBurned => "a promise to give no share for this one slot",
+            Disclosure::Nothing => "nothing: a note of the ledger's own",
         }
     }
 }

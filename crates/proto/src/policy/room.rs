@@ -15,10 +15,10 @@ const HALF_LOG2_2PI: (i128, i128) = (1_457_675_412_678, 1_457_675_412_679);
 /// Rows and domains beyond this count as this many: the logarithms stay exact to a few bits.
 const LARGEST: u64 = 1 << 40;
 
-/// What may be released on `rows` rows, all releases together.
+/// What may be released on `rows` rows, all releases together; and in the same units what was.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Room {
-    /// Numbers: a quarter of the rows' values, or of the domain's.
+    /// Numbers: a quarter of the rows' values, or of the domain's. The rank of smooth questions counts twice.
     pub scalars: u64,
     /// Thousandths of a bit: half of what is unknown about the rows.
     pub milli_bits: u64,

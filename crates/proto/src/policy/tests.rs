@@ -178,6 +178,56 @@ fn the_release_rule_can_be_reported_or_off_and_repeats_are_free() {
     assert!(rule(|_, _, request, spent| (request.repeated, spent.scalars) = (true, 1_200)).is_ok());
 }
 
+/// [POL-9]: of smooth questions the rank counts, twice, beside the numbers of all others one by one; against one room of 1,200
+/// numbers, so that neither is allowed more than alone.
+#[test]
+fn smooth_questions_count_by_their_rank() {
+    let asks = |hard: u64, rank: u64, milli_bits: u64| {
+        rule(move |_, _, request, spent| {
+            // 90 smooth questions before, of 9 numbers and 297 bits each.
+            (spent.scalars, spent.milli_bits) = (90 * 9 + hard, 90 * 297_000 + hard * 10_000);
+            let before = Smooth { rank: 70, milli_bits: 1_000_000, instead: (90 * 9, 90 * 297_000) };
+            let instead = (91 * 9, 91 * 297_000);
+            (spent.smooth, request.smooth) = (before, Some(Smooth { rank, milli_bits, instead }));
+        })
+        .map_err(|(rule, _)| rule)
+    };
+    assert_eq!(asks(0, 72, 1_000_000), Ok(()));
+    assert_eq!((asks(0, 600, 1_000_000), asks(0, 601, 1_000_000)), (Ok(()), Err("POL-9")));
+    assert_eq!((asks(1_056, 72, 1_000_000), asks(1_057, 72, 1_000_000)), (Ok(()), Err("POL-9")));
+    let room = room(2_400, 2, 10, None);
+    assert_eq!(
+        (room.scalars, asks(0, 72, room.milli_bits), asks(0, 72, room.milli_bits + 1)),
+        (1_200, Ok(()), Err("POL-9"))
+    );
+    let hard = 10 * 10_000;
+    assert_eq!(
+        (asks(10, 72, room.milli_bits - hard), asks(10, 72, room.milli_bits - hard + 1)),
+        (Ok(()), Err("POL-9"))
+    );
+}
+
+/// [POL-9]: a smooth question that was not measured counts by its numbers, beside the rank of those before; and where few rows
+/// are possible everything does.
+#[test]
+fn what_was_not_measured_counts_one_by_one() {
+    let asks = |before: u64, smooth: Option<Smooth>, domain: Option<u64>| {
+        rule(move |_, _, request, spent| {
+            (spent.scalars, spent.smooth) = (before, Smooth { rank: 10, milli_bits: 1_000, instead: (before, 0) });
+            (request.smooth, request.domain) = (smooth, domain);
+            request.cost = Cost { scalars: 1_180, milli_bits: 0, nano_rho: None };
+        })
+        .map_err(|(rule, _)| rule)
+    };
+    // 2 · 10 + 1,180 of 1,200.
+    assert_eq!(asks(50_000, None, None), Ok(()));
+    let measured = Smooth { rank: 11, milli_bits: 1_100, instead: (51_180, 0) };
+    assert_eq!(asks(50_000, Some(measured), None), Ok(()));
+    assert_eq!(asks(50_000, Some(measured), Some(1 << 32)), Err("POL-9"));
+    assert_eq!(asks(20, Some(Smooth { instead: (1_200, 0), ..measured }), Some(1 << 32)), Ok(()));
+    assert_eq!(asks(20, Some(Smooth { instead: (1_200, 0), ..measured }), Some(48)), Err("POL-9"));
+}
+
 /// [POL-9]: what colludes knows its own rows, and a site's own rows stay when all others collude.
 #[test]
 fn rows_of_supposed_colluders_do_not_count() {
