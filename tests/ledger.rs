@@ -318,6 +318,7 @@ fn lost_near_the_end(change: u64) -> (LocalRun, BTreeSet<String>) {
         state: Some(folder.0.clone()),
         way: None,
         timing: LOCAL_TIMING,
+        on_loss: veilsum::role::server::OnLoss::Stop,
         progress: Box::new(|_| {}),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
