@@ -31,7 +31,6 @@ use veilsum_cluster::{Algorithm, Query, method::Seeding};
 use veilsum_proto::{
     aggregator,
     identity::Identity,
-    message::Kind,
     plan::Terms,
     roster::{Member, PartyId, Roster},
 };

@@ -127,9 +127,10 @@ pub struct LocalConfig {
 /// From the address of an aggregator to the one at which sites reach it, such as a relay's.
 pub type Way = Box<dyn Fn(SocketAddr) -> SocketAddr + Send + Sync>;
 
-/// The policy of sites whose data are made up: the protocol's own floor, and nothing else.
+/// The policy of sites whose data are made up: the protocol's own floor, and nothing else; what a site that leaves sent may
+/// be computed, where the plan lets it.
 pub fn toy_policy() -> SitePolicy {
-    Policy::only(Floor::default()).into()
+    Policy::only(Floor { contributors: 1, ..Floor::default() }).into()
 }
 
 /// Waits that suit one machine.

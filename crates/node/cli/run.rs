@@ -14,11 +14,13 @@ use veilsum_proto::{
     identity::Identity,
     message,
     roster::{Member, PartyId},
+    suite::Hash,
 };
 
 use super::{
     agree::{FirstUse, Offered},
     exit::{Code, Failure},
+    policy::judged,
 };
 use crate::{
     documents::{Federation, load_identity, policy_of},
@@ -28,7 +30,7 @@ use crate::{
         intermediary::{self, IntermediaryConfig},
         server::{self, OnLoss, ServerConfig},
     },
-    store::{Journal, ledger::Data},
+    store::{Journal, Ledger, ledger::Data},
 };
 
 /// What every role needs to know.
@@ -337,6 +339,13 @@ pub fn client(args: &ClientArgs, json: bool) -> Result<(), Failure> {
     let state = args.documents.state(args.state.as_ref());
     let (coordinator, intermediary) =
         (resolve(&federation.roster.coordinator)?, resolve(&federation.roster.intermediary)?);
+    let account = Ledger::look(&state, &head_of(&args.documents.key), &identity)?;
+    let spent = (&account.spent(&Hash::default(), None, None), account.rho_of(&federation.terms.hash()));
+    if let Some(stop) = judged(&federation, &site.policy, &rows, spent, 0)?.stop()
+        && !json
+    {
+        eprintln!("warning: this site does not answer the whole plan; {stop}");
+    }
     let report = block_on(async {
         let run = client::run(ClientConfig {
             identity,
