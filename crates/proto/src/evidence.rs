@@ -7,7 +7,7 @@ use crate::{
     error::{Error, Rule},
     identity::{DecodedKeys, PublicKey},
     message::{self, Ask, COMMITMENT, Kind, Opening, Verified, opening_hash, round_context},
-    opening::Seen,
+    opening::{Seen, Verified as Before},
     plan::Terms,
     roster::{PartyId, Roster},
     suite::Hash,
@@ -124,10 +124,9 @@ impl Documents<'_> {
             cohort: &asked.cohort,
             words: asked.words,
         };
-        let all: Vec<usize> = (0..opening.alive.len()).collect();
         let total = seen.missing(&opening).and_then(|missing| {
             let sums = seen.sums(&opening)?;
-            seen.signatures(&opening, &missing, &all)?;
+            seen.signatures(&opening, &missing, &Before::NOTHING)?;
             seen.unmasked(sums, &opening, &missing)
         });
         match total {

@@ -183,6 +183,12 @@ impl Proof {
         self.signature
     }
 
+    /// The hash of the signed message. What was signed is compared by it and not by the signature, of which a signer can
+    /// make many for one message.
+    pub(crate) fn signed_message(&self) -> Hash {
+        self.rest
+    }
+
     /// Whether `key` signed a frame of `kind` in `session` with this context ([FRM-5]).
     pub(crate) fn verify(&self, key: &PublicKey, session: &Hash, kind: Kind, context: &Hash) -> bool {
         key.verify(FRAME, &signed_parts(session, &(kind as u16).to_le_bytes(), context, &self.rest), &self.signature)

@@ -179,8 +179,8 @@ impl Aggregator {
                 Ok(Progress::Waiting) => return,
                 Ok(Progress::Sent) => {
                     let (frames, missing) = (round.pending.frames.clone(), round.missing());
-                    if let Some((alive, shares)) = round.named() {
-                        self.persist(Entry::Named { alive, shares });
+                    if let Some(named) = round.named() {
+                        self.persist(Entry::Named(named));
                     }
                     self.send_all(&frames);
                     // Those who did not make it into the survivors are out of this run (fixed cohort, [RND-5]).

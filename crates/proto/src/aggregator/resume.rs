@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Aggregator, AggregatorConfig, Event, Millis, Output, Pending, ReadyDeck, Round};
+use super::{Aggregator, AggregatorConfig, Event, Millis, Output, Pending, ReadyDeck, Round, round::Named};
 use crate::{codec, error::Error, limits::MAX_BODY, suite::Hash};
 
 /// Bytes of one entry: the largest is a total with its opening, which holds the sum of all masked words twice.
@@ -28,8 +28,8 @@ pub(super) enum Entry {
     Deck(ReadyDeck),
     /// A question is put.
     Asked { deck: u32, slot: u16, cohort: Vec<u16>, words: u32, query: Vec<u8> },
-    /// Survivors are named; with `shares` such that shares may leave for them.
-    Named { alive: Vec<u16>, shares: bool },
+    /// Survivors are named.
+    Named(Named),
     /// The total of the question before, and what opens it to the cohort.
     Total { values: Vec<u64>, cohort: Vec<u16>, missing: Vec<u16>, opening: Option<Vec<u8>> },
 }
@@ -75,9 +75,6 @@ struct Past {
     cohort: Vec<u16>,
     missing: Vec<u16>,
 }
-
-/// Survivors, and whether shares may have left for them.
-type Named = (Vec<u16>, bool);
 
 /// What is left of the process before.
 #[derive(Default)]
@@ -157,10 +154,10 @@ impl Aggregator {
                 let question = Question { deck, slot, cohort, words: words as usize, query };
                 self.unfinished.open = Some((question, None));
             }
-            Entry::Named { alive, shares } => match &mut self.unfinished.open {
-                Some((q, named)) if alive.iter().all(|s| q.cohort.contains(s)) && sound(&alive) => {
-                    self.cohort = Some(alive.iter().copied().collect());
-                    *named = Some((alive, shares));
+            Entry::Named(now) => match &mut self.unfinished.open {
+                Some((q, named)) if now.alive.iter().all(|s| q.cohort.contains(s)) && sound(&now.alive) => {
+                    self.cohort = Some(now.alive.iter().copied().collect());
+                    *named = Some(now);
                 }
                 _ => return Err(bad("survivors in it belong to no question")),
             },
@@ -204,8 +201,8 @@ impl Aggregator {
         }
         match self.reopen(question, now) {
             Ok(mut round) => {
-                if let Some((alive, shares)) = named {
-                    round.bind(alive, shares);
+                if let Some(named) = named {
+                    round.bind(named);
                 }
                 self.put(round);
             }

@@ -3,10 +3,11 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use curve25519_dalek::scalar::Scalar;
+use serde::{Deserialize, Serialize};
 
 use super::{Env, Millis, Pending, ReadyDeck};
 use crate::{
-    commit::{self, Commitment, Sums},
+    commit::{self, Commitment, Sums, Weighted},
     error::{Error, Rule},
     evidence,
     mask::{self, Sign},
@@ -16,7 +17,7 @@ use crate::{
     },
     shamir::{self, Share},
     site::self_mask_key,
-    suite::{Hash, Secret},
+    suite::{self, Hash, Secret},
 };
 
 enum Phase {
@@ -25,6 +26,8 @@ enum Phase {
     Check {
         alive: Vec<u16>,
         named: Vec<u16>,
+        /// What they sign: the round, the survivors named and their inputs ([CON-2]).
+        context: Hash,
         signed: BTreeMap<u16, Proof>,
     },
     /// The sums are added up anew: a site is out whose words were not kept, or one committed to other words.
@@ -47,6 +50,8 @@ struct Input {
     proof: Proof,
     commitment: Commitment,
     digest: Hash,
+    /// Its own in [`Round::weighted`].
+    weight: Scalar,
     /// None where they are not kept: the sums hold them, and the site repeats them when it is asked again ([RND-7]).
     words: Option<Vec<u64>>,
 }
@@ -67,13 +72,32 @@ pub(crate) struct Round {
     inputs: BTreeMap<u16, Input>,
     /// The sums of all `inputs`, kept up as they come and go.
     sums: Sums,
+    /// And where totals are opened the same with random weights, by which commitments are checked.
+    weighted: Option<Weighted>,
+    /// From what weights are drawn; no site knows it.
+    weights: Secret,
     /// The sums hold words of a site that is out.
     stale: bool,
     seeds: BTreeMap<(u16, u16), Secret>,
     phase: Phase,
-    /// Survivors that a process before this one named, and whether shares may have left for them ([JRN-5]).
-    bound: Option<(Vec<u16>, bool)>,
+    /// What a process before this one named ([JRN-5]).
+    bound: Option<Named>,
     pub(crate) pending: Pending,
+}
+
+/// Survivors that were named, with what each of them had signed.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Named {
+    pub(crate) alive: Vec<u16>,
+    pub(crate) inputs: Vec<Hash>,
+    /// Whether shares may have left for them.
+    pub(crate) shares: bool,
+}
+
+impl Named {
+    fn input(&self, site: u16) -> Option<&Hash> {
+        self.alive.binary_search(&site).ok().and_then(|at| self.inputs.get(at))
+    }
 }
 
 /// What came of a round.
@@ -87,6 +111,7 @@ pub(crate) struct Done {
     pub(crate) opening: Option<Opening>,
 }
 
+const TWICE: &str = "answered one question twice, with different vectors";
 const BROKEN: &str = "committed to another vector than it sent";
 
 /// A site at fault, why, and the frame that proves it.
@@ -124,6 +149,8 @@ impl Round {
             ask: frame,
             inputs: BTreeMap::new(),
             sums: Sums::new(words),
+            weighted: env.opening.then(|| Weighted::new(words)),
+            weights: suite::derive(&env.identity.seed()[..], "weights", &[&context.0]),
             stale: false,
             seeds: BTreeMap::new(),
             phase: Phase::Collect,
@@ -132,20 +159,28 @@ impl Round {
         }
     }
 
-    /// [JRN-5]: these survivors were named before; nobody else is asked, and where shares may have left for them no other
-    /// set is named.
-    pub(crate) fn bind(&mut self, alive: Vec<u16>, shares: bool) {
-        self.pending.frames.retain(|site, _| alive.binary_search(site).is_ok());
-        self.bound = Some((alive, shares));
+    /// [JRN-5]: these survivors were named before; nobody else is asked, no other input of theirs is taken, and where shares
+    /// may have left for them no other set is named.
+    pub(crate) fn bind(&mut self, named: Named) {
+        self.pending.frames.retain(|site, _| named.alive.binary_search(site).is_ok());
+        self.bound = Some(named);
     }
 
     /// The survivors named last, and whether shares may leave for them.
-    pub(crate) fn named(&self) -> Option<(Vec<u16>, bool)> {
-        match &self.phase {
-            Phase::Collect | Phase::Again { .. } => None,
-            Phase::Check { named, .. } => Some((named.clone(), false)),
-            Phase::Unmask { alive, .. } => Some((alive.clone(), true)),
-        }
+    pub(crate) fn named(&self) -> Option<Named> {
+        let (alive, shares) = match &self.phase {
+            Phase::Collect | Phase::Again { .. } => return None,
+            Phase::Check { named, .. } => (named, false),
+            Phase::Unmask { alive, .. } => (alive, true),
+        };
+        let proofs = self.proofs(alive);
+        let inputs = proofs.iter().map(Proof::signed_message).collect();
+        Some(Named { alive: alive.clone(), inputs, shares })
+    }
+
+    /// The proofs of these sites' inputs, in their order.
+    fn proofs(&self, alive: &[u16]) -> Vec<Proof> {
+        alive.iter().filter_map(|site| self.inputs.get(site)).map(|input| input.proof).collect()
     }
 
     /// Sites of the cohort that are not among the survivors named last.
@@ -176,11 +211,19 @@ impl Round {
             }
             Phase::Unmask { .. } => return,
         }
-        match self.inputs.remove(&site).map(|input| input.words) {
-            Some(Some(words)) => self.sums.remove(&words),
-            Some(None) => self.stale = true,
+        match self.inputs.remove(&site) {
+            Some(Input { words: Some(words), weight, .. }) => {
+                self.sums.remove(&words);
+                self.weighted.iter_mut().for_each(|sum| sum.remove(&words, &weight));
+            }
+            Some(_) => self.stale = true,
             None => {}
         }
+    }
+
+    fn add(&mut self, words: &[u64], weight: &Scalar) {
+        self.sums.add(words);
+        self.weighted.iter_mut().for_each(|sum| sum.add(words, weight));
     }
 
     /// The first of two frames with which a site answered one question, if `frame` is such a second one ([INP-2]).
@@ -205,9 +248,13 @@ impl Round {
             // Of another round: too late, and dropped unread.
             return Ok(());
         }
+        let signed = frame.proof.signed_message();
+        if self.bound.as_ref().and_then(|bound| bound.input(from)).is_some_and(|before| *before != signed) {
+            return Err(env.site_error(from, TWICE, "INP-2"));
+        }
         if let Some(before) = self.inputs.get(&from) {
             if !before.proof.same_message(&frame.proof) {
-                return Err(env.site_error(from, "answered one question twice, with different vectors", "INP-2"));
+                return Err(env.site_error(from, TWICE, "INP-2"));
             }
             self.repeated(env, from, frame);
             return Ok(());
@@ -233,10 +280,19 @@ impl Round {
             return Err(env.site_error(from, "sent the masked vector of another site as its own", "INP-3"));
         }
         let words: Vec<u64> = words.iter().map(|w| u64::from_le_bytes(*w)).collect();
-        self.sums.add(&words);
+        let weight = self.weight(&signed);
+        self.add(&words, &weight);
         let words = (8 * self.words * self.cohort.len() <= KEPT).then_some(words);
-        self.inputs.insert(from, Input { proof: frame.proof, commitment: *commitment, digest, words });
+        self.inputs.insert(from, Input { proof: frame.proof, commitment: *commitment, digest, weight, words });
         Ok(())
+    }
+
+    /// Drawn for an input once it is signed: 128 bits that whoever signed it could not foresee.
+    fn weight(&self, signed: &Hash) -> Scalar {
+        let drawn = suite::expand(&self.weights, "weight", &[&signed.0]);
+        let mut low = [0; 32];
+        low[..16].copy_from_slice(&drawn.bytes()[..16]);
+        Scalar::from_bytes_mod_order(low)
     }
 
     /// The very input that came before, because the sums are added up anew.
@@ -250,14 +306,15 @@ impl Round {
         if *blame && commit::commit(&words) != *commitment {
             let frame = evidence::input_frame(&self.context, commitment, &words, &frame.proof);
             guilty.push((from, env.site_error(from, BROKEN, "INP-4"), frame));
-        } else {
-            self.sums.add(&words);
+        } else if let Some(weight) = self.inputs.get(&from).map(|input| input.weight) {
+            self.add(&words, &weight);
         }
     }
 
     /// Asks for all inputs once more and adds them up anew.
     fn add_again(&mut self, env: &Env, alive: Vec<u16>, blame: bool, now: Millis) {
         (self.sums, self.stale) = (Sums::new(self.words), false);
+        self.weighted = env.opening.then(|| Weighted::new(self.words));
         let frames = alive.iter().map(|s| (*s, self.ask.clone())).collect();
         self.pending = Pending::new(frames, env.timing.phase, env, now);
         self.phase = Phase::Again { alive, blame, guilty: Vec::new() };
@@ -265,8 +322,8 @@ impl Round {
 
     /// [CON-2], [CON-3].
     fn consistency(&mut self, env: &Env, from: u16, frame: &Verified<'_>) -> Result<(), Error> {
-        let Phase::Check { named, signed, .. } = &mut self.phase else { return Ok(()) };
-        if frame.context != survivors_context(&self.context, named) || self.pending.frames.remove(&from).is_none() {
+        let Phase::Check { named, context, signed, .. } = &mut self.phase else { return Ok(()) };
+        if frame.context != *context || self.pending.frames.remove(&from).is_none() {
             // Of another round, or of a larger set that was given up.
             return Ok(());
         }
@@ -313,21 +370,6 @@ impl Round {
             Phase::Collect if waiting => Ok(Progress::Waiting),
             Phase::Collect => {
                 let alive: Vec<u16> = self.inputs.keys().copied().collect();
-                let kept = self.inputs.values().all(|i| i.words.is_some());
-                let sound = !env.opening || self.stale || self.sums.are_of(self.inputs.values().map(|i| &i.commitment));
-                if !sound && kept {
-                    return Ok(Progress::Guilty(self.broken_commitments(env)));
-                }
-                if !sound || self.stale {
-                    self.add_again(env, alive, env.opening, now);
-                    return Ok(Progress::Sent);
-                }
-                if let Some((before, true)) = &self.bound
-                    && *before != alive
-                {
-                    let step = "the round that was open when this run was interrupted";
-                    return Err(Error::Quorum { step, alive: alive.len(), needed: before.len(), rule: Rule("JRN-5") });
-                }
                 self.name_survivors(env, deck, alive, now)
             }
             Phase::Again { .. } if waiting => Ok(Progress::Waiting),
@@ -336,23 +378,16 @@ impl Round {
                 // They are out of the sums already.
                 alive.retain(|s| !guilty.iter().any(|(site, ..)| site == s));
                 guilty.iter().for_each(|(site, ..)| drop(self.inputs.remove(site)));
-                if self.stale {
-                    self.add_again(env, alive, blame, now);
-                } else if guilty.is_empty() {
+                if guilty.is_empty() {
                     return self.name_survivors(env, deck, alive, now);
-                } else {
-                    self.phase = Phase::Again { alive, blame, guilty: Vec::new() };
                 }
-                Ok(if guilty.is_empty() { Progress::Sent } else { Progress::Guilty(guilty) })
+                self.phase = Phase::Again { alive, blame, guilty: Vec::new() };
+                Ok(Progress::Guilty(guilty))
             }
             Phase::Check { .. } if waiting => Ok(Progress::Waiting),
-            Phase::Check { alive, named, signed } => {
+            Phase::Check { alive, named, signed, .. } => {
                 let alive = std::mem::take(alive);
                 if alive != *named {
-                    if self.stale {
-                        self.add_again(env, alive, false, now);
-                        return Ok(Progress::Sent);
-                    }
                     return self.name_survivors(env, deck, alive, now);
                 }
                 // Every signature beyond the t that are needed would only cost every site its checking.
@@ -374,19 +409,42 @@ impl Round {
         }
     }
 
+    /// Names these survivors. [INP-4]: never before every one of their commitments was found to be to what it sent, so that
+    /// whoever of them leaves later leaves a sum that is right too.
     fn name_survivors(&mut self, env: &Env, deck: &ReadyDeck, alive: Vec<u16>, now: Millis) -> Result<Progress, Error> {
+        if self.stale {
+            self.add_again(env, alive, false, now);
+            return Ok(Progress::Sent);
+        }
+        let committed = self.inputs.values().map(|i| (&i.weight, &i.commitment));
+        if self.weighted.as_ref().is_some_and(|sum| !sum.is_of(committed)) {
+            if self.inputs.values().any(|i| i.words.is_none()) {
+                self.add_again(env, alive, true, now);
+                return Ok(Progress::Sent);
+            }
+            self.phase = Phase::Collect;
+            return Ok(Progress::Guilty(self.broken_commitments(env)));
+        }
+        if let Some(Named { alive: before, shares: true, .. }) = &self.bound
+            && *before != alive
+        {
+            let step = "the round that was open when this run was interrupted";
+            return Err(Error::Quorum { step, alive: alive.len(), needed: before.len(), rule: Rule("JRN-5") });
+        }
         let needed = deck.threshold.max(usize::from(env.terms.min_cohort));
         if alive.len() < needed {
             return Err(Error::Quorum { step: "a total", alive: alive.len(), needed, rule: Rule("SUR-3") });
         }
-        let inputs = alive.iter().filter_map(|s| self.inputs.get(s)).map(|i| i.proof).collect();
+        let inputs = self.proofs(&alive);
+        let signed: Vec<Hash> = inputs.iter().map(Proof::signed_message).collect();
+        let context = survivors_context(&self.context, &alive, &signed);
         let frame = env.frame(Kind::Survivors, &self.context, &Survivors { alive: alive.clone(), inputs });
         if alive == self.cohort {
             self.collect_shares(env, alive, BTreeMap::new(), &frame, now);
         } else {
             self.pending =
                 Pending::new(alive.iter().map(|s| (*s, frame.clone())).collect(), env.timing.phase, env, now);
-            self.phase = Phase::Check { named: alive.clone(), alive, signed: BTreeMap::new() };
+            self.phase = Phase::Check { named: alive.clone(), alive, context, signed: BTreeMap::new() };
         }
         Ok(Progress::Sent)
     }

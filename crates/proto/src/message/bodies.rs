@@ -166,9 +166,9 @@ pub(crate) fn opening_hash(context: &Hash, opening: &[u8]) -> Hash {
     suite::hash("opening", &[&context.0, opening])
 }
 
-/// Context of a consistency check: this round and exactly these survivors ([CON-2]).
-pub(crate) fn survivors_context(round: &Hash, alive: &[u16]) -> Hash {
-    suite::hash("survivors", &[&round.0, &codec::encode(alive)])
+/// Context of a consistency check: this round, exactly these survivors, and exactly these inputs of theirs ([CON-2]).
+pub(crate) fn survivors_context(round: &Hash, alive: &[u16], inputs: &[Hash]) -> Hash {
+    suite::hash("survivors", &[&round.0, &codec::encode(alive), &codec::encode(inputs)])
 }
 
 /// Session: one plan, one roster, one aggregator ([SES-1]).

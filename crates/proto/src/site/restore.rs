@@ -1,6 +1,6 @@
 //! How a site comes back from its journal, and what it keeps in it (spec section 12).
 
-use super::{DeckState, Site, SiteConfig, deck::Deck, round::Round};
+use super::{DeckState, Site, SiteConfig, deck::Deck, round::{Named, Round}};
 use crate::{
     error::Error,
     journal::{Entry, Record},
@@ -62,19 +62,20 @@ impl Site {
                 self.begin(deck, Round::restored(context, slot, cohort, words as usize, query, digest));
                 self.rounds = rounds;
             }
-            Entry::Checked { context, alive } => match &mut self.round {
-                Some((_, round)) if round.context == context && round.may_restore_checked(&alive) => {
-                    round.restore_checked(alive);
+            Entry::Checked { context, alive, inputs } => {
+                let round = self.round.as_mut().map(|(_, round)| round).filter(|round| round.context == context);
+                if !round.is_some_and(|round| round.restore_checked(Named { alive, inputs })) {
+                    return Err(bad("a signature in it does not follow from what came before"));
                 }
-                _ => return Err(bad("a signature in it does not follow from what came before")),
-            },
-            Entry::Released { context, alive } => match &mut self.round {
-                Some((_, round)) if round.context == context && round.may_restore_released(&alive) => {
-                    self.consumed.insert(round.query, alive.clone());
-                    round.restore_released(alive);
+            }
+            Entry::Released { context, alive, inputs } => {
+                let round = self.round.as_mut().map(|(_, round)| round).filter(|round| round.context == context);
+                let named = Named { alive: alive.clone(), inputs };
+                match round.map(|round| (round.query, round.restore_released(named))) {
+                    Some((query, true)) => drop(self.consumed.insert(query, alive)),
+                    _ => return Err(bad("a release in it does not follow from what came before")),
                 }
-                _ => return Err(bad("a release in it does not follow from what came before")),
-            },
+            }
         }
         Ok(())
     }

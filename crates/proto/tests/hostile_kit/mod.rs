@@ -160,8 +160,8 @@ pub fn round_context(session: &Hash, directory: &Hash, ask: &Ask) -> Hash {
     suite::hash("round", &[&session.0, &directory.0, &deck, &slot, &cohort, &words, &query.0, pc, pt])
 }
 
-pub fn survivors_context(round: &Hash, alive: &[u16]) -> Hash {
-    suite::hash("survivors", &[&round.0, &codec::encode(alive)])
+pub fn survivors_context(round: &Hash, alive: &[u16], inputs: &[Hash]) -> Hash {
+    suite::hash("survivors", &[&round.0, &codec::encode(alive), &codec::encode(inputs)])
 }
 
 /// The rows' answer: depends on the site, the query and the place.
