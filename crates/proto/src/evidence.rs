@@ -116,6 +116,8 @@ impl Documents<'_> {
             Ok(opening) => opening,
             Err(e) => return blame(format!("signed an opening that cannot be read: {e}"), "ENC-1"),
         };
+        // What an opening does not show of its deck it cannot be blamed for here.
+        let members = opening.alive.len() + opening.others.len();
         let seen = Seen {
             roster: self.roster,
             keys: &DecodedKeys::default(),
@@ -123,6 +125,7 @@ impl Documents<'_> {
             context: asked.context,
             cohort: &asked.cohort,
             words: asked.words,
+            threshold: self.terms.threshold_of(members, self.roster.sites.len()).unwrap_or(0),
         };
         let total = seen.missing(&opening).and_then(|missing| {
             let sums = seen.sums(&opening)?;

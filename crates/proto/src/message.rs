@@ -327,8 +327,8 @@ pub fn kind_of(frame: &[u8]) -> Option<Kind> {
     frame.first_chunk::<HEADER>().and_then(|h| parse_header(h).ok()).map(|(k, _)| k)
 }
 
-/// The round that an `Unmask` claims to be of, read without checking anything.
-pub(crate) fn unmask_of_round(frame: &[u8]) -> Option<Hash> {
+/// What an `Unmask` claims to be for ([CON-2]), read without checking anything.
+pub(crate) fn unmask_context(frame: &[u8]) -> Option<Hash> {
     kind_of(frame).filter(|k| *k == Kind::Unmask)?;
     frame.get(HEADER..HEADER + 32)?.try_into().ok().map(Hash)
 }

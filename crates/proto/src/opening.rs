@@ -23,6 +23,8 @@ pub(crate) struct Seen<'a> {
     pub(crate) context: Hash,
     pub(crate) cohort: &'a [u16],
     pub(crate) words: usize,
+    /// Sites that must have agreed to the inputs before a total could be opened.
+    pub(crate) threshold: usize,
 }
 
 /// What a reader of an opening has verified before it.
@@ -61,14 +63,25 @@ impl Seen<'_> {
         let whole = opening.inputs.len() == alive.len()
             && opening.seeds.len() == alive.len()
             && opening.checks.len() == checks
+            && (opening.agreed.is_empty() || missing.is_empty())
             && opening.checks.iter().all(|c| c.seeds.len() == missing.len())
             && opening.low.len() == self.words
             && opening.high.len() == self.words;
+        if missing.is_empty() && !self.enough_agreed(opening) {
+            return fault("opened a total without showing that enough sites had agreed to its inputs", "OPN-2");
+        }
         // So many inputs run over at most so often; more would run into the next word of the commitment.
         if !whole || opening.high.iter().any(|high| usize::from(*high) >= alive.len()) {
             return fault("opened a total without showing everything that it is made of", "OPN-2");
         }
         Ok(missing)
+    }
+
+    fn enough_agreed(&self, opening: &Opening) -> bool {
+        let agreed = &opening.agreed;
+        agreed.len() >= self.threshold
+            && agreed.is_sorted_by(|a, b| a.site < b.site)
+            && agreed.iter().all(|a| opening.alive.binary_search(&a.site).is_ok())
     }
 
     /// [OPN-4]: the sums are those of exactly the inputs that are named.
@@ -105,8 +118,14 @@ impl Seen<'_> {
         if let Some(site) = self.unsigned(&inputs, Kind::MaskedInput, &self.context) {
             return fault_of(site, "an input", "OPN-5");
         }
+        let named: Vec<Hash> = opening.inputs.iter().map(|input| Proof::of_input(input).signed_message()).collect();
+        let context = survivors_context(&self.context, &opening.alive, &named);
         if missing.is_empty() {
-            return Ok(());
+            let agreed: Vec<_> = opening.agreed.iter().map(|agreed| (agreed.site, agreed.proof)).collect();
+            return match self.unsigned(&agreed, Kind::Unmask, &context) {
+                Some(site) => fault_of(site, "inputs", "OPN-6"),
+                None => Ok(()),
+            };
         }
         let proof = |(site, shown): (&u16, &OpenedCheck)| {
             let seeds = missing.iter().zip(&shown.seeds).map(|(site, seed)| RoundSeed { missing: *site, seed: *seed });
@@ -116,8 +135,6 @@ impl Seen<'_> {
         let checks = opening.alive.iter().zip(&opening.checks).map(proof);
         let unverified: Vec<_> =
             checks.filter(|(site, proof)| !(verified.check)(*site, &proof.signed_message())).collect();
-        let named: Vec<Hash> = opening.inputs.iter().map(|input| Proof::of_input(input).signed_message()).collect();
-        let context = survivors_context(&self.context, &opening.alive, &named);
         match self.unsigned(&unverified, Kind::ConsistencyCheck, &context) {
             Some(site) => fault_of(site, "a seed", "OPN-6"),
             None => Ok(()),

@@ -285,8 +285,8 @@ impl Aggregator {
             // [RND-10]: a message of a site that is out is dropped unread.
             return;
         }
-        if message::unmask_of_round(bytes)
-            .is_some_and(|context| self.round.as_ref().is_none_or(|r| r.context != context))
+        if message::unmask_context(bytes)
+            .is_some_and(|context| self.round.as_ref().is_none_or(|r| r.awaits_shares_for() != Some(context)))
         {
             // So are shares for a round that is over: t answers were enough, the others come later.
             return;

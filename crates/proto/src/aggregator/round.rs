@@ -12,7 +12,7 @@ use crate::{
     evidence,
     mask::{self, Sign},
     message::{
-        Ask, Certificate, ConsistencyCheck, Kind, OpenedCheck, OpenedInput, Opening, Proof, Survivors, Unmask,
+        Agreed, Ask, Certificate, ConsistencyCheck, Kind, OpenedCheck, OpenedInput, Opening, Proof, Survivors, Unmask,
         Verified, masked_digest, round_context, seed_commitment, survivors_context,
     },
     shamir::{self, Share},
@@ -39,7 +39,11 @@ enum Phase {
     },
     Unmask {
         alive: Vec<u16>,
+        /// What their shares are for: the round, the survivors and their inputs ([UNM-3]).
+        context: Hash,
         shares: BTreeMap<u16, Vec<Scalar>>,
+        /// Whose shares came, over whose signature.
+        agreed: BTreeMap<u16, Proof>,
         /// Their consistency checks, where a site is missing.
         checks: BTreeMap<u16, Proof>,
     },
@@ -176,6 +180,14 @@ impl Round {
         let proofs = self.proofs(alive);
         let inputs = proofs.iter().map(Proof::signed_message).collect();
         Some(Named { alive: alive.clone(), inputs, shares })
+    }
+
+    /// The context of the shares that are being collected.
+    pub(crate) fn awaits_shares_for(&self) -> Option<Hash> {
+        match &self.phase {
+            Phase::Unmask { context, .. } => Some(*context),
+            _ => None,
+        }
     }
 
     /// The proofs of these sites' inputs, in their order.
@@ -344,11 +356,8 @@ impl Round {
 
     /// [UNM-4].
     fn unmask(&mut self, env: &Env, from: u16, frame: &Verified<'_>) -> Result<(), Error> {
-        if frame.context != self.context {
-            return Ok(());
-        }
-        let Phase::Unmask { alive, shares, .. } = &mut self.phase else { return Ok(()) };
-        if self.pending.frames.remove(&from).is_none() {
+        let Phase::Unmask { alive, context, shares, agreed, .. } = &mut self.phase else { return Ok(()) };
+        if frame.context != *context || self.pending.frames.remove(&from).is_none() {
             return Ok(());
         }
         let message: Unmask = frame.decode("Unmask")?;
@@ -356,6 +365,7 @@ impl Round {
         match scalars {
             Some(scalars) if scalars.len() == alive.len() => {
                 shares.insert(from, scalars);
+                agreed.insert(from, frame.proof);
                 Ok(())
             }
             Some(_) => Err(env.site_error(from, "did not send one share for every survivor", "UNM-4")),
@@ -385,7 +395,8 @@ impl Round {
                 Ok(Progress::Guilty(guilty))
             }
             Phase::Check { .. } if waiting => Ok(Progress::Waiting),
-            Phase::Check { alive, named, signed, .. } => {
+            Phase::Check { alive, named, signed, context } => {
+                let context = *context;
                 let alive = std::mem::take(alive);
                 if alive != *named {
                     return self.name_survivors(env, deck, alive, now);
@@ -395,7 +406,7 @@ impl Round {
                 let certificate = Certificate { alive, signers, proofs };
                 let checks = std::mem::take(signed);
                 let frame = env.frame(Kind::Certificate, &self.context, &certificate);
-                self.collect_shares(env, certificate.alive, checks, &frame, now);
+                self.collect_shares(env, certificate.alive, context, checks, &frame, now);
                 Ok(Progress::Sent)
             }
             Phase::Unmask { shares, .. } if shares.len() < deck.threshold => {
@@ -440,7 +451,7 @@ impl Round {
         let context = survivors_context(&self.context, &alive, &signed);
         let frame = env.frame(Kind::Survivors, &self.context, &Survivors { alive: alive.clone(), inputs });
         if alive == self.cohort {
-            self.collect_shares(env, alive, BTreeMap::new(), &frame, now);
+            self.collect_shares(env, alive, context, BTreeMap::new(), &frame, now);
         } else {
             self.pending =
                 Pending::new(alive.iter().map(|s| (*s, frame.clone())).collect(), env.timing.phase, env, now);
@@ -463,17 +474,18 @@ impl Round {
         &mut self,
         env: &Env,
         alive: Vec<u16>,
+        context: Hash,
         checks: BTreeMap<u16, Proof>,
         frame: &Arc<Vec<u8>>,
         now: Millis,
     ) {
         self.pending = Pending::new(alive.iter().map(|s| (*s, frame.clone())).collect(), env.timing.phase, env, now);
-        self.phase = Phase::Unmask { alive, shares: BTreeMap::new(), checks };
+        self.phase = Phase::Unmask { alive, context, shares: BTreeMap::new(), agreed: BTreeMap::new(), checks };
     }
 
     /// [UNM-5], [UNM-6]: rebuild every survivor's self-mask, check it against its commitment, take all masks off.
     fn open_total(&mut self, env: &Env, deck: &ReadyDeck, waiting: bool) -> Result<Progress, Error> {
-        let Phase::Unmask { alive, shares, checks } = &self.phase else { return Ok(Progress::Waiting) };
+        let Phase::Unmask { alive, shares, agreed, checks, .. } = &self.phase else { return Ok(Progress::Waiting) };
         let mut holders: Vec<u16> = shares.keys().copied().collect();
         let mut coefficients = shamir::lagrange_at_zero(&holders[..deck.threshold]);
         let mut wrong_shares = Vec::new();
@@ -531,7 +543,7 @@ impl Round {
         }
         let mut values = self.sums.low.clone();
         mask::apply_all(&mut values, &masks);
-        let opening = env.opening.then(|| self.opening(deck, alive, &missing, &opened, checks));
+        let opening = env.opening.then(|| self.opening(deck, alive, &missing, &opened, (checks, agreed)));
         let alive = alive.clone();
         Ok(Progress::Done(Box::new(Done { values, alive, missing, wrong_shares, opening })))
     }
@@ -543,7 +555,7 @@ impl Round {
         alive: &[u16],
         missing: &[u16],
         seeds: &[Scalar],
-        checks: &BTreeMap<u16, Proof>,
+        (checks, agreed): (&BTreeMap<u16, Proof>, &BTreeMap<u16, Proof>),
     ) -> Opening {
         let inputs = alive.iter().filter_map(|s| self.inputs.get(s));
         let opened =
@@ -553,12 +565,15 @@ impl Round {
             let seeds = missing.iter().filter_map(|gone| self.seeds.get(&(*site, *gone))).map(|s| *s.bytes()).collect();
             checks.get(site).map(|proof| OpenedCheck { seeds, signature: proof.signature() })
         };
+        // A site that is missing has left every survivor's signature on the same.
+        let agreements = if missing.is_empty() { deck.threshold } else { 0 };
         Opening {
             alive: alive.to_vec(),
             inputs: inputs.map(opened).collect(),
             seeds: seeds.iter().map(Scalar::to_bytes).collect(),
             others: deck.members.iter().filter(|m| alive.binary_search(m).is_err()).filter_map(commitment).collect(),
             checks: alive.iter().filter_map(check).collect(),
+            agreed: agreed.iter().take(agreements).map(|(site, proof)| Agreed { site: *site, proof: *proof }).collect(),
             low: self.sums.low.clone(),
             high: self.sums.high.clone(),
         }

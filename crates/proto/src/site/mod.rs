@@ -441,6 +441,7 @@ impl Site {
             && let Some(unmask) = round.repeat_release(deck)
         {
             let (asked, kind) = (Kind::Survivors, Kind::Unmask);
+            let context = round.agreed_context();
             self.reply(digest, asked, index, kind, &context, &unmask, Disclosure::SelfMaskShares);
             return Ok(());
         }
@@ -484,6 +485,7 @@ impl Site {
             && let Some(unmask) = round.repeat_release(deck)
         {
             let (asked, kind) = (Kind::Certificate, Kind::Unmask);
+            let context = round.agreed_context();
             self.reply(digest, asked, index, kind, &context, &unmask, Disclosure::SelfMaskShares);
             return Ok(());
         }
@@ -498,9 +500,9 @@ impl Site {
         let Some(Named { alive, inputs }) = round.named().cloned() else { return };
         self.consumed.insert(round.query, alive.clone());
         let missing = round.cohort.iter().copied().filter(|s| alive.binary_search(s).is_err()).collect();
-        let slot = (deck, round.slot);
+        let (slot, agreed) = ((deck, round.slot), round.agreed_context());
         self.out.push_back(Output::Persist(Record(Entry::Released { context, alive, inputs })));
-        self.reply(digest, asked, deck, Kind::Unmask, &context, unmask, Disclosure::SelfMaskShares);
+        self.reply(digest, asked, deck, Kind::Unmask, &agreed, unmask, Disclosure::SelfMaskShares);
         self.out.push_back(Output::Event(Event::Released { slot, missing }));
     }
 }

@@ -23,6 +23,7 @@ pub(crate) fn total(
         context: round.context,
         cohort: &round.cohort,
         words: round.words,
+        threshold: deck.threshold,
     };
     let lie = |fault: Fault| env.aggregator(fault.what, fault.rule);
     let missing = seen.missing(opening).map_err(lie)?;

@@ -59,6 +59,10 @@ impl Named {
             && other.alive.iter().zip(&other.inputs).all(|(site, input)| self.input(*site) == Some(input))
     }
 
+    fn context(&self, round: &Hash) -> Hash {
+        survivors_context(round, &self.alive, &self.inputs)
+    }
+
     fn of(message: &Survivors) -> Named {
         Named { alive: message.alive.clone(), inputs: message.inputs.iter().map(Proof::signed_message).collect() }
     }
@@ -202,6 +206,11 @@ impl Round {
         }
     }
 
+    /// [UNM-3]: under what shares leave: this round, the survivors accepted last and their inputs.
+    pub(crate) fn agreed_context(&self) -> Hash {
+        self.named().map_or(self.context, |named| named.context(&self.context))
+    }
+
     /// [OPN-5]: whether this is what the survivor had signed when it was named. None where this site was shown no survivors.
     pub(crate) fn was_named(&self, site: u16, input: &Hash) -> Option<bool> {
         self.named().map(|named| named.input(site) == Some(input))
@@ -327,7 +336,7 @@ impl Round {
             let seed = deck.round_seed(*w, &self.context).ok_or(Error::ApiMisuse("the deck lacks a member"))?;
             seeds.push(RoundSeed { missing: *w, seed: *seed.bytes() });
         }
-        let context = survivors_context(&self.context, &named.alive, &named.inputs);
+        let context = named.context(&self.context);
         self.stage = Stage::Checked(named);
         Ok((context, ConsistencyCheck { round: self.context, seeds }))
     }
@@ -352,7 +361,7 @@ impl Round {
         if certificate.signers.len() < deck.threshold || certificate.proofs.len() != certificate.signers.len() {
             return Err(env.aggregator("sent a certificate with too few signatures", "UNM-2"));
         }
-        let context = survivors_context(&self.context, alive, &named.inputs);
+        let context = named.context(&self.context);
         let key = |site: &u16| env.key_of(*site).unwrap_or(PublicKey([0; 32]));
         let proofs: Vec<_> = certificate.signers.iter().map(key).zip(certificate.proofs.iter().copied()).collect();
         if let Some(at) = first_unsigned(&env.keys, &proofs, &env.session, Kind::ConsistencyCheck, &context) {

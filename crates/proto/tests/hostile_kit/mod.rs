@@ -91,6 +91,7 @@ pub struct Opening {
     pub seeds: Vec<[u8; 32]>,
     pub others: Vec<Hash>,
     pub checks: Vec<OpenedCheck>,
+    pub agreed: Vec<(u16, Proof)>,
     pub low: Vec<u64>,
     pub high: Vec<u16>,
 }
@@ -199,6 +200,13 @@ pub struct Round {
     pub context: Hash,
     pub cohort: Vec<u16>,
     pub inputs: BTreeMap<u16, Proof>,
+}
+
+impl Round {
+    /// What these sites signed as their inputs.
+    pub fn signed(&self, alive: &[u16]) -> Vec<Hash> {
+        alive.iter().filter_map(|s| self.inputs.get(s)).map(|proof| proof.rest).collect()
+    }
 }
 
 /// A coordinator that can say anything to anybody, and the honest sites it talks to.

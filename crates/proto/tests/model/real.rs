@@ -75,7 +75,7 @@ impl Bench {
 
     /// What `site` signs where it signs `alive`, made with its key by this test.
     pub(crate) fn signature(&mut self, site: u16, alive: Set) -> Proof {
-        let context = survivors_context(&self.round.context, &list(alive));
+        let context = survivors_context(&self.round.context, &list(alive), &self.round.signed(&list(alive)));
         let (hub, key) = (&self.hub, (site, alive));
         let make = || parts(&raw(hub.identity(site), &hub.session, Kind::ConsistencyCheck, &context, b"")).proof;
         *self.signatures.entry(key).or_insert_with(make)
@@ -89,7 +89,8 @@ impl Bench {
         match after.stage {
             Stage::Checked(alive) => {
                 assert_eq!(reply.kind, Kind::ConsistencyCheck);
-                assert_eq!(reply.context, survivors_context(&context, &list(alive)), "signed for exactly these");
+                let signed = self.round.signed(&list(alive));
+                assert_eq!(reply.context, survivors_context(&context, &list(alive), &signed), "signed for exactly these");
                 let (round, seeds): Check = reply.read();
                 assert_eq!(round, context);
                 for (missing, seed) in &seeds {

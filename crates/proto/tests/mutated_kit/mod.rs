@@ -108,6 +108,20 @@ pub fn answer(kit: &Kit, me: u16, asked: &Asked) -> site::Input<'static> {
 }
 
 impl Course {
+    /// What these sites signed as their inputs in this round.
+    pub fn inputs(&self, round: &Hash, alive: &[u16]) -> Vec<Hash> {
+        let input = |site: &u16| {
+            self.heard.iter().find_map(|(_, heard)| match heard {
+                Heard::Frame(from, bytes) if from == site && kind_of(bytes) == Some(Kind::MaskedInput) => {
+                    let p = parts(bytes);
+                    (p.context == *round).then_some(p.proof.rest)
+                }
+                _ => None,
+            })
+        };
+        alive.iter().filter_map(input).collect()
+    }
+
     /// Plays `questions` with `n` sites and decks of `slots`. Where `spoiled`, site 1 seals a box that site 2 cannot open.
     pub fn new(n: usize, slots: u16, seed: u64, questions: &[&[u8]], spoiled: bool) -> Course {
         let kit = Kit::new(n, |t| t.slots = slots);

@@ -16,8 +16,8 @@ enum Entry {
     Chain { context: Hash, cohort: Option<Vec<u16>>, rounds: u32, opened: Option<Hash> },
     Deck(Secrets),
     Masked { context: Hash, deck: u32, slot: u16, cohort: Vec<u16>, words: u32, query: Hash, digest: Hash, rounds: u32 },
-    Checked { context: Hash, alive: Vec<u16> },
-    Released { context: Hash, alive: Vec<u16> },
+    Checked { context: Hash, alive: Vec<u16>, inputs: Vec<Hash> },
+    Released { context: Hash, alive: Vec<u16>, inputs: Vec<Hash> },
 }
 
 /// All that a site keeps secret of one deck.
