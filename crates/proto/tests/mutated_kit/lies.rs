@@ -425,7 +425,7 @@ fn opening(p: &Parts, n: u16) -> Vec<Lie> {
         if m.checks.is_empty() {
             continue;
         }
-        put(format!("check {k}: signature damaged"), &|o| o.checks[k].signature = damaged(&o.checks[k].signature));
+        put(format!("signature {k} of a check damaged"), &|o| o.checks[k].signature = damaged(&o.checks[k].signature));
         put(format!("check {k}: seed zero"), &|o| o.checks[k].seeds[0] = [0; 32]);
         put(format!("check {k}: no seed"), &|o| o.checks[k].seeds.clear());
         put(format!("check {k}: a seed too many"), &|o| o.checks[k].seeds.push([1; 32]));
@@ -451,6 +451,7 @@ fn opening(p: &Parts, n: u16) -> Vec<Lie> {
             seeds: vec![],
             others: vec![],
             checks: vec![],
+            agreed: vec![],
             low: vec![],
             high: vec![],
         };
