@@ -33,7 +33,7 @@ pub const MAX_LIST_BODY: usize = 256 << 10;
 /// Bytes of the body of a frame of fixed small size.
 pub const MAX_SMALL_BODY: usize = 4 << 10;
 
-/// Bytes of the opening of a round: ten a word, 192 a site, and 32 for every pair of a survivor and a missing site, of which
+/// Bytes of the opening of a round: ten a word, 260 a site, and 32 for every pair of a survivor and a missing site, of which
 /// 1,000 sites with 2t > n + c have at most 222,000.
 pub const MAX_OPENING: usize = 10 * MAX_WORDS + (8 << 20);
 

@@ -474,6 +474,7 @@ fn a_total_over_fewer_sites_than_the_floor_is_refused() {
             seeds: vec![[0; 32]; 4],
             others: vec![Hash::default(); 2],
             checks: vec![check; 4],
+            agreed: vec![],
             low: vec![0; WORDS],
             high: vec![0; WORDS],
         };

@@ -60,7 +60,11 @@ impl Learnt {
             Kind::ConsistencyCheck => {
                 let (round, seeds): Check = p.read();
                 prop_assert_eq!(round, context);
-                prop_assert_eq!(p.context, survivors_context(&context, alive, &self.rounds[&context].signed(alive)), "a signature on what it was shown");
+                prop_assert_eq!(
+                    p.context,
+                    survivors_context(&context, alive, &self.rounds[&context].signed(alive)),
+                    "a signature on what it was shown"
+                );
                 for (missing, seed) in seeds {
                     prop_assert!(!alive.contains(&missing));
                     // The very same reply may come again, also later; a new seed may not.

@@ -40,7 +40,11 @@ const STORIES: [(Kind, &str, &str); 11] = [
     (Kind::Ask, "total before", "another story of the past: its masks cancel with nobody's"),
     (Kind::Ask, "cohort without", "a smaller cohort above the floor"),
     (Kind::Survivors, "without site", "fewer survivors, above the threshold: their seeds instead of their shares"),
-    (Kind::Opening, "signature", "verified when the survivors were named; compared by what was signed, and its name is another"),
+    (
+        Kind::Opening,
+        "signature",
+        "verified when the survivors were named; compared by what was signed, and its name is another",
+    ),
 ];
 
 fn another_story(kind: Kind, name: &str) -> Option<usize> {

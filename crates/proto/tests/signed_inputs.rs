@@ -10,9 +10,7 @@ use chacha20::{
     rand_core::{Rng, SeedableRng},
 };
 use curve25519_dalek::{ristretto::CompressedRistretto, scalar::Scalar};
-use hostile_kit::{
-    Check, Hub, OpenedInput, Opening, Parts, Proof, Survivors, WORDS, everybody, parts, raw, sum,
-};
+use hostile_kit::{Check, Hub, OpenedInput, Opening, Parts, Proof, Survivors, WORDS, everybody, parts, raw, sum};
 use veilsum_proto::{
     aggregator::Event,
     codec,
@@ -103,8 +101,11 @@ impl Held {
     fn choose(&mut self, site: u16, target: &[u64]) {
         let truth = sum(&self.all, b"one");
         let words = words_of(&self.inputs[&site].rest);
-        let words: Vec<u64> =
-            words.iter().zip(target.iter().zip(&truth)).map(|(w, (to, is))| w.wrapping_add(to.wrapping_sub(*is))).collect();
+        let words: Vec<u64> = words
+            .iter()
+            .zip(target.iter().zip(&truth))
+            .map(|(w, (to, is))| w.wrapping_add(to.wrapping_sub(*is)))
+            .collect();
         let frame = raw(self.hub.identity(site), &self.hub.session, Kind::MaskedInput, &self.context, &input(&words));
         self.inputs.insert(site, parts(&frame));
     }
@@ -324,7 +325,8 @@ fn colluders_never_get_an_honest_party_blamed() {
         println!("VEILSUM_SEED={seed}");
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
         let mut w = World::new(Kit::new(7, |t| t.slots = 4), seed);
-        w.answer = Box::new(|site, asked| (0..asked.words).map(|i| value(site, i) + u64::from(asked.query[0])).collect());
+        w.answer =
+            Box::new(|site, asked| (0..asked.words).map(|i| value(site, i) + u64::from(asked.query[0])).collect());
         w.network.delay = u64::from(rng.next_u32() % 20);
         w.network.duplicates = u64::from(rng.next_u32() % 200);
         if rng.next_u32().is_multiple_of(3) {

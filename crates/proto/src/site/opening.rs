@@ -10,12 +10,7 @@ use crate::{
 };
 
 /// Checks an opening of `round` and gives the total ([OPN-2] to [OPN-6]).
-pub(crate) fn total(
-    env: &Env,
-    deck: &Deck,
-    round: &Round,
-    opening: &Opening,
-) -> Result<Vec<u64>, Error> {
+pub(crate) fn total(env: &Env, deck: &Deck, round: &Round, opening: &Opening) -> Result<Vec<u64>, Error> {
     let seen = Seen {
         roster: &env.roster,
         keys: &env.keys,

@@ -1,6 +1,10 @@
 //! How a site comes back from its journal, and what it keeps in it (spec section 12).
 
-use super::{DeckState, Site, SiteConfig, deck::Deck, round::{Named, Round}};
+use super::{
+    DeckState, Site, SiteConfig,
+    deck::Deck,
+    round::{Named, Round},
+};
 use crate::{
     error::Error,
     journal::{Entry, Record},

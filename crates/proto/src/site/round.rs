@@ -159,8 +159,7 @@ impl Round {
             Stage::Checked(before) => before.holds(&named),
             _ => false,
         };
-        let follows =
-            follows && named.alive.is_sorted_by(|a, b| a < b) && named.alive.len() < self.cohort.len();
+        let follows = follows && named.alive.is_sorted_by(|a, b| a < b) && named.alive.len() < self.cohort.len();
         if follows {
             self.stage = Stage::Checked(named);
         }
@@ -300,7 +299,8 @@ impl Round {
         match self.named() {
             Some(before) if before.holds(&named) => {}
             Some(before) => {
-                let other = named.alive.iter().zip(&named.inputs).find(|(site, input)| before.input(**site) != Some(input));
+                let other =
+                    named.alive.iter().zip(&named.inputs).find(|(site, input)| before.input(**site) != Some(input));
                 let who = other.map(|(site, _)| env.name_of(*site)).unwrap_or_default();
                 return Err(env.aggregator(format!("named another input of {who} than before"), "SUR-5"));
             }
@@ -320,7 +320,9 @@ impl Round {
         };
         let who = env.name_of(message.alive[at]);
         Err(env.aggregator(
-            format!("cannot show that {who} answered the question it put to this site: it may have put another to {who}"),
+            format!(
+                "cannot show that {who} answered the question it put to this site: it may have put another to {who}"
+            ),
             "SUR-5",
         ))
     }

@@ -90,7 +90,11 @@ impl Bench {
             Stage::Checked(alive) => {
                 assert_eq!(reply.kind, Kind::ConsistencyCheck);
                 let signed = self.round.signed(&list(alive));
-                assert_eq!(reply.context, survivors_context(&context, &list(alive), &signed), "signed for exactly these");
+                assert_eq!(
+                    reply.context,
+                    survivors_context(&context, &list(alive), &signed),
+                    "signed for exactly these"
+                );
                 let (round, seeds): Check = reply.read();
                 assert_eq!(round, context);
                 for (missing, seed) in &seeds {

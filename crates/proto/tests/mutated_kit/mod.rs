@@ -112,7 +112,9 @@ impl Course {
     pub fn inputs(&self, round: &Hash, alive: &[u16]) -> Vec<Hash> {
         let input = |site: &u16| {
             self.heard.iter().find_map(|(_, heard)| match heard {
-                Heard::Frame(from, bytes) if from == site && veilsum_proto::message::kind_of(bytes) == Some(Kind::MaskedInput) => {
+                Heard::Frame(from, bytes)
+                    if from == site && veilsum_proto::message::kind_of(bytes) == Some(Kind::MaskedInput) =>
+                {
                     let p = parts(bytes);
                     (p.context == *round).then_some(p.proof.rest)
                 }
