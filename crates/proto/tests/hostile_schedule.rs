@@ -77,7 +77,8 @@ impl Learnt {
                 }
             }
             Kind::Unmask => {
-                prop_assert_eq!(p.context, context);
+                let agreed = survivors_context(&context, alive, &self.rounds[&context].signed(alive));
+                prop_assert_eq!(p.context, agreed, "shares for what it was shown");
                 let shares: Vec<[u8; 32]> = p.read();
                 prop_assert_eq!(shares.len(), alive.len());
                 let before = self.released.insert((context, from), alive.to_vec());

@@ -190,6 +190,10 @@ impl Aggregator {
                 }
                 Ok(Progress::Guilty(guilty)) => {
                     for (site, error, frame) in guilty {
+                        // Without the first of them the round went on, and found the others once more.
+                        if self.peers[usize::from(site)].lost {
+                            continue;
+                        }
                         self.out.push_back(Output::Event(Event::Caught { site, frames: vec![frame] }));
                         self.lose(site, Loss::Misbehaved(error), now);
                     }

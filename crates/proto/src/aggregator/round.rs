@@ -646,4 +646,36 @@ mod tests {
             .collect();
         assert_eq!(caught, [2, 4]);
     }
+
+    /// Two commitments that are off by +G and −G are found although the words are not kept, before survivors are named; and
+    /// sites that leave afterwards, so that words are added up again, leave nobody with an opening that is false.
+    #[test]
+    fn commitments_that_cancel_are_found_among_words_that_are_not_kept() {
+        use curve25519_dalek::ristretto::CompressedRistretto;
+        for shifting in [true, false] {
+            let mut w = world(3);
+            let keys = [2, 4].map(|site: usize| w.kit.identities[2 + site].clone());
+            let session = w.session();
+            w.hook = Box::new(move |wire| match (wire.kind, wire.site) {
+                (Kind::MaskedInput, 2 | 4) if shifting => {
+                    let key = &keys[usize::from(wire.site) / 2 - 1];
+                    let context = crate::suite::Hash(wire.bytes[8..40].try_into().unwrap());
+                    let mut rest = wire.bytes[40..wire.bytes.len() - 64].to_vec();
+                    let point = CompressedRistretto(rest[..32].try_into().unwrap()).decompress().unwrap();
+                    let g = crate::commit::generator(0);
+                    let off = if wire.site == 2 { point + g } else { point - g };
+                    rest[..32].copy_from_slice(&off.compress().to_bytes());
+                    Verdict::Replace(crate::message::frame_encoded(key, &session, wire.kind, &context, &rest))
+                }
+                (Kind::MaskedInput, 6) if !shifting => Verdict::Vanish,
+                (Kind::ConsistencyCheck, 5) if !shifting => Verdict::Vanish,
+                _ => Verdict::Pass,
+            });
+            let (values, cohort, missing) = w.ask(b"q", WORDS).unwrap();
+            assert_eq!(missing, if shifting { vec![2, 4] } else { vec![5, 6] });
+            assert!(right(&values, &cohort));
+            w.close();
+            assert_eq!(w.site_errors, []);
+        }
+    }
 }

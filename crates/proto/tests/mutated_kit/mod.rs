@@ -421,7 +421,8 @@ impl<'a> Victim<'a> {
                 }
             }
             Kind::Unmask => {
-                let slot = slot_of(&p.context).expect("a release has a question");
+                // Its context is that of the survivors and their inputs; a release is of the question asked last.
+                let slot = self.asked.last().expect("a release has a question").slot;
                 let secrets = Secrets::among(&self.journal, slot.0);
                 for share in p.read::<Vec<[u8; 32]>>() {
                     let of = secrets.members.iter().find(|m| secrets.share(**m, slot.1) == share);
