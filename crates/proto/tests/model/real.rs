@@ -107,7 +107,8 @@ impl Bench {
                 assert_eq!(after.signed.len(), before.signed.len() + 1);
             }
             Stage::Released(alive) => {
-                assert_eq!((reply.kind, reply.context), (Kind::Unmask, context));
+                let agreed = survivors_context(&context, &list(alive), &self.round.signed(&list(alive)));
+                assert_eq!((reply.kind, reply.context), (Kind::Unmask, agreed), "for exactly these and their inputs");
                 let shares: Vec<[u8; 32]> = reply.read();
                 let expected: Vec<_> = list(alive).iter().map(|u| own.share(*u, SLOT)).collect();
                 assert_eq!(shares, expected);
