@@ -437,7 +437,7 @@ class Aggregator:
                 continue
             if isinstance(came, list):
                 shown = {site: self.round.frames[site] for site in came}
-                for site in came:
+                for site in (s for s in came if s not in self.lost):
                     self.out.append({"caught": {"site": site, "frames": [shown[site]]}})
                     self.lose(site, "INP-4")
                 return
