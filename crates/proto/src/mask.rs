@@ -70,7 +70,7 @@ fn stream(key: &Secret) -> Ctr64LE<Aes256> {
 }
 
 /// Applies one mask.
-#[cfg(any(test, feature = "testing"))]
+#[cfg(test)]
 pub(crate) fn apply(words: &mut [u64], key: &Secret, sign: Sign) {
     Expander::new(words.len()).apply(words, key, sign);
 }

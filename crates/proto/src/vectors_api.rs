@@ -8,6 +8,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::{
     codec, commit,
     error::Error,
+    identity::{DecodedKeys, PublicKey, Signature},
     kem::{Ciphertext, KemKey, KemSecret},
     mask::{self, Sign},
     message::{self, Kind},
@@ -59,7 +60,8 @@ pub fn open(key: &Bytes, associated: &Hash, sealed: &[u8]) -> Result<Vec<u8>, Er
 
 /// Adds the mask that site `me` shares with `other`, or its own where there is no other ([MSK-3]).
 pub fn mask(words: &mut [u64], key: &Bytes, pair: Option<(u16, u16)>) {
-    mask::apply(words, &Secret::new(*key), pair.map_or(Sign::Plus, |(me, other)| mask::pair_sign(me, other)));
+    let sign = pair.map_or(Sign::Plus, |(me, other)| mask::pair_sign(me, other));
+    mask::apply_all(words, &[(Secret::new(*key), sign)]);
 }
 
 /// Adds the masks of all these keys one after another, as a round does.
@@ -71,7 +73,7 @@ pub fn mask_all(words: &mut [u64], keys: &[Bytes]) {
 /// Takes off what `mask` added.
 pub fn unmask(words: &mut [u64], key: &Bytes, pair: Option<(u16, u16)>) {
     let sign = pair.map_or(Sign::Plus, |(me, other)| mask::pair_sign(me, other));
-    mask::apply(words, &Secret::new(*key), sign.reversed());
+    mask::apply_all(words, &[(Secret::new(*key), sign.reversed())]);
 }
 
 /// s(u) of [MSK-1].
@@ -122,6 +124,17 @@ pub fn is_share(bytes: &Bytes) -> bool {
 /// The shares of `members` ([SHR-1]).
 pub fn split(secret: &Bytes, t: usize, members: &[u16], rng: &mut dyn CryptoRng) -> Vec<Bytes> {
     shamir::split(&scalar(secret), t, members, rng).iter().map(Share::bytes).collect()
+}
+
+/// Checks many signatures on hashes at once ([FRM-8]), for keys that are decoded before, as a site's roster is.
+pub fn signed_at_once(keys: impl IntoIterator<Item = PublicKey>) -> impl Fn(&[(PublicKey, Hash, Signature)]) -> bool {
+    let keys = DecodedKeys::new(keys);
+    move |signed| keys.verify_all(signed)
+}
+
+/// Checks one signature.
+pub fn signed_alone(key: &PublicKey, label: &str, parts: &[&[u8]], signature: &Signature) -> bool {
+    key.verify(label, parts, signature)
 }
 
 /// The secret from exactly the threshold's number of shares.
