@@ -414,8 +414,9 @@ impl Run<'_> {
         match (from, kind) {
             (PartyId::Intermediary, Kind::CountReady) => {
                 let ready: CountReady = self.hub.open_control(from, &session, kind, bytes)?;
-                if ready.cohort != self.conversation.cohort() && !self.counted {
-                    let what = "the intermediary counted other sites than those of the first total";
+                let first = self.conversation.cohort();
+                if !self.counted && !ready.cohort.iter().all(|site| first.contains(site)) {
+                    let what = "the intermediary counted a site that is not in the first total";
                     return Err(Failure::new(Code::Peer, what, "speak to its operator"));
                 }
                 self.counted = true;
