@@ -349,7 +349,8 @@ fn methods_that_cannot_be_planned_are_named() {
     make("--k 2..5 --choose davies-bouldin --method ffcm-avg1", 3, &["index"]);
     make("--k 2..5 --choose silhouette-squared --indices scalars", 3, &["index"]);
     make("--k 3 --judge intermediary --indices all", 3, &["intermediary", "where the centres are"]);
-    make("--k 3 --sample 0.5", 3, &["drawn", "--sample"]);
+    make("--k 3 --sample 0.5", 3, &["whole blocks", "REL-4", "--block-size"]);
+    make("--k 3 --sample 0.5 --block-size 1", 3, &["drawn", "--sample"]);
     make("--k 3 --sample 2", 3, &["share"]);
     make("--k 1..3 --local-k 5", 3, &["from 2"]);
     make("--k 3 --labels outcome=no", 2, &["COLUMN=LABEL"]);

@@ -76,7 +76,7 @@ fn cast(work: &Work, sites: usize, change: impl FnOnce(&mut Terms)) -> Result<Ca
         min_cohort: 3,
         threshold: 0,
         colluders: 0,
-        block_size: 0,
+        block_size: u16::from(work.sampling.is_some()),
         slots: 64,
         max_rows: 64,
         min_total_rows: u64::from(work.most_clusters()),

@@ -201,8 +201,7 @@ impl Pump {
     fn hand_to_site(&mut self, to: u16, bytes: &[u8], values: &[u64]) {
         let mut asked = self.feed_site(to, step(bytes), site::Input::Message(bytes));
         while let Some(question) = asked {
-            let consent =
-                policy::decide_by_floor(&self.terms, &floor(), &question).expect("a question to be answered");
+            let consent = policy::decide_by_floor(&self.terms, &floor(), &question).expect("a question to be answered");
             let input = site::Input::Contribute { consent, values: values.to_vec() };
             asked = self.feed_site(to, "mask and sign", input);
         }

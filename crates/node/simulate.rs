@@ -97,7 +97,7 @@ impl<'a> Stage<'a> {
                     identity: identity.clone(),
                     roster: roster.clone(),
                     terms: terms.clone(),
-                    floor: Floor { max_rounds: u32::MAX, ..Floor::default() },
+                    floor: Floor { max_rounds: u32::MAX, contributors: 1, ..Floor::default() },
                     aggregator: role,
                 })
             })
@@ -240,7 +240,7 @@ fn reply(
             match output {
                 site::Output::Send { bytes, discloses } => sent.push((bytes, discloses)),
                 site::Output::Event(site::Event::Asked(asked)) => {
-                    let floor = Floor { max_rounds: u32::MAX, ..Floor::default() };
+                    let floor = Floor { max_rounds: u32::MAX, contributors: 1, ..Floor::default() };
                     let consent = policy::decide_by_floor(terms, &floor, &asked)?;
                     let values = answer(number, &asked)?;
                     site.handle(site::Input::Contribute { consent, values }, &mut system_rng())?;

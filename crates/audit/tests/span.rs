@@ -100,18 +100,20 @@ fn with_the_rule_nobody_comes_below_the_floor() {
 #[test]
 #[ignore = "a measurement"]
 fn cost_by_released_numbers() {
-    for rounds in [40, 200] {
+    for runs in [4, 20] {
         let rows = Scene::clumps(1, 10, 100, 1).unwrap().sites.into_iter().collect();
         let domain = Domain::new(vec![-1.0; 2], vec![1.0; 2], Scaling::None).unwrap();
         let mut sites = Sites::new(&rows, domain, None).unwrap();
         let everybody = sites.everybody();
         let mut fewer = everybody.clone();
         fewer.pop_first();
-        let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: rounds };
-        let recipe = Recipe::plain(fcm, 3, Seeding::Uniform { seed: 1 });
-        let half = rounds as usize / 2;
-        let told =
-            sites.play(&recipe, &mut |q, _| Some(if q < half { everybody.clone() } else { fewer.clone() })).unwrap();
+        let mut told = Vec::new();
+        for run in 0..runs {
+            let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 10 };
+            let recipe = Recipe::plain(fcm, 3, Seeding::Uniform { seed: run });
+            let cohort = if run % 2 == 0 { &everybody } else { &fewer };
+            told.extend(sites.play(&recipe, &mut |_, _| Some(cohort.clone())).unwrap());
+        }
         let began = Instant::now();
         let found = span::span(&told, &Assumed { contributors: 2, least: 3, rows: 100.0, seed: 1 }).unwrap();
         println!("{} numbers, rank {}: {:.2} s", found.numbers, found.rank, began.elapsed().as_secs_f64());

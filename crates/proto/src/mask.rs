@@ -69,12 +69,6 @@ fn stream(key: &Secret) -> Ctr64LE<Aes256> {
     Ctr64LE::<Aes256>::new(key.bytes().into(), &[0u8; 16].into())
 }
 
-/// Applies one mask.
-#[cfg(any(test, feature = "testing"))]
-pub(crate) fn apply(words: &mut [u64], key: &Secret, sign: Sign) {
-    Expander::new(words.len()).apply(words, key, sign);
-}
-
 /// Words that stay in a core's cache while all masks are added to them.
 const NEAR: usize = 1 << 14;
 
@@ -96,6 +90,10 @@ pub(crate) fn apply_all(words: &mut [u64], masks: &[(Secret, Sign)]) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    fn apply(words: &mut [u64], key: &Secret, sign: Sign) {
+        Expander::new(words.len()).apply(words, key, sign);
+    }
 
     proptest! {
         #[test]

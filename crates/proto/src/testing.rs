@@ -107,6 +107,8 @@ pub struct Kit {
     pub terms: Arc<Terms>,
     /// Every site's own floor.
     pub floor: Floor,
+    /// Which of the two aggregators it is about.
+    pub role: PartyId,
 }
 
 impl Kit {
@@ -145,27 +147,27 @@ impl Kit {
         };
         change(&mut terms);
         let floor = Floor { contributors: 1, ..Floor::default() };
-        Kit { identities, roster: Arc::new(roster), terms: Arc::new(terms), floor }
+        Kit { identities, roster: Arc::new(roster), terms: Arc::new(terms), floor, role: PartyId::Coordinator }
     }
 
-    /// The configuration of site `i` towards the coordinator.
+    /// The configuration of site `i` towards the aggregator.
     pub fn site(&self, i: u16) -> SiteConfig {
         SiteConfig {
             identity: self.identities[usize::from(i) + 2].clone(),
             roster: self.roster.clone(),
             terms: self.terms.clone(),
             floor: self.floor.clone(),
-            aggregator: PartyId::Coordinator,
+            aggregator: self.role,
         }
     }
 
-    /// The coordinator's configuration.
+    /// The aggregator's configuration.
     pub fn coordinator(&self) -> AggregatorConfig {
         AggregatorConfig {
-            identity: self.identities[0].clone(),
+            identity: self.identities[usize::from(self.role == PartyId::Intermediary)].clone(),
             roster: self.roster.clone(),
             terms: self.terms.clone(),
-            role: PartyId::Coordinator,
+            role: self.role,
             timing: Timing { join: 60_000, phase: 20_000, grace: 2_000, resend: 500 },
             slots: self.terms.slots,
         }
@@ -588,7 +590,7 @@ impl World {
 
     /// The session of this world, with which a test can sign frames as somebody else.
     pub fn session(&self) -> Hash {
-        crate::message::session(&self.kit.terms.hash(), &self.kit.roster.hash(), PartyId::Coordinator)
+        crate::message::session(&self.kit.terms.hash(), &self.kit.roster.hash(), self.kit.role)
     }
 
     /// Virtual milliseconds since the start.

@@ -59,7 +59,8 @@ pub fn open(key: &Bytes, associated: &Hash, sealed: &[u8]) -> Result<Vec<u8>, Er
 
 /// Adds the mask that site `me` shares with `other`, or its own where there is no other ([MSK-3]).
 pub fn mask(words: &mut [u64], key: &Bytes, pair: Option<(u16, u16)>) {
-    mask::apply(words, &Secret::new(*key), pair.map_or(Sign::Plus, |(me, other)| mask::pair_sign(me, other)));
+    let sign = pair.map_or(Sign::Plus, |(me, other)| mask::pair_sign(me, other));
+    mask::apply_all(words, &[(Secret::new(*key), sign)]);
 }
 
 /// Adds the masks of all these keys one after another, as a round does.
@@ -71,7 +72,7 @@ pub fn mask_all(words: &mut [u64], keys: &[Bytes]) {
 /// Takes off what `mask` added.
 pub fn unmask(words: &mut [u64], key: &Bytes, pair: Option<(u16, u16)>) {
     let sign = pair.map_or(Sign::Plus, |(me, other)| mask::pair_sign(me, other));
-    mask::apply(words, &Secret::new(*key), sign.reversed());
+    mask::apply_all(words, &[(Secret::new(*key), sign.reversed())]);
 }
 
 /// s(u) of [MSK-1].

@@ -234,6 +234,22 @@ fn rows_change_in_enough_sites_at_once() {
     }
 }
 
+/// [REL-8]: the intermediary certifies survivors also where nobody is missing, over lost frames and crashes too.
+#[test]
+fn the_intermediary_shows_a_certificate_in_every_round() {
+    for boundary in 0..14 {
+        let mut w = World::new(Kit { role: PartyId::Intermediary, ..Kit::with_blocks(4, 0, |_| {}) }, 15);
+        w.answer = Box::new(|site, asked| vec![u64::from(site) + 1; asked.words]);
+        w.network.loss = 20;
+        (w.crashes, w.hub_crashes) = (vec![Crash { site: 2, boundary, away: Some(1_000) }], vec![boundary]);
+        for round in 0..3 {
+            assert_eq!(ask(&mut w, round), Ok(vec![0, 1, 2, 3]), "boundary {boundary}");
+        }
+        let sent = |kind: Kind| w.sent_by_sites.iter().filter(|(_, k, _)| *k == kind).count();
+        assert!(sent(Kind::ConsistencyCheck) >= 12 && sent(Kind::Unmask) >= 9 && w.opened.is_empty());
+    }
+}
+
 /// [REL-3]: a site's own floor may ask for more than the plan; then it does not sign the directory.
 #[test]
 fn a_site_that_asks_for_larger_blocks_signs_no_directory() {

@@ -121,7 +121,7 @@ fn p18_too_few_sites_left() {
     let (_, frame) = hub.ask_frame(&deck, &ask);
     refuses(&mut hub, 2, &frame, "POL-1");
 
-    let mut w = World::new(Kit::new(5, |_| {}), 118);
+    let mut w = World::new(Kit::new(5, |t| t.min_cohort = 4), 118);
     w.hook = Box::new(|wire| match (wire.kind, wire.site) {
         (Kind::MaskedInput, 1 | 3) => Verdict::Vanish,
         _ => Verdict::Pass,
