@@ -616,12 +616,13 @@ impl Talk {
         Ok(())
     }
 
-    /// [APP-2]: rows are counted once this site's shares of the coordinator's first total have left, and over its sites.
+    /// [APP-2]: rows are counted once this site's shares of the coordinator's first total have left, and of its sites only.
     async fn counts(&mut self, cohort: &[u16]) -> Result<(), String> {
         let Hand::Takes(laid) = &mut self.hand else { return Err("the coordinator does not count rows".into()) };
         match tokio::time::timeout(HELD_PATIENCE, laid.wait_for(|laid| laid.first.is_some())).await {
-            Ok(Ok(laid)) if laid.first.as_ref().is_some_and(|first| first.is_empty() || first == cohort) => Ok(()),
-            Ok(Ok(_)) => Err("rows are counted over the sites of the coordinator's first total, and over no others [APP-2]".into()),
+            // Whole blocks of them, as the release rule sees to.
+            Ok(Ok(laid)) if within(laid.first.as_deref().unwrap_or_default(), cohort) => Ok(()),
+            Ok(Ok(_)) => Err("rows are counted of the sites of the coordinator's first total, and of no others [APP-2]".into()),
             _ => Err("rows are counted after the coordinator's first total, and there was none [APP-2]".into()),
         }
     }
@@ -635,6 +636,11 @@ impl Talk {
             _ => Err("the coordinator did not lay before this site what the intermediary asks about".into()),
         }
     }
+}
+
+/// Whether the sites of the first total, where they are known, hold all of these.
+fn within(first: &[u16], cohort: &[u16]) -> bool {
+    first.is_empty() || cohort.iter().all(|site| first.contains(site))
 }
 
 /// A question that may be answered.
