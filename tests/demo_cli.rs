@@ -224,6 +224,9 @@ fn a_run_that_ends_early_has_a_code_of_its_own() {
             "{more:?}"
         );
     }
+    let ended = demo(&Folder::new(), &["--json", "--drop", "2@3"]).expect(9);
+    let value: Value = serde_json::from_str(&ended.stdout).expect("one JSON document");
+    assert_eq!(value["ended_early"]["round"], 2);
 }
 
 /// A cell that no message may show.
