@@ -373,7 +373,7 @@ fn noise_is_new_in_every_session_of_a_plan() {
 
 #[test]
 fn the_intermediary_cannot_put_one_judgement_in_two_forms() {
-    // [RND-9] keeps one question to one cohort and knows it by its bytes.
+    // One question has one form, so that the same one again is known by its bytes.
     let mut work = fcm(2);
     work.judge = Judge::Intermediary;
     let cast = cast(&work, SIZES.len(), |_| {}).unwrap();

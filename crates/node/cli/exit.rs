@@ -131,10 +131,6 @@ impl From<veilsum_proto::Error> for Failure {
                 (Code::Peer, "speak to that party's operator before you run again; keep this message and the log")
             }
             E::Malformed { .. } => (Code::Peer, "check that both sides run the same version of veilsum"),
-            E::Refused { rule: veilsum_proto::Rule("RND-9"), .. } => (
-                Code::Policy,
-                "this plan is spent for another cohort: agree on a new one with another start (`plan make --seed`)",
-            ),
             E::Refused { rule, .. } => (Code::Policy, after_refusal(rule.0)),
             E::Invalid { .. } => (Code::Input, "make the document anew and send it to everybody"),
             E::Quorum { .. } => (
@@ -155,10 +151,6 @@ fn after_refusal(rule: &str) -> &'static str {
             "enough was answered on this data set: wait for new rows (and name them with `data`), or raise the limit"
         }
         "POL-6" => "agree on a plan that opens its totals (without --no-opening)",
-        "POL-7" => {
-            "run again when the same sites are there as before, or when the rows have changed much; a plan with noise may go on \
-             without them"
-        }
         "POL-8" => {
             "agree on a plan with noise whose epsilon is left (`veilsum ledger budget`), or grant more in site.toml ([noise]); \
              a plan with noise is good for one run"

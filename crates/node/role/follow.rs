@@ -189,7 +189,9 @@ impl Follower {
             (Turn::Done(outcome), None) => (**outcome).clone(),
             (Turn::Judge(_), None) => return Ok(None),
             (Turn::Ask(..), None) => return Err("the coordinator ended the run before the method did".into()),
-            (Turn::Done(_), Some(_)) => return Err("it says that the run ended early, and the method had its result".into()),
+            (Turn::Done(_), Some(_)) => {
+                return Err("it says that the run ended early, and the method had its result".into());
+            }
             (_, Some(_)) => self.conversation.finish().ok_or("no total that was opened has moved a centre")?,
         };
         let early = model.ended_early.clone().map(|early| Early::of(&outcome, early.reason, early.lost));

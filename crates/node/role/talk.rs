@@ -622,7 +622,9 @@ impl Talk {
         match tokio::time::timeout(HELD_PATIENCE, laid.wait_for(|laid| laid.first.is_some())).await {
             // Whole blocks of them, as the release rule sees to.
             Ok(Ok(laid)) if within(laid.first.as_deref().unwrap_or_default(), cohort) => Ok(()),
-            Ok(Ok(_)) => Err("rows are counted of the sites of the coordinator's first total, and of no others [APP-2]".into()),
+            Ok(Ok(_)) => {
+                Err("rows are counted of the sites of the coordinator's first total, and of no others [APP-2]".into())
+            }
             _ => Err("rows are counted after the coordinator's first total, and there was none [APP-2]".into()),
         }
     }
