@@ -18,8 +18,8 @@ use std::{
 
 use rand_core::CryptoRng;
 
-pub(crate) use deck::self_mask_key;
 use deck::{BadDelivery, Deck, ExpectCertificate, ExpectDirectory, ExpectShares};
+pub(crate) use deck::{next_slot, self_mask_key};
 pub(crate) use round::to_bytes;
 use round::{Round, Step};
 pub use types::{Event, Input, Output, SiteConfig};
@@ -31,6 +31,7 @@ use crate::{
     journal::{Entry, Record},
     limits::MAX_SLOTS,
     message::{self, Ask, Disclosure, Kind, OpenDeck, Refusal, ShareComplaint, Verified},
+    noise,
     plan::Terms,
     policy::{Asked, Consent, Floor},
     roster::{PartyId, Roster},
@@ -153,6 +154,19 @@ impl Site {
         }
     }
 
+    /// What the noise of this site's answer to the open question is drawn with ([NOI-2]): the same for as long as the
+    /// question is open, over restarts too, and nobody can tell it once a newer slot is begun. None where no question is.
+    pub fn noise_key(&self) -> Option<noise::Key> {
+        let (index, round) = self.round.as_ref().filter(|(_, round)| round.awaits_answer())?;
+        let Some(DeckState::Ready(deck)) = self.decks.get(index) else { return None };
+        deck.noise_key(self.env.me, round.slot, &round.context).map(noise::Key::new)
+    }
+
+    /// Whether a round of this run is over and another one was begun.
+    pub fn has_gone_on(&self) -> bool {
+        self.last_context != Hash::default()
+    }
+
     /// The run this site is in, by the name that the aggregator gave it.
     pub fn run(&self) -> Option<Hash> {
         self.run
@@ -248,9 +262,12 @@ impl Site {
 
     fn begin(&mut self, deck: u32, round: Round) {
         self.last_slot = Some((deck, round.slot));
-        self.round = Some((deck, round));
-        // [RND-8]: a newer deck closes older ones; their keys are wiped here.
+        // [RND-8]: a newer slot closes older ones, a newer deck all of an older one's; their secrets are wiped here.
         self.decks.retain(|index, _| *index >= deck);
+        if let Some(DeckState::Ready(ready)) = self.decks.get_mut(&deck) {
+            ready.close_before(round.slot);
+        }
+        self.round = Some((deck, round));
         self.replies.retain(|(kind, index), _| *index >= deck && !matches!(kind, Kind::Survivors | Kind::Certificate));
     }
 
@@ -294,13 +311,8 @@ impl Site {
         self.follows_opening(&ask, last_context)?;
         self.unconsumed(&round.query, &round.cohort)?;
         self.close_round();
-        let newer = self.decks.keys().next().is_some_and(|oldest| *oldest < ask.deck);
         self.begin(ask.deck, round);
         self.rounds += 1;
-        if newer {
-            // [JRN-4]: the keys of older decks leave the disk as they left memory.
-            self.out.push_back(Output::Rewrite(self.summary()));
-        }
         self.asked(&ask, frame.context, digest);
         Ok(())
     }
@@ -385,19 +397,13 @@ impl Site {
             return Err(Error::ApiMisuse("the deck of this round is gone"));
         };
         let known = round.is_restored();
-        let digest = round.mask(&self.env, deck, &mut values)?;
+        round.mask(&self.env, deck, &mut values)?;
         let (context, index) = (round.context, *index);
         if !known {
-            self.out.push_back(Output::Persist(Record(Entry::Masked {
-                context,
-                deck: index,
-                slot: round.slot,
-                cohort: round.cohort.clone(),
-                words: round.words as u32,
-                query: round.query,
-                digest,
-                rounds: self.rounds,
-            })));
+            // [JRN-4]: with the entry that protects this vector, what is left of closed slots leaves the disk.
+            let masked = round.record(index, self.rounds);
+            let all = self.summary().into_iter().chain(masked).collect();
+            self.out.push_back(Output::Rewrite(all));
         }
         let commitment = if self.env.opening { commit::commit(&values) } else { commit::NONE };
         let rest = [&commitment[..], &to_bytes(&values)].concat();
@@ -412,10 +418,14 @@ impl Site {
     fn refuse(&mut self, context: &Hash, rule: String) {
         let refusal = Refusal { rule: rule.chars().take(16).collect() };
         let bytes = message::frame(&self.env.identity, &self.env.session, Kind::Refusal, context, &refusal);
-        if let Some((index, _)) = self.round.as_ref().filter(|(_, r)| r.context == *context)
-            && let Some(reply) = self.replies.get_mut(&(Kind::Ask, *index))
-        {
-            (reply.bytes, reply.discloses) = (bytes.clone(), Disclosure::Refusal);
+        if let Some((index, round)) = self.round.as_ref().filter(|(_, r)| r.context == *context) {
+            if let Some(reply) = self.replies.get_mut(&(Kind::Ask, *index)) {
+                (reply.bytes, reply.discloses) = (bytes.clone(), Disclosure::Refusal);
+            }
+            if !round.left() {
+                // [JRN-4], as with an answer.
+                self.out.push_back(Output::Rewrite(self.summary()));
+            }
         }
         self.out.push_back(Output::Send { bytes, discloses: Disclosure::Refusal });
     }

@@ -52,13 +52,15 @@ impl Site {
                 self.decks.insert(r.index, DeckState::Ready(deck));
             }
             Entry::Masked { context, deck, slot, cohort, words, query, digest, rounds } => {
-                if !matches!(self.decks.get(&deck), Some(DeckState::Ready(_))) {
+                let Some(DeckState::Ready(ready)) = self.decks.get(&deck) else {
                     return Err(bad("a round in it has no deck"));
+                };
+                if self.round.is_some() {
+                    return Err(bad("two rounds stand in it"));
                 }
-                if self.last_slot.is_some_and(|last| last >= (deck, slot)) {
-                    return Err(bad("a slot in it was used twice"));
+                if !ready.holds(slot) {
+                    return Err(bad("a round in it is in a slot that its deck does not hold"));
                 }
-                self.close_round();
                 self.begin(deck, Round::restored(context, slot, cohort, words as usize, query, digest));
                 self.rounds = rounds;
             }
@@ -79,15 +81,16 @@ impl Site {
         Ok(())
     }
 
-    /// All that a new process must know: what was consumed, where the rounds stand, the decks in use.
+    /// What a new process must know of all before the open question: what was consumed, the decks in use without their
+    /// closed slots, where the rounds stand ([JRN-4]).
     pub(super) fn summary(&self) -> Vec<Record> {
-        let mut out = self.memory();
+        let mut out: Vec<Record> = self.consumed.iter().map(consumed).collect();
         let decks = self.decks.values().filter_map(|d| match d {
             DeckState::Ready(deck) => Some(Record(Entry::Deck(deck.to_record(self.env.session)))),
             _ => None,
         });
         out.extend(decks);
-        // The round that has just begun has sent nothing; a process that starts here sees it asked again.
+        // The open round has sent nothing yet.
         out.push(Record(Entry::Chain {
             context: self.last_context,
             cohort: self.last_cohort.clone(),
@@ -99,9 +102,12 @@ impl Site {
 
     /// What outlives a run ([RND-9]): hashes of the queries whose totals were opened, and over whom. No secrets.
     pub fn memory(&self) -> Vec<Record> {
-        let entry = |(query, over): (&Hash, &Vec<u16>)| Record(Entry::Consumed { query: *query, over: over.clone() });
         let open = self.round.iter().map(|(_, r)| r).filter(|r| r.left() && !self.consumed.contains_key(&r.query));
         let open: Vec<(Hash, Vec<u16>)> = open.map(|r| (r.query, r.remaining().to_vec())).collect();
-        self.consumed.iter().chain(open.iter().map(|(query, over)| (query, over))).map(entry).collect()
+        self.consumed.iter().chain(open.iter().map(|(query, over)| (query, over))).map(consumed).collect()
     }
+}
+
+fn consumed((query, over): (&Hash, &Vec<u16>)) -> Record {
+    Record(Entry::Consumed { query: *query, over: over.clone() })
 }

@@ -8,6 +8,7 @@ use super::{Env, deck::Deck};
 use crate::{
     error::Error,
     identity::PublicKey,
+    journal::{Entry, Record},
     limits::ECHO_CHECKS,
     mask::{self, Sign},
     message::{
@@ -67,8 +68,8 @@ impl Round {
         last_context: Hash,
     ) -> Result<Round, Error> {
         check_context(env, deck, ask, &context)?;
-        if usize::from(ask.slot) >= deck.slots() {
-            return Err(env.aggregator("asked for a slot that the deck does not have", "RND-2"));
+        if !deck.holds(ask.slot) {
+            return Err(env.aggregator("asked for a slot that the deck does not have, or no longer", "RND-2"));
         }
         if ask.words == 0 || ask.words as usize > crate::limits::MAX_WORDS {
             return Err(env.aggregator(format!("asked for a vector of {} words", ask.words), "RND-3"));
@@ -143,6 +144,22 @@ impl Round {
         matches!(self.stage, Stage::Asked { sent: Some(_) })
     }
 
+    /// What the journal says of it once it is masked ([MSK-4]).
+    pub(crate) fn record(&self, deck: u32, rounds: u32) -> Option<Record> {
+        self.sent.map(|digest| {
+            Record(Entry::Masked {
+                context: self.context,
+                deck,
+                slot: self.slot,
+                cohort: self.cohort.clone(),
+                words: self.words as u32,
+                query: self.query,
+                digest,
+                rounds,
+            })
+        })
+    }
+
     /// Whether this site's vector may have left.
     pub(crate) fn left(&self) -> bool {
         !matches!(self.stage, Stage::Asked { sent: None })
@@ -196,7 +213,7 @@ impl Round {
         let mut masks = Vec::with_capacity(self.cohort.len() + 1);
         masks.push((deck.self_mask(self.slot, &self.context).ok_or_else(missing)?, Sign::Plus));
         for other in self.cohort.iter().filter(|o| **o != env.me) {
-            let seed = deck.round_seed(*other, &self.context).ok_or_else(missing)?;
+            let seed = deck.round_seed(*other, self.slot, &self.context).ok_or_else(missing)?;
             masks.push((seed, mask::pair_sign(env.me, *other)));
         }
         mask::apply_all(values, &masks);
@@ -279,7 +296,8 @@ impl Round {
         }
         let mut seeds = Vec::with_capacity(self.cohort.len() - alive.len());
         for w in self.cohort.iter().filter(|w| alive.binary_search(w).is_err()) {
-            let seed = deck.round_seed(*w, &self.context).ok_or(Error::ApiMisuse("the deck lacks a member"))?;
+            let seed =
+                deck.round_seed(*w, self.slot, &self.context).ok_or(Error::ApiMisuse("the deck lacks a member"))?;
             seeds.push(RoundSeed { missing: *w, seed: *seed.bytes() });
         }
         let context = survivors_context(&self.context, &alive);
