@@ -186,7 +186,7 @@ fn a_burned_slot_needs_enough_promises_of_distinct_members() {
             |c, _| (c.signers[1], c.proofs[1]) = (c.signers[0], c.proofs[0]),
             |c, _| c.signers.swap(0, 1),
             |c, _| c.signers[4] = 99,
-            |c, _| drop(c.proofs.pop()),
+            |c, _| c.proofs.truncate(4),
             |c, _| c.proofs[2] = c.proofs[1],
             // The coordinator's own signature, and one on another round.
             |c, hub| {
@@ -257,6 +257,9 @@ fn an_answer_that_comes_after_the_promise_stays() {
     let open = Round { context, ..round.clone() };
     burn(&mut hub, &open, &[0]);
     assert!(hub.answer(0, 1).unwrap().is_empty(), "nothing leaves");
+    // A refusal that comes after it does not take the promise out of the journal.
+    assert_eq!(hub.refusal(0, context).unwrap()[0].kind, Kind::Refusal);
+    assert_eq!(hub.journals[0].iter().map(|r| r.name()).collect::<Vec<_>>(), ["deck", "chain", "burned"]);
     hub.restart(0).unwrap();
     assert!(hub.tell(0, &frame).unwrap().is_empty(), "the question is not put to it again");
     burn(&mut hub, &open, &[0]);
