@@ -66,33 +66,36 @@ def journals(plays, written):
     case("after its release: the slot again", name, 0, before, ("frame", p.frame(p.find(0, "Ask", 1))), rule="RND-2")
     q = plays["session_3"]
     third = q.find(0, "Ask", 2)
-    replaced = entries_of(q, 0, third + 1)
+    refused = q.astray(third, (0, "frame", q.frame(third)), (0, "refuse", "POL-3"))
+    replaced = next(o["rewrite"] for o in refused[1]["out"] if "rewrite" in o)
     follows = [("frame", q.frame(q.find(0, "Opening", 1))), ("frame", q.frame(third))]
-    case("after its journal was replaced: the opening and the question again", "session_3", 0, replaced, *follows)
+    case("after a refusal: the opening and the question again", "session_3", 0, replaced, *follows)
     other = frames.read("Ask", q.frame(third)[40:-64]) | {"previous_total": H("x")}
     directory = q.before[third].sites[0].decks[other["deck"]].hash
     ctx, hub = frames.round_context(q.world.session, directory, other), q.world.identities[0]
     other = frames.make(hub, q.world.session, "Ask", ctx, frames.message("Ask", other))
-    case("after its journal was replaced: as if another total had been opened", "session_3", 0, replaced,
-         ("frame", other), rule="OPN-7")  # fmt: skip
+    case("after a refusal: as if another total had been opened", "session_3", 0, replaced, ("frame", other), rule="OPN-7")  # fmt: skip
+    ready = entries_of(p, 0, delivery + 1)[0]
     query = frames.read("Ask", p.frame(p.find(0, "Ask"))[40:-64])["query"]
-    memory = [journal.entry("consumed", query=H("consumed query", query), over=[0, 1, 2, 3]), before[0]]
+    memory = [journal.entry("consumed", query=H("consumed query", query), over=[0, 1, 2, 3]), ready]
     case(
         "a query of a run before, over another set", name, 0, memory, ("frame", p.frame(p.find(0, "Ask"))), rule="RND-9"
     )
 
-    deck, masked = before[0], before[1]
     kinds = [decode(journal.ENTRY, e, 1 << 24)[0] for e in before]
-    signed, freed = before[kinds.index("checked")], before[-1]
+    deck, masked, signed = (before[kinds.index(kind)] for kind in ("deck", "masked", "checked"))
+    freed = before[-1]
+
+    other = plays["session_7"]
 
     def changed(entry, **fields):
         kind, old = decode(journal.ENTRY, entry, 1 << 24)
         return encode(journal.ENTRY, (kind, {**old, **fields}))
 
-    held = decode(journal.ENTRY, deck, 1 << 24)[1]["held"]
+    first, seeds, held = (decode(journal.ENTRY, deck, 1 << 24)[1][field] for field in ("first", "seeds", "held"))
     for why, entries in [
         ("a damaged entry", [deck[:-1]]), ("an unknown entry", [b"\6\0\0\0"]),
-        ("a deck of another session", [entries_of(plays["session_7"], 0, 999)[0]]), ("a deck twice", [deck, deck]),
+        ("a deck of another session", [entries_of(other, 0, other.find(0, "DeliverShares") + 1)[0]]), ("a deck twice", [deck, deck]),
         ("two runs", [deck, changed(deck, run=H("r"), index=1)]), ("a round without its deck", [masked]),
         ("a slot again", [deck, masked, masked]), ("a signature of no round", [deck, signed]),
         ("a release of no round", [deck, masked, freed]), ("a release twice", [*before, freed]),
@@ -101,10 +104,13 @@ def journals(plays, written):
         ("a release of another set than was signed", [*before[:-1], changed(freed, alive=[0, 1, 2, 3, 4])]),
         ("a summary after a round", [deck, masked, journal.entry(
             "chain", context=H("c"), cohort=None, rounds=1, opened=None)]),
-        ("lists of different lengths", [changed(deck, held=[*held[:4], held[4][:7]])]),
+        ("lists of different lengths", [changed(deck, held=[*held[:-1], held[-1][:4]])]),
         ("a digest of commitments too few", [changed(deck, slot_commitments=[H("d")] * 7)]),
         ("a pair secret too few", [changed(deck, pairs=[bytes(32)] * 4)]),
-        ("a share that is none", [changed(deck, seeds=[to_bytes(ORDER)] * 8)]),
+        ("a round in a closed slot", [changed(deck, first=first + 1, seeds=seeds[1:], held=held[1:]), masked]),
+        ("shares of a closed slot", [changed(deck, first=first + 1, seeds=seeds[1:])]),
+        ("two rounds", [deck, masked, changed(masked, slot=first + 1)]),
+        ("a share that is none", [changed(deck, seeds=[to_bytes(ORDER)] * len(seeds))]),
     ]:  # fmt: skip
         case(why, name, 0, entries, rule="JRN-2")
     return cases

@@ -148,10 +148,7 @@ class Site:
         new = SiteRound(self.env, deck, ctx, ask, *last)
         self.follows_opening(ask, last[1])
         self.unconsumed(new.query, new.cohort)
-        newer = min(self.decks) < deck.index
         self.begin(new)
-        if newer:
-            self.out.append({"rewrite": self.summary()})
         self.rounds += 1
         self.asked(data, ctx, ask)
 
@@ -181,7 +178,7 @@ class Site:
         self.out.append({"opened": {**shown, "cohort": value["alive"]}})
 
     def begin(self, new):
-        """The round before ends; so do older decks ([RND-8])."""
+        """The round before ends; so do older slots and decks ([RND-8])."""
         if self.round:
             # [RND-9]: what left may have been opened with others' shares.
             if self.round.may_have_left():
@@ -189,6 +186,7 @@ class Site:
             self.last_cohort, self.last_context = self.round.remaining(), self.round.ctx
         self.round, self.last_slot = new, (new.deck.index, new.slot)
         self.decks = {i: d for i, d in self.decks.items() if i >= new.deck.index}
+        new.deck.close_before(new.slot)
         over = ("Survivors", "Certificate")
         self.replies = {k: r for k, r in self.replies.items() if k[1] >= new.deck.index and k[0] not in over}
 
@@ -204,12 +202,12 @@ class Site:
             raise Refused("RND-9", "the same question over another set")
 
     def summary(self):
-        """[JRN-4]; the rounds before the question that has just come."""
+        """[JRN-4]: all before the open question."""
         decks = [journal.deck_entry(d) for _, d in sorted(self.decks.items()) if d.stage == "ready"]
         consumed = [journal.entry("consumed", query=q, over=o) for q, o in sorted(self.consumed.items())]
-        opened = self.opened[1] if self.opened else None
+        opened = self.opened[1] if self.opened and self.opened[0] == self.last_context else None
         chain = journal.entry(
-            "chain", context=self.last_context, cohort=self.last_cohort, rounds=self.rounds, opened=opened
+            "chain", context=self.last_context, cohort=self.last_cohort, rounds=self.rounds - 1, opened=opened
         )
         return [*consumed, *decks, chain]
 
@@ -218,15 +216,16 @@ class Site:
         r = self.round
         y, known = r.mask(words)
         if not known:
-            self.out.append({
-                "persist": journal.entry(
-                    "masked", context=r.ctx, deck=r.deck.index, slot=r.slot, cohort=r.cohort, words=r.words,
-                    query=r.query, digest=r.sent, rounds=self.rounds,
-                )
-            })  # fmt: skip
+            masked = journal.entry(
+                "masked", context=r.ctx, deck=r.deck.index, slot=r.slot, cohort=r.cohort, words=r.words,
+                query=r.query, digest=r.sent, rounds=self.rounds,
+            )  # fmt: skip
+            self.out.append({"rewrite": [*self.summary(), masked]})
         self.answer("MaskedInput", y)
 
     def refuse(self, rule):
+        if not self.round.may_have_left():
+            self.out.append({"rewrite": self.summary()})
         self.answer("Refusal", {"rule": rule})
 
     def answer(self, kind, value):
