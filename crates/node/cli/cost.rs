@@ -37,6 +37,8 @@ pub struct Cost {
     pub slots: usize,
     /// Bytes that one site uploads for one deck, to each aggregator.
     pub deck_bytes: usize,
+    /// Which sites are released together, in words.
+    pub blocks: String,
     /// Every question that the run may ask.
     pub questions: Vec<QuestionCost>,
     /// What an operator should know before they agree.
@@ -149,6 +151,7 @@ impl Cost {
             noisy: work.recipe.noise.is_some(),
             slots,
             deck_bytes: DECK.iter().map(|k| frame_bytes(*k, n, slots, 0)).sum(),
+            blocks: blocks_mean(terms, n),
             questions,
             warnings: Vec::new(),
         };
@@ -230,6 +233,7 @@ impl Cost {
             "colluders_assumed": self.colluders,
             "colluders_withstood": self.withstands,
             "sites_mean": self.sites_mean(),
+            "blocks": self.blocks,
             "total_covers_at_least": self.covers,
             "may_be_missing": self.may_be_missing(),
             "slots": self.slots,
@@ -243,11 +247,13 @@ impl Cost {
     pub fn to_text(&self) -> String {
         let (n, t, missing) = (self.sites, self.threshold, self.may_be_missing());
         let mut text = format!(
-            "cohort      {n} sites; a total covers at least {}, so {missing} may be missing\n\
+            "cohort      {n} sites; a total covers at least {}, so {missing} may be missing from the first\n\
+             blocks      {}\n\
              collusion   {}\n\
              threshold   t = {t} of {n}; withstands the coordinator with {}, the plan assumes {}\n\
              deck        {} rounds; a site uploads {} bytes for it to each aggregator\n",
             self.covers,
+            self.blocks,
             self.sites_mean(),
             counted(self.withstands, "colluding site"),
             self.colluders,
@@ -274,6 +280,25 @@ impl Cost {
             text += &format!("warning: {warning}\n");
         }
         text
+    }
+}
+
+/// What the blocks of a plan for a roster of `sites` sites mean for its operators ([REL-3] to [REL-5]).
+pub fn blocks_mean(terms: &Terms, sites: usize) -> String {
+    let least = terms.least_in_new_block(sites).max(usize::from(terms.block_size));
+    match terms.block_size {
+        0 => format!(
+            "one, of all sites of the first total: one cohort for the life of the data, no sampling, no single joiner or leaver \
+             without new data, and noise changes nothing of that; new sites come in a block of their own, {least} at once"
+        ),
+        1 => "every site by itself: what a site sent can be computed once it has left, or was not drawn. Sites whose policy asks for \
+              more than one contributor take no part"
+            .to_owned(),
+        _ => format!(
+            "{} of at least {least} sites each, the same for the life of the data: a run goes on without a block that lost a site, \
+             and new sites come {least} at once",
+            (sites / least).max(1)
+        ),
     }
 }
 

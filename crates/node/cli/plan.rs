@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
-use veilsum_cluster::{Clusters, OutOfBox, Recipe, Scaling, method::Seeding};
+use veilsum_cluster::{Clusters, OutOfBox, Recipe, Scaling, method::Seeding, privacy::Unit};
 use veilsum_proto::plan::Terms;
 
 use super::{
-    cost::Cost,
+    cost::{Cost, blocks_mean},
     exit::Failure,
     method::{IndexSet, Init, MethodArgs, MethodName, given_centres, parse_clusters},
     roster::signer,
@@ -207,11 +207,18 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
     let federation = Federation::new(roster, terms.clone())?;
     let privacy = Privacy::of(&federation.work, &federation.form()?);
     if privacy.is_some_and(|privacy| !privacy.useful) && !args.method.noise.dp_useless {
-        return Err(Failure::input(
-            "under this noise centres cannot be told from chance",
-            "expect more rows, choose fewer K or rounds or a larger --dp-epsilon, or say --dp-useless to make the plan all \
-             the same",
-        ));
+        let (what, next) = match federation.work.recipe.noise.map(|noise| noise.unit) {
+            Some(Unit::Site { .. }) => (
+                "noise that hides a whole site leaves nothing of the centres among so few sites: it is of use from some 200 sites on \
+                 at epsilon 10, and from some 1,000 at epsilon 4",
+                "hide single rows (--dp-unit record)",
+            ),
+            _ => (
+                "under this noise centres cannot be told from chance",
+                "expect more rows, or choose fewer K or rounds; --dp-useless makes the plan all the same",
+            ),
+        };
+        return Err(Failure::input(what, next));
     }
     write_plan(&args.out, &terms.sign(&federation.roster, &identity)?)?;
     check(&federation, &args.out, "written; send it to every party", json)
@@ -303,15 +310,7 @@ fn to_text(federation: &Federation) -> String {
         terms.max_rows,
         terms.min_total_rows
     );
-    let sites = federation.roster.sites.len();
-    let blocks = match terms.block_size {
-        0 => "one, of all sites of the first round: none of them may be missing for the life of the data, and none can join \
-              alone; no sampling, and new sites only in a block of their own"
-            .to_owned(),
-        1 => "every site by itself: what a site sent can be computed once it has left, or was not drawn".to_owned(),
-        size => format!("{} of at least {size} sites each; a run goes on without a block that lost a site", sites / usize::from(size).max(1)),
-    };
-    text += &format!("blocks          {blocks}\n");
+    text += &format!("blocks          {}\n", blocks_mean(terms, federation.roster.sites.len()));
     let width = work.columns.iter().map(|c| c.name.chars().count()).max().unwrap_or(0);
     for c in &work.columns {
         text += &format!("  {:<width$}  {} to {}\n", c.name, c.lower, c.upper);

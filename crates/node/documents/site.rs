@@ -206,7 +206,7 @@ impl SitePolicy {
                 json!(p.separation_opened_ppm as f64 / 1e6),
                 "where it does: the same, against a site that steers centres together; honest ones may meet",
             ),
-            key("data", json!(self.data), "label of the data set in the ledger; it decides nothing"),
+            key("data", json!(self.data), "label of these rows; another one opens nothing and resets nothing"),
             key("noise.require", json!(p.noise.required), "whether every answer needs noise"),
             key("noise.epsilon", json!(self.epsilon), "budget of this data set for answers with noise"),
             key("noise.delta", json!(self.delta), "at this delta"),
