@@ -319,6 +319,7 @@ fn lost_near_the_end(block_size: u16, contributors: u32) -> (LocalRun, BTreeSet<
         state: Some(folder.0.clone()),
         way: None,
         timing: LOCAL_TIMING,
+        on_loss: veilsum::role::server::OnLoss::Stop,
         progress: Box::new(|_| {}),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");

@@ -177,7 +177,7 @@ def frame_cases():
         "Aborted": {"code": 1, "why": "too few sites"}, "Held": draws.take(20),
         "JudgeRequest": {"digest": hashes[0], "clusters": [2, 3], "grouped": [True, False], "exponents": [-3, 0, 12]},
         "CentreDistances": {"digest": hashes[0], "matrices": [[0.0, 1.5], []]},
-        "JudgeReply": {"cohort": [0, 1, 2], "verdicts": b"[]"},
+        "JudgeReply": {"cohort": [0, 1, 2], "verdicts": b"[]"}, "Count": {"cohort": [0, 2]},
     }  # fmt: skip
     out = []
     for kind, value_ in values.items():
@@ -194,7 +194,7 @@ def frame_cases():
 
     bad = [
         ("another version", header(2, 16, 109)), ("version 0", header(0, 16, 109)), ("kind 0", header(1, 0, 109)),
-        ("kind 18", header(1, 18, 109)), ("kind 63", header(1, 63, 109)), ("kind 76", header(1, 76, 109)),
+        ("kind 18", header(1, 18, 109)), ("kind 63", header(1, 63, 109)), ("kind 77", header(1, 77, 109)),
         ("length over the limit", header(1, 16, 4097)), ("length of another frame", header(1, 16, 108)),
         ("empty", b""), ("a header cut short", data[:7]), ("a header alone", header(1, 16, 0)[:8]),
         ("no room for a signature", header(1, 16, 95)[: 8 + 95]), ("cut short", data[:-1]),

@@ -22,6 +22,8 @@ pub enum Code {
     Policy = 7,
     /// The other side ended the run or did not let us in.
     Denied = 8,
+    /// The run ended early; the result that is out so far was written.
+    Early = 9,
     /// Interrupted by the user.
     Interrupted = 130,
 }

@@ -39,6 +39,7 @@ Exit codes:
   6    too few sites are left; nothing was revealed beyond the totals of earlier rounds
   7    this site's own policy refuses
   8    the other side ended the run or did not let us in
+  9    the run ended early; the result that is out so far was written
   130  interrupted
 
 Errors go to standard error as `error: …` and `next: …`; with --json, as one JSON object on standard output:

@@ -102,6 +102,10 @@ pub struct MakeArgs {
     /// all; 1 is every site by itself, and what a site that leaves sent can be computed
     #[arg(long, value_name = "SITES", default_value_t = 0)]
     pub block_size: u16,
+    /// Make a plan of three blocks, so that a run that loses a site goes on without its block: sets --block-size, --threshold
+    /// and --colluders, and withstands fewer colluding sites; from nine sites on
+    #[arg(long, value_name = "block", value_parser = ["block"], conflicts_with_all = ["block_size", "threshold", "colluders"])]
+    pub on_loss: Option<String>,
     /// Rounds that one exchange of keys is good for
     #[arg(long, default_value_t = 64)]
     pub slots: u16,
@@ -197,6 +201,13 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
         opening: !args.no_opening,
         application: work.to_bytes(),
     };
+    if args.on_loss.is_some() {
+        let three = three_blocks(sites, terms.opening).ok_or_else(|| {
+            let what = format!("{sites} sites are too few for a run that goes on without one of three blocks");
+            Failure::input(what, "leave --on-loss block out: the run then waits for a site that is lost, or is finished from what is out")
+        })?;
+        (terms.block_size, terms.threshold, terms.colluders) = three;
+    }
     if args.min_sites.is_none() {
         let threshold = terms.threshold_of(sites, sites).map_err(|e| again(e.into()))?;
         let least = if work.sampling.is_some() { sites } else { threshold };
@@ -222,6 +233,18 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
     }
     write_plan(&args.out, &terms.sign(&federation.roster, &identity)?)?;
     check(&federation, &args.out, "written; send it to every party", json)
+}
+
+/// Block size, threshold and colluding sites of a plan over three blocks that can lose any one of them: the threshold is what is
+/// left without the largest, 2t > n + c keeps it safe, and every block has two sites beside those that may collude.
+fn three_blocks(sites: usize, opening: bool) -> Option<(u16, u16, u16)> {
+    let (size, threshold) = (sites / 3, sites - sites.div_ceil(3));
+    let colluders = size.saturating_sub(2).min((2 * threshold).saturating_sub(sites + 1));
+    // With opened totals one site more must be there, whoever colludes.
+    let enough = if opening { colluders >= 1 } else { size >= 2 };
+    let narrow = |n: usize| u16::try_from(n).ok();
+    (sites >= 9 && enough).then_some(())?;
+    Some((narrow(size)?, narrow(threshold)?, narrow(colluders)?))
 }
 
 /// Where groups of rows or cells are summed, two sites stand behind every sum, as a site without a policy of its own asks.
@@ -417,6 +440,16 @@ fn parse_column(text: &str) -> Result<Column, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The numbers of the specification's table.
+    #[test]
+    fn plans_of_three_blocks() {
+        let of = |n| three_blocks(n, true);
+        for n in 3..9 {
+            assert_eq!(of(n), None);
+        }
+        assert_eq!([9, 10, 20, 50, 100].map(|n| of(n).unwrap()), [(3, 6, 1), (3, 6, 1), (6, 13, 4), (16, 33, 14), (33, 66, 31)]);
+    }
 
     #[test]
     fn columns() {
