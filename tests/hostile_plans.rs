@@ -373,7 +373,7 @@ fn noise_is_new_in_every_session_of_a_plan() {
 
 #[test]
 fn the_intermediary_cannot_put_one_judgement_in_two_forms() {
-    // [RND-9] keeps one question to one cohort and knows it by its bytes.
+    // Two forms of one question would be two answers to it ([APP-5]).
     let mut work = fcm(2);
     work.judge = Judge::Intermediary;
     let cast = cast(&work, SIZES.len(), |_| {}).unwrap();

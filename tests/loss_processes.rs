@@ -27,7 +27,8 @@ fn answered(client: &Running, n: usize) {
 
 /// A site's files say that the run ended early, and how; its centres.
 fn early_at(p: &Parties, site: usize, lost: &str) -> serde_json::Value {
-    let (model, result) = (p.folder.json(&format!("site-{site}.model")), p.folder.json(&format!("site-{site}-result.json")));
+    let (model, result) =
+        (p.folder.json(&format!("site-{site}.model")), p.folder.json(&format!("site-{site}-result.json")));
     for file in [&model, &result] {
         assert_eq!(file["converged"], false, "{file}");
         assert_eq!(file["ended_early"]["lost"], serde_json::json!([lost]), "{file}");
@@ -104,8 +105,7 @@ fn a_budget_that_is_spent_costs_no_result() {
     let server = start(&p.server(&STOP));
     let intermediary = start(&p.intermediary(&STOP));
     let tight = ["--policy", &p.folder.path("tight.toml")];
-    let clients: Vec<Running> =
-        (1..=5).map(|i| start(&p.client(i, if i == 4 { &tight } else { &[] }))).collect();
+    let clients: Vec<Running> = (1..=5).map(|i| start(&p.client(i, if i == 4 { &tight } else { &[] }))).collect();
     let told = server.wait(LIMIT).expect(9);
     assert!(told.stderr.contains("POL-5"), "{}", told.stderr);
     intermediary.wait(LIMIT).expect(0);

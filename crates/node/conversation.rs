@@ -71,8 +71,7 @@ impl Conversation {
         let (questions, draws) = (0, 0);
         let placeholder = Turn::Judge(Box::new(Batch { transform: None, queries: Vec::new() }));
         let (cohort, released) = (Vec::new(), Vec::new());
-        let mut conversation =
-            Conversation { method, terms, turn: placeholder, questions, draws, cohort, released };
+        let mut conversation = Conversation { method, terms, turn: placeholder, questions, draws, cohort, released };
         conversation.go_on(step)?;
         Ok(conversation)
     }

@@ -354,9 +354,10 @@ fn warn_method(federation: &Federation) -> Vec<String> {
         out.push("seeding totals are exact: with a cluster's total they may isolate a row (--blur 0.5)".into());
     }
     if work.sampling.is_some() {
-        out.push(
-            "rounds cover different sites: their differences say more about single sites than a fixed cohort's".into(),
-        );
+        out.push(match federation.terms.block_size {
+            1 => "rounds cover different sites: what a single one sent can be computed from their differences".into(),
+            _ => "rounds cover different blocks: their differences show the sums of single blocks, and of no site in them".into(),
+        });
     }
     if let Some(labels) = &work.labels {
         out.push(format!("counts by cluster and {:?} are released", labels.column));

@@ -146,7 +146,8 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
         let _ = bound.send(address);
     }
     let conversation = Conversation::of(&config.work, config.form()?)?;
-    let mut run = Run { hub: &mut hub, config: &config, conversation, counted: false, lost: Vec::new(), told: Vec::new() };
+    let mut run =
+        Run { hub: &mut hub, config: &config, conversation, counted: false, lost: Vec::new(), told: Vec::new() };
     let result = tokio::select! {
         result = run.to_its_end() => result,
         _ = tokio::signal::ctrl_c() => Err(Failure::new(Code::Interrupted, "interrupted", "start the run again")),

@@ -256,12 +256,16 @@ impl Talk {
                             )
                         })?;
                         if let Some(follower) = &self.follower {
-                            if follower.saw_nothing() {
+                            if follower.left_behind(&model) {
                                 return Err(Failure::new(
                                     Code::Denied,
-                                    format!("{} ended the run without this site, which was in no total of it", self.name()),
-                                    "ask its operator why; a site that comes after the first total of a block takes part with enough \
-                                     other new sites, or in a run over new data of all",
+                                    format!(
+                                        "{} ended the run on totals that this site is not in: its result cannot be checked here, and \
+                                         was not taken",
+                                        self.name()
+                                    ),
+                                    "this is so where this site came after the first total, or another one of its block was lost; ask \
+                                     its operator and the other sites whether it was",
                                 ));
                             }
                             self.report.result = follower.result(&model).map_err(|why| {
@@ -630,7 +634,9 @@ impl Talk {
         match tokio::time::timeout(HELD_PATIENCE, laid.wait_for(|laid| laid.first.is_some())).await {
             // Whole blocks of them, as the release rule sees to.
             Ok(Ok(laid)) if within(laid.first.as_deref().unwrap_or_default(), cohort) => Ok(()),
-            Ok(Ok(_)) => Err("rows are counted of the sites of the coordinator's first total, and of no others [APP-2]".into()),
+            Ok(Ok(_)) => {
+                Err("rows are counted of the sites of the coordinator's first total, and of no others [APP-2]".into())
+            }
             _ => Err("rows are counted after the coordinator's first total, and there was none [APP-2]".into()),
         }
     }
