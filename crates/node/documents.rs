@@ -78,8 +78,7 @@ impl Federation {
         if work.sampling.is_some() && terms.block_size == 0 {
             return Err(Failure::input(
                 "the plan samples sites, and has one block of all of them: what is drawn are whole blocks [REL-4]",
-                "leave the sampling out: up to ten sites are one cohort for the life of the data; more can be several blocks \
-                 (--block-size)",
+                "leave the sampling out, or make a plan of several blocks (--block-size)",
             ));
         }
         prove(&roster, &terms, &work)?;

@@ -133,7 +133,7 @@ impl From<veilsum_proto::Error> for Failure {
             E::Invalid { .. } => (Code::Input, "make the document anew and send it to everybody"),
             E::Quorum { .. } => (
                 Code::Quorum,
-                "start the run again when the sites of before are there, with those that left: a block is asked whole or not at all",
+                "start the run again when more sites are there; of a block that has answered before, all of them",
             ),
             E::Journal(_) => (Code::Input, "put the journal back as it was, or agree on a new plan"),
             _ => (Code::Internal, "this is a defect, please report it"),

@@ -18,7 +18,7 @@ use crate::cli::exit::Failure;
 const FILE: &str = "site.toml";
 /// Bytes of the file: some twenty lines and room for lists and comments.
 const MAX_FILE: usize = 256 << 10;
-/// The data set's name where the operator gives none: then everything under this identity counts together.
+/// The data set's label where the operator gives none. Whatever it is, everything under one identity counts together.
 const DATA: &str = "rows";
 
 /// A site's policy and the name of its data set.
