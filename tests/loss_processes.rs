@@ -3,7 +3,10 @@
 
 mod support;
 
-use std::{fs, time::Duration};
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
 use support::{Parties, Running, start};
 
@@ -80,11 +83,15 @@ fn a_killed_coordinator_costs_the_sites_no_result() {
     let (server, intermediary, clients) = start_all(&p, &STOP);
     answered(&clients[0], 20);
     server.kill();
-    intermediary.wait(LIMIT).expect(4);
+    let begun = Instant::now();
+    let told = intermediary.wait(LIMIT).expect(4);
+    assert!(told.stderr.contains("lost the coordinator"), "{}", told.stderr);
     for client in clients {
         let told = client.wait(LIMIT).expect(9);
         assert!(told.stderr.contains("ended early"), "{}", told.stderr);
     }
+    // Half a minute until silence is a verdict, and at most as long again to find nobody there.
+    assert!(begun.elapsed() < Duration::from_secs(75), "{:?}", begun.elapsed());
     // Openings leave before the next question does, so that sites are a round apart at most.
     let rounds: Vec<u64> = (1..=5)
         .map(|site| {

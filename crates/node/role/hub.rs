@@ -203,6 +203,11 @@ impl Hub {
         self.aggregator.cohort()
     }
 
+    /// The link that a party has now; another number is another link.
+    pub(super) fn link(&self, party: PartyId) -> Option<u64> {
+        self.peers.get(&party).map(|peer| peer.id)
+    }
+
     /// Sites whose answer is awaited now.
     pub fn awaited(&self) -> Vec<u16> {
         self.aggregator.awaited().into_iter().collect()

@@ -6,6 +6,7 @@
 //! have, could subtract.
 
 use std::{
+    collections::VecDeque,
     net::SocketAddr,
     sync::Arc,
     time::{Duration, Instant},
@@ -36,6 +37,9 @@ use crate::{
 
 /// Slots of the intermediary's deck: it counts, and judges where the plan lets it; each once more where it was lost.
 const SLOTS: u16 = 4;
+
+/// Frames of the coordinator that are kept while rows are counted: it sends one or two.
+const LATER: usize = 16;
 
 /// How long a coordinator that was cut off may take to come back once the rows are counted.
 const AGAIN: Duration = Duration::from_secs(30);
@@ -134,6 +138,8 @@ async fn dial(config: &IntermediaryConfig, patience: Duration) -> Result<Line, F
 async fn count(hub: &mut Hub, link: &mut Line, config: &IntermediaryConfig) -> Result<Counted, Failure> {
     let first = first_total(link, config).await?;
     let (mut values, mut cohort) = (Vec::new(), Vec::new());
+    // What the coordinator says meanwhile.
+    let mut later = VecDeque::new();
     let domain = config.work.domain()?;
     let layout = Question::CountRows.layout(&domain, &config.form()?)?;
     hub.begin();
@@ -145,6 +151,9 @@ async fn count(hub: &mut Hub, link: &mut Line, config: &IntermediaryConfig) -> R
             frame = link.recv() => match frame {
                 Ok(Some(bytes)) => {
                     over(link, config, &bytes)?;
+                    if later.len() < LATER {
+                        later.push_back(bytes);
+                    }
                     continue;
                 }
                 gone => {
@@ -189,7 +198,7 @@ async fn count(hub: &mut Hub, link: &mut Line, config: &IntermediaryConfig) -> R
     let request = loop {
         tokio::select! {
             _ = hub.next(Some(Instant::now() + Duration::from_secs(3600))) => {}
-            frame = link.recv() => match frame {
+            frame = next_frame(link, &mut later) => match frame {
                 Ok(Some(bytes)) => match message::kind_of(&bytes) {
                     Some(Kind::CountRequest) => break link.open::<CountRequest>(&bytes, Kind::CountRequest)?,
                     // Once a run, and only where the plan says so.
@@ -237,6 +246,17 @@ async fn first_total(link: &mut Line, config: &IntermediaryConfig) -> Result<Vec
             Ok(Some(bytes)) => over(link, config, &bytes)?,
             gone => again(link, config, gone, "before its first total").await?,
         }
+    }
+}
+
+/// The next frame of the coordinator, those first that came while rows were counted. Cancel-safe.
+async fn next_frame(
+    link: &mut Line,
+    later: &mut VecDeque<Vec<u8>>,
+) -> Result<Option<Vec<u8>>, crate::carrier::CarrierError> {
+    match later.pop_front() {
+        Some(bytes) => Ok(Some(bytes)),
+        None => link.recv().await,
     }
 }
 

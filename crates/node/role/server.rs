@@ -146,8 +146,15 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
         let _ = bound.send(address);
     }
     let conversation = Conversation::of(&config.work, config.form()?)?;
-    let mut run =
-        Run { hub: &mut hub, config: &config, conversation, counted: false, lost: Vec::new(), told: Vec::new() };
+    let mut run = Run {
+        hub: &mut hub,
+        config: &config,
+        conversation,
+        counted: false,
+        counted_on: None,
+        lost: Vec::new(),
+        told: Vec::new(),
+    };
     let result = tokio::select! {
         result = run.to_its_end() => result,
         _ = tokio::signal::ctrl_c() => Err(Failure::new(Code::Interrupted, "interrupted", "start the run again")),
@@ -197,6 +204,8 @@ struct Run<'a> {
     conversation: Conversation,
     /// Whether the intermediary has counted the rows, and found enough.
     counted: bool,
+    /// The link on which it said so: another process on another link has not.
+    counted_on: Option<u64>,
     /// Who was lost and is not merely waiting for others of its block.
     lost: Vec<String>,
     /// What a reader of the result should know.
@@ -420,7 +429,7 @@ impl Run<'_> {
                     let what = "the intermediary counted a site that is not in the first total";
                     return Err(Failure::new(Code::Peer, what, "speak to its operator"));
                 }
-                self.counted = true;
+                (self.counted, self.counted_on) = (true, self.hub.link(from));
                 Ok(())
             }
             (PartyId::Intermediary, Kind::Aborted) => {
@@ -453,6 +462,7 @@ impl Run<'_> {
                 "start the run again with a new plan, or let the coordinator judge",
             )
         };
+        self.have_counted_again(cohort);
         if !self.hub.tell(PartyId::Intermediary, Kind::JudgeRequest, &request) {
             return Err(gone());
         }
@@ -477,8 +487,16 @@ impl Run<'_> {
         }
     }
 
+    /// An intermediary that was started again counts once more, before it is asked for anything.
+    fn have_counted_again(&mut self, cohort: &[u16]) {
+        if self.hub.link(PartyId::Intermediary) != self.counted_on {
+            self.hub.tell(PartyId::Intermediary, Kind::Count, &Count { cohort: cohort.to_vec() });
+        }
+    }
+
     /// Asks the intermediary for the total row count; `None` where it is withheld or the intermediary has gone.
     async fn ask_count(&mut self, cohort: &[u16]) -> Option<u64> {
+        self.have_counted_again(cohort);
         let request = CountRequest { cohort: cohort.to_vec() };
         if !self.hub.tell(PartyId::Intermediary, Kind::CountRequest, &request) {
             return None;
