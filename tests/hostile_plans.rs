@@ -373,7 +373,7 @@ fn noise_is_new_in_every_session_of_a_plan() {
 
 #[test]
 fn the_intermediary_cannot_put_one_judgement_in_two_forms() {
-    // Two forms of one question would be two answers to it ([APP-5]).
+    // One question has one form, so that the same one again is known by its bytes.
     let mut work = fcm(2);
     work.judge = Judge::Intermediary;
     let cast = cast(&work, SIZES.len(), |_| {}).unwrap();
