@@ -163,10 +163,7 @@ fn after_refusal(rule: &str) -> &'static str {
              life of its rows"
         }
         "REL-6" => "wait for the coordinator's next round: nothing of this site is in a total of this one",
-        "REL-7" => {
-            "agree with the sites of the block on one run from which all changed rows count; until then answer from the rows as \
-             they were"
-        }
+        "REL-7" => "agree with the sites of the block on one run from which the changed rows of enough of them count",
         _ => "agree on a plan that this site's policy allows (`veilsum policy show`)",
     }
 }
