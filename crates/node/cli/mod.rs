@@ -152,7 +152,9 @@ fn report(failure: &Failure, json: bool) -> ExitCode {
         Some((message, next)) if failure.next.is_empty() => (message, next),
         _ => (failure.message.as_str(), failure.next.as_str()),
     };
-    if json {
+    if json && failure.code == Code::Early {
+        // The result that was printed says so (`ended_early`); there is one document.
+    } else if json {
         let object = json!({ "error": { "code": failure.code as u8, "message": message, "next": next } });
         let _ = writeln!(io::stdout(), "{object}");
     } else {

@@ -270,7 +270,7 @@ fn over(link: &Line, config: &IntermediaryConfig, bytes: &[u8]) -> Result<(), Fa
         Some(Kind::Finished) => {
             link.open::<Finished>(bytes, Kind::Finished)?;
             Err(Failure::new(
-                Code::Early,
+                Code::Denied,
                 "the run ended early, before the rows were counted",
                 "see the coordinator's message; nothing was handed over",
             ))

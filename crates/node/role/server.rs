@@ -156,7 +156,7 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
         told: Vec::new(),
     };
     let result = tokio::select! {
-        result = run.to_its_end() => result,
+        result = run.until_it_ends() => result,
         _ = tokio::signal::ctrl_c() => Err(Failure::new(Code::Interrupted, "interrupted", "start the run again")),
     };
     // Where its files lie is nobody else's business.
@@ -214,7 +214,7 @@ struct Run<'a> {
 
 impl Run<'_> {
     /// The whole run, or what is out of it where it cannot go on ([APP-8]).
-    async fn to_its_end(&mut self) -> Result<RunResult, Failure> {
+    async fn until_it_ends(&mut self) -> Result<RunResult, Failure> {
         let failure = match self.whole().await {
             Ok(()) => return self.done().await,
             Err(failure) => failure,
