@@ -201,10 +201,9 @@ pub(crate) fn bad_method(e: MethodError) -> Failure {
             "some site sent numbers that no rows give; the total does not say who. Ask the sites to check, then run again",
         ),
         M::TooFewRows { .. } => Failure::input(e, "agree on a smaller K"),
-        M::TooFewCells { .. } => Failure::input(
-            e,
-            "agree on a smaller K, on fewer rows or sites behind a cell (min_records, min_contributors), or on uniform starts",
-        ),
+        M::TooFewCells { .. } => {
+            Failure::input(e, "agree on a smaller K, or on uniform first centres (--init uniform)")
+        }
         other => Failure::input(other, ""),
     }
 }

@@ -195,7 +195,7 @@ fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
         Verdict::Refused(why) => (
             false,
             format!("this site does not answer this plan: {why}"),
-            "agree on another plan, or change the policy (`veilsum policy show`) knowing what it is for",
+            "agree on a plan that this site's policy allows (`veilsum policy show`)",
         ),
     };
     let message = match stops_at {

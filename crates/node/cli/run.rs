@@ -339,12 +339,14 @@ pub fn client(args: &ClientArgs, json: bool) -> Result<(), Failure> {
     let state = args.documents.state(args.state.as_ref());
     let (coordinator, intermediary) =
         (resolve(&federation.roster.coordinator)?, resolve(&federation.roster.intermediary)?);
-    let account = Ledger::look(&state, &head_of(&args.documents.key), &identity)?;
-    let spent = (&account.spent(&Hash::default(), None, None), account.rho_of(&federation.terms.hash()));
-    if let Some(stop) = judged(&federation, &site.policy, &rows, spent, 0)?.stop()
-        && !json
-    {
-        eprintln!("warning: this site does not answer the whole plan; {stop}");
+    // A ledger that does not hold is judged where it is opened, which mends a torn end ([LED-6]).
+    if let Ok(account) = Ledger::look(&state, &head_of(&args.documents.key), &identity) {
+        let spent = (&account.spent(&Hash::default(), None, None), account.rho_of(&federation.terms.hash()));
+        if let Some(stop) = judged(&federation, &site.policy, &rows, spent, 0)?.stop()
+            && !json
+        {
+            eprintln!("warning: this site does not answer the whole plan; {stop}");
+        }
     }
     let report = block_on(async {
         let run = client::run(ClientConfig {

@@ -179,6 +179,12 @@ impl Follower {
         Err("it is not what the method, run on the opened totals, has judged".into())
     }
 
+    /// Whether the run is said to have come to its end and the copy has not: the last totals were not opened to this site, which
+    /// was in no more of them, or the coordinator lies.
+    pub(super) fn left_behind(&self, model: &Model) -> bool {
+        matches!(self.conversation.turn(), Turn::Ask(..)) && model.ended_early.is_none()
+    }
+
     /// The copy's own result, where the coordinator's is the same. Where the intermediary judges there is none: only it knows
     /// which of several K was chosen.
     ///
@@ -188,7 +194,7 @@ impl Follower {
         let outcome = match (self.conversation.turn(), &model.ended_early) {
             (Turn::Done(outcome), None) => (**outcome).clone(),
             (Turn::Judge(_), None) => return Ok(None),
-            (Turn::Ask(..), None) => return Err("the coordinator ended the run before the method did".into()),
+            (Turn::Ask(..), None) => return Err("the run is not over by the totals that were opened".into()),
             (Turn::Done(_), Some(_)) => {
                 return Err("it says that the run ended early, and the method had its result".into());
             }

@@ -187,7 +187,7 @@ async fn count(hub: &mut Hub, link: &mut Line, config: &IntermediaryConfig) -> R
         return Err(Failure::new(
             Code::Policy,
             format!("the cohort's rows are below the plan's floor of {}", config.terms.min_total_rows),
-            "bring more sites, or agree on a plan with a lower min_total_rows",
+            "run again when more sites, or sites with more rows, are there",
         ));
     }
     // Where this does not arrive, the coordinator asks for it again.

@@ -100,7 +100,7 @@ pub(super) async fn judge(
         return Err(Failure::new(
             Code::Policy,
             format!("the rows that are left are below the plan's floor of {}", config.terms.min_total_rows),
-            "bring the missing sites back, or agree on a plan with a lower min_total_rows",
+            "run again when the missing sites are there",
         ));
     }
     Ok(JudgeReply::new(cohort, &verdicts))

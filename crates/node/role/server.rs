@@ -288,7 +288,7 @@ impl Run<'_> {
                     "the rows of the sites that are left are below the plan's floor of {}",
                     self.config.terms.min_total_rows
                 ),
-                "bring the missing sites back, or agree on a plan with a lower min_total_rows",
+                "run again when the missing sites are there",
             ));
         }
         let n = self.ask_count(&cohort).await;

@@ -259,6 +259,18 @@ impl Talk {
                             )
                         })?;
                         if let Some(follower) = &self.follower {
+                            if follower.left_behind(&model) {
+                                return Err(Failure::new(
+                                    Code::Denied,
+                                    format!(
+                                        "{} ended the run on totals that this site is not in: its result cannot be checked here, and \
+                                         was not taken",
+                                        self.name()
+                                    ),
+                                    "this is so where this site came after the first total, or another one of its block was lost; ask \
+                                     its operator and the other sites whether it was",
+                                ));
+                            }
                             self.report.result = follower.result(&model).map_err(|why| {
                                 let what = format!("{} sent a result that does not follow: {why}", self.name());
                                 Failure::new(
