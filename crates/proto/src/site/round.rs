@@ -79,6 +79,8 @@ pub(crate) struct Round {
     pub(crate) words: usize,
     /// Hash of the masked words, once they may have left.
     sent: Option<Hash>,
+    /// It came back from the journal, and its answer, which nobody has any more, may be asked for once more in any stage.
+    again: bool,
     stage: Stage,
 }
 
@@ -132,19 +134,21 @@ impl Round {
             cohort: ask.cohort.clone(),
             words: ask.words as usize,
             sent: None,
+            again: false,
             stage: Stage::Asked { sent: None },
         })
     }
 
     /// A round of the journal, as far as it had got.
     pub(crate) fn restored(context: Hash, slot: u16, cohort: Vec<u16>, words: usize, digest: Hash) -> Round {
-        Round { context, slot, cohort, words, sent: Some(digest), stage: Stage::Asked { sent: Some(digest) } }
+        let stage = Stage::Asked { sent: Some(digest) };
+        Round { context, slot, cohort, words, sent: Some(digest), again: true, stage }
     }
 
     /// A round of the journal whose slot was burned before this site had answered.
     pub(crate) fn restored_burned(context: Hash, slot: u16) -> Round {
         let stage = Stage::Burned { told: false };
-        Round { context, slot, cohort: Vec::new(), words: 0, sent: None, stage }
+        Round { context, slot, cohort: Vec::new(), words: 0, sent: None, again: false, stage }
     }
 
     /// [RND-1]: the same question again, and not another one under its name.
@@ -238,7 +242,7 @@ impl Round {
 
     /// Whether its vector may have left before a restart; the journal knows it already.
     pub(crate) fn is_restored(&self) -> bool {
-        matches!(self.stage, Stage::Asked { sent: Some(_) })
+        self.again
     }
 
     /// What the journal says of it once it is masked ([MSK-4]).
@@ -293,7 +297,7 @@ impl Round {
     }
 
     pub(crate) fn awaits_answer(&self) -> bool {
-        matches!(self.stage, Stage::Asked { .. })
+        self.again || matches!(self.stage, Stage::Asked { .. })
     }
 
     /// The sites this site believes are still in the run after this round.
@@ -318,9 +322,9 @@ impl Round {
     /// [MSK-1] to [MSK-4]: masks `values` for this context. Returns the digest, which the caller persists before the
     /// vector leaves.
     pub(crate) fn mask(&mut self, env: &Env, deck: &Deck, values: &mut [u64]) -> Result<Hash, Error> {
-        let Stage::Asked { sent } = &self.stage else {
+        if !self.awaits_answer() || self.is_burned() {
             return Err(Error::ApiMisuse("this round has its answer already"));
-        };
+        }
         if values.len() != self.words {
             return Err(Error::ApiMisuse("the answer has another length than the question"));
         }
@@ -334,13 +338,15 @@ impl Round {
         }
         mask::apply_all(values, &masks);
         let digest = masked_digest(&to_bytes(values));
-        if sent.is_some_and(|sent| sent != digest) {
+        if self.sent.is_some_and(|sent| sent != digest) {
             return Err(Error::Journal(
                 "another vector was already masked in this slot before the restart; this slot is abandoned".into(),
             ));
         }
-        self.stage = Stage::Masked;
-        self.sent = Some(digest);
+        if matches!(self.stage, Stage::Asked { .. }) {
+            self.stage = Stage::Masked;
+        }
+        (self.sent, self.again) = (Some(digest), false);
         Ok(digest)
     }
 
