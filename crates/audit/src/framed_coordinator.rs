@@ -21,11 +21,11 @@ use crate::{
 
 /// Name on the command line.
 pub const NAME: &str = "framed-coordinator";
-const SITES: usize = 9;
+const SITES: usize = 12;
 /// The two that collude; the second one goes silent.
-const COLLUDERS: [u16; 2] = [6, 7];
+const COLLUDERS: [u16; 2] = [9, 10];
 /// Lost before the survivors are named, as happens.
-const LOST: u16 = 8;
+const LOST: u16 = 11;
 
 /// The same words, and a commitment to others: one more in the first word, or one less.
 fn off_by_one(rest: &[u8], at: usize) -> Vec<u8> {

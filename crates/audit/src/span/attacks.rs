@@ -62,7 +62,7 @@ fn released(
         None => everybody.iter().map(|site| BTreeSet::from([site.clone()])).collect(),
     };
     // Hard groups come to rest soon.
-    let before = if matches!(algorithm, Algorithm::Kmeans { .. }) { 2 } else { ROUNDS as usize };
+    let before = if matches!(algorithm, Algorithm::Fcm { .. }) { ROUNDS as usize } else { 2 };
     let mut told = Vec::new();
     let runs = if event == Event::Joiner { 2 } else { 1 };
     for run in 0..runs {
