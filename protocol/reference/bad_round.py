@@ -4,7 +4,6 @@ import frames
 from astray import Cases, replaced, resigned
 from layers import flip
 from masks import words_of
-from round import without
 from shamir import from_bytes, to_bytes
 from suite import ORDER, H
 
@@ -167,17 +166,12 @@ def bad_rounds(plays, written):
           (hub, "frame", 4, old), sound=True)  # fmt: skip
     c.add("a refusal: the site is out", "POL-3", name, late, (hub, "frame", 1, asked), sound=True)
 
-    # of nine other proofs a site checks eight, which only it can foresee
+    # a site checks all proofs, its own too
     q = plays["session_10"]
     named_all = q.find(0, "Survivors")
-    checked = q.before[named_all].sites[0].round.sample(list(range(10)))
-    for i in (*checked[:2], *without(list(range(1, 10)), checked)):
-        if i in checked:
-            why = "a proof among those that are checked is another's"
-        else:
-            why = "the one proof that is not checked is another's: accepted"
-        c.change(f"{why} (site {i})", "SUR-5", "session_10", named_all,
-                 lambda v: {**v, "inputs": replaced(v["inputs"], i, rest=H("x"))}, sound=i not in checked)  # fmt: skip
+    for i in range(10):
+        c.change(f"another's proof (site {i})", "SUR-5", "session_10", named_all,
+                 lambda v: {**v, "inputs": replaced(v["inputs"], i, rest=H("x"))})  # fmt: skip
     return c.cases
 
 

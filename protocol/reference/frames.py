@@ -35,6 +35,7 @@ SEALED_FOR = Struct(site=U16, ciphertext=Raw(1088), sealed=BLOB)
 ROUND_SEED = Struct(missing=U16, seed=HASH)
 OPENED_INPUT = Struct(commitment=HASH, digest=HASH, signature=Raw(64))
 OPENED_CHECK = Struct(seeds=List(HASH), signature=Raw(64))
+AGREED = Struct(site=U16, proof=PROOF)
 DIGEST = Struct(digest=HASH)
 
 # name: (number, body limit, message); None is a message that is not encoded as in section 3
@@ -58,7 +59,7 @@ KINDS = {
     "Refusal": (16, SMALL, Struct(rule=TEXT)),
     "Opening": (17, OPENING, Struct(
         alive=List(U16), inputs=List(OPENED_INPUT), seeds=List(HASH), others=List(HASH), checks=List(OPENED_CHECK),
-        low=List(U64), high=List(U16))),
+        agreed=List(AGREED), low=List(U64), high=List(U16))),
     "Hello": (64, SMALL, Struct(roster=HASH, plan=HASH, software=TEXT)),
     "Welcome": (65, SMALL, Struct(software=TEXT)),
     "Denied": (66, SMALL, Struct(why=TEXT)),
@@ -162,6 +163,6 @@ def round_context(session, directory, ask):
     )  # fmt: skip
 
 
-def survivors_context(ctx, alive):
-    """[CON-2]."""
-    return H("survivors", ctx, encode(List(U16), alive))
+def survivors_context(ctx, alive, inputs):
+    """[CON-2], [UNM-3]; `inputs` are the rest hashes of the survivors' inputs."""
+    return H("survivors", ctx, encode(List(U16), alive), encode(List(HASH), inputs))

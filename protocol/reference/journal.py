@@ -16,8 +16,8 @@ ENTRY = Enum(
     masked=Struct(
         context=HASH, deck=U32, slot=U16, cohort=List(U16), words=U32, query=HASH, digest=HASH, rounds=U32
     ),
-    checked=Struct(context=HASH, alive=List(U16)),
-    released=Struct(context=HASH, alive=List(U16)),
+    checked=Struct(context=HASH, alive=List(U16), inputs=List(HASH)),
+    released=Struct(context=HASH, alive=List(U16), inputs=List(HASH)),
 )  # fmt: skip
 
 
@@ -84,6 +84,7 @@ def masked(site, f):
     needs((f["deck"], f["slot"]) > site.last_slot, "a slot that does not go forward")
     r = SiteRound.__new__(SiteRound)
     r.env, r.deck, r.ctx, r.stage, r.alive = site.env, site.decks[f["deck"]], f["context"], "asked", None
+    r.inputs, r.certified = {}, {}
     r.cohort, r.slot, r.words, r.query, r.sent = f["cohort"], f["slot"], f["words"], f["query"], f["digest"]
     site.begin(r)
     site.rounds = f["rounds"]
@@ -93,6 +94,7 @@ def checked(site, f):
     r, alive = site.round, f["alive"]
     follows = r and r.ctx == f["context"] and r.stage in ("asked", "checked") and sorted_set(alive)
     needs(follows and set(alive) <= set(r.remaining()) and alive != r.cohort, "a signature that does not follow")
+    same_inputs(r, f)
     r.stage, r.alive = "checked", alive
 
 
@@ -100,5 +102,14 @@ def released(site, f):
     r, alive = site.round, f["alive"]
     follows = r and r.ctx == f["context"] and r.stage in ("asked", "checked")
     needs(follows and alive == r.remaining(), "a release that does not follow")
+    same_inputs(r, f)
     site.consumed[r.query] = alive
     r.stage, r.alive = "released", alive
+
+
+def same_inputs(r, f):
+    """One for every survivor, and no other than before."""
+    needs(len(f["inputs"]) == len(f["alive"]), "not one input for every survivor")
+    now = dict(zip(f["alive"], f["inputs"]))
+    needs(all(r.inputs.get(s, i) == i for s, i in now.items()), "another input than before")
+    r.inputs = now

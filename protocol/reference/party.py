@@ -175,7 +175,7 @@ class Site:
         if not r.may_have_left():
             raise Refused("FRM-7", "of no round this site is in")
         value = frames.read("Opening", rest)
-        words = opening.total(r, value, self.draws)
+        words = opening.total(r, value)
         self.opened = ctx, called
         shown = {"deck": r.deck.index, "slot": r.slot, "directory": r.deck.hash, "words": raw(words)}
         self.out.append({"opened": {**shown, "cohort": value["alive"]}})
@@ -241,31 +241,33 @@ class Site:
 
     def survivors(self, data, ctx, value):
         r, alive = self.in_round(ctx), value["alive"]
-        if r.stage == "released" and alive == r.alive:
-            return self.send(data, "Survivors", r.deck.index, "Unmask", ctx, r.release(alive))
+        if r.stage == "released" and alive == r.alive and [p["rest"] for p in value["inputs"]] == list(r.inputs.values()):
+            return self.send(data, "Survivors", r.deck.index, "Unmask", r.agreed_context(), r.release())
         everybody, before = r.take_survivors(value), r.alive
         self.unconsumed(r.query, alive)
+        r.named(value)
         if everybody:
-            return self.release(data, "Survivors", alive)
-        context, check = r.check(alive)
+            return self.release(data, "Survivors")
+        context, check = r.check()
         if alive != before:
-            self.out.append({"persist": journal.entry("checked", context=ctx, alive=alive)})
+            inputs = list(r.inputs.values())
+            self.out.append({"persist": journal.entry("checked", context=ctx, alive=alive, inputs=inputs)})
         self.send(data, "Survivors", r.deck.index, "ConsistencyCheck", context, check)
 
     def survivor_certificate(self, data, ctx, value):
         r = self.in_round(ctx)
         if r.stage == "released" and value["alive"] == r.alive:
-            return self.send(data, "Certificate", r.deck.index, "Unmask", ctx, r.release(r.alive))
+            return self.send(data, "Certificate", r.deck.index, "Unmask", r.agreed_context(), r.release())
         r.take_certificate(value)
-        self.release(data, "Certificate", r.alive)
+        self.release(data, "Certificate")
 
-    def release(self, data, kind, alive):
+    def release(self, data, kind):
         """[UNM-1], [UNM-3]."""
         r = self.round
-        self.consumed[r.query] = alive
-        self.out.append({"persist": journal.entry("released", context=r.ctx, alive=alive)})
-        self.send(data, kind, r.deck.index, "Unmask", r.ctx, r.release(alive))
-        gone = without(r.cohort, alive)
+        self.consumed[r.query], inputs = r.alive, list(r.inputs.values())
+        self.out.append({"persist": journal.entry("released", context=r.ctx, alive=r.alive, inputs=inputs)})
+        self.send(data, kind, r.deck.index, "Unmask", r.agreed_context(), r.release())
+        gone = without(r.cohort, r.alive)
         self.out.append({"released": {"deck": r.deck.index, "slot": r.slot, "missing": gone}})
 
 
@@ -307,7 +309,7 @@ class Aggregator:
     def frame(self, sender, data):
         if sender in self.lost:
             return
-        if data[2:4] == b"\x0f\0" and (self.round is None or data[8:40] != self.round.ctx):
+        if data[2:4] == b"\x0f\0" and (self.round is None or data[8:40] != self.round.shares_for):
             return  # shares for a round that is over ([RND-10])
         try:
             key = self.env.key_of(sender)
@@ -435,7 +437,7 @@ class Aggregator:
                 continue
             if isinstance(came, list):
                 shown = {site: self.round.frames[site] for site in came}
-                for site in came:
+                for site in (s for s in came if s not in self.lost):
                     self.out.append({"caught": {"site": site, "frames": [shown[site]]}})
                     self.lose(site, "INP-4")
                 return

@@ -8,9 +8,9 @@ import shamir
 from codec import Refused
 from deck import commitment
 from documents import least
-from suite import H, expand
+from suite import H
 
-MAX_WORDS, ECHO_CHECKS = 1 << 20, 8
+MAX_WORDS = 1 << 20
 
 
 def without(cohort, alive):
@@ -29,6 +29,7 @@ class SiteRound:
         self.env, self.deck, self.ctx, self.stage, self.alive, self.sent = env, deck, ctx, "asked", None, None
         self.cohort, self.slot, self.words = ask["cohort"], ask["slot"], ask["words"]
         self.query = H("consumed query", ask["query"])
+        self.inputs, self.certified = {}, {}  # what the survivors signed when they were named; the checks of a certificate
         if ctx != frames.round_context(env.session, deck.hash, ask):
             raise Refused("RND-1", "a context that is not that of its question")
         if self.slot >= len(deck.seeds):
@@ -84,27 +85,29 @@ class SiteRound:
             raise Refused("SUR-3", "too few survivors")
         if len(inputs) != len(alive):
             raise Refused("SUR-5", "not one proof for every survivor")
-        for i in self.sample(alive):
-            if not frames.proves(inputs[i], env.key_of(alive[i]), env.session, "MaskedInput", self.ctx):
-                raise Refused("SUR-5", f"no proof that site {alive[i]} answered this question")
+        for site, proof in zip(alive, inputs):
+            if self.inputs:
+                if self.inputs[site] != proof["rest"]:
+                    raise Refused("SUR-5", f"another input of site {site} than before")
+            elif not frames.proves(proof, env.key_of(site), env.session, "MaskedInput", self.ctx):
+                raise Refused("SUR-5", f"no proof that site {site} answered this question")
         return alive == self.cohort
 
-    def sample(self, alive):
-        """Whose proofs are checked: [SUR-5]."""
-        others = [i for i, s in enumerate(alive) if s != self.env.me]
-        if len(others) > ECHO_CHECKS:
-            draws = expand(self.self_key(), "sample of inputs", self.ctx)
-            for i in range(ECHO_CHECKS):
-                j = i + int.from_bytes(draws[4 * i : 4 * i + 4], "little") % (len(others) - i)
-                others[i], others[j] = others[j], others[i]
-        return others[:ECHO_CHECKS]
+    def named(self, message):
+        """These survivors were accepted."""
+        self.alive = message["alive"]
+        self.inputs = {s: proof["rest"] for s, proof in zip(self.alive, message["inputs"])}
 
-    def check(self, alive):
+    def agreed_context(self):
+        """[CON-2], [UNM-3]."""
+        return frames.survivors_context(self.ctx, self.alive, [self.inputs[s] for s in self.alive])
+
+    def check(self):
         """[CON-1] to [CON-3]: context and message of the ConsistencyCheck."""
         assert self.stage != "released"
-        self.stage, self.alive = "checked", alive
-        seeds = [{"missing": w, "seed": self.seed(w)} for w in without(self.cohort, alive)]
-        return frames.survivors_context(self.ctx, alive), {"round": self.ctx, "seeds": seeds}
+        self.stage = "checked"
+        seeds = [{"missing": w, "seed": self.seed(w)} for w in without(self.cohort, self.alive)]
+        return self.agreed_context(), {"round": self.ctx, "seeds": seeds}
 
     def take_certificate(self, message):
         """[UNM-2]."""
@@ -115,15 +118,16 @@ class SiteRound:
             raise Refused("UNM-2", "signers that are not distinct survivors")
         if len(signers) < self.deck.threshold or len(proofs) != len(signers):
             raise Refused("UNM-2", "too few signatures")
-        context = frames.survivors_context(self.ctx, self.alive)
+        context = self.agreed_context()
         for site, proof in zip(signers, proofs):
             if not frames.proves(proof, env.key_of(site), env.session, "ConsistencyCheck", context):
                 raise Refused("UNM-2", f"site {site} did not sign")
+        self.certified = {site: proof["rest"] for site, proof in zip(signers, proofs)}
 
-    def release(self, alive):
+    def release(self):
         """[UNM-3]."""
-        self.stage, self.alive = "released", alive
-        return {"shares": [shamir.to_bytes(self.deck.held[u][self.slot]) for u in alive]}
+        self.stage = "released"
+        return {"shares": [shamir.to_bytes(self.deck.held[u][self.slot]) for u in self.alive]}
 
 
 class AggregatorRound:
@@ -137,7 +141,8 @@ class AggregatorRound:
         }  # fmt: skip
         self.ctx, self.phase = frames.round_context(env.session, deck.hash, ask), "inputs"
         self.waiting = dict.fromkeys(cohort, env.frame("Ask", self.ctx, ask))
-        self.inputs, self.opened, self.seeds, self.signed, self.shares = {}, {}, {}, {}, {}
+        self.inputs, self.opened, self.seeds, self.signed, self.shares, self.agreed = {}, {}, {}, {}, {}, {}
+        self.shares_for = None  # the context of the shares that are waited for
         self.frames = {}  # of the inputs, as they came
 
     def lost(self, site):
@@ -164,7 +169,7 @@ class AggregatorRound:
                     raise Refused("INP-3", "a copy of another site's input")
                 self.inputs[sender], self.opened[sender] = (proof, masks.words_of(rest[32:])), shown
         elif kind == "ConsistencyCheck" and self.phase == "checks":
-            if context == frames.survivors_context(self.ctx, self.named) and self.waiting.pop(sender, None):
+            if context == self.named_context() and self.waiting.pop(sender, None):
                 value = frames.read(kind, rest)
                 if value["round"] != self.ctx:
                     raise Refused("CON-2", "signed for another round")
@@ -172,11 +177,11 @@ class AggregatorRound:
                     raise Refused("CON-3", "not one seed for every missing site")
                 self.signed[sender] = proof
                 self.seeds.update({(sender, s["missing"]): s["seed"] for s in value["seeds"]})
-        elif kind == "Unmask" and self.phase == "shares" and context == self.ctx and self.waiting.pop(sender, None):
+        elif kind == "Unmask" and context == self.shares_for and self.waiting.pop(sender, None):
             shares = [shamir.from_bytes(s, "UNM-4") for s in frames.read(kind, rest)["shares"]]
             if len(shares) != len(self.alive):
                 raise Refused("UNM-4", "not one share for every survivor")
-            self.shares[sender] = dict(zip(self.alive, shares))
+            self.shares[sender], self.agreed[sender] = dict(zip(self.alive, shares)), proof
 
     def advance(self):
         """What follows now: "wait", "sent", the sites that are out ([INP-4]), or the total with the wrong shares that
@@ -200,9 +205,8 @@ class AggregatorRound:
         return "sent"
 
     def guilty(self):
-        """[INP-4]: who committed to another vector than it sent, where the sums show that somebody did."""
-        sums = [sum(column) for column in zip(*(y for _, y in self.inputs.values()))] or [0] * self.words
-        if not self.env.opening or commit.are_sums(sums, [self.opened[s]["commitment"] for s in self.inputs]):
+        """[INP-4]: who committed to another vector than it sent; one by one, which shows what random weights show."""
+        if not self.env.opening:
             return []
         return [s for s, (_, y) in sorted(self.inputs.items()) if commit.commit(y) != self.opened[s]["commitment"]]
 
@@ -215,7 +219,11 @@ class AggregatorRound:
         self.collect("Survivors", {"alive": alive, "inputs": proofs}, "shares" if alive == self.cohort else "checks")
         return "sent"
 
+    def named_context(self):
+        return frames.survivors_context(self.ctx, self.named, [self.inputs[s][0]["rest"] for s in self.named])
+
     def collect(self, kind, value, phase):
+        self.shares_for = self.named_context() if phase == "shares" else None
         self.waiting = dict.fromkeys(self.alive, self.env.frame(kind, self.ctx, value))
         self.phase = phase
 

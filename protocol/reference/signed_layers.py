@@ -158,7 +158,7 @@ def frame_cases():
         "alive": [0, 4],
         "inputs": [{"commitment": hashes[0], "digest": hashes[1], "signature": proof["signature"]}] * 2,
         "seeds": hashes, "others": hashes[:1], "checks": [{"seeds": hashes[1:], "signature": proof["signature"]}] * 2,
-        "low": [2**64 - 1, 7], "high": [1, 0],
+        "agreed": [{"site": 4, "proof": proof}], "low": [2**64 - 1, 7], "high": [1, 0],
     }  # fmt: skip
     values = {
         "OpenDeck": {"run": hashes[0], "index": 7, "slots": 256}, "AdvertiseKeys": keys,
