@@ -39,6 +39,7 @@ pub fn run(seed: u64) -> Result<Finding> {
     let mut held = Held::new(SITES, seed)?;
     let all = held.all.clone();
     held.shares_of(&all)?;
+    let truth = held.opening()?;
     held.choose(COLLUDER, &TARGET)?;
     let lie = held.opening()?;
     let chosen = before(&held, &lie, &honest, &mut draws);
@@ -48,6 +49,9 @@ pub fn run(seed: u64) -> Result<Finding> {
     }
     refusals.extend(held.open(&lie, &honest)?);
     let (now, rules) = taken(&refusals);
+    ensure!(rules.is_empty() || rules == "OPN-5", "refused under {rules}");
+    let (sound, _) = taken(&held.open(&truth, &honest)?);
+    ensure!(sound.hit == sound.of, "the true opening is refused as well");
 
     // t sites have: that is the total. The others are shown the list that was made from it.
     let mut held = Held::new(SITES, seed.wrapping_add(1))?;
@@ -75,6 +79,7 @@ pub fn run(seed: u64) -> Result<Finding> {
     lie.agreed = agreed;
     refusals.extend(held.open(&lie, &late)?);
     let (after, more) = taken(&refusals);
+    ensure!(more.split(", ").all(|rule| ["", "OPN-2", "OPN-6"].contains(&rule)), "refused under {more}");
     Ok(Finding {
         attack: NAME,
         needs: "the coordinator and one site, whose key signs what it likes, when it likes",

@@ -155,7 +155,16 @@ async fn federation(scene: &Scene, lie: &mut Lie<'_>) -> Result<Told> {
         .collect();
     let form = federation.form()?;
     let conversation = Conversation::of(&work, form).map_err(failed)?;
-    let (totals, broken_off) = converse(&mut hub, conversation, scene, form, lie).await?;
+    let (totals, broken_off) = match converse(&mut hub, conversation, scene, form, lie).await {
+        Ok(told) => told,
+        Err(e) => {
+            // Why nobody came, the sites know.
+            for client in clients.into_iter().filter(JoinHandle::is_finished) {
+                client.await.context("a site's task failed")?.map_err(failed)?;
+            }
+            return Err(e);
+        }
+    };
     hub.close(|_| None).await;
     counter.abort();
     let mut refusals = BTreeMap::new();

@@ -35,7 +35,9 @@ fn played(folder: &Folder, account: &str, seed: u64, run: usize) -> Result<(u64,
     let release = Release { rule: Enforcement::Enforce, ..Policy::default().release };
     let policy = Policy { release, ..Policy::only(Floor::default()) };
     scene.site = SitePolicy { data: NAMES[run].to_owned(), ..SitePolicy::from(policy) };
-    scene.state = Some((folder.0.join(account), seed));
+    let state = folder.0.join(account);
+    std::fs::create_dir_all(&state)?;
+    scene.state = Some((state, seed));
     let told = liar::ask(&scene, &mut |_, own, _| (!own.queries.is_empty()).then(|| own.clone()))?;
     Ok((told.totals.len() as u64, told.refusals.values().next().cloned()))
 }
@@ -67,7 +69,9 @@ pub fn run(seed: u64) -> Result<Finding> {
     let data = Data::of(NAMES[1], &identity, &prepared, &columns_of(&names, &fewer));
     let open = |account: &str| {
         let folder = folder.0.join(account);
+        std::fs::create_dir_all(&folder).context("no folder")?;
         Ledger::open(&folder.join("site-0"), Some(&folder.join("head-0")), identity.clone(), data.clone(), Hash::default())
+            .context("a ledger that was written before")
     };
     let unknown = |ledger: Ledger| Rate { hit: u64::from(matches!(ledger.known(), Known::Same(_))), of: 1 };
     let (shorter_by_name, shorter) = (unknown(open("a third name")?), unknown(open("one")?));

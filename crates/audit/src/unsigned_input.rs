@@ -15,8 +15,9 @@ use crate::{
 /// Name on the command line.
 pub const NAME: &str = "unsigned-input";
 const LABEL: &[u8; 24] = b"veilsum audit unsigned 1";
-/// So many that a sample misses one of them at enough sites for a run to go on without the others.
-const SITES: usize = 120;
+const SITES: usize = 64;
+/// And so many that a sample misses one of them at enough sites for a run to go on without the others; these are counted alone.
+const MANY: usize = 150;
 /// Signatures that a site looked at before.
 const LOOKED_AT: usize = 32;
 
@@ -47,22 +48,34 @@ pub fn run(seed: u64) -> Result<Finding> {
     let (now, rules) = taken(&held.open(&lie, &all)?);
     let (sound, _) = taken(&held.open(&honest, &all)?);
     ensure!(sound.hit == sound.of, "the true opening is refused as well");
-    let enough = |rate: Rate| Rate { hit: u64::from(rate.hit >= held.threshold as u64), of: 1 };
+    ensure!(rules.is_empty() || rules == "OPN-5", "refused under {rules}");
+    let mut many = 0;
+    for _ in 0..MANY {
+        let mut places: Vec<usize> = (0..MANY).collect();
+        draws.shuffle(&mut places);
+        many += usize::from(!places[..LOOKED_AT].contains(&0));
+    }
     Ok(Finding {
         attack: NAME,
         needs: "the coordinator, alone, and a large cohort",
         control: "the check as it was before: every site looks at 32 signatures, drawn at random",
         protection: "every site verifies every survivor's signature once, in a batch [SUR-5], and compares what is opened with it \
                      [OPN-5]",
-        measures: vec![
-            Measure::new("sites that take a total which nobody sent", before, Limit::AtLeast(0.5), now, Limit::AtMost(0.0)),
-            Measure::rates("runs that go on with enough of them", enough(before), enough(now), 0.0),
-        ],
+        measures: vec![Measure::new(
+            "sites that take a total which nobody sent",
+            before,
+            // Half of them on average; one audit in ten thousand has fewer.
+            Limit::AtLeast(0.25),
+            now,
+            Limit::AtMost(0.0),
+        )],
         also_broken: None,
         details: vec![
             format!(
-                "{SITES} sites, {} needed for a total; before, {noticed} noticed and left, and {} went on with the invented total",
-                held.threshold, before.hit
+                "{SITES} sites: before, {noticed} noticed and left, and {} took the invented total; of {MANY}, by their draws alone, \
+                 {many} would, where {} are enough to go on",
+                before.hit,
+                held.hub.kit.terms.threshold_of(MANY, MANY)?
             ),
             format!("now refused under {rules}; the true opening of the same round is taken by all"),
         ],
