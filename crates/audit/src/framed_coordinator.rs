@@ -6,9 +6,10 @@ use std::{cell::RefCell, collections::BTreeMap, rc::Rc, time::Instant};
 use anyhow::{Context as _, Result, anyhow, ensure};
 use veilsum_proto::{
     aggregator::Event,
+    codec,
     evidence::Documents,
     message::{Kind, frame_encoded},
-    suite::Hash,
+    suite::{self, Hash},
     testing::{Kit, Verdict, World},
     vectors_api as core,
 };
@@ -72,7 +73,9 @@ fn before(seed: u64) -> Result<(bool, Rate, Option<String>)> {
         }
     }
     let proofs: Vec<Proof> = here.iter().map(|site| checks[site].proof).collect();
-    let certificate = held.hub.frame(Kind::Certificate, &held.context, &(&here, &here, &proofs));
+    let signed: Vec<Hash> = here.iter().map(|site| held.inputs[site].proof.rest).collect();
+    let named = suite::hash("inputs", &[&codec::encode(&signed)]);
+    let certificate = held.hub.frame(Kind::Certificate, &held.context, &(&here, named, &here, &proofs));
     for site in &honest {
         let mut shares = held.hub.tell(*site, &certificate)??;
         held.unmasked.insert(*site, shares.pop().context("a certificate without an answer")?);
