@@ -3,10 +3,11 @@
 
 use std::{collections::BTreeMap, rc::Rc, time::Instant};
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use veilsum::round::Question;
 use veilsum_cluster::{Batch, Centres, Query, random::Stream};
 use veilsum_proto::{
+    plan::Terms,
     suite::Hash,
     testing::{Kit, World},
 };
@@ -160,7 +161,8 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
         needs: "totals over cohorts that change from round to round, nobody lying",
         control: "masked sums over a random half of the sites, each in a federation begun anew that knows nothing of the others, \
                   centres at rest, and centres that follow the totals",
-        protection: "one cohort for a run: who missed a round stays out [RND-5]; one cohort for a question [RND-9]",
+        protection: "totals are over whole blocks for the life of a data set [REL-4]; where a site is a block by itself, who missed a \
+                     round stays out [RND-5]",
         measures: vec![
             Measure::rates("sites' sums within 1 %", with, without, 0.0),
             Measure::new("the same while centres move", moving, Limit::AtLeast(0.4), without, Limit::AtMost(0.0)),
@@ -171,7 +173,7 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
                 own_rank as f64,
                 Limit::AtMost(1.0),
             ),
-            Measure::rates("sites that answer one question over two cohorts", all(again.of), again, 0.0),
+            Measure::rates("sites that answer over a part of their block", all(again.of), again, 0.0),
             Measure::rates("sites that let one back in", all(back.of), back, 0.0),
         ],
         also_broken: None,
@@ -182,56 +184,49 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
             100.0 * moving_error,
             100.0 * guess
         )],
-        not_shown: "the one difference that every site costs that leaves in the middle of a run; plans that sample sites \
-                    (--sample) give it up",
+        not_shown: "policies under which a site is a block by itself (contributors = 1): every site that leaves in the middle of a \
+                    run then costs a difference, and plans that sample sites give it up",
         seconds: began.elapsed().as_secs_f64(),
     })
 }
 
-/// How many of the sites answer one question over two cohorts, and how many let a site back in.
+/// How many sites answer over all but one of their block, and how many let back in who missed a round.
 fn changes(field: &Rc<Field>, q: &Question, seed: u64) -> Result<(Rate, Rate)> {
-    let n = field.rows.len() as u16;
+    let n = field.rows.len();
+    let (everybody, fewer): (Vec<u16>, Vec<u16>) = ((0..n as u16).collect(), (0..n as u16 - 1).collect());
+    let terms = |terms: &mut Terms| (terms.opening, terms.max_rows) = (false, field.max_rows);
+    let hub = |kit| LyingHub::of(kit, seed, field.answers());
+    let cut = last_answered(field, q, hub(Kit::with_blocks(n, 0, terms))?, &[&everybody, &fewer], "REL-4")?;
+    let back = last_answered(field, q, hub(Kit::new(n, terms))?, &[&everybody, &fewer, &everybody], "RND-5")?;
+    Ok((cut, back))
+}
+
+/// One question over these cohorts, one after the other: how many of those who were there all the time answer over the last one;
+/// all others must refuse under this rule.
+fn last_answered(field: &Rc<Field>, q: &Question, mut hub: LyingHub, cohorts: &[&[u16]], rule: &str) -> Result<Rate> {
     let words = field.layout(q)?.words();
-    let (everybody, fewer): (Vec<u16>, Vec<u16>) = ((0..n).collect(), (0..n - 1).collect());
-    let moved = {
-        let centres = Centres::from_rows(&CLUMPS.map(|c| vec![c[0] + 0.01, c[1]]))?;
-        Question::Cluster(Batch::from(Query::FuzzySums { centres, m: FUZZIFIER }))
-    };
-    let mut hub = LyingHub::new(usize::from(n), field.max_rows, seed, field.answers())?;
-    hub.deck(&everybody)?;
-    let round =
-        |hub: &mut LyingHub, slot: u16, previous: Hash, cohort: &[u16], q: &Question, open: bool| -> Result<_> {
-            let ask = hub.question(slot, cohort, previous, words, q.to_bytes());
-            let (context, mut inputs, mut rules) = (hub.context(&ask), BTreeMap::new(), Vec::new());
-            for site in cohort {
-                match hub.ask(*site, &ask)? {
-                    Ok(sent) => drop(inputs.insert(*site, sent)),
-                    Err(rule) => rules.push(rule),
-                }
+    hub.deck(cohorts[0])?;
+    let (mut previous, mut rate) = (Hash::default(), Rate::default());
+    for (slot, cohort) in cohorts.iter().enumerate() {
+        let ask = hub.question(slot as u16, cohort, previous, words, q.to_bytes());
+        previous = hub.context(&ask);
+        let mut inputs = BTreeMap::new();
+        if slot + 1 == cohorts.len() {
+            for site in cohort.iter().filter(|site| cohorts.iter().all(|c| c.contains(site))) {
+                let answer = hub.ask(*site, &ask)?.err();
+                ensure!(answer.as_ref().is_none_or(|refused| refused == rule), "refused under {answer:?}, not {rule}");
+                rate.add(answer.is_none());
             }
-            if open {
-                for site in cohort {
-                    hub.survivors(*site, &context, cohort, &inputs)?.map_err(|rule| anyhow!("refused under {rule}"))?;
-                }
-            }
-            Ok((context, rules))
-        };
-    let tally = |rules: &[String], rule: &str, of: usize| {
-        let refused = rules.iter().filter(|r| *r == rule).count();
-        Rate { hit: (of - refused) as u64, of: of as u64 }
-    };
-    let (context, _) = round(&mut hub, 0, Hash::default(), &everybody, q, true)?;
-    let (_, rules) = round(&mut hub, 1, context, &fewer, q, false)?;
-    let again = tally(&rules, "RND-9", fewer.len());
-    let (context, _) = round(&mut hub, 1, context, &fewer, &moved, true)?;
-    let ask = hub.question(2, &everybody, context, words, q.to_bytes());
-    let mut rules = Vec::new();
-    for site in &fewer {
-        if let Err(rule) = hub.ask(*site, &ask)? {
-            rules.push(rule);
+            break;
+        }
+        for site in *cohort {
+            inputs.insert(*site, hub.ask(*site, &ask)?.map_err(|rule| anyhow!("refused under {rule}"))?);
+        }
+        for site in *cohort {
+            hub.survivors(*site, &previous, cohort, &inputs)?.map_err(|rule| anyhow!("refused under {rule}"))?;
         }
     }
-    Ok((again, tally(&rules, "RND-5", fewer.len())))
+    Ok(rate)
 }
 
 #[cfg(test)]

@@ -24,6 +24,7 @@ use veilsum::{
         system_rng,
     },
     round::{Form, Layout, Question},
+    store::ledger::columns_of,
 };
 use veilsum_cluster::{Batch, Prepared};
 use veilsum_proto::{
@@ -73,15 +74,18 @@ pub fn ask(scene: &Scene, lie: &mut Lie<'_>) -> Result<Told> {
     told
 }
 
+/// The identity of a party that lives longer than one run: coordinator, intermediary, then the sites.
+pub fn identity(seed: u64, party: usize) -> Identity {
+    let (seed, party) = (seed.to_le_bytes(), (party as u64).to_le_bytes());
+    Identity::from_seed(&suite::hash("audit identity", &[&seed, &party]).0)
+}
+
 async fn federation(scene: &Scene, lie: &mut Lie<'_>) -> Result<Told> {
     let mut rng = system_rng();
     let n = scene.sites.len();
     let identities: Vec<Arc<Identity>> = (0..n + 2)
         .map(|i| match &scene.state {
-            Some((_, seed)) => {
-                let (seed, i) = (seed.to_le_bytes(), (i as u64).to_le_bytes());
-                Arc::new(Identity::from_seed(&suite::hash("audit identity", &[&seed, &i]).0))
-            }
+            Some((_, seed)) => Arc::new(identity(*seed, i)),
             None => Arc::new(Identity::generate(&mut rng)),
         })
         .collect();
@@ -127,6 +131,7 @@ async fn federation(scene: &Scene, lie: &mut Lie<'_>) -> Result<Told> {
         bound: Some(bound),
     }));
     let intermediary = address.await.context("the intermediary has no address")?;
+    let names: Vec<String> = work.columns.iter().map(|column| column.name.clone()).collect();
     let clients: Vec<JoinHandle<Result<ClientReport, Failure>>> = prepared(scene)?
         .into_iter()
         .enumerate()
@@ -138,7 +143,7 @@ async fn federation(scene: &Scene, lie: &mut Lie<'_>) -> Result<Told> {
                 work: work.clone(),
                 site: scene.site.clone(),
                 rows: Arc::new(rows),
-                columns: Vec::new(),
+                columns: columns_of(&names, &scene.sites[i].1),
                 coordinator,
                 intermediary,
                 state: scene.state.as_ref().map(|(folder, _)| folder.join(format!("site-{i}"))),
@@ -151,7 +156,16 @@ async fn federation(scene: &Scene, lie: &mut Lie<'_>) -> Result<Told> {
         .collect();
     let form = federation.form()?;
     let conversation = Conversation::of(&work, form).map_err(failed)?;
-    let (totals, broken_off) = converse(&mut hub, conversation, scene, form, lie).await?;
+    let (totals, broken_off) = match converse(&mut hub, conversation, scene, form, lie).await {
+        Ok(told) => told,
+        Err(e) => {
+            // Why nobody came, the sites know.
+            for client in clients.into_iter().filter(JoinHandle::is_finished) {
+                client.await.context("a site's task failed")?.map_err(failed)?;
+            }
+            return Err(e);
+        }
+    };
     hub.close(|_| None).await;
     counter.abort();
     let mut refusals = BTreeMap::new();

@@ -8,14 +8,17 @@
 //! What these attacks do not show: that no better attack exists. A failed attack is evidence, not a proof; the proofs
 //! are the protocol's.
 
+pub mod chosen_total;
 pub mod collusion;
 pub mod count_from_memberships;
 pub mod differencing;
 pub mod dp_utility;
 pub mod dropout_lie;
 pub mod finding;
+pub mod framed_coordinator;
 pub mod histogram;
 pub mod inconsistency;
+pub mod invented;
 pub mod least_squares;
 pub mod liar;
 pub mod lying_hub;
@@ -28,10 +31,13 @@ pub mod pinhole;
 pub mod poison;
 pub mod qr;
 pub mod releases;
+pub mod renamed_data;
 pub mod scene;
 pub mod span;
 pub mod svd;
+pub mod swapped_roster;
 pub mod sweep_records;
 pub mod table;
 pub mod textbook;
+pub mod unsigned_input;
 pub mod view;

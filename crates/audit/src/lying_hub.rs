@@ -17,29 +17,33 @@ use veilsum_proto::{
     journal::Record,
     kem::{Ciphertext, KemKey},
     message::{self, COMMITMENT, HEADER, Kind, frame_encoded, kind_of},
-    policy::{self, Asked},
+    policy::{self, Asked, Policy, Request, Spent},
+    release::{OwnBlock, Standing},
     roster::PartyId,
     site::{self, Site},
     suite::{self, Hash},
     testing::Kit,
 };
 
-/// Masking key, sealing key, ML-KEM key, hash of the commitments.
-type Keys = ([u8; 32], [u8; 32], KemKey, Hash);
+/// Masking key, sealing key, ML-KEM key, hash of the commitments, what the site states of its data set.
+type Keys = ([u8; 32], [u8; 32], KemKey, Hash, Standing);
 type Boxes = Vec<(u16, Ciphertext, Vec<u8>)>;
 type Sealed = (Vec<Hash>, Boxes);
 
 /// Hash of a message and the signature on its frame.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 pub struct Proof {
-    rest: Hash,
-    signature: Signature,
+    /// Of what is signed.
+    pub rest: Hash,
+    /// The signature.
+    pub signature: Signature,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Directory {
     threshold: u16,
     entries: Vec<(u16, Keys, Proof)>,
+    blocks: Vec<Vec<u16>>,
 }
 
 /// A question as it travels.
@@ -59,16 +63,24 @@ pub struct Ask {
 }
 
 /// A frame that a site sent, taken apart.
+#[derive(Clone)]
 pub struct Sent {
     /// Its kind.
     pub kind: Kind,
-    context: Hash,
-    rest: Vec<u8>,
-    proof: Proof,
+    /// What it belongs to.
+    pub context: Hash,
+    /// The message.
+    pub rest: Vec<u8>,
+    /// The sender's.
+    pub proof: Proof,
 }
 
 impl Sent {
-    fn of(bytes: &[u8]) -> Result<Sent> {
+    /// Takes a frame apart.
+    ///
+    /// # Errors
+    /// Where it is none.
+    pub fn of(bytes: &[u8]) -> Result<Sent> {
         let kind = kind_of(bytes).context("a site sent no frame")?;
         let body = bytes.get(HEADER..).filter(|b| b.len() >= 96).context("a short frame")?;
         let (context, rest) = body.split_at(32);
@@ -85,7 +97,11 @@ impl Sent {
         Ok(Sent { kind, context: Hash(context.try_into()?), rest: rest.to_vec(), proof })
     }
 
-    fn read<T: Serialize + DeserializeOwned>(&self) -> Result<T> {
+    /// Its message.
+    ///
+    /// # Errors
+    /// Where it is of another form.
+    pub fn read<T: Serialize + DeserializeOwned>(&self) -> Result<T> {
         codec::decode("message", &self.rest, usize::MAX).map_err(|e| anyhow!("{e}"))
     }
 
@@ -113,6 +129,8 @@ impl Sent {
 
 /// Computes a site's answer.
 pub type Answer = Box<dyn Fn(u16, &Asked) -> Vec<u64>>;
+/// The sites whose rows a question is said to be about, where it is about some.
+pub type Drawn = Box<dyn Fn(&Asked) -> Option<Vec<u16>>>;
 
 /// The coordinator, and its sites.
 pub struct LyingHub {
@@ -120,12 +138,20 @@ pub struct LyingHub {
     pub kit: Kit,
     /// What each site wrote down.
     pub journals: Vec<Vec<Record>>,
+    /// What each site's application holds of its data set: the block that it answered in ([REL-5]).
+    pub fixed: Vec<Option<OwnBlock>>,
+    /// How sites' applications read a draw.
+    pub drawn: Drawn,
+    /// The conversation.
+    pub session: Hash,
+    /// The last directory.
+    pub deck: Hash,
+    /// By member of it, what it committed to its self-mask seeds with, slot by slot.
+    pub commitments: BTreeMap<u16, Vec<Hash>>,
     sites: Vec<Site>,
     answer: Answer,
-    session: Hash,
     run: Hash,
     rng: ChaCha20Rng,
-    deck: Hash,
     decks: u32,
 }
 
@@ -133,12 +159,21 @@ pub struct LyingHub {
 const SLOTS: u16 = 8;
 
 impl LyingHub {
-    /// `n` sites under terms that open nothing: every word is said by hand.
+    /// `n` sites under terms that open nothing: every word is said by hand. Every site is a block by itself, so that what else
+    /// protects it is seen.
     ///
     /// # Errors
     /// Where the sites cannot be set up.
     pub fn new(n: usize, max_rows: u64, seed: u64, answer: Answer) -> Result<LyingHub> {
-        let kit = Kit::new(n, |terms| (terms.opening, terms.max_rows) = (false, max_rows));
+        LyingHub::of(Kit::new(n, |terms| (terms.opening, terms.max_rows) = (false, max_rows)), seed, answer)
+    }
+
+    /// Under the terms and the floor of this kit.
+    ///
+    /// # Errors
+    /// Where the sites cannot be set up.
+    pub fn of(kit: Kit, seed: u64, answer: Answer) -> Result<LyingHub> {
+        let n = kit.roster.sites.len();
         let mut rng = ChaCha20Rng::seed_from_u64(seed);
         let mut run = [0; 32];
         rng.fill_bytes(&mut run);
@@ -146,21 +181,43 @@ impl LyingHub {
             session: message::session(&kit.terms.hash(), &kit.roster.hash(), PartyId::Coordinator),
             sites: (0..n as u16).map(|i| Site::new(kit.site(i))).collect::<Result<_, _>>()?,
             journals: vec![Vec::new(); n],
+            fixed: vec![None; n],
+            drawn: Box::new(|_| None),
             answer,
             run: Hash(run),
             rng,
             deck: Hash::default(),
+            commitments: BTreeMap::new(),
             decks: 0,
             kit,
         })
     }
 
-    fn frame<T: Serialize>(&self, kind: Kind, context: &Hash, message: &T) -> Vec<u8> {
+    /// The identity of a site that colludes.
+    pub fn identity(&self, site: u16) -> &Identity {
+        &self.kit.identities[usize::from(site) + 2]
+    }
+
+    /// A frame that the coordinator signs.
+    pub fn frame<T: Serialize>(&self, kind: Kind, context: &Hash, message: &T) -> Vec<u8> {
         frame_encoded(&self.kit.identities[0], &self.session, kind, context, &codec::encode(message))
     }
 
+    /// The block and the policy stand before a site's answer, as in the product.
+    fn consents(&mut self, to: usize, asked: &Asked) -> Result<policy::Consent, Error> {
+        let drawn = (self.drawn)(asked);
+        let request = Request { before: self.fixed[to].as_ref(), drawn: drawn.as_deref(), ..Request::default() };
+        let policy = Policy::only(self.kit.floor.clone());
+        let consent = policy::decide(&self.kit.terms, &policy, asked, &request, &Spent::default())?;
+        self.fixed[to] = Some(asked.own.clone());
+        Ok(consent)
+    }
+
     /// Gives a frame to a site; what it sends back.
-    fn tell(&mut self, to: u16, bytes: &[u8]) -> Result<Result<Vec<Sent>, Error>> {
+    ///
+    /// # Errors
+    /// Where it sends what is no frame.
+    pub fn tell(&mut self, to: u16, bytes: &[u8]) -> Result<Result<Vec<Sent>, Error>> {
         let i = usize::from(to);
         if let Err(e) = self.sites[i].handle(site::Input::Message(bytes), &mut self.rng) {
             return Ok(Err(e));
@@ -172,7 +229,10 @@ impl LyingHub {
                 site::Output::Rewrite(records) => self.journals[i] = records,
                 site::Output::Send { bytes, .. } => sent.push(Sent::of(&bytes)?),
                 site::Output::Event(site::Event::Asked(asked)) => {
-                    let consent = policy::decide_by_floor(&self.kit.terms, &self.kit.floor, &asked)?;
+                    let consent = match self.consents(i, &asked) {
+                        Ok(consent) => consent,
+                        Err(e) => return Ok(Err(e)),
+                    };
                     let values = (self.answer)(to, &asked);
                     if let Err(e) = self.sites[i].handle(site::Input::Contribute { consent, values }, &mut self.rng) {
                         return Ok(Err(e));
@@ -190,25 +250,51 @@ impl LyingHub {
         Ok(sent.remove(0))
     }
 
-    /// An honest exchange of keys among these sites.
+    /// An honest exchange of keys among these sites, in blocks as the terms have them.
     ///
     /// # Errors
     /// Where a site does not take part.
     pub fn deck(&mut self, members: &[u16]) -> Result<()> {
+        let blocks = match self.kit.terms.block_size {
+            0 => vec![members.to_vec()],
+            size => members.chunks(usize::from(size)).map(<[u16]>::to_vec).collect(),
+        };
+        let refused = self.arrange(members, blocks)?;
+        ensure!(refused.is_empty(), "sites take no part: {refused:?}");
+        Ok(())
+    }
+
+    /// An exchange of keys among these sites in these blocks. Who refuses the directory, and under which rule; where nobody does
+    /// it is carried to its end.
+    ///
+    /// # Errors
+    /// Where a site does not take part for another reason.
+    pub fn arrange(&mut self, members: &[u16], blocks: Vec<Vec<u16>>) -> Result<BTreeMap<u16, String>> {
         let open = (self.run, self.decks, SLOTS);
         self.decks += 1;
         let id = suite::hash("deck", &[&self.session.0, &codec::encode(&open)]);
         let frame = self.frame(Kind::OpenDeck, &id, &open);
         let mut entries = Vec::new();
         for m in members {
+            let block = self.fixed[usize::from(*m)].as_ref().map(|block| block.id);
+            self.sites[usize::from(*m)].set_standing(Standing { block, version: 0 });
             let sent = self.one(*m, &frame)?;
             entries.push((*m, sent.read::<Keys>()?, sent.proof));
         }
         let threshold = self.threshold(members.len())? as u16;
-        let directory = Directory { threshold, entries };
+        let directory = Directory { threshold, entries, blocks };
         let hash = suite::hash("directory", &[&id.0, &codec::encode(&directory)]);
         let frame = self.frame(Kind::Directory, &id, &directory);
-        let proofs = members.iter().map(|m| Ok(self.one(*m, &frame)?.proof)).collect::<Result<Vec<_>>>()?;
+        let (mut proofs, mut refused) = (Vec::new(), BTreeMap::new());
+        for m in members {
+            match self.reply(*m, &frame)? {
+                Ok(sent) => proofs.push(sent.proof),
+                Err(rule) => drop(refused.insert(*m, rule)),
+            }
+        }
+        if !refused.is_empty() {
+            return Ok(refused);
+        }
         let frame = self.frame(Kind::DirectoryCertificate, &hash, &proofs);
         let mut sealed: BTreeMap<u16, Sealed> = BTreeMap::new();
         for m in members {
@@ -226,7 +312,8 @@ impl LyingHub {
             ensure!(self.one(*m, &frame)?.kind == Kind::ShareAck, "a site did not take its shares");
         }
         self.deck = hash;
-        Ok(())
+        self.commitments = sealed.into_iter().map(|(site, (commitments, _))| (site, commitments)).collect();
+        Ok(refused)
     }
 
     /// Shows `target` a directory in which all others are strangers with keys of the coordinator's making. Whether it takes
@@ -250,7 +337,8 @@ impl LyingHub {
             entries.push((number, keys.clone(), Sent::of(&frame)?.proof));
         }
         entries.truncate(self.sites.len());
-        let directory = Directory { threshold: self.threshold(entries.len())? as u16, entries };
+        let blocks = vec![entries.iter().map(|entry| entry.0).collect()];
+        let directory = Directory { threshold: self.threshold(entries.len())? as u16, entries, blocks };
         let frame = self.frame(Kind::Directory, &id, &directory);
         Ok(match self.tell(target, &frame)? {
             Ok(_) => (true, String::new()),
@@ -340,10 +428,5 @@ impl LyingHub {
         let i = usize::from(site);
         self.sites[i] = Site::restore(self.kit.site(site), self.journals[i].clone())?;
         Ok(())
-    }
-
-    /// Whether what came is of this context.
-    pub fn is_of(sent: &Sent, context: &Hash) -> bool {
-        sent.context == *context
     }
 }

@@ -1,6 +1,9 @@
 //! The federations under attack: made-up rows and a plan, from a seed.
 
-use std::path::PathBuf;
+use std::{
+    path::PathBuf,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 use veilsum::{
     documents::SitePolicy,
@@ -123,4 +126,32 @@ pub const CLUMPS: [[f64; 2]; 3] = [[-0.5, -0.45], [0.55, -0.3], [0.05, 0.55]];
 fn around(centre: &[f64; 2], spread: f64, stream: &mut Stream) -> [f64; 2] {
     let [x, y] = stream.normal_pair();
     [(centre[0] + spread * x).clamp(-EDGE, EDGE), (centre[1] + spread * y).clamp(-EDGE, EDGE)]
+}
+
+/// A folder of its own that goes with this.
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    /// An empty one among the temporary files.
+    ///
+    /// # Errors
+    /// Where it cannot be made.
+    pub fn new() -> std::io::Result<Folder> {
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("veilsum-audit-{}-{number}", std::process::id()));
+        // Of a process that died, which had the same number.
+        match std::fs::remove_dir_all(&path) {
+            Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
+            _ => std::fs::create_dir(&path)?,
+        }
+        Ok(Folder(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Made-up rows; whatever cannot be removed stays in the system's temporary folder.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
 }

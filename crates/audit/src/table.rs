@@ -6,14 +6,14 @@ use anyhow::{Context as _, Result};
 use serde::Serialize;
 
 use crate::{
-    collusion, count_from_memberships, differencing, dp_utility, dropout_lie,
+    chosen_total, collusion, count_from_memberships, differencing, dp_utility, dropout_lie,
     finding::{Finding, Verdict},
-    histogram, inconsistency,
+    framed_coordinator, histogram, inconsistency,
     one_round_records::{self, Budget},
-    outlier, pinhole, poison,
+    outlier, pinhole, poison, renamed_data,
     scene::Scene,
     span::{self, attacks::Event},
-    sweep_records,
+    swapped_roster, sweep_records, unsigned_input,
     view::{self, Recording},
 };
 
@@ -123,6 +123,31 @@ pub const ATTACKS: &[Attack] = &[
         name: dropout_lie::NAME,
         shows: "a site said to be there to some and gone to others loses both its masks",
         run: |c| dropout_lie::run(c.seed, c.quick),
+    },
+    Attack {
+        name: unsigned_input::NAME,
+        shows: "a coordinator alone opens a total that nobody sent, and most sites go on with it",
+        run: |c| unsigned_input::run(c.seed),
+    },
+    Attack {
+        name: chosen_total::NAME,
+        shows: "coordinator and one site choose the total after they know the true one",
+        run: |c| chosen_total::run(c.seed),
+    },
+    Attack {
+        name: framed_coordinator::NAME,
+        shows: "two sites whose lies cancel out get an honest coordinator condemned",
+        run: |c| framed_coordinator::run(c.seed),
+    },
+    Attack {
+        name: swapped_roster::NAME,
+        shows: "a roster with the same names in it puts a site among the attacker's own",
+        run: |c| swapped_roster::run(c.seed),
+    },
+    Attack {
+        name: renamed_data::NAME,
+        shows: "a new name for the same rows begins their account anew",
+        run: |c| renamed_data::run(c.seed),
     },
     Attack {
         name: pinhole::NAME,

@@ -9,9 +9,9 @@ use crate::qr::{Columns, add, back, dot, row_space, triangularise};
 
 /// A direction of a cohort's totals counts where a row moves it by so many standard deviations of its rounding.
 const ABOVE_ROUNDING: f64 = 1e-3;
-/// Probes of either half for each number.
-const PROBES_A_NUMBER: usize = 3;
-/// And at least so many: few numbers deserve a good mean.
+/// Probes of either half for each direction of the totals that stands above rounding.
+const PROBES_A_COORDINATE: usize = 3;
+/// And at least so many: few directions deserve a good mean.
 const LEAST_PROBES: usize = 500;
 
 /// Weights of the rounding that are tried. With 1 a combination is best on the rows that are fitted; but steps of hard groups that
@@ -52,12 +52,27 @@ impl Space {
     pub(super) fn of(told: &[Told], seed: u64) -> Result<Space> {
         let readings: Vec<Reading> = told.iter().map(|t| Reading::of(&t.question, &t.domain)).collect::<Result<_>>()?;
         let numbers: usize = readings.iter().map(Reading::len).sum();
-        let half = LEAST_PROBES.max(PROBES_A_NUMBER * numbers);
+        // Most numbers of smooth questions repeat what others said: probes are for what is independent, and rows for more numbers
+        // would be rows that are all alike. As many as for all numbers are always enough.
+        let (mut half, most) = (LEAST_PROBES, LEAST_PROBES.max(PROBES_A_COORDINATE * numbers));
+        loop {
+            let space = Space::at(told, &readings, half, seed)?;
+            let needed = PROBES_A_COORDINATE * space.rank();
+            if half >= needed.min(most) {
+                return Ok(space);
+            }
+            half = most.min(needed.max(2 * half));
+        }
+    }
+
+    /// With so many probes of either half.
+    fn at(told: &[Told], readings: &[Reading], half: usize, seed: u64) -> Result<Space> {
+        let numbers: usize = readings.iter().map(Reading::len).sum();
         let probes = Probes::draw(told, 2 * half, seed)?;
         let mut cohorts: Vec<BTreeSet<String>> = Vec::new();
         let mut raw: Vec<(Columns, Option<Vec<f64>>)> = Vec::new();
         let mut boxes = Vec::new();
-        for (told, reading) in told.iter().zip(&readings) {
+        for (told, reading) in told.iter().zip(readings) {
             let at = cohorts.iter().position(|c| *c == told.cohort).unwrap_or_else(|| {
                 cohorts.push(told.cohort.clone());
                 raw.push((Vec::new(), Some(Vec::new())));

@@ -30,6 +30,7 @@ pub mod federations;
 pub mod probes;
 pub mod read;
 pub mod reading;
+mod real;
 pub mod report;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,0 +1,102 @@
+//! Coordinator and one site choose the total after they know the true one: all shares are out, then the site signs the input that
+//! makes the sum what they want.
+
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+use veilsum_cluster::random::Stream;
+use veilsum_proto::{message::Kind, message::frame_encoded};
+
+use crate::{
+    finding::{Finding, Measure, Rate},
+    invented::{Held, WORDS, taken},
+    lying_hub::Sent,
+};
+
+/// Name on the command line.
+pub const NAME: &str = "chosen-total";
+const LABEL: &[u8; 24] = b"veilsum audit chosen   1";
+const SITES: usize = 7;
+/// The site that colludes.
+const COLLUDER: u16 = 6;
+const TARGET: [u64; WORDS] = [111; WORDS];
+
+/// Lets the colluder sign late, before sites that were all shown the first list, and before sites that were shown the second.
+///
+/// # Errors
+/// Where an honest part of the conversation fails.
+pub fn run(seed: u64) -> Result<Finding> {
+    let began = Instant::now();
+    let mut draws = Stream::new(seed, LABEL);
+    let honest: Vec<u16> = (0..COLLUDER).collect();
+    let before = |held: &Held, lie: &_, sites: &[u16], draws: &mut Stream| {
+        let mut rate = Rate::default();
+        sites.iter().for_each(|s| rate.add(held.old_check(lie, *s, SITES, draws).is_some_and(|t| t[..] == TARGET)));
+        rate
+    };
+
+    // Everybody has given shares for the true inputs.
+    let mut held = Held::new(SITES, seed)?;
+    let all = held.all.clone();
+    held.shares_of(&all)?;
+    let truth = held.opening()?;
+    held.choose(COLLUDER, &TARGET)?;
+    let lie = held.opening()?;
+    let chosen = before(&held, &lie, &honest, &mut draws);
+    let mut refusals = held.open(&lie, &honest)?;
+    for site in &honest {
+        held.hub.fork(*site)?;
+    }
+    refusals.extend(held.open(&lie, &honest)?);
+    let (now, rules) = taken(&refusals);
+    ensure!(rules.is_empty() || rules == "OPN-5", "refused under {rules}");
+    let (sound, _) = taken(&held.open(&truth, &honest)?);
+    ensure!(sound.hit == sound.of, "the true opening is refused as well");
+
+    // t sites have: that is the total. The others are shown the list that was made from it.
+    let mut held = Held::new(SITES, seed.wrapping_add(1))?;
+    let late: Vec<u16> = honest[held.threshold - 1..].to_vec();
+    let first: Vec<u16> = all.iter().copied().filter(|s| !late.contains(s)).collect();
+    ensure!(!late.is_empty() && first.len() == held.threshold, "nobody is left to be shown another list");
+    held.shares_of(&first)?;
+    let known = std::mem::take(&mut held.unmasked);
+    held.choose(COLLUDER, &TARGET)?;
+    held.shares_of(&late)?;
+    // The colluder agrees to anything, as often as it is asked.
+    let shown = held.unmasked[&late[0]].clone();
+    let again = frame_encoded(held.hub.identity(COLLUDER), &held.hub.session, Kind::Unmask, &shown.context, &shown.rest);
+    held.unmasked.insert(COLLUDER, Sent::of(&again)?);
+    let mut agreed: Vec<_> = held.unmasked.iter().map(|(site, sent)| (*site, sent.proof)).collect();
+    held.unmasked = known.clone();
+    let mut lie = held.opening()?;
+    let second = before(&held, &lie, &late, &mut draws);
+    lie.agreed.clone_from(&agreed);
+    let mut refusals = held.open(&lie, &late)?;
+    // And with signatures of those who agreed to something else.
+    let missing = held.threshold - agreed.len();
+    agreed.extend(known.iter().take(missing).map(|(site, sent)| (*site, sent.proof)));
+    agreed.sort_by_key(|(site, _)| *site);
+    lie.agreed = agreed;
+    refusals.extend(held.open(&lie, &late)?);
+    let (after, more) = taken(&refusals);
+    ensure!(more.split(", ").all(|rule| ["", "OPN-2", "OPN-6"].contains(&rule)), "refused under {more}");
+    Ok(Finding {
+        attack: NAME,
+        needs: "the coordinator and one site, whose key signs what it likes, when it likes",
+        control: "the check as it was before: every signature is verified at the opening, and none is held against what sites were \
+                  shown when their shares left",
+        protection: "sites keep what every survivor had signed when the survivors were named and open nothing else [OPN-5]; shares \
+                     are bound to those inputs, and t sites' signatures on them stand in the opening [UNM-3], [OPN-2], [OPN-6]",
+        measures: vec![
+            Measure::rates("sites that take a total which was chosen after it was known", chosen, now, 0.0),
+            Measure::rates("sites shown only the second list that take it", second, after, 0.0),
+        ],
+        also_broken: None,
+        details: vec![format!(
+            "{SITES} sites, one colludes; with the rule the first lie is refused under {rules} by every honest site, before and \
+             after a restart, and the second under {more}"
+        )],
+        not_shown: "an input that the colluder chooses before it knows the total: it may send any numbers",
+        seconds: began.elapsed().as_secs_f64(),
+    })
+}

@@ -1,0 +1,181 @@
+//! The events of [`super::attacks`] before real sites: the protocol core's own state machines, each with the product's rule before
+//! its answer. With blocks of single sites they answer, which is what the rule is off; with whole blocks they refuse.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+};
+
+use anyhow::{Result, anyhow, ensure};
+use veilsum::round::Question;
+use veilsum_cluster::{
+    Algorithm, Batch, Centres, Query,
+    query::{LocalMeans, LocalSteps, Part},
+    sampling::Sampling,
+};
+use veilsum_proto::{plan::Terms, suite::Hash, testing::Kit};
+
+use super::attacks::{BLOCK, Event, SITES};
+use crate::{
+    finding::Rate,
+    inconsistency::Field,
+    lying_hub::{LyingHub, Sent},
+    scene::{CLUMPS, FUZZIFIER},
+};
+
+const ROWS: usize = 20;
+
+/// What of an event's cohorts is answered, and the rules under which the rest is not.
+#[derive(Default)]
+pub(super) struct Answered {
+    pub(super) rate: Rate,
+    pub(super) rules: BTreeSet<String>,
+}
+
+impl Answered {
+    fn add<T>(&mut self, told: Result<T, String>) {
+        self.rate.add(told.is_ok());
+        self.rules.extend(told.err());
+    }
+}
+
+/// A round's question of this algorithm; `shift` makes another one of it.
+fn question(algorithm: &Algorithm, shift: f64) -> Result<Question> {
+    let centres = Centres::from_rows(&CLUMPS.map(|c| vec![c[0] + shift, c[1]]))?;
+    let query = match algorithm {
+        Algorithm::Fcm { .. } => Query::FuzzySums { centres, m: FUZZIFIER },
+        _ => {
+            let local = LocalSteps::ONE;
+            Query::LocalMeans(LocalMeans { centres, local, min_rows: 1, nearest: false, part: Part::Both })
+        }
+    };
+    Ok(Question::Cluster(Batch::from(query)))
+}
+
+/// A coordinator, its sites and where it is with them.
+struct Talk {
+    hub: LyingHub,
+    field: Rc<Field>,
+    previous: Hash,
+    slot: u16,
+}
+
+impl Talk {
+    fn new(field: &Rc<Field>, seed: u64, rule: bool, slots: u16) -> Result<Talk> {
+        let terms = |terms: &mut Terms| {
+            (terms.opening, terms.max_rows, terms.slots) = (false, field.max_rows, slots);
+            // Blocks of three have two contributors and one that colludes.
+            terms.colluders = 1;
+        };
+        let kit = if rule { Kit::with_blocks(SITES, BLOCK as u16, terms) } else { Kit::new(SITES, terms) };
+        let hub = LyingHub::of(kit, seed, field.answers())?;
+        Ok(Talk { hub, field: field.clone(), previous: Hash::default(), slot: 0 })
+    }
+
+    /// Asks these sites for a total over `cohort`: their inputs, or what they say instead.
+    fn ask(&mut self, cohort: &[u16], q: &Question) -> Result<(Hash, BTreeMap<u16, Sent>, Answered)> {
+        let words = self.field.layout(q)?.words();
+        let ask = self.hub.question(self.slot, cohort, self.previous, words, q.to_bytes());
+        let (mut inputs, mut answered) = (BTreeMap::new(), Answered::default());
+        for site in cohort {
+            let told = self.hub.ask(*site, &ask)?;
+            answered.add(told.map(|sent| inputs.insert(*site, sent)));
+        }
+        Ok((self.hub.context(&ask), inputs, answered))
+    }
+
+    /// A whole round of sites of which none refuses.
+    fn honest(&mut self, cohort: &[u16], q: &Question) -> Result<()> {
+        let (context, inputs, answered) = self.ask(cohort, q)?;
+        ensure!(answered.rules.is_empty(), "an honest question is refused under {:?}", answered.rules);
+        for site in cohort {
+            let told = self.hub.survivors(*site, &context, cohort, &inputs)?;
+            told.map_err(|rule| anyhow!("honest survivors are refused under {rule}"))?;
+        }
+        (self.previous, self.slot) = (context, self.slot + 1);
+        Ok(())
+    }
+}
+
+/// Lets a coordinator bring the event about with questions of this algorithm.
+///
+/// # Errors
+/// Where an honest part of the conversation fails.
+pub(super) fn answered(event: Event, algorithm: &Algorithm, seed: u64, rule: bool) -> Result<Answered> {
+    let field = Rc::new(Field::new(seed, SITES, ROWS)?);
+    let everybody: Vec<u16> = (0..SITES as u16).collect();
+    let fewer = &everybody[..SITES - 1];
+    let (first, second) = (question(algorithm, 0.0)?, question(algorithm, 0.2)?);
+    let begun = |cohort: &[u16]| -> Result<Talk> {
+        let mut talk = Talk::new(&field, seed, rule, 8)?;
+        talk.hub.deck(cohort)?;
+        talk.honest(cohort, &first)?;
+        Ok(talk)
+    };
+    let mut all = Answered::default();
+    match event {
+        Event::Lost => {
+            // It is gone before the question;
+            let (_, _, asked) = begun(&everybody)?.ask(fewer, &second)?;
+            all = asked;
+            // or between its question and the survivors.
+            let mut talk = begun(&everybody)?;
+            let (context, inputs, asked) = talk.ask(&everybody, &second)?;
+            ensure!(asked.rules.is_empty(), "an honest question is refused under {:?}", asked.rules);
+            for site in fewer {
+                all.add(talk.hub.survivors(*site, &context, fewer, &inputs)?);
+            }
+        }
+        Event::Joiner => {
+            let before = if rule {
+                // Blocks of four: the joiner is the ninth.
+                let mut talk = Talk::new(&field, seed, rule, 8)?;
+                let halves = fewer.chunks(4).map(<[u16]>::to_vec).collect();
+                ensure!(talk.hub.arrange(fewer, halves)?.is_empty(), "an honest directory is refused");
+                talk.honest(fewer, &first)?;
+                talk.hub.fixed
+            } else {
+                begun(fewer)?.hub.fixed
+            };
+            let joiner = SITES as u16 - 1;
+            let halves = || fewer.chunks(4).map(<[u16]>::to_vec);
+            // Under a second plan: with an old block, with everybody, or alone.
+            let mut joined: Vec<Vec<u16>> = halves().collect();
+            joined[1].push(joiner);
+            let arranged = if rule {
+                vec![joined, vec![everybody.clone()], halves().chain([vec![joiner]]).collect()]
+            } else {
+                vec![everybody.iter().map(|site| vec![*site]).collect()]
+            };
+            for blocks in arranged {
+                let mut talk = Talk::new(&field, seed, rule, 16)?;
+                talk.hub.fixed.clone_from(&before);
+                let refused = talk.hub.arrange(&everybody, blocks)?;
+                if refused.is_empty() {
+                    let (_, inputs, asked) = talk.ask(&everybody, &second)?;
+                    all.rules.extend(asked.rules);
+                    all.rate.add(inputs.contains_key(&joiner));
+                } else {
+                    all.rate.add(false);
+                    all.rules.extend(refused.into_values());
+                }
+            }
+        }
+        Event::Sampled => {
+            let sampling = Sampling { share: 2.0 / 3.0, seed };
+            let drawn = |number: u32| {
+                let drawn = sampling.drawn(number, SITES);
+                (0..SITES as u16).filter(|site| drawn[usize::from(*site)]).collect::<Vec<u16>>()
+            };
+            let whole = |sites: &[u16]| everybody.chunks(BLOCK).all(|b| b.iter().all(|s| sites.contains(s) == sites.contains(&b[0])));
+            // A draw may happen to be of whole blocks.
+            let number = (1..100).find(|number| !whole(&drawn(*number))).ok_or_else(|| anyhow!("every draw is whole"))?;
+            let mut talk = begun(&everybody)?;
+            let sites = drawn(number);
+            talk.hub.drawn = Box::new(move |_| Some(sites.clone()));
+            let Question::Cluster(batch) = second else { unreachable!("a round's question") };
+            all = talk.ask(&everybody, &Question::Drawn { number, batch })?.2;
+        }
+    }
+    Ok(all)
+}

@@ -1,0 +1,120 @@
+//! A site is handed another roster with the same names in it, and a plan that the other coordinator signed: its two fellow sites
+//! are the attacker's, who subtracts them. And the same rows under a roster of another name.
+
+use std::{path::PathBuf, rc::Rc, sync::Arc, time::Instant};
+
+use anyhow::{Result, anyhow, ensure};
+use veilsum::{
+    cli::agree::Offered,
+    documents::Fingerprint,
+    round::Question,
+    store::ledger::{Data, columns_of},
+};
+use veilsum_cluster::{Batch, Centres, Query};
+use veilsum_proto::{
+    identity::Identity,
+    roster::Roster,
+    suite,
+    testing::{Kit, World},
+};
+
+use crate::{
+    finding::{Finding, Measure, Rate},
+    inconsistency::{EXACT, Field, apart},
+    scene::{CLUMPS, FUZZIFIER, Folder, Scene},
+};
+
+/// Name on the command line.
+pub const NAME: &str = "swapped-roster";
+const SITES: usize = 3;
+const ROWS: usize = 40;
+/// The site that is handed the documents.
+const VICTIM: u16 = 0;
+
+/// The rosters: the one that the victim agreed to, and the attacker's of the same name and of another.
+fn rosters(kit: &Kit, seed: u64) -> (Roster, [Roster; 2]) {
+    let mut agreed = kit.roster.as_ref().clone();
+    let identity = |i: u64| Identity::from_seed(&suite::hash("audit member", &[&seed.to_le_bytes(), &i.to_le_bytes()]).0);
+    let victims = agreed.sites[usize::from(VICTIM)].key;
+    let members = [&mut agreed.coordinator, &mut agreed.intermediary].into_iter().chain(&mut agreed.sites);
+    members.filter(|m| m.key != victims).zip(0..).for_each(|(member, i)| member.key = identity(i).public());
+    let swapped = kit.roster.as_ref().clone();
+    let renamed = Roster { name: format!("{} of others", swapped.name), ..swapped.clone() };
+    (agreed, [swapped, renamed])
+}
+
+/// Which of these rosters a client takes that has agreed to `agreed` and answered under it; the rules of the others.
+fn pinned(agreed: &Roster, offered: &[Roster], victim: &Identity, data: &Data) -> Result<(Rate, Vec<String>)> {
+    let folder = Folder::new()?;
+    let (key, file) = (folder.0.join("site.key"), PathBuf::from("roster.toml"));
+    let offer = |roster, given: Option<&Fingerprint>| {
+        Offered { file: &file, roster, key: &key, identity: victim }.agree(given, Some(data))
+    };
+    let heard = Fingerprint::parse(&agreed.hash().to_string()).map_err(|e| anyhow!("{e}"))?;
+    offer(agreed, Some(&heard)).map_err(|failure| anyhow!("{}", failure.message))?;
+    ensure!(offer(agreed, None).is_ok(), "the roster that was agreed to is refused");
+    let (mut taken, mut rules) = (Rate::default(), Vec::new());
+    for roster in offered {
+        // With or without the fingerprint that came along with the file.
+        let with = Fingerprint::parse(&roster.hash().to_string()).map_err(|e| anyhow!("{e}"))?;
+        for given in [None, Some(&with)] {
+            let told = offer(roster, given).err().map(|failure| failure.message);
+            taken.add(told.is_none());
+            let rule = told.and_then(|told| Some(told.split_once('[')?.1.split_once(']')?.0.to_owned()));
+            rules.extend(rule.filter(|rule| !rules.contains(rule)));
+        }
+    }
+    Ok((taken, rules))
+}
+
+/// Lets the attacker's federation run with the victim in it, and hands its roster to a client that remembers.
+///
+/// # Errors
+/// Where a part of it cannot be set up.
+pub fn run(seed: u64) -> Result<Finding> {
+    let began = Instant::now();
+    let field = Rc::new(Field::new(seed, SITES, ROWS)?);
+    let centres = Centres::from_rows(&CLUMPS.map(|c| c.to_vec()))?;
+    let q = Question::Cluster(Batch::from(Query::FuzzySums { centres, m: FUZZIFIER }));
+    let layout = field.layout(&q)?;
+    // The strict floor: three sites, one block of all of them.
+    let kit = Kit::with_blocks(SITES, 0, |terms| terms.max_rows = field.max_rows);
+    let (victim, (agreed, offered)) = (kit.identities[2 + usize::from(VICTIM)].clone(), rosters(&kit, seed));
+    let mut world = World::new(kit, seed);
+    let own = field.clone();
+    let asked = q.clone();
+    world.answer = Box::new(move |site, of| own.words(site, &asked).unwrap_or_else(|_| vec![0; of.words]));
+    let (total, ..) = world.ask(&q.to_bytes(), layout.words())?;
+    ensure!(world.site_errors.is_empty(), "a site refuses a federation that keeps every rule");
+    let mut left = total;
+    for site in (0..SITES as u16).filter(|site| *site != VICTIM) {
+        left.iter_mut().zip(field.words(site, &q)?).for_each(|(left, word)| *left = left.wrapping_sub(word));
+    }
+    let error = apart(&left, &field.words(VICTIM, &q)?, 0..left.len());
+    let found = Rate { hit: u64::from(matches!(EXACT, crate::finding::Limit::AtMost(most) if error <= most)), of: 1 };
+
+    let scene = Scene::clumps(seed, SITES, ROWS, 1)?;
+    let names: Vec<String> = scene.work.columns.iter().map(|column| column.name.clone()).collect();
+    let columns = columns_of(&names, &scene.sites[usize::from(VICTIM)].1);
+    let data = Data::of("rows", &victim, &field.rows[usize::from(VICTIM)], &columns);
+    let (taken, rules) = pinned(&agreed, &offered, &Arc::clone(&victim), &data)?;
+    Ok(Finding {
+        attack: NAME,
+        needs: "a way to hand a site two files; no key of anybody else's",
+        control: "a client that takes any roster that one of its members signed, as it was before: the attacker's federation runs \
+                  with it",
+        protection: "a site remembers the roster that its operator compared, and with which data it was used: any other one of this \
+                     name [ROS-9], and these rows under another [ROS-10], are refused before a byte leaves",
+        measures: vec![
+            Measure::rates("victims' sums, exactly", found, Rate { hit: found.hit * u64::from(taken.hit > 0), of: 1 }, 0.0),
+            Measure::rates("other rosters that the client takes", Rate { hit: taken.of, of: taken.of }, taken, 0.0),
+        ],
+        also_broken: None,
+        details: vec![format!(
+            "without the memory the victim's sums come out to {error} steps of the fixed point; with it the client refuses under {}",
+            rules.join(" and ")
+        )],
+        not_shown: "an operator who accepts whatever comes (`tests/swapped_roster.rs` shows that the attack then succeeds)",
+        seconds: began.elapsed().as_secs_f64(),
+    })
+}
