@@ -28,7 +28,8 @@ SMALL, LIST, QUERY, BODY, WORDS = 4096, 262_144, 9_437_184, 16_777_216, 8_388_60
 OPENING = 18_874_368
 DIRECTORY, DELIVERY = 1_572_864, 18_874_368
 
-KEYS = Struct(mask_key=HASH, seal_key=HASH, kem_key=Raw(1184), commitments=HASH)
+STANDING = Struct(block=Option(HASH), version=U32)
+KEYS = Struct(mask_key=HASH, seal_key=HASH, kem_key=Raw(1184), commitments=HASH, standing=STANDING)
 PROOF = Struct(rest=HASH, signature=Raw(64))
 DIRECTORY_ENTRY = Struct(site=U16, keys=KEYS, proof=PROOF)
 SEALED_FOR = Struct(site=U16, ciphertext=Raw(1088), sealed=BLOB)
@@ -41,7 +42,7 @@ DIGEST = Struct(digest=HASH)
 KINDS = {
     "OpenDeck": (1, SMALL, Struct(run=HASH, index=U32, slots=U16)),
     "AdvertiseKeys": (2, SMALL, KEYS),
-    "Directory": (3, DIRECTORY, Struct(threshold=U16, entries=List(DIRECTORY_ENTRY))),
+    "Directory": (3, DIRECTORY, Struct(threshold=U16, entries=List(DIRECTORY_ENTRY), blocks=List(List(U16)))),
     "AcceptDirectory": (4, SMALL, NOTHING),
     "DirectoryCertificate": (5, LIST, Struct(proofs=List(PROOF))),
     "ShareKeys": (6, BODY, Struct(commitments=List(HASH), boxes=List(SEALED_FOR))),
@@ -59,6 +60,9 @@ KINDS = {
     "Opening": (17, OPENING, Struct(
         alive=List(U16), inputs=List(OPENED_INPUT), seeds=List(HASH), others=List(HASH), checks=List(OPENED_CHECK),
         low=List(U64), high=List(U16))),
+    "Burn": (18, SMALL, NOTHING),
+    "Burned": (19, SMALL, NOTHING),
+    "BurnCertificate": (20, LIST, Struct(signers=List(U16), proofs=List(PROOF))),
     "Hello": (64, SMALL, Struct(roster=HASH, plan=HASH, software=TEXT)),
     "Welcome": (65, SMALL, Struct(software=TEXT)),
     "Denied": (66, SMALL, Struct(why=TEXT)),
