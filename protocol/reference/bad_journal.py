@@ -27,7 +27,7 @@ def journals(plays, written):
     def case(name, session, site, entries, *inputs, rule=None):
         p = plays[session]
         world, out = p.world, {"name": name, "session": session, "site": site, "entries": entries}
-        new = Site(Env(world.identities[site + 2], world.roster, world.terms, site), Draws("again"))
+        new = Site(Env(world.identities[site + 2], world.roster, world.terms, site, world.role), Draws("again"))
         try:
             journal.restore(new, entries)
             steps = [step(site, what, args, new.handle(what, *args)) for what, *args in inputs]
@@ -75,11 +75,21 @@ def journals(plays, written):
     other = frames.make(hub, q.world.session, "Ask", ctx, frames.message("Ask", other))
     case("after its journal was replaced: as if another total had been opened", "session_3", 0, replaced,
          ("frame", other), rule="OPN-7")  # fmt: skip
-    query = frames.read("Ask", p.frame(p.find(0, "Ask"))[40:-64])["query"]
-    memory = [journal.entry("consumed", query=H("consumed query", query), over=[0, 1, 2, 3]), before[0]]
-    case(
-        "a query of a run before, over another set", name, 0, memory, ("frame", p.frame(p.find(0, "Ask"))), rule="RND-9"
-    )
+    b = plays["session_burned"]
+    burn, undoes, again = (b.find(0, kind) for kind in ("Burn", "BurnCertificate", "Ask"))
+    promised = entries_of(b, 0, burn + 1)
+    follows = [("frame", b.frame(i)) for i in (again, burn, undoes)]
+    case("after it burned a slot: no answer, the promise again, and what shows it", "session_burned", 0, promised, *follows)
+    slot = journal.entry("burned", context=b.frame(burn)[8:40], deck=0, slot=0)
+    case("after it burned a slot before its answer", "session_burned", 0, [promised[0], slot], *follows)
+    q = plays["session_counted"]
+    alive = q.find(0, "Survivors")
+    certified = [("frame", q.frame(q.find(0, "Certificate")))]
+    case("after it signed that nobody is missing, for the intermediary", "session_counted", 0, entries_of(q, 0, alive + 1),
+         *certified)  # fmt: skip
+    freed = entries_of(q, 0, 999)[2:4]
+    case("a release to the intermediary without a signature", "session_counted", 0,
+         [*entries_of(q, 0, alive), freed[1]], rule="JRN-2")  # fmt: skip
 
     deck, masked = before[0], before[1]
     kinds = [decode(journal.ENTRY, e, 1 << 24)[0] for e in before]
@@ -89,6 +99,8 @@ def journals(plays, written):
         kind, old = decode(journal.ENTRY, entry, 1 << 24)
         return encode(journal.ENTRY, (kind, {**old, **fields}))
 
+    first = decode(journal.ENTRY, masked, 1 << 24)[1]["context"]
+    blocks = decode(journal.ENTRY, deck, 1 << 24)[1]["blocks"]
     held = decode(journal.ENTRY, deck, 1 << 24)[1]["held"]
     for why, entries in [
         ("a damaged entry", [deck[:-1]]), ("an unknown entry", [b"\6\0\0\0"]),
@@ -104,6 +116,12 @@ def journals(plays, written):
         ("lists of different lengths", [changed(deck, held=[*held[:4], held[4][:7]])]),
         ("a digest of commitments too few", [changed(deck, slot_commitments=[H("d")] * 7)]),
         ("a pair secret too few", [changed(deck, pairs=[bytes(32)] * 4)]),
+        ("a version too many", [changed(deck, blocks=[{**blocks[0], "versions": [0, 0]}, *blocks[1:]])]),
+        ("a burned slot without its deck", [journal.entry("burned", context=first, deck=0, slot=0)]),
+        ("a burned slot again", [deck, masked, journal.entry("burned", context=H("c"), deck=0, slot=0)]),
+        ("a burned slot after the release", [*before, journal.entry(
+            "burned", context=decode(journal.ENTRY, freed, 1 << 24)[1]["context"], deck=0, slot=2)]),
+        ("a signature in a burned slot", [deck, masked, journal.entry("burned", context=first, deck=0, slot=0), signed]),
         ("a share that is none", [changed(deck, seeds=[to_bytes(ORDER)] * 8)]),
     ]:  # fmt: skip
         case(why, name, 0, entries, rule="JRN-2")

@@ -1,5 +1,5 @@
 //! Reads the vectors, draws their numbers, and plays their sessions.
-#![allow(unreachable_pub)]
+#![allow(unreachable_pub, dead_code)]
 
 use std::{convert::Infallible, path::Path, sync::Arc};
 
