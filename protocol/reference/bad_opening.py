@@ -46,7 +46,8 @@ LIES = [
     ("with a commitment that is no point", "OPN-4", inputs(1, commitment=b"\xff" * 32)),
     ("with a number added and a commitment to fit it", "OPN-5", added),
     ("with another hash of an input", "OPN-5", inputs(1, digest=H("x"))),
-    ("with another signature of an input", "OPN-5", inputs(1, signature=bytes(64))),
+    ("with another signature of an input, whose signature was verified before: accepted", None,
+     inputs(1, signature=bytes(64))),
     ("with two inputs in each other's place", "OPN-5", lambda o: {**o, "inputs": swapped(o["inputs"], 1, 2)}),
     ("with another input of its reader", "OPN-5", inputs(0, digest=H("x"))),
     ("with another self-mask", "OPN-3", lambda o: {**o, "seeds": [H("x")[:31] + b"\0", *o["seeds"][1:]]}),
@@ -66,6 +67,19 @@ LIES = [
 ]
 
 
+def agreed(edit):
+    return lambda o: {**o, "agreed": edit(o["agreed"])}
+
+
+WITH_EVERYBODY = [
+    ("with nobody's agreement", "OPN-2", agreed(lambda a: [])),
+    ("with an agreement too few", "OPN-2", agreed(lambda a: a[1:])),
+    ("with an agreement twice", "OPN-2", agreed(lambda a: [a[0], *a[:-1]])),
+    ("with an agreement of a stranger", "OPN-2", agreed(lambda a: [*a[:-1], {**a[-1], "site": 9}])),
+    ("with another's agreement", "OPN-6", agreed(lambda a: replaced(a, 1, proof=a[0]["proof"]))),
+]
+
+
 def seeds(edit):
     return lambda o: {**o, "checks": replaced(o["checks"], 1, seeds=edit(o["checks"][1]["seeds"]))}
 
@@ -73,7 +87,9 @@ def seeds(edit):
 WITH_A_MISSING_SITE = [
     ("with another seed", "OPN-6", seeds(lambda s: [H("x"), *s[1:]])),
     ("with two checks in each other's place", "OPN-6", lambda o: {**o, "checks": swapped(o["checks"], 1, 2)}),
-    ("with another signature of a check", "OPN-6", lambda o: {
+    ("with an agreement beside the checks", "OPN-2", agreed(lambda a: [
+        {"site": 0, "proof": {"rest": H("x"), "signature": bytes(64)}}])),
+    ("with another signature of a check, whose signature was verified before: accepted", None, lambda o: {
         **o, "checks": replaced(o["checks"], 2, signature=o["checks"][1]["signature"])}),
     ("without seeds", "OPN-2", lambda o: {**o, "checks": []}),
     ("with a seed too many", "OPN-2", seeds(lambda s: [*s, H("x")])),
@@ -87,10 +103,10 @@ def bad_openings(plays, written):
     world = p.world
 
     # nobody missing; then the round without site 4
-    for nth, who, lies in [(0, "", LIES), (2, ", a site missing,", LIES + WITH_A_MISSING_SITE)]:
+    for nth, who, lies in [(0, "", LIES + WITH_EVERYBODY), (2, ", a site missing,", LIES + WITH_A_MISSING_SITE)]:
         at = p.find(0, "Opening", nth)
         for why, rule, edit in lies:
-            c.change(f"an opening{who} {why}", rule, name, at, edit)
+            c.change(f"an opening{who} {why}", rule or "OPN-5", name, at, edit, sound=rule is None)
     # the last round of seven sites, where two were missing in turn
     q = plays["session_7"]
     at = q.find(0, "Opening")
@@ -149,7 +165,7 @@ def bad_openings(plays, written):
     shifts = [shifted(rest[site][3][40:72], times) for site, times in ((1, 1), (2, ORDER - 1))]
     pair = [liar(s, lambda y: c_ + y[32:]) for s, c_ in zip((1, 2), shifts)]
     c.add("two commitments that are off by what cancels out: the sum is the right one", "INP-4", name, start,
-          rest[0], *pair, rest[3], rest[4], sound=True)  # fmt: skip
+          rest[0], *pair, rest[3], rest[4])  # fmt: skip
     late = unasked.find(hub, "MaskedInput", sender=1)
     c.change("a commitment where the plan opens nothing", "INP-4", "session_not_opened", late,
              lambda y: commit.commit([1, 2]) + y[32:], signer=3)  # fmt: skip

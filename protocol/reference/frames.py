@@ -36,6 +36,7 @@ SEALED_FOR = Struct(site=U16, ciphertext=Raw(1088), sealed=BLOB)
 ROUND_SEED = Struct(missing=U16, seed=HASH)
 OPENED_INPUT = Struct(commitment=HASH, digest=HASH, signature=Raw(64))
 OPENED_CHECK = Struct(seeds=List(HASH), signature=Raw(64))
+AGREED = Struct(site=U16, proof=PROOF)
 DIGEST = Struct(digest=HASH)
 
 # name: (number, body limit, message); None is a message that is not encoded as in section 3
@@ -54,12 +55,12 @@ KINDS = {
     "MaskedInput": (11, WORDS + SMALL, None),
     "Survivors": (12, LIST, Struct(alive=List(U16), inputs=List(PROOF))),
     "ConsistencyCheck": (13, LIST, Struct(round=HASH, seeds=List(ROUND_SEED))),
-    "Certificate": (14, LIST, Struct(alive=List(U16), signers=List(U16), proofs=List(PROOF))),
+    "Certificate": (14, LIST, Struct(alive=List(U16), inputs=HASH, signers=List(U16), proofs=List(PROOF))),
     "Unmask": (15, LIST, Struct(shares=List(HASH))),
     "Refusal": (16, SMALL, Struct(rule=TEXT)),
     "Opening": (17, OPENING, Struct(
         alive=List(U16), inputs=List(OPENED_INPUT), seeds=List(HASH), others=List(HASH), checks=List(OPENED_CHECK),
-        low=List(U64), high=List(U16))),
+        agreed=List(AGREED), low=List(U64), high=List(U16))),
     "Burn": (18, SMALL, NOTHING),
     "Burned": (19, SMALL, NOTHING),
     "BurnCertificate": (20, LIST, Struct(signers=List(U16), proofs=List(PROOF))),
@@ -166,6 +167,11 @@ def round_context(session, directory, ask):
     )  # fmt: skip
 
 
-def survivors_context(ctx, alive):
-    """[CON-2]."""
-    return H("survivors", ctx, encode(List(U16), alive))
+def survivors_context(ctx, alive, inputs):
+    """[CON-2], [UNM-3]; `inputs` is the hash of the survivors' inputs."""
+    return H("survivors", ctx, encode(List(U16), alive), inputs)
+
+
+def inputs_hash(inputs):
+    """[CON-2]: stands for the rest hashes of the survivors' inputs."""
+    return H("inputs", encode(List(HASH), inputs))

@@ -16,8 +16,8 @@ ENTRY = Enum(
     masked=Struct(
         context=HASH, deck=U32, slot=U16, cohort=List(U16), words=U32, digest=HASH, rounds=U32
     ),
-    checked=Struct(context=HASH, alive=List(U16)),
-    released=Struct(context=HASH, alive=List(U16)),
+    checked=Struct(context=HASH, alive=List(U16), inputs=List(HASH)),
+    released=Struct(context=HASH, alive=List(U16), inputs=List(HASH)),
     burned=Struct(context=HASH, deck=U32, slot=U16),
 )  # fmt: skip
 
@@ -82,7 +82,8 @@ def masked(site, f):
     needs((f["deck"], f["slot"]) > site.last_slot, "a slot that does not go forward")
     r = SiteRound.__new__(SiteRound)
     r.env, r.deck, r.ctx, r.stage, r.alive = site.env, site.decks[f["deck"]], f["context"], "asked", None
-    r.cohort, r.slot, r.words, r.sent, r.told = f["cohort"], f["slot"], f["words"], f["digest"], False
+    r.inputs, r.certified, r.told = {}, {}, False
+    r.cohort, r.slot, r.words, r.sent = f["cohort"], f["slot"], f["words"], f["digest"]
     site.begin(r)
     site.rounds = f["rounds"]
 
@@ -91,6 +92,7 @@ def checked(site, f):
     r, alive = site.round, f["alive"]
     follows = r and r.ctx == f["context"] and r.stage in ("asked", "checked") and sorted_set(alive)
     needs(follows and set(alive) <= set(r.remaining()) and r.may_be_checked(alive), "a signature that does not follow")
+    same_inputs(r, f)
     r.stage, r.alive = "checked", alive
 
 
@@ -99,7 +101,16 @@ def released(site, f):
     follows = r and r.ctx == f["context"] and r.stage in ("asked", "checked")
     follows = follows and alive == r.remaining() and (r.stage == "checked" or not r.env.always_certified)
     needs(follows, "a release that does not follow")
+    same_inputs(r, f)
     r.stage, r.alive = "released", alive
+
+
+def same_inputs(r, f):
+    """One for every survivor, and no other than before."""
+    needs(len(f["inputs"]) == len(f["alive"]), "not one input for every survivor")
+    now = dict(zip(f["alive"], f["inputs"]))
+    needs(all(r.inputs.get(s, i) == i for s, i in now.items()), "another input than before")
+    r.inputs = now
 
 
 def burned(site, f):
@@ -111,5 +122,5 @@ def burned(site, f):
     needs(follows, "a burned slot that does not follow")
     r = SiteRound.__new__(SiteRound)
     r.env, r.deck, r.ctx, r.stage, r.alive, r.told = site.env, site.decks[f["deck"]], f["context"], "burned", None, False
-    r.cohort, r.slot, r.words, r.sent = [], f["slot"], 0, None
+    r.cohort, r.slot, r.words, r.sent, r.inputs, r.certified = [], f["slot"], 0, None, {}, {}
     site.begin(r)

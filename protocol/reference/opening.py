@@ -8,7 +8,6 @@ from commit import are_sums
 from deck import commitment, slot_commitments
 from suite import H
 
-OPENING_CHECKS = 32
 
 
 def name(ctx, message):
@@ -27,14 +26,16 @@ def make(round, seeds):
         {"seeds": [round.seeds[s, w] for w in missing], "signature": round.signed[s]["signature"]}
         for s in (alive if missing else [])
     ]
+    agreed = [{"site": s, "proof": round.agreed[s]} for s in sorted(round.agreed)[: 0 if missing else deck.threshold]]
     return {
         "alive": alive, "inputs": inputs, "seeds": [shamir.to_bytes(seeds[s]) for s in alive],
         "others": [deck.commitments[m][round.slot] for m in deck.members if m not in alive], "checks": checks,
+        "agreed": agreed,
         "low": [s % masks.WRAP for s in sums], "high": [s // masks.WRAP for s in sums],
     }  # fmt: skip
 
 
-def total(round, opening, draws):
+def total(round, opening):
     """[OPN-2] to [OPN-6], in this order: the words. `round` is a site's."""
     env, alive = round.env, opening["alive"]
     missing = whole(round, opening)
@@ -44,15 +45,20 @@ def total(round, opening, draws):
     sums = [low + high * masks.WRAP for low, high in zip(opening["low"], opening["high"])]
     if not are_sums(sums, [i["commitment"] for i in opening["inputs"]]):
         raise Refused("OPN-4", "sums that are not those of the inputs")
-    places = draw(len(alive), draws)
-    for at in places:
-        signed(round, opening, at, "MaskedInput", round.ctx, frames.opened_rest(opening["inputs"][at]), "OPN-5")
-    if missing:
-        context = frames.survivors_context(round.ctx, alive)
-        for at in places:
-            each = [{"missing": w, "seed": s} for w, s in zip(missing, opening["checks"][at]["seeds"])]
-            message = frames.message("ConsistencyCheck", {"round": round.ctx, "seeds": each})
-            signed(round, opening, at, "ConsistencyCheck", context, frames.rest_hash(message), "OPN-6")
+    rests = [frames.opened_rest(i) for i in opening["inputs"]]
+    for site, rest, shown in zip(alive, rests, opening["inputs"]):
+        if not round.inputs:
+            signed(round, site, "MaskedInput", round.ctx, rest, shown, "OPN-5")
+        elif round.inputs[site] != rest:
+            raise Refused("OPN-5", f"another input of site {site} than it had signed when it was named")
+    context = frames.survivors_context(round.ctx, alive, frames.inputs_hash(rests))
+    for one in opening["agreed"]:
+        signed(round, one["site"], "Unmask", context, one["proof"]["rest"], one["proof"], "OPN-6")
+    for site, shown in zip(alive, opening["checks"]):
+        each = [{"missing": w, "seed": s} for w, s in zip(missing, shown["seeds"])]
+        rest = frames.rest_hash(frames.message("ConsistencyCheck", {"round": round.ctx, "seeds": each}))
+        if round.certified.get(site) != rest:
+            signed(round, site, "ConsistencyCheck", context, rest, shown, "OPN-6")
     words = [s % masks.WRAP for s in sums]
     for at, site in enumerate(alive):
         words = masks.apply(words, masks.self_mask_key(seeds[site], round.ctx), -1)
@@ -71,6 +77,11 @@ def whole(round, opening):
     expected = [len(alive), len(alive), len(alive) if missing else 0, words, words]
     if sizes != expected or any(len(c["seeds"]) != len(missing) for c in opening["checks"]):
         raise Refused("OPN-2", "not everything, once for each survivor")
+    agreed = [one["site"] for one in opening["agreed"]]
+    if (agreed and missing) or agreed != sorted(set(agreed)) or not set(agreed) <= set(alive):
+        raise Refused("OPN-2", "agreements that are not distinct survivors', or beside checks")
+    if not missing and len(agreed) < round.deck.threshold:
+        raise Refused("OPN-2", "too few sites agreed to the inputs")
     if any(high >= len(alive) for high in opening["high"]):
         raise Refused("OPN-2", "more carries than inputs")
     released = round.stage == "released"
@@ -97,18 +108,7 @@ def self_masks(round, opening):
     return seeds
 
 
-def signed(round, opening, at, kind, context, rest, rule):
-    shown = opening["inputs" if kind == "MaskedInput" else "checks"][at]
-    proof, site = {"rest": rest, "signature": shown["signature"]}, opening["alive"][at]
+def signed(round, site, kind, context, rest, shown, rule):
+    proof = {"rest": rest, "signature": shown["signature"]}
     if not frames.proves(proof, round.env.key_of(site), round.env.session, kind, context):
         raise Refused(rule, f"a {kind} that site {site} did not sign")
-
-
-def draw(n, draws):
-    """The places whose signatures are checked: all, or as many as `OPENING_CHECKS`, different, drawn by the site."""
-    places = list(range(n))
-    if n > OPENING_CHECKS:
-        for i in range(OPENING_CHECKS):
-            j = i + int.from_bytes(draws.take(8), "little") % (n - i)
-            places[i], places[j] = places[j], places[i]
-    return places[:OPENING_CHECKS]

@@ -182,7 +182,7 @@ class Site:
         if not r.may_have_left():
             raise Refused("FRM-7", "of no round this site is in")
         value = frames.read("Opening", rest)
-        words = opening.total(r, value, self.draws)
+        words = opening.total(r, value)
         self.opened = ctx, called
         shown = {"deck": r.deck.index, "slot": r.slot, "directory": r.deck.hash, "words": raw(words)}
         self.out.append({"opened": {**shown, "cohort": value["alive"]}})
@@ -240,14 +240,16 @@ class Site:
 
     def survivors(self, data, ctx, value):
         r, alive = self.in_round(ctx), value["alive"]
-        if r.stage == "released" and alive == r.alive:
-            return self.send(data, "Survivors", r.deck.index, "Unmask", ctx, r.release(alive))
+        if r.stage == "released" and alive == r.alive and [p["rest"] for p in value["inputs"]] == list(r.inputs.values()):
+            return self.send(data, "Survivors", r.deck.index, "Unmask", r.agreed_context(), r.release())
         everybody, before = r.take_survivors(value), r.alive
+        r.named(value)
         if everybody:
-            return self.release(data, "Survivors", alive)
-        context, check = r.check(alive)
+            return self.release(data, "Survivors")
+        context, check = r.check()
         if alive != before:
-            self.out.append({"persist": journal.entry("checked", context=ctx, alive=alive)})
+            inputs = list(r.inputs.values())
+            self.out.append({"persist": journal.entry("checked", context=ctx, alive=alive, inputs=inputs)})
         self.send(data, "Survivors", r.deck.index, "ConsistencyCheck", context, check)
 
     def survivor_certificate(self, data, ctx, value):
@@ -256,18 +258,19 @@ class Site:
             return  # late
         r = self.in_round(ctx)
         if r.stage == "released" and value["alive"] == r.alive:
-            return self.send(data, "Certificate", r.deck.index, "Unmask", ctx, r.release(r.alive))
+            return self.send(data, "Certificate", r.deck.index, "Unmask", r.agreed_context(), r.release())
         if r.is_left_out(value):
             return self.undone(data)
         r.take_certificate(value)
-        self.release(data, "Certificate", r.alive)
+        self.release(data, "Certificate")
 
-    def release(self, data, kind, alive):
+    def release(self, data, kind):
         """[UNM-1], [UNM-3]."""
         r = self.round
-        self.out.append({"persist": journal.entry("released", context=r.ctx, alive=alive)})
-        self.send(data, kind, r.deck.index, "Unmask", r.ctx, r.release(alive))
-        gone = without(r.cohort, alive)
+        inputs = list(r.inputs.values())
+        self.out.append({"persist": journal.entry("released", context=r.ctx, alive=r.alive, inputs=inputs)})
+        self.send(data, kind, r.deck.index, "Unmask", r.agreed_context(), r.release())
+        gone = without(r.cohort, r.alive)
         self.out.append({"released": {"deck": r.deck.index, "slot": r.slot, "missing": gone}})
 
     # slots that give no total
@@ -344,7 +347,7 @@ class Aggregator:
     def frame(self, sender, data):
         if sender in self.lost:
             return
-        if data[2:4] == b"\x0f\0" and (self.round is None or data[8:40] != self.round.ctx):
+        if data[2:4] == b"\x0f\0" and (self.round is None or data[8:40] != self.round.shares_for):
             return  # shares for a round that is over ([RND-10])
         try:
             key = self.env.key_of(sender)
@@ -388,19 +391,26 @@ class Aggregator:
         self.lose(site, "gone")
 
     def lose(self, site, why):
-        if site in self.lost:
+        self.lose_all([site], why)
+
+    def lose_all(self, sites, why):
+        """At once, before anything goes on."""
+        sites = [s for s in sites if s not in self.lost]
+        if not sites:
             return
-        self.lost.add(site)
-        self.cohort = self.cohort and without(self.cohort, [site])
-        self.out.append({"lost": site, "why": why})
-        if self.setup:
-            self.setup.waiting.pop(site, None)
-            if self.setup.keys.pop(site, None) and self.setup.phase > 0:
-                self.guard(self.reopen)  # [KEX-11]
-            else:
-                self.guard(self.advance_setup)
+        self.lost |= set(sites)
+        self.cohort = self.cohort and without(self.cohort, sites)
+        self.out += [{"lost": site, "why": why} for site in sites]
+        for site in sites if self.setup else ():
+            if self.setup:
+                self.setup.waiting.pop(site, None)
+                if self.setup.keys.pop(site, None) and self.setup.phase > 0:
+                    self.guard(self.reopen)  # [KEX-11]
+                else:
+                    self.guard(self.advance_setup)
         if self.round:
-            self.round.lost(site)
+            for site in sites:
+                self.round.lost(site)
             self.guard(self.advance_round)
 
     # decks
@@ -493,10 +503,8 @@ class Aggregator:
                 return self.ask_anew(r)
             if isinstance(came, list):
                 shown = {site: self.round.frames[site] for site in came}
-                for site in came:
-                    self.out.append({"caught": {"site": site, "frames": [shown[site]]}})
-                    self.lose(site, "INP-4")
-                return
+                self.out += [{"caught": {"site": site, "frames": [shown[site]]}} for site in came]
+                return self.lose_all(came, "INP-4")
             ctx = self.round.ctx
             self.previous = ctx, H("total", raw(came["total"]))
             if came["opening"]:

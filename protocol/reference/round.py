@@ -9,9 +9,9 @@ from codec import Refused
 from deck import commitment
 from documents import colluders, least, supposed
 from release import burned_by, check_whole, cut_among, whole_among
-from suite import H, expand
+from suite import H
 
-MAX_WORDS, ECHO_CHECKS = 1 << 20, 8
+MAX_WORDS = 1 << 20
 
 
 def without(cohort, alive):
@@ -30,6 +30,7 @@ class SiteRound:
         self.env, self.deck, self.ctx, self.stage, self.alive, self.sent = env, deck, ctx, "asked", None, None
         self.cohort, self.slot, self.words = ask["cohort"], ask["slot"], ask["words"]
         self.told = False
+        self.inputs, self.certified = {}, {}  # what the survivors signed when they were named; the checks of a certificate
         if ctx != frames.round_context(env.session, deck.hash, ask):
             raise Refused("RND-1", "a context that is not that of its question")
         if self.slot >= len(deck.seeds):
@@ -93,38 +94,44 @@ class SiteRound:
             raise Refused("SUR-3", "too few survivors")
         if len(inputs) != len(alive):
             raise Refused("SUR-5", "not one proof for every survivor")
-        for i in self.sample(alive):
-            if not frames.proves(inputs[i], env.key_of(alive[i]), env.session, "MaskedInput", self.ctx):
-                raise Refused("SUR-5", f"no proof that site {alive[i]} answered this question")
+        for site, proof in zip(alive, inputs):
+            if self.inputs:
+                if self.inputs[site] != proof["rest"]:
+                    raise Refused("SUR-5", f"another input of site {site} than before")
+            elif not frames.proves(proof, env.key_of(site), env.session, "MaskedInput", self.ctx):
+                raise Refused("SUR-5", f"no proof that site {site} answered this question")
         return alive == self.cohort and not env.always_certified
 
-    def sample(self, alive):
-        """Whose proofs are checked: [SUR-5]."""
-        others = [i for i, s in enumerate(alive) if s != self.env.me]
-        if len(others) > ECHO_CHECKS:
-            draws = expand(self.self_key(), "sample of inputs", self.ctx)
-            for i in range(ECHO_CHECKS):
-                j = i + int.from_bytes(draws[4 * i : 4 * i + 4], "little") % (len(others) - i)
-                others[i], others[j] = others[j], others[i]
-        return others[:ECHO_CHECKS]
+    def named(self, message):
+        """These survivors were accepted."""
+        self.alive = message["alive"]
+        self.inputs = {s: proof["rest"] for s, proof in zip(self.alive, message["inputs"])}
 
-    def check(self, alive):
+    def agreed_context(self):
+        """[CON-2], [UNM-3]."""
+        return frames.survivors_context(self.ctx, self.alive, self.inputs_hash())
+
+    def inputs_hash(self):
+        return frames.inputs_hash([self.inputs[s] for s in self.alive])
+
+    def check(self):
         """[CON-1] to [CON-3]: context and message of the ConsistencyCheck."""
         assert self.stage not in ("released", "burned")
-        self.stage, self.alive = "checked", alive
-        seeds = [{"missing": w, "seed": self.seed(w)} for w in without(self.cohort, alive)]
-        return frames.survivors_context(self.ctx, alive), {"round": self.ctx, "seeds": seeds}
+        self.stage = "checked"
+        seeds = [{"missing": w, "seed": self.seed(w)} for w in without(self.cohort, self.alive)]
+        return self.agreed_context(), {"round": self.ctx, "seeds": seeds}
 
     def take_certificate(self, message):
         """[UNM-2]."""
-        if self.stage != "checked" or message["alive"] != self.alive:
-            raise Refused("UNM-2", "a certificate for another set than this site signed")
-        self.certified(message)
+        if self.stage != "checked" or (message["alive"], message["inputs"]) != (self.alive, self.inputs_hash()):
+            raise Refused("UNM-2", "a certificate for another set, or other inputs, than this site signed")
+        self.is_certified(message)
+        self.certified = {site: proof["rest"] for site, proof in zip(message["signers"], message["proofs"])}
 
-    def certified(self, message):
+    def is_certified(self, message):
         if len(message["signers"]) < self.deck.threshold:
             raise Refused("UNM-2", "too few signatures")
-        context = frames.survivors_context(self.ctx, message["alive"])
+        context = frames.survivors_context(self.ctx, message["alive"], message["inputs"])
         self.signed(message, message["alive"], "ConsistencyCheck", context, "UNM-2")
 
     def signed(self, message, among, kind, context, rule):
@@ -141,7 +148,7 @@ class SiteRound:
         alive = message["alive"]
         if self.stage == "released" or self.env.me in alive or not sorted_set(alive) or not set(alive) <= set(self.cohort):
             return False
-        self.certified(message)
+        self.is_certified(message)
         return True
 
     def check_burned(self, message):
@@ -152,10 +159,10 @@ class SiteRound:
             raise Refused("REL-6", "too few promises")
         self.signed(message, deck.members, "Burned", self.ctx, "REL-6")
 
-    def release(self, alive):
+    def release(self):
         """[UNM-3]."""
-        self.stage, self.alive = "released", alive
-        return {"shares": [shamir.to_bytes(self.deck.held[u][self.slot]) for u in alive]}
+        self.stage = "released"
+        return {"shares": [shamir.to_bytes(self.deck.held[u][self.slot]) for u in self.alive]}
 
 
 class AggregatorRound:
@@ -169,7 +176,8 @@ class AggregatorRound:
         }  # fmt: skip
         self.ctx, self.phase = frames.round_context(env.session, deck.hash, ask), "inputs"
         self.waiting = dict.fromkeys(cohort, env.frame("Ask", self.ctx, ask))
-        self.inputs, self.opened, self.seeds, self.signed, self.shares = {}, {}, {}, {}, {}
+        self.inputs, self.opened, self.seeds, self.signed, self.shares, self.agreed = {}, {}, {}, {}, {}, {}
+        self.shares_for = None  # the context of the shares that are waited for
         self.frames = {}  # of the inputs, as they came
         self.query, self.gone, self.promised, self.left_out = query, set(), {}, None
 
@@ -182,9 +190,9 @@ class AggregatorRound:
 
     def remove(self, site):
         self.waiting.pop(site, None)
-        if self.phase == "inputs":
+        if self.phase in ("inputs", "checks"):
             self.inputs.pop(site, None)
-        elif self.phase == "checks":
+        if self.phase == "checks":
             self.alive = [s for s in self.alive if s != site]
             self.signed.pop(site, None)
 
@@ -204,7 +212,7 @@ class AggregatorRound:
                     raise Refused("INP-3", "a copy of another site's input")
                 self.inputs[sender], self.opened[sender] = (proof, masks.words_of(rest[32:])), shown
         elif kind == "ConsistencyCheck" and self.phase == "checks":
-            if context == frames.survivors_context(self.ctx, self.named) and self.waiting.pop(sender, None):
+            if context == self.named_context() and self.waiting.pop(sender, None):
                 value = frames.read(kind, rest)
                 if value["round"] != self.ctx:
                     raise Refused("CON-2", "signed for another round")
@@ -215,11 +223,11 @@ class AggregatorRound:
         elif kind == "Burned" and self.phase == "promises" and context == self.ctx and self.waiting.pop(sender, None):
             frames.read(kind, rest)
             self.promised[sender] = proof
-        elif kind == "Unmask" and self.phase == "shares" and context == self.ctx and self.waiting.pop(sender, None):
+        elif kind == "Unmask" and context == self.shares_for and self.waiting.pop(sender, None):
             shares = [shamir.from_bytes(s, "UNM-4") for s in frames.read(kind, rest)["shares"]]
             if len(shares) != len(self.alive):
                 raise Refused("UNM-4", "not one share for every survivor")
-            self.shares[sender] = dict(zip(self.alive, shares))
+            self.shares[sender], self.agreed[sender] = dict(zip(self.alive, shares)), proof
 
     def advance(self):
         """What follows now: "wait", "sent", "burned", the sites that are out ([INP-4]), or the total with the wrong
@@ -243,17 +251,14 @@ class AggregatorRound:
             return "burned"
         if self.phase == "inputs":
             here = sorted(self.inputs)
-            alive = whole_among(self.deck.blocks, here)
-            if len(alive) < self.needed():
-                return self.burn(here)
-            for site in without(here, alive):
+            for site in cut_among(self.deck.blocks, here):
                 self.remove(site)
-            return self.guilty() or self.name(alive)
+            return self.name(sorted(self.inputs))
         if self.alive != self.named:
             return self.name(self.alive)
         signers = sorted(self.signed)[:t]
         proofs = [self.signed[s] for s in signers]
-        certificate = {"alive": self.alive, "signers": signers, "proofs": proofs}
+        certificate = {"alive": self.alive, "inputs": self.inputs_hash(), "signers": signers, "proofs": proofs}
         self.collect("Certificate", certificate, "shares")
         if self.alive != self.cohort:
             self.left_out = self.env.frame("Certificate", self.ctx, certificate)
@@ -266,11 +271,10 @@ class AggregatorRound:
         cut = cut_among(self.deck.blocks, here)
         return Refused("REL-4" if cut else "SUR-3", "too few sites for a total, or blocks that wait for somebody")
 
-    def burn(self, here):
-        """[REL-6]: all who are left are asked to give up the slot; `here` sent their inputs."""
-        self.here, self.alive = here, None
-        asked = [s for s in self.cohort if s not in self.gone]
-        self.waiting, self.phase = dict.fromkeys(asked, self.env.frame("Burn", self.ctx, {})), "promises"
+    def burn(self):
+        """[REL-6]: all who are left are asked to give up the slot."""
+        self.alive, self.here = None, [s for s in self.cohort if s not in self.gone]
+        self.waiting, self.phase = dict.fromkeys(self.here, self.env.frame("Burn", self.ctx, {})), "promises"
         return "sent"
 
     def missing(self):
@@ -278,15 +282,18 @@ class AggregatorRound:
         return without(self.cohort, self.alive) if self.phase in ("checks", "shares") else []
 
     def guilty(self):
-        """[INP-4]: who committed to another vector than it sent, where the sums show that somebody did."""
-        sums = [sum(column) for column in zip(*(y for _, y in self.inputs.values()))] or [0] * self.words
-        if not self.env.opening or commit.are_sums(sums, [self.opened[s]["commitment"] for s in self.inputs]):
+        """[INP-4]: who committed to another vector than it sent; one by one, which shows what random weights show."""
+        if not self.env.opening:
             return []
         return [s for s, (_, y) in sorted(self.inputs.items()) if commit.commit(y) != self.opened[s]["commitment"]]
 
     def name(self, alive):
         if len(alive) < self.needed():
-            return self.burn([s for s in self.cohort if s not in self.gone])
+            return self.burn()
+        guilty = self.guilty()
+        if guilty:
+            self.phase = "inputs"
+            return guilty
         self.alive = self.named = alive
         self.signed = {}
         proofs = [self.inputs[s][0] for s in alive]
@@ -294,7 +301,14 @@ class AggregatorRound:
         self.collect("Survivors", {"alive": alive, "inputs": proofs}, "shares" if everybody else "checks")
         return "sent"
 
+    def named_context(self):
+        return frames.survivors_context(self.ctx, self.named, self.inputs_hash())
+
+    def inputs_hash(self):
+        return frames.inputs_hash([self.inputs[s][0]["rest"] for s in self.named])
+
     def collect(self, kind, value, phase):
+        self.shares_for = self.named_context() if phase == "shares" else None
         self.waiting = dict.fromkeys(self.alive, self.env.frame(kind, self.ctx, value))
         self.phase = phase
 

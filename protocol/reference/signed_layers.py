@@ -162,7 +162,7 @@ def frame_cases():
         "alive": [0, 4],
         "inputs": [{"commitment": hashes[0], "digest": hashes[1], "signature": proof["signature"]}] * 2,
         "seeds": hashes, "others": hashes[:1], "checks": [{"seeds": hashes[1:], "signature": proof["signature"]}] * 2,
-        "low": [2**64 - 1, 7], "high": [1, 0],
+        "agreed": [{"site": 4, "proof": proof}], "low": [2**64 - 1, 7], "high": [1, 0],
     }  # fmt: skip
     values = {
         "OpenDeck": {"run": hashes[0], "index": 7, "slots": 256}, "AdvertiseKeys": keys,
@@ -173,7 +173,7 @@ def frame_cases():
         "Ask": {**ask, "previous_total": hashes[1], "query": b"a query"}, "MaskedInput": draws.take(32 + 24),
         "Survivors": {"alive": [0, 4], "inputs": [proof, proof]},
         "ConsistencyCheck": {"round": hashes[0], "seeds": [{"missing": 1, "seed": hashes[1]}]},
-        "Certificate": {"alive": [0, 4], "signers": [4], "proofs": [proof]}, "Unmask": {"shares": hashes},
+        "Certificate": {"alive": [0, 4], "inputs": hashes[0], "signers": [4], "proofs": [proof]}, "Unmask": {"shares": hashes},
         "Refusal": {"rule": "RND-4"}, "Opening": opened, "Burn": {}, "Burned": {},
         "BurnCertificate": {"signers": [0, 4], "proofs": [proof, proof]},
         "Hello": {"roster": hashes[0], "plan": hashes[1], "software": "veilsum 0.1.0"},

@@ -25,11 +25,11 @@ class Table:
         self.at += length
         return part
 
-    def begin(self, kind, name, context):
+    def begin(self, kind, name, context, named="ctx ([RND-1])"):
         self.row(2, "wire version", "1")
         self.row(2, "kind", f"{kind}, `{name}`")
         self.row(4, "length of the body", f"{len(self.data) - 8} = 32 + {len(self.data) - 104} + 64")
-        assert self.row(32, "context", "ctx ([RND-1])") == context
+        assert self.row(32, "context", named) == context
 
     def list(self, field, what, entries):
         number = int.from_bytes(self.row(8, f"`{field}`, number", what), "little")
@@ -79,7 +79,7 @@ def tables(frames, ctx):
     yield t.end("the coordinator's")
 
     t = Table(UNMASK, frames[UNMASK])
-    t.begin(15, "Unmask", ctx)
+    t.begin(15, "Unmask", frames[UNMASK][8:40], "of the survivors and their inputs ([CON-2])")
     t.list("shares", "3 shares", 3)
     for s in range(3):
         own = ": its own" if s == 1 else ""
@@ -101,6 +101,11 @@ def tables(frames, ctx):
         t.row(32, "`seeds`", f"b of site {s}" + (", followed below" if s == 1 else ""))
     t.list("others", "every member survived", 0)
     t.list("checks", "nobody is missing", 0)
+    t.list("agreed", "3 sites, t of them", 3)
+    for s in range(3):
+        t.row(2, "`agreed`, site", f"site {s}")
+        t.row(32, "`agreed`, rest hash", f'H("rest"; the message of the `Unmask` of site {s})')
+        t.row(64, "`agreed`, signature", f"the last 64 bytes of the `Unmask` of site {s}")
     t.list("low", "5 words", 5)
     for i in range(5):
         t.row(8, "`low`", f"lower 64 bits of the sum of word {i}")

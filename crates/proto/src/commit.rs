@@ -57,8 +57,8 @@ fn generators(count: usize) -> Arc<Vec<RistrettoPoint>> {
     longer
 }
 
-/// The commitment to a vector of sums, each below 2^80.
-fn point(words: impl ExactSizeIterator<Item = u128>) -> RistrettoPoint {
+/// Words as scalars, three in each; every word is below 2^80.
+fn packed(words: impl ExactSizeIterator<Item = u128>) -> impl ExactSizeIterator<Item = Scalar> {
     let count = words.len().div_ceil(WORDS_PER_SCALAR);
     let mut scalars = vec![[0u8; 32]; count];
     for (i, word) in words.enumerate() {
@@ -67,7 +67,13 @@ fn point(words: impl ExactSizeIterator<Item = u128>) -> RistrettoPoint {
         scalars[i / WORDS_PER_SCALAR][at..at + SPACING / 8].copy_from_slice(&word.to_le_bytes()[..SPACING / 8]);
     }
     // 240 bits are below the order of the group, so nothing is reduced.
-    let scalars = scalars.into_iter().map(Scalar::from_bytes_mod_order);
+    scalars.into_iter().map(Scalar::from_bytes_mod_order)
+}
+
+/// The commitment to a vector of sums, each below 2^80.
+fn point(words: impl ExactSizeIterator<Item = u128>) -> RistrettoPoint {
+    let scalars = packed(words);
+    let count = scalars.len();
     RistrettoPoint::vartime_multiscalar_mul(scalars, generators(count).iter().take(count))
 }
 
@@ -116,6 +122,39 @@ impl Sums {
     }
 }
 
+/// A combination of vectors with weights that nobody who made a commitment could foresee ([INP-4]).
+///
+/// If it is that of the commitments, each commitment is to its own vector: one that is off by E ≠ 0 shifts the combination
+/// by w·E, so that whatever the others are off by, at most one of the 2^128 weights w hides it (Bellare, Garay & Rabin 1998).
+/// Plain sums show less: two that are off by E and −E pass together, and fail when one of them leaves.
+pub(crate) struct Weighted(Vec<Scalar>);
+
+impl Weighted {
+    pub(crate) fn new(words: usize) -> Weighted {
+        Weighted(vec![Scalar::ZERO; words.div_ceil(WORDS_PER_SCALAR)])
+    }
+
+    pub(crate) fn add(&mut self, words: &[u64], weight: &Scalar) {
+        let scalars = packed(words.iter().map(|w| u128::from(*w)));
+        self.0.iter_mut().zip(scalars).for_each(|(sum, scalar)| *sum += weight * scalar);
+    }
+
+    /// Takes off what [`Weighted::add`] added.
+    pub(crate) fn remove(&mut self, words: &[u64], weight: &Scalar) {
+        self.add(words, &-weight);
+    }
+
+    /// [INP-4]: whether each of these commitments is to the vector that was added with its weight.
+    pub(crate) fn is_of<'a>(&self, commitments: impl Iterator<Item = (&'a Scalar, &'a Commitment)>) -> bool {
+        let (weights, points): (Vec<Scalar>, Vec<_>) =
+            commitments.map(|(weight, c)| (-weight, CompressedRistretto(*c).decompress())).unzip();
+        let generators = generators(self.0.len());
+        let scalars = self.0.iter().copied().chain(weights);
+        let points = generators.iter().take(self.0.len()).map(|g| Some(*g)).chain(points);
+        RistrettoPoint::optional_multiscalar_mul(scalars, points).is_some_and(|sum| sum == RistrettoPoint::identity())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,6 +188,41 @@ mod tests {
             sums.remove(&vectors[0]);
             prop_assert!(sums.are_of(commitments.iter().skip(1)));
         }
+    }
+
+    /// Errors that cancel in a plain sum, in a subset of it or with multiplicities do not cancel under weights, before and
+    /// after vectors leave.
+    #[test]
+    fn errors_that_cancel_in_the_sum_show_under_weights() {
+        let vectors: Vec<Vec<u64>> = (0..5u64).map(|i| (0..7).map(|k| u64::MAX / (i + k + 1)).collect()).collect();
+        let weights: Vec<Scalar> = (1..6u64).map(|i| Scalar::from(i * i + 1_000)).collect();
+        let right: Vec<Commitment> = vectors.iter().map(|v| commit(v)).collect();
+        let off = |i: usize, times: Scalar| {
+            let point = CompressedRistretto(right[i]).decompress().unwrap();
+            (point + times * generator(0)).compress().to_bytes()
+        };
+        let mut weighted = Weighted::new(7);
+        vectors.iter().zip(&weights).for_each(|(v, w)| weighted.add(v, w));
+        let check = |weighted: &Weighted, commitments: &[Commitment], from: usize| {
+            weighted.is_of(weights[from..].iter().zip(&commitments[from..]))
+        };
+        assert!(check(&weighted, &right, 0));
+        for shifts in [vec![(1, 1i64), (2, -1)], vec![(0, 2), (3, -1), (4, -1)], vec![(4, 1)]] {
+            let mut wrong = right.clone();
+            for (i, times) in &shifts {
+                let size = Scalar::from(times.unsigned_abs());
+                wrong[*i] = off(*i, if *times < 0 { -size } else { size });
+            }
+            let mut sums = Sums::new(7);
+            vectors.iter().for_each(|v| sums.add(v));
+            assert_eq!(sums.are_of(wrong.iter()), shifts.len() > 1, "the plain sum sees only what is left over");
+            assert!(!check(&weighted, &wrong, 0), "{shifts:?}");
+        }
+        weighted.remove(&vectors[0], &weights[0]);
+        assert!(check(&weighted, &right, 1) && !check(&weighted, &right, 0));
+        let mut none = right.clone();
+        none[2] = [0xff; 32];
+        assert!(!check(&weighted, &none, 1));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::{
     error::{Error, Rule},
     identity::{DecodedKeys, PublicKey},
     message::{self, Ask, COMMITMENT, Kind, Opening, Verified, opening_hash, round_context},
-    opening::Seen,
+    opening::{Seen, Verified as Before},
     plan::Terms,
     roster::{PartyId, Roster},
     suite::Hash,
@@ -116,6 +116,8 @@ impl Documents<'_> {
             Ok(opening) => opening,
             Err(e) => return blame(format!("signed an opening that cannot be read: {e}"), "ENC-1"),
         };
+        // What an opening does not show of its deck it cannot be blamed for here.
+        let members = opening.alive.len() + opening.others.len();
         let seen = Seen {
             roster: self.roster,
             keys: &DecodedKeys::default(),
@@ -123,11 +125,11 @@ impl Documents<'_> {
             context: asked.context,
             cohort: &asked.cohort,
             words: asked.words,
+            threshold: self.terms.threshold_of(members, self.roster.sites.len()).unwrap_or(0),
         };
-        let all: Vec<usize> = (0..opening.alive.len()).collect();
         let total = seen.missing(&opening).and_then(|missing| {
             let sums = seen.sums(&opening)?;
-            seen.signatures(&opening, &missing, &all)?;
+            seen.signatures(&opening, &missing, &Before::NOTHING)?;
             seen.unmasked(sums, &opening, &missing)
         });
         match total {

@@ -21,10 +21,10 @@ pub(crate) enum Entry {
     Deck(DeckRecord),
     /// A vector was masked; these bytes may have left.
     Masked { context: Hash, deck: u32, slot: u16, cohort: Vec<u16>, words: u32, digest: Hash, rounds: u32 },
-    /// A set of survivors was signed and the seeds towards the others given away.
-    Checked { context: Hash, alive: Vec<u16> },
-    /// The shares of these survivors' self-masks were given away.
-    Released { context: Hash, alive: Vec<u16> },
+    /// A set of survivors was signed and the seeds towards the others given away. `inputs`: what each of them had signed.
+    Checked { context: Hash, alive: Vec<u16>, inputs: Vec<Hash> },
+    /// The shares of these survivors' self-masks were given away, for these inputs.
+    Released { context: Hash, alive: Vec<u16>, inputs: Vec<Hash> },
     /// No share is given for this slot, and no survivors of it are signed.
     Burned { context: Hash, deck: u32, slot: u16 },
 }

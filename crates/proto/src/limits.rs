@@ -33,13 +33,9 @@ pub const MAX_LIST_BODY: usize = 256 << 10;
 /// Bytes of the body of a frame of fixed small size.
 pub const MAX_SMALL_BODY: usize = 4 << 10;
 
-/// Bytes of the opening of a round: ten a word, 192 a site, and 32 for every pair of a survivor and a missing site, of which
+/// Bytes of the opening of a round: ten a word, 260 a site, and 32 for every pair of a survivor and a missing site, of which
 /// 1,000 sites with 2t > n + c have at most 222,000.
 pub const MAX_OPENING: usize = 10 * MAX_WORDS + (8 << 20);
-
-/// Survivors' signatures that a site checks in an opening: all where there are no more of them, else as many drawn at random.
-/// A forged entry is seen by none of h honest sites with probability (1 - 32/n)^h: below 2^-30 for h = 2n/3.
-pub const OPENING_CHECKS: usize = 32;
 
 /// Bytes of a name of a party, federation or column: long enough for a legal name, short enough for a log line.
 pub const MAX_NAME: usize = 64;
@@ -58,7 +54,3 @@ pub const MAX_DECK_ATTEMPTS: u32 = 8;
 
 /// Words expanded at a time when a mask is added: 16 KiB, which stays in the first-level cache.
 pub const MASK_BLOCK_WORDS: usize = 2_048;
-
-/// Other survivors' signed inputs that a site checks before its shares leave: 8 signatures, 0.3 ms. At most eight, the
-/// number of draws in 32 bytes.
-pub const ECHO_CHECKS: usize = 8;

@@ -189,6 +189,12 @@ impl Proof {
         self.signature
     }
 
+    /// The hash of the signed message. What was signed is compared by it and not by the signature, of which a signer can
+    /// make many for one message.
+    pub(crate) fn signed_message(&self) -> Hash {
+        self.rest
+    }
+
     /// Whether `key` signed a frame of `kind` in `session` with this context ([FRM-5]).
     pub(crate) fn verify(&self, key: &PublicKey, session: &Hash, kind: Kind, context: &Hash) -> bool {
         key.verify(FRAME, &signed_parts(session, &(kind as u16).to_le_bytes(), context, &self.rest), &self.signature)
@@ -327,8 +333,8 @@ pub fn kind_of(frame: &[u8]) -> Option<Kind> {
     frame.first_chunk::<HEADER>().and_then(|h| parse_header(h).ok()).map(|(k, _)| k)
 }
 
-/// The round that an `Unmask` claims to be of, read without checking anything.
-pub(crate) fn unmask_of_round(frame: &[u8]) -> Option<Hash> {
+/// What an `Unmask` claims to be for ([CON-2]), read without checking anything.
+pub(crate) fn unmask_context(frame: &[u8]) -> Option<Hash> {
     kind_of(frame).filter(|k| *k == Kind::Unmask)?;
     frame.get(HEADER..HEADER + 32)?.try_into().ok().map(Hash)
 }

@@ -8,7 +8,9 @@ use crate::{
     commit::Sums,
     identity::{DecodedKeys, PublicKey},
     mask::{self, Sign},
-    message::{ConsistencyCheck, Kind, Opening, Proof, RoundSeed, first_unsigned, survivors_context},
+    message::{
+        ConsistencyCheck, Kind, OpenedCheck, Opening, Proof, RoundSeed, first_unsigned, inputs_hash, survivors_context,
+    },
     roster::{PartyId, Roster},
     shamir::Share,
     site::self_mask_key,
@@ -23,6 +25,21 @@ pub(crate) struct Seen<'a> {
     pub(crate) context: Hash,
     pub(crate) cohort: &'a [u16],
     pub(crate) words: usize,
+    /// Sites that must have agreed to the inputs before a total could be opened.
+    pub(crate) threshold: usize,
+}
+
+/// What a reader of an opening has verified before it.
+pub(crate) struct Verified<'a> {
+    /// Whether this is the input that the site had signed when the survivors were named; None where that is not known.
+    pub(crate) input: &'a dyn Fn(u16, &Hash) -> Option<bool>,
+    /// Whether the site's signature on this consistency check was verified.
+    pub(crate) check: &'a dyn Fn(u16, &Hash) -> bool,
+}
+
+impl Verified<'_> {
+    /// A third party's, who sees the round for the first time.
+    pub(crate) const NOTHING: Verified<'static> = Verified { input: &|_, _| None, check: &|_, _| false };
 }
 
 /// What is wrong with an opening; always the fault of the aggregator that signed it.
@@ -48,14 +65,25 @@ impl Seen<'_> {
         let whole = opening.inputs.len() == alive.len()
             && opening.seeds.len() == alive.len()
             && opening.checks.len() == checks
+            && (opening.agreed.is_empty() || missing.is_empty())
             && opening.checks.iter().all(|c| c.seeds.len() == missing.len())
             && opening.low.len() == self.words
             && opening.high.len() == self.words;
+        if missing.is_empty() && !self.enough_agreed(opening) {
+            return fault("opened a total without showing that enough sites had agreed to its inputs", "OPN-2");
+        }
         // So many inputs run over at most so often; more would run into the next word of the commitment.
         if !whole || opening.high.iter().any(|high| usize::from(*high) >= alive.len()) {
             return fault("opened a total without showing everything that it is made of", "OPN-2");
         }
         Ok(missing)
+    }
+
+    fn enough_agreed(&self, opening: &Opening) -> bool {
+        let agreed = &opening.agreed;
+        agreed.len() >= self.threshold
+            && agreed.is_sorted_by(|a, b| a.site < b.site)
+            && agreed.iter().all(|a| opening.alive.binary_search(&a.site).is_ok())
     }
 
     /// [OPN-4]: the sums are those of exactly the inputs that are named.
@@ -67,34 +95,59 @@ impl Seen<'_> {
         fault("opened sums that are not those of the inputs it names", "OPN-4")
     }
 
-    /// [OPN-5], [OPN-6]: the survivors at `places` signed their inputs, and the seeds they gave.
-    pub(crate) fn signatures(&self, opening: &Opening, missing: &[u16], places: &[usize]) -> Result<(), Fault> {
-        let key = |at: usize| {
-            self.roster.member(PartyId::Site(opening.alive[at])).map_or(PublicKey([0; 32]), |member| member.key)
-        };
-        let unsigned = |at: usize, what: &str, rule| {
-            let who = self.roster.name_of(PartyId::Site(opening.alive[places[at]]));
+    /// [OPN-5], [OPN-6]: all survivors signed their inputs, and the seeds they gave. A site compares inputs with those that
+    /// it was shown when the survivors were named, and verifies what it has not verified before.
+    pub(crate) fn signatures(&self, opening: &Opening, missing: &[u16], verified: &Verified<'_>) -> Result<(), Fault> {
+        let fault_of = |site: u16, what: &str, rule| {
+            let who = self.roster.name_of(PartyId::Site(site));
             fault(format!("opened a total with {what} that {who} did not sign"), rule)
         };
-        let inputs: Vec<_> = places.iter().map(|at| (key(*at), Proof::of_input(&opening.inputs[*at]))).collect();
-        if let Some(at) = first_unsigned(self.keys, &inputs, &self.session, Kind::MaskedInput, &self.context) {
-            return unsigned(at, "an input", "OPN-5");
+        let mut inputs = Vec::new();
+        for (site, input) in opening.alive.iter().zip(&opening.inputs) {
+            let proof = Proof::of_input(input);
+            match (verified.input)(*site, &proof.signed_message()) {
+                Some(true) => {}
+                Some(false) => {
+                    let who = self.roster.name_of(PartyId::Site(*site));
+                    return fault(
+                        format!("opened a total with another input of {who} than it had shown before shares left"),
+                        "OPN-5",
+                    );
+                }
+                None => inputs.push((*site, proof)),
+            }
         }
+        if let Some(site) = self.unsigned(&inputs, Kind::MaskedInput, &self.context) {
+            return fault_of(site, "an input", "OPN-5");
+        }
+        let named: Vec<Hash> = opening.inputs.iter().map(|input| Proof::of_input(input).signed_message()).collect();
+        let context = survivors_context(&self.context, &opening.alive, &inputs_hash(&named));
         if missing.is_empty() {
-            return Ok(());
+            let agreed: Vec<_> = opening.agreed.iter().map(|agreed| (agreed.site, agreed.proof)).collect();
+            return match self.unsigned(&agreed, Kind::Unmask, &context) {
+                Some(site) => fault_of(site, "inputs", "OPN-6"),
+                None => Ok(()),
+            };
         }
-        let proof = |at: &usize| {
-            let shown = &opening.checks[*at];
+        let proof = |(site, shown): (&u16, &OpenedCheck)| {
             let seeds = missing.iter().zip(&shown.seeds).map(|(site, seed)| RoundSeed { missing: *site, seed: *seed });
             let check = ConsistencyCheck { round: self.context, seeds: seeds.collect() };
-            (key(*at), Proof::of_check(&check, shown.signature))
+            (*site, Proof::of_check(&check, shown.signature))
         };
-        let checks: Vec<_> = places.iter().map(proof).collect();
-        let context = survivors_context(&self.context, &opening.alive);
-        match first_unsigned(self.keys, &checks, &self.session, Kind::ConsistencyCheck, &context) {
-            Some(at) => unsigned(at, "a seed", "OPN-6"),
+        let checks = opening.alive.iter().zip(&opening.checks).map(proof);
+        let unverified: Vec<_> =
+            checks.filter(|(site, proof)| !(verified.check)(*site, &proof.signed_message())).collect();
+        match self.unsigned(&unverified, Kind::ConsistencyCheck, &context) {
+            Some(site) => fault_of(site, "a seed", "OPN-6"),
             None => Ok(()),
         }
+    }
+
+    /// The first site whose key did not make its proof.
+    fn unsigned(&self, proofs: &[(u16, Proof)], kind: Kind, context: &Hash) -> Option<u16> {
+        let key = |site| self.roster.member(PartyId::Site(site)).map_or(PublicKey([0; 32]), |member| member.key);
+        let keyed: Vec<_> = proofs.iter().map(|(site, proof)| (key(*site), *proof)).collect();
+        first_unsigned(self.keys, &keyed, &self.session, kind, context).map(|at| proofs[at].0)
     }
 
     /// The total: the sums without the masks. The opening was checked.

@@ -8,6 +8,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::{
     codec, commit,
     error::Error,
+    identity::{DecodedKeys, PublicKey, Signature},
     kem::{Ciphertext, KemKey, KemSecret},
     mask::{self, Sign},
     message::{self, Kind},
@@ -123,6 +124,17 @@ pub fn is_share(bytes: &Bytes) -> bool {
 /// The shares of `members` ([SHR-1]).
 pub fn split(secret: &Bytes, t: usize, members: &[u16], rng: &mut dyn CryptoRng) -> Vec<Bytes> {
     shamir::split(&scalar(secret), t, members, rng).iter().map(Share::bytes).collect()
+}
+
+/// Checks many signatures on hashes at once ([FRM-8]), for keys that are decoded before, as a site's roster is.
+pub fn signed_at_once(keys: impl IntoIterator<Item = PublicKey>) -> impl Fn(&[(PublicKey, Hash, Signature)]) -> bool {
+    let keys = DecodedKeys::new(keys);
+    move |signed| keys.verify_all(signed)
+}
+
+/// Checks one signature.
+pub fn signed_alone(key: &PublicKey, label: &str, parts: &[&[u8]], signature: &Signature) -> bool {
+    key.verify(label, parts, signature)
 }
 
 /// The secret from exactly the threshold's number of shares.

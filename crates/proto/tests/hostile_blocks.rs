@@ -279,6 +279,11 @@ fn whoever_is_left_out_of_a_certified_set_is_undone() {
     forged.insert(2, forged[&1]);
     let frame = hub.certificate(&round, &six, &forged);
     refuses(&mut hub, 7, &frame, "UNM-2");
+    // It does not know what the six signed; it knows that they signed what the certificate names.
+    let (signers, proofs) = signed.iter().map(|(s, p)| (*s, *p)).unzip();
+    let other = Certificate { alive: six.to_vec(), inputs: inputs_hash(&[Hash([1; 32])]), signers, proofs };
+    let frame = hub.frame(Kind::Certificate, &round.context, &other);
+    refuses(&mut hub, 7, &frame, "UNM-2");
     let frame = hub.certificate(&round, &six, &signed);
     assert_eq!(undone(&mut hub, 7, &frame).unwrap(), [(0, 0)]);
     let all = hub.survivors(&round, &everybody(9));

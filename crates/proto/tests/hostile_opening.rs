@@ -5,7 +5,7 @@ mod hostile_kit;
 
 use std::{cell::RefCell, rc::Rc};
 
-use hostile_kit::{Fed, OpenedCheck, OpenedInput, Opening, parts, raw};
+use hostile_kit::{Fed, OpenedCheck, OpenedInput, Opening, Proof, parts, raw};
 use veilsum_proto::{
     Error,
     aggregator::Event,
@@ -81,11 +81,26 @@ const LIES: &[Lie] = &[
     }),
 ];
 
+/// Lies about what only a round without missing sites has.
+const LIES_WITH_EVERYBODY: &[Lie] = &[
+    ("nobody's agreement", "OPN-2", |o| o.agreed.clear()),
+    ("too few agreements", "OPN-2", |o| {
+        o.agreed.pop();
+    }),
+    ("an agreement twice", "OPN-2", |o| o.agreed[1] = o.agreed[0]),
+    ("an agreement of a stranger", "OPN-2", |o| o.agreed.last_mut().unwrap().0 = 60),
+    ("an agreement of another", "OPN-6", |o| o.agreed[1].1 = o.agreed[0].1),
+    ("an agreement to something else", "OPN-6", |o| o.agreed[0].1.rest = Hash([1; 32])),
+];
+
 /// Lies about what only a round with a missing site has.
 const LIES_WITH_A_DROP: &[Lie] = &[
     ("another seed", "OPN-6", |o| o.checks[1].seeds[0][0] ^= 1),
     ("no seeds", "OPN-2", |o| o.checks.clear()),
     ("a seed too many", "OPN-2", |o| o.checks[1].seeds.push([0; 32])),
+    ("agreements beside checks", "OPN-2", |o| {
+        o.agreed.push((0, Proof { rest: Hash([1; 32]), signature: o.checks[0].signature }));
+    }),
     ("two checks in each other's place", "OPN-6", |o| o.checks.swap(1, 2)),
     ("another commitment of the missing site", "OPN-3", |o| o.others[0] = Hash([0; 32])),
     ("no commitment of the missing site", "OPN-3", |o| o.others.clear()),
@@ -168,8 +183,8 @@ fn lied_to(lie: fn(&mut Opening), drop: bool) -> (Vec<Error>, Shown, World) {
 
 #[test]
 fn every_lie_is_refused_and_named() {
-    let both = LIES.iter().map(|lie| (lie, false)).chain(LIES.iter().chain(LIES_WITH_A_DROP).map(|lie| (lie, true)));
-    for ((what, rule, lie), drop) in both {
+    let whole = LIES.iter().chain(LIES_WITH_EVERYBODY).map(|lie| (lie, false));
+    for ((what, rule, lie), drop) in whole.chain(LIES.iter().chain(LIES_WITH_A_DROP).map(|lie| (lie, true))) {
         let (errors, shown, w) = lied_to(*lie, drop);
         let first = errors.first().unwrap_or_else(|| panic!("{what} (drop: {drop}): accepted"));
         assert!(matches!(first, Error::PeerMisbehaved { who, .. } if who == "hub"), "{what}: {first}");
@@ -231,8 +246,7 @@ fn frames_of_another_federation_prove_nothing() {
     }
 }
 
-/// What the sites recompute is the coordinator's total, with and without missing sites, and over more sites than signatures
-/// are looked at.
+/// What the sites recompute is the coordinator's total, with and without missing sites, over few sites and many.
 #[test]
 fn sites_recompute_the_total() {
     for (n, drop) in [(3, false), (7, true), (40, true)] {
@@ -460,6 +474,7 @@ fn a_total_over_fewer_sites_than_the_floor_is_refused() {
             seeds: vec![[0; 32]; 4],
             others: vec![Hash::default(); 2],
             checks: vec![check; 4],
+            agreed: vec![],
             low: vec![0; WORDS],
             high: vec![0; WORDS],
         };

@@ -254,7 +254,8 @@ fn a_certificate_with_too_few_doubled_foreign_or_older_signatures() {
     let (six, five) = ([0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4]);
     let signed = hub.sign(&round, &six, &six).unwrap();
     let show = |hub: &Hub, alive: &[u16], signers: Vec<u16>, proofs: Vec<Proof>| {
-        let c = Certificate { alive: alive.to_vec(), signers, proofs };
+        let inputs = inputs_hash(&round.signed(alive));
+        let c = Certificate { alive: alive.to_vec(), inputs, signers, proofs };
         hub.frame(Kind::Certificate, &round.context, &c)
     };
     let proofs = |of: &[u16]| of.iter().map(|s| signed[s]).collect::<Vec<_>>();
@@ -277,6 +278,11 @@ fn a_certificate_with_too_few_doubled_foreign_or_older_signatures() {
         let e = hub.tell(0, frame).expect_err(name);
         assert_eq!(rule(&e), "UNM-2", "{name}: {e}");
     }
+    // The same signatures, and inputs that this site was not shown.
+    let certificate: Certificate = parts(&cases[0].1).read();
+    let other = Certificate { inputs: inputs_hash(&[]), signers: six.to_vec(), proofs: proofs(&six), ..certificate };
+    let frame = hub.frame(Kind::Certificate, &round.context, &other);
+    refuses(&mut hub, 0, &frame, "UNM-2");
     // The masked vectors' signatures are no signatures on survivors.
     let inputs: Vec<Proof> = five.iter().map(|s| round.inputs[s]).collect();
     let frame = show(&hub, &six, five.to_vec(), inputs);

@@ -60,7 +60,11 @@ impl Learnt {
             Kind::ConsistencyCheck => {
                 let (round, seeds): Check = p.read();
                 prop_assert_eq!(round, context);
-                prop_assert_eq!(p.context, survivors_context(&context, alive), "a signature on what it was shown");
+                prop_assert_eq!(
+                    p.context,
+                    survivors_context(&context, alive, &self.rounds[&context].signed(alive)),
+                    "a signature on what it was shown"
+                );
                 for (missing, seed) in seeds {
                     prop_assert!(!alive.contains(&missing));
                     // The very same reply may come again, also later; a new seed may not.
@@ -73,7 +77,8 @@ impl Learnt {
                 }
             }
             Kind::Unmask => {
-                prop_assert_eq!(p.context, context);
+                let agreed = survivors_context(&context, alive, &self.rounds[&context].signed(alive));
+                prop_assert_eq!(p.context, agreed, "shares for what it was shown");
                 let shares: Vec<[u8; 32]> = p.read();
                 prop_assert_eq!(shares.len(), alive.len());
                 let before = self.released.insert((context, from), alive.to_vec());
@@ -175,7 +180,7 @@ fn play(n: usize, c: usize, threshold: u16, contexts: u32, seed: u64, steps: usi
             let mut proofs = signed.get(&(context, of.clone())).cloned().unwrap_or_default();
             proofs.retain(|s, _| alive.contains(s));
             for s in colluders.iter().filter(|s| alive.contains(s)) {
-                let own = survivors_context(&context, &alive);
+                let own = survivors_context(&context, &alive, &round.signed(&alive));
                 let frame = raw(hub.identity(*s), &session, Kind::ConsistencyCheck, &own, b"");
                 proofs.insert(*s, parts(&frame).proof);
             }

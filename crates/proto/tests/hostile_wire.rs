@@ -253,7 +253,8 @@ fn contents_that_a_site_may_not_send() {
 
 #[test]
 fn kinds_that_are_not_a_sites_to_send() {
-    for kind in OF_HUB.iter().chain(Kind::ALL[16..].iter().filter(|kind| **kind != Kind::Burned)) {
+    let others = Kind::ALL[16..].iter().filter(|kind| **kind != Kind::Burned);
+    for kind in OF_HUB.iter().chain(others) {
         let mut fed = Fed::new(5, 47, |_| {});
         assert_eq!(fed.ask_exact(b"a").len(), 5);
         let frame = raw(&fed.identity(2), &fed.session, *kind, &Hash::default(), &[0; 8]);

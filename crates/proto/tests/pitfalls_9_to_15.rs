@@ -265,8 +265,8 @@ fn p13_a_site_set_back_answers_twice() {
     let survivors = hub.survivors(&round, &three);
     tell(&mut hub, &survivors);
     assert_eq!(outputs(&mut hub.sites[0]), [("checked", None), ("sent", Some(Kind::ConsistencyCheck))]);
-    let own =
-        parts(&raw(hub.identity(0), &hub.session, Kind::ConsistencyCheck, &survivors_context(&context, &three), b""));
+    let signed_for = survivors_context(&context, &three, &round.signed(&three));
+    let own = parts(&raw(hub.identity(0), &hub.session, Kind::ConsistencyCheck, &signed_for, b""));
     let proofs = signed.into_iter().chain([(0, own.proof)]).collect();
     let certificate = hub.certificate(&round, &three, &proofs);
     tell(&mut hub, &certificate);

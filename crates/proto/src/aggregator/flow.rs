@@ -202,8 +202,8 @@ impl Aggregator {
                         round.pending.before = self.opening.iter().cloned().chain([round.question_frame()]).collect();
                         self.persist(Entry::Burning { here });
                     }
-                    if let Some((alive, shares)) = named {
-                        self.persist(Entry::Named { alive, shares });
+                    if let Some(named) = named {
+                        self.persist(Entry::Named(named));
                     }
                     self.send_all(&frames);
                     // Those who did not make it into the survivors are out of this run (fixed cohort, [RND-5]).
@@ -224,10 +224,12 @@ impl Aggregator {
                     return;
                 }
                 Ok(Progress::Guilty(guilty)) => {
+                    let mut sites = Vec::with_capacity(guilty.len());
                     for (site, error, frame) in guilty {
                         self.out.push_back(Output::Event(Event::Caught { site, frames: vec![frame] }));
-                        self.lose(site, Loss::Misbehaved(error), now);
+                        sites.push((site, Loss::Misbehaved(error)));
                     }
+                    self.lose_all(sites, now);
                     return;
                 }
                 Ok(Progress::Done(done)) => {

@@ -308,8 +308,8 @@ impl Aggregator {
             // [RND-10]: a message of a site that is out is dropped unread.
             return;
         }
-        if message::unmask_of_round(bytes)
-            .is_some_and(|context| self.round.as_ref().is_none_or(|r| r.context != context))
+        if message::unmask_context(bytes)
+            .is_some_and(|context| self.round.as_ref().is_none_or(|r| r.awaits_shares_for() != Some(context)))
         {
             // So are shares for a round that is over: t answers were enough, the others come later.
             return;
@@ -381,22 +381,33 @@ impl Aggregator {
 
     /// A site is out for good; whatever waited for it goes on without it.
     fn lose(&mut self, site: u16, why: Loss, now: Millis) {
-        let Some(p) = self.peers.get_mut(usize::from(site)) else { return };
-        if std::mem::replace(&mut p.lost, true) {
+        self.lose_all(vec![(site, why)], now);
+    }
+
+    /// These sites are out at once, before anything goes on.
+    fn lose_all(&mut self, mut sites: Vec<(u16, Loss)>, now: Millis) {
+        sites.retain(|(site, _)| {
+            self.peers.get_mut(usize::from(*site)).is_some_and(|p| !std::mem::replace(&mut p.lost, true))
+        });
+        if sites.is_empty() {
             return;
         }
-        if let Some(c) = &mut self.cohort {
-            c.remove(&site);
+        for (site, why) in &sites {
+            if let Some(c) = &mut self.cohort {
+                c.remove(site);
+            }
+            self.out.push_back(Output::Event(Event::Lost { site: *site, why: why.clone() }));
         }
-        self.out.push_back(Output::Event(Event::Lost { site, why }));
-        if self.setup.as_mut().is_some_and(|s| s.without(site)) {
-            self.reopen_deck(now);
-        } else {
-            let result = self.advance_setup(now);
-            self.check(result);
+        for (site, _) in &sites {
+            if self.setup.as_mut().is_some_and(|s| s.without(*site)) {
+                self.reopen_deck(now);
+            } else {
+                let result = self.advance_setup(now);
+                self.check(result);
+            }
         }
         if let (Some(r), Some(deck)) = (&mut self.round, &self.deck) {
-            r.without(site, &deck.blocks);
+            sites.iter().for_each(|(site, _)| r.without(*site, &deck.blocks));
             self.advance_round(now);
         }
     }

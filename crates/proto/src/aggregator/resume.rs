@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Aggregator, AggregatorConfig, Event, Millis, Output, Pending, ReadyDeck, Round};
+use super::{Aggregator, AggregatorConfig, Event, Millis, Output, Pending, ReadyDeck, Round, round::Named};
 use crate::{
     codec,
     error::Error,
@@ -34,8 +34,8 @@ pub(super) enum Entry {
     Deck(ReadyDeck),
     /// A question is put.
     Asked { deck: u32, slot: u16, cohort: Vec<u16>, words: u32, query: Vec<u8> },
-    /// Survivors are named; with `shares` such that shares may leave for them.
-    Named { alive: Vec<u16>, shares: bool },
+    /// Survivors are named.
+    Named(Named),
     /// The slot is given up; these sent their inputs.
     Burning { here: Vec<u16> },
     /// No total of the question comes about in this slot.
@@ -85,9 +85,6 @@ struct Past {
     cohort: Vec<u16>,
     missing: Vec<u16>,
 }
-
-/// Survivors, and whether shares may have left for them.
-type Named = (Vec<u16>, bool);
 
 /// What is left of the process before.
 #[derive(Default)]
@@ -169,15 +166,17 @@ impl Aggregator {
                 let question = Question { deck, slot, cohort, words: words as usize, query };
                 self.unfinished.open = Some((question, None));
             }
-            Entry::Named { alive, shares } => match &mut self.unfinished.open {
-                Some((q, named)) if alive.iter().all(|s| q.cohort.contains(s)) && sound(&alive) => {
-                    self.cohort = Some(alive.iter().copied().collect());
-                    *named = Some((alive, shares));
+            Entry::Named(now) => match &mut self.unfinished.open {
+                Some((q, named)) if now.alive.iter().all(|s| q.cohort.contains(s)) && sound(&now.alive) => {
+                    self.cohort = Some(now.alive.iter().copied().collect());
+                    *named = Some(now);
                 }
                 _ => return Err(bad("survivors in it belong to no question")),
             },
             Entry::Burning { here } => match &self.unfinished.open {
-                Some((_, None | Some((_, false)))) if sound(&here) => self.unfinished.burning = Some(here),
+                Some((_, named)) if named.as_ref().is_none_or(|named| !named.shares) && sound(&here) => {
+                    self.unfinished.burning = Some(here);
+                }
                 _ => return Err(bad("a slot in it is given up that cannot be")),
             },
             Entry::Burned { certificate } => {
@@ -230,8 +229,8 @@ impl Aggregator {
         }
         match self.reopen(question, now) {
             Ok(mut round) => {
-                if let Some((alive, shares)) = named {
-                    round.bind(alive, shares);
+                if let Some(named) = named {
+                    round.bind(named);
                 }
                 if let Some(here) = self.unfinished.burning.take() {
                     round.start_burn(&self.env, here, now);

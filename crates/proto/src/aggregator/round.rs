@@ -6,21 +6,22 @@ use std::{
 };
 
 use curve25519_dalek::scalar::Scalar;
+use serde::{Deserialize, Serialize};
 
 use super::{Env, Millis, Pending, ReadyDeck};
 use crate::{
-    commit::{self, Commitment, Sums},
+    commit::{self, Commitment, Sums, Weighted},
     error::{Error, Rule},
     evidence,
     mask::{self, Sign},
     message::{
-        Ask, BurnCertificate, Certificate, ConsistencyCheck, Kind, OpenedCheck, OpenedInput, Opening, Proof, Survivors,
-        Unmask, Verified, masked_digest, round_context, seed_commitment, survivors_context,
+        Agreed, Ask, BurnCertificate, Certificate, ConsistencyCheck, Kind, OpenedCheck, OpenedInput, Opening, Proof,
+        Survivors, Unmask, Verified, inputs_hash, masked_digest, round_context, seed_commitment, survivors_context,
     },
     release::{self, Blocks},
     shamir::{self, Share},
     site::self_mask_key,
-    suite::{Hash, Secret},
+    suite::{self, Hash, Secret},
 };
 
 enum Phase {
@@ -29,6 +30,8 @@ enum Phase {
     Check {
         alive: Vec<u16>,
         named: Vec<u16>,
+        /// What they sign: the round, the survivors named and their inputs ([CON-2]).
+        context: Hash,
         signed: BTreeMap<u16, Proof>,
     },
     /// The sums are added up anew: a site is out whose words were not kept, or one committed to other words.
@@ -40,7 +43,11 @@ enum Phase {
     },
     Unmask {
         alive: Vec<u16>,
+        /// What their shares are for: the round, the survivors and their inputs ([UNM-3]).
+        context: Hash,
         shares: BTreeMap<u16, Vec<Scalar>>,
+        /// Whose shares came, over whose signature.
+        agreed: BTreeMap<u16, Proof>,
         /// Their consistency checks, where a site is missing.
         checks: BTreeMap<u16, Proof>,
     },
@@ -56,6 +63,8 @@ struct Input {
     proof: Proof,
     commitment: Commitment,
     digest: Hash,
+    /// Its own in [`Round::weighted`].
+    weight: Scalar,
     /// None where they are not kept: the sums hold them, and the site repeats them when it is asked again ([RND-7]).
     words: Option<Vec<u64>>,
 }
@@ -77,17 +86,36 @@ pub(crate) struct Round {
     inputs: BTreeMap<u16, Input>,
     /// The sums of all `inputs`, kept up as they come and go.
     sums: Sums,
+    /// And where totals are opened the same with random weights, by which commitments are checked.
+    weighted: Option<Weighted>,
+    /// From what weights are drawn; no site knows it.
+    weights: Secret,
     /// The sums hold words of a site that is out.
     stale: bool,
     seeds: BTreeMap<(u16, u16), Secret>,
     phase: Phase,
-    /// Survivors that a process before this one named, and whether shares may have left for them ([JRN-5]).
-    bound: Option<(Vec<u16>, bool)>,
+    /// What a process before this one named ([JRN-5]).
+    bound: Option<Named>,
     /// Sites that are out of the run.
     pub(crate) gone: BTreeSet<u16>,
     /// A certificate and its survivors, for those who are left out of it ([REL-6]).
     pub(crate) left_out: Option<(Arc<Vec<u8>>, Vec<u16>)>,
     pub(crate) pending: Pending,
+}
+
+/// Survivors that were named, with what each of them had signed.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Named {
+    pub(crate) alive: Vec<u16>,
+    pub(crate) inputs: Vec<Hash>,
+    /// Whether shares may have left for them.
+    pub(crate) shares: bool,
+}
+
+impl Named {
+    fn input(&self, site: u16) -> Option<&Hash> {
+        self.alive.binary_search(&site).ok().and_then(|at| self.inputs.get(at))
+    }
 }
 
 /// What came of a round.
@@ -101,6 +129,7 @@ pub(crate) struct Done {
     pub(crate) opening: Option<Opening>,
 }
 
+const TWICE: &str = "answered one question twice, with different vectors";
 const BROKEN: &str = "committed to another vector than it sent";
 
 /// A site at fault, why, and the frame that proves it.
@@ -144,6 +173,8 @@ impl Round {
             ask: frame,
             inputs: BTreeMap::new(),
             sums: Sums::new(words),
+            weighted: env.opening.then(|| Weighted::new(words)),
+            weights: suite::derive(&env.identity.seed()[..], "weights", &[&context.0]),
             stale: false,
             seeds: BTreeMap::new(),
             phase: Phase::Collect,
@@ -154,20 +185,37 @@ impl Round {
         }
     }
 
-    /// [JRN-5]: these survivors were named before; nobody else is asked, and where shares may have left for them no other
-    /// set is named.
-    pub(crate) fn bind(&mut self, alive: Vec<u16>, shares: bool) {
-        self.pending.frames.retain(|site, _| alive.binary_search(site).is_ok());
-        self.bound = Some((alive, shares));
+    /// [JRN-5]: these survivors were named before; nobody else is asked, no other input of theirs is taken, and where shares
+    /// may have left for them no other set is named.
+    pub(crate) fn bind(&mut self, named: Named) {
+        self.pending.frames.retain(|site, _| named.alive.binary_search(site).is_ok());
+        self.gone.extend(self.cohort.iter().filter(|site| named.alive.binary_search(site).is_err()));
+        self.bound = Some(named);
     }
 
     /// The survivors named last, and whether shares may leave for them.
-    pub(crate) fn named(&self) -> Option<(Vec<u16>, bool)> {
+    pub(crate) fn named(&self) -> Option<Named> {
+        let (alive, shares) = match &self.phase {
+            Phase::Collect | Phase::Again { .. } | Phase::Burn { .. } => return None,
+            Phase::Check { named, .. } => (named, false),
+            Phase::Unmask { alive, .. } => (alive, true),
+        };
+        let proofs = self.proofs(alive);
+        let inputs = proofs.iter().map(Proof::signed_message).collect();
+        Some(Named { alive: alive.clone(), inputs, shares })
+    }
+
+    /// The context of the shares that are being collected.
+    pub(crate) fn awaits_shares_for(&self) -> Option<Hash> {
         match &self.phase {
-            Phase::Collect | Phase::Again { .. } | Phase::Burn { .. } => None,
-            Phase::Check { named, .. } => Some((named.clone(), false)),
-            Phase::Unmask { alive, .. } => Some((alive.clone(), true)),
+            Phase::Unmask { context, .. } => Some(*context),
+            _ => None,
         }
+    }
+
+    /// The proofs of these sites' inputs, in their order.
+    fn proofs(&self, alive: &[u16]) -> Vec<Proof> {
+        alive.iter().filter_map(|site| self.inputs.get(site)).map(|input| input.proof).collect()
     }
 
     /// Sites of the cohort that are not among the survivors named last.
@@ -207,11 +255,19 @@ impl Round {
             }
             Phase::Unmask { .. } | Phase::Burn { .. } => return,
         }
-        match self.inputs.remove(&site).map(|input| input.words) {
-            Some(Some(words)) => self.sums.remove(&words),
-            Some(None) => self.stale = true,
+        match self.inputs.remove(&site) {
+            Some(Input { words: Some(words), weight, .. }) => {
+                self.sums.remove(&words);
+                self.weighted.iter_mut().for_each(|sum| sum.remove(&words, &weight));
+            }
+            Some(_) => self.stale = true,
             None => {}
         }
+    }
+
+    fn add(&mut self, words: &[u64], weight: &Scalar) {
+        self.sums.add(words);
+        self.weighted.iter_mut().for_each(|sum| sum.add(words, weight));
     }
 
     /// The first of two frames with which a site answered one question, if `frame` is such a second one ([INP-2]).
@@ -237,9 +293,13 @@ impl Round {
             // Of another round: too late, and dropped unread.
             return Ok(());
         }
+        let signed = frame.proof.signed_message();
+        if self.bound.as_ref().and_then(|bound| bound.input(from)).is_some_and(|before| *before != signed) {
+            return Err(env.site_error(from, TWICE, "INP-2"));
+        }
         if let Some(before) = self.inputs.get(&from) {
             if !before.proof.same_message(&frame.proof) {
-                return Err(env.site_error(from, "answered one question twice, with different vectors", "INP-2"));
+                return Err(env.site_error(from, TWICE, "INP-2"));
             }
             self.repeated(env, from, frame);
             return Ok(());
@@ -265,10 +325,19 @@ impl Round {
             return Err(env.site_error(from, "sent the masked vector of another site as its own", "INP-3"));
         }
         let words: Vec<u64> = words.iter().map(|w| u64::from_le_bytes(*w)).collect();
-        self.sums.add(&words);
+        let weight = self.weight(&signed);
+        self.add(&words, &weight);
         let words = (8 * self.words * self.cohort.len() <= KEPT).then_some(words);
-        self.inputs.insert(from, Input { proof: frame.proof, commitment: *commitment, digest, words });
+        self.inputs.insert(from, Input { proof: frame.proof, commitment: *commitment, digest, weight, words });
         Ok(())
+    }
+
+    /// Drawn for an input once it is signed: 128 bits that whoever signed it could not foresee.
+    fn weight(&self, signed: &Hash) -> Scalar {
+        let drawn = suite::expand(&self.weights, "weight", &[&signed.0]);
+        let mut low = [0; 32];
+        low[..16].copy_from_slice(&drawn.bytes()[..16]);
+        Scalar::from_bytes_mod_order(low)
     }
 
     /// The very input that came before, because the sums are added up anew.
@@ -282,14 +351,15 @@ impl Round {
         if *blame && commit::commit(&words) != *commitment {
             let frame = evidence::input_frame(&self.context, commitment, &words, &frame.proof);
             guilty.push((from, env.site_error(from, BROKEN, "INP-4"), frame));
-        } else {
-            self.sums.add(&words);
+        } else if let Some(weight) = self.inputs.get(&from).map(|input| input.weight) {
+            self.add(&words, &weight);
         }
     }
 
     /// Asks for all inputs once more and adds them up anew.
     fn add_again(&mut self, env: &Env, alive: Vec<u16>, blame: bool, now: Millis) {
         (self.sums, self.stale) = (Sums::new(self.words), false);
+        self.weighted = env.opening.then(|| Weighted::new(self.words));
         let frames = alive.iter().map(|s| (*s, self.ask.clone())).collect();
         self.pending = Pending::new(frames, env.timing.phase, env, now);
         self.phase = Phase::Again { alive, blame, guilty: Vec::new() };
@@ -297,8 +367,8 @@ impl Round {
 
     /// [CON-2], [CON-3].
     fn consistency(&mut self, env: &Env, from: u16, frame: &Verified<'_>) -> Result<(), Error> {
-        let Phase::Check { named, signed, .. } = &mut self.phase else { return Ok(()) };
-        if frame.context != survivors_context(&self.context, named) || self.pending.frames.remove(&from).is_none() {
+        let Phase::Check { named, context, signed, .. } = &mut self.phase else { return Ok(()) };
+        if frame.context != *context || self.pending.frames.remove(&from).is_none() {
             // Of another round, or of a larger set that was given up.
             return Ok(());
         }
@@ -330,11 +400,8 @@ impl Round {
 
     /// [UNM-4].
     fn unmask(&mut self, env: &Env, from: u16, frame: &Verified<'_>) -> Result<(), Error> {
-        if frame.context != self.context {
-            return Ok(());
-        }
-        let Phase::Unmask { alive, shares, .. } = &mut self.phase else { return Ok(()) };
-        if self.pending.frames.remove(&from).is_none() {
+        let Phase::Unmask { alive, context, shares, agreed, .. } = &mut self.phase else { return Ok(()) };
+        if frame.context != *context || self.pending.frames.remove(&from).is_none() {
             return Ok(());
         }
         let message: Unmask = frame.decode("Unmask")?;
@@ -342,6 +409,7 @@ impl Round {
         match scalars {
             Some(scalars) if scalars.len() == alive.len() => {
                 shares.insert(from, scalars);
+                agreed.insert(from, frame.proof);
                 Ok(())
             }
             Some(_) => Err(env.site_error(from, "did not send one share for every survivor", "UNM-4")),
@@ -356,28 +424,8 @@ impl Round {
             Phase::Collect if waiting => Ok(Progress::Waiting),
             Phase::Collect => {
                 let here: Vec<u16> = self.inputs.keys().copied().collect();
-                let needed = deck.threshold.max(usize::from(env.terms.min_cohort));
-                let alive = deck.blocks.whole_among(&here);
-                if alive.len() < needed && !matches!(self.bound, Some((_, true))) {
-                    self.start_burn(env, here, now);
-                    return Ok(Progress::Sent);
-                }
                 deck.blocks.cut_among(&here).into_iter().for_each(|site| self.remove(site));
-                let kept = self.inputs.values().all(|i| i.words.is_some());
-                let sound = !env.opening || self.stale || self.sums.are_of(self.inputs.values().map(|i| &i.commitment));
-                if !sound && kept {
-                    return Ok(Progress::Guilty(self.broken_commitments(env)));
-                }
-                if !sound || self.stale {
-                    self.add_again(env, alive, env.opening, now);
-                    return Ok(Progress::Sent);
-                }
-                if let Some((before, true)) = &self.bound
-                    && *before != alive
-                {
-                    let step = "the round that was open when this run was interrupted".into();
-                    return Err(Error::Quorum { step, alive: alive.len(), needed: before.len(), rule: Rule("JRN-5") });
-                }
+                let alive = deck.blocks.whole_among(&here);
                 self.name_survivors(env, deck, alive, now)
             }
             Phase::Again { .. } if waiting => Ok(Progress::Waiting),
@@ -386,34 +434,30 @@ impl Round {
                 // They are out of the sums already.
                 alive.retain(|s| !guilty.iter().any(|(site, ..)| site == s));
                 guilty.iter().for_each(|(site, ..)| drop(self.inputs.remove(site)));
-                if self.stale {
-                    self.add_again(env, alive, blame, now);
-                } else if guilty.is_empty() {
+                if guilty.is_empty() {
                     return self.name_survivors(env, deck, alive, now);
-                } else {
-                    self.phase = Phase::Again { alive, blame, guilty: Vec::new() };
                 }
-                Ok(if guilty.is_empty() { Progress::Sent } else { Progress::Guilty(guilty) })
+                self.phase = Phase::Again { alive, blame, guilty: Vec::new() };
+                Ok(Progress::Guilty(guilty))
             }
             Phase::Check { .. } if waiting => Ok(Progress::Waiting),
-            Phase::Check { alive, named, signed } => {
+            Phase::Check { alive, named, signed, context } => {
+                let context = *context;
                 let alive = std::mem::take(alive);
                 if alive != *named {
-                    if self.stale {
-                        self.add_again(env, alive, false, now);
-                        return Ok(Progress::Sent);
-                    }
                     return self.name_survivors(env, deck, alive, now);
                 }
+                let inputs = alive.iter().filter_map(|site| self.inputs.get(site));
+                let inputs = inputs_hash(&inputs.map(|input| input.proof.signed_message()).collect::<Vec<_>>());
                 // Every signature beyond the t that are needed would only cost every site its checking.
                 let (signers, proofs) = signed.iter().take(deck.threshold).map(|(s, p)| (*s, *p)).unzip();
-                let certificate = Certificate { alive, signers, proofs };
+                let certificate = Certificate { alive, inputs, signers, proofs };
                 let checks = std::mem::take(signed);
                 let frame = env.frame(Kind::Certificate, &self.context, &certificate);
                 if certificate.alive != self.cohort {
                     self.left_out = Some((frame.clone(), certificate.alive.clone()));
                 }
-                self.collect_shares(env, certificate.alive, checks, &frame, now);
+                self.collect_shares(env, certificate.alive, context, checks, &frame, now);
                 Ok(Progress::Sent)
             }
             Phase::Unmask { shares, .. } if shares.len() < deck.threshold => {
@@ -469,21 +513,45 @@ impl Round {
         (self.query.to_vec(), self.words)
     }
 
+    /// Names these survivors, a union of whole blocks; where they are too few, the slot is given up. [INP-4]: never before
+    /// every one of their commitments was found to be to what it sent, so that whoever of them leaves later leaves a sum that
+    /// is right too.
     fn name_survivors(&mut self, env: &Env, deck: &ReadyDeck, alive: Vec<u16>, now: Millis) -> Result<Progress, Error> {
+        if let Some(Named { alive: before, shares: true, .. }) = &self.bound
+            && *before != alive
+        {
+            let step = "the round that was open when this run was interrupted".into();
+            return Err(Error::Quorum { step, alive: alive.len(), needed: before.len(), rule: Rule("JRN-5") });
+        }
         let needed = deck.threshold.max(usize::from(env.terms.min_cohort));
         if alive.len() < needed {
             let here = self.cohort.iter().copied().filter(|s| !self.gone.contains(s)).collect();
             self.start_burn(env, here, now);
             return Ok(Progress::Sent);
         }
-        let inputs = alive.iter().filter_map(|s| self.inputs.get(s)).map(|i| i.proof).collect();
+        if self.stale {
+            self.add_again(env, alive, false, now);
+            return Ok(Progress::Sent);
+        }
+        let committed = self.inputs.values().map(|i| (&i.weight, &i.commitment));
+        if self.weighted.as_ref().is_some_and(|sum| !sum.is_of(committed)) {
+            if self.inputs.values().any(|i| i.words.is_none()) {
+                self.add_again(env, alive, true, now);
+                return Ok(Progress::Sent);
+            }
+            self.phase = Phase::Collect;
+            return Ok(Progress::Guilty(self.broken_commitments(env)));
+        }
+        let inputs = self.proofs(&alive);
+        let signed: Vec<Hash> = inputs.iter().map(Proof::signed_message).collect();
+        let context = survivors_context(&self.context, &alive, &inputs_hash(&signed));
         let frame = env.frame(Kind::Survivors, &self.context, &Survivors { alive: alive.clone(), inputs });
         if alive == self.cohort && !env.always_certified {
-            self.collect_shares(env, alive, BTreeMap::new(), &frame, now);
+            self.collect_shares(env, alive, context, BTreeMap::new(), &frame, now);
         } else {
             self.pending =
                 Pending::new(alive.iter().map(|s| (*s, frame.clone())).collect(), env.timing.phase, env, now);
-            self.phase = Phase::Check { named: alive.clone(), alive, signed: BTreeMap::new() };
+            self.phase = Phase::Check { named: alive.clone(), alive, context, signed: BTreeMap::new() };
         }
         Ok(Progress::Sent)
     }
@@ -502,17 +570,18 @@ impl Round {
         &mut self,
         env: &Env,
         alive: Vec<u16>,
+        context: Hash,
         checks: BTreeMap<u16, Proof>,
         frame: &Arc<Vec<u8>>,
         now: Millis,
     ) {
         self.pending = Pending::new(alive.iter().map(|s| (*s, frame.clone())).collect(), env.timing.phase, env, now);
-        self.phase = Phase::Unmask { alive, shares: BTreeMap::new(), checks };
+        self.phase = Phase::Unmask { alive, context, shares: BTreeMap::new(), agreed: BTreeMap::new(), checks };
     }
 
     /// [UNM-5], [UNM-6]: rebuild every survivor's self-mask, check it against its commitment, take all masks off.
     fn open_total(&mut self, env: &Env, deck: &ReadyDeck, waiting: bool) -> Result<Progress, Error> {
-        let Phase::Unmask { alive, shares, checks } = &self.phase else { return Ok(Progress::Waiting) };
+        let Phase::Unmask { alive, shares, agreed, checks, .. } = &self.phase else { return Ok(Progress::Waiting) };
         let mut holders: Vec<u16> = shares.keys().copied().collect();
         let mut coefficients = shamir::lagrange_at_zero(&holders[..deck.threshold]);
         let mut wrong_shares = Vec::new();
@@ -570,7 +639,7 @@ impl Round {
         }
         let mut values = self.sums.low.clone();
         mask::apply_all(&mut values, &masks);
-        let opening = env.opening.then(|| self.opening(deck, alive, &missing, &opened, checks));
+        let opening = env.opening.then(|| self.opening(deck, alive, &missing, &opened, (checks, agreed)));
         let alive = alive.clone();
         Ok(Progress::Done(Box::new(Done { values, alive, missing, wrong_shares, opening })))
     }
@@ -582,7 +651,7 @@ impl Round {
         alive: &[u16],
         missing: &[u16],
         seeds: &[Scalar],
-        checks: &BTreeMap<u16, Proof>,
+        (checks, agreed): (&BTreeMap<u16, Proof>, &BTreeMap<u16, Proof>),
     ) -> Opening {
         let inputs = alive.iter().filter_map(|s| self.inputs.get(s));
         let opened =
@@ -592,12 +661,15 @@ impl Round {
             let seeds = missing.iter().filter_map(|gone| self.seeds.get(&(*site, *gone))).map(|s| *s.bytes()).collect();
             checks.get(site).map(|proof| OpenedCheck { seeds, signature: proof.signature() })
         };
+        // A site that is missing has left every survivor's signature on the same.
+        let agreements = if missing.is_empty() { deck.threshold } else { 0 };
         Opening {
             alive: alive.to_vec(),
             inputs: inputs.map(opened).collect(),
             seeds: seeds.iter().map(Scalar::to_bytes).collect(),
             others: deck.members.iter().filter(|m| alive.binary_search(m).is_err()).filter_map(commitment).collect(),
             checks: alive.iter().filter_map(check).collect(),
+            agreed: agreed.iter().take(agreements).map(|(site, proof)| Agreed { site: *site, proof: *proof }).collect(),
             low: self.sums.low.clone(),
             high: self.sums.high.clone(),
         }
@@ -670,5 +742,37 @@ mod tests {
             .filter_map(|e| if let Event::Caught { site, .. } = e { Some(*site) } else { None })
             .collect();
         assert_eq!(caught, [2, 4]);
+    }
+
+    /// Two commitments that are off by +G and −G are found although the words are not kept, before survivors are named; and
+    /// sites that leave afterwards, so that words are added up again, leave nobody with an opening that is false.
+    #[test]
+    fn commitments_that_cancel_are_found_among_words_that_are_not_kept() {
+        use curve25519_dalek::ristretto::CompressedRistretto;
+        for shifting in [true, false] {
+            let mut w = world(3);
+            let keys = [2, 4].map(|site: usize| w.kit.identities[2 + site].clone());
+            let session = w.session();
+            w.hook = Box::new(move |wire| match (wire.kind, wire.site) {
+                (Kind::MaskedInput, 2 | 4) if shifting => {
+                    let key = &keys[usize::from(wire.site) / 2 - 1];
+                    let context = crate::suite::Hash(wire.bytes[8..40].try_into().unwrap());
+                    let mut rest = wire.bytes[40..wire.bytes.len() - 64].to_vec();
+                    let point = CompressedRistretto(rest[..32].try_into().unwrap()).decompress().unwrap();
+                    let g = crate::commit::generator(0);
+                    let off = if wire.site == 2 { point + g } else { point - g };
+                    rest[..32].copy_from_slice(&off.compress().to_bytes());
+                    Verdict::Replace(crate::message::frame_encoded(key, &session, wire.kind, &context, &rest))
+                }
+                (Kind::MaskedInput, 6) if !shifting => Verdict::Vanish,
+                (Kind::ConsistencyCheck, 5) if !shifting => Verdict::Vanish,
+                _ => Verdict::Pass,
+            });
+            let (values, cohort, missing) = w.ask(b"q", WORDS).unwrap();
+            assert_eq!(missing, if shifting { vec![2, 4] } else { vec![5, 6] });
+            assert!(right(&values, &cohort));
+            w.close();
+            assert_eq!(w.site_errors, []);
+        }
     }
 }

@@ -113,6 +113,8 @@ pub(crate) struct ConsistencyCheck {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Certificate {
     pub(crate) alive: Vec<u16>,
+    /// Hash of what the survivors signed as their inputs, for a site that was not shown it.
+    pub(crate) inputs: Hash,
     pub(crate) signers: Vec<u16>,
     pub(crate) proofs: Vec<Proof>,
 }
@@ -155,6 +157,13 @@ pub(crate) struct OpenedCheck {
     pub(crate) signature: Signature,
 }
 
+/// A site's signature on its `Unmask`, and with it on the survivors and inputs for which its shares left.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Agreed {
+    pub(crate) site: u16,
+    pub(crate) proof: Proof,
+}
+
 /// All that is needed to recompute a total and to see that it is of what the survivors sent. Nothing in it is secret any
 /// more: the aggregator has it, and knows no more than the total and what it is a total of.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -168,6 +177,8 @@ pub(crate) struct Opening {
     pub(crate) others: Vec<Hash>,
     /// Of the survivors, where a site of the cohort is missing; else empty.
     pub(crate) checks: Vec<OpenedCheck>,
+    /// Of t survivors, ascending, where nobody is missing; else empty.
+    pub(crate) agreed: Vec<Agreed>,
     /// The integer sums of the masked words: low 64 bits of each.
     pub(crate) low: Vec<u64>,
     /// And how often each ran over.
@@ -179,9 +190,22 @@ pub(crate) fn opening_hash(context: &Hash, opening: &[u8]) -> Hash {
     suite::hash("opening", &[&context.0, opening])
 }
 
-/// Context of a consistency check: this round and exactly these survivors ([CON-2]).
-pub(crate) fn survivors_context(round: &Hash, alive: &[u16]) -> Hash {
-    suite::hash("survivors", &[&round.0, &codec::encode(alive)])
+/// Context of a consistency check and of shares: this round, exactly these survivors, and exactly these inputs of theirs
+/// ([CON-2], [UNM-3]).
+pub(crate) fn survivors_context(round: &Hash, alive: &[u16], inputs: &Hash) -> Hash {
+    suite::hash("survivors", &[&round.0, &codec::encode(alive), &inputs.0])
+}
+
+impl Survivors {
+    /// Stands for the inputs that these survivors signed.
+    pub(crate) fn inputs_hash(&self) -> Hash {
+        inputs_hash(&self.inputs.iter().map(Proof::signed_message).collect::<Vec<_>>())
+    }
+}
+
+/// Stands for the rest hashes of survivors' inputs, in their order ([CON-2]).
+pub(crate) fn inputs_hash(inputs: &[Hash]) -> Hash {
+    suite::hash("inputs", &[&codec::encode(inputs)])
 }
 
 /// Session: one plan, one roster, one aggregator ([SES-1]).

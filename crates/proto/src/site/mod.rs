@@ -21,7 +21,7 @@ use rand_core::CryptoRng;
 pub(crate) use deck::self_mask_key;
 use deck::{BadDelivery, Deck, ExpectCertificate, ExpectDirectory, ExpectShares};
 pub(crate) use round::to_bytes;
-use round::{Round, Step};
+use round::{Named, Round, Step};
 pub use types::{Event, Input, Output, SiteConfig};
 
 use crate::{
@@ -234,7 +234,7 @@ impl Site {
             Kind::Ask => self.ask(&frame, digest),
             Kind::Survivors => self.survivors(&frame, digest),
             Kind::Certificate => self.survivor_certificate(&frame, digest),
-            Kind::Opening => self.opening(&frame, rng),
+            Kind::Opening => self.opening(&frame),
             Kind::Burn => self.burn(&frame, digest),
             Kind::BurnCertificate => self.burn_certificate(&frame, digest),
             other => {
@@ -342,7 +342,7 @@ impl Site {
     }
 
     /// [OPN-2] to [OPN-8]: recomputes a total and tells the application.
-    fn opening(&mut self, frame: &Verified<'_>, rng: &mut dyn CryptoRng) -> Result<(), Error> {
+    fn opening(&mut self, frame: &Verified<'_>) -> Result<(), Error> {
         if !self.env.opening {
             return Err(self.env.aggregator("opened a total where the plan opens none", "OPN-2"));
         }
@@ -362,7 +362,7 @@ impl Site {
         };
         let Some(DeckState::Ready(deck)) = self.decks.get(index) else { return Err(self.stray(frame.kind)) };
         let opening: message::Opening = frame.decode("Opening")?;
-        let values = opening::total(&self.env, deck, round, &opening, rng)?;
+        let values = opening::total(&self.env, deck, round, &opening)?;
         let (slot, directory) = ((*index, round.slot), deck.hash);
         self.opened = Some((frame.context, name));
         self.out.push_back(Output::Event(Event::Opened { slot, directory, values, cohort: opening.alive }));
@@ -450,30 +450,30 @@ impl Site {
         };
         let index = *index;
         let context = round.context;
-        if let Some(alive) = round.released() {
-            // After a restart, the same set again: the same shares again.
-            if alive == message.alive
-                && let Some(unmask) = round.repeat_release(deck)
-            {
-                let (asked, kind) = (Kind::Survivors, Kind::Unmask);
-                self.reply(digest, asked, index, kind, &context, &unmask, Disclosure::SelfMaskShares);
-                return Ok(());
-            }
+        // After a restart, the same set and inputs again: the same shares again.
+        if round.released_for(&message.alive, &message.inputs_hash())
+            && let Some(unmask) = round.repeat_release(deck)
+        {
+            let (asked, kind) = (Kind::Survivors, Kind::Unmask);
+            let context = round.agreed_context();
+            self.reply(digest, asked, index, kind, &context, &unmask, Disclosure::SelfMaskShares);
+            return Ok(());
         }
         let step = round.survivors(&self.env, deck, &message)?;
         match step {
-            Step::Release(alive) => {
-                let Some(token) = round.may_release_all(&self.env, &alive) else {
+            Step::Release(named) => {
+                let Some(token) = round.may_release_all(&self.env, named) else {
                     return Err(self.env.aggregator("went back to the whole cohort after naming survivors", "SUR-4"));
                 };
-                let unmask = round.release(deck, &token)?;
-                self.released(index, digest, Kind::Survivors, context, alive, &unmask);
+                let unmask = round.release(deck, token)?;
+                self.released(index, digest, Kind::Survivors, context, &unmask);
             }
-            Step::Check(alive) => {
-                let known = round.signed() == Some(&alive[..]);
-                let (signed, check) = round.check(deck, alive.clone())?;
+            Step::Check(named) => {
+                let known = round.signed() == Some(&named.alive[..]);
+                let Named { alive, inputs } = named.clone();
+                let (signed, check) = round.check(deck, named)?;
                 if !known {
-                    self.out.push_back(Output::Persist(Record(Entry::Checked { context, alive })));
+                    self.out.push_back(Output::Persist(Record(Entry::Checked { context, alive, inputs })));
                 }
                 let (asked, kind) = (Kind::Survivors, Kind::ConsistencyCheck);
                 self.reply(digest, asked, index, kind, &signed, &check, Disclosure::RoundSeeds);
@@ -495,10 +495,11 @@ impl Site {
             return Err(Error::ApiMisuse("the deck of this round is gone"));
         };
         let (index, context) = (*index, round.context);
-        if round.released().is_some_and(|alive| alive == certificate.alive)
+        if round.released_for(&certificate.alive, &certificate.inputs)
             && let Some(unmask) = round.repeat_release(deck)
         {
             let (asked, kind) = (Kind::Certificate, Kind::Unmask);
+            let context = round.agreed_context();
             self.reply(digest, asked, index, kind, &context, &unmask, Disclosure::SelfMaskShares);
             return Ok(());
         }
@@ -508,8 +509,8 @@ impl Site {
             return Ok(());
         }
         let token = round.may_release(&self.env, deck, &certificate)?;
-        let unmask = round.release(deck, &token)?;
-        self.released(index, digest, Kind::Certificate, context, certificate.alive, &unmask);
+        let unmask = round.release(deck, token)?;
+        self.released(index, digest, Kind::Certificate, context, &unmask);
         Ok(())
     }
 
@@ -520,7 +521,7 @@ impl Site {
         frame.nothing("Burn")?;
         self.open_round(Some(&frame.context), frame.kind)?;
         let Some((index, round)) = self.round.as_mut() else { return Err(self.stray(frame.kind)) };
-        if round.released().is_some() {
+        if round.has_released() {
             let what = "asked this site to sign that it gives no shares for a slot after it had given them";
             return Err(self.env.aggregator(what, "REL-6"));
         }
@@ -561,20 +562,13 @@ impl Site {
         }
     }
 
-    fn released(
-        &mut self,
-        deck: u32,
-        digest: Hash,
-        asked: Kind,
-        context: Hash,
-        alive: Vec<u16>,
-        unmask: &message::Unmask,
-    ) {
+    fn released(&mut self, deck: u32, digest: Hash, asked: Kind, context: Hash, unmask: &message::Unmask) {
         let Some((_, round)) = &self.round else { return };
+        let Some(Named { alive, inputs }) = round.named().cloned() else { return };
         let missing = round.cohort.iter().copied().filter(|s| alive.binary_search(s).is_err()).collect();
-        let slot = (deck, round.slot);
-        self.out.push_back(Output::Persist(Record(Entry::Released { context, alive })));
-        self.reply(digest, asked, deck, Kind::Unmask, &context, unmask, Disclosure::SelfMaskShares);
+        let (slot, agreed) = ((deck, round.slot), round.agreed_context());
+        self.out.push_back(Output::Persist(Record(Entry::Released { context, alive, inputs })));
+        self.reply(digest, asked, deck, Kind::Unmask, &agreed, unmask, Disclosure::SelfMaskShares);
         self.out.push_back(Output::Event(Event::Released { slot, missing }));
     }
 }

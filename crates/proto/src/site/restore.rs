@@ -1,6 +1,10 @@
 //! How a site comes back from its journal, and what it keeps in it (spec section 12).
 
-use super::{DeckState, Site, SiteConfig, deck::Deck, round::Round};
+use super::{
+    DeckState, Site, SiteConfig,
+    deck::Deck,
+    round::{Named, Round},
+};
 use crate::{
     error::Error,
     journal::{Entry, Record},
@@ -58,20 +62,20 @@ impl Site {
                 self.begin(deck, Round::restored(context, slot, cohort, words as usize, digest));
                 self.rounds = rounds;
             }
-            Entry::Checked { context, alive } => match &mut self.round {
-                Some((_, round)) if round.context == context && round.may_restore_checked(&self.env, &alive) => {
-                    round.restore_checked(alive);
+            Entry::Checked { context, alive, inputs } => {
+                let round = self.round.as_mut().map(|(_, round)| round).filter(|round| round.context == context);
+                if !round.is_some_and(|round| round.restore_checked(&self.env, Named { alive, inputs })) {
+                    return Err(bad("a signature in it does not follow from what came before"));
                 }
-                _ => return Err(bad("a signature in it does not follow from what came before")),
-            },
-            Entry::Released { context, alive } => match &mut self.round {
-                Some((_, round)) if round.context == context && round.may_restore_released(&self.env, &alive) => {
-                    round.restore_released(alive);
+            }
+            Entry::Released { context, alive, inputs } => {
+                let round = self.round.as_mut().map(|(_, round)| round).filter(|round| round.context == context);
+                if !round.is_some_and(|round| round.restore_released(&self.env, Named { alive, inputs })) {
+                    return Err(bad("a release in it does not follow from what came before"));
                 }
-                _ => return Err(bad("a release in it does not follow from what came before")),
-            },
+            }
             Entry::Burned { context, deck, slot } => match &mut self.round {
-                Some((_, round)) if round.context == context && round.released().is_none() => round.burn(),
+                Some((_, round)) if round.context == context && !round.has_released() => round.burn(),
                 _ => {
                     if !matches!(self.decks.get(&deck), Some(DeckState::Ready(_)))
                         || self.last_slot.is_some_and(|last| last >= (deck, slot))

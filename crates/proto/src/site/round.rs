@@ -1,21 +1,25 @@
 //! A site's side of one round: MaskedInput, then Unmask at once or ConsistencyCheck before it (spec section 9).
 //!
+//! What a site opens later is what it was shown here: [`Named`] keeps a hash of what every survivor signed, from before
+//! the first seed or share left until the total is recomputed ([SUR-5], [OPN-5]).
+//!
 //! The two things that must never both be given away about one party are its self-mask share and a round seed shared
 //! with it. The stages below make that a matter of types: shares leave only against a [`MayRelease`], which only the
 //! two checks of a survivor set return, and seeds leave only from the stages before it.
+
+use std::collections::BTreeMap;
 
 use super::{Env, deck::Deck};
 use crate::{
     error::Error,
     identity::PublicKey,
-    limits::ECHO_CHECKS,
     mask::{self, Sign},
     message::{
         Ask, BurnCertificate, Certificate, ConsistencyCheck, Kind, Proof, RoundSeed, Survivors, Unmask, first_unsigned,
-        masked_digest, round_context, survivors_context,
+        inputs_hash, masked_digest, round_context, survivors_context,
     },
     policy, release,
-    suite::{self, Hash},
+    suite::Hash,
 };
 
 /// Where this site stands in a round; a site only ever moves downwards in this list.
@@ -25,11 +29,45 @@ enum Stage {
     /// A masked vector is out.
     Masked,
     /// These survivors are signed; the seeds towards all others of the cohort are out.
-    Checked { alive: Vec<u16> },
+    Checked(Named),
     /// The survivors' self-mask shares are out; nothing more leaves for this slot.
-    Released { alive: Vec<u16> },
+    Released {
+        named: Named,
+        /// The consistency checks that a certificate showed, whose signatures were verified; forgotten by a restart, which
+        /// costs verifying them again.
+        certified: BTreeMap<u16, Hash>,
+    },
     /// Nothing more leaves for this slot, and no share has; `told` that its words are in no total.
     Burned { told: bool },
+}
+
+/// Survivors, and the hash of what each of them signed as its input. No signature is verified twice: whoever is named
+/// again, or opened, is compared with this.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Named {
+    pub(crate) alive: Vec<u16>,
+    pub(crate) inputs: Vec<Hash>,
+}
+
+impl Named {
+    /// What this survivor signed.
+    fn input(&self, site: u16) -> Option<&Hash> {
+        self.alive.binary_search(&site).ok().and_then(|at| self.inputs.get(at))
+    }
+
+    /// Whether all of `other` is in this.
+    fn holds(&self, other: &Named) -> bool {
+        other.inputs.len() == other.alive.len()
+            && other.alive.iter().zip(&other.inputs).all(|(site, input)| self.input(*site) == Some(input))
+    }
+
+    fn context(&self, round: &Hash) -> Hash {
+        survivors_context(round, &self.alive, &inputs_hash(&self.inputs))
+    }
+
+    fn of(message: &Survivors) -> Named {
+        Named { alive: message.alive.clone(), inputs: message.inputs.iter().map(Proof::signed_message).collect() }
+    }
 }
 
 /// A round this site takes part in.
@@ -44,16 +82,17 @@ pub(crate) struct Round {
 }
 
 /// Proof that a survivor set passed its check, so the shares of its members may leave ([UNM-1]).
-pub(crate) struct MayRelease<'a> {
-    alive: &'a [u16],
+pub(crate) struct MayRelease {
+    named: Named,
+    certified: BTreeMap<u16, Hash>,
 }
 
 /// What a survivors message asks of this site.
 pub(crate) enum Step {
     /// Everybody is there: the shares may leave.
-    Release(Vec<u16>),
+    Release(Named),
     /// Somebody is missing: sign and give the seeds.
-    Check(Vec<u16>),
+    Check(Named),
 }
 
 impl Round {
@@ -144,45 +183,56 @@ impl Round {
         signed.check(env, &deck.members)
     }
 
-    /// [REL-6]: whether a certificate is over survivors without this site, which gave no share.
+    /// [REL-6]: whether a certificate is over survivors without this site, which gave no share. This site was not shown their
+    /// inputs, and need not know them: whatever they are, t survivors signed that it is not among them.
     pub(crate) fn is_left_out(&self, env: &Env, deck: &Deck, certificate: &Certificate) -> Result<bool, Error> {
-        let Certificate { alive, signers, proofs } = certificate;
+        let alive = &certificate.alive;
         let ours = matches!(self.stage, Stage::Released { .. }) || alive.binary_search(&env.me).is_ok();
         if ours || !alive.is_sorted_by(|a, b| a < b) || !is_subset(alive, &self.cohort) {
             return Ok(false);
         }
-        if signers.len() < deck.threshold {
-            return Err(env.aggregator("sent a certificate with too few signatures", "UNM-2"));
-        }
-        let context = survivors_context(&self.context, alive);
-        Signed { signers, proofs, kind: Kind::ConsistencyCheck, context, rule: "UNM-2" }.check(env, alive)?;
+        self.is_certified(env, deck, certificate)?;
         Ok(true)
     }
 
-    pub(crate) fn may_restore_checked(&self, env: &Env, alive: &[u16]) -> bool {
-        let within = match &self.stage {
-            Stage::Asked { sent: Some(_) } => &self.cohort,
-            Stage::Checked { alive } => alive,
-            _ => return false,
-        };
-        let fewer = alive.len() < self.cohort.len() || env.always_certified();
-        alive.is_sorted_by(|a, b| a < b) && is_subset(alive, within) && fewer
-    }
-
-    pub(crate) fn may_restore_released(&self, env: &Env, alive: &[u16]) -> bool {
-        match &self.stage {
-            Stage::Asked { sent: Some(_) } => alive == self.cohort && !env.always_certified(),
-            Stage::Checked { alive: signed } => alive == *signed,
-            _ => false,
+    /// [UNM-2]: t survivors signed these survivors, and inputs of this hash.
+    fn is_certified(&self, env: &Env, deck: &Deck, certificate: &Certificate) -> Result<(), Error> {
+        let Certificate { alive, inputs, signers, proofs } = certificate;
+        if signers.len() < deck.threshold {
+            return Err(env.aggregator("sent a certificate with too few signatures", "UNM-2"));
         }
+        let context = survivors_context(&self.context, alive, inputs);
+        Signed { signers, proofs, kind: Kind::ConsistencyCheck, context, rule: "UNM-2" }.check(env, alive)
     }
 
-    pub(crate) fn restore_checked(&mut self, alive: Vec<u16>) {
-        self.stage = Stage::Checked { alive };
+    /// Puts this round where an entry *checked* says, if it can follow.
+    pub(crate) fn restore_checked(&mut self, env: &Env, named: Named) -> bool {
+        let follows = match &self.stage {
+            Stage::Asked { sent: Some(_) } => is_subset(&named.alive, &self.cohort) && named.holds(&named),
+            Stage::Checked(before) => before.holds(&named),
+            _ => false,
+        };
+        let fewer = named.alive.len() < self.cohort.len() || env.always_certified();
+        let follows = follows && named.alive.is_sorted_by(|a, b| a < b) && fewer;
+        if follows {
+            self.stage = Stage::Checked(named);
+        }
+        follows
     }
 
-    pub(crate) fn restore_released(&mut self, alive: Vec<u16>) {
-        self.stage = Stage::Released { alive };
+    /// Puts this round where an entry *released* says, if it can follow.
+    pub(crate) fn restore_released(&mut self, env: &Env, named: Named) -> bool {
+        let follows = match &self.stage {
+            Stage::Asked { sent: Some(_) } => {
+                named.alive == self.cohort && named.holds(&named) && !env.always_certified()
+            }
+            Stage::Checked(signed) => named == *signed,
+            _ => false,
+        };
+        if follows {
+            self.stage = Stage::Released { named, certified: BTreeMap::new() };
+        }
+        follows
     }
 
     /// Whether its vector may have left before a restart; the journal knows it already.
@@ -198,9 +248,32 @@ impl Round {
     /// The survivors signed last.
     pub(crate) fn signed(&self) -> Option<&[u16]> {
         match &self.stage {
-            Stage::Checked { alive } => Some(alive),
+            Stage::Checked(named) => Some(&named.alive),
             _ => None,
         }
+    }
+
+    /// The survivors accepted last, and what they had signed.
+    pub(crate) fn named(&self) -> Option<&Named> {
+        match &self.stage {
+            Stage::Checked(named) | Stage::Released { named, .. } => Some(named),
+            _ => None,
+        }
+    }
+
+    /// [UNM-3]: under what shares leave: this round, the survivors accepted last and their inputs.
+    pub(crate) fn agreed_context(&self) -> Hash {
+        self.named().map_or(self.context, |named| named.context(&self.context))
+    }
+
+    /// [OPN-5]: whether this is what the survivor had signed when it was named. None where this site was shown no survivors.
+    pub(crate) fn was_named(&self, site: u16, input: &Hash) -> Option<bool> {
+        self.named().map(|named| named.input(site) == Some(input))
+    }
+
+    /// [OPN-6]: whether a certificate showed this consistency check of the survivor, so that its signature was verified.
+    pub(crate) fn was_certified(&self, site: u16, check: &Hash) -> bool {
+        matches!(&self.stage, Stage::Released { certified, .. } if certified.get(&site) == Some(check))
     }
 
     pub(crate) fn awaits_answer(&self) -> bool {
@@ -209,10 +282,7 @@ impl Round {
 
     /// The sites this site believes are still in the run after this round.
     pub(crate) fn remaining(&self) -> &[u16] {
-        match &self.stage {
-            Stage::Checked { alive } | Stage::Released { alive } => alive,
-            _ => &self.cohort,
-        }
+        self.named().map_or(&self.cohort, |named| &named.alive)
     }
 
     /// Hash of the masked words that this site sent in this round.
@@ -223,7 +293,7 @@ impl Round {
     /// Whether these can be the sites whose total was opened, from what this site knows ([OPN-2]).
     pub(crate) fn may_have_survived(&self, alive: &[u16]) -> bool {
         let fits = match &self.stage {
-            Stage::Released { alive: released } => alive == *released,
+            Stage::Released { named, .. } => alive == named.alive,
             _ => is_subset(alive, self.remaining()),
         };
         fits && alive.is_sorted_by(|a, b| a < b)
@@ -259,14 +329,15 @@ impl Round {
     }
 
     /// [SUR-1] to [SUR-5]: a set of survivors is a subset of what this site last accepted, holds this site, meets the
-    /// floor, cuts no block ([REL-4]), and each of its inputs was masked in this very context.
+    /// floor, cuts no block ([REL-4]), and each of them signed its input in this very context. All signatures are verified
+    /// when survivors are named first; a smaller set that is named after them must be of the very same inputs.
     pub(crate) fn survivors(&self, env: &Env, deck: &Deck, message: &Survivors) -> Result<Step, Error> {
         let within: &[u16] = match &self.stage {
             Stage::Asked { sent: None } => {
                 return Err(env.aggregator("named survivors before this site had answered", "SUR-1"));
             }
             Stage::Asked { sent: Some(_) } | Stage::Masked => &self.cohort,
-            Stage::Checked { alive } => alive,
+            Stage::Checked(named) => &named.alive,
             Stage::Released { .. } => {
                 return Err(env.aggregator("named other survivors after the shares were released", "SUR-4"));
             }
@@ -284,100 +355,88 @@ impl Round {
         if message.inputs.len() != message.alive.len() {
             return Err(env.aggregator("did not show the inputs of the survivors it named", "SUR-5"));
         }
-        for place in self.sample(env, deck, &message.alive) {
-            let (site, proof) = (&message.alive[place], &message.inputs[place]);
-            let signed =
-                env.key_of(*site).is_some_and(|k| proof.verify(&k, &env.session, Kind::MaskedInput, &self.context));
-            if !signed {
-                let who = env.name_of(*site);
-                return Err(env.aggregator(
-                    format!("cannot show that {who} answered the question it put to this site: it may have put another to {who}"),
-                    "SUR-5",
-                ));
+        let named = Named::of(message);
+        match self.named() {
+            Some(before) if before.holds(&named) => {}
+            Some(before) => {
+                let other =
+                    named.alive.iter().zip(&named.inputs).find(|(site, input)| before.input(**site) != Some(input));
+                let who = other.map(|(site, _)| env.name_of(*site)).unwrap_or_default();
+                return Err(env.aggregator(format!("named another input of {who} than before"), "SUR-5"));
             }
+            None => self.all_signed(env, message)?,
         }
         // [SUR-4]: never back up to the whole cohort once a smaller set was signed.
         let everybody = message.alive.len() == self.cohort.len() && !env.always_certified();
-        Ok(if everybody { Step::Release(message.alive.clone()) } else { Step::Check(message.alive.clone()) })
+        Ok(if everybody { Step::Release(named) } else { Step::Check(named) })
     }
 
-    /// Whose inputs this site checks ([SUR-5]): all of the others where they are few, else some that the aggregator
-    /// cannot foresee, because they are drawn from the secret of this site's own self-mask.
-    ///
-    /// Secrecy does not rest on this check, masks of different contexts do not cancel anyway; it finds the liar before
-    /// a share leaves. A site that was put another question than all others finds out from any one of them.
-    fn sample(&self, env: &Env, deck: &Deck, alive: &[u16]) -> Vec<usize> {
-        let mut others: Vec<usize> = (0..alive.len()).filter(|i| alive[*i] != env.me).collect();
-        if others.len() <= ECHO_CHECKS {
-            return others;
-        }
-        let Some(secret) = deck.self_mask(self.slot, &self.context) else { return others };
-        let draws = suite::expand(&secret, "sample of inputs", &[&self.context.0]);
-        let (draws, _) = draws.bytes().as_chunks::<4>();
-        for (i, draw) in draws.iter().enumerate().take(ECHO_CHECKS) {
-            let left = others.len() - i;
-            others.swap(i, i + u32::from_le_bytes(*draw) as usize % left);
-        }
-        others.truncate(ECHO_CHECKS);
-        others
+    /// [SUR-5]: all survivors signed their inputs in this context.
+    fn all_signed(&self, env: &Env, message: &Survivors) -> Result<(), Error> {
+        let key = |site: &u16| env.key_of(*site).unwrap_or(PublicKey([0; 32]));
+        let proofs: Vec<_> = message.alive.iter().map(key).zip(message.inputs.iter().copied()).collect();
+        let Some(at) = first_unsigned(&env.keys, &proofs, &env.session, Kind::MaskedInput, &self.context) else {
+            return Ok(());
+        };
+        let who = env.name_of(message.alive[at]);
+        Err(env.aggregator(
+            format!(
+                "cannot show that {who} answered the question it put to this site: it may have put another to {who}"
+            ),
+            "SUR-5",
+        ))
     }
 
     /// [CON-1] to [CON-3]: the signature is the frame's, over this context and exactly these survivors; with it go
     /// the seeds of this round towards everybody of the cohort who is not among them.
-    pub(crate) fn check(&mut self, deck: &Deck, alive: Vec<u16>) -> Result<(Hash, ConsistencyCheck), Error> {
+    pub(crate) fn check(&mut self, deck: &Deck, named: Named) -> Result<(Hash, ConsistencyCheck), Error> {
         if matches!(self.stage, Stage::Released { .. } | Stage::Burned { .. }) {
             return Err(Error::ApiMisuse("no seed leaves after the shares"));
         }
-        let mut seeds = Vec::with_capacity(self.cohort.len() - alive.len());
-        for w in self.cohort.iter().filter(|w| alive.binary_search(w).is_err()) {
+        let mut seeds = Vec::with_capacity(self.cohort.len() - named.alive.len());
+        for w in self.cohort.iter().filter(|w| named.alive.binary_search(w).is_err()) {
             let seed = deck.round_seed(*w, &self.context).ok_or(Error::ApiMisuse("the deck lacks a member"))?;
             seeds.push(RoundSeed { missing: *w, seed: *seed.bytes() });
         }
-        let context = survivors_context(&self.context, &alive);
-        self.stage = Stage::Checked { alive };
+        let context = named.context(&self.context);
+        self.stage = Stage::Checked(named);
         Ok((context, ConsistencyCheck { round: self.context, seeds }))
     }
 
     /// The whole cohort survived and this site has signed nothing smaller. Towards the intermediary that is not enough
     /// ([REL-8]).
-    pub(crate) fn may_release_all<'a>(&self, env: &Env, alive: &'a [u16]) -> Option<MayRelease<'a>> {
+    pub(crate) fn may_release_all(&self, env: &Env, named: Named) -> Option<MayRelease> {
         let fresh = matches!(self.stage, Stage::Masked | Stage::Asked { sent: Some(_) }) && !env.always_certified();
-        (fresh && alive == self.cohort).then_some(MayRelease { alive })
+        (fresh && named.alive == self.cohort).then_some(MayRelease { named, certified: BTreeMap::new() })
     }
 
-    /// [UNM-2]: a certificate shows t signatures of distinct survivors on exactly the set this site signed last.
-    pub(crate) fn may_release<'a>(
-        &self,
-        env: &Env,
-        deck: &Deck,
-        certificate: &'a Certificate,
-    ) -> Result<MayRelease<'a>, Error> {
-        let Stage::Checked { alive } = &self.stage else {
+    /// [UNM-2]: a certificate shows t signatures of distinct survivors on exactly the set this site signed last, and on the
+    /// inputs that it was shown then.
+    pub(crate) fn may_release(&self, env: &Env, deck: &Deck, certificate: &Certificate) -> Result<MayRelease, Error> {
+        let Stage::Checked(named) = &self.stage else {
             return Err(env.aggregator("sent a certificate where none belongs", "UNM-2"));
         };
-        if certificate.alive != *alive {
-            return Err(env.aggregator("certified other survivors than this site signed", "UNM-2"));
+        if certificate.alive != named.alive || certificate.inputs != inputs_hash(&named.inputs) {
+            let what = "certified other survivors, or other inputs of theirs, than this site signed";
+            return Err(env.aggregator(what, "UNM-2"));
         }
-        let Certificate { signers, proofs, .. } = certificate;
-        if signers.len() < deck.threshold {
-            return Err(env.aggregator("sent a certificate with too few signatures", "UNM-2"));
-        }
-        let context = survivors_context(&self.context, alive);
-        Signed { signers, proofs, kind: Kind::ConsistencyCheck, context, rule: "UNM-2" }.check(env, alive)?;
-        Ok(MayRelease { alive: &certificate.alive })
+        self.is_certified(env, deck, certificate)?;
+        let shown = certificate.proofs.iter().map(Proof::signed_message);
+        let certified = certificate.signers.iter().copied().zip(shown).collect();
+        Ok(MayRelease { named: named.clone(), certified })
     }
 
     /// [UNM-1], [UNM-3]: the shares of the survivors' self-masks for this slot; nothing follows them.
-    pub(crate) fn release(&mut self, deck: &Deck, token: &MayRelease<'_>) -> Result<Unmask, Error> {
-        let unmask = self.unmask_of(deck, token.alive)?;
-        self.stage = Stage::Released { alive: token.alive.to_vec() };
+    pub(crate) fn release(&mut self, deck: &Deck, token: MayRelease) -> Result<Unmask, Error> {
+        let unmask = self.unmask_of(deck, &token.named.alive)?;
+        self.stage = Stage::Released { named: token.named, certified: token.certified };
         Ok(unmask)
     }
 
     /// The same shares again, for a round whose release is in the journal.
     pub(crate) fn repeat_release(&self, deck: &Deck) -> Option<Unmask> {
         match &self.stage {
-            Stage::Released { alive } => self.unmask_of(deck, alive).ok(),
+            Stage::Released { named, .. } => self.unmask_of(deck, &named.alive).ok(),
             _ => None,
         }
     }
@@ -388,12 +447,14 @@ impl Round {
         shares.map(|shares| Unmask { shares }).ok_or(Error::ApiMisuse("the deck lacks a share of a survivor"))
     }
 
-    /// Whether these are the survivors whose shares already left.
-    pub(crate) fn released(&self) -> Option<&[u16]> {
-        match &self.stage {
-            Stage::Released { alive } => Some(alive),
-            _ => None,
-        }
+    /// Whether shares have left.
+    pub(crate) fn has_released(&self) -> bool {
+        matches!(self.stage, Stage::Released { .. })
+    }
+
+    /// Whether shares have left for exactly these survivors and inputs.
+    pub(crate) fn released_for(&self, alive: &[u16], inputs: &Hash) -> bool {
+        self.has_released() && self.agreed_context() == survivors_context(&self.context, alive, inputs)
     }
 }
 

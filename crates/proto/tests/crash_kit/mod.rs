@@ -18,7 +18,7 @@ use veilsum_proto::{
     testing::{Kit, Total, Verdict, Wire, World},
 };
 
-use hostile_kit::{Ask, Certificate, Check, Survivors, parts, raw};
+use hostile_kit::{Ask, Check, Survivors, parts, raw, survivors_context};
 pub use hostile_kit::{WORDS, sum, value};
 
 /// A federation and what befalls it besides.
@@ -51,8 +51,8 @@ pub struct Seen {
     asks: BTreeMap<Hash, (u32, u16, Vec<u16>)>,
     /// (site, deck, slot): the masked vector's frame.
     masked: BTreeMap<(u16, u32, u16), Vec<u8>>,
-    /// (context, site): for whom it was last told that shares are due.
-    told: BTreeMap<(Hash, u16), Vec<u16>>,
+    /// (context of survivors and inputs, site): the round and the survivors for whom it may be told that shares are due.
+    told: BTreeMap<(Hash, u16), (Hash, Vec<u16>)>,
     /// (context, giver): about whom its seeds are out.
     seeds: BTreeMap<(Hash, u16), BTreeSet<u16>>,
     /// (context, giver): about whom its shares are out.
@@ -78,8 +78,12 @@ impl Seen {
                 let ask: Ask = p.read();
                 self.asks.insert(p.context, (ask.deck, ask.slot, ask.cohort));
             }
-            Kind::Survivors => drop(self.told.insert((p.context, wire.site), p.read::<Survivors>().alive)),
-            Kind::Certificate => drop(self.told.insert((p.context, wire.site), p.read::<Certificate>().alive)),
+            Kind::Survivors => {
+                let shown: Survivors = p.read();
+                let inputs: Vec<Hash> = shown.inputs.iter().map(|proof| proof.rest).collect();
+                let agreed = survivors_context(&p.context, &shown.alive, &inputs);
+                self.told.insert((agreed, wire.site), (p.context, shown.alive));
+            }
             _ => {}
         }
     }
@@ -104,13 +108,13 @@ impl Seen {
                 self.both(round, u);
             }
             Kind::Unmask => {
-                let alive = self.told.get(&(p.context, u)).cloned().unwrap_or_default();
+                let (round, alive) = self.told.get(&(p.context, u)).cloned().unwrap_or_default();
                 if p.read::<Vec<[u8; 32]>>().len() != alive.len() {
                     self.broken.push(format!("site {u} gives other shares than it was asked for"));
                 }
-                let first = !self.shares.contains_key(&(p.context, u));
-                self.shares.entry((p.context, u)).or_default().extend(alive);
-                self.both(p.context, u);
+                let first = !self.shares.contains_key(&(round, u));
+                self.shares.entry((round, u)).or_default().extend(alive);
+                self.both(round, u);
                 return first;
             }
             _ => {}

@@ -74,6 +74,7 @@ pub struct Survivors {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Certificate {
     pub alive: Vec<u16>,
+    pub inputs: Hash,
     pub signers: Vec<u16>,
     pub proofs: Vec<Proof>,
 }
@@ -98,6 +99,7 @@ pub struct Opening {
     pub seeds: Vec<[u8; 32]>,
     pub others: Vec<Hash>,
     pub checks: Vec<OpenedCheck>,
+    pub agreed: Vec<(u16, Proof)>,
     pub low: Vec<u64>,
     pub high: Vec<u16>,
 }
@@ -167,8 +169,12 @@ pub fn round_context(session: &Hash, directory: &Hash, ask: &Ask) -> Hash {
     suite::hash("round", &[&session.0, &directory.0, &deck, &slot, &cohort, &words, &query.0, pc, pt])
 }
 
-pub fn survivors_context(round: &Hash, alive: &[u16]) -> Hash {
-    suite::hash("survivors", &[&round.0, &codec::encode(alive)])
+pub fn survivors_context(round: &Hash, alive: &[u16], inputs: &[Hash]) -> Hash {
+    suite::hash("survivors", &[&round.0, &codec::encode(alive), &inputs_hash(inputs).0])
+}
+
+pub fn inputs_hash(inputs: &[Hash]) -> Hash {
+    suite::hash("inputs", &[&codec::encode(inputs)])
 }
 
 /// The rows' answer: depends on the site, the query and the place.
@@ -206,6 +212,13 @@ pub struct Round {
     pub context: Hash,
     pub cohort: Vec<u16>,
     pub inputs: BTreeMap<u16, Proof>,
+}
+
+impl Round {
+    /// What these sites signed as their inputs.
+    pub fn signed(&self, alive: &[u16]) -> Vec<Hash> {
+        alive.iter().filter_map(|s| self.inputs.get(s)).map(|proof| proof.rest).collect()
+    }
 }
 
 /// A coordinator that can say anything to anybody, and the honest sites it talks to.
@@ -404,7 +417,8 @@ impl Hub {
 
     pub fn certificate(&self, round: &Round, alive: &[u16], signed: &BTreeMap<u16, Proof>) -> Vec<u8> {
         let (signers, proofs) = signed.iter().map(|(s, p)| (*s, *p)).unzip();
-        self.frame(Kind::Certificate, &round.context, &Certificate { alive: alive.to_vec(), signers, proofs })
+        let inputs = inputs_hash(&round.signed(alive));
+        self.frame(Kind::Certificate, &round.context, &Certificate { alive: alive.to_vec(), inputs, signers, proofs })
     }
 
     /// Lets `alive` sign that they are the survivors.

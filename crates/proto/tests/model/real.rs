@@ -75,7 +75,7 @@ impl Bench {
 
     /// What `site` signs where it signs `alive`, made with its key by this test.
     pub(crate) fn signature(&mut self, site: u16, alive: Set) -> Proof {
-        let context = survivors_context(&self.round.context, &list(alive));
+        let context = survivors_context(&self.round.context, &list(alive), &self.round.signed(&list(alive)));
         let (hub, key) = (&self.hub, (site, alive));
         let make = || parts(&raw(hub.identity(site), &hub.session, Kind::ConsistencyCheck, &context, b"")).proof;
         *self.signatures.entry(key).or_insert_with(make)
@@ -89,7 +89,12 @@ impl Bench {
         match after.stage {
             Stage::Checked(alive) => {
                 assert_eq!(reply.kind, Kind::ConsistencyCheck);
-                assert_eq!(reply.context, survivors_context(&context, &list(alive)), "signed for exactly these");
+                let signed = self.round.signed(&list(alive));
+                assert_eq!(
+                    reply.context,
+                    survivors_context(&context, &list(alive), &signed),
+                    "signed for exactly these"
+                );
                 let (round, seeds): Check = reply.read();
                 assert_eq!(round, context);
                 for (missing, seed) in &seeds {
@@ -102,7 +107,8 @@ impl Bench {
                 assert_eq!(after.signed.len(), before.signed.len() + 1);
             }
             Stage::Released(alive) => {
-                assert_eq!((reply.kind, reply.context), (Kind::Unmask, context));
+                let agreed = survivors_context(&context, &list(alive), &self.round.signed(&list(alive)));
+                assert_eq!((reply.kind, reply.context), (Kind::Unmask, agreed), "for exactly these and their inputs");
                 let shares: Vec<[u8; 32]> = reply.read();
                 let expected: Vec<_> = list(alive).iter().map(|u| own.share(*u, SLOT)).collect();
                 assert_eq!(shares, expected);

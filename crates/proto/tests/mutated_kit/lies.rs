@@ -317,6 +317,7 @@ fn survivors(c: &Course, p: &Parts) -> Vec<Lie> {
 
 fn certificate(c: &Course, p: &Parts) -> Vec<Lie> {
     let m: Certificate = p.read();
+    let inputs = c.inputs(&p.context, &m.alive);
     let n = c.told.len() as u16;
     let mut all: Vec<(String, Certificate)> = Vec::new();
     all.extend(sites("alive", &m.alive, n).into_iter().map(|(w, alive)| (w, Certificate { alive, ..m.clone() })));
@@ -328,6 +329,7 @@ fn certificate(c: &Course, p: &Parts) -> Vec<Lie> {
         f(&mut l);
         all.push((what.into(), l));
     };
+    put("another hash of the inputs", &|l| l.inputs = flipped(&l.inputs));
     put("one signature too few", &|l| {
         l.signers.pop();
         l.proofs.pop();
@@ -341,12 +343,19 @@ fn certificate(c: &Course, p: &Parts) -> Vec<Lie> {
         l.proofs.insert(0, l.proofs[0]);
     });
     put("signatures on fewer survivors", &|l| {
-        let context = survivors_context(&p.context, &l.alive[1..]);
+        let context = survivors_context(&p.context, &l.alive[1..], &inputs[1..]);
         l.proofs =
             l.signers.iter().map(|s| parts(&c.sign_as(*s, Kind::ConsistencyCheck, &context, b"")).proof).collect();
     });
     put("signatures of another round", &|l| {
-        let context = survivors_context(&flipped(&p.context), &l.alive);
+        let context = survivors_context(&flipped(&p.context), &l.alive, &inputs);
+        l.proofs =
+            l.signers.iter().map(|s| parts(&c.sign_as(*s, Kind::ConsistencyCheck, &context, b"")).proof).collect();
+    });
+    put("signatures on another input", &|l| {
+        let mut inputs = inputs.clone();
+        inputs[1] = flipped(&inputs[1]);
+        let context = survivors_context(&p.context, &l.alive, &inputs);
         l.proofs =
             l.signers.iter().map(|s| parts(&c.sign_as(*s, Kind::ConsistencyCheck, &context, b"")).proof).collect();
     });
@@ -403,6 +412,7 @@ fn opening(p: &Parts, n: u16) -> Vec<Lie> {
     all.extend(lists("seeds", &m.seeds).into_iter().map(|(w, seeds)| (w, Opening { seeds, ..m.clone() })));
     all.extend(lists("others", &m.others).into_iter().map(|(w, others)| (w, Opening { others, ..m.clone() })));
     all.extend(lists("checks", &m.checks).into_iter().map(|(w, checks)| (w, Opening { checks, ..m.clone() })));
+    all.extend(lists("agreed", &m.agreed).into_iter().map(|(w, agreed)| (w, Opening { agreed, ..m.clone() })));
     all.extend(lists("low", &m.low).into_iter().map(|(w, low)| (w, Opening { low, ..m.clone() })));
     all.extend(lists("high", &m.high).into_iter().map(|(w, high)| (w, Opening { high, ..m.clone() })));
     let mut put = |what: String, f: &dyn Fn(&mut Opening)| {
@@ -436,7 +446,7 @@ fn opening(p: &Parts, n: u16) -> Vec<Lie> {
         if m.checks.is_empty() {
             continue;
         }
-        put(format!("check {k}: signature damaged"), &|o| o.checks[k].signature = damaged(&o.checks[k].signature));
+        put(format!("signature {k} of a check damaged"), &|o| o.checks[k].signature = damaged(&o.checks[k].signature));
         put(format!("check {k}: seed zero"), &|o| o.checks[k].seeds[0] = [0; 32]);
         put(format!("check {k}: no seed"), &|o| o.checks[k].seeds.clear());
         put(format!("check {k}: a seed too many"), &|o| o.checks[k].seeds.push([1; 32]));
@@ -462,6 +472,7 @@ fn opening(p: &Parts, n: u16) -> Vec<Lie> {
             seeds: vec![],
             others: vec![],
             checks: vec![],
+            agreed: vec![],
             low: vec![],
             high: vec![],
         };
@@ -524,8 +535,11 @@ fn consistency(c: &Course, p: &Parts, alive: &[u16]) -> Vec<Lie> {
     let mut lies = keyed(all, &p.context);
     // Signatures on other survivors.
     for (w, set) in sites("signed alive", alive, c.told.len() as u16) {
-        lies.push((w, survivors_context(&round, &set), p.rest.clone()));
+        lies.push((w, survivors_context(&round, &set, &c.inputs(&round, &set)), p.rest.clone()));
     }
+    let mut inputs = c.inputs(&round, alive);
+    inputs[0] = flipped(&inputs[0]);
+    lies.push(("signed another input".into(), survivors_context(&round, alive, &inputs), p.rest.clone()));
     lies.retain(|(_, context, rest)| *context != p.context || *rest != p.rest);
     lies
 }

@@ -111,6 +111,22 @@ pub fn answer(kit: &Kit, me: u16, asked: &Asked) -> site::Input<'static> {
 }
 
 impl Course {
+    /// What these sites signed as their inputs in this round.
+    pub fn inputs(&self, round: &Hash, alive: &[u16]) -> Vec<Hash> {
+        let input = |site: &u16| {
+            self.heard.iter().find_map(|(_, heard)| match heard {
+                Heard::Frame(from, bytes)
+                    if from == site && veilsum_proto::message::kind_of(bytes) == Some(Kind::MaskedInput) =>
+                {
+                    let p = parts(bytes);
+                    (p.context == *round).then_some(p.proof.rest)
+                }
+                _ => None,
+            })
+        };
+        alive.iter().filter_map(input).collect()
+    }
+
     /// Plays `questions` with `n` sites and decks of `slots`. Where `spoiled`, site 1 seals a box that site 2 cannot open.
     pub fn new(n: usize, slots: u16, seed: u64, questions: &[&[u8]], spoiled: bool) -> Course {
         let kit = Kit::new(n, |t| t.slots = slots);
@@ -408,7 +424,8 @@ impl<'a> Victim<'a> {
                 }
             }
             Kind::Unmask => {
-                let slot = slot_of(&p.context).expect("a release has a question");
+                // Its context is that of the survivors and their inputs; a release is of the question asked last.
+                let slot = self.asked.last().expect("a release has a question").slot;
                 let secrets = Secrets::among(&self.journal, slot.0);
                 for share in p.read::<Vec<[u8; 32]>>() {
                     let of = secrets.members.iter().find(|m| secrets.share(**m, slot.1) == share);

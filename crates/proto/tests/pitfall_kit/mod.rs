@@ -15,8 +15,8 @@ enum Entry {
     Chain { context: Hash, cohort: Option<Vec<u16>>, rounds: u32, opened: Option<Hash> },
     Deck(Secrets),
     Masked { context: Hash, deck: u32, slot: u16, cohort: Vec<u16>, words: u32, digest: Hash, rounds: u32 },
-    Checked { context: Hash, alive: Vec<u16> },
-    Released { context: Hash, alive: Vec<u16> },
+    Checked { context: Hash, alive: Vec<u16>, inputs: Vec<Hash> },
+    Released { context: Hash, alive: Vec<u16>, inputs: Vec<Hash> },
     Burned { context: Hash, deck: u32, slot: u16 },
 }
 
