@@ -534,6 +534,10 @@ fn vectors() {
                 let signature: [u8; 64] = from_hex(text("signature")).unwrap().try_into().unwrap();
                 assert!(head.verify(&text("key").parse().unwrap(), &Signature::from_bytes(&signature)));
             }
+            "sites" => {
+                let keys = case["keys"].as_array().unwrap().iter().map(|k| k.as_str().unwrap().parse().unwrap());
+                assert_eq!(Some(release::block_id(keys)), hash("result"));
+            }
             _ => {
                 let number = |key: &str| case[key].as_u64().unwrap();
                 let (columns, bits) = (number("columns") as u32, number("bits") as u32);
@@ -548,5 +552,5 @@ fn vectors() {
             }
         }
     }
-    assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["chain", "head", "room"]);
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["chain", "head", "room", "sites"]);
 }
