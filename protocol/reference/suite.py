@@ -11,7 +11,13 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from codec import Refused
 
-SALT = b"veilsum/1"
+SALT, LASTING_SALT = b"veilsum/2", b"veilsum/1"
+# Labels of what stands in files that outlive a wire version (section 4.1).
+LASTING = {
+    "roster", "card", "federations", "cohort in a ledger", "ledger entry", "ledger link", "ledger head", "ledger frame",
+    "question in a ledger", "labels in a ledger", "rows in a ledger", "rows behind blur", "values of a column",
+    "column in a ledger", "smooth question",
+}  # fmt: skip
 ORDER = 2**252 + 27742317777372353535851937790883648493  # the scalars' modulus, l in the text
 
 
@@ -29,7 +35,7 @@ def le64(n):
 
 def H(label, *parts):
     """Section 4.1."""
-    pieces = [SALT, label.encode("ascii"), *parts]
+    pieces = [LASTING_SALT if label in LASTING else SALT, label.encode("ascii"), *parts]
     return hashlib.sha256(b"".join(le64(len(p)) + p for p in pieces)).digest()
 
 

@@ -1,4 +1,4 @@
-//! The rule of blocks against `protocol/vectors/v1/release.json`, which a second implementation writes: [REL-1] to [REL-4],
+//! The rule of blocks against `protocol/vectors/v2/release.json`, which a second implementation writes: [REL-1] to [REL-4],
 //! [REL-6], [REL-7], and how an aggregator arranges a deck.
 
 mod vector_kit;
