@@ -16,7 +16,7 @@ use support::{Ended, Parties, Running, start, start_limited, veilsum};
 const SIZES: [usize; 5] = [40, 55, 61, 48, 70];
 const LIMIT: Duration = Duration::from_secs(120);
 const QUICK: [&str; 6] = ["--phase-timeout", "6", "--grace", "1", "--join-timeout", "60"];
-/// Many rounds, so that a journal grows.
+/// Many rounds, so that files grow.
 const LONG: [&str; 4] = ["--epsilon=0", "--max-rounds=120", "--slots=64", "--seed=9"];
 
 fn told(ended: &Ended, texts: &[&str]) {
@@ -45,7 +45,7 @@ fn the_disk_of_a_site_is_full() {
     let others: Vec<Running> = (2..=5).map(|i| start(&p.client(i, &[]))).collect();
     let ended = full.wait(LIMIT).expect(3);
     told(&ended, &["File too large", "check free space and permissions of the folder (--state)"]);
-    // Every vector that left stands in the journal: one entry each, and the one that did not fit did not leave.
+    // The vector whose entry did not fit did not leave.
     let answered = ended.stderr.matches("MaskedWords").count();
     let size: u64 = journals(p.folder.path("site-1.state")).iter().map(|f| f.metadata().expect("a file").len()).sum();
     assert!(answered > 5 && size <= 2 * DISK, "{answered} answers, {size} bytes");

@@ -66,15 +66,15 @@ def journals(plays, written):
     case("after its release: the slot again", name, 0, before, ("frame", p.frame(p.find(0, "Ask", 1))), rule="RND-2")
     q = plays["session_3"]
     third = q.find(0, "Ask", 2)
-    replaced = entries_of(q, 0, third + 1)
+    refused = q.astray(third, (0, "frame", q.frame(third)), (0, "refuse", "POL-3"))
+    replaced = next(o["rewrite"] for o in refused[1]["out"] if "rewrite" in o)
     follows = [("frame", q.frame(q.find(0, "Opening", 1))), ("frame", q.frame(third))]
-    case("after its journal was replaced: the opening and the question again", "session_3", 0, replaced, *follows)
+    case("after a refusal: the opening and the question again", "session_3", 0, replaced, *follows)
     other = frames.read("Ask", q.frame(third)[40:-64]) | {"previous_total": H("x")}
     directory = q.before[third].sites[0].decks[other["deck"]].hash
     ctx, hub = frames.round_context(q.world.session, directory, other), q.world.identities[0]
     other = frames.make(hub, q.world.session, "Ask", ctx, frames.message("Ask", other))
-    case("after its journal was replaced: as if another total had been opened", "session_3", 0, replaced,
-         ("frame", other), rule="OPN-7")  # fmt: skip
+    case("after a refusal: as if another total had been opened", "session_3", 0, replaced, ("frame", other), rule="OPN-7")  # fmt: skip
     b = plays["session_burned"]
     burn, undoes, again = (b.find(0, kind) for kind in ("Burn", "BurnCertificate", "Ask"))
     promised = entries_of(b, 0, burn + 1)
@@ -82,29 +82,32 @@ def journals(plays, written):
     case("after it burned a slot: no answer, the promise again, and what shows it", "session_burned", 0, promised, *follows)
     slot = journal.entry("burned", context=b.frame(burn)[8:40], deck=0, slot=0)
     case("after it burned a slot before its answer", "session_burned", 0, [promised[0], slot], *follows)
+    case("a burned slot that the deck does not have", "session_burned", 0,
+         [promised[0], journal.entry("burned", context=b.frame(burn)[8:40], deck=0, slot=2)], rule="JRN-2")  # fmt: skip
     q = plays["session_counted"]
-    alive = q.find(0, "Survivors")
-    certified = [("frame", q.frame(q.find(0, "Certificate")))]
+    alive, cert = q.find(0, "Survivors"), q.find(0, "Certificate")
     case("after it signed that nobody is missing, for the intermediary", "session_counted", 0, entries_of(q, 0, alive + 1),
-         *certified)  # fmt: skip
-    freed = entries_of(q, 0, 999)[2:4]
+         ("frame", q.frame(cert)))  # fmt: skip
     case("a release to the intermediary without a signature", "session_counted", 0,
-         [*entries_of(q, 0, alive), freed[1]], rule="JRN-2")  # fmt: skip
+         [*entries_of(q, 0, alive), entries_of(q, 0, cert + 1)[-1]], rule="JRN-2")  # fmt: skip
 
-    deck, masked = before[0], before[1]
     kinds = [decode(journal.ENTRY, e, 1 << 24)[0] for e in before]
-    signed, freed = before[kinds.index("checked")], before[-1]
+    deck, masked, signed = (before[kinds.index(kind)] for kind in ("deck", "masked", "checked"))
+    freed = before[-1]
+
+    other = plays["session_7"]
 
     def changed(entry, **fields):
         kind, old = decode(journal.ENTRY, entry, 1 << 24)
         return encode(journal.ENTRY, (kind, {**old, **fields}))
 
-    first = decode(journal.ENTRY, masked, 1 << 24)[1]["context"]
-    blocks = decode(journal.ENTRY, deck, 1 << 24)[1]["blocks"]
-    held = decode(journal.ENTRY, deck, 1 << 24)[1]["held"]
+    first, seeds, held, blocks = (
+        decode(journal.ENTRY, deck, 1 << 24)[1][field] for field in ("first", "seeds", "held", "blocks")
+    )
+    asked, released = (decode(journal.ENTRY, e, 1 << 24)[1]["context"] for e in (masked, freed))
     for why, entries in [
         ("a damaged entry", [deck[:-1]]), ("an unknown entry", [b"\6\0\0\0"]),
-        ("a deck of another session", [entries_of(plays["session_7"], 0, 999)[0]]), ("a deck twice", [deck, deck]),
+        ("a deck of another session", [entries_of(other, 0, other.find(0, "DeliverShares") + 1)[0]]), ("a deck twice", [deck, deck]),
         ("two runs", [deck, changed(deck, run=H("r"), index=1)]), ("a round without its deck", [masked]),
         ("a slot again", [deck, masked, masked]), ("a signature of no round", [deck, signed]),
         ("a release of no round", [deck, masked, freed]), ("a release twice", [*before, freed]),
@@ -113,16 +116,18 @@ def journals(plays, written):
         ("a release of another set than was signed", [*before[:-1], changed(freed, alive=[0, 1, 2, 3, 4])]),
         ("a summary after a round", [deck, masked, journal.entry(
             "chain", context=H("c"), cohort=None, rounds=1, opened=None)]),
-        ("lists of different lengths", [changed(deck, held=[*held[:4], held[4][:7]])]),
+        ("lists of different lengths", [changed(deck, held=[*held[:-1], held[-1][:4]])]),
         ("a digest of commitments too few", [changed(deck, slot_commitments=[H("d")] * 7)]),
         ("a pair secret too few", [changed(deck, pairs=[bytes(32)] * 4)]),
         ("a version too many", [changed(deck, blocks=[{**blocks[0], "versions": [0, 0]}, *blocks[1:]])]),
-        ("a burned slot without its deck", [journal.entry("burned", context=first, deck=0, slot=0)]),
-        ("a burned slot again", [deck, masked, journal.entry("burned", context=H("c"), deck=0, slot=0)]),
-        ("a burned slot after the release", [*before, journal.entry(
-            "burned", context=decode(journal.ENTRY, freed, 1 << 24)[1]["context"], deck=0, slot=2)]),
-        ("a signature in a burned slot", [deck, masked, journal.entry("burned", context=first, deck=0, slot=0), signed]),
-        ("a share that is none", [changed(deck, seeds=[to_bytes(ORDER)] * 8)]),
+        ("a burned slot without its deck", [journal.entry("burned", context=asked, deck=0, slot=first)]),
+        ("a burned slot again", [deck, masked, journal.entry("burned", context=H("c"), deck=0, slot=first)]),
+        ("a burned slot after the release", [*before, journal.entry("burned", context=released, deck=0, slot=first)]),
+        ("a signature in a burned slot", [deck, masked, journal.entry("burned", context=asked, deck=0, slot=first), signed]),
+        ("a round in a closed slot", [changed(deck, first=first + 1, seeds=seeds[1:], held=held[1:]), masked]),
+        ("shares of a closed slot", [changed(deck, first=first + 1, seeds=seeds[1:])]),
+        ("two rounds", [deck, masked, changed(masked, slot=first + 1)]),
+        ("a share that is none", [changed(deck, seeds=[to_bytes(ORDER)] * len(seeds))]),
     ]:  # fmt: skip
         case(why, name, 0, entries, rule="JRN-2")
     return cases

@@ -2,11 +2,12 @@
 
 The order of a site's draws, which no other party can see: the masking key, the sealing key (32 bytes each), the seed of
 the ML-KEM key (64), then the seeds by slot (64 bytes each); at the certificate, for every other member ascending, what
-its ciphertext is made from (32 bytes each), then for every slot the coefficients from degree 1 up (64 bytes each).
+its ciphertext is made from (32 bytes each), then for every slot the coefficients from degree 1 up (64 bytes each), then the noise secret (32).
 """
 
 import frames
 import kem
+import masks
 import release
 import shamir
 from codec import HASH, List, Refused, encode
@@ -60,6 +61,7 @@ class SiteDeck:
         self.id = frames.deck_id(env.session, opening)
         self.mask_private, self.seal_private, self.kem_seed = draws.take(32), draws.take(32), draws.take(64)
         self.seeds = [draws.scalar() for _ in range(opening["slots"])]
+        self.pairs, self.first = {}, 0
         self.commitments = [commitment(self.id, env.me, r, b) for r, b in enumerate(self.seeds)]
         self.own = {
             "mask_key": dh_public(self.mask_private),
@@ -104,7 +106,7 @@ class SiteDeck:
             if not frames.proves(proof, env.key_of(site), env.session, "AcceptDirectory", self.hash):
                 raise Refused("KEX-7", f"no signature of site {site}")
         # With every other member: both results of X25519, and what is sent to it.
-        self.masking, self.sealing, self.sent, self.received, self.pairs = {}, {}, {}, {}, {}
+        self.masking, self.sealing, self.sent, self.received = {}, {}, {}, {}
         for e in self.entries:
             if e["site"] != env.me:
                 m, keys = e["site"], e["keys"]
@@ -114,6 +116,8 @@ class SiteDeck:
         rows = [shamir.split(b, self.threshold, self.members, draws) for b in self.seeds]
         columns = {m: [row[i] for row in rows] for i, m in enumerate(self.members)}
         self.held = {env.me: columns[env.me]}
+        # At its own place of the pair secrets stands the noise secret, which it shares with nobody ([NOI-2]).
+        self.pairs[env.me] = draws.take(32)
         boxes = []
         for m in self.sealing:
             plain = b"".join(shamir.to_bytes(s) for s in columns[m])
@@ -149,6 +153,18 @@ class SiteDeck:
             exchanged = self.sent[sender], self.received[sender]
             self.pairs[sender] = pair_secret(self.masking[sender], self.hash, me, sender, *exchanged)
         self.stage = "ready"
+
+    def holds(self, slot):
+        return self.first <= slot < len(self.seeds)
+
+    def close_before(self, slot):
+        """[RND-8]: nothing secret is left of earlier slots, and nobody comes back from a later pair secret."""
+        for closed in range(self.first, slot):
+            self.seeds[closed] = None
+            for column in self.held.values():
+                column[closed] = None
+            self.pairs = {m: masks.next_slot(s) for m, s in self.pairs.items()}
+            self.first = closed + 1
 
 
 def enough(env, n):

@@ -10,7 +10,7 @@ BLOCK = Struct(id=HASH, sites=List(U16), versions=List(U32))
 ENTRY = Enum(
     chain=Struct(context=HASH, cohort=Option(List(U16)), rounds=U32, opened=Option(HASH)),
     deck=Struct(
-        session=HASH, run=HASH, index=U32, directory=HASH, threshold=U16, members=List(U16), blocks=List(BLOCK),
+        session=HASH, run=HASH, index=U32, directory=HASH, threshold=U16, members=List(U16), blocks=List(BLOCK), first=U16,
         pairs=List(HASH), seeds=List(HASH), held=List(List(HASH)), slot_commitments=List(HASH),
     ),
     masked=Struct(
@@ -29,10 +29,10 @@ def entry(name, **fields):
 def deck_entry(deck):
     return entry(
         "deck", session=deck.env.session, run=deck.run, index=deck.index, directory=deck.hash,
-        threshold=deck.threshold, members=deck.members, blocks=deck.blocks,
-        pairs=[deck.pairs.get(m, bytes(32)) for m in deck.members],
-        seeds=[shamir.to_bytes(b) for b in deck.seeds],
-        held=[[shamir.to_bytes(s) for s in deck.held[m]] for m in deck.members],
+        threshold=deck.threshold, members=deck.members, blocks=deck.blocks, first=deck.first,
+        pairs=[deck.pairs[m] for m in deck.members],
+        seeds=[shamir.to_bytes(b) for b in deck.seeds[deck.first :]],
+        held=[[shamir.to_bytes(deck.held[m][r]) for m in deck.members] for r in range(deck.first, len(deck.seeds))],
         slot_commitments=deck.slot_commitments,
     )  # fmt: skip
 
@@ -59,10 +59,10 @@ def chain(site, f):
 
 
 def deck(site, f):
-    n, slots = len(f["members"]), len(f["seeds"])
+    n, first, slots = len(f["members"]), f["first"], f["first"] + len(f["seeds"])
     needs(f["session"] == site.env.session, "another session")
-    whole = len(f["pairs"]) == len(f["held"]) == n and all(len(row) == slots for row in f["held"])
-    whole = whole and len(f["slot_commitments"]) == slots
+    whole = len(f["pairs"]) == n and all(len(row) == n for row in f["held"])
+    whole = whole and len(f["held"]) == len(f["seeds"]) and len(f["slot_commitments"]) == slots
     whole = whole and all(len(b["sites"]) == len(b["versions"]) for b in f["blocks"])
     needs(whole, "inner lists of different lengths")
     needs(site.run in (None, f["run"]), "two runs")
@@ -71,15 +71,18 @@ def deck(site, f):
     d.env, d.run, d.index, d.hash, d.stage = site.env, f["run"], f["index"], f["directory"], "ready"
     d.id = frames.deck_id(site.env.session, {"run": d.run, "index": d.index, "slots": slots})
     d.threshold, d.members, d.pairs = f["threshold"], f["members"], dict(zip(f["members"], f["pairs"]))
-    d.seeds = [shamir.from_bytes(b, "JRN-2") for b in f["seeds"]]
-    d.held = {m: [shamir.from_bytes(s, "JRN-2") for s in row] for m, row in zip(d.members, f["held"])}
+    d.first = first
+    d.seeds = [None] * first + [shamir.from_bytes(b, "JRN-2") for b in f["seeds"]]
+    columns = zip(*f["held"]) if f["held"] else [()] * n
+    d.held = {m: [None] * first + [shamir.from_bytes(s, "JRN-2") for s in c] for m, c in zip(d.members, columns)}
     d.slot_commitments, d.blocks = f["slot_commitments"], f["blocks"]
     site.run, site.highest, site.decks[d.index] = d.run, d.index, d
 
 
 def masked(site, f):
     needs(f["deck"] in site.decks, "a round without its deck")
-    needs((f["deck"], f["slot"]) > site.last_slot, "a slot that does not go forward")
+    needs(site.round is None, "two rounds")
+    needs(site.decks[f["deck"]].holds(f["slot"]), "a slot that is closed or none")
     r = SiteRound.__new__(SiteRound)
     r.env, r.deck, r.ctx, r.stage, r.alive = site.env, site.decks[f["deck"]], f["context"], "asked", None
     r.inputs, r.certified, r.told = {}, {}, False
@@ -118,7 +121,7 @@ def burned(site, f):
     if r and r.ctx == f["context"] and r.stage != "released":
         r.stage = "burned"
         return
-    follows = f["deck"] in site.decks and (f["deck"], f["slot"]) > site.last_slot
+    follows = r is None and f["deck"] in site.decks and site.decks[f["deck"]].holds(f["slot"])
     needs(follows, "a burned slot that does not follow")
     r = SiteRound.__new__(SiteRound)
     r.env, r.deck, r.ctx, r.stage, r.alive, r.told = site.env, site.decks[f["deck"]], f["context"], "burned", None, False

@@ -15,8 +15,13 @@ def words_of(data):
     return [int.from_bytes(data[i : i + 8], "little") for i in range(0, len(data), 8)]
 
 
+def next_slot(secret):
+    """[MSK-1]: from a pair secret or noise secret of one slot that of the next."""
+    return expand(secret, "next slot")
+
+
 def round_seed(pair, ctx):
-    """k(u, v) of [MSK-1]."""
+    """k(u, v) of [MSK-1], from the pair secret of the slot."""
     return expand(pair, "round seed", ctx)
 
 

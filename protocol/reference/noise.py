@@ -13,8 +13,9 @@ import answers
 import fixed
 from box import Box, exponent
 from codec import encode
+from masks import next_slot
 from questions import QUESTION, WORK
-from suite import H, derive, stream
+from suite import H, expand, stream
 
 getcontext().prec = 50
 MAX_SIGMA = 1 << 40
@@ -43,9 +44,9 @@ class Words:
                 return draw
 
 
-def key(seed, plan, aggregator, context, rows):
-    """[NOI-2]."""
-    return derive(seed, "noise", plan, aggregator, context, rows)
+def key(secret, context):
+    """[NOI-2], from the noise secret of the slot."""
+    return expand(secret, "noise", context)
 
 
 def exp_below_one(words, x):
@@ -167,7 +168,7 @@ def noisy_answer(work, question, rows, sites, max_rows, honest, k):
     return layout, drawn
 
 
-def answer_cases(purpose):
+def answer_cases(secret):
     centres = [[0.25, 0.5], [0.75, 0.375]]
     work = {
         "columns": [{"name": "x", "lower": 0.0, "upper": 10.0}, {"name": "y", "lower": -1.0, "upper": 3.0}],
@@ -194,7 +195,7 @@ def answer_cases(purpose):
     rows = [[2.2, 0.75], [7.1, 0.3], [11.5, 2.9]]
     for name, question in questions.items():
         # So many rows that what summing in doubles may add is more than a step.
-        plan, k = {"sites": 5, "max_rows": 10_000_000, "honest": 3}, key(**purpose | {"context": H("round", name.encode())})
+        plan, k = {"sites": 5, "max_rows": 10_000_000, "honest": 3}, key(secret, H("round", name.encode()))
         layout, words = noisy_answer(work, question, rows, **plan, k=k)
         yield {
             "function": "answer", "name": name, "work": encode(WORK, work), **plan, "question": encode(QUESTION, question),
@@ -209,13 +210,16 @@ def noise_cases():
         words = Words(k)
         draws = [gaussian(words, sigma) for _ in range(24)]
         cases.append({"function": "gaussian", "key": k, "sigma": sigma, "draws": draws})
-    purpose = {
-        "seed": H("seed"), "plan": H("a plan"), "aggregator": b"\0" * 4, "context": H("round"), "rows": H("rows"),
-    }  # fmt: skip
-    k = key(**purpose)
-    words = Words(k)
-    cases.append({"function": "stream", **purpose, "key": k, "words": [words.word() for _ in range(4)]})
-    cases += answer_cases(purpose)
+    secret, context = H("a noise secret"), H("round")
+    for slot in range(3):
+        k = key(secret, context)
+        words = Words(k)
+        cases.append({
+            "function": "stream", "slot": slot, "secret": secret, "context": context, "key": k,
+            "words": [words.word() for _ in range(4)],
+        })  # fmt: skip
+        secret = next_slot(secret)
+    cases += answer_cases(secret)
     for delta in ("1e-5", "1e-6", "1e-9"):
         for rho in ("0.00001", "0.00032", "0.0025", "0.0244", "0.1", "0.311", "1.052", "5", "40"):
             exact = float(round(epsilon(rho, delta), 15))

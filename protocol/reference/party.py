@@ -155,10 +155,7 @@ class Site:
         last = (self.round.remaining(), self.round.ctx) if counts else (self.last_cohort, self.last_context)
         new = SiteRound(self.env, deck, ctx, ask, *last)
         self.follows_opening(ask, last[1])
-        newer = min(self.decks) < deck.index
         self.begin(new)
-        if newer:
-            self.out.append({"rewrite": self.summary()})
         self.rounds += 1
         self.asked(data, ctx, ask)
 
@@ -188,11 +185,12 @@ class Site:
         self.out.append({"opened": {**shown, "cohort": value["alive"]}})
 
     def begin(self, new):
-        """The round before ends; so do older decks ([RND-8]). A burned one is none."""
+        """The round before ends; so do older slots and decks ([RND-8]). A burned one is none."""
         if self.round and self.round.stage != "burned":
             self.last_cohort, self.last_context = self.round.remaining(), self.round.ctx
         self.round, self.last_slot = new, (new.deck.index, new.slot)
         self.decks = {i: d for i, d in self.decks.items() if i >= new.deck.index}
+        new.deck.close_before(new.slot)
         over = ("Survivors", "Certificate", "Burn")
         self.replies = {k: r for k, r in self.replies.items() if k[1] >= new.deck.index and k[0] not in over}
 
@@ -202,11 +200,11 @@ class Site:
         self.out.append({"asked": {"context": ctx, **shown, "rounds": self.rounds}})
 
     def summary(self):
-        """[JRN-4]; the rounds before the question that has just come."""
+        """[JRN-4]: all before the open question."""
         decks = [journal.deck_entry(d) for _, d in sorted(self.decks.items()) if d.stage == "ready"]
-        opened = self.opened[1] if self.opened else None
+        opened = self.opened[1] if self.opened and self.opened[0] == self.last_context else None
         chain = journal.entry(
-            "chain", context=self.last_context, cohort=self.last_cohort, rounds=self.rounds, opened=opened
+            "chain", context=self.last_context, cohort=self.last_cohort, rounds=max(self.rounds - 1, 0), opened=opened
         )
         return [*decks, chain]
 
@@ -217,15 +215,16 @@ class Site:
             return
         y, known = r.mask(words)
         if not known:
-            self.out.append({
-                "persist": journal.entry(
-                    "masked", context=r.ctx, deck=r.deck.index, slot=r.slot, cohort=r.cohort, words=r.words,
-                    digest=r.sent, rounds=self.rounds,
-                )
-            })  # fmt: skip
+            masked = journal.entry(
+                "masked", context=r.ctx, deck=r.deck.index, slot=r.slot, cohort=r.cohort, words=r.words, digest=r.sent,
+                rounds=self.rounds,
+            )  # fmt: skip
+            self.out.append({"rewrite": [*self.summary(), masked]})
         self.answer("MaskedInput", y)
 
     def refuse(self, rule):
+        if not self.round.may_have_left() and self.round.stage != "burned":
+            self.out.append({"rewrite": self.summary()})
         self.answer("Refusal", {"rule": rule})
 
     def answer(self, kind, value):
@@ -287,7 +286,8 @@ class Site:
         r = self.round
         if r.stage != "burned":
             r.stage = "burned"
-            self.out.append({"persist": journal.entry("burned", context=r.ctx, deck=r.deck.index, slot=r.slot)})
+            burned = journal.entry("burned", context=r.ctx, deck=r.deck.index, slot=r.slot)
+            self.out.append({"persist": burned} if r.sent is not None else {"rewrite": [*self.summary(), burned]})
 
     def burn_certificate(self, data, ctx, value):
         if self.round and self.round.ctx == ctx:

@@ -33,8 +33,8 @@ class SiteRound:
         self.inputs, self.certified = {}, {}  # what the survivors signed when they were named; the checks of a certificate
         if ctx != frames.round_context(env.session, deck.hash, ask):
             raise Refused("RND-1", "a context that is not that of its question")
-        if self.slot >= len(deck.seeds):
-            raise Refused("RND-2", "no such slot")
+        if not deck.holds(self.slot):
+            raise Refused("RND-2", "no such slot, or a closed one")
         if not 1 <= self.words <= MAX_WORDS:
             raise Refused("RND-3", "an impossible length")
         if not sorted_set(self.cohort) or env.me not in self.cohort or not set(self.cohort) <= set(deck.members):
@@ -54,6 +54,7 @@ class SiteRound:
         return self.cohort if self.alive is None else self.alive
 
     def seed(self, other):
+        assert self.slot == self.deck.first
         return masks.round_seed(self.deck.pairs[other], self.ctx)
 
     def self_key(self):

@@ -1,6 +1,7 @@
 """Whole sessions as vectors: how each goes, and how it is written down."""
 
 import frames
+import noise
 from codec import encode
 from deck import commitments_hash
 from documents import SIGNED_ROSTER, SIGNED_TERMS, plan_hash, roster_hash
@@ -165,7 +166,7 @@ def decks(p):
                 "kem_seed": d.kem_seed,
                 "seeds": [to_bytes(b) for b in d.seeds], "commitments": commitments_hash(d.commitments),
                 "standing": d.own["standing"], "blocks": d.blocks,
-                "pairs": d.pairs, "slot_commitments": d.slot_commitments,
+                "pairs": dict(sorted(d.pairs.items())), "slot_commitments": d.slot_commitments,
                 "sent": {m: secret for m, (_, secret) in d.sent.items()},
                 "held": {m: [to_bytes(x) for x in row] for m, row in sorted(d.held.items())},
             })  # fmt: skip
@@ -181,6 +182,6 @@ def rounds(p):
             seeds = {v: r.seed(v) for v in r.cohort if v != s["at"]}
             out.append({
                 "site": s["at"], "deck": r.deck.index, "slot": r.slot, "context": r.ctx, "x": s["in"]["contribute"],
-                "self_key": r.self_key(), "round_seeds": seeds,
+                "self_key": r.self_key(), "round_seeds": seeds, "noise_key": noise.key(r.deck.pairs[s["at"]], r.ctx),
             })  # fmt: skip
     return out

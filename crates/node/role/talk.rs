@@ -18,7 +18,7 @@ use super::{
     client::{ClientConfig, ClientReport, Step},
     consent::{self, Keeper, Offer},
     course::Course,
-    draws::{asks_blur, blur_of, noise_key},
+    draws::{asks_blur, blur_of},
     follow::Follower,
     judge::distances_between,
     line::{self, Line},
@@ -102,7 +102,10 @@ impl Talk {
                         course = Course::load(folder, &session);
                     }
                 }
-                (Some(journal), Site::restore(site_config(), records)?)
+                let site = Site::restore(site_config(), records)?;
+                // The entries of rounds that are over are replaced by those of the next one ([JRN-4]).
+                released |= site.has_gone_on();
+                (Some(journal), site)
             }
         };
         let follower = config
@@ -431,9 +434,9 @@ impl Talk {
         }
         let rows = self.config.rows.clone();
         let form = self.config.form()?;
-        let (blur, aggregator) = (self.config.clone(), self.aggregator);
+        let blur = self.config.clone();
+        let key = form.noise.and_then(|_| self.site.noise_key());
         let values = tokio::task::spawn_blocking(move || {
-            let key = form.noise.map(|_| noise_key(&blur, aggregator, &asked));
             let terms = round::Terms { form, drawn, judged: judged.as_ref(), noise: key.as_ref() };
             let mut noise = asks_blur(&question).then(|| blur_of(&blur, &asked.query));
             round::contribute(&question, &rows, &terms, noise.as_mut())

@@ -1,4 +1,5 @@
-//! The journal of a site or of the coordinator: an append-only file of mode 0600, every entry checksummed and on disk before bytes leave.
+//! The journal of a site or of the coordinator: a file of mode 0600, every entry checksummed and on disk before bytes leave. It
+//! grows at its end; a site's is replaced with every answer, so that nothing of a closed slot stays in it ([JRN-4]).
 //!
 //! A torn last entry was never followed by a send, so it is dropped; anything else that does not read back whole is
 //! refused, because guessing could mean masking two vectors with one key.
@@ -308,6 +309,17 @@ mod tests {
 
     /// Every entry that a site of three writes in one run of `rounds` rounds, with decks of two slots.
     fn entries(rounds: u8) -> (SiteConfig, Vec<Record>) {
+        let mut records = Vec::new();
+        let config = run(rounds, |_, output| match output {
+            site::Output::Persist(r) => records.push(r),
+            site::Output::Rewrite(all) => records = all,
+            _ => {}
+        });
+        (config, records)
+    }
+
+    /// One run, and what the first of three sites wants written in each of its rounds.
+    fn run(rounds: u8, mut written: impl FnMut(u8, site::Output)) -> SiteConfig {
         let mut rng = system_rng();
         let ids: Vec<Arc<Identity>> = (0..5).map(|_| Arc::new(Identity::generate(&mut rng))).collect();
         let member = |i: usize| Member { name: format!("p{i}"), key: ids[i].public(), address: String::new() };
@@ -347,7 +359,6 @@ mod tests {
         };
         let mut hub = Aggregator::new(hub, Millis(0), &mut rng).unwrap();
         (0..3).for_each(|s| hub.handle(aggregator::Input::Attached(s), Millis(0)));
-        let mut records = Vec::new();
         let mut asked = 0;
         hub.handle(aggregator::Input::Ask { query: vec![asked], words: 2 }, Millis(0));
         while let Some(output) = hub.poll() {
@@ -356,8 +367,7 @@ mod tests {
                     sites[usize::from(to)].handle(site::Input::Message(&bytes), &mut rng).unwrap();
                     while let Some(output) = sites[usize::from(to)].poll() {
                         match output {
-                            site::Output::Persist(r) if to == 0 => records.push(r),
-                            site::Output::Rewrite(all) if to == 0 => records = all,
+                            site::Output::Persist(_) | site::Output::Rewrite(_) if to == 0 => written(asked, output),
                             site::Output::Send { bytes, .. } => {
                                 hub.handle(aggregator::Input::Message { from: to, bytes: &bytes }, Millis(0));
                             }
@@ -377,7 +387,7 @@ mod tests {
                 aggregator::Output::Persist(_) | aggregator::Output::Event(_) => {}
             }
         }
-        (config(2), records)
+        config(2)
     }
 
     fn names(records: &[Record]) -> Vec<&'static str> {
@@ -389,7 +399,7 @@ mod tests {
         let dir = folder("append");
         let session = suite::hash("s", &[]);
         let (config, records) = entries(2);
-        assert_eq!(names(&records), ["deck", "masked", "released", "masked", "released"]);
+        assert_eq!(names(&records), ["deck", "chain", "masked", "released"]);
         let (mut journal, old) = Journal::open(&dir, &session).unwrap();
         assert!(old.is_empty());
         records.iter().for_each(|r| journal.append(r).unwrap());
@@ -417,6 +427,57 @@ mod tests {
         assert!(decks <= 2, "{:?}", names(&records));
         assert!(records.iter().any(|r| r.name() == "chain"));
         assert!(Site::restore(config, records).is_ok());
+    }
+
+    /// [JRN-4]: in the file itself, between every two rounds. A deck's secrets are found by where they stand in the entry
+    /// that was written when it was ready.
+    #[test]
+    fn no_secret_of_a_closed_slot_is_in_the_file() {
+        #[derive(serde::Serialize, serde::Deserialize)]
+        struct Deck {
+            kind: u32,
+            names: [[u8; 32]; 2],
+            index: u32,
+            directory: [u8; 32],
+            threshold: u16,
+            members: Vec<u16>,
+            first: u16,
+            pairs: Vec<[u8; 32]>,
+            seeds: Vec<[u8; 32]>,
+            held: Vec<Vec<[u8; 32]>>,
+            slot_commitments: Vec<[u8; 32]>,
+        }
+        let dir = folder("closed");
+        let (mut journal, _) = Journal::open(&dir, &suite::hash("s", &[])).unwrap();
+        let path = journal.path.clone();
+        let (mut deck, mut looked): (Option<Deck>, [usize; 2]) = (None, [0; 2]);
+        run(5, |round, output| {
+            match &output {
+                site::Output::Persist(record) => journal.append(record).unwrap(),
+                site::Output::Rewrite(all) => journal.rewrite(all).unwrap(),
+                _ => {}
+            }
+            let bytes = fs::read(&path).unwrap();
+            let holds = |secret: &[u8; 32]| bytes.windows(32).any(|w| w == secret);
+            match (output, &deck) {
+                (site::Output::Persist(record), None) => {
+                    deck = veilsum_proto::codec::decode("deck", &record.to_bytes(), 1 << 20).ok();
+                    let deck = deck.as_ref().expect("the first entry is the deck");
+                    assert!(deck.pairs.iter().chain(&deck.seeds).chain(deck.held.iter().flatten()).all(holds));
+                }
+                (site::Output::Rewrite(_), Some(deck)) => {
+                    for (slot, (seed, held)) in deck.seeds.iter().zip(&deck.held).enumerate() {
+                        let open = slot >= usize::from(round);
+                        assert!([seed].into_iter().chain(held).all(|s| holds(s) == open), "slot {slot}, round {round}");
+                        looked[usize::from(open)] += 1;
+                    }
+                    assert!(deck.pairs.iter().all(|pair| holds(pair) == (round == 0)));
+                }
+                _ => {}
+            }
+        });
+        assert_eq!(looked, [1 + 2 + 3 + 4, 8 + 7 + 6 + 5 + 4], "closed and open slots");
+        fs::remove_dir_all(dir).unwrap();
     }
 
     #[test]

@@ -161,7 +161,7 @@ mod tests {
         point
     };
 
-    /// Keys of noise are made from it: a constant would make every site's noise known.
+    /// The blur of seeding cells and the names of rows in a ledger are made from it: a constant would make both known.
     #[test]
     fn a_seed_is_its_identitys_own() {
         for seed in [[1; 32], [2; 32]] {

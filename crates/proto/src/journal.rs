@@ -38,9 +38,13 @@ pub(crate) struct DeckRecord {
     pub(crate) threshold: u16,
     pub(crate) members: Vec<u16>,
     pub(crate) blocks: Blocks,
+    /// The first slot that is not closed; all secrets below are of this slot or later ones.
+    pub(crate) first: u16,
+    /// At the site's own place its noise secret.
     pub(crate) pairs: Vec<Bytes>,
+    /// Of slot `first` and all behind it.
     pub(crate) seeds: Vec<Bytes>,
-    /// `held[m][r]`: this site's share of member m's self-mask seed for slot r.
+    /// `held[i][m]`: this site's share of member m's self-mask seed for slot `first` + i.
     pub(crate) held: Vec<Vec<Bytes>>,
     /// For every slot the digest of all members' commitments to their self-mask seeds. Not secret.
     pub(crate) slot_commitments: Vec<Hash>,

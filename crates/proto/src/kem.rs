@@ -91,18 +91,19 @@ impl KemKey {
 }
 
 /// The private side of a [`KemKey`]: the seed d ‖ z of FIPS 203, from which the key is made when it is needed.
-pub(crate) struct KemSecret(Zeroizing<[u8; 64]>);
+/// In a block of its own, so that nothing is left where it was when it is moved.
+pub(crate) struct KemSecret(Box<Zeroizing<[u8; 64]>>);
 
 impl KemSecret {
     /// From 64 fresh bytes.
     pub(crate) fn generate(rng: &mut dyn CryptoRng) -> KemSecret {
-        let mut seed = Zeroizing::new([0; 64]);
-        rng.fill_bytes(&mut seed[..]);
-        KemSecret::from_seed(&seed)
+        let mut secret = KemSecret::from_seed(&[0; 64]);
+        rng.fill_bytes(&mut secret.0[..]);
+        secret
     }
 
     pub(crate) fn from_seed(seed: &[u8; 64]) -> KemSecret {
-        KemSecret(Zeroizing::new(*seed))
+        KemSecret(Box::new(Zeroizing::new(*seed)))
     }
 
     pub(crate) fn public(&self) -> KemKey {
@@ -111,7 +112,7 @@ impl KemSecret {
 
     /// The key ready for use with many ciphertexts.
     pub(crate) fn expand(&self) -> Decapsulator {
-        let mut seed = (*self.0).into();
+        let mut seed = (**self.0).into();
         let key = Box::new(DecapsulationKey::from_seed(seed));
         seed.zeroize();
         Decapsulator { key }

@@ -16,13 +16,7 @@ use ctr::{
 use rand_core::{Rng, TryCryptoRng, TryRng};
 use zeroize::Zeroizing;
 
-use crate::{
-    codec,
-    error::Error,
-    fixed,
-    roster::PartyId,
-    suite::{self, Hash, Secret},
-};
+use crate::{error::Error, fixed, suite::Secret};
 
 /// The largest standard deviation in steps: its square, and the squares of all likely draws, stay far below 2^128.
 pub const MAX_SIGMA: u64 = 1 << 40;
@@ -115,30 +109,14 @@ fn below(n: u128, rng: &mut impl Rng) -> u128 {
     }
 }
 
-/// What the noise of one answer belongs to ([NOI-2]).
-#[derive(Clone, Copy)]
-pub struct Purpose<'a> {
-    /// Identity of the plan ([PLN-6]).
-    pub plan: &'a Hash,
-    /// Who asks.
-    pub aggregator: PartyId,
-    /// The round ([RND-1]): its keys, slot, sites, question and all that was opened before it.
-    pub context: &'a Hash,
-    /// A digest of the rows that are summed.
-    pub rows: &'a Hash,
-}
-
-/// What the noise of one answer is drawn with: a retry of a round, or the round restored after a crash, draws the same, so
-/// that nothing averages out. Every other round draws independently, so that no site's noise cancels in the difference of two
-/// totals, and what both say adds up ([NOI-2]).
+/// What the noise of one answer is drawn with, from [`crate::site::Site::noise_key`]. A retry of a round, or the round
+/// restored after a crash, draws the same, so that nothing averages out. Every other round draws independently, so that no
+/// site's noise cancels in the difference of two totals, and what both say adds up ([NOI-2]).
 pub struct Key(Secret);
 
 impl Key {
-    /// The key that belongs to a purpose at the site whose identity has this seed.
-    pub fn new(identity_seed: &[u8; 32], purpose: &Purpose<'_>) -> Key {
-        let role = codec::encode(&purpose.aggregator);
-        let parts: [&[u8]; 4] = [&purpose.plan.0, &role, &purpose.context.0, &purpose.rows.0];
-        Key(suite::derive(identity_seed, "noise", &parts))
+    pub(crate) fn new(key: Secret) -> Key {
+        Key(key)
     }
 
     /// Of bytes that serve one answer only, for rehearsals and tests.
@@ -199,6 +177,7 @@ impl TryCryptoRng for Stream {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::suite;
 
     /// Another seed every time, printed where a test fails.
     fn stream(what: &str) -> Stream {
@@ -276,30 +255,6 @@ mod tests {
         let mut rng = Stream::new(&Key::from_bytes([1; 32]));
         for sigma in [0, MAX_SIGMA + 1, u64::MAX] {
             assert_eq!(gaussian(sigma, &mut rng).unwrap_err().rule().map(|r| r.0), Some("NOI-1"));
-        }
-    }
-
-    /// [NOI-2]: the same round gives the same words, and every part of the purpose other ones.
-    #[test]
-    fn noise_belongs_to_one_answer() {
-        let (plan, rows, round) = (Hash([1; 32]), Hash([2; 32]), Hash([4; 32]));
-        let base = Purpose { plan: &plan, aggregator: PartyId::Coordinator, context: &round, rows: &rows };
-        let first = |seed: u8, purpose: &Purpose<'_>| {
-            let mut stream = Stream::new(&Key::new(&[seed; 32], purpose));
-            [stream.next_u64(), stream.next_u64()]
-        };
-        let words = first(7, &base);
-        assert_eq!(words, first(7, &base));
-        let other = Hash([3; 32]);
-        let others = [
-            first(8, &base),
-            first(7, &Purpose { plan: &other, ..base }),
-            first(7, &Purpose { aggregator: PartyId::Intermediary, ..base }),
-            first(7, &Purpose { context: &other, ..base }),
-            first(7, &Purpose { rows: &other, ..base }),
-        ];
-        for (i, found) in others.iter().enumerate() {
-            assert!(*found != words && !others[..i].contains(found), "part {i}");
         }
     }
 

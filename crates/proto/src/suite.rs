@@ -5,6 +5,7 @@
 
 use aes_gcm::{Aes256Gcm, KeyInit, Nonce, aead::Aead, aead::Payload};
 use hkdf::Hkdf;
+use rand_core::CryptoRng;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use zeroize::{Zeroize, ZeroizeOnDrop};
@@ -61,6 +62,12 @@ pub struct Secret(pub(crate) [u8; 32]);
 impl Secret {
     pub(crate) fn new(bytes: [u8; 32]) -> Self {
         Secret(bytes)
+    }
+
+    pub(crate) fn random(rng: &mut dyn CryptoRng) -> Self {
+        let mut secret = Secret([0; 32]);
+        rng.fill_bytes(&mut secret.0);
+        secret
     }
 
     pub(crate) fn bytes(&self) -> &[u8; 32] {

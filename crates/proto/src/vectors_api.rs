@@ -76,6 +76,11 @@ pub fn unmask(words: &mut [u64], key: &Bytes, pair: Option<(u16, u16)>) {
     mask::apply_all(words, &[(Secret::new(*key), sign.reversed())]);
 }
 
+/// A pair secret or noise secret of the next slot, from that of this one ([MSK-1]).
+pub fn next_slot(secret: &Bytes) -> Bytes {
+    *site::deck::next_slot(&Secret::new(*secret)).bytes()
+}
+
 /// s(u) of [MSK-1].
 pub fn self_mask_key(seed: &Bytes, context: &Hash) -> Bytes {
     *site::self_mask_key(&scalar(seed), context).bytes()

@@ -257,6 +257,9 @@ fn an_answer_that_comes_after_the_promise_stays() {
     let open = Round { context, ..round.clone() };
     burn(&mut hub, &open, &[0]);
     assert!(hub.answer(0, 1).unwrap().is_empty(), "nothing leaves");
+    // A refusal that comes after it does not take the promise out of the journal.
+    assert_eq!(hub.refusal(0, context).unwrap()[0].kind, Kind::Refusal);
+    assert_eq!(hub.journals[0].iter().map(|r| r.name()).collect::<Vec<_>>(), ["deck", "chain", "burned"]);
     hub.restart(0).unwrap();
     assert!(hub.tell(0, &frame).unwrap().is_empty(), "the question is not put to it again");
     burn(&mut hub, &open, &[0]);

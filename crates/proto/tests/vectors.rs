@@ -446,7 +446,8 @@ fn secrets_beside_the_sessions() {
                 let (_, boxes): Sealed = codec::decode("ShareKeys", &frame[40..frame.len() - 64], MAX_BODY).unwrap();
                 boxes.into_iter().find(|b| b.0 == to).expect("its box").1
             };
-            for (v, secret) in d["pairs"].as_object().unwrap() {
+            // At its own place stands its noise secret, which nobody else knows.
+            for (v, secret) in d["pairs"].as_object().unwrap().iter().filter(|(v, _)| **v != d["site"].to_string()) {
                 let other = deck_of(&json!(v.parse::<u16>().unwrap()), &d["index"]).expect("the other end");
                 let v: u16 = v.parse().unwrap();
                 let own = x25519_dalek::StaticSecret::from(array(&d["mask_private"]));
@@ -494,8 +495,15 @@ fn secrets_beside_the_sessions() {
             assert_eq!(key, array(&r["self_key"]));
             let mut words = words_of(&hex(&r["x"]));
             api::mask(&mut words, &key, None);
+            // [MSK-1]: pair secrets and the noise secret move on from slot to slot.
+            let secret_with = |member: &str| {
+                let first = array(&deck["pairs"][member]);
+                (0..number(&r["slot"])).fold(first, |secret, _| api::next_slot(&secret))
+            };
+            let noise = api::expand(&secret_with(&r["site"].to_string()), "noise", &[&context.0]);
+            assert_eq!(noise, array(&r["noise_key"]), "[NOI-2]");
             for (other, seed) in r["round_seeds"].as_object().unwrap() {
-                assert_eq!(api::expand(&array(&deck["pairs"][other]), "round seed", &[&context.0]), array(seed));
+                assert_eq!(api::expand(&secret_with(other), "round seed", &[&context.0]), array(seed));
                 api::mask(&mut words, &array(seed), Some((number(&r["site"]) as u16, other.parse().unwrap())));
             }
             let y = raw(&words);

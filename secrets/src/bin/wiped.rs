@@ -1,8 +1,9 @@
-//! No block of memory is given back with a secret in it.
+//! No block of memory is given back with a secret in it, and no block holds a secret of a slot that is closed.
 //!
 //! A site's randomness is known here, so a first run tells every secret of its decks: key pairs, seeds, polynomials,
-//! shares, pair secrets. A second run does the same with an allocator that looks through every block as it is freed. What
-//! is on the stack or in registers is not looked at.
+//! shares, pair secrets, noise. A second run does the same with an allocator that looks through every block as it is freed,
+//! and, each time the site answers a question, through every block that is in use ([RND-8]): the site's, and the bytes of
+//! the journal as they stand in its file ([JRN-4]). What is on the stack or in registers is not looked at.
 
 #[path = "../../../crates/proto/tests/hostile_kit/mod.rs"]
 mod hostile_kit;
@@ -13,7 +14,7 @@ mod pitfall_kit;
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     convert::Infallible,
     hint::black_box,
     process::ExitCode,
@@ -31,6 +32,8 @@ use rand_core::{TryCryptoRng, TryRng};
 use veilsum_proto::{
     journal::Record,
     site::{self, Site},
+    suite::Hash,
+    vectors_api as api,
 };
 
 /// What is looked for, by the first eight bytes, and its name.
@@ -38,18 +41,37 @@ static LOOKED_FOR: OnceLock<BTreeMap<[u8; 8], ([u8; 32], &'static str)>> = OnceL
 static ARMED: AtomicBool = AtomicBool::new(false);
 static FOUND: AtomicUsize = AtomicUsize::new(0);
 
+/// Blocks that were handed out while this was on and are in use: address and bytes. There is one thread, so nothing is
+/// locked; more than there is room for ends the check with a panic.
+static FOLLOWED: AtomicBool = AtomicBool::new(false);
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+static IN_USE: [[AtomicUsize; 2]; 1 << 14] = [const { [const { AtomicUsize::new(0) }; 2] }; 1 << 14];
+
 struct Looking;
 
 // Every block is the system's; before it goes back its bytes are read, all of which the system gave us and, since blocks
 // are handed out zeroed, all of which have a value.
 unsafe impl GlobalAlloc for Looking {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        unsafe { System.alloc_zeroed(layout) }
+        let block = unsafe { System.alloc_zeroed(layout) };
+        if FOLLOWED.load(Ordering::Relaxed) {
+            let next = COUNT.fetch_add(1, Ordering::Relaxed);
+            IN_USE[next][0].store(block as usize, Ordering::Relaxed);
+            IN_USE[next][1].store(layout.size(), Ordering::Relaxed);
+        }
+        block
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         if ARMED.load(Ordering::Relaxed) {
             look(unsafe { std::slice::from_raw_parts(block, layout.size()) });
+        }
+        let count = COUNT.load(Ordering::Relaxed);
+        let held = (0..count).rev().find(|i| IN_USE[*i][0].load(Ordering::Relaxed) == block as usize);
+        if let Some(place) = held {
+            let last = [0, 1].map(|k| IN_USE[count - 1][k].load(Ordering::Relaxed));
+            [0, 1].iter().for_each(|k| IN_USE[place][*k].store(last[*k], Ordering::Relaxed));
+            COUNT.store(count - 1, Ordering::Relaxed);
         }
         unsafe { System.dealloc(block, layout) }
     }
@@ -75,6 +97,18 @@ fn look(block: &[u8]) {
         }
         ARMED.store(true, Ordering::Relaxed);
     }
+}
+
+/// How many of these secrets are in a block in use.
+fn in_use(wanted: &BTreeSet<[u8; 32]>) -> usize {
+    let mut seen: BTreeSet<&[u8; 32]> = BTreeSet::new();
+    for [address, bytes] in &IN_USE[..COUNT.load(Ordering::Relaxed)] {
+        let (address, bytes) = (address.load(Ordering::Relaxed), bytes.load(Ordering::Relaxed));
+        // Handed out and not given back, so all of it may be read; nothing writes meanwhile.
+        let block = unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance::<u8>(address), bytes) };
+        seen.extend(block.windows(32).filter_map(|w| wanted.get(w.first_chunk::<32>()?)));
+    }
+    seen.len()
 }
 
 /// Runs with the allocator looking; how many blocks it found.
@@ -117,12 +151,14 @@ impl TryCryptoRng for Noted {}
 
 const ME: u16 = 1;
 /// Rounds that are played; their shares leave, so they are no secrets any more.
-const PLAYED: usize = 2;
+const PLAYED: usize = 3;
 
-/// The site's part of the run: what it keeps on disk goes out as bytes and comes back, as in the product.
-fn play(course: &Course, rng: &mut Noted, records: &mut Vec<Record>) {
+/// The site's part of the run: what it keeps on disk goes out as bytes and comes back, as in the product. `answered` is told of
+/// each question when its answer is out, with the journal.
+fn play(course: &Course, rng: &mut Noted, records: &mut Vec<Record>, mut answered: impl FnMut(u16, Hash, &[Record])) {
     let config = || course.kit.site(ME);
     let mut site = Site::new(config()).expect("a site");
+    let mut open = None;
     for told in &course.told[usize::from(ME)] {
         if let Told::Frame(bytes) = told {
             site.handle(site::Input::Message(bytes), rng).expect("an honest frame");
@@ -135,20 +171,34 @@ fn play(course: &Course, rng: &mut Noted, records: &mut Vec<Record>) {
                 }
                 site::Output::Rewrite(all) => *records = all,
                 site::Output::Event(site::Event::Asked(asked)) => {
+                    open = Some((asked.slot.1, asked.context));
+                    black_box(site.noise_key().expect("a question is open"));
                     site.handle(answer(&course.kit, ME, &asked), rng).expect("an answer");
                 }
                 _ => {}
             }
+        }
+        if let Some((slot, context)) = open.take() {
+            answered(slot, context, records);
         }
     }
     let back = records.iter().map(|r| Record::from_bytes(&r.to_bytes()).expect("it reads back"));
     drop(Site::restore(config(), back).expect("the journal restores the site"));
 }
 
-fn secrets(course: &Course) -> BTreeMap<[u8; 8], ([u8; 32], &'static str)> {
+type Looked = BTreeMap<[u8; 8], ([u8; 32], &'static str)>;
+
+/// All secrets of the run, and those of each slot that was played.
+fn secrets(course: &Course) -> (Looked, Vec<BTreeSet<[u8; 32]>>) {
     let mut rng = Noted { rng: rng_of(course.seed, ME), given: Vec::new(), keep: true };
-    let mut records = Vec::new();
-    play(course, &mut rng, &mut records);
+    let (mut records, mut deck, mut contexts) = (Vec::new(), None, Vec::new());
+    play(course, &mut rng, &mut records, |slot, context, journal| {
+        if slot == 0 {
+            deck = Some(Secrets::among(journal, 0));
+        }
+        contexts.push(context);
+    });
+    let deck = deck.expect("the first slot was played");
     let mut all: Vec<([u8; 32], &'static str)> = Vec::new();
     for bytes in &rng.given {
         match bytes.len() {
@@ -164,21 +214,62 @@ fn secrets(course: &Course) -> BTreeMap<[u8; 8], ([u8; 32], &'static str)> {
             _ => {}
         }
     }
-    let deck = Secrets::among(&records, 0);
     let others = || deck.members.iter().enumerate().filter(|(_, m)| **m != ME);
-    all.extend(others().map(|(i, _)| (deck.pairs[i], "a pair secret")));
+    let slots = || (0..).zip(&contexts);
+    for m in &deck.members {
+        let name = if *m == ME { "a noise secret" } else { "a pair secret" };
+        all.extend(slots().map(|(slot, _)| (deck.pair_in(*m, slot), name)));
+    }
+    // Nobody is missing, so no seed of a round leaves.
+    let key_of_noise = |slot, context: &Hash| api::expand(&deck.pair_in(ME, slot), "noise", &[&context.0]);
+    let masks = |slot, context: &Hash| deck.masks(ME, slot, context, &deck.members);
+    all.extend(slots().map(|(slot, context)| (key_of_noise(slot, context), "a key of noise")));
+    all.extend(slots().flat_map(|(slot, context)| masks(slot, context)).map(|(key, _)| (key, "a key of a mask")));
     all.extend(deck.seeds.iter().map(|s| (*s, "a self-mask seed")));
     // An opening says those of its slot aloud, to every site ([OPN-3]).
     all.retain(|(secret, _)| !deck.seeds[..PLAYED].contains(secret));
-    all.extend(others().flat_map(|(i, _)| deck.held[i][PLAYED..].iter().map(|s| (*s, "a share of another's seed"))));
+    let later = || deck.held[PLAYED..].iter();
+    all.extend(later().flat_map(|held| others().map(|(i, _)| (held[i], "a share of another's seed"))));
     assert!(all.len() > 20, "{} secrets are no deck", all.len());
-    all.into_iter().map(|(s, name)| (*s.first_chunk().expect("eight bytes"), (s, name))).collect()
+    let of_slot = |(slot, context): (u16, &Hash)| {
+        let at = usize::from(slot);
+        let mut of: BTreeSet<[u8; 32]> = masks(slot, context).iter().map(|(key, _)| *key).collect();
+        of.extend(deck.members.iter().map(|m| deck.pair_in(*m, slot)));
+        of.extend(deck.held[at].iter().chain([&deck.seeds[at], &key_of_noise(slot, context)]));
+        of
+    };
+    let by_slot = slots().map(of_slot).collect();
+    (all.into_iter().map(|(s, name)| (*s.first_chunk().expect("eight bytes"), (s, name))).collect(), by_slot)
+}
+
+/// Secrets of closed slots that are in use somewhere, over all answers, and of current slots; `plant` keeps a copy of the first
+/// journal.
+fn left_in_use(course: &Course, by_slot: &[BTreeSet<[u8; 32]>], plant: bool) -> (usize, usize) {
+    let mut rng = Noted { rng: rng_of(course.seed, ME), given: Vec::new(), keep: false };
+    let (mut closed, mut current, mut kept) = (0, 0, Vec::new());
+    FOLLOWED.store(true, Ordering::Relaxed);
+    let mut records = Vec::with_capacity(64);
+    play(course, &mut rng, &mut records, |slot, _, journal| {
+        if plant && slot == 0 {
+            kept = journal.to_vec();
+        }
+        // As they stand in the file.
+        let file: Vec<_> = journal.iter().map(Record::to_bytes).collect();
+        FOLLOWED.store(false, Ordering::Relaxed);
+        closed += by_slot[..usize::from(slot)].iter().map(in_use).sum::<usize>();
+        current += in_use(&by_slot[usize::from(slot)]);
+        FOLLOWED.store(true, Ordering::Relaxed);
+        drop(file);
+    });
+    FOLLOWED.store(false, Ordering::Relaxed);
+    (closed, current)
 }
 
 fn main() -> ExitCode {
-    let course = Course::new(5, 8, 11, &[ALL, ALL], false);
+    let course = Course::new(5, 8, 11, &[ALL; PLAYED], false);
     assert_eq!(course.totals.len(), PLAYED);
-    let wanted = LOOKED_FOR.get_or_init(|| secrets(&course));
+    let (wanted, by_slot) = secrets(&course);
+    let wanted = LOOKED_FOR.get_or_init(|| wanted);
     // First the allocator itself: a planted secret that is dropped as it is, and one that a vector leaves as it grows.
     let (secret, name) = wanted.values().next().expect("a secret");
     let ((), dropped) = found(|| drop(black_box(Box::new(*secret))));
@@ -195,8 +286,20 @@ fn main() -> ExitCode {
     println!("(the two blocks above were planted)");
     let mut rng = Noted { rng: rng_of(course.seed, ME), given: Vec::new(), keep: false };
     let mut records = Vec::with_capacity(64);
-    let ((), left) = found(|| play(&course, &mut rng, &mut records));
+    let ((), left) = found(|| play(&course, &mut rng, &mut records, |_, _, _| {}));
     let ((), after) = found(|| drop(records));
     println!("{} secrets looked for; {} blocks freed with one in it", wanted.len(), left + after);
-    if left + after == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    // A journal that somebody kept is found, and so is what belongs to the current slot.
+    let (planted, _) = left_in_use(&course, &by_slot, true);
+    let (closed, current) = left_in_use(&course, &by_slot, false);
+    if planted == 0 || current == 0 {
+        eprintln!(
+            "a copied journal was not found ({planted}), or the current slot ({current}): this check sees nothing"
+        );
+        return ExitCode::from(2);
+    }
+    println!(
+        "{current} secrets of current slots in use, {planted} of closed ones where a journal was kept, else {closed}"
+    );
+    if left + after + closed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -63,6 +63,8 @@ pub(crate) struct ExpectShares {
     /// What each member signed to be the hash of its commitments.
     advertised: Vec<Hash>,
     seeds: Vec<Share>,
+    /// In a block of its own, as the keys are.
+    noise: Box<Secret>,
     own_shares: Vec<Share>,
     kem: KemSecret,
     /// None at this site's own place.
@@ -77,10 +79,21 @@ pub(crate) struct Deck {
     pub(crate) threshold: usize,
     pub(crate) members: Vec<u16>,
     pub(crate) blocks: Arc<Blocks>,
+    /// The first slot that is not closed. Of those before it nothing secret is left ([RND-8]).
+    first: u16,
+    /// Of slot `first`, by member; those of later slots follow from them, those of earlier ones do not ([MSK-1]). At this
+    /// site's own place stands its noise secret, which it shares with nobody ([NOI-2]).
     pairs: Vec<Secret>,
-    seeds: Vec<Share>,
-    held: Vec<Vec<Share>>,
+    /// What stands apart for every slot; none where the slot is closed.
+    slots: Vec<Option<SlotSecrets>>,
     slot_commitments: Vec<Hash>,
+}
+
+struct SlotSecrets {
+    /// This site's own self-mask seed.
+    seed: Share,
+    /// This site's share of every member's, in the order of the members.
+    held: Vec<Share>,
 }
 
 impl ExpectDirectory {
@@ -233,6 +246,7 @@ impl ExpectCertificate {
             blocks: self.blocks,
             advertised: entries.iter().map(|e| e.keys.commitments).collect(),
             seeds: secrets.seeds,
+            noise: Box::new(Secret::random(rng)),
             own_shares,
             // The X25519 keys are wiped here; this one when the ciphertexts are here.
             kem: secrets.keys.into_kem(),
@@ -262,16 +276,15 @@ impl ExpectShares {
         let slots = self.seeds.len();
         let slot_commitments =
             self.slot_commitments(env, &delivery.commitments).map_err(|error| fault(env.me, error))?;
-        let mut held = Vec::with_capacity(self.members.len());
-        let mut own = Some(self.own_shares);
+        // With their full capacity from the start: growing would leave copies behind.
+        let mut held: Vec<Vec<Share>> = (0..slots).map(|_| Vec::with_capacity(self.members.len())).collect();
         let mut pairs = Vec::with_capacity(self.members.len());
         let mut boxes = delivery.boxes.iter();
         let kem = self.kem.expand();
-        for (m, peer) in self.members.iter().zip(self.peers) {
+        for (m, peer) in self.members.iter().zip(&self.peers) {
             let Some(peer) = peer else {
-                held.push(own.take().unwrap_or_default());
-                // Never used: no mask is shared with oneself.
-                pairs.push(Secret::new([0; 32]));
+                held.iter_mut().zip(&self.own_shares).for_each(|(held, own)| held.push(own.copy()));
+                pairs.push(Secret::new(*self.noise.bytes()));
                 continue;
             };
             let bad = |why: &str| {
@@ -285,7 +298,9 @@ impl ExpectShares {
             if chunks.len() != slots || !rest.is_empty() {
                 return Err(bad("holds the wrong number of shares"));
             }
-            held.push(Share::all(chunks.iter()).ok_or_else(|| bad("holds something that is not a share"))?);
+            for (held, chunk) in held.iter_mut().zip(chunks) {
+                held.push(Share::from_bytes(chunk).ok_or_else(|| bad("holds something that is not a share"))?);
+            }
             pairs.push(peer.pair(&received, &sealed.ciphertext));
         }
         Ok(Deck {
@@ -295,9 +310,9 @@ impl ExpectShares {
             threshold: self.threshold,
             members: self.members,
             blocks: Arc::new(self.blocks),
+            first: 0,
             pairs,
-            seeds: self.seeds,
-            held,
+            slots: self.seeds.iter().zip(held).map(|(s, held)| Some(SlotSecrets { seed: s.copy(), held })).collect(),
             slot_commitments,
         })
     }
@@ -329,32 +344,57 @@ impl Deck {
         OwnBlock { id: block.id, members }
     }
 
-    pub(crate) fn slots(&self) -> usize {
-        self.seeds.len()
+    /// Whether the deck has this slot and it is not closed.
+    pub(crate) fn holds(&self, slot: u16) -> bool {
+        self.open(slot).is_some()
     }
 
     /// What the aggregator opened this deck with.
     pub(crate) fn opened_by(&self) -> OpenDeck {
-        OpenDeck { run: self.run, index: self.index, slots: self.seeds.len() as u16 }
+        OpenDeck { run: self.run, index: self.index, slots: self.slots.len() as u16 }
     }
 
     pub(crate) fn position(&self, site: u16) -> Option<usize> {
         self.members.binary_search(&site).ok()
     }
 
-    /// [MSK-1]: the seed this site shares with `other` in the round `context`, and no other round.
-    pub(crate) fn round_seed(&self, other: u16, context: &Hash) -> Option<Secret> {
-        self.position(other).map(|m| suite::expand(&self.pairs[m], "round seed", &[&context.0]))
+    /// [RND-8]: wipes all that belongs to slots before `slot` and to no later one. There is no way back.
+    pub(crate) fn close_before(&mut self, slot: u16) {
+        for closed in self.first..slot.min(self.slots.len() as u16) {
+            // In place: a value that is moved out leaves its bytes behind.
+            self.slots[usize::from(closed)] = None;
+            self.pairs.iter_mut().for_each(|secret| *secret = next_slot(secret));
+            self.first = closed + 1;
+        }
+    }
+
+    fn open(&self, slot: u16) -> Option<&SlotSecrets> {
+        self.slots.get(usize::from(slot))?.as_ref()
+    }
+
+    /// None where the slot is not the current one.
+    fn pair(&self, member: u16, slot: u16) -> Option<&Secret> {
+        self.pairs.get(self.position(member)?).filter(|_| slot == self.first)
+    }
+
+    /// [MSK-1]: the seed this site shares with `other` in the round `context` of this slot, and no other round.
+    pub(crate) fn round_seed(&self, other: u16, slot: u16, context: &Hash) -> Option<Secret> {
+        self.pair(other, slot).map(|pair| suite::expand(pair, "round seed", &[&context.0]))
+    }
+
+    /// [NOI-2]: what the noise of the answer of this site, `me`, in the round `context` of this slot is drawn with.
+    pub(crate) fn noise_key(&self, me: u16, slot: u16, context: &Hash) -> Option<Secret> {
+        self.pair(me, slot).map(|own| suite::expand(own, "noise", &[&context.0]))
     }
 
     /// This site's own self-mask key for a slot, bound to the round.
     pub(crate) fn self_mask(&self, slot: u16, context: &Hash) -> Option<Secret> {
-        self.seeds.get(usize::from(slot)).map(|s| self_mask_key(&s.0, context))
+        self.open(slot).map(|s| self_mask_key(&s.seed.0, context))
     }
 
     /// This site's share of `owner`'s self-mask seed.
     pub(crate) fn share_of(&self, owner: u16, slot: u16) -> Option<&Share> {
-        self.held[self.position(owner)?].get(usize::from(slot))
+        self.open(slot)?.held.get(self.position(owner)?)
     }
 
     /// [SHR-8]: what all members' commitments for this slot hash to.
@@ -362,7 +402,12 @@ impl Deck {
         self.slot_commitments.get(usize::from(slot)).copied()
     }
 
+    /// All that a new process needs, and nothing of closed slots.
     pub(crate) fn to_record(&self, session: Hash) -> DeckRecord {
+        let open = || self.slots.iter().flatten();
+        // With its full capacity from the start: growing would leave copies behind.
+        let mut seeds = Vec::with_capacity(self.slots.len());
+        seeds.extend(open().map(|s| Bytes(s.seed.bytes())));
         DeckRecord {
             session,
             run: self.run,
@@ -371,24 +416,33 @@ impl Deck {
             threshold: self.threshold as u16,
             members: self.members.clone(),
             blocks: (*self.blocks).clone(),
+            first: self.first,
             pairs: self.pairs.iter().map(|p| Bytes(*p.bytes())).collect(),
-            seeds: self.seeds.iter().map(|s| Bytes(s.bytes())).collect(),
-            held: self.held.iter().map(|row| row.iter().map(|s| Bytes(s.bytes())).collect()).collect(),
+            seeds,
+            held: open().map(|s| s.held.iter().map(|s| Bytes(s.bytes())).collect()).collect(),
             slot_commitments: self.slot_commitments.clone(),
         }
     }
 
     pub(crate) fn from_record(r: &DeckRecord) -> Option<Deck> {
         let shares = |row: &Vec<Bytes>| Share::all(row.iter().map(|b| &b.0));
-        let n = r.members.len();
-        let held = r.held.iter().map(shares).collect::<Option<Vec<_>>>()?;
-        let seeds = shares(&r.seeds)?;
-        let slots = seeds.len();
+        let (n, first) = (r.members.len(), usize::from(r.first));
         let whole = r.pairs.len() == n
-            && held.len() == n
-            && held.iter().all(|h| h.len() == slots)
-            && r.slot_commitments.len() == slots
+            && r.held.len() == r.seeds.len()
+            && r.held.iter().all(|h| h.len() == n)
+            && r.slot_commitments.len() == first + r.seeds.len()
             && r.blocks.0.iter().all(|block| block.versions.len() == block.sites.len());
+        let open = r
+            .seeds
+            .iter()
+            .zip(&r.held)
+            .map(|(seed, held)| Some(Some(SlotSecrets { seed: Share::from_bytes(&seed.0)?, held: shares(held)? })));
+        // With its full capacity from the start, as everywhere.
+        let mut slots = Vec::with_capacity(first + r.seeds.len());
+        slots.extend((0..first).map(|_| None));
+        for slot in open {
+            slots.push(slot?);
+        }
         whole.then(|| Deck {
             run: r.run,
             index: r.index,
@@ -396,12 +450,17 @@ impl Deck {
             threshold: usize::from(r.threshold),
             members: r.members.clone(),
             blocks: Arc::new(r.blocks.clone()),
+            first: r.first,
             pairs: r.pairs.iter().map(|b| Secret::new(b.0)).collect(),
-            seeds,
-            held,
+            slots,
             slot_commitments: r.slot_commitments.clone(),
         })
     }
+}
+
+/// [MSK-1]: from a pair secret or noise secret of one slot that of the next, from which nobody comes back.
+pub(crate) fn next_slot(secret: &Secret) -> Secret {
+    suite::expand(secret, "next slot", &[])
 }
 
 /// The self-mask key of a round from its shared seed; the aggregator derives the same after recovery ([MSK-1]).

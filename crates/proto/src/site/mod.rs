@@ -3,7 +3,7 @@
 //! It does no I/O and has no clock. Feed it an [`Input`], then drain [`Site::poll`] until it is empty, doing what each
 //! [`Output`] says *in order*: a `Persist` must be durable before the `Send` behind it leaves.
 
-mod deck;
+pub(crate) mod deck;
 mod opening;
 mod pairs;
 mod restore;
@@ -31,6 +31,7 @@ use crate::{
     journal::{Entry, Record},
     limits::MAX_SLOTS,
     message::{self, Ask, Disclosure, Kind, OpenDeck, Refusal, ShareComplaint, Verified},
+    noise,
     plan::Terms,
     policy::{Asked, Consent, Floor},
     release::{Broken, Standing},
@@ -171,6 +172,19 @@ impl Site {
         }
     }
 
+    /// What the noise of this site's answer to the open question is drawn with ([NOI-2]): the same for as long as the
+    /// question is open, over restarts too, and nobody can tell it once a newer slot is begun. None where no question is.
+    pub fn noise_key(&self) -> Option<noise::Key> {
+        let (index, round) = self.round.as_ref().filter(|(_, round)| round.awaits_answer())?;
+        let Some(DeckState::Ready(deck)) = self.decks.get(index) else { return None };
+        deck.noise_key(self.env.me, round.slot, &round.context).map(noise::Key::new)
+    }
+
+    /// Whether a round of this run is over and another one was begun.
+    pub fn has_gone_on(&self) -> bool {
+        self.last_context != Hash::default()
+    }
+
     /// The run this site is in, by the name that the aggregator gave it.
     pub fn run(&self) -> Option<Hash> {
         self.run
@@ -268,9 +282,12 @@ impl Site {
 
     fn begin(&mut self, deck: u32, round: Round) {
         self.last_slot = Some((deck, round.slot));
-        self.round = Some((deck, round));
-        // [RND-8]: a newer deck closes older ones; their keys are wiped here.
+        // [RND-8]: a newer slot closes older ones, a newer deck all of an older one's; their secrets are wiped here.
         self.decks.retain(|index, _| *index >= deck);
+        if let Some(DeckState::Ready(ready)) = self.decks.get_mut(&deck) {
+            ready.close_before(round.slot);
+        }
+        self.round = Some((deck, round));
         self.replies.retain(|(kind, index), _| {
             *index >= deck && !matches!(kind, Kind::Survivors | Kind::Certificate | Kind::Burn)
         });
@@ -316,13 +333,8 @@ impl Site {
         let round = Round::open(&self.env, deck, &ask, frame.context, last_cohort, last_context)?;
         self.follows_opening(&ask, last_context)?;
         self.close_round();
-        let newer = self.decks.keys().next().is_some_and(|oldest| *oldest < ask.deck);
         self.begin(ask.deck, round);
         self.rounds += 1;
-        if newer {
-            // [JRN-4]: the keys of older decks leave the disk as they left memory.
-            self.out.push_back(Output::Rewrite(self.summary()));
-        }
         self.asked(&ask, frame.context, digest);
         Ok(())
     }
@@ -400,18 +412,13 @@ impl Site {
             return Err(Error::ApiMisuse("the deck of this round is gone"));
         };
         let known = round.is_restored();
-        let digest = round.mask(&self.env, deck, &mut values)?;
+        round.mask(&self.env, deck, &mut values)?;
         let (context, index) = (round.context, *index);
         if !known {
-            self.out.push_back(Output::Persist(Record(Entry::Masked {
-                context,
-                deck: index,
-                slot: round.slot,
-                cohort: round.cohort.clone(),
-                words: round.words as u32,
-                digest,
-                rounds: self.rounds,
-            })));
+            // [JRN-4]: with the entry that protects this vector, what is left of closed slots leaves the disk.
+            let masked = round.record(index, self.rounds);
+            let all = self.summary().into_iter().chain(masked).collect();
+            self.out.push_back(Output::Rewrite(all));
         }
         let commitment = if self.env.opening { commit::commit(&values) } else { commit::NONE };
         let rest = [&commitment[..], &to_bytes(&values)].concat();
@@ -426,10 +433,14 @@ impl Site {
     fn refuse(&mut self, context: &Hash, rule: String) {
         let refusal = Refusal { rule: rule.chars().take(16).collect() };
         let bytes = message::frame(&self.env.identity, &self.env.session, Kind::Refusal, context, &refusal);
-        if let Some((index, _)) = self.round.as_ref().filter(|(_, r)| r.context == *context)
-            && let Some(reply) = self.replies.get_mut(&(Kind::Ask, *index))
-        {
-            (reply.bytes, reply.discloses) = (bytes.clone(), Disclosure::Refusal);
+        if let Some((index, round)) = self.round.as_ref().filter(|(_, r)| r.context == *context) {
+            if let Some(reply) = self.replies.get_mut(&(Kind::Ask, *index)) {
+                (reply.bytes, reply.discloses) = (bytes.clone(), Disclosure::Refusal);
+            }
+            if !round.left() && !round.is_burned() {
+                // [JRN-4], as with an answer.
+                self.out.push_back(Output::Rewrite(self.summary()));
+            }
         }
         self.out.push_back(Output::Send { bytes, discloses: Disclosure::Refusal });
     }
@@ -536,8 +547,14 @@ impl Site {
     fn burn_slot(&mut self) {
         let Some((deck, round)) = self.round.as_mut().filter(|(_, round)| !round.is_burned()) else { return };
         round.burn();
-        let entry = Entry::Burned { context: round.context, deck: *deck, slot: round.slot };
-        self.out.push_back(Output::Persist(Record(entry)));
+        let entry = Record(Entry::Burned { context: round.context, deck: *deck, slot: round.slot });
+        let in_journal = round.sent().is_some();
+        self.out.push_back(if in_journal {
+            Output::Persist(entry)
+        } else {
+            // [JRN-4]: what is left of closed slots leaves the disk here too.
+            Output::Rewrite(self.summary().into_iter().chain([entry]).collect())
+        });
     }
 
     /// [REL-6]: fewer have not promised than a total needs. One of a round that is over comes late and is dropped.

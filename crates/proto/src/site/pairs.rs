@@ -19,10 +19,11 @@ use crate::{
     suite::{self, Hash, Secret},
 };
 
-/// The private keys of a deck ([KEX-2]).
+/// The private keys of a deck ([KEX-2]), each in a block of its own: a key that is moved with its state would leave its bytes
+/// in the map of decks.
 pub(super) struct Keys {
-    mask: StaticSecret,
-    seal: StaticSecret,
+    mask: Box<StaticSecret>,
+    seal: Box<StaticSecret>,
     kem: KemSecret,
 }
 
@@ -33,8 +34,8 @@ impl Keys {
 
     pub(super) fn advertise(&self, commitments: Hash, standing: Standing) -> AdvertiseKeys {
         AdvertiseKeys {
-            mask_key: DhPublic::from(&self.mask).to_bytes(),
-            seal_key: DhPublic::from(&self.seal).to_bytes(),
+            mask_key: DhPublic::from(&*self.mask).to_bytes(),
+            seal_key: DhPublic::from(&*self.seal).to_bytes(),
             kem_key: self.kem.public(),
             commitments,
             standing,
@@ -114,10 +115,10 @@ fn joined<const N: usize>(secrets: [&Secret; N]) -> Zeroizing<Vec<u8>> {
     out
 }
 
-fn fresh(rng: &mut dyn CryptoRng) -> StaticSecret {
+fn fresh(rng: &mut dyn CryptoRng) -> Box<StaticSecret> {
     let mut bytes = Zeroizing::new([0u8; 32]);
     rng.fill_bytes(&mut bytes[..]);
-    StaticSecret::from(*bytes)
+    Box::new(StaticSecret::from(*bytes))
 }
 
 /// None where the other's key is of small order.

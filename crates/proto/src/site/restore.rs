@@ -52,13 +52,15 @@ impl Site {
                 self.decks.insert(r.index, DeckState::Ready(deck));
             }
             Entry::Masked { context, deck, slot, cohort, words, digest, rounds } => {
-                if !matches!(self.decks.get(&deck), Some(DeckState::Ready(_))) {
+                let Some(DeckState::Ready(ready)) = self.decks.get(&deck) else {
                     return Err(bad("a round in it has no deck"));
+                };
+                if self.round.is_some() {
+                    return Err(bad("two rounds stand in it"));
                 }
-                if self.last_slot.is_some_and(|last| last >= (deck, slot)) {
-                    return Err(bad("a slot in it was used twice"));
+                if !ready.holds(slot) {
+                    return Err(bad("a round in it is in a slot that its deck does not hold"));
                 }
-                self.close_round();
                 self.begin(deck, Round::restored(context, slot, cohort, words as usize, digest));
                 self.rounds = rounds;
             }
@@ -76,28 +78,24 @@ impl Site {
             }
             Entry::Burned { context, deck, slot } => match &mut self.round {
                 Some((_, round)) if round.context == context && !round.has_released() => round.burn(),
-                _ => {
-                    if !matches!(self.decks.get(&deck), Some(DeckState::Ready(_)))
-                        || self.last_slot.is_some_and(|last| last >= (deck, slot))
-                    {
-                        return Err(bad("a burned slot in it does not follow from what came before"));
-                    }
-                    self.close_round();
+                None if matches!(self.decks.get(&deck), Some(DeckState::Ready(ready)) if ready.holds(slot)) => {
                     self.begin(deck, Round::restored_burned(context, slot));
                 }
+                _ => return Err(bad("a burned slot in it does not follow from what came before")),
             },
         }
         Ok(())
     }
 
-    /// All that a new process must know: where the rounds stand, the decks in use.
+    /// What a new process must know of all before the open question: the decks in use without their closed slots, where the
+    /// rounds stand ([JRN-4]).
     pub(super) fn summary(&self) -> Vec<Record> {
         let decks = self.decks.values().filter_map(|d| match d {
             DeckState::Ready(deck) => Some(Record(Entry::Deck(deck.to_record(self.env.session)))),
             _ => None,
         });
         let mut out: Vec<Record> = decks.collect();
-        // The round that has just begun has sent nothing; a process that starts here sees it asked again.
+        // The open round has sent nothing yet.
         out.push(Record(Entry::Chain {
             context: self.last_context,
             cohort: self.last_cohort.clone(),

@@ -13,6 +13,7 @@ use super::{Env, deck::Deck};
 use crate::{
     error::Error,
     identity::PublicKey,
+    journal::{Entry, Record},
     mask::{self, Sign},
     message::{
         Ask, BurnCertificate, Certificate, ConsistencyCheck, Kind, Proof, RoundSeed, Survivors, Unmask, first_unsigned,
@@ -106,8 +107,8 @@ impl Round {
         last_context: Hash,
     ) -> Result<Round, Error> {
         check_context(env, deck, ask, &context)?;
-        if usize::from(ask.slot) >= deck.slots() {
-            return Err(env.aggregator("asked for a slot that the deck does not have", "RND-2"));
+        if !deck.holds(ask.slot) {
+            return Err(env.aggregator("asked for a slot that the deck does not have, or no longer", "RND-2"));
         }
         if ask.words == 0 || ask.words as usize > crate::limits::MAX_WORDS {
             return Err(env.aggregator(format!("asked for a vector of {} words", ask.words), "RND-3"));
@@ -240,6 +241,21 @@ impl Round {
         matches!(self.stage, Stage::Asked { sent: Some(_) })
     }
 
+    /// What the journal says of it once it is masked ([MSK-4]).
+    pub(crate) fn record(&self, deck: u32, rounds: u32) -> Option<Record> {
+        self.sent.map(|digest| {
+            Record(Entry::Masked {
+                context: self.context,
+                deck,
+                slot: self.slot,
+                cohort: self.cohort.clone(),
+                words: self.words as u32,
+                digest,
+                rounds,
+            })
+        })
+    }
+
     /// Whether this site's vector may have left and be in a total.
     pub(crate) fn left(&self) -> bool {
         !matches!(self.stage, Stage::Asked { sent: None } | Stage::Burned { .. })
@@ -313,7 +329,7 @@ impl Round {
         let mut masks = Vec::with_capacity(self.cohort.len() + 1);
         masks.push((deck.self_mask(self.slot, &self.context).ok_or_else(missing)?, Sign::Plus));
         for other in self.cohort.iter().filter(|o| **o != env.me) {
-            let seed = deck.round_seed(*other, &self.context).ok_or_else(missing)?;
+            let seed = deck.round_seed(*other, self.slot, &self.context).ok_or_else(missing)?;
             masks.push((seed, mask::pair_sign(env.me, *other)));
         }
         mask::apply_all(values, &masks);
@@ -395,7 +411,8 @@ impl Round {
         }
         let mut seeds = Vec::with_capacity(self.cohort.len() - named.alive.len());
         for w in self.cohort.iter().filter(|w| named.alive.binary_search(w).is_err()) {
-            let seed = deck.round_seed(*w, &self.context).ok_or(Error::ApiMisuse("the deck lacks a member"))?;
+            let seed =
+                deck.round_seed(*w, self.slot, &self.context).ok_or(Error::ApiMisuse("the deck lacks a member"))?;
             seeds.push(RoundSeed { missing: *w, seed: *seed.bytes() });
         }
         let context = named.context(&self.context);

@@ -50,7 +50,7 @@ pub enum Input<'a> {
 pub enum Output {
     /// Make this durable before any later `Send`.
     Persist(Record),
-    /// Replace the journal by these entries, durably, before any later `Send`: what it held of older decks is wiped.
+    /// Replace the journal by these entries, durably, before any later `Send`: what it held of closed slots is wiped.
     Rewrite(Vec<Record>),
     /// Send this frame to the aggregator.
     Send {

@@ -316,6 +316,13 @@ impl Hub {
         self.drain(i)
     }
 
+    /// The application's refusal of a question.
+    pub fn refusal(&mut self, i: u16, context: Hash) -> Result<Vec<Parts>, Error> {
+        let input = site::Input::Refuse { context, rule: "POL-2".into() };
+        self.sites[usize::from(i)].handle(input, &mut self.rng)?;
+        self.drain(i)
+    }
+
     /// Stops a site and brings it back from its journal.
     pub fn restart(&mut self, i: u16) -> Result<(), Error> {
         let k = usize::from(i);

@@ -98,8 +98,8 @@ impl Bench {
                 let (round, seeds): Check = reply.read();
                 assert_eq!(round, context);
                 for (missing, seed) in &seeds {
-                    assert_eq!(*seed, own.round_seed(*missing, &context));
-                    assert_eq!(*seed, self.secrets[usize::from(*missing)].round_seed(me as u16, &context));
+                    assert_eq!(*seed, own.round_seed(*missing, SLOT, &context));
+                    assert_eq!(*seed, self.secrets[usize::from(*missing)].round_seed(me as u16, SLOT, &context));
                 }
                 let towards = seeds.iter().fold(0, |set: Set, (w, _)| set | 1 << w);
                 assert!(seeds.is_sorted_by(|a, b| a.0 < b.0) && towards & alive == 0);

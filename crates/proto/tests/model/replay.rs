@@ -61,7 +61,7 @@ impl Loot {
             // Masks within the set cancel whether they are known or not.
             for v in list(everybody(setting.n) & !set) {
                 let given = self.seeds.get(&(u, v)).or(self.seeds.get(&(v, u))).copied();
-                let own = colluders.contains(&v).then(|| bench.secrets[usize::from(v)].round_seed(u, context));
+                let own = colluders.contains(&v).then(|| bench.secrets[usize::from(v)].round_seed(u, SLOT, context));
                 if let Some(key) = given.or(own) {
                     api::unmask(&mut words, &key, Some((u, v)));
                 }
@@ -280,7 +280,7 @@ fn the_bytes_of_a_broken_rule_open_two_sums() {
     for (u, site) in attack.end().enumerate() {
         let secrets = &bench.secrets[u];
         for w in list(site.seeds) {
-            loot.seeds.insert((u as u16, w), secrets.round_seed(w, &bench.round.context));
+            loot.seeds.insert((u as u16, w), secrets.round_seed(w, SLOT, &bench.round.context));
         }
         for owner in list(site.shares) {
             loot.shares.entry(owner).or_default().insert(u as u16, secrets.share(owner, SLOT));

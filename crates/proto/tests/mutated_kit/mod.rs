@@ -419,7 +419,7 @@ impl<'a> Victim<'a> {
                 let slot = slot_of(&context).expect("a signature has a question");
                 let secrets = Secrets::among(&self.journal, slot.0);
                 for (_, seed) in seeds {
-                    let of = secrets.members.iter().find(|m| secrets.round_seed(**m, &context) == seed);
+                    let of = secrets.members.iter().find(|m| secrets.round_seed(**m, slot.1, &context) == seed);
                     self.ledger.seeds.insert((slot, *of.expect("a seed of this round")));
                 }
             }

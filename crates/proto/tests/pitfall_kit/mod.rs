@@ -31,6 +31,8 @@ pub struct Secrets {
     pub members: Vec<u16>,
     /// Name, sites, versions.
     pub blocks: Vec<(Hash, Vec<u16>, Vec<u32>)>,
+    pub first: u16,
+    /// At the site's own place its noise secret.
     pub pairs: Vec<[u8; 32]>,
     pub seeds: Vec<[u8; 32]>,
     pub held: Vec<Vec<[u8; 32]>>,
@@ -66,24 +68,29 @@ impl Secrets {
 
     /// The share this site holds of `owner`'s self-mask seed.
     pub fn share(&self, owner: u16, slot: u16) -> [u8; 32] {
-        self.held[self.place(owner)][usize::from(slot)]
+        self.held[usize::from(slot - self.first)][self.place(owner)]
+    }
+
+    /// The pair secret of a later slot, or of this one ([MSK-1]).
+    pub fn pair_in(&self, other: u16, slot: u16) -> [u8; 32] {
+        (self.first..slot).fold(self.pair(other), |secret, _| api::next_slot(&secret))
     }
 
     /// k of [MSK-1].
-    pub fn round_seed(&self, other: u16, context: &Hash) -> [u8; 32] {
-        api::expand(&self.pair(other), "round seed", &[&context.0])
+    pub fn round_seed(&self, other: u16, slot: u16, context: &Hash) -> [u8; 32] {
+        api::expand(&self.pair_in(other, slot), "round seed", &[&context.0])
     }
 
     /// s of [MSK-1].
     pub fn self_key(&self, slot: u16, context: &Hash) -> [u8; 32] {
-        api::self_mask_key(&self.seeds[usize::from(slot)], context)
+        api::self_mask_key(&self.seeds[usize::from(slot - self.first)], context)
     }
 
     /// Every mask on the vector of site `me`, its own first ([MSK-3]).
     pub fn masks(&self, me: u16, slot: u16, context: &Hash, cohort: &[u16]) -> Vec<Mask> {
         let others = cohort.iter().filter(|o| **o != me);
         let own = (self.self_key(slot, context), None);
-        std::iter::once(own).chain(others.map(|o| (self.round_seed(*o, context), Some((me, *o))))).collect()
+        std::iter::once(own).chain(others.map(|o| (self.round_seed(*o, slot, context), Some((me, *o))))).collect()
     }
 }
 

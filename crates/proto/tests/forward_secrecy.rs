@@ -1,0 +1,270 @@
+//! What is left of a slot once it is closed: nothing from which its keys come ([RND-8], [MSK-1], [JRN-4], [NOI-2]).
+//!
+//! An attacker who takes a site's journal has all that the site could compute. He is played here with the core's own
+//! derivations: from every secret of the journal, by every step forward, he looks for the keys of the closed slots.
+
+mod hostile_kit;
+mod pitfall_kit;
+
+use std::collections::BTreeSet;
+
+use hostile_kit::*;
+use pitfall_kit::*;
+use rand_core::Rng;
+use veilsum_proto::{
+    message::Kind,
+    noise::{Key, Stream},
+    policy,
+    site::{Input, Output, Site},
+    suite::Hash,
+    vectors_api as api,
+};
+
+type Bytes = [u8; 32];
+
+const SITES: usize = 4;
+const SLOTS: u16 = 4;
+
+/// All keys of one round at one site: what a journal of that slot gives away, and one of a later slot must not.
+fn keys(secrets: &Secrets, me: u16, slot: u16, context: &Hash) -> BTreeSet<Bytes> {
+    let mut keys: BTreeSet<Bytes> = secrets.masks(me, slot, context, &everybody(SITES)).iter().map(|m| m.0).collect();
+    keys.insert(noise(secrets, me, slot, context));
+    keys.extend(everybody(SITES).iter().flat_map(|m| [secrets.pair_in(*m, slot), secrets.share(*m, slot)]));
+    keys.insert(secrets.seeds[usize::from(slot - secrets.first)]);
+    keys
+}
+
+fn noise(secrets: &Secrets, me: u16, slot: u16, context: &Hash) -> Bytes {
+    api::expand(&secrets.pair_in(me, slot), "noise", &[&context.0])
+}
+
+/// All that follows from these secrets in the rounds of these contexts, whatever slot they are tried in.
+fn reachable(secrets: &Secrets, contexts: &[Hash]) -> BTreeSet<Bytes> {
+    let mut all = BTreeSet::new();
+    let scalars = secrets.seeds.iter().chain(secrets.held.iter().flatten());
+    for seed in scalars {
+        all.insert(*seed);
+        all.extend(contexts.iter().map(|context| api::self_mask_key(seed, context)));
+    }
+    for pair in &secrets.pairs {
+        let mut pair = *pair;
+        for _ in 0..=SLOTS {
+            all.insert(pair);
+            for context in contexts {
+                all.extend(["round seed", "noise"].map(|label| api::expand(&pair, label, &[&context.0])));
+            }
+            pair = api::next_slot(&pair);
+        }
+    }
+    all
+}
+
+fn words(key: &Key) -> [u64; 4] {
+    let mut stream = Stream::new(key);
+    [(); 4].map(|()| stream.next_u64())
+}
+
+/// Puts a question to a site and gives the key of its noise before it answers, and the bytes that it sends.
+fn answered(hub: &mut Hub, site: u16, frame: &[u8]) -> ([u64; 4], Vec<u8>) {
+    hub.answers = false;
+    hub.tell(site, frame).expect("an honest question");
+    let place = usize::from(site);
+    let noise = words(&hub.sites[place].noise_key().expect("the question is open"));
+    let asked = hub.asked[place].last().expect("the question").clone();
+    let consent = policy::decide_by_floor(&hub.kit.terms, &hub.kit.floor, &asked).unwrap();
+    let values = values(site, &asked.query);
+    hub.sites[place].handle(Input::Contribute { consent, values }, &mut hub.rng).expect("an answer");
+    assert!(hub.sites[place].noise_key().is_none(), "no noise is drawn after the answer");
+    let mut sent = None;
+    while let Some(output) = hub.sites[place].poll() {
+        match output {
+            Output::Rewrite(records) => hub.journals[place] = records,
+            Output::Persist(record) => hub.journals[place].push(record),
+            Output::Send { bytes, .. } => sent = Some(bytes),
+            Output::Event(_) => {}
+        }
+    }
+    hub.answers = true;
+    (noise, sent.expect("its vector"))
+}
+
+#[test]
+fn a_journal_gives_the_keys_of_its_slot_and_none_of_the_slots_before() {
+    let mut hub = Hub::new(SITES, 401, |_| {});
+    let all = everybody(SITES);
+    let deck = hub.deck(0, SLOTS, &all);
+    let at_first: Vec<Secrets> = all.iter().map(|s| Secrets::of(&hub, *s, 0)).collect();
+    let (mut contexts, mut previous) = (Vec::new(), Hash::default());
+    for slot in 0..SLOTS {
+        let ask = hub.question(&deck, slot, &all, previous, b"the same");
+        let round = hub.ask(&deck, &ask, &all).expect("a round");
+        previous = round.context;
+        contexts.push(previous);
+        let frame = hub.survivors(&round, &all);
+        all.iter().for_each(|s| assert!(hub.reply(*s, &frame).is_ok()));
+        for me in &all {
+            let now = Secrets::of(&hub, *me, 0);
+            assert_eq!(
+                (now.first, now.seeds.len(), now.held.len()),
+                (slot, usize::from(SLOTS - slot), now.seeds.len())
+            );
+            let stolen = reachable(&now, &contexts);
+            let before = &at_first[usize::from(*me)];
+            for (closed, context) in (0..).zip(&contexts[..usize::from(slot)]) {
+                let found = keys(before, *me, closed, context).intersection(&stolen).count();
+                assert_eq!(found, 0, "keys of slot {closed} at site {me} in slot {slot}");
+            }
+            // The search finds what is there: all keys of the current slot.
+            let current = keys(before, *me, slot, &previous);
+            assert!(current.is_subset(&stolen) && current.len() == 2 + 3 * SITES);
+            assert!(!keys(before, *me, 0, &contexts[0]).is_disjoint(&reachable(before, &contexts)));
+        }
+    }
+}
+
+/// Shares of several sites together do not bring a closed slot back either: not even all of them.
+#[test]
+fn all_journals_together_do_not_open_a_closed_slot() {
+    let (mut hub, deck, round, _) = started(SITES, 402);
+    let all = everybody(SITES);
+    let frame = hub.survivors(&round, &all);
+    all.iter().for_each(|s| assert!(hub.reply(*s, &frame).is_ok()));
+    let before: Vec<Secrets> = all.iter().map(|s| Secrets::of(&hub, *s, 0)).collect();
+    let ask = hub.question(&deck, 1, &all, round.context, b"next");
+    hub.ask(&deck, &ask, &all).expect("the next round");
+    let stolen: BTreeSet<Bytes> =
+        all.iter().flat_map(|s| reachable(&Secrets::of(&hub, *s, 0), &[round.context])).collect();
+    let mut opened: BTreeSet<Bytes> = BTreeSet::new();
+    for owner in &all {
+        // What the shares of every slot that is left open.
+        for slot in 0..Secrets::of(&hub, 0, 0).held.len() {
+            let shares = all.iter().map(|s| Secrets::of(&hub, *s, 0).held[slot][usize::from(*owner)]);
+            opened.insert(api::recover(&all, &shares.collect::<Vec<_>>()));
+        }
+        let seed = before[usize::from(*owner)].seeds[0];
+        assert!(!opened.contains(&seed) && !stolen.contains(&seed));
+        assert!(keys(&before[usize::from(*owner)], *owner, 0, &round.context).is_disjoint(&stolen));
+    }
+    assert_eq!(opened.len(), 3 * SITES, "the seeds of the three open slots");
+}
+
+#[test]
+fn slots_may_be_skipped_and_stay_closed() {
+    let mut hub = Hub::new(SITES, 403, |_| {});
+    let all = everybody(SITES);
+    let deck = hub.deck(0, SLOTS, &all);
+    let at_first: Vec<Secrets> = all.iter().map(|s| Secrets::of(&hub, *s, 0)).collect();
+    let ask = hub.question(&deck, 2, &all, Hash::default(), b"third");
+    let (round, vectors) = asked(&mut hub, &deck, &ask, &all).expect("slots 0 and 1 are skipped");
+    for me in &all {
+        let masks = at_first[usize::from(*me)].masks(*me, 2, &round.context, &all);
+        assert_eq!(without(&vectors[me], &masks), values(*me, b"third"), "the keys of slot 2");
+    }
+    // A skipped slot is gone, also for a process that comes back.
+    let back = hub.question(&deck, 1, &all, round.context, b"second");
+    let (_, frame) = hub.ask_frame(&deck, &back);
+    refuses(&mut hub, 0, &frame, "RND-2");
+    hub.restart(0).expect("its journal");
+    refuses(&mut hub, 0, &frame, "RND-2");
+    assert_eq!(Secrets::of(&hub, 0, 0).first, 2);
+}
+
+/// [NOI-2], [RND-7], [JRN-3]: a process that comes back in the middle of a slot draws the same noise and sends the same bytes.
+#[test]
+fn a_restart_in_the_middle_of_a_slot_gives_the_same_noise_and_the_same_bytes() {
+    let (mut hub, deck, round, _) = started(SITES, 404);
+    let all = everybody(SITES);
+    let frame = hub.survivors(&round, &all);
+    all.iter().for_each(|s| assert!(hub.reply(*s, &frame).is_ok()));
+    let ask = hub.question(&deck, 1, &all, round.context, b"second");
+    let (_, question) = hub.ask_frame(&deck, &ask);
+    // Before its answer is on disk, and after.
+    let before = hub.journals[0].clone();
+    let first = answered(&mut hub, 0, &question);
+    let masked = hub.journals[0].clone();
+    for journal in [before, masked.clone()] {
+        hub.journals[0] = journal;
+        hub.restart(0).expect("its journal");
+        assert_eq!(answered(&mut hub, 0, &question), first);
+        assert!(hub.journals[0] == masked);
+    }
+    let mut round = hub.ask(&deck, &ask, &[1, 2, 3]).expect("the others");
+    round.inputs.insert(0, parts(&first.1).proof);
+    let frame = hub.survivors(&round, &all);
+    let shares = hub.reply(0, &frame).expect("its shares").rest;
+    hub.restart(0).expect("its journal");
+    assert_eq!(hub.reply(0, &frame).expect("its shares again").rest, shares);
+}
+
+/// A refusal closes the slots before as an answer does.
+#[test]
+fn a_refusal_takes_closed_slots_off_the_disk() {
+    let (mut hub, deck, round, _) = started(SITES, 405);
+    let all = everybody(SITES);
+    hub.answers = false;
+    let ask = hub.question(&deck, 1, &all, round.context, b"second");
+    let (context, frame) = hub.ask_frame(&deck, &ask);
+    hub.tell(0, &frame).unwrap();
+    hub.sites[0].handle(Input::Refuse { context, rule: "POL-3".into() }, &mut hub.rng).unwrap();
+    let first = hub.sites[0].poll();
+    let Some(Output::Rewrite(records)) = first else { panic!("the journal is replaced before the refusal leaves") };
+    assert_eq!(Secrets::among(&records, 0).first, 1);
+    hub.journals[0] = records;
+    hub.restart(0).expect("the journal stands by itself");
+    // Neither the round before nor this one left an entry, and still the slot is closed.
+    let back = hub.question(&deck, 0, &all, round.context, b"again");
+    let (_, closed) = hub.ask_frame(&deck, &back);
+    refuses(&mut hub, 0, &closed, "RND-2");
+    assert_eq!(parts(&answered(&mut hub, 0, &frame).1).kind, Kind::MaskedInput);
+}
+
+/// [NOI-2]: noise repeats in one round only. It differs between rounds, slots, decks and sites, and the identity's seed says
+/// nothing of it.
+#[test]
+fn noise_belongs_to_one_round_and_not_to_the_identity() {
+    let mut seen = BTreeSet::new();
+    let mut count = 0;
+    // Two worlds with the same identities, and other randomness of the decks.
+    for world in 0..2 {
+        let mut hub = Hub::new(SITES, 406, |_| {});
+        (0..world).for_each(|_| _ = hub.rng.next_u64());
+        let all = everybody(SITES);
+        let mut previous = Hash::default();
+        for index in 0..2 {
+            let deck = hub.deck(index, SLOTS, &all);
+            for slot in 0..2 {
+                let ask = hub.question(&deck, slot, &all, previous, b"the same");
+                let (context, frame) = hub.ask_frame(&deck, &ask);
+                previous = context;
+                for site in &all {
+                    let fresh = Secrets::of(&hub, *site, index);
+                    let (noise_words, _) = answered(&mut hub, *site, &frame);
+                    assert_eq!(noise_words, words(&Key::from_bytes(noise(&fresh, *site, slot, &context))));
+                    seen.insert(noise_words);
+                    count += 1;
+                }
+            }
+        }
+    }
+    assert_eq!((seen.len(), count), (count, 2 * 2 * 2 * SITES));
+}
+
+/// Two questions in one slot, of which a site that came back without an answer sees the second: other noise.
+#[test]
+fn noise_is_bound_to_the_question() {
+    let mut hub = Hub::new(SITES, 407, |_| {});
+    let all = everybody(SITES);
+    let deck = hub.deck(0, SLOTS, &all);
+    let keys: Vec<[u64; 4]> = [b"one", b"two"]
+        .iter()
+        .map(|query| {
+            let ask = hub.question(&deck, 0, &all, Hash::default(), *query);
+            let (_, frame) = hub.ask_frame(&deck, &ask);
+            let mut site = Site::restore(hub.kit.site(0), hub.journals[0].clone()).unwrap();
+            assert!(site.noise_key().is_none(), "no question is open");
+            site.handle(Input::Message(&frame), &mut hub.rng).unwrap();
+            words(&site.noise_key().expect("a question is open"))
+        })
+        .collect();
+    assert_ne!(keys[0], keys[1]);
+}
