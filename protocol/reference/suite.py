@@ -33,9 +33,13 @@ def le64(n):
     return n.to_bytes(8, "little")
 
 
+def salt(label):
+    return LASTING_SALT if label in LASTING else SALT
+
+
 def H(label, *parts):
     """Section 4.1."""
-    pieces = [LASTING_SALT if label in LASTING else SALT, label.encode("ascii"), *parts]
+    pieces = [salt(label), label.encode("ascii"), *parts]
     return hashlib.sha256(b"".join(le64(len(p)) + p for p in pieces)).digest()
 
 
