@@ -183,6 +183,7 @@ async fn masked_run(sites: &[(String, Rows)], work: &Work) -> Run {
         state: None,
         way: None,
         timing: LOCAL_TIMING,
+        on_loss: veilsum::role::server::OnLoss::Stop,
         progress: Box::new(move |p| {
             if matches!(p, Progress::Round { .. }) {
                 mark(&seen);

@@ -87,6 +87,7 @@ fn run(sites: usize, rounds: u32, form: Form, one_way: Duration) -> Vec<f64> {
         vanish: Vec::new(),
         record: false,
         timing: LOCAL_TIMING,
+        on_loss: veilsum::role::server::OnLoss::Stop,
         state: Some(folder.clone()),
         way: (!one_way.is_zero()).then(|| -> local::Way { Box::new(move |to| distance::away(to, one_way)) }),
         progress: Box::new(move |progress| {

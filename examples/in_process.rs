@@ -37,6 +37,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         state: None,
         way: None,
         timing: LOCAL_TIMING,
+        on_loss: veilsum::role::server::OnLoss::Stop,
         progress: Box::new(|_| {}),
     })
     .await?;

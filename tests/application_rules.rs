@@ -75,6 +75,7 @@ async fn coordinator() -> (Vec<Arc<Identity>>, Federation, SocketAddr) {
         work: federation.work.clone(),
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         timing: LOCAL_TIMING,
+        on_loss: veilsum::role::server::OnLoss::Stop,
         state: None,
         view: None,
         evidence: None,
@@ -151,6 +152,7 @@ fn counted(least: u64) -> LocalRun {
         state: None,
         way: None,
         timing: LOCAL_TIMING,
+        on_loss: veilsum::role::server::OnLoss::Stop,
         progress: Box::new(|_| {}),
     }))
     .expect("a federation")

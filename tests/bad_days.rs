@@ -15,7 +15,7 @@ use support::{Ended, Parties, Running, start, start_limited, veilsum};
 
 const SIZES: [usize; 5] = [40, 55, 61, 48, 70];
 const LIMIT: Duration = Duration::from_secs(120);
-const QUICK: [&str; 6] = ["--phase-timeout", "6", "--grace", "1", "--join-timeout", "60"];
+const QUICK: [&str; 8] = ["--phase-timeout", "6", "--grace", "1", "--join-timeout", "60", "--on-loss", "stop"];
 /// Many rounds, so that files grow.
 const LONG: [&str; 4] = ["--epsilon=0", "--max-rounds=120", "--slots=64", "--seed=9"];
 
@@ -35,7 +35,7 @@ fn journals(folder: impl AsRef<Path>) -> Vec<PathBuf> {
 /// No file of the processes may grow beyond so many bytes: the disk is full.
 const DISK: u64 = 24 << 10;
 
-/// The site says so and sends nothing that its journal does not hold; the others go on without it.
+/// The site says so and sends nothing that its journal does not hold; the others end with what is out.
 #[test]
 fn the_disk_of_a_site_is_full() {
     let p = Parties::new(&SIZES, &LONG);
@@ -49,13 +49,13 @@ fn the_disk_of_a_site_is_full() {
     let answered = ended.stderr.matches("MaskedWords").count();
     let size: u64 = journals(p.folder.path("site-1.state")).iter().map(|f| f.metadata().expect("a file").len()).sum();
     assert!(answered > 5 && size <= 2 * DISK, "{answered} answers, {size} bytes");
-    let result = server.wait(LIMIT).expect(0);
+    let result = server.wait(LIMIT).expect(9);
     told(&result, &["left the run: site-1"]);
     intermediary.wait(LIMIT).expect(0);
-    others.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(0)));
+    others.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(9)));
 
-    // With room again: the journal's torn end is no damage, and the run it was in is over.
-    let back = veilsum(&p.client(1, &["--join-timeout", "1"])).expect(4);
+    // With room again: the journal's torn end is no damage, and the run it was in is over; what was opened to it is its result.
+    let back = veilsum(&p.client(1, &["--join-timeout", "1"])).expect(9);
     told(&back, &["did not answer"]);
     damaged_journals(&p);
 }

@@ -198,16 +198,35 @@ fn sites_that_vanish() {
 #[test]
 fn too_few_sites_have_a_code_of_their_own() {
     // Three sites have threshold three: none may vanish.
-    for drop in ["2@3", "2@3:before", "2@1:unmask"] {
+    for drop in ["2@1:before", "2@1:unmask"] {
         let out = Folder::new();
         let ended = demo(&out, &["--drop", drop]).expect(6);
         assert!(ended.stderr.contains("nothing was revealed"), "{drop}: {}", ended.stderr);
         assert!(!out.0.join("out/result.json").exists(), "{drop}");
     }
     let out = Folder::new();
-    let ended = demo(&out, &["--json", "--drop", "2@3"]).expect(6);
+    let ended = demo(&out, &["--json", "--drop", "2@1:unmask"]).expect(6);
     let value: Value = serde_json::from_str(&ended.stdout).expect("one JSON document");
     assert_eq!(value["error"]["code"], 6);
+}
+
+/// Once a total is out there is a result, under a code of its own; also where all sites are one block.
+#[test]
+fn a_run_that_ends_early_has_a_code_of_its_own() {
+    for more in [&["--drop", "2@3"][..], &["--drop", "2@3:before"], &["--drop", "2@3:before", "--on-loss", "stop"]] {
+        let out = Folder::new();
+        let ended = demo(&out, more).expect(9);
+        assert!(ended.stderr.contains("ended early"), "{more:?}: {}", ended.stderr);
+        let result = out.json("out/result.json");
+        assert_eq!(
+            (&result["converged"], &result["ended_early"]["lost"][0]),
+            (&false.into(), &"site-2".into()),
+            "{more:?}"
+        );
+    }
+    let ended = demo(&Folder::new(), &["--json", "--drop", "2@3"]).expect(9);
+    let value: Value = serde_json::from_str(&ended.stdout).expect("one JSON document");
+    assert_eq!(value["ended_early"]["round"], 2);
 }
 
 /// A cell that no message may show.

@@ -11,7 +11,7 @@ use std::{
 use support::{federate, made_up, prepared, unit_square};
 use tokio::{sync::oneshot, task::JoinHandle};
 use veilsum::{
-    control::{CountReady, CountReply, CountRequest, Held, JudgeReply, JudgeRequest},
+    control::{Count, CountReady, CountReply, CountRequest, Held, JudgeReply, JudgeRequest},
     documents::Federation,
     local::{LOCAL_TIMING, toy_policy},
     role::{
@@ -188,6 +188,7 @@ impl Cast {
             listen,
             coordinator,
             timing,
+            on_loss: veilsum::role::server::OnLoss::Stop,
             view: None,
             bound: Some(bound),
         };
@@ -219,15 +220,25 @@ fn run<T>(future: impl Future<Output = T>) -> T {
     found
 }
 
-/// Waits for keys and the intermediary's word.
+/// Waits for keys.
 async fn ready(hub: &mut Hub) {
-    let (mut keys, mut counted) = (false, false);
-    while !keys || !counted {
+    loop {
         match hub.next(Some(Instant::now() + Duration::from_secs(30))).await {
-            HubEvent::Aggregator(aggregator::Event::DeckReady { .. }) => keys = true,
-            HubEvent::Control { from: PartyId::Intermediary, kind: Kind::CountReady, .. } => counted = true,
+            HubEvent::Aggregator(aggregator::Event::DeckReady { .. }) => return,
             HubEvent::Aggregator(aggregator::Event::Failed(e)) => panic!("{e}"),
             HubEvent::Deadline => panic!("nobody came"),
+            _ => {}
+        }
+    }
+}
+
+/// Has the intermediary count the rows of all sites, and waits for its word.
+async fn counted(hub: &mut Hub) {
+    hub.tell(PartyId::Intermediary, Kind::Count, &Count { cohort: (0..SIZES.len() as u16).collect() });
+    loop {
+        match hub.next(Some(Instant::now() + Duration::from_secs(30))).await {
+            HubEvent::Control { from: PartyId::Intermediary, kind: Kind::CountReady, .. } => return,
+            HubEvent::Deadline => panic!("nobody counted"),
             _ => {}
         }
     }
@@ -362,7 +373,7 @@ fn noise_is_new_in_every_session_of_a_plan() {
 
 #[test]
 fn the_intermediary_cannot_put_one_judgement_in_two_forms() {
-    // [RND-9] keeps one question to one cohort and knows it by its bytes.
+    // One question has one form, so that the same one again is known by its bytes.
     let mut work = fcm(2);
     work.judge = Judge::Intermediary;
     let cast = cast(&work, SIZES.len(), |_| {}).unwrap();
@@ -376,6 +387,7 @@ fn the_intermediary_cannot_put_one_judgement_in_two_forms() {
             work,
             listen: ANY.into(),
             timing: LOCAL_TIMING,
+            on_loss: veilsum::role::server::OnLoss::Stop,
             view: None,
             evidence: None,
             state: None,
@@ -425,6 +437,7 @@ fn verdict_and_count_together_do_not_show_the_rows_of_a_site_that_was_left_out()
         ready(&mut hub).await;
         let first = Question::Cluster(work.first_question(SIZES.len()).unwrap());
         assert!(answered(&mut hub, &first, cast.words(&first)).await);
+        counted(&mut hub).await;
         let batch: Batch = Query::FuzzyValidation { centres: centres(0.8), m: 2.0 }.into();
         let domain = work.domain().unwrap();
         let layout = round::Layout::of_judged(&batch, &domain, &cast.federation.form().unwrap()).unwrap();
@@ -483,6 +496,7 @@ fn sums_are_of_the_sites_whose_counts_allowed_them() {
             work,
             listen: ANY.into(),
             timing: LOCAL_TIMING,
+            on_loss: veilsum::role::server::OnLoss::Stop,
             view: None,
             evidence: None,
             state: None,

@@ -181,11 +181,12 @@ fn a_strict_site_with_few_rows_stops() {
     let told = p.check(1, &[]).expect(7);
     assert!(told.stderr.contains("rows in all") && told.stderr.contains("[POL-9]"), "{}", told.stderr);
     let (server, _, clients) = p.run();
-    assert!(server.code == Some(6) && !server.stderr.contains('%'), "{}", server.text());
+    assert!(server.code == Some(9) && !server.stderr.contains('%'), "{}", server.text());
     for client in clients {
-        let told = client.expect(7);
+        // What was out when it stopped is the result ([APP-8]).
+        let told = client.expect(9);
         assert!(told.stderr.contains("the release rule") && told.stderr.contains("[POL-9]"), "{}", told.stderr);
-        assert!(told.stderr.contains("next: see what was given away"), "{}", told.stderr);
+        assert!(told.stderr.contains("next: the result that is out so far was written"), "{}", told.stderr);
     }
     // What left before stands in the ledger, the refusal too.
     let shown = veilsum(&p.own("show", 2)).expect(0).stdout;
@@ -319,6 +320,7 @@ fn lost_near_the_end(block_size: u16, contributors: u32) -> (LocalRun, BTreeSet<
         state: Some(folder.0.clone()),
         way: None,
         timing: LOCAL_TIMING,
+        on_loss: veilsum::role::server::OnLoss::Stop,
         progress: Box::new(|_| {}),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");

@@ -31,7 +31,6 @@ use veilsum_cluster::{Algorithm, Query, method::Seeding};
 use veilsum_proto::{
     aggregator,
     identity::Identity,
-    message::Kind,
     plan::Terms,
     roster::{Member, PartyId, Roster},
 };
@@ -114,6 +113,7 @@ fn against(
             listen: any,
             coordinator,
             timing: LOCAL_TIMING,
+            on_loss: veilsum::role::server::OnLoss::Stop,
             view: None,
             bound: Some(bound),
         };
@@ -158,11 +158,10 @@ fn against(
 }
 
 async fn lie(hub: &mut Hub, mut conversation: Conversation, change: impl Fn(u32, &mut Question)) {
-    let (mut keys, mut counted) = (false, false);
-    while !keys || !counted {
+    let mut keys = false;
+    while !keys {
         match hub.next(Some(Instant::now() + Duration::from_secs(30))).await {
             HubEvent::Aggregator(aggregator::Event::DeckReady { .. }) => keys = true,
-            HubEvent::Control { from: PartyId::Intermediary, kind: Kind::CountReady, .. } => counted = true,
             HubEvent::Deadline => panic!("nobody came"),
             _ => {}
         }
@@ -174,7 +173,7 @@ async fn lie(hub: &mut Hub, mut conversation: Conversation, change: impl Fn(u32,
         loop {
             match hub.next(Some(Instant::now() + Duration::from_secs(30))).await {
                 HubEvent::Aggregator(aggregator::Event::Total { values, cohort, .. }) => {
-                    conversation.take(&values, cohort.len()).unwrap();
+                    conversation.take(&values, &cohort).unwrap();
                     break;
                 }
                 HubEvent::Aggregator(aggregator::Event::Failed(_)) | HubEvent::Deadline => return,

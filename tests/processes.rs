@@ -3,11 +3,7 @@
 
 mod support;
 
-use std::{
-    os::unix::fs::PermissionsExt,
-    sync::LazyLock,
-    time::{Duration, Instant},
-};
+use std::{os::unix::fs::PermissionsExt, sync::LazyLock, time::Duration};
 
 use support::{Parties, Running, fingerprint_of, free_port, start, veilsum};
 
@@ -16,7 +12,7 @@ const LIMIT: Duration = Duration::from_secs(120);
 /// Many rounds, so that there is time to kill somebody.
 const LONG: [&str; 4] = ["--epsilon=0", "--max-rounds=300", "--slots=64", "--seed=9"];
 /// A silent site is given up soon, and one that comes back has time for it.
-const QUICK: [&str; 6] = ["--phase-timeout", "6", "--grace", "1", "--join-timeout", "60"];
+const QUICK: [&str; 8] = ["--phase-timeout", "6", "--grace", "1", "--join-timeout", "60", "--on-loss", "stop"];
 
 fn start_all(
     p: &Parties,
@@ -69,7 +65,10 @@ fn a_run_from_keys_to_memberships() {
         // A deck alone has 10 kB: the keys of a run that is over are gone, the list of what was answered stays.
         for file in std::fs::read_dir(p.folder.0.join(format!("site-{i}.state"))).expect("a folder") {
             let file = file.expect("a file");
-            let (about, ledger) = (file.metadata().expect("its size"), file.file_name() == "ledger.jsonl");
+            let about = file.metadata().expect("its size");
+            let name = file.file_name().to_string_lossy().into_owned();
+            // What was given away, and the questions behind it.
+            let ledger = ["ledger", "questions"].iter().any(|kept| name.starts_with(kept));
             assert!((about.len() < 4096 || ledger) && about.permissions().mode() & 0o077 == 0, "{about:?}");
         }
         let files = ["model", "csv", "memberships"].map(|end| p.folder.path(&format!("site-{i}.{end}")));
@@ -85,7 +84,8 @@ fn a_run_from_keys_to_memberships() {
 
 #[test]
 fn a_killed_site_is_missed_and_the_run_goes_on() {
-    let p = Parties::new(&SIZES, &LONG);
+    // Where every site is a block by itself.
+    let p = Parties::new(&SIZES, &[&LONG[..], &["--block-size=1"]].concat());
     let (server, intermediary, mut clients) = start_all(&p, &QUICK, 1..=5);
     answered(&clients[2], 20);
     clients.remove(2).kill();
@@ -99,16 +99,6 @@ fn a_killed_site_is_missed_and_the_run_goes_on() {
     assert_eq!(result["n_total"], SIZES.iter().sum::<usize>() - SIZES[2]);
     clients.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(0)));
     assert!(!p.folder.0.join("site-3.model").exists());
-
-    // Once more with everybody, same plan: one question would be answered over five sites that was over four before,
-    // and the difference would be one site's own. The sites refuse it.
-    let (server, intermediary, clients) = start_all(&p, &QUICK, 1..=5);
-    for (i, client) in clients.into_iter().enumerate() {
-        let told = client.wait(LIMIT).expect(if i == 2 { 6 } else { 7 });
-        assert!(i == 2 || told.stderr.contains("answered before over another cohort"), "{}", told.stderr);
-    }
-    server.wait(LIMIT).expect(6);
-    intermediary.wait(LIMIT).expect(6);
 }
 
 /// The same plan over the same sites again gives what it gave, and the journals allow it.
@@ -176,30 +166,11 @@ fn too_few_sites_after_two_are_killed() {
     let (server, intermediary, mut clients) = start_all(&p, &QUICK, 1..=5);
     answered(&clients[0], 10);
     clients.drain(3..).for_each(|c| drop(c.kill()));
-    let told = server.wait(LIMIT).expect(6);
+    let told = server.wait(LIMIT).expect(9);
     assert!(told.stderr.contains("too few sites") && told.stderr.contains("nothing was revealed"), "{}", told.stderr);
-    assert!(!p.folder.0.join("out/result.json").exists());
-    intermediary.wait(LIMIT).expect(6);
-    clients.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(6)));
-}
-
-#[test]
-fn everybody_ends_when_the_server_is_killed() {
-    let p = Parties::new(&SIZES, &LONG);
-    let server = start(&p.server(&QUICK));
-    let intermediary = start(&p.intermediary(&QUICK));
-    let clients: Vec<Running> = (1..=5).map(|i| start(&p.client(i, &["-vv", "--join-timeout", "20"]))).collect();
-    answered(&clients[0], 10);
-    server.kill();
-    let begun = Instant::now();
-    let told = intermediary.wait(LIMIT).expect(4);
-    assert!(told.stderr.contains("lost the coordinator"), "{}", told.stderr);
-    for client in clients {
-        let told = client.wait(LIMIT).expect(4);
-        assert!(told.stderr.contains("lead") || told.stderr.contains("lost the coordinator"), "{}", told.stderr);
-    }
-    // Half a minute until silence is a verdict, and at most as long again to find nobody there.
-    assert!(begun.elapsed() < Duration::from_secs(75), "{:?}", begun.elapsed());
+    assert_eq!(strings(&p.folder.json("out/result.json")["ended_early"]["lost"]), ["site-4", "site-5"]);
+    intermediary.wait(LIMIT).expect(0);
+    clients.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(9)));
 }
 
 #[test]
@@ -252,7 +223,8 @@ fn who_does_not_belong_is_refused() {
     assert!(stale.stderr.contains("you hold roster"), "{}", stale.stderr);
     // On its own roster and not on the server's: the transport does not let it in.
     let (roster, of_roster) = (path("larger-roster.toml"), path("plan-of-larger-roster.toml"));
-    let more = ["--roster", &roster, "--plan", &of_roster, "--key", &path("site-6.key")];
+    let (key, state) = (path("site-6.key"), path("site-6.state"));
+    let more = ["--roster", &roster, "--plan", &of_roster, "--key", &key, "--state", &state];
     let unknown = veilsum(&p.client(5, &more)).expect(8);
     assert!(unknown.stderr.contains("not on its roster"), "{}", unknown.stderr);
 
@@ -311,7 +283,7 @@ fn a_port_that_is_taken() {
     assert!(told.stderr.contains(&taken) && told.stderr.contains("free port"), "{}", told.stderr);
 }
 
-/// The count is taken before the first round: a run does not end with its intermediary.
+/// The count is taken after the first total: a run does not end with its intermediary.
 #[test]
 fn a_run_goes_on_without_the_intermediary() {
     let p = Parties::new(&SIZES, &LONG);

@@ -129,14 +129,16 @@ fn of_files(p: &Parties) -> Secrets {
 fn processes_at_their_most_talkative() {
     let p = Parties::new(&SIZES, &["--epsilon=0", "--max-rounds=40", "--slots=16"]);
     let secrets = of_files(&p);
-    let quick = ["-vv", "--phase-timeout", "6", "--grace", "1"];
+    let quick = ["-vv", "--phase-timeout", "6", "--grace", "1", "--on-loss", "stop"];
     let roles = [start(&p.server(&quick)), start(&p.intermediary(&quick))];
     let mut clients: Vec<_> = (1..=5).map(|i| start(&p.client(i, &["-vv"]))).collect();
     clients[4].until("answers", LIMIT, |log| log.matches("MaskedWords").count() >= 5);
     let mut ended: Vec<(String, Ended)> = vec![("a killed client".into(), clients.remove(4).kill())];
-    let [server, intermediary] = roles.map(|r| r.wait(LIMIT).expect(0));
+    // The run ends early, with what is out; the intermediary's part of it is done.
+    let [server, intermediary] = roles;
+    let (server, intermediary) = (server.wait(LIMIT).expect(9), intermediary.wait(LIMIT).expect(0));
     ended.extend([("server".into(), server), ("intermediary".into(), intermediary)]);
-    ended.extend(clients.into_iter().enumerate().map(|(i, c)| (format!("client {}", i + 1), c.wait(LIMIT).expect(0))));
+    ended.extend(clients.into_iter().enumerate().map(|(i, c)| (format!("client {}", i + 1), c.wait(LIMIT).expect(9))));
     for (who, e) in &ended {
         assert!(e.stderr.contains("DEBUG") || e.stderr.contains("INFO"), "{who} logs nothing: {}", e.stderr);
         secrets.check(who, &e.text());
@@ -224,7 +226,8 @@ fn masked_words_and_shares_are_not_logged() {
                         .for_each(|w| secrets.word("a masked word", u64::from_le_bytes(*w)));
                 }
                 Kind::Unmask => secrets.bytes("a share", &body[8..]),
-                Kind::ConsistencyCheck => secrets.bytes("a seed", &body[42..74]),
+                // The intermediary's hold no seed where nobody is missing.
+                Kind::ConsistencyCheck => secrets.bytes("a seed", body.get(42..74).unwrap_or_default()),
                 Kind::AdvertiseKeys => secrets.bytes("a deck's key", &body[..64]),
                 _ => {}
             }

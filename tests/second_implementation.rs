@@ -127,6 +127,7 @@ async fn mixed(python: &Path, work: &Work, sites: &[(String, Rows)], vanish: Opt
         work: work.clone(),
         listen: any,
         timing: LOCAL_TIMING,
+        on_loss: veilsum::role::server::OnLoss::Stop,
         state: None,
         view: None,
         evidence: None,
@@ -147,6 +148,7 @@ async fn mixed(python: &Path, work: &Work, sites: &[(String, Rows)], vanish: Opt
         listen: any,
         coordinator,
         timing: LOCAL_TIMING,
+        on_loss: veilsum::role::server::OnLoss::Stop,
         view: None,
         bound: Some(bound),
     }));

@@ -10,7 +10,7 @@ use std::{
 
 use chacha20::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
-use support::{fcm, federate, made_up, prepared, unit_square};
+use support::{fcm, federate, federate_under, made_up, prepared, unit_square};
 use veilsum::{
     local::LocalRun,
     role::client::{Step as At, Vanish},
@@ -107,7 +107,14 @@ fn opaque(f: &Frame, site: u16, members: usize, slots: usize, words: usize) -> V
     let (mut rest, mut parts) = (f.rest.as_slice(), Vec::new());
     let number = |n: usize| (n as u64).to_le_bytes();
     match f.kind {
-        Kind::AdvertiseKeys => parts.push(take(&mut rest, 3 * 32 + KEY_BYTES)),
+        Kind::AdvertiseKeys => {
+            parts.push(take(&mut rest, 3 * 32 + KEY_BYTES));
+            // The block, once it is fixed: a hash of public keys. Then the version of the rows.
+            if take(&mut rest, 1) == [1] {
+                take(&mut rest, 32);
+            }
+            assert_eq!(take(&mut rest, 4), [0; 4]);
+        }
         Kind::AcceptDirectory | Kind::ShareAck => {}
         Kind::ShareKeys => {
             assert_eq!(take(&mut rest, 8), number(slots));
@@ -123,6 +130,11 @@ fn opaque(f: &Frame, site: u16, members: usize, slots: usize, words: usize) -> V
         Kind::MaskedInput => {
             parts.push(take(&mut rest, COMMITMENT));
             parts.push(take(&mut rest, 8 * words));
+        }
+        // Nobody is missing: the round, and no seed.
+        Kind::ConsistencyCheck => {
+            take(&mut rest, 32);
+            assert_eq!(take(&mut rest, 8), number(0));
         }
         Kind::Unmask => {
             assert_eq!(take(&mut rest, 8), number(members));
@@ -216,7 +228,12 @@ fn the_views_hold_nothing_of_one_site() {
                 PartyId::Site(_) => {
                     let questions = if intermediary { 1 } else { ROUNDS as usize + 1 };
                     let mut all = vec![Kind::AdvertiseKeys, Kind::AcceptDirectory, Kind::ShareKeys, Kind::ShareAck];
-                    (0..questions).for_each(|_| all.extend([Kind::MaskedInput, Kind::Unmask]));
+                    // The intermediary's survivors are certified also where nobody is missing.
+                    let round: &[Kind] = match intermediary {
+                        true => &[Kind::MaskedInput, Kind::ConsistencyCheck, Kind::Unmask],
+                        false => &[Kind::MaskedInput, Kind::Unmask],
+                    };
+                    (0..questions).for_each(|_| all.extend(round));
                     if kinds.len() < all.len() {
                         // The last question was open before these shares came.
                         kinds.push(Kind::Unmask);
@@ -238,7 +255,7 @@ fn the_views_hold_nothing_of_one_site() {
 #[test]
 fn the_seeds_of_a_missing_site_are_those_of_one_round() {
     let vanish = vec![(2, Vanish { round: 3, at: At::BeforeInput })];
-    let (run, sizes) = federate(made_up(&SIZES, 0.2, 17), &work(), vanish, true);
+    let (run, sizes) = federate_under(made_up(&SIZES, 0.2, 17), &work(), vanish, true, |terms| terms.block_size = 1);
     assert_eq!(run.result.as_ref().expect("a result").missing, ["site-3"]);
     assert_eq!(sizes, [5, 5, 4, 4, 4, 4, 4]);
     let frames = frames(&run.coordinator_view);

@@ -33,6 +33,13 @@ pub struct Denied {
     pub why: String,
 }
 
+/// Coordinator to intermediary: the first total is out over these sites; count their rows ([APP-2]).
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Count {
+    /// The sites of the first total.
+    pub cohort: Vec<u16>,
+}
+
 /// Intermediary to coordinator: these sites are counted, and the count is not below the floor ([APP-2]).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct CountReady {
@@ -114,14 +121,14 @@ impl JudgeReply {
     }
 }
 
-/// Coordinator to everybody: the run is over.
+/// Coordinator to everybody: the run is over. Where it ended early, the model says so ([APP-8]).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Finished {
     /// The model as JSON; empty towards the intermediary.
     pub model: Vec<u8>,
 }
 
-/// An aggregator to everybody: the run ends without a result.
+/// An aggregator to everybody: the run ends, and there is no result.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Aborted {
     /// Exit code that the receiver should end with.

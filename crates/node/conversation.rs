@@ -4,6 +4,7 @@
 use serde_json::Value;
 use veilsum_cluster::{
     Batch, Domain, Method, MethodError, Outcome, Run, Step,
+    finish::{Released, finish},
     method::Stage,
     sampling::{self, Sampling},
     validity::Verdict,
@@ -22,6 +23,10 @@ pub struct Conversation {
     turn: Turn,
     questions: u32,
     draws: u32,
+    /// Sites of the last total.
+    cohort: Vec<u16>,
+    /// What is out over that cohort, as the run was given it.
+    released: Vec<Released>,
 }
 
 /// What a conversation needs to know of its plan.
@@ -65,7 +70,8 @@ impl Conversation {
         let step = method.next(None).map_err(bad_method)?;
         let (questions, draws) = (0, 0);
         let placeholder = Turn::Judge(Box::new(Batch { transform: None, queries: Vec::new() }));
-        let mut conversation = Conversation { method, terms, turn: placeholder, questions, draws };
+        let (cohort, released) = (Vec::new(), Vec::new());
+        let mut conversation = Conversation { method, terms, turn: placeholder, questions, draws, cohort, released };
         conversation.go_on(step)?;
         Ok(conversation)
     }
@@ -105,17 +111,38 @@ impl Conversation {
         self.questions
     }
 
-    /// Takes the total of the question whose turn it is, over so many sites.
+    /// Takes the total of the question whose turn it is, over these sites.
     ///
     /// # Errors
     /// A [`Failure`] where the total is not one that rows can give.
-    pub fn take(&mut self, values: &[u64], cohort: usize) -> Result<(), Failure> {
-        let Turn::Ask(_, layout) = &self.turn else {
+    pub fn take(&mut self, values: &[u64], cohort: &[u16]) -> Result<(), Failure> {
+        let Turn::Ask(question, layout) = &self.turn else {
             return Err(Failure::new(Code::Peer, "a total where no question was open", "speak to the coordinator"));
         };
-        let totals = layout.decode(values, cohort, None)?;
+        let totals = layout.decode(values, cohort.len(), None)?;
         let step = self.method.next(Some(&totals)).map_err(bad_method)?;
+        if self.cohort != cohort {
+            self.cohort = cohort.to_vec();
+            self.released.clear();
+        }
+        // A drawn question is about others each time, so that its totals do not go together.
+        if let Question::Cluster(batch) = &**question {
+            let steps = layout.blocks.iter().map(|block| 0.5f64.powi(block.scale.fraction_bits)).collect();
+            self.released.push(Released { batch: batch.clone(), totals, steps });
+        }
         self.go_on(step)
+    }
+
+    /// Sites of the last total; none before the first.
+    pub fn cohort(&self) -> &[u16] {
+        &self.cohort
+    }
+
+    /// The result where nothing more may be asked: finished from what is out over the last cohort where that can be had to
+    /// the accuracy of [`veilsum_cluster::finish::GATE`], else what the last totals gave ([APP-8]). `None` before a round
+    /// has moved a centre, and where the run has its result.
+    pub fn finish(&self) -> Option<Outcome> {
+        finish(&self.method, &self.released).ok().map(|finished| finished.outcome)
     }
 
     /// Takes the intermediary's verdicts.
@@ -174,10 +201,9 @@ pub(crate) fn bad_method(e: MethodError) -> Failure {
             "some site sent numbers that no rows give; the total does not say who. Ask the sites to check, then run again",
         ),
         M::TooFewRows { .. } => Failure::input(e, "agree on a smaller K"),
-        M::TooFewCells { .. } => Failure::input(
-            e,
-            "agree on a smaller K, on fewer rows or sites behind a cell (min_records, min_contributors), or on uniform starts",
-        ),
+        M::TooFewCells { .. } => {
+            Failure::input(e, "agree on a smaller K, or on uniform first centres (--init uniform)")
+        }
         other => Failure::input(other, ""),
     }
 }
@@ -202,6 +228,7 @@ mod tests {
             vec![Prepared::new(&rows, &domain, OutOfBox::Refuse).unwrap(); 20]
         };
         let form = work.form(20, 16, true, 14).unwrap();
+        let everybody = |sites: &[Prepared]| (0..sites.len() as u16).collect::<Vec<u16>>();
         let run = |mut conversation: Conversation, sites: &[Prepared]| {
             loop {
                 let (question, mut total) = match conversation.turn() {
@@ -214,7 +241,7 @@ mod tests {
                     let words = crate::round::contribute(&question, site, &terms, None).unwrap();
                     total.iter_mut().zip(words).for_each(|(t, w)| *t = t.wrapping_add(w));
                 }
-                conversation.take(&total, sites.len())?;
+                conversation.take(&total, &everybody(sites))?;
             }
         };
         let mut refused = 0;

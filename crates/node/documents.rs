@@ -78,7 +78,7 @@ impl Federation {
         if work.sampling.is_some() && terms.block_size == 0 {
             return Err(Failure::input(
                 "the plan samples sites, and has one block of all of them: what is drawn are whole blocks [REL-4]",
-                "leave the sampling out, or make a plan with several blocks (--block-size), which takes nine sites and more",
+                "leave the sampling out, or make a plan of several blocks (--block-size)",
             ));
         }
         prove(&roster, &terms, &work)?;
@@ -287,7 +287,7 @@ fn prove_sampling(roster: &Roster, terms: &Terms, drawn: usize) -> Result<(), Fa
                 "{drawn} of {n} sites would be drawn for a round; with {missing} that may be missing and {colluders} that \
                  may collude with the coordinator, at least {needed} must be, or a total could show a single site"
             ),
-            "raise --sample, raise --min-sites, or assume fewer --colluders in `veilsum plan make`",
+            "raise --sample or --min-sites in `veilsum plan make`",
         ));
     }
     Ok(())

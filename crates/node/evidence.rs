@@ -204,7 +204,7 @@ fn course(federation: &Federation, documents: Documents<'_>, frames: &[Said]) ->
         match documents.opened(&ask.directory, &ask.frame, &said.frame)? {
             Err(blame) => return Ok(Some(blame)),
             Ok(opened) => {
-                conversation.take(&opened.values, opened.cohort.len())?;
+                conversation.take(&opened.values, &opened.cohort)?;
                 last = Some((opened.asked.context, opened.name));
             }
         }

@@ -31,6 +31,8 @@ pub struct Forecast {
     pub smooth: Smooth,
     /// Whether that is an estimate, from a trial run on generated rows.
     pub estimated: bool,
+    /// Questions of the coordinator at most.
+    pub most: u64,
 }
 
 impl Forecast {
@@ -60,7 +62,7 @@ impl Forecast {
             parts.push(("contingency", 1, exact(scalars, scalars * 64_000)));
         }
         let smooth = Smooth { rank: instead.0, milli_bits: instead.1, instead };
-        Ok(Forecast { parts, smooth, estimated: false })
+        Ok(Forecast { parts, smooth, estimated: false, most: u64::from(work.max_questions()) })
     }
 
     /// All of it.
@@ -91,6 +93,55 @@ impl Forecast {
         let Some(told) = form.and_then(|form| trial(work, terms, &form)) else { return found };
         (self.smooth.rank, self.smooth.milli_bits, self.estimated) = (told.rank, told.milli_bits, true);
         self.judged(about, policy, spent, rows, rows_in_all)
+    }
+
+    /// The question at which this site would stop, counted from 1, of all that the plan has at most; `None` where it
+    /// answers them all. To be asked after [`Forecast::verdict`], whose estimate it uses.
+    pub fn stops_at(
+        &self,
+        about: (&Work, &Terms, usize),
+        policy: &Policy,
+        spent: &Spent,
+        rows: (u64, Option<u64>),
+        rows_in_all: u64,
+    ) -> Option<u64> {
+        let answers = |most| {
+            let so_far = Forecast { most, ..self.through(most) };
+            !matches!(so_far.judged(about, policy, spent, rows, rows_in_all), Verdict::Refused(_))
+        };
+        if answers(self.most) {
+            return None;
+        }
+        let (mut done, mut stop) = (0, self.most.max(1));
+        while stop - done > 1 {
+            let middle = done.midpoint(stop);
+            if answers(middle) { done = middle } else { stop = middle }
+        }
+        Some(stop)
+    }
+
+    /// The first so many questions, where every part is as long as it can be.
+    fn through(&self, questions: u64) -> Forecast {
+        let mut left = questions;
+        let part = |(name, most, cost): &(&'static str, u64, Cost)| {
+            let taken = left.min(*most);
+            left -= taken;
+            let share = |whole: u64| {
+                let share = u128::from(whole) * u128::from(taken) / u128::from((*most).max(1));
+                u64::try_from(share).unwrap_or(u64::MAX)
+            };
+            let nano_rho = cost.nano_rho.map(share);
+            (*name, taken, Cost { scalars: share(cost.scalars), milli_bits: share(cost.milli_bits), nano_rho })
+        };
+        let parts = self.parts.iter().map(part).collect();
+        let mut so_far = Forecast { parts, ..self.clone() };
+        // Which numbers are smooth is not known part by part: as many of them as of all. Rank is no more than numbers.
+        let (all, some) = (u128::from(self.total().scalars.max(1)), u128::from(so_far.total().scalars));
+        let share = |whole: u64| u64::try_from(u128::from(whole) * some / all).unwrap_or(u64::MAX);
+        let Smooth { rank, milli_bits, instead } = self.smooth;
+        let instead = (share(instead.0), share(instead.1));
+        so_far.smooth = Smooth { rank: rank.min(instead.0), milli_bits: milli_bits.min(instead.1), instead };
+        so_far
     }
 
     fn judged(
@@ -128,7 +179,7 @@ impl Forecast {
         if own_rows < policy.min_rows {
             return Verdict::Refused("this site has fewer rows than min_rows of its own policy [POL-4]".into());
         }
-        let most = u64::from(work.max_questions());
+        let most = self.most;
         if most > u64::from(policy.floor.max_rounds) {
             return Verdict::Refused(format!(
                 "the plan has up to {most} questions, the policy's max_rounds is lower [POL-2]"

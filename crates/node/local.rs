@@ -23,7 +23,7 @@ use crate::{
         View,
         client::{self, ClientConfig, ClientReport, Vanish},
         intermediary::{self, Counted, IntermediaryConfig},
-        server::{self, Progress, RunResult, ServerConfig},
+        server::{self, OnLoss, Progress, RunResult, ServerConfig},
         system_rng,
     },
     store::ledger::columns_of,
@@ -114,6 +114,8 @@ pub struct LocalConfig {
     pub record: bool,
     /// How long to wait.
     pub timing: Timing,
+    /// What to do about a site that is lost.
+    pub on_loss: OnLoss,
     /// Folder under which every site keeps its journals and its ledger; without one, nothing is kept.
     pub state: Option<PathBuf>,
     /// The address at which sites reach an aggregator that listens at another; at that one itself where there is none.
@@ -125,7 +127,8 @@ pub struct LocalConfig {
 /// From the address of an aggregator to the one at which sites reach it, such as a relay's.
 pub type Way = Box<dyn Fn(SocketAddr) -> SocketAddr + Send + Sync>;
 
-/// The policy of sites whose data are made up: the protocol's own floor, and nothing else.
+/// The policy of sites whose data are made up: the protocol's own floor, and nothing else; what a site that leaves sent may
+/// be computed, where the plan lets it.
 pub fn toy_policy() -> SitePolicy {
     Policy::only(Floor { contributors: 1, ..Floor::default() }).into()
 }
@@ -197,6 +200,7 @@ pub async fn run(config: LocalConfig) -> Result<LocalRun, Failure> {
         work: work.clone(),
         listen: any,
         timing: config.timing,
+        on_loss: config.on_loss,
         view: view(&coordinator_view),
         evidence: None,
         state: None,
@@ -213,6 +217,7 @@ pub async fn run(config: LocalConfig) -> Result<LocalRun, Failure> {
         listen: any,
         coordinator,
         timing: config.timing,
+        on_loss: config.on_loss,
         view: view(&intermediary_view),
         bound: Some(bound),
     }));

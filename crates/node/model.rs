@@ -7,7 +7,8 @@ use veilsum_cluster::{Centres, Domain, Outcome, Rows, Scaling, Transform, method
 use veilsum_proto::suite::Hash;
 
 use crate::{
-    cli::exit::Failure,
+    cli::exit::{Code, Failure},
+    control::clean,
     files,
     work::{Column, Work, WorkError},
 };
@@ -43,9 +44,45 @@ pub struct Model {
     pub standardisation: Option<Transform>,
     /// Hash of the plan that the run followed, hexadecimal.
     pub plan: String,
+    /// Whether the centres came to rest on totals that were asked; models of earlier versions do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub converged: Option<bool>,
+    /// Why the run ended before its method did, where it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_early: Option<Early>,
     /// How much of the centres rests on estimated totals, where the run could not ask to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extrapolated: Option<Extrapolation>,
+}
+
+/// How a run ended that could not ask its method to the end ([APP-8]).
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Early {
+    /// Rounds that moved the centres on totals that were asked.
+    pub round: u32,
+    /// Why no more could be asked, for a person.
+    pub reason: String,
+    /// Who was lost, by name.
+    pub lost: Vec<String>,
+}
+
+impl Early {
+    /// Of an outcome that [`crate::conversation::Conversation::finish`] gave.
+    pub fn of(outcome: &Outcome, reason: impl Into<String>, lost: Vec<String>) -> Early {
+        let estimated = outcome.extrapolated.map_or(0, |extrapolated| extrapolated.rounds);
+        Early { round: outcome.rounds.saturating_sub(estimated), reason: clean(&reason.into()), lost }
+    }
+
+    /// What came of a run that ended so, as a failed command says it.
+    pub fn failure(&self) -> Failure {
+        Failure::new(
+            Code::Early,
+            format!("the run ended early, after round {}: {}", self.round, self.reason),
+            "the result that is out so far was written, marked as not converged; for one to the end, run a new plan when the same \
+             sites are there",
+        )
+    }
 }
 
 impl Model {
@@ -55,7 +92,7 @@ impl Model {
     /// [`WorkError`] where the centres do not fit the plan's columns.
     pub fn of(work: &Work, plan: &Hash, outcome: &Outcome) -> Result<Model, WorkError> {
         let model = Model::new(work, plan, &outcome.centres, outcome.transform.clone())?;
-        Ok(Model { extrapolated: outcome.extrapolated, ..model })
+        Ok(Model { converged: Some(outcome.converged), extrapolated: outcome.extrapolated, ..model })
     }
 
     /// The model of final centres (working units).
@@ -81,6 +118,8 @@ impl Model {
             centres_working: working.rows().map(<[f64]>::to_vec).collect(),
             standardisation,
             plan: plan.to_string(),
+            converged: None,
+            ended_early: None,
             extrapolated: None,
         })
     }

@@ -97,8 +97,7 @@ impl Privacy {
             last,
         );
         if !self.useful {
-            text += "warning: under this noise centres cannot be told from chance: more rows, fewer K or rounds, or a larger \
-                     epsilon\n";
+            text += "warning: under this noise centres cannot be told from chance: more rows, or fewer K or rounds\n";
         }
         text
     }

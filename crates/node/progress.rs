@@ -15,6 +15,7 @@ pub fn reporter(quiet: bool) -> Box<dyn Fn(Progress) + Send + Sync> {
         return Box::new(|p| match p {
             Progress::Ready { sites, threshold } => eprintln!("keys exchanged: {sites} sites, threshold {threshold}"),
             Progress::Lost { site, why } => eprintln!("left the run: {site}: {}", clean(&why)),
+            Progress::Waiting { sites, seconds } => eprintln!("{}", waiting(&sites, seconds)),
             Progress::Round { .. } => {}
         });
     }
@@ -27,6 +28,7 @@ pub fn reporter(quiet: bool) -> Box<dyn Fn(Progress) + Send + Sync> {
             bar.println(format!("keys exchanged: {sites} sites, threshold {threshold}"))
         }
         Progress::Lost { site, why } => bar.println(format!("left the run: {site}: {}", clean(&why))),
+        Progress::Waiting { sites, seconds } => bar.println(waiting(&sites, seconds)),
         Progress::Round { number, of, what, sites } => {
             bar.set_length(u64::from(of));
             bar.set_position(u64::from(number));
@@ -36,4 +38,8 @@ pub fn reporter(quiet: bool) -> Box<dyn Fn(Progress) + Send + Sync> {
             }
         }
     })
+}
+
+fn waiting(sites: &[String], seconds: u64) -> String {
+    format!("waiting for {} ({seconds} s)", sites.join(", "))
 }

@@ -8,7 +8,7 @@ use std::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{cli::exit::Failure, control::clean, files, role::server::RunResult};
+use crate::{cli::exit::Failure, control::clean, files, model::Model, role::server::RunResult, traffic::Traffic};
 
 /// What pooled rows would have given, for comparison.
 #[derive(Debug, Clone, Serialize)]
@@ -56,6 +56,36 @@ pub fn write(folder: &Path, result: &RunResult, pooled: Option<&Pooled>) -> Resu
         written.push(path);
     }
     Ok(written)
+}
+
+/// Where a site's result stands: beside its model, as `result.json` beside `model.json`.
+pub fn beside(model: &Path) -> PathBuf {
+    let name = model.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = match name.strip_prefix("model") {
+        Some(rest) => format!("result{rest}"),
+        None => format!("{}-result.json", model.file_stem().unwrap_or_default().to_string_lossy()),
+    };
+    model.with_file_name(name)
+}
+
+/// Writes what a site knows of the result: all that the coordinator does but the row count where it runs a copy of the
+/// method, else what the model says.
+///
+/// # Errors
+/// A [`Failure`] where the file cannot be written.
+pub fn write_site(path: &Path, model: &Model, result: Option<&RunResult>, traffic: &Traffic) -> Result<(), Failure> {
+    let value = match result {
+        Some(result) => document(&RunResult { traffic: traffic.clone(), ..result.clone() }, None),
+        None => json!({
+            "method": model.method, "k": model.k, "m": model.m, "centres": model.centres, "converged": model.converged,
+            "columns": model.columns.iter().map(|column| &column.name).collect::<Vec<_>>(),
+            "ended_early": model.ended_early, "extrapolated": model.extrapolated, "plan_hash": model.plan,
+            "standardisation": model.standardisation, "traffic": traffic,
+        }),
+    };
+    let mut text = serde_json::to_string_pretty(&value).unwrap_or_default();
+    text.push('\n');
+    Ok(files::write_atomic(path, text.as_bytes())?)
 }
 
 /// The centres as a table with one line a cluster.
@@ -122,6 +152,9 @@ pub fn summary(result: &RunResult) -> String {
     }
     if let Some(privacy) = &result.privacy {
         let _ = writeln!(out, "privacy: {}", privacy.promise);
+    }
+    if let Some(early) = &result.ended_early {
+        let _ = writeln!(out, "ended early, after round {}: {}", early.round, clean(&early.reason));
     }
     if !result.missing.is_empty() {
         let _ = writeln!(out, "missing at the end: {}", result.missing.join(", "));

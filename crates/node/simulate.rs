@@ -304,7 +304,7 @@ pub fn masked(
         stage.ask(question, words);
         let event = stage.until(|e| matches!(e, aggregator::Event::Total { .. }))?;
         if let aggregator::Event::Total { values, cohort, .. } = event {
-            conversation.take(&values, cohort.len())?;
+            conversation.take(&values, &cohort)?;
         }
     }
 }

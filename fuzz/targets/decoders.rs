@@ -54,6 +54,7 @@ pub(super) fn message(bytes: &[u8]) {
         Kind::Welcome => drop(canonical::<control::Welcome>(rest, kind.body_limit())),
         Kind::Denied => drop(canonical::<control::Denied>(rest, kind.body_limit()).map(|d| control::clean(&d.why))),
         Kind::CountReady => drop(canonical::<control::CountReady>(rest, kind.body_limit())),
+        Kind::Count => drop(canonical::<control::Count>(rest, kind.body_limit())),
         Kind::CountRequest => drop(canonical::<control::CountRequest>(rest, kind.body_limit())),
         Kind::CountReply => drop(canonical::<control::CountReply>(rest, kind.body_limit())),
         Kind::Aborted => drop(canonical::<control::Aborted>(rest, kind.body_limit()).map(|a| control::clean(&a.why))),

@@ -162,6 +162,7 @@ fn application(all: &mut Corpus) {
     put(Kind::Welcome, codec::encode(&control::Welcome { software }));
     put(Kind::Denied, codec::encode(&control::Denied { why: "another plan".into() }));
     put(Kind::CountReady, codec::encode(&control::CountReady { cohort: cohort.clone() }));
+    put(Kind::Count, codec::encode(&control::Count { cohort: cohort.clone() }));
     put(Kind::CountRequest, codec::encode(&control::CountRequest { cohort: cohort.clone() }));
     put(Kind::CountReply, codec::encode(&control::CountReply { total: Some(1_000) }));
     put(Kind::Aborted, codec::encode(&control::Aborted { code: 4, why: "too few sites".into() }));

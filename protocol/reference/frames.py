@@ -76,6 +76,7 @@ KINDS = {
     "JudgeRequest": (73, LIST, Struct(digest=HASH, clusters=List(U32), grouped=List(BOOL), exponents=List(I16))),
     "CentreDistances": (74, QUERY, Struct(digest=HASH, matrices=List(List(F64)))),
     "JudgeReply": (75, BODY, Struct(cohort=List(U16), verdicts=BLOB)),
+    "Count": (76, LIST, Struct(cohort=List(U16))),
 }  # fmt: skip
 NAMES = {number: name for name, (number, _, _) in KINDS.items()}
 

@@ -15,7 +15,10 @@ use std::{
 
 use veilsum::{
     local::{self, LOCAL_TIMING, LocalConfig, LocalRun, LocalSite},
-    role::{client::Vanish, server::Progress},
+    role::{
+        client::Vanish,
+        server::{OnLoss, Progress},
+    },
     split,
     work::{Column, Work},
 };
@@ -150,6 +153,7 @@ pub fn federate_under(
         state: None,
         way: None,
         timing: LOCAL_TIMING,
+        on_loss: OnLoss::Stop,
         progress: Box::new(move |p| {
             if let Progress::Round { sites, .. } = p {
                 seen.lock().expect("sizes").push(sites);

@@ -122,6 +122,7 @@ async fn federation(scene: &Scene, lie: &mut Lie<'_>) -> Result<Told> {
         listen: any,
         coordinator,
         timing: LOCAL_TIMING,
+        on_loss: veilsum::role::server::OnLoss::Stop,
         view: None,
         bound: Some(bound),
     }));
@@ -179,11 +180,10 @@ async fn converse(
 ) -> Result<(Vec<Vec<f64>>, bool)> {
     let domain = scene.work.domain()?;
     let deadline = || Some(Instant::now() + PATIENCE);
-    let (mut keys, mut counted) = (false, false);
-    while !keys || !counted {
+    let mut keys = false;
+    while !keys {
         match hub.next(deadline()).await {
             HubEvent::Aggregator(aggregator::Event::DeckReady { .. }) => keys = true,
-            HubEvent::Control { from: PartyId::Intermediary, kind: Kind::CountReady, .. } => counted = true,
             HubEvent::Aggregator(aggregator::Event::Failed(e)) => bail!("no keys could be exchanged: {e}"),
             HubEvent::Deadline => bail!("nobody came"),
             _ => {}
@@ -213,9 +213,12 @@ async fn converse(
                 HubEvent::Aggregator(aggregator::Event::Total { values, cohort, .. }) => {
                     ensure!(cohort.len() == scene.sites.len(), "a site was lost while nobody lied");
                     if followed {
-                        conversation.take(&values, cohort.len()).map_err(failed)?;
+                        conversation.take(&values, &cohort).map_err(failed)?;
                     }
                     totals.push(layout.decode(&values, cohort.len(), None)?.values);
+                    if totals.len() == 1 {
+                        counted(hub, cohort).await?;
+                    }
                     break;
                 }
                 HubEvent::Aggregator(aggregator::Event::Lost { .. }) if lost + 1 < scene.sites.len() => lost += 1,
@@ -223,6 +226,19 @@ async fn converse(
                 | HubEvent::Deadline => return Ok((totals, true)),
                 _ => {}
             }
+        }
+    }
+}
+
+/// Has the intermediary count the rows behind the first total.
+async fn counted(hub: &mut Hub, cohort: Vec<u16>) -> Result<()> {
+    hub.tell(PartyId::Intermediary, Kind::Count, &veilsum::control::Count { cohort });
+    loop {
+        match hub.next(Some(Instant::now() + PATIENCE)).await {
+            HubEvent::Control { from: PartyId::Intermediary, kind: Kind::CountReady, .. } => return Ok(()),
+            HubEvent::Aggregator(aggregator::Event::Failed(e)) => bail!("nobody counted: {e}"),
+            HubEvent::Deadline => bail!("nobody counted"),
+            _ => {}
         }
     }
 }

@@ -149,7 +149,8 @@ fn questions(federation: &Federation, rows: &Prepared) -> Result<(Vec<Batch>, Ve
         let blurred = layout.encode(&answer(&batch, rows).map_err(|e| anyhow!("{e}"))?)?;
         batches.push(batch);
         layouts.push(layout);
-        if conversation.take(&blurred, form.sites).is_err() {
+        let cohort: Vec<u16> = (0..form.sites as u16).collect();
+        if conversation.take(&blurred, &cohort).is_err() {
             // Alone, these rows are too few for what comes next; what was asked so far counts.
             break;
         }

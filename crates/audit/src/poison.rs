@@ -117,7 +117,7 @@ fn steered(scene: &Scene, form: Form, at: &[f64], seed: u64) -> Result<(f64, f64
         };
         let words = masked.total(&question, layout.words(), lie)?;
         last = Some(read_as_plain(&layout, &words));
-        conversation.take(&words, SITES).map_err(|f| anyhow!("{}", f.message))?;
+        conversation.take(&words, &everybody()).map_err(|f| anyhow!("{}", f.message))?;
     }
     let (question, layout) = turn(&conversation)?;
     let place = centres(&question)?;
@@ -126,6 +126,11 @@ fn steered(scene: &Scene, form: Form, at: &[f64], seed: u64) -> Result<(f64, f64
     let total = read_as_plain(&layout, &words);
     let weights = &total[total.len() - place.len()..];
     Ok((weights[0] - weights[1], off))
+}
+
+/// All sites, by number.
+fn everybody() -> Vec<u16> {
+    (0..SITES as u16).collect()
 }
 
 /// A lie in so many of the first words of the first round: whether the round is taken, and the Rand index of what a method without checks would
@@ -137,7 +142,7 @@ fn poisoned(scene: &Scene, form: Form, seed: u64, lie: u64, words: usize) -> Res
     let honest = read_as_plain(&layout, &masked.total(&question, layout.words(), Vec::new())?);
     let mut masked = Masked::new(scene, form, seed)?;
     let words = masked.total(&question, layout.words(), vec![lie; words.min(layout.words())])?;
-    let taken = conversation.take(&words, SITES).is_ok();
+    let taken = conversation.take(&words, &everybody()).is_ok();
     let labels = |total: &[f64]| -> Vec<usize> {
         let k = scene.work.most_clusters() as usize;
         let (sums, weights) = total.split_at(total.len() - k);

@@ -84,6 +84,7 @@ pub fn record(scene: &Scene) -> Result<Recording> {
         state: None,
         way: None,
         timing: LOCAL_TIMING,
+        on_loss: veilsum::role::server::OnLoss::Stop,
         progress: Box::new(|_| {}),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

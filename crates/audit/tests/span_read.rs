@@ -70,6 +70,7 @@ fn a_runs_ledgers_and_transcript_say_what_was_released() {
         state: Some(folder.0.clone()),
         way: None,
         timing: LOCAL_TIMING,
+        on_loss: veilsum::role::server::OnLoss::Stop,
         progress: Box::new(move |_| kept(&watched, &kept_at)),
     };
     let run = tokio::runtime::Runtime::new().unwrap().block_on(local::run(config)).unwrap();

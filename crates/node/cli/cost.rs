@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use veilsum_cluster::{Algorithm, Per, method::Seeding};
 use veilsum_proto::{
     kem::{CIPHERTEXT_BYTES, KEY_BYTES},
+    limits::MIN_SITES,
     message::{COMMITMENT, Kind, OVERHEAD},
     plan::Terms,
     policy::Floor,
@@ -37,6 +38,8 @@ pub struct Cost {
     pub slots: usize,
     /// Bytes that one site uploads for one deck, to each aggregator.
     pub deck_bytes: usize,
+    /// Which sites are released together, in words.
+    pub blocks: String,
     /// Every question that the run may ask.
     pub questions: Vec<QuestionCost>,
     /// What an operator should know before they agree.
@@ -149,6 +152,7 @@ impl Cost {
             noisy: work.recipe.noise.is_some(),
             slots,
             deck_bytes: DECK.iter().map(|k| frame_bytes(*k, n, slots, 0)).sum(),
+            blocks: blocks_mean(terms, n),
             questions,
             warnings: Vec::new(),
         };
@@ -230,6 +234,7 @@ impl Cost {
             "colluders_assumed": self.colluders,
             "colluders_withstood": self.withstands,
             "sites_mean": self.sites_mean(),
+            "blocks": self.blocks,
             "total_covers_at_least": self.covers,
             "may_be_missing": self.may_be_missing(),
             "slots": self.slots,
@@ -243,11 +248,13 @@ impl Cost {
     pub fn to_text(&self) -> String {
         let (n, t, missing) = (self.sites, self.threshold, self.may_be_missing());
         let mut text = format!(
-            "cohort      {n} sites; a total covers at least {}, so {missing} may be missing\n\
+            "cohort      {n} sites; a total covers at least {}, so {missing} may be missing from the first\n\
+             blocks      {}\n\
              collusion   {}\n\
              threshold   t = {t} of {n}; withstands the coordinator with {}, the plan assumes {}\n\
              deck        {} rounds; a site uploads {} bytes for it to each aggregator\n",
             self.covers,
+            self.blocks,
             self.sites_mean(),
             counted(self.withstands, "colluding site"),
             self.colluders,
@@ -275,6 +282,32 @@ impl Cost {
         }
         text
     }
+}
+
+/// What the blocks of a plan for a roster of `sites` sites mean for its operators ([REL-3] to [REL-5]).
+pub fn blocks_mean(terms: &Terms, sites: usize) -> String {
+    let least = terms.least_in_new_block(sites).max(usize::from(terms.block_size));
+    if terms.block_size == 1 {
+        return "every site by itself: what a site sent can be computed once it has left, or was not drawn. Sites whose policy asks \
+                for more than one contributor take no part"
+            .to_owned();
+    }
+    let count = if terms.block_size == 0 { 1 } else { (sites / least).max(1) };
+    if count == 1 {
+        return format!(
+            "one, of all sites of the first total: one cohort for the life of the data, no sampling, no single joiner or leaver \
+             without new data, and noise changes nothing of that; new sites come in a block of their own, {least} at once"
+        );
+    }
+    let left = sites - sites.div_ceil(count);
+    let needed =
+        terms.threshold_of(sites, sites).map_or(sites, |t| t.max(usize::from(terms.min_cohort)).max(MIN_SITES));
+    let loss =
+        if left >= needed { "goes on without its block" } else { "ends early, as too few are left without its block" };
+    format!(
+        "{count} of at least {least} sites each, the same for the life of the data: no single joiner or leaver without new data, and \
+         noise changes nothing of that; a run that loses a site {loss}; new sites come {least} at once"
+    )
 }
 
 /// Colluding sites that the plan withstands: 2t > n + c in every deck that a run can shrink to ([THR-2]), and two sites at
@@ -329,9 +362,10 @@ fn warn_method(federation: &Federation) -> Vec<String> {
         out.push("seeding totals are exact: with a cluster's total they may isolate a row (--blur 0.5)".into());
     }
     if work.sampling.is_some() {
-        out.push(
-            "rounds cover different sites: their differences say more about single sites than a fixed cohort's".into(),
-        );
+        out.push(match federation.terms.block_size {
+            1 => "rounds cover different sites: what a single one sent can be computed from their differences".into(),
+            _ => "rounds cover different blocks: their differences show the sums of single blocks, and of no site in them".into(),
+        });
     }
     if let Some(labels) = &work.labels {
         out.push(format!("counts by cluster and {:?} are released", labels.column));
@@ -392,6 +426,36 @@ mod tests {
                 (&sentence.into(), &withstands.into())
             );
         }
+    }
+
+    /// `plan check` says what the blocks of a plan mean for whoever joins, leaves or is lost.
+    #[test]
+    fn what_blocks_mean() {
+        let of = |n, size, colluders| {
+            let change = |terms: &mut Terms, _: &mut crate::work::Work| {
+                (terms.block_size, terms.colluders) = (size, colluders);
+                terms.min_cohort = 3;
+            };
+            let cost = cost(n, change);
+            assert!(cost.to_text().contains(&cost.blocks));
+            cost.blocks
+        };
+        let one = of(5, 0, 0);
+        assert!(
+            one.contains(
+                "one cohort for the life of the data, no sampling, no single joiner or leaver without new data"
+            ),
+            "{one}"
+        );
+        assert!(one.contains("3 at once") && of(10, 0, 0).contains("5 at once"));
+        assert_eq!(of(5, 3, 1), one, "two blocks of three do not fit into five sites");
+        let (two, three) = (of(6, 3, 1), of(9, 3, 1));
+        assert!(
+            two.starts_with("2 of at least 3 sites") && two.contains("a run that loses a site ends early"),
+            "{two}"
+        );
+        assert!(three.starts_with("3 of at least 3 sites") && three.contains("no single joiner or leaver"), "{three}");
+        assert!(of(5, 1, 1).contains("what a site sent can be computed once it has left"));
     }
 
     /// For every number of sites, threshold and floor: colluders that are said to be withstood leave two others in a total.

@@ -15,7 +15,7 @@ use veilsum_proto::{
 use super::{
     exit::{Code, Failure},
     method::{MethodArgs, given_centres, parse_clusters},
-    run::block_on,
+    run::{LOSS_WAIT, Loss, block_on},
 };
 use crate::{
     documents::{self, SitePolicy},
@@ -26,6 +26,7 @@ use crate::{
     role::{
         client::{Step, Vanish},
         consent,
+        server::RunResult,
     },
     split,
     table::{self, TableSpec},
@@ -66,6 +67,14 @@ pub struct DemoArgs {
     /// A site vanishes in a round, after its masked input arrived, or `:before` it, or before `:unmask`ing. May be repeated
     #[arg(long, value_name = "SITE@ROUND[:before|:after|:unmask]")]
     pub drop: Vec<String>,
+    /// All sites are one block, whose parts are released together: a run that loses one waits for it, or stops, and is then
+    /// finished from what is out [default: every site by itself, so that a run goes on without those that vanish, and what
+    /// they sent can be computed]
+    #[arg(long, value_name = "WHAT", value_enum)]
+    pub on_loss: Option<Loss>,
+    /// Seconds to wait for a site that is lost, with --on-loss wait
+    #[arg(long, value_name = "SECONDS", default_value_t = LOSS_WAIT)]
+    pub loss_wait: u64,
     /// Folder for result.json and model.json
     #[arg(long, value_name = "DIR", default_value = "veilsum-out")]
     pub out: PathBuf,
@@ -109,7 +118,7 @@ pub fn demo(args: &DemoArgs, json: bool) -> Result<(), Failure> {
             "choose a smaller --k",
         ));
     }
-    let demo = Demo::of(&source.sites, &work, &vanish);
+    let demo = Demo::of(&source.sites, &work, &vanish, args.on_loss.is_some());
     let (site, told) = demo.policy()?;
     if !json {
         println!("{}\n{told}", source.note);
@@ -125,6 +134,7 @@ pub fn demo(args: &DemoArgs, json: bool) -> Result<(), Failure> {
         state: None,
         way: None,
         timing: LOCAL_TIMING,
+        on_loss: args.on_loss.unwrap_or(Loss::Stop).within(args.loss_wait),
         progress: progress::reporter(json),
     }))?;
     let LocalRun { result, counted, sites, .. } = run;
@@ -144,7 +154,7 @@ pub fn demo(args: &DemoArgs, json: bool) -> Result<(), Failure> {
     let written = report::write(&args.out, &result, Some(&pooled))?;
     if json {
         println!("{}", report::document(&result, Some(&pooled)));
-        return Ok(());
+        return early(&result);
     }
     print!("{}{}", report::centres(&result), report::summary(&result));
     let mut out = String::from("\nwho learnt what\n");
@@ -193,7 +203,12 @@ pub fn demo(args: &DemoArgs, json: bool) -> Result<(), Failure> {
     for path in &written {
         println!("wrote {}", path.display());
     }
-    Ok(())
+    early(&result)
+}
+
+/// Exit code 9 where the run ended early.
+fn early(result: &RunResult) -> Result<(), Failure> {
+    result.ended_early.as_ref().map_or(Ok(()), |early| Err(early.failure()))
 }
 
 /// The five-Gaussian example: no site can see five clusters alone.
@@ -361,13 +376,13 @@ struct Demo<'a> {
 
 impl Demo<'_> {
     /// Here everybody's rows are known, so the plan can promise what is true.
-    fn of<'a>(sites: &[LocalSite], work: &'a Work, vanish: &[(usize, Vanish)]) -> Demo<'a> {
+    fn of<'a>(sites: &[LocalSite], work: &'a Work, vanish: &[(usize, Vanish)], blocks: bool) -> Demo<'a> {
         let rows: Vec<u64> = sites.iter().map(|site| site.rows.len() as u64).collect();
         let mut terms = local::default_terms(sites, work);
         local::sampled_terms(work, sites.len())(&mut terms);
         terms.max_rows = rows.iter().copied().max().unwrap_or(1);
         let stay = rows.iter().enumerate().filter(|(site, _)| !vanish.iter().any(|(gone, _)| gone == site));
-        if !vanish.is_empty() {
+        if !vanish.is_empty() && !blocks {
             terms.block_size = 1;
         }
         // A count with noise may fall below any of them.
@@ -502,7 +517,7 @@ fn parse_drop(text: &str, names: &[String]) -> Result<(usize, Vanish), Failure> 
 
 /// The same run in the clear: on all rows in one place where the method does not depend on how they are spread, otherwise
 /// over the same sites with plain sums.
-fn compare(work: &Work, sites: &[Prepared], result: &crate::role::server::RunResult) -> Result<Pooled, Failure> {
+fn compare(work: &Work, sites: &[Prepared], result: &RunResult) -> Result<Pooled, Failure> {
     // What the noise costs is seen beside a run without it.
     let noisy = work.recipe.noise.is_some();
     let work = &Work { recipe: Recipe { noise: None, ..work.recipe.clone() }, ..work.clone() };

@@ -22,6 +22,8 @@ pub enum Code {
     Policy = 7,
     /// The other side ended the run or did not let us in.
     Denied = 8,
+    /// The run ended early; the result that is out so far was written.
+    Early = 9,
     /// Interrupted by the user.
     Interrupted = 130,
 }
@@ -100,9 +102,7 @@ impl From<RoundError> for Failure {
                 e,
                 "the total does not say who; ask the sites to check their versions and data, then run again",
             ),
-            RoundError::TooManyRows { .. } => {
-                Failure::input(e, "agree on a plan with a larger --max-rows, or take part with fewer rows")
-            }
+            RoundError::TooManyRows { .. } => Failure::input(e, "agree on a plan with a larger --max-rows"),
             other => {
                 Failure::input(other, "check the data against the plan's public box; if they fit, report a defect")
             }
@@ -129,15 +129,11 @@ impl From<veilsum_proto::Error> for Failure {
                 (Code::Peer, "speak to that party's operator before you run again; keep this message and the log")
             }
             E::Malformed { .. } => (Code::Peer, "check that both sides run the same version of veilsum"),
-            E::Refused { rule: veilsum_proto::Rule("RND-9"), .. } => (
-                Code::Policy,
-                "this plan is spent for another cohort: agree on a new one with another start (`plan make --seed`)",
-            ),
             E::Refused { rule, .. } => (Code::Policy, after_refusal(rule.0)),
             E::Invalid { .. } => (Code::Input, "make the document anew and send it to everybody"),
             E::Quorum { .. } => (
                 Code::Quorum,
-                "wait until more sites are there and start the run again; a site that left joins the next run",
+                "start the run again when more sites are there; of a block that has answered before, all of them",
             ),
             E::Journal(_) => (Code::Input, "put the journal back as it was, or agree on a new plan"),
             _ => (Code::Internal, "this is a defect, please report it"),
@@ -150,21 +146,24 @@ impl From<veilsum_proto::Error> for Failure {
 fn after_refusal(rule: &str) -> &'static str {
     match rule {
         "POL-5" => {
-            "enough was answered on this data set: wait for new rows (and name them with `data`), or raise the limit"
+            "use the results that are there: this site has answered as often on its rows as its policy lets it (`veilsum ledger \
+             budget`), and rows that change do not begin the count anew"
         }
         "POL-6" => "agree on a plan that opens its totals (without --no-opening)",
-        "POL-7" => {
-            "run again when the same sites are there as before, or when the rows have changed much; a plan with noise may go on \
-             without them"
-        }
         "POL-8" => {
-            "agree on a plan with noise whose epsilon is left (`veilsum ledger budget`), or grant more in site.toml ([noise]); \
-             a plan with noise is good for one run"
+            "agree on a plan with noise whose epsilon is left (`veilsum ledger budget`); a plan with noise is good for one run"
         }
         "POL-9" => {
-            "see what was given away with `veilsum ledger budget`; agree on fewer rounds or K, a coarser --step-bits, more rows \
-             or noise; new rows under a new name (`data` in site.toml) begin anew"
+            "see what was given away with `veilsum ledger budget`; agree on fewer rounds or K, a coarser --step-bits, a \
+             --min-total-rows nearer to the truth, or noise"
         }
-        _ => "agree on a plan that this site's policy allows, or change the policy (`veilsum policy show`)",
+        "REL-3" => "agree on a plan with larger blocks (--block-size), or take part when more sites are there",
+        "REL-4" | "REL-5" => {
+            "run again when all sites of the block are there: what a site released once is released with the same sites for the \
+             life of its rows"
+        }
+        "REL-6" => "wait for the coordinator's next round: nothing of this site is in a total of this one",
+        "REL-7" => "agree with the sites of the block on one run from which the changed rows of enough of them count",
+        _ => "agree on a plan that this site's policy allows (`veilsum policy show`)",
     }
 }

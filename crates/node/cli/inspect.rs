@@ -169,6 +169,7 @@ impl Report<'_> {
             "site": self.federation.roster.name_of(self.me),
             "sent": false,
             "sites_mean": self.cost.sites_mean(),
+            "blocks": self.cost.blocks,
             "rehearsed_sites": self.parts.first().map(|p| p.rehearsal.sites),
             "hello": { "bytes": self.hello(), "meaning": "public key, hashes of roster and plan, software version" },
             "questions": self.parts.iter().map(part).collect::<Vec<_>>(),
@@ -211,6 +212,7 @@ impl Report<'_> {
             text += &self.lines(p, self.missing(p));
         }
         text += &format!("\nWho could take it apart\n  {}\n", self.cost.sites_mean());
+        text += &format!("\nBlocks: which sites are released together\n  {}\n", self.cost.blocks);
         text += "\nNever sent\n";
         for what in NEVER_SENT {
             text += &format!("  {what}\n");

@@ -39,6 +39,7 @@ Exit codes:
   6    too few sites are left; nothing was revealed beyond the totals of earlier rounds
   7    this site's own policy refuses
   8    the other side ended the run or did not let us in
+  9    the run ended early; the result that is out so far was written
   130  interrupted
 
 Errors go to standard error as `error: …` and `next: …`; with --json, as one JSON object on standard output:
@@ -151,7 +152,9 @@ fn report(failure: &Failure, json: bool) -> ExitCode {
         Some((message, next)) if failure.next.is_empty() => (message, next),
         _ => (failure.message.as_str(), failure.next.as_str()),
     };
-    if json {
+    if json && failure.code == Code::Early {
+        // The result that was printed says so (`ended_early`); there is one document.
+    } else if json {
         let object = json!({ "error": { "code": failure.code as u8, "message": message, "next": next } });
         let _ = writeln!(io::stdout(), "{object}");
     } else {

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
-use veilsum_cluster::privacy;
+use veilsum_cluster::{Prepared, privacy};
 use veilsum_proto::{
-    policy::{Enforcement, Spent},
+    policy::{Enforcement, Policy, Spent},
     suite::Hash,
 };
 
@@ -89,6 +89,45 @@ pub fn policy(args: &PolicyArgs, json: bool) -> Result<(), Failure> {
     }
 }
 
+/// What a site makes of a plan before it begins.
+pub(super) struct Judged {
+    forecast: Forecast,
+    verdict: Verdict,
+    /// The question at which it would stop.
+    stops_at: Option<u64>,
+}
+
+impl Judged {
+    /// Where this site would end the run, and why; `None` where it answers everything, or may.
+    pub(super) fn stop(&self) -> Option<String> {
+        let (Verdict::Refused(why), Some(at)) = (&self.verdict, self.stops_at) else { return None };
+        Some(format!("it would stop at question {at} of at most {}: {why}", self.forecast.most))
+    }
+}
+
+/// `spent` is what was given away before, on the data set and, as rho in 10^-9, under this plan.
+pub(super) fn judged(
+    federation: &Federation,
+    policy: &Policy,
+    rows: &Prepared,
+    (spent, of_plan): (&Spent, u64),
+    rows_in_all: u64,
+) -> Result<Judged, Failure> {
+    let (work, terms, sites) = (&*federation.work, &*federation.terms, federation.roster.sites.len());
+    let mut forecast = Forecast::of(work, terms, policy, sites)?;
+    let own = (rows.len() as u64, possible_rows(&rows.packed().to_rows()));
+    let known = own.0.max(terms.min_total_rows).max(rows_in_all);
+    let mut verdict = forecast.verdict((work, terms, sites), policy, spent, own, known);
+    let mut stops_at = forecast.stops_at((work, terms, sites), policy, spent, own, known);
+    if let (Some(rho), 1..) = (forecast.total().nano_rho, of_plan) {
+        let plan = (terms, &Form::of(work, terms, sites)?, sites);
+        if let Err(e) = check_promise(plan, policy, rho, of_plan) {
+            (verdict, stops_at) = (Verdict::Refused(e.to_string()), Some(1));
+        }
+    }
+    Ok(Judged { forecast, verdict, stops_at })
+}
+
 fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
     let federation = Federation::load(&args.roster, &args.plan)?;
     let (site, path) = policy_of(args.policy.policy.as_deref(), args.policy.key.as_deref())?;
@@ -102,19 +141,9 @@ fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
             (account.spent(&Hash::default(), None, None), account.rho_of(&federation.terms.hash()))
         }
     };
-    let (work, terms, sites) = (&*federation.work, &*federation.terms, federation.roster.sites.len());
-    let mut forecast = Forecast::of(work, terms, &site.policy, sites)?;
-    let own = rows.len() as u64;
-    let possible = possible_rows(&rows.packed().to_rows());
-    let known = own.max(federation.terms.min_total_rows).max(args.rows_in_all.unwrap_or(0));
-    let mut verdict = forecast.verdict((work, terms, sites), &site.policy, &spent, (own, possible), known);
+    let Judged { forecast, verdict, stops_at } =
+        judged(&federation, &site.policy, &rows, (&spent, of_plan), args.rows_in_all.unwrap_or(0))?;
     let total = forecast.total();
-    if let (Some(rho), 1..) = (total.nano_rho, of_plan) {
-        let plan = (terms, &Form::of(work, terms, sites)?, sites);
-        if let Err(e) = check_promise(plan, &site.policy, rho, of_plan) {
-            verdict = Verdict::Refused(e.to_string());
-        }
-    }
     let from = path.map_or("the strict default".to_owned(), |path| path.display().to_string());
     let mut text = format!("policy     {from}\ndata set   {}\n", site.data);
     for (name, most, cost) in &forecast.parts {
@@ -166,10 +195,14 @@ fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
         Verdict::Refused(why) => (
             false,
             format!("this site does not answer this plan: {why}"),
-            "agree on another plan, or change the policy (`veilsum policy show`) knowing what it is for",
+            "agree on a plan that this site's policy allows (`veilsum policy show`)",
         ),
     };
-    value["answers"] = json!(answers);
+    let message = match stops_at {
+        Some(at) if !answers => format!("{message}; it would stop at question {at} of at most {}", forecast.most),
+        _ => message,
+    };
+    (value["answers"], value["stops_at"]) = (json!(answers), json!(stops_at));
     if answers {
         return super::print(json, &value, &format!("{text}{message}"));
     }

@@ -14,11 +14,13 @@ use veilsum_proto::{
     identity::Identity,
     message,
     roster::{Member, PartyId},
+    suite::Hash,
 };
 
 use super::{
     agree::{FirstUse, Offered},
     exit::{Code, Failure},
+    policy::judged,
 };
 use crate::{
     documents::{Federation, load_identity, policy_of},
@@ -26,9 +28,9 @@ use crate::{
     role::{
         client::{self, ClientConfig},
         intermediary::{self, IntermediaryConfig},
-        server::{self, ServerConfig},
+        server::{self, OnLoss, ServerConfig},
     },
-    store::{Journal, ledger::Data},
+    store::{Journal, Ledger, ledger::Data},
 };
 
 /// What every role needs to know.
@@ -57,7 +59,36 @@ pub struct Patience {
     /// Seconds a site whose connection broke has to come back
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     pub grace: u64,
+    /// What to do about a site that is lost once the run is on: wait for it to come back, or stop waiting when the two
+    /// times above are over
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Loss::Wait)]
+    pub on_loss: Loss,
+    /// Seconds to wait for a site that is lost, with --on-loss wait
+    #[arg(long, value_name = "SECONDS", default_value_t = LOSS_WAIT)]
+    pub loss_wait: u64,
 }
+
+/// What an aggregator does about a lost site.
+#[derive(clap::ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Loss {
+    /// Wait for it
+    Wait,
+    /// Go on, or end the run, without it
+    Stop,
+}
+
+impl Loss {
+    /// With so many seconds to wait.
+    pub(super) fn within(self, seconds: u64) -> OnLoss {
+        match self {
+            Loss::Wait => OnLoss::Wait(Duration::from_secs(seconds.clamp(1, 1_000_000))),
+            Loss::Stop => OnLoss::Stop,
+        }
+    }
+}
+
+/// Seconds for which a lost site is waited for: time to start a process, or a machine, again.
+pub(super) const LOSS_WAIT: u64 = 600;
 
 /// `veilsum server`
 #[derive(Args, Debug)]
@@ -117,7 +148,7 @@ pub struct ClientArgs {
     /// Seconds to keep trying to reach coordinator and intermediary
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     pub join_timeout: u64,
-    /// Where to write the resulting model (centres)
+    /// Where to write the resulting model (centres); the result is written beside it, as result.json for model.json
     #[arg(long, value_name = "FILE", default_value = "model.json")]
     pub model: PathBuf,
 }
@@ -241,6 +272,7 @@ pub fn server(args: &ServerArgs, json: bool) -> Result<(), Failure> {
         work: federation.work.clone(),
         listen,
         timing: args.patience.timing(),
+        on_loss: args.patience.on_loss.within(args.patience.loss_wait),
         view: None,
         evidence: Some(args.out.clone()),
         state: Some(state.clone()),
@@ -252,7 +284,7 @@ pub fn server(args: &ServerArgs, json: bool) -> Result<(), Failure> {
     let (mut journal, _) = Journal::<aggregator::Record>::of(&state, &session)?;
     journal.rewrite(&[])?;
     report::print_server(&result, &written, json);
-    Ok(())
+    result.ended_early.map_or(Ok(()), |early| Err(early.failure()))
 }
 
 /// Runs the intermediary.
@@ -275,6 +307,7 @@ pub fn intermediary(args: &IntermediaryArgs, json: bool) -> Result<(), Failure> 
         listen,
         coordinator,
         timing: args.patience.timing(),
+        on_loss: args.patience.on_loss.within(args.patience.loss_wait),
         view: None,
         bound: None,
     }))?;
@@ -306,6 +339,15 @@ pub fn client(args: &ClientArgs, json: bool) -> Result<(), Failure> {
     let state = args.documents.state(args.state.as_ref());
     let (coordinator, intermediary) =
         (resolve(&federation.roster.coordinator)?, resolve(&federation.roster.intermediary)?);
+    // A ledger that does not hold is judged where it is opened, which mends a torn end ([LED-6]).
+    if let Ok(account) = Ledger::look(&state, &head_of(&args.documents.key), &identity) {
+        let spent = (&account.spent(&Hash::default(), None, None), account.rho_of(&federation.terms.hash()));
+        if let Some(stop) = judged(&federation, &site.policy, &rows, spent, 0)?.stop()
+            && !json
+        {
+            eprintln!("warning: this site does not answer the whole plan; {stop}");
+        }
+    }
     let report = block_on(async {
         let run = client::run(ClientConfig {
             identity,
@@ -334,12 +376,15 @@ pub fn client(args: &ClientArgs, json: bool) -> Result<(), Failure> {
         return Err(Failure::new(Code::Denied, "the run ended without a model", "ask the coordinator's operator"));
     };
     model.write(&args.model)?;
+    let result = report::beside(&args.model);
+    report::write_site(&result, model, report.result.as_ref(), &report.traffic)?;
     let name = federation.roster.name_of(id);
     if json {
         println!(
             "{}",
             json!({"site": name, "answered": report.answered, "traffic": report.traffic,
-                   "model": args.model, "centres": model.centres})
+                   "model": args.model, "result": result, "converged": model.converged, "ended_early": model.ended_early,
+                   "extrapolated": model.extrapolated, "centres": model.centres})
         );
     } else {
         println!(
@@ -349,11 +394,12 @@ pub fn client(args: &ClientArgs, json: bool) -> Result<(), Failure> {
         );
         println!("what was given away so far: veilsum ledger budget --key {}", args.documents.key.display());
         println!(
-            "wrote {}; your rows' memberships: veilsum assign --model {} --data {}",
+            "wrote {} and {}; your rows' memberships: veilsum assign --model {} --data {}",
             args.model.display(),
+            result.display(),
             args.model.display(),
             args.data.display()
         );
     }
-    Ok(())
+    model.ended_early.as_ref().map_or(Ok(()), |early| Err(early.failure()))
 }

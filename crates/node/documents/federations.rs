@@ -244,7 +244,7 @@ impl Federations {
             let what = format!("{} would be longer than {MAX_FILE} bytes", self.path.display());
             return Err(Failure::input(
                 what,
-                "make a new key for this party, whose file begins anew, and keep the old one",
+                "use the rosters that are in it: this party has agreed to as many as it can remember",
             ));
         }
         Ok(files::write_private(&self.path, text.as_bytes(), Existing::Replace)?)

@@ -18,7 +18,7 @@ use crate::cli::exit::Failure;
 const FILE: &str = "site.toml";
 /// Bytes of the file: some twenty lines and room for lists and comments.
 const MAX_FILE: usize = 256 << 10;
-/// The data set's name where the operator gives none: then everything under this identity counts together.
+/// The data set's label where the operator gives none. Whatever it is, everything under one identity counts together.
 const DATA: &str = "rows";
 
 /// A site's policy and the name of its data set.
@@ -206,7 +206,7 @@ impl SitePolicy {
                 json!(p.separation_opened_ppm as f64 / 1e6),
                 "where it does: the same, against a site that steers centres together; honest ones may meet",
             ),
-            key("data", json!(self.data), "label of the data set in the ledger; it decides nothing"),
+            key("data", json!(self.data), "label of these rows; another one opens nothing and resets nothing"),
             key("noise.require", json!(p.noise.required), "whether every answer needs noise"),
             key("noise.epsilon", json!(self.epsilon), "budget of this data set for answers with noise"),
             key("noise.delta", json!(self.delta), "at this delta"),

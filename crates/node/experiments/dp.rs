@@ -61,7 +61,8 @@ pub fn noisy(recipe: &Recipe, domain: &Domain, sites: &[Prepared], plan: Plan, s
             let words = round::contribute(&question, rows, &terms, None)?;
             total.iter_mut().zip(words).for_each(|(total, word)| *total = total.wrapping_add(word));
         }
-        conversation.take(&total, sites.len())?;
+        let everybody: Vec<u16> = (0..sites.len() as u16).collect();
+        conversation.take(&total, &everybody)?;
     }
 }
 

@@ -17,7 +17,8 @@ use veilsum_proto::{
 use super::{
     View,
     consent::Keeper,
-    talk::{Hand, Talk},
+    result::RunResult,
+    talk::{Hand, Laid, Talk},
 };
 use crate::{
     cli::exit::{Code, Failure},
@@ -96,8 +97,10 @@ pub enum Step {
 /// What a site got out of a run.
 #[derive(Debug, Clone, Default)]
 pub struct ClientReport {
-    /// The centres, where the run came to its end.
+    /// The centres; where the run ended early, the model says so.
     pub model: Option<Model>,
+    /// The result as this site's own copy of the method has it, where totals are opened and the coordinator judges.
+    pub result: Option<RunResult>,
     /// Questions it answered.
     pub answered: u32,
     /// Whether it left on purpose (see [`ClientConfig::vanish`]).
@@ -121,8 +124,8 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
         return Err(round::RoundError::TooManyRows { max_rows: config.terms.max_rows }.into());
     }
     let (stop, stopped) = watch::channel(false);
-    // What the coordinator lays before this site for the intermediary to judge.
-    let (hold, held) = watch::channel(None);
+    // What the one conversation lays down for the other.
+    let (hold, held) = watch::channel(Laid::default());
     let keeper = Keeper::open(&config)?;
     let count = Talk::new(&config, PartyId::Intermediary, Hand::Takes(held), keeper.clone())?;
     let cluster = Talk::new(&config, PartyId::Coordinator, Hand::Lays(hold), keeper.clone())?;
@@ -134,6 +137,10 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
         tokio::select! {
             done = ended(&mut counting), if counting.is_some() => match done {
                 Ok(report) => counted = Some(report),
+                // Whether the run goes on is the coordinator's to say, who is told the same.
+                Err(failure) if [Code::Network, Code::Quorum, Code::Denied].contains(&failure.code) => {
+                    tracing::warn!("{}", failure.message);
+                }
                 Err(failure) => break Err(failure),
             },
             done = ended(&mut clustering) => break done,

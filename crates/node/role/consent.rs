@@ -1,5 +1,5 @@
 //! A site's consent to one question: what the answer would give away, what was given away before, and what the policy says to
-//! both ([POL-4] to [POL-9], [LED-7]).
+//! both ([POL-4] to [POL-6], [POL-8], [POL-9], [LED-7]).
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -33,6 +33,8 @@ pub(super) struct Course {
     drawn: Option<u32>,
     /// Digests of all drawn questions.
     seen: BTreeSet<Hash>,
+    /// The sites of the first total that this site gave shares for ([APP-2]).
+    pub(super) first: Option<Vec<u16>>,
 }
 
 /// Bytes of a course on disk: the largest question and the digests of a long run.
@@ -88,10 +90,11 @@ impl Course {
         if stage == Stage::Validating && work.judge == Judge::Intermediary {
             return Err("by the plan the intermediary opens the validity totals".into());
         }
-        let (put, planned) = (u64::from(asked.rounds).max(of_plan), u64::from(work.max_questions()));
-        if put > planned {
+        // A question whose slot was burned comes again, and counts once.
+        let planned = u64::from(work.max_questions());
+        if of_plan > planned {
             return Err(format!(
-                "this would be question {put} under a plan of {planned}, over all its runs: agree on a new plan"
+                "this would be question {of_plan} under a plan of {planned}, over all its runs: agree on a new plan"
             ));
         }
         let again = self.last.as_ref().is_some_and(|(_, last)| last == batch);

@@ -1,7 +1,7 @@
 //! A site's own copy of the method ([OPN-9]): fed with the totals that it recomputed, it says what the coordinator may ask
 //! next. Whatever else is asked is refused, and what the coordinator signed is kept for others to judge.
 
-use veilsum_cluster::Batch;
+use veilsum_cluster::{Batch, Outcome};
 use veilsum_proto::{
     Error,
     evidence::Documents,
@@ -13,12 +13,13 @@ use veilsum_proto::{
 use super::{
     client::ClientConfig,
     consent::{Shown, rows_shown},
+    result::RunResult,
 };
 use crate::{
     cli::exit::{Code, Failure},
     conversation::{Conversation, Turn, near},
     evidence::{self, Case},
-    model::Model,
+    model::{Early, Model},
     round::Question,
     store::{Said, Transcript},
 };
@@ -159,7 +160,7 @@ impl Follower {
             let before = self.shown.of(cohort, self.config.terms.max_rows);
             self.shown = Shown { rows: rows.max(before), cohort: cohort.to_vec() };
         }
-        self.conversation.take(values, cohort.len())
+        self.conversation.take(values, cohort)
     }
 
     /// What the totals so far have shown.
@@ -178,18 +179,50 @@ impl Follower {
         Err("it is not what the method, run on the opened totals, has judged".into())
     }
 
-    /// Whether the result is the copy's own. Where the intermediary judges, only it knows which of several K was chosen.
+    /// Whether the run is said to have come to its end and the copy has not: the last totals were not opened to this site, which
+    /// was in no more of them, or the coordinator lies.
+    pub(super) fn left_behind(&self, model: &Model) -> bool {
+        matches!(self.conversation.turn(), Turn::Ask(..)) && model.ended_early.is_none()
+    }
+
+    /// The copy's own result, where the coordinator's is the same. Where the intermediary judges there is none: only it knows
+    /// which of several K was chosen.
     ///
     /// # Errors
     /// A sentence for the operator.
-    pub(super) fn result(&self, model: &Model) -> Result<(), String> {
-        let outcome = match self.conversation.turn() {
-            Turn::Done(outcome) => outcome,
-            Turn::Judge(_) => return Ok(()),
-            Turn::Ask(..) => return Err("the coordinator ended the run before the method did".into()),
+    pub(super) fn result(&self, model: &Model) -> Result<Option<RunResult>, String> {
+        let outcome = match (self.conversation.turn(), &model.ended_early) {
+            (Turn::Done(outcome), None) => (**outcome).clone(),
+            (Turn::Judge(_), None) => return Ok(None),
+            (Turn::Ask(..), None) => return Err("the run is not over by the totals that were opened".into()),
+            (Turn::Done(_), Some(_)) => {
+                return Err("it says that the run ended early, and the method had its result".into());
+            }
+            (_, Some(_)) => self.conversation.finish().ok_or("no total that was opened has moved a centre")?,
         };
-        let own = Model::of(&self.config.work, &self.config.terms.hash(), outcome).map_err(|e| e.0)?;
-        if near(&own, model) { Ok(()) } else { Err("it is not the result of the totals that were opened".into()) }
+        let early = model.ended_early.clone().map(|early| Early::of(&outcome, early.reason, early.lost));
+        let own = self.result_of(&outcome, early).map_err(|failure| failure.message)?;
+        if own.model.as_ref().is_some_and(|own| near(own, model)) {
+            Ok(Some(own))
+        } else {
+            Err("it is not the result of the totals that were opened".into())
+        }
+    }
+
+    /// The copy's own result where the coordinator says no more: to its end where every total was opened.
+    /// `None` before a round has moved a centre.
+    pub(super) fn alone(&self, reason: &str, lost: Vec<String>) -> Option<Result<RunResult, Failure>> {
+        if let Turn::Done(outcome) = self.conversation.turn() {
+            return Some(self.result_of(outcome, None));
+        }
+        let outcome = self.conversation.finish()?;
+        let early = Early::of(&outcome, reason, lost);
+        Some(self.result_of(&outcome, Some(early)))
+    }
+
+    fn result_of(&self, outcome: &Outcome, early: Option<Early>) -> Result<RunResult, Failure> {
+        let about = (&*self.config.work, &*self.config.terms, &*self.config.roster);
+        RunResult::of(about, outcome, self.conversation.cohort(), None, early)
     }
 
     /// What a false opening or a question that contradicts an opening leaves behind: a half-sentence on where the evidence is.

@@ -203,6 +203,27 @@ impl Hub {
         self.aggregator.cohort()
     }
 
+    /// The link that a party has now; another number is another link.
+    pub(super) fn link(&self, party: PartyId) -> Option<u64> {
+        self.peers.get(&party).map(|peer| peer.id)
+    }
+
+    /// Sites whose answer is awaited now.
+    pub fn awaited(&self) -> Vec<u16> {
+        self.aggregator.awaited().into_iter().collect()
+    }
+
+    /// The aggregator's time begins now; the links that came so far were only let in.
+    pub(super) fn begin(&mut self) {
+        self.started = Instant::now();
+    }
+
+    /// Goes on without these sites.
+    pub(super) fn without(&mut self, sites: impl IntoIterator<Item = u16>) {
+        let now = self.now();
+        sites.into_iter().for_each(|site| self.aggregator.handle(aggregator::Input::Without(site), now));
+    }
+
     /// Names of sites, for people.
     pub fn names(&self, sites: &[u16]) -> Vec<String> {
         sites.iter().map(|s| self.config.roster.name_of(PartyId::Site(*s))).collect()

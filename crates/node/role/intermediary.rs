@@ -1,9 +1,12 @@
 //! The intermediary: counts the cohort's rows under masks, and hands the coordinator the total and nothing else.
 //!
-//! It is asked for the total only after the last round, and gives it only if every counted site was in the run to its
-//! end. Otherwise the coordinator, whose own totals tell it how many rows the remaining sites have, could subtract.
+//! It counts after the coordinator's first total and over the same sites, so that a site that is lost between the two
+//! fixes one block and not two. It is asked for the total only after the last round, and gives it only if every counted
+//! site was in the run to its end. Otherwise the coordinator, whose own totals tell it how many rows the remaining sites
+//! have, could subtract.
 
 use std::{
+    collections::VecDeque,
     net::SocketAddr,
     sync::Arc,
     time::{Duration, Instant},
@@ -22,10 +25,11 @@ use super::{
     hub::{Hub, HubConfig, HubEvent},
     judge::judge,
     line::{self, Line},
+    server::OnLoss,
 };
 use crate::{
     cli::exit::{Code, Failure},
-    control::{Aborted, CountReady, CountReply, CountRequest, Finished, JudgeReply, JudgeRequest, clean},
+    control::{Aborted, Count, CountReady, CountReply, CountRequest, Finished, JudgeReply, JudgeRequest, clean},
     round::{Form, Question},
     traffic::Traffic,
     work::{Judge, Work},
@@ -33,6 +37,9 @@ use crate::{
 
 /// Slots of the intermediary's deck: it counts, and judges where the plan lets it; each once more where it was lost.
 const SLOTS: u16 = 4;
+
+/// Frames of the coordinator that are kept while rows are counted: it sends one or two.
+const LATER: usize = 16;
 
 /// How long a coordinator that was cut off may take to come back once the rows are counted.
 const AGAIN: Duration = Duration::from_secs(30);
@@ -53,6 +60,8 @@ pub struct IntermediaryConfig {
     pub coordinator: SocketAddr,
     /// How long to wait.
     pub timing: Timing,
+    /// What to do about a site that is lost.
+    pub on_loss: OnLoss,
     /// Records received frames.
     pub view: Option<View>,
     /// Told the bound address once the port is open.
@@ -86,7 +95,7 @@ pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
             roster: config.roster.clone(),
             terms: config.terms.clone(),
             role: PartyId::Intermediary,
-            timing: config.timing,
+            timing: config.on_loss.applied(config.timing),
             slots: SLOTS.min(config.terms.slots),
             view: config.view.clone(),
             state: None,
@@ -127,24 +136,34 @@ async fn dial(config: &IntermediaryConfig, patience: Duration) -> Result<Line, F
 }
 
 async fn count(hub: &mut Hub, link: &mut Line, config: &IntermediaryConfig) -> Result<Counted, Failure> {
+    let first = first_total(link, config).await?;
+    let (mut values, mut cohort) = (Vec::new(), Vec::new());
+    // What the coordinator says meanwhile.
+    let mut later = VecDeque::new();
     let domain = config.work.domain()?;
     let layout = Question::CountRows.layout(&domain, &config.form()?)?;
+    hub.begin();
+    hub.without((0..config.roster.sites.len() as u16).filter(|site| first.binary_search(site).is_err()));
     hub.ask(Question::CountRows.to_bytes(), layout.words());
-    let (values, cohort) = loop {
+    while cohort.is_empty() {
         let event = tokio::select! {
             event = hub.next(None) => event,
-            gone = link.recv() => {
-                if let Ok(Some(bytes)) = &gone
-                    && message::kind_of(bytes) == Some(Kind::Aborted)
-                {
-                    let aborted: Aborted = link.open(bytes, Kind::Aborted)?;
-                    return Err(line::aborted(&config.roster.coordinator.name, &aborted));
+            frame = link.recv() => match frame {
+                Ok(Some(bytes)) => {
+                    over(link, config, &bytes)?;
+                    if later.len() < LATER {
+                        later.push_back(bytes);
+                    }
+                    continue;
                 }
-                return Err(ended(gone, "before the rows were counted"));
-            }
+                gone => {
+                    again(link, config, gone, "before the rows were counted").await?;
+                    continue;
+                }
+            },
         };
         match event {
-            HubEvent::Aggregator(aggregator::Event::Total { values, cohort, .. }) => break (values, cohort),
+            HubEvent::Aggregator(aggregator::Event::Total { values: v, cohort: c, .. }) => (values, cohort) = (v, c),
             HubEvent::Aggregator(aggregator::Event::Failed(e)) => return Err(e.into()),
             HubEvent::Aggregator(event) => {
                 super::server::log(&config.roster, &event);
@@ -154,7 +173,7 @@ async fn count(hub: &mut Hub, link: &mut Line, config: &IntermediaryConfig) -> R
             }
             HubEvent::Control { .. } | HubEvent::Deadline => {}
         }
-    };
+    }
     let total = layout.decode(&values, cohort.len(), None)?.values.first().copied().unwrap_or(0.0);
     let total = total.max(0.0).round() as u64;
     let k = config.work.recipe.clusters.min;
@@ -168,18 +187,18 @@ async fn count(hub: &mut Hub, link: &mut Line, config: &IntermediaryConfig) -> R
         return Err(Failure::new(
             Code::Policy,
             format!("the cohort's rows are below the plan's floor of {}", config.terms.min_total_rows),
-            "bring more sites, or agree on a plan with a lower min_total_rows",
+            "run again when more sites, or sites with more rows, are there",
         ));
     }
-    if !link.tell(Kind::CountReady, &CountReady { cohort: cohort.clone() }).await {
-        return Err(Failure::new(Code::Network, "the coordinator is gone", "start the run again"));
-    }
+    // Where this does not arrive, the coordinator asks for it again.
+    link.tell(Kind::CountReady, &CountReady { cohort: cohort.clone() }).await;
     // The rest of the run is the coordinator's; sites may hang up here in the meantime.
+    let counted = CountReady { cohort: cohort.clone() };
     let mut judged: Option<(JudgeRequest, JudgeReply)> = None;
     let request = loop {
         tokio::select! {
             _ = hub.next(Some(Instant::now() + Duration::from_secs(3600))) => {}
-            frame = link.recv() => match frame {
+            frame = next_frame(link, &mut later) => match frame {
                 Ok(Some(bytes)) => match message::kind_of(&bytes) {
                     Some(Kind::CountRequest) => break link.open::<CountRequest>(&bytes, Kind::CountRequest)?,
                     // Once a run, and only where the plan says so.
@@ -196,18 +215,15 @@ async fn count(hub: &mut Hub, link: &mut Line, config: &IntermediaryConfig) -> R
                             link.tell(Kind::JudgeReply, reply).await;
                         }
                     }
-                    Some(Kind::Aborted) => {
-                        let aborted: Aborted = link.open(&bytes, Kind::Aborted)?;
-                        return Err(line::aborted(&config.roster.coordinator.name, &aborted));
+                    Some(Kind::Count) => {
+                        link.tell(Kind::CountReady, &counted).await;
                     }
-                    _ => {}
+                    _ => over(link, config, &bytes)?,
                 },
                 gone => {
-                    // It may be taking up its run; the count stands, and the sites need not be asked again.
-                    let why = ended(gone, "before it asked for the total");
-                    tracing::warn!("{}; dialling again", why.message);
-                    *link = dial(config, AGAIN.min(Duration::from_millis(config.timing.join))).await.map_err(|_| why)?;
-                    link.tell(Kind::CountReady, &CountReady { cohort: cohort.clone() }).await;
+                    // The count stands, and the sites need not be asked again.
+                    again(link, config, gone, "before it asked for the total").await?;
+                    link.tell(Kind::CountReady, &counted).await;
                 }
             },
         }
@@ -218,6 +234,62 @@ async fn count(hub: &mut Hub, link: &mut Line, config: &IntermediaryConfig) -> R
     let reply = CountReply { total: handed_over.then_some(total) };
     link.tell(Kind::CountReply, &reply).await;
     Ok(Counted { cohort: hub.names(&cohort), total, handed_over, traffic: Traffic::default() })
+}
+
+/// [APP-2]: waits for the coordinator's word that the first total is out, and over which sites.
+async fn first_total(link: &mut Line, config: &IntermediaryConfig) -> Result<Vec<u16>, Failure> {
+    loop {
+        match link.recv().await {
+            Ok(Some(bytes)) if message::kind_of(&bytes) == Some(Kind::Count) => {
+                return Ok(link.open::<Count>(&bytes, Kind::Count)?.cohort);
+            }
+            Ok(Some(bytes)) => over(link, config, &bytes)?,
+            gone => again(link, config, gone, "before its first total").await?,
+        }
+    }
+}
+
+/// The next frame of the coordinator, those first that came while rows were counted. Cancel-safe.
+async fn next_frame(
+    link: &mut Line,
+    later: &mut VecDeque<Vec<u8>>,
+) -> Result<Option<Vec<u8>>, crate::carrier::CarrierError> {
+    match later.pop_front() {
+        Some(bytes) => Ok(Some(bytes)),
+        None => link.recv().await,
+    }
+}
+
+/// Whether the coordinator says that the run is over.
+fn over(link: &Line, config: &IntermediaryConfig, bytes: &[u8]) -> Result<(), Failure> {
+    match message::kind_of(bytes) {
+        Some(Kind::Aborted) => {
+            let aborted: Aborted = link.open(bytes, Kind::Aborted)?;
+            Err(line::aborted(&config.roster.coordinator.name, &aborted))
+        }
+        Some(Kind::Finished) => {
+            link.open::<Finished>(bytes, Kind::Finished)?;
+            Err(Failure::new(
+                Code::Denied,
+                "the run ended early, before the rows were counted",
+                "see the coordinator's message; nothing was handed over",
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Dials a coordinator that is gone again: it may be taking up its run.
+async fn again(
+    link: &mut Line,
+    config: &IntermediaryConfig,
+    gone: Result<Option<Vec<u8>>, crate::carrier::CarrierError>,
+    when: &str,
+) -> Result<(), Failure> {
+    let why = ended(gone, when);
+    tracing::warn!("{}; dialling again", why.message);
+    *link = dial(config, AGAIN.min(Duration::from_millis(config.timing.join))).await.map_err(|_| why)?;
+    Ok(())
 }
 
 fn ended(gone: Result<Option<Vec<u8>>, crate::carrier::CarrierError>, when: &str) -> Failure {

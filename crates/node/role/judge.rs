@@ -69,7 +69,8 @@ pub(super) async fn judge(
     let words = u32::try_from(layout.words()).unwrap_or(u32::MAX);
     hub.ask(Question::Judge { digest: request.digest, words }.to_bytes(), layout.words());
     let mut distances: Option<CentreDistances> = None;
-    let deadline = Instant::now() + Duration::from_millis(4 * config.timing.phase);
+    let phase = config.on_loss.applied(config.timing).phase;
+    let deadline = Instant::now() + Duration::from_millis(phase.saturating_mul(5));
     let (values, cohort) = loop {
         match hub.next(Some(deadline)).await {
             HubEvent::Aggregator(aggregator::Event::Total { values, cohort, .. }) => break (values, cohort),
@@ -99,7 +100,7 @@ pub(super) async fn judge(
         return Err(Failure::new(
             Code::Policy,
             format!("the rows that are left are below the plan's floor of {}", config.terms.min_total_rows),
-            "bring the missing sites back, or agree on a plan with a lower min_total_rows",
+            "run again when the missing sites are there",
         ));
     }
     Ok(JudgeReply::new(cohort, &verdicts))

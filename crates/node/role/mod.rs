@@ -9,6 +9,7 @@ pub mod hub;
 pub mod intermediary;
 mod judge;
 pub mod line;
+pub mod result;
 pub mod server;
 mod talk;
 

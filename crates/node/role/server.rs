@@ -7,10 +7,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde::Serialize;
 use veilsum_cluster::{Batch, Outcome, Query};
 use veilsum_proto::{
-    aggregator::{self, Timing},
+    aggregator::{self, Loss, Timing},
     codec,
     evidence::Documents,
     identity::Identity,
@@ -20,20 +19,19 @@ use veilsum_proto::{
     suite::Hash,
 };
 
+pub use super::result::RunResult;
 use super::{
     View,
     hub::{Hub, HubConfig, HubEvent},
 };
 use crate::{
     cli::exit::{Code, Failure},
-    control::{Aborted, CountReady, CountReply, CountRequest, Finished, Held, JudgeReply, JudgeRequest, clean},
+    control::{Aborted, Count, CountReady, CountReply, CountRequest, Finished, Held, JudgeReply, JudgeRequest, clean},
     conversation::{Conversation, Turn},
     evidence::{self, Case},
-    model::Model,
-    privacy::Privacy,
+    model::Early,
     round::{self, Form, Layout},
     store::Said,
-    traffic::Traffic,
     work::Work,
 };
 
@@ -51,6 +49,8 @@ pub struct ServerConfig {
     pub listen: SocketAddr,
     /// How long to wait.
     pub timing: Timing,
+    /// What to do about a site that is lost.
+    pub on_loss: OnLoss,
     /// Records received frames.
     pub view: Option<View>,
     /// Folder for signed evidence against sites, if it is to be kept.
@@ -61,6 +61,29 @@ pub struct ServerConfig {
     pub bound: Option<tokio::sync::oneshot::Sender<SocketAddr>>,
     /// Told how the run goes.
     pub progress: Box<dyn Fn(Progress) + Send + Sync>,
+}
+
+/// What an aggregator does about a site that is lost in the midst of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnLoss {
+    /// Waits so long for it to come back, and only then goes on, or ends the run, without it.
+    Wait(Duration),
+    /// Goes on, or ends the run, when the ordinary time for an answer is over.
+    Stop,
+}
+
+impl OnLoss {
+    /// How long the state machine waits.
+    pub(crate) fn applied(self, timing: Timing) -> Timing {
+        let OnLoss::Wait(least) = self else { return timing };
+        let least = u64::try_from(least.as_millis()).unwrap_or(u64::MAX);
+        Timing {
+            join: timing.join.max(least),
+            phase: timing.phase.max(least),
+            grace: timing.grace.max(least),
+            resend: timing.resend,
+        }
+    }
 }
 
 /// How a run goes, for a person who watches.
@@ -84,6 +107,13 @@ pub enum Progress {
         /// Sites in the total.
         sites: usize,
     },
+    /// These sites are waited for.
+    Waiting {
+        /// Their names.
+        sites: Vec<String>,
+        /// Seconds since the question was put.
+        seconds: u64,
+    },
     /// A site is out of the run.
     Lost {
         /// Its name.
@@ -91,72 +121,6 @@ pub enum Progress {
         /// Why.
         why: String,
     },
-}
-
-/// The result of a run, as the coordinator knows it.
-#[derive(Debug, Clone, Serialize)]
-pub struct RunResult {
-    /// Name of the method.
-    pub method: &'static str,
-    /// Number of clusters.
-    pub k: u32,
-    /// Fuzzifier that memberships are computed with.
-    pub m: f64,
-    /// Names of the columns.
-    pub columns: Vec<String>,
-    /// K x d, original units.
-    pub centres: Vec<Vec<f64>>,
-    /// K x d, box units.
-    pub centres_box: Vec<Vec<f64>>,
-    /// Weight of every cluster in the last round: sums of u^m, rows or mass, as the method counts.
-    pub weights: Vec<f64>,
-    /// Rows of the cohort.
-    pub n_total: Option<u64>,
-    /// Who told `n_total`: the intermediary's count, or the sum of all memberships where a counted site left the run.
-    pub n_total_from: &'static str,
-    /// Rounds that moved the centres.
-    pub rounds: u32,
-    /// Whether the centres came to rest on totals that were asked.
-    pub converged: bool,
-    /// How much of the result rests on totals that were estimated from earlier ones, where the run could not ask to its end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub extrapolated: Option<veilsum_cluster::method::Extrapolation>,
-    /// Objective: J_m for fuzzy methods, sum of squared distances to the nearest centre for hard ones; squared units of the
-    /// questions. `null` where the run ended before it was asked for, as is `fuzzy_davies_bouldin` then.
-    pub objective: f64,
-    /// The objective over N.
-    pub objective_per_row: f64,
-    /// Validity indices.
-    pub indices: veilsum_cluster::Indices,
-    /// One point for every K that was tried; empty where the plan names one K.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub curve: Vec<veilsum_cluster::method::CurvePoint>,
-    /// Questions put to the sites, each one masked sum.
-    pub questions: u32,
-    /// How the cohort standardised working units, if it did.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub standardisation: Option<veilsum_cluster::Transform>,
-    /// Rows by cluster and label, K x classes row-major, where the plan releases them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub contingency: Option<Vec<f64>>,
-    /// Sites in the last total.
-    pub cohort: Vec<String>,
-    /// Sites of the roster that are not in it.
-    pub missing: Vec<String>,
-    /// Hash of the plan.
-    pub plan_hash: String,
-    /// The shift of every round.
-    pub history: Vec<veilsum_cluster::Round>,
-    /// Frames by sender and phase, as the coordinator saw them.
-    pub traffic: Traffic,
-    /// The differential privacy that the run promises, if it does: then weights, counts and indices are noisy too.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub privacy: Option<Privacy>,
-    /// What a reader should know before using the numbers.
-    pub warnings: Vec<String>,
-    /// The model that the sites received.
-    #[serde(skip)]
-    pub model: Option<Model>,
 }
 
 /// Runs the coordinator to the end of one run.
@@ -170,7 +134,7 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
             roster: config.roster.clone(),
             terms: config.terms.clone(),
             role: PartyId::Coordinator,
-            timing: config.timing,
+            timing: config.on_loss.applied(config.timing),
             slots: config.terms.slots,
             view: config.view.clone(),
             state: config.state.clone(),
@@ -181,9 +145,18 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
     if let (Some(bound), Some(address)) = (config.bound.take(), hub.address()) {
         let _ = bound.send(address);
     }
-    let mut run = Run { hub: &mut hub, config: &config, counted: None, lost: Vec::new() };
+    let conversation = Conversation::of(&config.work, config.form()?)?;
+    let mut run = Run {
+        hub: &mut hub,
+        config: &config,
+        conversation,
+        counted: false,
+        counted_on: None,
+        lost: Vec::new(),
+        told: Vec::new(),
+    };
     let result = tokio::select! {
-        result = run.whole() => result,
+        result = run.until_it_ends() => result,
         _ = tokio::signal::ctrl_c() => Err(Failure::new(Code::Interrupted, "interrupted", "start the run again")),
     };
     // Where its files lie is nobody else's business.
@@ -213,24 +186,63 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
     })
 }
 
+impl ServerConfig {
+    fn form(&self) -> Result<Form, Failure> {
+        Ok(Form::of(&self.work, &self.terms, self.roster.sites.len())?)
+    }
+
+    /// How long whatever one aggregator does may take at most, from the first connection to a total.
+    fn patience(&self) -> Duration {
+        let timing = self.on_loss.applied(self.timing);
+        Duration::from_millis(timing.join.saturating_add(timing.phase.saturating_mul(6)))
+    }
+}
+
 struct Run<'a> {
     hub: &'a mut Hub,
     config: &'a ServerConfig,
-    counted: Option<Vec<u16>>,
+    conversation: Conversation,
+    /// Whether the intermediary has counted the rows, and found enough.
+    counted: bool,
+    /// The link on which it said so: another process on another link has not.
+    counted_on: Option<u64>,
+    /// Who was lost and is not merely waiting for others of its block.
     lost: Vec<String>,
+    /// What a reader of the result should know.
+    told: Vec<String>,
 }
 
 impl Run<'_> {
-    async fn whole(&mut self) -> Result<RunResult, Failure> {
+    /// The whole run, or what is out of it where it cannot go on ([APP-8]).
+    async fn until_it_ends(&mut self) -> Result<RunResult, Failure> {
+        let failure = match self.whole().await {
+            Ok(()) => return self.done().await,
+            Err(failure) => failure,
+        };
+        // Where somebody broke a rule, or a floor of the plan is not kept, there is nothing to use.
+        if ![Code::Quorum, Code::Network, Code::Denied].contains(&failure.code) {
+            return Err(failure);
+        }
+        let Some(outcome) = self.conversation.finish() else { return Err(failure) };
+        // The sites' own copies of the method need the last total to come to the same.
+        self.hub.close_rounds();
+        let reason: Vec<&str> = std::iter::once(&failure.message).chain(&self.told).map(String::as_str).collect();
+        let early = Early::of(&outcome, reason.join("; "), self.lost.clone());
+        tracing::warn!("the run ends early: {}", early.reason);
+        let cohort = self.conversation.cohort().to_vec();
+        let n = if self.counted { self.ask_count(&cohort).await } else { None };
+        self.result(&outcome, &cohort, n, Some(early))
+    }
+
+    /// Puts the method's questions until it has its outcome.
+    async fn whole(&mut self) -> Result<(), Failure> {
         self.prepare().await?;
-        let work = &self.config.work;
-        let mut conversation = Conversation::of(work, self.form()?)?;
-        let of = work.max_questions();
+        let of = self.config.work.max_questions();
         let mut cohort = Vec::new();
         loop {
-            let number = conversation.questions();
-            match conversation.turn() {
-                Turn::Done(_) => break,
+            let number = self.conversation.questions();
+            match self.conversation.turn() {
+                Turn::Done(_) => return Ok(()),
                 Turn::Judge(batch) => {
                     let (what, batch) = (batch.kind(), (**batch).clone());
                     // No question of this party follows a judgement.
@@ -245,8 +257,7 @@ impl Run<'_> {
                         let what = "the intermediary's verdicts cover a site that was not in the last round";
                         return Err(Failure::new(Code::Peer, what, "speak to its operator"));
                     }
-                    cohort = reply.cohort;
-                    conversation.judged(&verdicts)?;
+                    self.conversation.judged(&verdicts)?;
                 }
                 Turn::Ask(question, layout) => {
                     let what = question.name();
@@ -254,14 +265,22 @@ impl Run<'_> {
                     let (values, answered) = self.total().await?;
                     (self.config.progress)(Progress::Round { number, of, what, sites: answered.len() });
                     cohort = answered;
-                    conversation.take(&values, cohort.len())?;
+                    self.conversation.take(&values, &cohort)?;
+                    if !self.counted {
+                        self.have_counted(&cohort).await?;
+                    }
                 }
             }
         }
+    }
+
+    /// The result of a run that came to its end.
+    async fn done(&mut self) -> Result<RunResult, Failure> {
         self.hub.close_rounds();
-        let Turn::Done(outcome) = conversation.turn() else {
+        let Turn::Done(outcome) = self.conversation.turn() else {
             return Err(Failure::new(Code::Internal, "a run without an outcome", "this is a defect, please report it"));
         };
+        let (outcome, cohort) = ((**outcome).clone(), self.conversation.cohort().to_vec());
         if outcome.n_total.is_some_and(|n| n < self.config.terms.min_total_rows) {
             return Err(Failure::new(
                 Code::Policy,
@@ -269,50 +288,78 @@ impl Run<'_> {
                     "the rows of the sites that are left are below the plan's floor of {}",
                     self.config.terms.min_total_rows
                 ),
-                "bring the missing sites back, or agree on a plan with a lower min_total_rows",
+                "run again when the missing sites are there",
             ));
         }
         let n = self.ask_count(&cohort).await;
-        self.result(outcome, &cohort, n)
+        self.result(&outcome, &cohort, n, None)
     }
 
-    /// Waits for the first deck and for the intermediary's word that the rows are counted.
+    /// Waits for the first deck.
     async fn prepare(&mut self) -> Result<(), Failure> {
-        let waited = Duration::from_millis(self.config.timing.join + 4 * self.config.timing.phase);
-        let deadline = Instant::now() + waited;
-        let mut ready = false;
-        // The first question is put after the count: where there is a total, the rows were counted.
-        if self.hub.known > 0 {
-            self.counted = Some(Vec::new());
-        }
-        while !ready || self.counted.is_none() {
+        // The second question is put after the count: where it was, the rows were counted.
+        self.counted = self.hub.known > 1;
+        let deadline = Instant::now() + self.config.patience();
+        loop {
             match self.hub.next(Some(deadline)).await {
                 HubEvent::Aggregator(aggregator::Event::DeckReady { members, threshold, .. }) => {
-                    ready = true;
                     (self.config.progress)(Progress::Ready { sites: members.len(), threshold });
+                    return Ok(());
                 }
                 HubEvent::Aggregator(event) => self.event(event)?,
                 HubEvent::Control { from, kind, bytes } => self.control(from, kind, &bytes)?,
-                HubEvent::Deadline => {
-                    let who = if ready { self.config.roster.intermediary.name.as_str() } else { "enough sites" };
-                    return Err(Failure::new(
-                        Code::Network,
-                        format!("waited {} s for {who} in vain", waited.as_secs()),
-                        "check that every party runs and reaches its port, then start the run again",
-                    ));
+                HubEvent::Deadline => return Err(in_vain("enough sites", self.config.patience())),
+            }
+        }
+    }
+
+    /// [APP-2]: tells the intermediary that the first total is out over this cohort, and waits for its word that the rows
+    /// are counted.
+    async fn have_counted(&mut self, cohort: &[u16]) -> Result<(), Failure> {
+        let began = Instant::now();
+        let deadline = began + self.config.patience();
+        // One that has no connection must come back within the time that it has to appear.
+        let appear = Duration::from_millis(self.config.timing.join);
+        let mut seen = began;
+        while !self.counted {
+            if self.hub.tell(PartyId::Intermediary, Kind::Count, &Count { cohort: cohort.to_vec() }) {
+                seen = Instant::now();
+            }
+            let again = Instant::now() + Duration::from_millis(self.config.timing.resend.min(1_000));
+            while !self.counted {
+                match self.hub.next(Some(deadline.min(again))).await {
+                    HubEvent::Aggregator(event) => self.event(event)?,
+                    HubEvent::Control { from, kind, bytes } => self.control(from, kind, &bytes)?,
+                    HubEvent::Deadline => break,
                 }
+            }
+            let waited = if seen.elapsed() > appear { appear } else { began.elapsed() };
+            if !self.counted && (Instant::now() >= deadline || seen.elapsed() > appear) {
+                return Err(in_vain(&self.config.roster.intermediary.name, waited));
             }
         }
         Ok(())
     }
 
     async fn total(&mut self) -> Result<(Vec<u64>, Vec<u16>), Failure> {
+        let began = Instant::now();
+        let mut said = Vec::new();
         loop {
-            match self.hub.next(None).await {
+            let next = Instant::now() + SAY_AFTER;
+            match self.hub.next(Some(next)).await {
                 HubEvent::Aggregator(aggregator::Event::Total { values, cohort, .. }) => return Ok((values, cohort)),
                 HubEvent::Aggregator(event) => self.event(event)?,
                 HubEvent::Control { from, kind, bytes } => self.control(from, kind, &bytes)?,
-                HubEvent::Deadline => {}
+                HubEvent::Deadline => {
+                    let sites = self.hub.awaited();
+                    if said != sites && !sites.is_empty() {
+                        (self.config.progress)(Progress::Waiting {
+                            sites: self.hub.names(&sites),
+                            seconds: began.elapsed().as_secs(),
+                        });
+                        said = sites;
+                    }
+                }
             }
         }
     }
@@ -324,7 +371,11 @@ impl Run<'_> {
             aggregator::Event::Lost { site, why } => {
                 let site = self.config.roster.name_of(PartyId::Site(site));
                 (self.config.progress)(Progress::Lost { site: site.clone(), why: why.to_string() });
-                self.lost.push(format!("{site}: {why}"));
+                self.told.push(format!("{site}: {why}"));
+                // Whoever waits for others of its block is not what the run lost.
+                if !matches!(why, Loss::BlockIncomplete(_)) {
+                    self.lost.push(site);
+                }
                 Ok(())
             }
             aggregator::Event::Caught { site, frames } => {
@@ -333,7 +384,7 @@ impl Run<'_> {
             }
             aggregator::Event::WrongShare { holder, owner } => {
                 let name = |s| self.config.roster.name_of(PartyId::Site(s));
-                self.lost.push(format!(
+                self.told.push(format!(
                     "a share of the self-mask of {} that came from {} was wrong and was corrected; one of the two is at fault",
                     name(owner),
                     name(holder)
@@ -362,7 +413,7 @@ impl Run<'_> {
         let kept = std::fs::create_dir_all(folder).map_err(|e| e.to_string()).and_then(|()| {
             evidence::write(folder, documents, PartyId::Site(site), claim, case, &frames).map_err(|f| f.message)
         });
-        self.lost.push(match kept {
+        self.told.push(match kept {
             Ok(path) => format!("{name} {} [{}]; signed evidence: {}", claim.1, claim.0, path.display()),
             Err(why) => format!("{name} {} [{}]; the evidence could not be kept: {why}", claim.1, claim.0),
         });
@@ -373,7 +424,12 @@ impl Run<'_> {
         match (from, kind) {
             (PartyId::Intermediary, Kind::CountReady) => {
                 let ready: CountReady = self.hub.open_control(from, &session, kind, bytes)?;
-                self.counted = Some(ready.cohort);
+                let first = self.conversation.cohort();
+                if !self.counted && !ready.cohort.iter().all(|site| first.contains(site)) {
+                    let what = "the intermediary counted a site that is not in the first total";
+                    return Err(Failure::new(Code::Peer, what, "speak to its operator"));
+                }
+                (self.counted, self.counted_on) = (true, self.hub.link(from));
                 Ok(())
             }
             (PartyId::Intermediary, Kind::Aborted) => {
@@ -387,15 +443,10 @@ impl Run<'_> {
         }
     }
 
-    fn form(&self) -> Result<Form, Failure> {
-        let config = &self.config;
-        Ok(Form::of(&config.work, &config.terms, config.roster.sites.len())?)
-    }
-
     /// Lays the final centres before the sites and has the intermediary judge them.
     async fn ask_judge(&mut self, batch: Batch, cohort: &[u16]) -> Result<JudgeReply, Failure> {
         let domain = self.config.work.domain()?;
-        let layout = Layout::of_judged(&batch, &domain, &self.form()?)?;
+        let layout = Layout::of_judged(&batch, &domain, &self.config.form()?)?;
         let clusters = batch.queries.iter().flat_map(Query::points).map(|c| c.k() as u32).collect();
         let grouped = batch.queries.iter().map(|query| !matches!(query, Query::Ungrouped(_))).collect();
         let digest = round::digest(&batch);
@@ -411,10 +462,11 @@ impl Run<'_> {
                 "start the run again with a new plan, or let the coordinator judge",
             )
         };
+        self.have_counted_again(cohort);
         if !self.hub.tell(PartyId::Intermediary, Kind::JudgeRequest, &request) {
             return Err(gone());
         }
-        let deadline = Instant::now() + Duration::from_millis(5 * self.config.timing.phase);
+        let deadline = Instant::now() + self.config.patience();
         loop {
             let again = Instant::now() + Duration::from_millis(self.config.timing.resend);
             match self.hub.next(Some(deadline.min(again))).await {
@@ -435,8 +487,16 @@ impl Run<'_> {
         }
     }
 
+    /// An intermediary that was started again counts once more, before it is asked for anything.
+    fn have_counted_again(&mut self, cohort: &[u16]) {
+        if self.hub.link(PartyId::Intermediary) != self.counted_on {
+            self.hub.tell(PartyId::Intermediary, Kind::Count, &Count { cohort: cohort.to_vec() });
+        }
+    }
+
     /// Asks the intermediary for the total row count; `None` where it is withheld or the intermediary has gone.
     async fn ask_count(&mut self, cohort: &[u16]) -> Option<u64> {
+        self.have_counted_again(cohort);
         let request = CountRequest { cohort: cohort.to_vec() };
         if !self.hub.tell(PartyId::Intermediary, Kind::CountRequest, &request) {
             return None;
@@ -460,61 +520,37 @@ impl Run<'_> {
         }
     }
 
-    fn result(&self, outcome: &Outcome, cohort: &[u16], counted: Option<u64>) -> Result<RunResult, Failure> {
-        let work = &self.config.work;
-        let (centres, centres_box) = work.units(&outcome.centres)?;
-        let all: Vec<u16> = (0..self.config.roster.sites.len() as u16).collect();
-        let missing: Vec<u16> = all.into_iter().filter(|s| !cohort.contains(s)).collect();
-        let mut warnings = self.lost.clone();
-        let privacy = Privacy::of(work, &self.form()?);
-        let promised = |note: &&String| privacy.as_ref().is_some_and(|privacy| privacy.promise == **note);
-        warnings.extend(outcome.notes.iter().filter(|note| !promised(note)).cloned());
-        if !missing.is_empty() {
-            warnings.push(
-                "a site left the run: the totals before and after differ by what it had sent; see threat-model.md"
+    fn result(
+        &self,
+        outcome: &Outcome,
+        cohort: &[u16],
+        counted: Option<u64>,
+        early: Option<Early>,
+    ) -> Result<RunResult, Failure> {
+        let config = &self.config;
+        let about = (&*config.work, &*config.terms, &*config.roster);
+        let mut result = RunResult::of(about, outcome, cohort, counted, early)?;
+        result.warnings.splice(0..0, self.told.iter().cloned());
+        if !result.missing.is_empty() && config.terms.block_size == 1 {
+            result.warnings.push(
+                "a site left the run, and by the plan every site is a block by itself: what it sent can be computed from the \
+                 totals before and after"
                     .into(),
             );
         }
-        if let (Some(counted), Some(summed)) = (counted, outcome.n_total)
-            && counted != summed
-            && work.recipe.noise.is_none()
-        {
-            warnings.push(
-                "the intermediary's row count and the sum of all memberships differ: a site told them different things"
-                    .into(),
-            );
-        }
-        let model = Model::of(work, &self.config.terms.hash(), outcome)?;
-        Ok(RunResult {
-            method: work.method_name(),
-            k: outcome.centres.k() as u32,
-            m: outcome.m,
-            columns: work.columns.iter().map(|c| c.name.clone()).collect(),
-            centres,
-            centres_box,
-            weights: outcome.weights.clone(),
-            n_total: counted.or(outcome.n_total),
-            n_total_from: if counted.is_some() { "intermediary" } else { "sum of memberships" },
-            rounds: outcome.rounds,
-            converged: outcome.converged,
-            extrapolated: outcome.extrapolated,
-            objective: outcome.objective,
-            objective_per_row: outcome.objective_per_row,
-            indices: outcome.indices.clone(),
-            curve: outcome.curve.clone(),
-            questions: outcome.questions,
-            standardisation: outcome.transform.clone(),
-            contingency: outcome.contingency.clone(),
-            cohort: self.hub.names(cohort),
-            missing: self.hub.names(&missing),
-            plan_hash: self.config.terms.hash().to_string(),
-            history: outcome.history.clone(),
-            traffic: Traffic::default(),
-            privacy,
-            warnings,
-            model: Some(model),
-        })
+        Ok(result)
     }
+}
+
+/// Whoever has not answered for so long is named.
+const SAY_AFTER: Duration = Duration::from_secs(5);
+
+fn in_vain(who: &str, waited: Duration) -> Failure {
+    Failure::new(
+        Code::Network,
+        format!("waited {} s for {who} in vain", waited.as_secs()),
+        "check that every party runs and reaches its port, then start the run again",
+    )
 }
 
 /// Tells a site that this run goes on without it.

@@ -55,14 +55,26 @@ pub(super) struct Talk {
     report: ClientReport,
     /// Shares have left for at least one question, in this process or one before it.
     released: bool,
+    /// This site's own budget allows no further answer.
+    spent: bool,
 }
 
-/// The link between a site's two conversations: the final centres that one aggregator names and the other asks about.
+/// The link between a site's two conversations: what one aggregator did and the other asks about.
 pub(super) enum Hand {
     /// Towards the coordinator.
-    Lays(watch::Sender<Option<Batch>>),
+    Lays(watch::Sender<Laid>),
     /// Towards the intermediary.
-    Takes(watch::Receiver<Option<Batch>>),
+    Takes(watch::Receiver<Laid>),
+}
+
+/// What the conversation with the coordinator lays down for the one with the intermediary.
+#[derive(Clone, Default)]
+pub(super) struct Laid {
+    /// The final centres that the intermediary will ask about.
+    judged: Option<Batch>,
+    /// The sites of the first total, once this site's shares for it have left; empty where a process before this one gave
+    /// them and it is not known any more over whom.
+    first: Option<Vec<u16>>,
 }
 
 /// How long a site waits for the coordinator to lay before it what the intermediary asks about.
@@ -116,7 +128,7 @@ impl Talk {
         if let Some(follower) = &follower {
             keeper.show(follower.shown());
         }
-        Ok(Talk {
+        let talk = Talk {
             config: config.clone(),
             aggregator,
             address,
@@ -129,7 +141,10 @@ impl Talk {
             hand,
             report: ClientReport::default(),
             released,
-        })
+            spent: false,
+        };
+        talk.lay_first();
+        Ok(talk)
     }
 
     fn name(&self) -> String {
@@ -153,10 +168,14 @@ impl Talk {
                 Ok(_) = stop.wait_for(|s| *s) => return self.over(),
             };
             let mut line = match line {
-                // The rows are counted before the first round; without the intermediary the run goes on.
+                // The rows are counted; without the intermediary the run goes on.
                 Err(f) if f.code == Code::Network && self.aggregator == PartyId::Intermediary && self.released => {
                     tracing::warn!("{}; its part is done, the run goes on", f.message);
                     return self.over();
+                }
+                Err(f) if f.code == Code::Network => {
+                    let coordinator = self.config.roster.coordinator.name.clone();
+                    return self.alone(&f, vec![coordinator]).unwrap_or(Err(f));
                 }
                 line => line?,
             };
@@ -180,10 +199,24 @@ impl Talk {
                 }
                 Err(failure) => {
                     line.finish().await;
-                    return Err(failure);
+                    let own = self.config.roster.name_of(PartyId::Site(self.site.number()));
+                    let alone = if self.spent { self.alone(&failure, vec![own]) } else { None };
+                    return alone.unwrap_or(Err(failure));
                 }
             }
         }
+    }
+
+    /// The result that this site comes to on its own, from the totals that were opened to it ([APP-8]). The journal stays:
+    /// where the coordinator takes up the run, this site may be started again and goes on in it.
+    fn alone(&mut self, why: &Failure, lost: Vec<String>) -> Option<Result<ClientReport, Failure>> {
+        let result = self.follower.as_ref()?.alone(&why.message, lost)?;
+        Some(result.map(|result| {
+            let mut report = std::mem::take(&mut self.report);
+            report.model = result.model.clone();
+            report.result = Some(result);
+            report
+        }))
     }
 
     /// The run is over for this site: the keys are of no more use. What was answered stands in the ledger.
@@ -226,7 +259,19 @@ impl Talk {
                             )
                         })?;
                         if let Some(follower) = &self.follower {
-                            follower.result(&model).map_err(|why| {
+                            if follower.left_behind(&model) {
+                                return Err(Failure::new(
+                                    Code::Denied,
+                                    format!(
+                                        "{} ended the run on totals that this site is not in: its result cannot be checked here, and \
+                                         was not taken",
+                                        self.name()
+                                    ),
+                                    "this is so where this site came after the first total, or another one of its block was lost; ask \
+                                     its operator and the other sites whether it was",
+                                ));
+                            }
+                            self.report.result = follower.result(&model).map_err(|why| {
                                 let what = format!("{} sent a result that does not follow: {why}", self.name());
                                 Failure::new(
                                     Code::Peer,
@@ -310,8 +355,9 @@ impl Talk {
                 };
                 self.site = Site::new(config)?;
                 self.site.set_standing(self.keeper.standing());
-                self.course = Course::default();
+                (self.course, self.released) = (Course::default(), false);
                 self.forget();
+                self.lay_first();
                 if let Some(follower) = &mut self.follower {
                     follower.restart()?;
                     self.keeper.show(follower.shown());
@@ -373,6 +419,7 @@ impl Talk {
                         follower.total(bytes, directory, &values, &cohort)?;
                         self.keeper.show(follower.shown());
                     }
+                    self.first_total(cohort)?;
                 }
                 Output::Event(Event::Undone { slot, certificate }) => {
                     let left = self.left(Some(slot), None, Hash::default());
@@ -380,6 +427,8 @@ impl Talk {
                 }
                 Output::Event(Event::Released { missing, .. }) => {
                     self.released = true;
+                    let cohort = self.site.round_sites().map(|(_, cohort)| cohort.to_vec()).unwrap_or_default();
+                    self.first_total(cohort.into_iter().filter(|site| !missing.contains(site)).collect())?;
                     if !missing.is_empty() {
                         tracing::info!(missing = missing.len(), "round closed without some sites");
                     }
@@ -388,9 +437,27 @@ impl Talk {
             }
         }
         if let Some(e) = refused {
+            self.spent = e.rule().is_some_and(|rule| ["POL-5", "POL-8", "POL-9"].contains(&rule.0));
             return Err(e.into());
         }
         Ok(false)
+    }
+
+    /// [APP-2]: over whom this site's rows may be counted now.
+    fn first_total(&mut self, over: Vec<u16>) -> Result<(), Failure> {
+        if self.aggregator != PartyId::Coordinator || self.course.first.is_some() {
+            return Ok(());
+        }
+        self.course.first = Some(over);
+        self.save()?;
+        self.lay_first();
+        Ok(())
+    }
+
+    fn lay_first(&self) {
+        let Hand::Lays(hold) = &self.hand else { return };
+        let first = self.course.first.clone().or(self.released.then(Vec::new));
+        hold.send_modify(|laid| laid.first = first);
     }
 
     fn vanishes(&self, at: Step) -> bool {
@@ -497,7 +564,10 @@ impl Talk {
         let (domain, form) = (self.config.rows.domain().clone(), self.config.form().map_err(|e| e.to_string())?);
         let (mut drawn, mut judged) = (true, None);
         let layout = match (&question, self.aggregator) {
-            (Question::CountRows, PartyId::Intermediary) => question.layout(&domain, &form),
+            (Question::CountRows, PartyId::Intermediary) => {
+                self.counts(&asked.cohort).await?;
+                question.layout(&domain, &form)
+            }
             (Question::Judge { digest, words }, PartyId::Intermediary) => {
                 // Over all runs: the count and one judgement, which may be sent again.
                 let name = consent::question_digest(&self.config, &question, &asked.query);
@@ -556,20 +626,38 @@ impl Talk {
         self.follower.as_ref().map_or(Ok(()), |follower| follower.held(&batch))?;
         self.save().map_err(|f| f.message)?;
         if let Hand::Lays(hold) = &self.hand {
-            hold.send_replace(Some(batch));
+            hold.send_modify(|laid| laid.judged = Some(batch));
         }
         Ok(())
+    }
+
+    /// [APP-2]: rows are counted once this site's shares of the coordinator's first total have left, and of its sites only.
+    async fn counts(&mut self, cohort: &[u16]) -> Result<(), String> {
+        let Hand::Takes(laid) = &mut self.hand else { return Err("the coordinator does not count rows".into()) };
+        match tokio::time::timeout(HELD_PATIENCE, laid.wait_for(|laid| laid.first.is_some())).await {
+            // Whole blocks of them, as the release rule sees to.
+            Ok(Ok(laid)) if within(laid.first.as_deref().unwrap_or_default(), cohort) => Ok(()),
+            Ok(Ok(_)) => {
+                Err("rows are counted of the sites of the coordinator's first total, and of no others [APP-2]".into())
+            }
+            _ => Err("rows are counted after the coordinator's first total, and there was none [APP-2]".into()),
+        }
     }
 
     /// [APP-5]: what the coordinator laid before this site, once it has.
     async fn held(&mut self, digest: Hash) -> Result<Batch, String> {
         let Hand::Takes(held) = &mut self.hand else { return Err("the coordinator does not judge".into()) };
-        let fits = |batch: &Option<Batch>| batch.as_ref().is_some_and(|batch| round::digest(batch) == digest);
+        let fits = |laid: &Laid| laid.judged.as_ref().is_some_and(|batch| round::digest(batch) == digest);
         match tokio::time::timeout(HELD_PATIENCE, held.wait_for(fits)).await {
-            Ok(Ok(batch)) => batch.clone().ok_or_else(|| "nothing was laid before this site".into()),
+            Ok(Ok(laid)) => laid.judged.clone().ok_or_else(|| "nothing was laid before this site".into()),
             _ => Err("the coordinator did not lay before this site what the intermediary asks about".into()),
         }
     }
+}
+
+/// Whether the sites of the first total, where they are known, hold all of these.
+fn within(first: &[u16], cohort: &[u16]) -> bool {
+    first.is_empty() || cohort.iter().all(|site| first.contains(site))
 }
 
 /// A question that may be answered.
@@ -585,8 +673,14 @@ struct Checked {
 
 /// A model that is sound in itself and is one of this very plan.
 fn read_model(bytes: &[u8], config: &ClientConfig) -> Result<Model, String> {
-    let model: Model = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
+    let mut model: Model = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
     model.check()?;
+    if let Some(early) = &mut model.ended_early {
+        early.reason = clean(&early.reason);
+        if !early.lost.iter().all(|lost| config.roster.members().any(|member| member.name == *lost)) {
+            return Err("it names somebody who is not on the roster".into());
+        }
+    }
     let centres = model.working_centres()?;
     let ours = Model::new(&config.work, &config.terms.hash(), &centres, None).map_err(|e| e.to_string())?;
     let same = (&ours.method, ours.m.to_bits(), &ours.columns, ours.scaling, &ours.plan)

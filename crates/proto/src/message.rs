@@ -120,6 +120,8 @@ kinds! {
     CentreDistances = 74, MAX_QUERY;
     /// Intermediary to coordinator: the verdicts.
     JudgeReply = 75, MAX_BODY;
+    /// Coordinator to intermediary: the first total is out over this cohort; count it.
+    Count = 76, MAX_LIST_BODY;
 }
 
 /// Reads a header: which kind, and how many bytes of body follow ([FRM-1] to [FRM-3]).

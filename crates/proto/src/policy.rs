@@ -49,9 +49,10 @@ pub struct Policy {
     pub max_rounds_in_all: u64,
     /// Runs on one data set at most, over all plans.
     pub max_runs: u64,
-    /// Rows behind it (p).
+    /// Rows behind every sum of a group (p).
     pub records: u64,
-    /// Rows that a broadcast must be able to tell apart where an earlier one went to other sites (r); 0 allows any.
+    /// Rows that are added, and that are removed, at once or not at all ([REL-7]), and that enter or leave a group before its sum is
+    /// asked again (r); 0 allows any.
     pub change: u64,
     /// Methods that a plan may name; any where there is no list.
     pub methods: Option<Vec<String>>,
@@ -370,8 +371,7 @@ pub fn check_plan(terms: &Terms, policy: &Policy, plan: &PlanFacts<'_>) -> Resul
     }
     if plan.cells && asks {
         return refused(
-            "the plan counts rows by cluster and label, down to single rows; a site that releases such counts has records = 1 \
-             and contributors = 1 in its policy"
+            "the plan counts rows by cluster and label, down to single rows, which this site's policy does not release"
                 .into(),
         );
     }

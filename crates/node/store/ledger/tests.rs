@@ -10,6 +10,7 @@ use super::*;
 use crate::documents::tests::Folder;
 
 mod measured;
+mod size;
 
 fn identity(n: u8) -> Arc<Identity> {
     Arc::new(Identity::from_seed(&[n; 32]))

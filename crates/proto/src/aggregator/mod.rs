@@ -228,9 +228,14 @@ impl Aggregator {
         self.cohort.iter().flatten().copied().collect()
     }
 
+    /// Sites whose answer is awaited now.
+    pub fn awaited(&self) -> BTreeSet<u16> {
+        self.pending().flat_map(|pending| pending.frames.keys().copied()).collect()
+    }
+
     /// Takes one input. What goes wrong comes out as an event: [`Event::Lost`] with the culprit, or [`Event::Failed`].
     pub fn handle(&mut self, input: Input<'_>, now: Millis) {
-        if self.failed {
+        if self.failed && !matches!(input, Input::Close) {
             return;
         }
         match input {
@@ -263,6 +268,7 @@ impl Aggregator {
                     self.send_all(&to);
                 }
             }
+            Input::Without(site) => self.lose(site, Loss::LeftOut, now),
             Input::Tick => {}
         }
         self.expire(now);

@@ -75,8 +75,11 @@ pub enum Input<'a> {
         /// Words of the answer.
         words: usize,
     },
-    /// No question follows: the last total is opened to its cohort now and not with the next question.
+    /// No question follows: the last total is opened to its cohort now and not with the next question. Also where the run
+    /// has failed.
     Close,
+    /// The application goes on without this site.
+    Without(u16),
     /// Time has passed.
     Tick,
 }
@@ -160,6 +163,8 @@ pub enum Loss {
     Refused(String),
     /// It broke a rule.
     Misbehaved(Error),
+    /// The application goes on without it.
+    LeftOut,
     /// Of its block somebody is missing ([REL-4]): who, where it is known.
     BlockIncomplete(Vec<String>),
     /// It belongs to no block yet, and with it there are fewer such sites than this number, which a new block needs ([REL-3]).
@@ -173,6 +178,7 @@ impl std::fmt::Display for Loss {
             Loss::Silent => f.write_str("it did not answer in time"),
             Loss::Refused(rule) => write!(f, "it refused under rule [{rule}]; its operator sees why"),
             Loss::Misbehaved(e) => write!(f, "{e}"),
+            Loss::LeftOut => f.write_str("the run had gone on without it before"),
             Loss::BlockIncomplete(missing) => {
                 let who = if missing.is_empty() { "somebody".to_owned() } else { missing.join(", ") };
                 write!(

@@ -1,0 +1,97 @@
+//! What a ledger costs: bytes a question, and time with many entries.
+
+use std::time::Instant;
+
+use veilsum_cluster::{Batch, Centres, Query, random::Stream};
+use veilsum_proto::release::{Blocks, Member, Standing};
+
+use super::*;
+
+/// A round of fuzzy c-means with K centres in d columns, over a block of `members`.
+fn fuzzy(clusters: usize, d: usize) -> Answer {
+    let mut stream = Stream::new(9, b"veilsum ledger size test");
+    let at: Vec<f64> = (0..clusters * d).map(|_| stream.unit()).collect();
+    let names: Vec<String> = (1..=d).map(|c| format!("column_{c}")).collect();
+    let places = at.iter().map(|x| ((2.0 * x - 1.0) * 1e6).round() as i32).collect();
+    let centres = Centres::new(clusters, d, at).unwrap();
+    let batch = Batch { transform: None, queries: vec![Query::FuzzySums { centres, m: 2.0 }] };
+    let query = crate::round::Question::Cluster(batch).to_bytes();
+    let numbers = (clusters * (d + 1)) as u64;
+    Answer {
+        kind: "fuzzy_sums".into(),
+        question: suite::hash("question in a ledger", &[&query, &[]]),
+        cost: Cost { scalars: numbers, milli_bits: numbers * 33_333, nano_rho: None },
+        drawn: None,
+        frame: Frame { columns: names, lower: vec![0; d], upper: vec![100f64.to_bits(); d] },
+        centres: vec![Places { columns: d as u32, at: places }],
+    }
+}
+
+/// Bytes of the lines of one question in which nobody is missing: masked words, then shares. The first has the block as well.
+fn bytes_of_a_question(clusters: usize, d: usize) -> [usize; 2] {
+    let mut ledger = Ledger::in_memory(identity(1), data("rows", 1));
+    let mut lines = [0; 2];
+    for round in 0..2u16 {
+        let asked = left(round, 9);
+        ledger.promise(&asked, fuzzy(clusters, d), block());
+        for (frame, what) in [
+            (vec![round as u8; 8 * clusters * (d + 1) + 200], Disclosure::MaskedWords),
+            (vec![1 + round as u8; 300], Disclosure::SelfMaskShares),
+        ] {
+            let promise = ledger.promised.get(&asked.session).filter(|_| what == Disclosure::MaskedWords);
+            let said = ledger.account.block().map(|block| &block.members);
+            let entry = Entry {
+                slot: asked.slot,
+                cohort: asked.cohort,
+                block: promise.map(|p| p.block.clone()).filter(|block| Some(block) != said),
+                answer: promise.map(|p| p.answer.clone()),
+                ..ledger.entry(&asked, what, frame.len() as u64, suite::hash("ledger frame", &[&frame]))
+            };
+            lines[usize::from(round)] += file::write(&entry, &entry.sign(&ledger.identity)).len();
+            ledger.record(&frame, what, &asked).unwrap();
+        }
+    }
+    lines
+}
+
+/// Prints what README and threat model say of a ledger's size.
+#[test]
+fn a_question_takes_few_bytes() {
+    for (clusters, d, most) in [(3, 2, 2_500), (10, 16, 5_000)] {
+        let [first, later] = bytes_of_a_question(clusters, d);
+        println!("K = {clusters}, d = {d}: {later} bytes a question, the first one {first} with a block of four");
+        assert!(later < most && first > later, "{first} {later}");
+    }
+}
+
+/// Prints what the rule of whole blocks costs a question with 100 sites and 10,000 entries ([REL-3] to [REL-7]): the ledger's
+/// account says which block the rows are in, and the rule is checked for every block of the cohort.
+#[test]
+#[ignore = "prints a time"]
+fn what_the_blocks_cost_with_many_entries() {
+    let key = |site: u16| PublicKey([site as u8 + 1; 32]);
+    let members: Vec<Member> =
+        (0..100).map(|site| Member { site, key: key(site), standing: Standing::default() }).collect();
+    let sites: Vec<Vec<u16>> = (0..10).map(|b| (0..10).map(|i| 10 * b + i).collect()).collect();
+    let blocks = Blocks::of(&members, &sites).unwrap();
+    let own = release::OwnBlock { id: blocks.0[0].id, members: sites[0].iter().map(|site| (key(*site), 0)).collect() };
+    let all: Vec<u16> = (0..100).collect();
+    let mut ledger = Ledger::in_memory(identity(1), data("rows", 1));
+    for round in 0..5_000u16 {
+        let asked = left(round, 9);
+        ledger.promise(&asked, answer(round, i32::from(round)), own.members.clone());
+        ledger.record(&round.to_le_bytes(), Disclosure::MaskedWords, &asked).unwrap();
+        ledger.record(&[&round.to_le_bytes()[..], &[1]].concat(), Disclosure::SelfMaskShares, &asked).unwrap();
+    }
+    assert_eq!(ledger.head().entries, 10_000);
+    let (began, times) = (Instant::now(), 1_000u32);
+    for _ in 0..times {
+        let known = ledger.account().block().unwrap();
+        let before = release::OwnBlock { id: known.id, members: known.members.clone() };
+        release::admit(&own, Some(&before), &blocks, &all, Some(&all[..50]), 3).unwrap();
+        std::hint::black_box(ledger.standing());
+    }
+    let each = began.elapsed() / times;
+    println!("blocks: {each:?} a question, 100 sites in ten blocks, 10,000 entries");
+    assert!(each.as_micros() < 1_000, "{each:?}");
+}

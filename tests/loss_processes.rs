@@ -1,0 +1,127 @@
+//! Losses between separate processes, with the program as it ships: a site that comes back in time, a coordinator that never
+//! does, and a site whose budget is spent ([APP-8]).
+
+mod support;
+
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+use support::{Parties, Running, start};
+
+const SIZES: [usize; 5] = [40, 55, 61, 48, 70];
+const LIMIT: Duration = Duration::from_secs(150);
+/// Many rounds, so that there is time to kill somebody.
+const LONG: [&str; 4] = ["--epsilon=0", "--max-rounds=300", "--slots=64", "--seed=9"];
+const STOP: [&str; 8] = ["--phase-timeout", "6", "--grace", "1", "--join-timeout", "60", "--on-loss", "stop"];
+const WAIT: [&str; 8] = ["--phase-timeout", "6", "--grace", "1", "--join-timeout", "60", "--loss-wait", "100"];
+
+fn start_all(p: &Parties, patience: &[&str]) -> (Running, Running, Vec<Running>) {
+    let server = start(&p.server(patience));
+    let intermediary = start(&p.intermediary(patience));
+    let client = |i: usize| start(&p.client(i, &["-vv", "--join-timeout", "20"]));
+    (server, intermediary, (1..=5).map(client).collect())
+}
+
+fn answered(client: &Running, n: usize) {
+    client.until("answers", LIMIT, |log| log.matches("MaskedWords").count() >= n);
+}
+
+/// A site's files say that the run ended early, and how; its centres.
+fn early_at(p: &Parties, site: usize, lost: &str) -> serde_json::Value {
+    let (model, result) =
+        (p.folder.json(&format!("site-{site}.model")), p.folder.json(&format!("site-{site}-result.json")));
+    for file in [&model, &result] {
+        assert_eq!(file["converged"], false, "{file}");
+        assert_eq!(file["ended_early"]["lost"], serde_json::json!([lost]), "{file}");
+        assert!(file["ended_early"]["round"].as_u64().is_some_and(|round| round > 0), "{file}");
+    }
+    assert_eq!(model["centres"], result["centres"]);
+    assert!(result["history"].as_array().is_some_and(|rounds| !rounds.is_empty()), "{result}");
+    model["centres"].clone()
+}
+
+#[test]
+fn a_killed_site_costs_no_result() {
+    let p = Parties::new(&SIZES, &LONG);
+    let (server, intermediary, mut clients) = start_all(&p, &STOP);
+    answered(&clients[2], 20);
+    clients.remove(2).kill();
+    let told = server.wait(LIMIT).expect(9);
+    assert!(told.stderr.contains("ended early") && told.stderr.contains("site-3"), "{}", told.stderr);
+    intermediary.wait(LIMIT).expect(0);
+    clients.into_iter().for_each(|client| drop(client.wait(LIMIT).expect(9)));
+    let result = p.folder.json("out/result.json");
+    assert_eq!((&result["converged"], &result["ended_early"]["lost"]), (&false.into(), &serde_json::json!(["site-3"])));
+    for site in [1, 2, 4, 5] {
+        assert_eq!(early_at(&p, site, "site-3"), result["centres"], "site {site}");
+    }
+    assert!(!p.folder.0.join("site-3.model").exists());
+}
+
+/// By default a site that is lost is waited for, and the coordinator says whom it waits for.
+#[test]
+fn a_killed_site_that_is_started_again_costs_nothing() {
+    let p = Parties::new(&SIZES, &LONG);
+    let (server, intermediary, mut clients) = start_all(&p, &WAIT);
+    answered(&clients[1], 15);
+    clients.remove(1).kill();
+    server.until("waiting", LIMIT, |log| log.contains("waiting for site-2"));
+    clients.push(start(&p.client(2, &["-vv"])));
+    server.wait(LIMIT).expect(0);
+    intermediary.wait(LIMIT).expect(0);
+    clients.into_iter().for_each(|client| drop(client.wait(LIMIT).expect(0)));
+    let result = p.folder.json("out/result.json");
+    assert_eq!((&result["rounds"], &result["ended_early"]), (&300.into(), &serde_json::Value::Null));
+}
+
+/// The coordinator is killed for good: every site comes to the result on its own.
+#[test]
+fn a_killed_coordinator_costs_the_sites_no_result() {
+    let p = Parties::new(&SIZES, &LONG);
+    let (server, intermediary, clients) = start_all(&p, &STOP);
+    answered(&clients[0], 20);
+    server.kill();
+    let begun = Instant::now();
+    let told = intermediary.wait(LIMIT).expect(4);
+    assert!(told.stderr.contains("lost the coordinator"), "{}", told.stderr);
+    for client in clients {
+        let told = client.wait(LIMIT).expect(9);
+        assert!(told.stderr.contains("ended early"), "{}", told.stderr);
+    }
+    // Half a minute until silence is a verdict, and at most as long again to find nobody there.
+    assert!(begun.elapsed() < Duration::from_secs(75), "{:?}", begun.elapsed());
+    // Openings leave before the next question does, so that sites are a round apart at most.
+    let rounds: Vec<u64> = (1..=5)
+        .map(|site| {
+            early_at(&p, site, "lead");
+            p.folder.json(&format!("site-{site}-result.json"))["ended_early"]["round"].as_u64().expect("a round")
+        })
+        .collect();
+    let (least, most) = (rounds.iter().min().expect("sites"), rounds.iter().max().expect("sites"));
+    assert!(most - least <= 1, "{rounds:?}");
+}
+
+/// A site that may answer so many questions and no more ends the run for everybody, with a result, its own included.
+#[test]
+fn a_budget_that_is_spent_costs_no_result() {
+    let p = Parties::new(&SIZES, &LONG);
+    let toy = fs::read_to_string(p.folder.path("toy.toml")).expect("a policy");
+    p.folder.write("tight.toml", &format!("max_rounds_in_all = 25\n{toy}"));
+    let server = start(&p.server(&STOP));
+    let intermediary = start(&p.intermediary(&STOP));
+    let tight = ["--policy", &p.folder.path("tight.toml")];
+    let clients: Vec<Running> = (1..=5).map(|i| start(&p.client(i, if i == 4 { &tight } else { &[] }))).collect();
+    let told = server.wait(LIMIT).expect(9);
+    assert!(told.stderr.contains("POL-5"), "{}", told.stderr);
+    intermediary.wait(LIMIT).expect(0);
+    for (i, client) in (1..).zip(clients) {
+        let told = client.wait(LIMIT).expect(9);
+        assert_eq!(i == 4, told.stderr.contains("it would stop at question"), "{}", told.stderr);
+    }
+    let result = p.folder.json("out/result.json");
+    for site in 1..=5 {
+        assert_eq!(early_at(&p, site, "site-4"), result["centres"], "site {site}");
+    }
+}

@@ -1,0 +1,181 @@
+//! A loss does not cost the result: what is out when a site is lost, a budget is spent or the coordinator is gone becomes
+//! the result, at the coordinator and at every site ([APP-8]).
+
+mod support;
+
+use std::sync::{Arc, Mutex};
+
+use support::{DataSet, fcm, made_up, max_difference, prepared, replay, unit_square};
+use veilsum::{
+    cli::exit::Code,
+    local::{self, LOCAL_TIMING, LocalConfig, LocalRun, LocalSite},
+    role::{
+        client::{Step, Vanish},
+        server::{OnLoss, Progress},
+    },
+    work::Work,
+};
+use veilsum_cluster::{Rows, method::Seeding};
+use veilsum_proto::plan::Terms;
+
+const SIZES: [usize; 5] = [60, 75, 81, 68, 90];
+
+fn work(epsilon: f64, rounds: u32) -> Work {
+    fcm(unit_square(), 3, epsilon, rounds, Seeding::Uniform { seed: 11 })
+}
+
+/// A federation in which these sites vanish for good, and the sizes of its totals.
+fn lose(
+    sites: Vec<(String, Rows)>,
+    work: &Work,
+    vanish: &[(usize, Step, u32)],
+    change: impl FnOnce(&mut Terms) + Send + 'static,
+) -> (LocalRun, Vec<usize>) {
+    let sizes = Arc::new(Mutex::new(Vec::new()));
+    let seen = sizes.clone();
+    let config = LocalConfig {
+        site: local::toy_policy(),
+        terms: Box::new(change),
+        sites: sites.into_iter().map(LocalSite::from).collect(),
+        work: work.clone(),
+        vanish: vanish.iter().map(|(site, at, round)| (*site, Vanish { round: *round, at: *at })).collect(),
+        record: false,
+        state: None,
+        way: None,
+        timing: LOCAL_TIMING,
+        on_loss: OnLoss::Stop,
+        progress: Box::new(move |p| {
+            if let Progress::Round { sites, .. } = p {
+                seen.lock().expect("sizes").push(sites);
+            }
+        }),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    let run = runtime.block_on(local::run(config)).expect("a federation");
+    let sizes = sizes.lock().expect("sizes").clone();
+    (run, sizes)
+}
+
+/// Coordinator and all sites but the lost one have the same early result, marked as such; the centres in the box.
+fn ended_early(run: &LocalRun, lost: usize, round: u32) -> Vec<Vec<f64>> {
+    let result = run.result.as_ref().expect("a result");
+    let early = result.ended_early.as_ref().expect("marked as early");
+    let name = format!("site-{}", lost + 1);
+    assert_eq!((early.round, &early.lost), (round, &vec![name.clone()]), "{early:?}");
+    assert!(early.reason.contains("REL-4") && early.reason.contains(&name), "{early:?}");
+    assert!(!result.converged && result.model.as_ref().is_some_and(|m| m.converged == Some(false)));
+    for (i, site) in run.sites.iter().enumerate() {
+        let report = site.as_ref().unwrap_or_else(|f| panic!("site {i}: {f}"));
+        assert_eq!(report.vanished, i == lost);
+        if i == lost {
+            continue;
+        }
+        let (model, own) = (report.model.as_ref().expect("a model"), report.result.as_ref().expect("a result"));
+        assert_eq!(Some(model), result.model.as_ref(), "one model everywhere");
+        assert_eq!((own.ended_early.as_ref(), own.converged), (Some(early), false));
+        assert!(max_difference(&own.centres_box, &result.centres_box) < 1e-9);
+        assert_eq!(own.extrapolated.is_some(), result.extrapolated.is_some());
+        assert_eq!(early.failure().code, Code::Early);
+    }
+    result.centres_box.clone()
+}
+
+fn boxed(work: &Work, sites: &[(String, Rows)]) -> Vec<Vec<f64>> {
+    let all: Vec<usize> = (0..sites.len()).collect();
+    let outcome = replay(work, &prepared(work, sites), |_| all.clone());
+    work.units(&outcome.centres).expect("units").1
+}
+
+/// Five sites, one block: a site that is lost in mid-run ends it with a usable result everywhere.
+#[test]
+fn a_site_that_is_lost_does_not_cost_the_result() {
+    let (sites, work) = (made_up(&SIZES, 0.2, 5), work(0.0, 8));
+    // Whoever leaves after its input is in that total, and missed in the next.
+    for (at, round) in [(Step::BeforeInput, 5), (Step::AfterInput, 4), (Step::BeforeUnmask, 4)] {
+        let (run, sizes) = lose(sites.clone(), &work, &[(2, at, round)], |_| {});
+        // No total over fewer: what the lost one sent cannot be computed.
+        assert_eq!(sizes, [5; 4], "{at:?}");
+        let centres = ended_early(&run, 2, 4);
+        let result = run.result.as_ref().expect("a result");
+        let stopped = boxed(&self::work(0.0, 4), &sites);
+        match &result.extrapolated {
+            None => assert!(max_difference(&centres, &stopped) < 1e-9),
+            Some(found) => assert!(found.rounds > 0 && max_difference(&centres, &boxed(&work, &sites)) < 1e-3),
+        }
+        assert_eq!(result.cohort.len(), 5, "the result is over all that were there");
+        let counted = run.counted.as_ref().expect("a count");
+        assert!(counted.handed_over && result.n_total == Some(counted.total));
+    }
+}
+
+/// iris and xclara: after eleven rounds the rest of the run is estimated, to within a millionth of the box.
+#[test]
+fn the_rest_of_a_smooth_run_is_estimated() {
+    for (name, k) in [("iris", 3), ("xclara", 3)] {
+        let Some(data) = DataSet::read(name) else { return };
+        let sites = data.sites(10, 3);
+        let work = fcm(data.columns.clone(), k, 1e-9, 300, Seeding::Uniform { seed: 7 });
+        let (run, sizes) = lose(sites.clone(), &work, &[(4, Step::BeforeInput, 12)], |_| {});
+        assert_eq!(sizes, [10; 11], "{name}");
+        let result = run.result.as_ref().expect("a result");
+        let early = result.ended_early.as_ref().expect("marked as early");
+        let found = result.extrapolated.unwrap_or_else(|| panic!("{name}: {:?}", result.warnings));
+        assert!(early.round == 11 && found.rounds > 0 && found.at_rest && !result.converged, "{name}: {found:?}");
+        let off = max_difference(&result.centres_box, &boxed(&work, &sites));
+        let stopped = max_difference(
+            &boxed(&fcm(data.columns.clone(), k, 0.0, 11, Seeding::Uniform { seed: 7 }), &sites),
+            &boxed(&work, &sites),
+        );
+        println!("{name}: {off:.1e} of the box from the undisturbed end, {stopped:.1e} without; {found:?}");
+        assert!(off < 1e-6 && off < stopped / 10.0, "{name}: {off:e} where stopping leaves {stopped:e}");
+        for (i, site) in run.sites.iter().enumerate().filter(|(i, _)| *i != 4) {
+            let model = site.as_ref().unwrap_or_else(|f| panic!("{name}, site {i}: {f}")).model.as_ref();
+            assert_eq!(model, result.model.as_ref());
+        }
+    }
+}
+
+/// pendigits: what is out does not tell the rest, and the last opened centres are the result.
+#[test]
+fn what_cannot_be_estimated_stays_at_the_last_totals() {
+    let Some(data) = DataSet::read("pendigits") else { return };
+    let sites = data.sites(10, 3);
+    let work = |rounds| fcm(data.columns.clone(), 10, 0.0, rounds, Seeding::Uniform { seed: 7 });
+    let (run, sizes) = lose(sites.clone(), &work(12), &[(4, Step::BeforeInput, 7)], |_| {});
+    assert_eq!(sizes, [10; 6]);
+    let result = run.result.as_ref().expect("a result");
+    assert!(result.extrapolated.is_none() && !result.converged, "{result:?}");
+    assert!(result.warnings.iter().any(|w| w.contains("the gate")), "{:?}", result.warnings);
+    assert!(max_difference(&result.centres_box, &boxed(&work(6), &sites)) < 1e-6);
+}
+
+/// A loss in the first round costs nothing: the slot is burned, and the others begin as a block of their own.
+#[test]
+fn a_loss_in_the_first_round_makes_a_smaller_block() {
+    let (sites, work) = (made_up(&[60, 75, 81, 68, 90, 55], 0.2, 5), work(0.0, 6));
+    let (run, sizes) = lose(sites.clone(), &work, &[(3, Step::BeforeInput, 1)], |_| {});
+    let result = run.result.as_ref().expect("a result");
+    assert_eq!(sizes, [5; 7]);
+    assert!(result.ended_early.is_none() && result.rounds == 6, "{:?}", result.ended_early);
+    let left: Vec<_> = sites.iter().enumerate().filter(|(i, _)| *i != 3).map(|(_, s)| s.clone()).collect();
+    assert!(max_difference(&result.centres_box, &boxed(&work, &left)) < 1e-6);
+    let counted = run.counted.as_ref().expect("a count");
+    assert_eq!((counted.total, counted.handed_over), (361, true));
+}
+
+/// Three blocks: the run goes on without the block that lost a site.
+#[test]
+fn a_run_over_three_blocks_goes_on_without_one() {
+    let sizes: Vec<usize> = (0..9).map(|i| 50 + 7 * i).collect();
+    let (sites, work) = (made_up(&sizes, 0.2, 5), work(0.0, 6));
+    let blocks = |terms: &mut Terms| {
+        (terms.block_size, terms.threshold, terms.colluders, terms.min_cohort) = (3, 6, 1, 6);
+    };
+    let (run, totals) = lose(sites, &work, &[(4, Step::BeforeInput, 3)], blocks);
+    let result = run.result.as_ref().expect("a result");
+    assert!(result.ended_early.is_none(), "{:?}", result.ended_early);
+    assert_eq!((totals[..2].to_vec(), totals[2..].to_vec()), (vec![9; 2], vec![6; 5]));
+    assert_eq!(result.missing, ["site-4", "site-5", "site-6"]);
+    let counted = run.counted.as_ref().expect("a count");
+    assert!(!counted.handed_over, "the difference would be a block's rows");
+}
