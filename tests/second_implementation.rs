@@ -71,7 +71,7 @@ sys.exit(sys.version_info < (3, 11) or any(m.version(name) != version for name, 
 }
 
 /// Identities, signed roster, signed plan.
-fn documents(work: &Work, sites: &[(String, Rows)]) -> (Vec<Arc<Identity>>, SignedRoster, SignedTerms) {
+fn documents(work: &Work, sites: &[(String, Rows)], block_size: u16) -> (Vec<Arc<Identity>>, SignedRoster, SignedTerms) {
     let mut rng = system_rng();
     let identities: Vec<_> = (0..sites.len() + 2).map(|_| Arc::new(Identity::generate(&mut rng))).collect();
     let member = |i: usize, name: &str, address: &str| Member {
@@ -90,7 +90,7 @@ fn documents(work: &Work, sites: &[(String, Rows)]) -> (Vec<Arc<Identity>>, Sign
         min_cohort: 3,
         threshold: 0,
         colluders: 0,
-        block_size: 0,
+        block_size,
         slots: 4,
         max_rows: 64,
         min_total_rows: 3,
@@ -111,9 +111,9 @@ struct Mixed {
 }
 
 /// Every role for real; the site at [`PYTHON`] is a process of `python`, which vanishes before its answer to the question
-/// with this number where one is given.
+/// with this number where one is given; then each site is a block by itself, so that the others go on.
 async fn mixed(python: &Path, work: &Work, sites: &[(String, Rows)], vanish: Option<u32>) -> Mixed {
-    let (identities, roster, plan) = documents(work, sites);
+    let (identities, roster, plan) = documents(work, sites, u16::from(vanish.is_some()));
     let verified = roster.clone().verify().expect("the roster");
     let Federation { roster: all, terms, work } =
         Federation::new(verified.clone(), plan.clone().verify(&verified).expect("the plan")).expect("a federation");
@@ -259,7 +259,7 @@ fn a_python_site_that_vanishes() {
     let work = fcm(unit_square(), 3, 0.0, ROUNDS, Seeding::Uniform { seed: 11 });
     let ours = run(&python, &work, Some(4));
     let vanish = vec![(PYTHON, Vanish { round: 4, at: Step::BeforeInput })];
-    let (alone, sizes) = federate(made_up(&SIZES, 0.2, 5), &work, vanish, false);
+    let (alone, sizes) = federate_under(made_up(&SIZES, 0.2, 5), &work, vanish, false, |terms| terms.block_size = 1);
     let alone = alone.result.expect("a result of Rust alone");
     assert_eq!(ours.sizes, sizes);
     assert_eq!((ours.sizes[2], ours.sizes[3]), (SIZES.len(), SIZES.len() - 1));

@@ -27,7 +27,7 @@ def journals(plays, written):
     def case(name, session, site, entries, *inputs, rule=None):
         p = plays[session]
         world, out = p.world, {"name": name, "session": session, "site": site, "entries": entries}
-        new = Site(Env(world.identities[site + 2], world.roster, world.terms, site), Draws("again"))
+        new = Site(Env(world.identities[site + 2], world.roster, world.terms, site, world.role), Draws("again"))
         try:
             journal.restore(new, entries)
             steps = [step(site, what, args, new.handle(what, *args)) for what, *args in inputs]
@@ -75,12 +75,21 @@ def journals(plays, written):
     ctx, hub = frames.round_context(q.world.session, directory, other), q.world.identities[0]
     other = frames.make(hub, q.world.session, "Ask", ctx, frames.message("Ask", other))
     case("after a refusal: as if another total had been opened", "session_3", 0, replaced, ("frame", other), rule="OPN-7")  # fmt: skip
-    ready = entries_of(p, 0, delivery + 1)[0]
-    query = frames.read("Ask", p.frame(p.find(0, "Ask"))[40:-64])["query"]
-    memory = [journal.entry("consumed", query=H("consumed query", query), over=[0, 1, 2, 3]), ready]
-    case(
-        "a query of a run before, over another set", name, 0, memory, ("frame", p.frame(p.find(0, "Ask"))), rule="RND-9"
-    )
+    b = plays["session_burned"]
+    burn, undoes, again = (b.find(0, kind) for kind in ("Burn", "BurnCertificate", "Ask"))
+    promised = entries_of(b, 0, burn + 1)
+    follows = [("frame", b.frame(i)) for i in (again, burn, undoes)]
+    case("after it burned a slot: no answer, the promise again, and what shows it", "session_burned", 0, promised, *follows)
+    slot = journal.entry("burned", context=b.frame(burn)[8:40], deck=0, slot=0)
+    case("after it burned a slot before its answer", "session_burned", 0, [promised[0], slot], *follows)
+    case("a burned slot that the deck does not have", "session_burned", 0,
+         [promised[0], journal.entry("burned", context=b.frame(burn)[8:40], deck=0, slot=2)], rule="JRN-2")  # fmt: skip
+    q = plays["session_counted"]
+    alive, cert = q.find(0, "Survivors"), q.find(0, "Certificate")
+    case("after it signed that nobody is missing, for the intermediary", "session_counted", 0, entries_of(q, 0, alive + 1),
+         ("frame", q.frame(cert)))  # fmt: skip
+    case("a release to the intermediary without a signature", "session_counted", 0,
+         [*entries_of(q, 0, alive), entries_of(q, 0, cert + 1)[-1]], rule="JRN-2")  # fmt: skip
 
     kinds = [decode(journal.ENTRY, e, 1 << 24)[0] for e in before]
     deck, masked, signed = (before[kinds.index(kind)] for kind in ("deck", "masked", "checked"))
@@ -92,7 +101,10 @@ def journals(plays, written):
         kind, old = decode(journal.ENTRY, entry, 1 << 24)
         return encode(journal.ENTRY, (kind, {**old, **fields}))
 
-    first, seeds, held = (decode(journal.ENTRY, deck, 1 << 24)[1][field] for field in ("first", "seeds", "held"))
+    first, seeds, held, blocks = (
+        decode(journal.ENTRY, deck, 1 << 24)[1][field] for field in ("first", "seeds", "held", "blocks")
+    )
+    asked, released = (decode(journal.ENTRY, e, 1 << 24)[1]["context"] for e in (masked, freed))
     for why, entries in [
         ("a damaged entry", [deck[:-1]]), ("an unknown entry", [b"\6\0\0\0"]),
         ("a deck of another session", [entries_of(other, 0, other.find(0, "DeliverShares") + 1)[0]]), ("a deck twice", [deck, deck]),
@@ -107,6 +119,11 @@ def journals(plays, written):
         ("lists of different lengths", [changed(deck, held=[*held[:-1], held[-1][:4]])]),
         ("a digest of commitments too few", [changed(deck, slot_commitments=[H("d")] * 7)]),
         ("a pair secret too few", [changed(deck, pairs=[bytes(32)] * 4)]),
+        ("a version too many", [changed(deck, blocks=[{**blocks[0], "versions": [0, 0]}, *blocks[1:]])]),
+        ("a burned slot without its deck", [journal.entry("burned", context=asked, deck=0, slot=first)]),
+        ("a burned slot again", [deck, masked, journal.entry("burned", context=H("c"), deck=0, slot=first)]),
+        ("a burned slot after the release", [*before, journal.entry("burned", context=released, deck=0, slot=first)]),
+        ("a signature in a burned slot", [deck, masked, journal.entry("burned", context=asked, deck=0, slot=first), signed]),
         ("a round in a closed slot", [changed(deck, first=first + 1, seeds=seeds[1:], held=held[1:]), masked]),
         ("shares of a closed slot", [changed(deck, first=first + 1, seeds=seeds[1:])]),
         ("two rounds", [deck, masked, changed(masked, slot=first + 1)]),

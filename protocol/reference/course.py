@@ -48,7 +48,7 @@ class Course:
 
     def take(self, asked, role):
         """[POL-2], [POL-3], [APP-4]: the question, where it may be answered."""
-        if max(asked["rounds"], asked["spent"]) > self.env.floor["max_rounds"]:
+        if asked["rounds"] > self.env.floor["max_rounds"]:
             raise Refused("POL-2", "more questions than this site allows")
         question = decode(QUESTION, asked["query"], MAX_QUERY)
         if question[0] != {"Intermediary": "CountRows", "Coordinator": "Cluster"}[role]:

@@ -8,9 +8,10 @@ its ciphertext is made from (32 bytes each), then for every slot the coefficient
 import frames
 import kem
 import masks
+import release
 import shamir
 from codec import HASH, List, Refused, encode
-from documents import site_threshold, threshold
+from documents import least_in_block, least_in_new_block, site_threshold, threshold
 from suite import H, derive, dh, dh_public, le16, seal, unseal
 
 
@@ -47,10 +48,15 @@ def no_twins(keys):
     return len(set(every)) == len(every)
 
 
+def standings(env, entries):
+    """What the sites of a directory state."""
+    return [{"site": e["site"], "key": env.key_of(e["site"]), "standing": e["keys"]["standing"]} for e in entries]
+
+
 class SiteDeck:
     """From the opening to the last round. `stage` is what it waits for: directory, certificate, shares; then ready."""
 
-    def __init__(self, env, opening, draws):
+    def __init__(self, env, opening, standing, draws):
         self.env, self.run, self.index, self.stage = env, opening["run"], opening["index"], "directory"
         self.id = frames.deck_id(env.session, opening)
         self.mask_private, self.seal_private, self.kem_seed = draws.take(32), draws.take(32), draws.take(64)
@@ -61,11 +67,11 @@ class SiteDeck:
             "mask_key": dh_public(self.mask_private),
             "seal_key": dh_public(self.seal_private),
             "kem_key": kem.public(self.kem_seed),
-            "commitments": commitments_hash(self.commitments),
-        }
+            "commitments": commitments_hash(self.commitments), "standing": standing,
+        }  # fmt: skip
 
     def take_directory(self, directory):
-        """[KEX-3] to [KEX-6], [KEX-16]."""
+        """[KEX-3] to [KEX-6], [KEX-16], [REL-1] to [REL-3]."""
         env, entries = self.env, directory["entries"]
         sites = [e["site"] for e in entries]
         if sites != sorted(set(sites)):
@@ -83,6 +89,10 @@ class SiteDeck:
             raise Refused("KEX-5", "one key stands twice")
         if {e["site"]: e["keys"] for e in entries}.get(env.me) != self.own:
             raise Refused("KEX-4", "this site's entry is missing or changed")
+        self.blocks = release.partition(standings(env, entries), directory["blocks"])
+        own = next(b for b in self.blocks if env.me in b["sites"])
+        if len(own["sites"]) < least_in_block(env.terms, env.floor, len(env.roster["sites"])):
+            raise Refused("REL-3", "a block of too few sites")
         self.hash = frames.directory_hash(self.id, directory)
         self.members, self.entries = sites, entries
         self.stage = "certificate"
@@ -157,16 +167,26 @@ class SiteDeck:
             self.first = closed + 1
 
 
+def enough(env, n):
+    """The threshold of a deck of n members, if they are enough."""
+    try:
+        if n < env.terms["min_cohort"]:
+            raise Refused("POL-1", "too few sites")
+        return threshold(env.terms, n, len(env.roster["sites"]))
+    except Refused:
+        raise Refused("POL-1", "too few sites for a deck") from None
+
+
 class Setup:
     """A deck being set up at the aggregator: one phase after another, each waiting for all."""
 
     PHASES = ["AdvertiseKeys", "AcceptDirectory", "ShareKeys", "ShareAck"]
 
-    def __init__(self, env, run, index, slots, candidates):
-        self.env, self.index, self.slots = env, index, slots
+    def __init__(self, env, run, index, slots, candidates, known):
+        self.env, self.index, self.slots, self.known, self.blocks = env, index, slots, known, []
         opening = {"run": run, "index": index, "slots": slots}
         self.id = self.context = frames.deck_id(env.session, opening)
-        self.keys, self.answers, self.proofs, self.phase = {}, {}, {}, 0
+        self.keys, self.answers, self.proofs, self.phase, self.left_out = {}, {}, {}, 0, []
         self.waiting = dict.fromkeys(candidates, env.frame("OpenDeck", self.id, opening))
 
     @property
@@ -214,6 +234,30 @@ class Setup:
         if len(value["commitments"]) != self.slots or not known or not others or not sized:
             raise Refused("SHR-6", "other commitments, or not one box for every other member")
 
+    def entries(self):
+        return [{"site": m, "keys": self.keys[m][0], "proof": self.keys[m][1]} for m in self.members]
+
+    @property
+    def stated(self):
+        """Whether a member's block was fixed before."""
+        return any(keys["standing"]["block"] is not None for keys, _ in self.keys.values())
+
+    def arrange(self):
+        """The lists of the directory's blocks. Whoever is in none is left out, and its keys dropped."""
+        env = self.env
+        least = least_in_new_block(env.terms, len(env.roster["sites"]))
+        found = release.propose(standings(env, self.entries()), self.known, env.terms["block_size"], least)
+        self.left_out = [(s, "REL-4") for s in found["incomplete"]] + [(s, "REL-3") for s in found["too_few"]]
+        for site, _ in self.left_out:
+            del self.keys[site]
+        if self.left_out:
+            try:
+                enough(env, len(self.keys))
+            except Refused:
+                raise Refused("REL-4", "too few sites in whole blocks") from None
+        self.blocks = release.partition(standings(env, self.entries()), found["blocks"])
+        return found["blocks"]
+
     def advance(self):
         """Everybody answered: the next frames. True where the deck is ready."""
         env, kind = self.env, self.PHASES[self.phase]
@@ -221,9 +265,10 @@ class Setup:
             return True
         self.phase += 1
         if kind == "AdvertiseKeys":
-            self.threshold = threshold(env.terms, len(self.keys), len(env.roster["sites"]))
-            entries = [{"site": m, "keys": self.keys[m][0], "proof": self.keys[m][1]} for m in self.members]
-            directory = {"threshold": self.threshold, "entries": entries}
+            lists = self.arrange()
+            self.threshold = enough(env, len(self.keys))
+            entries = self.entries()
+            directory = {"threshold": self.threshold, "entries": entries, "blocks": lists}
             self.waiting = dict.fromkeys(self.members, env.frame("Directory", self.id, directory))
             self.hash = self.context = frames.directory_hash(self.id, directory)
         elif kind == "AcceptDirectory":

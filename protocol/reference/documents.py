@@ -2,6 +2,7 @@
 
 from codec import BLOB, BOOL, HASH, NOTHING, TEXT, U16, U64, Enum, List, Raw, Refused, Struct, encode
 from identity import usable, verify
+from release import least_sites
 from suite import H
 
 MIN_SITES, MAX_SITES, MAX_SLOTS, MAX_NAME, MAX_ADDRESS, MAX_APPLICATION = 3, 1000, 256, 64, 262, 1 << 20
@@ -10,8 +11,8 @@ MEMBER = Struct(name=TEXT, key=HASH, address=TEXT)
 ROSTER = Struct(name=TEXT, coordinator=MEMBER, intermediary=MEMBER, sites=List(MEMBER))
 SIGNED_ROSTER = Struct(roster=ROSTER, signature=Raw(64))
 TERMS = Struct(
-    roster=HASH, min_cohort=U16, threshold=U16, colluders=U16, slots=U16, max_rows=U64, min_total_rows=U64,
-    opening=BOOL, application=BLOB,
+    roster=HASH, min_cohort=U16, threshold=U16, colluders=U16, block_size=U16, slots=U16, max_rows=U64,
+    min_total_rows=U64, opening=BOOL, application=BLOB,
 )  # fmt: skip
 SIGNED_TERMS = Struct(terms=TERMS, signature=Raw(64))
 PARTY = Enum(Coordinator=NOTHING, Intermediary=NOTHING, Site=Struct(number=U16))
@@ -62,7 +63,7 @@ def verify_roster(signed):
 
 
 def check_terms(terms, roster):
-    """[PLN-1] to [PLN-5], [THR-2], [THR-3]."""
+    """[PLN-1] to [PLN-5], [PLN-8], [THR-2], [THR-3]."""
     n = len(roster["sites"])
     rules = {
         "PLN-1": terms["roster"] == roster_hash(roster),
@@ -70,6 +71,7 @@ def check_terms(terms, roster):
         "PLN-3": 1 <= terms["slots"] <= MAX_SLOTS,
         "PLN-4": terms["max_rows"] != 0 and terms["min_total_rows"] <= terms["max_rows"] * n,
         "PLN-5": len(terms["application"]) <= MAX_APPLICATION,
+        "PLN-8": terms["block_size"] <= 1 or least_in_new_block(terms, n) <= terms["block_size"] <= n,
     }
     for rule, holds in rules.items():
         if not holds:
@@ -95,6 +97,21 @@ def colluders(terms, sites):
     return terms["colluders"] or (sites - 1) // 3
 
 
+def least_in_new_block(terms, sites):
+    """[REL-3], for the aggregator."""
+    return least_sites(1 if terms["block_size"] == 1 else 2, colluders(terms, sites), terms["opening"])
+
+
+def least_in_block(terms, floor, sites):
+    """[REL-3], for a site."""
+    return least_sites(floor["contributors"], supposed(terms, floor, sites), terms["opening"])
+
+
+def supposed(terms, floor, sites):
+    """The colluders that a site reckons with."""
+    return max(colluders(terms, sites), floor["colluders"])
+
+
 def threshold(terms, n, sites):
     """t for a deck of n members ([THR-1]), checked."""
     c = colluders(terms, sites)
@@ -109,7 +126,7 @@ def check_threshold(n, t, c):
         raise Refused("THR-2", f"n = {n}, t = {t}, c = {c}")
 
 
-DEFAULT_FLOOR = {"min_cohort": MIN_SITES, "colluders": 0, "max_rounds": 1000}
+DEFAULT_FLOOR = {"min_cohort": MIN_SITES, "colluders": 0, "max_rounds": 1000, "contributors": 2}
 
 
 def least(terms, floor):
@@ -122,5 +139,5 @@ def site_threshold(terms, floor, n, sites):
     if n < least(terms, floor):
         raise Refused("POL-1", f"{n} sites")
     t = threshold(terms, n, sites)
-    check_threshold(n, t, max(colluders(terms, sites), floor["colluders"]))
+    check_threshold(n, t, supposed(terms, floor, sites))
     return t

@@ -23,12 +23,13 @@ from codec import (
 from identity import verify
 from suite import H, le16, le32
 
-VERSION = 1
+VERSION = 2
 SMALL, LIST, QUERY, BODY, WORDS = 4096, 262_144, 9_437_184, 16_777_216, 8_388_608
 OPENING = 18_874_368
 DIRECTORY, DELIVERY = 1_572_864, 18_874_368
 
-KEYS = Struct(mask_key=HASH, seal_key=HASH, kem_key=Raw(1184), commitments=HASH)
+STANDING = Struct(block=Option(HASH), version=U32)
+KEYS = Struct(mask_key=HASH, seal_key=HASH, kem_key=Raw(1184), commitments=HASH, standing=STANDING)
 PROOF = Struct(rest=HASH, signature=Raw(64))
 DIRECTORY_ENTRY = Struct(site=U16, keys=KEYS, proof=PROOF)
 SEALED_FOR = Struct(site=U16, ciphertext=Raw(1088), sealed=BLOB)
@@ -42,7 +43,7 @@ DIGEST = Struct(digest=HASH)
 KINDS = {
     "OpenDeck": (1, SMALL, Struct(run=HASH, index=U32, slots=U16)),
     "AdvertiseKeys": (2, SMALL, KEYS),
-    "Directory": (3, DIRECTORY, Struct(threshold=U16, entries=List(DIRECTORY_ENTRY))),
+    "Directory": (3, DIRECTORY, Struct(threshold=U16, entries=List(DIRECTORY_ENTRY), blocks=List(List(U16)))),
     "AcceptDirectory": (4, SMALL, NOTHING),
     "DirectoryCertificate": (5, LIST, Struct(proofs=List(PROOF))),
     "ShareKeys": (6, BODY, Struct(commitments=List(HASH), boxes=List(SEALED_FOR))),
@@ -54,12 +55,15 @@ KINDS = {
     "MaskedInput": (11, WORDS + SMALL, None),
     "Survivors": (12, LIST, Struct(alive=List(U16), inputs=List(PROOF))),
     "ConsistencyCheck": (13, LIST, Struct(round=HASH, seeds=List(ROUND_SEED))),
-    "Certificate": (14, LIST, Struct(alive=List(U16), signers=List(U16), proofs=List(PROOF))),
+    "Certificate": (14, LIST, Struct(alive=List(U16), inputs=HASH, signers=List(U16), proofs=List(PROOF))),
     "Unmask": (15, LIST, Struct(shares=List(HASH))),
     "Refusal": (16, SMALL, Struct(rule=TEXT)),
     "Opening": (17, OPENING, Struct(
         alive=List(U16), inputs=List(OPENED_INPUT), seeds=List(HASH), others=List(HASH), checks=List(OPENED_CHECK),
         agreed=List(AGREED), low=List(U64), high=List(U16))),
+    "Burn": (18, SMALL, NOTHING),
+    "Burned": (19, SMALL, NOTHING),
+    "BurnCertificate": (20, LIST, Struct(signers=List(U16), proofs=List(PROOF))),
     "Hello": (64, SMALL, Struct(roster=HASH, plan=HASH, software=TEXT)),
     "Welcome": (65, SMALL, Struct(software=TEXT)),
     "Denied": (66, SMALL, Struct(why=TEXT)),
@@ -165,5 +169,10 @@ def round_context(session, directory, ask):
 
 
 def survivors_context(ctx, alive, inputs):
-    """[CON-2], [UNM-3]; `inputs` are the rest hashes of the survivors' inputs."""
-    return H("survivors", ctx, encode(List(U16), alive), encode(List(HASH), inputs))
+    """[CON-2], [UNM-3]; `inputs` is the hash of the survivors' inputs."""
+    return H("survivors", ctx, encode(List(U16), alive), inputs)
+
+
+def inputs_hash(inputs):
+    """[CON-2]: stands for the rest hashes of the survivors' inputs."""
+    return H("inputs", encode(List(HASH), inputs))

@@ -6,18 +6,19 @@ from codec import HASH, U16, U32, Enum, List, Option, Refused, Struct, decode, e
 from deck import SiteDeck
 from round import SiteRound, sorted_set
 
+BLOCK = Struct(id=HASH, sites=List(U16), versions=List(U32))
 ENTRY = Enum(
-    consumed=Struct(query=HASH, over=List(U16)),
     chain=Struct(context=HASH, cohort=Option(List(U16)), rounds=U32, opened=Option(HASH)),
     deck=Struct(
-        session=HASH, run=HASH, index=U32, directory=HASH, threshold=U16, members=List(U16), first=U16,
+        session=HASH, run=HASH, index=U32, directory=HASH, threshold=U16, members=List(U16), blocks=List(BLOCK), first=U16,
         pairs=List(HASH), seeds=List(HASH), held=List(List(HASH)), slot_commitments=List(HASH),
     ),
     masked=Struct(
-        context=HASH, deck=U32, slot=U16, cohort=List(U16), words=U32, query=HASH, digest=HASH, rounds=U32
+        context=HASH, deck=U32, slot=U16, cohort=List(U16), words=U32, digest=HASH, rounds=U32
     ),
     checked=Struct(context=HASH, alive=List(U16), inputs=List(HASH)),
     released=Struct(context=HASH, alive=List(U16), inputs=List(HASH)),
+    burned=Struct(context=HASH, deck=U32, slot=U16),
 )  # fmt: skip
 
 
@@ -28,7 +29,7 @@ def entry(name, **fields):
 def deck_entry(deck):
     return entry(
         "deck", session=deck.env.session, run=deck.run, index=deck.index, directory=deck.hash,
-        threshold=deck.threshold, members=deck.members, first=deck.first,
+        threshold=deck.threshold, members=deck.members, blocks=deck.blocks, first=deck.first,
         pairs=[deck.pairs[m] for m in deck.members],
         seeds=[shamir.to_bytes(b) for b in deck.seeds[deck.first :]],
         held=[[shamir.to_bytes(deck.held[m][r]) for m in deck.members] for r in range(deck.first, len(deck.seeds))],
@@ -51,10 +52,6 @@ def needs(holds, why):
         raise Refused("JRN-2", why)
 
 
-def consumed(site, f):
-    site.consumed[f["query"]] = f["over"]
-
-
 def chain(site, f):
     needs(site.round is None, "a summary after a round")
     site.last_context, site.last_cohort, site.rounds = f["context"], f["cohort"], f["rounds"]
@@ -66,6 +63,7 @@ def deck(site, f):
     needs(f["session"] == site.env.session, "another session")
     whole = len(f["pairs"]) == n and all(len(row) == n for row in f["held"])
     whole = whole and len(f["held"]) == len(f["seeds"]) and len(f["slot_commitments"]) == slots
+    whole = whole and all(len(b["sites"]) == len(b["versions"]) for b in f["blocks"])
     needs(whole, "inner lists of different lengths")
     needs(site.run in (None, f["run"]), "two runs")
     needs(f["index"] > site.highest, "a deck twice")
@@ -77,7 +75,7 @@ def deck(site, f):
     d.seeds = [None] * first + [shamir.from_bytes(b, "JRN-2") for b in f["seeds"]]
     columns = zip(*f["held"]) if f["held"] else [()] * n
     d.held = {m: [None] * first + [shamir.from_bytes(s, "JRN-2") for s in c] for m, c in zip(d.members, columns)}
-    d.slot_commitments = f["slot_commitments"]
+    d.slot_commitments, d.blocks = f["slot_commitments"], f["blocks"]
     site.run, site.highest, site.decks[d.index] = d.run, d.index, d
 
 
@@ -87,8 +85,8 @@ def masked(site, f):
     needs(site.decks[f["deck"]].holds(f["slot"]), "a slot that is closed or none")
     r = SiteRound.__new__(SiteRound)
     r.env, r.deck, r.ctx, r.stage, r.alive = site.env, site.decks[f["deck"]], f["context"], "asked", None
-    r.inputs, r.certified = {}, {}
-    r.cohort, r.slot, r.words, r.query, r.sent = f["cohort"], f["slot"], f["words"], f["query"], f["digest"]
+    r.inputs, r.certified, r.told = {}, {}, False
+    r.cohort, r.slot, r.words, r.sent = f["cohort"], f["slot"], f["words"], f["digest"]
     site.begin(r)
     site.rounds = f["rounds"]
 
@@ -96,7 +94,7 @@ def masked(site, f):
 def checked(site, f):
     r, alive = site.round, f["alive"]
     follows = r and r.ctx == f["context"] and r.stage in ("asked", "checked") and sorted_set(alive)
-    needs(follows and set(alive) <= set(r.remaining()) and alive != r.cohort, "a signature that does not follow")
+    needs(follows and set(alive) <= set(r.remaining()) and r.may_be_checked(alive), "a signature that does not follow")
     same_inputs(r, f)
     r.stage, r.alive = "checked", alive
 
@@ -104,9 +102,9 @@ def checked(site, f):
 def released(site, f):
     r, alive = site.round, f["alive"]
     follows = r and r.ctx == f["context"] and r.stage in ("asked", "checked")
-    needs(follows and alive == r.remaining(), "a release that does not follow")
+    follows = follows and alive == r.remaining() and (r.stage == "checked" or not r.env.always_certified)
+    needs(follows, "a release that does not follow")
     same_inputs(r, f)
-    site.consumed[r.query] = alive
     r.stage, r.alive = "released", alive
 
 
@@ -116,3 +114,16 @@ def same_inputs(r, f):
     now = dict(zip(f["alive"], f["inputs"]))
     needs(all(r.inputs.get(s, i) == i for s, i in now.items()), "another input than before")
     r.inputs = now
+
+
+def burned(site, f):
+    r = site.round
+    if r and r.ctx == f["context"] and r.stage != "released":
+        r.stage = "burned"
+        return
+    follows = r is None and f["deck"] in site.decks and site.decks[f["deck"]].holds(f["slot"])
+    needs(follows, "a burned slot that does not follow")
+    r = SiteRound.__new__(SiteRound)
+    r.env, r.deck, r.ctx, r.stage, r.alive, r.told = site.env, site.decks[f["deck"]], f["context"], "burned", None, False
+    r.cohort, r.slot, r.words, r.sent, r.inputs, r.certified = [], f["slot"], 0, None, {}, {}
+    site.begin(r)

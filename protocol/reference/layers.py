@@ -68,8 +68,9 @@ def suite_cases():
         ("c", []),
         ("query", [b""]),
         ("frame", [bytes(32), le16(16), b"", b"x" * 100]),
+        *((label, [b"abc"]) for label in sorted(suite.LASTING)),
     ]:
-        pieces = [suite.SALT, label.encode(), *parts]
+        pieces = [suite.salt(label), label.encode(), *parts]
         before = b"".join(le64(len(p)) + p for p in pieces)
         out.append({"function": "H", "label": label, "parts": parts, "hashed": before, "result": H(label, *parts)})
     for name in ("expand", "derive"):

@@ -9,42 +9,43 @@ from math import comb, factorial
 
 from codec import F64, HASH, NOTHING, TEXT, U16, U32, U64, Enum, Int, List, Option, Struct, encode
 from identity import Identity
+from release import block_id
 from suite import H, le64
 
 getcontext().prec = 60
 
-GIVES = ["public_keys", "acknowledgement", "sealed_shares", "masked_words", "round_seeds", "self_mask_shares", "refusal"]
+GIVES = ["public_keys", "acknowledgement", "sealed_shares", "masked_words", "round_seeds", "self_mask_shares", "refusal",
+         "slot_burned", "nothing"]  # fmt: skip
 PLACES = Struct(columns=U32, at=List(Int(4, signed=True)))
 FRAME = Struct(columns=List(TEXT), lower=List(F64), upper=List(F64))
 ANSWER = Struct(
     kind=TEXT, question=HASH, scalars=U64, milli_bits=U64, nano_rho=Option(U64), drawn=Option(HASH), frame=FRAME,
     centres=List(PLACES),
 )  # fmt: skip
-ENTRY = Struct(
-    index=U64,
-    previous=HASH,
-    plan=HASH,
-    session=HASH,
-    run=HASH,
-    deck_slot=Option(Struct(deck=U32, slot=U16)),
-    cohort=Option(HASH),
-    discloses=Enum(**{name: NOTHING for name in GIVES}),
-    bytes=U64,
-    digest=HASH,
-    data=TEXT,
-    rows=HASH,
-    answer=Option(ANSWER),
+COLUMNS = List(Struct(name=TEXT, values=HASH))
+NOTE = Enum(columns=COLUMNS, changed=COLUMNS, separate=COLUMNS, undone=NOTHING)
+BEFORE = dict(
+    index=U64, previous=HASH, plan=HASH, session=HASH, run=HASH, deck_slot=Option(Struct(deck=U32, slot=U16)),
+    cohort=Option(HASH), discloses=Enum(**{name: NOTHING for name in GIVES}), bytes=U64, digest=HASH, data=TEXT, rows=HASH,
+)  # fmt: skip
+OLD = Struct(**BEFORE, answer=Option(ANSWER))
+PRESENT = Struct(
+    **BEFORE, version=U32, block=Option(List(Struct(key=HASH, version=U32))), note=Option(NOTE), answer=Option(ANSWER)
 )
+
+
+def encoded(entry):
+    return encode(PRESENT if "version" in entry else OLD, entry)
 
 
 def link(entry):
     """[LED-2]."""
-    return H("ledger link", encode(ENTRY, entry))
+    return H("ledger link", encoded(entry))
 
 
 def sign(identity, entry):
     """[LED-3]."""
-    return identity.sign(H("ledger entry", encode(ENTRY, entry)))
+    return identity.sign(H("ledger entry", encoded(entry)))
 
 
 def line(entry, signature):
@@ -57,11 +58,16 @@ def line(entry, signature):
             return list(x.values())
         if name == "discloses":
             return x[0]
+        if name == "note":
+            return {x[0]: [[c["name"], c["values"].hex()] for c in x[1]]} if x[1] else x[0]
+        if name == "block":
+            return [[m["key"].hex(), m["version"]] for m in x]
         if isinstance(x, dict):
             return {k: plain(k, v) for k, v in x.items()}
         return [plain("", v) for v in x] if isinstance(x, list) else x
 
-    return json.dumps({**plain("", entry), "signature": signature.hex()}, separators=(",", ":")) + "\n"
+    shown = {k: v for k, v in entry.items() if k not in ("block", "note") or v is not None}
+    return json.dumps({**plain("", shown), "signature": signature.hex()}, separators=(",", ":")) + "\n"
 
 
 def answer(n):
@@ -78,31 +84,50 @@ def answer(n):
     }
 
 
-def entry(n, previous):
-    gives = ["public_keys", "masked_words", "self_mask_shares", "round_seeds", "masked_words", "refusal"][n]
-    in_round = gives in ("masked_words", "round_seeds", "self_mask_shares")
+def block(sites=(1, 2, 3)):
+    members = [{"key": H("a key", bytes([s])), "version": s} for s in sites]
+    return sorted(members, key=lambda m: m["key"])
+
+
+def columns(*names):
+    return [{"name": name, "values": H("values", name.encode())} for name in names]
+
+
+NOTES = {
+    7: ("columns", columns("age", "dose")), 8: ("changed", columns("age")), 9: ("separate", columns("age", "dose", "weight")),
+    10: ("undone", {}),
+}  # fmt: skip
+LENGTH = 11
+
+
+def entry(n, previous, old=False):
+    gives = ["public_keys", "masked_words", "self_mask_shares", "round_seeds", "masked_words", "refusal", "slot_burned"]
+    gives = gives[n] if n < 7 else "nothing"
+    in_round = gives in ("masked_words", "round_seeds", "self_mask_shares", "slot_burned")
+    new = {"version": n // 4, "block": block() if n == 1 else None, "note": NOTES.get(n)}
     return {
         "index": n,
         "previous": previous,
         "plan": H("a plan"),
         "session": H("a session"),
         "run": H("a run"),
-        "deck_slot": {"deck": 1, "slot": n} if in_round else None,
+        "deck_slot": {"deck": 1, "slot": n} if in_round or n == 10 else None,
         "cohort": H("cohort in a ledger", b"keys") if in_round else None,
         "discloses": (gives, {}),
         "bytes": 100 + n,
         "digest": H("ledger frame", b"frame %d" % n),
         "data": "ward 7",
         "rows": H("rows"),
+        **({} if old else new),
         "answer": answer(n) if gives == "masked_words" else None,
     }
 
 
-def chain(identity, changes=()):
-    """Six entries, each signed; `changes` are made before signing."""
+def chain(identity, changes=(), old=(), length=LENGTH):
+    """Entries, each signed; `changes` are made before signing; `old` are those from before blocks."""
     entries, lines, previous = [], [], bytes(32)
-    for n in range(6):
-        e = entry(n, previous)
+    for n in range(length):
+        e = entry(n, previous, n in old)
         for at, change in changes:
             if at == n:
                 change(e)
@@ -134,11 +159,18 @@ def chains():
     def after(n, text):
         return good[:n] + [text] + good[n + 1 :]
 
-    yield case("whole", good, entries=6, link=links[5])
-    yield case("whole, and with an entry that was noted before", good, head=links[2], entries=6, link=links[5])
+    whole = {"entries": LENGTH, "link": links[-1]}
+    yield case("whole", good, **whole)
+    yield case("whole, and with an entry that was noted before", good, head=links[2], **whole)
+    for name, length in [("whole, from before blocks", 6), ("begun before blocks", LENGTH)]:
+        before, lines = chain(identity, old=range(6), length=length)
+        yield case(name, lines, entries=length, link=link(before[-1]))
+    yield case("an entry from before blocks behind one that is not", chain(identity, old=[0, 2])[1], rule="LED-1", entry=2)
     yield case("nothing", [], entries=0, link=bytes(32))
-    signed = H("ledger head", le64(6) + links[5])
-    yield {"function": "head", "key": identity.public, "entries": 6, "link": links[5], "signature": identity.sign(signed)}
+    signed = H("ledger head", le64(LENGTH) + links[-1])
+    yield {"function": "head", "key": identity.public, **whole, "signature": identity.sign(signed)}
+    keys = [m["key"] for m in block()]
+    yield {"function": "sites", "keys": keys, "result": block_id(keys)}
     yield case("cut", good[:5], head=links[5], rule="LED-5", entry=5)
     yield case("left out", good[:2] + good[3:], rule="LED-2", entry=2)
     yield case("out of order", good[:2] + [good[3], good[2]] + good[4:], rule="LED-2", entry=2)
@@ -150,11 +182,16 @@ def chains():
     values = {
         "plan": H("another plan"), "run": H("another run"), "cohort": H("another cohort"), "bytes": 1,
         "digest": H("another frame"), "data": "ward 8", "rows": H("other rows"),
-        "deck_slot": {"deck": 1, "slot": 9}, "discloses": ("round_seeds", {}),
+        "deck_slot": {"deck": 1, "slot": 9}, "discloses": ("round_seeds", {}), "version": 1,
     }  # fmt: skip
     for key, value in values.items():
         e = {**entries[2], key: value}
         yield case(f"{key} changed after signing", after(2, line(e, sign(identity, entries[2]))), rule="LED-3", entry=2)
+    for n, key, value in [
+        (1, "block", block((1, 2))), (1, "block", None), (7, "note", ("changed", NOTES[7][1])), (10, "note", ("columns", columns("x"))),
+    ]:  # fmt: skip
+        e = {**entries[n], key: value}
+        yield case(f"the {key} of entry {n} changed after signing", after(n, line(e, sign(identity, entries[n]))), rule="LED-3", entry=n)
     places = [{"columns": 2, "at": [1, 2]}]
     values = {"scalars": 8, "milli_bits": 1, "nano_rho": 1, "kind": "moments", "centres": places, "drawn": H("keys")}
     for key, value in values.items():
@@ -174,8 +211,21 @@ def chains():
         ("points and no box", 1, in_answer("frame", {"columns": [], "lower": [], "upper": []})),
         ("a box inside out", 1, in_answer("frame", {"columns": ["a", "b"], "lower": [0.0, 1.0], "upper": [1.0, 0.5]})),
         ("a box with an end missing", 1, in_answer("frame", {"columns": ["a", "b"], "lower": [0.0], "upper": [1.0, 0.5]})),
+        ("a block without an answer", 2, changed("block", block())),
+        ("a block out of order", 1, changed("block", block()[::-1])),
+        ("a block with a site twice", 1, changed("block", [block()[0], *block()])),
+        ("a note beside something that left", 5, changed("note", NOTES[7])),
+        ("nothing that left, and no note", 7, changed("note", None)),
+        ("columns out of order", 7, changed("note", ("columns", columns("dose", "age")))),
+        ("a column twice", 7, changed("note", ("columns", columns("age", "age")))),
+        ("columns in a slot", 7, changed("deck_slot", {"deck": 1, "slot": 7})),
+        ("nothing undone", 10, changed("deck_slot", None)),
     ]:
         yield case(name, chain(identity, [(n, change)])[1], rule="LED-1", entry=n)
+    for name, n, text in [("a block of nothing", 2, '"block":null,"answer"'), ("a note of nothing", 2, '"note":null,"answer"')]:
+        yield case(name, after(n, good[n].replace('"answer"', text)), rule="LED-1", entry=n)
+    for name, value in [("a version of nothing", '"version":null,'), ("no version", "")]:
+        yield case(name, after(2, good[2].replace('"version":0,', value)), rule="LED-1", entry=2)
     text = good[1]
     for name, bad in [
         ("a space", text.replace(":", ": ", 1)),
@@ -189,7 +239,7 @@ def chains():
         ("no JSON", "entry\n"),
     ]:
         yield case(name, after(1, bad), rule="LED-1", entry=1)
-    yield case("cut short", good[:5] + [good[5][:-1]], rule="LED-6", entry=5)
+    yield case("cut short", good[:-1] + [good[-1][:-1]], rule="LED-6", entry=LENGTH - 1)
 
 
 def log2(n):

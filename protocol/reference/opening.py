@@ -51,7 +51,7 @@ def total(round, opening):
             signed(round, site, "MaskedInput", round.ctx, rest, shown, "OPN-5")
         elif round.inputs[site] != rest:
             raise Refused("OPN-5", f"another input of site {site} than it had signed when it was named")
-    context = frames.survivors_context(round.ctx, alive, rests)
+    context = frames.survivors_context(round.ctx, alive, frames.inputs_hash(rests))
     for one in opening["agreed"]:
         signed(round, one["site"], "Unmask", context, one["proof"]["rest"], one["proof"], "OPN-6")
     for site, shown in zip(alive, opening["checks"]):

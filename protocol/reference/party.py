@@ -1,7 +1,7 @@
 """A site and an aggregator: which frame goes where, and what follows (spec sections 8 to 12).
 
 Both take one input and give back a list of outputs in order. Of a site: persist, rewrite, send, asked, deck_ready,
-released, refused. Of an aggregator: send, deck_ready, total, wrong_share, caught, lost, failed. There is no clock: that the
+released, undone, refused. Of an aggregator: send, deck_ready, total, wrong_share, caught, lost, too_late, failed. There is no clock: that the
 time of a site is up is an input.
 """
 
@@ -9,9 +9,10 @@ import frames
 import journal
 import opening
 from codec import Refused
-from deck import Setup, SiteDeck
-from documents import DEFAULT_FLOOR, MAX_SLOTS, opens, session, threshold
+from deck import Setup, SiteDeck, enough
+from documents import DEFAULT_FLOOR, MAX_SLOTS, opens, session
 from masks import raw
+from release import whole_among
 from round import AggregatorRound, SiteRound, without
 from suite import H
 
@@ -22,7 +23,10 @@ class Env:
     """What does not change while a run lasts."""
 
     def __init__(self, identity, roster, terms, me=None, role="Coordinator"):
-        self.identity, self.roster, self.terms, self.me, self.floor = identity, roster, terms, me, DEFAULT_FLOOR
+        self.identity, self.roster, self.terms, self.me = identity, roster, terms, me
+        # A site that accepts the plan's blocks, however small.
+        self.floor = DEFAULT_FLOOR | ({"contributors": 1} if terms["block_size"] == 1 else {})
+        self.always_certified = role == "Intermediary"  # [REL-8]
         self.session = session(terms, roster, role)
         self.aggregator_key, self.opening = roster[role.lower()]["key"], opens(terms, role)
 
@@ -39,7 +43,8 @@ class Site:
         self.env, self.draws, self.out = env, draws, []
         self.run, self.decks, self.highest = None, {}, -1
         self.round, self.last_slot, self.last_context, self.last_cohort = None, (-1, -1), ZERO, None
-        self.rounds, self.consumed, self.opened = 0, {}, None
+        self.rounds, self.opened = 0, None
+        self.standing = {"block": None, "version": 0}  # what it states of its data set: [REL-2]
         self.replies = {}  # (kind, deck) -> [frame, answer]: [RND-7]
 
     def handle(self, what, value):
@@ -66,7 +71,7 @@ class Site:
         takes = {
             "OpenDeck": self.open_deck, "Directory": self.directory, "DirectoryCertificate": self.certificate,
             "DeliverShares": self.shares, "Ask": self.ask, "Survivors": self.survivors,
-            "Certificate": self.survivor_certificate,
+            "Certificate": self.survivor_certificate, "Burn": self.burn, "BurnCertificate": self.burn_certificate,
         }  # fmt: skip
         if kind not in takes:
             raise Refused("FRM-6", f"a {kind}, which is not an aggregator's to send")
@@ -89,7 +94,7 @@ class Site:
         used = min((i for i, d in self.decks.items() if d.stage == "ready"), default=None)
         self.decks = {i: d for i, d in self.decks.items() if i == used}
         self.replies = {k: r for k, r in self.replies.items() if k[1] == used}
-        deck = self.decks[index] = SiteDeck(self.env, opening, self.draws)
+        deck = self.decks[index] = SiteDeck(self.env, opening, self.standing, self.draws)
         self.send(data, "OpenDeck", index, "AdvertiseKeys", deck.id, deck.own)
 
     def setup(self, context, *stages):
@@ -135,6 +140,8 @@ class Site:
 
     def ask(self, data, ctx, ask):
         slot = (ask["deck"], ask["slot"])
+        if self.round and self.round.ctx == ctx and self.round.stage == "burned":
+            return
         if self.round and self.round.ctx == ctx and self.round.stage == "asked":
             if ctx != frames.round_context(self.env.session, self.round.deck.hash, ask):
                 raise Refused("RND-1", "another question under its name")
@@ -144,10 +151,10 @@ class Site:
         deck = self.decks.get(ask["deck"])
         if deck is None or deck.stage != "ready":
             raise Refused("FRM-7", "of no deck this site holds")
-        last = (self.round.remaining(), self.round.ctx) if self.round else (self.last_cohort, self.last_context)
+        counts = self.round and self.round.stage != "burned"
+        last = (self.round.remaining(), self.round.ctx) if counts else (self.last_cohort, self.last_context)
         new = SiteRound(self.env, deck, ctx, ask, *last)
         self.follows_opening(ask, last[1])
-        self.unconsumed(new.query, new.cohort)
         self.begin(new)
         self.rounds += 1
         self.asked(data, ctx, ask)
@@ -178,53 +185,45 @@ class Site:
         self.out.append({"opened": {**shown, "cohort": value["alive"]}})
 
     def begin(self, new):
-        """The round before ends; so do older slots and decks ([RND-8])."""
-        if self.round:
-            # [RND-9]: what left may have been opened with others' shares.
-            if self.round.may_have_left():
-                self.consumed.setdefault(self.round.query, self.round.remaining())
+        """The round before ends; so do older slots and decks ([RND-8]). A burned one is none."""
+        if self.round and self.round.stage != "burned":
             self.last_cohort, self.last_context = self.round.remaining(), self.round.ctx
         self.round, self.last_slot = new, (new.deck.index, new.slot)
         self.decks = {i: d for i, d in self.decks.items() if i >= new.deck.index}
         new.deck.close_before(new.slot)
-        over = ("Survivors", "Certificate")
+        over = ("Survivors", "Certificate", "Burn")
         self.replies = {k: r for k, r in self.replies.items() if k[1] >= new.deck.index and k[0] not in over}
 
     def asked(self, data, ctx, ask):
         self.replies["Ask", ask["deck"]] = [data, None]
-        spent = len(self.consumed | {H("consumed query", ask["query"]): 0})
         shown = {k: ask[k] for k in ("deck", "slot", "cohort", "words", "query")}
-        self.out.append({"asked": {"context": ctx, **shown, "rounds": self.rounds, "spent": spent}})
-
-    def unconsumed(self, query, over):
-        """[RND-9]."""
-        if self.consumed.get(query, over) != over:
-            raise Refused("RND-9", "the same question over another set")
+        self.out.append({"asked": {"context": ctx, **shown, "rounds": self.rounds}})
 
     def summary(self):
         """[JRN-4]: all before the open question."""
         decks = [journal.deck_entry(d) for _, d in sorted(self.decks.items()) if d.stage == "ready"]
-        consumed = [journal.entry("consumed", query=q, over=o) for q, o in sorted(self.consumed.items())]
         opened = self.opened[1] if self.opened and self.opened[0] == self.last_context else None
         chain = journal.entry(
-            "chain", context=self.last_context, cohort=self.last_cohort, rounds=self.rounds - 1, opened=opened
+            "chain", context=self.last_context, cohort=self.last_cohort, rounds=max(self.rounds - 1, 0), opened=opened
         )
-        return [*consumed, *decks, chain]
+        return [*decks, chain]
 
     def contribute(self, words):
         """[MSK-4]."""
         r = self.round
+        if r.stage == "burned":
+            return
         y, known = r.mask(words)
         if not known:
             masked = journal.entry(
-                "masked", context=r.ctx, deck=r.deck.index, slot=r.slot, cohort=r.cohort, words=r.words,
-                query=r.query, digest=r.sent, rounds=self.rounds,
+                "masked", context=r.ctx, deck=r.deck.index, slot=r.slot, cohort=r.cohort, words=r.words, digest=r.sent,
+                rounds=self.rounds,
             )  # fmt: skip
             self.out.append({"rewrite": [*self.summary(), masked]})
         self.answer("MaskedInput", y)
 
     def refuse(self, rule):
-        if not self.round.may_have_left():
+        if not self.round.may_have_left() and self.round.stage != "burned":
             self.out.append({"rewrite": self.summary()})
         self.answer("Refusal", {"rule": rule})
 
@@ -243,7 +242,6 @@ class Site:
         if r.stage == "released" and alive == r.alive and [p["rest"] for p in value["inputs"]] == list(r.inputs.values()):
             return self.send(data, "Survivors", r.deck.index, "Unmask", r.agreed_context(), r.release())
         everybody, before = r.take_survivors(value), r.alive
-        self.unconsumed(r.query, alive)
         r.named(value)
         if everybody:
             return self.release(data, "Survivors")
@@ -254,20 +252,55 @@ class Site:
         self.send(data, "Survivors", r.deck.index, "ConsistencyCheck", context, check)
 
     def survivor_certificate(self, data, ctx, value):
+        other = not self.round or self.round.ctx != ctx
+        if other and self.env.me not in value["alive"]:
+            return  # late
         r = self.in_round(ctx)
         if r.stage == "released" and value["alive"] == r.alive:
             return self.send(data, "Certificate", r.deck.index, "Unmask", r.agreed_context(), r.release())
+        if r.is_left_out(value):
+            return self.undone(data)
         r.take_certificate(value)
         self.release(data, "Certificate")
 
     def release(self, data, kind):
         """[UNM-1], [UNM-3]."""
         r = self.round
-        self.consumed[r.query], inputs = r.alive, list(r.inputs.values())
+        inputs = list(r.inputs.values())
         self.out.append({"persist": journal.entry("released", context=r.ctx, alive=r.alive, inputs=inputs)})
         self.send(data, kind, r.deck.index, "Unmask", r.agreed_context(), r.release())
         gone = without(r.cohort, r.alive)
         self.out.append({"released": {"deck": r.deck.index, "slot": r.slot, "missing": gone}})
+
+    # slots that give no total
+
+    def burn(self, data, ctx, _):
+        """[REL-6]."""
+        r = self.in_round(ctx)
+        if r.stage == "released":
+            raise Refused("REL-6", "shares have left")
+        self.burn_slot()
+        self.send(data, "Burn", r.deck.index, "Burned", ctx, {})
+
+    def burn_slot(self):
+        r = self.round
+        if r.stage != "burned":
+            r.stage = "burned"
+            burned = journal.entry("burned", context=r.ctx, deck=r.deck.index, slot=r.slot)
+            self.out.append({"persist": burned} if r.sent is not None else {"rewrite": [*self.summary(), burned]})
+
+    def burn_certificate(self, data, ctx, value):
+        if self.round and self.round.ctx == ctx:
+            self.round.check_burned(value)
+            self.undone(data)
+
+    def undone(self, data):
+        """What this site sent in the round enters no total. Told once."""
+        r = self.round
+        self.burn_slot()
+        if not r.told:
+            r.told, digest = True, H("frame digest", data)
+            self.out.append({"undone": {"deck": r.deck.index, "slot": r.slot, "certificate": digest}})
 
 
 class Aggregator:
@@ -277,6 +310,7 @@ class Aggregator:
         self.setup = self.deck = self.spare = self.round = self.question = None
         self.next_deck, self.next_slot, self.previous, self.failed, self.out = 0, 0, (ZERO, ZERO), False, []
         self.opened = None  # the frame that opens the last total
+        self.totals, self.undoing = 0, None  # the last frame that undoes, and who is in the total all the same
         self.open_deck()
 
     def handle(self, what, *args):
@@ -294,6 +328,11 @@ class Aggregator:
 
     def attached(self, site):
         self.attached_sites.add(site)
+        if self.undoing and site not in self.undoing[1]:
+            self.send_all({site: self.undoing[0]})
+        if site in self.lost or self.cohort is not None and site not in self.cohort:
+            self.out.append({"too_late": site})
+            return
         self.send_all({site: self.setup.waiting[site]} if self.setup and site in self.setup.waiting else {})
 
     def ask(self, query, words):
@@ -328,7 +367,7 @@ class Aggregator:
                 for site in self.setup.take(sender, kind, context, rest, proof):
                     self.lose(site, "SHR-7")
                 self.guard(self.advance_setup)
-        elif kind in ("MaskedInput", "ConsistencyCheck", "Unmask"):
+        elif kind in ("MaskedInput", "ConsistencyCheck", "Unmask", "Burned"):
             if self.round:
                 self.round.take(sender, kind, context, rest, proof)
                 self.guard(self.advance_round)
@@ -352,55 +391,72 @@ class Aggregator:
         self.lose(site, "gone")
 
     def lose(self, site, why):
-        if site in self.lost:
+        self.lose_all([site], why)
+
+    def lose_all(self, sites, why):
+        """At once, before anything goes on."""
+        sites = [s for s in sites if s not in self.lost]
+        if not sites:
             return
-        self.lost.add(site)
-        self.cohort = self.cohort and without(self.cohort, [site])
-        self.out.append({"lost": site, "why": why})
-        if self.setup:
-            self.setup.waiting.pop(site, None)
-            if self.setup.keys.pop(site, None) and self.setup.phase > 0:
-                self.guard(self.reopen)  # [KEX-11]
-            else:
-                self.guard(self.advance_setup)
+        self.lost |= set(sites)
+        self.cohort = self.cohort and without(self.cohort, sites)
+        self.out += [{"lost": site, "why": why} for site in sites]
+        for site in sites if self.setup else ():
+            if self.setup:
+                self.setup.waiting.pop(site, None)
+                if self.setup.keys.pop(site, None) and self.setup.phase > 0:
+                    self.guard(self.reopen)  # [KEX-11]
+                else:
+                    self.guard(self.advance_setup)
         if self.round:
-            self.round.lost(site)
+            for site in sites:
+                self.round.lost(site)
             self.guard(self.advance_round)
 
     # decks
 
     def reopen(self):
         self.setup = None
-        left = [s for s in range(len(self.env.roster["sites"])) if s not in self.lost]
-        left = left if self.cohort is None else self.cohort
-        try:
-            if len(left) < self.env.terms["min_cohort"]:
-                raise Refused("POL-1", "too few sites")
-            threshold(self.env.terms, len(left), len(self.env.roster["sites"]))
-        except Refused:
-            raise Refused("POL-1", "too few sites for a deck") from None
+        if self.round:
+            return  # with the next one another deck is made ready
+        enough(self.env, len(self.candidates()))
         self.open_deck()
 
+    def candidates(self):
+        everybody = range(len(self.env.roster["sites"])) if self.cohort is None else self.cohort
+        return [s for s in everybody if s not in self.lost]
+
     def open_deck(self):
-        everybody = [s for s in range(len(self.env.roster["sites"])) if s not in self.lost]
-        candidates = everybody if self.cohort is None else self.cohort
-        self.setup = Setup(self.env, self.run, self.next_deck, self.slots, candidates)
+        known = self.deck.blocks if self.deck else []
+        self.setup = Setup(self.env, self.run, self.next_deck, self.slots, self.candidates(), known)
         self.next_deck += 1
         self.send_all(self.setup.waiting)
 
     def advance_setup(self):
         while self.setup and not self.setup.waiting:
-            if self.setup.advance():
-                return self.deck_ready()
+            try:
+                if self.setup.advance():
+                    return self.deck_ready()
+            except Refused:
+                if not self.round:
+                    raise
+                self.setup = None
+                return
             if self.cohort is None:
                 self.cohort = self.setup.members
             self.send_all(self.setup.waiting)
+            left_out, self.setup.left_out = self.setup.left_out, []
+            for site, rule in left_out:
+                self.lose(site, rule)
 
     def deck_ready(self):
         deck, self.setup = self.setup, None
         ready = {"index": deck.index, "members": deck.members, "threshold": deck.threshold}
         self.out.append({"deck_ready": ready})
-        self.spare = deck
+        if (self.deck is None or self.next_slot >= self.deck.slots) and not self.round:
+            self.deck, self.next_slot = deck, 0
+        else:
+            self.spare = deck
         self.start_round()
 
     # rounds
@@ -414,9 +470,10 @@ class Aggregator:
             if self.setup is None:
                 self.open_deck()
             return
-        cohort = [m for m in self.deck.members if m in self.cohort]
+        here = [m for m in self.deck.members if m in self.cohort]
+        cohort = whole_among(self.deck.blocks, here)
         if len(cohort) < max(self.deck.threshold, self.env.terms["min_cohort"]):
-            raise Refused("POL-1", "too few sites for a round")
+            raise Refused("POL-1" if cohort == here else "REL-4", "too few sites for a round")
         (query, words), self.question = self.question, None
         self.round = AggregatorRound(self.env, self.deck, self.next_slot, cohort, query, words, self.previous)
         self.next_slot += 1
@@ -432,21 +489,54 @@ class Aggregator:
             if came == "wait":
                 return
             if came == "sent":
+                missing = self.round.missing()
                 self.send_all(self.round.waiting)
+                for site in missing:
+                    self.out_of_run(site)
+                if self.round.left_out:
+                    self.undo(self.round.left_out, self.round.alive, missing)
+                    self.round.left_out = None
                 continue
+            if came == "burned":
+                r, self.round = self.round, None
+                self.undo(self.env.frame("BurnCertificate", r.ctx, r.certificate), [], r.cohort)
+                return self.ask_anew(r)
             if isinstance(came, list):
                 shown = {site: self.round.frames[site] for site in came}
-                for site in (s for s in came if s not in self.lost):
-                    self.out.append({"caught": {"site": site, "frames": [shown[site]]}})
-                    self.lose(site, "INP-4")
-                return
+                self.out += [{"caught": {"site": site, "frames": [shown[site]]}} for site in came]
+                return self.lose_all(came, "INP-4")
             ctx = self.round.ctx
             self.previous = ctx, H("total", raw(came["total"]))
             if came["opening"]:
                 self.opened = self.env.frame("Opening", ctx, came["opening"])
                 self.previous = ctx, opening.name(ctx, frames.message("Opening", came["opening"]))
             self.round = None
+            self.totals += 1
             self.out += [{"wrong_share": {"holder": h, "owner": o}} for h, o in came["wrong"]]
             total = {"words": raw(came["total"]), "cohort": came["cohort"], "missing": came["missing"]}
             self.out.append({"total": total})
             return
+
+    def out_of_run(self, site):
+        """It did not make it into the survivors: somebody of its block is missing ([REL-4])."""
+        self.cohort, self.round.gone = without(self.cohort, [site]), self.round.gone | {site}
+        if site not in self.lost:
+            self.lost.add(site)
+            self.out.append({"lost": site, "why": "REL-4"})
+
+    def undo(self, frame, in_total, sites):
+        """[REL-6]: shows these, and whoever of them comes back, that what they sent is in no total."""
+        self.send_all(dict.fromkeys(sites, frame))
+        self.undoing = frame, in_total
+
+    def ask_anew(self, burned):
+        """In a new deck, and a new block, where no block was fixed before this run and no total of it is out."""
+        if self.totals or self.deck.stated:
+            raise burned.cause
+        try:
+            enough(self.env, len(self.candidates()))
+        except Refused:
+            raise burned.cause from None
+        self.deck = self.spare = self.setup = None
+        self.question = burned.query, burned.words
+        self.open_deck()

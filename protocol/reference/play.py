@@ -7,6 +7,7 @@ import masks
 from documents import roster_hash
 from identity import Identity
 from party import Aggregator, Env, Site
+from release import block_id
 from suite import Draws, H, le16, le64
 
 
@@ -30,8 +31,8 @@ def parties(name, n, **terms):
         "sites": [member(i + 2, f"site-{i}") for i in range(n)],
     }
     usual = {
-        "roster": roster_hash(roster), "min_cohort": 3, "threshold": 0, "colluders": 0, "slots": 8, "max_rows": 1000,
-        "min_total_rows": 0, "opening": True, "application": b"",
+        "roster": roster_hash(roster), "min_cohort": 3, "threshold": 0, "colluders": 0, "block_size": 0, "slots": 8,
+        "max_rows": 1000, "min_total_rows": 0, "opening": True, "application": b"",
     }  # fmt: skip
     return identities, roster, usual | terms
 
@@ -39,16 +40,21 @@ def parties(name, n, **terms):
 class World:
     """An aggregator, its sites, and the frames under way."""
 
-    def __init__(self, name, n, **terms):
-        self.name, self.n = name, n
+    def __init__(self, name, n, role="Coordinator", standings=None, **terms):
+        self.name, self.n, self.role = name, n, role
         self.identities, self.roster, self.terms = parties(name, n, **terms)
-        hub = Env(self.identities[0], self.roster, self.terms)
+        self.hub = self.identities[0 if role == "Coordinator" else 1]
+        hub = Env(self.hub, self.roster, self.terms, role=role)
         self.session = hub.session
         self.aggregator = Aggregator(hub, Draws(f"{name}/aggregator"), self.terms["slots"])
         self.sites = []
         for i in range(n):
-            env = Env(self.identities[i + 2], self.roster, self.terms, i)
+            env = Env(self.identities[i + 2], self.roster, self.terms, i, role)
             self.sites.append(Site(env, Draws(f"{name}/site {i}")))
+        # What the sites state: of each so many versions, and the sites of the block it belongs to.
+        for i, (of, version) in (standings or {}).items():
+            block = of and block_id([self.roster["sites"][s]["key"] for s in of])
+            self.sites[i].standing = {"block": block, "version": version}
         self.queue = []
 
     def give(self, at, what, *args):
@@ -69,8 +75,8 @@ class World:
 class Play:
     """A session as it went. `before[i]` is the world before step i."""
 
-    def __init__(self, name, n, lose=lambda at, what, args: False, **terms):
-        self.world, self.steps, self.before = World(name, n, **terms), [], []
+    def __init__(self, name, n, lose=lambda at, what, args: False, **setting):
+        self.world, self.steps, self.before = World(name, n, **setting), [], []
         for i in range(n):
             self.do("aggregator", "attached", i)
         self.run(lose)

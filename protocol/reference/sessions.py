@@ -20,8 +20,8 @@ def nobody_missing():
 
 
 def one_missing():
-    """Five sites: site 4 is gone after its input to the second question, and before its input to the third."""
-    p = Play("session 5", 5)
+    """Five sites, each a block by itself: site 4 is gone after its input to the second question, and before its input to the third."""
+    p = Play("session 5", 5, block_size=1)
     p.ask(b"first", 4)
     p.ask(b"second", 4, lose=lambda at, what, args: at == 4 and is_kind(args, "Survivors"))
     p.ask(b"third", 4, lose=lambda at, what, args: at == 4)
@@ -32,8 +32,8 @@ def one_missing():
 
 
 def two_missing():
-    """Seven sites: in one round site 6 is gone before its input, and site 5 after its input, before it signs."""
-    p = Play("session 7", 7)
+    """Seven sites, each a block by itself: in one round site 6 is gone before its input, and site 5 after its input, before it signs."""
+    p = Play("session 7", 7, block_size=1)
     p.ask(b"first", 3, lose=lambda at, what, args: at == 6)
     p.do("aggregator", "gone", 6)
     p.run(lose=lambda at, what, args: at == 5)
@@ -73,9 +73,47 @@ def not_opened():
     return p
 
 
+def of_blocks():
+    """Ten sites, blocks of three. Sites 0 to 2 state the block that they belong to; site 9 states one of which nobody else is
+    here, and is left out. Site 4 is gone before its input to the second question: its block is not in the total, and is shown
+    so."""
+    standings = {s: ([0, 1, 2], 7) for s in range(3)} | {6: (None, 3), 9: ([0, 9], 0)}
+    p = Play("session of blocks", 10, colluders=1, threshold=6, block_size=3, slots=4, standings=standings)
+    p.ask(b"first", 2)
+    p.ask(b"second", 2, lose=lambda at, what, args: at == 4)
+    p.do("aggregator", "gone", 4)
+    p.run()
+    p.do("aggregator", "attached", 5)
+    p.run()
+    p.ask(b"third", 2)
+    return p.close()
+
+
+def burned():
+    """Five sites, one block. Site 4 is gone before its first input: the slot is burned, and the question put again in a deck
+    of the other four. Site 3 is gone before its next one: that slot is burned too, and the run ends (REL-6)."""
+    p = Play("session burned", 5, slots=2)
+    p.ask(b"first", 3, lose=lambda at, what, args: at == 4)
+    p.do("aggregator", "gone", 4)
+    p.run()
+    p.ask(b"second", 3, lose=lambda at, what, args: at == 3)
+    p.do("aggregator", "gone", 3)
+    p.run()
+    return p
+
+
+def counted():
+    """Four sites and the intermediary: shares leave against a certificate only, though nobody is missing (REL-8)."""
+    p = Play("session counted", 4, role="Intermediary")
+    p.ask(b"first", 1)
+    p.ask(b"second", 1)
+    return p
+
+
 SESSIONS = {
     "session_3": nobody_missing, "session_5": one_missing, "session_7": two_missing, "session_4_of_5": set_up_again,
-    "session_10": many, "session_not_opened": not_opened,
+    "session_10": many, "session_not_opened": not_opened, "session_blocks": of_blocks, "session_burned": burned,
+    "session_counted": counted,
 }  # fmt: skip
 
 
@@ -92,7 +130,8 @@ def write_session(p, text):
     setting = {
         "name": world.name, "sites": world.n, "identities": [i.seed for i in world.identities],
         "roster": encode(SIGNED_ROSTER, sign(world, "roster", roster_hash)),
-        "plan": encode(SIGNED_TERMS, sign(world, "terms", plan_hash)), "session": world.session,
+        "plan": encode(SIGNED_TERMS, sign(world, "terms", plan_hash)), "session": world.session, "role": world.role,
+        "standings": [s.standing for s in world.sites],
     }  # fmt: skip
     return {
         "description": text, "setting": setting, "decks": decks(p), "rounds": rounds(p), "frames": table,
@@ -126,6 +165,7 @@ def decks(p):
                 "members": d.members, "mask_private": d.mask_private, "seal_private": d.seal_private,
                 "kem_seed": d.kem_seed,
                 "seeds": [to_bytes(b) for b in d.seeds], "commitments": commitments_hash(d.commitments),
+                "standing": d.own["standing"], "blocks": d.blocks,
                 "pairs": dict(sorted(d.pairs.items())), "slot_commitments": d.slot_commitments,
                 "sent": {m: secret for m, (_, secret) in d.sent.items()},
                 "held": {m: [to_bytes(x) for x in row] for m, row in sorted(d.held.items())},

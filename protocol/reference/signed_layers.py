@@ -98,10 +98,11 @@ def document_cases():
     case(
         "roster", good, documents.verify_roster, documents.SIGNED_ROSTER, value=good, hash=documents.roster_hash(roster)
     )
-    good = signed_terms(terms)
-    sessions = {role: documents.session(terms, roster, role) for role in ("Coordinator", "Intermediary")}
-    more = {"value": good, "hash": documents.plan_hash(terms), "sessions": sessions}
-    case("plan", good, lambda v: documents.verify_terms(v, roster), documents.SIGNED_TERMS, **more)
+    for size in (0, 1, 3, 5):
+        t = {**terms, "block_size": size}
+        sessions = {role: documents.session(t, roster, role) for role in ("Coordinator", "Intermediary")}
+        more = {"value": signed_terms(t), "hash": documents.plan_hash(t), "sessions": sessions}
+        case("plan", signed_terms(t), lambda v: documents.verify_terms(v, roster), documents.SIGNED_TERMS, **more)
 
     def site(i, **change):
         return lambda r: {"sites": [{**m, **(change if j == i else {})} for j, m in enumerate(r["sites"])]}
@@ -125,6 +126,8 @@ def document_cases():
     a_plan("no slots", slots=0)
     a_plan("too many slots", slots=257)
     a_plan("no rows", max_rows=0)
+    for size, why in [(2, "fewer than the colluders and two"), (6, "more than all")]:
+        a_plan(f"blocks of {why}", block_size=size)
     a_plan("a threshold of n/2", threshold=3)
     a_plan("a threshold above n", threshold=6)
     a_plan("t - c = 1 (THR-3, reported as THR-2)", threshold=5, colluders=4)
@@ -151,6 +154,7 @@ def frame_cases():
     )
     proof = {"rest": draws.take(32), "signature": draws.take(64)}
     keys = {name: draws.take(n) for name, n in [("mask_key", 32), ("seal_key", 32), ("kem_key", 1184), ("commitments", 32)]}
+    keys["standing"] = {"block": draws.take(32), "version": 3}
     hashes = [draws.take(32), draws.take(32)]
     sealed = [{"site": 1, "ciphertext": draws.take(1088), "sealed": draws.take(48)}]
     ask = {"deck": 1, "slot": 2, "cohort": [0, 1, 4], "words": 9, "previous_context": hashes[0]}
@@ -162,15 +166,16 @@ def frame_cases():
     }  # fmt: skip
     values = {
         "OpenDeck": {"run": hashes[0], "index": 7, "slots": 256}, "AdvertiseKeys": keys,
-        "Directory": {"threshold": 2, "entries": [{"site": 258, "keys": keys, "proof": proof}]}, "AcceptDirectory": {},
+        "Directory": {"threshold": 2, "entries": [{"site": 258, "keys": keys, "proof": proof}], "blocks": [[258], [2, 3]]}, "AcceptDirectory": {},
         "DirectoryCertificate": {"proofs": [proof, proof]}, "ShareKeys": {"commitments": hashes, "boxes": sealed},
         "DeliverShares": {"commitments": [hashes, hashes[:1]], "boxes": sealed}, "ShareAck": {},
         "ShareComplaint": {"against": 3},
         "Ask": {**ask, "previous_total": hashes[1], "query": b"a query"}, "MaskedInput": draws.take(32 + 24),
         "Survivors": {"alive": [0, 4], "inputs": [proof, proof]},
         "ConsistencyCheck": {"round": hashes[0], "seeds": [{"missing": 1, "seed": hashes[1]}]},
-        "Certificate": {"alive": [0, 4], "signers": [4], "proofs": [proof]}, "Unmask": {"shares": hashes},
-        "Refusal": {"rule": "RND-4"}, "Opening": opened,
+        "Certificate": {"alive": [0, 4], "inputs": hashes[0], "signers": [4], "proofs": [proof]}, "Unmask": {"shares": hashes},
+        "Refusal": {"rule": "RND-4"}, "Opening": opened, "Burn": {}, "Burned": {},
+        "BurnCertificate": {"signers": [0, 4], "proofs": [proof, proof]},
         "Hello": {"roster": hashes[0], "plan": hashes[1], "software": "veilsum 0.1.0"},
         "Welcome": {"software": "veilsum 0.1.0"}, "Denied": {"why": "another plan"}, "Finished": {"model": b"{}"},
         "CountReady": {"cohort": [0, 1, 2]}, "CountRequest": {"cohort": [0, 1, 2]}, "CountReply": {"total": 150},
@@ -193,13 +198,13 @@ def frame_cases():
         return le16(version) + le16(kind) + le32(length) + data[8:]
 
     bad = [
-        ("another version", header(2, 16, 109)), ("version 0", header(0, 16, 109)), ("kind 0", header(1, 0, 109)),
-        ("kind 18", header(1, 18, 109)), ("kind 63", header(1, 63, 109)), ("kind 77", header(1, 77, 109)),
-        ("length over the limit", header(1, 16, 4097)), ("length of another frame", header(1, 16, 108)),
-        ("empty", b""), ("a header cut short", data[:7]), ("a header alone", header(1, 16, 0)[:8]),
-        ("no room for a signature", header(1, 16, 95)[: 8 + 95]), ("cut short", data[:-1]),
+        ("another version", header(3, 16, 109)), ("version 1", header(1, 16, 109)), ("kind 0", header(2, 0, 109)),
+        ("kind 21", header(2, 21, 109)), ("kind 63", header(2, 63, 109)), ("kind 77", header(2, 77, 109)),
+        ("length over the limit", header(2, 16, 4097)), ("length of another frame", header(2, 16, 108)),
+        ("empty", b""), ("a header cut short", data[:7]), ("a header alone", header(2, 16, 0)[:8]),
+        ("no room for a signature", header(2, 16, 95)[: 8 + 95]), ("cut short", data[:-1]),
         ("a byte more", data + b"\0"),
-        ("a kind that is another's", header(1, 1, 109)), ("a bit of the context", flip(data, 64)),
+        ("a kind that is another's", header(2, 1, 109)), ("a bit of the context", flip(data, 64)),
         ("a bit of the message", flip(data, 8 * 48)), ("a bit of R", flip(data, n - 512)),
         ("a bit of S", flip(data, n - 10)),
         ("signed by another", frames.make(other, session, "Refusal", context, data[40:-64])),

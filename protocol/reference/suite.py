@@ -11,7 +11,13 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from codec import Refused
 
-SALT = b"veilsum/1"
+SALT, LASTING_SALT = b"veilsum/2", b"veilsum/1"
+# Labels of what stands in files that outlive a wire version (section 4.1).
+LASTING = {
+    "roster", "card", "federations", "cohort in a ledger", "ledger entry", "ledger link", "ledger head", "ledger frame",
+    "question in a ledger", "labels in a ledger", "rows in a ledger", "rows behind blur", "values of a column",
+    "column in a ledger", "smooth question",
+}  # fmt: skip
 ORDER = 2**252 + 27742317777372353535851937790883648493  # the scalars' modulus, l in the text
 
 
@@ -27,9 +33,13 @@ def le64(n):
     return n.to_bytes(8, "little")
 
 
+def salt(label):
+    return LASTING_SALT if label in LASTING else SALT
+
+
 def H(label, *parts):
     """Section 4.1."""
-    pieces = [SALT, label.encode("ascii"), *parts]
+    pieces = [salt(label), label.encode("ascii"), *parts]
     return hashlib.sha256(b"".join(le64(len(p)) + p for p in pieces)).digest()
 
 

@@ -26,7 +26,7 @@ class Table:
         return part
 
     def begin(self, kind, name, context, named="ctx ([RND-1])"):
-        self.row(2, "wire version", "1")
+        self.row(2, "wire version", "2")
         self.row(2, "kind", f"{kind}, `{name}`")
         self.row(4, "length of the body", f"{len(self.data) - 8} = 32 + {len(self.data) - 104} + 64")
         assert self.row(32, "context", named) == context
@@ -153,7 +153,7 @@ def stream_bytes(key):
 TEXT = """\
 ### 10.8 One round, byte by byte
 
-The first round of [`vectors/v1/session_3.json`](vectors/v1/session_3.json): three sites, t = 3, nobody missing, a vector
+The first round of [`vectors/v2/session_3.json`](vectors/v2/session_3.json): three sites, t = 3, nobody missing, a vector
 of five words. Each frame stands there under the name it has here. Of fields over 20 bytes the first and last six are
 shown. Sites 0 and 2 send frames like those of site 1. This section explains and binds nobody; `reference/worked_round.py`
 writes it.

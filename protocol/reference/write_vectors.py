@@ -8,6 +8,7 @@ import layers
 import ledger
 import noise
 import question_cases
+import release_cases
 import signed_layers
 from bad_deck import bad_decks
 from bad_journal import journals
@@ -28,6 +29,7 @@ LAYERS = {
     "frames": signed_layers.frame_cases,
     "questions": question_cases.question_cases,
     "noise": noise.noise_cases,
+    "release": release_cases.release_cases,
     "ledger": ledger.ledger_cases,
 }
 

@@ -20,7 +20,7 @@ use crate::{
     work::{Column, Judge, Labels, Work},
 };
 
-const FORMAT: &str = "veilsum-plan/1";
+const FORMAT: &str = "veilsum-plan/2";
 /// Bytes of a plan file: the largest method part (1 MiB of doubles) as decimal text.
 const MAX_FILE: usize = 8 << 20;
 const NEXT: &str = "ask the coordinator for the plan again";

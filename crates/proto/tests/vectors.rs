@@ -428,6 +428,7 @@ fn secrets_beside_the_sessions() {
                 &public(d, "seal_private").to_bytes(),
                 api::kem_public(&hex(&d["kem_seed"]).try_into().unwrap()).bytes(),
                 &array(&d["commitments"]),
+                &codec::encode(&standing(&d["standing"])),
             ]
             .concat();
             assert!(

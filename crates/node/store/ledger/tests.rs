@@ -499,7 +499,7 @@ fn two_runs_at_once_are_told_of_each_other() {
 /// rule leaves, by exact factorials.
 #[test]
 fn vectors() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/protocol/vectors/v1/ledger.json");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/protocol/vectors/v2/ledger.json");
     let cases: serde_json::Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
     let folder = Folder::new("vectors");
     let file = folder.0.join(FILE);
@@ -535,6 +535,10 @@ fn vectors() {
                 let signature: [u8; 64] = from_hex(text("signature")).unwrap().try_into().unwrap();
                 assert!(head.verify(&text("key").parse().unwrap(), &Signature::from_bytes(&signature)));
             }
+            "sites" => {
+                let keys = case["keys"].as_array().unwrap().iter().map(|k| k.as_str().unwrap().parse().unwrap());
+                assert_eq!(Some(release::block_id(keys)), hash("result"));
+            }
             _ => {
                 let number = |key: &str| case[key].as_u64().unwrap();
                 let (columns, bits) = (number("columns") as u32, number("bits") as u32);
@@ -549,5 +553,5 @@ fn vectors() {
             }
         }
     }
-    assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["chain", "head", "room"]);
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["chain", "head", "room", "sites"]);
 }

@@ -1,5 +1,5 @@
 //! Reads the vectors, draws their numbers, and plays their sessions.
-#![allow(unreachable_pub)]
+#![allow(unreachable_pub, dead_code)]
 
 use std::{convert::Infallible, path::Path, sync::Arc};
 
@@ -14,16 +14,26 @@ use veilsum_proto::{
     limits::MAX_BODY,
     plan::{SignedTerms, Terms},
     policy::{self, Asked, Floor},
+    release::Standing,
     roster::{PartyId, SignedRoster},
     site::{self, Site, SiteConfig},
     suite::Hash,
 };
 
-pub const SESSIONS: [&str; 6] =
-    ["session_3", "session_5", "session_7", "session_4_of_5", "session_10", "session_not_opened"];
+pub const SESSIONS: [&str; 9] = [
+    "session_3",
+    "session_5",
+    "session_7",
+    "session_4_of_5",
+    "session_10",
+    "session_not_opened",
+    "session_blocks",
+    "session_burned",
+    "session_counted",
+];
 
 pub fn read(name: &str) -> Value {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../protocol/vectors/v1/{name}.json"));
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../protocol/vectors/v2/{name}.json"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     serde_json::from_str(&text).expect("JSON")
 }
@@ -171,11 +181,12 @@ impl Player {
         let roster = Arc::new(signed.verify().expect("a signed roster"));
         let signed: SignedTerms = codec::decode("plan", &hex(&setting["plan"]), MAX_BODY).unwrap();
         let terms = Arc::new(signed.verify(&roster).expect("a signed plan"));
+        let role = if setting["role"] == "Intermediary" { PartyId::Intermediary } else { PartyId::Coordinator };
         let config = AggregatorConfig {
-            identity: identities[0].clone(),
+            identity: identities[usize::from(role == PartyId::Intermediary)].clone(),
             roster: roster.clone(),
             terms: terms.clone(),
-            role: PartyId::Coordinator,
+            role,
             timing: Timing { join: LONG, phase: LONG, grace: GRACE, resend: LONG },
             slots: terms.slots,
         };
@@ -184,11 +195,14 @@ impl Player {
             roster: roster.clone(),
             terms: terms.clone(),
             floor: floor(&terms),
-            aggregator: PartyId::Coordinator,
+            aggregator: role,
         };
         let configs: Vec<SiteConfig> = identities[2..].iter().map(config_of).collect();
-        let site =
-            |i| (Site::new(config_of(&identities[i + 2])).unwrap(), Draws::new(&format!("{name}/site {i}")), None);
+        let site = |i| {
+            let mut site = Site::new(config_of(&identities[i + 2])).unwrap();
+            site.set_standing(standing(&setting["standings"][i]));
+            (site, Draws::new(&format!("{name}/site {i}")), None)
+        };
         let sites = (0..configs.len()).map(site).collect();
         let draws = &mut Draws::new(&format!("{name}/aggregator"));
         let aggregator = Aggregator::new(config, Millis(0), draws).unwrap();
@@ -264,6 +278,11 @@ impl Player {
     }
 }
 
+/// What a site states of its data set.
+pub fn standing(v: &Value) -> Standing {
+    Standing { block: v["block"].as_str().map(|_| hash(&v["block"])), version: number(&v["version"]) as u32 }
+}
+
 /// A site that accepts the plan's blocks, however small.
 fn floor(terms: &Terms) -> Floor {
     Floor { contributors: if terms.block_size == 1 { 1 } else { 2 }, ..Floor::default() }
@@ -325,6 +344,7 @@ fn hub_output(output: &aggregator::Output) -> Value {
         aggregator::Output::Event(Event::Caught { site, frames }) => {
             json!({"caught": {"site": site, "frames": frames.iter().map(|f| text(f)).collect::<Vec<_>>()}})
         }
+        aggregator::Output::Event(Event::TooLate(site)) => json!({"too_late": site}),
         aggregator::Output::Event(Event::Failed(e)) => json!({"failed": rule_of(e)}),
         aggregator::Output::Event(other) => panic!("an event that the vectors do not know: {other:?}"),
     }
