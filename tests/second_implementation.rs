@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-use support::{Folder, fcm, federate, made_up, max_difference, prepared, replay, unit_square};
+use support::{Folder, fcm, federate, federate_under, made_up, max_difference, prepared, replay, unit_square};
 use tokio::sync::oneshot;
 use veilsum::{
     documents::{Federation, write_key},
