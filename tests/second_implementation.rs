@@ -71,7 +71,11 @@ sys.exit(sys.version_info < (3, 11) or any(m.version(name) != version for name, 
 }
 
 /// Identities, signed roster, signed plan.
-fn documents(work: &Work, sites: &[(String, Rows)], block_size: u16) -> (Vec<Arc<Identity>>, SignedRoster, SignedTerms) {
+fn documents(
+    work: &Work,
+    sites: &[(String, Rows)],
+    block_size: u16,
+) -> (Vec<Arc<Identity>>, SignedRoster, SignedTerms) {
     let mut rng = system_rng();
     let identities: Vec<_> = (0..sites.len() + 2).map(|_| Arc::new(Identity::generate(&mut rng))).collect();
     let member = |i: usize, name: &str, address: &str| Member {
