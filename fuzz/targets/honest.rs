@@ -29,7 +29,7 @@ use veilsum_proto::{
 };
 
 use crate::{
-    hostile_kit::parts,
+    hostile_kit::{BurnCertificate, parts, raw},
     mutated_kit::{ALL, Course, DROP, REFUSE, Victim, kind},
 };
 
@@ -131,6 +131,18 @@ fn protocol(all: &mut Corpus) {
             all.push(("header", name, b[..HEADER].to_vec()));
             stream.extend_from_slice(b);
         }
+    }
+    // A slot that gives no total is in none of them.
+    let c = &courses[0];
+    let promise = |i: usize| raw(&c.kit.identities[i], &c.session, Kind::Burned, &Hash::default(), &[]);
+    let certificate =
+        BurnCertificate { signers: vec![0, 1], proofs: [2, 3].map(|i| parts(&promise(i)).proof).to_vec() };
+    for (kind, rest) in
+        [(Kind::Burn, Vec::new()), (Kind::Burned, Vec::new()), (Kind::BurnCertificate, codec::encode(&certificate))]
+    {
+        all.push(("message", format!("{kind:?}"), [&[numbered(kind)], &rest[..]].concat()));
+        let frame = raw(&c.kit.identities[0], &c.session, kind, &Hash::default(), &rest);
+        all.push(("header", format!("{kind:?}"), frame[..HEADER].to_vec()));
     }
     stream.truncate(4_000);
     all.push(("carrier", "frames".into(), [&[100], &stream[..]].concat()));

@@ -188,7 +188,7 @@ def chains():
         e = {**entries[2], key: value}
         yield case(f"{key} changed after signing", after(2, line(e, sign(identity, entries[2]))), rule="LED-3", entry=2)
     for n, key, value in [
-        (1, "block", block((1, 2))), (1, "block", None), (7, "note", ("changed", NOTES[7][1])), (10, "note", ("columns", columns("x"))),
+        (1, "block", block((1, 2))), (1, "block", None), (7, "note", ("changed", NOTES[7][1])), (9, "note", NOTES[8]),
     ]:  # fmt: skip
         e = {**entries[n], key: value}
         yield case(f"the {key} of entry {n} changed after signing", after(n, line(e, sign(identity, entries[n]))), rule="LED-3", entry=n)

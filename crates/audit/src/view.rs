@@ -213,7 +213,8 @@ mod tests {
         ]
         .concat();
         let kind = Kind::MaskedInput as u16;
-        [1u16.to_le_bytes().to_vec(), kind.to_le_bytes().to_vec(), (body.len() as u32).to_le_bytes().to_vec(), body]
+        let version = veilsum_proto::suite::VERSION;
+        [version.to_le_bytes().to_vec(), kind.to_le_bytes().to_vec(), (body.len() as u32).to_le_bytes().to_vec(), body]
             .concat()
     }
 

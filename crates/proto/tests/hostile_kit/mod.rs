@@ -145,7 +145,8 @@ pub fn raw(signer: &Identity, session: &Hash, kind: Kind, context: &Hash, rest: 
     let number = (kind as u16).to_le_bytes();
     let digest = rest_digest(kind, rest);
     let signature = signer.sign("frame", &[&session.0, &number, &context.0, &digest.0]);
-    let mut out = vec![1, 0, number[0], number[1]];
+    let mut out = suite::VERSION.to_le_bytes().to_vec();
+    out.extend_from_slice(&number);
     out.extend_from_slice(&((96 + rest.len()) as u32).to_le_bytes());
     out.extend_from_slice(&context.0);
     out.extend_from_slice(rest);
