@@ -64,7 +64,8 @@ pub fn run(seed: u64) -> Result<Finding> {
     held.shares_of(&late)?;
     // The colluder agrees to anything, as often as it is asked.
     let shown = held.unmasked[&late[0]].clone();
-    let again = frame_encoded(held.hub.identity(COLLUDER), &held.hub.session, Kind::Unmask, &shown.context, &shown.rest);
+    let again =
+        frame_encoded(held.hub.identity(COLLUDER), &held.hub.session, Kind::Unmask, &shown.context, &shown.rest);
     held.unmasked.insert(COLLUDER, Sent::of(&again)?);
     let mut agreed: Vec<_> = held.unmasked.iter().map(|(site, sent)| (*site, sent.proof)).collect();
     held.unmasked = known.clone();

@@ -122,7 +122,13 @@ fn now(seed: u64) -> Result<(Rate, bool, Vec<u16>)> {
             (Kind::MaskedInput, _, Some(at)) => {
                 if let Ok(sent) = Sent::of(wire.bytes) {
                     let rest = off_by_one(&sent.rest, at);
-                    return Verdict::Replace(frame_encoded(&keys[at], &session, Kind::MaskedInput, &sent.context, &rest));
+                    return Verdict::Replace(frame_encoded(
+                        &keys[at],
+                        &session,
+                        Kind::MaskedInput,
+                        &sent.context,
+                        &rest,
+                    ));
                 }
             }
             (Kind::ConsistencyCheck, _, Some(1)) => return Verdict::Vanish,
@@ -138,7 +144,8 @@ fn now(seed: u64) -> Result<(Rate, bool, Vec<u16>)> {
     world.ask(b"first", WORDS)?;
     world.close();
     let accuse = (0..SITES as u16).filter(|site| world.site_errors.iter().any(|(who, _)| who == site)).count();
-    let caught = world.events.iter().filter_map(|e| if let Event::Caught { site, .. } = e { Some(*site) } else { None });
+    let caught =
+        world.events.iter().filter_map(|e| if let Event::Caught { site, .. } = e { Some(*site) } else { None });
     let caught = caught.collect();
     let seen = seen.borrow();
     let directory = seen.0.context("no deck was made")?;
@@ -168,7 +175,12 @@ pub fn run(seed: u64) -> Result<Finding> {
         measures: vec![
             Measure::rates("judges that condemn the honest coordinator", framed, one(condemned), 0.0),
             Measure::rates("honest sites that accuse it", accuse, accuse_now, 0.0),
-            Measure::rates("liars that nobody notices", Rate { hit: if passes { 2 } else { 0 }, of: 2 }, unnoticed, 0.0),
+            Measure::rates(
+                "liars that nobody notices",
+                Rate { hit: if passes { 2 } else { 0 }, of: 2 },
+                unnoticed,
+                0.0,
+            ),
         ],
         also_broken: None,
         details: vec![format!(

@@ -128,7 +128,8 @@ impl Held {
     /// Where a site does not answer.
     pub fn new(n: usize, seed: u64) -> Result<Held> {
         let kit = Kit::new(n, |terms| terms.opening = true);
-        let answer = Box::new(|site, asked: &veilsum_proto::policy::Asked| (0..asked.words).map(|w| value(site, w)).collect());
+        let answer =
+            Box::new(|site, asked: &veilsum_proto::policy::Asked| (0..asked.words).map(|w| value(site, w)).collect());
         let mut hub = LyingHub::of(kit, seed, answer)?;
         let all: Vec<u16> = (0..n as u16).collect();
         hub.deck(&all)?;

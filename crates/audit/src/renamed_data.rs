@@ -7,7 +7,7 @@ use veilsum::{
     documents::SitePolicy,
     store::ledger::{Data, Known, Ledger, columns_of},
 };
-use veilsum_cluster::{Algorithm, Prepared, Rows, method::Seeding};
+use veilsum_cluster::{Prepared, Rows, method::Seeding};
 use veilsum_proto::{
     policy::{Enforcement, Floor, Policy, Release},
     suite::Hash,
@@ -22,7 +22,7 @@ use crate::{
 /// Name on the command line.
 pub const NAME: &str = "renamed-data";
 const SITES: usize = 4;
-const ROWS: usize = 20;
+const ROWS: usize = 40;
 /// The name that the rows come with next.
 const NAMES: [&str; 2] = ["wards", "wards of 2026"];
 
@@ -31,7 +31,6 @@ const NAMES: [&str; 2] = ["wards", "wards of 2026"];
 fn played(folder: &Folder, account: &str, seed: u64, run: usize) -> Result<(u64, Option<String>)> {
     let mut scene = Scene::clumps(seed, SITES, ROWS, 40)?;
     scene.work.recipe.seeding = Seeding::Uniform { seed: seed.wrapping_mul(2).wrapping_add(run as u64) };
-    scene.work.recipe.algorithm = Algorithm::Kumar { epsilon: 0.0, max_rounds: 40, local: veilsum_cluster::query::LocalSteps::ONE };
     let release = Release { rule: Enforcement::Enforce, ..Policy::default().release };
     let policy = Policy { release, ..Policy::only(Floor::default()) };
     scene.site = SitePolicy { data: NAMES[run].to_owned(), ..SitePolicy::from(policy) };
@@ -70,8 +69,14 @@ pub fn run(seed: u64) -> Result<Finding> {
     let open = |account: &str| {
         let folder = folder.0.join(account);
         std::fs::create_dir_all(&folder).context("no folder")?;
-        Ledger::open(&folder.join("site-0"), Some(&folder.join("head-0")), identity.clone(), data.clone(), Hash::default())
-            .context("a ledger that was written before")
+        Ledger::open(
+            &folder.join("site-0"),
+            Some(&folder.join("head-0")),
+            identity.clone(),
+            data.clone(),
+            Hash::default(),
+        )
+        .context("a ledger that was written before")
     };
     let unknown = |ledger: Ledger| Rate { hit: u64::from(matches!(ledger.known(), Known::Same(_))), of: 1 };
     let (shorter_by_name, shorter) = (unknown(open("a third name")?), unknown(open("one")?));

@@ -34,7 +34,8 @@ const VICTIM: u16 = 0;
 /// The rosters: the one that the victim agreed to, and the attacker's of the same name and of another.
 fn rosters(kit: &Kit, seed: u64) -> (Roster, [Roster; 2]) {
     let mut agreed = kit.roster.as_ref().clone();
-    let identity = |i: u64| Identity::from_seed(&suite::hash("audit member", &[&seed.to_le_bytes(), &i.to_le_bytes()]).0);
+    let identity =
+        |i: u64| Identity::from_seed(&suite::hash("audit member", &[&seed.to_le_bytes(), &i.to_le_bytes()]).0);
     let victims = agreed.sites[usize::from(VICTIM)].key;
     let members = [&mut agreed.coordinator, &mut agreed.intermediary].into_iter().chain(&mut agreed.sites);
     members.filter(|m| m.key != victims).zip(0..).for_each(|(member, i)| member.key = identity(i).public());
@@ -106,7 +107,12 @@ pub fn run(seed: u64) -> Result<Finding> {
         protection: "a site remembers the roster that its operator compared, and with which data it was used: any other one of this \
                      name [ROS-9], and these rows under another [ROS-10], are refused before a byte leaves",
         measures: vec![
-            Measure::rates("victims' sums, exactly", found, Rate { hit: found.hit * u64::from(taken.hit > 0), of: 1 }, 0.0),
+            Measure::rates(
+                "victims' sums, exactly",
+                found,
+                Rate { hit: found.hit * u64::from(taken.hit > 0), of: 1 },
+                0.0,
+            ),
             Measure::rates("other rosters that the client takes", Rate { hit: taken.of, of: taken.of }, taken, 0.0),
         ],
         also_broken: None,

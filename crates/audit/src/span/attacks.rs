@@ -140,7 +140,8 @@ pub fn run(event: Event, seed: u64) -> Result<Finding> {
             least,
             Limit::AtLeast(1.0 - 1e-9),
         ));
-        let (before, now) = (real::answered(event, &algorithm, seed, false)?, real::answered(event, &algorithm, seed, true)?);
+        let (before, now) =
+            (real::answered(event, &algorithm, seed, false)?, real::answered(event, &algorithm, seed, true)?);
         measures.push(Measure::rates(format!("real sites' answers ({method})"), before.rate, now.rate, 0.0));
         let rules: Vec<String> = now.rules.into_iter().collect();
         details.push(format!("{method}: real sites refuse under {}", rules.join(", ")));

@@ -167,9 +167,12 @@ pub(super) fn answered(event: Event, algorithm: &Algorithm, seed: u64, rule: boo
                 let drawn = sampling.drawn(number, SITES);
                 (0..SITES as u16).filter(|site| drawn[usize::from(*site)]).collect::<Vec<u16>>()
             };
-            let whole = |sites: &[u16]| everybody.chunks(BLOCK).all(|b| b.iter().all(|s| sites.contains(s) == sites.contains(&b[0])));
+            let whole = |sites: &[u16]| {
+                everybody.chunks(BLOCK).all(|b| b.iter().all(|s| sites.contains(s) == sites.contains(&b[0])))
+            };
             // A draw may happen to be of whole blocks.
-            let number = (1..100).find(|number| !whole(&drawn(*number))).ok_or_else(|| anyhow!("every draw is whole"))?;
+            let number =
+                (1..100).find(|number| !whole(&drawn(*number))).ok_or_else(|| anyhow!("every draw is whole"))?;
             let mut talk = begun(&everybody)?;
             let sites = drawn(number);
             talk.hub.drawn = Box::new(move |_| Some(sites.clone()));
