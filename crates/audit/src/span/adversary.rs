@@ -10,9 +10,9 @@ use crate::qr::{Columns, add, back, dot, row_space, triangularise};
 /// A direction of a cohort's totals counts where a row moves it by so many standard deviations of its rounding.
 const ABOVE_ROUNDING: f64 = 1e-3;
 /// Probes of either half for each direction of the totals that stands above rounding.
-const PROBES_A_COORDINATE: usize = 3;
+const PROBES_A_COORDINATE: usize = 6;
 /// And at least so many: few directions deserve a good mean.
-const LEAST_PROBES: usize = 500;
+const LEAST_PROBES: usize = 1_000;
 
 /// Weights of the rounding that are tried. With 1 a combination is best on the rows that are fitted; but steps of hard groups that
 /// hardly any probe falls on look like nothing there and cost nothing, and are anything on other rows. Held-out rows decide.
