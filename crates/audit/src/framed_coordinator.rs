@@ -108,12 +108,15 @@ fn before(seed: u64) -> Result<(bool, Rate, Option<String>)> {
     Ok((passes, accuse, blame.map(|blame| blame.rule.0.to_owned())))
 }
 
+/// A directory, a question and what opened its total.
+type Seen = (Option<Hash>, Vec<u8>, Vec<u8>);
+
 /// The product's coordinator before the same sites: who accuses it, whether the judge condemns it, and whom it has caught.
 fn now(seed: u64) -> Result<(Rate, bool, Vec<u16>)> {
     let mut world = World::new(Kit::new(SITES, |_| {}), seed);
     world.answer = Box::new(|site, asked| (0..asked.words).map(|word| value(site, word)).collect());
     let (session, keys) = (world.session(), COLLUDERS.map(|site| world.kit.identities[2 + usize::from(site)].clone()));
-    let seen: Rc<RefCell<(Option<Hash>, Vec<u8>, Vec<u8>)>> = Rc::default();
+    let seen: Rc<RefCell<Seen>> = Rc::default();
     let keep = seen.clone();
     world.hook = Box::new(move |wire| {
         let lies = COLLUDERS.iter().position(|site| *site == wire.site);

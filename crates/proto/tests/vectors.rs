@@ -447,7 +447,8 @@ fn secrets_beside_the_sessions() {
                 boxes.into_iter().find(|b| b.0 == to).expect("its box").1
             };
             // At its own place stands its noise secret, which nobody else knows.
-            for (v, secret) in d["pairs"].as_object().unwrap().iter().filter(|(v, _)| **v != d["site"].to_string()) {
+            let own = d["site"].to_string();
+            for (v, secret) in d["pairs"].as_object().unwrap().iter().filter(|(v, _)| **v != own) {
                 let other = deck_of(&json!(v.parse::<u16>().unwrap()), &d["index"]).expect("the other end");
                 let v: u16 = v.parse().unwrap();
                 let own = x25519_dalek::StaticSecret::from(array(&d["mask_private"]));
