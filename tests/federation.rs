@@ -226,11 +226,13 @@ fn too_few_are_left() {
         for (from, frame) in run.coordinator_view.lock().unwrap().iter() {
             let kind = kind_of(frame).expect("a frame");
             if matches!(from, PartyId::Site(_)) && kind > Kind::ShareComplaint {
+                // Inputs name their round; what follows them is on their list, and belongs to the round before the next input.
                 let context = frame[8..40].to_vec();
-                if !order.contains(&context) {
-                    order.push(context.clone());
+                if kind == Kind::MaskedInput && !order.contains(&context) {
+                    order.push(context);
                 }
-                *rounds.entry(context).or_default().entry(kind).or_default() += 1;
+                let round = order.last().expect("an input comes first").clone();
+                *rounds.entry(round).or_default().entry(kind).or_default() += 1;
             }
         }
         assert_eq!(order.len(), round as usize, "{at:?}: a context for every question, and none beside");

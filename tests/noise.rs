@@ -442,7 +442,9 @@ fn sent(run: &LocalRun, kind: Kind) -> usize {
 fn a_site_may_be_lost_where_the_plan_says_so() {
     let work = work(50.0);
     let vanish = || vec![(3, Vanish { round: 2, at: At::AfterInput })];
-    let (run, sizes) = federate_under(made_up(&SIZES, 0.2, 5), &work, vanish(), true, |terms| terms.min_cohort = 4);
+    let (run, sizes) = federate_under(made_up(&SIZES, 0.2, 5), &work, vanish(), true, |terms| {
+        (terms.min_cohort, terms.block_size) = (4, 1);
+    });
     assert_eq!((sizes[0], sizes.len()), (5, ROUNDS as usize + 1));
     assert!(sizes[1] >= 4 && sizes[2..].iter().all(|n| *n == 4), "{sizes:?}");
     let result = run.result.as_ref().expect("a result");
@@ -470,8 +472,9 @@ fn too_few_survivors_open_nothing() {
     let vanish = vec![(3, Vanish { round: 2, at: At::BeforeInput })];
     let (run, sizes) = federate(made_up(&SIZES, 0.2, 5), &work, vanish, true);
     assert_eq!(sizes, [SIZES.len()], "one total, of everybody, and none after it");
-    let failure = run.result.as_ref().expect_err("too few are left");
-    assert!([Code::Network, Code::Quorum].contains(&failure.code), "{failure}");
+    let result = run.result.as_ref().expect("what is out");
+    let early = result.ended_early.as_ref().expect("too few are left");
+    assert_eq!((early.round, early.failure().code, result.extrapolated.is_none()), (1, Code::Early, true), "{early:?}");
     assert_eq!(sent(&run, Kind::Unmask), SIZES.len(), "the shares of the first round and no others");
 }
 

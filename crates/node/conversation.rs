@@ -142,7 +142,9 @@ impl Conversation {
     /// the accuracy of [`veilsum_cluster::finish::GATE`], else what the last totals gave ([APP-8]). `None` before a round
     /// has moved a centre, and where the run has its result.
     pub fn finish(&self) -> Option<Outcome> {
-        finish(&self.method, &self.released).ok().map(|finished| finished.outcome)
+        let outcome = finish(&self.method, &self.released).ok()?.outcome;
+        // Whatever came to rest, the run did not come to its end.
+        Some(Outcome { converged: false, ..outcome })
     }
 
     /// Takes the intermediary's verdicts.

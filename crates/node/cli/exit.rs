@@ -135,7 +135,7 @@ impl From<veilsum_proto::Error> for Failure {
                 Code::Quorum,
                 "start the run again when more sites are there; of a block that has answered before, all of them",
             ),
-            E::Journal(_) => (Code::Input, "put the journal back as it was, or agree on a new plan"),
+            E::Journal(_) => (Code::Input, "never put an older copy in its place: agree on a new plan"),
             _ => (Code::Internal, "this is a defect, please report it"),
         };
         Failure::new(code, e, next)

@@ -78,7 +78,7 @@ impl OnLoss {
         let OnLoss::Wait(least) = self else { return timing };
         let least = u64::try_from(least.as_millis()).unwrap_or(u64::MAX);
         Timing {
-            join: timing.join.max(least),
+            join: timing.join,
             phase: timing.phase.max(least),
             grace: timing.grace.max(least),
             resend: timing.resend,

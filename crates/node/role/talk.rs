@@ -6,7 +6,6 @@ use tokio::sync::watch;
 use veilsum_cluster::Batch;
 use veilsum_proto::{
     Error, Rule,
-    ledger::Note,
     message::{self, Disclosure, Kind},
     policy::{Asked, Consent},
     roster::PartyId,
@@ -421,9 +420,11 @@ impl Talk {
                     }
                     self.first_total(cohort)?;
                 }
-                Output::Event(Event::Undone { slot, certificate }) => {
-                    let left = self.left(Some(slot), None, Hash::default());
-                    wait_for_disk(|| self.keeper.with(|ledger| ledger.note(Note::Undone, &left, certificate)))?;
+                Output::Event(Event::Undone { slot, .. }) => {
+                    // The certificate stands under the round that it is about.
+                    let context = bytes.get(8..40).and_then(|c| <[u8; 32]>::try_from(c).ok()).map(Hash);
+                    let left = self.left(Some(slot), None, context.unwrap_or_default());
+                    wait_for_disk(|| self.keeper.with(|ledger| ledger.undo(&left)))?;
                 }
                 Output::Event(Event::Released { missing, .. }) => {
                     self.released = true;

@@ -102,7 +102,7 @@ impl From<JournalError> for Failure {
             JournalError::Io { .. } => "check free space and permissions of the folder (--state)",
             JournalError::Locked { .. } => "stop the other process",
             JournalError::Damaged { .. } => {
-                "put it back as it was; else a site needs a new plan, as it can no longer tell what it answered, and a \
+                "never put an older copy in its place: a site needs a new plan, as it can no longer tell what it answered, and a \
                  coordinator moves the file away and begins anew"
             }
         };

@@ -22,7 +22,7 @@ use veilsum_proto::{
     ledger::{Answer, Entry, Head, Note},
     message::Disclosure,
     policy::{Cost, Smooth, Spent},
-    release::Standing,
+    release::{self, Standing},
     suite::{self, Hash},
 };
 
@@ -60,6 +60,8 @@ pub struct Ledger {
     head: Head,
     /// Digests of the frames of this plan that left: the same bytes again are nothing new.
     sent: BTreeSet<Hash>,
+    /// Digests of the masked words that left in this process, by session and context.
+    words: BTreeMap<(Hash, Hash), Hash>,
     account: Account,
     /// The answer that each conversation has agreed to and that has not left yet, by session.
     promised: BTreeMap<Hash, Promise>,
@@ -94,7 +96,7 @@ impl Ledger {
     pub fn in_memory(identity: Arc<Identity>, data: Data) -> Ledger {
         let account = Account::default();
         let (head, sent, promised) = (Head::default(), BTreeSet::new(), BTreeMap::new());
-        Ledger { identity, data, head, sent, account, promised, disk: None }
+        Ledger { identity, data, head, sent, words: BTreeMap::new(), account, promised, disk: None }
     }
 
     /// Opens (or begins) the ledger in `folder` for a run of `plan`, checks every entry of it, and that it is not behind its
@@ -272,11 +274,23 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`].
     pub fn note(&mut self, note: Note, left: &Left, digest: Hash) -> Result<(), LedgerError> {
-        let version = self.account.version() + u32::from(matches!(note, Note::Changed(_)));
+        let version = self.account.version() + u32::from(matches!(note, Note::Changed(_) | Note::Separate(_)));
         let entry =
             Entry { slot: left.slot, version, note: Some(note), ..self.entry(left, Disclosure::Nothing, 0, digest) };
         self.add(entry)?;
         self.sync()
+    }
+
+    /// [REL-6]: what left in the round `left.context` enters no total. Nothing is noted where no words left in this very round, as
+    /// far as this process knows: slots have the same numbers in every run, and a run's name is the coordinator's.
+    ///
+    /// # Errors
+    /// [`LedgerError`].
+    pub fn undo(&mut self, left: &Left) -> Result<(), LedgerError> {
+        match self.words.remove(&(left.session, left.context)) {
+            Some(digest) => self.note(Note::Undone, left, digest),
+            None => Ok(()),
+        }
     }
 
     fn entry(&self, left: &Left, discloses: Disclosure, bytes: u64, digest: Hash) -> Entry {
@@ -330,6 +344,13 @@ impl Ledger {
             {
                 return Err(LedgerError::Unasked);
             }
+            // [REL-5]: both conversations were let answer before either had; the second one is over another block.
+            let id = |promise: &Promise| release::block_id(promise.block.iter().map(|(key, _)| *key));
+            if let (Some(promise), Some(block)) = (promise, self.account.block())
+                && block.id != id(promise)
+            {
+                return Err(LedgerError::Unasked);
+            }
             let round = left.slot.is_some() && left.cohort.is_some();
             let said = self.account.block().map(|block| &block.members);
             let entry = Entry {
@@ -341,6 +362,9 @@ impl Ledger {
             };
             self.add(entry)?;
             self.sent.insert(digest);
+            if answers {
+                self.words.insert((left.session, left.context), digest);
+            }
         }
         if answers {
             self.promised.remove(&left.session);

@@ -68,9 +68,9 @@ pub enum Note {
     Columns(Vec<Column>),
     /// The operator declares that the rows have changed; the columns as they are from now on.
     Changed(Vec<Column>),
-    /// The operator declares that these are other rows altogether. What was given away before still counts.
+    /// The operator declares that these are other rows altogether: another version. What was given away before still counts.
     Separate(Vec<Column>),
-    /// The slot of this entry gives no total: the certificate has the digest of this entry ([REL-6]).
+    /// The masked words whose frame has the digest of this entry enter no total ([REL-6]).
     Undone,
 }
 

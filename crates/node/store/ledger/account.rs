@@ -122,8 +122,8 @@ pub struct Membership {
     pub id: Hash,
     /// Its sites, and how often the rows of each had changed at the last answer; nobody in a ledger from before blocks.
     pub members: Vec<(PublicKey, u32)>,
-    /// Rounds, by session and slot, in which masked words left and that may give a total, for all that is known.
-    rounds: BTreeSet<(Hash, Option<(u32, u16)>)>,
+    /// Digests of the masked words that left over it and may enter a total, for all that is known.
+    words: BTreeSet<Hash>,
 }
 
 /// What the rows at hand are to a ledger.
@@ -201,13 +201,13 @@ impl Account {
     fn fix(&mut self, entry: &Entry, cohort: Hash) {
         if let Some(members) = &entry.block {
             let id = release::block_id(members.iter().map(|(key, _)| *key));
-            let rounds = self.block.take().filter(|known| known.id == id).map(|known| known.rounds).unwrap_or_default();
-            self.block = Some(Membership { id, members: members.clone(), rounds });
+            let words = self.block.take().filter(|known| known.id == id).map(|known| known.words).unwrap_or_default();
+            self.block = Some(Membership { id, members: members.clone(), words });
         } else if entry.old {
-            self.block = Some(Membership { id: cohort, members: Vec::new(), rounds: BTreeSet::new() });
+            self.block = Some(Membership { id: cohort, members: Vec::new(), words: BTreeSet::new() });
         }
         if let Some(block) = &mut self.block {
-            block.rounds.insert((entry.session, entry.slot));
+            block.words.insert(entry.digest);
         }
     }
 
@@ -221,10 +221,9 @@ impl Account {
                 take(columns);
                 self.block = None;
             }
-            // [REL-6]: where every round of the block came to nothing, so did the block.
+            // [REL-6]: where all words that left over the block came to nothing, so did the block.
             Note::Undone => {
-                let round = (entry.session, entry.slot);
-                let undone = |block: &mut Membership| block.rounds.remove(&round) && block.rounds.is_empty();
+                let undone = |block: &mut Membership| block.words.remove(&entry.digest) && block.words.is_empty();
                 if self.block.as_mut().is_some_and(undone) {
                     self.block = None;
                 }

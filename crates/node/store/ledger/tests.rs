@@ -184,7 +184,7 @@ fn a_block_is_fixed_by_masked_words_and_undone_by_certificates() {
     assert_eq!(ledger.standing().block, None);
     let id = release::block_id(block().iter().map(|(key, _)| *key));
     let undone = |ledger: &mut Ledger, slot: u16| {
-        ledger.note(Note::Undone, &Left { cohort: None, ..left(slot, 9) }, Hash([8; 32])).unwrap();
+        ledger.undo(&Left { cohort: None, ..left(slot, 9) }).unwrap();
         ledger.standing().block
     };
     for (slots, undo, last) in [(vec![1], vec![1], None), (vec![2, 3], vec![3, 3], Some(id)), (vec![], vec![2], None)] {
@@ -193,6 +193,10 @@ fn a_block_is_fixed_by_masked_words_and_undone_by_certificates() {
         assert_eq!(found.last(), Some(&last), "{slots:?}");
     }
     round(&mut ledger, 4, 9).unwrap();
+    // Another run has slots of the same numbers: what is undone there was never this round's.
+    let other_run = Left { run: Hash([4; 32]), cohort: None, context: Hash([99; 32]), ..left(4, 9) };
+    ledger.undo(&other_run).unwrap();
+    assert_eq!(ledger.standing().block, Some(id));
     drop(ledger);
     let ledger = site.open().unwrap();
     assert_eq!(ledger.standing().block, Some(id));

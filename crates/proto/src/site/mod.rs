@@ -545,8 +545,12 @@ impl Site {
 
     /// Nothing more leaves for the slot of the round this site is in; durably so before anything else is done.
     fn burn_slot(&mut self) {
-        let Some((deck, round)) = self.round.as_mut().filter(|(_, round)| !round.is_burned()) else { return };
+        // What was released stays so; it then is no promise that the certificate counts.
+        let open = |round: &Round| !round.is_burned() && !round.has_released();
+        let Some((deck, round)) = self.round.as_mut().filter(|(_, round)| open(round)) else { return };
         round.burn();
+        let (index, kinds) = (*deck, [Kind::Ask, Kind::Survivors, Kind::Certificate]);
+        self.replies.retain(|(kind, deck), _| *deck != index || !kinds.contains(kind));
         let entry = Record(Entry::Burned { context: round.context, deck: *deck, slot: round.slot });
         let in_journal = round.sent().is_some();
         self.out.push_back(if in_journal {
