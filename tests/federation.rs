@@ -3,8 +3,6 @@
 
 mod support;
 
-use std::collections::BTreeMap;
-
 use support::{fcm, federate_under, made_up, max_difference, prepared, replay, unit_square};
 use veilsum::{
     cli::exit::Code,
@@ -221,26 +219,27 @@ fn too_few_are_left() {
         assert!(run.counted.expect("a count").handed_over, "over the sites of the last total");
 
         // What the coordinator holds of the question that failed: fewer shares than open a mask, no seed.
-        let mut rounds: BTreeMap<Vec<u8>, BTreeMap<Kind, usize>> = BTreeMap::new();
-        let mut order = Vec::new();
+        // Shares have a context of their own, the list of their survivors' inputs.
+        let (mut questions, mut lists): (Vec<(Vec<u8>, usize)>, Vec<(Vec<u8>, usize)>) = Default::default();
         for (from, frame) in run.coordinator_view.lock().unwrap().iter() {
             let kind = kind_of(frame).expect("a frame");
-            if matches!(from, PartyId::Site(_)) && kind > Kind::ShareComplaint {
-                // Inputs name their round; what follows them is on their list, and belongs to the round before the next input.
-                let context = frame[8..40].to_vec();
-                if kind == Kind::MaskedInput && !order.contains(&context) {
-                    order.push(context);
+            let counts = match kind {
+                Kind::MaskedInput => &mut questions,
+                Kind::Unmask => &mut lists,
+                _ => {
+                    assert!(!matches!(from, PartyId::Site(_)) || kind != Kind::ConsistencyCheck, "{at:?}");
+                    continue;
                 }
-                let round = order.last().expect("an input comes first").clone();
-                *rounds.entry(round).or_default().entry(kind).or_default() += 1;
+            };
+            match counts.iter_mut().find(|(context, _)| context[..] == frame[8..40]) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((frame[8..40].to_vec(), 1)),
             }
         }
-        assert_eq!(order.len(), round as usize, "{at:?}: a context for every question, and none beside");
-        let last = &rounds[order.last().unwrap()];
-        let of = |kind| last.get(&kind).copied().unwrap_or(0);
-        assert_eq!(of(Kind::ConsistencyCheck), 0, "{at:?}");
-        assert_eq!(of(Kind::MaskedInput), if at == Step::BeforeInput { 4 } else { 7 }, "{at:?}");
-        assert!(of(Kind::Unmask) < THRESHOLD, "{at:?}: {last:?}");
-        assert_eq!(of(Kind::Unmask), if at == Step::BeforeInput { 0 } else { 4 }, "{at:?}: {last:?}");
+        assert_eq!(questions.len(), round as usize, "{at:?}: a context for every question");
+        assert_eq!(questions[2].1, if at == Step::BeforeInput { 4 } else { 7 }, "{at:?}");
+        let shares = lists.get(2).map_or(0, |(_, count)| *count);
+        assert!(shares < THRESHOLD && lists.len() <= 3, "{at:?}: {shares}");
+        assert_eq!(shares, if at == Step::BeforeInput { 0 } else { 4 }, "{at:?}");
     }
 }

@@ -441,6 +441,7 @@ mod tests {
             directory: [u8; 32],
             threshold: u16,
             members: Vec<u16>,
+            blocks: Vec<([u8; 32], Vec<u16>, Vec<u32>)>,
             first: u16,
             pairs: Vec<[u8; 32]>,
             seeds: Vec<[u8; 32]>,

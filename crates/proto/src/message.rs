@@ -390,16 +390,16 @@ mod tests {
         h[0] = 9;
         let told = parse_header(&h).unwrap_err().to_string();
         assert!(
-            told.contains("version 9, this side speaks 1: the peer is newer, this side must be upgraded"),
-            "{told}"
-        );
-        h[0] = 0;
-        let told = parse_header(&h).unwrap_err().to_string();
-        assert!(
-            told.contains("version 0, this side speaks 1: this side is newer, the peer must be upgraded"),
+            told.contains("version 9, this side speaks 2: the peer is newer, this side must be upgraded"),
             "{told}"
         );
         h[0] = 1;
+        let told = parse_header(&h).unwrap_err().to_string();
+        assert!(
+            told.contains("version 1, this side speaks 2: this side is newer, the peer must be upgraded"),
+            "{told}"
+        );
+        h[0] = VERSION as u8;
         h[2] = 200;
         assert!(parse_header(&h).is_err());
         h[2] = Kind::OpenDeck as u8;

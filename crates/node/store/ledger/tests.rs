@@ -212,7 +212,8 @@ fn a_ledger_from_before_blocks_is_carried_forward() {
     let site = Site::new("old");
     fs::create_dir_all(site.folder.0.join("state")).unwrap();
     let (mut text, mut head) = (String::new(), Head::default());
-    let mut add = |discloses, slot: u16, cohort: u8, answer: Option<Answer>| {
+    let survivors = release::block_id(block().iter().map(|(key, _)| *key));
+    let mut add = |discloses, slot: u16, cohort: Hash, answer: Option<Answer>| {
         let entry = Entry {
             index: head.entries,
             previous: head.link,
@@ -220,7 +221,7 @@ fn a_ledger_from_before_blocks_is_carried_forward() {
             session: left(0, 9).session,
             run: RUN,
             slot: Some((0, slot)),
-            cohort: Some(Hash([cohort; 32])),
+            cohort: Some(cohort),
             discloses,
             bytes: 100,
             digest: Hash([slot as u8; 32]),
@@ -235,15 +236,15 @@ fn a_ledger_from_before_blocks_is_carried_forward() {
         head = Head { entries: entry.index + 1, link: entry.link() };
         text += &file::write(&entry, &entry.sign(&identity(1)));
     };
-    add(Disclosure::MaskedWords, 1, 9, Some(answer(1, 0)));
-    add(Disclosure::MaskedWords, 2, 9, Some(answer(2, 0)));
-    add(Disclosure::SelfMaskShares, 2, 8, None);
+    add(Disclosure::MaskedWords, 1, Hash([9; 32]), Some(answer(1, 0)));
+    add(Disclosure::MaskedWords, 2, Hash([9; 32]), Some(answer(2, 0)));
+    add(Disclosure::SelfMaskShares, 2, survivors, None);
     assert!(!text.contains("version"));
     fs::write(site.file(), &text).unwrap();
     assert!(matches!(site.open(), Err(LedgerError::NoHead { .. })));
     adopt(&site.file(), &site.head(), &identity(1)).unwrap();
     let mut ledger = site.open().unwrap();
-    assert_eq!((ledger.spent(&other(), false).scalars, ledger.standing().block), (18, Some(Hash([8; 32]))));
+    assert_eq!((ledger.spent(&other(), false).scalars, ledger.standing().block), (18, Some(survivors)));
     round(&mut ledger, 3, 9).unwrap();
     drop(ledger);
     assert!(fs::read_to_string(site.file()).unwrap().starts_with(&text));

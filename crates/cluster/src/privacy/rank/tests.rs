@@ -199,7 +199,8 @@ fn order_does_not_matter() {
     for _ in 0..4 {
         stream.shuffle(&mut questions);
         let other = measure(&questions, 2, 600, 20).effective();
-        assert!(other.rank.abs_diff(first.rank) <= first.rank / 10 + 1, "{first:?} {other:?}");
+        // An upper bound that depends on which directions came first.
+        assert!(other.rank.abs_diff(first.rank) <= first.rank / 5 + 1, "{first:?} {other:?}");
         assert!(other.milli_bits.abs_diff(first.milli_bits) <= first.milli_bits / 1_000, "{first:?} {other:?}");
         assert_eq!(measure(&questions, 2, 600, 20).effective(), other, "the same every time");
     }
