@@ -222,7 +222,7 @@ fn too_few_are_left() {
 
         // What the coordinator holds of the question that failed: fewer shares than open a mask, no seed.
         // Shares have a context of their own, the list of their survivors' inputs.
-        let (mut questions, mut lists): (Vec<(Vec<u8>, usize)>, Vec<(Vec<u8>, usize)>) = Default::default();
+        let (mut questions, mut lists) = (Vec::<(Vec<u8>, usize)>::new(), Vec::<(Vec<u8>, usize)>::new());
         for (from, frame) in run.coordinator_view.lock().unwrap().iter() {
             let kind = kind_of(frame).expect("a frame");
             let counts = match kind {
