@@ -19,14 +19,14 @@ use kit::{
     seconds, signatures,
 };
 use tokio::sync::mpsc;
-use veilsum::{
+use veilsum_cluster::{Algorithm, Method, Prepared, Rows, Step, method::Seeding, random::Stream};
+use veilsum_node::{
     carrier::{self, Credentials, HEADER_LEN},
     local::{self, LOCAL_TIMING, LocalConfig, LocalSite},
     role::{server::Progress, system_rng},
     round::{Form, Question, Terms, contribute},
     work::{Column, Work},
 };
-use veilsum_cluster::{Algorithm, Method, Prepared, Rows, Step, method::Seeding, random::Stream};
 use veilsum_proto::identity::Identity;
 
 const LABEL: &[u8; 24] = b"veilsum bench ratio   v1";
@@ -183,7 +183,7 @@ async fn masked_run(sites: &[(String, Rows)], work: &Work) -> Run {
         state: None,
         way: None,
         timing: LOCAL_TIMING,
-        on_loss: veilsum::role::server::OnLoss::Stop,
+        on_loss: veilsum_node::role::server::OnLoss::Stop,
         progress: Box::new(move |p| {
             if matches!(p, Progress::Round { .. }) {
                 mark(&seen);

@@ -17,13 +17,13 @@ use std::{
 };
 
 use kit::{Spread, for_real, print_machine};
-use veilsum::{
+use veilsum_cluster::{Algorithm, Rows, method::Seeding, random::Stream};
+use veilsum_node::{
     documents::SitePolicy,
     local::{self, LOCAL_TIMING, LocalConfig, LocalSite},
     role::server::Progress,
     work::{Column, Work},
 };
-use veilsum_cluster::{Algorithm, Rows, method::Seeding, random::Stream};
 
 const LABEL: &[u8; 24] = b"veilsum overhead rows v1";
 
@@ -87,7 +87,7 @@ fn run(sites: usize, rounds: u32, form: Form, one_way: Duration) -> Vec<f64> {
         vanish: Vec::new(),
         record: false,
         timing: LOCAL_TIMING,
-        on_loss: veilsum::role::server::OnLoss::Stop,
+        on_loss: veilsum_node::role::server::OnLoss::Stop,
         state: Some(folder.clone()),
         way: (!one_way.is_zero()).then(|| -> local::Way { Box::new(move |to| distance::away(to, one_way)) }),
         progress: Box::new(move |progress| {

@@ -4,11 +4,11 @@
 //! cargo run --release --example in_process
 //! ```
 
-use veilsum::{
+use veilsum_cluster::{Algorithm, Rows, method::Seeding, random::Stream};
+use veilsum_node::{
     local::{self, LOCAL_TIMING, LocalConfig, LocalSite},
     work::{Column, Work},
 };
-use veilsum_cluster::{Algorithm, Rows, method::Seeding, random::Stream};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -37,7 +37,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         state: None,
         way: None,
         timing: LOCAL_TIMING,
-        on_loss: veilsum::role::server::OnLoss::Stop,
+        on_loss: veilsum_node::role::server::OnLoss::Stop,
         progress: Box::new(|_| {}),
     })
     .await?;

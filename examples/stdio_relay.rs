@@ -21,10 +21,10 @@ use std::{
 };
 
 use tokio::sync::mpsc;
-use veilsum::{
+use veilsum_node::{
     carrier::{self, Credentials},
-    cli::agree::Offered,
     control, documents,
+    documents::Offered,
 };
 use veilsum_proto::{
     codec,

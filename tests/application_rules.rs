@@ -7,11 +7,12 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use support::{fcm, made_up, prepared, unit_square};
 use tokio::sync::oneshot;
-use veilsum::{
+use veilsum_cluster::method::Seeding;
+use veilsum_node::{
     carrier::{self, Credentials, LinkReceiver, LinkSender},
-    cli::exit::Code,
     control::{self, Denied, Hello, Welcome},
     documents::Federation,
+    error::Code,
     local::{self, LOCAL_TIMING, LocalConfig, LocalRun, LocalSite},
     role::{
         server::{self, ServerConfig},
@@ -19,7 +20,6 @@ use veilsum::{
     },
     work::Work,
 };
-use veilsum_cluster::method::Seeding;
 use veilsum_proto::{
     identity::Identity,
     message::{self, Kind, kind_of},
@@ -75,7 +75,7 @@ async fn coordinator() -> (Vec<Arc<Identity>>, Federation, SocketAddr) {
         work: federation.work.clone(),
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         timing: LOCAL_TIMING,
-        on_loss: veilsum::role::server::OnLoss::Stop,
+        on_loss: veilsum_node::role::server::OnLoss::Stop,
         state: None,
         view: None,
         evidence: None,
@@ -152,7 +152,7 @@ fn counted(least: u64) -> LocalRun {
         state: None,
         way: None,
         timing: LOCAL_TIMING,
-        on_loss: veilsum::role::server::OnLoss::Stop,
+        on_loss: veilsum_node::role::server::OnLoss::Stop,
         progress: Box::new(|_| {}),
     }))
     .expect("a federation")

@@ -150,7 +150,7 @@ fn clocks_may_differ() {
     }
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
-    for folder in ["crates/node", "crates/proto/src", "crates/cluster/src"] {
+    for folder in ["crates/node/src", "crates/cli", "crates/proto/src", "crates/cluster/src"] {
         sources(&root.join(folder), &mut files);
     }
     assert!(files.len() > 100, "{}", files.len());
@@ -169,7 +169,7 @@ fn versions_may_differ_and_both_are_named() {
         let mut header = [0; 8];
         header[..2].copy_from_slice(&version.to_le_bytes());
         header[2..4].copy_from_slice(&(veilsum_proto::message::Kind::Hello as u16).to_le_bytes());
-        veilsum::control::header_check(&header).expect_err("another version")
+        veilsum_node::control::header_check(&header).expect_err("another version")
     };
     for (version, older) in [(3, "this side must be upgraded"), (1, "the peer must be upgraded")] {
         let why = header(version);

@@ -8,7 +8,7 @@ use std::{
 };
 
 use serde_json::Value;
-use veilsum::documents::{load_identity, write_card};
+use veilsum_node::documents::{load_identity, write_card};
 
 /// Stands in every file of rows; no output may show it, but for `assign`, which shows no values of rows either.
 const SECRET: &str = "7.3313371";
@@ -379,37 +379,6 @@ fn rows_that_cannot_be_used_are_named_without_their_values() {
     w.write("rows.csv", ROWS);
     w.ok(&format!("{} --k 3 --max-rows 2", MAKE_PLAN.replace(" 200", " 6")));
     w.fails(INSPECT, 3, &["max_rows"]);
-}
-
-#[test]
-fn experiments_say_what_they_lack() {
-    let w = World::empty();
-    assert!(w.ok("experiments --list").contains("federated-fcm"));
-    w.fails("experiments nosuch", 2, &["nosuch", "--list"]);
-    let lacking = w.run("experiments ffcf --quick --data nowhere");
-    let text = String::from_utf8_lossy(&lacking.stderr).into_owned();
-    assert_eq!(lacking.status.code(), Some(3), "{text}");
-    assert!(text.contains("SKIPPED ffcf") && text.contains("--data"), "{text}");
-    fs::create_dir_all(w.0.join("data/ffcf")).unwrap();
-    w.write("data/bank-by-job.csv", "not,a,table\n1\n");
-    let broken = w.run("experiments bank --quick --data data");
-    assert_eq!(broken.status.code(), Some(3), "{}", String::from_utf8_lossy(&broken.stderr));
-}
-
-#[test]
-fn the_protocol_alone_can_be_simulated() {
-    let w = World::empty();
-    let value = w.json("simulate --sites 10 --length 50 --drop 0.2 --rounds 2");
-    assert_eq!((value["sites"].as_u64(), value["missing"].as_u64()), (Some(10), Some(2)));
-    for round in value["rounds"].as_array().unwrap() {
-        assert_eq!(round["sites_in_total"], 8);
-        assert!(round["upload_bytes_per_site"].as_u64().unwrap() >= 50 * 8 * 8 / 10, "{round}");
-    }
-    w.fails("simulate --sites 10 --drop 0.9", 6, &["too few sites"]);
-    w.fails("simulate --sites 2", 3, &["2 sites", "at least 3"]);
-    w.fails("simulate --sites 1001", 3, &["1001 sites", "at most 1000", "protocol/sparse.md", "ROS-1"]);
-    w.fails("simulate --drop 1.5", 2, &["--drop"]);
-    w.fails("simulate --rounds 0", 2, &["--rounds"]);
 }
 
 #[test]

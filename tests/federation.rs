@@ -4,8 +4,9 @@
 mod support;
 
 use support::{fcm, federate_under, made_up, max_difference, prepared, replay, unit_square};
-use veilsum::{
-    cli::exit::Code,
+use veilsum_cluster::{Rows, method::Seeding, random::Stream};
+use veilsum_node::{
+    error::Code,
     local::LocalRun,
     role::{
         client::{Step, Vanish},
@@ -13,7 +14,6 @@ use veilsum::{
     },
     work::Work,
 };
-use veilsum_cluster::{Rows, method::Seeding, random::Stream};
 use veilsum_proto::{
     message::{Kind, kind_of},
     roster::PartyId,

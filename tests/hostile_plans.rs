@@ -10,7 +10,13 @@ use std::{
 
 use support::{federate, made_up, prepared, unit_square};
 use tokio::{sync::oneshot, task::JoinHandle};
-use veilsum::{
+use veilsum_cluster::{
+    Algorithm, Batch, Centres, Clusters, Prepared, Query,
+    method::{Choice, Pick, Rule, Seeding, TreeSeeding},
+    query::{LocalMeans, LocalSteps, Part},
+    sampling::Sampling,
+};
+use veilsum_node::{
     control::{Count, CountReady, CountReply, CountRequest, Held, JudgeReply, JudgeRequest},
     documents::Federation,
     local::{LOCAL_TIMING, toy_policy},
@@ -25,12 +31,6 @@ use veilsum::{
     },
     round::{self, Question},
     work::{Column, Judge, Work},
-};
-use veilsum_cluster::{
-    Algorithm, Batch, Centres, Clusters, Prepared, Query,
-    method::{Choice, Pick, Rule, Seeding, TreeSeeding},
-    query::{LocalMeans, LocalSteps, Part},
-    sampling::Sampling,
 };
 use veilsum_proto::{
     aggregator::{self, Timing},
@@ -188,7 +188,7 @@ impl Cast {
             listen,
             coordinator,
             timing,
-            on_loss: veilsum::role::server::OnLoss::Stop,
+            on_loss: veilsum_node::role::server::OnLoss::Stop,
             view: None,
             bound: Some(bound),
         };
@@ -387,7 +387,7 @@ fn the_intermediary_cannot_put_one_judgement_in_two_forms() {
             work,
             listen: ANY.into(),
             timing: LOCAL_TIMING,
-            on_loss: veilsum::role::server::OnLoss::Stop,
+            on_loss: veilsum_node::role::server::OnLoss::Stop,
             view: None,
             evidence: None,
             state: None,
@@ -496,7 +496,7 @@ fn sums_are_of_the_sites_whose_counts_allowed_them() {
             work,
             listen: ANY.into(),
             timing: LOCAL_TIMING,
-            on_loss: veilsum::role::server::OnLoss::Stop,
+            on_loss: veilsum_node::role::server::OnLoss::Stop,
             view: None,
             evidence: None,
             state: None,

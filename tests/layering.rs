@@ -61,7 +61,8 @@ fn without_family(package: &str, prefixes: &[&str]) {
 
 #[test]
 fn the_core_knows_no_mathematics_and_no_network() {
-    let forbidden = ["ndarray", "tokio", "quinn", "rustls", "veilsum-cluster", "veilsum", "veilsum-audit"];
+    let forbidden =
+        ["ndarray", "tokio", "quinn", "rustls", "veilsum-cluster", "veilsum", "veilsum-node", "veilsum-audit"];
     without("veilsum-proto", &forbidden);
     // Threads only where the feature says so, and then only within one call.
     assert!(!tree("veilsum-proto", &["--edges", "normal,build"]).contains("rayon"));
@@ -71,7 +72,18 @@ fn the_core_knows_no_mathematics_and_no_network() {
 
 #[test]
 fn the_mathematics_knows_no_protocol() {
-    let forbidden = ["veilsum-proto", "veilsum", "veilsum-audit", "tokio", "quinn", "rustls", "aes", "aes-gcm", "ctr"];
+    let forbidden = [
+        "veilsum-proto",
+        "veilsum",
+        "veilsum-node",
+        "veilsum-audit",
+        "tokio",
+        "quinn",
+        "rustls",
+        "aes",
+        "aes-gcm",
+        "ctr",
+    ];
     without("veilsum-cluster", &forbidden);
     without("veilsum-cluster", &["sha2", "hkdf", "x25519-dalek", "ed25519-dalek", "curve25519-dalek", "bincode"]);
     without_family("veilsum-cluster", &["tokio", "quinn", "rustls", "aes", "curve25519", "async"]);
@@ -79,7 +91,9 @@ fn the_mathematics_knows_no_protocol() {
 
 #[test]
 fn attacks_never_ship() {
-    without("veilsum", &["veilsum-audit"]);
+    for product in ["veilsum", "veilsum-node"] {
+        without(product, &["veilsum-audit", "veilsum-lab", "veilsum-testkit"]);
+    }
     // Nor in its tests: the adversary is the last of the house.
     assert!(!tree("veilsum", &["--edges", "normal,build,dev"]).contains("veilsum-audit"));
     let product = tree("veilsum", &["--edges", "normal"]);
@@ -90,6 +104,12 @@ fn attacks_never_ship() {
     for foreign in ["openssl", "native-tls", "hyper", "reqwest", "aws-lc-rs", "rustls-native-certs", "webpki-roots"] {
         assert!(!product.contains(foreign), "{foreign}");
     }
+}
+
+/// The library knows no command line: words for a screen are the binary's.
+#[test]
+fn the_library_has_no_command_line() {
+    without("veilsum-node", &["clap", "indicatif", "tracing-subscriber", "veilsum"]);
 }
 
 /// The simulator of the core (clock and randomness from a seed) is not in the product.
@@ -230,7 +250,14 @@ fn the_core_computes_in_integers() {
 #[test]
 fn one_module_names_the_codec() {
     let mut named = Vec::new();
-    for folder in ["crates/proto/src", "crates/node", "crates/cluster/src", "crates/audit/src"] {
+    for folder in [
+        "crates/proto/src",
+        "crates/node/src",
+        "crates/cli",
+        "crates/cluster/src",
+        "crates/lab/src",
+        "crates/audit/src",
+    ] {
         for path in sources(&Path::new(ROOT).join(folder)) {
             if words(&code(&path)).any(|w| w == "bincode") {
                 named.push(path.strip_prefix(ROOT).expect("a path of ours").to_owned());
@@ -272,7 +299,8 @@ fn nothing_is_unsafe() {
     }
     let manifest = std::fs::read_to_string(Path::new(ROOT).join("Cargo.toml")).expect("the manifest");
     assert!(manifest.contains("unsafe_code = \"forbid\""));
-    for member in ["crates/proto", "crates/cluster", "crates/audit", "."] {
+    for member in ["crates/proto", "crates/cluster", "crates/node", "crates/lab", "crates/audit", "crates/testkit", "."]
+    {
         let path = Path::new(ROOT).join(member).join("Cargo.toml");
         let text = std::fs::read_to_string(&path).expect("a manifest");
         assert!(text.contains("[lints]\nworkspace = true"), "{} does not take the lints", path.display());

@@ -7,13 +7,13 @@ use std::{collections::BTreeSet, fs, path::PathBuf, time::Duration};
 
 use serde_json::Value;
 use support::{Ended, Folder, Parties, Running, fcm, made_up, start, unit_square, veilsum};
-use veilsum::{
-    cli::exit::Code,
+use veilsum_cluster::method::Seeding;
+use veilsum_node::{
     documents::SitePolicy,
+    error::Code,
     local::{self, LOCAL_TIMING, LocalConfig, LocalRun, LocalSite},
     role::client::{Step, Vanish},
 };
-use veilsum_cluster::method::Seeding;
 use veilsum_proto::policy::{Floor, Policy};
 
 const LIMIT: Duration = Duration::from_secs(120);
@@ -320,7 +320,7 @@ fn lost_near_the_end(block_size: u16, contributors: u32) -> (LocalRun, BTreeSet<
         state: Some(folder.0.clone()),
         way: None,
         timing: LOCAL_TIMING,
-        on_loss: veilsum::role::server::OnLoss::Stop,
+        on_loss: veilsum_node::role::server::OnLoss::Stop,
         progress: Box::new(|_| {}),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");

@@ -6,8 +6,9 @@ mod support;
 use std::sync::{Arc, Mutex};
 
 use support::{DataSet, fcm, made_up, max_difference, prepared, replay, unit_square};
-use veilsum::{
-    cli::exit::Code,
+use veilsum_cluster::{Rows, method::Seeding};
+use veilsum_node::{
+    error::Code,
     local::{self, LOCAL_TIMING, LocalConfig, LocalRun, LocalSite},
     role::{
         client::{Step, Vanish},
@@ -15,7 +16,6 @@ use veilsum::{
     },
     work::Work,
 };
-use veilsum_cluster::{Rows, method::Seeding};
 use veilsum_proto::plan::Terms;
 
 const SIZES: [usize; 5] = [60, 75, 81, 68, 90];

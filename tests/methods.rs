@@ -5,10 +5,6 @@
 mod support;
 
 use support::{federate, unit_square};
-use veilsum::{
-    simulate,
-    work::{Judge, Labels, Work},
-};
 use veilsum_cluster::{
     Algorithm, Clusters, Indices, Outcome, Prepared, Recipe, Rows, assign,
     method::{Choice, LocalRange, Pick, Preparation, Rule, Scale, Seeding, TreeSeeding, Validity, Winsor},
@@ -16,6 +12,10 @@ use veilsum_cluster::{
     query::{FeatureParams, LocalSteps},
     random::Stream,
     sampling::Sampling,
+};
+use veilsum_node::{
+    simulate,
+    work::{Judge, Labels, Work},
 };
 
 const SITES: usize = 5;

@@ -7,19 +7,19 @@ use std::path::Path;
 
 use serde_json::Value;
 use support::{Folder, fcm, federate, federate_under, made_up, max_difference, prepared, replay, unit_square};
-use veilsum::{
-    cli::exit::Code,
+use veilsum_cluster::{
+    Algorithm, Batch, Method, OutOfBox, Prepared, Query, Rows, Step,
+    method::Seeding,
+    privacy::{Noise, Unit, epsilon},
+};
+use veilsum_node::{
     documents::{Federation, write_plan},
+    error::Code,
     local::LocalRun,
     privacy::{self, Privacy},
     role::client::{Step as At, Vanish},
     round::{self, Form, Question, RoundError, Shared, Terms},
     work::Work,
-};
-use veilsum_cluster::{
-    Algorithm, Batch, Method, OutOfBox, Prepared, Query, Rows, Step,
-    method::Seeding,
-    privacy::{Noise, Unit, epsilon},
 };
 use veilsum_proto::{
     fixed,
@@ -359,7 +359,7 @@ fn what_no_sensitivity_is_proved_for_is_refused() {
         "range of K",
     );
     refused(&|w| w.sampling = Some(veilsum_cluster::sampling::Sampling { share: 0.5, seed: 1 }), "sampled");
-    refused(&|w| w.judge = veilsum::work::Judge::Intermediary, "the coordinator opens");
+    refused(&|w| w.judge = veilsum_node::work::Judge::Intermediary, "the coordinator opens");
     let tree = veilsum_cluster::method::TreeSeeding { seed: 1, cells_per_cluster: 4, tries: 2, min_rows: 1, blur: 0.0 };
     refused(&|w| w.recipe.seeding = Seeding::Tree(tree), "--init uniform");
     // With the rest of the plan: totals must be opened, sites must be left, and a site's rows be those of the plan.
@@ -419,10 +419,10 @@ fn a_federation_with_noise() {
     }
     let privacy = result.privacy.as_ref().expect("a promise");
     assert_eq!((privacy.epsilon, privacy.unit, privacy.honest_sites), (50.0, "record", 4));
-    let summary = veilsum::report::summary(result);
+    let summary = veilsum_node::report::summary(result);
     assert!(summary.contains("while no site has fewer rows") && summary.contains("must not come from the rows"));
     assert!(summary.contains("differentially private") && summary.contains("counts are noisy"), "{summary}");
-    let document = veilsum::report::document(result, None);
+    let document = veilsum_node::report::document(result, None);
     assert_eq!(document["privacy"]["epsilon"], 50.0);
     assert!(result.warnings.is_empty(), "{:?}", result.warnings);
     // The count is noisy as well, by what the forecast says.
@@ -499,7 +499,7 @@ fn a_change_of_noise_breaks_the_signature() {
     let signed: SignedTerms = terms.sign(&roster, &identity).unwrap();
     let path = folder.0.join("plan.toml");
     write_plan(&path, &signed).unwrap();
-    let load = || veilsum::documents::load_plan(&path, &roster);
+    let load = || veilsum_node::documents::load_plan(&path, &roster);
     let federation = Federation::new(roster.clone(), load().unwrap()).unwrap();
     let promise = Privacy::of(&federation.work, &federation.form().unwrap()).expect("noise");
     assert!(promise.useful && promise.honest_sites == 4, "{promise:?}");

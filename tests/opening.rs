@@ -12,10 +12,11 @@ use std::{
 
 use support::{federate, made_up, prepared, unit_square};
 use tokio::{sync::oneshot, task::JoinHandle};
-use veilsum::{
-    cli::exit::{Code, Failure},
+use veilsum_cluster::{Algorithm, Query, method::Seeding};
+use veilsum_node::{
     conversation::{Conversation, Turn},
     documents::Federation,
+    error::{Code, Failure},
     evidence,
     local::{LOCAL_TIMING, toy_policy},
     role::{
@@ -27,7 +28,6 @@ use veilsum::{
     round::{Form, Question},
     work::Work,
 };
-use veilsum_cluster::{Algorithm, Query, method::Seeding};
 use veilsum_proto::{
     aggregator,
     identity::Identity,
@@ -113,7 +113,7 @@ fn against(
             listen: any,
             coordinator,
             timing: LOCAL_TIMING,
-            on_loss: veilsum::role::server::OnLoss::Stop,
+            on_loss: veilsum_node::role::server::OnLoss::Stop,
             view: None,
             bound: Some(bound),
         };

@@ -4,8 +4,8 @@
 mod support;
 
 use support::{DataSet, fcm, federate, matrix, max_difference, replay, shared};
-use veilsum::{role::server::RunResult, work::Work};
 use veilsum_cluster::{Centres, OutOfBox, Outcome, assign, method::Seeding, metrics};
+use veilsum_node::{role::server::RunResult, work::Work};
 
 const SITES: usize = 20;
 

@@ -4,13 +4,13 @@
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use std::{collections::BTreeSet, path::Path};
-use veilsum::{
-    round::{self, Form, Layout, Question, Terms},
-    work::Work,
-};
 use veilsum_cluster::{
     Batch, Centres, Domain, OutOfBox, Prepared, Query, Rows, Scaling, Start, query::Moments, random::Stream,
     sampling::Sampling,
+};
+use veilsum_node::{
+    round::{self, Form, Layout, Question, Terms},
+    work::Work,
 };
 use veilsum_proto::{Error, codec, identity::from_hex, limits::MAX_QUERY};
 

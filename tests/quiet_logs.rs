@@ -10,8 +10,8 @@ use std::{
 };
 
 use support::{Ended, Parties, fcm, federate, made_up, start, unit_square, veilsum};
-use veilsum::role::client::{Step, Vanish};
 use veilsum_cluster::method::Seeding;
+use veilsum_node::role::client::{Step, Vanish};
 use veilsum_proto::{
     message::{COMMITMENT, Kind, kind_of},
     roster::PartyId,

@@ -19,7 +19,8 @@ use std::{
 
 use support::{Folder, fcm, federate, federate_under, made_up, max_difference, prepared, replay, unit_square};
 use tokio::sync::oneshot;
-use veilsum::{
+use veilsum_cluster::{Algorithm, Rows, method::Seeding};
+use veilsum_node::{
     documents::{Federation, write_key},
     files::Existing,
     local::{LOCAL_TIMING, toy_policy},
@@ -32,7 +33,6 @@ use veilsum::{
     table,
     work::Work,
 };
-use veilsum_cluster::{Algorithm, Rows, method::Seeding};
 use veilsum_proto::{
     identity::Identity,
     plan::{SignedTerms, Terms},
@@ -131,7 +131,7 @@ async fn mixed(python: &Path, work: &Work, sites: &[(String, Rows)], vanish: Opt
         work: work.clone(),
         listen: any,
         timing: LOCAL_TIMING,
-        on_loss: veilsum::role::server::OnLoss::Stop,
+        on_loss: veilsum_node::role::server::OnLoss::Stop,
         state: None,
         view: None,
         evidence: None,
@@ -152,7 +152,7 @@ async fn mixed(python: &Path, work: &Work, sites: &[(String, Rows)], vanish: Opt
         listen: any,
         coordinator,
         timing: LOCAL_TIMING,
-        on_loss: veilsum::role::server::OnLoss::Stop,
+        on_loss: veilsum_node::role::server::OnLoss::Stop,
         view: None,
         bound: Some(bound),
     }));

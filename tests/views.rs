@@ -11,13 +11,13 @@ use std::{
 use chacha20::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
 use support::{fcm, federate, federate_under, made_up, prepared, unit_square};
-use veilsum::{
+use veilsum_cluster::{Method, Prepared, Rows, Step, Totals, method::Seeding};
+use veilsum_node::{
     local::LocalRun,
     role::client::{Step as At, Vanish},
     round::{self, Question},
     work::Work,
 };
-use veilsum_cluster::{Method, Prepared, Rows, Step, Totals, method::Seeding};
 use veilsum_proto::{
     aggregator::{self, Aggregator, AggregatorConfig, Millis, Timing},
     codec,
@@ -48,7 +48,7 @@ struct Frame {
     length: usize,
 }
 
-fn frames(view: &veilsum::role::View) -> Vec<Frame> {
+fn frames(view: &veilsum_node::role::View) -> Vec<Frame> {
     let take = |(from, bytes): &(PartyId, Vec<u8>)| {
         let (kind, length) = parse_header(bytes[..HEADER].try_into().unwrap()).expect("a header");
         assert_eq!(HEADER + length, bytes.len(), "{kind:?}");

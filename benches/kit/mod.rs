@@ -4,7 +4,7 @@ pub(crate) mod pump;
 
 use std::time::Duration;
 
-use veilsum::role::system_rng;
+use veilsum_node::role::system_rng;
 use veilsum_proto::identity::Identity;
 
 /// Median, smallest and largest of some measurements.

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use veilsum::role::system_rng;
+use veilsum_node::role::system_rng;
 use veilsum_proto::{
     aggregator::{self, Aggregator, AggregatorConfig, Millis, Timing},
     identity::Identity,

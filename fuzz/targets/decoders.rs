@@ -3,7 +3,8 @@
 use std::fs;
 
 use serde::{Serialize, de::DeserializeOwned};
-use veilsum::{
+use veilsum_cluster::{Batch, Domain, Prepared, answer};
+use veilsum_node::{
     carrier, control, documents,
     model::Model,
     round::{Form, Question},
@@ -11,7 +12,6 @@ use veilsum::{
     table::{self, TableSpec},
     work::Work,
 };
-use veilsum_cluster::{Batch, Domain, Prepared, answer};
 use veilsum_proto::{
     codec,
     journal::Record,

@@ -3,7 +3,7 @@
 
 use std::{fs, sync::LazyLock};
 
-use veilsum::{
+use veilsum_node::{
     documents::Federation,
     evidence::verify,
     store::{Said, Transcript},

@@ -10,7 +10,8 @@ use std::{
 };
 
 use chacha20::{ChaCha20Rng, rand_core::SeedableRng};
-use veilsum::{
+use veilsum_cluster::{Algorithm, Centres, Domain, OutOfBox, Prepared, Rows, method::Seeding};
+use veilsum_node::{
     control,
     documents::{write_card, write_key, write_plan, write_roster},
     files::Existing,
@@ -18,7 +19,6 @@ use veilsum::{
     round::Question,
     work::{Column, Work},
 };
-use veilsum_cluster::{Algorithm, Centres, Domain, OutOfBox, Prepared, Rows, method::Seeding};
 use veilsum_proto::{
     codec,
     identity::{Identity, PublicKey},

@@ -13,7 +13,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use veilsum::{
+use veilsum_cluster::{
+    Algorithm, Domain, Method, Outcome, Prepared, Rows, Scaling, Step, Totals, method::Seeding, pooled, random::Stream,
+};
+use veilsum_node::{
     local::{self, LOCAL_TIMING, LocalConfig, LocalRun, LocalSite},
     role::{
         client::Vanish,
@@ -21,9 +24,6 @@ use veilsum::{
     },
     split,
     work::{Column, Work},
-};
-use veilsum_cluster::{
-    Algorithm, Domain, Method, Outcome, Prepared, Rows, Scaling, Step, Totals, method::Seeding, pooled, random::Stream,
 };
 use veilsum_proto::plan::Terms;
 

@@ -4,8 +4,8 @@
 use std::time::Instant;
 
 use anyhow::{Result, anyhow};
-use veilsum::experiments::dp::{self, Plan};
 use veilsum_cluster::{Algorithm, Recipe, method::Seeding, privacy::Noise};
+use veilsum_lab::experiments::dp::{self, Plan};
 
 use crate::finding::{Finding, Limit, Measure};
 

@@ -12,10 +12,11 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use tokio::{sync::oneshot, task::JoinHandle};
-use veilsum::{
-    cli::exit::Failure,
+use veilsum_cluster::{Batch, Prepared};
+use veilsum_node::{
     conversation::{Conversation, Turn},
     documents::Federation,
+    error::Failure,
     local::{self, LOCAL_TIMING, LocalSite},
     role::{
         client::{self, ClientConfig, ClientReport},
@@ -26,7 +27,6 @@ use veilsum::{
     round::{Form, Layout, Question},
     store::ledger::columns_of,
 };
-use veilsum_cluster::{Batch, Prepared};
 use veilsum_proto::{
     aggregator,
     identity::Identity,
@@ -126,7 +126,7 @@ async fn federation(scene: &Scene, lie: &mut Lie<'_>) -> Result<Told> {
         listen: any,
         coordinator,
         timing: LOCAL_TIMING,
-        on_loss: veilsum::role::server::OnLoss::Stop,
+        on_loss: veilsum_node::role::server::OnLoss::Stop,
         view: None,
         bound: Some(bound),
     }));
@@ -246,7 +246,7 @@ async fn converse(
 
 /// Has the intermediary count the rows behind the first total.
 async fn counted(hub: &mut Hub, cohort: Vec<u16>) -> Result<()> {
-    hub.tell(PartyId::Intermediary, Kind::Count, &veilsum::control::Count { cohort });
+    hub.tell(PartyId::Intermediary, Kind::Count, &veilsum_node::control::Count { cohort });
     loop {
         match hub.next(Some(Instant::now() + PATIENCE)).await {
             HubEvent::Control { from: PartyId::Intermediary, kind: Kind::CountReady, .. } => return Ok(()),

@@ -6,12 +6,12 @@ use std::{
 };
 
 use clap::{Parser, Subcommand};
-use veilsum::{cli::exit::Failure, documents::Federation};
 use veilsum_audit::{
     mine, page,
     span::{self, Assumed, read::Released, report::Report},
     table::{self, ATTACKS},
 };
+use veilsum_node::{documents::Federation, error::Failure};
 
 /// Attacks what a party of a federation really received, each beside a control without protection.
 ///
@@ -153,8 +153,8 @@ fn audit(options: &Options, only: Option<&str>) -> anyhow::Result<bool> {
     })?;
     if let Some(folder) = &options.out {
         std::fs::create_dir_all(folder)?;
-        veilsum::files::write_atomic(folder.join("audit.json"), &serde_json::to_vec_pretty(&report)?)?;
-        veilsum::files::write_atomic(folder.join("audit.html"), page::html(&report).as_bytes())?;
+        veilsum_node::files::write_atomic(folder.join("audit.json"), &serde_json::to_vec_pretty(&report)?)?;
+        veilsum_node::files::write_atomic(folder.join("audit.html"), page::html(&report).as_bytes())?;
     }
     let mut out = std::io::stdout().lock();
     if options.json {

@@ -9,13 +9,13 @@
 use anyhow::{Result, anyhow};
 use rayon::prelude::*;
 use serde::Serialize;
-use veilsum::{
-    cli::exit::Failure,
+use veilsum_cluster::{Batch, OutOfBox, Prepared, Rows, answer, random::Stream};
+use veilsum_node::{
     conversation::{Conversation, Turn},
     documents::Federation,
+    error::Failure,
     round::{Layout, Question},
 };
-use veilsum_cluster::{Batch, OutOfBox, Prepared, Rows, answer, random::Stream};
 
 use crate::svd::svd;
 

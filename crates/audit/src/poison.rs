@@ -7,11 +7,11 @@
 use std::{cell::RefCell, rc::Rc, time::Instant};
 
 use anyhow::{Context as _, Result, anyhow};
-use veilsum::{
+use veilsum_cluster::{OutOfBox, metrics::adjusted_rand_index, privacy::Noise};
+use veilsum_node::{
     conversation::{Conversation, Turn},
     round::{self, Form, Layout, Question},
 };
-use veilsum_cluster::{OutOfBox, metrics::adjusted_rand_index, privacy::Noise};
 use veilsum_proto::{
     fixed,
     noise::Key,

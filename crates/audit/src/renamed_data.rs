@@ -3,11 +3,11 @@
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
-use veilsum::{
+use veilsum_cluster::{Prepared, Rows, method::Seeding};
+use veilsum_node::{
     documents::SitePolicy,
     store::ledger::{Data, Known, Ledger, columns_of},
 };
-use veilsum_cluster::{Prepared, Rows, method::Seeding};
 use veilsum_proto::{
     policy::{Floor, Policy},
     suite::Hash,

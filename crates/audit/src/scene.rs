@@ -5,13 +5,13 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use veilsum::{
+use veilsum_cluster::{Algorithm, DataError, Rows, Scaling, method::Seeding, random::Stream};
+use veilsum_node::{
     documents::SitePolicy,
     local::toy_policy,
     role::client::Vanish,
     work::{Column, Work},
 };
-use veilsum_cluster::{Algorithm, DataError, Rows, Scaling, method::Seeding, random::Stream};
 
 const LABEL: &[u8; 24] = b"veilsum audit scene   v1";
 

@@ -4,13 +4,13 @@
 use std::{path::PathBuf, rc::Rc, sync::Arc, time::Instant};
 
 use anyhow::{Result, anyhow, ensure};
-use veilsum::{
-    cli::agree::Offered,
+use veilsum_cluster::{Batch, Centres, Query};
+use veilsum_node::{
     documents::Fingerprint,
+    documents::Offered,
     round::Question,
     store::ledger::{Data, columns_of},
 };
-use veilsum_cluster::{Batch, Centres, Query};
 use veilsum_proto::{
     identity::Identity,
     roster::Roster,

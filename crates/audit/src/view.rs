@@ -7,12 +7,12 @@
 use std::{collections::BTreeMap, time::Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use veilsum::{
+use veilsum_cluster::{Batch, Method, Prepared, Rows, Statistic, Step, answer};
+use veilsum_node::{
     local::{self, LOCAL_TIMING, LocalConfig, LocalSite},
     role::View,
     round::{Layout, Question, Terms, contribute},
 };
-use veilsum_cluster::{Batch, Method, Prepared, Rows, Statistic, Step, answer};
 use veilsum_proto::{
     fixed,
     message::{HEADER, Kind, kind_of},
@@ -84,7 +84,7 @@ pub fn record(scene: &Scene) -> Result<Recording> {
         state: None,
         way: None,
         timing: LOCAL_TIMING,
-        on_loss: veilsum::role::server::OnLoss::Stop,
+        on_loss: veilsum_node::role::server::OnLoss::Stop,
         progress: Box::new(|_| {}),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;

@@ -2,13 +2,13 @@
 
 use std::{fs, path::PathBuf, process::Command};
 
-use veilsum::{
+use veilsum_audit::mine;
+use veilsum_cluster::{Algorithm, OutOfBox, Prepared, Rows, method::Seeding, random::Stream};
+use veilsum_node::{
     documents::{Federation, write_plan, write_roster},
     role::system_rng,
     work::{Column, Work},
 };
-use veilsum_audit::mine;
-use veilsum_cluster::{Algorithm, OutOfBox, Prepared, Rows, method::Seeding, random::Stream};
 use veilsum_proto::{
     identity::Identity,
     plan::Terms,

@@ -7,15 +7,15 @@ use std::{
     sync::Arc,
 };
 
-use veilsum::{
-    local::{self, LOCAL_TIMING, LocalConfig, LocalSite},
-    round::Question,
-};
 use veilsum_audit::{
     scene::Scene,
     span::{self, Assumed, Told, read::Released, report::Report},
 };
 use veilsum_cluster::{Batch, Query};
+use veilsum_node::{
+    local::{self, LOCAL_TIMING, LocalConfig, LocalSite},
+    round::Question,
+};
 
 const ASSUMED: Assumed = Assumed { contributors: 2, least: 3, rows: 40.0, seed: 3 };
 
@@ -70,7 +70,7 @@ fn a_runs_ledgers_and_transcript_say_what_was_released() {
         state: Some(folder.0.clone()),
         way: None,
         timing: LOCAL_TIMING,
-        on_loss: veilsum::role::server::OnLoss::Stop,
+        on_loss: veilsum_node::role::server::OnLoss::Stop,
         progress: Box::new(move |_| kept(&watched, &kept_at)),
     };
     let run = tokio::runtime::Runtime::new().unwrap().block_on(local::run(config)).unwrap();

@@ -6,18 +6,18 @@
 use std::ops::RangeInclusive;
 
 /// Squared distances in this range can be inverted, added up and multiplied without leaving normal numbers.
-pub(crate) const SAFE: RangeInclusive<f64> = 1e-290..=1e290;
+pub const SAFE: RangeInclusive<f64> = 1e-290..=1e290;
 
 /// Brings differences that overflow back into range; a power of two, so nothing else changes.
 const SHRINK: f64 = 1.0 / (1u64 << 63) as f64;
 
 /// Squared Euclidean distance in the direct difference form (the form with a dot product cancels far from the origin).
-pub(crate) fn squared(a: &[f64], b: &[f64]) -> f64 {
+pub fn squared(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(x, y)| (x - y) * (x - y)).sum()
 }
 
 /// The centre nearest to `x` and its squared distance; among equals the lowest index.
-pub(crate) fn nearest<'a>(x: &[f64], centres: impl Iterator<Item = &'a [f64]>) -> (usize, f64) {
+pub fn nearest<'a>(x: &[f64], centres: impl Iterator<Item = &'a [f64]>) -> (usize, f64) {
     let mut best = (0, f64::INFINITY);
     for (index, centre) in centres.enumerate() {
         let square = squared(x, centre);
@@ -29,7 +29,7 @@ pub(crate) fn nearest<'a>(x: &[f64], centres: impl Iterator<Item = &'a [f64]>) -
 }
 
 /// Euclidean distance; `+inf` only if it really exceeds `f64`.
-pub(crate) fn euclidean(a: &[f64], b: &[f64]) -> f64 {
+pub fn euclidean(a: &[f64], b: &[f64]) -> f64 {
     let square = squared(a, b);
     if SAFE.contains(&square) {
         return square.sqrt();
@@ -58,12 +58,7 @@ fn scaled_length(a: &[f64], b: &[f64], factor: f64) -> f64 {
 /// `u_k` is proportional to `||x - c_k||^(-2/(m-1))`, taken as the ratio to the nearest centre: raw powers leave the range
 /// of `f64` for small m. A row that coincides with z >= 1 centres belongs to each of those by 1/z and to no other. Never
 /// NaN, and the memberships add up to 1 (specification, QRY-5).
-pub(crate) fn memberships<'a>(
-    x: &[f64],
-    centres: impl Iterator<Item = &'a [f64]> + Clone,
-    m: f64,
-    u: &mut [f64],
-) -> f64 {
+pub fn memberships<'a>(x: &[f64], centres: impl Iterator<Item = &'a [f64]> + Clone, m: f64, u: &mut [f64]) -> f64 {
     let mut measure = |factor: f64| {
         for (slot, centre) in u.iter_mut().zip(centres.clone()) {
             *slot = scaled_length(x, centre, factor);
@@ -93,7 +88,7 @@ pub(crate) fn memberships<'a>(
 }
 
 /// `u^m`.
-pub(crate) fn power(u: f64, m: f64) -> f64 {
+pub fn power(u: f64, m: f64) -> f64 {
     if m == 2.0 { u * u } else { u.powf(m) }
 }
 

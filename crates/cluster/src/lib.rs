@@ -28,9 +28,8 @@
 //! ```
 
 pub mod assign;
-pub mod comparison;
 mod data;
-mod distance;
+pub mod distance;
 mod error;
 pub mod finish;
 pub mod kernel;

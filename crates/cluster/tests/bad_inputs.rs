@@ -5,11 +5,8 @@
 //! Every run is driven with plain sums, and with sums of parts that each site has rounded to a multiple of 2^-40, as a
 //! masked sum would be, without a number of rows.
 
-mod common;
-
 use std::collections::{BTreeMap, HashSet};
 
-use common::{max_difference, prepare_all};
 use proptest::prelude::*;
 use serde_json::Value;
 use veilsum_cluster::method::{LocalRange, Preparation, Rule, Scale, Seeding, TreeSeeding, Validity, Winsor, inside};
@@ -19,6 +16,7 @@ use veilsum_cluster::{
     Algorithm, Batch, Clusters, Domain, Method, MethodError, Outcome, Prepared, Recipe, Rows, Scaling, Step, Totals,
     answer, metrics, pooled,
 };
+use veilsum_testkit::data::{max_difference, prepare_all};
 
 /// One unit of the last place of a masked sum.
 const UNIT: f64 = 1.0 / (1u64 << 40) as f64;

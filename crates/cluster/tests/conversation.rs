@@ -1,12 +1,10 @@
 //! The conversation of federated FCM: what it asks, what it refuses, when it stops.
 
-mod common;
-
-use common::prepare;
 use veilsum_cluster::{
     Centres, Domain, DriveError, Fcm, FcmParams, Method, MethodError, Outcome, Query, Rows, Scaling, Step, Totals,
     pooled,
 };
+use veilsum_testkit::data::prepare;
 
 fn start() -> Centres {
     Centres::from_rows(&[vec![0.2], vec![0.8]]).unwrap()

@@ -1,10 +1,7 @@
 //! Finishing a run from the totals that are out: how near it comes to the undisturbed end, and where it is refused.
 
-mod common;
-
 use std::time::Instant;
 
-use common::{DataSet, max_difference, prepare_all, split};
 use veilsum_cluster::finish::{Finished, GATE, Refusal, Released, finish};
 use veilsum_cluster::method::{Clusters, Seeding};
 use veilsum_cluster::query::LocalSteps;
@@ -13,6 +10,7 @@ use veilsum_cluster::{
     Algorithm, Batch, Domain, Method, MethodError, OutOfBox, Outcome, Prepared, Recipe, Rows, Run, Scaling, Step,
     Totals, answer, synthetic,
 };
+use veilsum_testkit::data::{DataSet, max_difference, prepare_all, split};
 
 const SITES: usize = 10;
 

@@ -1,9 +1,7 @@
 //! The motivational example of Stallmann & Wilbik (2022): five clusters that no site can see alone.
 
-mod common;
-
-use common::prepare;
 use veilsum_cluster::{Centres, Fcm, FcmParams, Outcome, Prepared, Start, metrics, pooled, synthetic};
+use veilsum_testkit::data::prepare;
 
 fn sites(seed: u64) -> Vec<Prepared> {
     let domain = synthetic::five_gaussians_domain();

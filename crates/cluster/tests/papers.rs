@@ -1,10 +1,8 @@
 //! Known answers: Table 1 of Bárcena et al. (2021) at gamma = 1, and the vectors of an independent implementation.
 
-mod common;
-
-use common::{DataSet, centres, json, max_difference, prepare, prepare_all, split};
 use serde_json::Value;
 use veilsum_cluster::{Centres, Domain, Fcm, FcmParams, Outcome, Prepared, Rows, Scaling, assign, metrics, pooled};
+use veilsum_testkit::data::{DataSet, centres, json, max_difference, prepare, prepare_all, split};
 
 fn params(start: Centres, epsilon: f64, max_rounds: u32) -> FcmParams {
     FcmParams { k: start.k(), m: 2.0, epsilon, max_rounds, start }

@@ -1,10 +1,8 @@
 //! What must not change the result of a run: the order of rows, how they are spread over sites, where the origin is.
 
-mod common;
-
-use common::{max_difference, prepare};
 use proptest::prelude::*;
 use veilsum_cluster::{Centres, Domain, Fcm, FcmParams, OutOfBox, Outcome, Prepared, Rows, Scaling, Start, pooled};
+use veilsum_testkit::data::{max_difference, prepare};
 
 const ROUNDS: u32 = 6;
 

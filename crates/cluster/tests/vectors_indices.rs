@@ -1,8 +1,5 @@
 //! Seeding cells, quantiles and validity indices against independent answers, and against the pooled formula.
 
-mod common;
-
-use common::{json, prepare, prepare_all, shared};
 use proptest::prelude::*;
 use veilsum_cluster::method::{Preparation, Preparing, Rule, Scale, SeedCells, TreeSearch, TreeSeeding, Winsor};
 use veilsum_cluster::query::{Cells, Contingency, Moments, Part, Silhouette, Split, Tree, Validation};
@@ -10,6 +7,7 @@ use veilsum_cluster::validity::{Geometry, Verdict, judge, silhouettes};
 use veilsum_cluster::{
     Batch, Centres, Domain, OutOfBox, Prepared, Query, Rows, Scaling, Transform, answer, metrics, pooled,
 };
+use veilsum_testkit::data::{json, prepare, prepare_all, shared};
 
 fn numbers(value: &serde_json::Value) -> Vec<f64> {
     match value {
@@ -183,7 +181,7 @@ fn many_chunks_are_one_sum() {
     let rows = Rows::new((0..2 * 20_011).map(|_| stream.unit()).collect(), 2).unwrap();
     let domain = Domain::new(vec![0.0, 0.0], vec![1.0, 1.0], Scaling::Box).unwrap();
     let all = [prepare(&rows, &domain)];
-    let sites = prepare_all(&common::split(&rows, 7), &domain);
+    let sites = prepare_all(&veilsum_testkit::data::split(&rows, 7), &domain);
     let centres = Centres::from_rows(&[vec![0.2, 0.2], vec![0.8, 0.3], vec![0.5, 0.9]]).unwrap();
     for m in [2.0, 1.3] {
         let (one, many) = (verdict(&all, &centres, m).indices, verdict(&sites, &centres, m).indices);
@@ -211,7 +209,7 @@ fn standardising_clips_first() {
     values[17] = 90.0;
     let rows = Rows::new(values.clone(), 1).unwrap();
     let domain = Domain::new(vec![-10.0], vec![100.0], Scaling::Box).unwrap();
-    let sites = prepare_all(&common::split(&rows, 3), &domain);
+    let sites = prepare_all(&veilsum_testkit::data::split(&rows, 3), &domain);
     let preparation = Preparation {
         winsorise: vec![winsor(0, 0.0, 0.99)],
         scale: Scale::Standard,
@@ -259,7 +257,7 @@ fn columns_without_spread_are_named() {
 fn few_rows_stop_the_search() {
     let rows = Rows::new((0..100).map(|i| f64::from(i) / 99.0).collect(), 1).unwrap();
     let domain = Domain::new(vec![0.0], vec![1.0], Scaling::Box).unwrap();
-    let sites = prepare_all(&common::split(&rows, 4), &domain);
+    let sites = prepare_all(&veilsum_testkit::data::split(&rows, 4), &domain);
     let preparation = Preparation { winsorise: vec![winsor(0, 0.1, 0.9)], ..Preparation::none() };
     let mut preparing = Preparing::new(&preparation, &domain).unwrap().unwrap();
     let totals = pooled::totals(&preparing.ask(), &sites).unwrap();

@@ -11,17 +11,17 @@
 //! | 6 | the late vector of a site called missing | UNM-3 | `p06_…` | |
 //! | 7 | late answers of a round that was tried again | REL-4, FRM-7 | `p07_…` | |
 //! | 8 | another broadcast for one victim | RND-1, SUR-5 | `p08_…` | |
-//! | 9 | broadcasts over two cohorts | REL-4, RND-5 | `p09_…` | blocks over runs: `crates/node/store/ledger.rs` |
+//! | 9 | broadcasts over two cohorts | REL-4, RND-5 | `p09_…` | blocks over runs: `crates/node/src/store/ledger.rs` |
 //! | 10 | two directories, another roster, doubled members | KEX-3, KEX-7, ROS-4, ROS-5 | `p10_…` | who owns a key: section 15 |
 //! | 11 | a victim among neighbours of the aggregator's choice | MSK-3, SHR-5, POL-1 | `p11_…` | |
 //! | 12 | replay, reflection, another's key as one's own | FRM-4, SHR-2, SHR-4, KEX-5 | `p12_…` | |
-//! | 13 | a site set back answers twice | JRN-1 to JRN-3 | `p13_…` | a journal set back whole is not detected: section 15; its file: `crates/node/store/journal.rs` |
+//! | 13 | a site set back answers twice | JRN-1 to JRN-3 | `p13_…` | a journal set back whole is not detected: section 15; its file: `crates/node/src/store/journal.rs` |
 //! | 14 | malformed, doubled, zero-index, non-canonical shares | SHA-1, SHA-2, UNM-4, UNM-6 | `p14_…` | |
-//! | 15 | overflow, wrap, NaN, silent clip | FIX-1, FIX-2 | `p15_…` | no float comes here; NaN and clipping: `crates/node/round.rs` |
+//! | 15 | overflow, wrap, NaN, silent clip | FIX-1, FIX-2 | `p15_…` | no float comes here; NaN and clipping: `crates/node/src/round.rs` |
 //! | 16 | another site's contribution as one's own | INP-3, FRM-4, SUR-5 | `p16_…` | |
 //! | 17 | timing of code that depends on secrets | section 15 | `p17_…` | shown by types and text, not by a clock |
 //! | 18 | too few sites left | POL-1, SUR-3 | `p18_…` | |
-//! | 19 | who ends TLS forges or reads | FRM-4, KEX-3, SHR-2 | `p19_…` | the carrier's own keys: `crates/node/carrier/tests.rs` |
+//! | 19 | who ends TLS forges or reads | FRM-4, KEX-3, SHR-2 | `p19_…` | the carrier's own keys: `crates/node/src/carrier/tests.rs` |
 //! | 20 | drift and memory over hundreds of rounds | JRN-4, RND-8 | `p20_…` | |
 //! | 21 | counts beside the mask in the clear | section 10.4 | `p21_…` | what the whole product sends: `tests/views.rs` |
 //! | 22 | one key for all, a switch that masks nothing | ROS-4, KEX-2 | `p22_…` | |

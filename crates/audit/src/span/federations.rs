@@ -6,7 +6,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context as _, Result};
-use veilsum::round::{Form, Layout, Question};
 use veilsum_cluster::{
     Algorithm, Batch, Centres, Domain, Method, OutOfBox, Prepared, Query, Recipe, Rows, Run, Scaling, Statistic, Step,
     answer_with_noise,
@@ -14,6 +13,7 @@ use veilsum_cluster::{
     query::{Bracket, FeatureParams, Histogram, LocalSteps, Moments},
     random::Stream,
 };
+use veilsum_node::round::{Form, Layout, Question};
 
 use super::{Assumed, Blocks, Told};
 use crate::qr::row_space;

@@ -3,8 +3,8 @@
 
 use anyhow::{Context as _, Result};
 use rayon::prelude::*;
-use veilsum::round::Question;
 use veilsum_cluster::{Centres, Domain, OutOfBox, Prepared, Rows, Scaling, random::Stream};
+use veilsum_node::round::Question;
 
 use super::{Told, reading::Reading};
 use crate::qr::Columns;

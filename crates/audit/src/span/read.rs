@@ -12,15 +12,15 @@ use std::{
 };
 
 use anyhow::{Context as _, Result, anyhow, ensure};
-use veilsum::{
+use veilsum_cluster::{
+    Algorithm, Batch, Centres, Query,
+    query::{LocalMeans, LocalSteps, Moments, Part},
+};
+use veilsum_node::{
     documents::Federation,
     role::cohort_digest,
     round::Question,
     store::{Transcript, ledger},
-};
-use veilsum_cluster::{
-    Algorithm, Batch, Centres, Query,
-    query::{LocalMeans, LocalSteps, Moments, Part},
 };
 use veilsum_proto::{
     evidence::Documents,

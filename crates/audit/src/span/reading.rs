@@ -1,11 +1,11 @@
 //! A question as a function of a row, by the very code that sites answer with.
 
 use anyhow::{Result, anyhow};
-use veilsum::round::{Form, Layout, Question};
 use veilsum_cluster::{
     Batch, Block, Domain, Per, Prepared, Query, answer,
     query::{LocalSteps, Part, Pull},
 };
+use veilsum_node::round::{Form, Layout, Question};
 
 /// What of a question's answer is a sum over rows.
 ///

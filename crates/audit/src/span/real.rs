@@ -7,12 +7,12 @@ use std::{
 };
 
 use anyhow::{Result, anyhow, ensure};
-use veilsum::round::Question;
 use veilsum_cluster::{
     Algorithm, Batch, Centres, Query,
     query::{LocalMeans, LocalSteps, Part},
     sampling::Sampling,
 };
+use veilsum_node::round::Question;
 use veilsum_proto::{plan::Terms, suite::Hash, testing::Kit};
 
 use super::attacks::{BLOCK, Event, SITES};

@@ -150,7 +150,7 @@ impl Ffcf {
 }
 
 /// Passes until nothing is similar any more or `fewest` are left, in an order that does not depend on where they came from.
-pub(crate) fn merge_all(all: &mut Vec<Feature>, tau: f64, fewest: usize) {
+pub fn merge_all(all: &mut Vec<Feature>, tau: f64, fewest: usize) {
     let by_centre = |a: &Feature, b: &Feature| {
         let order = a.centre().iter().zip(&b.centre()).map(|(a, b)| a.total_cmp(b)).find(|order| order.is_ne());
         order.unwrap_or(std::cmp::Ordering::Equal)

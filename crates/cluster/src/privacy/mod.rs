@@ -63,7 +63,7 @@ pub enum Unit {
 
 impl Noise {
     /// The defaults: record level, three rounds around the middle, then pulls of at most a quarter of the half diagonal. With two,
-    /// below epsilon 1, more runs in a hundred end where two centres share a cluster (`veilsum experiments dp`).
+    /// below epsilon 1, more runs in a hundred end where two centres share a cluster (`veilsum-lab experiments dp`).
     pub fn usual(epsilon: f64, expected_rows: u64) -> Self {
         Self {
             epsilon,

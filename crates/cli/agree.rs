@@ -1,0 +1,104 @@
+//! The question for a roster's fingerprint, at its first use ([ROS-8]).
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use clap::Args;
+use veilsum_node::{
+    documents::{Fingerprint, Offered},
+    error::{Code, Failure},
+    store::ledger::Data,
+};
+
+/// What the first use of a roster needs.
+#[derive(Args, Debug, Clone, Default)]
+pub(crate) struct FirstUse {
+    /// First use of a roster: its fingerprint as another member's operator told it, at least 32 hexadecimal digits, with or
+    /// without dashes; for fewer, a false roster with the same ones can be searched for. Remembered beside the key
+    /// [default: asked for on a terminal]
+    #[arg(long, value_name = "HEX", value_parser = Fingerprint::parse)]
+    pub roster_fingerprint: Option<Fingerprint>,
+}
+
+/// [`Offered::agree`], with a question on the terminal where a fingerprint is needed and none was given.
+///
+/// # Errors
+/// As there.
+pub(crate) fn agree(offered: &Offered<'_>, given: Option<&Fingerprint>, data: Option<&Data>) -> Result<(), Failure> {
+    let heard = match given {
+        None if offered.is_new()? => Some(ask(offered)?),
+        given => given.cloned(),
+    };
+    offered.agree(heard.as_ref(), data)
+}
+
+/// Asks for the fingerprint, without showing it: what has to be typed is what somebody else says, not what stands there.
+///
+/// # Errors
+/// A [`Failure`] where nobody sits at a terminal, or what was typed is no fingerprint.
+pub(crate) fn ask(offered: &Offered<'_>) -> Result<Fingerprint, Failure> {
+    if io::stdin().is_terminal() && io::stderr().is_terminal() {
+        return ask_there(offered, &mut io::stdin().lock(), &mut io::stderr());
+    }
+    Err(offered.unheard())
+}
+
+fn ask_there(offered: &Offered<'_>, from: &mut impl BufRead, to: &mut impl Write) -> Result<Fingerprint, Failure> {
+    let roster = offered.roster;
+    let question = format!(
+        "{} is a federation of {} sites, with {} as coordinator and {} as intermediary, and this party has not agreed to this \
+         roster.\nCall another member, by a number that did not come with the roster. They run `veilsum roster verify` and read \
+         the fingerprint of their copy to you.\nType its 8 groups: ",
+        roster.name,
+        roster.sites.len(),
+        roster.coordinator.name,
+        roster.intermediary.name
+    );
+    let mut line = String::new();
+    let read = to.write_all(question.as_bytes()).and_then(|()| to.flush()).and_then(|()| from.read_line(&mut line));
+    read.map_err(|e| Failure::new(Code::Internal, format!("the terminal cannot be read ({e})"), "try again"))?;
+    Fingerprint::parse(&line).map_err(|why| Failure::input(why, "type all 8 groups of four as they are read to you"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+    use veilsum_node::documents::roster_fingerprint;
+    use veilsum_proto::{
+        identity::Identity,
+        roster::{Member, Roster},
+    };
+
+    /// [ROS-8]: what is typed is compared, and the question does not give it away.
+    #[test]
+    fn the_question_on_a_terminal_does_not_show_the_answer() {
+        let identity = Identity::from_seed(&[3; 32]);
+        let member = |seed, name: &str| Member {
+            name: name.into(),
+            key: Identity::from_seed(&[seed; 32]).public(),
+            address: "127.0.0.1:7700".into(),
+        };
+        let roster = Roster {
+            name: "test".into(),
+            coordinator: member(1, "hub"),
+            intermediary: member(2, "counter"),
+            sites: (3..6)
+                .map(|seed| Member { address: String::new(), ..member(seed, &format!("site-{seed}")) })
+                .collect(),
+        };
+        let (file, key) = (Path::new("roster.toml"), Path::new("a.key"));
+        let offered = Offered { file, roster: &roster, key, identity: &identity };
+        let mut shown = Vec::new();
+        let typed = roster_fingerprint(&roster.hash()) + "\n";
+        let answer = ask_there(&offered, &mut typed.as_bytes(), &mut shown).unwrap();
+        offered.compare(&answer).unwrap();
+        let shown = String::from_utf8(shown).unwrap();
+        assert!(shown.contains("3 sites") && shown.contains("hub") && !shown.contains(&typed[..4]), "{shown}");
+        for bad in ["yes\n", "y\n", "\n", "", &typed[..20]] {
+            assert!(ask_there(&offered, &mut bad.as_bytes(), &mut Vec::new()).is_err(), "{bad:?}");
+        }
+        let other = "0123-4567-89ab-cdef-0123-4567-89ab-cdef";
+        let answer = ask_there(&offered, &mut other.as_bytes(), &mut Vec::new()).unwrap();
+        assert!(offered.compare(&answer).unwrap_err().message.contains("[ROS-8]"));
+    }
+}

@@ -1,0 +1,66 @@
+//! `veilsum assign`: memberships of one's own rows in the clusters of a model. Nothing leaves the machine.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+use veilsum_cluster::assign::{hard_labels, memberships};
+
+use veilsum_node::{
+    error::Failure,
+    files::{self, Existing},
+    model::Model,
+    table::{self, TableSpec},
+};
+
+/// `veilsum assign`
+#[derive(Args, Debug)]
+pub(crate) struct AssignArgs {
+    /// The model that a run wrote
+    #[arg(long, value_name = "FILE", default_value = "model.json")]
+    pub model: PathBuf,
+    /// Rows with the model's columns: a CSV file with a header
+    #[arg(long, value_name = "FILE.csv")]
+    pub data: PathBuf,
+    /// Where to write one line a row; only you can read the file. `-` is standard output
+    #[arg(long, value_name = "FILE.csv", default_value = "-")]
+    pub out: PathBuf,
+}
+
+/// Computes memberships and hard labels.
+///
+/// # Errors
+/// A [`Failure`] that names model, file, line or column.
+pub(crate) fn assign(args: &AssignArgs, json: bool) -> Result<(), Failure> {
+    let model = Model::read(&args.model)?;
+    let fail = |why: String| Failure::input(format!("{}: {why}", args.data.display()), "correct the file");
+    let columns = model.columns.iter().map(|c| c.name.clone()).collect();
+    let table = table::read_csv(&args.data, &TableSpec { columns, label: None })?;
+    let rows = model.to_working(table.values).map_err(fail)?;
+    let u = memberships(&rows, &model.centres().map_err(fail)?, model.m).map_err(|e| fail(e.to_string()))?;
+    let labels = hard_labels(&u);
+
+    let to_file = args.out.as_os_str() != "-";
+    if json && !to_file {
+        let u: Vec<Vec<f64>> = u.outer_iter().map(|row| row.to_vec()).collect();
+        let value = json!({ "k": model.k, "memberships": u, "labels": labels });
+        return crate::print(true, &value, "");
+    }
+    // Clusters are numbered from 0, as the centres stand in the model.
+    let mut header: Vec<String> = (0..model.k).map(|i| format!("membership_{i}")).collect();
+    header.push("cluster".into());
+    let lines = u.outer_iter().zip(&labels).map(|(row, label)| {
+        let mut cells: Vec<String> = row.iter().map(|x| format!("{x:?}")).collect();
+        cells.push(label.to_string());
+        cells
+    });
+    let mut text = Vec::new();
+    table::write_csv(&mut text, &header, lines)?;
+    if to_file {
+        files::write_private(&args.out, &text, Existing::Replace)?;
+        let shown = args.out.display().to_string();
+        let value = json!({ "written": shown, "k": model.k });
+        return crate::print(json, &value, &format!("memberships in {} clusters: {shown}", model.k));
+    }
+    crate::print(false, &serde_json::Value::Null, &String::from_utf8_lossy(&text))
+}

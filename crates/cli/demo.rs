@@ -1,0 +1,556 @@
+//! `veilsum demo`: a whole federation on loopback in one process, on generated or given rows.
+
+use std::{fmt::Write, path::PathBuf};
+
+use clap::Args;
+use veilsum_cluster::{
+    Algorithm, Clusters, Domain, Prepared, Recipe, Rows, Scaling, Start, method::Seeding, metrics, pooled, synthetic,
+};
+use veilsum_proto::{
+    plan::Terms,
+    policy::{Enforcement, Spent},
+    roster::check_sites,
+};
+
+use crate::{
+    method::{MethodArgs, given_centres, parse_clusters},
+    run::{LOSS_WAIT, Loss, block_on},
+};
+use veilsum_node::{
+    documents::{self, SitePolicy},
+    error::{Code, Failure},
+    forecast::{Forecast, Verdict},
+    local::{self, LOCAL_TIMING, LocalConfig, LocalRun, LocalSite},
+    report::{self, Pooled},
+    role::{
+        client::{Step, Vanish},
+        consent,
+        server::RunResult,
+    },
+    split,
+    table::{self, TableSpec},
+    work::{Column, Judge, Labels, Work},
+};
+
+/// `veilsum demo`
+#[derive(Args, Debug, Clone)]
+pub(crate) struct DemoArgs {
+    /// Cluster these rows instead of the generated example; the last column is a label and is neither used nor sent
+    #[arg(long, value_name = "FILE.csv")]
+    pub data: Option<PathBuf>,
+    /// Columns to use [default: all but the last]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', requires = "data")]
+    pub columns: Vec<String>,
+    /// Sites to spread the rows over [default: 20]
+    #[arg(long, value_name = "N", requires = "data")]
+    pub sites: Option<usize>,
+    /// How rows are spread: `iid`; a column whose every value is a site; `dirichlet:ALPHA`, `observers:BETA` (by place),
+    /// `seen:N` (every site sees N of the labels and lacks the others)
+    #[arg(long, value_name = "WAY", default_value = "iid", requires = "data")]
+    pub split: String,
+    /// Number of clusters, or a range as in 2..9 from which the run chooses [default: 5 for the example]
+    #[arg(long, value_name = "K|LOW..HIGH", value_parser = parse_clusters)]
+    pub k: Option<Clusters>,
+    /// Scale every column to [0, 1] by its public box, or not at all
+    #[arg(long, value_name = "box|none", default_value = "box", value_parser = ["box", "none"])]
+    pub scale: String,
+    /// Release counts by cluster and label (of the file's last column, or of the example), for the adjusted Rand index
+    #[arg(long)]
+    pub release_labels: bool,
+    /// Starting centres: K lines of d numbers in box units, no header [default: uniform in the box, from the seed]
+    #[arg(long, value_name = "FILE.csv")]
+    pub start: Option<PathBuf>,
+    /// Seed of everything random here but the keys: example rows, split, starting centres
+    #[arg(long, value_name = "S")]
+    pub seed: Option<u64>,
+    /// A site vanishes in a round, after its masked input arrived, or `:before` it, or before `:unmask`ing. May be repeated
+    #[arg(long, value_name = "SITE@ROUND[:before|:after|:unmask]")]
+    pub drop: Vec<String>,
+    /// All sites are one block, whose parts are released together: a run that loses one waits for it, or stops, and is then
+    /// finished from what is out [default: every site by itself, so that a run goes on without those that vanish, and what
+    /// they sent can be computed]
+    #[arg(long, value_name = "WHAT", value_enum)]
+    pub on_loss: Option<Loss>,
+    /// Seconds to wait for a site that is lost, with --on-loss wait
+    #[arg(long, value_name = "SECONDS", default_value_t = LOSS_WAIT)]
+    pub loss_wait: u64,
+    /// Folder for result.json and model.json
+    #[arg(long, value_name = "DIR", default_value = "veilsum-out")]
+    pub out: PathBuf,
+    /// What a run consists of
+    #[command(flatten)]
+    pub method: MethodArgs,
+}
+
+/// Rows at their sites, and what is known about their columns.
+struct Source {
+    sites: Vec<LocalSite>,
+    columns: Vec<Column>,
+    default_k: Option<u32>,
+    note: String,
+    /// The label column and its labels, where they are to be released.
+    labels: Option<Labels>,
+}
+
+/// Runs the demonstration.
+///
+/// # Errors
+/// A [`Failure`] with its exit code.
+pub(crate) fn demo(args: &DemoArgs, json: bool) -> Result<(), Failure> {
+    let source = match &args.data {
+        Some(path) => from_file(args, path)?,
+        None => example(args),
+    };
+    let work = work(args, &source)?;
+    work.check().map_err(|e| Failure::input(e.0, "see `veilsum demo --help`"))?;
+    let names: Vec<String> = source.sites.iter().map(|site| site.name.clone()).collect();
+    let vanish = args.drop.iter().map(|d| parse_drop(d, &names)).collect::<Result<Vec<_>, _>>()?;
+    let domain = work.domain()?;
+    let prepared = source.sites.iter().map(|s| s.prepare(&domain, work.out_of_box)).collect::<Result<Vec<_>, _>>()?;
+    let rows: usize = prepared.iter().map(Prepared::len).sum();
+    if u64::from(work.recipe.clusters.min) > rows as u64 {
+        return Err(Failure::input(
+            format!(
+                "K = {} clusters from {rows} rows: there must be at least as many rows as clusters",
+                work.recipe.clusters.min
+            ),
+            "choose a smaller --k",
+        ));
+    }
+    let demo = Demo::of(&source.sites, &work, &vanish, args.on_loss.is_some());
+    let (site, told) = demo.policy()?;
+    if !json {
+        println!("{}\n{told}", source.note);
+    }
+    let terms = demo.terms;
+    let run = block_on(local::run(LocalConfig {
+        sites: source.sites,
+        work: work.clone(),
+        site,
+        terms: Box::new(move |t| *t = Terms { roster: t.roster, ..terms }),
+        vanish: vanish.clone(),
+        record: false,
+        state: None,
+        way: None,
+        timing: LOCAL_TIMING,
+        on_loss: args.on_loss.unwrap_or(Loss::Stop).within(args.loss_wait),
+        progress: crate::progress::reporter(json),
+    }))?;
+    let LocalRun { result, counted, sites, .. } = run;
+    let mut result = result?;
+    // The coordinator cannot see what the sites sent to the intermediary; here both are known.
+    if let Ok(counted) = &counted {
+        result.traffic.add(&counted.traffic);
+    }
+    for (name, outcome) in names.iter().zip(&sites) {
+        if let Err(failure) = outcome
+            && !result.missing.contains(name)
+        {
+            result.warnings.push(format!("{name}: {}", failure.message));
+        }
+    }
+    let pooled = compare(&work, &prepared, &result)?;
+    let written = report::write(&args.out, &result, Some(&pooled))?;
+    if json {
+        println!("{}", report::document(&result, Some(&pooled)));
+        return early(&result);
+    }
+    print!("{}{}", report::centres(&result), report::summary(&result));
+    let mut out = String::from("\nwho learnt what\n");
+    let over = if result.missing.is_empty() { result.cohort.len().to_string() } else { "the remaining".into() };
+    let judged = if work.judge == Judge::Intermediary { ", and the indices from the intermediary" } else { "" };
+    let _ = writeln!(
+        out,
+        "  coordinator    {} totals over {over} sites, all questions of the plan{judged}; of no single site's sums or row \
+         count anything",
+        result.questions
+    );
+    let counted = match counted {
+        Ok(c) if c.handed_over => format!("the number of rows of all sites together ({}); no centre", c.total),
+        Ok(c) => format!(
+            "the number of rows of {} sites together ({}), which it kept to itself; no centre",
+            c.cohort.len(),
+            c.total
+        ),
+        Err(f) => format!("nothing: {}", f.message),
+    };
+    let judging = if work.judge == Judge::Intermediary {
+        "; the validity totals, and how far the final centres are from each other"
+    } else {
+        ""
+    };
+    let _ = writeln!(out, "  intermediary   {counted}{judging}");
+    let _ = writeln!(
+        out,
+        "  every site     the centres and totals of every round; no other site's rows, sums or row count"
+    );
+    let _ = writeln!(out, "  the network    sizes and times of encrypted packets");
+    print!("{out}");
+    println!(
+        "\n{}: {} rounds, largest difference {:.1e} of a column's range",
+        pooled.what, pooled.rounds, pooled.max_abs_diff
+    );
+    if pooled.blurred {
+        println!(
+            "(its seeding was blurred by other noise, so it may start and end elsewhere; --blur 0 compares exactly)"
+        );
+    }
+    if !result.missing.is_empty() {
+        println!("(it has the rows of the sites that vanished, so it differs)");
+    }
+    println!("traffic: {} kB in all", result.traffic.bytes() / 1000);
+    for path in &written {
+        println!("wrote {}", path.display());
+    }
+    early(&result)
+}
+
+/// Exit code 9 where the run ended early.
+fn early(result: &RunResult) -> Result<(), Failure> {
+    result.ended_early.as_ref().map_or(Ok(()), |early| Err(early.failure()))
+}
+
+/// The five-Gaussian example: no site can see five clusters alone.
+fn example(args: &DemoArgs) -> Source {
+    let example = synthetic::five_gaussians(args.seed.unwrap_or(synthetic::DEFAULT_SEED));
+    let domain = synthetic::five_gaussians_domain();
+    let columns = ["x", "y"]
+        .iter()
+        .zip(domain.lower().iter().zip(domain.upper()))
+        .map(|(name, (lower, upper))| Column { name: (*name).into(), lower: *lower, upper: *upper })
+        .collect();
+    let clusters = example.truth.k();
+    let labels = args
+        .release_labels
+        .then(|| Labels { column: "cluster".into(), classes: (0..clusters).map(|class| class.to_string()).collect() });
+    let sites: Vec<LocalSite> = example
+        .sites
+        .into_iter()
+        .enumerate()
+        .map(|(i, s)| LocalSite {
+            name: format!("site-{}", i + 1),
+            rows: s.rows,
+            labels: labels.is_some().then(|| s.labels.into_iter().map(|label| label as u32).collect()),
+        })
+        .collect();
+    let rows: usize = sites.iter().map(|s| s.rows.len()).sum();
+    Source {
+        note: format!(
+            "five Gaussians at 3 sites, {rows} rows, generated; each site sees three of the five clusters; \
+             public box [-1, 2] x [-1, 2]\nmasked sums, QUIC on 127.0.0.1"
+        ),
+        sites,
+        columns,
+        default_k: Some(5),
+        labels,
+    }
+}
+
+fn from_file(args: &DemoArgs, path: &std::path::Path) -> Result<Source, Failure> {
+    let header = table::read_header(path)?;
+    let label = header.last().cloned().unwrap_or_default();
+    let way = Way::parse(&args.split, &header)?;
+    let by_column = match &way {
+        Way::Column(column) => Some(column.clone()),
+        _ => None,
+    };
+    let wanted: Vec<String> = if args.columns.is_empty() {
+        header[..header.len().saturating_sub(1)].iter().filter(|c| Some(*c) != by_column.as_ref()).cloned().collect()
+    } else {
+        args.columns.clone()
+    };
+    let spec = TableSpec { columns: wanted, label: Some(by_column.clone().unwrap_or_else(|| label.clone())) };
+    let table = table::read_csv(path, &spec)?;
+    let d = table.columns.len();
+    let rows = Rows::new(table.values, d)?;
+    let wanted = args.sites.unwrap_or(20);
+    let seed = args.seed.unwrap_or(0);
+    let found = table.labels.clone().unwrap_or_default();
+    let parts = match &way {
+        Way::Column(column) => {
+            if args.sites.is_some() {
+                return Err(Failure::new(
+                    Code::Usage,
+                    "--sites and --split by a column contradict each other",
+                    format!("leave --sites out: every value of {column:?} is a site"),
+                ));
+            }
+            split::by_label(&found)
+        }
+        Way::Iid => split::iid(table.rows, wanted, seed),
+        Way::Dirichlet(alpha) => split::dirichlet(&found, wanted, *alpha, seed),
+        Way::Observers(beta) => {
+            let around = Domain::around(&rows, Scaling::None)?;
+            let places = Start::Uniform { seed }.centres(&around, wanted.max(1))?;
+            split::observers(&rows, &Rows::new(places.as_slice().to_vec(), d)?, *beta, seed)
+        }
+        Way::Seen(labels) => split::lacking(&found, wanted, *labels, seed),
+    };
+    check_sites(parts.len()).map_err(|e| Failure::input(e, "split into other --sites, or by another column"))?;
+    if let Some((name, _)) = parts.iter().find(|(_, rows)| rows.is_empty()) {
+        return Err(Failure::input(
+            format!("{name} would have no rows: {} rows for {} sites", table.rows, parts.len()),
+            "use fewer --sites",
+        ));
+    }
+    let domain = Domain::around(&rows, Scaling::Box).map_err(|e| match e {
+        veilsum_cluster::DataError::ConstantColumn { column } => Failure::input(
+            format!(
+                "{}: the column {:?} is constant and says nothing about clusters",
+                path.display(),
+                table.columns[column]
+            ),
+            "name the other columns with --columns",
+        ),
+        other => other.into(),
+    })?;
+    let columns = table
+        .columns
+        .iter()
+        .zip(domain.lower().iter().zip(domain.upper()))
+        .map(|(name, (lower, upper))| Column { name: name.clone(), lower: *lower, upper: *upper })
+        .collect();
+    if args.release_labels && by_column.is_some() {
+        return Err(Failure::new(
+            Code::Usage,
+            "--release-labels and --split by a column contradict each other",
+            "the labels are the file's last column; split by iid, dirichlet, observers or seen",
+        ));
+    }
+    let labels = args.release_labels.then(|| {
+        let classes: std::collections::BTreeSet<&String> = found.iter().collect();
+        Labels { column: label.clone(), classes: classes.into_iter().cloned().collect() }
+    });
+    let numbers = labels.as_ref().map(|labels| documents::numbered(&found, labels)).transpose()?;
+    let sites = parts
+        .into_iter()
+        .map(|(name, members)| {
+            let values = members.iter().flat_map(|i| rows.row(*i).to_vec()).collect();
+            let labels = numbers.as_ref().map(|numbers| members.iter().map(|i| numbers[*i]).collect());
+            Rows::new(values, d).map(|rows| LocalSite { name, rows, labels }).map_err(Failure::from)
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    let note = format!(
+        "{}: {} rows, {d} columns, {} sites ({}); for this demonstration the public box is taken from the file, \
+         which a real federation must not do\nmasked sums, QUIC on 127.0.0.1",
+        path.display(),
+        rows.len(),
+        sites.len(),
+        by_column.map_or_else(|| format!("rows dealt by {}", args.split), |c| format!("one for every value of {c:?}"))
+    );
+    Ok(Source { sites, columns, default_k: None, note, labels })
+}
+
+fn work(args: &DemoArgs, source: &Source) -> Result<Work, Failure> {
+    let given = given_centres(args.start.as_deref(), source.columns.len())?;
+    let clusters = args
+        .k
+        .or(given.as_ref().map(|centres| Clusters::exactly(centres.k() as u32)))
+        .or(source.default_k.map(Clusters::exactly))
+        .ok_or_else(|| Failure::new(Code::Usage, "how many clusters?", "say --k K, or give --start"))?;
+    let seed = args.seed.unwrap_or(synthetic::DEFAULT_START_SEED);
+    let classes = source.labels.as_ref().map_or(0, |labels| labels.classes.len());
+    let mut recipe = args.method.recipe(clusters, given, seed, &source.columns, source.sites.len(), classes)?;
+    recipe.noise = args.method.noise.noise(clusters, 0);
+    Ok(Work {
+        columns: source.columns.clone(),
+        scaling: if args.scale == "box" { Scaling::Box } else { Scaling::None },
+        out_of_box: args.method.noise.out_of_box(),
+        recipe,
+        sampling: args.method.sampling(seed),
+        judge: args.method.judge(),
+        labels: source.labels.clone(),
+        step_bits: args.method.noise.step_bits(None),
+    })
+}
+
+/// The terms of the demonstration, and what its sites make of them.
+struct Demo<'a> {
+    work: &'a Work,
+    terms: Terms,
+    rows: Vec<u64>,
+    /// Different rows that are possible, as each site's own suggest.
+    possible: Vec<Option<u64>>,
+}
+
+impl Demo<'_> {
+    /// Here everybody's rows are known, so the plan can promise what is true.
+    fn of<'a>(sites: &[LocalSite], work: &'a Work, vanish: &[(usize, Vanish)], blocks: bool) -> Demo<'a> {
+        let rows: Vec<u64> = sites.iter().map(|site| site.rows.len() as u64).collect();
+        let mut terms = local::default_terms(sites, work);
+        local::sampled_terms(work, sites.len())(&mut terms);
+        terms.max_rows = rows.iter().copied().max().unwrap_or(1);
+        let stay = rows.iter().enumerate().filter(|(site, _)| !vanish.iter().any(|(gone, _)| gone == site));
+        if !vanish.is_empty() && !blocks {
+            terms.block_size = 1;
+        }
+        // A count with noise may fall below any of them.
+        if work.recipe.noise.is_none() {
+            terms.min_total_rows = terms.min_total_rows.max(stay.map(|(_, rows)| rows).sum());
+        }
+        let possible = sites.iter().map(|site| consent::possible_rows(&site.rows)).collect();
+        Demo { work, terms, rows, possible }
+    }
+
+    /// The strict default where every site can answer everything under it; else as little less as the data need, by name.
+    fn policy(&self) -> Result<(SitePolicy, String), Failure> {
+        let sites = self.rows.len();
+        let mut site = SitePolicy::default();
+        let mut forecast = Forecast::of(self.work, &self.terms, &site.policy, sites)?;
+        let mut told = Vec::new();
+        let facts = consent::facts(self.work);
+        let policy = &mut site.policy;
+        if facts.groups
+            && (facts.contributors < policy.floor.contributors || facts.records < policy.records || !facts.ask_first)
+        {
+            (policy.floor.contributors, policy.records) = (facts.contributors, facts.records);
+            if !facts.ask_first {
+                (policy.floor.contributors, policy.records) = (1, 1);
+            }
+            told.push(format!("contributors = {}, records = {}", policy.floor.contributors, policy.records));
+        }
+        if facts.cells && (policy.floor.contributors, policy.records) != (1, 1) {
+            (policy.floor.contributors, policy.records) = (1, 1);
+            told.push("contributors = 1, records = 1 (labels are released)".into());
+        }
+        if let Some(change) = facts.change.filter(|change| *change < policy.change) {
+            policy.change = change;
+            told.push(format!("change = {change}"));
+        }
+        let fewest = self.rows.iter().copied().min().unwrap_or(0);
+        if fewest < policy.min_rows {
+            policy.min_rows = fewest;
+            told.push(format!("min_rows = {fewest}"));
+        }
+        if self.terms.block_size == 1 && policy.floor.contributors > 1 {
+            policy.floor.contributors = 1;
+            told.push("contributors = 1: what a site that leaves sent can be computed".into());
+        }
+        let most = self.work.max_questions().saturating_add(1);
+        if most > policy.floor.max_rounds {
+            policy.floor.max_rounds = most;
+            policy.max_rounds_in_all = policy.max_rounds_in_all.max(u64::from(most) + 1);
+            told.push(format!("max_rounds = {most}"));
+        }
+        if let (Some(noise), Some(rho)) = (&self.work.recipe.noise, forecast.total().nano_rho)
+            && rho > policy.noise.nano_rho
+        {
+            policy.noise.nano_rho = documents::nano_rho(noise.epsilon, noise.delta);
+            told.push(format!("[noise] epsilon = {}", noise.epsilon));
+        }
+        let mut stays = |site: &SitePolicy, one: (u64, Option<u64>)| {
+            let about = (self.work, &self.terms, sites);
+            let known = one.0.max(self.terms.min_total_rows);
+            matches!(forecast.verdict(about, &site.policy, &Spent::default(), one, known), Verdict::Answers(_))
+        };
+        let each = self.rows.iter().copied().zip(self.possible.iter().copied());
+        if !each.into_iter().all(|one| stays(&site, one)) || self.work.sampling.is_some() {
+            site.policy.release.rule = Enforcement::Off;
+            told.push("[release] rule = \"off\"".into());
+        }
+        let text = if told.is_empty() {
+            "every site answers under the strict default policy".to_owned()
+        } else {
+            format!("the sites' policy is relaxed for this demonstration (veilsum policy show): {}", told.join(", "))
+        };
+        Ok((site, text))
+    }
+}
+
+/// How rows are spread over sites.
+enum Way {
+    Iid,
+    Column(String),
+    Dirichlet(f64),
+    Observers(f64),
+    Seen(usize),
+}
+
+impl Way {
+    /// `iid`, `dirichlet:ALPHA`, `observers:BETA`, `seen:LABELS`, or a column of the file.
+    fn parse(text: &str, header: &[String]) -> Result<Way, Failure> {
+        if text == "iid" {
+            return Ok(Way::Iid);
+        }
+        if header.iter().any(|column| column == text) {
+            return Ok(Way::Column(text.to_owned()));
+        }
+        let number = |text: &str| text.parse::<f64>().ok().filter(|x| x.is_finite() && *x > 0.0);
+        match text.split_once(':').map(|(name, value)| (name, number(value))) {
+            Some(("dirichlet", Some(alpha))) => Ok(Way::Dirichlet(alpha)),
+            Some(("observers", Some(beta))) => Ok(Way::Observers(beta)),
+            Some(("seen", Some(labels))) if labels >= 1.0 => Ok(Way::Seen(labels as usize)),
+            _ => Err(Failure::input(
+                format!("--split {text:?}: the file has no such column, and it is no way to spread rows"),
+                "write iid, dirichlet:0.5, observers:1, seen:2 or the name of a column",
+            )),
+        }
+    }
+}
+
+/// `SITE@ROUND[:before|:after|:unmask]`, SITE a name or a number from 1.
+fn parse_drop(text: &str, names: &[String]) -> Result<(usize, Vanish), Failure> {
+    let bad = |why: String| {
+        Failure::new(
+            Code::Usage,
+            format!("--drop {text}: {why}"),
+            "write it as SITE@ROUND, for example 3@5 or 3@5:before",
+        )
+    };
+    let (site, when) = text.split_once('@').ok_or_else(|| bad("there is no @ in it".into()))?;
+    let (round, at) = when.split_once(':').unwrap_or((when, "after"));
+    let at = match at {
+        "before" => Step::BeforeInput,
+        "after" => Step::AfterInput,
+        "unmask" => Step::BeforeUnmask,
+        other => return Err(bad(format!("{other:?} is not before, after or unmask"))),
+    };
+    let round: u32 =
+        round.parse().ok().filter(|r| *r > 0).ok_or_else(|| bad("the round is not a number from 1".into()))?;
+    let by_name = names.iter().position(|n| n == site);
+    let by_number = site.parse::<usize>().ok().and_then(|n| n.checked_sub(1)).filter(|i| *i < names.len());
+    let site =
+        by_name.or(by_number).ok_or_else(|| bad(format!("there is no site {site:?}; there are {}", names.len())))?;
+    Ok((site, Vanish { round, at }))
+}
+
+/// The same run in the clear: on all rows in one place where the method does not depend on how they are spread, otherwise
+/// over the same sites with plain sums.
+fn compare(work: &Work, sites: &[Prepared], result: &RunResult) -> Result<Pooled, Failure> {
+    // What the noise costs is seen beside a run without it.
+    let noisy = work.recipe.noise.is_some();
+    let work = &Work { recipe: Recipe { noise: None, ..work.recipe.clone() }, ..work.clone() };
+    let mut run = work.run(sites.len())?;
+    let anywhere = matches!(work.recipe.algorithm, Algorithm::Fcm { .. } | Algorithm::Kmeans { .. });
+    let (what, outcome) = match work.sampling {
+        Some(sampling) => ("plain sums over the same sampled sites", pooled::sampled(&mut run, sites, sampling)),
+        None if anywhere && work.recipe.rule.min_sites == 1 => {
+            let all = Prepared::pooled(sites)?;
+            let what =
+                if noisy { "the same method on pooled rows, without noise" } else { "the same method on pooled rows" };
+            (what, pooled::run(&mut run, &all))
+        }
+        None => ("the same method with plain sums over the same sites", pooled::plain_federated(&mut run, sites)),
+    };
+    let outcome = outcome.map_err(|e| Failure::input(e, ""))?;
+    let (centres, boxed) = work.units(&outcome.centres)?;
+    let blurred = matches!(&work.recipe.seeding, Seeding::Tree(tree) if tree.blur > 0.0);
+    let max_abs_diff = if blurred || noisy {
+        // Seeding had other noise, which may turn the order of the clusters.
+        let matrix = |rows: &[Vec<f64>]| veilsum_cluster::Centres::from_rows(rows);
+        let matched = metrics::matched_distance(&matrix(&boxed)?, &matrix(&result.centres_box)?);
+        matched.map_or(f64::INFINITY, |matched| matched.max_abs)
+    } else {
+        let pairs = boxed.iter().flatten().zip(result.centres_box.iter().flatten());
+        pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+    };
+    let index = outcome.indices.fuzzy_davies_bouldin;
+    Ok(Pooled {
+        what,
+        blurred,
+        centres,
+        max_abs_diff,
+        rounds: outcome.rounds,
+        fuzzy_davies_bouldin: index.is_finite().then_some(index),
+    })
+}

@@ -1,0 +1,229 @@
+//! `veilsum inspect`: what this site would send for a plan and its data, field by field, without sending it.
+//!
+//! The frames come from the site's real state machine ([`veilsum_node::rehearsal`]); nothing here is a description by hand but
+//! the words. No value, count or statistic of the rows is printed.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::{Value, json};
+use veilsum_proto::{identity::Identity, message::Kind, noise::Key, roster::PartyId};
+
+use veilsum_node::{
+    control::{self, Hello, SOFTWARE},
+    cost::{Cost, QuestionCost, frame_bytes},
+    documents::{Federation, load_identity, questions},
+    error::{Code, Failure},
+    rehearsal::{Rehearsal, Sent, rehearse},
+    role::{noise, system_rng},
+    round::{Question, Terms, contribute},
+};
+
+/// `veilsum inspect`
+#[derive(Args, Debug)]
+pub(crate) struct InspectArgs {
+    /// The federation's roster
+    #[arg(long, value_name = "FILE", default_value = "roster.toml")]
+    pub roster: PathBuf,
+    /// The plan
+    #[arg(long, value_name = "FILE", default_value = "plan.toml")]
+    pub plan: PathBuf,
+    /// This site's secret key file; it signs nothing here
+    #[arg(long, value_name = "FILE.key")]
+    pub key: PathBuf,
+    /// This site's rows
+    #[arg(long, value_name = "FILE.csv")]
+    pub data: PathBuf,
+}
+
+const NEVER_SENT: [&str; 4] = [
+    "any row, or any value of a row",
+    "columns that the plan does not name, such as a label column",
+    "this site's own number of rows N_l (only the sum over the cohort becomes readable)",
+    "this site's own sums in the clear: every vector is masked before it leaves",
+];
+
+/// Shows what this site would send.
+///
+/// # Errors
+/// A [`Failure`] for everything that would also stop the real run before its first message.
+pub(crate) fn inspect(args: &InspectArgs, json: bool) -> Result<(), Failure> {
+    let federation = Federation::load(&args.roster, &args.plan)?;
+    let (identity, _) = load_identity(&args.key)?;
+    let me = federation.whoami(&identity)?;
+    if !matches!(me, PartyId::Site(_)) {
+        return Err(Failure::new(
+            Code::Input,
+            format!("{}: this is the key of an aggregator, which sends no data", args.key.display()),
+            "run this with a site's key",
+        ));
+    }
+    let rows = federation.load_rows(&args.data)?;
+    let (n, form) = (federation.roster.sites.len(), federation.form()?);
+    let cost = Cost::of(&federation)?;
+    let mut parts = Vec::new();
+    // One question of every part of a run stands for all its rounds.
+    for (question, costs) in questions(&federation.work, n)?.iter().zip(&cost.questions) {
+        // The noise of a rehearsal is nobody's: nothing of it leaves.
+        let key = Key::from_bytes([0; 32]);
+        let terms = Terms { noise: Some(&key), ..Terms::everybody(form) };
+        let answer = contribute(question, &rows, &terms, Some(&mut noise())).map_err(|e| {
+            let failure = Failure::from(e);
+            let next = "speak to the coordinator about the plan".to_owned();
+            if failure.next.is_empty() { Failure { next, ..failure } } else { failure }
+        })?;
+        let to = if *question == Question::CountRows { PartyId::Intermediary } else { PartyId::Coordinator };
+        let rehearsal = rehearse(&federation, to, &question.to_bytes(), answer)?;
+        parts.push(Part { to, costs, rehearsal, n, slots: cost.slots });
+    }
+    // First the coordinator's parts: they are the bulk.
+    parts.sort_by_key(|p| p.to);
+    let report = Report { federation: &federation, me, parts, cost: &cost };
+    crate::print(json, &report.to_json(), &report.to_text())
+}
+
+struct Part<'a> {
+    to: PartyId,
+    costs: &'a QuestionCost,
+    rehearsal: Rehearsal,
+    n: usize,
+    slots: usize,
+}
+
+impl Part<'_> {
+    /// The frame's size in the real cohort, which may be larger than the rehearsed one.
+    fn bytes(&self, sent: &Sent) -> usize {
+        let of = |n| frame_bytes(sent.kind, n, self.slots, self.costs.words);
+        sent.bytes + of(self.n) - of(self.rehearsal.sites)
+    }
+
+    fn total(&self, sent: &[Sent]) -> usize {
+        sent.iter().map(|s| self.bytes(s)).sum()
+    }
+
+    fn frames(&self, sent: &[Sent]) -> Value {
+        sent.iter()
+            .map(|s| {
+                json!({ "kind": format!("{:?}", s.kind), "bytes": self.bytes(s),
+                    "discloses": format!("{:?}", s.discloses), "meaning": s.discloses.explain() })
+            })
+            .collect()
+    }
+}
+
+struct Report<'a> {
+    federation: &'a Federation,
+    me: PartyId,
+    parts: Vec<Part<'a>>,
+    cost: &'a Cost,
+}
+
+impl Report<'_> {
+    /// Bytes of the greeting, by which a site says who it is and which documents it holds.
+    fn hello(&self) -> usize {
+        let hello = Hello {
+            roster: self.federation.roster.hash(),
+            plan: self.federation.terms.hash(),
+            software: SOFTWARE.to_owned(),
+        };
+        let stranger = Identity::generate(&mut system_rng());
+        control::frame(&stranger, &control::greeting_session(), Kind::Hello, &hello).len()
+    }
+
+    fn one_missing(&self, part: &Part<'_>) -> &'static str {
+        if self.cost.may_be_missing() > 0 && part.rehearsal.goes_on {
+            "the round goes on"
+        } else {
+            "the run ends: too few sites are left, and nothing is opened"
+        }
+    }
+
+    fn missing<'p>(&self, part: &'p Part<'_>) -> &'p [Sent] {
+        let all = &part.rehearsal.missing;
+        // In a smaller rehearsal the round may go on where the real one would not.
+        if self.cost.may_be_missing() > 0 { all } else { &all[..all.len().min(1)] }
+    }
+
+    fn to_json(&self) -> Value {
+        let part = |p: &Part<'_>| {
+            let block = |b: &veilsum_node::cost::BlockCost| {
+                json!({ "name": b.name, "entries": b.entries, "bits": 64, "fraction_bits": b.fraction_bits,
+                    "largest_possible": b.largest, "receiver_learns": "the total over the cohort only" })
+            };
+            json!({
+                "to": self.federation.roster.name_of(p.to),
+                "role": format!("{:?}", p.to).to_lowercase(),
+                "question": p.costs.name,
+                "masked_input": p.costs.blocks.iter().map(block).collect::<Vec<_>>(),
+                "deck": p.frames(&p.rehearsal.deck),
+                "round": p.frames(&p.rehearsal.round),
+                "round_with_one_missing": p.frames(self.missing(p)),
+                "one_missing": self.one_missing(p),
+                "bytes_per_deck": p.total(&p.rehearsal.deck),
+                "bytes_per_round": p.total(&p.rehearsal.round),
+            })
+        };
+        json!({
+            "site": self.federation.roster.name_of(self.me),
+            "sent": false,
+            "sites_mean": self.cost.sites_mean(),
+            "blocks": self.cost.blocks,
+            "rehearsed_sites": self.parts.first().map(|p| p.rehearsal.sites),
+            "hello": { "bytes": self.hello(), "meaning": "public key, hashes of roster and plan, software version" },
+            "questions": self.parts.iter().map(part).collect::<Vec<_>>(),
+            "never_sent": NEVER_SENT,
+        })
+    }
+
+    fn to_text(&self) -> String {
+        let name = |p| self.federation.roster.name_of(p);
+        let mut text = format!(
+            "What {} would send. Nothing was sent: a rehearsal of {} sites with throwaway keys; sizes are those \
+             for all {}.\n",
+            name(self.me),
+            self.parts.first().map_or(0, |p| p.rehearsal.sites),
+            self.cost.sites
+        );
+        text += &format!(
+            "\nOnce to each aggregator\n\
+             \x20 {:<18}{:>10} bytes  public key, hashes of roster and plan, software version\n",
+            "Hello",
+            self.hello()
+        );
+        let mut shown = None;
+        for p in &self.parts {
+            let who = format!("{} ({})", name(p.to), format!("{:?}", p.to).to_lowercase());
+            if shown.replace(p.to) != Some(p.to) {
+                text += &format!("\nFor every deck of {} rounds, to {who}\n", p.slots);
+                text += &self.lines(p, &p.rehearsal.deck);
+            }
+            text += &format!("\nFor every {} question of {who}\n", p.costs.name);
+            text += &self.lines(p, &p.rehearsal.round);
+            text += &format!("  words of the MaskedInput: {}\n", p.costs.words);
+            for b in &p.costs.blocks {
+                text += &format!(
+                    "    {:<16}{:>6} x 64 bits, each at most {:.4e} by the plan; only the cohort's total is learnt\n",
+                    b.name, b.entries, b.largest
+                );
+            }
+            text += &format!("  and if one site is missing: {}\n", self.one_missing(p));
+            text += &self.lines(p, self.missing(p));
+        }
+        text += &format!("\nWho could take it apart\n  {}\n", self.cost.sites_mean());
+        text += &format!("\nBlocks: which sites are released together\n  {}\n", self.cost.blocks);
+        text += "\nNever sent\n";
+        for what in NEVER_SENT {
+            text += &format!("  {what}\n");
+        }
+        text
+    }
+
+    fn lines(&self, part: &Part<'_>, sent: &[Sent]) -> String {
+        let mut text = String::new();
+        for s in sent {
+            let kind = format!("{:?}", s.kind);
+            text += &format!("  {kind:<18}{:>10} bytes  {:?}: {}\n", part.bytes(s), s.discloses, s.discloses.explain());
+        }
+        text + &format!("  {:<18}{:>10} bytes\n", "together", part.total(sent))
+    }
+}

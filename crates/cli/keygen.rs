@@ -1,0 +1,82 @@
+//! `veilsum keygen`: a secret key file and the public card made from it.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::json;
+use veilsum_proto::{identity::Identity, roster::check_name};
+use zeroize::Zeroizing;
+
+use veilsum_node::{
+    documents::{check_address, fingerprint, write_card, write_key},
+    error::{Code, Failure},
+    files::{Existing, FileError},
+};
+
+/// `veilsum keygen`
+#[derive(Args, Debug)]
+pub(crate) struct KeygenArgs {
+    /// Name of the party: letters, digits, `-`, `_`, `.`
+    #[arg(long)]
+    pub name: String,
+    /// Where it listens; for a coordinator or intermediary only
+    #[arg(long, value_name = "HOST:PORT")]
+    pub address: Option<String>,
+    /// Folder for NAME.key and NAME.card
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub out: PathBuf,
+    /// Replace an older key: whoever holds the old one is nobody then
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// Makes a key and its card.
+///
+/// # Errors
+/// A [`Failure`] where the name cannot be used or a file is there already.
+pub(crate) fn keygen(args: &KeygenArgs, json: bool) -> Result<(), Failure> {
+    let name = &args.name;
+    check_name(name).map_err(|why| Failure::new(Code::Usage, why, "choose another --name"))?;
+    let address = args.address.as_deref().unwrap_or_default();
+    check_address(address).map_err(|f| Failure { code: Code::Usage, ..f })?;
+    let (key_path, card_path) = (args.out.join(format!("{name}.key")), args.out.join(format!("{name}.card")));
+    let existing = if args.force { Existing::Replace } else { Existing::Refuse };
+    if !args.force {
+        // Looked at first: a new key beside the card of an older one would be a trap.
+        [&key_path, &card_path].into_iter().try_for_each(|p| absent(p))?;
+    }
+    let mut seed = Zeroizing::new([0u8; 32]);
+    getrandom::fill(&mut seed[..])
+        .map_err(|e| Failure::new(Code::Internal, format!("the system has no randomness ({e})"), "try again later"))?;
+    let identity = Identity::from_seed(&seed);
+    write_key(&key_path, name, &identity, existing)?;
+    write_card(&card_path, name, &identity, address)?;
+
+    let short = fingerprint(&identity.public().0);
+    let value = json!({
+        "name": name,
+        "address": address,
+        "public_key": identity.public().to_string(),
+        "fingerprint": short,
+        "key_file": key_path.display().to_string(),
+        "card_file": card_path.display().to_string(),
+    });
+    let text = format!(
+        "secret key   {}  (stays here; mode 0600)\npublic card  {}  (send it to the coordinator)\n\
+         fingerprint  {short}  (tell it by telephone)",
+        key_path.display(),
+        card_path.display()
+    );
+    crate::print(json, &value, &text)
+}
+
+fn absent(path: &Path) -> Result<(), Failure> {
+    if std::fs::symlink_metadata(path).is_ok() {
+        let exists = FileError::Exists { path: path.to_owned() };
+        return Err(Failure {
+            next: "choose another --name or --out, or --force to replace it".into(),
+            ..exists.into()
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,357 @@
+//! `veilsum ledger`: what a site ever gave away: verify, show, budget.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use veilsum_cluster::{Rows, privacy};
+use veilsum_proto::{
+    identity::{PublicKey, from_hex},
+    ledger::{Column, Entry, Note},
+    policy::{self, Enforcement, Release, Spent},
+    suite::Hash,
+};
+
+use crate::run::{head_of, state_of};
+use veilsum_node::{
+    documents::{fingerprint, load_card, load_identity, policy_of},
+    error::{Code, Failure},
+    store::{
+        Ledger,
+        ledger::{self, Account, Data, FILE, Left, columns_of, keyed},
+    },
+    table::{self, TableSpec},
+};
+
+/// `veilsum ledger`
+#[derive(Args, Debug)]
+pub(crate) struct LedgerArgs {
+    /// What to do
+    #[command(subcommand)]
+    pub command: LedgerCommand,
+}
+
+/// What to do.
+#[derive(Subcommand, Debug)]
+pub(crate) enum LedgerCommand {
+    /// Check a ledger from its file and its owner's public key alone, and name the entry at fault
+    Verify(VerifyArgs),
+    /// Print every entry
+    Show(OwnArgs),
+    /// What was given away in all, and what the policy leaves
+    Budget(BudgetArgs),
+    /// Write a head for a ledger that has none, if you are sure that it is the newest
+    Adopt(OwnArgs),
+    /// Declare that rows were added to the data set or removed from it
+    Changed(ChangedArgs),
+    /// Declare that other rows altogether take the place of the data set; what was given away before still counts
+    Separate(RowsArgs),
+}
+
+/// `veilsum ledger verify`
+#[derive(Args, Debug)]
+pub(crate) struct VerifyArgs {
+    /// The ledger
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Its owner's card, or public key as 64 hexadecimal digits
+    #[arg(long, value_name = "CARD|HEX")]
+    pub key: String,
+    /// The link of an entry that must be in it, as `verify` or `show` printed it before
+    #[arg(long, value_name = "HEX", value_parser = parse_link)]
+    pub head: Option<Hash>,
+}
+
+/// Which ledger of one's own.
+#[derive(Args, Debug)]
+pub(crate) struct OwnArgs {
+    /// This site's secret key file
+    #[arg(long, value_name = "FILE.key")]
+    pub key: PathBuf,
+    /// Folder of its ledger [default: beside the key]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// The policy [default: site.toml beside the key, else the strict default]
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+}
+
+/// `veilsum ledger separate`
+#[derive(Args, Debug)]
+pub(crate) struct RowsArgs {
+    /// Which ledger.
+    #[command(flatten)]
+    pub own: OwnArgs,
+    /// The rows as they are from now on: a CSV file with the columns that were answered from before
+    #[arg(long, value_name = "FILE.csv")]
+    pub data: PathBuf,
+}
+
+/// `veilsum ledger changed`
+#[derive(Args, Debug)]
+pub(crate) struct ChangedArgs {
+    /// Which ledger and rows.
+    #[command(flatten)]
+    pub rows: RowsArgs,
+    /// How many rows were added; a row that was corrected was removed and added
+    #[arg(long, value_name = "N")]
+    pub added: u64,
+    /// How many rows were removed
+    #[arg(long, value_name = "N")]
+    pub removed: u64,
+}
+
+/// `veilsum ledger budget`
+#[derive(Args, Debug)]
+pub(crate) struct BudgetArgs {
+    /// Which ledger.
+    #[command(flatten)]
+    pub own: OwnArgs,
+    /// Rows that nobody else knows: your own, or those of the cohort less the colluders'; with --columns, what the release rule
+    /// allows on them
+    #[arg(long, value_name = "N", requires = "columns")]
+    pub rows: Option<u64>,
+    /// Columns of a row
+    #[arg(long, value_name = "D", requires = "rows")]
+    pub columns: Option<u32>,
+}
+
+fn parse_link(text: &str) -> Result<Hash, String> {
+    let bytes = from_hex(text).and_then(|bytes| bytes.try_into().ok());
+    bytes.map(Hash).ok_or_else(|| "it is not 64 hexadecimal digits".into())
+}
+
+/// Runs `veilsum ledger`.
+///
+/// # Errors
+/// A [`Failure`] that names file and entry.
+pub(crate) fn ledger(args: &LedgerArgs, json: bool) -> Result<(), Failure> {
+    match &args.command {
+        LedgerCommand::Changed(a) => changed(a, json),
+        LedgerCommand::Separate(a) => separate(a, json),
+        LedgerCommand::Verify(a) => verify(a, json),
+        LedgerCommand::Show(a) => {
+            let entries = own(a)?;
+            crate::print(json, &entries.iter().map(to_json).collect(), &table(&entries))
+        }
+        LedgerCommand::Budget(a) => budget(a, json),
+        LedgerCommand::Adopt(a) => {
+            let (identity, _) = load_identity(&a.key)?;
+            let (path, head) = (file(a), head_of(&a.key));
+            let checked = ledger::adopt(&path, &head, &identity)?;
+            let text = format!("{}: {} entries; head written to {}", path.display(), checked.entries, head.display());
+            crate::print(json, &json!({ "entries": checked.entries, "link": checked.link.to_string() }), &text)
+        }
+    }
+}
+
+fn verify(args: &VerifyArgs, json: bool) -> Result<(), Failure> {
+    let key: PublicKey = match args.key.parse() {
+        Ok(key) => key,
+        Err(_) => load_card(Path::new(&args.key))?.key,
+    };
+    let checked = ledger::check(&args.file, key, args.head)?;
+    let value = json!({ "whole": true, "entries": checked.head.entries, "link": checked.head.link.to_string() });
+    let mut text = format!(
+        "{}: {} entries, each signed by {} and following from the one before\nlink of the last one: {}",
+        args.file.display(),
+        checked.head.entries,
+        fingerprint(&key.0),
+        checked.head.link
+    );
+    if args.head.is_none() {
+        text += "\nWhether entries at its end are missing shows only against a link that was noted before (--head).";
+    }
+    crate::print(json, &value, &text)
+}
+
+/// [REL-7]: a change of few rows would show as the difference of two totals.
+fn changed(args: &ChangedArgs, json: bool) -> Result<(), Failure> {
+    let (site, _) = policy_of(args.rows.own.policy.as_deref(), Some(&args.rows.own.key))?;
+    let least = site.policy.change;
+    let few = |n: u64| n > 0 && n < least;
+    if few(args.added) || few(args.removed) {
+        return Err(Failure::new(
+            Code::Policy,
+            format!(
+                "fewer than {least} rows were added or removed, where this site's policy asks for none or {least} (change) [REL-7]"
+            ),
+            "wait until as many rows have changed, and answer from the rows as they were until then",
+        ));
+    }
+    let version = declare(&args.rows, Note::Changed)?;
+    let text = format!(
+        "noted: version {version} of the rows. This site answers from them once as many sites of its block have declared a change as \
+         the policies ask for, in one run"
+    );
+    crate::print(json, &json!({ "version": version }), &text)
+}
+
+fn separate(args: &RowsArgs, json: bool) -> Result<(), Failure> {
+    let version = declare(args, Note::Separate)?;
+    let text = "noted: these are other rows. This site joins a new block with them; what it gave away before still counts in its \
+                budget. If rows of before are among them, the totals of then and now can be subtracted";
+    crate::print(json, &json!({ "version": version }), text)
+}
+
+/// Notes the columns of the data set as they are now. The version from now on.
+fn declare(args: &RowsArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<u32, Failure> {
+    let (identity, _) = load_identity(&args.own.key)?;
+    let (state, head) = (state_of(&args.own.key, args.own.state.as_ref()), head_of(&args.own.key));
+    let names: Vec<String> = Ledger::look(&state, &head, &identity)?.columns().cloned().collect();
+    if names.is_empty() {
+        return Err(Failure::input(
+            "nothing was answered from any rows yet",
+            "start the site with the rows as they are",
+        ));
+    }
+    let spec = TableSpec { columns: names.clone(), label: None };
+    let rows = Rows::new(table::read_csv(&args.data, &spec)?.values, names.len())?;
+    let columns = keyed(&identity, &columns_of(&names, &rows));
+    let (site, _) = policy_of(args.own.policy.as_deref(), Some(&args.own.key))?;
+    let data = Data { name: site.data, rows: Hash::default(), columns: columns.clone() };
+    let mut ledger = Ledger::open(&state, Some(&head), Arc::new(identity), data, Hash::default())?;
+    ledger.note(note(columns), &Left::default(), Hash::default())?;
+    Ok(ledger.standing().version)
+}
+
+fn file(args: &OwnArgs) -> PathBuf {
+    state_of(&args.key, args.state.as_ref()).join(FILE)
+}
+
+/// The entries of one's own ledger; none where nothing ever left.
+fn own(args: &OwnArgs) -> Result<Vec<Entry>, Failure> {
+    let (identity, _) = load_identity(&args.key)?;
+    Ok(ledger::all(&file(args), &head_of(&args.key), &identity)?)
+}
+
+fn to_json(entry: &Entry) -> Value {
+    json!({
+        "index": entry.index,
+        "plan": entry.plan.to_string(),
+        "run": entry.run.to_string(),
+        "deck_slot": entry.slot,
+        "discloses": entry.discloses,
+        "bytes": entry.bytes,
+        "digest": entry.digest.to_string(),
+        "data": entry.data,
+        "version": entry.version,
+        "note": entry.note.as_ref().map(note_name),
+        "kind": entry.answer.as_ref().map(|a| &a.kind),
+        "scalars": entry.answer.as_ref().map(|a| a.cost.scalars),
+        "milli_bits": entry.answer.as_ref().map(|a| a.cost.milli_bits),
+        "nano_rho": entry.answer.as_ref().and_then(|a| a.cost.nano_rho),
+        "link": entry.link().to_string(),
+    })
+}
+
+/// What a note says, in a word.
+fn note_name(note: &Note) -> &'static str {
+    match note {
+        Note::Columns(_) => "columns first seen",
+        Note::Changed(_) => "rows changed",
+        Note::Separate(_) => "other rows",
+        Note::Undone => "round undone",
+    }
+}
+
+fn table(entries: &[Entry]) -> String {
+    let mut text = format!(
+        "{:>6}  {:<19}  {:<16}  {:<18} {:>8} {:>9} {:>9}  data\n",
+        "entry", "plan", "what left", "question", "bytes", "numbers", "bits"
+    );
+    for e in entries {
+        let (kind, scalars, bits) = e.answer.as_ref().map_or((String::new(), String::new(), String::new()), |a| {
+            let bits = match a.cost.nano_rho {
+                None => (a.cost.milli_bits / 1000).to_string(),
+                Some(_) => "noised".to_owned(),
+            };
+            (a.kind.clone(), a.cost.scalars.to_string(), bits)
+        });
+        let kind = e.note.as_ref().map_or(kind, |note| note_name(note).to_owned());
+        let what =
+            serde_json::to_value(e.discloses).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default();
+        text += &format!(
+            "{:>6}  {:<19}  {what:<16}  {kind:<18} {:>8} {scalars:>9} {bits:>9}  {}\n",
+            e.index,
+            fingerprint(&e.plan.0),
+            e.bytes,
+            e.data
+        );
+    }
+    if let Some(last) = entries.last() {
+        text += &format!("link of the last entry: {}\n", last.link());
+    } else {
+        text += "nothing has left yet\n";
+    }
+    text
+}
+
+fn budget(args: &BudgetArgs, json: bool) -> Result<(), Failure> {
+    let entries = own(&args.own)?;
+    let (site, _) = policy_of(args.own.policy.as_deref(), Some(&args.own.key))?;
+    let (identity, _) = load_identity(&args.own.key)?;
+    let mut account = Account::default();
+    account.keep(ledger::questions_in(&state_of(&args.own.key, args.own.state.as_ref()), &identity.public())?);
+    entries.iter().for_each(|entry| account.take(entry));
+    account.measure();
+    let name = entries.last().map_or(&site.data, |entry| &entry.data);
+    let policy = &site.policy;
+    let Release { rule, bits, domain } = policy.release;
+    let room = args.rows.zip(args.columns).map(|(rows, columns)| policy::room(rows, columns, bits, domain));
+    let (mut values, mut text) = (Vec::new(), String::new());
+    let spent = account.spent(&Hash::default(), None, None);
+    if spent.questions > 0 {
+        let Spent { questions, runs, scalars, milli_bits, nano_rho, smooth } = spent;
+        let used = policy::used(&spent, domain);
+        let epsilon = if nano_rho == 0 { 0.0 } else { privacy::epsilon(nano_rho as f64 / 1e9, site.delta) };
+        let left = policy.noise.nano_rho.saturating_sub(nano_rho);
+        values.push(json!({
+            "data": name, "answers": questions, "runs": runs, "kinds": account.kinds(),
+            "exact": { "scalars": scalars, "milli_bits": milli_bits,
+                "smooth": { "scalars": smooth.instead.0, "milli_bits": smooth.instead.1, "rank": smooth.rank,
+                    "rank_milli_bits": smooth.milli_bits },
+                "scalars_counted": used.scalars, "milli_bits_counted": used.milli_bits,
+                "scalars_allowed": room.map(|room| room.scalars), "milli_bits_allowed": room.map(|room| room.milli_bits) },
+            "noised": { "nano_rho": nano_rho, "epsilon": epsilon, "delta": site.delta, "nano_rho_left": left },
+            "answers_left": policy.max_rounds_in_all.saturating_sub(questions),
+            "runs_left": policy.max_runs.saturating_sub(runs),
+        }));
+        text += &format!("data set {name:?}\n  {questions} different answers in {runs} runs");
+        text += &format!(
+            " (the policy allows {} and {})\n  without noise: {scalars} numbers, {} bits",
+            policy.max_rounds_in_all,
+            policy.max_runs,
+            milli_bits / 1000
+        );
+        if smooth.instead.0 > 0 {
+            text += &format!(
+                ", of which {} of smooth questions tell about as much as {} ({} bits)",
+                smooth.instead.0,
+                smooth.rank,
+                smooth.milli_bits / 1000
+            );
+        }
+        text += &format!("\n  counted: {} numbers, {} bits; ", used.scalars, used.milli_bits / 1000);
+        text += &match (rule, room) {
+            (Enforcement::Off, _) => "the release rule is off\n".to_owned(),
+            (_, Some(room)) => format!(
+                "the release rule allows {} numbers and {} bits on so many rows\n",
+                room.scalars,
+                room.milli_bits / 1000
+            ),
+            (_, None) => "what the release rule allows depends on the rows (--rows, --columns)\n".to_owned(),
+        };
+        if rule == Enforcement::Report {
+            text += "  the release rule only reports\n";
+        }
+        text += &format!("  with noise: epsilon {epsilon:.4} at delta {} spent of {}\n", site.delta, site.epsilon);
+    }
+    if values.is_empty() {
+        text += "nothing was given away yet\n";
+    }
+    crate::print(json, &json!({ "data_sets": values }), &text)
+}

@@ -1,0 +1,198 @@
+//! The `veilsum` command: one file a command, one way to report an error.
+
+mod agree;
+mod assign;
+
+mod demo;
+mod evidence;
+mod inspect;
+mod keygen;
+mod ledger;
+mod method;
+mod plan;
+mod policy;
+mod progress;
+
+mod roster;
+mod run;
+
+use std::{
+    io::{self, Write},
+    process::ExitCode,
+};
+
+use clap::{Parser, Subcommand};
+use serde_json::json;
+
+use veilsum_node::error::{Code, Failure};
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    done
+  1    a defect of veilsum: please report it
+  2    wrong arguments
+  3    a file of data, a roster, a plan or a key that cannot be used
+  4    a peer cannot be reached, or the port cannot be opened
+  5    a peer broke a rule of the protocol; it is named
+  6    too few sites are left; nothing was revealed beyond the totals of earlier rounds
+  7    this site's own policy refuses
+  8    the other side ended the run or did not let us in
+  9    the run ended early; the result that is out so far was written
+  130  interrupted
+
+Errors go to standard error as `error: …` and `next: …`; with --json, as one JSON object on standard output:
+  {\"error\":{\"code\":3,\"message\":\"…\",\"next\":\"…\"}}";
+
+/// Federated fuzzy clustering over masked sums: nobody sees anybody's numbers
+#[derive(Parser, Debug)]
+#[command(name = "veilsum", version, after_help = EXIT_CODES, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    /// What to do
+    #[command(subcommand)]
+    pub command: Command,
+    /// Log what happens to standard error; twice for more
+    #[arg(short, long, global = true, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    /// One JSON document on standard output instead of text
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// What to do.
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// Run a whole federation on this machine, on generated or given rows
+    Demo(Box<demo::DemoArgs>),
+    /// Run the coordinator: it asks the questions of the plan's method and sees totals only
+    Server(run::ServerArgs),
+    /// Run the intermediary: it sums the masked row counts and never sees a centre
+    Intermediary(run::IntermediaryArgs),
+    /// Run a site: it answers with masked sums of its own rows
+    Client(run::ClientArgs),
+    /// Make a party's secret key and its public card
+    Keygen(keygen::KeygenArgs),
+    /// Say who takes part: make, add, show, verify; agree to it: accept, agreed
+    Roster(roster::RosterArgs),
+    /// Say what is computed: make, check, show
+    Plan(plan::PlanArgs),
+    /// Memberships of one's own rows in the clusters of a model
+    Assign(assign::AssignArgs),
+    /// Show what this site would send for a plan and its data, without sending it
+    Inspect(inspect::InspectArgs),
+    /// What this site demands for itself, and whether it would answer a plan: show, check
+    Policy(policy::PolicyArgs),
+    /// What this site ever gave away: verify, show, budget
+    Ledger(ledger::LedgerArgs),
+    /// Judge signed evidence of a broken rule, from roster and plan alone: verify
+    Evidence(evidence::EvidenceArgs),
+}
+
+fn main() -> ExitCode {
+    // Also where the arguments themselves are wrong, so it cannot come from the parsed ones.
+    let json = std::env::args_os().skip(1).take_while(|a| a != "--").any(|a| a == "--json");
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(e) if json && e.use_stderr() => {
+            let text = e.to_string();
+            let message = text.lines().next().unwrap_or("wrong arguments").trim_start_matches("error: ");
+            return report(&Failure::new(Code::Usage, message, "see `veilsum --help`"), true);
+        }
+        Err(e) => {
+            // Nothing can be done where even this cannot be printed.
+            let _ = e.print();
+            return ExitCode::from(u8::from(e.use_stderr()) * Code::Usage as u8);
+        }
+    };
+    log_to_stderr(cli.verbose);
+    let result = match &cli.command {
+        Command::Demo(args) => demo::demo(args, cli.json),
+        Command::Server(args) => run::server(args, cli.json),
+        Command::Intermediary(args) => run::intermediary(args, cli.json),
+        Command::Client(args) => run::client(args, cli.json),
+        Command::Keygen(args) => keygen::keygen(args, cli.json),
+        Command::Roster(args) => roster::roster(args, cli.json),
+        Command::Plan(args) => plan::plan(args, cli.json),
+        Command::Assign(args) => assign::assign(args, cli.json),
+        Command::Inspect(args) => inspect::inspect(args, cli.json),
+        Command::Policy(args) => policy::policy(args, cli.json),
+        Command::Ledger(args) => ledger::ledger(args, cli.json),
+        Command::Evidence(args) => evidence::evidence(args, cli.json),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => report(&failure, cli.json),
+    }
+}
+
+fn log_to_stderr(verbose: u8) {
+    let level = match verbose {
+        0 => "warn",
+        1 => "warn,veilsum=info",
+        _ => "info,veilsum=debug",
+    };
+    // The environment has no say: a log must not become talkative by accident.
+    let filter = tracing_subscriber::EnvFilter::new(level);
+    let colour = io::IsTerminal::is_terminal(&io::stderr());
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
+    let _ = log.with_target(false).with_ansi(colour).try_init();
+}
+
+fn report(failure: &Failure, json: bool) -> ExitCode {
+    // Errors of files and tables carry their next step behind the last semicolon.
+    let (message, next) = match failure.message.rsplit_once("; ") {
+        Some((message, next)) if failure.next.is_empty() => (message, next),
+        _ => (failure.message.as_str(), failure.next.as_str()),
+    };
+    if json && failure.code == Code::Early {
+        // The result that was printed says so (`ended_early`); there is one document.
+    } else if json {
+        let object = json!({ "error": { "code": failure.code as u8, "message": message, "next": next } });
+        let _ = writeln!(io::stdout(), "{object}");
+    } else {
+        let _ = writeln!(io::stderr(), "error: {message}");
+        if !next.is_empty() {
+            let _ = writeln!(io::stderr(), "next: {next}");
+        }
+    }
+    ExitCode::from(failure.code as u8)
+}
+
+/// Prints a command's result: the JSON value with --json, else the text.
+///
+/// # Errors
+/// A [`Failure`] where standard output cannot take it. A reader that has seen enough (`| head`) is no error.
+pub(crate) fn print(json: bool, value: &serde_json::Value, text: &str) -> Result<(), Failure> {
+    let text = if json { value.to_string() } else { text.trim_end().to_owned() };
+    written(writeln!(io::stdout(), "{text}").and_then(|()| io::stdout().flush()))
+}
+
+fn written(result: io::Result<()>) -> Result<(), Failure> {
+    match result {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(
+            Code::Internal,
+            format!("standard output cannot be written ({e})"),
+            "check where the output goes and its free space",
+        )),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_code_is_documented() {
+        use Code::*;
+        for code in [Internal, Usage, Input, Network, Peer, Quorum, Policy, Denied, Interrupted] {
+            let line = format!("\n  {:<5}", code as u8);
+            assert!(EXIT_CODES.contains(&line), "{code:?}");
+        }
+    }
+}

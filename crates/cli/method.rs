@@ -1,0 +1,477 @@
+//! The options that say what a run consists of, the same for `plan make` and `demo`.
+
+use std::path::Path;
+
+use clap::{Args, ValueEnum};
+use veilsum_cluster::{
+    Algorithm, Centres, Clusters, OutOfBox, Recipe,
+    method::{Choice, LocalRange, Pick, Preparation, Rule, Scale, Seeding, TreeSeeding, Validity, Winsor},
+    privacy::{Noise, Unit},
+    query::{FeatureParams, LocalSteps},
+    sampling::Sampling,
+};
+
+use veilsum_node::{
+    error::{Code, Failure},
+    table,
+    work::{Column, Judge},
+};
+
+/// A method that a plan can name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum MethodName {
+    /// Exact federated fuzzy c-means.
+    Fcm,
+    /// FFCM, weighted mean.
+    FfcmAvg1,
+    /// FFCM, k-means over local centres.
+    FfcmAvg2,
+    /// Federated k-means with weighted alignment.
+    Fkm,
+    /// Exact federated k-means.
+    Kmeans,
+    /// Federated fuzzy feature vectors.
+    Ffcf,
+    /// Weighted mean of local k-means.
+    Kumar,
+}
+
+/// Methods that exist here for comparison only: their server sees every site's centres.
+const COMPARISON_ONLY: [&str; 4] = ["k-fed", "kfed", "fkm-plain", "ffcf-plain"];
+
+fn parse_method(text: &str) -> Result<MethodName, String> {
+    Ok(match text {
+        "fcm" => MethodName::Fcm,
+        "ffcm-avg1" => MethodName::FfcmAvg1,
+        "ffcm-avg2" | "fedfcm" => MethodName::FfcmAvg2,
+        "fkm" => MethodName::Fkm,
+        "kmeans" => MethodName::Kmeans,
+        "ffcf" => MethodName::Ffcf,
+        "kumar" => MethodName::Kumar,
+        other if COMPARISON_ONLY.contains(&other) => {
+            return Err(format!(
+                "{other} is here for comparison in tables only and no plan can name it: its server sees every site's \
+                 centres"
+            ));
+        }
+        _ => return Err("the methods are fcm, ffcm-avg1, ffcm-avg2 (fedfcm), fkm, kmeans, ffcf, kumar".into()),
+    })
+}
+
+/// Where first centres come from.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Init {
+    /// Uniform in the public box (the papers')
+    Uniform,
+    /// From totals of the cells of a tree over the rows
+    Totals,
+}
+
+/// How columns are standardised over the cohort.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Standardise {
+    /// Not at all
+    None,
+    /// Mean 0, standard deviation 1
+    Standard,
+    /// Median 0, interquartile range 1
+    Robust,
+}
+
+/// Which validity totals are asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum IndexSet {
+    /// Fuzzy Davies-Bouldin and the objective
+    Basic,
+    /// All but those that need sums of coordinates
+    Scalars,
+    /// All
+    All,
+}
+
+/// Who opens the validity totals.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum JudgeName {
+    /// The coordinator
+    Coordinator,
+    /// The intermediary, which learns no centre
+    Intermediary,
+}
+
+/// An index by the name that plans use.
+fn parse_pick(text: &str) -> Result<Pick, String> {
+    serde_json::from_value(text.into()).map_err(|_| {
+        "the indices are fuzzy-davies-bouldin, davies-bouldin, xie-beni, partition-coefficient, partition-entropy, \
+         modified-partition-coefficient, fukuyama-sugeno, calinski-harabasz, simplified-silhouette, silhouette-squared"
+            .into()
+    })
+}
+
+/// What a run consists of.
+#[derive(Args, Debug, Clone)]
+#[command(next_help_heading = "Method")]
+pub(crate) struct MethodArgs {
+    /// fcm, ffcm-avg1, ffcm-avg2 (fedfcm), fkm, kmeans, ffcf or kumar
+    #[arg(long, value_name = "NAME", default_value = "fcm", value_parser = parse_method)]
+    pub method: MethodName,
+    /// Fuzzifier, above 1 (hard methods: the one that they are judged with)
+    #[arg(long, default_value_t = 2.0, allow_negative_numbers = true)]
+    pub m: f64,
+    /// Stop when the centres move less (Frobenius norm, units of the questions) [default: 0.005 for fcm, 0.0001 for ffcm;
+    /// 0 for hard methods: when nothing moves]
+    #[arg(long, allow_negative_numbers = true)]
+    pub epsilon: Option<f64>,
+    /// Rounds at most; under noise exactly so many [default: 30; under noise 10]
+    #[arg(long, value_name = "N")]
+    pub max_rounds: Option<u32>,
+    /// Runs from different first centres for every K, side by side; the best objective counts
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub restarts: u32,
+    /// Where first centres come from [default: uniform for fcm and ffcm-avg1, totals for the others]
+    #[arg(long, value_enum)]
+    pub init: Option<Init>,
+    /// Noise on the seeding totals, in units of one row's largest influence; 0 for none
+    #[arg(long, value_name = "SD", default_value_t = 0.5, allow_negative_numbers = true)]
+    pub blur: f64,
+    /// A site's own steps a round; 0 iterates to convergence (1000 at most) [default: 1 for fkm, 0 for ffcm and kumar]
+    #[arg(long, value_name = "N")]
+    pub local_steps: Option<u32>,
+    /// A site's own iteration stops when memberships (ffcm) or centres (kumar) change less
+    #[arg(long, value_name = "E", default_value_t = 1e-4, allow_negative_numbers = true)]
+    pub local_epsilon: f64,
+    /// ffcm-avg1: weights are sums of u^m, as printed in the paper, and not of u, as in its code
+    #[arg(long)]
+    pub powers: bool,
+    /// fkm: a site leaves out its groups below so many rows (the paper's p)
+    #[arg(long, value_name = "P", default_value_t = 2)]
+    pub min_group: u64,
+    /// fkm: rounds of exact Lloyd afterwards, at most
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub finish: u32,
+    /// ffcf: shared anchors [default: 4 for each cluster, at least 8]
+    #[arg(long, value_name = "B", default_value_t = 0)]
+    pub anchors: u32,
+    /// ffcf: feature vectors that a site holds at most
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    pub features: u32,
+    /// Rows that a cluster or seeding cell must have over the cohort before its sums are asked [default: 10; fcm with
+    /// basic indices: 1]
+    #[arg(long, value_name = "P")]
+    pub min_records: Option<u64>,
+    /// Sites that must contribute to it [default: 2 from 10 sites on, else 1]
+    #[arg(long, value_name = "T")]
+    pub min_contributors: Option<u32>,
+    /// Exact Lloyd: rows that must have entered or left a cluster before its sum is asked again, so that the difference of two
+    /// sums is not that of a few rows [default: 5 where counts are asked first and totals are opened, else 1]
+    #[arg(long, value_name = "R")]
+    pub min_change: Option<u64>,
+    /// Ask sums together with the counts: fewer rounds, but the sums of a small cluster have been seen before it is frozen
+    #[arg(long)]
+    pub sums_at_once: bool,
+    /// Standardise columns over the cohort first; centres come back in original units
+    #[arg(long, value_enum, default_value = "none")]
+    pub standardise: Standardise,
+    /// Clip a column at quantiles of the cohort first, as in balance=0:0.99; may be repeated
+    #[arg(long, value_name = "COLUMN=LOW:HIGH")]
+    pub winsorise: Vec<String>,
+    /// Validity indices [default: basic; hard methods: all, or scalars where the intermediary judges]
+    #[arg(long, value_enum)]
+    pub indices: Option<IndexSet>,
+    /// The range of K ends at LOW plus the largest number of clusters up to N that any site would choose alone (each site
+    /// adds 1 to the count of its own), and at HIGH at the latest
+    #[arg(long, value_name = "N")]
+    pub local_k: Option<u32>,
+    /// The index that chooses K from a range: fuzzy-davies-bouldin, davies-bouldin, xie-beni, partition-coefficient,
+    /// partition-entropy, modified-partition-coefficient, fukuyama-sugeno, calinski-harabasz, simplified-silhouette,
+    /// silhouette-squared
+    #[arg(long, value_name = "INDEX", default_value = "fuzzy-davies-bouldin", value_parser = parse_pick)]
+    pub choose: Pick,
+    /// Choose K at the elbow of the index curve instead of its best value
+    #[arg(long)]
+    pub elbow: bool,
+    /// Share of the blocks of sites that contributes in each round (Bárcena's gamma), drawn whole; needs a plan of several
+    /// blocks (--block-size) [default: all]
+    #[arg(long, value_name = "GAMMA", allow_negative_numbers = true)]
+    pub sample: Option<f64>,
+    /// Who opens the validity totals
+    #[arg(long, value_enum, default_value = "coordinator")]
+    pub judge: JudgeName,
+    /// Noise in the sums, and what a run promises with it
+    #[command(flatten)]
+    pub noise: NoiseArgs,
+}
+
+/// Whose presence noise hides.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum UnitName {
+    /// One row
+    Record,
+    /// A whole site: of use from some 200 sites on at epsilon 10, from some 1,000 at epsilon 4; refused where it is of none
+    Site,
+}
+
+/// Differential privacy of a run: options of `plan make` and `demo`.
+#[derive(Args, Debug, Clone)]
+#[command(next_help_heading = "Noise")]
+pub(crate) struct NoiseArgs {
+    /// Differential privacy with this epsilon over the whole run (1 is usual, 4 for a range of K); fcm and kmeans only. First
+    /// centres (--start), ranges of columns and --expected-rows must not come from the rows: nothing hides what a plan says
+    #[arg(long, value_name = "EPSILON", requires = "expected_rows", allow_negative_numbers = true)]
+    pub dp_epsilon: Option<f64>,
+    /// Rows that are expected in all, for the forecast and the default of delta
+    #[arg(long, value_name = "N")]
+    pub expected_rows: Option<u64>,
+    /// Delta over the whole run [default: the smaller of 10^-6 and one tenth over the expected rows]
+    #[arg(long, value_name = "DELTA", requires = "dp_epsilon", allow_negative_numbers = true)]
+    pub dp_delta: Option<f64>,
+    /// Whose presence is hidden
+    #[arg(long, value_enum, default_value = "record")]
+    pub dp_unit: UnitName,
+    /// Rounds at the beginning with sums around the middle of the box
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub dp_absolute_rounds: u32,
+    /// How far a row pulls at most in the others, as a share of the box's half diagonal; 0 has none of these
+    #[arg(long, value_name = "SHARE", default_value_t = 0.25, allow_negative_numbers = true)]
+    pub dp_tau: f64,
+    /// Share of the budget for the validation [default: 0.1; 0.2 for a range of K]
+    #[arg(long, value_name = "SHARE", requires = "dp_epsilon", allow_negative_numbers = true)]
+    pub dp_validation_share: Option<f64>,
+    /// Share of the budget for the row count
+    #[arg(long, value_name = "SHARE", default_value_t = 0.02, allow_negative_numbers = true)]
+    pub dp_count_share: f64,
+    /// Make the plan even where the forecast says that centres cannot be told from noise
+    #[arg(long)]
+    pub dp_useless: bool,
+}
+
+impl NoiseArgs {
+    /// The noise of a plan of at most `max_rows` rows a site, where one is asked for.
+    pub(crate) fn noise(&self, clusters: Clusters, max_rows: u64) -> Option<Noise> {
+        let usual = Noise::usual(self.dp_epsilon?, self.expected_rows.unwrap_or(0));
+        let validation = if clusters.min < clusters.max { 0.2 } else { usual.validation_share };
+        Some(Noise {
+            delta: self.dp_delta.unwrap_or(usual.delta),
+            unit: match self.dp_unit {
+                UnitName::Record => Unit::Record,
+                UnitName::Site => Unit::Site { rows: max_rows },
+            },
+            absolute_rounds: self.dp_absolute_rounds,
+            tau: self.dp_tau,
+            validation_share: self.dp_validation_share.unwrap_or(validation),
+            count_share: self.dp_count_share,
+            ..usual
+        })
+    }
+
+    /// What sites do with rows outside the box where nothing else is said.
+    pub(crate) fn out_of_box(&self) -> OutOfBox {
+        if self.dp_epsilon.is_some() { OutOfBox::Clip } else { OutOfBox::Refuse }
+    }
+
+    /// The step of totals: noise is a whole number of steps, and drowns finer ones.
+    pub(crate) fn step_bits(&self, asked: Option<u8>) -> Option<u8> {
+        asked.or(self.dp_epsilon.map(|_| 20))
+    }
+}
+
+/// `K` or `LOW..HIGH`, both ends included.
+pub(crate) fn parse_clusters(text: &str) -> Result<Clusters, String> {
+    let number = |text: &str| text.trim().parse::<u32>().map_err(|_| format!("{text:?} is not a number of clusters"));
+    let clusters = match text.split_once("..") {
+        None => Clusters::exactly(number(text)?),
+        Some((min, max)) => Clusters { min: number(min)?, max: number(max.trim_start_matches('='))? },
+    };
+    if clusters.min > clusters.max {
+        return Err("the range goes down: write it as LOW..HIGH, as in 2..9".into());
+    }
+    Ok(clusters)
+}
+
+/// First centres from a file, or none.
+///
+/// # Errors
+/// A [`Failure`] that names the file.
+pub(crate) fn given_centres(path: Option<&Path>, columns: usize) -> Result<Option<Centres>, Failure> {
+    path.map(|path| Ok(Centres::from_rows(&table::read_matrix(path, columns)?)?)).transpose()
+}
+
+impl MethodArgs {
+    /// The recipe for these columns and a roster of `sites` sites. `given` are first centres in box units.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names the option.
+    pub(crate) fn recipe(
+        &self,
+        clusters: Clusters,
+        given: Option<Centres>,
+        seed: u64,
+        columns: &[Column],
+        sites: usize,
+        classes: usize,
+    ) -> Result<Recipe, Failure> {
+        let usage = |what: String, next: &str| Failure::new(Code::Usage, what, next);
+        let algorithm = self.algorithm();
+        let noisy = self.noise.dp_epsilon.is_some();
+        let plain = noisy || matches!(self.method, MethodName::Fcm | MethodName::FfcmAvg1);
+        let init = self.init.unwrap_or(if plain { Init::Uniform } else { Init::Totals });
+        let hard = algorithm.fuzzifier().is_none() && !noisy;
+        // The other indices sum up rows by cluster, whatever the rounds do.
+        let whole = noisy || (plain && matches!(self.indices, None | Some(IndexSet::Basic)));
+        let min_rows = self.min_records.unwrap_or(if whole { 1 } else { 10 });
+        let seeding = match (given, init) {
+            (Some(_), Init::Totals) if self.init.is_some() => {
+                return Err(usage("--start and --init totals contradict each other".into(), "leave one of them out"));
+            }
+            (Some(centres), _) => Seeding::Given { centres },
+            (None, Init::Uniform) => Seeding::Uniform { seed },
+            (None, Init::Totals) => Seeding::Tree(TreeSeeding {
+                seed,
+                cells_per_cluster: if self.method == MethodName::Fkm { 8 } else { 4 },
+                tries: 20,
+                min_rows: self.min_records.unwrap_or(10),
+                blur: self.blur,
+            }),
+        };
+        let intermediary = self.judge == JudgeName::Intermediary;
+        let set = self.indices.unwrap_or(match (hard, intermediary) {
+            (false, _) => IndexSet::Basic,
+            (true, false) => IndexSet::All,
+            (true, true) => IndexSet::Scalars,
+        });
+        let vectors = set == IndexSet::All;
+        let silhouette = vectors;
+        let rule = Rule {
+            min_rows,
+            min_sites: self.min_contributors.unwrap_or(if whole || sites < 10 { 1 } else { 2 }),
+            ask_first: !self.sums_at_once && !noisy,
+        };
+        let lloyd = self.method == MethodName::Kmeans || matches!(algorithm, Algorithm::Fkm { finish: 1.., .. });
+        Ok(Recipe {
+            clusters,
+            algorithm,
+            range: self.local_k.map(|most| LocalRange { most, starts: 10, seed }),
+            seeding,
+            restarts: self.restarts,
+            rule,
+            preparation: self.preparation(columns)?,
+            validity: Validity {
+                full: hard || set != IndexSet::Basic,
+                vectors,
+                silhouette,
+                classes: u32::try_from(classes).unwrap_or(u32::MAX),
+                judge_m: self.m,
+            },
+            choice: Choice { by: self.choose, elbow: self.elbow },
+            noise: None,
+            min_change: self.min_change.unwrap_or(if lloyd && !noisy && rule.two_steps() { 5 } else { 1 }),
+        })
+    }
+
+    fn algorithm(&self) -> Algorithm {
+        let noisy = self.noise.dp_epsilon.is_some();
+        let (m, max_rounds) = (self.m, self.max_rounds.unwrap_or(if noisy { 10 } else { 30 }));
+        let local = |default: u32| {
+            let most = match self.local_steps.unwrap_or(default) {
+                0 => 1000,
+                steps => steps,
+            };
+            LocalSteps { most, epsilon: self.local_epsilon }
+        };
+        let epsilon = |default: f64| self.epsilon.unwrap_or(if noisy { 0.0 } else { default });
+        match self.method {
+            MethodName::Fcm => Algorithm::Fcm { m, epsilon: epsilon(0.005), max_rounds },
+            MethodName::FfcmAvg1 => {
+                let powers = self.powers;
+                Algorithm::FfcmAvg1 { m, epsilon: epsilon(1e-4), max_rounds, local: local(0), powers }
+            }
+            MethodName::FfcmAvg2 => Algorithm::FfcmAvg2 { m, epsilon: epsilon(1e-4), max_rounds, local: local(0) },
+            MethodName::Fkm => Algorithm::Fkm {
+                epsilon: epsilon(0.0),
+                max_rounds,
+                min_rows: self.min_group,
+                local_steps: self.local_steps.unwrap_or(1),
+                finish: self.finish,
+            },
+            MethodName::Kmeans => Algorithm::Kmeans { epsilon: epsilon(0.0), max_rounds },
+            MethodName::Ffcf => {
+                let features = FeatureParams { min: 5, max: self.features, tau: 1.0, m };
+                Algorithm::Ffcf { m, features, anchors: self.anchors, merge: false }
+            }
+            MethodName::Kumar => Algorithm::Kumar { epsilon: epsilon(0.0), max_rounds, local: local(0) },
+        }
+    }
+
+    fn preparation(&self, columns: &[Column]) -> Result<Preparation, Failure> {
+        let scale = match self.standardise {
+            Standardise::None => Scale::None,
+            Standardise::Standard => Scale::Standard,
+            Standardise::Robust => Scale::Robust,
+        };
+        let winsorise = self.winsorise.iter().map(|text| winsor(text, columns)).collect::<Result<_, _>>()?;
+        Ok(Preparation { winsorise, scale, ..Preparation::none() })
+    }
+
+    /// Which share of the sites contributes.
+    pub(crate) fn sampling(&self, seed: u64) -> Option<Sampling> {
+        self.sample.filter(|share| *share != 1.0).map(|share| Sampling { share, seed })
+    }
+
+    /// Who opens the validity totals.
+    pub(crate) fn judge(&self) -> Judge {
+        match self.judge {
+            JudgeName::Coordinator => Judge::Coordinator,
+            JudgeName::Intermediary => Judge::Intermediary,
+        }
+    }
+}
+
+/// `COLUMN=LOW:HIGH`, quantiles.
+fn winsor(text: &str, columns: &[Column]) -> Result<Winsor, Failure> {
+    let bad = |why: &str| {
+        Failure::new(
+            Code::Usage,
+            format!("--winsorise {text}: {why}"),
+            "write it as COLUMN=LOW:HIGH with quantiles from 0 to 1, as in balance=0:0.99",
+        )
+    };
+    let (name, range) = text.rsplit_once('=').ok_or_else(|| bad("there is no = in it"))?;
+    let (low, high) = range.split_once(':').ok_or_else(|| bad("there is no : in it"))?;
+    let quantile = |text: &str| text.trim().parse::<f64>().ok().filter(|q| (0.0..=1.0).contains(q));
+    let (Some(lower), Some(upper)) = (quantile(low), quantile(high)) else {
+        return Err(bad("the quantiles are not two numbers from 0 to 1"));
+    };
+    let column = columns.iter().position(|c| c.name == name).ok_or_else(|| bad("there is no such column"))?;
+    Ok(Winsor { column: column as u32, lower, upper })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn methods_and_ranges() {
+        assert_eq!(parse_method("fedfcm"), Ok(MethodName::FfcmAvg2));
+        assert!(parse_method("k-fed").unwrap_err().contains("comparison"));
+        assert!(parse_method("dbscan").unwrap_err().contains("kumar"));
+        assert_eq!(parse_clusters("4"), Ok(Clusters { min: 4, max: 4 }));
+        assert_eq!(parse_clusters("2..9"), Ok(Clusters { min: 2, max: 9 }));
+        for bad in ["", "x", "5..3", "-1", "2..x"] {
+            assert!(parse_clusters(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn indices_have_the_names_of_plans() {
+        assert_eq!(parse_pick("silhouette-squared"), Ok(Pick::SilhouetteSquared));
+        assert!(parse_pick("dunn").unwrap_err().contains("xie-beni"));
+    }
+
+    #[test]
+    fn quantiles_of_a_column() {
+        let columns = [Column { name: "a=b".into(), lower: 0.0, upper: 1.0 }];
+        assert_eq!(winsor("a=b=0:0.99", &columns).unwrap(), Winsor { column: 0, lower: 0.0, upper: 0.99 });
+        for bad in ["a", "c=0:1", "a=b=0", "a=b=0:2", "a=b=x:1"] {
+            assert!(winsor(bad, &columns).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,481 @@
+//! `veilsum plan`: make, check, show.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Value, json};
+use veilsum_cluster::{Clusters, OutOfBox, Recipe, Scaling, method::Seeding, privacy::Unit};
+use veilsum_proto::plan::Terms;
+
+use crate::{
+    method::{IndexSet, Init, MethodArgs, MethodName, given_centres, parse_clusters},
+    roster::signer,
+};
+use veilsum_node::{
+    cost::{Cost, blocks_mean},
+    documents::{Federation, fingerprint, load_identity, load_roster, roster_fingerprint, write_plan},
+    error::Failure,
+    privacy::Privacy,
+    work::{Column, Judge, Labels, Work},
+};
+
+/// `veilsum plan`
+#[derive(Args, Debug)]
+pub(crate) struct PlanArgs {
+    /// What to do with it
+    #[command(subcommand)]
+    pub command: PlanCommand,
+}
+
+/// What to do with a plan.
+#[derive(Subcommand, Debug)]
+pub(crate) enum PlanCommand {
+    /// Make a plan and sign it with the coordinator's key
+    Make(Box<MakeArgs>),
+    /// Say what a verified plan means: thresholds, precision, bytes, warnings
+    Check(ReadArgs),
+    /// Print a verified plan
+    Show(ReadArgs),
+}
+
+/// How rows become working units.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Scale {
+    /// Every column to [0, 1] by its public range
+    Box,
+    /// As they are
+    None,
+}
+
+/// What a site does with a row outside the box.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Outside {
+    /// It is an error at that site
+    Refuse,
+    /// The value moves to the nearest bound
+    Clip,
+}
+
+/// `veilsum plan make`
+#[derive(Args, Debug)]
+pub(crate) struct MakeArgs {
+    /// The federation's roster
+    #[arg(long, value_name = "FILE", default_value = "roster.toml")]
+    pub roster: PathBuf,
+    /// The coordinator's secret key file
+    #[arg(long, value_name = "FILE.key")]
+    pub key: PathBuf,
+    /// Where to write the plan
+    #[arg(long, value_name = "FILE", default_value = "plan.toml")]
+    pub out: PathBuf,
+    /// Number of clusters, or a range as in 2..9 from which the run chooses
+    #[arg(long, value_name = "K|LOW..HIGH", value_parser = parse_clusters)]
+    pub k: Clusters,
+    /// How rows become working units
+    #[arg(long, value_enum, default_value = "box")]
+    pub scale: Scale,
+    /// What a site does with a row outside the box [default: refuse; clip under noise, which nothing else goes with]
+    #[arg(long, value_enum)]
+    pub out_of_box: Option<Outside>,
+    /// A column and its public range, known before any row is read; repeat for every column
+    #[arg(long = "column", value_name = "NAME=LOW:HIGH", required = true, num_args = 1.., value_parser = parse_column)]
+    pub columns: Vec<Column>,
+    /// Seed of first centres and of everything else that is random in the plan
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// First centres from this file: K lines of d numbers in box units (0 to 1), no header
+    #[arg(long, value_name = "FILE.csv")]
+    pub start: Option<PathBuf>,
+    /// Release counts by cluster and label: the label column and every label that occurs
+    #[arg(long, value_name = "COLUMN=LABEL,...", value_parser = parse_labels)]
+    pub labels: Option<Labels>,
+    /// Sites that a total covers at least [default: the threshold; all where sites are sampled]
+    #[arg(long)]
+    pub min_sites: Option<u16>,
+    /// Shares that open a self-mask; 0 is floor(2n/3) + 1
+    #[arg(long, default_value_t = 0)]
+    pub threshold: u16,
+    /// Sites that may collude with the coordinator; 0 is floor((n - 1)/3)
+    #[arg(long, default_value_t = 0)]
+    pub colluders: u16,
+    /// Sites that are released together at least, so that a run that loses one of several blocks goes on; 0 is one block of
+    /// all; 1 is every site by itself, and what a site that leaves sent can be computed
+    #[arg(long, value_name = "SITES", default_value_t = 0)]
+    pub block_size: u16,
+    /// Make a plan of three blocks, so that a run that loses a site goes on without its block: sets --block-size, --threshold
+    /// and --colluders, and withstands fewer colluding sites; from nine sites on
+    #[arg(long, value_name = "block", value_parser = ["block"], conflicts_with_all = ["block_size", "threshold", "colluders"])]
+    pub on_loss: Option<String>,
+    /// Rounds that one exchange of keys is good for
+    #[arg(long, default_value_t = 64)]
+    pub slots: u16,
+    /// Rows of one site at most; fewer leave more fractional bits
+    #[arg(long, default_value_t = 100_000)]
+    pub max_rows: u64,
+    /// Steps of totals are at least 2^-N of the largest value of one row: coarser steps say less of single rows (8 to 62)
+    /// [default: 20; as fine as 64 bits allow where columns are standardised or winsorised]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(8..=62))]
+    pub step_bits: Option<u8>,
+    /// Rows of all sites together at least [default: 2K + 1]
+    #[arg(long)]
+    pub min_total_rows: Option<u64>,
+    /// Do not open the rounds to the sites: they learn no totals then, and take the coordinator's word for them
+    #[arg(long)]
+    pub no_opening: bool,
+    /// What a run consists of
+    #[command(flatten)]
+    pub method: MethodArgs,
+}
+
+/// `veilsum plan check` and `show`
+#[derive(Args, Debug)]
+pub(crate) struct ReadArgs {
+    /// The plan
+    #[arg(long, value_name = "FILE", default_value = "plan.toml")]
+    pub plan: PathBuf,
+    /// The federation's roster
+    #[arg(long, value_name = "FILE", default_value = "roster.toml")]
+    pub roster: PathBuf,
+}
+
+/// Runs `veilsum plan`.
+///
+/// # Errors
+/// A [`Failure`] that names the option or file at fault.
+pub(crate) fn plan(args: &PlanArgs, json: bool) -> Result<(), Failure> {
+    match &args.command {
+        PlanCommand::Make(a) => make(a, json),
+        PlanCommand::Check(a) => {
+            let federation = Federation::load(&a.roster, &a.plan)?;
+            check(&federation, &a.plan, "valid", json)
+        }
+        PlanCommand::Show(a) => {
+            let federation = Federation::load(&a.roster, &a.plan)?;
+            crate::print(json, &to_json(&federation)?, &to_text(&federation))
+        }
+    }
+}
+
+fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
+    let roster = load_roster(&args.roster)?;
+    let (identity, _) = load_identity(&args.key)?;
+    signer(&identity, &roster, &args.key, "plan")?;
+    let sites = roster.sites.len();
+    let given = given_centres(args.start.as_deref(), args.columns.len())?;
+    let classes = args.labels.as_ref().map_or(0, |labels| labels.classes.len());
+    let mut recipe = contributors(&args.method).recipe(args.k, given, args.seed, &args.columns, sites, classes)?;
+    recipe.noise = args.method.noise.noise(args.k, args.max_rows);
+    if args.no_opening && args.method.min_change.is_none() {
+        // Only the sites' own copies of the method see that it is kept.
+        recipe.min_change = 1;
+    }
+    let step_bits = args.method.noise.step_bits(args.step_bits).or(default_step(&recipe));
+    let work = Work {
+        columns: args.columns.clone(),
+        scaling: match args.scale {
+            Scale::Box => Scaling::Box,
+            Scale::None => Scaling::None,
+        },
+        out_of_box: match args.out_of_box {
+            Some(Outside::Refuse) => OutOfBox::Refuse,
+            Some(Outside::Clip) => OutOfBox::Clip,
+            None => args.method.noise.out_of_box(),
+        },
+        recipe,
+        sampling: args.method.sampling(args.seed),
+        judge: args.method.judge(),
+        labels: args.labels.clone(),
+        step_bits,
+    };
+    let again = |f: Failure| Failure { next: "correct the option and run `veilsum plan make` again".into(), ..f };
+    work.check().map_err(|e| again(e.into()))?;
+    let mut terms = Terms {
+        roster: roster.hash(),
+        min_cohort: args.min_sites.unwrap_or(0),
+        threshold: args.threshold,
+        colluders: args.colluders,
+        block_size: args.block_size,
+        slots: args.slots,
+        max_rows: args.max_rows,
+        min_total_rows: args.min_total_rows.unwrap_or(2 * u64::from(args.k.max) + 1),
+        opening: !args.no_opening,
+        application: work.to_bytes(),
+    };
+    if args.on_loss.is_some() {
+        let three = three_blocks(sites, terms.opening).ok_or_else(|| {
+            let what = format!("{sites} sites are too few for a run that goes on without one of three blocks");
+            Failure::input(what, "leave --on-loss block out: the run then waits for a site that is lost, or is finished from what is out")
+        })?;
+        (terms.block_size, terms.threshold, terms.colluders) = three;
+    }
+    if args.min_sites.is_none() {
+        let threshold = terms.threshold_of(sites, sites).map_err(|e| again(e.into()))?;
+        let least = if work.sampling.is_some() { sites } else { threshold };
+        terms.min_cohort = u16::try_from(least).unwrap_or(u16::MAX);
+    }
+    terms.check(&roster).map_err(|e| again(e.into()))?;
+    // Proved before it is signed, and again by everybody who loads it.
+    let federation = Federation::new(roster, terms.clone())?;
+    let privacy = Privacy::of(&federation.work, &federation.form()?);
+    let of_sites = federation.work.recipe.noise.filter(|noise| matches!(noise.unit, Unit::Site { .. }));
+    let needed = of_sites.map_or(0, |noise| sites_for_site_noise(noise.epsilon));
+    if !args.method.noise.dp_useless && sites < needed {
+        return Err(Failure::input(
+            format!(
+                "noise that hides a whole site leaves nothing of the centres among {sites} sites: at epsilon {} it is of use from some \
+                 {needed} sites on",
+                args.method.noise.dp_epsilon.unwrap_or_default()
+            ),
+            "hide single rows (--dp-unit record)",
+        ));
+    }
+    if !args.method.noise.dp_useless && privacy.is_some_and(|privacy| !privacy.useful) {
+        return Err(Failure::input(
+            "under this noise centres cannot be told from chance",
+            "expect more rows, or choose fewer K or rounds; --dp-useless makes the plan all the same",
+        ));
+    }
+    write_plan(&args.out, &terms.sign(&federation.roster, &identity)?)?;
+    check(&federation, &args.out, "written; send it to every party", json)
+}
+
+/// Sites from which noise that hides a whole one is of use: measured, some 200 at epsilon 10 and some 1,000 at epsilon 4, between
+/// and below by the same power. At 10 or 50 sites centres are off by 0.28 of the box and more.
+fn sites_for_site_noise(epsilon: f64) -> usize {
+    (200.0 * (10.0 / epsilon.min(10.0)).powf(1.75)).ceil() as usize
+}
+
+/// Block size, threshold and colluding sites of a plan over three blocks that can lose any one of them: the threshold is what is
+/// left without the largest, 2t > n + c keeps it safe, and every block has two sites beside those that may collude.
+fn three_blocks(sites: usize, opening: bool) -> Option<(u16, u16, u16)> {
+    let (size, threshold) = (sites / 3, sites - sites.div_ceil(3));
+    let colluders = size.saturating_sub(2).min((2 * threshold).saturating_sub(sites + 1));
+    // With opened totals one site more must be there, whoever colludes.
+    let enough = if opening { colluders >= 1 } else { size >= 2 };
+    let narrow = |n: usize| u16::try_from(n).ok();
+    (sites >= 9 && enough).then_some(())?;
+    Some((narrow(size)?, narrow(threshold)?, narrow(colluders)?))
+}
+
+/// Where groups of rows or cells are summed, two sites stand behind every sum, as a site without a policy of its own asks.
+fn contributors(method: &MethodArgs) -> MethodArgs {
+    let exact = method.noise.dp_epsilon.is_none();
+    let whole = matches!(method.method, MethodName::Fcm | MethodName::FfcmAvg1)
+        && method.init != Some(Init::Totals)
+        && matches!(method.indices, None | Some(IndexSet::Basic));
+    let two = (exact && !whole).then_some(2);
+    MethodArgs { min_contributors: method.min_contributors.or(two), ..method.clone() }
+}
+
+/// Half of what 64 bits hold says nothing that a result needs, and counts against every site's release rule. A step of 2^-20
+/// of one row's largest value moves no centre by more than a millionth of its column's range. Variances of a column that is
+/// narrow in its range need finer ones.
+fn default_step(recipe: &Recipe) -> Option<u8> {
+    recipe.preparation.is_none().then_some(20)
+}
+
+fn check(federation: &Federation, path: &Path, what: &str, json: bool) -> Result<(), Failure> {
+    let cost = Cost::of(federation)?;
+    let hash = federation.terms.hash();
+    let mut value = cost.to_json();
+    let privacy = Privacy::of(&federation.work, &federation.form()?);
+    if let Some(map) = value.as_object_mut() {
+        map.insert("privacy".into(), json!(privacy));
+        map.insert("plan".into(), json!(path.display().to_string()));
+        map.insert("hash".into(), json!(hash.to_string()));
+        map.insert("fingerprint".into(), json!(fingerprint(&hash.0)));
+    }
+    let (clusters, m) = (clusters(&federation.work), federation.work.recipe.judge_m());
+    let text = format!(
+        "{}: {what}\nfingerprint {}\nmethod      {}, K = {clusters}, m = {m}, {} columns, {} questions at most\n{}",
+        path.display(),
+        fingerprint(&hash.0),
+        federation.work.method_name(),
+        federation.work.columns.len(),
+        federation.work.max_questions(),
+        cost.to_text() + &privacy.map_or_else(String::new, |privacy| privacy.to_text())
+    );
+    crate::print(json, &value, &text)
+}
+
+fn to_json(federation: &Federation) -> Result<Value, Failure> {
+    let (terms, work) = (&federation.terms, &federation.work);
+    let internal = |e| Failure::new(veilsum_node::error::Code::Internal, e, "this is a defect, please report it");
+    Ok(json!({
+        "hash": terms.hash().to_string(),
+        "fingerprint": fingerprint(&terms.hash().0),
+        "roster": terms.roster.to_string(),
+        "cohort": { "min_sites": terms.min_cohort, "threshold": terms.threshold, "colluders": terms.colluders,
+            "slots": terms.slots, "max_rows_per_site": terms.max_rows, "min_total_rows": terms.min_total_rows },
+        "work": serde_json::to_value(work.as_ref()).map_err(internal)?,
+    }))
+}
+
+fn to_text(federation: &Federation) -> String {
+    let (terms, work) = (&federation.terms, &federation.work);
+    let method = describe(work);
+    let scaling = match work.scaling {
+        Scaling::Box => "every column to [0, 1] by its range",
+        Scaling::None => "none",
+    };
+    let outside = match work.out_of_box {
+        OutOfBox::Refuse => "refused",
+        OutOfBox::Clip => "moved to the nearest bound",
+    };
+    let or_default = |n: u16| if n == 0 { "default".to_owned() } else { n.to_string() };
+    let mut text = format!(
+        "plan for the roster {} ({})\n\
+         fingerprint     {}\n\
+         {method}\
+         scaling         {scaling}\n\
+         outside the box {outside}\n\
+         min sites       {}\n\
+         threshold       {}\n\
+         colluders       {}\n\
+         slots           {}\nrows            at most {} a site, at least {} in all\n\ncolumn ranges\n",
+        federation.roster.name,
+        roster_fingerprint(&terms.roster),
+        fingerprint(&terms.hash().0),
+        terms.min_cohort,
+        or_default(terms.threshold),
+        or_default(terms.colluders),
+        terms.slots,
+        terms.max_rows,
+        terms.min_total_rows
+    );
+    text += &format!("blocks          {}\n", blocks_mean(terms, federation.roster.sites.len()));
+    let width = work.columns.iter().map(|c| c.name.chars().count()).max().unwrap_or(0);
+    for c in &work.columns {
+        text += &format!("  {:<width$}  {} to {}\n", c.name, c.lower, c.upper);
+    }
+    text
+}
+
+/// K, or its range.
+fn clusters(work: &Work) -> String {
+    let Clusters { min, max } = work.recipe.clusters;
+    if min == max { min.to_string() } else { format!("{min} to {max}") }
+}
+
+/// What a run consists of, line by line.
+fn describe(work: &Work) -> String {
+    let recipe = &work.recipe;
+    let mut text =
+        format!("method          {}, K = {}, m = {}\n", work.method_name(), clusters(work), recipe.judge_m());
+    let mut line = |name: &str, value: String| text += &format!("{name:<16}{value}\n");
+    match &recipe.seeding {
+        Seeding::Uniform { seed } => line("start", format!("uniform in the box, seed {seed}")),
+        Seeding::Given { .. } => line("start", "given centres".into()),
+        Seeding::Tree(tree) => line(
+            "start",
+            format!("from totals of cells of at least {} rows, seed {}, blur {}", tree.min_rows, tree.seed, tree.blur),
+        ),
+    }
+    if let Some(range) = &recipe.range {
+        let text = format!(
+            "ends at {} plus the largest K up to {} that a site would choose alone",
+            recipe.clusters.min, range.most
+        );
+        line("range of K", text);
+    }
+    if recipe.restarts > 1 {
+        line("restarts", recipe.restarts.to_string());
+    }
+    line("parameters", serde_json::to_string(&recipe.algorithm).unwrap_or_default());
+    if !recipe.preparation.is_none() {
+        let clipped: Vec<String> = recipe
+            .preparation
+            .winsorise
+            .iter()
+            .map(|w| {
+                let name = work.columns.get(w.column as usize).map_or("?", |c| c.name.as_str());
+                format!(", {name} clipped at its quantiles {} and {}", w.lower, w.upper)
+            })
+            .collect();
+        line("preparation", format!("{:?}{}", recipe.preparation.scale, clipped.concat()).to_lowercase());
+    }
+    let rule = recipe.rule;
+    let first = if rule.two_steps() { "counts are asked first" } else { "asked together" };
+    line("a sum needs", format!("at least {} rows, sites: {} ({first})", rule.min_rows, rule.min_sites));
+    if recipe.min_change > 1 {
+        line("and again", format!("{} rows that entered or left its cluster since", recipe.min_change));
+    }
+    let judge = match work.judge {
+        Judge::Coordinator => "opened by the coordinator",
+        Judge::Intermediary => "opened by the intermediary",
+    };
+    line("validity totals", judge.into());
+    if let Some(noise) = &recipe.noise {
+        line("noise", noise.promise());
+        line("noise schedule", serde_json::to_string(noise).unwrap_or_default());
+    }
+    if let Some(bits) = work.step_bits {
+        line("step of totals", format!("at least 2^-{bits} of the largest value of one row"));
+    }
+    if let Some(sampling) = &work.sampling {
+        line("sampling", format!("{} of the sites in every round, seed {}", sampling.share, sampling.seed));
+    }
+    if let Some(labels) = &work.labels {
+        line("labels", format!("counts by cluster and {:?} are released", labels.column));
+    }
+    text
+}
+
+/// `COLUMN=LABEL,LABEL,...`
+fn parse_labels(text: &str) -> Result<Labels, String> {
+    let form = "write it as COLUMN=LABEL,LABEL, as in outcome=no,yes";
+    let (column, classes) = text.split_once('=').ok_or(form)?;
+    let classes: Vec<String> = classes.split(',').map(str::to_owned).collect();
+    if column.is_empty() || classes.len() < 2 {
+        return Err(form.into());
+    }
+    Ok(Labels { column: column.to_owned(), classes })
+}
+
+/// `NAME=LOW:HIGH`; the name may itself hold an equals sign.
+fn parse_column(text: &str) -> Result<Column, String> {
+    let form = "write it as NAME=LOW:HIGH, as in age=0:120";
+    let (name, range) = text.rsplit_once('=').filter(|(name, _)| !name.is_empty()).ok_or(form)?;
+    let (low, high) = range.split_once(':').ok_or(form)?;
+    let bound = |s: &str| s.trim().parse::<f64>().ok().filter(|v| v.is_finite());
+    let (Some(lower), Some(upper)) = (bound(low), bound(high)) else {
+        return Err(format!("the range of {name:?} is not two numbers; {form}"));
+    };
+    if lower >= upper {
+        return Err(format!("the range of {name:?} has no inside: LOW must be below HIGH"));
+    }
+    Ok(Column { name: name.to_owned(), lower, upper })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn noise_that_hides_a_site_is_offered_to_many() {
+        assert_eq!([20.0, 10.0, 4.0].map(sites_for_site_noise), [200, 200, 995]);
+        assert!(sites_for_site_noise(1.0) > 10_000);
+    }
+
+    /// The numbers of the specification's table.
+    #[test]
+    fn plans_of_three_blocks() {
+        let of = |n| three_blocks(n, true);
+        for n in 3..9 {
+            assert_eq!(of(n), None);
+        }
+        assert_eq!(
+            [9, 10, 20, 50, 100].map(|n| of(n).unwrap()),
+            [(3, 6, 1), (3, 6, 1), (6, 13, 4), (16, 33, 14), (33, 66, 31)]
+        );
+    }
+
+    #[test]
+    fn columns() {
+        let c = parse_column("a=b=-1e3:2").unwrap();
+        assert_eq!((c.name.as_str(), c.lower, c.upper), ("a=b", -1000.0, 2.0));
+        for bad in ["", "a", "=1:2", "a=1", "a=1:x", "a=NaN:1", "a=1:1", "a=2:1", "a=0:inf"] {
+            assert!(parse_column(bad).is_err(), "{bad}");
+        }
+    }
+}

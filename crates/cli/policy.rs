@@ -1,0 +1,211 @@
+//! `veilsum policy`: what a site demands for itself, and whether it would answer a plan.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+use veilsum_cluster::{Prepared, privacy};
+use veilsum_proto::{
+    policy::{Enforcement, Policy, Spent},
+    suite::Hash,
+};
+
+use crate::run::{head_of, state_of};
+use veilsum_node::{
+    documents::{Federation, load_identity, policy_of},
+    error::{Code, Failure},
+    forecast::{Forecast, Verdict},
+    role::consent::{check_promise, possible_rows},
+    round::Form,
+    store::Ledger,
+};
+
+/// `veilsum policy`
+#[derive(Args, Debug)]
+pub(crate) struct PolicyArgs {
+    /// What to do
+    #[command(subcommand)]
+    pub command: PolicyCommand,
+}
+
+/// What to do.
+#[derive(Subcommand, Debug)]
+pub(crate) enum PolicyCommand {
+    /// Print the policy in force, as a file that says the same
+    Show(ShowArgs),
+    /// Say before joining whether this site would answer the whole plan (exit code 0), or where it would stop (7)
+    Check(Box<CheckArgs>),
+}
+
+/// Where a policy comes from.
+#[derive(Args, Debug)]
+pub(crate) struct ShowArgs {
+    /// The policy [default: site.toml beside the key, else the strict default]
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// This site's secret key file
+    #[arg(long, value_name = "FILE.key")]
+    pub key: Option<PathBuf>,
+}
+
+/// `veilsum policy check`
+#[derive(Args, Debug)]
+pub(crate) struct CheckArgs {
+    /// The federation's roster
+    #[arg(long, value_name = "FILE", default_value = "roster.toml")]
+    pub roster: PathBuf,
+    /// The plan
+    #[arg(long, value_name = "FILE", default_value = "plan.toml")]
+    pub plan: PathBuf,
+    /// This site's rows
+    #[arg(long, value_name = "FILE.csv")]
+    pub data: PathBuf,
+    /// Rows of all sites together at least, where you know better than the plan
+    #[arg(long, value_name = "N")]
+    pub rows_in_all: Option<u64>,
+    /// Folder of this site's ledger; with --key, what was given away before counts [default: beside the key]
+    #[arg(long, value_name = "DIR", requires = "key")]
+    pub state: Option<PathBuf>,
+    /// Where the policy comes from.
+    #[command(flatten)]
+    pub policy: ShowArgs,
+}
+
+/// Runs `veilsum policy`.
+///
+/// # Errors
+/// A [`Failure`]; with code 7 where this site would not answer the whole plan.
+pub(crate) fn policy(args: &PolicyArgs, json: bool) -> Result<(), Failure> {
+    match &args.command {
+        PolicyCommand::Show(a) => {
+            let (site, path) = policy_of(a.policy.as_deref(), a.key.as_deref())?;
+            let from = path.map_or("the strict default".to_owned(), |path| path.display().to_string());
+            let text = format!("# {from}\n{}", site.to_text());
+            crate::print(json, &json!({ "from": from, "policy": site.to_json() }), &text)
+        }
+        PolicyCommand::Check(a) => check(a, json),
+    }
+}
+
+/// What a site makes of a plan before it begins.
+pub(super) struct Judged {
+    forecast: Forecast,
+    verdict: Verdict,
+    /// The question at which it would stop.
+    stops_at: Option<u64>,
+}
+
+impl Judged {
+    /// Where this site would end the run, and why; `None` where it answers everything, or may.
+    pub(super) fn stop(&self) -> Option<String> {
+        let (Verdict::Refused(why), Some(at)) = (&self.verdict, self.stops_at) else { return None };
+        Some(format!("it would stop at question {at} of at most {}: {why}", self.forecast.most))
+    }
+}
+
+/// `spent` is what was given away before, on the data set and, as rho in 10^-9, under this plan.
+pub(super) fn judged(
+    federation: &Federation,
+    policy: &Policy,
+    rows: &Prepared,
+    (spent, of_plan): (&Spent, u64),
+    rows_in_all: u64,
+) -> Result<Judged, Failure> {
+    let (work, terms, sites) = (&*federation.work, &*federation.terms, federation.roster.sites.len());
+    let mut forecast = Forecast::of(work, terms, policy, sites)?;
+    let own = (rows.len() as u64, possible_rows(&rows.packed().to_rows()));
+    let known = own.0.max(terms.min_total_rows).max(rows_in_all);
+    let mut verdict = forecast.verdict((work, terms, sites), policy, spent, own, known);
+    let mut stops_at = forecast.stops_at((work, terms, sites), policy, spent, own, known);
+    if let (Some(rho), 1..) = (forecast.total().nano_rho, of_plan) {
+        let plan = (terms, &Form::of(work, terms, sites)?, sites);
+        if let Err(e) = check_promise(plan, policy, rho, of_plan) {
+            (verdict, stops_at) = (Verdict::Refused(e.to_string()), Some(1));
+        }
+    }
+    Ok(Judged { forecast, verdict, stops_at })
+}
+
+fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
+    let federation = Federation::load(&args.roster, &args.plan)?;
+    let (site, path) = policy_of(args.policy.policy.as_deref(), args.policy.key.as_deref())?;
+    let rows = federation.load_rows(&args.data)?;
+    let (spent, of_plan) = match &args.policy.key {
+        None => (Spent::default(), 0),
+        Some(key) => {
+            let (identity, _) = load_identity(key)?;
+            let state = state_of(key, args.state.as_ref());
+            let account = Ledger::look(&state, &head_of(key), &identity)?;
+            (account.spent(&Hash::default(), None, None), account.rho_of(&federation.terms.hash()))
+        }
+    };
+    let Judged { forecast, verdict, stops_at } =
+        judged(&federation, &site.policy, &rows, (&spent, of_plan), args.rows_in_all.unwrap_or(0))?;
+    let total = forecast.total();
+    let from = path.map_or("the strict default".to_owned(), |path| path.display().to_string());
+    let mut text = format!("policy     {from}\ndata set   {}\n", site.data);
+    for (name, most, cost) in &forecast.parts {
+        text += &format!("{name:<18} {most:>5} questions, {:>8} numbers\n", cost.scalars);
+    }
+    text += &match total.nano_rho {
+        None => format!("{:<18} {:>5}            {:>8} numbers at most\n", "together", "", total.scalars),
+        Some(rho) => {
+            let epsilon = privacy::epsilon((rho as f64 / 1e9).max(1e-12), site.delta);
+            format!("together           with noise: epsilon {epsilon:.4} at delta {} at most\n", site.delta)
+        }
+    };
+    let smooth = forecast.smooth;
+    if smooth.instead.0 > 0 && total.nano_rho.is_none() {
+        let from = if forecast.estimated { "estimated by a trial run on generated rows" } else { "an upper bound" };
+        text += &format!(
+            "{:<18} {:>5}            {:>8} of the {} numbers of smooth questions: {from}\n",
+            "effective rank", "", smooth.rank, smooth.instead.0
+        );
+    }
+    let mut value = json!({
+        "smooth": { "scalars": smooth.instead.0, "rank": smooth.rank, "rank_milli_bits": smooth.milli_bits,
+            "estimated": forecast.estimated },
+        "policy": from, "data": site.data, "scalars": total.scalars, "milli_bits": total.milli_bits, "nano_rho": total.nano_rho,
+        "spent": { "scalars": spent.scalars, "milli_bits": spent.milli_bits, "nano_rho": spent.nano_rho },
+    });
+    let (answers, message, next) = match verdict {
+        Verdict::Answers(room) => {
+            if site.policy.release.rule != Enforcement::Off && total.nano_rho.is_none() {
+                value["room"] = json!({ "scalars": room.scalars, "milli_bits": room.milli_bits });
+            }
+            let text = match forecast.estimated {
+                true => "this site answers the whole plan, if its smooth questions tell no more than is estimated",
+                false => "this site answers the whole plan, whatever its rounds need",
+            };
+            (true, text.to_owned(), "")
+        }
+        Verdict::AnswersIf { rows, why } => {
+            value["rows_needed"] = json!(rows);
+            (
+                false,
+                format!(
+                    "this site may stop before the end of the plan: {why}; it answers all of it if the totals show {rows} rows in all"
+                ),
+                "ask for a plan with a larger --min-total-rows (if it is true), a --max-rows near the largest site's, fewer \
+                 rounds or K, or a coarser --step-bits; or say --rows-in-all if you know",
+            )
+        }
+        Verdict::Refused(why) => (
+            false,
+            format!("this site does not answer this plan: {why}"),
+            "agree on a plan that this site's policy allows (`veilsum policy show`)",
+        ),
+    };
+    let message = match stops_at {
+        Some(at) if !answers => format!("{message}; it would stop at question {at} of at most {}", forecast.most),
+        _ => message,
+    };
+    (value["answers"], value["stops_at"]) = (json!(answers), json!(stops_at));
+    if answers {
+        return crate::print(json, &value, &format!("{text}{message}"));
+    }
+    if !json {
+        crate::print(false, &value, &text)?;
+    }
+    Err(Failure::new(Code::Policy, message, next))
+}

@@ -1,0 +1,322 @@
+//! `veilsum roster`: make, add, show, verify; accept, agreed.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use veilsum_proto::{
+    identity::Identity,
+    roster::{Member, Roster, SignedRoster},
+};
+
+use veilsum_node::documents::{
+    Card, Changes, Federations, Fingerprint, Offered, Standing, fingerprint, load_card, load_identity, load_roster,
+    roster_fingerprint, whoami, write_roster,
+};
+use veilsum_node::error::Failure;
+
+/// `veilsum roster`
+#[derive(Args, Debug)]
+pub(crate) struct RosterArgs {
+    /// What to do with it
+    #[command(subcommand)]
+    pub command: RosterCommand,
+}
+
+/// What to do with a roster.
+#[derive(Subcommand, Debug)]
+pub(crate) enum RosterCommand {
+    /// Make a roster from cards and sign it with the coordinator's key
+    Make(MakeArgs),
+    /// Add sites and sign again; every party needs the new file, and a new plan
+    Add(AddArgs),
+    /// Print a verified roster
+    Show(ReadArgs),
+    /// Check contents and signature; exit code 3 where they are bad
+    Verify(ReadArgs),
+    /// Agree to a roster with this party's key: the first one of a federation, or another than before
+    Accept(AcceptArgs),
+    /// Print every roster that was agreed to with a key, and the data sets used with it
+    Agreed(AgreedArgs),
+}
+
+/// `veilsum roster make`
+#[derive(Args, Debug)]
+pub(crate) struct MakeArgs {
+    /// Name of the federation
+    #[arg(long)]
+    pub name: String,
+    /// The coordinator's card
+    #[arg(long, value_name = "FILE.card")]
+    pub coordinator: PathBuf,
+    /// The intermediary's card; another organisation's
+    #[arg(long, value_name = "FILE.card")]
+    pub intermediary: PathBuf,
+    /// A site's card; repeat for every site, at least three
+    #[arg(long = "site", value_name = "FILE.card", num_args = 1..)]
+    pub sites: Vec<PathBuf>,
+    /// The coordinator's secret key file
+    #[arg(long, value_name = "FILE.key")]
+    pub key: PathBuf,
+    /// Where to write the roster
+    #[arg(long, value_name = "FILE", default_value = "roster.toml")]
+    pub out: PathBuf,
+}
+
+/// `veilsum roster add`
+#[derive(Args, Debug)]
+pub(crate) struct AddArgs {
+    /// The roster; it is replaced
+    #[arg(long, value_name = "FILE")]
+    pub roster: PathBuf,
+    /// A new site's card; repeat for more
+    #[arg(long = "site", value_name = "FILE.card", num_args = 1.., required = true)]
+    pub sites: Vec<PathBuf>,
+    /// The coordinator's secret key file
+    #[arg(long, value_name = "FILE.key")]
+    pub key: PathBuf,
+}
+
+/// `veilsum roster show` and `verify`
+#[derive(Args, Debug)]
+pub(crate) struct ReadArgs {
+    /// The roster
+    #[arg(long, value_name = "FILE", default_value = "roster.toml")]
+    pub roster: PathBuf,
+}
+
+/// `veilsum roster accept`
+#[derive(Args, Debug)]
+pub(crate) struct AcceptArgs {
+    /// The roster
+    #[arg(long, value_name = "FILE", default_value = "roster.toml")]
+    pub roster: PathBuf,
+    /// This party's secret key file; what was agreed to is kept beside it
+    #[arg(long, value_name = "FILE.key")]
+    pub key: PathBuf,
+    /// The roster's fingerprint as another member's operator told it, at least 32 hexadecimal digits, with or without dashes;
+    /// for fewer, a false roster with the same ones can be searched for [default: asked for on a terminal]
+    #[arg(long, value_name = "HEX", value_parser = Fingerprint::parse)]
+    pub fingerprint: Option<Fingerprint>,
+    /// A data set that was used with another federation and may be used with this one too; repeat for more
+    #[arg(long, value_name = "NAME")]
+    pub data_set: Vec<String>,
+}
+
+/// `veilsum roster agreed`
+#[derive(Args, Debug)]
+pub(crate) struct AgreedArgs {
+    /// This party's secret key file
+    #[arg(long, value_name = "FILE.key")]
+    pub key: PathBuf,
+}
+
+/// Runs `veilsum roster`.
+///
+/// # Errors
+/// A [`Failure`] that names the card, member or file at fault.
+pub(crate) fn roster(args: &RosterArgs, json: bool) -> Result<(), Failure> {
+    match &args.command {
+        RosterCommand::Make(a) => make(a, json),
+        RosterCommand::Add(a) => add(a, json),
+        RosterCommand::Show(a) => {
+            let roster = load_roster(&a.roster)?;
+            crate::print(json, &to_json(&roster), &to_text(&roster))
+        }
+        RosterCommand::Verify(a) => {
+            let roster = load_roster(&a.roster)?;
+            let text = format!(
+                "{} is valid: {} sites, signed by {}\n\
+                 fingerprint  {}  (compare it with the other operators by telephone)",
+                a.roster.display(),
+                roster.sites.len(),
+                roster.coordinator.name,
+                roster_fingerprint(&roster.hash())
+            );
+            let value = json!({ "valid": true, "name": roster.name, "sites": roster.sites.len(),
+                "hash": roster.hash().to_string(), "fingerprint": roster_fingerprint(&roster.hash()) });
+            crate::print(json, &value, &text)
+        }
+        RosterCommand::Accept(a) => accept(a, json),
+        RosterCommand::Agreed(a) => agreed(a, json),
+    }
+}
+
+fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
+    let (coordinator, intermediary) = (load_card(&args.coordinator)?, load_card(&args.intermediary)?);
+    for (card, path) in [(&coordinator, &args.coordinator), (&intermediary, &args.intermediary)] {
+        if card.address.is_empty() {
+            return Err(Failure::input(
+                format!("{}: the card of {} has no address, and the sites must reach it", path.display(), card.name),
+                "make the card with `veilsum keygen --address HOST:PORT`",
+            ));
+        }
+    }
+    let roster = Roster {
+        name: args.name.clone(),
+        coordinator: member(coordinator),
+        intermediary: member(intermediary),
+        sites: sites(&args.sites)?,
+    };
+    let signed = sign(roster, &args.key)?;
+    write_roster(&args.out, &signed)?;
+    done(json, &args.out, &signed.roster, "send it to every party")
+}
+
+fn add(args: &AddArgs, json: bool) -> Result<(), Failure> {
+    let mut roster = load_roster(&args.roster)?;
+    roster.sites.extend(sites(&args.sites)?);
+    let signed = sign(roster, &args.key)?;
+    write_roster(&args.roster, &signed)?;
+    let note = "send it to every party; plans made for the old roster are void: make a new one";
+    done(json, &args.roster, &signed.roster, note)
+}
+
+/// [ROS-8] to [ROS-10]: the operator's own act, after a look at what is another than before.
+fn accept(args: &AcceptArgs, json: bool) -> Result<(), Failure> {
+    let roster = load_roster(&args.roster)?;
+    let (identity, _) = load_identity(&args.key)?;
+    whoami(&roster, &identity)?;
+    let offered = Offered { file: &args.roster, roster: &roster, key: &args.key, identity: &identity };
+    let standing = Federations::load(&args.key, &identity)?.standing(&roster);
+    let changes = match &standing {
+        Standing::Changed { from } => Changes::between(from, &roster).0,
+        _ => Vec::new(),
+    };
+    if !json && !changes.is_empty() {
+        // Before the question: it is about them.
+        eprintln!("another than the last roster of {} that was agreed to:\n  {}", roster.name, changes.join("\n  "));
+    }
+    let heard = match &args.fingerprint {
+        None if standing != Standing::Agreed => Some(crate::agree::ask(&offered)?),
+        given => given.clone(),
+    };
+    heard.as_ref().map_or(Ok(()), |heard| offered.compare(heard))?;
+    Federations::change(&args.key, &identity, |federations| {
+        if federations.standing(&roster) != standing {
+            let what = format!("another roster of {} was accepted at the same moment", roster.name);
+            return Err(Failure::input(what, "see `veilsum roster agreed`, and start again"));
+        }
+        if standing != Standing::Agreed {
+            federations.agreed.push(roster.clone());
+        }
+        for name in &args.data_set {
+            let uses: Vec<_> =
+                federations.used.iter().filter(|u| u.data.name == *name).map(|u| u.data.clone()).collect();
+            if uses.is_empty() {
+                let what = format!("no data set {name:?} was used with any federation");
+                return Err(Failure::input(what, "see their names with `veilsum roster agreed`"));
+            }
+            uses.iter().for_each(|data| federations.use_with(&roster, data));
+        }
+        Ok(())
+    })?;
+    let (short, path) = (roster_fingerprint(&roster.hash()), Federations::beside(&args.key));
+    let value = json!({ "agreed": roster.name, "hash": roster.hash().to_string(), "fingerprint": short,
+        "changes": changes, "data_sets": args.data_set, "written": path.display().to_string() });
+    let text = format!(
+        "agreed to {} with {} sites\nfingerprint  {short}\nremembered in {}",
+        roster.name,
+        roster.sites.len(),
+        path.display()
+    );
+    crate::print(json, &value, &text)
+}
+
+fn agreed(args: &AgreedArgs, json: bool) -> Result<(), Failure> {
+    let (identity, _) = load_identity(&args.key)?;
+    let known = Federations::load(&args.key, &identity)?;
+    let (mut values, mut text) = (Vec::new(), String::new());
+    for (at, roster) in known.agreed.iter().enumerate() {
+        let replaced = known.agreed[at + 1..].iter().any(|later| later.name == roster.name);
+        let hash = roster.hash();
+        let mut data: Vec<&str> =
+            known.used.iter().filter(|used| used.roster == hash).map(|used| used.data.name.as_str()).collect();
+        data.dedup();
+        let mut value = to_json(roster);
+        value["replaced"] = json!(replaced);
+        value["data_sets"] = json!(data);
+        values.push(value);
+        text += &format!(
+            "{}  {}  {} sites, {}; data sets: {}\n",
+            roster_fingerprint(&hash),
+            roster.name,
+            roster.sites.len(),
+            if replaced { "replaced" } else { "in force" },
+            if data.is_empty() { "none".to_owned() } else { data.join(", ") }
+        );
+    }
+    if values.is_empty() {
+        text += "nothing was agreed to yet\n";
+    }
+    crate::print(json, &json!({ "agreed": values }), &text)
+}
+
+fn sites(paths: &[PathBuf]) -> Result<Vec<Member>, Failure> {
+    // The protocol would carry a site's address to everybody, and nobody dials a site.
+    paths.iter().map(|p| Ok(Member { address: String::new(), ..member(load_card(p)?) })).collect()
+}
+
+fn member(card: Card) -> Member {
+    Member { name: card.name, key: card.key, address: card.address }
+}
+
+fn sign(roster: Roster, key: &Path) -> Result<SignedRoster, Failure> {
+    let (identity, _) = load_identity(key)?;
+    roster.check().map_err(|e| {
+        Failure::input(e, "correct the list of cards: 3 to 1,000 sites, and every party has its own name and key")
+    })?;
+    signer(&identity, &roster, key, "roster")?;
+    Ok(roster.sign(&identity)?)
+}
+
+/// Only the coordinator signs, and it should hear so by name.
+pub(crate) fn signer(identity: &Identity, roster: &Roster, key: &Path, what: &str) -> Result<(), Failure> {
+    if identity.public() == roster.coordinator.key {
+        return Ok(());
+    }
+    let coordinator = &roster.coordinator.name;
+    Err(Failure::input(
+        format!("{}: only {coordinator}, the coordinator, can sign the {what}, and this is not its key", key.display()),
+        format!("run this with the key file of {coordinator}"),
+    ))
+}
+
+fn done(json: bool, path: &Path, roster: &Roster, note: &str) -> Result<(), Failure> {
+    let short = roster_fingerprint(&roster.hash());
+    let value = json!({ "written": path.display().to_string(), "sites": roster.sites.len(),
+        "hash": roster.hash().to_string(), "fingerprint": short, "note": note });
+    let text = format!(
+        "{}: {} with {} sites\nfingerprint  {short}  (every operator compares it by telephone)\n{note}",
+        path.display(),
+        roster.name,
+        roster.sites.len()
+    );
+    crate::print(json, &value, &text)
+}
+
+fn to_json(roster: &Roster) -> Value {
+    let member = |m: &Member| {
+        let short = fingerprint(&m.key.0);
+        json!({ "name": m.name, "address": m.address, "key": m.key.to_string(), "fingerprint": short })
+    };
+    json!({
+        "name": roster.name,
+        "hash": roster.hash().to_string(),
+        "fingerprint": roster_fingerprint(&roster.hash()),
+        "coordinator": member(&roster.coordinator),
+        "intermediary": member(&roster.intermediary),
+        "sites": roster.sites.iter().map(member).collect::<Vec<_>>(),
+    })
+}
+
+fn to_text(roster: &Roster) -> String {
+    let mut text = format!("{}\nfingerprint  {}\n\n", roster.name, roster_fingerprint(&roster.hash()));
+    let width = roster.members().map(|m| m.name.len()).max().unwrap_or(0);
+    let roles = ["coordinator", "intermediary"].into_iter().map(str::to_owned);
+    let roles = roles.chain((0..roster.sites.len()).map(|i| format!("site {i}")));
+    for (role, m) in roles.zip(roster.members()) {
+        text += &format!("{role:<13} {:<width$}  key {}  {}\n", m.name, fingerprint(&m.key.0), m.address);
+    }
+    text
+}

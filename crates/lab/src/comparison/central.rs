@@ -1,0 +1,69 @@
+//! Central fuzzy c-means and k-means on pooled rows, as the papers compare with.
+
+use ndarray::Array2;
+
+use super::points;
+use veilsum_cluster::offline::kmeans::{WeightedFit, best_of};
+use veilsum_cluster::random::Stream;
+use veilsum_cluster::{Centres, DataError, Rows, assign, distance};
+
+/// Where fuzzy c-means ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FuzzyFit {
+    /// Centres, K x d.
+    pub centres: Centres,
+    /// Memberships in them, n x K.
+    pub memberships: Array2<f64>,
+    /// `sum_j u_jk^m` of the memberships that gave the centres, K.
+    pub weights: Vec<f64>,
+    /// Steps made.
+    pub iterations: u32,
+    /// Whether the memberships came to rest.
+    pub converged: bool,
+}
+
+/// Fuzzy c-means (Bezdek 1981) on one set of rows from first centres (K x d): memberships, then again and again centres from
+/// memberships and memberships from centres, until `||U' - U||_F < epsilon`, at most `most` steps.
+///
+/// A centre without weight stays. Memberships are stored.
+///
+/// # Errors
+/// [`DataError::ColumnMismatch`], [`DataError::Fuzzifier`].
+pub fn fuzzy_c_means(rows: &Rows, start: &Centres, m: f64, epsilon: f64, most: u32) -> Result<FuzzyFit, DataError> {
+    let memberships = assign::memberships(rows, start, m)?;
+    let weights = vec![0.0; start.k()];
+    let mut fit = FuzzyFit { centres: start.clone(), memberships, weights, iterations: 0, converged: false };
+    while fit.iterations < most && !fit.converged {
+        let (k, d) = (start.k(), start.columns());
+        let (mut sums, mut weights) = (vec![0.0; k * d], vec![0.0; k]);
+        for (row, u) in rows.iter().zip(fit.memberships.outer_iter()) {
+            for (c, u) in u.iter().enumerate() {
+                let weight = distance::power(*u, m);
+                weights[c] += weight;
+                sums[c * d..(c + 1) * d].iter_mut().zip(row).for_each(|(sum, x)| *sum += weight * x);
+            }
+        }
+        for ((sum, weight), old) in sums.chunks_exact_mut(d).zip(&weights).zip(fit.centres.rows()) {
+            if *weight > 0.0 {
+                sum.iter_mut().for_each(|slot| *slot /= weight);
+            } else {
+                sum.copy_from_slice(old);
+            }
+        }
+        let centres = Centres::new(k, d, sums)?;
+        let memberships = assign::memberships(rows, &centres, m)?;
+        let change = (&memberships - &fit.memberships).iter().map(|x| x * x).sum::<f64>().sqrt();
+        let iterations = fit.iterations + 1;
+        fit = FuzzyFit { centres, memberships, weights, iterations, converged: change < epsilon };
+    }
+    Ok(fit)
+}
+
+/// k-means on one set of rows: the smallest inertia of `starts` greedy k-means++ starts.
+///
+/// # Errors
+/// [`DataError::NoRows`].
+pub fn kmeans(rows: &Rows, k: usize, starts: u32, stream: &mut Stream) -> Result<WeightedFit, DataError> {
+    let points = points(rows)?;
+    Ok(best_of(&points, &vec![1.0; points.k()], k, starts, stream))
+}

@@ -1,0 +1,49 @@
+//! The plain, server-sees-everything forms of the papers' methods and k-FED: for tests and tables only.
+//!
+//! No plan can name them: their server sees every site's centres. They share the off-line parts with the product
+//! ([`offline`](veilsum_cluster::offline)) but not its kernel: local iterations are written out row by row here.
+
+pub mod central;
+mod eigen;
+pub mod ffcf;
+pub mod ffcm;
+pub mod fkm;
+pub mod kfed;
+pub mod kumar;
+
+use veilsum_cluster::random::Stream;
+use veilsum_cluster::{Centres, DataError, Domain, Rows};
+
+/// K points uniform in the working box, from a running stream.
+pub fn uniform_start(domain: &Domain, k: usize, stream: &mut Stream) -> Result<Centres, DataError> {
+    let mut values = Vec::new();
+    for _ in 0..k {
+        for column in 0..domain.columns() {
+            let (low, high) = domain.working_interval(column);
+            values.push(low + stream.unit() * (high - low));
+        }
+    }
+    Centres::new(k, domain.columns(), values)
+}
+
+/// Rows as points of the off-line methods.
+fn points(rows: &Rows) -> Result<Centres, DataError> {
+    if rows.is_empty() {
+        return Err(DataError::NoRows);
+    }
+    Centres::new(rows.len(), rows.columns(), rows.as_slice().to_vec())
+}
+
+/// One list of all points.
+fn joined<'a>(all: impl IntoIterator<Item = &'a Centres>) -> Result<Centres, DataError> {
+    let mut all = all.into_iter();
+    let first = all.next().ok_or(DataError::NoCentres)?;
+    let mut values = first.as_slice().to_vec();
+    for centres in all {
+        if centres.columns() != first.columns() {
+            return Err(DataError::ColumnMismatch { expected: first.columns(), found: centres.columns() });
+        }
+        values.extend_from_slice(centres.as_slice());
+    }
+    Centres::new(values.len() / first.columns(), first.columns(), values)
+}

@@ -1,0 +1,107 @@
+//! What the experiments share: runs over plain and masked sums, draws side by side, starts.
+
+use std::{num::NonZero, sync::Mutex, thread};
+
+use veilsum_cluster::method::{Rule, Seeding, TreeSeeding};
+use veilsum_cluster::random::Stream;
+use veilsum_cluster::sampling::Sampling;
+use veilsum_cluster::{Centres, Domain, OutOfBox, Outcome, Prepared, Recipe, Rows, assign, pooled};
+
+use super::ExperimentError;
+
+/// Masking hides nothing between fewer sites.
+pub(super) const FEWEST_SITES: usize = 3;
+
+/// What is said wherever the contributor rules are off.
+pub(super) const NO_RULE: &str = "contributor rules are off (t = 1, p = 1) and no site has a policy or a release rule: the papers' few sites, few rows and many \
+     runs would not pass a strict one";
+
+/// A run over plainly added sums.
+pub(super) fn plain(
+    recipe: &Recipe,
+    domain: &Domain,
+    sites: &[Prepared],
+    sampling: Option<Sampling>,
+) -> Result<Outcome, ExperimentError> {
+    let mut run = recipe.run(domain, sites.len() as u32)?;
+    Ok(match sampling {
+        Some(sampling) => pooled::sampled(&mut run, sites, sampling)?,
+        None => pooled::plain_federated(&mut run, sites)?,
+    })
+}
+
+/// A run through the whole masked protocol, in virtual time.
+pub(super) fn masked(
+    recipe: &Recipe,
+    domain: &Domain,
+    sites: &[Prepared],
+    sampling: Option<Sampling>,
+) -> Result<Outcome, ExperimentError> {
+    veilsum_node::simulate::masked(recipe, domain, sites, sampling)
+        .map_err(|failure| ExperimentError::Masked(failure.to_string()))
+}
+
+/// Rows in the units of `domain`, packed.
+pub(super) fn prepared<'a>(
+    sites: impl IntoIterator<Item = &'a Rows>,
+    domain: &Domain,
+) -> Result<Vec<Prepared>, ExperimentError> {
+    sites.into_iter().map(|rows| Ok(Prepared::new(rows, domain, OutOfBox::Refuse)?)).collect()
+}
+
+/// Seeding from totals, as the reproductions use it: no blur.
+pub(super) fn tree(cells_per_cluster: u32, seed: u64) -> Seeding {
+    Seeding::Tree(TreeSeeding { seed, cells_per_cluster, tries: 20, min_rows: 10, blur: 0.0 })
+}
+
+/// Uniform centres in [0, 1)^d, the authors' start.
+pub(super) fn unit_start(k: usize, columns: usize, seed: u64) -> Result<Centres, ExperimentError> {
+    let mut stream = Stream::new(seed, b"veilsum experiment start");
+    Ok(Centres::new(k, columns, (0..k * columns).map(|_| stream.unit()).collect())?)
+}
+
+/// The nearest centre of every row.
+pub(super) fn labels(rows: &Rows, centres: &Centres) -> Result<Vec<usize>, ExperimentError> {
+    Ok(assign::hard_labels(&assign::memberships(rows, centres, 2.0)?))
+}
+
+/// A recipe whose contributor rule asks for nothing.
+pub(super) fn unruled(recipe: Recipe) -> Recipe {
+    Recipe { rule: Rule::NONE, ..recipe }
+}
+
+/// `work` on every item, on all processors; results in the order of the items. The first error counts.
+pub(super) fn each<T: Sync, R: Send>(
+    items: &[T],
+    work: impl Fn(&T) -> Result<R, ExperimentError> + Sync,
+) -> Result<Vec<R>, ExperimentError> {
+    let next = Mutex::new(0..items.len());
+    let results: Mutex<Vec<Option<Result<R, ExperimentError>>>> = Mutex::new(items.iter().map(|_| None).collect());
+    // A poisoned lock means that a thread panicked; the scope passes that on.
+    let take = || next.lock().unwrap_or_else(std::sync::PoisonError::into_inner).next();
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, NonZero::get).min(items.len()) {
+            scope.spawn(|| {
+                while let Some(i) = take() {
+                    let result = work(&items[i]);
+                    results.lock().unwrap_or_else(std::sync::PoisonError::into_inner)[i] = Some(result);
+                }
+            });
+        }
+    });
+    results.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).into_iter().flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_keep_their_order_and_the_first_error_counts() {
+        let items: Vec<usize> = (0..50).collect();
+        assert_eq!(each(&items, |i| Ok(i * 2)).unwrap(), (0..50).map(|i| i * 2).collect::<Vec<_>>());
+        let failing = |i: &usize| if *i > 9 { Err(ExperimentError::Missing(i.to_string())) } else { Ok(*i) };
+        assert!(matches!(each(&items, failing), Err(ExperimentError::Missing(name)) if name == "10"));
+        assert!(each(&[] as &[usize], |_| Ok(0)).unwrap().is_empty());
+    }
+}

@@ -1,0 +1,156 @@
+//! `veilsum-lab experiments`: the papers' tables, run again.
+
+use std::{io::Write, path::PathBuf};
+
+use clap::Args;
+use serde_json::json;
+
+use veilsum_lab::experiments::{self, DEFAULT_FOLDER, Experiment, ExperimentError, Report, Settings, Verdict};
+use veilsum_node::error::{Code, Failure};
+
+/// `veilsum-lab experiments`
+#[derive(Args, Debug, Clone)]
+pub(crate) struct ExperimentsArgs {
+    /// Only these [default: all]
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
+    /// Few repetitions and the smallest sets; under a minute
+    #[arg(long)]
+    pub quick: bool,
+    /// Write a CSV file and an SVG chart for each experiment into this folder
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Folder of the data sets that are not generated [default: ../shared/data, if it exists]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// All 100 sets of G2 and not only the subset
+    #[arg(long, conflicts_with = "quick")]
+    pub all: bool,
+    /// Say which experiments there are and run none
+    #[arg(long)]
+    pub list: bool,
+}
+
+/// Runs them, one after the other.
+///
+/// # Errors
+/// A [`Failure`] for a name that does not exist, a file that cannot be written, a run that fails, or a target that was
+/// missed.
+pub(crate) fn experiments(args: &ExperimentsArgs, json: bool) -> Result<(), Failure> {
+    if args.list {
+        let lines: Vec<String> = experiments::ALL.iter().map(|e| format!("{:<14} {}", e.name, e.about)).collect();
+        let names: Vec<&str> = experiments::ALL.iter().map(|e| e.name).collect();
+        return crate::print(json, &json!({ "experiments": names }), &lines.join("\n"));
+    }
+    let chosen = chosen(&args.names)?;
+    let settings = Settings { data: args.data.clone().or_else(default_folder), quick: args.quick, all: args.all };
+    if let Some(out) = &args.out {
+        std::fs::create_dir_all(out).map_err(|error| unwritable(out, &error))?;
+    }
+    let (mut results, mut skipped, mut missed) = (Vec::new(), Vec::new(), 0);
+    for experiment in chosen {
+        match experiment.run(&settings) {
+            Ok(report) => {
+                missed += report.missed().count();
+                if let Some(out) = &args.out {
+                    write(out, &report)?;
+                }
+                if !json {
+                    crate::print(false, &json!({}), &format!("{}\n", experiments::text(&report)))?;
+                }
+                results.push(summary(&report));
+            }
+            Err(ExperimentError::Missing(what)) => {
+                let _ = writeln!(std::io::stderr(), "SKIPPED {}: {what} is not in the data folder", experiment.name);
+                skipped.push(experiment.name);
+            }
+            Err(error @ (ExperimentError::File { .. } | ExperimentError::Data(_))) => {
+                let message = format!("experiment {}: {error}", experiment.name);
+                return Err(Failure::input(
+                    message,
+                    "correct the file, or leave it out: what can be generated then is",
+                ));
+            }
+            Err(error) => {
+                let message = format!("experiment {}: {error}", experiment.name);
+                return Err(Failure::new(Code::Internal, message, "please report it with the command that was given"));
+            }
+        }
+    }
+    if results.is_empty() && !skipped.is_empty() {
+        return Err(Failure::input(
+            format!("no experiment was run: the data of {} are not there", skipped.join(", ")),
+            "give the folder that holds them with --data",
+        ));
+    }
+    let text = if skipped.is_empty() { String::new() } else { format!("; skipped: {}", skipped.join(", ")) };
+    let object = json!({ "experiments": results, "skipped": skipped, "missed": missed });
+    crate::print(json, &object, &format!("{} experiments run, {missed} targets missed{text}", results.len()))?;
+    if missed > 0 {
+        let message = format!("{missed} targets of the experiments were missed");
+        return Err(Failure::new(Code::Internal, message, "see the lines that are off"));
+    }
+    Ok(())
+}
+
+fn chosen(names: &[String]) -> Result<Vec<Experiment>, Failure> {
+    if names.is_empty() {
+        return Ok(experiments::ALL.to_vec());
+    }
+    let find = |name: &String| {
+        let unknown = || {
+            Failure::new(
+                Code::Usage,
+                format!("there is no experiment `{name}`"),
+                "see `veilsum-lab experiments --list`",
+            )
+        };
+        experiments::find(name).ok_or_else(unknown)
+    };
+    names.iter().map(find).collect()
+}
+
+fn default_folder() -> Option<PathBuf> {
+    let folder = PathBuf::from(DEFAULT_FOLDER);
+    folder.is_dir().then_some(folder)
+}
+
+fn write(out: &std::path::Path, report: &Report) -> Result<(), Failure> {
+    let put = |name: String, text: String| {
+        let path = out.join(name);
+        std::fs::write(&path, text).map_err(|error| unwritable(&path, &error))
+    };
+    put(format!("{}.csv", report.name), experiments::csv(report))?;
+    match &report.chart {
+        Some(chart) => put(format!("{}.svg", report.name), chart.svg()),
+        None => Ok(()),
+    }
+}
+
+fn unwritable(path: &std::path::Path, error: &std::io::Error) -> Failure {
+    Failure::new(
+        Code::Input,
+        format!("{} cannot be written ({error})", path.display()),
+        "choose another folder for --out",
+    )
+}
+
+/// A report for programs: the lines with means, and what was missed.
+fn summary(report: &Report) -> serde_json::Value {
+    let line = |line: &experiments::Line| {
+        let (verdict, why) = match &line.verdict {
+            Verdict::Shown => (None, None),
+            Verdict::Ok(why) => (Some("ok"), Some(why)),
+            Verdict::Off(why) => (Some("off"), Some(why)),
+        };
+        let mean = |sample: &Option<experiments::Sample>| sample.as_ref().map(experiments::Sample::mean);
+        json!({
+            "setting": line.setting, "measure": line.measure, "paper": line.paper,
+            "plain": mean(&line.plain), "masked": mean(&line.masked), "verdict": verdict, "why": why,
+        })
+    };
+    json!({
+        "name": report.name, "title": report.title, "seconds": report.seconds, "notes": report.notes,
+        "lines": report.lines.iter().map(line).collect::<Vec<_>>(),
+    })
+}

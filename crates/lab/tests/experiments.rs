@@ -1,0 +1,78 @@
+//! The quick form of every experiment, as continuous integration runs it: no target is missed.
+
+use std::path::PathBuf;
+
+use veilsum_lab::experiments::{self, ExperimentError, Settings};
+
+fn quick(name: &str) {
+    let data = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
+    let settings = Settings { data: data.is_dir().then_some(data), quick: true, all: false };
+    let experiment = experiments::find(name).expect("an experiment of this name");
+    let report = match experiment.run(&settings) {
+        Ok(report) => report,
+        Err(ExperimentError::Missing(what)) => return eprintln!("SKIPPED: {what} is not in ../shared/data"),
+        Err(error) => panic!("{name}: {error}"),
+    };
+    let text = experiments::text(&report);
+    println!("{text}");
+    assert!(report.targets() > 0, "{name} has no target");
+    assert_eq!(report.missed().count(), 0, "{text}");
+    assert_eq!(experiments::csv(&report).lines().count(), report.lines.len() + 1);
+    if let Some(chart) = &report.chart {
+        let svg = chart.svg();
+        assert!(svg.ends_with("</svg>\n") && !svg.contains("NaN"), "{name}");
+    }
+}
+
+#[test]
+fn exactness() {
+    quick("exactness");
+}
+
+#[test]
+fn sweep() {
+    quick("sweep");
+}
+
+#[test]
+fn ffcm() {
+    quick("ffcm");
+}
+
+#[test]
+fn motivational() {
+    quick("motivational");
+}
+
+#[test]
+fn g2() {
+    quick("g2");
+}
+
+#[test]
+fn bank() {
+    quick("bank");
+}
+
+#[test]
+fn federated_fcm() {
+    quick("federated-fcm");
+}
+
+#[test]
+fn ffcf() {
+    quick("ffcf");
+}
+
+#[test]
+fn fkm() {
+    quick("fkm");
+}
+
+#[test]
+fn names_are_unique_and_found() {
+    for experiment in experiments::ALL {
+        assert_eq!(experiments::find(experiment.name).map(|found| found.about), Some(experiment.about));
+    }
+    assert!(experiments::find("no such").is_none());
+}

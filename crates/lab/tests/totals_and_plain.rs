@@ -1,0 +1,431 @@
+//! Methods on totals against servers that see everything, from the same first centres: every iterate is the same. And sites
+//! that are empty, small, full of duplicates; clusters that are frozen; totals that nobody's rows can have.
+
+use proptest::prelude::*;
+use veilsum_cluster::method::{Rule, Seeding, Stage, TreeSeeding};
+use veilsum_cluster::offline::kmeans::weighted_lloyd;
+use veilsum_cluster::query::{FeatureParams, LocalSteps};
+use veilsum_cluster::random::Stream;
+use veilsum_cluster::{
+    Algorithm, Centres, Domain, Method, MethodError, Outcome, Prepared, Recipe, Rows, Run, Scaling, Step, Totals,
+    pooled,
+};
+use veilsum_lab::comparison::{central, ffcm, fkm, kumar};
+use veilsum_testkit::data::{max_difference, prepare_all};
+
+const ROUNDS: u32 = 4;
+
+fn domain() -> Domain {
+    Domain::new(vec![-4.0; 2], vec![4.0; 2], Scaling::None).unwrap()
+}
+
+fn stream() -> Stream {
+    Stream::new(1, b"veilsum test stream     ")
+}
+
+fn steps(most: u32) -> LocalSteps {
+    LocalSteps { most, epsilon: 0.0 }
+}
+
+fn recipe(algorithm: Algorithm, start: &Centres) -> Recipe {
+    Recipe::plain(algorithm, start.k() as u32, Seeding::Given { centres: start.clone() })
+}
+
+/// The centres after each round on totals.
+fn iterates(algorithm: Algorithm, start: &Centres, sites: &[Rows]) -> Vec<Centres> {
+    let sites = prepare_all(sites, &domain());
+    let mut run = recipe(algorithm, start).run(&domain(), sites.len() as u32).unwrap();
+    let mut all = Vec::new();
+    let mut step = run.next(None).unwrap();
+    while let (Step::Ask(batch), Some(Stage::Iterating)) = (&step, run.stage()) {
+        let totals = pooled::totals(batch, &sites).unwrap();
+        step = run.next(Some(&totals)).unwrap();
+        all.push(run.fits().swap_remove(0).centres);
+    }
+    assert!(!all.is_empty());
+    all
+}
+
+/// Each iterate against one plain round from the iterate before. Memberships of a row that almost coincides with a centre
+/// magnify the last bit of the centre, so that not every draw agrees to 1e-12.
+fn follow(
+    algorithm: Algorithm,
+    start: &Centres,
+    sites: &[Rows],
+    round: impl Fn(&Centres) -> Centres,
+) -> Result<(), TestCaseError> {
+    let mut known = start.clone();
+    for found in iterates(algorithm, start, sites) {
+        known = round(&known);
+        let off = max_difference(&found, &known);
+        prop_assert!(off < 1e-9, "off by {off:e}");
+    }
+    Ok(())
+}
+
+fn ones(points: &Centres) -> Vec<f64> {
+    vec![1.0; points.k()]
+}
+
+fn points(rows: &Rows) -> Centres {
+    Centres::new(rows.len(), rows.columns(), rows.as_slice().to_vec()).unwrap()
+}
+
+/// Three sites of up to 25 rows, one of which is never empty, and first centres. K may exceed the rows of a site, but not the
+/// rows of all: that is an error ([`more_clusters_than_rows_is_an_error`]).
+fn federation() -> impl Strategy<Value = (Vec<Rows>, Centres)> {
+    of_sites(1)
+}
+
+/// As before, but no site with fewer than 8 rows other than none. Where all local centres fall together on a row, memberships
+/// in them depend on the last bit of the centres, so two implementations may differ.
+fn large_federation() -> impl Strategy<Value = (Vec<Rows>, Centres)> {
+    (of_sites(8), any::<bool>()).prop_map(|((mut sites, start), none)| {
+        if none || sites[2].len() < 8 {
+            sites[2] = Rows::new(vec![], 2).unwrap();
+        }
+        let turned = sites[0].iter().flat_map(|row| [-row[1], row[0] / 2.0]).collect();
+        sites[1] = Rows::new(turned, 2).unwrap();
+        (sites, start)
+    })
+}
+
+fn of_sites(least: usize) -> impl Strategy<Value = (Vec<Rows>, Centres)> {
+    let rows = |least: usize| {
+        prop::collection::vec(prop::array::uniform2(-4.0f64..4.0), least..25)
+            .prop_map(|rows| Rows::new(rows.concat(), 2).unwrap())
+    };
+    let start = prop::collection::vec(prop::array::uniform2(-4.0f64..4.0), 1..6)
+        .prop_map(|rows| Centres::new(rows.len(), 2, rows.concat()).unwrap());
+    let sites = (rows(least), rows(0), rows(0)).prop_map(|(a, b, c)| vec![a, b, c]);
+    (sites, start).prop_filter("K rows", |(sites, start)| sites.iter().map(Rows::len).sum::<usize>() >= start.k())
+}
+
+#[test]
+fn more_clusters_than_rows_is_an_error() {
+    let sites = prepare_all(&[Rows::new(vec![0.0, 1.0], 2).unwrap(), Rows::new(vec![], 2).unwrap()], &domain());
+    let start = Centres::from_rows(&[vec![0.0, 0.0], vec![1.0, 1.0]]).unwrap();
+    let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: ROUNDS };
+    let error = pooled::plain_federated(&mut recipe(fcm, &start).run(&domain(), 2).unwrap(), &sites).unwrap_err();
+    assert!(matches!(error, veilsum_cluster::DriveError::Method(MethodError::TooFewRows { k: 2 })), "{error}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    #[test]
+    fn kmeans_is_lloyd_on_pooled_rows((sites, start) in federation()) {
+        let all = points(&Rows::pooled(&sites).unwrap());
+        let kmeans = Algorithm::Kmeans { epsilon: 0.0, max_rounds: ROUNDS };
+        follow(kmeans, &start, &sites, |centres| weighted_lloyd(&all, &ones(&all), centres, 1).centres)?;
+    }
+
+    #[test]
+    fn fkm_is_weighted_lloyd_on_local_means((sites, start) in federation(), p in 1u64..4, e in 1u32..4) {
+        let algorithm = Algorithm::Fkm { epsilon: 0.0, max_rounds: ROUNDS, min_rows: p, local_steps: e, finish: 0 };
+        let (mut any, mut rounds) = (true, 0);
+        let mut known = start.clone();
+        // Where every group is below p nothing is open and the run ends.
+        for found in iterates(algorithm, &start, &sites) {
+            let local: Vec<fkm::LocalMeans> = sites.iter().map(|rows| fkm::client_step(rows, &known, p, e)).collect();
+            let means: Vec<Vec<f64>> = local.iter().flat_map(|site| site.means.clone()).collect();
+            let sizes: Vec<f64> = local.iter().flat_map(|site| site.sizes.clone()).collect();
+            prop_assert!(any);
+            any = !means.is_empty();
+            if any {
+                known = weighted_lloyd(&Centres::from_rows(&means).unwrap(), &sizes, &known, 1).centres;
+            }
+            rounds += 1;
+            let off = max_difference(&found, &known);
+            prop_assert!(off < 1e-12, "round {rounds}: off by {off:e}");
+        }
+    }
+
+    #[test]
+    fn kumar_is_the_mean_by_index((sites, start) in federation(), local in 1u32..6) {
+        let algorithm = Algorithm::Kumar { epsilon: 0.0, max_rounds: ROUNDS, local: steps(local) };
+        follow(algorithm, &start, &sites, |centres| kumar::kumar(&sites, centres, local, 0.0, 1).unwrap().centres)?;
+    }
+
+    #[test]
+    fn avg2_is_lloyd_on_local_centres((sites, start) in large_federation(), local in 1u32..6) {
+        let algorithm = Algorithm::FfcmAvg2 { m: 2.0, epsilon: 0.0, max_rounds: ROUNDS, local: steps(local) };
+        follow(algorithm, &start, &sites, |centres| {
+            let own = sites.iter().filter(|rows| !rows.is_empty());
+            let items: Vec<f64> = own
+                .flat_map(|rows| {
+                    let fit = central::fuzzy_c_means(rows, centres, 2.0, 0.0, local).unwrap();
+                    fit.centres.as_slice().to_vec()
+                })
+                .collect();
+            let items = Centres::new(items.len() / 2, 2, items).unwrap();
+            weighted_lloyd(&items, &ones(&items), centres, 1).centres
+        })?;
+    }
+
+    #[test]
+    fn avg1_is_the_weighted_mean((sites, start) in large_federation(), local in 1u32..6, powers in any::<bool>()) {
+        let algorithm = Algorithm::FfcmAvg1 { m: 1.8, epsilon: 0.0, max_rounds: ROUNDS, local: steps(local), powers };
+        let average = if powers { ffcm::Average::Powers } else { ffcm::Average::Memberships };
+        follow(algorithm, &start, &sites, |centres| {
+            let params = ffcm::Params {
+                start: centres.clone(),
+                m: 1.8,
+                local: steps(local),
+                average,
+                epsilon: 0.0,
+                max_rounds: 1,
+            };
+            ffcm::ffcm(&sites, &params, &mut stream()).unwrap().centres
+        })?;
+    }
+
+    #[test]
+    fn avg1_with_one_step_and_powers_is_fuzzy_c_means((sites, start) in large_federation(), m in 1.2f64..3.0) {
+        let avg1 = Algorithm::FfcmAvg1 { m, epsilon: 0.0, max_rounds: 30, local: steps(1), powers: true };
+        let fcm = Algorithm::Fcm { m, epsilon: 0.0, max_rounds: 30 };
+        let one = [Rows::pooled(&sites).unwrap()];
+        let (found, known) = (iterates(avg1, &start, &sites), iterates(fcm, &start, &one));
+        for (found, known) in found.iter().zip(&known) {
+            let off = max_difference(found, known);
+            prop_assert!(off < 1e-10, "off by {off:e}");
+        }
+    }
+}
+
+fn all_algorithms() -> Vec<Algorithm> {
+    let (epsilon, max_rounds, local) = (1e-6, 40, LocalSteps { most: 100, epsilon: 1e-6 });
+    vec![
+        Algorithm::FfcmAvg1 { m: 2.0, epsilon, max_rounds, local, powers: false },
+        Algorithm::FfcmAvg1 { m: 1.1, epsilon, max_rounds, local, powers: true },
+        Algorithm::FfcmAvg2 { m: 2.0, epsilon, max_rounds, local },
+        Algorithm::Fkm { epsilon, max_rounds, min_rows: 2, local_steps: 2, finish: 5 },
+        Algorithm::Kmeans { epsilon, max_rounds },
+        Algorithm::Kumar { epsilon, max_rounds, local },
+        ffcf(),
+    ]
+}
+
+fn ffcf() -> Algorithm {
+    let features = FeatureParams { min: 2, max: 10, tau: 1.0, m: 2.0 };
+    Algorithm::Ffcf { m: 2.0, features, anchors: 8, merge: true }
+}
+
+fn tree() -> Seeding {
+    Seeding::Tree(TreeSeeding { seed: 1, cells_per_cluster: 4, tries: 5, min_rows: 1, blur: 0.0 })
+}
+
+/// From given centres, but for FFCF, which takes its anchors from the tree.
+fn begin(algorithm: Algorithm, start: &Centres, rule: Rule, sites: u32) -> Run {
+    let seeding =
+        if matches!(algorithm, Algorithm::Ffcf { .. }) { tree() } else { Seeding::Given { centres: start.clone() } };
+    let recipe = Recipe { rule, ..Recipe::plain(algorithm, start.k() as u32, seeding) };
+    recipe.run(&domain(), sites).unwrap()
+}
+
+fn three_centres() -> Centres {
+    Centres::from_rows(&[vec![-3.0, -3.0], vec![0.0, 3.0], vec![3.0, 0.0]]).unwrap()
+}
+
+/// Clumps of rows around the three centres: 12 each at the first site, one clump less at each further one.
+fn clumps() -> Vec<Rows> {
+    let mut draws = stream();
+    let mut site = |clumps: &[usize]| {
+        let mut values = Vec::new();
+        for at in clumps {
+            for _ in 0..12 {
+                let [x, y] = draws.normal_pair();
+                let centre = three_centres();
+                values.extend([centre.row(*at)[0] + 0.2 * x, centre.row(*at)[1] + 0.2 * y]);
+            }
+        }
+        Rows::new(values, 2).unwrap()
+    };
+    vec![site(&[0, 1, 2]), site(&[1, 2]), site(&[2])]
+}
+
+fn sensible(outcome: &Outcome) {
+    let finite = |values: &[f64]| values.iter().all(|x| x.is_finite());
+    assert!(finite(outcome.centres.as_slice()) && finite(&outcome.weights));
+    assert!(!outcome.objective.is_nan() && !outcome.indices.fuzzy_davies_bouldin.is_nan());
+}
+
+fn run(mut run: Run, sites: &[Prepared]) -> Outcome {
+    let outcome = pooled::plain_federated(&mut run, sites).unwrap();
+    sensible(&outcome);
+    outcome
+}
+
+#[test]
+fn every_method_finds_three_clumps() {
+    let start = Centres::from_rows(&[vec![-2.0, -2.0], vec![-0.5, 2.0], vec![2.0, 0.5]]).unwrap();
+    let sites = prepare_all(&clumps(), &domain());
+    for algorithm in all_algorithms() {
+        let by_index = matches!(algorithm, Algorithm::FfcmAvg1 { .. } | Algorithm::Kumar { .. });
+        let name = algorithm.name();
+        let outcome = run(begin(algorithm, &start, Rule::NONE, 3), &sites);
+        assert!(outcome.converged, "{name}");
+        // Means by index mix centres that moved elsewhere at sites without their cluster.
+        if !by_index {
+            let gap = |truth: &[f64]| {
+                let each = outcome.centres.rows().map(|c| (c[0] - truth[0]).hypot(c[1] - truth[1]));
+                each.fold(f64::INFINITY, f64::min)
+            };
+            assert!(three_centres().rows().all(|truth| gap(truth) < 0.6), "{name}: {:?}", outcome.centres);
+        }
+    }
+}
+
+#[test]
+fn an_empty_site_changes_nothing() {
+    let mut sites = clumps();
+    let start = three_centres();
+    let without: Vec<Outcome> = all_algorithms()
+        .into_iter()
+        .map(|algorithm| run(begin(algorithm, &start, Rule::NONE, 3), &prepare_all(&sites, &domain())))
+        .collect();
+    sites.insert(1, Rows::new(vec![], 2).unwrap());
+    let sites = prepare_all(&sites, &domain());
+    for (algorithm, known) in all_algorithms().into_iter().zip(without) {
+        let found = run(begin(algorithm, &start, Rule::NONE, 4), &sites);
+        assert_eq!((found.centres, found.weights, found.rounds), (known.centres, known.weights, known.rounds));
+    }
+}
+
+#[test]
+fn duplicates_constant_columns_and_more_clusters_than_rows() {
+    let same = Rows::new(vec![1.0; 16], 2).unwrap();
+    let flat = Rows::new((0..10).flat_map(|i| [f64::from(i) / 4.0, 2.0]).collect(), 2).unwrap();
+    let one = Rows::new(vec![0.5, -0.5], 2).unwrap();
+    let coincident = Centres::from_rows(&[vec![1.0, 1.0], vec![1.0, 1.0], vec![1.0, 2.0]]).unwrap();
+    for sites in [vec![same.clone(), same.clone()], vec![flat.clone(), one.clone()], vec![one.clone(), same, one, flat]]
+    {
+        let sites = prepare_all(&sites, &domain());
+        for start in [three_centres(), coincident.clone()] {
+            for algorithm in all_algorithms() {
+                // Too few distinct rows for three cells or three feature vectors is a plain error, not a panic.
+                match pooled::plain_federated(&mut begin(algorithm, &start, Rule::NONE, sites.len() as u32), &sites) {
+                    Ok(outcome) => sensible(&outcome),
+                    Err(error) => assert!(
+                        matches!(error, veilsum_cluster::DriveError::Method(MethodError::TooFewCells { .. })),
+                        "{error}"
+                    ),
+                }
+            }
+        }
+    }
+}
+
+/// The first clump is at one site only: where two are wanted its centre stays, and its sums are never asked for.
+#[test]
+fn a_cluster_of_one_site_is_frozen() {
+    let start = Centres::from_rows(&[vec![-2.5, -2.5], vec![-0.5, 2.0], vec![2.0, 0.5]]).unwrap();
+    let sites = prepare_all(&clumps(), &domain());
+    let hard = |algorithm: &Algorithm| {
+        !matches!(algorithm, Algorithm::FfcmAvg1 { .. } | Algorithm::FfcmAvg2 { .. } | Algorithm::Ffcf { .. })
+    };
+    for algorithm in all_algorithms().into_iter().filter(hard) {
+        // Sites of Kumar move a centre that they have no rows for; one step keeps it where it is.
+        let algorithm = match algorithm {
+            Algorithm::Kumar { epsilon, max_rounds, .. } => Algorithm::Kumar { epsilon, max_rounds, local: steps(1) },
+            other => other,
+        };
+        for ask_first in [true, false] {
+            let rule = Rule { min_rows: 5, min_sites: 2, ask_first };
+            let outcome = run(begin(algorithm.clone(), &start, rule, 3), &sites);
+            assert!(outcome.converged, "{}", algorithm.name());
+            assert_eq!(outcome.centres.row(0), [-2.5, -2.5], "{}", algorithm.name());
+            assert!((outcome.centres.row(1)[1] - 3.0).abs() < 0.2);
+        }
+        // Nobody has as many rows: nothing is open, nothing moves.
+        let rule = Rule { min_rows: 100, min_sites: 1, ask_first: true };
+        let outcome = run(begin(algorithm, &start, rule, 3), &sites);
+        assert!(!outcome.converged && outcome.rounds == 0 && outcome.centres == start);
+    }
+    // Every site has a local centre near each global one under avg2, whether it has rows there or not: two of three sites stand
+    // behind each cluster, four behind none. A number of rows plays no part.
+    let avg2 = all_algorithms().swap_remove(2);
+    let rule = Rule { min_rows: 100, min_sites: 1, ask_first: true };
+    assert!(run(begin(avg2.clone(), &start, rule, 3), &sites).rounds > 0);
+    let outcome = run(begin(avg2, &start, Rule { min_sites: 4, ..rule }, 3), &sites);
+    assert!(!outcome.converged && outcome.centres == start);
+    // FFCF has nothing to fall back on.
+    let rule = Rule { min_rows: 1, min_sites: 4, ask_first: true };
+    assert!(pooled::plain_federated(&mut begin(ffcf(), &start, rule, 3), &sites).is_err());
+}
+
+#[test]
+fn ffcf_asks_counts_first_and_gives_the_same() {
+    let sites = prepare_all(&clumps(), &domain());
+    let outcome = |ask_first: bool| {
+        let rule = Rule { min_rows: 3, min_sites: 1, ask_first };
+        run(begin(ffcf(), &three_centres(), rule, 3), &sites)
+    };
+    let (two, one) = (outcome(true), outcome(false));
+    assert!(max_difference(&two.centres, &one.centres) < 1e-12);
+    assert!(two.questions > one.questions);
+}
+
+#[test]
+fn the_finisher_goes_on_where_alignment_ends() {
+    let start = Centres::from_rows(&[vec![-2.0, -2.0], vec![-0.5, 2.0], vec![2.0, 0.5]]).unwrap();
+    let sites = clumps();
+    let fkm =
+        |min_rows: u64, finish: u32| Algorithm::Fkm { epsilon: 0.0, max_rounds: 50, min_rows, local_steps: 1, finish };
+    let kmeans = Algorithm::Kmeans { epsilon: 0.0, max_rounds: 50 };
+    let known = iterates(kmeans, &start, &sites);
+    // With p = 1 and one step alignment is Lloyd: nothing is left to finish, and nothing is asked twice.
+    assert_eq!(iterates(fkm(1, 9), &start, &sites), known);
+    let (aligned, finished) = (iterates(fkm(3, 0), &start, &sites), iterates(fkm(3, 9), &start, &sites));
+    assert!(finished.len() > aligned.len() && finished[..aligned.len()] == aligned);
+    assert!(max_difference(&finished[finished.len() - 1], &known[known.len() - 1]) < 1e-12);
+}
+
+/// The run at its first question of the iteration.
+fn at_iteration(algorithm: Algorithm, rule: Rule, sites: &[Prepared]) -> (Run, usize) {
+    let mut run = begin(algorithm, &three_centres(), rule, sites.len() as u32);
+    let mut step = run.next(None).unwrap();
+    loop {
+        let Step::Ask(batch) = step else { panic!("done too early") };
+        let totals = pooled::totals(&batch, sites).unwrap();
+        if run.stage() == Some(Stage::Iterating) {
+            return (run, totals.values.len());
+        }
+        step = run.next(Some(&totals)).unwrap();
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn no_totals_whatever_make_a_method_panic(
+        which in 0usize..7,
+        ask_first in any::<bool>(),
+        rows in prop::option::of(0u64..100),
+        entries in prop::collection::vec(prop_oneof![
+            4 => 0.0f64..20.0,
+            1 => -20.0f64..0.0,
+            1 => prop::sample::select(vec![0.0, 1e-300, 5e-324, 1e308, -1e308, f64::NAN, f64::INFINITY, f64::MAX]),
+        ], 64),
+        odd_length in any::<prop::sample::Index>(),
+    ) {
+        let sites = prepare_all(&clumps(), &domain());
+        let rule = Rule { min_rows: 2, min_sites: 1, ask_first };
+        let (mut run, length) = at_iteration(all_algorithms().swap_remove(which), rule, &sites);
+        for round in 0..4 {
+            let before = (run.next(None), run.fits());
+            let Ok(Step::Ask(batch)) = &before.0 else { break };
+            let length = if round == 0 { length } else { batch.layout(&domain()).unwrap().iter().map(|b| b.len).sum() };
+            let short = odd_length.index(4) == 0;
+            let values: Vec<f64> = entries.iter().cycle().skip(7 * round).take(length - usize::from(short)).copied().collect();
+            match run.next(Some(&Totals { values, rows })) {
+                Ok(_) => {
+                    for fit in run.fits() {
+                        prop_assert!(fit.centres.as_slice().iter().chain(&fit.weights).all(|x| x.is_finite()));
+                    }
+                }
+                Err(_) => prop_assert!((run.next(None), run.fits()) == before),
+            }
+        }
+    }
+}

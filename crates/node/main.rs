@@ -1,5 +1,0 @@
-//! The `veilsum` command.
-
-fn main() -> std::process::ExitCode {
-    veilsum::cli::main()
-}

@@ -1,0 +1,295 @@
+//! The plan's method as a conversation in totals: which question comes next, and what follows its total. The coordinator
+//! holds it to ask; a site holds a copy to see that it is asked nothing else ([OPN-9]).
+
+use serde_json::Value;
+use veilsum_cluster::{
+    Batch, Domain, Method, MethodError, Outcome, Run, Step,
+    finish::{Released, finish},
+    method::Stage,
+    sampling::{self, Sampling},
+    validity::Verdict,
+};
+
+use crate::{
+    error::{Code, Failure},
+    round::{Form, Layout, Question},
+    work::{Judge, Work},
+};
+
+/// Where a conversation stands.
+pub struct Conversation {
+    method: Run,
+    terms: Terms,
+    turn: Turn,
+    questions: u32,
+    draws: u32,
+    /// Sites of the last total.
+    cohort: Vec<u16>,
+    /// What is out over that cohort, as the run was given it.
+    released: Vec<Released>,
+}
+
+/// What a conversation needs to know of its plan.
+#[derive(Clone)]
+pub struct Terms {
+    /// The public box.
+    pub domain: Domain,
+    /// The plan's form.
+    pub form: Form,
+    /// How sites are drawn.
+    pub sampling: Option<Sampling>,
+    /// Who opens the validity totals.
+    pub judge: Judge,
+}
+
+/// What comes next.
+pub enum Turn {
+    /// This question.
+    Ask(Box<Question>, Layout),
+    /// The intermediary judges this.
+    Judge(Box<Batch>),
+    /// Nothing: the outcome is there.
+    Done(Box<Outcome>),
+}
+
+impl Conversation {
+    /// The run of a plan at its beginning.
+    ///
+    /// # Errors
+    /// A [`Failure`] where the plan cannot be run.
+    pub fn of(work: &Work, form: Form) -> Result<Conversation, Failure> {
+        let terms = Terms { domain: work.domain()?, form, sampling: work.sampling, judge: work.judge };
+        Conversation::begin(work.run(form.sites)?, terms)
+    }
+
+    /// A run at its beginning.
+    ///
+    /// # Errors
+    /// As [`Conversation::of`].
+    pub fn begin(mut method: Run, terms: Terms) -> Result<Conversation, Failure> {
+        let step = method.next(None).map_err(bad_method)?;
+        let (questions, draws) = (0, 0);
+        let placeholder = Turn::Judge(Box::new(Batch { transform: None, queries: Vec::new() }));
+        let (cohort, released) = (Vec::new(), Vec::new());
+        let mut conversation = Conversation { method, terms, turn: placeholder, questions, draws, cohort, released };
+        conversation.go_on(step)?;
+        Ok(conversation)
+    }
+
+    fn go_on(&mut self, step: Step) -> Result<(), Failure> {
+        let batch = match step {
+            Step::Done(outcome) => {
+                self.turn = Turn::Done(outcome);
+                return Ok(());
+            }
+            Step::Ask(batch) => batch,
+        };
+        self.questions += 1;
+        let stage = self.method.stage();
+        if stage == Some(Stage::Validating) && self.terms.judge == Judge::Intermediary {
+            self.turn = Turn::Judge(Box::new(batch));
+            return Ok(());
+        }
+        let question = if self.terms.sampling.is_some() && stage == Some(Stage::Iterating) {
+            self.draws += u32::from(!sampling::second_half(&batch));
+            Question::Drawn { number: self.draws, batch }
+        } else {
+            Question::Cluster(batch)
+        };
+        let layout = question.layout(&self.terms.domain, &self.terms.form)?;
+        self.turn = Turn::Ask(Box::new(question), layout);
+        Ok(())
+    }
+
+    /// What comes next.
+    pub fn turn(&self) -> &Turn {
+        &self.turn
+    }
+
+    /// Questions so far, the next one included.
+    pub fn questions(&self) -> u32 {
+        self.questions
+    }
+
+    /// Takes the total of the question whose turn it is, over these sites.
+    ///
+    /// # Errors
+    /// A [`Failure`] where the total is not one that rows can give.
+    pub fn take(&mut self, values: &[u64], cohort: &[u16]) -> Result<(), Failure> {
+        let Turn::Ask(question, layout) = &self.turn else {
+            return Err(Failure::new(Code::Peer, "a total where no question was open", "speak to the coordinator"));
+        };
+        let totals = layout.decode(values, cohort.len(), None)?;
+        let step = self.method.next(Some(&totals)).map_err(bad_method)?;
+        if self.cohort != cohort {
+            self.cohort = cohort.to_vec();
+            self.released.clear();
+        }
+        // A drawn question is about others each time, so that its totals do not go together.
+        if let Question::Cluster(batch) = &**question {
+            let steps = layout.blocks.iter().map(|block| 0.5f64.powi(block.scale.fraction_bits)).collect();
+            self.released.push(Released { batch: batch.clone(), totals, steps });
+        }
+        self.go_on(step)
+    }
+
+    /// Sites of the last total; none before the first.
+    pub fn cohort(&self) -> &[u16] {
+        &self.cohort
+    }
+
+    /// The result where nothing more may be asked: finished from what is out over the last cohort where that can be had to
+    /// the accuracy of [`veilsum_cluster::finish::GATE`], else what the last totals gave ([APP-8]). `None` before a round
+    /// has moved a centre, and where the run has its result.
+    pub fn finish(&self) -> Option<Outcome> {
+        let outcome = finish(&self.method, &self.released).ok()?.outcome;
+        // Whatever came to rest, the run did not come to its end.
+        Some(Outcome { converged: false, ..outcome })
+    }
+
+    /// Takes the intermediary's verdicts.
+    ///
+    /// # Errors
+    /// A [`Failure`] where they do not fit.
+    pub fn judged(&mut self, verdicts: &[Verdict]) -> Result<(), Failure> {
+        let step = self.method.judged(verdicts).map_err(bad_method)?;
+        self.go_on(step)
+    }
+
+    /// Whether it is this question's turn.
+    pub fn expects(&self, question: &Question) -> bool {
+        matches!(&self.turn, Turn::Ask(expected, _) if **expected == *question || near(&**expected, question))
+    }
+
+    /// Whether the intermediary is to judge this now.
+    pub fn expects_judged(&self, batch: &Batch) -> bool {
+        matches!(&self.turn, Turn::Judge(expected) if **expected == *batch || near(&**expected, batch))
+    }
+}
+
+/// Two copies of a run on two machines may differ where a mathematical library rounds otherwise. Within this a coordinator may
+/// choose: by choosing, it makes the same question another one. That hides nothing and gains nothing, as every answer is
+/// counted and, under noise, has noise of its own ([NOI-2]).
+const NEAR: f64 = 1e-9;
+
+/// Whether two values are the same but for the last digits of their numbers.
+pub fn near<T: serde::Serialize>(a: &T, b: &T) -> bool {
+    match (serde_json::to_value(a), serde_json::to_value(b)) {
+        (Ok(a), Ok(b)) => near_values(&a, &b),
+        _ => false,
+    }
+}
+
+fn near_values(a: &Value, b: &Value) -> bool {
+    match (a, b) {
+        (Value::Number(a), Value::Number(b)) if a.is_f64() || b.is_f64() => match (a.as_f64(), b.as_f64()) {
+            (Some(a), Some(b)) => (a - b).abs() <= NEAR * (1.0 + a.abs().max(b.abs())),
+            _ => false,
+        },
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| near_values(a, b)),
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| near_values(a, b)))
+        }
+        (a, b) => a == b,
+    }
+}
+
+pub(crate) fn bad_method(e: MethodError) -> Failure {
+    use MethodError as M;
+    match e {
+        M::Implausible { .. } => Failure::new(
+            Code::Peer,
+            e,
+            "some site sent numbers that no rows give; the total does not say who. Ask the sites to check, then run again",
+        ),
+        M::TooFewRows { .. } => Failure::input(e, "agree on a smaller K"),
+        M::TooFewCells { .. } => {
+            Failure::input(e, "agree on a smaller K, or on uniform first centres (--init uniform)")
+        }
+        other => Failure::input(other, ""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::documents::tests::work;
+
+    /// [FIX-4]: what coarse steps do to a mean at the wall of the box is nobody's lie.
+    #[test]
+    fn coarse_totals_are_plausible() {
+        use veilsum_cluster::{Algorithm, OutOfBox, Prepared, Rows, Scaling, method::Seeding};
+        let columns = vec![crate::work::Column { name: "x".into(), lower: 0.0, upper: 0.9 }];
+        let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 6 };
+        let mut work = Work::plain(columns, fcm, 2, Seeding::Uniform { seed: 3 });
+        (work.scaling, work.step_bits) = (Scaling::None, Some(8));
+        let domain = work.domain().unwrap();
+        // Equal sites, so that their roundings add up.
+        let sites = |copies: usize| -> Vec<Prepared> {
+            let rows = Rows::new([vec![0.9; copies], vec![0.1, 0.12]].concat(), 1).unwrap();
+            vec![Prepared::new(&rows, &domain, OutOfBox::Refuse).unwrap(); 20]
+        };
+        let form = work.form(20, 16, true, 14).unwrap();
+        let everybody = |sites: &[Prepared]| (0..sites.len() as u16).collect::<Vec<u16>>();
+        let run = |mut conversation: Conversation, sites: &[Prepared]| {
+            loop {
+                let (question, mut total) = match conversation.turn() {
+                    Turn::Done(outcome) => return Ok(outcome.centres.clone()),
+                    Turn::Ask(question, layout) => (question.clone(), vec![0u64; layout.words()]),
+                    Turn::Judge(_) => panic!("nobody judges"),
+                };
+                for site in sites {
+                    let terms = crate::round::Terms::everybody(form);
+                    let words = crate::round::contribute(&question, site, &terms, None).unwrap();
+                    total.iter_mut().zip(words).for_each(|(t, w)| *t = t.wrapping_add(w));
+                }
+                conversation.take(&total, &everybody(sites))?;
+            }
+        };
+        let mut refused = 0;
+        for sites in (1..=10).map(sites) {
+            let centres = run(Conversation::of(&work, form).unwrap(), &sites).unwrap();
+            let mut found: Vec<f64> = centres.as_slice().to_vec();
+            found.sort_by(f64::total_cmp);
+            assert!((found[0] - 0.11).abs() < 0.02 && (found[1] - 0.9).abs() < 0.02, "{found:?}");
+            // A run that does not know of the step takes some of these totals for a lie.
+            let terms = Terms { domain: domain.clone(), form, sampling: None, judge: Judge::Coordinator };
+            let fine = Conversation::begin(work.recipe.run(&domain, 20).unwrap(), terms).unwrap();
+            let result: Result<_, Failure> = run(fine, &sites);
+            refused += u32::from(result.is_err_and(|failure| failure.code == Code::Peer));
+        }
+        assert!(refused > 0, "no mean was outside the box: the test shows nothing");
+    }
+
+    #[test]
+    fn only_the_last_digits_may_differ() {
+        let work = work(2);
+        let conversation = Conversation::of(&work, Form::new(3, 100)).unwrap();
+        let Turn::Ask(question, _) = conversation.turn() else { panic!("a first question") };
+        assert!(conversation.expects(question));
+        let moved = |by: f64| {
+            let mut value = serde_json::to_value(&**question).unwrap();
+            let centre = value.pointer_mut("/Cluster/queries/0").unwrap();
+            // The first number in it, wherever it stands.
+            fn first(value: &mut Value, by: f64) -> bool {
+                match value {
+                    Value::Number(n) if n.is_f64() => {
+                        *value = serde_json::json!(n.as_f64().unwrap() + by);
+                        true
+                    }
+                    Value::Array(items) => items.iter_mut().any(|v| first(v, by)),
+                    Value::Object(fields) => fields.values_mut().any(|v| first(v, by)),
+                    _ => false,
+                }
+            }
+            assert!(first(centre, by));
+            serde_json::from_value::<Question>(value).unwrap()
+        };
+        assert!(conversation.expects(&moved(1e-12)));
+        assert!(!conversation.expects(&moved(1e-6)));
+        assert!(!conversation.expects(&Question::CountRows));
+        let Question::Cluster(batch) = &**question else { panic!("not drawn") };
+        assert!(!conversation.expects(&Question::Drawn { number: 1, batch: batch.clone() }));
+        assert!(!conversation.expects_judged(batch));
+    }
+}

@@ -1,0 +1,499 @@
+//! What a plan means in numbers: thresholds, layouts, precision and bytes, from the roster and the plan alone.
+
+use serde_json::{Value, json};
+use veilsum_cluster::{Algorithm, Per, method::Seeding};
+use veilsum_proto::{
+    kem::{CIPHERTEXT_BYTES, KEY_BYTES},
+    limits::MIN_SITES,
+    message::{COMMITMENT, Kind, OVERHEAD},
+    plan::Terms,
+    policy::Floor,
+};
+
+use crate::error::Failure;
+use crate::{
+    documents::{Federation, covers_at_least, questions},
+    round::Question,
+};
+
+/// The numbers of one plan.
+pub struct Cost {
+    /// Sites on the roster.
+    pub sites: usize,
+    /// Shares that open a self-mask.
+    pub threshold: usize,
+    /// Colluding sites that the plan assumes.
+    pub colluders: usize,
+    /// Colluding sites, with the coordinator, that no single site's part is shown to.
+    pub withstands: usize,
+    /// Sites that a total covers at least, over all decks that a run can shrink to.
+    pub covers: usize,
+    /// Sites whose rows are in a total at least: fewer than it covers where sites are drawn.
+    pub drawn: usize,
+    /// Every total is opened to all sites.
+    pub opened: bool,
+    /// Totals hold noise.
+    pub noisy: bool,
+    /// Rounds that one deck is good for.
+    pub slots: usize,
+    /// Bytes that one site uploads for one deck, to each aggregator.
+    pub deck_bytes: usize,
+    /// Which sites are released together, in words.
+    pub blocks: String,
+    /// Every question that the run may ask.
+    pub questions: Vec<QuestionCost>,
+    /// What an operator should know before they agree.
+    pub warnings: Vec<String>,
+}
+
+/// One question of a run.
+pub struct QuestionCost {
+    /// Its name in logs.
+    pub name: &'static str,
+    /// Who asks it: the intermediary counts, the coordinator clusters.
+    pub asked_by: &'static str,
+    /// Words of the masked vector.
+    pub words: usize,
+    /// Bytes that one site uploads to answer, nobody missing.
+    pub round_bytes: usize,
+    /// The blocks of the vector.
+    pub blocks: Vec<BlockCost>,
+}
+
+/// One block of a vector.
+pub struct BlockCost {
+    /// What its entries are.
+    pub name: &'static str,
+    /// How many there are.
+    pub entries: usize,
+    /// Fractional bits.
+    pub fraction_bits: i32,
+    /// Largest absolute value of an entry at one site with `max_rows` rows.
+    pub largest: f64,
+    /// Largest error of an entry of the total by rounding to fixed point.
+    pub rounding: f64,
+    /// Standard deviation of the noise in an entry of a total over all sites, where the plan has noise.
+    pub noise: Option<f64>,
+}
+
+/// Bytes of the frames of one kind that a site sends: for a deck or a round of `n` sites, nobody missing.
+pub fn frame_bytes(kind: Kind, n: usize, slots: usize, words: usize) -> usize {
+    let shares = 32 * slots;
+    OVERHEAD
+        + match kind {
+            // 32 more once the data set has a block.
+            Kind::AdvertiseKeys => 96 + KEY_BYTES + 5,
+            // Commitments to the self-mask seeds, then a box for every other site: number, ciphertext, length, tag and
+            // shares.
+            Kind::ShareKeys => 8 + shares + 8 + n.saturating_sub(1) * (2 + CIPHERTEXT_BYTES + 8 + 16 + shares),
+            Kind::MaskedInput => COMMITMENT + 8 * words,
+            Kind::Unmask => 8 + 32 * n,
+            _ => 0,
+        }
+}
+
+/// The kinds of a deck in the order in which a site sends them.
+pub const DECK: [Kind; 4] = [Kind::AdvertiseKeys, Kind::AcceptDirectory, Kind::ShareKeys, Kind::ShareAck];
+
+impl Cost {
+    /// The numbers of a verified plan.
+    ///
+    /// # Errors
+    /// A [`Failure`] where a question has no safe layout.
+    pub fn of(federation: &Federation) -> Result<Cost, Failure> {
+        let (terms, work) = (&federation.terms, &federation.work);
+        let n = federation.roster.sites.len();
+        let threshold = terms.threshold_of(n, n)?;
+        let slots = usize::from(terms.slots);
+        let (domain, form) = (work.domain()?, federation.form()?);
+        let questions = questions(work, n)?
+            .iter()
+            .map(|q| {
+                let layout = q.layout(&domain, &form)?;
+                let blocks = layout.blocks.iter().map(|b| BlockCost {
+                    name: b.block.name,
+                    entries: b.block.len,
+                    fraction_bits: b.scale.fraction_bits,
+                    largest: match b.block.per {
+                        Per::Row => b.block.bound * terms.max_rows as f64,
+                        Per::Site => b.block.bound,
+                    },
+                    // A count is whole numbers, and those are exact.
+                    rounding: if *q == Question::CountRows {
+                        0.0
+                    } else {
+                        n as f64 * 2f64.powi(-b.scale.fraction_bits - 1)
+                    },
+                    noise: b
+                        .noise
+                        .map(|share| share.deviation as f64 * 2f64.powi(-b.scale.fraction_bits) * (n as f64).sqrt()),
+                });
+                Ok(QuestionCost {
+                    name: q.name(),
+                    asked_by: if *q == Question::CountRows { "intermediary" } else { "coordinator" },
+                    words: layout.words(),
+                    round_bytes: frame_bytes(Kind::MaskedInput, n, slots, layout.words())
+                        + frame_bytes(Kind::Unmask, n, slots, 0),
+                    blocks: merged(blocks),
+                })
+            })
+            .collect::<Result<_, Failure>>()?;
+        let covers = covers_at_least(terms, n);
+        // Whoever is missing may be one of those drawn.
+        let drawn = work.sampling.map_or(covers, |s| s.count(n).saturating_sub(n - covers));
+        let mut cost = Cost {
+            sites: n,
+            threshold,
+            colluders: terms.colluders_of(n),
+            withstands: withstands(terms, n, covers, drawn),
+            covers,
+            drawn,
+            opened: terms.opening,
+            noisy: work.recipe.noise.is_some(),
+            slots,
+            deck_bytes: DECK.iter().map(|k| frame_bytes(*k, n, slots, 0)).sum(),
+            blocks: blocks_mean(terms, n),
+            questions,
+            warnings: Vec::new(),
+        };
+        cost.warnings = cost.warn(federation);
+        Ok(cost)
+    }
+
+    /// What so many sites mean, in a sentence: masks hide a part among the others' parts, and whoever has all of those
+    /// subtracts them.
+    pub fn sites_mean(&self) -> String {
+        let Cost { sites: n, drawn, .. } = *self;
+        let who = if self.opened { "any" } else { "the coordinator and any" };
+        let noise = if self.noisy { ", with the noise of its own" } else { "" };
+        let fewer = match n - drawn {
+            0 => String::new(),
+            _ => format!("; a total may cover {drawn} sites alone, and then {} of them do", drawn.saturating_sub(1)),
+        };
+        format!(
+            "with {n} sites {who} {} of them together know the last one's part{noise}: the total less their own{fewer}",
+            n - 1
+        )
+    }
+
+    /// Sites that may be missing from a round.
+    pub fn may_be_missing(&self) -> usize {
+        self.sites - self.covers.min(self.sites)
+    }
+
+    fn warn(&self, federation: &Federation) -> Vec<String> {
+        let mut out = Vec::new();
+        if self.may_be_missing() == 0 {
+            out.push("no site may be missing: one that goes away ends the run".to_owned());
+        }
+        let honest = self.threshold.saturating_sub(self.colluders);
+        if honest < 3 {
+            out.push(format!(
+                "if {} of the sites collude with the coordinator, a sum that they learn may cover only {} (t - c)",
+                self.colluders,
+                counted(honest, "honest site")
+            ));
+        }
+        out.extend(warn_method(federation));
+        // Totals are equations on the rows: whoever has as many as there are unknown values may solve for them.
+        let (recipe, d) = (&federation.work.recipe, federation.work.columns.len() as u64);
+        let all_k = recipe.clusters.count() as u64 * u64::from(recipe.clusters.min + recipe.clusters.max) / 2;
+        let numbers = all_k.saturating_mul(u64::from(recipe.restarts)).saturating_mul(d + 1);
+        let rounds = u64::from(recipe.algorithm.max_questions(recipe.rule));
+        let (one, all) = (numbers.div_ceil(d), numbers.saturating_mul(rounds).div_ceil(d));
+        let floor = federation.terms.min_total_rows;
+        if recipe.noise.is_some() {
+            // Totals are no exact equations, and what they tell together is bounded.
+        } else if floor <= one {
+            out.push(format!(
+                "the floor allows {floor} rows in all, and a round publishes {numbers} numbers about them: with {one} \
+                 rows or fewer, one round may determine the rows"
+            ));
+        } else if floor <= all {
+            out.push(format!(
+                "the floor allows {floor} rows in all: with {all} rows or fewer, {rounds} rounds publish more numbers \
+                 than the rows have values"
+            ));
+        }
+        out
+    }
+
+    /// For --json.
+    pub fn to_json(&self) -> Value {
+        let block = |b: &BlockCost| {
+            json!({ "name": b.name, "entries": b.entries, "fraction_bits": b.fraction_bits,
+                "largest_per_site": b.largest, "rounding_error_of_total": b.rounding, "noise_of_total": b.noise })
+        };
+        let question = |q: &QuestionCost| {
+            json!({ "name": q.name, "asked_by": q.asked_by, "words": q.words, "upload_bytes_per_round": q.round_bytes,
+                "blocks": q.blocks.iter().map(block).collect::<Vec<_>>() })
+        };
+        json!({
+            "sites": self.sites,
+            "threshold": self.threshold,
+            "colluders_assumed": self.colluders,
+            "colluders_withstood": self.withstands,
+            "sites_mean": self.sites_mean(),
+            "blocks": self.blocks,
+            "total_covers_at_least": self.covers,
+            "may_be_missing": self.may_be_missing(),
+            "slots": self.slots,
+            "upload_bytes_per_deck": self.deck_bytes,
+            "questions": self.questions.iter().map(question).collect::<Vec<_>>(),
+            "warnings": self.warnings,
+        })
+    }
+
+    /// For a terminal.
+    pub fn to_text(&self) -> String {
+        let (n, t, missing) = (self.sites, self.threshold, self.may_be_missing());
+        let mut text = format!(
+            "cohort      {n} sites; a total covers at least {}, so {missing} may be missing from the first\n\
+             blocks      {}\n\
+             collusion   {}\n\
+             threshold   t = {t} of {n}; withstands the coordinator with {}, the plan assumes {}\n\
+             deck        {} rounds; a site uploads {} bytes for it to each aggregator\n",
+            self.covers,
+            self.blocks,
+            self.sites_mean(),
+            counted(self.withstands, "colluding site"),
+            self.colluders,
+            self.slots,
+            self.deck_bytes
+        );
+        for q in &self.questions {
+            text += &format!(
+                "{:<22}words to the {}: {}; a site uploads {} bytes a round\n",
+                q.name, q.asked_by, q.words, q.round_bytes
+            );
+            for b in &q.blocks {
+                text += &format!("  {:<20}entries: {}, fractional bits: {}, ", b.name, b.entries, b.fraction_bits);
+                text += &if let Some(noise) = b.noise {
+                    format!("total noisy, standard deviation {noise:.3}\n")
+                } else if b.rounding == 0.0 {
+                    "total exact\n".to_owned()
+                } else {
+                    format!("total exact to {:.1e} (working units)\n", b.rounding)
+                };
+            }
+        }
+        for warning in &self.warnings {
+            text += &format!("warning: {warning}\n");
+        }
+        text
+    }
+}
+
+/// What the blocks of a plan for a roster of `sites` sites mean for its operators ([REL-3] to [REL-5]).
+pub fn blocks_mean(terms: &Terms, sites: usize) -> String {
+    let least = terms.least_in_new_block(sites).max(usize::from(terms.block_size));
+    if terms.block_size == 1 {
+        return "every site by itself: what a site sent can be computed once it has left, or was not drawn. Sites whose policy asks \
+                for more than one contributor take no part"
+            .to_owned();
+    }
+    let count = if terms.block_size == 0 { 1 } else { (sites / least).max(1) };
+    if count == 1 {
+        return format!(
+            "one, of all sites of the first total: one cohort for the life of the data, no sampling, no single joiner or leaver \
+             without new data, and noise changes nothing of that; new sites come in a block of their own, {least} at once"
+        );
+    }
+    let left = sites - sites.div_ceil(count);
+    let needed =
+        terms.threshold_of(sites, sites).map_or(sites, |t| t.max(usize::from(terms.min_cohort)).max(MIN_SITES));
+    let loss =
+        if left >= needed { "goes on without its block" } else { "ends early, as too few are left without its block" };
+    format!(
+        "{count} of at least {least} sites each, the same for the life of the data: no single joiner or leaver without new data, and \
+         noise changes nothing of that; a run that loses a site {loss}; new sites come {least} at once"
+    )
+}
+
+/// Colluding sites that the plan withstands: 2t > n + c in every deck that a run can shrink to ([THR-2]), and two sites at
+/// least besides them in every total, or it less the colluders' own parts is the last site's.
+fn withstands(terms: &Terms, sites: usize, covers: usize, drawn: usize) -> usize {
+    let of_deck = |n: usize| terms.threshold_of(n, sites).map_or(0, |t| (2 * t).saturating_sub(n + 1));
+    (covers..=sites).map(of_deck).min().unwrap_or(0).min(drawn.saturating_sub(2))
+}
+
+fn counted(n: usize, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
+}
+
+/// Blocks of one name together: every K and restart of a batch has its own. The least precise and the largest counts.
+fn merged(blocks: impl Iterator<Item = BlockCost>) -> Vec<BlockCost> {
+    let mut all: Vec<BlockCost> = Vec::new();
+    for block in blocks {
+        match all.iter_mut().find(|known| known.name == block.name) {
+            None => all.push(block),
+            Some(known) => {
+                known.entries += block.entries;
+                known.fraction_bits = known.fraction_bits.min(block.fraction_bits);
+                known.largest = known.largest.max(block.largest);
+                known.rounding = known.rounding.max(block.rounding);
+                known.noise = known.noise.zip(block.noise).map(|(a, b)| a.max(b));
+            }
+        }
+    }
+    all
+}
+
+/// What the method's own questions give away beyond totals over many rows (threat-model.md).
+fn warn_method(federation: &Federation) -> Vec<String> {
+    let (work, recipe) = (&federation.work, &federation.work.recipe);
+    let mut out = Vec::new();
+    let grouped = !matches!(recipe.algorithm, Algorithm::Fcm { .. } | Algorithm::FfcmAvg1 { .. });
+    if grouped && recipe.rule.min_sites < 2 {
+        out.push(
+            "a cluster that only one site contributes to shows that site's mean (--min-contributors 2 closes it)"
+                .into(),
+        );
+    }
+    let seeding = match &recipe.seeding {
+        Seeding::Tree(tree) => Some(recipe.rule.min_rows.max(tree.min_rows)),
+        _ => None,
+    };
+    let asks_little = recipe.rule.min_rows > 1 || recipe.rule.min_sites > 1 || seeding.is_some_and(|p| p > 1);
+    if asks_little && !recipe.rule.ask_first && (grouped || seeding.is_some()) {
+        out.push("sums are asked together with counts: those of small clusters and cells are seen too".into());
+    }
+    if matches!(&recipe.seeding, Seeding::Tree(tree) if tree.blur == 0.0) {
+        out.push("seeding totals are exact: with a cluster's total they may isolate a row (--blur 0.5)".into());
+    }
+    if work.sampling.is_some() {
+        out.push(match federation.terms.block_size {
+            1 => "rounds cover different sites: what a single one sent can be computed from their differences".into(),
+            _ => "rounds cover different blocks: their differences show the sums of single blocks, and of no site in them".into(),
+        });
+    }
+    if let Some(labels) = &work.labels {
+        out.push(format!("counts by cluster and {:?} are released", labels.column));
+    }
+    let operations = recipe.most_operations(federation.terms.max_rows, work.columns.len());
+    if operations > 1e12 {
+        out.push(format!(
+            "a question may cost a site up to {operations:.0e} operations, more than a quarter of an hour"
+        ));
+    }
+    let (most, usual) = (work.max_questions(), Floor::default().max_rounds);
+    if most > usual {
+        out.push(format!("up to {most} questions, where a site without a floor of its own answers {usual}"));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use veilsum_cluster::sampling::Sampling;
+
+    use super::*;
+    use crate::documents::tests::{kit, terms, work};
+
+    fn cost(n: u8, change: impl FnOnce(&mut Terms, &mut crate::work::Work)) -> Cost {
+        let (roster, _) = kit(n);
+        let mut work = work(3);
+        let mut terms = terms(&roster, &work);
+        // As `plan make` has it.
+        terms.min_cohort = terms.threshold_of(roster.sites.len(), roster.sites.len()).unwrap() as u16;
+        change(&mut terms, &mut work);
+        terms.application = work.to_bytes();
+        Cost::of(&Federation::new(roster, terms).unwrap()).unwrap()
+    }
+
+    /// A coalition with all parts of a total but one has that one, whatever the threshold is.
+    #[test]
+    fn what_so_many_sites_mean() {
+        for (n, withstands, fewer) in [
+            (3, 1, ""),
+            (4, 1, "; a total may cover 3 sites alone, and then 2 of them do"),
+            (5, 1, "; a total may cover 4 sites alone, and then 3 of them do"),
+            (10, 3, "; a total may cover 7 sites alone, and then 6 of them do"),
+        ] {
+            let cost = cost(n, |_, _| {});
+            assert_eq!((cost.sites, cost.withstands), (usize::from(n), withstands));
+            let sentence = format!(
+                "with {n} sites any {} of them together know the last one's part: the total less their own{fewer}",
+                n - 1
+            );
+            assert_eq!(cost.sites_mean(), sentence);
+            let text = cost.to_text();
+            assert!(text.contains(&sentence), "{text}");
+            let said = format!("withstands the coordinator with {withstands} colluding site");
+            assert!(text.contains(&said) && !text.contains(&format!("{said}ss")), "{text}");
+            assert_eq!(
+                (&cost.to_json()["sites_mean"], &cost.to_json()["colluders_withstood"]),
+                (&sentence.into(), &withstands.into())
+            );
+        }
+    }
+
+    /// `plan check` says what the blocks of a plan mean for whoever joins, leaves or is lost.
+    #[test]
+    fn what_blocks_mean() {
+        let of = |n, size, colluders| {
+            let change = |terms: &mut Terms, _: &mut crate::work::Work| {
+                (terms.block_size, terms.colluders) = (size, colluders);
+                terms.min_cohort = 3;
+            };
+            let cost = cost(n, change);
+            assert!(cost.to_text().contains(&cost.blocks));
+            cost.blocks
+        };
+        let one = of(5, 0, 0);
+        assert!(
+            one.contains(
+                "one cohort for the life of the data, no sampling, no single joiner or leaver without new data"
+            ),
+            "{one}"
+        );
+        assert!(one.contains("3 at once") && of(10, 0, 0).contains("5 at once"));
+        assert_eq!(of(5, 3, 1), one, "two blocks of three do not fit into five sites");
+        let (two, three) = (of(6, 3, 1), of(9, 3, 1));
+        assert!(
+            two.starts_with("2 of at least 3 sites") && two.contains("a run that loses a site ends early"),
+            "{two}"
+        );
+        assert!(three.starts_with("3 of at least 3 sites") && three.contains("no single joiner or leaver"), "{three}");
+        assert!(of(5, 1, 1).contains("what a site sent can be computed once it has left"));
+    }
+
+    /// For every number of sites, threshold and floor: colluders that are said to be withstood leave two others in a total.
+    #[test]
+    fn nothing_is_withstood_that_leaves_one_site_alone() {
+        for n in 3..=12u8 {
+            for t in 0..=n {
+                for least in 0..=n {
+                    let (roster, _) = kit(n);
+                    let mut terms = terms(&roster, &work(3));
+                    (terms.threshold, terms.min_cohort, terms.colluders) = (t.into(), least.into(), 1);
+                    let Ok(federation) = Federation::new(roster, terms) else { continue };
+                    let Ok(cost) = Cost::of(&federation) else { continue };
+                    let terms = &federation.terms;
+                    assert!(cost.withstands + 2 <= cost.covers && cost.covers <= cost.sites, "n {n}, t {t}, {least}");
+                    assert!(
+                        (cost.covers..=cost.sites).all(|deck| {
+                            let t = terms.threshold_of(deck, cost.sites).unwrap();
+                            2 * t > deck + cost.withstands
+                        }),
+                        "n {n}, t {t}, {least}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn who_opens_who_is_drawn_and_what_noise_does_is_said() {
+        let closed = cost(5, |terms, _| terms.opening = false);
+        assert!(closed.sites_mean().starts_with("with 5 sites the coordinator and any 4 of them together know"));
+        let noisy = Cost { noisy: true, ..cost(3, |_, _| {}) };
+        assert!(noisy.sites_mean().contains("the last one's part, with the noise of its own: the total less"));
+        let drawn = cost(10, |terms, work| {
+            (terms.min_cohort, terms.colluders, terms.block_size) = (10, 1, 1);
+            work.sampling = Some(Sampling { share: 0.4, seed: 1 });
+        });
+        assert_eq!((drawn.drawn, drawn.withstands), (4, 2));
+        assert!(drawn.sites_mean().ends_with("a total may cover 4 sites alone, and then 3 of them do"));
+    }
+}

@@ -1,0 +1,189 @@
+//! Secret key files and the public cards made from them.
+//!
+//! A card says under which name and key somebody wants to be on a roster; its self-signature proves that the key is
+//! theirs, not whose they are. Operators compare fingerprints for that.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use veilsum_proto::{
+    identity::{Identity, PublicKey, Signature, from_hex},
+    roster::check_name,
+};
+use zeroize::Zeroizing;
+
+use super::{hex, read_document, to_hex, to_toml};
+use crate::{
+    error::Failure,
+    files::{self, Existing},
+};
+
+const KEY_FORMAT: &str = "veilsum-key/1";
+const CARD_FORMAT: &str = "veilsum-card/1";
+/// Label under which a card is signed.
+const LABEL: &str = "card";
+/// Bytes of a key file or a card: a few short lines.
+const MAX_FILE: usize = 4 << 10;
+
+/// A public card whose self-signature was checked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Card {
+    /// The party's name.
+    pub name: String,
+    /// Its identity.
+    pub key: PublicKey,
+    /// `host:port` where a coordinator or intermediary listens; empty for a site.
+    pub address: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CardFile {
+    format: String,
+    name: String,
+    key: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    address: String,
+    signature: String,
+}
+
+/// Writes a secret key file (mode 0600).
+///
+/// # Errors
+/// A [`Failure`] where the file is there already or cannot be written.
+pub fn write_key(path: impl AsRef<Path>, name: &str, identity: &Identity, existing: Existing) -> Result<(), Failure> {
+    check_name(name).map_err(|why| Failure::input(why, "choose another --name"))?;
+    if looks_like_a_seed(name) {
+        return Err(Failure::input("a name of 64 hexadecimal digits looks like a seed", "choose another --name"));
+    }
+    // Filled without growing, so that no unwiped copy of the seed is left behind.
+    let mut text = Zeroizing::new(String::with_capacity(512 + name.len()));
+    text.push_str("# The secret key of one party. Never send it to anybody; a copy of it is that party.\n");
+    text.push_str("format = \"veilsum-key/1\"\nname = \"");
+    text.push_str(name);
+    text.push_str("\"\nseed = \"");
+    for byte in identity.seed().iter() {
+        for digit in [byte >> 4, byte & 15] {
+            text.push(char::from_digit(u32::from(digit), 16).unwrap_or('0'));
+        }
+    }
+    text.push_str("\"\n");
+    Ok(files::write_private(path, text.as_bytes(), existing)?)
+}
+
+/// Reads a secret key file that only its owner can read: the identity and its name.
+///
+/// # Errors
+/// A [`Failure`] that names the file and never its contents.
+pub fn load_identity(path: impl AsRef<Path>) -> Result<(Identity, String), Failure> {
+    let path = path.as_ref();
+    let bytes = files::read_private(path, MAX_FILE)?;
+    let (identity, name) = parse_key(&bytes).map_err(|why| {
+        let next = "take the file that `veilsum keygen` wrote, or make a new key and send its card to the coordinator";
+        Failure::input(format!("{}: {why}", path.display()), next)
+    })?;
+    // What stands there may be the seed, so it is not quoted, and never goes on to a card or a log.
+    if check_name(&name).is_err() || looks_like_a_seed(&name) {
+        let what = format!("{}: the name is none, or it is a seed in the wrong place", path.display());
+        return Err(Failure::input(what, "put name and seed back as `veilsum keygen` wrote them, or make a new key"));
+    }
+    Ok((identity, name))
+}
+
+fn looks_like_a_seed(name: &str) -> bool {
+    name.len() == 64 && name.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+/// A key file is three lines of TOML, read by hand: a general parser would copy the seed and quote it in its errors.
+fn parse_key(bytes: &[u8]) -> Result<(Identity, String), String> {
+    let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8 text")?;
+    let (mut format, mut name, mut seed) = (None, None, None);
+    for (at, line) in text.lines().enumerate() {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let bad = || format!("line {}: not one of format, name and seed with a value in double quotes", at + 1);
+        let (key, value) = line.split_once('=').ok_or_else(bad)?;
+        let value = value.trim().strip_prefix('"').and_then(|v| v.strip_suffix('"')).ok_or_else(bad)?;
+        let place = match key.trim() {
+            "format" => &mut format,
+            "name" => &mut name,
+            "seed" => &mut seed,
+            _ => return Err(bad()),
+        };
+        if place.replace(value).is_some() {
+            return Err(format!("line {}: the same key a second time", at + 1));
+        }
+    }
+    if format != Some(KEY_FORMAT) {
+        return Err(format!("it does not say format = {KEY_FORMAT:?}"));
+    }
+    let name = name.ok_or("the name is missing")?.to_owned();
+    let digits = Zeroizing::new(from_hex(seed.ok_or("the seed is missing")?).ok_or("the seed is damaged")?);
+    let mut seed = Zeroizing::new([0u8; 32]);
+    if digits.len() != seed.len() {
+        return Err("the seed is damaged".into());
+    }
+    seed.copy_from_slice(&digits);
+    Ok((Identity::from_seed(&seed), name))
+}
+
+/// Writes a party's public card. Anybody may read it.
+///
+/// # Errors
+/// A [`Failure`] where name or address cannot be used, or the file cannot be written.
+pub fn write_card(path: impl AsRef<Path>, name: &str, identity: &Identity, address: &str) -> Result<(), Failure> {
+    check_name(name).map_err(|why| Failure::input(why, "choose another --name"))?;
+    check_address(address)?;
+    let key = identity.public();
+    let signature = identity.sign(LABEL, &[name.as_bytes(), &key.0, address.as_bytes()]);
+    let file = CardFile {
+        format: CARD_FORMAT.into(),
+        name: name.into(),
+        key: key.to_string(),
+        address: address.into(),
+        signature: to_hex(&signature.to_bytes()),
+    };
+    let comment = "# A public card: send it to the coordinator, and compare the fingerprint by telephone.\n";
+    Ok(files::write_atomic(path, to_toml(comment, &file)?.as_bytes())?)
+}
+
+/// Reads a card and checks that whoever made it holds the key.
+///
+/// # Errors
+/// A [`Failure`] that names the file.
+pub fn load_card(path: impl AsRef<Path>) -> Result<Card, Failure> {
+    let path = path.as_ref();
+    let next = "ask its owner to make it again with `veilsum keygen`";
+    let file: CardFile = read_document(path, MAX_FILE, CARD_FORMAT, next)?;
+    let key = PublicKey(hex(path, "key", &file.key)?);
+    let signature = Signature::from_bytes(&hex(path, "signature", &file.signature)?);
+    let bad = |why: String| Failure::input(format!("{}: {why}", path.display()), next);
+    check_name(&file.name).map_err(bad)?;
+    check_address(&file.address).map_err(|f| bad(f.message))?;
+    if !key.verify(LABEL, &[file.name.as_bytes(), &key.0, file.address.as_bytes()], &signature) {
+        return Err(bad(format!("the card of {} was changed after it was signed with its own key", file.name)));
+    }
+    Ok(Card { name: file.name, key, address: file.address })
+}
+
+/// Whether `address` is empty or `HOST:PORT`.
+///
+/// # Errors
+/// A [`Failure`] that quotes it.
+pub fn check_address(address: &str) -> Result<(), Failure> {
+    let usable = |(host, port): (&str, &str)| {
+        !host.is_empty()
+            && host.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._:[]".contains(&b))
+            && port.parse::<u16>().is_ok_and(|p| p > 0)
+    };
+    if address.is_empty() || (address.len() <= 256 && address.rsplit_once(':').is_some_and(usable)) {
+        return Ok(());
+    }
+    let shown: String = address.chars().take(80).collect();
+    Err(Failure::input(
+        format!("the address {shown:?} is not HOST:PORT"),
+        "give a host name or IP and a port, as in hub.example.org:7700",
+    ))
+}

@@ -1,0 +1,149 @@
+//! `plan.toml`: what is computed and under which terms, signed by the coordinator.
+//!
+//! The signature covers the protocol's terms, which hold the method part in the application's own encoding. Loading
+//! rebuilds both from the text, so every number of the text is signed, to its last bit.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use veilsum_cluster::{OutOfBox, Recipe, Scaling, sampling::Sampling};
+use veilsum_proto::{
+    identity::Signature,
+    plan::{SignedTerms, Terms},
+    roster::Roster,
+};
+
+use super::{hash_of, hex, in_file, read_document, refused, roster_fingerprint, to_hex, to_toml};
+use crate::{
+    error::Failure,
+    files,
+    work::{Column, Judge, Labels, Work},
+};
+
+const FORMAT: &str = "veilsum-plan/2";
+/// Bytes of a plan file: the largest method part (1 MiB of doubles) as decimal text.
+const MAX_FILE: usize = 8 << 20;
+const NEXT: &str = "ask the coordinator for the plan again";
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PlanFile {
+    format: String,
+    roster: String,
+    signature: String,
+    scaling: Scaling,
+    out_of_box: OutOfBox,
+    judge: Judge,
+    cohort: CohortPart,
+    method: Recipe,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sampling: Option<Sampling>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    labels: Option<Labels>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    step_bits: Option<u8>,
+    #[serde(default)]
+    column: Vec<Column>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CohortPart {
+    min_sites: u16,
+    threshold: u16,
+    colluders: u16,
+    block_size: u16,
+    slots: u16,
+    max_rows_per_site: u64,
+    min_total_rows: u64,
+    opening: bool,
+}
+
+/// Writes a signed plan, whole or not at all.
+///
+/// # Errors
+/// A [`Failure`] where its method part cannot be read or the file cannot be written.
+pub fn write_plan(path: impl AsRef<Path>, signed: &SignedTerms) -> Result<(), Failure> {
+    let terms = &signed.terms;
+    let work = Work::from_bytes(&terms.application)?;
+    let file = PlanFile {
+        format: FORMAT.into(),
+        roster: terms.roster.to_string(),
+        signature: to_hex(&signed.signature.to_bytes()),
+        scaling: work.scaling,
+        out_of_box: work.out_of_box,
+        cohort: CohortPart {
+            min_sites: terms.min_cohort,
+            threshold: terms.threshold,
+            colluders: terms.colluders,
+            block_size: terms.block_size,
+            slots: terms.slots,
+            max_rows_per_site: terms.max_rows,
+            min_total_rows: terms.min_total_rows,
+            opening: terms.opening,
+        },
+        judge: work.judge,
+        method: work.recipe,
+        sampling: work.sampling,
+        labels: work.labels,
+        step_bits: work.step_bits,
+        column: work.columns,
+    };
+    let comment = "# What is computed and under which terms, signed by the coordinator: a change by hand breaks the\n\
+                   # signature. `veilsum plan check` says what it means. Threshold, colluders and block_size: 0 is the default.\n";
+    Ok(files::write_atomic(path, to_toml(comment, &file)?.as_bytes())?)
+}
+
+/// Reads a plan and verifies its numbers and the coordinator's signature against the roster.
+///
+/// # Errors
+/// A [`Failure`] that names the file and what is wrong with it.
+pub fn load_plan(path: impl AsRef<Path>, roster: &Roster) -> Result<Terms, Failure> {
+    let path = path.as_ref();
+    load_signed_plan(path, roster)?.verify(roster).map_err(|e| refused(path, &e, NEXT))
+}
+
+/// A plan with its signature, which is not checked.
+pub(super) fn load_signed_plan(path: &Path, roster: &Roster) -> Result<SignedTerms, Failure> {
+    let file: PlanFile = read_document(path, MAX_FILE, FORMAT, NEXT)?;
+    let signature = Signature::from_bytes(&hex(path, "signature", &file.signature)?);
+    let for_roster = hash_of(path, "roster", &file.roster)?;
+    if for_roster != roster.hash() {
+        return Err(Failure::input(
+            format!(
+                "{}: it was made for another roster (fingerprint {})",
+                path.display(),
+                roster_fingerprint(&for_roster)
+            ),
+            format!(
+                "this roster's fingerprint is {}: get the plan made for it, or the roster of this plan",
+                roster_fingerprint(&roster.hash())
+            ),
+        ));
+    }
+    let work = Work {
+        columns: file.column,
+        scaling: file.scaling,
+        out_of_box: file.out_of_box,
+        recipe: file.method,
+        sampling: file.sampling,
+        judge: file.judge,
+        labels: file.labels,
+        step_bits: file.step_bits,
+    };
+    work.check().map_err(|e| in_file(path, e.into()))?;
+    let c = file.cohort;
+    let terms = Terms {
+        roster: for_roster,
+        min_cohort: c.min_sites,
+        threshold: c.threshold,
+        colluders: c.colluders,
+        block_size: c.block_size,
+        slots: c.slots,
+        max_rows: c.max_rows_per_site,
+        min_total_rows: c.min_total_rows,
+        opening: c.opening,
+        application: work.to_bytes(),
+    };
+    Ok(SignedTerms { terms, signature })
+}

@@ -1,0 +1,343 @@
+//! `site.toml`: what a site demands for itself, in its operator's words (spec section 11). Every key may be left out; what is
+//! left out is strict.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use veilsum_cluster::privacy;
+use veilsum_proto::{
+    ledger::MAX_NAME,
+    policy::{Enforcement, Floor, Noise, Policy, Release},
+};
+
+use super::{parse_failure, read_text};
+use crate::error::Failure;
+
+/// The file's usual name, beside the key.
+const FILE: &str = "site.toml";
+/// Bytes of the file: some twenty lines and room for lists and comments.
+const MAX_FILE: usize = 256 << 10;
+/// The data set's label where the operator gives none. Whatever it is, everything under one identity counts together.
+const DATA: &str = "rows";
+
+/// A site's policy and the name of its data set.
+#[derive(Clone, PartialEq, Debug)]
+pub struct SitePolicy {
+    /// As the core reads it.
+    pub policy: Policy,
+    /// Under which name the ledger counts these rows.
+    pub data: String,
+    /// The privacy budget in the operator's words, from which the core's is computed.
+    pub epsilon: f64,
+    /// At this delta.
+    pub delta: f64,
+}
+
+impl Default for SitePolicy {
+    fn default() -> Self {
+        SitePolicy { policy: Policy::default(), data: DATA.into(), epsilon: 1.0, delta: 1e-6 }
+    }
+}
+
+impl From<Policy> for SitePolicy {
+    fn from(policy: Policy) -> Self {
+        SitePolicy { policy, ..SitePolicy::default() }
+    }
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct File {
+    min_rows: Option<u64>,
+    min_cohort: Option<u16>,
+    colluders: Option<u16>,
+    max_rounds: Option<u32>,
+    max_rounds_in_all: Option<u64>,
+    max_runs: Option<u64>,
+    contributors: Option<u32>,
+    records: Option<u64>,
+    change: Option<u64>,
+    methods: Option<Vec<String>>,
+    columns: Option<Vec<String>>,
+    opening: Option<bool>,
+    separation: Option<f64>,
+    separation_opened: Option<f64>,
+    data: Option<String>,
+    noise: NoisePart,
+    release: ReleasePart,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct NoisePart {
+    require: Option<bool>,
+    epsilon: Option<f64>,
+    delta: Option<f64>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct ReleasePart {
+    rule: Option<Enforcement>,
+    bits: Option<u32>,
+    domain: Option<u64>,
+}
+
+const KEYS: &str = "the keys are min_rows, min_cohort, colluders, max_rounds, max_rounds_in_all, max_runs, contributors, \
+    records, change, methods, columns, opening, separation, separation_opened, data, [noise] require, epsilon, delta and \
+    [release] rule, bits, \
+    domain; `veilsum policy show` prints them with their meaning";
+
+/// The policy in `path`.
+///
+/// # Errors
+/// A [`Failure`] that names file and line.
+pub fn load_policy(path: &Path) -> Result<SitePolicy, Failure> {
+    let text = read_text(path, MAX_FILE)?;
+    let file: File = toml::from_str(&text).map_err(|e| parse_failure(path, &text, &e, KEYS))?;
+    file.policy().map_err(|why| Failure::input(format!("{}: {why}", path.display()), "correct the file"))
+}
+
+/// The policy that holds for the party with this key: the file given, else `site.toml` beside the key, else the strict
+/// default; and the file it stands in.
+///
+/// # Errors
+/// As [`load_policy`].
+pub fn policy_of(given: Option<&Path>, key: Option<&Path>) -> Result<(SitePolicy, Option<PathBuf>), Failure> {
+    let beside = || key.map(|key| key.with_file_name(FILE)).filter(|path| std::fs::symlink_metadata(path).is_ok());
+    match given.map(Path::to_owned).or_else(beside) {
+        Some(path) => Ok((load_policy(&path)?, Some(path))),
+        None => Ok((SitePolicy::default(), None)),
+    }
+}
+
+impl File {
+    fn policy(self) -> Result<SitePolicy, String> {
+        let strict = Policy::default();
+        let SitePolicy { data, epsilon, delta, .. } = SitePolicy::default();
+        let (data, epsilon) = (self.data.unwrap_or(data), self.noise.epsilon.unwrap_or(epsilon));
+        let delta = self.noise.delta.unwrap_or(delta);
+        if data.is_empty() || data.len() > MAX_NAME || data.chars().any(char::is_control) {
+            return Err(format!("data is not a name of 1 to {MAX_NAME} bytes"));
+        }
+        let separation = self.separation.unwrap_or(strict.separation_ppm as f64 / 1e6);
+        let opened = self.separation_opened.unwrap_or(strict.separation_opened_ppm as f64 / 1e6);
+        if ![separation, opened].iter().all(|apart| (0.0..=2.0).contains(apart)) {
+            return Err("separation and separation_opened are 0 to 2, in half-widths of the box".into());
+        }
+        if !(epsilon > 0.0 && epsilon <= 1_000.0 && delta > 0.0 && delta < 1.0) {
+            return Err("noise.epsilon is 0 to 1000 and noise.delta 0 to 1, both excluded".into());
+        }
+        let (bits, domain) = (self.release.bits.unwrap_or(strict.release.bits), self.release.domain);
+        if !(1..=64).contains(&bits) || domain == Some(0) {
+            return Err("release.bits is 1 to 64, and release.domain at least 1".into());
+        }
+        let ppm = |separation: f64| (separation * 1e6).round() as u64;
+        let floor = Floor {
+            min_cohort: self.min_cohort.unwrap_or(strict.floor.min_cohort),
+            colluders: self.colluders.unwrap_or(strict.floor.colluders),
+            max_rounds: self.max_rounds.unwrap_or(strict.floor.max_rounds),
+            contributors: self.contributors.unwrap_or(strict.floor.contributors),
+        };
+        let policy = Policy {
+            floor,
+            min_rows: self.min_rows.unwrap_or(strict.min_rows),
+            max_rounds_in_all: self.max_rounds_in_all.unwrap_or(strict.max_rounds_in_all),
+            max_runs: self.max_runs.unwrap_or(strict.max_runs),
+            records: self.records.unwrap_or(strict.records),
+            change: self.change.unwrap_or(strict.change),
+            methods: self.methods,
+            columns: self.columns,
+            opening: self.opening.unwrap_or(strict.opening),
+            separation_ppm: ppm(separation),
+            separation_opened_ppm: ppm(opened),
+            noise: Noise { required: self.noise.require.unwrap_or(false), nano_rho: nano_rho(epsilon, delta) },
+            release: Release { rule: self.release.rule.unwrap_or(strict.release.rule), bits, domain },
+        };
+        Ok(SitePolicy { policy, data, epsilon, delta })
+    }
+}
+
+/// One key: how it is written, its value, what it means.
+struct Key {
+    name: &'static str,
+    value: Value,
+    means: &'static str,
+}
+
+impl SitePolicy {
+    fn keys(&self) -> Vec<Key> {
+        let p = &self.policy;
+        let key = |name, value, means| Key { name, value, means };
+        vec![
+            key("min_rows", json!(p.min_rows), "own rows at least"),
+            key("min_cohort", json!(p.floor.min_cohort), "sites that a total covers at least"),
+            key(
+                "colluders",
+                json!(p.floor.colluders),
+                "sites supposed to collude with the coordinator; 0: as the plan says",
+            ),
+            key("max_rounds", json!(p.floor.max_rounds), "questions of one plan at most"),
+            key("max_rounds_in_all", json!(p.max_rounds_in_all), "answers on this data set at most, over all plans"),
+            key("max_runs", json!(p.max_runs), "runs on this data set at most, over all plans"),
+            key(
+                "contributors",
+                json!(p.floor.contributors),
+                "honest sites behind whatever is released of this site, and behind a group's sum (t); 1: what this site sent can be \
+                 computed once it has left",
+            ),
+            key("records", json!(p.records), "rows behind a group's sum at least (p)"),
+            key(
+                "change",
+                json!(p.change),
+                "rows that are added or removed together at least (r), and that enter or leave a group before its sum is asked again",
+            ),
+            key("methods", json!(p.methods), "methods that a plan may name; absent: any"),
+            key("columns", json!(p.columns), "columns that a plan may name; absent: any"),
+            key("opening", json!(p.opening), "whether the plan must open its totals"),
+            key(
+                "separation",
+                json!(p.separation_ppm as f64 / 1e6),
+                "where it does not: distance of centres at least, in half-widths of the box",
+            ),
+            key(
+                "separation_opened",
+                json!(p.separation_opened_ppm as f64 / 1e6),
+                "where it does: the same, against a site that steers centres together; honest ones may meet",
+            ),
+            key("data", json!(self.data), "label of these rows; another one opens nothing and resets nothing"),
+            key("noise.require", json!(p.noise.required), "whether every answer needs noise"),
+            key("noise.epsilon", json!(self.epsilon), "budget of this data set for answers with noise"),
+            key("noise.delta", json!(self.delta), "at this delta"),
+            key(
+                "release.rule",
+                json!(p.release.rule),
+                "the release rule for answers without noise: enforce, report or off",
+            ),
+            key("release.bits", json!(p.release.bits), "bits that one value of a row is worth"),
+            key(
+                "release.domain",
+                json!(p.release.domain),
+                "different rows that are possible at all; absent: as the values of the site's own rows suggest",
+            ),
+        ]
+    }
+
+    /// For --json: the keys as the file has them.
+    pub fn to_json(&self) -> Value {
+        let mut out = serde_json::Map::new();
+        for Key { name, value, .. } in self.keys() {
+            match name.split_once('.') {
+                None => drop(out.insert(name.into(), value)),
+                Some((table, name)) => {
+                    let table = out.entry(table).or_insert_with(|| json!({}));
+                    table[name] = value;
+                }
+            }
+        }
+        Value::Object(out)
+    }
+
+    /// As a file that says the same.
+    pub fn to_text(&self) -> String {
+        let (mut text, mut table) = (String::new(), "");
+        for Key { name, value, means } in self.keys() {
+            let mut name = name;
+            if let Some((of, key)) = name.split_once('.') {
+                if of != table {
+                    text += &format!("\n[{of}]\n");
+                    table = of;
+                }
+                name = key;
+            }
+            // JSON's numbers, texts and lists of texts are TOML's.
+            let line = if value.is_null() { format!("# {name} =") } else { format!("{name} = {value}") };
+            text += &format!("{line:<28} # {means}\n");
+        }
+        text
+    }
+}
+
+/// rho of zero-concentrated differential privacy that spends epsilon at delta, in 10^-9, and a hundred-thousandth and 32 more:
+/// parts of it that were each rounded up still fit, also where the whole is small.
+pub fn nano_rho(epsilon: f64, delta: f64) -> u64 {
+    ((privacy::rho(epsilon, delta) * 1e9 * 1.000_01).ceil() as u64).saturating_add(32)
+}
+
+#[cfg(test)]
+mod tests {
+    use veilsum_proto::policy::DEFAULT_NANO_RHO;
+
+    use super::*;
+    use crate::documents::tests::Folder;
+
+    fn policy(text: &str) -> Result<SitePolicy, Failure> {
+        let folder = Folder::new("site");
+        let path = folder.0.join(FILE);
+        std::fs::write(&path, text).unwrap();
+        load_policy(&path)
+    }
+
+    #[test]
+    fn an_empty_file_is_the_strict_default_and_what_is_shown_reads_back() {
+        let strict = SitePolicy::default();
+        assert_eq!(policy("").unwrap(), strict);
+        assert_eq!(policy(&strict.to_text()).unwrap(), strict);
+        let own = policy(
+            "min_rows = 3\nmethods = [\"fcm\"]\ncolumns = [\"a b\"]\ndata = \"ward 7\"\nseparation = 0.25\n\
+             [noise]\nrequire = true\nepsilon = 0.5\n[release]\nrule = \"report\"\ndomain = 49\n",
+        )
+        .unwrap();
+        assert_eq!((own.policy.min_rows, own.policy.separation_ppm, own.data.as_str()), (3, 250_000, "ward 7"));
+        assert_eq!((own.policy.noise.required, own.policy.release.rule), (true, Enforcement::Report));
+        assert_eq!(policy(&own.to_text()).unwrap(), own);
+        assert_eq!(own.to_json()["release"]["domain"], 49);
+    }
+
+    #[test]
+    fn what_a_file_may_not_say() {
+        for (text, why) in [
+            ("min_row = 3", "line 1: unknown field `min_row`"),
+            ("\n[release]\nrule = \"enforced\"", "line 3: unknown variant"),
+            ("[noise]\nsigma = 1", "unknown field `sigma`"),
+            ("separation = 3.0", "separation"),
+            ("data = \"\"", "data is not a name"),
+            ("data = \"a\\nb\"", "data is not a name"),
+            ("[noise]\nepsilon = 0.0", "noise.epsilon"),
+            ("[noise]\ndelta = nan", "noise.delta"),
+            ("[release]\nbits = 0", "release.bits"),
+            ("[release]\ndomain = 0", "release.domain"),
+            ("min_rows = -1", "line 1"),
+        ] {
+            let failure = policy(text).unwrap_err();
+            assert!(failure.message.contains(why) && !failure.next.is_empty(), "{text}: {failure}");
+        }
+        assert!(policy("min_row = 3").unwrap_err().next.contains("min_rows"));
+    }
+
+    #[test]
+    fn the_file_beside_the_key_counts() {
+        let folder = Folder::new("beside");
+        let key = folder.0.join("a.key");
+        assert_eq!(policy_of(None, Some(&key)).unwrap(), (SitePolicy::default(), None));
+        let beside = folder.0.join(FILE);
+        std::fs::write(&beside, "min_rows = 7").unwrap();
+        let (found, path) = policy_of(None, Some(&key)).unwrap();
+        assert_eq!((found.policy.min_rows, path), (7, Some(beside)));
+        let other = folder.0.join("other.toml");
+        assert!(policy_of(Some(&other), Some(&key)).is_err(), "a file that was named must be there");
+    }
+
+    /// The table of the accountant's formula at delta = 10^-6.
+    #[test]
+    fn budgets() {
+        for (epsilon, rho) in [(0.1, 0.00032), (0.3, 0.0025), (0.5, 0.0066), (1.0, 0.0244), (2.0, 0.088), (8.0, 1.052)]
+        {
+            let found = nano_rho(epsilon, 1e-6) as f64 / 1e9;
+            assert!((found - rho).abs() < 0.02 * rho, "{epsilon}: {found}");
+            assert!((privacy::epsilon(found, 1e-6) - epsilon).abs() < 1e-4 * epsilon);
+        }
+        assert_eq!(nano_rho(1.0, 1e-6), DEFAULT_NANO_RHO);
+    }
+}

@@ -1,0 +1,302 @@
+//! A model: the centres that a run ends with, and all that is needed to use them on one's own rows.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use veilsum_cluster::{Centres, Domain, Outcome, Rows, Scaling, Transform, method::Extrapolation};
+use veilsum_proto::suite::Hash;
+
+use crate::{
+    control::clean,
+    error::{Code, Failure},
+    files,
+    work::{Column, Work, WorkError},
+};
+
+/// First line of every model file.
+pub const FORMAT: &str = "veilsum-model/1";
+
+/// Bytes of a model file: twice the largest set of centres (a million numbers) as decimal text.
+const MAX_FILE: usize = 64 << 20;
+
+/// Centres with their columns and units.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Model {
+    /// [`FORMAT`].
+    pub format: String,
+    /// The method's name.
+    pub method: String,
+    /// Number of clusters.
+    pub k: u32,
+    /// Fuzzifier.
+    pub m: f64,
+    /// The columns in the order of every centre, with their public range.
+    pub columns: Vec<Column>,
+    /// How rows become working units.
+    pub scaling: Scaling,
+    /// Centres in original units, K x d.
+    pub centres: Vec<Vec<f64>>,
+    /// Centres in working units, K x d.
+    pub centres_working: Vec<Vec<f64>>,
+    /// How the cohort standardised working units, if it did: memberships are computed in the units that it leads to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standardisation: Option<Transform>,
+    /// Hash of the plan that the run followed, hexadecimal.
+    pub plan: String,
+    /// Whether the centres came to rest on totals that were asked; models of earlier versions do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub converged: Option<bool>,
+    /// Why the run ended before its method did, where it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_early: Option<Early>,
+    /// How much of the centres rests on estimated totals, where the run could not ask to its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extrapolated: Option<Extrapolation>,
+}
+
+/// How a run ended that could not ask its method to the end ([APP-8]).
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Early {
+    /// Rounds that moved the centres on totals that were asked.
+    pub round: u32,
+    /// Why no more could be asked, for a person.
+    pub reason: String,
+    /// Who was lost, by name.
+    pub lost: Vec<String>,
+}
+
+impl Early {
+    /// Of an outcome that [`crate::conversation::Conversation::finish`] gave.
+    pub fn of(outcome: &Outcome, reason: impl Into<String>, lost: Vec<String>) -> Early {
+        let estimated = outcome.extrapolated.map_or(0, |extrapolated| extrapolated.rounds);
+        Early { round: outcome.rounds.saturating_sub(estimated), reason: clean(&reason.into()), lost }
+    }
+
+    /// What came of a run that ended so, as a failed command says it.
+    pub fn failure(&self) -> Failure {
+        Failure::new(
+            Code::Early,
+            format!("the run ended early, after round {}: {}", self.round, self.reason),
+            "the result that is out so far was written, marked as not converged; for one to the end, run a new plan when the same \
+             sites are there",
+        )
+    }
+}
+
+impl Model {
+    /// The model of a run's outcome.
+    ///
+    /// # Errors
+    /// [`WorkError`] where the centres do not fit the plan's columns.
+    pub fn of(work: &Work, plan: &Hash, outcome: &Outcome) -> Result<Model, WorkError> {
+        let model = Model::new(work, plan, &outcome.centres, outcome.transform.clone())?;
+        Ok(Model { converged: Some(outcome.converged), extrapolated: outcome.extrapolated, ..model })
+    }
+
+    /// The model of final centres (working units).
+    ///
+    /// # Errors
+    /// [`WorkError`] where the centres do not fit the plan's columns.
+    pub fn new(
+        work: &Work,
+        plan: &Hash,
+        working: &Centres,
+        standardisation: Option<Transform>,
+    ) -> Result<Model, WorkError> {
+        let (k, m) = (u32::try_from(working.k()).unwrap_or(u32::MAX), work.recipe.judge_m());
+        let (centres, _) = work.units(working)?;
+        Ok(Model {
+            format: FORMAT.into(),
+            method: work.method_name().into(),
+            k,
+            m,
+            columns: work.columns.clone(),
+            scaling: work.scaling,
+            centres,
+            centres_working: working.rows().map(<[f64]>::to_vec).collect(),
+            standardisation,
+            plan: plan.to_string(),
+            converged: None,
+            ended_early: None,
+            extrapolated: None,
+        })
+    }
+
+    /// The model as JSON text.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        // Numbers, texts and lists always have a JSON form.
+        let mut text = serde_json::to_vec_pretty(self).unwrap_or_default();
+        text.push(b'\n');
+        text
+    }
+
+    /// Reads and checks JSON text.
+    ///
+    /// # Errors
+    /// What is wrong, as the end of a sentence that begins "the model ".
+    pub fn from_bytes(bytes: &[u8]) -> Result<Model, String> {
+        if bytes.len() > MAX_FILE {
+            return Err(format!("is longer than {MAX_FILE} bytes"));
+        }
+        let model: Model = serde_json::from_slice(bytes).map_err(|e| format!("cannot be read: {e}"))?;
+        model.check().map_err(|why| format!("is not valid: {why}"))?;
+        Ok(model)
+    }
+
+    /// Reads and checks a model file.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names the file and what is wrong.
+    pub fn read(path: impl AsRef<Path>) -> Result<Model, Failure> {
+        let path = path.as_ref();
+        let bytes = files::read_limited(path, MAX_FILE)?;
+        Model::from_bytes(&bytes).map_err(|why| {
+            let next = "take the model.json that the run wrote, whole and unchanged";
+            Failure::input(format!("{}: the model {why}", path.display()), next)
+        })
+    }
+
+    /// Writes the model, whole or not at all.
+    ///
+    /// # Errors
+    /// A [`Failure`] where the file cannot be written.
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<(), Failure> {
+        Ok(files::write_atomic(path, &self.to_bytes())?)
+    }
+
+    /// Whether all parts fit each other.
+    ///
+    /// # Errors
+    /// A sentence that names the part.
+    pub fn check(&self) -> Result<(), String> {
+        if self.format != FORMAT {
+            return Err(format!("it says format {:?} where {FORMAT:?} belongs", self.format));
+        }
+        if !(self.m.is_finite() && self.m > 1.0) {
+            return Err("the fuzzifier m must be a finite number above 1".into());
+        }
+        let domain = self.domain()?;
+        let working = self.working_centres()?;
+        if let Some(standardisation) = &self.standardisation {
+            standardisation.domain(&domain).map_err(|e| format!("standardisation: {e}"))?;
+        }
+        let original = Centres::from_rows(&self.centres).map_err(|e| format!("centres: {e}"))?;
+        for (name, c) in [("centres", &original), ("centres_working", &working)] {
+            if c.k() != self.k as usize || c.columns() != domain.columns() {
+                return Err(format!("{name} are {} x {}, not k x columns", c.k(), c.columns()));
+            }
+        }
+        let back = domain.centres_to_original(&working).map_err(|e| format!("centres_working: {e}"))?;
+        for (a, b) in original.rows().zip(back.rows()) {
+            for (column, (a, b)) in a.iter().zip(b).enumerate() {
+                let scale = (domain.upper()[column] - domain.lower()[column]).max(a.abs());
+                if (a - b).abs() > 1e-9 * scale {
+                    return Err("centres and centres_working are not the same centres".into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The public box.
+    ///
+    /// # Errors
+    /// A sentence that names the column.
+    pub fn domain(&self) -> Result<Domain, String> {
+        let (lower, upper) = self.columns.iter().map(|c| (c.lower, c.upper)).unzip();
+        Domain::new(lower, upper, self.scaling).map_err(|e| format!("columns: {e}"))
+    }
+
+    /// The centres in working units.
+    ///
+    /// # Errors
+    /// A sentence where they have no common shape.
+    pub fn working_centres(&self) -> Result<Centres, String> {
+        Centres::from_rows(&self.centres_working).map_err(|e| format!("centres_working: {e}"))
+    }
+
+    /// The centres in the units that memberships are computed in.
+    ///
+    /// # Errors
+    /// A sentence where they have no common shape.
+    pub fn centres(&self) -> Result<Centres, String> {
+        let working = self.working_centres()?;
+        match &self.standardisation {
+            None => Ok(working),
+            Some(standardisation) => standardisation.centres(&working).map_err(|e| format!("centres_working: {e}")),
+        }
+    }
+
+    /// Row-major values (original units) in the units that memberships are computed in. Unlike in a run, rows outside the
+    /// box stay outside: nobody adds them up, and they too are nearest to some centre. Columns that the cohort clipped are
+    /// clipped here too.
+    ///
+    /// # Errors
+    /// A sentence where a value is not finite.
+    pub fn to_working(&self, values: Vec<f64>) -> Result<Rows, String> {
+        let domain = self.domain()?;
+        let d = domain.columns();
+        if values.is_empty() {
+            return Rows::new(values, d).map_err(|e| e.to_string());
+        }
+        // The box maps points that may lie outside it only as centres; rows are such points here.
+        let points = Centres::new(values.len() / d, d, values).map_err(|e| e.to_string())?;
+        let working = domain.centres_to_box(&points).map_err(|e| e.to_string())?;
+        let mut values = working.as_slice().to_vec();
+        if let Some(t) = &self.standardisation {
+            for (i, value) in values.iter_mut().enumerate() {
+                let column = i % d;
+                let (low, high) = domain.working_interval(column);
+                // A clip bound at the end of the box clips nobody.
+                let lower = if t.lower[column] > low { t.lower[column] } else { f64::NEG_INFINITY };
+                let upper = if t.upper[column] < high { t.upper[column] } else { f64::INFINITY };
+                *value = (value.clamp(lower, upper) - t.shift[column]) * t.factor[column];
+            }
+        }
+        Rows::new(values, d).map_err(|e| e.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::documents::tests::{Folder, work};
+
+    fn sample() -> Model {
+        let centres = Centres::from_rows(&[vec![0.1, 0.2], vec![1.0 / 3.0, 0.9]]).unwrap();
+        Model::new(&work(2), &Hash([1; 32]), &centres, None).unwrap()
+    }
+
+    #[test]
+    fn there_and_back() {
+        let folder = Folder::new("model");
+        let path = folder.at("model.json");
+        sample().write(&path).unwrap();
+        let back = Model::read(&path).unwrap();
+        assert_eq!(back.columns, sample().columns);
+        let distance = back.centres().unwrap().frobenius_distance(&sample().centres().unwrap()).unwrap();
+        assert!(distance < 1e-15);
+        let rows = back.to_working(vec![-1.0, 0.0, 5.0, 20.0]).unwrap();
+        assert_eq!(rows.as_slice(), &[0.0, 0.0, 2.0, 2.0]);
+        std::fs::write(&path, "{\"format\":1}").unwrap();
+        assert!(Model::read(&path).unwrap_err().message.contains("model.json"));
+    }
+
+    #[test]
+    fn parts_that_do_not_fit_are_named() {
+        let change = |f: &dyn Fn(&mut Model)| {
+            let mut m = sample();
+            f(&mut m);
+            m.check().unwrap_err()
+        };
+        assert!(change(&|m| m.format = "x".into()).contains("format"));
+        assert!(change(&|m| m.m = 1.0).contains("fuzzifier"));
+        assert!(change(&|m| m.k = 3).contains("k x columns"));
+        assert!(change(&|m| m.columns[1].upper = 0.0).contains("columns"));
+        assert!(change(&|m| m.columns.truncate(1)).contains("k x columns"));
+        assert!(change(&|m| m.centres[0][0] += 0.01).contains("not the same"));
+        assert!(change(&|m| m.centres_working[0].clear()).contains("centres_working"));
+    }
+}

@@ -1,0 +1,125 @@
+//! What a plan with noise promises and costs, for plans, reports and result files (spec section 17).
+
+use serde::Serialize;
+use veilsum_cluster::{
+    Method, Step,
+    privacy::{Forecast, Noise, Unit},
+};
+
+use crate::{
+    error::Failure,
+    round::{Form, Layout, Question},
+    work::Work,
+};
+
+/// The promise of a run and what it does to the result.
+#[derive(Debug, Clone, Serialize)]
+pub struct Privacy {
+    /// The promise in words.
+    pub promise: String,
+    /// Epsilon of the whole run.
+    pub epsilon: f64,
+    /// Delta of the whole run.
+    pub delta: f64,
+    /// What is added or removed: `record` or `site`.
+    pub unit: &'static str,
+    /// Rows of a unit at most.
+    pub rows_of_unit: u64,
+    /// The budget as zero-concentrated differential privacy.
+    pub rho: f64,
+    /// Bound on the advantage of somebody who tests for one unit, with everything that the run opens.
+    pub advantage_at_most: f64,
+    /// Standard deviation of a cluster's weight in the first and in the last round, all sites there.
+    pub noise_of_weights: [f64; 2],
+    /// The same of a coordinate of a cluster's sum, working units.
+    pub noise_of_sums: [f64; 2],
+    /// The same of the row count.
+    pub noise_of_count: f64,
+    /// Predicted error of a centre as a share of the box's half width, after the first and after the last round.
+    pub predicted_error: [f64; 2],
+    /// Whether that error leaves a useful result.
+    pub useful: bool,
+    /// Sites whose shares alone make the promised noise.
+    pub honest_sites: usize,
+}
+
+impl Privacy {
+    /// Of a plan; `None` where it has no noise.
+    pub fn of(work: &Work, form: &Form) -> Option<Privacy> {
+        let (noise, shared): (Noise, _) = (work.recipe.noise?, form.noise?);
+        // Every site adds its share, those included without which the promise would hold as well.
+        let excess = (form.sites as f64 / shared.honest as f64).sqrt();
+        let forecast = shared.levels.forecast(excess);
+        let Forecast { rho, advantage, first, last, count, error_first, error } = forecast;
+        let (unit, rows_of_unit) = match noise.unit {
+            Unit::Record => ("record", 1),
+            Unit::Site { rows } => ("site", rows),
+        };
+        Some(Privacy {
+            promise: noise.promise(),
+            epsilon: noise.epsilon,
+            delta: noise.delta,
+            unit,
+            rows_of_unit,
+            rho,
+            advantage_at_most: advantage,
+            noise_of_weights: [first[0], last[0]],
+            noise_of_sums: [first[1], last[1]],
+            noise_of_count: count,
+            predicted_error: [error_first, error],
+            useful: forecast.useful(),
+            honest_sites: shared.honest,
+        })
+    }
+
+    /// For a terminal.
+    pub fn to_text(&self) -> String {
+        let unit = match self.unit {
+            "site" => format!("a whole site of at most {} rows", self.rows_of_unit),
+            _ => "one row".to_owned(),
+        };
+        let [first, last] = self.predicted_error;
+        let mut text = format!(
+            "privacy     epsilon {}, delta {:e} for {unit} added or removed, over the whole run (rho {:.5})\n\
+             \x20           whoever tests for it gains at most {:.3} over guessing\n\
+             noise       weights {:.1} then {:.1}, sums {:.3} then {:.3} (working units), row count {:.1}\n\
+             forecast    error of a centre {:.3} of the box's half width after round 1, {:.3} at the end\n",
+            self.epsilon,
+            self.delta,
+            self.rho,
+            self.advantage_at_most,
+            self.noise_of_weights[0],
+            self.noise_of_weights[1],
+            self.noise_of_sums[0],
+            self.noise_of_sums[1],
+            self.noise_of_count,
+            first,
+            last,
+        );
+        if !self.useful {
+            text += "warning: under this noise centres cannot be told from chance: more rows, or fewer K or rounds\n";
+        }
+        text
+    }
+}
+
+/// What the whole run costs in steps of real totals, rounding and the sum of shares included ([NOI-6]); `None` without noise.
+///
+/// # Errors
+/// A [`Failure`] where the plan cannot be run.
+pub fn spent(work: &Work, form: &Form) -> Result<Option<f64>, Failure> {
+    let Some(shared) = form.noise else { return Ok(None) };
+    let domain = work.domain()?;
+    let cost = |layout: &Layout| layout.rho(shared.honest).unwrap_or(f64::INFINITY);
+    let mut spent = cost(&Question::CountRows.layout(&domain, form)?);
+    // The layouts of a run do not depend on what its totals are.
+    let mut run = work.run(form.sites)?;
+    let mut step = run.next(None).map_err(crate::conversation::bad_method)?;
+    while let Step::Ask(batch) = step {
+        let layout = Question::Cluster(batch).layout(&domain, form)?;
+        spent += cost(&layout);
+        let zeros = layout.decode(&vec![0; layout.words()], 0, None)?;
+        step = run.next(Some(&zeros)).map_err(crate::conversation::bad_method)?;
+    }
+    Ok(Some(spent))
+}

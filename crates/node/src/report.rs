@@ -1,0 +1,219 @@
+//! What a run prints and writes: tables for people, `result.json` and `model.json` for programs.
+
+use std::{
+    fmt::Write,
+    path::{Path, PathBuf},
+};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::{control::clean, error::Failure, files, model::Model, role::server::RunResult, traffic::Traffic};
+
+/// What pooled rows would have given, for comparison.
+#[derive(Debug, Clone, Serialize)]
+pub struct Pooled {
+    /// What it was compared with.
+    pub what: &'static str,
+    /// Whether its seeding totals were blurred by noise of their own: it may then start and end elsewhere.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub blurred: bool,
+    /// K x d, original units.
+    pub centres: Vec<Vec<f64>>,
+    /// Largest difference to the federated centres, in units of each column's range.
+    pub max_abs_diff: f64,
+    /// Rounds of the pooled run.
+    pub rounds: u32,
+    /// Fuzzy Davies-Bouldin index of the pooled run.
+    pub fuzzy_davies_bouldin: Option<f64>,
+}
+
+/// The content of `result.json`.
+pub fn document(result: &RunResult, pooled: Option<&Pooled>) -> Value {
+    let mut value = serde_json::to_value(result).unwrap_or_else(|_| json!({}));
+    if let (Some(object), Some(pooled)) = (value.as_object_mut(), pooled) {
+        object.insert("pooled".into(), json!(pooled));
+    }
+    value
+}
+
+/// Writes `result.json` and `model.json` into `folder` and returns their paths.
+///
+/// # Errors
+/// A [`Failure`] where the folder cannot be written.
+pub fn write(folder: &Path, result: &RunResult, pooled: Option<&Pooled>) -> Result<Vec<PathBuf>, Failure> {
+    std::fs::create_dir_all(folder).map_err(|e| {
+        Failure::input(format!("the folder {} cannot be made: {e}", folder.display()), "name another with --out")
+    })?;
+    let path = folder.join("result.json");
+    let mut text = serde_json::to_string_pretty(&document(result, pooled)).unwrap_or_default();
+    text.push('\n');
+    files::write_atomic(&path, text.as_bytes())?;
+    let mut written = vec![path];
+    if let Some(model) = &result.model {
+        let path = folder.join("model.json");
+        model.write(&path)?;
+        written.push(path);
+    }
+    Ok(written)
+}
+
+/// Where a site's result stands: beside its model, as `result.json` beside `model.json`.
+pub fn beside(model: &Path) -> PathBuf {
+    let name = model.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = match name.strip_prefix("model") {
+        Some(rest) => format!("result{rest}"),
+        None => format!("{}-result.json", model.file_stem().unwrap_or_default().to_string_lossy()),
+    };
+    model.with_file_name(name)
+}
+
+/// Writes what a site knows of the result: all that the coordinator does but the row count where it runs a copy of the
+/// method, else what the model says.
+///
+/// # Errors
+/// A [`Failure`] where the file cannot be written.
+pub fn write_site(path: &Path, model: &Model, result: Option<&RunResult>, traffic: &Traffic) -> Result<(), Failure> {
+    let value = match result {
+        Some(result) => document(&RunResult { traffic: traffic.clone(), ..result.clone() }, None),
+        None => json!({
+            "method": model.method, "k": model.k, "m": model.m, "centres": model.centres, "converged": model.converged,
+            "columns": model.columns.iter().map(|column| &column.name).collect::<Vec<_>>(),
+            "ended_early": model.ended_early, "extrapolated": model.extrapolated, "plan_hash": model.plan,
+            "standardisation": model.standardisation, "traffic": traffic,
+        }),
+    };
+    let mut text = serde_json::to_string_pretty(&value).unwrap_or_default();
+    text.push('\n');
+    Ok(files::write_atomic(path, text.as_bytes())?)
+}
+
+/// The centres as a table with one line a cluster.
+pub fn centres(result: &RunResult) -> String {
+    let mut out = String::new();
+    let shown = result.columns.len().min(8);
+    let _ = write!(out, "  cluster {:>12}", "weight");
+    for c in &result.columns[..shown] {
+        let _ = write!(out, " {:>12}", shorten(c));
+    }
+    let rest = result.columns.len() - shown;
+    if rest > 0 {
+        let _ = write!(out, "  (+{rest} columns)");
+    }
+    out.push('\n');
+    for (i, (row, weight)) in result.centres.iter().zip(&result.weights).enumerate() {
+        let _ = write!(out, "  {:>7} {weight:>12.2}", i + 1);
+        for v in &row[..shown.min(row.len())] {
+            let _ = write!(out, " {v:>12.5}");
+        }
+        out.push('\n');
+    }
+    out
+}
+
+fn shorten(name: &str) -> String {
+    let name = clean(name);
+    if name.chars().count() <= 12 { name } else { name.chars().take(11).chain(['…']).collect() }
+}
+
+/// Rounds, rest, index, missing sites and warnings.
+pub fn summary(result: &RunResult) -> String {
+    let mut out = String::new();
+    let state = match &result.extrapolated {
+        Some(found) if found.rounds > 0 => format!(
+            "not converged: the last {} are extrapolated from what was out, {}; error {:.1e} on held-out probes",
+            found.rounds,
+            if found.at_rest { "to rest" } else { "to the plan's last round" },
+            found.held_out_error
+        ),
+        _ if result.converged => "converged".into(),
+        _ if !result.objective.is_finite() => "stopped before its stop rule held".into(),
+        _ => "stopped at the plan's last round".into(),
+    };
+    let index = result.indices.fuzzy_davies_bouldin;
+    let index = if index.is_finite() {
+        format!("{index:.4}")
+    } else if !result.objective.is_finite() {
+        "was not asked for".into()
+    } else if result.k == 1 {
+        "undefined for one cluster".into()
+    } else {
+        "undefined (two centres coincide)".into()
+    };
+    let _ = write!(out, "rounds {} ({state}); fuzzy Davies–Bouldin {index}", result.rounds);
+    if result.objective_per_row.is_finite() {
+        let _ = write!(out, "; J/N {:.8}", result.objective_per_row);
+    }
+    out.push('\n');
+    out += &more_indices(&result.indices);
+    out += &curve(result);
+    if let Some(n) = result.n_total {
+        let _ = writeln!(out, "rows in all: {n} (from the {})", result.n_total_from);
+    }
+    if let Some(privacy) = &result.privacy {
+        let _ = writeln!(out, "privacy: {}", privacy.promise);
+    }
+    if let Some(early) = &result.ended_early {
+        let _ = writeln!(out, "ended early, after round {}: {}", early.round, clean(&early.reason));
+    }
+    if !result.missing.is_empty() {
+        let _ = writeln!(out, "missing at the end: {}", result.missing.join(", "));
+    }
+    for w in &result.warnings {
+        let _ = writeln!(out, "warning: {}", clean(w));
+    }
+    out
+}
+
+/// Every index beside fuzzy Davies-Bouldin that was computed, in the order of the result file.
+fn more_indices(indices: &veilsum_cluster::Indices) -> String {
+    let all = [
+        ("Davies–Bouldin", indices.davies_bouldin),
+        ("Xie–Beni", indices.xie_beni),
+        ("partition coefficient", indices.partition_coefficient),
+        ("partition entropy", indices.partition_entropy),
+        ("modified partition coefficient", indices.modified_partition_coefficient),
+        ("Fukuyama–Sugeno", indices.fukuyama_sugeno),
+        ("Calinski–Harabasz", indices.calinski_harabasz),
+        ("simplified silhouette", indices.simplified_silhouette),
+        ("simplified silhouette (cluster means)", indices.simplified_silhouette_means),
+        ("silhouette (squared distances)", indices.silhouette_squared),
+        ("WSSE", indices.wsse),
+        ("OSSE", indices.osse),
+        ("adjusted Rand index", indices.adjusted_rand),
+    ];
+    let shown = all.iter().filter_map(|(name, value)| value.map(|value| format!("  {name:<38}{value:.6}\n")));
+    shown.collect()
+}
+
+/// The index curve of a sweep, the chosen K marked.
+fn curve(result: &RunResult) -> String {
+    if result.curve.is_empty() {
+        return String::new();
+    }
+    let mut out = String::from("      K  rounds  fuzzy Davies–Bouldin  objective/N\n");
+    let n = result.n_total.unwrap_or(1).max(1) as f64;
+    for point in &result.curve {
+        let index = match point.indices.fuzzy_davies_bouldin {
+            _ if point.collapsed => "collapsed".to_owned(),
+            index if index.is_finite() => format!("{index:.4}"),
+            _ => "undefined".to_owned(),
+        };
+        let mark = if point.k == result.k { "->" } else { "" };
+        let (k, rounds, each) = (point.k, point.rounds, point.objective / n);
+        let _ = writeln!(out, "  {mark:<2}{k:>3}  {rounds:>6}  {index:>20}  {each:.8}");
+    }
+    out
+}
+
+/// What `veilsum server` prints.
+pub fn print_server(result: &RunResult, written: &[PathBuf], json: bool) {
+    if json {
+        println!("{}", document(result, None));
+        return;
+    }
+    print!("{}{}", centres(result), summary(result));
+    for path in written {
+        println!("wrote {}", path.display());
+    }
+}

@@ -1,0 +1,202 @@
+//! A site: answers the coordinator's and the intermediary's questions under masks, from rows that never leave it.
+
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+
+use tokio::{
+    sync::watch,
+    task::{AbortHandle, JoinHandle},
+};
+use veilsum_cluster::Prepared;
+use veilsum_proto::{
+    identity::Identity,
+    ledger::Column,
+    plan::Terms,
+    roster::{PartyId, Roster},
+};
+
+use super::{
+    View,
+    consent::Keeper,
+    result::RunResult,
+    talk::{Hand, Laid, Talk},
+};
+use crate::{
+    documents::SitePolicy,
+    error::{Code, Failure},
+    model::Model,
+    round::{self, Form},
+    store::Ledger,
+    traffic::Traffic,
+    work::{Work, WorkError},
+};
+
+/// Who this site is, what it holds, and whom it talks to.
+#[derive(Clone)]
+pub struct ClientConfig {
+    /// Its identity.
+    pub identity: Arc<Identity>,
+    /// The verified roster.
+    pub roster: Arc<Roster>,
+    /// The verified plan.
+    pub terms: Arc<Terms>,
+    /// The plan's method part.
+    pub work: Arc<Work>,
+    /// Its own policy.
+    pub site: SitePolicy,
+    /// Its rows, in working units.
+    pub rows: Arc<Prepared>,
+    /// Digests of their columns in original units ([`crate::store::ledger::columns_of`]), by which the ledger knows them again.
+    pub columns: Vec<Column>,
+    /// Where the coordinator listens.
+    pub coordinator: SocketAddr,
+    /// Where the intermediary listens.
+    pub intermediary: SocketAddr,
+    /// Folder of its journals and its ledger; without one, a crash takes it out of the run, and nothing of what it gave away
+    /// is remembered.
+    pub state: Option<PathBuf>,
+    /// Where the ledger's head is kept, in another folder than the ledger.
+    pub head: Option<PathBuf>,
+    /// How long to keep trying to reach the others.
+    pub patience: Duration,
+    /// For demonstrations and tests: leave at this point without a word.
+    pub vanish: Option<Vanish>,
+    /// Records received frames.
+    pub view: Option<View>,
+}
+
+impl ClientConfig {
+    /// The plan's form.
+    ///
+    /// # Errors
+    /// [`WorkError`] where the method part cannot be used.
+    pub fn form(&self) -> Result<Form, WorkError> {
+        Form::of(&self.work, &self.terms, self.roster.sites.len())
+    }
+}
+
+/// Where a site vanishes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Vanish {
+    /// In this round of the method, counted from 1.
+    pub round: u32,
+    /// At this step of it.
+    pub at: Step,
+}
+
+/// A step of a round.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Before its masked input leaves.
+    BeforeInput,
+    /// After its masked input has arrived.
+    AfterInput,
+    /// Before its shares leave.
+    BeforeUnmask,
+}
+
+/// What a site got out of a run.
+#[derive(Debug, Clone, Default)]
+pub struct ClientReport {
+    /// The centres; where the run ended early, the model says so.
+    pub model: Option<Model>,
+    /// The result as this site's own copy of the method has it, where totals are opened and the coordinator judges.
+    pub result: Option<RunResult>,
+    /// Questions it answered.
+    pub answered: u32,
+    /// Whether it left on purpose (see [`ClientConfig::vanish`]).
+    pub vanished: bool,
+    /// Frames it sent to both aggregators, by phase, under its own name.
+    pub traffic: Traffic,
+}
+
+/// Takes part in one run.
+///
+/// # Errors
+/// A [`Failure`] with its exit code.
+pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
+    if config.rows.is_empty() {
+        return Err(Failure::input(
+            "this site has no rows",
+            "a site without rows does not take part: leave it out of the roster",
+        ));
+    }
+    if config.rows.len() as u64 > config.terms.max_rows {
+        return Err(round::RoundError::TooManyRows { max_rows: config.terms.max_rows }.into());
+    }
+    let (stop, stopped) = watch::channel(false);
+    // What the one conversation lays down for the other.
+    let (hold, held) = watch::channel(Laid::default());
+    let keeper = Keeper::open(&config)?;
+    let count = Talk::new(&config, PartyId::Intermediary, Hand::Takes(held), keeper.clone())?;
+    let cluster = Talk::new(&config, PartyId::Coordinator, Hand::Lays(hold), keeper.clone())?;
+    let mut counting = Some(tokio::spawn(count.run(stopped.clone())));
+    let mut clustering = Some(tokio::spawn(cluster.run(stopped)));
+    let _guard = AbortOnDrop([&counting, &clustering].map(|t| t.as_ref().map(JoinHandle::abort_handle)));
+    let mut counted = None;
+    let mut result = loop {
+        tokio::select! {
+            done = ended(&mut counting), if counting.is_some() => match done {
+                Ok(report) => counted = Some(report),
+                // Whether the run goes on is the coordinator's to say, who is told the same.
+                Err(failure) if [Code::Network, Code::Quorum, Code::Denied].contains(&failure.code) => {
+                    tracing::warn!("{}", failure.message);
+                }
+                Err(failure) => break Err(failure),
+            },
+            done = ended(&mut clustering) => break done,
+        }
+    };
+    // This site's own refusal is the reason, whatever the others make of it.
+    if result.as_ref().is_err_and(|failure| failure.code != Code::Policy) && clustering.is_some() {
+        // The coordinator tells the same story with its own words, or its last word is on its way.
+        match tokio::time::timeout(LAST_WORD, ended(&mut clustering)).await {
+            Ok(Ok(report)) => result = Ok(report),
+            Ok(Err(failure)) if failure.code != Code::Network => result = Err(failure),
+            _ => {}
+        }
+    }
+    if result.is_ok() && counting.is_some() {
+        counted = tokio::time::timeout(FAREWELL, ended(&mut counting)).await.ok().and_then(Result::ok);
+    }
+    // Whatever still runs says goodbye, so that nobody waits for this site.
+    let _ = stop.send(true);
+    for task in [&mut counting, &mut clustering] {
+        if task.is_some()
+            && tokio::time::timeout(FAREWELL, ended(task)).await.is_err()
+            && let Some(task) = task
+        {
+            task.abort();
+        }
+    }
+    // Also after a failure: what left stays written down.
+    let kept = keeper.with(Ledger::sync);
+    let mut report = result?;
+    kept?;
+    if let Some(counted) = counted {
+        report.traffic.add(&counted.traffic);
+        report.answered += counted.answered;
+    }
+    Ok(report)
+}
+
+/// Whoever drops [`run`] half-way ends both conversations there and then, as a crash would.
+struct AbortOnDrop([Option<AbortHandle>; 2]);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.iter().flatten().for_each(AbortHandle::abort);
+    }
+}
+
+/// How long the coordinator's last word is waited for where the other conversation failed.
+const LAST_WORD: Duration = Duration::from_secs(2);
+/// How long a conversation may take to end in good order.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// The end of a task; it is taken out of `task` then. Cancel-safe.
+async fn ended(task: &mut Option<JoinHandle<Result<ClientReport, Failure>>>) -> Result<ClientReport, Failure> {
+    let Some(running) = task else { return std::future::pending().await };
+    let done = running.await;
+    *task = None;
+    done.unwrap_or_else(|e| Err(Failure::new(Code::Internal, e, "this is a defect, please report it")))
+}

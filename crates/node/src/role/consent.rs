@@ -1,0 +1,497 @@
+//! A site's consent to one question: what the answer would give away, what was given away before, and what the policy says to
+//! both ([POL-4] to [POL-6], [POL-8], [POL-9], [LED-7]).
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use veilsum_cluster::{Batch, Centres, Prepared, Query, Rows, method::Seeding, query::Pull};
+use veilsum_proto::{
+    Error, Rule,
+    identity::Identity,
+    ledger,
+    ledger::{Answer, Frame, Note, Places},
+    limits::MIN_SITES,
+    plan::Terms,
+    policy::{self, Asked, Consent, Cost, Enforcement, PlanFacts, Policy, Request},
+    release::{OwnBlock, Standing, block_id},
+    roster::{PartyId, Roster},
+    suite::{self, Hash},
+};
+
+use super::client::ClientConfig;
+use crate::{
+    error::{Code, Failure},
+    round::{Form, Layout, Question},
+    store::{
+        Ledger,
+        ledger::{Data, Kept, Known, Left},
+    },
+    work::Work,
+};
+
+/// The ledger that both conversations of a site share.
+#[derive(Clone)]
+pub(super) struct Keeper {
+    ledger: Arc<Mutex<Ledger>>,
+    /// Different rows that are possible, where this site's own suggest few.
+    domain: Option<u64>,
+    shown: Arc<Mutex<Shown>>,
+}
+
+/// Rows that the coordinator's opened totals of this run have shown to be in a cohort at least.
+#[derive(Clone, Default)]
+pub(super) struct Shown {
+    /// How many.
+    pub(super) rows: u64,
+    /// In which cohort.
+    pub(super) cohort: Vec<u16>,
+}
+
+impl Shown {
+    /// Rows of `cohort` at least: whoever left may have taken as many as the plan allows.
+    pub(super) fn of(&self, cohort: &[u16], max_rows: u64) -> u64 {
+        let gone = self.cohort.iter().filter(|site| !cohort.contains(site)).count() as u64;
+        self.rows.saturating_sub(gone.saturating_mul(max_rows))
+    }
+}
+
+impl Keeper {
+    /// This site's ledger: in its state folder, or as long as the process where it keeps no state.
+    pub(super) fn open(config: &ClientConfig) -> Result<Keeper, Failure> {
+        let data = Data::of(&config.site.data, &config.identity, &config.rows, &config.columns);
+        let identity = config.identity.clone();
+        let ledger = match &config.state {
+            Some(folder) => Ledger::open(folder, config.head.as_deref(), identity, data, config.terms.hash())?,
+            None => Ledger::in_memory(identity, data),
+        };
+        let ledger = recognised(ledger)?;
+        let domain = possible_rows(&config.rows.packed().to_rows());
+        Ok(Keeper { ledger: Arc::new(Mutex::new(ledger)), domain, shown: Arc::default() })
+    }
+
+    /// What this site states of its data set when it sends keys.
+    pub(super) fn standing(&self) -> Standing {
+        self.with(|ledger| ledger.standing())
+    }
+
+    /// For both conversations: the intermediary opens nothing itself.
+    pub(super) fn show(&self, shown: Shown) {
+        *self.shown.lock().unwrap_or_else(PoisonError::into_inner) = shown;
+    }
+
+    /// As [`Shown::of`].
+    pub(super) fn shown(&self, cohort: &[u16], max_rows: u64) -> u64 {
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner).of(cohort, max_rows)
+    }
+
+    /// Does something with the ledger alone.
+    pub(super) fn with<T>(&self, what: impl FnOnce(&mut Ledger) -> T) -> T {
+        // What a conversation that panicked has written down is on disk like any other entry.
+        what(&mut self.ledger.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// [LED-8]: a ledger that knows these rows, or that nothing was answered from. Columns that are new are written down.
+fn recognised(mut ledger: Ledger) -> Result<Ledger, Failure> {
+    match ledger.known() {
+        Known::Same(new) if new.is_empty() => {}
+        Known::Same(new) => ledger.note(Note::Columns(new), &Left::default(), Hash::default())?,
+        Known::Other(columns) => {
+            return Err(Failure::new(
+                Code::Policy,
+                format!(
+                    "the rows are not those that this site answered from before: other values in {} [LED-8]",
+                    columns.join(", ")
+                ),
+                "give the rows as they were; or, where rows were added or removed, say so with `veilsum ledger changed`, once every \
+                 site of the block that changes is ready to",
+            ));
+        }
+    }
+    Ok(ledger)
+}
+
+/// What a question says of itself.
+pub(super) struct Offer<'a> {
+    /// The question.
+    pub(super) question: &'a Question,
+    /// The batch that a judged question is about.
+    pub(super) judged: Option<&'a Batch>,
+    /// The form of the answer.
+    pub(super) layout: &'a Layout,
+    /// Rows of the cohort at least, as far as totals have shown.
+    pub(super) shown: u64,
+}
+
+/// Decides on a question and, where the answer is yes, lets its frame leave.
+///
+/// # Errors
+/// `Error::Refused`, for the operator.
+pub(super) fn decide(
+    config: &ClientConfig,
+    keeper: &Keeper,
+    asked: &Asked,
+    left: &Left,
+    offer: &Offer<'_>,
+) -> Result<Consent, Error> {
+    let (frame, centres) = places(offer, config);
+    let drawn = match offer.question {
+        Question::Drawn { number, .. } => drawn(config, asked, *number),
+        _ => None,
+    };
+    let answer = Answer {
+        kind: offer.question.name().to_owned(),
+        question: question_digest(config, offer.question, &asked.query),
+        cost: cost(offer.question, offer.layout, &config.terms, &config.site.policy, config.roster.sites.len()),
+        drawn: drawn.as_ref().map(|sites| cohort_digest(&config.roster, sites)),
+        frame,
+        centres,
+    };
+    let counted = matches!(offer.question, Question::Cluster(_) | Question::Drawn { .. });
+    let form = config.form().map_err(|e| Error::Refused { what: e.to_string(), rule: Rule("POL-3") })?;
+    keeper.with(|ledger| {
+        let repeated = ledger.repeats(left, &answer);
+        let enforced = config.site.policy.release.rule != Enforcement::Off && !repeated;
+        let record = smooth(offer, left, asked, config).filter(|_| answer.cost.nano_rho.is_none());
+        let smooth = if enforced { ledger.measure(record.as_ref(), &answer.cost) } else { None };
+        let spent = ledger.spent(left, counted);
+        let account = ledger.account();
+        // [REL-7]: these keys were exchanged for the rows as they were.
+        let stated = asked.own.members.iter().find(|(key, _)| *key == config.identity.public());
+        if stated.map(|(_, version)| *version) != Some(account.version()) {
+            return Err(Error::Refused {
+                what: "keys were exchanged for an earlier version of these rows; a new run exchanges new ones".into(),
+                rule: Rule("REL-7"),
+            });
+        }
+        let before = account.block().map(|block| OwnBlock { id: block.id, members: block.members.clone() });
+        let request = Request {
+            sites: config.roster.sites.len(),
+            own_rows: config.rows.len() as u64,
+            rows_in_all: rows_in_all(config, offer),
+            columns: u32::try_from(config.work.columns.len()).unwrap_or(u32::MAX),
+            domain: keeper.domain,
+            plan: facts(&config.work),
+            repeated,
+            cost: answer.cost,
+            smooth,
+            separation_ppm: ledger::separation(&answer.centres),
+            before: before.as_ref(),
+            drawn: drawn.as_deref(),
+            of_plan: account.questions_of(&left.session, &answer.question),
+        };
+        let policy = &config.site.policy;
+        if let (Some(rho), false) = (answer.cost.nano_rho, request.repeated) {
+            let plan = (&*config.terms, &form, config.roster.sites.len());
+            check_promise(plan, policy, rho, ledger.rho_of_plan(left))?;
+        }
+        let consent = policy::decide(&config.terms, policy, asked, &request, &spent)?;
+        let exact = request.cost.nano_rho.is_none() && !request.repeated;
+        if exact
+            && policy.release.rule == Enforcement::Report
+            && policy::check_release(&config.terms, policy, &request, &spent).is_err()
+        {
+            tracing::warn!("the release rule would refuse this answer; this site's policy only reports it");
+        }
+        if let Some(record) = record.filter(|_| !repeated) {
+            ledger.keep(record);
+        }
+        ledger.promise(left, answer, asked.own.members.clone());
+        Ok(consent)
+    })
+}
+
+/// [POL-9]: what measuring a smooth question takes; `None` for any other.
+fn smooth(offer: &Offer<'_>, left: &Left, asked: &Asked, config: &ClientConfig) -> Option<Kept> {
+    let (Question::Cluster(batch) | Question::Drawn { batch, .. }) = offer.question else { return None };
+    batch.is_smooth().then(|| Kept {
+        plan: left.plan,
+        query: asked.query.clone(),
+        columns: config.work.columns.iter().map(|column| column.name.clone()).collect(),
+        domain: config.rows.domain().clone(),
+        fraction_bits: offer.layout.blocks.iter().map(|block| block.scale.fraction_bits).collect(),
+        rows: config.terms.max_rows.saturating_mul(config.roster.sites.len() as u64),
+    })
+}
+
+/// [POL-8]: all answers with noise under one plan together are within what the plan promises, over all its runs: every answer
+/// is another draw, and a second run would be a second promise.
+///
+/// # Errors
+/// `Error::Refused`, for the operator.
+pub fn check_promise(
+    (terms, form, sites): (&Terms, &Form, usize),
+    policy: &Policy,
+    nano_rho: u64,
+    before: u64,
+) -> Result<(), Error> {
+    // In the site's own count, which may be the stricter one: then every share is worth more, and so is the promise.
+    let own = honest_sites(terms, policy, sites) as u128;
+    let plan = form.noise.map_or(0, |noise| noise.honest as u128);
+    let promise = u128::from(form.nano_rho().unwrap_or(0)) * plan * 100_001;
+    let most = promise.checked_div(own * 100_000).map_or(0, |most| u64::try_from(most + 1).unwrap_or(u64::MAX));
+    if before.saturating_add(nano_rho) <= most {
+        return Ok(());
+    }
+    Err(Error::Refused {
+        what: "the answers under this plan would spend more of the privacy budget than the plan promises: it was run before, \
+               and a second run has noise of its own"
+            .into(),
+        rule: Rule("POL-8"),
+    })
+}
+
+/// Names what an answer is made of but rows: the question's bytes `query`, and labels where they are counted.
+pub(super) fn question_digest(config: &ClientConfig, question: &Question, query: &[u8]) -> Hash {
+    suite::hash("question in a ledger", &[query, &labels(question, &config.identity, &config.work, &config.rows)])
+}
+
+/// What an answer is made of besides the rows' values, under a key of this site's: nobody can try labels against a ledger.
+fn labels(question: &Question, identity: &Identity, work: &Work, rows: &Prepared) -> Vec<u8> {
+    let (Question::Cluster(batch) | Question::Drawn { batch, .. }) = question else { return Vec::new() };
+    let counts = batch.queries.iter().any(|query| matches!(query, Query::Contingency(_)));
+    match (rows.labels(), &work.labels) {
+        (Some(labels), Some(of)) if counts => {
+            let labels: Vec<u8> = labels.iter().flat_map(|label| label.to_le_bytes()).collect();
+            suite::hash("labels in a ledger", &[&*identity.seed(), of.column.as_bytes(), &labels]).0.to_vec()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Sites of the cohort whose rows drawn question `number` is about, where the plan draws any ([APP-6]): whole blocks.
+pub(super) fn drawn(config: &ClientConfig, asked: &Asked, number: u32) -> Option<Vec<u16>> {
+    let sampling = config.work.sampling?;
+    // Where every site is a block by itself, the draw is among the roster's sites.
+    let among: Vec<Vec<u16>> = match config.terms.block_size {
+        1 => (0..config.roster.sites.len() as u16).map(|site| vec![site]).collect(),
+        _ => asked.blocks.0.iter().map(|block| block.sites.clone()).collect(),
+    };
+    let chosen = sampling.drawn(number, among.len());
+    let chosen = among.into_iter().zip(chosen).filter(|(_, drawn)| *drawn).flat_map(|(sites, _)| sites);
+    let mut sites: Vec<u16> = chosen.filter(|site| asked.cohort.binary_search(site).is_ok()).collect();
+    sites.sort_unstable();
+    Some(sites)
+}
+
+/// Rows behind a question at least. Of a sample only this site's own are sure to be there.
+fn rows_in_all(config: &ClientConfig, offer: &Offer<'_>) -> u64 {
+    let own = config.rows.len() as u64;
+    if matches!(offer.question, Question::Drawn { .. }) {
+        return own;
+    }
+    own.max(config.terms.min_total_rows).max(offer.shown)
+}
+
+/// Of more different rows no attack is known that counts them from totals: the lattices and least squares that do, at 49 to 73
+/// possible rows, grow with their number.
+const COUNTABLE: u64 = 1_024;
+
+/// How many different rows the values of these could be combined to, where they are few: then totals of few rounds tell how
+/// often each row occurs, however many rows there are. An operator who knows better says so (release.domain).
+pub fn possible_rows(rows: &Rows) -> Option<u64> {
+    let mut possible = 1u64;
+    for column in 0..rows.columns() {
+        let mut values = std::collections::HashSet::new();
+        for row in rows.iter() {
+            values.insert(row[column].to_bits());
+            if possible.saturating_mul(values.len() as u64) > COUNTABLE {
+                return None;
+            }
+        }
+        possible *= values.len().max(1) as u64;
+    }
+    Some(possible)
+}
+
+/// What a plan says of itself to a policy.
+pub fn facts(work: &Work) -> PlanFacts<'_> {
+    use veilsum_cluster::Algorithm::{Fcm, FfcmAvg1, Fkm, Kmeans};
+    let recipe = &work.recipe;
+    // Whatever the rounds sum up, a full validation does so by hard cluster.
+    let sums = !matches!(recipe.algorithm, Fcm { .. } | FfcmAvg1 { .. }) || recipe.judges_fully();
+    // Cells of seeding obey the stricter of two numbers.
+    let cells = match &recipe.seeding {
+        Seeding::Tree(tree) => Some(recipe.rule.min_rows.max(tree.min_rows)),
+        _ => None,
+    };
+    let records = if sums { recipe.rule.min_rows } else { cells.unwrap_or(0) };
+    let columns = work.columns.iter().map(|c| c.name.as_str()).chain(work.labels.iter().map(|l| l.column.as_str()));
+    PlanFacts {
+        method: work.method_name(),
+        columns: columns.collect(),
+        // Noise hides a row of a small group as well as any.
+        groups: (sums || cells.is_some()) && recipe.noise.is_none(),
+        cells: recipe.validity.classes > 0 && recipe.noise.is_none(),
+        contributors: recipe.rule.min_sites,
+        records,
+        ask_first: recipe.rule.ask_first,
+        change: matches!(recipe.algorithm, Kmeans { .. } | Fkm { finish: 1.., .. }).then_some(recipe.min_change),
+    }
+}
+
+/// What the total of an answer says at most.
+pub fn cost(question: &Question, layout: &Layout, terms: &Terms, policy: &Policy, sites: usize) -> Cost {
+    let (scalars, mut milli_bits) = layout.nominal();
+    if matches!(question, Question::CountRows) {
+        // A whole number of rows, however fine the words are.
+        let most = terms.max_rows.saturating_mul(sites as u64).saturating_add(1);
+        milli_bits = milli_bits.min(policy::milli_bits(most));
+    }
+    let rho = layout.rho(honest_sites(terms, policy, sites));
+    // Saturates where nobody's noise is left.
+    Cost { scalars, milli_bits, nano_rho: rho.map(|rho| (rho * 1e9).ceil() as u64) }
+}
+
+/// Sites whose noise is sure to be in a total. The noise of those who may collude protects nobody; this site may suppose more of
+/// them than the plan does.
+fn honest_sites(terms: &Terms, policy: &Policy, sites: usize) -> usize {
+    let covers = usize::from(terms.min_cohort.max(policy.floor.min_cohort)).max(MIN_SITES);
+    covers.saturating_sub(terms.colluders_of(sites).max(usize::from(policy.floor.colluders)))
+}
+
+/// Names these sites by their keys, which are the same in every roster.
+pub fn cohort_digest(roster: &Roster, cohort: &[u16]) -> Hash {
+    block_id(cohort.iter().filter_map(|site| roster.member(PartyId::Site(*site))).map(|member| member.key))
+}
+
+/// The box of a question in the columns' own units, and where its centres lie in it, in millionths of the half-width from the
+/// middle.
+fn places(offer: &Offer<'_>, config: &ClientConfig) -> (Frame, Vec<Places>) {
+    let batch = match (offer.question, offer.judged) {
+        (Question::Cluster(batch) | Question::Drawn { batch, .. }, _) | (_, Some(batch)) => batch,
+        _ => return Default::default(),
+    };
+    let domain = config.rows.domain();
+    // A question without a box was refused before.
+    let Ok(inner) = batch.domain(domain) else { return Default::default() };
+    let part = |column: usize, x: f64| {
+        let (low, high) = inner.working_interval(column);
+        // Saturates, and centres lie in the box anyway.
+        ((x - f64::midpoint(low, high)) / ((high - low) / 2.0) * 1e6).round() as i32
+    };
+    let of = |points: &Centres| Places {
+        columns: u32::try_from(points.columns()).unwrap_or(u32::MAX),
+        at: points
+            .rows()
+            .flat_map(|row| row.iter().enumerate().map(|(c, x)| part(c, *x)).collect::<Vec<_>>())
+            .collect(),
+    };
+    let centres: Vec<Places> = batch.queries.iter().flat_map(Query::points).map(of).collect();
+    let ends = || -> Option<Centres> {
+        let (low, high): (Vec<f64>, Vec<f64>) = (0..inner.columns()).map(|c| inner.working_interval(c)).unzip();
+        let ends = Centres::new(2, inner.columns(), [low, high].concat()).ok()?;
+        let ends = batch.transform.as_ref().map_or(Some(ends.clone()), |transform| transform.back(&ends).ok())?;
+        domain.centres_to_original(&ends).ok()
+    };
+    match ends().filter(|_| !centres.is_empty()) {
+        Some(ends) => {
+            let columns = config.work.columns.iter().map(|column| column.name.clone()).collect();
+            let mut ends = ends.rows().map(|row| row.iter().map(|end| end.to_bits()).collect());
+            let (lower, upper) = (ends.next().unwrap_or_default(), ends.next().unwrap_or_default());
+            (Frame { columns, lower, upper }, centres)
+        }
+        None => Default::default(),
+    }
+}
+
+/// Rows that a total shows to be there at least: what one row adds to these sums is 1 at most.
+pub(super) fn rows_shown(question: &Question, layout: &Layout, values: &[u64], sites: usize, form: &Form) -> u64 {
+    let (Question::Cluster(batch), Ok(totals)) = (question, layout.decode(values, sites, None)) else { return 0 };
+    if form.noise.is_some() {
+        return 0;
+    }
+    let (mut most, mut at) = (0.0f64, 0);
+    let mut blocks = layout.blocks.iter();
+    for query in &batch.queries {
+        let (names, count): (&[&str], usize) = match query {
+            Query::FuzzySums { .. } => (&["weights"], 2),
+            Query::FuzzyValidation { .. } => (&["memberships"], 3),
+            Query::LocalFuzzy(q) if q.pull != Pull::Nearest => (&["weights"], 0),
+            Query::LocalMeans(_) => (&["rows"], 0),
+            Query::Sizes(_) => (&["rows"], 2),
+            // Others have blocks of which one row may add more.
+            _ => return whole(most),
+        };
+        // A batch has questions of one kind; only those of a fixed number of blocks can stand in a row.
+        if count == 0 && batch.queries.len() > 1 {
+            return whole(most);
+        }
+        let (mut sum, mut slack) = (0.0, 0.0);
+        for b in blocks.by_ref().take(if count == 0 { usize::MAX } else { count }) {
+            let next = at + b.block.len;
+            if names.contains(&b.block.name) {
+                sum += totals.values[at..next].iter().sum::<f64>();
+                slack += b.block.len as f64 * form.sites as f64 * 0.5f64.powi(b.scale.fraction_bits);
+            }
+            at = next;
+        }
+        most = most.max(sum - slack);
+    }
+    whole(most)
+}
+
+fn whole(rows: f64) -> u64 {
+    // A sum of ones may be a hair below the whole number that it is.
+    (rows + 1e-6).floor().max(0.0) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// [POL-4]: a full validation sums up by cluster whatever the rounds do; counts by label may be of one row.
+    #[test]
+    fn what_a_plan_says_of_its_validation() {
+        use veilsum_cluster::method::{Rule, Validity};
+        let mut work = crate::documents::tests::work(2);
+        assert_eq!(work.method_name(), "fcm");
+        let said = |work: &Work| {
+            let facts = facts(work);
+            (facts.groups, facts.records, facts.cells)
+        };
+        work.recipe.rule = Rule { min_rows: 10, min_sites: 2, ask_first: true };
+        assert_eq!(said(&work), (false, 0, false));
+        work.recipe.validity = Validity::everything();
+        assert_eq!(said(&work), (true, 10, false));
+        work.recipe.rule.min_rows = 1;
+        assert_eq!(said(&work), (true, 1, false));
+        work.recipe.validity = Validity { classes: 3, ..Validity::basic() };
+        assert_eq!(said(&work), (false, 0, true));
+    }
+
+    /// [LED-7]: counts by another label are another answer, though the question has the same bytes.
+    #[test]
+    fn labels_belong_to_what_is_asked() {
+        use veilsum_cluster::{Domain, OutOfBox, Scaling, query::Contingency};
+        let mut work = crate::documents::tests::work(2);
+        let domain = Domain::new(vec![0.0; 2], vec![1.0; 2], Scaling::Box).unwrap();
+        let rows = |of: [u32; 2]| {
+            let rows = Rows::new(vec![0.1, 0.2, 0.7, 0.9], 2).unwrap();
+            Prepared::new(&rows, &domain, OutOfBox::Refuse).unwrap().with_labels(of.to_vec()).unwrap()
+        };
+        let ask = |query| Question::Cluster(Batch { transform: None, queries: vec![query] });
+        let centres = Centres::new(2, 2, vec![0.2, 0.2, 0.8, 0.8]).unwrap();
+        let counts = ask(Query::Contingency(Contingency { centres: centres.clone(), classes: 2 }));
+        let sums = ask(Query::FuzzySums { centres, m: 2.0 });
+        let mut seen = std::collections::BTreeSet::new();
+        for column in ["sex", "diagnosis"] {
+            work.labels = Some(crate::work::Labels { column: column.into(), classes: vec!["a".into(), "b".into()] });
+            for (seed, of) in [(1, [0, 1]), (1, [1, 0]), (2, [0, 1])] {
+                let identity = Identity::from_seed(&[seed; 32]);
+                assert!(seen.insert(labels(&counts, &identity, &work, &rows(of))), "{column}, {of:?}");
+                assert!(labels(&sums, &identity, &work, &rows(of)).is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn possible_rows_are_those_that_the_values_can_be_combined_to() {
+        let rows = |values: Vec<f64>, columns| Rows::new(values, columns).unwrap();
+        let scale = rows((0..200).flat_map(|i| [f64::from(i % 7), f64::from(i / 7 % 7)]).collect(), 2);
+        assert_eq!(possible_rows(&scale), Some(49));
+        assert_eq!(possible_rows(&rows(vec![1.0; 3], 1)), Some(1));
+        assert_eq!(possible_rows(&rows((0..1_024).map(f64::from).collect(), 1)), Some(1_024));
+        assert_eq!(possible_rows(&rows((0..1_025).map(f64::from).collect(), 1)), None);
+        assert_eq!(possible_rows(&rows((0..200).map(|i| f64::from(i) / 3.0).collect(), 2)), None);
+    }
+}

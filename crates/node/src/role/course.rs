@@ -1,0 +1,217 @@
+//! A site's memory of a run: whether the coordinator's next question belongs to the plan, comes in its place ([POL-3]) and,
+//! where the plan samples sites, under the right draw ([APP-6]).
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+use veilsum_cluster::{Batch, method::Stage, sampling};
+use veilsum_proto::{codec, limits::MAX_QUERY, policy::Asked, suite::Hash};
+
+use super::{client::ClientConfig, consent};
+use crate::{
+    documents,
+    error::Failure,
+    files::{self, Existing},
+    round,
+    work::{Judge, Work},
+};
+
+/// How far a coordinator's questions have come: a run never goes back. It is kept beside the journal, so that a restart of
+/// this process does not forget it; nothing of the rows is in it.
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct Course {
+    /// The last question and the part of the run that it belonged to.
+    last: Option<(Stage, Batch)>,
+    /// Different questions of that part.
+    asked: u32,
+    /// Whether this process saw the first question of the run.
+    whole: bool,
+    /// Number of the last drawn question.
+    drawn: Option<u32>,
+    /// Digests of all drawn questions.
+    seen: BTreeSet<Hash>,
+    /// The sites of the first total that this site gave shares for ([APP-2]).
+    pub(super) first: Option<Vec<u16>>,
+}
+
+/// Bytes of a course on disk: the largest question and the digests of a long run.
+const MAX_COURSE: usize = 2 * MAX_QUERY;
+
+fn file(folder: &Path, session: &Hash) -> PathBuf {
+    folder.join(format!("{}.course", &session.to_string()[..16]))
+}
+
+impl Course {
+    /// What a process before this one left; nothing where there is none. A damaged file counts as none: the next question is
+    /// then checked for the plan alone, as after a restart without one.
+    pub(super) fn load(folder: &Path, session: &Hash) -> Course {
+        let read = files::read_limited(file(folder, session), MAX_COURSE).map_err(|e| e.to_string());
+        match read.and_then(|bytes| codec::decode("course", &bytes, MAX_COURSE).map_err(|e| e.to_string())) {
+            Ok(course) => course,
+            Err(why) => {
+                tracing::warn!("what the coordinator asked before is not known any more ({why})");
+                Course::default()
+            }
+        }
+    }
+
+    /// Leaves it for a process after this one.
+    ///
+    /// # Errors
+    /// A [`Failure`] where it cannot be written.
+    pub(super) fn save(&self, folder: &Path, session: &Hash) -> Result<(), Failure> {
+        Ok(files::write_private(file(folder, session), &codec::encode(self), Existing::Replace)?)
+    }
+
+    /// The run is over, or another one begins.
+    pub(super) fn forget(folder: &Path, session: &Hash) {
+        // Where it cannot be removed it is replaced with the next run's first question.
+        let _ = std::fs::remove_file(file(folder, session));
+    }
+
+    /// Takes the next question, whose draw has `number` where it names one. Whether this site, number `me`, was drawn.
+    ///
+    /// # Errors
+    /// A sentence for the site's operator.
+    pub(super) fn check(
+        &mut self,
+        config: &ClientConfig,
+        me: u16,
+        batch: &Batch,
+        number: Option<u32>,
+        asked: &Asked,
+        of_plan: u64,
+    ) -> Result<bool, String> {
+        let (work, n) = (&config.work, config.roster.sites.len());
+        let stage = work.admits(batch, n)?;
+        if stage == Stage::Validating && work.judge == Judge::Intermediary {
+            return Err("by the plan the intermediary opens the validity totals".into());
+        }
+        // A question whose slot was burned comes again, and counts once.
+        let planned = u64::from(work.max_questions());
+        if of_plan > planned {
+            return Err(format!(
+                "this would be question {of_plan} under a plan of {planned}, over all its runs: agree on a new plan"
+            ));
+        }
+        let again = self.last.as_ref().is_some_and(|(_, last)| last == batch);
+        if asked.rounds == 1 && self.last.is_none() {
+            if work.first_question(n).map_err(|e| e.0)? != *batch {
+                return Err("the first question is not the plan's".into());
+            }
+            self.whole = true;
+        }
+        self.advance(work, stage, batch)?;
+        let sampled = work.sampling.filter(|_| stage == Stage::Iterating);
+        let (sampling, number) = match (sampled, number) {
+            (None, None) => return Ok(true),
+            (Some(sampling), Some(number)) => (sampling, number),
+            (Some(_), None) => return Err("the plan samples sites in this part of the run".into()),
+            (None, Some(_)) => return Err("the plan does not sample sites in this part of the run".into()),
+        };
+        self.turn(batch, number, again, asked.rounds)?;
+        debug_assert_eq!(Some(sampling), config.work.sampling);
+        let drawn = consent::drawn(config, asked, number).unwrap_or_default();
+        let (live, needed) =
+            (drawn.len(), documents::drawn_at_least(&config.terms, &config.site.policy.floor, asked.cohort.len(), n)?);
+        if live < needed {
+            return Err(format!("{live} sites that are left were drawn, {needed} must be"));
+        }
+        Ok(drawn.contains(&me))
+    }
+
+    /// Takes the final centres that the intermediary will ask about.
+    ///
+    /// # Errors
+    /// A sentence for the site's operator.
+    pub(super) fn check_held(&mut self, config: &ClientConfig, batch: &Batch) -> Result<(), String> {
+        let work = &config.work;
+        if work.judge != Judge::Intermediary {
+            return Err("by the plan the coordinator opens the validity totals".into());
+        }
+        let stage = work.admits(batch, config.roster.sites.len())?;
+        if stage != Stage::Validating {
+            return Err("it is no validation".into());
+        }
+        self.advance(work, stage, batch)
+    }
+
+    /// [APP-6]: each draw serves one question, and each question one draw. A coordinator that could choose would compare draws
+    /// that differ in one site.
+    fn turn(&mut self, batch: &Batch, number: u32, again: bool, rounds: u32) -> Result<(), String> {
+        let fresh = self.seen.insert(round::digest(batch));
+        let in_turn = match self.drawn {
+            Some(last) if again => number == last,
+            // Sums are of the sites whose counts allowed them.
+            Some(last) if sampling::second_half(batch) => number == last,
+            Some(last) => last.checked_add(1) == Some(number) && fresh,
+            None if self.whole => number == 1,
+            // Where the course was lost this process does not know the last number; the state machine knows how many were put.
+            None => (1..=rounds).contains(&number),
+        };
+        if !in_turn {
+            return Err("the question's draw is out of turn".into());
+        }
+        self.drawn = Some(number);
+        Ok(())
+    }
+
+    /// A run never goes back to an earlier part, asks in each no more than the plan has, and what it asks has the shape of
+    /// what follows the question before.
+    fn advance(&mut self, work: &Work, stage: Stage, batch: &Batch) -> Result<(), String> {
+        let recipe = &work.recipe;
+        match &self.last {
+            // The same question may come again, where its round was lost; whole blocks alone make it harmless [REL-4].
+            Some((_, last)) if last == batch => return Ok(()),
+            Some((was, last)) => {
+                let domain = work.domain().map_err(|e| e.to_string())?;
+                recipe.follows(last, batch, &domain)?;
+                self.asked = if *was == stage { self.asked + 1 } else { 1 };
+            }
+            None => self.asked = 1,
+        }
+        if self.asked > recipe.most_in(stage) {
+            return Err("a question after the run's last one of its kind".into());
+        }
+        self.last = Some((stage, batch.clone()));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use veilsum_cluster::{Centres, Query};
+
+    use super::*;
+    use crate::documents::tests::{Folder, work};
+
+    fn question(x: f64) -> Batch {
+        let centres = Centres::from_rows(&[vec![x, 0.5], vec![0.5, x]]).unwrap();
+        Query::FuzzySums { centres, m: 2.0 }.into()
+    }
+
+    #[test]
+    fn a_restart_does_not_forget_what_was_asked() {
+        let folder = Folder::new("course");
+        let session = Hash([3; 32]);
+        let mut course = Course::default();
+        course.advance(&work(2), Stage::Iterating, &question(0.1)).unwrap();
+        course.whole = true;
+        course.turn(&question(0.1), 2, false, 1).unwrap_err();
+        course.turn(&question(0.2), 1, false, 1).unwrap();
+        course.save(&folder.0, &session).unwrap();
+        let mut back = Course::load(&folder.0, &session);
+        assert_eq!((back.asked, back.drawn, back.seen.len()), (1, Some(1), 2));
+        assert!(back.turn(&question(0.3), 1, false, 9).is_err(), "a draw again, for another question");
+        assert!(back.turn(&question(0.4), 2, false, 9).is_ok());
+        // Another run's is not this one's; a damaged one is none.
+        assert!(Course::load(&folder.0, &Hash([4; 32])).last.is_none());
+        std::fs::write(file(&folder.0, &session), b"damaged").unwrap();
+        assert!(Course::load(&folder.0, &session).last.is_none());
+        Course::forget(&folder.0, &session);
+        assert!(!file(&folder.0, &session).exists());
+    }
+}

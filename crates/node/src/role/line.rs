@@ -1,0 +1,202 @@
+//! A dialled connection to an aggregator, greeted and accepted.
+
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
+
+use serde::{Serialize, de::DeserializeOwned};
+use veilsum_proto::{
+    identity::Identity,
+    message::{self, Kind},
+    plan::Terms,
+    roster::{Member, PartyId, Roster},
+    suite::Hash,
+};
+
+use crate::{
+    carrier::{self, CarrierError, Credentials, LinkReceiver, LinkSender},
+    control::{self, Aborted, Denied, Hello, SOFTWARE, Welcome, clean},
+    error::{Code, Failure},
+};
+
+/// One attempt to connect; an unanswered one is repeated until patience ends.
+const ATTEMPT: Duration = Duration::from_secs(3);
+/// Pause between attempts where the answer comes at once.
+const PAUSE: Duration = Duration::from_millis(250);
+/// A peer that takes longer over one frame counts as gone.
+const SEND_LIMIT: Duration = Duration::from_secs(30);
+/// How long the last frame may take to be acknowledged.
+const FINISH_LIMIT: Duration = Duration::from_secs(5);
+
+/// A dialled connection.
+pub struct Line {
+    identity_seed: std::sync::Arc<Identity>,
+    peer: Member,
+    session: Hash,
+    sender: LinkSender,
+    receiver: LinkReceiver,
+}
+
+impl Line {
+    /// Dials until it is accepted or `patience` ends. Connected is not accepted: the peer's welcome is awaited.
+    ///
+    /// # Errors
+    /// A [`Failure`]: `Network` where nobody answers, `Denied` where the peer does not let us in, `Peer` where
+    /// somebody else answers.
+    pub async fn connect(
+        identity: &std::sync::Arc<Identity>,
+        roster: &Roster,
+        terms: &Terms,
+        to: PartyId,
+        address: SocketAddr,
+        patience: Duration,
+    ) -> Result<Line, Failure> {
+        let Some(peer) = roster.member(to).cloned() else {
+            return Err(Failure::new(Code::Internal, "no such party", "this is a defect, please report it"));
+        };
+        let credentials = Credentials::from_seed(&identity.seed())?;
+        let hello = Hello { roster: roster.hash(), plan: terms.hash(), software: SOFTWARE.into() };
+        let session = message::session(&terms.hash(), &roster.hash(), to);
+        let greeting = control::frame(identity, &control::greeting_session(), Kind::Hello, &hello);
+        let end = Instant::now() + patience;
+        loop {
+            let left = end.saturating_duration_since(Instant::now());
+            let attempt = ATTEMPT.min(left.max(Duration::from_millis(500)));
+            match Self::attempt(&credentials, &peer, address, attempt, &greeting).await {
+                Ok((sender, receiver)) => {
+                    return Ok(Line { identity_seed: identity.clone(), peer, session, sender, receiver });
+                }
+                Err(Attempt::Final(failure)) => return Err(failure),
+                Err(Attempt::Again(e)) if Instant::now() >= end => {
+                    return Err(Failure::new(
+                        Code::Network,
+                        format!(
+                            "{} did not answer at {address} within {} s: {}",
+                            peer.name,
+                            patience.as_secs(),
+                            why(&e)
+                        ),
+                        "check that it runs, that its address in the roster is right, and that UDP to it is not blocked",
+                    ));
+                }
+                Err(Attempt::Again(e)) => {
+                    tracing::debug!(peer = %peer.name, "not yet: {e}");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+
+    async fn attempt(
+        credentials: &Credentials,
+        peer: &Member,
+        address: SocketAddr,
+        limit: Duration,
+        greeting: &[u8],
+    ) -> Result<(LinkSender, LinkReceiver), Attempt> {
+        let link = carrier::dial(address, credentials, &peer.key.0, control::header_check, limit).await?;
+        let (mut sender, mut receiver) = link.split();
+        sender.send_within(greeting, SEND_LIMIT).await?;
+        let answer = tokio::time::timeout(SEND_LIMIT, receiver.recv()).await;
+        let bytes = match answer {
+            Ok(Ok(Some(bytes))) => bytes,
+            Ok(Ok(None)) => return Err(Attempt::Again(CarrierError::Closed { reason: "it hung up".into() })),
+            Ok(Err(e)) => return Err(e.into()),
+            Err(_) => return Err(Attempt::Again(CarrierError::TimedOut { what: "no answer to the greeting" })),
+        };
+        let session = control::greeting_session();
+        if message::kind_of(&bytes) == Some(Kind::Denied) {
+            let denied: Denied =
+                message::open(&bytes, &session, &peer.key, &peer.name, Kind::Denied).map_err(Failure::from)?;
+            return Err(Attempt::Final(Failure::new(
+                Code::Denied,
+                format!("{} did not accept this party: {}", peer.name, clean(&denied.why)),
+                "put the difference right with its operator, then start again",
+            )));
+        }
+        message::open::<Welcome>(&bytes, &session, &peer.key, &peer.name, Kind::Welcome).map_err(Failure::from)?;
+        Ok((sender, receiver))
+    }
+
+    /// Sends a frame. False where the connection is gone; why shows at the next [`Line::recv`].
+    pub async fn send(&mut self, frame: &[u8]) -> bool {
+        self.sender.send_within(frame, SEND_LIMIT).await.is_ok()
+    }
+
+    /// Signs and sends a control message.
+    pub async fn tell<T: Serialize>(&mut self, kind: Kind, message: &T) -> bool {
+        let frame = control::frame(&self.identity_seed, &self.session, kind, message);
+        self.send(&frame).await
+    }
+
+    /// The next frame.
+    ///
+    /// # Errors
+    /// `CarrierError` where the connection is gone or the frame breaks the rules.
+    pub async fn recv(&mut self) -> Result<Option<Vec<u8>>, CarrierError> {
+        self.receiver.recv().await
+    }
+
+    /// Opens a control message of this run.
+    ///
+    /// # Errors
+    /// `Error` naming the peer.
+    pub fn open<T: Serialize + DeserializeOwned>(&self, bytes: &[u8], kind: Kind) -> Result<T, veilsum_proto::Error> {
+        message::open(bytes, &self.session, &self.peer.key, &self.peer.name, kind)
+    }
+
+    /// Waits until everything sent has arrived.
+    pub async fn finish(&mut self) {
+        let _ = self.sender.finish(FINISH_LIMIT).await;
+    }
+}
+
+/// The reason without the address and the last attempt's own patience, which say nothing here.
+fn why(e: &CarrierError) -> String {
+    match e {
+        CarrierError::Unreachable { .. } => "no answer".into(),
+        other => other.to_string(),
+    }
+}
+
+enum Attempt {
+    Again(CarrierError),
+    Final(Failure),
+}
+
+impl From<Failure> for Attempt {
+    fn from(failure: Failure) -> Self {
+        Attempt::Final(failure)
+    }
+}
+
+impl From<CarrierError> for Attempt {
+    fn from(e: CarrierError) -> Self {
+        match e {
+            CarrierError::Unreachable { .. }
+            | CarrierError::Busy { .. }
+            | CarrierError::TimedOut { .. }
+            | CarrierError::Closed { .. }
+            | CarrierError::Handshake { .. } => Attempt::Again(e),
+            other => Attempt::Final(other.into()),
+        }
+    }
+}
+
+/// The failure with which this party ends because `who` ended the run.
+pub fn aborted(who: &str, aborted: &Aborted) -> Failure {
+    let code = match aborted.code {
+        c if c == Code::Quorum as u8 => Code::Quorum,
+        c if c == Code::Input as u8 => Code::Input,
+        c if c == Code::Policy as u8 => Code::Policy,
+        c if c == Code::Peer as u8 => Code::Peer,
+        c if c == Code::Network as u8 => Code::Network,
+        _ => Code::Denied,
+    };
+    Failure::new(
+        code,
+        format!("{who} ended the run: {}", clean(&aborted.why)),
+        "see its message; nothing of this site was revealed beyond the totals of the rounds before",
+    )
+}

@@ -1,0 +1,37 @@
+//! The three roles as asynchronous programs over links: coordinator, intermediary, site.
+
+pub mod client;
+pub mod consent;
+mod course;
+mod draws;
+mod follow;
+pub mod hub;
+pub mod intermediary;
+mod judge;
+pub mod line;
+pub mod result;
+pub mod server;
+mod talk;
+
+pub use consent::cohort_digest;
+
+use std::sync::{Arc, Mutex};
+
+use rand_core::{Rng, UnwrapErr};
+use veilsum_cluster::random::Stream;
+use veilsum_proto::roster::PartyId;
+
+/// Every frame that a party received, in order: the view that an auditor attacks.
+pub type View = Arc<Mutex<Vec<(PartyId, Vec<u8>)>>>;
+
+/// Random numbers for a site's blur, fresh from the operating system.
+pub fn noise() -> Stream {
+    let mut key = [0; 32];
+    system_rng().fill_bytes(&mut key);
+    Stream::from_key(key)
+}
+
+/// The operating system's randomness.
+pub fn system_rng() -> UnwrapErr<getrandom::SysRng> {
+    UnwrapErr(getrandom::SysRng)
+}

@@ -1,0 +1,148 @@
+//! The result of a run, for `result.json`.
+
+use serde::Serialize;
+use veilsum_cluster::{Outcome, method::Extrapolation};
+use veilsum_proto::{
+    plan::Terms,
+    roster::{PartyId, Roster},
+};
+
+use crate::{
+    error::Failure,
+    model::{Early, Model},
+    privacy::Privacy,
+    round::Form,
+    traffic::Traffic,
+    work::Work,
+};
+
+/// The result of a run, as the coordinator knows it, or a site that runs a copy of the method.
+#[derive(Debug, Clone, Serialize)]
+pub struct RunResult {
+    /// Name of the method.
+    pub method: &'static str,
+    /// Number of clusters.
+    pub k: u32,
+    /// Fuzzifier that memberships are computed with.
+    pub m: f64,
+    /// Names of the columns.
+    pub columns: Vec<String>,
+    /// K x d, original units.
+    pub centres: Vec<Vec<f64>>,
+    /// K x d, box units.
+    pub centres_box: Vec<Vec<f64>>,
+    /// Weight of every cluster in the last round: sums of u^m, rows or mass, as the method counts.
+    pub weights: Vec<f64>,
+    /// Rows of the cohort.
+    pub n_total: Option<u64>,
+    /// Who told `n_total`: the intermediary's count, or the sum of all memberships where a counted site left the run.
+    pub n_total_from: &'static str,
+    /// Rounds that moved the centres.
+    pub rounds: u32,
+    /// Whether the centres came to rest on totals that were asked.
+    pub converged: bool,
+    /// Why the run ended before its method did, where it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_early: Option<Early>,
+    /// How much of the result rests on totals that were estimated from earlier ones, where the run could not ask to its end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extrapolated: Option<Extrapolation>,
+    /// Objective: J_m for fuzzy methods, sum of squared distances to the nearest centre for hard ones; squared units of the
+    /// questions. `null` where the run ended before it was asked for, as is `fuzzy_davies_bouldin` then.
+    pub objective: f64,
+    /// The objective over N.
+    pub objective_per_row: f64,
+    /// Validity indices.
+    pub indices: veilsum_cluster::Indices,
+    /// One point for every K that was tried; empty where the plan names one K.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub curve: Vec<veilsum_cluster::method::CurvePoint>,
+    /// Questions put to the sites, each one masked sum.
+    pub questions: u32,
+    /// How the cohort standardised working units, if it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub standardisation: Option<veilsum_cluster::Transform>,
+    /// Rows by cluster and label, K x classes row-major, where the plan releases them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contingency: Option<Vec<f64>>,
+    /// Sites in the last total.
+    pub cohort: Vec<String>,
+    /// Sites of the roster that are not in it.
+    pub missing: Vec<String>,
+    /// Hash of the plan.
+    pub plan_hash: String,
+    /// The shift of every round.
+    pub history: Vec<veilsum_cluster::Round>,
+    /// Frames by sender and phase, as the coordinator saw them; at a site those that it sent.
+    pub traffic: Traffic,
+    /// The differential privacy that the run promises, if it does: then weights, counts and indices are noisy too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub privacy: Option<Privacy>,
+    /// What a reader should know before using the numbers.
+    pub warnings: Vec<String>,
+    /// The model that the sites received.
+    #[serde(skip)]
+    pub model: Option<Model>,
+}
+
+impl RunResult {
+    /// Of an outcome over `cohort`; traffic is still to come.
+    ///
+    /// # Errors
+    /// A [`Failure`] where the outcome is none of this plan.
+    pub(crate) fn of(
+        (work, terms, roster): (&Work, &Terms, &Roster),
+        outcome: &Outcome,
+        cohort: &[u16],
+        counted: Option<u64>,
+        ended_early: Option<Early>,
+    ) -> Result<RunResult, Failure> {
+        let (centres, centres_box) = work.units(&outcome.centres)?;
+        let names = |sites: &[u16]| sites.iter().map(|site| roster.name_of(PartyId::Site(*site))).collect();
+        let missing: Vec<u16> = (0..roster.sites.len() as u16).filter(|site| !cohort.contains(site)).collect();
+        let privacy = Privacy::of(work, &Form::of(work, terms, roster.sites.len())?);
+        let promised = |note: &&String| privacy.as_ref().is_some_and(|privacy| privacy.promise == **note);
+        let mut warnings: Vec<String> = outcome.notes.iter().filter(|note| !promised(note)).cloned().collect();
+        if let (Some(counted), Some(summed)) = (counted, outcome.n_total)
+            && counted != summed
+            && work.recipe.noise.is_none()
+            && outcome.extrapolated.is_none()
+        {
+            warnings.push(
+                "the intermediary's row count and the sum of all memberships differ: a site told them different things"
+                    .into(),
+            );
+        }
+        let model = Model { ended_early: ended_early.clone(), ..Model::of(work, &terms.hash(), outcome)? };
+        Ok(RunResult {
+            method: work.method_name(),
+            k: outcome.centres.k() as u32,
+            m: outcome.m,
+            columns: work.columns.iter().map(|c| c.name.clone()).collect(),
+            centres,
+            centres_box,
+            weights: outcome.weights.clone(),
+            n_total: counted.or(outcome.n_total),
+            n_total_from: if counted.is_some() { "intermediary" } else { "sum of memberships" },
+            rounds: outcome.rounds,
+            converged: outcome.converged,
+            ended_early,
+            extrapolated: outcome.extrapolated,
+            objective: outcome.objective,
+            objective_per_row: outcome.objective_per_row,
+            indices: outcome.indices.clone(),
+            curve: outcome.curve.clone(),
+            questions: outcome.questions,
+            standardisation: outcome.transform.clone(),
+            contingency: outcome.contingency.clone(),
+            cohort: names(cohort),
+            missing: names(&missing),
+            plan_hash: terms.hash().to_string(),
+            history: outcome.history.clone(),
+            traffic: Traffic::default(),
+            privacy,
+            warnings,
+            model: Some(model),
+        })
+    }
+}

@@ -1,0 +1,586 @@
+//! The coordinator: runs the plan's method as a conversation in totals.
+
+use std::{
+    net::SocketAddr,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use veilsum_cluster::{Batch, Outcome, Query};
+use veilsum_proto::{
+    aggregator::{self, Loss, Timing},
+    codec,
+    evidence::Documents,
+    identity::Identity,
+    message::{self, Kind},
+    plan::Terms,
+    roster::{PartyId, Roster},
+    suite::Hash,
+};
+
+pub use super::result::RunResult;
+use super::{
+    View,
+    hub::{Hub, HubConfig, HubEvent},
+};
+use crate::{
+    control::{Aborted, Count, CountReady, CountReply, CountRequest, Finished, Held, JudgeReply, JudgeRequest, clean},
+    conversation::{Conversation, Turn},
+    error::{Code, Failure},
+    evidence::{self, Case},
+    model::Early,
+    round::{self, Form, Layout},
+    store::Said,
+    work::Work,
+};
+
+/// Who runs, and where.
+pub struct ServerConfig {
+    /// This party's identity.
+    pub identity: Arc<Identity>,
+    /// The verified roster.
+    pub roster: Arc<Roster>,
+    /// The verified plan.
+    pub terms: Arc<Terms>,
+    /// The plan's method part.
+    pub work: Arc<Work>,
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// How long to wait.
+    pub timing: Timing,
+    /// What to do about a site that is lost.
+    pub on_loss: OnLoss,
+    /// Records received frames.
+    pub view: Option<View>,
+    /// Folder for signed evidence against sites, if it is to be kept.
+    pub evidence: Option<PathBuf>,
+    /// Folder of the journal from which a restart takes the run up; without one, a crash ends the run.
+    pub state: Option<PathBuf>,
+    /// Told the bound address once the port is open.
+    pub bound: Option<tokio::sync::oneshot::Sender<SocketAddr>>,
+    /// Told how the run goes.
+    pub progress: Box<dyn Fn(Progress) + Send + Sync>,
+}
+
+/// What an aggregator does about a site that is lost in the midst of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnLoss {
+    /// Waits so long for it to come back, and only then goes on, or ends the run, without it.
+    Wait(Duration),
+    /// Goes on, or ends the run, when the ordinary time for an answer is over.
+    Stop,
+}
+
+impl OnLoss {
+    /// How long the state machine waits.
+    pub(crate) fn applied(self, timing: Timing) -> Timing {
+        let OnLoss::Wait(least) = self else { return timing };
+        let least = u64::try_from(least.as_millis()).unwrap_or(u64::MAX);
+        Timing {
+            join: timing.join,
+            phase: timing.phase.max(least),
+            grace: timing.grace.max(least),
+            resend: timing.resend,
+        }
+    }
+}
+
+/// How a run goes, for a person who watches.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Progress {
+    /// Keys are exchanged.
+    Ready {
+        /// Sites in the deck.
+        sites: usize,
+        /// Threshold.
+        threshold: usize,
+    },
+    /// A question was answered.
+    Round {
+        /// Counted from 1.
+        number: u32,
+        /// Questions of the whole run at most.
+        of: u32,
+        /// What was asked.
+        what: &'static str,
+        /// Sites in the total.
+        sites: usize,
+    },
+    /// These sites are waited for.
+    Waiting {
+        /// Their names.
+        sites: Vec<String>,
+        /// Seconds since the question was put.
+        seconds: u64,
+    },
+    /// A site is out of the run.
+    Lost {
+        /// Its name.
+        site: String,
+        /// Why.
+        why: String,
+    },
+}
+
+/// Runs the coordinator to the end of one run.
+///
+/// # Errors
+/// A [`Failure`] with its exit code; everybody else is told before it returns.
+pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
+    let mut hub = Hub::open(
+        HubConfig {
+            identity: config.identity.clone(),
+            roster: config.roster.clone(),
+            terms: config.terms.clone(),
+            role: PartyId::Coordinator,
+            timing: config.on_loss.applied(config.timing),
+            slots: config.terms.slots,
+            view: config.view.clone(),
+            state: config.state.clone(),
+        },
+        config.listen,
+    )
+    .await?;
+    if let (Some(bound), Some(address)) = (config.bound.take(), hub.address()) {
+        let _ = bound.send(address);
+    }
+    let conversation = Conversation::of(&config.work, config.form()?)?;
+    let mut run = Run {
+        hub: &mut hub,
+        config: &config,
+        conversation,
+        counted: false,
+        counted_on: None,
+        lost: Vec::new(),
+        told: Vec::new(),
+    };
+    let result = tokio::select! {
+        result = run.until_it_ends() => result,
+        _ = tokio::signal::ctrl_c() => Err(Failure::new(Code::Interrupted, "interrupted", "start the run again")),
+    };
+    // Where its files lie is nobody else's business.
+    let unwritten = hub.broken.as_ref().map(|_| "it cannot write its journal");
+    let result = result.map_err(|failure| hub.broken.take().unwrap_or(failure));
+    // An interruption can be mended, and the run taken up; what was found wrong is found again.
+    if result.as_ref().is_err_and(|f| [Code::Quorum, Code::Peer, Code::Policy, Code::Denied].contains(&f.code)) {
+        hub.forget();
+    }
+    let model = result.as_ref().ok().and_then(|r| r.model.as_ref()).and_then(|m| serde_json::to_vec(m).ok());
+    let traffic = hub
+        .close(|party| match (&result, &model) {
+            (Ok(_), Some(model)) => {
+                let model = if matches!(party, PartyId::Site(_)) { model.clone() } else { Vec::new() };
+                Some((Kind::Finished, codec::encode(&Finished { model })))
+            }
+            (Err(failure), _) => Some((
+                Kind::Aborted,
+                codec::encode(&Aborted { code: failure.code as u8, why: clean(unwritten.unwrap_or(&failure.message)) }),
+            )),
+            _ => None,
+        })
+        .await;
+    result.map(|mut r| {
+        r.traffic = traffic;
+        r
+    })
+}
+
+impl ServerConfig {
+    fn form(&self) -> Result<Form, Failure> {
+        Ok(Form::of(&self.work, &self.terms, self.roster.sites.len())?)
+    }
+
+    /// How long whatever one aggregator does may take at most, from the first connection to a total.
+    fn patience(&self) -> Duration {
+        let timing = self.on_loss.applied(self.timing);
+        Duration::from_millis(timing.join.saturating_add(timing.phase.saturating_mul(6)))
+    }
+}
+
+struct Run<'a> {
+    hub: &'a mut Hub,
+    config: &'a ServerConfig,
+    conversation: Conversation,
+    /// Whether the intermediary has counted the rows, and found enough.
+    counted: bool,
+    /// The link on which it said so: another process on another link has not.
+    counted_on: Option<u64>,
+    /// Who was lost and is not merely waiting for others of its block.
+    lost: Vec<String>,
+    /// What a reader of the result should know.
+    told: Vec<String>,
+}
+
+impl Run<'_> {
+    /// The whole run, or what is out of it where it cannot go on ([APP-8]).
+    async fn until_it_ends(&mut self) -> Result<RunResult, Failure> {
+        let failure = match self.whole().await {
+            Ok(()) => return self.done().await,
+            Err(failure) => failure,
+        };
+        // Where somebody broke a rule, or a floor of the plan is not kept, there is nothing to use.
+        if ![Code::Quorum, Code::Network, Code::Denied].contains(&failure.code) {
+            return Err(failure);
+        }
+        let Some(outcome) = self.conversation.finish() else { return Err(failure) };
+        // The sites' own copies of the method need the last total to come to the same.
+        self.hub.close_rounds();
+        let reason: Vec<&str> = std::iter::once(&failure.message).chain(&self.told).map(String::as_str).collect();
+        let early = Early::of(&outcome, reason.join("; "), self.lost.clone());
+        tracing::warn!("the run ends early: {}", early.reason);
+        let cohort = self.conversation.cohort().to_vec();
+        let n = if self.counted { self.ask_count(&cohort).await } else { None };
+        self.result(&outcome, &cohort, n, Some(early))
+    }
+
+    /// Puts the method's questions until it has its outcome.
+    async fn whole(&mut self) -> Result<(), Failure> {
+        self.prepare().await?;
+        let of = self.config.work.max_questions();
+        let mut cohort = Vec::new();
+        loop {
+            let number = self.conversation.questions();
+            match self.conversation.turn() {
+                Turn::Done(_) => return Ok(()),
+                Turn::Judge(batch) => {
+                    let (what, batch) = (batch.kind(), (**batch).clone());
+                    // No question of this party follows a judgement.
+                    self.hub.close_rounds();
+                    let reply = self.ask_judge(batch, &cohort).await?;
+                    (self.config.progress)(Progress::Round { number, of, what, sites: reply.cohort.len() });
+                    let verdicts = reply.open().map_err(|why| {
+                        let what = format!("the intermediary's verdicts are not usable: {}", clean(&why));
+                        Failure::new(Code::Peer, what, "speak to its operator")
+                    })?;
+                    if !reply.cohort.iter().all(|site| cohort.contains(site)) {
+                        let what = "the intermediary's verdicts cover a site that was not in the last round";
+                        return Err(Failure::new(Code::Peer, what, "speak to its operator"));
+                    }
+                    self.conversation.judged(&verdicts)?;
+                }
+                Turn::Ask(question, layout) => {
+                    let what = question.name();
+                    self.hub.ask(question.to_bytes(), layout.words());
+                    let (values, answered) = self.total().await?;
+                    (self.config.progress)(Progress::Round { number, of, what, sites: answered.len() });
+                    cohort = answered;
+                    self.conversation.take(&values, &cohort)?;
+                    if !self.counted {
+                        self.have_counted(&cohort).await?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The result of a run that came to its end.
+    async fn done(&mut self) -> Result<RunResult, Failure> {
+        self.hub.close_rounds();
+        let Turn::Done(outcome) = self.conversation.turn() else {
+            return Err(Failure::new(Code::Internal, "a run without an outcome", "this is a defect, please report it"));
+        };
+        let (outcome, cohort) = ((**outcome).clone(), self.conversation.cohort().to_vec());
+        if outcome.n_total.is_some_and(|n| n < self.config.terms.min_total_rows) {
+            return Err(Failure::new(
+                Code::Policy,
+                format!(
+                    "the rows of the sites that are left are below the plan's floor of {}",
+                    self.config.terms.min_total_rows
+                ),
+                "run again when the missing sites are there",
+            ));
+        }
+        let n = self.ask_count(&cohort).await;
+        self.result(&outcome, &cohort, n, None)
+    }
+
+    /// Waits for the first deck.
+    async fn prepare(&mut self) -> Result<(), Failure> {
+        // The second question is put after the count: where it was, the rows were counted.
+        self.counted = self.hub.known > 1;
+        let deadline = Instant::now() + self.config.patience();
+        loop {
+            match self.hub.next(Some(deadline)).await {
+                HubEvent::Aggregator(aggregator::Event::DeckReady { members, threshold, .. }) => {
+                    (self.config.progress)(Progress::Ready { sites: members.len(), threshold });
+                    return Ok(());
+                }
+                HubEvent::Aggregator(event) => self.event(event)?,
+                HubEvent::Control { from, kind, bytes } => self.control(from, kind, &bytes)?,
+                HubEvent::Deadline => return Err(in_vain("enough sites", self.config.patience())),
+            }
+        }
+    }
+
+    /// [APP-2]: tells the intermediary that the first total is out over this cohort, and waits for its word that the rows
+    /// are counted.
+    async fn have_counted(&mut self, cohort: &[u16]) -> Result<(), Failure> {
+        let began = Instant::now();
+        let deadline = began + self.config.patience();
+        // One that has no connection must come back within the time that it has to appear.
+        let appear = Duration::from_millis(self.config.timing.join);
+        let mut seen = began;
+        while !self.counted {
+            if self.hub.tell(PartyId::Intermediary, Kind::Count, &Count { cohort: cohort.to_vec() }) {
+                seen = Instant::now();
+            }
+            let again = Instant::now() + Duration::from_millis(self.config.timing.resend.min(1_000));
+            while !self.counted {
+                match self.hub.next(Some(deadline.min(again))).await {
+                    HubEvent::Aggregator(event) => self.event(event)?,
+                    HubEvent::Control { from, kind, bytes } => self.control(from, kind, &bytes)?,
+                    HubEvent::Deadline => break,
+                }
+            }
+            let waited = if seen.elapsed() > appear { appear } else { began.elapsed() };
+            if !self.counted && (Instant::now() >= deadline || seen.elapsed() > appear) {
+                return Err(in_vain(&self.config.roster.intermediary.name, waited));
+            }
+        }
+        Ok(())
+    }
+
+    async fn total(&mut self) -> Result<(Vec<u64>, Vec<u16>), Failure> {
+        let began = Instant::now();
+        let mut said = Vec::new();
+        loop {
+            let next = Instant::now() + SAY_AFTER;
+            match self.hub.next(Some(next)).await {
+                HubEvent::Aggregator(aggregator::Event::Total { values, cohort, .. }) => return Ok((values, cohort)),
+                HubEvent::Aggregator(event) => self.event(event)?,
+                HubEvent::Control { from, kind, bytes } => self.control(from, kind, &bytes)?,
+                HubEvent::Deadline => {
+                    let sites = self.hub.awaited();
+                    if said != sites && !sites.is_empty() {
+                        (self.config.progress)(Progress::Waiting {
+                            sites: self.hub.names(&sites),
+                            seconds: began.elapsed().as_secs(),
+                        });
+                        said = sites;
+                    }
+                }
+            }
+        }
+    }
+
+    fn event(&mut self, event: aggregator::Event) -> Result<(), Failure> {
+        log(&self.config.roster, &event);
+        match event {
+            aggregator::Event::Failed(e) => Err(e.into()),
+            aggregator::Event::Lost { site, why } => {
+                let site = self.config.roster.name_of(PartyId::Site(site));
+                (self.config.progress)(Progress::Lost { site: site.clone(), why: why.to_string() });
+                self.told.push(format!("{site}: {why}"));
+                // Whoever waits for others of its block is not what the run lost.
+                if !matches!(why, Loss::BlockIncomplete(_)) {
+                    self.lost.push(site);
+                }
+                Ok(())
+            }
+            aggregator::Event::Caught { site, frames } => {
+                self.keep_evidence(site, frames);
+                Ok(())
+            }
+            aggregator::Event::WrongShare { holder, owner } => {
+                let name = |s| self.config.roster.name_of(PartyId::Site(s));
+                self.told.push(format!(
+                    "a share of the self-mask of {} that came from {} was wrong and was corrected; one of the two is at fault",
+                    name(owner),
+                    name(holder)
+                ));
+                Ok(())
+            }
+            aggregator::Event::TooLate(site) => {
+                too_late(self.hub, site);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What a site signed against the rules, for somebody else to judge.
+    fn keep_evidence(&mut self, site: u16, frames: Vec<Vec<u8>>) {
+        let Some(folder) = &self.config.evidence else { return };
+        let documents = Documents { roster: &self.config.roster, terms: &self.config.terms };
+        let (case, claim) = match frames.len() {
+            1 => (Case::Input, ("INP-4", "committed to another vector than it sent")),
+            _ => (Case::Twice, ("INP-2", "answered one question twice, with different vectors")),
+        };
+        let said = |frame| Said { directory: Hash::default(), frame };
+        let frames: Vec<Said> = frames.into_iter().map(said).collect();
+        let name = self.config.roster.name_of(PartyId::Site(site));
+        let kept = std::fs::create_dir_all(folder).map_err(|e| e.to_string()).and_then(|()| {
+            evidence::write(folder, documents, PartyId::Site(site), claim, case, &frames).map_err(|f| f.message)
+        });
+        self.told.push(match kept {
+            Ok(path) => format!("{name} {} [{}]; signed evidence: {}", claim.1, claim.0, path.display()),
+            Err(why) => format!("{name} {} [{}]; the evidence could not be kept: {why}", claim.1, claim.0),
+        });
+    }
+
+    fn control(&mut self, from: PartyId, kind: Kind, bytes: &[u8]) -> Result<(), Failure> {
+        let session = self.hub.session();
+        match (from, kind) {
+            (PartyId::Intermediary, Kind::CountReady) => {
+                let ready: CountReady = self.hub.open_control(from, &session, kind, bytes)?;
+                let first = self.conversation.cohort();
+                if !self.counted && !ready.cohort.iter().all(|site| first.contains(site)) {
+                    let what = "the intermediary counted a site that is not in the first total";
+                    return Err(Failure::new(Code::Peer, what, "speak to its operator"));
+                }
+                (self.counted, self.counted_on) = (true, self.hub.link(from));
+                Ok(())
+            }
+            (PartyId::Intermediary, Kind::Aborted) => {
+                let aborted: Aborted = self.hub.open_control(from, &session, kind, bytes)?;
+                Err(super::line::aborted(&self.config.roster.intermediary.name, &aborted))
+            }
+            _ => {
+                tracing::warn!(from = %self.config.roster.name_of(from), ?kind, "ignored a message out of place");
+                Ok(())
+            }
+        }
+    }
+
+    /// Lays the final centres before the sites and has the intermediary judge them.
+    async fn ask_judge(&mut self, batch: Batch, cohort: &[u16]) -> Result<JudgeReply, Failure> {
+        let domain = self.config.work.domain()?;
+        let layout = Layout::of_judged(&batch, &domain, &self.config.form()?)?;
+        let clusters = batch.queries.iter().flat_map(Query::points).map(|c| c.k() as u32).collect();
+        let grouped = batch.queries.iter().map(|query| !matches!(query, Query::Ungrouped(_))).collect();
+        let digest = round::digest(&batch);
+        let request = JudgeRequest { digest, clusters, grouped, exponents: layout.exponents() };
+        let held = Held { batch };
+        for site in cohort {
+            self.hub.tell(PartyId::Site(*site), Kind::Held, &held);
+        }
+        let gone = || {
+            Failure::new(
+                Code::Network,
+                "the intermediary, which judges the result by the plan, is gone",
+                "start the run again with a new plan, or let the coordinator judge",
+            )
+        };
+        self.have_counted_again(cohort);
+        if !self.hub.tell(PartyId::Intermediary, Kind::JudgeRequest, &request) {
+            return Err(gone());
+        }
+        let deadline = Instant::now() + self.config.patience();
+        loop {
+            let again = Instant::now() + Duration::from_millis(self.config.timing.resend);
+            match self.hub.next(Some(deadline.min(again))).await {
+                HubEvent::Control { from: PartyId::Intermediary, kind: Kind::JudgeReply, bytes } => {
+                    let session = self.hub.session();
+                    return Ok(self.hub.open_control(PartyId::Intermediary, &session, Kind::JudgeReply, &bytes)?);
+                }
+                HubEvent::Deadline if Instant::now() >= deadline => return Err(gone()),
+                // A site whose link was down, or whose queue was full, has not got it.
+                HubEvent::Deadline => {
+                    for site in cohort {
+                        self.hub.tell(PartyId::Site(*site), Kind::Held, &held);
+                    }
+                }
+                HubEvent::Aggregator(event) => self.event(event)?,
+                HubEvent::Control { from, kind, bytes } => self.control(from, kind, &bytes)?,
+            }
+        }
+    }
+
+    /// An intermediary that was started again counts once more, before it is asked for anything.
+    fn have_counted_again(&mut self, cohort: &[u16]) {
+        if self.hub.link(PartyId::Intermediary) != self.counted_on {
+            self.hub.tell(PartyId::Intermediary, Kind::Count, &Count { cohort: cohort.to_vec() });
+        }
+    }
+
+    /// Asks the intermediary for the total row count; `None` where it is withheld or the intermediary has gone.
+    async fn ask_count(&mut self, cohort: &[u16]) -> Option<u64> {
+        self.have_counted_again(cohort);
+        let request = CountRequest { cohort: cohort.to_vec() };
+        if !self.hub.tell(PartyId::Intermediary, Kind::CountRequest, &request) {
+            return None;
+        }
+        let deadline = Instant::now() + Duration::from_millis(self.config.timing.phase);
+        loop {
+            match self.hub.next(Some(deadline)).await {
+                HubEvent::Control { from: PartyId::Intermediary, kind: Kind::CountReply, bytes } => {
+                    let session = self.hub.session();
+                    let reply =
+                        self.hub.open_control::<CountReply>(PartyId::Intermediary, &session, Kind::CountReply, &bytes);
+                    return reply.ok().and_then(|r| r.total);
+                }
+                HubEvent::Control { from: PartyId::Intermediary, kind: Kind::Aborted, .. } | HubEvent::Deadline => {
+                    return None;
+                }
+                // Every total is in: whoever leaves now takes nothing from the result.
+                HubEvent::Aggregator(event) => log(&self.config.roster, &event),
+                HubEvent::Control { .. } => {}
+            }
+        }
+    }
+
+    fn result(
+        &self,
+        outcome: &Outcome,
+        cohort: &[u16],
+        counted: Option<u64>,
+        early: Option<Early>,
+    ) -> Result<RunResult, Failure> {
+        let config = &self.config;
+        let about = (&*config.work, &*config.terms, &*config.roster);
+        let mut result = RunResult::of(about, outcome, cohort, counted, early)?;
+        result.warnings.splice(0..0, self.told.iter().cloned());
+        if !result.missing.is_empty() && config.terms.block_size == 1 {
+            result.warnings.push(
+                "a site left the run, and by the plan every site is a block by itself: what it sent can be computed from the \
+                 totals before and after"
+                    .into(),
+            );
+        }
+        Ok(result)
+    }
+}
+
+/// Whoever has not answered for so long is named.
+const SAY_AFTER: Duration = Duration::from_secs(5);
+
+fn in_vain(who: &str, waited: Duration) -> Failure {
+    Failure::new(
+        Code::Network,
+        format!("waited {} s for {who} in vain", waited.as_secs()),
+        "check that every party runs and reaches its port, then start the run again",
+    )
+}
+
+/// Tells a site that this run goes on without it.
+pub(crate) fn too_late(hub: &mut Hub, site: u16) {
+    let aborted = Aborted {
+        code: Code::Denied as u8,
+        why: "this run began without this site, or went on without it; it can take part in the next one".into(),
+    };
+    hub.tell(PartyId::Site(site), Kind::Aborted, &aborted);
+}
+
+/// One line for what an aggregator's machine reports.
+pub(crate) fn log(roster: &Roster, event: &aggregator::Event) {
+    match event {
+        aggregator::Event::Lost { site, why } => {
+            tracing::info!(site = %roster.name_of(PartyId::Site(*site)), "out of this run: {}", clean(&why.to_string()));
+        }
+        aggregator::Event::TooLate(site) => {
+            tracing::warn!(site = %roster.name_of(PartyId::Site(*site)), "came too late for this run; it joins the next");
+        }
+        aggregator::Event::DeckReady { index, members, threshold } => {
+            tracing::info!(deck = index, sites = members.len(), threshold, "keys are exchanged");
+        }
+        // The caller reports it as its own failure.
+        aggregator::Event::Failed(e) => tracing::debug!("{e}"),
+        _ => {}
+    }
+}
+
+/// The kind of a frame, for those who look at views.
+pub fn kind(frame: &[u8]) -> Option<Kind> {
+    message::kind_of(frame)
+}

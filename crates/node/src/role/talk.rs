@@ -1,0 +1,694 @@
+//! A site's conversation with one aggregator: frames in, state machine, frames out, over as many connections as it takes.
+
+use std::{net::SocketAddr, time::Duration};
+
+use tokio::sync::watch;
+use veilsum_cluster::Batch;
+use veilsum_proto::{
+    Error, Rule,
+    message::{self, Disclosure, Kind},
+    policy::{Asked, Consent},
+    roster::PartyId,
+    site::{Event, Input, Output, Site, SiteConfig},
+    suite::Hash,
+};
+
+use super::{
+    client::{ClientConfig, ClientReport, Step},
+    consent::{self, Keeper, Offer},
+    course::Course,
+    draws::{asks_blur, blur_of},
+    follow::Follower,
+    judge::distances_between,
+    line::{self, Line},
+    system_rng,
+};
+use crate::{
+    carrier::CarrierError,
+    control::{Aborted, CentreDistances, Finished, Held, clean},
+    error::{Code, Failure},
+    model::Model,
+    round::{self, Layout, Question},
+    store::{Journal, ledger::Left, wait_for_disk},
+};
+
+/// Between two attempts to dial after a connection was lost: two processes of one identity would otherwise take the
+/// connection from each other without pause.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The conversation with one aggregator, over as many connections as it takes.
+pub(super) struct Talk {
+    config: ClientConfig,
+    aggregator: PartyId,
+    address: SocketAddr,
+    site: Site,
+    journal: Option<Journal>,
+    /// How far the coordinator's questions have come.
+    course: Course,
+    /// This site's own copy of the method, where the aggregator opens its totals.
+    follower: Option<Follower>,
+    session: Hash,
+    /// What ever left, shared with the other conversation.
+    keeper: Keeper,
+    hand: Hand,
+    report: ClientReport,
+    /// Shares have left for at least one question, in this process or one before it.
+    released: bool,
+    /// This site's own budget allows no further answer.
+    spent: bool,
+}
+
+/// The link between a site's two conversations: what one aggregator did and the other asks about.
+pub(super) enum Hand {
+    /// Towards the coordinator.
+    Lays(watch::Sender<Laid>),
+    /// Towards the intermediary.
+    Takes(watch::Receiver<Laid>),
+}
+
+/// What the conversation with the coordinator lays down for the one with the intermediary.
+#[derive(Clone, Default)]
+pub(super) struct Laid {
+    /// The final centres that the intermediary will ask about.
+    judged: Option<Batch>,
+    /// The sites of the first total, once this site's shares for it have left; empty where a process before this one gave
+    /// them and it is not known any more over whom.
+    first: Option<Vec<u16>>,
+}
+
+/// How long a site waits for the coordinator to lay before it what the intermediary asks about.
+const HELD_PATIENCE: Duration = Duration::from_secs(30);
+
+/// How a connection ended.
+enum Ending {
+    Finished,
+    Lost(CarrierError),
+}
+
+impl Talk {
+    pub(super) fn new(config: &ClientConfig, aggregator: PartyId, hand: Hand, keeper: Keeper) -> Result<Talk, Failure> {
+        let address = match aggregator {
+            PartyId::Intermediary => config.intermediary,
+            _ => config.coordinator,
+        };
+        let session = message::session(&config.terms.hash(), &config.roster.hash(), aggregator);
+        let site_config = || SiteConfig {
+            identity: config.identity.clone(),
+            roster: config.roster.clone(),
+            terms: config.terms.clone(),
+            floor: config.site.policy.floor.clone(),
+            aggregator,
+        };
+        let mut released = false;
+        let mut course = Course::default();
+        let (journal, site) = match &config.state {
+            None => (None, Site::new(site_config())?),
+            Some(folder) => {
+                let (journal, records) = Journal::open(folder, &session)?;
+                if records.iter().any(|r| r.name() == "deck") {
+                    tracing::info!("taking up an interrupted run from the journal");
+                    released = records.iter().any(|r| r.name() == "released");
+                    let begun = records.iter().any(|r| ["masked", "chain"].contains(&r.name()));
+                    if aggregator == PartyId::Coordinator && begun {
+                        course = Course::load(folder, &session);
+                    }
+                }
+                let site = Site::restore(site_config(), records)?;
+                // The entries of rounds that are over are replaced by those of the next one ([JRN-4]).
+                released |= site.has_gone_on();
+                (Some(journal), site)
+            }
+        };
+        let follower = config
+            .terms
+            .opens(aggregator)
+            .then(|| Follower::new(config, &session, site.round_context()))
+            .transpose()?;
+        if let Some(follower) = &follower {
+            keeper.show(follower.shown());
+        }
+        let talk = Talk {
+            config: config.clone(),
+            aggregator,
+            address,
+            site,
+            journal,
+            course,
+            follower,
+            session,
+            keeper,
+            hand,
+            report: ClientReport::default(),
+            released,
+            spent: false,
+        };
+        talk.lay_first();
+        Ok(talk)
+    }
+
+    fn name(&self) -> String {
+        self.config.roster.name_of(self.aggregator)
+    }
+
+    /// Talks until the aggregator says that the run is over, something fails, or `stop` says so.
+    pub(super) async fn run(mut self, mut stop: watch::Receiver<bool>) -> Result<ClientReport, Failure> {
+        let mut patience = self.config.patience;
+        loop {
+            let connect = Line::connect(
+                &self.config.identity,
+                &self.config.roster,
+                &self.config.terms,
+                self.aggregator,
+                self.address,
+                patience,
+            );
+            let line = tokio::select! {
+                line = connect => line,
+                Ok(_) = stop.wait_for(|s| *s) => return self.over(),
+            };
+            let mut line = match line {
+                // The rows are counted; without the intermediary the run goes on.
+                Err(f) if f.code == Code::Network && self.aggregator == PartyId::Intermediary && self.released => {
+                    tracing::warn!("{}; its part is done, the run goes on", f.message);
+                    return self.over();
+                }
+                Err(f) if f.code == Code::Network => {
+                    let coordinator = self.config.roster.coordinator.name.clone();
+                    return self.alone(&f, vec![coordinator]).unwrap_or(Err(f));
+                }
+                line => line?,
+            };
+            let ending = tokio::select! {
+                ending = self.converse(&mut line) => ending,
+                // Only on a word to stop. Where this process is interrupted, the journal stays as it is, to come back with.
+                Ok(_) = stop.wait_for(|s| *s) => Ok(Ending::Finished),
+            };
+            match ending {
+                Ok(Ending::Finished) => {
+                    if !self.report.vanished {
+                        line.finish().await;
+                    }
+                    return self.over();
+                }
+                Ok(Ending::Lost(e)) => {
+                    tracing::warn!(peer = %self.name(), "connection lost ({e}); dialling again");
+                    tokio::time::sleep(PAUSE).await;
+                    // Once the run is on, an aggregator that stays away is gone.
+                    patience = self.config.patience.min(Duration::from_secs(30));
+                }
+                Err(failure) => {
+                    line.finish().await;
+                    let own = self.config.roster.name_of(PartyId::Site(self.site.number()));
+                    let alone = if self.spent { self.alone(&failure, vec![own]) } else { None };
+                    return alone.unwrap_or(Err(failure));
+                }
+            }
+        }
+    }
+
+    /// The result that this site comes to on its own, from the totals that were opened to it ([APP-8]). The journal stays:
+    /// where the coordinator takes up the run, this site may be started again and goes on in it.
+    fn alone(&mut self, why: &Failure, lost: Vec<String>) -> Option<Result<ClientReport, Failure>> {
+        let result = self.follower.as_ref()?.alone(&why.message, lost)?;
+        Some(result.map(|result| {
+            let mut report = std::mem::take(&mut self.report);
+            report.model = result.model.clone();
+            report.result = Some(result);
+            report
+        }))
+    }
+
+    /// The run is over for this site: the keys are of no more use. What was answered stands in the ledger.
+    fn over(mut self) -> Result<ClientReport, Failure> {
+        if let Some(journal) = &mut self.journal
+            && !self.report.vanished
+        {
+            journal.rewrite(&[])?;
+            self.forget();
+            if let Some(follower) = &mut self.follower {
+                follower.restart()?;
+            }
+        }
+        Ok(self.report)
+    }
+
+    async fn converse(&mut self, line: &mut Line) -> Result<Ending, Failure> {
+        loop {
+            let bytes = match line.recv().await {
+                Ok(Some(bytes)) => bytes,
+                Ok(None) => return Ok(Ending::Lost(CarrierError::Closed { reason: "the other side hung up".into() })),
+                Err(e @ CarrierError::Frame(_)) => return Err(e.into()),
+                Err(e) => return Ok(Ending::Lost(e)),
+            };
+            if let Some(view) = &self.config.view
+                && let Ok(mut view) = view.lock()
+            {
+                view.push((self.aggregator, bytes.clone()));
+            }
+            match message::kind_of(&bytes) {
+                Some(Kind::Finished) => {
+                    let finished: Finished = line.open(&bytes, Kind::Finished)?;
+                    if self.aggregator == PartyId::Coordinator {
+                        let model = read_model(&finished.model, &self.config).map_err(|why| {
+                            let what = format!("{} sent an unusable model: {}", self.name(), clean(&why));
+                            Failure::new(
+                                Code::Peer,
+                                what,
+                                "speak to its operator; the centres of the rounds are in nobody's file",
+                            )
+                        })?;
+                        if let Some(follower) = &self.follower {
+                            if follower.left_behind(&model) {
+                                return Err(Failure::new(
+                                    Code::Denied,
+                                    format!(
+                                        "{} ended the run on totals that this site is not in: its result cannot be checked here, and \
+                                         was not taken",
+                                        self.name()
+                                    ),
+                                    "this is so where this site came after the first total, or another one of its block was lost; ask \
+                                     its operator and the other sites whether it was",
+                                ));
+                            }
+                            self.report.result = follower.result(&model).map_err(|why| {
+                                let what = format!("{} sent a result that does not follow: {why}", self.name());
+                                Failure::new(
+                                    Code::Peer,
+                                    what,
+                                    "do not use it; speak to its operator and to the other sites",
+                                )
+                            })?;
+                        }
+                        self.report.model = Some(model);
+                    }
+                    return Ok(Ending::Finished);
+                }
+                Some(Kind::Aborted) => {
+                    let aborted: Aborted = line.open(&bytes, Kind::Aborted)?;
+                    // A refusal is another matter: the floor under the rows is the intermediary's to watch.
+                    let refused = aborted.code == Code::Policy as u8;
+                    if self.aggregator == PartyId::Intermediary && self.released && !refused {
+                        // The rows are counted; whether the run goes on is the coordinator's to say.
+                        tracing::warn!("{} ended its part: {}", self.name(), clean(&aborted.why));
+                        return Ok(Ending::Finished);
+                    }
+                    return Err(line::aborted(&self.name(), &aborted));
+                }
+                Some(Kind::Held) => {
+                    let held: Held = line.open(&bytes, Kind::Held)?;
+                    self.hold(held.batch).map_err(|why| {
+                        Failure::new(
+                            Code::Policy,
+                            format!("{} asked the intermediary to judge what this site refuses: {why}", self.name()),
+                            "speak to its operator",
+                        )
+                    })?;
+                    continue;
+                }
+                _ => {}
+            }
+            self.site.set_standing(self.keeper.standing());
+            if let Err(e) = self.site.handle(Input::Message(&bytes), &mut system_rng()) {
+                self.tell_refusal(&e, &bytes, line).await?;
+                self.failed_message(e, &bytes)?;
+            }
+            if self.drain(line, &bytes).await? {
+                self.report.vanished = true;
+                return Ok(Ending::Finished);
+            }
+        }
+    }
+
+    /// Where this site's own rules forbid what was asked, the aggregator is told under which rule.
+    async fn tell_refusal(&mut self, error: &Error, bytes: &[u8], line: &mut Line) -> Result<(), Failure> {
+        let context = bytes.get(8..40).and_then(|c| <[u8; 32]>::try_from(c).ok());
+        if let (Error::Refused { rule, .. }, Some(Kind::Ask), Some(context)) = (error, message::kind_of(bytes), context)
+        {
+            let input = Input::Refuse { context: Hash(context), rule: rule.0.to_owned() };
+            self.site.handle(input, &mut system_rng())?;
+            self.drain(line, bytes).await?;
+        }
+        Ok(())
+    }
+
+    /// Decides whether an error of the state machine ends this site's part.
+    fn failed_message(&mut self, error: Error, bytes: &[u8]) -> Result<(), Failure> {
+        match error.rule() {
+            // A message of a deck or round that is over: it was under way when this side moved on.
+            Some(Rule("FRM-7")) => {
+                tracing::debug!("ignored: {error}");
+                Ok(())
+            }
+            // The aggregator was started anew. What this site knew of the run before is of no use in this one.
+            Some(Rule("KEX-9")) => {
+                tracing::warn!("{} began a new run; joining it with fresh keys", self.name());
+                if let Some(journal) = &mut self.journal {
+                    journal.rewrite(&[])?;
+                }
+                let config = SiteConfig {
+                    identity: self.config.identity.clone(),
+                    roster: self.config.roster.clone(),
+                    terms: self.config.terms.clone(),
+                    floor: self.config.site.policy.floor.clone(),
+                    aggregator: self.aggregator,
+                };
+                self.site = Site::new(config)?;
+                self.site.set_standing(self.keeper.standing());
+                (self.course, self.released) = (Course::default(), false);
+                self.forget();
+                self.lay_first();
+                if let Some(follower) = &mut self.follower {
+                    follower.restart()?;
+                    self.keeper.show(follower.shown());
+                }
+                self.site.handle(Input::Message(bytes), &mut system_rng())?;
+                Ok(())
+            }
+            _ => {
+                let kept = self.follower.as_ref().map(|f| f.accuse(&error, bytes, self.site.round_directory()));
+                let mut failure = Failure::from(error);
+                failure.message.push_str(&kept.unwrap_or_default());
+                Err(failure)
+            }
+        }
+    }
+
+    /// Does what the state machine wants, in order. True where this site is to vanish.
+    /// `bytes` is the frame that it follows from.
+    async fn drain(&mut self, line: &mut Line, bytes: &[u8]) -> Result<bool, Failure> {
+        let mut refused = None;
+        while let Some(output) = self.site.poll() {
+            match output {
+                Output::Persist(record) => {
+                    if let Some(journal) = &mut self.journal {
+                        journal.append(&record)?;
+                    }
+                }
+                Output::Rewrite(records) => {
+                    if let Some(journal) = &mut self.journal {
+                        journal.rewrite(&records)?;
+                    }
+                }
+                Output::Send { bytes, discloses } => {
+                    if self.vanishes(Step::BeforeUnmask) && discloses == Disclosure::SelfMaskShares {
+                        return Ok(true);
+                    }
+                    self.write_down(&bytes, discloses)?;
+                    let name = self.config.roster.name_of(PartyId::Site(self.site.number()));
+                    self.report.traffic.sent(&name, &bytes);
+                    tracing::debug!(bytes = bytes.len(), ?discloses, "sent");
+                    // A broken link shows at the next receive; the state machine repeats what is asked for again.
+                    let sent = line.send(&bytes).await;
+                    if sent && discloses == Disclosure::MaskedWords {
+                        if self.vanishes(Step::AfterInput) {
+                            line.finish().await;
+                            return Ok(true);
+                        }
+                        self.report.answered += 1;
+                    }
+                }
+                Output::Event(Event::Asked(asked)) => {
+                    if self.vanish_now(&asked) {
+                        return Ok(true);
+                    }
+                    refused = self.answer(asked, line, bytes).await?;
+                }
+                Output::Event(Event::Opened { directory, values, cohort, .. }) => {
+                    if let Some(follower) = &mut self.follower {
+                        follower.total(bytes, directory, &values, &cohort)?;
+                        self.keeper.show(follower.shown());
+                    }
+                    self.first_total(cohort)?;
+                }
+                Output::Event(Event::Undone { slot, .. }) => {
+                    // The certificate stands under the round that it is about.
+                    let context = bytes.get(8..40).and_then(|c| <[u8; 32]>::try_from(c).ok()).map(Hash);
+                    let left = self.left(Some(slot), None, context.unwrap_or_default());
+                    wait_for_disk(|| self.keeper.with(|ledger| ledger.undo(&left)))?;
+                }
+                Output::Event(Event::Released { missing, .. }) => {
+                    self.released = true;
+                    let cohort = self.site.round_sites().map(|(_, cohort)| cohort.to_vec()).unwrap_or_default();
+                    self.first_total(cohort.into_iter().filter(|site| !missing.contains(site)).collect())?;
+                    if !missing.is_empty() {
+                        tracing::info!(missing = missing.len(), "round closed without some sites");
+                    }
+                }
+                Output::Event(_) => {}
+            }
+        }
+        if let Some(e) = refused {
+            self.spent = e.rule().is_some_and(|rule| ["POL-5", "POL-8", "POL-9"].contains(&rule.0));
+            return Err(e.into());
+        }
+        Ok(false)
+    }
+
+    /// [APP-2]: over whom this site's rows may be counted now.
+    fn first_total(&mut self, over: Vec<u16>) -> Result<(), Failure> {
+        if self.aggregator != PartyId::Coordinator || self.course.first.is_some() {
+            return Ok(());
+        }
+        self.course.first = Some(over);
+        self.save()?;
+        self.lay_first();
+        Ok(())
+    }
+
+    fn lay_first(&self) {
+        let Hand::Lays(hold) = &self.hand else { return };
+        let first = self.course.first.clone().or(self.released.then(Vec::new));
+        hold.send_modify(|laid| laid.first = first);
+    }
+
+    fn vanishes(&self, at: Step) -> bool {
+        // The round under way is the one after those answered; the answer to it counts once it is sent.
+        self.aggregator == PartyId::Coordinator
+            && self.config.vanish.is_some_and(|v| {
+                let round = if at == Step::BeforeUnmask { self.report.answered } else { self.report.answered + 1 };
+                v.at == at && v.round == round
+            })
+    }
+
+    fn vanish_now(&self, asked: &Asked) -> bool {
+        self.aggregator == PartyId::Coordinator
+            && self.config.vanish.is_some_and(|v| v.at == Step::BeforeInput && v.round == asked.rounds)
+    }
+
+    /// Checks a question against plan and policy, computes the answer and hands it to the state machine. Returns the
+    /// reason where this site refuses instead.
+    async fn answer(&mut self, asked: Asked, line: &mut Line, frame: &[u8]) -> Result<Option<Error>, Failure> {
+        let refusal = |why: String, rule: &'static str| Error::Refused { what: why, rule: Rule(rule) };
+        let checked = match self.check(&asked).await {
+            Ok(checked) => self.follows(&checked.question, frame)?.map(|()| checked).map_err(|why| (why, "OPN-9")),
+            Err(why) => Err((why, "POL-3")),
+        };
+        let checked = match checked {
+            Ok(checked) => self.consents(&asked, &checked).map(|consent| (checked, consent)),
+            Err((why, rule)) => Err(refusal(why, rule)),
+        };
+        let (Checked { question, drawn, judged, .. }, consent) = match checked {
+            Ok(ok) => ok,
+            Err(e) => {
+                let rule = e.rule().map_or("POL-3", |r| r.0).to_owned();
+                self.site.handle(Input::Refuse { context: asked.context, rule }, &mut system_rng())?;
+                return Ok(Some(e));
+            }
+        };
+        self.save()?;
+        if let (Question::Judge { digest, .. }, Some(batch)) = (&question, &judged) {
+            let matrices = batch.queries.iter().flat_map(|q| q.points().into_iter().map(distances_between)).collect();
+            line.tell(Kind::CentreDistances, &CentreDistances { digest: *digest, matrices }).await;
+        }
+        let rows = self.config.rows.clone();
+        let form = self.config.form()?;
+        let blur = self.config.clone();
+        let key = form.noise.and_then(|_| self.site.noise_key());
+        let values = tokio::task::spawn_blocking(move || {
+            let terms = round::Terms { form, drawn, judged: judged.as_ref(), noise: key.as_ref() };
+            let mut noise = asks_blur(&question).then(|| blur_of(&blur, &asked.query));
+            round::contribute(&question, &rows, &terms, noise.as_mut())
+        })
+        .await
+        .map_err(|e| Failure::new(Code::Internal, e, "this is a defect, please report it"))??;
+        self.site.handle(Input::Contribute { consent, values }, &mut system_rng())?;
+        Ok(None)
+    }
+
+    /// What the policy and the ledger say to a question that belongs to the plan.
+    fn consents(&self, asked: &Asked, checked: &Checked) -> Result<Consent, Error> {
+        let left = self.left(Some(asked.slot), Some(&asked.cohort), asked.context);
+        let offer = Offer {
+            question: &checked.question,
+            judged: checked.judged.as_ref(),
+            layout: &checked.layout,
+            shown: self.shown(&asked.cohort),
+        };
+        consent::decide(&self.config, &self.keeper, asked, &left, &offer)
+    }
+
+    /// Rows of this cohort at least, as far as the coordinator's totals have shown to either conversation.
+    fn shown(&self, cohort: &[u16]) -> u64 {
+        self.keeper.shown(cohort, self.config.terms.max_rows)
+    }
+
+    fn left(&self, slot: Option<(u32, u16)>, cohort: Option<&[u16]>, context: Hash) -> Left {
+        Left {
+            plan: self.config.terms.hash(),
+            session: self.session,
+            run: self.site.run().unwrap_or_default(),
+            slot,
+            cohort: cohort.map(|cohort| consent::cohort_digest(&self.config.roster, cohort)),
+            context,
+        }
+    }
+
+    /// [LED-4]: nothing leaves that the ledger does not hold.
+    fn write_down(&self, frame: &[u8], discloses: Disclosure) -> Result<(), Failure> {
+        use Disclosure::{MaskedWords, RoundSeeds, SelfMaskShares};
+        let context = frame.get(8..40).and_then(|c| <[u8; 32]>::try_from(c).ok()).map(Hash).unwrap_or_default();
+        let round = self.site.round_sites().filter(|_| matches!(discloses, MaskedWords | RoundSeeds | SelfMaskShares));
+        let left = self.left(round.map(|(slot, _)| slot), round.map(|(_, cohort)| cohort), context);
+        Ok(wait_for_disk(|| self.keeper.with(|ledger| ledger.record(frame, discloses, &left)))?)
+    }
+
+    /// [OPN-9]: whether this site's own copy of the method asks this next.
+    fn follows(&mut self, question: &Question, frame: &[u8]) -> Result<Result<(), String>, Failure> {
+        match (&mut self.follower, self.site.round_directory()) {
+            (Some(follower), Some(directory)) => follower.ask(frame, directory, question),
+            _ => Ok(Ok(())),
+        }
+    }
+
+    async fn check(&mut self, asked: &Asked) -> Result<Checked, String> {
+        let question = Question::from_bytes(&asked.query).map_err(|e| e.to_string())?;
+        let (domain, form) = (self.config.rows.domain().clone(), self.config.form().map_err(|e| e.to_string())?);
+        let (mut drawn, mut judged) = (true, None);
+        let layout = match (&question, self.aggregator) {
+            (Question::CountRows, PartyId::Intermediary) => {
+                self.counts(&asked.cohort).await?;
+                question.layout(&domain, &form)
+            }
+            (Question::Judge { digest, words }, PartyId::Intermediary) => {
+                // Over all runs: the count and one judgement, which may be sent again.
+                let name = consent::question_digest(&self.config, &question, &asked.query);
+                if self.keeper.with(|ledger| ledger.account().questions_of(&self.session, &name)) > 2 {
+                    return Err("this plan's result was judged before: agree on a new plan".into());
+                }
+                let batch = self.held(*digest).await?;
+                let layout = Layout::of_judged(&batch, &domain, &form);
+                // One question has one form: the ledger knows it again by its bytes.
+                if layout.as_ref().is_ok_and(|layout| layout.words() as u64 != u64::from(*words)) {
+                    return Err("the question does not name its own length".into());
+                }
+                judged = Some(batch);
+                layout
+            }
+            (Question::Cluster(batch) | Question::Drawn { batch, .. }, PartyId::Coordinator) => {
+                let number = match &question {
+                    Question::Drawn { number, .. } => Some(*number),
+                    _ => None,
+                };
+                let digest = consent::question_digest(&self.config, &question, &asked.query);
+                let of_plan = self.keeper.with(|ledger| ledger.account().questions_of(&self.session, &digest));
+                drawn = self.course.check(&self.config, self.site.number(), batch, number, asked, of_plan)?;
+                question.layout(&domain, &form)
+            }
+            _ => return Err(format!("{} is not this aggregator's to ask", question.name())),
+        };
+        let layout = layout.map_err(|e| e.to_string())?;
+        let words = layout.words();
+        if words != asked.words {
+            return Err(format!("the answer has {words} words, {} were asked for", asked.words));
+        }
+        Ok(Checked { question, layout, drawn, judged })
+    }
+
+    /// Before an answer leaves, what it answered is on disk.
+    fn save(&self) -> Result<(), Failure> {
+        match (&self.config.state, self.aggregator) {
+            (Some(folder), PartyId::Coordinator) => self.course.save(folder, &self.session),
+            _ => Ok(()),
+        }
+    }
+
+    fn forget(&self) {
+        if let (Some(folder), PartyId::Coordinator) = (&self.config.state, self.aggregator) {
+            Course::forget(folder, &self.session);
+        }
+    }
+
+    /// The final centres that the intermediary will ask about.
+    fn hold(&mut self, batch: Batch) -> Result<(), String> {
+        if self.aggregator != PartyId::Coordinator {
+            return Err("it is the coordinator's to lay centres before this site".into());
+        }
+        self.course.check_held(&self.config, &batch)?;
+        self.follower.as_ref().map_or(Ok(()), |follower| follower.held(&batch))?;
+        self.save().map_err(|f| f.message)?;
+        if let Hand::Lays(hold) = &self.hand {
+            hold.send_modify(|laid| laid.judged = Some(batch));
+        }
+        Ok(())
+    }
+
+    /// [APP-2]: rows are counted once this site's shares of the coordinator's first total have left, and of its sites only.
+    async fn counts(&mut self, cohort: &[u16]) -> Result<(), String> {
+        let Hand::Takes(laid) = &mut self.hand else { return Err("the coordinator does not count rows".into()) };
+        match tokio::time::timeout(HELD_PATIENCE, laid.wait_for(|laid| laid.first.is_some())).await {
+            // Whole blocks of them, as the release rule sees to.
+            Ok(Ok(laid)) if within(laid.first.as_deref().unwrap_or_default(), cohort) => Ok(()),
+            Ok(Ok(_)) => {
+                Err("rows are counted of the sites of the coordinator's first total, and of no others [APP-2]".into())
+            }
+            _ => Err("rows are counted after the coordinator's first total, and there was none [APP-2]".into()),
+        }
+    }
+
+    /// [APP-5]: what the coordinator laid before this site, once it has.
+    async fn held(&mut self, digest: Hash) -> Result<Batch, String> {
+        let Hand::Takes(held) = &mut self.hand else { return Err("the coordinator does not judge".into()) };
+        let fits = |laid: &Laid| laid.judged.as_ref().is_some_and(|batch| round::digest(batch) == digest);
+        match tokio::time::timeout(HELD_PATIENCE, held.wait_for(fits)).await {
+            Ok(Ok(laid)) => laid.judged.clone().ok_or_else(|| "nothing was laid before this site".into()),
+            _ => Err("the coordinator did not lay before this site what the intermediary asks about".into()),
+        }
+    }
+}
+
+/// Whether the sites of the first total, where they are known, hold all of these.
+fn within(first: &[u16], cohort: &[u16]) -> bool {
+    first.is_empty() || cohort.iter().all(|site| first.contains(site))
+}
+
+/// A question that may be answered.
+struct Checked {
+    question: Question,
+    /// The form of the answer.
+    layout: Layout,
+    /// Whether this site was drawn for it.
+    drawn: bool,
+    /// The batch that a judged question is about.
+    judged: Option<Batch>,
+}
+
+/// A model that is sound in itself and is one of this very plan.
+fn read_model(bytes: &[u8], config: &ClientConfig) -> Result<Model, String> {
+    let mut model: Model = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
+    model.check()?;
+    if let Some(early) = &mut model.ended_early {
+        early.reason = clean(&early.reason);
+        if !early.lost.iter().all(|lost| config.roster.members().any(|member| member.name == *lost)) {
+            return Err("it names somebody who is not on the roster".into());
+        }
+    }
+    let centres = model.working_centres()?;
+    let ours = Model::new(&config.work, &config.terms.hash(), &centres, None).map_err(|e| e.to_string())?;
+    let same = (&ours.method, ours.m.to_bits(), &ours.columns, ours.scaling, &ours.plan)
+        == (&model.method, model.m.to_bits(), &model.columns, model.scaling, &model.plan);
+    if !same || model.standardisation.is_some() != config.work.recipe.prepares() {
+        return Err("it is not one of this plan".into());
+    }
+    config.work.admits_centres(&centres)?;
+    Ok(model)
+}

@@ -1,0 +1,105 @@
+//! A ledger that cannot be used: what happened, and what to do next.
+
+use std::path::PathBuf;
+
+use crate::{
+    error::{Code, Failure},
+    files::FileError,
+};
+
+/// A ledger that cannot be used.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LedgerError {
+    /// The disk or its permissions.
+    #[error("the ledger {}: {source}; nothing leaves that is not written down", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The head's file.
+    #[error("the ledger's head: {0}")]
+    Head(FileError),
+    /// Another run of this identity holds it.
+    #[error(
+        "the ledger {} is in use by another process ({who}): two runs at once could not see what the other gives away",
+        path.display()
+    )]
+    Locked {
+        /// The file.
+        path: PathBuf,
+        /// Who holds it.
+        who: String,
+    },
+    /// An entry is not what was written.
+    #[error("the ledger {}: {what}", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Which entry.
+        what: String,
+    },
+    /// Its last line has no end.
+    #[error("the ledger {}: {what}", path.display())]
+    Torn {
+        /// The file.
+        path: PathBuf,
+        /// Which entry.
+        what: String,
+    },
+    /// Entries at its end are missing.
+    #[error(
+        "the ledger {} was cut or is an older copy: it has {there} entries, and its head names a later one [LED-5]",
+        path.display()
+    )]
+    Cut {
+        /// The file.
+        path: PathBuf,
+        /// Entries that are there.
+        there: u64,
+    },
+    /// The head is gone.
+    #[error("the ledger's head {} is missing: without it nobody can tell whether the ledger is whole", path.display())]
+    NoHead {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A defect: an answer that nobody agreed to.
+    #[error("an answer was about to leave without the policy's consent")]
+    Unasked,
+}
+
+impl From<LedgerError> for Failure {
+    fn from(e: LedgerError) -> Self {
+        let (code, next) = match e {
+            LedgerError::Io { .. } | LedgerError::Head(_) => {
+                (Code::Input, "check free space and permissions of the folder (--state) and of the key's folder")
+            }
+            LedgerError::Locked { .. } => (
+                Code::Input,
+                "stop the other process or wait until its run is over: one identity takes part in one run at a time",
+            ),
+            LedgerError::Damaged { .. } => (
+                Code::Input,
+                "put back the file as it was; what was given away before can no longer be told from this one (`veilsum ledger \
+                 verify` names the entry)",
+            ),
+            LedgerError::Torn { .. } => (
+                Code::Input,
+                "a process ended while it wrote: start the site once, which drops that line if its head does not know it",
+            ),
+            LedgerError::Cut { .. } => {
+                (Code::Input, "put the newest ledger back: entries that are missing were given away all the same")
+            }
+            LedgerError::NoHead { .. } => (
+                Code::Input,
+                "put it back from where the key came from; if you are sure that the ledger is the newest, write a head with \
+                 `veilsum ledger adopt`",
+            ),
+            LedgerError::Unasked => (Code::Internal, "this is a defect, please report it"),
+        };
+        Failure::new(code, e, next)
+    }
+}

@@ -1,0 +1,143 @@
+//! What the coordinator said to this site in a run, as it signed it: every question and every opening, in order. With it a
+//! process that comes back follows the method again from its first total, and a third party can judge who broke which rule.
+//!
+//! It holds no secret: a coordinator says the same to every site.
+
+use std::{
+    fs::{File, OpenOptions},
+    io::{self, Read, Write},
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+use veilsum_proto::{codec, limits::MAX_OPENING, suite::Hash};
+
+use super::wait_for_disk;
+use crate::error::Failure;
+
+/// One frame, and the directory of the deck it was used in.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Said {
+    /// Hash of the directory.
+    pub directory: Hash,
+    /// The whole frame.
+    pub frame: Vec<u8>,
+}
+
+/// Largest entry: an opening, or a question, which is smaller.
+const MAX_ENTRY: usize = MAX_OPENING + 4096;
+
+/// A transcript on disk.
+pub struct Transcript {
+    path: PathBuf,
+    file: File,
+}
+
+impl Transcript {
+    /// Opens (or makes) the transcript of `session` in `folder`, and reads it. An entry that was being written when the
+    /// process ended is dropped: it was never acted on.
+    ///
+    /// # Errors
+    /// A [`Failure`] where it cannot be read or written.
+    pub fn open(folder: &Path, session: &Hash) -> Result<(Transcript, Vec<Said>), Failure> {
+        let path = folder.join(format!("{}.transcript", &session.to_string()[..16]));
+        let mut options = OpenOptions::new();
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.read(true).append(true).create(true).open(&path);
+        let mut transcript = Transcript { file: file.map_err(|e| failure(&path, &e))?, path };
+        let said = transcript.read().map_err(|e| failure(&transcript.path, &e))?;
+        Ok((transcript, said))
+    }
+
+    /// What a transcript holds, without a change to it: for an auditor.
+    ///
+    /// # Errors
+    /// A [`Failure`] where it cannot be read.
+    pub fn look(path: &Path) -> Result<Vec<Said>, Failure> {
+        let file = File::open(path).map_err(|e| failure(path, &e))?;
+        Ok(entries(&file).0)
+    }
+
+    fn read(&mut self) -> io::Result<Vec<Said>> {
+        let (said, good) = entries(&self.file);
+        self.file.set_len(good)?;
+        Ok(said)
+    }
+
+    /// Adds a frame and waits until it is on disk.
+    ///
+    /// # Errors
+    /// A [`Failure`] where it cannot be written; the site then goes no further.
+    pub fn add(&mut self, said: &Said) -> Result<(), Failure> {
+        let entry = codec::encode(said);
+        let bytes = [&(entry.len() as u64).to_le_bytes()[..], &entry].concat();
+        wait_for_disk(|| self.file.write_all(&bytes).and_then(|()| self.file.sync_data()))
+            .map_err(|e| failure(&self.path, &e))
+    }
+
+    /// Everything so far.
+    ///
+    /// # Errors
+    /// A [`Failure`] where it cannot be read.
+    pub fn all(&self) -> Result<Vec<Said>, Failure> {
+        Transcript::look(&self.path)
+    }
+
+    /// Begins anew: the run is over, or another one begins.
+    ///
+    /// # Errors
+    /// A [`Failure`] where it cannot be emptied.
+    pub fn clear(&mut self) -> Result<(), Failure> {
+        self.file.set_len(0).map_err(|e| failure(&self.path, &e))
+    }
+}
+
+/// The whole entries of a file, and how many bytes they take.
+fn entries(file: &File) -> (Vec<Said>, u64) {
+    let mut reader = io::BufReader::new(file);
+    let (mut said, mut good, mut length) = (Vec::new(), 0u64, [0u8; 8]);
+    while reader.read_exact(&mut length).is_ok() {
+        let Some(n) = usize::try_from(u64::from_le_bytes(length)).ok().filter(|n| *n <= MAX_ENTRY) else { break };
+        let mut bytes = vec![0; n];
+        let whole = reader.read_exact(&mut bytes).is_ok();
+        let Some(entry) = whole.then(|| codec::decode("transcript", &bytes, MAX_ENTRY).ok()).flatten() else { break };
+        said.push(entry);
+        good += 8 + n as u64;
+    }
+    (said, good)
+}
+
+fn failure(path: &Path, e: &io::Error) -> Failure {
+    Failure::input(
+        format!("what the coordinator said, {}: {e}", path.display()),
+        "check free space and permissions of the folder (--state)",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::documents::tests::Folder;
+
+    #[test]
+    fn what_was_said_comes_back_but_for_a_torn_end() {
+        let folder = Folder::new("transcript");
+        let session = Hash([7; 32]);
+        let said = |n: u8| Said { directory: Hash([n; 32]), frame: vec![n; 100] };
+        let (mut transcript, before) = Transcript::open(&folder.0, &session).unwrap();
+        assert!(before.is_empty());
+        transcript.add(&said(1)).unwrap();
+        transcript.add(&said(2)).unwrap();
+        assert_eq!(transcript.all().unwrap(), [said(1), said(2)]);
+        let path = transcript.path.clone();
+        let whole = std::fs::metadata(&path).unwrap().len();
+        std::fs::File::options().write(true).open(&path).unwrap().set_len(whole - 1).unwrap();
+        let (mut transcript, before) = Transcript::open(&folder.0, &session).unwrap();
+        assert_eq!(before, [said(1)]);
+        transcript.add(&said(3)).unwrap();
+        assert_eq!(Transcript::open(&folder.0, &session).unwrap().1, [said(1), said(3)]);
+        transcript.clear().unwrap();
+        assert!(Transcript::open(&folder.0, &session).unwrap().1.is_empty());
+    }
+}

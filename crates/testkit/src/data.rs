@@ -1,0 +1,90 @@
+//! Reads the shared data sets and known answers, where a checkout has them beside it.
+
+use std::path::PathBuf;
+
+use veilsum_cluster::{Centres, Domain, OutOfBox, Prepared, Rows, Scaling};
+
+/// The shared folder, or a loud note that a test cannot run without it.
+pub fn shared() -> Option<PathBuf> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
+    if path.is_dir() {
+        Some(path)
+    } else {
+        eprintln!("SKIPPED: ../shared not present");
+        None
+    }
+}
+
+/// A data set: all columns but the last are attributes, the last is a label.
+pub struct DataSet {
+    /// The attributes.
+    pub rows: Rows,
+    /// The class of each row, counted from 0 in the order of appearance.
+    pub labels: Vec<usize>,
+}
+
+impl DataSet {
+    /// The data set of this name; none where the shared folder is not there.
+    ///
+    /// # Panics
+    /// Where its file cannot be read.
+    pub fn read(name: &str) -> Option<Self> {
+        let text = std::fs::read_to_string(shared()?.join(format!("data/{name}.csv"))).expect("data set");
+        let (mut values, mut labels, mut names, mut columns) = (Vec::new(), Vec::new(), Vec::<String>::new(), 0);
+        for line in text.lines().skip(1).filter(|line| !line.is_empty()) {
+            let cells: Vec<&str> = line.split(',').collect();
+            let (label, attributes) = cells.split_last().expect("a label");
+            columns = attributes.len();
+            values.extend(attributes.iter().map(|cell| cell.trim().parse::<f64>().expect("a number")));
+            let label = label.trim().to_owned();
+            labels.push(names.iter().position(|name| *name == label).unwrap_or_else(|| {
+                names.push(label);
+                names.len() - 1
+            }));
+        }
+        Some(Self { rows: Rows::new(values, columns).expect("rows"), labels })
+    }
+
+    /// Pooled min-max scaling, as the papers' tables use it.
+    /// # Panics
+    /// Where a column is constant.
+    pub fn boxed(&self) -> Domain {
+        Domain::around(&self.rows, Scaling::Box).expect("box")
+    }
+}
+
+/// A reference CSV of centres, K x d, no header.
+pub fn centres(file: &str) -> Option<Centres> {
+    let text = std::fs::read_to_string(shared()?.join("reference/federated_fcm").join(file)).expect("centres");
+    let parse = |line: &str| line.split(',').map(|cell| cell.trim().parse::<f64>().expect("a number")).collect();
+    let rows: Vec<Vec<f64>> = text.lines().filter(|line| !line.is_empty()).map(parse).collect();
+    Some(Centres::from_rows(&rows).expect("centres"))
+}
+
+/// A JSON file of the shared references; none where the shared folder is not there.
+pub fn json(file: &str) -> Option<serde_json::Value> {
+    let text = std::fs::read_to_string(shared()?.join("reference").join(file)).expect("reference");
+    Some(serde_json::from_str(&text).expect("JSON"))
+}
+
+/// Deals the rows out to `sites` sites like cards.
+pub fn split(rows: &Rows, sites: usize) -> Vec<Rows> {
+    let hand = |site: usize| rows.iter().skip(site).step_by(sites).flatten().copied().collect();
+    (0..sites).map(|site| Rows::new(hand(site), rows.columns()).expect("rows")).collect()
+}
+
+/// Rows in the units of a domain, packed.
+pub fn prepare(rows: &Rows, domain: &Domain) -> Prepared {
+    Prepared::new(rows, domain, OutOfBox::Refuse).expect("rows inside the box")
+}
+
+/// [`prepare`] for every site.
+pub fn prepare_all(sites: &[Rows], domain: &Domain) -> Vec<Prepared> {
+    sites.iter().map(|rows| prepare(rows, domain)).collect()
+}
+
+/// Largest absolute difference of coordinates, index-matched.
+pub fn max_difference(a: &Centres, b: &Centres) -> f64 {
+    assert_eq!(a.as_array().dim(), b.as_array().dim());
+    a.as_slice().iter().zip(b.as_slice()).map(|(x, y)| (x - y).abs()).fold(0.0, f64::max)
+}
