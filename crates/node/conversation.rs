@@ -23,8 +23,10 @@ pub struct Conversation {
     turn: Turn,
     questions: u32,
     draws: u32,
-    /// Sites of the last total.
-    cohort: Vec<u16>,
+    /// The cohorts of the totals, by the number that the run knows them under, in the order of their first totals.
+    cohorts: Vec<Vec<u16>>,
+    /// The cohort of the last total.
+    cohort: Option<u32>,
     /// What is out over that cohort, as the run was given it.
     released: Vec<Released>,
 }
@@ -70,8 +72,9 @@ impl Conversation {
         let step = method.next(None).map_err(bad_method)?;
         let (questions, draws) = (0, 0);
         let placeholder = Turn::Judge(Box::new(Batch { transform: None, queries: Vec::new() }));
-        let (cohort, released) = (Vec::new(), Vec::new());
-        let mut conversation = Conversation { method, terms, turn: placeholder, questions, draws, cohort, released };
+        let (cohorts, cohort, released) = (Vec::new(), None, Vec::new());
+        let mut conversation =
+            Conversation { method, terms, turn: placeholder, questions, draws, cohorts, cohort, released };
         conversation.go_on(step)?;
         Ok(conversation)
     }
@@ -120,9 +123,10 @@ impl Conversation {
             return Err(Failure::new(Code::Peer, "a total where no question was open", "speak to the coordinator"));
         };
         let totals = layout.decode(values, cohort.len(), None)?;
+        let number = number_of(&mut self.cohorts, cohort);
+        self.method.over(number);
         let step = self.method.next(Some(&totals)).map_err(bad_method)?;
-        if self.cohort != cohort {
-            self.cohort = cohort.to_vec();
+        if self.cohort.replace(number) != Some(number) {
             self.released.clear();
         }
         // A drawn question is about others each time, so that its totals do not go together.
@@ -135,7 +139,12 @@ impl Conversation {
 
     /// Sites of the last total; none before the first.
     pub fn cohort(&self) -> &[u16] {
-        &self.cohort
+        self.cohort.map_or(&[], |cohort| self.sites(cohort))
+    }
+
+    /// Sites of a cohort that an outcome names by its number.
+    pub fn sites(&self, cohort: u32) -> &[u16] {
+        self.cohorts.get(cohort as usize).map_or(&[], Vec::as_slice)
     }
 
     /// The result where nothing more may be asked: finished from what is out over the last cohort where that can be had to
@@ -147,11 +156,13 @@ impl Conversation {
         Some(Outcome { converged: false, ..outcome })
     }
 
-    /// Takes the intermediary's verdicts.
+    /// Takes the intermediary's verdicts, over these sites.
     ///
     /// # Errors
     /// A [`Failure`] where they do not fit.
-    pub fn judged(&mut self, verdicts: &[Verdict]) -> Result<(), Failure> {
+    pub fn judged(&mut self, verdicts: &[Verdict], cohort: &[u16]) -> Result<(), Failure> {
+        let number = number_of(&mut self.cohorts, cohort);
+        self.method.over(number);
         let step = self.method.judged(verdicts).map_err(bad_method)?;
         self.go_on(step)
     }
@@ -165,6 +176,16 @@ impl Conversation {
     pub fn expects_judged(&self, batch: &Batch) -> bool {
         matches!(&self.turn, Turn::Judge(expected) if **expected == *batch || near(&**expected, batch))
     }
+}
+
+/// The place of a cohort among those that were there, or of a new one after them.
+fn number_of(cohorts: &mut Vec<Vec<u16>>, cohort: &[u16]) -> u32 {
+    let number = cohorts.iter().position(|known| known == cohort).unwrap_or_else(|| {
+        cohorts.push(cohort.to_vec());
+        cohorts.len() - 1
+    });
+    // There are no more cohorts than totals.
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 /// Two copies of a run on two machines may differ where a mathematical library rounds otherwise. Within this a coordinator may

@@ -147,8 +147,8 @@ pub fn summary(result: &RunResult) -> String {
     out.push('\n');
     out += &more_indices(&result.indices);
     out += &curve(result);
-    if let Some(n) = result.n_total {
-        let _ = writeln!(out, "rows in all: {n} (from the {})", result.n_total_from);
+    if let (Some(n), Some(from)) = (result.n_total, result.n_total_from) {
+        let _ = writeln!(out, "rows in all: {n} (from the {from})");
     }
     if let Some(privacy) = &result.privacy {
         let _ = writeln!(out, "privacy: {}", privacy.promise);

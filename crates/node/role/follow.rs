@@ -222,7 +222,7 @@ impl Follower {
 
     fn result_of(&self, outcome: &Outcome, early: Option<Early>) -> Result<RunResult, Failure> {
         let about = (&*self.config.work, &*self.config.terms, &*self.config.roster);
-        RunResult::of(about, outcome, self.conversation.cohort(), None, early)
+        RunResult::of(about, outcome, &self.conversation, None, early)
     }
 
     /// What a false opening or a question that contradicts an opening leaves behind: a half-sentence on where the evidence is.

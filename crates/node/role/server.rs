@@ -231,7 +231,7 @@ impl Run<'_> {
         tracing::warn!("the run ends early: {}", early.reason);
         let cohort = self.conversation.cohort().to_vec();
         let n = if self.counted { self.ask_count(&cohort).await } else { None };
-        self.result(&outcome, &cohort, n, Some(early))
+        self.result(&outcome, n, Some(early))
     }
 
     /// Puts the method's questions until it has its outcome.
@@ -257,7 +257,7 @@ impl Run<'_> {
                         let what = "the intermediary's verdicts cover a site that was not in the last round";
                         return Err(Failure::new(Code::Peer, what, "speak to its operator"));
                     }
-                    self.conversation.judged(&verdicts)?;
+                    self.conversation.judged(&verdicts, &reply.cohort)?;
                 }
                 Turn::Ask(question, layout) => {
                     let what = question.name();
@@ -292,7 +292,7 @@ impl Run<'_> {
             ));
         }
         let n = self.ask_count(&cohort).await;
-        self.result(&outcome, &cohort, n, None)
+        self.result(&outcome, n, None)
     }
 
     /// Waits for the first deck.
@@ -520,16 +520,10 @@ impl Run<'_> {
         }
     }
 
-    fn result(
-        &self,
-        outcome: &Outcome,
-        cohort: &[u16],
-        counted: Option<u64>,
-        early: Option<Early>,
-    ) -> Result<RunResult, Failure> {
+    fn result(&self, outcome: &Outcome, counted: Option<u64>, early: Option<Early>) -> Result<RunResult, Failure> {
         let config = &self.config;
         let about = (&*config.work, &*config.terms, &*config.roster);
-        let mut result = RunResult::of(about, outcome, cohort, counted, early)?;
+        let mut result = RunResult::of(about, outcome, &self.conversation, counted, early)?;
         result.warnings.splice(0..0, self.told.iter().cloned());
         if !result.missing.is_empty() && config.terms.block_size == 1 {
             result.warnings.push(

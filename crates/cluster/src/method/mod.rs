@@ -150,6 +150,13 @@ pub struct Outcome {
     pub notes: Vec<String>,
     /// Rows by cluster and label, K x classes row-major, where the plan releases them.
     pub contingency: Option<Vec<f64>>,
+    /// The cohort of the last totals that moved these centres, by the caller's number of it ([`Run::over`]); weights and
+    /// history end with it.
+    #[serde(default)]
+    pub centres_over: u32,
+    /// The cohort of the objective, of every index, of N and of the counts by label; `None` where none was asked for.
+    #[serde(default)]
+    pub judged_over: Option<u32>,
     /// What of all this rests on estimated totals, where a run could not ask any more: see [`finish`](crate::finish).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extrapolated: Option<Extrapolation>,

@@ -107,6 +107,12 @@ impl Run {
         }
         let mut notes = self.notes.clone();
         notes.extend(self.recipe.noise.as_ref().map(Noise::promise));
+        if self.transform.is_some() && self.prepared_over != member.cohort {
+            notes.push(
+                "the standardisation is over the sites of its own round; of these some were lost before the last one"
+                    .into(),
+            );
+        }
         let small = self.best.iter().map(|at| &self.members[*at]).filter(|member| !member.grouped);
         notes.extend(small.map(|member| self.withheld(member.k)));
         let curve = if self.best.len() > 1 { self.curve() } else { Vec::new() };
@@ -133,6 +139,8 @@ impl Run {
             questions: self.questions,
             notes,
             contingency: self.contingency.clone(),
+            centres_over: member.cohort,
+            judged_over: self.judged_over,
             extrapolated: None,
         })
     }
