@@ -59,7 +59,8 @@ pub struct Model {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Early {
-    /// Rounds that moved the centres on totals that were asked.
+    /// Rounds that moved these centres on totals that were asked: of the K and restart that they are of, where there were
+    /// several.
     pub round: u32,
     /// Why no more could be asked, for a person.
     pub reason: String,

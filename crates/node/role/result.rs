@@ -34,7 +34,8 @@ pub struct RunResult {
     pub centres_box: Vec<Vec<f64>>,
     /// Weight of every cluster in the last round: sums of u^m, rows or mass, as the method counts.
     pub weights: Vec<f64>,
-    /// Rows of the sites that the indices are over (those of `cohort`, where no index is there); `null` where nobody told it.
+    /// Rows of the sites that the indices are over (those of `cohort`, where no index is there); `null` where nobody told it: an
+    /// estimated number of rows does not stand here.
     pub n_total: Option<u64>,
     /// Who told `n_total`: the intermediary's count, or the sum of all memberships where a counted site left the run.
     pub n_total_from: Option<&'static str>,
@@ -127,7 +128,6 @@ impl RunResult {
         if let (Some(counted), Some(summed)) = (counted, outcome.n_total)
             && counted != summed
             && work.recipe.noise.is_none()
-            && outcome.extrapolated.is_none()
         {
             warnings.push(
                 "the intermediary's row count and the sum of all memberships differ: a site told them different things"

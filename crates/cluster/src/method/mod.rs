@@ -122,7 +122,8 @@ pub struct Outcome {
     /// `U_k = sum_j u_jk^m` for fuzzy methods, rows (or mass) for the others.
     pub weights: Vec<f64>,
     /// Number of rows N that the objective and the indices were divided by: the given one, or the sum of all
-    /// memberships, rounded. `None` where a run ended before they were asked for.
+    /// memberships, rounded. `None` where a run ended before they were asked for, also where the objective and the indices
+    /// are estimated.
     pub n_total: Option<u64>,
     /// Rounds that updated the centres.
     pub rounds: u32,
@@ -165,9 +166,11 @@ pub struct Outcome {
 /// How much of a result rests on totals that were not asked, but estimated from those that were out.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Extrapolation {
-    /// Questions of the method's rounds whose totals are estimates; they are the last ones. 0 where only the indices are.
+    /// Rounds of this K and restart whose totals are estimates; they are the last ones. 0 where only the indices are, or the
+    /// rounds of others that it was chosen among.
     pub rounds: u32,
-    /// The sum of their errors on probes that the estimates were not fitted to, each the largest relative error of a total.
+    /// The sum over all estimated rounds of the run of their errors on probes that the estimates were not fitted to, each the
+    /// largest relative error of a total.
     pub held_out_error: f64,
     /// What that sum had to stay below.
     pub gate: f64,
