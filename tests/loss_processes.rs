@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use serde_json::json;
 use support::{Parties, Running, start};
 
 const SIZES: [usize; 5] = [40, 55, 61, 48, 70];
@@ -29,12 +30,13 @@ fn answered(client: &Running, n: usize) {
 }
 
 /// A site's files say that the run ended early, and how; its centres.
-fn early_at(p: &Parties, site: usize, lost: &str) -> serde_json::Value {
+fn early_at(p: &Parties, site: usize, lost: &[&str], refused: &[&str]) -> serde_json::Value {
     let (model, result) =
         (p.folder.json(&format!("site-{site}.model")), p.folder.json(&format!("site-{site}-result.json")));
     for file in [&model, &result] {
         assert_eq!(file["converged"], false, "{file}");
-        assert_eq!(file["ended_early"]["lost"], serde_json::json!([lost]), "{file}");
+        let early = &file["ended_early"];
+        assert_eq!((&early["lost"], &early["refused"]), (&json!(lost), &json!(refused)), "{file}");
         assert!(file["ended_early"]["round"].as_u64().is_some_and(|round| round > 0), "{file}");
     }
     assert_eq!(model["centres"], result["centres"]);
@@ -55,7 +57,7 @@ fn a_killed_site_costs_no_result() {
     let result = p.folder.json("out/result.json");
     assert_eq!((&result["converged"], &result["ended_early"]["lost"]), (&false.into(), &serde_json::json!(["site-3"])));
     for site in [1, 2, 4, 5] {
-        assert_eq!(early_at(&p, site, "site-3"), result["centres"], "site {site}");
+        assert_eq!(early_at(&p, site, &["site-3"], &[]), result["centres"], "site {site}");
     }
     assert!(!p.folder.0.join("site-3.model").exists());
 }
@@ -95,7 +97,7 @@ fn a_killed_coordinator_costs_the_sites_no_result() {
     // Openings leave before the next question does, so that sites are a round apart at most.
     let rounds: Vec<u64> = (1..=5)
         .map(|site| {
-            early_at(&p, site, "lead");
+            early_at(&p, site, &["lead"], &[]);
             p.folder.json(&format!("site-{site}-result.json"))["ended_early"]["round"].as_u64().expect("a round")
         })
         .collect();
@@ -122,6 +124,6 @@ fn a_budget_that_is_spent_costs_no_result() {
     }
     let result = p.folder.json("out/result.json");
     for site in 1..=5 {
-        assert_eq!(early_at(&p, site, "site-4"), result["centres"], "site {site}");
+        assert_eq!(early_at(&p, site, &[], &["site-4"]), result["centres"], "site {site}");
     }
 }

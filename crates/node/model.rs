@@ -62,17 +62,21 @@ pub struct Early {
     /// Rounds that moved these centres on totals that were asked: of the K and restart that they are of, where there were
     /// several.
     pub round: u32,
-    /// Why no more could be asked, for a person.
+    /// Why no more could be asked, for a person. Like the names below it is the coordinator's word: a site that writes this file
+    /// has checked round and centres against its own copy of the method, and of these only that they are on the roster.
     pub reason: String,
-    /// Who was lost, by name.
+    /// Who was lost, by name: was gone, silent, or left out because it broke a rule.
     pub lost: Vec<String>,
+    /// Who was there and refused to answer, by name, as its policy or the rest of its budgets has it.
+    #[serde(default)]
+    pub refused: Vec<String>,
 }
 
 impl Early {
-    /// Of an outcome that [`crate::conversation::Conversation::finish`] gave.
-    pub fn of(outcome: &Outcome, reason: impl Into<String>, lost: Vec<String>) -> Early {
+    /// Of an outcome that [`crate::conversation::Conversation::finish`] gave, with who was lost and who refused.
+    pub fn of(outcome: &Outcome, reason: &str, lost: Vec<String>, refused: Vec<String>) -> Early {
         let estimated = outcome.extrapolated.map_or(0, |extrapolated| extrapolated.rounds);
-        Early { round: outcome.rounds.saturating_sub(estimated), reason: clean(&reason.into()), lost }
+        Early { round: outcome.rounds.saturating_sub(estimated), reason: clean(reason), lost, refused }
     }
 
     /// What came of a run that ended so, as a failed command says it.

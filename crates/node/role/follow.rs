@@ -24,6 +24,14 @@ use crate::{
     store::{Said, Transcript},
 };
 
+/// Who ended a run that a site finishes alone, by name.
+pub(super) enum Absent {
+    /// The coordinator, which is gone.
+    Lost(String),
+    /// This site, whose budgets are spent.
+    Refused(String),
+}
+
 /// The copy and what it was fed with.
 pub(super) struct Follower {
     config: ClientConfig,
@@ -200,7 +208,8 @@ impl Follower {
             }
             (_, Some(_)) => self.conversation.finish().ok_or("no total that was opened has moved a centre")?,
         };
-        let early = model.ended_early.clone().map(|early| Early::of(&outcome, early.reason, early.lost));
+        let early = model.ended_early.clone();
+        let early = early.map(|early| Early::of(&outcome, &early.reason, early.lost, early.refused));
         let own = self.result_of(&outcome, early).map_err(|failure| failure.message)?;
         if own.model.as_ref().is_some_and(|own| near(own, model)) {
             Ok(Some(own))
@@ -211,12 +220,16 @@ impl Follower {
 
     /// The copy's own result where the coordinator says no more: to its end where every total was opened.
     /// `None` before a round has moved a centre.
-    pub(super) fn alone(&self, reason: &str, lost: Vec<String>) -> Option<Result<RunResult, Failure>> {
+    pub(super) fn alone(&self, reason: &str, absent: Absent) -> Option<Result<RunResult, Failure>> {
         if let Turn::Done(outcome) = self.conversation.turn() {
             return Some(self.result_of(outcome, None));
         }
         let outcome = self.conversation.finish()?;
-        let early = Early::of(&outcome, reason, lost);
+        let (lost, refused) = match absent {
+            Absent::Lost(who) => (vec![who], Vec::new()),
+            Absent::Refused(who) => (Vec::new(), vec![who]),
+        };
+        let early = Early::of(&outcome, reason, lost, refused);
         Some(self.result_of(&outcome, Some(early)))
     }
 

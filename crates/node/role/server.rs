@@ -153,6 +153,7 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
         counted: false,
         counted_on: None,
         lost: Vec::new(),
+        refused: Vec::new(),
         told: Vec::new(),
     };
     let result = tokio::select! {
@@ -208,6 +209,8 @@ struct Run<'a> {
     counted_on: Option<u64>,
     /// Who was lost and is not merely waiting for others of its block.
     lost: Vec<String>,
+    /// Who refused to answer.
+    refused: Vec<String>,
     /// What a reader of the result should know.
     told: Vec<String>,
 }
@@ -227,7 +230,7 @@ impl Run<'_> {
         // The sites' own copies of the method need the last total to come to the same.
         self.hub.close_rounds();
         let reason: Vec<&str> = std::iter::once(&failure.message).chain(&self.told).map(String::as_str).collect();
-        let early = Early::of(&outcome, reason.join("; "), self.lost.clone());
+        let early = Early::of(&outcome, &reason.join("; "), self.lost.clone(), self.refused.clone());
         tracing::warn!("the run ends early: {}", early.reason);
         let cohort = self.conversation.cohort().to_vec();
         let n = if self.counted { self.ask_count(&cohort).await } else { None };
@@ -372,9 +375,14 @@ impl Run<'_> {
                 let site = self.config.roster.name_of(PartyId::Site(site));
                 (self.config.progress)(Progress::Lost { site: site.clone(), why: why.to_string() });
                 self.told.push(format!("{site}: {why}"));
-                // Whoever waits for others of its block is not what the run lost.
-                if !matches!(why, Loss::BlockIncomplete(_)) {
-                    self.lost.push(site);
+                let absent = match why {
+                    // Whoever waits for others of its block is not what the run lost.
+                    Loss::BlockIncomplete(_) | Loss::BlockTooSmall(_) => return Ok(()),
+                    Loss::Refused(_) => &mut self.refused,
+                    _ => &mut self.lost,
+                };
+                if !absent.contains(&site) {
+                    absent.push(site);
                 }
                 Ok(())
             }
