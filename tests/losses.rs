@@ -217,6 +217,46 @@ fn every_number_of_a_result_is_over_one_named_cohort() {
     }
 }
 
+/// [APP-8]: a plan's floor under the rows holds for early results. The count was over more sites; what is left must be shown by
+/// the totals.
+#[test]
+fn an_early_result_of_too_few_rows_is_none() {
+    let sites = made_up(&SIZES, 0.2, 5);
+    let kmeans = Work::plain(
+        unit_square(),
+        Algorithm::Kmeans { epsilon: 0.0, max_rounds: 30 },
+        3,
+        Seeding::Uniform { seed: 11 },
+    );
+    // One site goes, and the run goes on; then two more, which is too many.
+    let vanish = [(2, Step::BeforeInput, 2), (0, Step::BeforeInput, 3), (1, Step::BeforeInput, 3)];
+    let left = SIZES.iter().sum::<usize>() as u64 - SIZES[2] as u64;
+    // Hard groups add up to the rows; the sums of u^2 of K = 3 to a third of them at least.
+    for (what, work, floor, enough) in [
+        ("kmeans", &kmeans, left, true),
+        ("kmeans", &kmeans, left + 1, false),
+        ("fcm", &work(0.0, 8), left / 3, true),
+        ("fcm", &work(0.0, 8), left, false),
+    ] {
+        let terms = move |terms: &mut Terms| (terms.block_size, terms.min_total_rows) = (1, floor);
+        let (run, sizes) = lose(sites.clone(), work, &vanish, terms);
+        assert_eq!(sizes, [5, 4], "{what}");
+        assert!(!run.counted.as_ref().is_ok_and(|counted| counted.handed_over), "{what}");
+        let models = run.sites.iter().flatten().filter(|site| site.model.is_some()).count();
+        match &run.result {
+            Ok(result) => {
+                assert!(enough && result.ended_early.is_some() && models == 2, "{what}, {floor}: {result:?}");
+                assert_eq!((result.cohort.len(), result.n_total), (4, None));
+            }
+            Err(failure) => {
+                assert!(!enough && models == 0, "{what}, {floor}: {failure}");
+                assert_eq!(failure.code, Code::Quorum);
+                assert!(failure.message.contains("APP-8") && failure.message.contains("floor"), "{failure}");
+            }
+        }
+    }
+}
+
 /// Three blocks: the run goes on without the block that lost a site.
 #[test]
 fn a_run_over_three_blocks_goes_on_without_one() {

@@ -229,11 +229,23 @@ impl Run<'_> {
         let Some(outcome) = self.conversation.finish() else { return Err(failure) };
         // The sites' own copies of the method need the last total to come to the same.
         self.hub.close_rounds();
+        let cohort = self.conversation.cohort().to_vec();
+        let n = if self.counted { self.ask_count(&cohort).await } else { None };
+        let floor = self.config.terms.min_total_rows;
+        if !self.conversation.reaches(&outcome, floor, n) {
+            return Err(Failure::new(
+                failure.code,
+                format!(
+                    "{}; there is no result, because the rows behind the last total are not known to reach the plan's floor of \
+                     {floor} [APP-8]",
+                    failure.message
+                ),
+                "run again when the missing parties are there",
+            ));
+        }
         let reason: Vec<&str> = std::iter::once(&failure.message).chain(&self.told).map(String::as_str).collect();
         let early = Early::of(&outcome, &reason.join("; "), self.lost.clone(), self.refused.clone());
         tracing::warn!("the run ends early: {}", early.reason);
-        let cohort = self.conversation.cohort().to_vec();
-        let n = if self.counted { self.ask_count(&cohort).await } else { None };
         self.result(&outcome, n, Some(early))
     }
 
