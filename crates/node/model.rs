@@ -129,6 +129,23 @@ impl Model {
         })
     }
 
+    /// What whoever uses the centres has to know of how they came about, as a sentence; `None` where they came to rest, and where
+    /// the file does not say.
+    pub fn caution(&self) -> Option<String> {
+        let estimated = self.extrapolated.filter(|found| found.rounds > 0).map_or_else(String::new, |found| {
+            let (rounds, error) = (found.rounds, found.held_out_error);
+            format!("; the totals of {rounds} more are estimated (relative error {error:.1e} on probes)")
+        });
+        match (&self.ended_early, self.converged) {
+            (Some(early), _) => Some(format!(
+                "the run of this model ended early, after round {}, before its centres came to rest{estimated}",
+                early.round
+            )),
+            (None, Some(false)) => Some("the run of this model ended before its centres came to rest".into()),
+            (None, _) => None,
+        }
+    }
+
     /// The model as JSON text.
     pub fn to_bytes(&self) -> Vec<u8> {
         // Numbers, texts and lists always have a JSON form.
