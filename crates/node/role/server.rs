@@ -479,7 +479,7 @@ impl Run<'_> {
             Failure::new(
                 Code::Network,
                 "the intermediary, which judges the result by the plan, is gone",
-                "start the run again with a new plan, or let the coordinator judge",
+                "find out from its operator why it stopped; when it is there again, start the run under a new plan",
             )
         };
         self.have_counted_again(cohort);
