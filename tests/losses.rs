@@ -217,6 +217,25 @@ fn every_number_of_a_result_is_over_one_named_cohort() {
     }
 }
 
+/// A site is lost when the centres have come to rest: an early result says so, and which indices are missing.
+#[test]
+fn centres_at_rest_stay_so_where_only_the_indices_are_missing() {
+    let (sites, work) = (made_up(&SIZES, 0.2, 5), work(1e-3, 100));
+    let all: Vec<usize> = (0..5).collect();
+    let whole = replay(&work, &prepared(&work, &sites), |_| all.clone());
+    assert!(whole.converged);
+    for (at, rest) in [(whole.questions, true), (whole.questions - 1, false)] {
+        let (run, _) = lose(sites.clone(), &work, &[(2, Step::BeforeInput, at)], |_| {});
+        ended_early(&run, 2, at - 1);
+        let result = run.result.as_ref().expect("a result");
+        assert_eq!(result.ended_early.as_ref().map(|early| early.at_rest), Some(rest), "{result:?}");
+        assert_eq!(max_difference(&result.centres_box, &box_of(&work, &whole)) < 1e-9, rest);
+        let caution = result.model.as_ref().and_then(|model| model.caution()).expect("one");
+        assert_eq!(caution.contains("after its centres came to rest"), rest, "{caution}");
+        assert!(veilsum::report::summary(result).contains(if rest { "(at rest; the run" } else { "(not converged" }));
+    }
+}
+
 /// [APP-8]: a plan's floor under the rows holds for early results. The count was over more sites; what is left must be shown by
 /// the totals.
 #[test]

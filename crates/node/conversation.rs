@@ -178,12 +178,11 @@ impl Conversation {
     }
 
     /// The result where nothing more may be asked: finished from what is out over the last cohort where that can be had to
-    /// the accuracy of [`veilsum_cluster::finish::GATE`], else what the last totals gave ([APP-8]). `None` before a round
-    /// has moved a centre, and where the run has its result.
+    /// the accuracy of [`veilsum_cluster::finish::GATE`], else what the last totals gave ([APP-8]). It has converged where the
+    /// centres had come to rest before, and only indices are missing. `None` before a round has moved a centre, and where the
+    /// run has its result.
     pub fn finish(&self) -> Option<Outcome> {
-        let outcome = finish(&self.method, &self.released).ok()?.outcome;
-        // Whatever came to rest, the run did not come to its end.
-        Some(Outcome { converged: false, ..outcome })
+        Some(finish(&self.method, &self.released).ok()?.outcome)
     }
 
     /// Takes the intermediary's verdicts, over these sites.

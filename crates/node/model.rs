@@ -44,7 +44,8 @@ pub struct Model {
     pub standardisation: Option<Transform>,
     /// Hash of the plan that the run followed, hexadecimal.
     pub plan: String,
-    /// Whether the centres came to rest on totals that were asked; models of earlier versions do not say.
+    /// Whether the centres came to rest on totals that were asked, and the run to its end: false in all that ended early. Models of
+    /// earlier versions do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub converged: Option<bool>,
     /// Why the run ended before its method did, where it did.
@@ -62,6 +63,9 @@ pub struct Early {
     /// Rounds that moved these centres on totals that were asked: of the K and restart that they are of, where there were
     /// several.
     pub round: u32,
+    /// Whether these centres had come to rest on totals that were asked: then only indices are missing or estimated.
+    #[serde(default)]
+    pub at_rest: bool,
     /// Why no more could be asked, for a person. Like the names below it is the coordinator's word: a site that writes this file
     /// has checked round and centres against its own copy of the method, and of these only that they are on the roster.
     pub reason: String,
@@ -76,7 +80,8 @@ impl Early {
     /// Of an outcome that [`crate::conversation::Conversation::finish`] gave, with who was lost and who refused.
     pub fn of(outcome: &Outcome, reason: &str, lost: Vec<String>, refused: Vec<String>) -> Early {
         let estimated = outcome.extrapolated.map_or(0, |extrapolated| extrapolated.rounds);
-        Early { round: outcome.rounds.saturating_sub(estimated), reason: clean(reason), lost, refused }
+        let round = outcome.rounds.saturating_sub(estimated);
+        Early { round, at_rest: outcome.converged, reason: clean(reason), lost, refused }
     }
 
     /// What came of a run that ended so, as a failed command says it.
@@ -91,13 +96,14 @@ impl Early {
 }
 
 impl Model {
-    /// The model of a run's outcome.
+    /// The model of a run's outcome, and of how it ended early, where it did.
     ///
     /// # Errors
     /// [`WorkError`] where the centres do not fit the plan's columns.
-    pub fn of(work: &Work, plan: &Hash, outcome: &Outcome) -> Result<Model, WorkError> {
+    pub fn of(work: &Work, plan: &Hash, outcome: &Outcome, ended_early: Option<Early>) -> Result<Model, WorkError> {
         let model = Model::new(work, plan, &outcome.centres, outcome.transform.clone())?;
-        Ok(Model { converged: Some(outcome.converged), extrapolated: outcome.extrapolated, ..model })
+        let converged = Some(outcome.converged && ended_early.is_none());
+        Ok(Model { converged, ended_early, extrapolated: outcome.extrapolated, ..model })
     }
 
     /// The model of final centres (working units).
@@ -137,9 +143,11 @@ impl Model {
             format!("; the totals of {rounds} more are estimated (relative error {error:.1e} on probes)")
         });
         match (&self.ended_early, self.converged) {
-            (Some(early), _) => Some(format!(
-                "the run of this model ended early, after round {}, before its centres came to rest{estimated}",
-                early.round
+            (Some(Early { round, at_rest: true, .. }), _) => {
+                Some(format!("the run of this model ended early, after its centres came to rest in round {round}"))
+            }
+            (Some(Early { round, .. }), _) => Some(format!(
+                "the run of this model ended early, after round {round}, before its centres came to rest{estimated}"
             )),
             (None, Some(false)) => Some("the run of this model ended before its centres came to rest".into()),
             (None, _) => None,

@@ -127,6 +127,7 @@ pub fn summary(result: &RunResult) -> String {
             found.held_out_error
         ),
         _ if result.converged => "converged".into(),
+        _ if result.ended_early.as_ref().is_some_and(|early| early.at_rest) => "at rest; the run ended early".into(),
         _ if result.ended_early.is_some() => "not converged: the run ended early".into(),
         _ => "stopped at the plan's last round".into(),
     };

@@ -32,7 +32,8 @@ pub struct RunResult {
     pub centres: Vec<Vec<f64>>,
     /// K x d, box units.
     pub centres_box: Vec<Vec<f64>>,
-    /// Weight of every cluster in the last round: sums of u^m, rows or mass, as the method counts.
+    /// Weight of every cluster in the last round: sums of u^m, rows or mass, as the method counts;
+    /// an estimate where `extrapolated` has rounds.
     pub weights: Vec<f64>,
     /// Rows of the sites that the indices are over (those of `cohort`, where no index is there); `null` where nobody told it: an
     /// estimated number of rows does not stand here.
@@ -41,7 +42,7 @@ pub struct RunResult {
     pub n_total_from: Option<&'static str>,
     /// Rounds that moved the centres.
     pub rounds: u32,
-    /// Whether the centres came to rest on totals that were asked.
+    /// Whether the centres came to rest on totals that were asked, and the run to its end.
     pub converged: bool,
     /// Why the run ended before its method did, where it did.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -134,7 +135,7 @@ impl RunResult {
                     .into(),
             );
         }
-        let model = Model { ended_early: ended_early.clone(), ..Model::of(work, &terms.hash(), outcome)? };
+        let model = Model::of(work, &terms.hash(), outcome, ended_early.clone())?;
         Ok(RunResult {
             method: work.method_name(),
             k: outcome.centres.k() as u32,
@@ -146,7 +147,7 @@ impl RunResult {
             n_total,
             n_total_from: n_total.map(|_| from),
             rounds: outcome.rounds,
-            converged: outcome.converged,
+            converged: outcome.converged && ended_early.is_none(),
             ended_early,
             extrapolated: outcome.extrapolated,
             objective: outcome.objective,

@@ -169,8 +169,9 @@ pub struct Extrapolation {
     /// Rounds of this K and restart whose totals are estimates; they are the last ones. 0 where only the indices are, or the
     /// rounds of others that it was chosen among.
     pub rounds: u32,
-    /// The sum over all estimated rounds of the run of their errors on probes that the estimates were not fitted to, each the
-    /// largest relative error of a total.
+    /// The sum over all estimated rounds of the run of their errors on made-up rows of the box that the estimates were not fitted
+    /// to: each the largest error of a total, as a part of the root mean square of its block there. No bound: the real rows may
+    /// lie elsewhere, and how far centres are off by it depends on the data.
     pub held_out_error: f64,
     /// What that sum had to stay below.
     pub gate: f64,
