@@ -161,6 +161,23 @@ fn from_keys_to_memberships() {
     let written = fs::read_to_string(w.0.join("u.csv")).unwrap();
     assert!(written.starts_with("membership_0,membership_1,cluster\n") && written.lines().count() == 4);
     assert_eq!(w.ok("assign --model model.json --data rows.csv").trim_end(), written.trim_end());
+    // How the centres came about is said beside the memberships.
+    assert!(w.run("assign --model model.json --data rows.csv").stderr.is_empty() && value["caution"].is_null());
+    let early = r#""converged": false, "ended_early": { "round": 7, "reason": "site-3 is gone", "lost": ["site-3"] },
+        "extrapolated": { "rounds": 5, "held_out_error": 2e-4, "gate": 1e-3, "at_rest": true, "index_error": null }"#;
+    for (how, words) in [
+        ("\"converged\": true", vec![]),
+        ("\"converged\": false", vec!["before its centres came to rest"]),
+        (early, vec!["ended early, after round 7, before", "totals of 5 more are estimated (relative error 2.0e-4"]),
+    ] {
+        w.write("early.json", &MODEL.replace("\"k\": 2", &format!("\"k\": 2, {how}")));
+        let output = w.run("assign --model early.json --data rows.csv");
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), told.lines().count()), (Some(0), usize::from(!words.is_empty())), "{told}");
+        assert_eq!(String::from_utf8(output.stdout).unwrap().trim_end(), written.trim_end());
+        let caution = w.json("assign --model early.json --data rows.csv")["caution"].clone();
+        assert!(words.iter().all(|word| told.contains(word) && caution.as_str().unwrap().contains(word)), "{told}");
+    }
     w.write("far.csv", "y,x\n-400,1.5\n");
     assert_eq!(w.json("assign --model model.json --data far.csv")["labels"], serde_json::json!([0]));
     w.write("model.json", &MODEL.replace("\"k\": 2", "\"k\": 3"));

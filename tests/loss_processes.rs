@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use serde_json::json;
 use support::{Parties, Running, start};
 
 const SIZES: [usize; 5] = [40, 55, 61, 48, 70];
@@ -29,12 +30,13 @@ fn answered(client: &Running, n: usize) {
 }
 
 /// A site's files say that the run ended early, and how; its centres.
-fn early_at(p: &Parties, site: usize, lost: &str) -> serde_json::Value {
+fn early_at(p: &Parties, site: usize, lost: &[&str], refused: &[&str]) -> serde_json::Value {
     let (model, result) =
         (p.folder.json(&format!("site-{site}.model")), p.folder.json(&format!("site-{site}-result.json")));
     for file in [&model, &result] {
         assert_eq!(file["converged"], false, "{file}");
-        assert_eq!(file["ended_early"]["lost"], serde_json::json!([lost]), "{file}");
+        let early = &file["ended_early"];
+        assert_eq!((&early["lost"], &early["refused"]), (&json!(lost), &json!(refused)), "{file}");
         assert!(file["ended_early"]["round"].as_u64().is_some_and(|round| round > 0), "{file}");
     }
     assert_eq!(model["centres"], result["centres"]);
@@ -55,7 +57,7 @@ fn a_killed_site_costs_no_result() {
     let result = p.folder.json("out/result.json");
     assert_eq!((&result["converged"], &result["ended_early"]["lost"]), (&false.into(), &serde_json::json!(["site-3"])));
     for site in [1, 2, 4, 5] {
-        assert_eq!(early_at(&p, site, "site-3"), result["centres"], "site {site}");
+        assert_eq!(early_at(&p, site, &["site-3"], &[]), result["centres"], "site {site}");
     }
     assert!(!p.folder.0.join("site-3.model").exists());
 }
@@ -95,12 +97,36 @@ fn a_killed_coordinator_costs_the_sites_no_result() {
     // Openings leave before the next question does, so that sites are a round apart at most.
     let rounds: Vec<u64> = (1..=5)
         .map(|site| {
-            early_at(&p, site, "lead");
+            early_at(&p, site, &["lead"], &[]);
             p.folder.json(&format!("site-{site}-result.json"))["ended_early"]["round"].as_u64().expect("a round")
         })
         .collect();
     let (least, most) = (rounds.iter().min().expect("sites"), rounds.iter().max().expect("sites"));
     assert!(most - least <= 1, "{rounds:?}");
+}
+
+/// [APP-8]: the intermediary never comes. What one total shows of the rows must reach the plan's floor by itself.
+#[test]
+fn a_run_that_was_not_counted_has_a_result_only_of_enough_rows() {
+    let rows = SIZES.iter().sum::<usize>();
+    for (floor, enough) in [(rows / 4, true), (rows, false)] {
+        let p = Parties::new(&SIZES, &[&LONG[..], &[&format!("--min-total-rows={floor}")]].concat());
+        let waits = ["--phase-timeout", "6", "--grace", "1", "--join-timeout", "6", "--on-loss", "stop"];
+        let server = start(&p.server(&waits));
+        let clients: Vec<Running> = (1..=5).map(|i| start(&p.client(i, &["--join-timeout", "60"]))).collect();
+        let told = server.wait(LIMIT).expect(if enough { 9 } else { 4 });
+        assert_eq!(told.stderr.contains("APP-8"), !enough, "{}", told.stderr);
+        assert!(told.stderr.contains("counter in vain"), "{}", told.stderr);
+        for (i, client) in (1..).zip(clients) {
+            let told = client.wait(LIMIT);
+            assert_eq!(p.folder.0.join(format!("site-{i}.model")).exists(), enough, "{}", told.stderr);
+        }
+        assert_eq!(p.folder.0.join("out/result.json").exists(), enough);
+        if enough {
+            let result = p.folder.json("out/result.json");
+            assert_eq!((&result["ended_early"]["round"], &result["n_total"]), (&1.into(), &serde_json::Value::Null));
+        }
+    }
 }
 
 /// A site that may answer so many questions and no more ends the run for everybody, with a result, its own included.
@@ -122,6 +148,6 @@ fn a_budget_that_is_spent_costs_no_result() {
     }
     let result = p.folder.json("out/result.json");
     for site in 1..=5 {
-        assert_eq!(early_at(&p, site, "site-4"), result["centres"], "site {site}");
+        assert_eq!(early_at(&p, site, &[], &["site-4"]), result["centres"], "site {site}");
     }
 }

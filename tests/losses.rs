@@ -16,6 +16,10 @@ use veilsum_node::{
     },
     work::Work,
 };
+use veilsum_cluster::{
+    Algorithm, Outcome, Rows,
+    method::{Seeding, Validity},
+};
 use veilsum_proto::plan::Terms;
 
 const SIZES: [usize; 5] = [60, 75, 81, 68, 90];
@@ -82,7 +86,10 @@ fn ended_early(run: &LocalRun, lost: usize, round: u32) -> Vec<Vec<f64>> {
 
 fn boxed(work: &Work, sites: &[(String, Rows)]) -> Vec<Vec<f64>> {
     let all: Vec<usize> = (0..sites.len()).collect();
-    let outcome = replay(work, &prepared(work, sites), |_| all.clone());
+    box_of(work, &replay(work, &prepared(work, sites), |_| all.clone()))
+}
+
+fn box_of(work: &Work, outcome: &Outcome) -> Vec<Vec<f64>> {
     work.units(&outcome.centres).expect("units").1
 }
 
@@ -161,6 +168,113 @@ fn a_loss_in_the_first_round_makes_a_smaller_block() {
     assert!(max_difference(&result.centres_box, &boxed(&work, &left)) < 1e-6);
     let counted = run.counted.as_ref().expect("a count");
     assert_eq!((counted.total, counted.handed_over), (361, true));
+}
+
+/// A site that is lost between the last questions leaves numbers of two cohorts: each says which one it is over, and what would be
+/// divided by another cohort's rows is left out.
+#[test]
+fn every_number_of_a_result_is_over_one_named_cohort() {
+    let sites = made_up(&SIZES, 0.2, 5);
+    let mut work = Work::plain(
+        unit_square(),
+        Algorithm::Kmeans { epsilon: 0.0, max_rounds: 30 },
+        3,
+        Seeding::Uniform { seed: 11 },
+    );
+    work.recipe.validity = Validity::everything();
+    let parts = prepared(&work, &sites);
+    let (all, left) = ((0..5).collect::<Vec<usize>>(), vec![0, 1, 3, 4]);
+    let whole = replay(&work, &parts, |_| all.clone());
+    let (rows, rows_left) = (SIZES.iter().sum::<usize>(), SIZES.iter().sum::<usize>() - SIZES[2]);
+    // The last question but one asks for the validity totals, the last one for silhouettes.
+    for lost_at in [whole.questions, whole.questions - 1, whole.questions - 2] {
+        let plain = replay(&work, &parts, |question| if question < lost_at { all.clone() } else { left.clone() });
+        let (run, sizes) = lose(sites.clone(), &work, &[(2, Step::BeforeInput, lost_at)], |terms| terms.block_size = 1);
+        assert_eq!(sizes.iter().filter(|n| **n == 4).count() as u32, plain.questions + 1 - lost_at, "{sizes:?}");
+        let result = run.result.as_ref().expect("a result");
+        assert!(max_difference(&result.centres_box, &box_of(&work, &plain)) < 1e-9);
+        let names = |sites: &[usize]| sites.iter().map(|site| format!("site-{}", site + 1)).collect::<Vec<_>>();
+        let own = run.sites[0].as_ref().expect("a site").result.as_ref().expect("its own result");
+        for found in [result, own] {
+            let silhouette = found.indices.silhouette_squared;
+            let (cohort, indices_cohort) = (&found.cohort, &found.indices_cohort);
+            if lost_at == whole.questions {
+                assert_eq!((cohort, indices_cohort, found.n_total), (&names(&all), &None, Some(rows as u64)));
+                assert_eq!((silhouette, found.indices.simplified_silhouette_means), (None, None));
+                assert!(found.warnings.iter().any(|w| w.contains("silhouettes are left out")), "{:?}", found.warnings);
+                assert_eq!(found.indices.simplified_silhouette, whole.indices.simplified_silhouette);
+            } else {
+                let before = lost_at == whole.questions - 1;
+                assert_eq!(
+                    (cohort, found.n_total),
+                    (&names(if before { &all } else { &left }), Some(rows_left as u64))
+                );
+                assert_eq!(*indices_cohort, before.then(|| names(&left)));
+                assert!((silhouette.expect("one") - plain.indices.silhouette_squared.expect("one")).abs() < 1e-9);
+            }
+            assert_eq!(found.n_total_from, Some("sum of memberships"));
+            assert_eq!(found.missing, ["site-3"]);
+        }
+    }
+}
+
+/// A site is lost when the centres have come to rest: an early result says so, and which indices are missing.
+#[test]
+fn centres_at_rest_stay_so_where_only_the_indices_are_missing() {
+    let (sites, work) = (made_up(&SIZES, 0.2, 5), work(1e-3, 100));
+    let all: Vec<usize> = (0..5).collect();
+    let whole = replay(&work, &prepared(&work, &sites), |_| all.clone());
+    assert!(whole.converged);
+    for (at, rest) in [(whole.questions, true), (whole.questions - 1, false)] {
+        let (run, _) = lose(sites.clone(), &work, &[(2, Step::BeforeInput, at)], |_| {});
+        ended_early(&run, 2, at - 1);
+        let result = run.result.as_ref().expect("a result");
+        assert_eq!(result.ended_early.as_ref().map(|early| early.at_rest), Some(rest), "{result:?}");
+        assert_eq!(max_difference(&result.centres_box, &box_of(&work, &whole)) < 1e-9, rest);
+        let caution = result.model.as_ref().and_then(|model| model.caution()).expect("one");
+        assert_eq!(caution.contains("after its centres came to rest"), rest, "{caution}");
+        assert!(veilsum_node::report::summary(result).contains(if rest { "(at rest; the run" } else { "(not converged" }));
+    }
+}
+
+/// [APP-8]: a plan's floor under the rows holds for early results. The count was over more sites; what is left must be shown by
+/// the totals.
+#[test]
+fn an_early_result_of_too_few_rows_is_none() {
+    let sites = made_up(&SIZES, 0.2, 5);
+    let kmeans = Work::plain(
+        unit_square(),
+        Algorithm::Kmeans { epsilon: 0.0, max_rounds: 30 },
+        3,
+        Seeding::Uniform { seed: 11 },
+    );
+    // One site goes, and the run goes on; then two more, which is too many.
+    let vanish = [(2, Step::BeforeInput, 2), (0, Step::BeforeInput, 3), (1, Step::BeforeInput, 3)];
+    let left = SIZES.iter().sum::<usize>() as u64 - SIZES[2] as u64;
+    // Hard groups add up to the rows; the sums of u^2 of K = 3 to a third of them at least.
+    for (what, work, floor, enough) in [
+        ("kmeans", &kmeans, left, true),
+        ("kmeans", &kmeans, left + 1, false),
+        ("fcm", &work(0.0, 8), left / 3, true),
+        ("fcm", &work(0.0, 8), left, false),
+    ] {
+        let terms = move |terms: &mut Terms| (terms.block_size, terms.min_total_rows) = (1, floor);
+        let (run, sizes) = lose(sites.clone(), work, &vanish, terms);
+        assert_eq!(sizes, [5, 4], "{what}");
+        assert!(!run.counted.as_ref().is_ok_and(|counted| counted.handed_over), "{what}");
+        let models = run.sites.iter().flatten().filter(|site| site.model.is_some()).count();
+        match &run.result {
+            Ok(result) => {
+                assert!(enough && result.ended_early.is_some() && models == 2, "{what}, {floor}: {result:?}");
+                assert_eq!((result.cohort.len(), result.n_total), (4, None));
+            }
+            Err(failure) => {
+                assert!(!enough && models == 0, "{what}, {floor}: {failure}");
+                assert_eq!(failure.code, Code::Quorum);
+                assert!(failure.message.contains("APP-8") && failure.message.contains("floor"), "{failure}");
+            }
+        }
+    }
 }
 
 /// Three blocks: the run goes on without the block that lost a site.

@@ -20,7 +20,7 @@ fn masked(data: &DataSet, work: &Work) -> RunResult {
     let (run, sizes) = federate(data.sites(SITES, 0), work, Vec::new(), false);
     let result = run.result.expect("a result");
     assert!(sizes.iter().all(|n| *n == SITES) && result.missing.is_empty(), "{sizes:?} {:?}", result.missing);
-    assert_eq!((result.n_total, result.n_total_from), (Some(data.rows.len() as u64), "intermediary"));
+    assert_eq!((result.n_total, result.n_total_from), (Some(data.rows.len() as u64), Some("intermediary")));
     for site in run.sites {
         assert!(site.expect("a site's report").model.is_some());
     }

@@ -187,7 +187,7 @@ fn the_views_hold_nothing_of_one_site() {
     let forbidden = forbidden(&run, &sites, &secret);
     assert!(forbidden.contains_key(&secret.words[0][0][0]) && forbidden.contains_key(&(331u64 << 40)));
     let total: u64 = SIZES.iter().sum::<usize>() as u64;
-    assert_eq!((result.n_total, result.n_total_from), (Some(total), "intermediary"));
+    assert_eq!((result.n_total, result.n_total_from), (Some(total), Some("intermediary")));
 
     for (view, intermediary) in [(&run.coordinator_view, false), (&run.intermediary_view, true)] {
         let frames = frames(view);

@@ -33,6 +33,10 @@ pub(crate) struct AssignArgs {
 /// A [`Failure`] that names model, file, line or column.
 pub(crate) fn assign(args: &AssignArgs, json: bool) -> Result<(), Failure> {
     let model = Model::read(&args.model)?;
+    // With --json the output says so.
+    if let (Some(caution), false) = (model.caution(), json) {
+        eprintln!("warning: {caution}");
+    }
     let fail = |why: String| Failure::input(format!("{}: {why}", args.data.display()), "correct the file");
     let columns = model.columns.iter().map(|c| c.name.clone()).collect();
     let table = table::read_csv(&args.data, &TableSpec { columns, label: None })?;
@@ -43,7 +47,7 @@ pub(crate) fn assign(args: &AssignArgs, json: bool) -> Result<(), Failure> {
     let to_file = args.out.as_os_str() != "-";
     if json && !to_file {
         let u: Vec<Vec<f64>> = u.outer_iter().map(|row| row.to_vec()).collect();
-        let value = json!({ "k": model.k, "memberships": u, "labels": labels });
+        let value = json!({ "k": model.k, "memberships": u, "labels": labels, "caution": model.caution() });
         return crate::print(true, &value, "");
     }
     // Clusters are numbered from 0, as the centres stand in the model.
@@ -59,7 +63,7 @@ pub(crate) fn assign(args: &AssignArgs, json: bool) -> Result<(), Failure> {
     if to_file {
         files::write_private(&args.out, &text, Existing::Replace)?;
         let shown = args.out.display().to_string();
-        let value = json!({ "written": shown, "k": model.k });
+        let value = json!({ "written": shown, "k": model.k, "caution": model.caution() });
         return crate::print(json, &value, &format!("memberships in {} clusters: {shown}", model.k));
     }
     crate::print(false, &serde_json::Value::Null, &String::from_utf8_lossy(&text))

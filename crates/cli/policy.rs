@@ -186,8 +186,8 @@ fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
                 format!(
                     "this site may stop before the end of the plan: {why}; it answers all of it if the totals show {rows} rows in all"
                 ),
-                "ask for a plan with a larger --min-total-rows (if it is true), a --max-rows near the largest site's, fewer \
-                 rounds or K, or a coarser --step-bits; or say --rows-in-all if you know",
+                "ask for a plan with fewer rounds or K, a coarser --step-bits, or a --max-rows near the largest site's; where it is \
+                 known that there are more rows, ask for a --min-total-rows nearer to the truth, or say --rows-in-all here",
             )
         }
         Verdict::Refused(why) => (

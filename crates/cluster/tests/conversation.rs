@@ -1,8 +1,10 @@
 //! The conversation of federated FCM: what it asks, what it refuses, when it stops.
 
+
+use veilsum_cluster::method::{Scale, Seeding, Stage, Validity};
 use veilsum_cluster::{
-    Centres, Domain, DriveError, Fcm, FcmParams, Method, MethodError, Outcome, Query, Rows, Scaling, Step, Totals,
-    pooled,
+    Algorithm, Centres, Domain, DriveError, Fcm, FcmParams, Method, MethodError, Outcome, Query, Recipe, Rows, Scaling,
+    Step, Totals, pooled,
 };
 use veilsum_testkit::data::prepare;
 
@@ -177,4 +179,58 @@ fn centres_that_rest_exactly_are_not_asked_about_again() {
     assert!(fcm.fit().history.iter().enumerate().all(|(i, r)| r.round as usize == i + 1 && r.shift == 0.0));
     let endless = FcmParams { max_rounds: u32::MAX, ..params() };
     assert!(matches!(Fcm::new(endless), Err(MethodError::TooManyRounds { .. })));
+}
+
+/// Sites may be lost between any two questions: what would mix two cohorts is left out, the rest says which one it is over.
+#[test]
+fn an_outcome_says_over_which_cohort_its_numbers_are() {
+    let site = |offset: f64| {
+        let values = (0..30).map(|i| f64::from(i % 3) * 0.35 + f64::from(i) * 0.005 + offset).collect();
+        let labels = (0..30).map(|i| i % 3).collect();
+        prepare(&Rows::new(values, 1).unwrap(), &domain()).with_labels(labels).unwrap()
+    };
+    let sites = [site(0.0), site(0.01), site(0.02)];
+    let kmeans = Algorithm::Kmeans { epsilon: 0.0, max_rounds: 20 };
+    let mut recipe = Recipe::plain(kmeans, 3, Seeding::Uniform { seed: 4 });
+    recipe.validity = Validity { classes: 3, ..Validity::everything() };
+    recipe.preparation.scale = Scale::Standard;
+    // In which stage the third site is lost.
+    let lost_in = |stage: Stage| {
+        let mut run = recipe.run(&domain(), 3).unwrap();
+        let (mut step, mut there) = (run.next(None).unwrap(), 3);
+        loop {
+            let Step::Ask(batch) = step else { break };
+            if run.stage() >= Some(stage) {
+                there = 2;
+                run.over(7);
+            }
+            step = run.next(Some(&Totals { rows: None, ..pooled::totals(&batch, &sites[..there]).unwrap() })).unwrap();
+        }
+        let Step::Done(outcome) = step else { panic!("not done") };
+        *outcome
+    };
+    let says = |outcome: &Outcome, what: &str| outcome.notes.iter().any(|note| note.contains(what));
+    for (stage, centres, judged, rows) in [
+        (Stage::Preparing, 7, 7, 60),
+        (Stage::Iterating, 7, 7, 60),
+        (Stage::Validating, 0, 7, 60),
+        (Stage::Silhouettes, 0, 0, 90),
+        (Stage::Counting, 0, 0, 90),
+    ] {
+        let outcome = lost_in(stage);
+        assert_eq!((outcome.centres_over, outcome.judged_over, outcome.n_total), (centres, Some(judged), Some(rows)));
+        let (silhouette, labels) = (stage == Stage::Silhouettes, stage >= Stage::Silhouettes);
+        let indices = &outcome.indices;
+        assert_eq!(
+            (indices.silhouette_squared.is_none(), says(&outcome, "silhouettes are left")),
+            (silhouette, silhouette)
+        );
+        assert_eq!(
+            (indices.adjusted_rand.is_none(), says(&outcome, "by label are left")),
+            (labels, labels),
+            "{stage:?}"
+        );
+        assert!(indices.davies_bouldin.is_some() && outcome.contingency.is_none() == labels);
+        assert_eq!(says(&outcome, "the standardisation is over"), stage == Stage::Iterating, "{stage:?}");
+    }
 }

@@ -258,6 +258,34 @@ fn totals_alone_decide_to_the_bit() {
     assert!(other.extrapolated.is_some() && other.centres != here.outcome.centres);
 }
 
+/// A sweep asks for the rounds of every K side by side: each K counts its own.
+#[test]
+fn in_a_sweep_the_rounds_of_the_reported_k_are_counted() {
+    let domain = Domain::new(vec![0.0], vec![1.0], Scaling::Box).unwrap();
+    let part = |i: u32| (f64::from(i) * 0.618_033_988_749_895).fract();
+    let row = |i: u32| if i % 2 == 0 { 0.1 + 0.3 * part(i) } else { 0.9 - 0.4 * part(i) };
+    let rows = Rows::new((0..300).map(row).collect(), 1).unwrap();
+    let sites = prepare_all(&split(&rows, SITES), &domain);
+    // K = 2 is at rest long before K = 3 is.
+    let recipe = Recipe { clusters: Clusters { min: 2, max: 3 }, ..fcm(2, 3, 1e-7) };
+    let run = || recipe.run(&domain, SITES as u32).unwrap();
+    let whole = ask(&mut run(), &sites, 40, usize::MAX).1.unwrap();
+    let rounds: Vec<u32> = whole.curve.iter().map(|point| point.rounds).collect();
+    let longest = whole.questions - 1;
+    println!("{rounds:?}, K = {} is chosen, {longest} rounds in all", whole.centres.k());
+    assert!(rounds[0] + 4 < rounds[1] && rounds[1] == longest);
+    for after in [rounds[0] - 2, rounds[0] + 2] {
+        let mut run = run();
+        let (out, _) = ask(&mut run, &sites, 40, after as usize);
+        let found = finish(&run, &out).unwrap();
+        let extrapolated = found.outcome.extrapolated.unwrap_or_else(|| panic!("{:?}", found.refused));
+        // Of the reported K so many rounds were asked.
+        let asked = rounds[found.outcome.centres.k() - 2].min(after);
+        assert_eq!(found.outcome.rounds - extrapolated.rounds, asked, "after {after}: {extrapolated:?}");
+        println!("after {after}: K = {}, {extrapolated:?}, {:?}", found.outcome.centres.k(), found.refused);
+    }
+}
+
 #[test]
 fn a_run_stops_where_it_stands() {
     let (domain, sites) = five();
@@ -292,6 +320,16 @@ fn a_run_stops_where_it_stands() {
         Some(extrapolated) => assert!(extrapolated.rounds == 0 && extrapolated.index_error.unwrap() < GATE),
         None => assert!(found.refused.is_some() && found.outcome.n_total.is_none()),
     }
+
+    // With another run over the same cohort, which asked about nearly the same centres, the indices follow too. The sum of
+    // estimated memberships is no count of rows.
+    let (near, _) = ask(&mut fcm(3, 5, 1.1e-3).run(&domain, 3).unwrap(), &sites, 40, usize::MAX);
+    let found = finish(&run, &[near, out].concat()).unwrap();
+    let extrapolated = found.outcome.extrapolated.unwrap_or_else(|| panic!("{:?}", found.refused));
+    println!("{extrapolated:?}, {} rows, {}", whole.n_total.unwrap(), found.outcome.objective / whole.objective - 1.0);
+    assert!(extrapolated.index_error.unwrap() < GATE && found.outcome.n_total.is_none());
+    assert!((found.outcome.objective / whole.objective - 1.0).abs() < GATE);
+    assert!((found.outcome.objective_per_row / whole.objective_per_row - 1.0).abs() < GATE);
 
     // A sweep of which nothing was judged says that nothing chose.
     let sweep = Recipe { clusters: Clusters { min: 2, max: 4 }, restarts: 2, ..fcm(2, 5, 1e-8) };

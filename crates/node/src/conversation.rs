@@ -3,9 +3,10 @@
 
 use serde_json::Value;
 use veilsum_cluster::{
-    Batch, Domain, Method, MethodError, Outcome, Run, Step,
+    Batch, Domain, Method, MethodError, Outcome, Query, Run, Step,
     finish::{Released, finish},
     method::Stage,
+    query::Pull,
     sampling::{self, Sampling},
     validity::Verdict,
 };
@@ -23,10 +24,19 @@ pub struct Conversation {
     turn: Turn,
     questions: u32,
     draws: u32,
-    /// Sites of the last total.
-    cohort: Vec<u16>,
+    /// The cohorts of the totals, by the number that the run knows them under, in the order of their first totals.
+    cohorts: Vec<Cohort>,
+    /// The cohort of the last total.
+    cohort: Option<u32>,
     /// What is out over that cohort, as the run was given it.
     released: Vec<Released>,
+}
+
+/// The sites of some totals.
+struct Cohort {
+    sites: Vec<u16>,
+    /// So many rows the totals show them to have at least.
+    rows: u64,
 }
 
 /// What a conversation needs to know of its plan.
@@ -70,8 +80,9 @@ impl Conversation {
         let step = method.next(None).map_err(bad_method)?;
         let (questions, draws) = (0, 0);
         let placeholder = Turn::Judge(Box::new(Batch { transform: None, queries: Vec::new() }));
-        let (cohort, released) = (Vec::new(), Vec::new());
-        let mut conversation = Conversation { method, terms, turn: placeholder, questions, draws, cohort, released };
+        let (cohorts, cohort, released) = (Vec::new(), None, Vec::new());
+        let mut conversation =
+            Conversation { method, terms, turn: placeholder, questions, draws, cohorts, cohort, released };
         conversation.go_on(step)?;
         Ok(conversation)
     }
@@ -120,9 +131,11 @@ impl Conversation {
             return Err(Failure::new(Code::Peer, "a total where no question was open", "speak to the coordinator"));
         };
         let totals = layout.decode(values, cohort.len(), None)?;
+        let shown = rows_shown(question, layout, values, cohort.len(), &self.terms.form);
+        let number = number_of(&mut self.cohorts, cohort, shown);
+        self.method.over(number);
         let step = self.method.next(Some(&totals)).map_err(bad_method)?;
-        if self.cohort != cohort {
-            self.cohort = cohort.to_vec();
+        if self.cohort.replace(number) != Some(number) {
             self.released.clear();
         }
         // A drawn question is about others each time, so that its totals do not go together.
@@ -135,23 +148,51 @@ impl Conversation {
 
     /// Sites of the last total; none before the first.
     pub fn cohort(&self) -> &[u16] {
-        &self.cohort
+        self.cohort.map_or(&[], |cohort| self.sites(cohort))
+    }
+
+    /// Sites of a cohort that an outcome names by its number.
+    pub fn sites(&self, cohort: u32) -> &[u16] {
+        self.cohorts.get(cohort as usize).map_or(&[], |cohort| &cohort.sites)
+    }
+
+    /// Rows that these sites have at least, as the totals so far show.
+    pub fn rows_shown(&self, sites: &[u16]) -> u64 {
+        let among = |cohort: &&Cohort| cohort.sites.iter().all(|site| sites.contains(site));
+        self.cohorts.iter().filter(among).map(|cohort| cohort.rows).max().unwrap_or_default()
+    }
+
+    /// [APP-8]: whether the sites behind an early result are known to have as many rows as the plan wants at least. `counted`
+    /// is the count over the sites of the last total, where it was handed over.
+    ///
+    /// The totals say so, or the count does: the coordinator puts a second question only once the intermediary has counted
+    /// enough rows at sites of the first total ([APP-2]).
+    pub fn reaches(&self, outcome: &Outcome, floor: u64, counted: Option<u64>) -> bool {
+        let over = self.sites(outcome.centres_over);
+        if let Some(rows) = outcome.n_total.or(counted.filter(|_| over == self.cohort())) {
+            return rows >= floor;
+        }
+        // The question that is open now is one of them.
+        let all_counted = self.questions > 2 && self.sites(0).iter().all(|site| over.contains(site));
+        all_counted || self.rows_shown(over) >= floor
     }
 
     /// The result where nothing more may be asked: finished from what is out over the last cohort where that can be had to
-    /// the accuracy of [`veilsum_cluster::finish::GATE`], else what the last totals gave ([APP-8]). `None` before a round
-    /// has moved a centre, and where the run has its result.
+    /// the accuracy of [`veilsum_cluster::finish::GATE`], else what the last totals gave ([APP-8]). It has converged where the
+    /// centres had come to rest before, and only indices are missing. `None` before a round has moved a centre, and where the
+    /// run has its result.
     pub fn finish(&self) -> Option<Outcome> {
-        let outcome = finish(&self.method, &self.released).ok()?.outcome;
-        // Whatever came to rest, the run did not come to its end.
-        Some(Outcome { converged: false, ..outcome })
+        Some(finish(&self.method, &self.released).ok()?.outcome)
     }
 
-    /// Takes the intermediary's verdicts.
+    /// Takes the intermediary's verdicts, over these sites.
     ///
     /// # Errors
     /// A [`Failure`] where they do not fit.
-    pub fn judged(&mut self, verdicts: &[Verdict]) -> Result<(), Failure> {
+    pub fn judged(&mut self, verdicts: &[Verdict], cohort: &[u16]) -> Result<(), Failure> {
+        let shown = verdicts.iter().map(|verdict| verdict.rows).max().unwrap_or_default();
+        let number = number_of(&mut self.cohorts, cohort, shown);
+        self.method.over(number);
         let step = self.method.judged(verdicts).map_err(bad_method)?;
         self.go_on(step)
     }
@@ -165,6 +206,58 @@ impl Conversation {
     pub fn expects_judged(&self, batch: &Batch) -> bool {
         matches!(&self.turn, Turn::Judge(expected) if **expected == *batch || near(&**expected, batch))
     }
+}
+
+/// Rows that a total shows to be there at least: what one row adds to these sums is 1 at most.
+fn rows_shown(question: &Question, layout: &Layout, values: &[u64], sites: usize, form: &Form) -> u64 {
+    let (Question::Cluster(batch), Ok(totals)) = (question, layout.decode(values, sites, None)) else { return 0 };
+    if form.noise.is_some() {
+        return 0;
+    }
+    let (mut most, mut at) = (0.0f64, 0);
+    let mut blocks = layout.blocks.iter();
+    for query in &batch.queries {
+        let (names, count): (&[&str], usize) = match query {
+            Query::FuzzySums { .. } => (&["weights"], 2),
+            Query::FuzzyValidation { .. } => (&["memberships"], 3),
+            Query::LocalFuzzy(q) if q.pull != Pull::Nearest => (&["weights"], 0),
+            Query::LocalMeans(_) => (&["rows"], 0),
+            Query::Sizes(_) => (&["rows"], 2),
+            // Others have blocks of which one row may add more.
+            _ => return whole(most),
+        };
+        // A batch has questions of one kind; only those of a fixed number of blocks can stand in a row.
+        if count == 0 && batch.queries.len() > 1 {
+            return whole(most);
+        }
+        let (mut sum, mut slack) = (0.0, 0.0);
+        for b in blocks.by_ref().take(if count == 0 { usize::MAX } else { count }) {
+            let next = at + b.block.len;
+            if names.contains(&b.block.name) {
+                sum += totals.values[at..next].iter().sum::<f64>();
+                slack += b.block.len as f64 * form.sites as f64 * 0.5f64.powi(b.scale.fraction_bits);
+            }
+            at = next;
+        }
+        most = most.max(sum - slack);
+    }
+    whole(most)
+}
+
+fn whole(rows: f64) -> u64 {
+    // A sum of ones may be a hair below the whole number that it is.
+    (rows + 1e-6).floor().max(0.0) as u64
+}
+
+/// The place of a cohort among those that were there, or of a new one after them.
+fn number_of(cohorts: &mut Vec<Cohort>, cohort: &[u16], shown: u64) -> u32 {
+    let number = cohorts.iter().position(|known| known.sites == cohort).unwrap_or_else(|| {
+        cohorts.push(Cohort { sites: cohort.to_vec(), rows: 0 });
+        cohorts.len() - 1
+    });
+    cohorts[number].rows = cohorts[number].rows.max(shown);
+    // There are no more cohorts than totals.
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 /// Two copies of a run on two machines may differ where a mathematical library rounds otherwise. Within this a coordinator may

@@ -256,7 +256,7 @@ pub fn prove(roster: &Roster, terms: &Terms, work: &Work) -> Result<(), Failure>
                  no more rows than clusters, centres are rows",
                 terms.min_total_rows
             ),
-            "raise --min-total-rows or lower --k in `veilsum plan make`",
+            "lower --k in `veilsum plan make`; give another --min-total-rows only where the sites are sure to have so many",
         ));
     }
     Ok(())
@@ -271,7 +271,7 @@ fn prove_distances(work: &Work) -> Result<(), Failure> {
     if work.judge == Judge::Intermediary && bytes > MAX_QUERY as u64 {
         return Err(Failure::input(
             format!("where the intermediary judges, {numbers} distances between centres would go into one frame"),
-            "lower K or the restarts, or let the coordinator judge",
+            "lower K or the restarts in `veilsum plan make`",
         ));
     }
     Ok(())

@@ -102,7 +102,11 @@ impl From<RoundError> for Failure {
                 e,
                 "the total does not say who; ask the sites to check their versions and data, then run again",
             ),
-            RoundError::TooManyRows { .. } => Failure::input(e, "agree on a plan with a larger --max-rows"),
+            RoundError::TooManyRows { .. } => Failure::input(
+                e,
+                "check that the file holds the rows of this plan and no others; if it does, agree on a new plan whose --max-rows is \
+                 what the largest site has, and no more",
+            ),
             other => {
                 Failure::input(other, "check the data against the plan's public box; if they fit, report a defect")
             }

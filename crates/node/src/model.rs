@@ -44,7 +44,8 @@ pub struct Model {
     pub standardisation: Option<Transform>,
     /// Hash of the plan that the run followed, hexadecimal.
     pub plan: String,
-    /// Whether the centres came to rest on totals that were asked; models of earlier versions do not say.
+    /// Whether the centres came to rest on totals that were asked, and the run to its end: false in all that ended early. Models of
+    /// earlier versions do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub converged: Option<bool>,
     /// Why the run ended before its method did, where it did.
@@ -59,19 +60,28 @@ pub struct Model {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Early {
-    /// Rounds that moved the centres on totals that were asked.
+    /// Rounds that moved these centres on totals that were asked: of the K and restart that they are of, where there were
+    /// several.
     pub round: u32,
-    /// Why no more could be asked, for a person.
+    /// Whether these centres had come to rest on totals that were asked: then only indices are missing or estimated.
+    #[serde(default)]
+    pub at_rest: bool,
+    /// Why no more could be asked, for a person. Like the names below it is the coordinator's word: a site that writes this file
+    /// has checked round and centres against its own copy of the method, and of these only that they are on the roster.
     pub reason: String,
-    /// Who was lost, by name.
+    /// Who was lost, by name: was gone, silent, or left out because it broke a rule.
     pub lost: Vec<String>,
+    /// Who was there and refused to answer, by name, as its policy or the rest of its budgets has it.
+    #[serde(default)]
+    pub refused: Vec<String>,
 }
 
 impl Early {
-    /// Of an outcome that [`crate::conversation::Conversation::finish`] gave.
-    pub fn of(outcome: &Outcome, reason: impl Into<String>, lost: Vec<String>) -> Early {
+    /// Of an outcome that [`crate::conversation::Conversation::finish`] gave, with who was lost and who refused.
+    pub fn of(outcome: &Outcome, reason: &str, lost: Vec<String>, refused: Vec<String>) -> Early {
         let estimated = outcome.extrapolated.map_or(0, |extrapolated| extrapolated.rounds);
-        Early { round: outcome.rounds.saturating_sub(estimated), reason: clean(&reason.into()), lost }
+        let round = outcome.rounds.saturating_sub(estimated);
+        Early { round, at_rest: outcome.converged, reason: clean(reason), lost, refused }
     }
 
     /// What came of a run that ended so, as a failed command says it.
@@ -86,13 +96,14 @@ impl Early {
 }
 
 impl Model {
-    /// The model of a run's outcome.
+    /// The model of a run's outcome, and of how it ended early, where it did.
     ///
     /// # Errors
     /// [`WorkError`] where the centres do not fit the plan's columns.
-    pub fn of(work: &Work, plan: &Hash, outcome: &Outcome) -> Result<Model, WorkError> {
+    pub fn of(work: &Work, plan: &Hash, outcome: &Outcome, ended_early: Option<Early>) -> Result<Model, WorkError> {
         let model = Model::new(work, plan, &outcome.centres, outcome.transform.clone())?;
-        Ok(Model { converged: Some(outcome.converged), extrapolated: outcome.extrapolated, ..model })
+        let converged = Some(outcome.converged && ended_early.is_none());
+        Ok(Model { converged, ended_early, extrapolated: outcome.extrapolated, ..model })
     }
 
     /// The model of final centres (working units).
@@ -122,6 +133,25 @@ impl Model {
             ended_early: None,
             extrapolated: None,
         })
+    }
+
+    /// What whoever uses the centres has to know of how they came about, as a sentence; `None` where they came to rest, and where
+    /// the file does not say.
+    pub fn caution(&self) -> Option<String> {
+        let estimated = self.extrapolated.filter(|found| found.rounds > 0).map_or_else(String::new, |found| {
+            let (rounds, error) = (found.rounds, found.held_out_error);
+            format!("; the totals of {rounds} more are estimated (relative error {error:.1e} on probes)")
+        });
+        match (&self.ended_early, self.converged) {
+            (Some(Early { round, at_rest: true, .. }), _) => {
+                Some(format!("the run of this model ended early, after its centres came to rest in round {round}"))
+            }
+            (Some(Early { round, .. }), _) => Some(format!(
+                "the run of this model ended early, after round {round}, before its centres came to rest{estimated}"
+            )),
+            (None, Some(false)) => Some("the run of this model ended before its centres came to rest".into()),
+            (None, _) => None,
+        }
     }
 
     /// The model as JSON text.

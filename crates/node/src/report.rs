@@ -127,7 +127,8 @@ pub fn summary(result: &RunResult) -> String {
             found.held_out_error
         ),
         _ if result.converged => "converged".into(),
-        _ if !result.objective.is_finite() => "stopped before its stop rule held".into(),
+        _ if result.ended_early.as_ref().is_some_and(|early| early.at_rest) => "at rest; the run ended early".into(),
+        _ if result.ended_early.is_some() => "not converged: the run ended early".into(),
         _ => "stopped at the plan's last round".into(),
     };
     let index = result.indices.fuzzy_davies_bouldin;
@@ -147,8 +148,8 @@ pub fn summary(result: &RunResult) -> String {
     out.push('\n');
     out += &more_indices(&result.indices);
     out += &curve(result);
-    if let Some(n) = result.n_total {
-        let _ = writeln!(out, "rows in all: {n} (from the {})", result.n_total_from);
+    if let (Some(n), Some(from)) = (result.n_total, result.n_total_from) {
+        let _ = writeln!(out, "rows in all: {n} (from the {from})");
     }
     if let Some(privacy) = &result.privacy {
         let _ = writeln!(out, "privacy: {}", privacy.promise);
@@ -192,7 +193,8 @@ fn curve(result: &RunResult) -> String {
         return String::new();
     }
     let mut out = String::from("      K  rounds  fuzzy Davies–Bouldin  objective/N\n");
-    let n = result.n_total.unwrap_or(1).max(1) as f64;
+    // J and J/N of the chosen K say N also where it is an estimate.
+    let n = if result.objective > 0.0 { result.objective / result.objective_per_row } else { 1.0 };
     for point in &result.curve {
         let index = match point.indices.fuzzy_davies_bouldin {
             _ if point.collapsed => "collapsed".to_owned(),

@@ -67,7 +67,7 @@ pub enum RoundError {
     #[error(transparent)]
     Answer(#[from] veilsum_cluster::AnswerError),
     /// A site holds more rows than the plan allows any one site.
-    #[error("this site has more rows than the plan's max_rows ({max_rows}): ask for a plan with a larger one")]
+    #[error("this site has more rows than the {max_rows} that the plan allows one site (max_rows)")]
     TooManyRows {
         /// The plan's number.
         max_rows: u64,

@@ -319,7 +319,7 @@ impl Work {
         if let Some(noise) = &self.recipe.noise {
             if honest == 0 {
                 let why =
-                    "under noise a total covers more sites than may collude: a larger min_sites, or fewer colluders";
+                    "under noise a total covers more sites than may collude: raise --min-sites, or win more sites";
                 return Err(WorkError(why.into()));
             }
             // Otherwise a coordinator may ask questions that nobody has accounted for.

@@ -211,11 +211,15 @@ impl Ahead {
     fn outcome(&self, before: &Run) -> Result<Outcome, MethodError> {
         let mut outcome = self.run.stop_here()?;
         outcome.questions = before.questions();
+        if !before.is_judged() {
+            // A sum of estimated memberships is no count of rows.
+            outcome.n_total = None;
+        }
         if self.rounds == 0 && self.index_error.is_none() {
             return Ok(outcome);
         }
         let extrapolated = Extrapolation {
-            rounds: self.rounds,
+            rounds: outcome.rounds - before.rounds_of(self.run.ends_with()?),
             held_out_error: self.error,
             gate: GATE,
             at_rest: outcome.converged,
@@ -227,13 +231,15 @@ impl Ahead {
                 point.converged &= !before.is_iterating(point.k, point.restart);
             }
             outcome.notes.push(format!(
-                "the totals of the last {} rounds were not asked, but estimated from those before (error {:.1e} on held-out \
-                 probes, {GATE:.0e} allowed)",
+                "the totals of the run's last {} rounds were not asked, but estimated from those before (relative error {:.1e} \
+                 on held-out probes, {GATE:.0e} allowed)",
                 self.rounds, self.error
             ));
         }
         if let Some(error) = self.index_error {
-            outcome.notes.push(format!("indices and objective are estimated from what is out (error {error:.1e})"));
+            outcome.notes.push(format!(
+                "indices and objective are estimated from what is out (relative error {error:.1e} on held-out probes)"
+            ));
         }
         outcome.extrapolated = Some(extrapolated);
         Ok(outcome)

@@ -122,7 +122,8 @@ pub struct Outcome {
     /// `U_k = sum_j u_jk^m` for fuzzy methods, rows (or mass) for the others.
     pub weights: Vec<f64>,
     /// Number of rows N that the objective and the indices were divided by: the given one, or the sum of all
-    /// memberships, rounded. `None` where a run ended before they were asked for.
+    /// memberships, rounded. `None` where a run ended before they were asked for, also where the objective and the indices
+    /// are estimated.
     pub n_total: Option<u64>,
     /// Rounds that updated the centres.
     pub rounds: u32,
@@ -150,6 +151,13 @@ pub struct Outcome {
     pub notes: Vec<String>,
     /// Rows by cluster and label, K x classes row-major, where the plan releases them.
     pub contingency: Option<Vec<f64>>,
+    /// The cohort of the last totals that moved these centres, by the caller's number of it ([`Run::over`]); weights and
+    /// history end with it.
+    #[serde(default)]
+    pub centres_over: u32,
+    /// The cohort of the objective, of every index, of N and of the counts by label; `None` where none was asked for.
+    #[serde(default)]
+    pub judged_over: Option<u32>,
     /// What of all this rests on estimated totals, where a run could not ask any more: see [`finish`](crate::finish).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extrapolated: Option<Extrapolation>,
@@ -158,9 +166,12 @@ pub struct Outcome {
 /// How much of a result rests on totals that were not asked, but estimated from those that were out.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Extrapolation {
-    /// Questions of the method's rounds whose totals are estimates; they are the last ones. 0 where only the indices are.
+    /// Rounds of this K and restart whose totals are estimates; they are the last ones. 0 where only the indices are, or the
+    /// rounds of others that it was chosen among.
     pub rounds: u32,
-    /// The sum of their errors on probes that the estimates were not fitted to, each the largest relative error of a total.
+    /// The sum over all estimated rounds of the run of their errors on made-up rows of the box that the estimates were not fitted
+    /// to: each the largest error of a total, as a part of the root mean square of its block there. No bound: the real rows may
+    /// lie elsewhere, and how far centres are off by it depends on the data.
     pub held_out_error: f64,
     /// What that sum had to stay below.
     pub gate: f64,

@@ -22,13 +22,15 @@ struct Member {
     /// Whether every final cluster may be summed up alone.
     grouped: bool,
     verdict: Option<Verdict>,
+    /// The cohort of the last totals that it took.
+    cohort: u32,
 }
 
 impl Clone for Member {
     fn clone(&self) -> Self {
-        let Self { k, restart, iteration, over, grouped, verdict } = self;
-        let (iteration, verdict) = (iteration.copy(), verdict.clone());
-        Self { k: *k, restart: *restart, iteration, over: *over, grouped: *grouped, verdict }
+        let Self { k, restart, iteration, over, grouped, verdict, cohort } = self;
+        let (iteration, verdict, cohort) = (iteration.copy(), verdict.clone(), *cohort);
+        Self { k: *k, restart: *restart, iteration, over: *over, grouped: *grouped, verdict, cohort }
     }
 }
 
@@ -74,6 +76,10 @@ pub struct Run {
     questions: u32,
     notes: Vec<String>,
     contingency: Option<Vec<f64>>,
+    /// The cohort of the totals that come now, of those that standardised, and of the verdicts.
+    cohort: u32,
+    prepared_over: u32,
+    judged_over: Option<u32>,
 }
 
 impl Run {
@@ -99,6 +105,9 @@ impl Run {
             questions: 0,
             notes: Vec::new(),
             contingency: None,
+            cohort: 0,
+            prepared_over: 0,
+            judged_over: None,
         };
         match preparing {
             Some(preparing) => run.state = State::Preparing(preparing),
@@ -115,6 +124,12 @@ impl Run {
         let walls = Walls { domain: self.domain.clone(), rounding: self.rounding };
         self.members.iter_mut().for_each(|member| member.iteration.confine(&walls));
         self
+    }
+
+    /// The totals and verdicts that are given from now on are over this cohort, by whatever number the caller has for it; 0 until
+    /// it is said. Sites may be lost between two questions, and a result says which of its numbers are over which cohort.
+    pub fn over(&mut self, cohort: u32) {
+        self.cohort = cohort;
     }
 
     /// The current centres of every K and restart, in the units of the questions.
@@ -211,7 +226,8 @@ impl Run {
                 if self.recipe.min_change > 1 {
                     iteration.min_change(self.recipe.min_change);
                 }
-                members.push(Member { k, restart, iteration, over: false, grouped: true, verdict: None });
+                let (over, grouped, verdict, cohort) = (false, true, None, self.cohort);
+                members.push(Member { k, restart, iteration, over, grouped, verdict, cohort });
             }
         }
         if let Some((k, error)) = lacking {
@@ -321,7 +337,7 @@ impl Run {
                     next.domain = transform.domain(&next.public).map_err(|error| {
                         MethodError::implausible(format!("the totals give no usable standardisation: {error}"))
                     })?;
-                    next.transform = Some(transform);
+                    (next.transform, next.prepared_over) = (Some(transform), self.cohort);
                     next.notes.extend(notes);
                     next.range()?;
                 }
@@ -345,6 +361,7 @@ impl Run {
                     let query = member.iteration.ask();
                     let at = batch.queries.iter().position(|asked| *asked == query).unwrap_or(0);
                     member.over = member.iteration.take(parts[at], rows)?;
+                    member.cohort = self.cohort;
                 }
                 if next.members.iter().all(|member| member.over) {
                     next.state = if next.recipe.counts_clusters() { State::Sizing } else { State::Validating };
@@ -376,6 +393,11 @@ impl Run {
                     .collect::<Result<Vec<_>, _>>()?;
                 next.take_verdicts(&verdicts)?;
             }
+            // They are of the clusters that were judged, and are divided by their rows.
+            State::Silhouettes if self.judged_over != Some(self.cohort) => {
+                next.left_out("the silhouettes");
+                next.after_silhouettes();
+            }
             State::Silhouettes => {
                 let best = next.best.clone();
                 let judged: Vec<usize> =
@@ -386,6 +408,10 @@ impl Run {
                     }
                 }
                 next.after_silhouettes();
+            }
+            State::Counting if self.judged_over != Some(self.cohort) => {
+                next.left_out("the counts by label");
+                next.state = State::Finished;
             }
             State::Counting => {
                 next.contingency = Some(totals.values.clone());
@@ -417,11 +443,16 @@ impl Run {
         let of = |k: u32| (0..run.members.len()).filter(move |at| run.members[*at].k == k);
         let best = |k: u32| of(k).nth(earliest_best(of(k).map(|at| run.objective(at))));
         self.best = self.recipe.clusters.each().filter_map(best).collect();
+        self.judged_over = Some(self.cohort);
         self.state = State::Silhouettes;
         if !self.recipe.validity.silhouette || self.best.iter().all(|at| silhouette(&self.members[*at]).is_none()) {
             self.after_silhouettes();
         }
         Ok(())
+    }
+
+    fn left_out(&mut self, what: &str) {
+        self.notes.push(format!("{what} are left out: a site was lost after the other indices, which its rows are in"));
     }
 
     fn after_silhouettes(&mut self) {

@@ -78,7 +78,7 @@ impl Levels {
         let whole = rho(noise.epsilon, noise.delta);
         if whole <= 0.0 {
             return Err(MethodError::parameter(
-                "under noise epsilon is too small for this delta: a larger one of either",
+                "under noise epsilon is so small beside this delta that no noise keeps both",
             ));
         }
         let (Algorithm::Fcm { max_rounds, .. } | Algorithm::Kmeans { max_rounds, .. }) = recipe.algorithm else {

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use veilsum_cluster::{Batch, Centres, Prepared, Query, Rows, method::Seeding, query::Pull};
+use veilsum_cluster::{Batch, Centres, Prepared, Query, Rows, method::Seeding};
 use veilsum_proto::{
     Error, Rule,
     identity::Identity,
@@ -392,47 +392,6 @@ fn places(offer: &Offer<'_>, config: &ClientConfig) -> (Frame, Vec<Places>) {
         }
         None => Default::default(),
     }
-}
-
-/// Rows that a total shows to be there at least: what one row adds to these sums is 1 at most.
-pub(super) fn rows_shown(question: &Question, layout: &Layout, values: &[u64], sites: usize, form: &Form) -> u64 {
-    let (Question::Cluster(batch), Ok(totals)) = (question, layout.decode(values, sites, None)) else { return 0 };
-    if form.noise.is_some() {
-        return 0;
-    }
-    let (mut most, mut at) = (0.0f64, 0);
-    let mut blocks = layout.blocks.iter();
-    for query in &batch.queries {
-        let (names, count): (&[&str], usize) = match query {
-            Query::FuzzySums { .. } => (&["weights"], 2),
-            Query::FuzzyValidation { .. } => (&["memberships"], 3),
-            Query::LocalFuzzy(q) if q.pull != Pull::Nearest => (&["weights"], 0),
-            Query::LocalMeans(_) => (&["rows"], 0),
-            Query::Sizes(_) => (&["rows"], 2),
-            // Others have blocks of which one row may add more.
-            _ => return whole(most),
-        };
-        // A batch has questions of one kind; only those of a fixed number of blocks can stand in a row.
-        if count == 0 && batch.queries.len() > 1 {
-            return whole(most);
-        }
-        let (mut sum, mut slack) = (0.0, 0.0);
-        for b in blocks.by_ref().take(if count == 0 { usize::MAX } else { count }) {
-            let next = at + b.block.len;
-            if names.contains(&b.block.name) {
-                sum += totals.values[at..next].iter().sum::<f64>();
-                slack += b.block.len as f64 * form.sites as f64 * 0.5f64.powi(b.scale.fraction_bits);
-            }
-            at = next;
-        }
-        most = most.max(sum - slack);
-    }
-    whole(most)
-}
-
-fn whole(rows: f64) -> u64 {
-    // A sum of ones may be a hair below the whole number that it is.
-    (rows + 1e-6).floor().max(0.0) as u64
 }
 
 #[cfg(test)]

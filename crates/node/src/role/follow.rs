@@ -10,11 +10,7 @@ use veilsum_proto::{
     suite::Hash,
 };
 
-use super::{
-    client::ClientConfig,
-    consent::{Shown, rows_shown},
-    result::RunResult,
-};
+use super::{client::ClientConfig, consent::Shown, result::RunResult};
 use crate::{
     conversation::{Conversation, Turn, near},
     error::{Code, Failure},
@@ -23,6 +19,14 @@ use crate::{
     round::Question,
     store::{Said, Transcript},
 };
+
+/// Who ended a run that a site finishes alone, by name.
+pub(super) enum Absent {
+    /// The coordinator, which is gone.
+    Lost(String),
+    /// This site, whose budgets are spent.
+    Refused(String),
+}
 
 /// The copy and what it was fed with.
 pub(super) struct Follower {
@@ -155,12 +159,10 @@ impl Follower {
     }
 
     fn take(&mut self, values: &[u64], cohort: &[u16]) -> Result<(), Failure> {
-        if let Turn::Ask(question, layout) = self.conversation.turn() {
-            let rows = rows_shown(question, layout, values, cohort.len(), &self.config.form()?);
-            let before = self.shown.of(cohort, self.config.terms.max_rows);
-            self.shown = Shown { rows: rows.max(before), cohort: cohort.to_vec() };
-        }
-        self.conversation.take(values, cohort)
+        self.conversation.take(values, cohort)?;
+        let before = self.shown.of(cohort, self.config.terms.max_rows);
+        self.shown = Shown { rows: self.conversation.rows_shown(cohort).max(before), cohort: cohort.to_vec() };
+        Ok(())
     }
 
     /// What the totals so far have shown.
@@ -200,7 +202,11 @@ impl Follower {
             }
             (_, Some(_)) => self.conversation.finish().ok_or("no total that was opened has moved a centre")?,
         };
-        let early = model.ended_early.clone().map(|early| Early::of(&outcome, early.reason, early.lost));
+        if outcome.n_total.is_some_and(|rows| rows < self.config.terms.min_total_rows) {
+            return Err("its rows are fewer than the plan's floor".into());
+        }
+        let early = model.ended_early.clone();
+        let early = early.map(|early| Early::of(&outcome, &early.reason, early.lost, early.refused));
         let own = self.result_of(&outcome, early).map_err(|failure| failure.message)?;
         if own.model.as_ref().is_some_and(|own| near(own, model)) {
             Ok(Some(own))
@@ -210,19 +216,27 @@ impl Follower {
     }
 
     /// The copy's own result where the coordinator says no more: to its end where every total was opened.
-    /// `None` before a round has moved a centre.
-    pub(super) fn alone(&self, reason: &str, lost: Vec<String>) -> Option<Result<RunResult, Failure>> {
+    /// `None` before a round has moved a centre, and where its rows are not known to reach the plan's floor.
+    pub(super) fn alone(&self, reason: &str, absent: Absent) -> Option<Result<RunResult, Failure>> {
+        let floor = self.config.terms.min_total_rows;
         if let Turn::Done(outcome) = self.conversation.turn() {
-            return Some(self.result_of(outcome, None));
+            return self.conversation.reaches(outcome, floor, None).then(|| self.result_of(outcome, None));
         }
         let outcome = self.conversation.finish()?;
-        let early = Early::of(&outcome, reason, lost);
+        if !self.conversation.reaches(&outcome, floor, None) {
+            return None;
+        }
+        let (lost, refused) = match absent {
+            Absent::Lost(who) => (vec![who], Vec::new()),
+            Absent::Refused(who) => (Vec::new(), vec![who]),
+        };
+        let early = Early::of(&outcome, reason, lost, refused);
         Some(self.result_of(&outcome, Some(early)))
     }
 
     fn result_of(&self, outcome: &Outcome, early: Option<Early>) -> Result<RunResult, Failure> {
         let about = (&*self.config.work, &*self.config.terms, &*self.config.roster);
-        RunResult::of(about, outcome, self.conversation.cohort(), None, early)
+        RunResult::of(about, outcome, &self.conversation, None, early)
     }
 
     /// What a false opening or a question that contradicts an opening leaves behind: a half-sentence on where the evidence is.

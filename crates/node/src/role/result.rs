@@ -9,6 +9,7 @@ use veilsum_proto::{
 
 use crate::{
     error::Failure,
+    conversation::Conversation,
     model::{Early, Model},
     privacy::Privacy,
     round::Form,
@@ -31,15 +32,17 @@ pub struct RunResult {
     pub centres: Vec<Vec<f64>>,
     /// K x d, box units.
     pub centres_box: Vec<Vec<f64>>,
-    /// Weight of every cluster in the last round: sums of u^m, rows or mass, as the method counts.
+    /// Weight of every cluster in the last round: sums of u^m, rows or mass, as the method counts;
+    /// an estimate where `extrapolated` has rounds.
     pub weights: Vec<f64>,
-    /// Rows of the cohort.
+    /// Rows of the sites that the indices are over (those of `cohort`, where no index is there); `null` where nobody told it: an
+    /// estimated number of rows does not stand here.
     pub n_total: Option<u64>,
     /// Who told `n_total`: the intermediary's count, or the sum of all memberships where a counted site left the run.
-    pub n_total_from: &'static str,
+    pub n_total_from: Option<&'static str>,
     /// Rounds that moved the centres.
     pub rounds: u32,
-    /// Whether the centres came to rest on totals that were asked.
+    /// Whether the centres came to rest on totals that were asked, and the run to its end.
     pub converged: bool,
     /// Why the run ended before its method did, where it did.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -65,9 +68,13 @@ pub struct RunResult {
     /// Rows by cluster and label, K x classes row-major, where the plan releases them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contingency: Option<Vec<f64>>,
-    /// Sites in the last total.
+    /// Sites that the centres are over: those of the last total that moved them, which the weights are of.
     pub cohort: Vec<String>,
-    /// Sites of the roster that are not in it.
+    /// Sites that objective, indices, `n_total` and `contingency` are over, where a site was lost in between and these are not
+    /// those of `cohort`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub indices_cohort: Option<Vec<String>>,
+    /// Sites of the roster that are not in the last total.
     pub missing: Vec<String>,
     /// Hash of the plan.
     pub plan_hash: String,
@@ -86,34 +93,49 @@ pub struct RunResult {
 }
 
 impl RunResult {
-    /// Of an outcome over `cohort`; traffic is still to come.
+    /// Of an outcome of this conversation, with the intermediary's count of the sites of the last total, where it gave it; traffic
+    /// is still to come.
     ///
     /// # Errors
     /// A [`Failure`] where the outcome is none of this plan.
     pub(crate) fn of(
         (work, terms, roster): (&Work, &Terms, &Roster),
         outcome: &Outcome,
-        cohort: &[u16],
+        conversation: &Conversation,
         counted: Option<u64>,
         ended_early: Option<Early>,
     ) -> Result<RunResult, Failure> {
         let (centres, centres_box) = work.units(&outcome.centres)?;
-        let names = |sites: &[u16]| sites.iter().map(|site| roster.name_of(PartyId::Site(*site))).collect();
-        let missing: Vec<u16> = (0..roster.sites.len() as u16).filter(|site| !cohort.contains(site)).collect();
+        let names =
+            |sites: &[u16]| sites.iter().map(|site| roster.name_of(PartyId::Site(*site))).collect::<Vec<String>>();
+        let last = conversation.cohort();
+        let missing: Vec<u16> = (0..roster.sites.len() as u16).filter(|site| !last.contains(site)).collect();
+        let cohort = conversation.sites(outcome.centres_over);
+        let judged = outcome.judged_over.map_or(cohort, |over| conversation.sites(over));
+        let indices_cohort: Option<Vec<String>> = (judged != cohort).then(|| names(judged));
+        // The count is of the sites of the last total, and of no others.
+        let counted = counted.filter(|_| judged == last);
+        let n_total = counted.or(outcome.n_total);
+        let from = if counted.is_some() { "intermediary" } else { "sum of memberships" };
         let privacy = Privacy::of(work, &Form::of(work, terms, roster.sites.len())?);
         let promised = |note: &&String| privacy.as_ref().is_some_and(|privacy| privacy.promise == **note);
         let mut warnings: Vec<String> = outcome.notes.iter().filter(|note| !promised(note)).cloned().collect();
+        if let Some(indices_cohort) = &indices_cohort {
+            warnings.push(format!(
+                "a site was lost between the centres and their indices: row count, objective and indices are over {} alone",
+                indices_cohort.join(", ")
+            ));
+        }
         if let (Some(counted), Some(summed)) = (counted, outcome.n_total)
             && counted != summed
             && work.recipe.noise.is_none()
-            && outcome.extrapolated.is_none()
         {
             warnings.push(
                 "the intermediary's row count and the sum of all memberships differ: a site told them different things"
                     .into(),
             );
         }
-        let model = Model { ended_early: ended_early.clone(), ..Model::of(work, &terms.hash(), outcome)? };
+        let model = Model::of(work, &terms.hash(), outcome, ended_early.clone())?;
         Ok(RunResult {
             method: work.method_name(),
             k: outcome.centres.k() as u32,
@@ -122,10 +144,10 @@ impl RunResult {
             centres,
             centres_box,
             weights: outcome.weights.clone(),
-            n_total: counted.or(outcome.n_total),
-            n_total_from: if counted.is_some() { "intermediary" } else { "sum of memberships" },
+            n_total,
+            n_total_from: n_total.map(|_| from),
             rounds: outcome.rounds,
-            converged: outcome.converged,
+            converged: outcome.converged && ended_early.is_none(),
             ended_early,
             extrapolated: outcome.extrapolated,
             objective: outcome.objective,
@@ -136,6 +158,7 @@ impl RunResult {
             standardisation: outcome.transform.clone(),
             contingency: outcome.contingency.clone(),
             cohort: names(cohort),
+            indices_cohort,
             missing: names(&missing),
             plan_hash: terms.hash().to_string(),
             history: outcome.history.clone(),

@@ -153,6 +153,7 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
         counted: false,
         counted_on: None,
         lost: Vec::new(),
+        refused: Vec::new(),
         told: Vec::new(),
     };
     let result = tokio::select! {
@@ -208,6 +209,8 @@ struct Run<'a> {
     counted_on: Option<u64>,
     /// Who was lost and is not merely waiting for others of its block.
     lost: Vec<String>,
+    /// Who refused to answer.
+    refused: Vec<String>,
     /// What a reader of the result should know.
     told: Vec<String>,
 }
@@ -226,12 +229,24 @@ impl Run<'_> {
         let Some(outcome) = self.conversation.finish() else { return Err(failure) };
         // The sites' own copies of the method need the last total to come to the same.
         self.hub.close_rounds();
-        let reason: Vec<&str> = std::iter::once(&failure.message).chain(&self.told).map(String::as_str).collect();
-        let early = Early::of(&outcome, reason.join("; "), self.lost.clone());
-        tracing::warn!("the run ends early: {}", early.reason);
         let cohort = self.conversation.cohort().to_vec();
         let n = if self.counted { self.ask_count(&cohort).await } else { None };
-        self.result(&outcome, &cohort, n, Some(early))
+        let floor = self.config.terms.min_total_rows;
+        if !self.conversation.reaches(&outcome, floor, n) {
+            return Err(Failure::new(
+                failure.code,
+                format!(
+                    "{}; there is no result, because the rows behind the last total are not known to reach the plan's floor of \
+                     {floor} [APP-8]",
+                    failure.message
+                ),
+                "run again when the missing parties are there",
+            ));
+        }
+        let reason: Vec<&str> = std::iter::once(&failure.message).chain(&self.told).map(String::as_str).collect();
+        let early = Early::of(&outcome, &reason.join("; "), self.lost.clone(), self.refused.clone());
+        tracing::warn!("the run ends early: {}", early.reason);
+        self.result(&outcome, n, Some(early))
     }
 
     /// Puts the method's questions until it has its outcome.
@@ -257,7 +272,7 @@ impl Run<'_> {
                         let what = "the intermediary's verdicts cover a site that was not in the last round";
                         return Err(Failure::new(Code::Peer, what, "speak to its operator"));
                     }
-                    self.conversation.judged(&verdicts)?;
+                    self.conversation.judged(&verdicts, &reply.cohort)?;
                 }
                 Turn::Ask(question, layout) => {
                     let what = question.name();
@@ -292,7 +307,7 @@ impl Run<'_> {
             ));
         }
         let n = self.ask_count(&cohort).await;
-        self.result(&outcome, &cohort, n, None)
+        self.result(&outcome, n, None)
     }
 
     /// Waits for the first deck.
@@ -372,9 +387,14 @@ impl Run<'_> {
                 let site = self.config.roster.name_of(PartyId::Site(site));
                 (self.config.progress)(Progress::Lost { site: site.clone(), why: why.to_string() });
                 self.told.push(format!("{site}: {why}"));
-                // Whoever waits for others of its block is not what the run lost.
-                if !matches!(why, Loss::BlockIncomplete(_)) {
-                    self.lost.push(site);
+                let absent = match why {
+                    // Whoever waits for others of its block is not what the run lost.
+                    Loss::BlockIncomplete(_) | Loss::BlockTooSmall(_) => return Ok(()),
+                    Loss::Refused(_) => &mut self.refused,
+                    _ => &mut self.lost,
+                };
+                if !absent.contains(&site) {
+                    absent.push(site);
                 }
                 Ok(())
             }
@@ -459,7 +479,7 @@ impl Run<'_> {
             Failure::new(
                 Code::Network,
                 "the intermediary, which judges the result by the plan, is gone",
-                "start the run again with a new plan, or let the coordinator judge",
+                "find out from its operator why it stopped; when it is there again, start the run under a new plan",
             )
         };
         self.have_counted_again(cohort);
@@ -520,16 +540,10 @@ impl Run<'_> {
         }
     }
 
-    fn result(
-        &self,
-        outcome: &Outcome,
-        cohort: &[u16],
-        counted: Option<u64>,
-        early: Option<Early>,
-    ) -> Result<RunResult, Failure> {
+    fn result(&self, outcome: &Outcome, counted: Option<u64>, early: Option<Early>) -> Result<RunResult, Failure> {
         let config = &self.config;
         let about = (&*config.work, &*config.terms, &*config.roster);
-        let mut result = RunResult::of(about, outcome, cohort, counted, early)?;
+        let mut result = RunResult::of(about, outcome, &self.conversation, counted, early)?;
         result.warnings.splice(0..0, self.told.iter().cloned());
         if !result.missing.is_empty() && config.terms.block_size == 1 {
             result.warnings.push(

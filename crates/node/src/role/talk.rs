@@ -18,7 +18,7 @@ use super::{
     consent::{self, Keeper, Offer},
     course::Course,
     draws::{asks_blur, blur_of},
-    follow::Follower,
+    follow::{Absent, Follower},
     judge::distances_between,
     line::{self, Line},
     system_rng,
@@ -174,7 +174,7 @@ impl Talk {
                 }
                 Err(f) if f.code == Code::Network => {
                     let coordinator = self.config.roster.coordinator.name.clone();
-                    return self.alone(&f, vec![coordinator]).unwrap_or(Err(f));
+                    return self.alone(&f, Absent::Lost(coordinator)).unwrap_or(Err(f));
                 }
                 line => line?,
             };
@@ -199,7 +199,7 @@ impl Talk {
                 Err(failure) => {
                     line.finish().await;
                     let own = self.config.roster.name_of(PartyId::Site(self.site.number()));
-                    let alone = if self.spent { self.alone(&failure, vec![own]) } else { None };
+                    let alone = if self.spent { self.alone(&failure, Absent::Refused(own)) } else { None };
                     return alone.unwrap_or(Err(failure));
                 }
             }
@@ -208,8 +208,8 @@ impl Talk {
 
     /// The result that this site comes to on its own, from the totals that were opened to it ([APP-8]). The journal stays:
     /// where the coordinator takes up the run, this site may be started again and goes on in it.
-    fn alone(&mut self, why: &Failure, lost: Vec<String>) -> Option<Result<ClientReport, Failure>> {
-        let result = self.follower.as_ref()?.alone(&why.message, lost)?;
+    fn alone(&mut self, why: &Failure, absent: Absent) -> Option<Result<ClientReport, Failure>> {
+        let result = self.follower.as_ref()?.alone(&why.message, absent)?;
         Some(result.map(|result| {
             let mut report = std::mem::take(&mut self.report);
             report.model = result.model.clone();
@@ -678,7 +678,12 @@ fn read_model(bytes: &[u8], config: &ClientConfig) -> Result<Model, String> {
     model.check()?;
     if let Some(early) = &mut model.ended_early {
         early.reason = clean(&early.reason);
-        if !early.lost.iter().all(|lost| config.roster.members().any(|member| member.name == *lost)) {
+        if !early
+            .lost
+            .iter()
+            .chain(&early.refused)
+            .all(|lost| config.roster.members().any(|member| member.name == *lost))
+        {
             return Err("it names somebody who is not on the roster".into());
         }
     }

@@ -41,8 +41,30 @@ impl Run {
 
     /// The member that the choice falls on; once all are judged.
     pub(super) fn chosen(&self) -> &Member {
-        let at = self.recipe.choice.choose(&self.curve());
-        &self.members[self.best[at]]
+        &self.members[self.chosen_at()]
+    }
+
+    fn chosen_at(&self) -> usize {
+        self.best[self.recipe.choice.choose(&self.curve())]
+    }
+
+    /// The place of the K and restart that [`Run::stop_here`] hands over; it is the same in every copy of the run.
+    pub(crate) fn ends_with(&self) -> Result<usize, MethodError> {
+        let moved = |member: &Member| member.over || !member.iteration.fit().history.is_empty();
+        match self.best.is_empty() {
+            true => self.members.iter().position(moved).ok_or(MethodError::NoCentresYet),
+            false => Ok(self.chosen_at()),
+        }
+    }
+
+    /// Rounds that moved the centres of the K and restart at this place.
+    pub(crate) fn rounds_of(&self, at: usize) -> u32 {
+        self.members.get(at).map_or(0, |member| rounds(&member.iteration.fit()))
+    }
+
+    /// Whether the validity totals were given.
+    pub(crate) fn is_judged(&self) -> bool {
+        self.judged_over.is_some()
     }
 
     /// Why indices are missing.
@@ -72,11 +94,7 @@ impl Run {
     /// # Errors
     /// [`MethodError::NoCentresYet`] where no round has moved a centre.
     pub fn stop_here(&self) -> Result<Outcome, MethodError> {
-        let moved = |member: &&Member| member.over || !member.iteration.fit().history.is_empty();
-        let member = match self.best.is_empty() {
-            true => self.members.iter().find(moved).ok_or(MethodError::NoCentresYet)?,
-            false => self.chosen(),
-        };
+        let member = &self.members[self.ends_with()?];
         let mut outcome = self.outcome_of(member)?;
         if !member.over {
             outcome.notes.push(format!("the run ended after round {}, before its stop rule held", outcome.rounds));
@@ -107,6 +125,12 @@ impl Run {
         }
         let mut notes = self.notes.clone();
         notes.extend(self.recipe.noise.as_ref().map(Noise::promise));
+        if self.transform.is_some() && self.prepared_over != member.cohort {
+            notes.push(
+                "the standardisation is over the sites of its own round; of these some were lost before the last one"
+                    .into(),
+            );
+        }
         let small = self.best.iter().map(|at| &self.members[*at]).filter(|member| !member.grouped);
         notes.extend(small.map(|member| self.withheld(member.k)));
         let curve = if self.best.len() > 1 { self.curve() } else { Vec::new() };
@@ -133,6 +157,8 @@ impl Run {
             questions: self.questions,
             notes,
             contingency: self.contingency.clone(),
+            centres_over: member.cohort,
+            judged_over: self.judged_over,
             extrapolated: None,
         })
     }

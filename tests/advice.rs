@@ -1,0 +1,165 @@
+//! No message suggests what weakens a protection (CONTRIBUTING.md, rule 10): every text in the product's sources is read for
+//! advice to give up some of what a plan or a policy protects by.
+
+use std::{fs, path::Path};
+
+/// Where a larger number protects less.
+const LESS_BY_MORE: [&str; 11] = [
+    "max_rows",
+    "min_total_rows",
+    "epsilon",
+    "delta",
+    "budget",
+    "step_bits",
+    "max_rounds_in_all",
+    "max_runs",
+    "rounds_in_all",
+    "blur",
+    "max_epsilon",
+];
+/// Where a smaller number protects less.
+const LESS_BY_LESS: [&str; 13] = [
+    "min_sites",
+    "min_cohort",
+    "colluders",
+    "threshold",
+    "contributors",
+    "min_contributors",
+    "records",
+    "min_records",
+    "min_rows",
+    "min_total_rows",
+    "block_size",
+    "change",
+    "min_change",
+];
+const MORE: [&str; 8] = ["larger", "higher", "raise", "increase", "more", "greater", "bigger", "finer"];
+const LESS: [&str; 7] = ["smaller", "lower", "fewer", "reduce", "less", "decrease", "drop"];
+/// What a message does not offer in any form.
+const NEVER: [&str; 11] = [
+    "let the coordinator judge",
+    "use --no-opening",
+    "with --no-opening",
+    "add --no-opening",
+    "choose another name",
+    "rename the data",
+    "a larger one",
+    "under another seed",
+    "remove the ledger",
+    "delete the ledger",
+    "turn the release rule off",
+];
+
+/// The advice in a text that would weaken something.
+fn weakening(text: &str) -> Option<String> {
+    let plain = text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+    if let Some(phrase) = NEVER.iter().find(|phrase| plain.contains(*phrase)) {
+        return Some((*phrase).into());
+    }
+    // A clause ends where another thought begins: what stands behind it is not what the word before it is about.
+    plain.split([';', '.', ':', ',', '(', ')']).find_map(|clause| {
+        let name = |word: &str| {
+            word.trim_matches(|c: char| !c.is_alphanumeric()).replace('-', "_").trim_end_matches("'s").to_owned()
+        };
+        let words: Vec<String> = clause.split(' ').map(name).filter(|word| !["a", "the"].contains(&&**word)).collect();
+        words.windows(2).find_map(|pair| {
+            let [how, what] = pair else { return None };
+            let (how, what) = (&&**how, &&**what);
+            let weaker =
+                MORE.contains(how) && LESS_BY_MORE.contains(what) || LESS.contains(how) && LESS_BY_LESS.contains(what);
+            weaker.then(|| format!("{how} {what}"))
+        })
+    })
+}
+
+/// Every text of a source file, without comments and tests: the lines that a message is written over are one text.
+fn texts(source: &str) -> Vec<String> {
+    let source = source.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let (mut found, mut rest) = (Vec::new(), source.chars().peekable());
+    while let Some(c) = rest.next() {
+        match (c, rest.peek().copied()) {
+            ('/', Some('/')) => while rest.next().is_some_and(|c| c != '\n') {},
+            // A quoted character, such as a quote; a lifetime has no second apostrophe.
+            ('\'', Some('"')) => drop(rest.next()),
+            ('\'', Some('\\')) => drop((rest.next(), rest.next())),
+            ('"', _) => {
+                let mut text = String::new();
+                while let Some(c) = rest.next().filter(|c| *c != '"') {
+                    match c {
+                        '\\' => match rest.next() {
+                            Some('\n') => while rest.next_if(|c| c.is_whitespace()).is_some() {},
+                            Some(escaped) => text.push(escaped),
+                            None => {}
+                        },
+                        c => text.push(c),
+                    }
+                }
+                found.push(text);
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+fn sources(folder: &Path, out: &mut Vec<std::path::PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder").flatten() {
+        let path = entry.path();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if path.is_dir() {
+            // The experiments are about parameters; they advise nobody.
+            if !["tests", "experiments"].contains(&&*name) {
+                sources(&path, out);
+            }
+        } else if name.ends_with(".rs") && name != "tests.rs" {
+            out.push(path);
+        }
+    }
+}
+
+#[test]
+fn no_message_suggests_what_weakens_a_protection() {
+    let (mut files, mut read) = (Vec::new(), 0);
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    ["crates/node", "crates/proto/src", "crates/cluster/src"].iter().for_each(|of| sources(&here.join(of), &mut files));
+    let mut found = Vec::new();
+    for path in &files {
+        for text in texts(&fs::read_to_string(path).expect("a source")) {
+            read += 1;
+            assert!(!text.contains(";\n"), "{}: code was read as text: {text}", path.display());
+            if let Some(what) = weakening(&text) {
+                found.push(format!("{}: {what:?} in {text:?}", path.display()));
+            }
+        }
+    }
+    assert!(files.len() > 150 && read > 2_000, "only {read} texts in {} files were read", files.len());
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// Each of these stood in a message, or could.
+#[test]
+fn such_advice_is_found() {
+    for text in [
+        "this site has more rows than the plan's max_rows (100): ask for a plan with a larger one",
+        "under noise epsilon is too small for this delta: a larger one of either",
+        "agree on a plan with a larger --max-rows",
+        "raise --min-total-rows or lower --k in `veilsum plan make`",
+        "start the run again with a new plan, or let the coordinator judge",
+        "a larger min_sites, or fewer colluders",
+        "give the site a larger budget",
+        "lower the threshold, and run again",
+        "choose another name for the data set",
+    ] {
+        assert!(weakening(text).is_some(), "{text}");
+    }
+    for text in [
+        "lower --max-rows, K, the restarts, or a site's own steps in `veilsum plan make`",
+        "raise --sample or --min-sites in `veilsum plan make`",
+        "agree on a plan with larger blocks (--block-size), or take part when more sites are there",
+        "see what was given away with `veilsum ledger budget`; agree on fewer rounds or K, a coarser --step-bits",
+    ] {
+        assert_eq!(weakening(text), None, "{text}");
+    }
+    let source = "// \"fewer colluders\"\nlet (a, b) = ('\"', \"fewer \\\n      colluders\");\n#[cfg(test)]\nmod tests { \"x\" }";
+    assert_eq!(texts(source), ["fewer colluders"]);
+}
