@@ -22,7 +22,7 @@ use veilsum_proto::{
     ledger::{Answer, Entry, Head, Note},
     message::Disclosure,
     policy::{Cost, Smooth, Spent},
-    release::{self, Standing},
+    release::{self, Broken, Standing},
     suite::{self, Hash},
 };
 
@@ -254,9 +254,32 @@ impl Ledger {
     }
 
     /// [LED-7]: an answer over `block` was agreed to. It counts from now on, and the frame of this context may leave.
-    pub fn promise(&mut self, left: &Left, answer: Answer, block: Vec<(PublicKey, u32)>) {
+    ///
+    /// # Errors
+    /// [`Broken`] where the keys of the deck were exchanged for another version of these rows ([REL-7]), or the other conversation
+    /// has promised an answer over another block, or over other versions of this one, that has not left yet ([REL-5]).
+    pub fn promise(&mut self, left: &Left, answer: Answer, block: Vec<(PublicKey, u32)>) -> Result<(), Broken> {
+        let broken = |what, rule| Err(Broken { what, site: None, rule });
+        let own = self.identity.public();
+        let stated = block.iter().find(|(key, _)| *key == own).map(|(_, version)| *version);
+        if stated != Some(self.account.version()) {
+            let what = "asks in a deck whose keys were exchanged for an earlier version of these rows; a new run exchanges new ones";
+            return broken(what, "REL-7");
+        }
+        if self.promised.iter().any(|(session, promise)| *session != left.session && promise.block != block) {
+            return broken(
+                "asks these rows in another block than the one in which the other aggregator asks them",
+                "REL-5",
+            );
+        }
         let cost = (!self.repeats(left, &answer)).then_some(answer.cost);
         self.promised.insert(left.session, Promise { context: left.context, answer, cost, block });
+        Ok(())
+    }
+
+    /// What was promised in this conversation, if it has not left, does not leave any more: it is set up anew ([KEX-9]).
+    pub fn take_back(&mut self, session: &Hash) {
+        self.promised.remove(session);
     }
 
     /// [LED-8]: what the rows at hand are to this ledger, where something was answered before.
@@ -287,6 +310,10 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`].
     pub fn undo(&mut self, left: &Left) -> Result<(), LedgerError> {
+        // What has not left in this round does not leave any more.
+        if self.promised.get(&left.session).is_some_and(|promise| promise.context == left.context) {
+            self.promised.remove(&left.session);
+        }
         match self.words.remove(&(left.session, left.context)) {
             Some(digest) => self.note(Note::Undone, left, digest),
             None => Ok(()),
@@ -344,7 +371,7 @@ impl Ledger {
             {
                 return Err(LedgerError::Unasked);
             }
-            // [REL-5]: both conversations were let answer before either had; the second one is over another block.
+            // [REL-5]: whatever was looked at before, these are the words that would fix another block.
             let id = |promise: &Promise| release::block_id(promise.block.iter().map(|(key, _)| *key));
             if let (Some(promise), Some(block)) = (promise, self.account.block())
                 && block.id != id(promise)
