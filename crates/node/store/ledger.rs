@@ -244,7 +244,7 @@ impl Ledger {
     pub fn repeats(&self, left: &Left, answer: &Answer) -> bool {
         left.cohort.is_some_and(|cohort| {
             self.account.gave(&cohort, &self.data.rows, answer)
-                || self.account.again(&left.session, left.slot, &cohort, answer)
+                || self.account.last_in(&left.session, left.slot, &cohort, answer) == Some(&self.data.rows)
         })
     }
 
@@ -364,10 +364,10 @@ impl Ledger {
             if answers && promise.is_none() {
                 return Err(LedgerError::Unasked);
             }
-            // The same slot has the same noise and the same words, or it is not the same slot.
+            // The same slot has the same noise and the same words, or it is not the same slot: also where the rows are others.
             if let (Some(promise), Some(cohort)) = (promise, &left.cohort)
                 && promise.answer.cost.nano_rho.is_some()
-                && self.account.again(&left.session, left.slot, cohort, &promise.answer)
+                && self.account.last_in(&left.session, left.slot, cohort, &promise.answer).is_some()
             {
                 return Err(LedgerError::Unasked);
             }

@@ -349,6 +349,28 @@ fn a_slot_has_one_draw_of_noise() {
     assert_eq!((ledger.rho_of_plan(&other()), ledger.spent(&other(), false).nano_rho), (14, 14));
 }
 
+/// [LED-7]: the last answer once more, from other rows, is no repetition: it would count, and with noise it does not leave, for
+/// the difference of the two has none.
+#[test]
+fn a_slot_has_one_set_of_rows() {
+    for nano_rho in [None, Some(7)] {
+        let site = Site::new("rows");
+        let given = Answer { cost: Cost { nano_rho, ..answer(1, 0).cost }, ..answer(1, 0) };
+        let mut ledger = site.open().unwrap();
+        ledger.promise(&left(1, 9), given.clone(), block()).unwrap();
+        ledger.record(b"words", Disclosure::MaskedWords, &left(1, 9)).unwrap();
+        assert!(ledger.repeats(&left(1, 9), &given));
+        drop(ledger);
+        let mut ledger = site.open_for(data("rows", 6)).unwrap();
+        assert!(!ledger.repeats(&left(1, 9), &given), "{nano_rho:?}");
+        ledger.promise(&left(1, 9), given.clone(), block()).unwrap();
+        let questions = |ledger: &Ledger| (ledger.spent(&other(), false).questions, ledger.rho_of_plan(&other()));
+        assert_eq!(questions(&ledger).0, 2, "promised, and counted");
+        let left = ledger.record(b"others", Disclosure::MaskedWords, &left(1, 9));
+        assert_eq!(left.is_err(), nano_rho.is_some());
+    }
+}
+
 /// [POL-5]: names of runs are the coordinator's, and buy nothing.
 #[test]
 fn a_name_that_comes_back_is_another_run() {
