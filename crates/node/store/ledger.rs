@@ -17,8 +17,10 @@ use std::{
     sync::Arc,
 };
 
+use serde::{Deserialize, Serialize};
 use veilsum_proto::{
-    identity::{Identity, PublicKey},
+    codec,
+    identity::{Identity, PublicKey, Signature},
     ledger::{Answer, Entry, Head, Note},
     message::Disclosure,
     policy::{Cost, Smooth, Spent},
@@ -35,6 +37,13 @@ use crate::files::{self, Existing};
 
 /// Name of the file in the state folder.
 pub const FILE: &str = "ledger.jsonl";
+/// Name of the file beside it that says in which rounds the words left that may still be undone.
+const ROUNDS: &str = "rounds";
+/// Conversations in it, the last ones: two a plan.
+const MOST_ROUNDS: usize = 16;
+/// Bytes of it: a signature, a length and three hashes for each.
+const MAX_ROUNDS: usize = 64 + 8 + MOST_ROUNDS * 96;
+const SIGNED_ROUNDS: &str = "rounds that may be undone";
 
 /// To which plan, conversation and round a frame belongs.
 #[derive(Clone, Copy, Default)]
@@ -60,12 +69,20 @@ pub struct Ledger {
     head: Head,
     /// Digests of the frames of this plan that left: the same bytes again are nothing new.
     sent: BTreeSet<Hash>,
-    /// Digests of the masked words that left in this process, by session and context.
-    words: BTreeMap<(Hash, Hash), Hash>,
+    /// The masked words that left last in each conversation.
+    words: Vec<Words>,
     account: Account,
     /// The answer that each conversation has agreed to and that has not left yet, by session.
     promised: BTreeMap<Hash, Promise>,
     disk: Option<Disk>,
+}
+
+/// Masked words that left last in a conversation: a certificate names their round by its context, an entry by their digest.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Words {
+    session: Hash,
+    context: Hash,
+    digest: Hash,
 }
 
 /// An answer that was agreed to.
@@ -96,7 +113,7 @@ impl Ledger {
     pub fn in_memory(identity: Arc<Identity>, data: Data) -> Ledger {
         let account = Account::default();
         let (head, sent, promised) = (Head::default(), BTreeSet::new(), BTreeMap::new());
-        Ledger { identity, data, head, sent, words: BTreeMap::new(), account, promised, disk: None }
+        Ledger { identity, data, head, sent, words: Vec::new(), account, promised, disk: None }
     }
 
     /// Opens (or begins) the ledger in `folder` for a run of `plan`, checks every entry of it, and that it is not behind its
@@ -134,6 +151,7 @@ impl Ledger {
             broken: false,
         };
         ledger.read(disk, &plan)?;
+        ledger.words = rounds_in(folder, &ledger.identity.public());
         Ok(ledger)
     }
 
@@ -304,8 +322,8 @@ impl Ledger {
         self.sync()
     }
 
-    /// [REL-6]: what left in the round `left.context` enters no total. Nothing is noted where no words left in this very round, as
-    /// far as this process knows: slots have the same numbers in every run, and a run's name is the coordinator's.
+    /// [REL-6]: what left in the round `left.context` enters no total. Nothing is noted where it is not known that words left in
+    /// this very round: slots have the same numbers in every run, and a run's name is the coordinator's.
     ///
     /// # Errors
     /// [`LedgerError`].
@@ -314,9 +332,39 @@ impl Ledger {
         if self.promised.get(&left.session).is_some_and(|promise| promise.context == left.context) {
             self.promised.remove(&left.session);
         }
-        match self.words.remove(&(left.session, left.context)) {
-            Some(digest) => self.note(Note::Undone, left, digest),
+        let round = |words: &Words| (words.session, words.context) == (left.session, left.context);
+        match self.words.iter().position(round) {
+            Some(at) => {
+                let digest = self.words.remove(at).digest;
+                self.note(Note::Undone, left, digest)
+            }
             None => Ok(()),
+        }
+    }
+
+    /// Masked words have left. Beside the ledger it is kept in which round, for a process after this one, as long as a
+    /// certificate could still undo the block. Where it is lost, the block stays.
+    fn words_left(&mut self, left: &Left, digest: Hash) {
+        let words = Words { session: left.session, context: left.context, digest };
+        if self.words.contains(&words) {
+            return;
+        }
+        self.words.retain(|before| before.session != left.session);
+        self.words.push(words);
+        self.words.drain(..self.words.len().saturating_sub(MOST_ROUNDS));
+        let digests: BTreeSet<Hash> = self.words.iter().map(|words| words.digest).collect();
+        if let Some(disk) = &self.disk
+            && self.account.block().is_some_and(|block| block.rests_on(&digests))
+        {
+            let list = codec::encode(&self.words);
+            let signature = self.identity.sign(SIGNED_ROUNDS, &[&list]);
+            let path = disk.path.with_file_name(ROUNDS);
+            let bytes = [&signature.to_bytes()[..], &list].concat();
+            if let Err(e) = files::write_private(&path, &bytes, Existing::Replace) {
+                tracing::warn!(
+                    "{e}: after a restart the block of these rows stays, also where this round gives no total"
+                );
+            }
         }
     }
 
@@ -389,11 +437,9 @@ impl Ledger {
             };
             self.add(entry)?;
             self.sent.insert(digest);
-            if answers {
-                self.words.insert((left.session, left.context), digest);
-            }
         }
         if answers {
+            self.words_left(left, digest);
             self.promised.remove(&left.session);
         }
         if answers { self.sync() } else { Ok(()) }
@@ -450,6 +496,16 @@ impl Disk {
         self.dirty = false;
         Ok(())
     }
+}
+
+/// The rounds whose words may be undone; none where the file is missing or not this key's.
+fn rounds_in(folder: &Path, key: &PublicKey) -> Vec<Words> {
+    let Ok(bytes) = files::read_limited(folder.join(ROUNDS), MAX_ROUNDS) else { return Vec::new() };
+    let Some((signature, list)) = bytes.split_first_chunk::<64>() else { return Vec::new() };
+    if !key.verify(SIGNED_ROUNDS, &[list], &Signature::from_bytes(signature)) {
+        return Vec::new();
+    }
+    codec::decode("rounds", list, MAX_ROUNDS).unwrap_or_default()
 }
 
 fn write_head(path: &Path, head: &Head, identity: &Identity) -> Result<(), LedgerError> {

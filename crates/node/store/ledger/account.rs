@@ -126,6 +126,13 @@ pub struct Membership {
     words: BTreeSet<Hash>,
 }
 
+impl Membership {
+    /// Whether nothing has left over it but the frames with these digests.
+    pub(super) fn rests_on(&self, digests: &BTreeSet<Hash>) -> bool {
+        self.words.is_subset(digests)
+    }
+}
+
 /// What the rows at hand are to a ledger.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Known {

@@ -247,7 +247,8 @@ fn a_block_is_fixed_by_masked_words_and_undone_by_certificates() {
         ledger.undo(&Left { cohort: None, ..left(slot, 9) }).unwrap();
         ledger.standing().block
     };
-    for (slots, undo, last) in [(vec![1], vec![1], None), (vec![2, 3], vec![3, 3], Some(id)), (vec![], vec![2], None)] {
+    // What follows words in the same conversation came after their round: only the last ones can be undone.
+    for (slots, undo, last) in [(vec![1], vec![1], None), (vec![2, 3], vec![3, 3, 2], Some(id))] {
         slots.iter().for_each(|slot| round(&mut ledger, *slot, 9).unwrap());
         let found: Vec<Option<Hash>> = undo.iter().map(|slot| undone(&mut ledger, *slot)).collect();
         assert_eq!(found.last(), Some(&last), "{slots:?}");
@@ -263,7 +264,44 @@ fn a_block_is_fixed_by_masked_words_and_undone_by_certificates() {
     assert_eq!(ledger.account().block().unwrap().members, block());
     // The block stands in the first answer over it alone.
     let answers = site.check(None).unwrap().entries.into_iter().filter(|e| e.answer.is_some());
-    assert_eq!(answers.map(|e| e.block.is_some()).collect::<Vec<_>>(), [true, true, false, true]);
+    assert_eq!(answers.map(|e| e.block.is_some()).collect::<Vec<_>>(), [true, true, false, false]);
+}
+
+/// [REL-6]: a process that was started again undoes what the one before sent, in that very round and no other.
+#[test]
+fn a_block_is_undone_after_a_restart() {
+    let gone_when = |again: bool, rounds: u16, context: u8, change: &dyn Fn(&std::path::Path)| {
+        let site = Site::new("restart");
+        let mut ledger = site.open().unwrap();
+        (1..=rounds).for_each(|number| round(&mut ledger, number, 9).unwrap());
+        drop(ledger);
+        change(&site.file().with_file_name(ROUNDS));
+        let mut ledger = site.open().unwrap();
+        if again {
+            ledger.record(&[rounds as u8; 100], Disclosure::MaskedWords, &left(rounds, 9)).unwrap();
+        }
+        for _ in 0..2 {
+            ledger.undo(&Left { cohort: None, context: Hash([context; 32]), ..left(1, 9) }).unwrap();
+        }
+        drop(ledger);
+        site.open().unwrap().standing().block.is_none()
+    };
+    let gone = |rounds, context, change| gone_when(false, rounds, context, change);
+    let same = |_: &std::path::Path| {};
+    assert!(gone(1, 1, &same));
+    assert!(!gone(1, 2, &same), "another round");
+    assert!(!gone(2, 2, &same) && !gone(2, 1, &same), "an earlier round stands");
+    let lost = |path: &std::path::Path| fs::remove_file(path).unwrap();
+    assert!(!gone(1, 1, &lost), "nobody knows in which round the words left");
+    assert!(gone_when(true, 1, 1, &lost), "asked again, it sends the same words");
+    let forged = |path: &std::path::Path| {
+        let mut bytes = fs::read(path).unwrap();
+        let at = bytes.len() - 64;
+        // The context of the words becomes another one.
+        bytes[at..at + 32].fill(2);
+        fs::write(path, bytes).unwrap();
+    };
+    assert!(!gone(1, 2, &forged) && !gone(1, 1, &forged));
 }
 
 /// [LED-1], [REL-5]: a ledger from before blocks is carried forward: what it gave away counts, and its last cohort is the block.
