@@ -6,6 +6,10 @@ mod support;
 use std::sync::{Arc, Mutex};
 
 use support::{DataSet, fcm, made_up, max_difference, prepared, replay, unit_square};
+use veilsum_cluster::{
+    Algorithm, Outcome, Rows,
+    method::{Seeding, Validity},
+};
 use veilsum_cluster::{Rows, method::Seeding};
 use veilsum_node::{
     error::Code,
@@ -15,10 +19,6 @@ use veilsum_node::{
         server::{OnLoss, Progress},
     },
     work::Work,
-};
-use veilsum_cluster::{
-    Algorithm, Outcome, Rows,
-    method::{Seeding, Validity},
 };
 use veilsum_proto::plan::Terms;
 
@@ -233,7 +233,11 @@ fn centres_at_rest_stay_so_where_only_the_indices_are_missing() {
         assert_eq!(max_difference(&result.centres_box, &box_of(&work, &whole)) < 1e-9, rest);
         let caution = result.model.as_ref().and_then(|model| model.caution()).expect("one");
         assert_eq!(caution.contains("after its centres came to rest"), rest, "{caution}");
-        assert!(veilsum_node::report::summary(result).contains(if rest { "(at rest; the run" } else { "(not converged" }));
+        assert!(veilsum_node::report::summary(result).contains(if rest {
+            "(at rest; the run"
+        } else {
+            "(not converged"
+        }));
     }
 }
 

@@ -1,6 +1,5 @@
 //! The conversation of federated FCM: what it asks, what it refuses, when it stops.
 
-
 use veilsum_cluster::method::{Scale, Seeding, Stage, Validity};
 use veilsum_cluster::{
     Algorithm, Centres, Domain, DriveError, Fcm, FcmParams, Method, MethodError, Outcome, Query, Recipe, Rows, Scaling,

@@ -17,8 +17,9 @@ use veilsum_proto::{
 use super::{
     View,
     consent::Keeper,
+    hand::{self, Hand, Laid},
     result::RunResult,
-    talk::{Hand, Laid, Talk},
+    talk::Talk,
 };
 use crate::{
     documents::SitePolicy,
@@ -127,7 +128,7 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
     // What the one conversation lays down for the other.
     let (hold, held) = watch::channel(Laid::default());
     let keeper = Keeper::open(&config)?;
-    let count = Talk::new(&config, PartyId::Intermediary, Hand::Takes(held), keeper.clone())?;
+    let count = Talk::new(&config, PartyId::Intermediary, Hand::Takes(held, hand::PATIENCE), keeper.clone())?;
     let cluster = Talk::new(&config, PartyId::Coordinator, Hand::Lays(hold), keeper.clone())?;
     let mut counting = Some(tokio::spawn(count.run(stopped.clone())));
     let mut clustering = Some(tokio::spawn(cluster.run(stopped)));

@@ -155,14 +155,6 @@ pub(super) fn decide(
         let smooth = if enforced { ledger.measure(record.as_ref(), &answer.cost) } else { None };
         let spent = ledger.spent(left, counted);
         let account = ledger.account();
-        // [REL-7]: these keys were exchanged for the rows as they were.
-        let stated = asked.own.members.iter().find(|(key, _)| *key == config.identity.public());
-        if stated.map(|(_, version)| *version) != Some(account.version()) {
-            return Err(Error::Refused {
-                what: "keys were exchanged for an earlier version of these rows; a new run exchanges new ones".into(),
-                rule: Rule("REL-7"),
-            });
-        }
         let before = account.block().map(|block| OwnBlock { id: block.id, members: block.members.clone() });
         let request = Request {
             sites: config.roster.sites.len(),
@@ -192,10 +184,13 @@ pub(super) fn decide(
         {
             tracing::warn!("the release rule would refuse this answer; this site's policy only reports it");
         }
+        ledger.promise(left, answer, asked.own.members.clone()).map_err(|broken| Error::Refused {
+            what: format!("the aggregator {}", broken.what),
+            rule: Rule(broken.rule),
+        })?;
         if let Some(record) = record.filter(|_| !repeated) {
             ledger.keep(record);
         }
-        ledger.promise(left, answer, asked.own.members.clone());
         Ok(consent)
     })
 }

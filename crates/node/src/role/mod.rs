@@ -5,6 +5,7 @@ pub mod consent;
 mod course;
 mod draws;
 mod follow;
+mod hand;
 pub mod hub;
 pub mod intermediary;
 mod judge;

@@ -8,8 +8,8 @@ use veilsum_proto::{
 };
 
 use crate::{
-    error::Failure,
     conversation::Conversation,
+    error::Failure,
     model::{Early, Model},
     privacy::Privacy,
     round::Form,

@@ -19,6 +19,7 @@ use super::{
     course::Course,
     draws::{asks_blur, blur_of},
     follow::{Absent, Follower},
+    hand::Hand,
     judge::distances_between,
     line::{self, Line},
     system_rng,
@@ -57,27 +58,6 @@ pub(super) struct Talk {
     /// This site's own budget allows no further answer.
     spent: bool,
 }
-
-/// The link between a site's two conversations: what one aggregator did and the other asks about.
-pub(super) enum Hand {
-    /// Towards the coordinator.
-    Lays(watch::Sender<Laid>),
-    /// Towards the intermediary.
-    Takes(watch::Receiver<Laid>),
-}
-
-/// What the conversation with the coordinator lays down for the one with the intermediary.
-#[derive(Clone, Default)]
-pub(super) struct Laid {
-    /// The final centres that the intermediary will ask about.
-    judged: Option<Batch>,
-    /// The sites of the first total, once this site's shares for it have left; empty where a process before this one gave
-    /// them and it is not known any more over whom.
-    first: Option<Vec<u16>>,
-}
-
-/// How long a site waits for the coordinator to lay before it what the intermediary asks about.
-const HELD_PATIENCE: Duration = Duration::from_secs(30);
 
 /// How a connection ended.
 enum Ending {
@@ -353,6 +333,7 @@ impl Talk {
                     aggregator: self.aggregator,
                 };
                 self.site = Site::new(config)?;
+                self.keeper.with(|ledger| ledger.take_back(&self.session));
                 self.site.set_standing(self.keeper.standing());
                 (self.course, self.released) = (Course::default(), false);
                 self.forget();
@@ -456,9 +437,7 @@ impl Talk {
     }
 
     fn lay_first(&self) {
-        let Hand::Lays(hold) = &self.hand else { return };
-        let first = self.course.first.clone().or(self.released.then(Vec::new));
-        hold.send_modify(|laid| laid.first = first);
+        self.hand.lay_first(self.course.first.clone().or(self.released.then(Vec::new)));
     }
 
     fn vanishes(&self, at: Step) -> bool {
@@ -566,7 +545,7 @@ impl Talk {
         let (mut drawn, mut judged) = (true, None);
         let layout = match (&question, self.aggregator) {
             (Question::CountRows, PartyId::Intermediary) => {
-                self.counts(&asked.cohort).await?;
+                self.hand.counts(&asked.cohort).await?;
                 question.layout(&domain, &form)
             }
             (Question::Judge { digest, words }, PartyId::Intermediary) => {
@@ -575,7 +554,7 @@ impl Talk {
                 if self.keeper.with(|ledger| ledger.account().questions_of(&self.session, &name)) > 2 {
                     return Err("this plan's result was judged before: agree on a new plan".into());
                 }
-                let batch = self.held(*digest).await?;
+                let batch = self.hand.held(&asked.cohort, *digest).await?;
                 let layout = Layout::of_judged(&batch, &domain, &form);
                 // One question has one form: the ledger knows it again by its bytes.
                 if layout.as_ref().is_ok_and(|layout| layout.words() as u64 != u64::from(*words)) {
@@ -626,39 +605,9 @@ impl Talk {
         self.course.check_held(&self.config, &batch)?;
         self.follower.as_ref().map_or(Ok(()), |follower| follower.held(&batch))?;
         self.save().map_err(|f| f.message)?;
-        if let Hand::Lays(hold) = &self.hand {
-            hold.send_modify(|laid| laid.judged = Some(batch));
-        }
+        self.hand.lay_judged(batch);
         Ok(())
     }
-
-    /// [APP-2]: rows are counted once this site's shares of the coordinator's first total have left, and of its sites only.
-    async fn counts(&mut self, cohort: &[u16]) -> Result<(), String> {
-        let Hand::Takes(laid) = &mut self.hand else { return Err("the coordinator does not count rows".into()) };
-        match tokio::time::timeout(HELD_PATIENCE, laid.wait_for(|laid| laid.first.is_some())).await {
-            // Whole blocks of them, as the release rule sees to.
-            Ok(Ok(laid)) if within(laid.first.as_deref().unwrap_or_default(), cohort) => Ok(()),
-            Ok(Ok(_)) => {
-                Err("rows are counted of the sites of the coordinator's first total, and of no others [APP-2]".into())
-            }
-            _ => Err("rows are counted after the coordinator's first total, and there was none [APP-2]".into()),
-        }
-    }
-
-    /// [APP-5]: what the coordinator laid before this site, once it has.
-    async fn held(&mut self, digest: Hash) -> Result<Batch, String> {
-        let Hand::Takes(held) = &mut self.hand else { return Err("the coordinator does not judge".into()) };
-        let fits = |laid: &Laid| laid.judged.as_ref().is_some_and(|batch| round::digest(batch) == digest);
-        match tokio::time::timeout(HELD_PATIENCE, held.wait_for(fits)).await {
-            Ok(Ok(laid)) => laid.judged.clone().ok_or_else(|| "nothing was laid before this site".into()),
-            _ => Err("the coordinator did not lay before this site what the intermediary asks about".into()),
-        }
-    }
-}
-
-/// Whether the sites of the first total, where they are known, hold all of these.
-fn within(first: &[u16], cohort: &[u16]) -> bool {
-    first.is_empty() || cohort.iter().all(|site| first.contains(site))
 }
 
 /// A question that may be answered.

@@ -17,12 +17,14 @@ use std::{
     sync::Arc,
 };
 
+use serde::{Deserialize, Serialize};
 use veilsum_proto::{
-    identity::{Identity, PublicKey},
+    codec,
+    identity::{Identity, PublicKey, Signature},
     ledger::{Answer, Entry, Head, Note},
     message::Disclosure,
     policy::{Cost, Smooth, Spent},
-    release::{self, Standing},
+    release::{self, Broken, Standing},
     suite::{self, Hash},
 };
 
@@ -35,6 +37,13 @@ use crate::files::{self, Existing};
 
 /// Name of the file in the state folder.
 pub const FILE: &str = "ledger.jsonl";
+/// Name of the file beside it that says in which rounds the words left that may still be undone.
+const ROUNDS: &str = "rounds";
+/// Conversations in it, the last ones: two a plan.
+const MOST_ROUNDS: usize = 16;
+/// Bytes of it: a signature, a length and three hashes for each.
+const MAX_ROUNDS: usize = 64 + 8 + MOST_ROUNDS * 96;
+const SIGNED_ROUNDS: &str = "rounds that may be undone";
 
 /// To which plan, conversation and round a frame belongs.
 #[derive(Clone, Copy, Default)]
@@ -60,12 +69,20 @@ pub struct Ledger {
     head: Head,
     /// Digests of the frames of this plan that left: the same bytes again are nothing new.
     sent: BTreeSet<Hash>,
-    /// Digests of the masked words that left in this process, by session and context.
-    words: BTreeMap<(Hash, Hash), Hash>,
+    /// The masked words that left last in each conversation.
+    words: Vec<Words>,
     account: Account,
     /// The answer that each conversation has agreed to and that has not left yet, by session.
     promised: BTreeMap<Hash, Promise>,
     disk: Option<Disk>,
+}
+
+/// Masked words that left last in a conversation: a certificate names their round by its context, an entry by their digest.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+struct Words {
+    session: Hash,
+    context: Hash,
+    digest: Hash,
 }
 
 /// An answer that was agreed to.
@@ -96,7 +113,7 @@ impl Ledger {
     pub fn in_memory(identity: Arc<Identity>, data: Data) -> Ledger {
         let account = Account::default();
         let (head, sent, promised) = (Head::default(), BTreeSet::new(), BTreeMap::new());
-        Ledger { identity, data, head, sent, words: BTreeMap::new(), account, promised, disk: None }
+        Ledger { identity, data, head, sent, words: Vec::new(), account, promised, disk: None }
     }
 
     /// Opens (or begins) the ledger in `folder` for a run of `plan`, checks every entry of it, and that it is not behind its
@@ -134,6 +151,7 @@ impl Ledger {
             broken: false,
         };
         ledger.read(disk, &plan)?;
+        ledger.words = rounds_in(folder, &ledger.identity.public());
         Ok(ledger)
     }
 
@@ -244,7 +262,7 @@ impl Ledger {
     pub fn repeats(&self, left: &Left, answer: &Answer) -> bool {
         left.cohort.is_some_and(|cohort| {
             self.account.gave(&cohort, &self.data.rows, answer)
-                || self.account.again(&left.session, left.slot, &cohort, answer)
+                || self.account.last_in(&left.session, left.slot, &cohort, answer) == Some(&self.data.rows)
         })
     }
 
@@ -254,9 +272,32 @@ impl Ledger {
     }
 
     /// [LED-7]: an answer over `block` was agreed to. It counts from now on, and the frame of this context may leave.
-    pub fn promise(&mut self, left: &Left, answer: Answer, block: Vec<(PublicKey, u32)>) {
+    ///
+    /// # Errors
+    /// [`Broken`] where the keys of the deck were exchanged for another version of these rows ([REL-7]), or the other conversation
+    /// has promised an answer over another block, or over other versions of this one, that has not left yet ([REL-5]).
+    pub fn promise(&mut self, left: &Left, answer: Answer, block: Vec<(PublicKey, u32)>) -> Result<(), Broken> {
+        let broken = |what, rule| Err(Broken { what, site: None, rule });
+        let own = self.identity.public();
+        let stated = block.iter().find(|(key, _)| *key == own).map(|(_, version)| *version);
+        if stated != Some(self.account.version()) {
+            let what = "asks in a deck whose keys were exchanged for an earlier version of these rows; a new run exchanges new ones";
+            return broken(what, "REL-7");
+        }
+        if self.promised.iter().any(|(session, promise)| *session != left.session && promise.block != block) {
+            return broken(
+                "asks these rows in another block than the one in which the other aggregator asks them",
+                "REL-5",
+            );
+        }
         let cost = (!self.repeats(left, &answer)).then_some(answer.cost);
         self.promised.insert(left.session, Promise { context: left.context, answer, cost, block });
+        Ok(())
+    }
+
+    /// What was promised in this conversation, if it has not left, does not leave any more: it is set up anew ([KEX-9]).
+    pub fn take_back(&mut self, session: &Hash) {
+        self.promised.remove(session);
     }
 
     /// [LED-8]: what the rows at hand are to this ledger, where something was answered before.
@@ -281,15 +322,49 @@ impl Ledger {
         self.sync()
     }
 
-    /// [REL-6]: what left in the round `left.context` enters no total. Nothing is noted where no words left in this very round, as
-    /// far as this process knows: slots have the same numbers in every run, and a run's name is the coordinator's.
+    /// [REL-6]: what left in the round `left.context` enters no total. Nothing is noted where it is not known that words left in
+    /// this very round: slots have the same numbers in every run, and a run's name is the coordinator's.
     ///
     /// # Errors
     /// [`LedgerError`].
     pub fn undo(&mut self, left: &Left) -> Result<(), LedgerError> {
-        match self.words.remove(&(left.session, left.context)) {
-            Some(digest) => self.note(Note::Undone, left, digest),
+        // What has not left in this round does not leave any more.
+        if self.promised.get(&left.session).is_some_and(|promise| promise.context == left.context) {
+            self.promised.remove(&left.session);
+        }
+        let round = |words: &Words| (words.session, words.context) == (left.session, left.context);
+        match self.words.iter().position(round) {
+            Some(at) => {
+                let digest = self.words.remove(at).digest;
+                self.note(Note::Undone, left, digest)
+            }
             None => Ok(()),
+        }
+    }
+
+    /// Masked words have left. Beside the ledger it is kept in which round, for a process after this one, as long as a
+    /// certificate could still undo the block. Where it is lost, the block stays.
+    fn words_left(&mut self, left: &Left, digest: Hash) {
+        let words = Words { session: left.session, context: left.context, digest };
+        if self.words.contains(&words) {
+            return;
+        }
+        self.words.retain(|before| before.session != left.session);
+        self.words.push(words);
+        self.words.drain(..self.words.len().saturating_sub(MOST_ROUNDS));
+        let digests: BTreeSet<Hash> = self.words.iter().map(|words| words.digest).collect();
+        if let Some(disk) = &self.disk
+            && self.account.block().is_some_and(|block| block.rests_on(&digests))
+        {
+            let list = codec::encode(&self.words);
+            let signature = self.identity.sign(SIGNED_ROUNDS, &[&list]);
+            let path = disk.path.with_file_name(ROUNDS);
+            let bytes = [&signature.to_bytes()[..], &list].concat();
+            if let Err(e) = files::write_private(&path, &bytes, Existing::Replace) {
+                tracing::warn!(
+                    "{e}: after a restart the block of these rows stays, also where this round gives no total"
+                );
+            }
         }
     }
 
@@ -337,14 +412,14 @@ impl Ledger {
             if answers && promise.is_none() {
                 return Err(LedgerError::Unasked);
             }
-            // The same slot has the same noise and the same words, or it is not the same slot.
+            // The same slot has the same noise and the same words, or it is not the same slot: also where the rows are others.
             if let (Some(promise), Some(cohort)) = (promise, &left.cohort)
                 && promise.answer.cost.nano_rho.is_some()
-                && self.account.again(&left.session, left.slot, cohort, &promise.answer)
+                && self.account.last_in(&left.session, left.slot, cohort, &promise.answer).is_some()
             {
                 return Err(LedgerError::Unasked);
             }
-            // [REL-5]: both conversations were let answer before either had; the second one is over another block.
+            // [REL-5]: whatever was looked at before, these are the words that would fix another block.
             let id = |promise: &Promise| release::block_id(promise.block.iter().map(|(key, _)| *key));
             if let (Some(promise), Some(block)) = (promise, self.account.block())
                 && block.id != id(promise)
@@ -362,11 +437,9 @@ impl Ledger {
             };
             self.add(entry)?;
             self.sent.insert(digest);
-            if answers {
-                self.words.insert((left.session, left.context), digest);
-            }
         }
         if answers {
+            self.words_left(left, digest);
             self.promised.remove(&left.session);
         }
         if answers { self.sync() } else { Ok(()) }
@@ -423,6 +496,16 @@ impl Disk {
         self.dirty = false;
         Ok(())
     }
+}
+
+/// The rounds whose words may be undone; none where the file is missing or not this key's.
+fn rounds_in(folder: &Path, key: &PublicKey) -> Vec<Words> {
+    let Ok(bytes) = files::read_limited(folder.join(ROUNDS), MAX_ROUNDS) else { return Vec::new() };
+    let Some((signature, list)) = bytes.split_first_chunk::<64>() else { return Vec::new() };
+    if !key.verify(SIGNED_ROUNDS, &[list], &Signature::from_bytes(signature)) {
+        return Vec::new();
+    }
+    codec::decode("rounds", list, MAX_ROUNDS).unwrap_or_default()
 }
 
 fn write_head(path: &Path, head: &Head, identity: &Identity) -> Result<(), LedgerError> {

@@ -126,6 +126,13 @@ pub struct Membership {
     words: BTreeSet<Hash>,
 }
 
+impl Membership {
+    /// Whether nothing has left over it but the frames with these digests.
+    pub(super) fn rests_on(&self, digests: &BTreeSet<Hash>) -> bool {
+        self.words.is_subset(digests)
+    }
+}
+
 /// What the rows at hand are to a ledger.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Known {
@@ -317,12 +324,11 @@ impl Account {
         self.find(cohort, rows, answer).is_some()
     }
 
-    /// Whether this is the last answer of a session, which is to be sent once more.
-    pub fn again(&self, session: &Hash, slot: Option<(u32, u16)>, cohort: &Hash, answer: &Answer) -> bool {
-        let last = self.courses.get(session).filter(|course| !course.anew).and_then(|course| course.last.as_ref());
-        last.is_some_and(|last| {
-            (last.slot, last.asked) == (slot, *cohort) && same(&self.given[last.given].answer, answer)
-        })
+    /// Digest of the rows that the last answer of a session was made of, where this is that answer, in its own slot.
+    pub fn last_in(&self, session: &Hash, slot: Option<(u32, u16)>, cohort: &Hash, answer: &Answer) -> Option<&Hash> {
+        let last = self.courses.get(session).filter(|course| !course.anew).and_then(|course| course.last.as_ref())?;
+        let given = &self.given[last.given];
+        ((last.slot, last.asked) == (slot, *cohort) && same(&given.answer, answer)).then_some(&given.rows)
     }
 
     fn find(&self, cohort: &Hash, rows: &Hash, answer: &Answer) -> Option<usize> {
@@ -347,7 +353,7 @@ fn place(cohort: &Hash, rows: &Hash, answer: &Answer) -> [Hash; 3] {
     [*cohort, *rows, answer.question]
 }
 
-/// Whether two answers from the same rows are the same numbers.
+/// Whether two answers are the same numbers, if they are from the same rows.
 fn same(a: &Answer, b: &Answer) -> bool {
     (a.question, a.cost, a.drawn) == (b.question, b.cost, b.drawn)
 }

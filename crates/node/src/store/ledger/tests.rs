@@ -21,9 +21,16 @@ fn data(name: &str, rows: u8) -> Data {
     Data { name: name.into(), rows: Hash([rows; 32]), columns }
 }
 
-/// The block of every total.
+/// The block of every total: this site, whose rows are this version, and three others.
+fn block_at(version: u32) -> Vec<(PublicKey, u32)> {
+    let others = (1..=3).map(|key| (PublicKey([key; 32]), 0));
+    let mut block: Vec<_> = others.chain([(identity(1).public(), version)]).collect();
+    block.sort_unstable_by_key(|(key, _)| key.0);
+    block
+}
+
 fn block() -> Vec<(PublicKey, u32)> {
-    (1..=4).map(|key| (PublicKey([key; 32]), 0)).collect()
+    block_at(0)
 }
 
 const PLAN: Hash = Hash([1; 32]);
@@ -59,7 +66,7 @@ fn answer(question: u16, at: i32) -> Answer {
 /// One round: the answer, then the shares for the total over `survivors`.
 fn round(ledger: &mut Ledger, number: u16, survivors: u8) -> Result<(), LedgerError> {
     let asked = left(number, 9);
-    ledger.promise(&asked, answer(number, i32::from(number) * 1_000), block());
+    ledger.promise(&asked, answer(number, i32::from(number) * 1_000), block()).unwrap();
     ledger.record(&[number as u8; 100], Disclosure::MaskedWords, &asked)?;
     ledger.record(&[number as u8; 50], Disclosure::SelfMaskShares, &left(number, survivors))
 }
@@ -118,7 +125,7 @@ fn what_left_is_there_again_and_repeats_are_free() {
     ledger.record(&[2; 100], Disclosure::MaskedWords, &left(2, 9)).unwrap();
     // The same question in another run of it: written down, but it counts once.
     let again = Left { run: Hash([4; 32]), context: Hash([77; 32]), ..left(40, 9) };
-    ledger.promise(&again, answer(2, 2_000), block());
+    ledger.promise(&again, answer(2, 2_000), block()).unwrap();
     assert_eq!(ledger.spent(&other(), false).questions, 3, "promised, and given before");
     ledger.record(b"another frame", Disclosure::MaskedWords, &again).unwrap();
     assert_eq!((ledger.head().entries, ledger.spent(&other(), false).questions), (8, 3));
@@ -164,7 +171,7 @@ fn rows_do_not_become_new_by_a_new_name() {
     ledger.note(Note::Changed(data("", 6).columns), &Left::default(), Hash::default()).unwrap();
     assert_eq!(ledger.standing(), Standing { version: before.version + 1, ..before });
     let asked = Left { context: Hash([60; 32]), ..left(1, 9) };
-    ledger.promise(&asked, answer(1, 1_000), block());
+    ledger.promise(&asked, answer(1, 1_000), block_at(1)).unwrap();
     ledger.record(b"from other rows", Disclosure::MaskedWords, &asked).unwrap();
     assert_eq!(ledger.spent(&other(), false).scalars, 18);
     drop(ledger);
@@ -172,7 +179,60 @@ fn rows_do_not_become_new_by_a_new_name() {
     let mut ledger = site.open_for(data("ward", 7)).unwrap();
     assert!(matches!(ledger.known(), Known::Other(_)));
     ledger.note(Note::Separate(data("", 7).columns), &Left::default(), Hash::default()).unwrap();
-    assert_eq!((ledger.standing().block, ledger.spent(&other(), false).scalars), (None, 18));
+    assert_eq!((ledger.standing(), ledger.spent(&other(), false).scalars), (Standing { block: None, version: 2 }, 18));
+    // Keys that were exchanged before say another version: that of rows which are gone.
+    for version in [0, 1] {
+        let asked = Left { context: Hash([61; 32]), ..left(2, 9) };
+        let refused = ledger.promise(&asked, answer(2, 0), block_at(version)).unwrap_err();
+        assert_eq!(refused.rule, "REL-7", "{version}");
+        assert!(ledger.record(b"words", Disclosure::MaskedWords, &asked).is_err());
+    }
+    let stranger: Vec<_> = block_at(2).into_iter().filter(|(key, _)| *key != identity(1).public()).collect();
+    assert_eq!(ledger.promise(&left(2, 9), answer(2, 0), stranger).unwrap_err().rule, "REL-7");
+    ledger.promise(&left(2, 9), answer(2, 0), block_at(2)).unwrap();
+}
+
+/// [REL-5]: a site's two conversations are asked at the same time, before any words have left: it answers in one block, of one
+/// version, and the other aggregator is refused before and after these words leave.
+#[test]
+fn two_conversations_promise_one_block() {
+    let mut ledger = Ledger::in_memory(identity(1), data("rows", 5));
+    let counting = Left { session: Hash([20; 32]), context: Hash([7; 32]), ..left(1, 9) };
+    let mut larger = block();
+    larger.insert(0, (PublicKey([0; 32]), 0));
+    let others_changed: Vec<_> =
+        block().into_iter().map(|(key, v)| (key, if key == PublicKey([2; 32]) { v + 1 } else { v })).collect();
+    ledger.promise(&left(1, 9), answer(1, 0), block()).unwrap();
+    for block in [larger.clone(), others_changed] {
+        assert_eq!(ledger.promise(&counting, answer(2, 0), block).unwrap_err().rule, "REL-5");
+        assert!(matches!(ledger.record(b"count", Disclosure::MaskedWords, &counting), Err(LedgerError::Unasked)));
+    }
+    ledger.promise(&counting, answer(2, 0), block()).unwrap();
+    ledger.record(b"count", Disclosure::MaskedWords, &counting).unwrap();
+    ledger.record(b"words", Disclosure::MaskedWords, &left(1, 9)).unwrap();
+    // The same conversation may promise another thing: what it promised before does not leave any more. Neither does what it
+    // promised in a set-up, or a slot, that is gone.
+    let mut ledger = Ledger::in_memory(identity(1), data("rows", 5));
+    ledger.promise(&left(1, 9), answer(1, 0), block()).unwrap();
+    ledger.promise(&left(2, 9), answer(1, 0), larger.clone()).unwrap();
+    assert!(matches!(ledger.record(b"words", Disclosure::MaskedWords, &left(1, 9)), Err(LedgerError::Unasked)));
+    ledger.take_back(&left(2, 9).session);
+    ledger.promise(&counting, answer(2, 0), block()).unwrap();
+    ledger.undo(&counting).unwrap();
+    ledger.promise(&left(3, 9), answer(1, 0), larger).unwrap();
+    assert!(matches!(ledger.record(b"count", Disclosure::MaskedWords, &counting), Err(LedgerError::Unasked)));
+}
+
+/// [REL-5]: the last look is at the moment when words leave, whoever looked before: they fix no second block.
+#[test]
+fn words_over_another_block_than_the_fixed_one_do_not_leave() {
+    let mut ledger = Ledger::in_memory(identity(1), data("rows", 5));
+    round(&mut ledger, 1, 9).unwrap();
+    let smaller: Vec<_> = block().into_iter().filter(|(key, _)| *key != PublicKey([2; 32])).collect();
+    ledger.promise(&left(2, 9), answer(2, 0), smaller).unwrap();
+    let entries = ledger.head().entries;
+    assert!(matches!(ledger.record(b"words", Disclosure::MaskedWords, &left(2, 9)), Err(LedgerError::Unasked)));
+    assert_eq!((ledger.head().entries, &ledger.account().block().unwrap().members), (entries, &block()));
 }
 
 /// [REL-5], [REL-6]: masked words fix the block; it is undone when every round of it came to nothing.
@@ -187,7 +247,8 @@ fn a_block_is_fixed_by_masked_words_and_undone_by_certificates() {
         ledger.undo(&Left { cohort: None, ..left(slot, 9) }).unwrap();
         ledger.standing().block
     };
-    for (slots, undo, last) in [(vec![1], vec![1], None), (vec![2, 3], vec![3, 3], Some(id)), (vec![], vec![2], None)] {
+    // What follows words in the same conversation came after their round: only the last ones can be undone.
+    for (slots, undo, last) in [(vec![1], vec![1], None), (vec![2, 3], vec![3, 3, 2], Some(id))] {
         slots.iter().for_each(|slot| round(&mut ledger, *slot, 9).unwrap());
         let found: Vec<Option<Hash>> = undo.iter().map(|slot| undone(&mut ledger, *slot)).collect();
         assert_eq!(found.last(), Some(&last), "{slots:?}");
@@ -203,7 +264,44 @@ fn a_block_is_fixed_by_masked_words_and_undone_by_certificates() {
     assert_eq!(ledger.account().block().unwrap().members, block());
     // The block stands in the first answer over it alone.
     let answers = site.check(None).unwrap().entries.into_iter().filter(|e| e.answer.is_some());
-    assert_eq!(answers.map(|e| e.block.is_some()).collect::<Vec<_>>(), [true, true, false, true]);
+    assert_eq!(answers.map(|e| e.block.is_some()).collect::<Vec<_>>(), [true, true, false, false]);
+}
+
+/// [REL-6]: a process that was started again undoes what the one before sent, in that very round and no other.
+#[test]
+fn a_block_is_undone_after_a_restart() {
+    let gone_when = |again: bool, rounds: u16, context: u8, change: &dyn Fn(&std::path::Path)| {
+        let site = Site::new("restart");
+        let mut ledger = site.open().unwrap();
+        (1..=rounds).for_each(|number| round(&mut ledger, number, 9).unwrap());
+        drop(ledger);
+        change(&site.file().with_file_name(ROUNDS));
+        let mut ledger = site.open().unwrap();
+        if again {
+            ledger.record(&[rounds as u8; 100], Disclosure::MaskedWords, &left(rounds, 9)).unwrap();
+        }
+        for _ in 0..2 {
+            ledger.undo(&Left { cohort: None, context: Hash([context; 32]), ..left(1, 9) }).unwrap();
+        }
+        drop(ledger);
+        site.open().unwrap().standing().block.is_none()
+    };
+    let gone = |rounds, context, change| gone_when(false, rounds, context, change);
+    let same = |_: &std::path::Path| {};
+    assert!(gone(1, 1, &same));
+    assert!(!gone(1, 2, &same), "another round");
+    assert!(!gone(2, 2, &same) && !gone(2, 1, &same), "an earlier round stands");
+    let lost = |path: &std::path::Path| fs::remove_file(path).unwrap();
+    assert!(!gone(1, 1, &lost), "nobody knows in which round the words left");
+    assert!(gone_when(true, 1, 1, &lost), "asked again, it sends the same words");
+    let forged = |path: &std::path::Path| {
+        let mut bytes = fs::read(path).unwrap();
+        let at = bytes.len() - 64;
+        // The context of the words becomes another one.
+        bytes[at..at + 32].fill(2);
+        fs::write(path, bytes).unwrap();
+    };
+    assert!(!gone(1, 2, &forged) && !gone(1, 1, &forged));
 }
 
 /// [LED-1], [REL-5]: a ledger from before blocks is carried forward: what it gave away counts, and its last cohort is the block.
@@ -257,7 +355,7 @@ fn two_draws_of_noise_are_two_answers() {
     let ask = |nano_rho: Option<u64>, cohort: u8| {
         let mut ledger = Ledger::in_memory(identity(1), data("rows", 5));
         let noised = Answer { cost: Cost { nano_rho, ..answer(1, 0).cost }, ..answer(1, 0) };
-        ledger.promise(&left(1, 9), noised.clone(), block());
+        ledger.promise(&left(1, 9), noised.clone(), block()).unwrap();
         ledger.record(b"words", Disclosure::MaskedWords, &left(1, 9)).unwrap();
         ledger.record(b"shares", Disclosure::SelfMaskShares, &left(1, 8)).unwrap();
         (ledger.account().gave(&Hash([cohort; 32]), &Hash([5; 32]), &noised), ledger.rho_of_plan(&other()))
@@ -274,19 +372,41 @@ fn a_slot_has_one_draw_of_noise() {
     let noised = Answer { cost: Cost { nano_rho: Some(7), ..answer(1, 0).cost }, ..answer(1, 0) };
     for _ in 0..2 {
         assert_eq!(ledger.repeats(&left(1, 9), &noised), ledger.head().entries > 0);
-        ledger.promise(&left(1, 9), noised.clone(), block());
+        ledger.promise(&left(1, 9), noised.clone(), block()).unwrap();
         ledger.record(b"words", Disclosure::MaskedWords, &left(1, 9)).unwrap();
         assert_eq!((ledger.head().entries, ledger.rho_of_plan(&other())), (1, 7));
     }
-    ledger.promise(&left(1, 9), noised.clone(), block());
+    ledger.promise(&left(1, 9), noised.clone(), block()).unwrap();
     let others = ledger.record(b"other words", Disclosure::MaskedWords, &left(1, 9));
     assert!(matches!(others, Err(LedgerError::Unasked)));
     // In the next slot it is another draw.
     assert!(!ledger.repeats(&left(2, 9), &noised));
-    ledger.promise(&left(2, 9), noised, block());
+    ledger.promise(&left(2, 9), noised, block()).unwrap();
     assert_eq!(ledger.rho_of_plan(&other()), 14, "promised to somebody else");
     ledger.record(b"other words", Disclosure::MaskedWords, &left(2, 9)).unwrap();
     assert_eq!((ledger.rho_of_plan(&other()), ledger.spent(&other(), false).nano_rho), (14, 14));
+}
+
+/// [LED-7]: the last answer once more, from other rows, is no repetition: it would count, and with noise it does not leave, for
+/// the difference of the two has none.
+#[test]
+fn a_slot_has_one_set_of_rows() {
+    for nano_rho in [None, Some(7)] {
+        let site = Site::new("rows");
+        let given = Answer { cost: Cost { nano_rho, ..answer(1, 0).cost }, ..answer(1, 0) };
+        let mut ledger = site.open().unwrap();
+        ledger.promise(&left(1, 9), given.clone(), block()).unwrap();
+        ledger.record(b"words", Disclosure::MaskedWords, &left(1, 9)).unwrap();
+        assert!(ledger.repeats(&left(1, 9), &given));
+        drop(ledger);
+        let mut ledger = site.open_for(data("rows", 6)).unwrap();
+        assert!(!ledger.repeats(&left(1, 9), &given), "{nano_rho:?}");
+        ledger.promise(&left(1, 9), given.clone(), block()).unwrap();
+        let questions = |ledger: &Ledger| (ledger.spent(&other(), false).questions, ledger.rho_of_plan(&other()));
+        assert_eq!(questions(&ledger).0, 2, "promised, and counted");
+        let left = ledger.record(b"others", Disclosure::MaskedWords, &left(1, 9));
+        assert_eq!(left.is_err(), nano_rho.is_some());
+    }
 }
 
 /// [POL-5]: names of runs are the coordinator's, and buy nothing.
@@ -304,7 +424,7 @@ fn a_name_that_comes_back_is_another_run() {
     assert_eq!(runs(&ledger, 3, 3), 2);
     // The first question again, where the second one was: what was opened over fewer stays so.
     let again = Left { context: Hash([80; 32]), ..left(2, 9) };
-    ledger.promise(&again, answer(1, 1_000), block());
+    ledger.promise(&again, answer(1, 1_000), block()).unwrap();
     ledger.record(b"again", Disclosure::MaskedWords, &again).unwrap();
     ledger.record(b"shares again", Disclosure::SelfMaskShares, &left(2, 9)).unwrap();
     assert_eq!((runs(&ledger, 3, 3), ledger.spent(&other(), false).questions), (2, 2));
@@ -315,7 +435,7 @@ fn a_name_that_comes_back_is_another_run() {
 fn a_draw_belongs_to_the_answer() {
     let mut ledger = Ledger::in_memory(identity(1), data("rows", 5));
     let of = |drawn: u8| Answer { drawn: Some(Hash([drawn; 32])), ..answer(1, 0) };
-    ledger.promise(&left(1, 9), of(1), block());
+    ledger.promise(&left(1, 9), of(1), block()).unwrap();
     ledger.record(b"words", Disclosure::MaskedWords, &left(1, 9)).unwrap();
     assert!(ledger.repeats(&left(2, 9), &of(1)) && !ledger.repeats(&left(2, 9), &of(2)));
 }
@@ -339,7 +459,7 @@ fn one_head_has_one_ledger() {
 fn what_is_promised_counts() {
     let mut ledger = Ledger::in_memory(identity(1), data("rows", 5));
     let other = Left { session: Hash([20; 32]), ..left(1, 9) };
-    ledger.promise(&left(1, 9), answer(1, 0), block());
+    ledger.promise(&left(1, 9), answer(1, 0), block()).unwrap();
     assert_eq!(ledger.spent(&other, false).scalars, 9);
     assert_eq!(ledger.spent(&left(1, 9), false).scalars, 0, "its own question is the one that is decided");
     // An answer that nobody agreed to, or to another question than was agreed to, does not leave.
@@ -480,7 +600,7 @@ fn a_disk_that_fails_lets_nothing_leave() {
     // A head that cannot be written.
     let mut ledger = site.open().unwrap();
     ledger.disk.as_mut().unwrap().head_path = Some(site.folder.0.join("missing").join("a.head"));
-    ledger.promise(&left(3, 9), answer(3, 0), block());
+    ledger.promise(&left(3, 9), answer(3, 0), block()).unwrap();
     let words = ledger.record(b"words", Disclosure::MaskedWords, &left(3, 9));
     assert!(matches!(words, Err(LedgerError::Head(_))));
 }

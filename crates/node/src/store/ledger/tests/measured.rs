@@ -32,7 +32,7 @@ fn smooth_round(ledger: &mut Ledger, number: u16, cohort: u8, x: f64) -> Option<
     let told = ledger.measure(Some(&kept), &answer.cost);
     ledger.keep(kept);
     let asked = left(number, cohort);
-    ledger.promise(&asked, answer, block());
+    ledger.promise(&asked, answer, block()).unwrap();
     ledger.record(&[number as u8; 100], Disclosure::MaskedWords, &asked).unwrap();
     told
 }
