@@ -10,7 +10,6 @@ use veilsum_cluster::{
     Algorithm, Outcome, Rows,
     method::{Seeding, Validity},
 };
-use veilsum_cluster::{Rows, method::Seeding};
 use veilsum_node::{
     error::Code,
     local::{self, LOCAL_TIMING, LocalConfig, LocalRun, LocalSite},
