@@ -23,9 +23,9 @@ use veilsum_cluster::{Algorithm, Method, Prepared, Rows, Step, method::Seeding, 
 use veilsum_node::{
     carrier::{self, Credentials, HEADER_LEN},
     local::{self, LOCAL_TIMING, LocalConfig, LocalSite},
+    plan::{Column, Work},
+    question::{Form, Question, Terms, contribute},
     role::{server::Progress, system_rng},
-    round::{Form, Question, Terms, contribute},
-    work::{Column, Work},
 };
 use veilsum_proto::identity::Identity;
 

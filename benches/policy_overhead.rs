@@ -21,8 +21,8 @@ use veilsum_cluster::{Algorithm, Rows, method::Seeding, random::Stream};
 use veilsum_node::{
     documents::SitePolicy,
     local::{self, LOCAL_TIMING, LocalConfig, LocalSite},
+    plan::{Column, Work},
     role::server::Progress,
-    work::{Column, Work},
 };
 
 const LABEL: &[u8; 24] = b"veilsum overhead rows v1";

@@ -7,7 +7,7 @@
 use veilsum_cluster::{Algorithm, Rows, method::Seeding, random::Stream};
 use veilsum_node::{
     local::{self, LOCAL_TIMING, LocalConfig, LocalSite},
-    work::{Column, Work},
+    plan::{Column, Work},
 };
 
 #[tokio::main]

@@ -22,9 +22,9 @@ use std::{
 
 use tokio::sync::mpsc;
 use veilsum_node::{
+    app_messages,
     carrier::{self, Credentials},
-    control, documents,
-    documents::Offered,
+    documents::{self, Offered},
 };
 use veilsum_proto::{
     codec,
@@ -152,7 +152,7 @@ async fn line(
     let mut since = Instant::now();
     loop {
         let dialled = tokio::select! {
-            link = carrier::dial(address, &credentials, &key, control::header_check, DIAL_LIMIT) => link,
+            link = carrier::dial(address, &credentials, &key, app_messages::header_check, DIAL_LIMIT) => link,
             said = from_child.recv() => match said {
                 // Meant for the connection before: the process will be asked again.
                 Some(frame) if !frame.is_empty() => continue,

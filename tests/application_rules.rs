@@ -9,16 +9,16 @@ use support::{fcm, made_up, prepared, unit_square};
 use tokio::sync::oneshot;
 use veilsum_cluster::method::Seeding;
 use veilsum_node::{
+    app_messages::{self, Denied, Hello, Welcome},
     carrier::{self, Credentials, LinkReceiver, LinkSender},
-    control::{self, Denied, Hello, Welcome},
     documents::Federation,
     error::Code,
     local::{self, LOCAL_TIMING, LocalConfig, LocalRun, LocalSite},
+    plan::Work,
     role::{
         server::{self, ServerConfig},
         system_rng,
     },
-    work::Work,
 };
 use veilsum_proto::{
     identity::Identity,
@@ -89,7 +89,7 @@ async fn coordinator() -> (Vec<Arc<Identity>>, Federation, SocketAddr) {
 async fn knock(identity: &Identity, to: &Identity, address: SocketAddr, frame: &[u8]) -> (Option<Vec<u8>>, bool) {
     let credentials = Credentials::from_seed(&identity.seed()).expect("credentials");
     let key = to.public();
-    let link = carrier::dial(address, &credentials, &key.0, control::header_check, Duration::from_secs(10));
+    let link = carrier::dial(address, &credentials, &key.0, app_messages::header_check, Duration::from_secs(10));
     let (mut sender, mut receiver): (LinkSender, LinkReceiver) = link.await.expect("a link").split();
     sender.send(frame).await.expect("sent");
     let answer = receiver.recv().await.ok().flatten();
@@ -103,14 +103,14 @@ async fn knock(identity: &Identity, to: &Identity, address: SocketAddr, frame: &
 fn only_a_greeting_with_the_same_documents_lets_somebody_in() {
     block_on(async {
         let (identities, Federation { roster, terms, .. }, address) = coordinator().await;
-        let (hub, greeting) = (&identities[0], control::greeting_session());
+        let (hub, greeting) = (&identities[0], app_messages::greeting_session());
         let hello = |roster: Hash, plan: Hash| Hello { roster, plan, software: "test".into() };
         let good = hello(roster.hash(), terms.hash());
         for (what, bad) in [
             ("another plan", hello(roster.hash(), Hash([1; 32]))),
             ("another roster", hello(Hash([1; 32]), terms.hash())),
         ] {
-            let frame = control::frame(&identities[2], &greeting, Kind::Hello, &bad);
+            let frame = app_messages::frame(&identities[2], &greeting, Kind::Hello, &bad);
             let (answer, over) = knock(&identities[2], hub, address, &frame).await;
             let answer = answer.unwrap_or_else(|| panic!("{what}: no answer"));
             let denied: Denied =
@@ -122,15 +122,15 @@ fn only_a_greeting_with_the_same_documents_lets_somebody_in() {
         for (what, frame) in [
             (
                 "no greeting",
-                control::frame(&identities[2], &greeting, Kind::Welcome, &Welcome { software: "x".into() }),
+                app_messages::frame(&identities[2], &greeting, Kind::Welcome, &Welcome { software: "x".into() }),
             ),
-            ("another's greeting", control::frame(&identities[3], &greeting, Kind::Hello, &good)),
-            ("another session", control::frame(&identities[2], &session, Kind::Hello, &good)),
+            ("another's greeting", app_messages::frame(&identities[3], &greeting, Kind::Hello, &good)),
+            ("another session", app_messages::frame(&identities[2], &session, Kind::Hello, &good)),
         ] {
             let (answer, over) = knock(&identities[2], hub, address, &frame).await;
             assert!(answer.as_deref().and_then(kind_of) != Some(Kind::Welcome) && over, "{what}");
         }
-        let frame = control::frame(&identities[2], &greeting, Kind::Hello, &good);
+        let frame = app_messages::frame(&identities[2], &greeting, Kind::Hello, &good);
         let (answer, over) = knock(&identities[2], hub, address, &frame).await;
         let answer = answer.expect("an answer");
         message::open::<Welcome>(&answer, &greeting, &hub.public(), "hub", Kind::Welcome).expect("a signed welcome");

@@ -169,7 +169,7 @@ fn versions_may_differ_and_both_are_named() {
         let mut header = [0; 8];
         header[..2].copy_from_slice(&version.to_le_bytes());
         header[2..4].copy_from_slice(&(veilsum_proto::message::Kind::Hello as u16).to_le_bytes());
-        veilsum_node::control::header_check(&header).expect_err("another version")
+        veilsum_node::app_messages::header_check(&header).expect_err("another version")
     };
     for (version, older) in [(3, "this side must be upgraded"), (1, "the peer must be upgraded")] {
         let why = header(version);

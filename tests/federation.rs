@@ -8,11 +8,11 @@ use veilsum_cluster::{Rows, method::Seeding, random::Stream};
 use veilsum_node::{
     error::Code,
     local::LocalRun,
+    plan::Work,
     role::{
         client::{Step, Vanish},
         server::RunResult,
     },
-    work::Work,
 };
 use veilsum_proto::{
     message::{Kind, kind_of},

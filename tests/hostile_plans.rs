@@ -17,9 +17,11 @@ use veilsum_cluster::{
     sampling::Sampling,
 };
 use veilsum_node::{
-    control::{Count, CountReady, CountReply, CountRequest, Held, JudgeReply, JudgeRequest},
+    app_messages::{Count, CountReady, CountReply, CountRequest, Held, JudgeReply, JudgeRequest},
     documents::Federation,
     local::{LOCAL_TIMING, toy_policy},
+    plan::{Column, Judge, Work},
+    question::{self, Question},
     role::{
         View,
         client::{self, ClientConfig},
@@ -29,8 +31,6 @@ use veilsum_node::{
         server::{self, ServerConfig},
         system_rng,
     },
-    round::{self, Question},
-    work::{Column, Judge, Work},
 };
 use veilsum_proto::{
     aggregator::{self, Timing},
@@ -440,9 +440,9 @@ fn verdict_and_count_together_do_not_show_the_rows_of_a_site_that_was_left_out()
         counted(&mut hub).await;
         let batch: Batch = Query::FuzzyValidation { centres: centres(0.8), m: 2.0 }.into();
         let domain = work.domain().unwrap();
-        let layout = round::Layout::of_judged(&batch, &domain, &cast.federation.form().unwrap()).unwrap();
+        let layout = question::Layout::of_judged(&batch, &domain, &cast.federation.form().unwrap()).unwrap();
         let request = JudgeRequest {
-            digest: round::digest(&batch),
+            digest: question::digest(&batch),
             clusters: vec![K],
             grouped: vec![true],
             exponents: layout.exponents(),

@@ -13,11 +13,11 @@ use veilsum_cluster::{
 use veilsum_node::{
     error::Code,
     local::{self, LOCAL_TIMING, LocalConfig, LocalRun, LocalSite},
+    plan::Work,
     role::{
         client::{Step, Vanish},
         server::{OnLoss, Progress},
     },
-    work::Work,
 };
 use veilsum_proto::plan::Terms;
 

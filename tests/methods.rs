@@ -14,8 +14,8 @@ use veilsum_cluster::{
     sampling::Sampling,
 };
 use veilsum_node::{
+    plan::{Judge, Labels, Work},
     simulate,
-    work::{Judge, Labels, Work},
 };
 
 const SITES: usize = 5;

@@ -14,12 +14,12 @@ use veilsum_cluster::{
 };
 use veilsum_node::{
     documents::{Federation, write_plan},
+    dp::{self, Privacy},
     error::Code,
     local::LocalRun,
-    privacy::{self, Privacy},
+    plan::Work,
+    question::{self, Form, Question, RoundError, Shared, Terms},
     role::client::{Step as At, Vanish},
-    round::{self, Form, Question, RoundError, Shared, Terms},
-    work::Work,
 };
 use veilsum_proto::{
     fixed,
@@ -128,7 +128,7 @@ fn whole_answer(c: &Value) {
         .collect();
     assert_eq!(Value::from(layout), c["layout"], "{}", c["name"]);
     let key = Key::from_bytes(bytes(&c["key"]));
-    let words = round::contribute(&question, &rows, &Terms { noise: Some(&key), ..Terms::everybody(form) }, None);
+    let words = question::contribute(&question, &rows, &Terms { noise: Some(&key), ..Terms::everybody(form) }, None);
     assert_eq!(Value::from(words.unwrap()), c["words"], "{}", c["name"]);
 }
 
@@ -148,7 +148,7 @@ fn an_answer_is_noisy_and_a_retry_is_the_same_answer() {
     let plain_form = Form { noise: None, ..form };
     for question in questions(&work) {
         let answer = |form: Form, key: Option<&Key>| {
-            round::contribute(&question, rows, &Terms { noise: key, ..Terms::everybody(form) }, None)
+            question::contribute(&question, rows, &Terms { noise: key, ..Terms::everybody(form) }, None)
         };
         let key = |n: u8| Key::from_bytes([n; 32]);
         let once = answer(form, Some(&key(1))).unwrap();
@@ -186,7 +186,7 @@ fn key_of(site: u8, context: &Hash) -> Key {
 /// An answer's noise: every entry's, as a share of the deviation that the plan gives it.
 fn noise_of(question: &Question, rows: &Prepared, form: Form, key: &Key) -> Vec<f64> {
     let answer = |form: Form, key| {
-        round::contribute(question, rows, &Terms { noise: key, ..Terms::everybody(form) }, None).expect("an answer")
+        question::contribute(question, rows, &Terms { noise: key, ..Terms::everybody(form) }, None).expect("an answer")
     };
     let (noisy, exact) = (answer(form, Some(key)), answer(Form { noise: None, ..form }, None));
     let layout = question.layout(rows.domain(), &form).expect("a layout");
@@ -288,7 +288,7 @@ fn a_run_spends_no_more_than_its_budget() {
             work.check().unwrap();
             let form = shared(&work);
             let budget = form.noise.expect("noise").levels.rho();
-            let spent = privacy::spent(&work, &form).unwrap().expect("a cost");
+            let spent = dp::spent(&work, &form).unwrap().expect("a cost");
             assert!(spent <= budget * (1.0 + 1e-9) && spent > 0.97 * budget, "{eps}, {bits} bits: {spent} of {budget}");
             let (nano, promised) = (nano_run(&work, &form), form.nano_rho().expect("a promise"));
             assert!(nano <= promised && promised - nano < promised / 20, "{eps}, {bits} bits: {nano} of {promised}");
@@ -312,7 +312,7 @@ fn a_step_too_fine_for_its_noise_is_refused() {
     let mut work = work(0.1);
     work.step_bits = Some(32);
     work.check().unwrap();
-    let failure = privacy::spent(&work, &shared(&work)).expect_err("too many steps");
+    let failure = dp::spent(&work, &shared(&work)).expect_err("too many steps");
     assert!(failure.message.contains("another step_bits") && failure.message.contains("NOI-3"), "{failure}");
 }
 
@@ -359,7 +359,7 @@ fn what_no_sensitivity_is_proved_for_is_refused() {
         "range of K",
     );
     refused(&|w| w.sampling = Some(veilsum_cluster::sampling::Sampling { share: 0.5, seed: 1 }), "sampled");
-    refused(&|w| w.judge = veilsum_node::work::Judge::Intermediary, "the coordinator opens");
+    refused(&|w| w.judge = veilsum_node::plan::Judge::Intermediary, "the coordinator opens");
     let tree = veilsum_cluster::method::TreeSeeding { seed: 1, cells_per_cluster: 4, tries: 2, min_rows: 1, blur: 0.0 };
     refused(&|w| w.recipe.seeding = Seeding::Tree(tree), "--init uniform");
     // With the rest of the plan: totals must be opened, sites must be left, and a site's rows be those of the plan.
@@ -537,5 +537,5 @@ fn a_form_without_noise_shares_nothing() {
     work.recipe.noise = None;
     let form = shared(&work);
     assert!(form.noise.is_none() && Privacy::of(&work, &form).is_none());
-    assert_eq!(privacy::spent(&work, &form).unwrap(), None);
+    assert_eq!(dp::spent(&work, &form).unwrap(), None);
 }

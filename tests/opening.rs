@@ -14,19 +14,19 @@ use support::{federate, made_up, prepared, unit_square};
 use tokio::{sync::oneshot, task::JoinHandle};
 use veilsum_cluster::{Algorithm, Query, method::Seeding};
 use veilsum_node::{
-    conversation::{Conversation, Turn},
     documents::Federation,
     error::{Code, Failure},
     evidence,
     local::{LOCAL_TIMING, toy_policy},
+    method_session::{Conversation, Turn},
+    plan::Work,
+    question::{Form, Question},
     role::{
         client::{self, ClientConfig, ClientReport},
         hub::{Hub, HubConfig, HubEvent},
         intermediary::{self, IntermediaryConfig},
         system_rng,
     },
-    round::{Form, Question},
-    work::Work,
 };
 use veilsum_proto::{
     aggregator,

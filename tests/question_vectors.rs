@@ -9,8 +9,8 @@ use veilsum_cluster::{
     sampling::Sampling,
 };
 use veilsum_node::{
-    round::{self, Form, Layout, Question, Terms},
-    work::Work,
+    plan::Work,
+    question::{self, Form, Layout, Question, Terms},
 };
 use veilsum_proto::{Error, codec, identity::from_hex, limits::MAX_QUERY};
 
@@ -101,7 +101,7 @@ fn questions_layouts_and_answers() {
         for (name, words) in c["answers"].as_object().unwrap() {
             let expected: Vec<u64> = plain(words);
             let terms = Terms::everybody(form);
-            let found = round::contribute(&question, &site(&file, name, &domain), &terms, None).unwrap();
+            let found = question::contribute(&question, &site(&file, name, &domain), &terms, None).unwrap();
             assert_eq!(found.len(), expected.len(), "{} {name}", c["name"]);
             let mut pairs = found.iter().zip(&expected);
             for (b, within) in layout.blocks.iter().zip(&within) {
@@ -146,7 +146,7 @@ fn judged_questions() {
     let file = file();
     for c in of(&file, "judged") {
         let batch: Batch = decoded(&c["encoded"]).unwrap();
-        assert_eq!(round::digest(&batch).0.as_slice(), hex(&c["digest"]));
+        assert_eq!(question::digest(&batch).0.as_slice(), hex(&c["digest"]));
         let (sites, max_rows) = (number(&c["sites"]) as usize, number(&c["max_rows"]));
         let layout = Layout::of_judged(&batch, &domain(&file, &c), &Form::new(sites, max_rows)).unwrap();
         same_layout(&c, &layout);

@@ -24,6 +24,7 @@ use veilsum_node::{
     documents::{Federation, write_key},
     files::Existing,
     local::{LOCAL_TIMING, toy_policy},
+    plan::Work,
     role::{
         client::{self, ClientConfig, Step, Vanish},
         intermediary::{self, IntermediaryConfig},
@@ -31,7 +32,6 @@ use veilsum_node::{
         system_rng,
     },
     table,
-    work::Work,
 };
 use veilsum_proto::{
     identity::Identity,

@@ -14,9 +14,9 @@ use support::{fcm, federate, federate_under, made_up, prepared, unit_square};
 use veilsum_cluster::{Method, Prepared, Rows, Step, Totals, method::Seeding};
 use veilsum_node::{
     local::LocalRun,
+    plan::Work,
+    question::{self, Question},
     role::client::{Step as At, Vanish},
-    round::{self, Question},
-    work::Work,
 };
 use veilsum_proto::{
     aggregator::{self, Aggregator, AggregatorConfig, Millis, Timing},
@@ -76,11 +76,11 @@ fn secrets(work: &Work, sites: &[Prepared]) -> Secret {
             secret.sums.extend(veilsum_cluster::answer(&query, s).unwrap().values);
         }
         let question = Question::Cluster(query);
-        let form = round::Form::new(sites.len(), max_rows);
+        let form = question::Form::new(sites.len(), max_rows);
         let layout = question.layout(&domain, &form).unwrap();
         let words: Vec<Vec<u64>> = sites
             .iter()
-            .map(|s| round::contribute(&question, s, &round::Terms::everybody(form), None).unwrap())
+            .map(|s| question::contribute(&question, s, &question::Terms::everybody(form), None).unwrap())
             .collect();
         let mut total = vec![0u64; layout.words()];
         words.iter().for_each(|w| total.iter_mut().zip(w).for_each(|(t, x)| *t = t.wrapping_add(*x)));

@@ -7,9 +7,9 @@ use serde_json::json;
 use veilsum_cluster::assign::{hard_labels, memberships};
 
 use veilsum_node::{
+    documents,
     error::Failure,
     files::{self, Existing},
-    model::Model,
     table::{self, TableSpec},
 };
 
@@ -32,7 +32,7 @@ pub(crate) struct AssignArgs {
 /// # Errors
 /// A [`Failure`] that names model, file, line or column.
 pub(crate) fn assign(args: &AssignArgs, json: bool) -> Result<(), Failure> {
-    let model = Model::read(&args.model)?;
+    let model = documents::read_model(&args.model)?;
     // With --json the output says so.
     if let (Some(caution), false) = (model.caution(), json) {
         eprintln!("warning: {caution}");

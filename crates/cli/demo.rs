@@ -17,19 +17,21 @@ use crate::{
     run::{LOSS_WAIT, Loss, block_on},
 };
 use veilsum_node::{
-    documents::{self, SitePolicy},
+    agreed,
+    documents::SitePolicy,
+    dp,
     error::{Code, Failure},
     forecast::{Forecast, Verdict},
     local::{self, LOCAL_TIMING, LocalConfig, LocalRun, LocalSite},
+    plan::{Column, Judge, Labels, Work},
+    release,
     report::{self, Pooled},
     role::{
         client::{Step, Vanish},
-        consent,
         server::RunResult,
     },
     split,
     table::{self, TableSpec},
-    work::{Column, Judge, Labels, Work},
 };
 
 /// `veilsum demo`
@@ -321,7 +323,7 @@ fn from_file(args: &DemoArgs, path: &std::path::Path) -> Result<Source, Failure>
         let classes: std::collections::BTreeSet<&String> = found.iter().collect();
         Labels { column: label.clone(), classes: classes.into_iter().cloned().collect() }
     });
-    let numbers = labels.as_ref().map(|labels| documents::numbered(&found, labels)).transpose()?;
+    let numbers = labels.as_ref().map(|labels| agreed::numbered(&found, labels)).transpose()?;
     let sites = parts
         .into_iter()
         .map(|(name, members)| {
@@ -388,7 +390,7 @@ impl Demo<'_> {
         if work.recipe.noise.is_none() {
             terms.min_total_rows = terms.min_total_rows.max(stay.map(|(_, rows)| rows).sum());
         }
-        let possible = sites.iter().map(|site| consent::possible_rows(&site.rows)).collect();
+        let possible = sites.iter().map(|site| release::possible_rows(&site.rows)).collect();
         Demo { work, terms, rows, possible }
     }
 
@@ -398,7 +400,7 @@ impl Demo<'_> {
         let mut site = SitePolicy::default();
         let mut forecast = Forecast::of(self.work, &self.terms, &site.policy, sites)?;
         let mut told = Vec::new();
-        let facts = consent::facts(self.work);
+        let facts = release::facts(self.work);
         let policy = &mut site.policy;
         if facts.groups
             && (facts.contributors < policy.floor.contributors || facts.records < policy.records || !facts.ask_first)
@@ -435,7 +437,7 @@ impl Demo<'_> {
         if let (Some(noise), Some(rho)) = (&self.work.recipe.noise, forecast.total().nano_rho)
             && rho > policy.noise.nano_rho
         {
-            policy.noise.nano_rho = documents::nano_rho(noise.epsilon, noise.delta);
+            policy.noise.nano_rho = dp::nano_rho(noise.epsilon, noise.delta);
             told.push(format!("[noise] epsilon = {}", noise.epsilon));
         }
         let mut stays = |site: &SitePolicy, one: (u64, Option<u64>)| {

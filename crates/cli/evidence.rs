@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use veilsum_node::error::Failure;
-use veilsum_node::{documents::Federation, evidence};
+use veilsum_node::{documents, evidence};
 
 /// `veilsum evidence`
 #[derive(Args, Debug)]
@@ -43,7 +43,7 @@ pub(crate) struct VerifyArgs {
 /// A [`Failure`] where the file cannot be read or proves nothing.
 pub(crate) fn evidence(args: &EvidenceArgs, json: bool) -> Result<(), Failure> {
     let EvidenceCommand::Verify(args) = &args.command;
-    let federation = Federation::load(&args.roster, &args.plan)?;
+    let federation = documents::load_federation(&args.roster, &args.plan)?;
     let finding = evidence::verify(&args.file, &federation)?;
     let value = json!({ "proven": true, "culprit": finding.culprit, "rule": finding.rule, "what": finding.what });
     let text = format!(

@@ -10,13 +10,14 @@ use serde_json::{Value, json};
 use veilsum_proto::{identity::Identity, message::Kind, noise::Key, roster::PartyId};
 
 use veilsum_node::{
-    control::{self, Hello, SOFTWARE},
+    agreed::questions,
+    app_messages::{self, Hello, SOFTWARE},
     cost::{Cost, QuestionCost, frame_bytes},
-    documents::{Federation, load_identity, questions},
+    documents::{self, Federation, load_identity},
     error::{Code, Failure},
+    question::{Question, Terms, contribute},
     rehearsal::{Rehearsal, Sent, rehearse},
     role::{noise, system_rng},
-    round::{Question, Terms, contribute},
 };
 
 /// `veilsum inspect`
@@ -48,7 +49,7 @@ const NEVER_SENT: [&str; 4] = [
 /// # Errors
 /// A [`Failure`] for everything that would also stop the real run before its first message.
 pub(crate) fn inspect(args: &InspectArgs, json: bool) -> Result<(), Failure> {
-    let federation = Federation::load(&args.roster, &args.plan)?;
+    let federation = documents::load_federation(&args.roster, &args.plan)?;
     let (identity, _) = load_identity(&args.key)?;
     let me = federation.whoami(&identity)?;
     if !matches!(me, PartyId::Site(_)) {
@@ -58,7 +59,7 @@ pub(crate) fn inspect(args: &InspectArgs, json: bool) -> Result<(), Failure> {
             "run this with a site's key",
         ));
     }
-    let rows = federation.load_rows(&args.data)?;
+    let rows = documents::load_rows(&federation, &args.data)?;
     let (n, form) = (federation.roster.sites.len(), federation.form()?);
     let cost = Cost::of(&federation)?;
     let mut parts = Vec::new();
@@ -127,7 +128,7 @@ impl Report<'_> {
             software: SOFTWARE.to_owned(),
         };
         let stranger = Identity::generate(&mut system_rng());
-        control::frame(&stranger, &control::greeting_session(), Kind::Hello, &hello).len()
+        app_messages::frame(&stranger, &app_messages::greeting_session(), Kind::Hello, &hello).len()
     }
 
     fn one_missing(&self, part: &Part<'_>) -> &'static str {

@@ -13,8 +13,8 @@ use veilsum_cluster::{
 
 use veilsum_node::{
     error::{Code, Failure},
+    plan::{Column, Judge},
     table,
-    work::{Column, Judge},
 };
 
 /// A method that a plan can name.

@@ -13,10 +13,10 @@ use crate::{
 };
 use veilsum_node::{
     cost::{Cost, blocks_mean},
-    documents::{Federation, fingerprint, load_identity, load_roster, roster_fingerprint, write_plan},
+    documents::{self, Federation, fingerprint, load_identity, load_roster, roster_fingerprint, write_plan},
+    dp::Privacy,
     error::Failure,
-    privacy::Privacy,
-    work::{Column, Judge, Labels, Work},
+    plan::{Column, Judge, Labels, Work},
 };
 
 /// `veilsum plan`
@@ -146,11 +146,11 @@ pub(crate) fn plan(args: &PlanArgs, json: bool) -> Result<(), Failure> {
     match &args.command {
         PlanCommand::Make(a) => make(a, json),
         PlanCommand::Check(a) => {
-            let federation = Federation::load(&a.roster, &a.plan)?;
+            let federation = documents::load_federation(&a.roster, &a.plan)?;
             check(&federation, &a.plan, "valid", json)
         }
         PlanCommand::Show(a) => {
-            let federation = Federation::load(&a.roster, &a.plan)?;
+            let federation = documents::load_federation(&a.roster, &a.plan)?;
             crate::print(json, &to_json(&federation)?, &to_text(&federation))
         }
     }

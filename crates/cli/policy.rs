@@ -12,11 +12,11 @@ use veilsum_proto::{
 
 use crate::run::{head_of, state_of};
 use veilsum_node::{
-    documents::{Federation, load_identity, policy_of},
+    documents::{self, Federation, load_identity, policy_of},
     error::{Code, Failure},
     forecast::{Forecast, Verdict},
-    role::consent::{check_promise, possible_rows},
-    round::Form,
+    question::Form,
+    release::{check_promise, possible_rows},
     store::Ledger,
 };
 
@@ -127,9 +127,9 @@ pub(super) fn judged(
 }
 
 fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
-    let federation = Federation::load(&args.roster, &args.plan)?;
+    let federation = documents::load_federation(&args.roster, &args.plan)?;
     let (site, path) = policy_of(args.policy.policy.as_deref(), args.policy.key.as_deref())?;
-    let rows = federation.load_rows(&args.data)?;
+    let rows = documents::load_rows(&federation, &args.data)?;
     let (spent, of_plan) = match &args.policy.key {
         None => (Spent::default(), 0),
         Some(key) => {

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use veilsum_node::{control::clean, role::server::Progress};
+use veilsum_node::{app_messages::clean, role::server::Progress};
 
 /// A reporter for [`Progress`] on standard error; silent where `quiet`.
 pub(crate) fn reporter(quiet: bool) -> Box<dyn Fn(Progress) + Send + Sync> {

@@ -23,7 +23,7 @@ use crate::{
 };
 use veilsum_node::documents::Offered;
 use veilsum_node::{
-    documents::{Federation, load_identity, policy_of},
+    documents::{self, Federation, load_identity, policy_of},
     error::{Code, Failure},
     report,
     role::{
@@ -181,7 +181,7 @@ impl Documents {
         role: &str,
         fits: impl Fn(PartyId) -> bool,
     ) -> Result<(Federation, Arc<Identity>, PartyId), Failure> {
-        let federation = Federation::load(&self.roster, &self.plan)?;
+        let federation = documents::load_federation(&self.roster, &self.plan)?;
         let (identity, name) = load_identity(&self.key)?;
         let id = federation.whoami(&identity)?;
         if !fits(id) {
@@ -334,7 +334,7 @@ pub(crate) fn intermediary(args: &IntermediaryArgs, json: bool) -> Result<(), Fa
 pub(crate) fn client(args: &ClientArgs, json: bool) -> Result<(), Failure> {
     let (federation, identity, id) = args.documents.load("sites", |id| matches!(id, PartyId::Site(_)))?;
     let (site, _) = policy_of(args.policy.as_deref(), Some(&args.documents.key))?;
-    let (rows, columns) = federation.load_rows_and_columns(&args.data)?;
+    let (rows, columns) = documents::load_rows_and_columns(&federation, &args.data)?;
     let data = Data::of(&site.data, &identity, &rows, &columns);
     args.documents.agree(&args.first, &federation, &identity, Some(&data))?;
     let state = args.documents.state(args.state.as_ref());
@@ -376,7 +376,7 @@ pub(crate) fn client(args: &ClientArgs, json: bool) -> Result<(), Failure> {
     let Some(model) = &report.model else {
         return Err(Failure::new(Code::Denied, "the run ended without a model", "ask the coordinator's operator"));
     };
-    model.write(&args.model)?;
+    documents::write_model(model, &args.model)?;
     let result = report::beside(&args.model);
     report::write_site(&result, model, report.result.as_ref(), &report.traffic)?;
     let name = federation.roster.name_of(id);

@@ -5,12 +5,12 @@ use std::fs;
 use serde::{Serialize, de::DeserializeOwned};
 use veilsum_cluster::{Batch, Domain, Prepared, answer};
 use veilsum_node::{
-    carrier, control, documents,
+    agreed, app_messages, carrier, documents,
     model::Model,
-    round::{Form, Question},
+    plan::Work,
+    question::{Form, Question},
     store::{Journal, JournalError, ledger},
     table::{self, TableSpec},
-    work::Work,
 };
 use veilsum_proto::{
     codec,
@@ -39,7 +39,7 @@ pub(super) fn header(bytes: &[u8]) {
         Ok((kind, length)) => {
             assert!(length <= kind.body_limit() && kind.body_limit() <= MAX_OPENING.max(MAX_DELIVERY_BODY));
             assert_eq!(kind_of(bytes), Some(kind));
-            assert_eq!(control::header_check(head), Ok(length));
+            assert_eq!(app_messages::header_check(head), Ok(length));
         }
         Err(_) => assert_eq!(kind_of(bytes), None),
     }
@@ -50,22 +50,26 @@ pub(super) fn message(bytes: &[u8]) {
     let Some((which, rest)) = bytes.split_first() else { return };
     let kind = Kind::ALL[usize::from(*which) % Kind::ALL.len()];
     match kind {
-        Kind::Hello => drop(canonical::<control::Hello>(rest, kind.body_limit())),
-        Kind::Welcome => drop(canonical::<control::Welcome>(rest, kind.body_limit())),
-        Kind::Denied => drop(canonical::<control::Denied>(rest, kind.body_limit()).map(|d| control::clean(&d.why))),
-        Kind::CountReady => drop(canonical::<control::CountReady>(rest, kind.body_limit())),
-        Kind::Count => drop(canonical::<control::Count>(rest, kind.body_limit())),
-        Kind::CountRequest => drop(canonical::<control::CountRequest>(rest, kind.body_limit())),
-        Kind::CountReply => drop(canonical::<control::CountReply>(rest, kind.body_limit())),
-        Kind::Aborted => drop(canonical::<control::Aborted>(rest, kind.body_limit()).map(|a| control::clean(&a.why))),
-        Kind::JudgeRequest => drop(canonical::<control::JudgeRequest>(rest, kind.body_limit())),
-        Kind::CentreDistances => drop(canonical::<control::CentreDistances>(rest, kind.body_limit())),
-        Kind::Finished => {
-            drop(canonical::<control::Finished>(rest, kind.body_limit()).map(|f| Model::from_bytes(&f.model)));
+        Kind::Hello => drop(canonical::<app_messages::Hello>(rest, kind.body_limit())),
+        Kind::Welcome => drop(canonical::<app_messages::Welcome>(rest, kind.body_limit())),
+        Kind::Denied => {
+            drop(canonical::<app_messages::Denied>(rest, kind.body_limit()).map(|d| app_messages::clean(&d.why)))
         }
-        Kind::JudgeReply => drop(canonical::<control::JudgeReply>(rest, kind.body_limit()).map(|r| r.open())),
+        Kind::CountReady => drop(canonical::<app_messages::CountReady>(rest, kind.body_limit())),
+        Kind::Count => drop(canonical::<app_messages::Count>(rest, kind.body_limit())),
+        Kind::CountRequest => drop(canonical::<app_messages::CountRequest>(rest, kind.body_limit())),
+        Kind::CountReply => drop(canonical::<app_messages::CountReply>(rest, kind.body_limit())),
+        Kind::Aborted => {
+            drop(canonical::<app_messages::Aborted>(rest, kind.body_limit()).map(|a| app_messages::clean(&a.why)))
+        }
+        Kind::JudgeRequest => drop(canonical::<app_messages::JudgeRequest>(rest, kind.body_limit())),
+        Kind::CentreDistances => drop(canonical::<app_messages::CentreDistances>(rest, kind.body_limit())),
+        Kind::Finished => {
+            drop(canonical::<app_messages::Finished>(rest, kind.body_limit()).map(|f| Model::from_bytes(&f.model)));
+        }
+        Kind::JudgeReply => drop(canonical::<app_messages::JudgeReply>(rest, kind.body_limit()).map(|r| r.open())),
         Kind::Held => {
-            if let Some(held) = canonical::<control::Held>(rest, kind.body_limit()) {
+            if let Some(held) = canonical::<app_messages::Held>(rest, kind.body_limit()) {
                 answered(&held.batch);
             }
         }
@@ -143,7 +147,7 @@ pub(super) fn terms(bytes: &[u8]) {
         assert!(t.is_err() || signed.terms.check(roster).is_err() || signed.terms.min_cohort >= 3);
         if let Ok(terms) = signed.verify(roster) {
             let work = Work::from_bytes(&terms.application);
-            drop(work.map(|w| documents::prove(roster, &terms, &w)));
+            drop(work.map(|w| agreed::prove(roster, &terms, &w)));
         }
     }
 }
@@ -160,7 +164,7 @@ pub(super) fn work(bytes: &[u8]) {
     assert_eq!(work.to_bytes(), bytes);
     let f = honest::federation();
     // The proof that no sum overflows must end, whatever the plan says, and a plan that passes has a first question.
-    if documents::prove(&f.kit.roster, &f.kit.terms, &work).is_ok() {
+    if agreed::prove(&f.kit.roster, &f.kit.terms, &work).is_ok() {
         work.first_question(f.kit.roster.sites.len()).expect("a proved plan can be begun");
     }
 }
@@ -265,7 +269,7 @@ pub(super) fn question(bytes: &[u8]) {
 pub(super) fn carrier(bytes: &[u8]) {
     let Some((step, stream)) = bytes.split_first() else { return };
     let step = usize::from(*step).max(1);
-    let read = |step| carrier::read_stream(stream, step, control::header_check);
+    let read = |step| carrier::read_stream(stream, step, app_messages::header_check);
     let frames = read(step);
     assert_eq!(frames, read(usize::MAX), "how a stream is cut changes nothing");
     let whole: usize = frames.0.iter().map(Vec::len).sum();

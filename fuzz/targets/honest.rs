@@ -12,12 +12,12 @@ use std::{
 use chacha20::{ChaCha20Rng, rand_core::SeedableRng};
 use veilsum_cluster::{Algorithm, Centres, Domain, OutOfBox, Prepared, Rows, method::Seeding};
 use veilsum_node::{
-    control,
+    app_messages,
     documents::{write_card, write_key, write_plan, write_roster},
     files::Existing,
     model::Model,
-    round::Question,
-    work::{Column, Work},
+    plan::{Column, Work},
+    question::Question,
 };
 use veilsum_proto::{
     codec,
@@ -169,30 +169,30 @@ fn application(all: &mut Corpus) {
         all.push(("message", format!("{kind:?}"), [&[numbered(kind)], &bytes[..]].concat()));
     };
     let (hash, cohort) = (suite::hash("h", &[]), vec![0u16, 1, 2]);
-    let software = control::SOFTWARE.to_owned();
-    put(Kind::Hello, codec::encode(&control::Hello { roster: hash, plan: hash, software: software.clone() }));
-    put(Kind::Welcome, codec::encode(&control::Welcome { software }));
-    put(Kind::Denied, codec::encode(&control::Denied { why: "another plan".into() }));
-    put(Kind::CountReady, codec::encode(&control::CountReady { cohort: cohort.clone() }));
-    put(Kind::Count, codec::encode(&control::Count { cohort: cohort.clone() }));
-    put(Kind::CountRequest, codec::encode(&control::CountRequest { cohort: cohort.clone() }));
-    put(Kind::CountReply, codec::encode(&control::CountReply { total: Some(1_000) }));
-    put(Kind::Aborted, codec::encode(&control::Aborted { code: 4, why: "too few sites".into() }));
-    let request = control::JudgeRequest {
+    let software = app_messages::SOFTWARE.to_owned();
+    put(Kind::Hello, codec::encode(&app_messages::Hello { roster: hash, plan: hash, software: software.clone() }));
+    put(Kind::Welcome, codec::encode(&app_messages::Welcome { software }));
+    put(Kind::Denied, codec::encode(&app_messages::Denied { why: "another plan".into() }));
+    put(Kind::CountReady, codec::encode(&app_messages::CountReady { cohort: cohort.clone() }));
+    put(Kind::Count, codec::encode(&app_messages::Count { cohort: cohort.clone() }));
+    put(Kind::CountRequest, codec::encode(&app_messages::CountRequest { cohort: cohort.clone() }));
+    put(Kind::CountReply, codec::encode(&app_messages::CountReply { total: Some(1_000) }));
+    put(Kind::Aborted, codec::encode(&app_messages::Aborted { code: 4, why: "too few sites".into() }));
+    let request = app_messages::JudgeRequest {
         digest: hash,
         clusters: vec![2, 3],
         grouped: vec![true, false],
         exponents: vec![1, -4],
     };
     put(Kind::JudgeRequest, codec::encode(&request));
-    let distances = control::CentreDistances { digest: hash, matrices: vec![vec![0.0, 1.0, 1.0, 0.0]] };
+    let distances = app_messages::CentreDistances { digest: hash, matrices: vec![vec![0.0, 1.0, 1.0, 0.0]] };
     put(Kind::CentreDistances, codec::encode(&distances));
-    put(Kind::JudgeReply, codec::encode(&control::JudgeReply::new(cohort, &[])));
+    put(Kind::JudgeReply, codec::encode(&app_messages::JudgeReply::new(cohort, &[])));
     let model = Model::new(&f.work, &hash, &Centres::new(2, 2, vec![0.2, 0.3, 0.7, 0.6]).expect("centres"), None);
     let model = model.expect("a model").to_bytes();
-    put(Kind::Finished, codec::encode(&control::Finished { model: model.clone() }));
+    put(Kind::Finished, codec::encode(&app_messages::Finished { model: model.clone() }));
     let batches = f.work.sample(n).expect("questions");
-    put(Kind::Held, codec::encode(&control::Held { batch: batches[0].clone() }));
+    put(Kind::Held, codec::encode(&app_messages::Held { batch: batches[0].clone() }));
     all.push(("model", "two-clusters".into(), model));
     all.push(("work", "plain".into(), f.work.to_bytes()));
     all.push(("question", "count".into(), Question::CountRows.to_bytes()));

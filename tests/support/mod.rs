@@ -18,12 +18,12 @@ use veilsum_cluster::{
 };
 use veilsum_node::{
     local::{self, LOCAL_TIMING, LocalConfig, LocalRun, LocalSite},
+    plan::{Column, Work},
     role::{
         client::Vanish,
         server::{OnLoss, Progress},
     },
     split,
-    work::{Column, Work},
 };
 use veilsum_proto::plan::Terms;
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, rc::Rc, time::Instant};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 use veilsum_cluster::{Batch, Centres, Query, random::Stream};
-use veilsum_node::round::Question;
+use veilsum_node::question::Question;
 use veilsum_proto::{
     plan::Terms,
     suite::Hash,

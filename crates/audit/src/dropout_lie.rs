@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, rc::Rc, time::Instant};
 
 use anyhow::{Result, anyhow};
 use veilsum_cluster::{Batch, Centres, Query};
-use veilsum_node::round::Question;
+use veilsum_node::question::Question;
 use veilsum_proto::{message::Kind, suite::Hash, vectors_api as core};
 
 use crate::{

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Instant};
 
 use anyhow::{Context as _, Result};
 use veilsum_cluster::{Batch, Centres, Prepared, Query};
-use veilsum_node::round::{Form, Layout, Question, Terms, contribute};
+use veilsum_node::question::{Form, Layout, Question, Terms, contribute};
 use veilsum_proto::{fixed, suite::Hash};
 
 use crate::{

@@ -14,17 +14,17 @@ use anyhow::{Context, Result, bail, ensure};
 use tokio::{sync::oneshot, task::JoinHandle};
 use veilsum_cluster::{Batch, Prepared};
 use veilsum_node::{
-    conversation::{Conversation, Turn},
     documents::Federation,
     error::Failure,
     local::{self, LOCAL_TIMING, LocalSite},
+    method_session::{Conversation, Turn},
+    question::{Form, Layout, Question},
     role::{
         client::{self, ClientConfig, ClientReport},
         hub::{Hub, HubConfig, HubEvent},
         intermediary::{self, IntermediaryConfig},
         system_rng,
     },
-    round::{Form, Layout, Question},
     store::ledger::columns_of,
 };
 use veilsum_proto::{
@@ -246,7 +246,7 @@ async fn converse(
 
 /// Has the intermediary count the rows behind the first total.
 async fn counted(hub: &mut Hub, cohort: Vec<u16>) -> Result<()> {
-    hub.tell(PartyId::Intermediary, Kind::Count, &veilsum_node::control::Count { cohort });
+    hub.tell(PartyId::Intermediary, Kind::Count, &veilsum_node::app_messages::Count { cohort });
     loop {
         match hub.next(Some(Instant::now() + PATIENCE)).await {
             HubEvent::Control { from: PartyId::Intermediary, kind: Kind::CountReady, .. } => return Ok(()),

@@ -11,7 +11,7 @@ use veilsum_audit::{
     span::{self, Assumed, read::Released, report::Report},
     table::{self, ATTACKS},
 };
-use veilsum_node::{documents::Federation, error::Failure};
+use veilsum_node::{documents, error::Failure};
 
 /// Attacks what a party of a federation really received, each beside a control without protection.
 ///
@@ -167,8 +167,8 @@ fn audit(options: &Options, only: Option<&str>) -> anyhow::Result<bool> {
 }
 
 fn mine(plan: &Path, roster: &Path, data: &Path, json: bool) -> Result<bool, Failure> {
-    let federation = Federation::load(roster, plan)?;
-    let rows = federation.load_rows(data)?;
+    let federation = documents::load_federation(roster, plan)?;
+    let rows = documents::load_rows(&federation, data)?;
     let failed = |e: &dyn std::fmt::Display| {
         Failure::input(
             format!("this plan cannot be run on these rows: {e:#}"),
@@ -197,7 +197,7 @@ fn span(args: &SpanArgs) -> anyhow::Result<bool> {
     for roster in &args.roster {
         for plan in &args.plan {
             // Plans of another roster among several are not of this one.
-            match Federation::load(roster, plan) {
+            match documents::load_federation(roster, plan) {
                 Ok(federation) => federations.push(federation),
                 Err(failure) if args.roster.len() == 1 => anyhow::bail!("{failure}"),
                 Err(_) => {}

@@ -11,10 +11,10 @@ use rayon::prelude::*;
 use serde::Serialize;
 use veilsum_cluster::{Batch, OutOfBox, Prepared, Rows, answer, random::Stream};
 use veilsum_node::{
-    conversation::{Conversation, Turn},
     documents::Federation,
     error::Failure,
-    round::{Layout, Question},
+    method_session::{Conversation, Turn},
+    question::{Layout, Question},
 };
 
 use crate::svd::svd;

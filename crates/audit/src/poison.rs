@@ -9,8 +9,8 @@ use std::{cell::RefCell, rc::Rc, time::Instant};
 use anyhow::{Context as _, Result, anyhow};
 use veilsum_cluster::{OutOfBox, metrics::adjusted_rand_index, privacy::Noise};
 use veilsum_node::{
-    conversation::{Conversation, Turn},
-    round::{self, Form, Layout, Question},
+    method_session::{Conversation, Turn},
+    question::{self, Form, Layout, Question},
 };
 use veilsum_proto::{
     fixed,
@@ -52,10 +52,10 @@ impl Masked {
         let mut world = World::new(Kit::new(SITES, |terms| (terms.slots, terms.max_rows) = (64, form.max_rows)), seed);
         let lies = lie.clone();
         world.answer = Box::new(move |site, asked| {
-            let terms = round::Terms::everybody(form);
+            let terms = question::Terms::everybody(form);
             let words = Question::from_bytes(&asked.query)
                 .ok()
-                .and_then(|q| round::contribute(&q, &rows[usize::from(site)], &terms, None).ok());
+                .and_then(|q| question::contribute(&q, &rows[usize::from(site)], &terms, None).ok());
             let mut words = words.unwrap_or_else(|| vec![0; asked.words]);
             if site == LIAR {
                 words.iter_mut().zip(lies.borrow().iter()).for_each(|(w, l)| *w = w.wrapping_add(*l));
@@ -172,8 +172,8 @@ fn under_noise(scene: &Scene, rows: u64, draws: u64) -> Result<(f64, f64)> {
         let mut total = vec![0u64; layout.words()];
         for (site, rows) in parts.iter().enumerate() {
             let key = Key::from_bytes(suite::hash("audit noise", &[&draw.to_le_bytes(), &[site as u8]]).0);
-            let terms = round::Terms { noise: Some(&key), ..round::Terms::everybody(form) };
-            let words = round::contribute(&question, rows, &terms, None)?;
+            let terms = question::Terms { noise: Some(&key), ..question::Terms::everybody(form) };
+            let words = question::contribute(&question, rows, &terms, None)?;
             total.iter_mut().zip(words).for_each(|(t, w)| *t = t.wrapping_add(w));
         }
         // The weights stand last or first, by the question's kind: they are the block of as many entries as centres.

@@ -9,8 +9,8 @@ use veilsum_cluster::{Algorithm, DataError, Rows, Scaling, method::Seeding, rand
 use veilsum_node::{
     documents::SitePolicy,
     local::toy_policy,
+    plan::{Column, Work},
     role::client::Vanish,
-    work::{Column, Work},
 };
 
 const LABEL: &[u8; 24] = b"veilsum audit scene   v1";

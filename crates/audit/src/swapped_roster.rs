@@ -8,7 +8,7 @@ use veilsum_cluster::{Batch, Centres, Query};
 use veilsum_node::{
     documents::Fingerprint,
     documents::Offered,
-    round::Question,
+    question::Question,
     store::ledger::{Data, columns_of},
 };
 use veilsum_proto::{

@@ -10,8 +10,8 @@ use anyhow::{Context, Result, bail, ensure};
 use veilsum_cluster::{Batch, Method, Prepared, Rows, Statistic, Step, answer};
 use veilsum_node::{
     local::{self, LOCAL_TIMING, LocalConfig, LocalSite},
+    question::{Layout, Question, Terms, contribute},
     role::View,
-    round::{Layout, Question, Terms, contribute},
 };
 use veilsum_proto::{
     fixed,

@@ -63,7 +63,7 @@ fn found(rows: &[Vec<f64>], seed: u64, two_runs: bool) -> Part {
         );
     }
     told.retain(|t| {
-        let veilsum_node::round::Question::Cluster(batch) = &t.question else { return false };
+        let veilsum_node::question::Question::Cluster(batch) = &t.question else { return false };
         matches!(batch.queries[..], [Query::FuzzySums { .. }])
     });
     let assumed = Assumed { contributors: 2, least: 3, rows: rows.len() as f64 / SITES as f64, seed };

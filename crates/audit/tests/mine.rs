@@ -6,8 +6,8 @@ use veilsum_audit::mine;
 use veilsum_cluster::{Algorithm, OutOfBox, Prepared, Rows, method::Seeding, random::Stream};
 use veilsum_node::{
     documents::{Federation, write_plan, write_roster},
+    plan::{Column, Work},
     role::system_rng,
-    work::{Column, Work},
 };
 use veilsum_proto::{
     identity::Identity,

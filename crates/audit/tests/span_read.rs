@@ -14,7 +14,7 @@ use veilsum_audit::{
 use veilsum_cluster::{Batch, Query};
 use veilsum_node::{
     local::{self, LOCAL_TIMING, LocalConfig, LocalSite},
-    round::Question,
+    question::Question,
 };
 
 const ASSUMED: Assumed = Assumed { contributors: 2, least: 3, rows: 40.0, seed: 3 };

@@ -13,11 +13,11 @@ use veilsum_proto::{
 };
 
 use crate::{
-    conversation::Conversation,
     documents::{Federation, fingerprint, roster_fingerprint},
     error::{Code, Failure},
     files::{self, Existing},
-    round::Question,
+    method_session::Conversation,
+    question::Question,
     store::Said,
 };
 
@@ -140,7 +140,7 @@ pub fn verify(path: &Path, federation: &Federation) -> Result<Finding, Failure> 
         .collect();
     let frames = frames.ok_or_else(|| unusable("a frame in it is not hexadecimal".into()))?;
     let accused = party(federation, &file.accused).ok_or_else(|| {
-        unusable(format!("it accuses {:?}, who is not on the roster", crate::control::clean(&file.accused)))
+        unusable(format!("it accuses {:?}, who is not on the roster", crate::app_messages::clean(&file.accused)))
     })?;
     let blame = judge(federation, accused, file.case, &frames).map_err(|f| unusable(f.message))?;
     let blame = blame.ok_or_else(|| unusable("what it shows breaks no rule: it proves nothing".into()))?;

@@ -279,6 +279,12 @@ pub(crate) fn sync_folder(_folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
+impl From<FileError> for crate::error::Failure {
+    fn from(e: FileError) -> Self {
+        crate::error::Failure::input(e, "")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,24 +2,19 @@
 
 pub mod carrier;
 pub mod clock;
-pub mod control;
-pub mod conversation;
-pub mod cost;
 pub mod documents;
-pub mod error;
 pub mod evidence;
 pub mod files;
-pub mod forecast;
 pub mod local;
-pub mod model;
-pub mod privacy;
 pub mod rehearsal;
 pub mod report;
 pub mod role;
-pub mod round;
 pub mod simulate;
 pub mod split;
 pub mod store;
 pub mod table;
 pub mod traffic;
-pub mod work;
+
+pub use veilsum_federation::{
+    agreed, app_messages, cost, dp, error, forecast, method_session, model, plan, question, release,
+};

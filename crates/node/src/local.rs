@@ -19,6 +19,7 @@ use veilsum_proto::{
 use crate::{
     documents::{Federation, SitePolicy},
     error::{Code, Failure},
+    plan::Work,
     role::{
         View,
         client::{self, ClientConfig, ClientReport, Vanish},
@@ -27,7 +28,6 @@ use crate::{
         system_rng,
     },
     store::ledger::columns_of,
-    work::Work,
 };
 
 /// One site.

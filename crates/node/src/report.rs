@@ -8,7 +8,7 @@ use std::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{control::clean, error::Failure, files, model::Model, role::server::RunResult, traffic::Traffic};
+use crate::{app_messages::clean, error::Failure, files, model::Model, role::server::RunResult, traffic::Traffic};
 
 /// What pooled rows would have given, for comparison.
 #[derive(Debug, Clone, Serialize)]
@@ -52,7 +52,7 @@ pub fn write(folder: &Path, result: &RunResult, pooled: Option<&Pooled>) -> Resu
     let mut written = vec![path];
     if let Some(model) = &result.model {
         let path = folder.join("model.json");
-        model.write(&path)?;
+        crate::documents::write_model(model, &path)?;
         written.push(path);
     }
     Ok(written)

@@ -21,11 +21,11 @@ use veilsum_proto::{
 
 use crate::{
     clock::CpuTime,
-    conversation::{self, Conversation, Turn},
     error::{Code, Failure},
+    method_session::{self, Conversation, Turn},
+    plan::Judge,
+    question::{self, Form, Question},
     role::{noise, system_rng},
-    round::{self, Form, Question},
-    work::Judge,
 };
 
 /// A frame that the first site sent.
@@ -286,14 +286,14 @@ pub fn masked(
             (Question::Drawn { number, .. }, Some(sampling)) => sampling.drawn(*number, n)[usize::from(site)],
             _ => true,
         };
-        let terms = round::Terms { form, drawn, judged: None, noise: None };
-        Ok(round::contribute(&question, &sites[usize::from(site)], &terms, Some(&mut noise()))?)
+        let terms = question::Terms { form, drawn, judged: None, noise: None };
+        Ok(question::contribute(&question, &sites[usize::from(site)], &terms, Some(&mut noise()))?)
     };
     let mut stage = Stage::new(n, PartyId::Coordinator, terms, Box::new(answer))?;
     stage.until(|e| matches!(e, aggregator::Event::DeckReady { .. }))?;
     let failed = |e: veilsum_cluster::MethodError| Failure::input(e, "");
     let run = recipe.run(domain, n as u32).map_err(failed)?;
-    let terms = conversation::Terms { domain: domain.clone(), form, sampling, judge: Judge::Coordinator };
+    let terms = method_session::Terms { domain: domain.clone(), form, sampling, judge: Judge::Coordinator };
     let mut conversation = Conversation::begin(run, terms)?;
     loop {
         let (question, words) = match conversation.turn() {

@@ -13,7 +13,7 @@ use veilsum_cluster::{
     query::{Bracket, FeatureParams, Histogram, LocalSteps, Moments},
     random::Stream,
 };
-use veilsum_node::round::{Form, Layout, Question};
+use veilsum_node::question::{Form, Layout, Question};
 
 use super::{Assumed, Blocks, Told};
 use crate::qr::row_space;

@@ -38,7 +38,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 use veilsum_cluster::{Domain, Prepared};
-use veilsum_node::round::{Form, Question};
+use veilsum_node::question::{Form, Question};
 
 use adversary::{Group, Space};
 pub use blocks::{Blocks, NoBlocks};

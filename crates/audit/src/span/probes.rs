@@ -4,7 +4,7 @@
 use anyhow::{Context as _, Result};
 use rayon::prelude::*;
 use veilsum_cluster::{Centres, Domain, OutOfBox, Prepared, Rows, Scaling, random::Stream};
-use veilsum_node::round::Question;
+use veilsum_node::question::Question;
 
 use super::{Told, reading::Reading};
 use crate::qr::Columns;

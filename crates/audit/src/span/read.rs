@@ -18,8 +18,8 @@ use veilsum_cluster::{
 };
 use veilsum_node::{
     documents::Federation,
-    role::cohort_digest,
-    round::Question,
+    question::Question,
+    release::cohort_digest,
     store::{Transcript, ledger},
 };
 use veilsum_proto::{

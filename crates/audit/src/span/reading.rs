@@ -5,7 +5,7 @@ use veilsum_cluster::{
     Batch, Block, Domain, Per, Prepared, Query, answer,
     query::{LocalSteps, Part, Pull},
 };
-use veilsum_node::round::{Form, Layout, Question};
+use veilsum_node::question::{Form, Layout, Question};
 
 /// What of a question's answer is a sum over rows.
 ///

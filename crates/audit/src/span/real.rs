@@ -12,7 +12,7 @@ use veilsum_cluster::{
     query::{LocalMeans, LocalSteps, Part},
     sampling::Sampling,
 };
-use veilsum_node::round::Question;
+use veilsum_node::question::Question;
 use veilsum_proto::{plan::Terms, suite::Hash, testing::Kit};
 
 use super::attacks::{BLOCK, Event, SITES};

@@ -8,10 +8,10 @@ use veilsum_proto::{noise::Key, suite};
 
 use super::{ExperimentError, Folder, Line, Report, Sample, Settings, harness};
 use veilsum_node::{
-    conversation::{Conversation, Terms, Turn},
     error::Failure,
-    round::{self, Form, Shared},
-    work::Judge,
+    method_session::{Conversation, Terms, Turn},
+    plan::Judge,
+    question::{self, Form, Shared},
 };
 
 /// The numbers of a plan that noise depends on, besides its recipe.
@@ -57,8 +57,8 @@ pub fn noisy(recipe: &Recipe, domain: &Domain, sites: &[Prepared], plan: Plan, s
         for (site, rows) in (0u64..).zip(sites) {
             let parts = [&seed.to_le_bytes()[..], &site.to_le_bytes(), &question.to_bytes()];
             let key = Key::from_bytes(suite::hash("noise of an experiment", &parts).0);
-            let terms = round::Terms { noise: Some(&key), ..round::Terms::everybody(form) };
-            let words = round::contribute(&question, rows, &terms, None)?;
+            let terms = question::Terms { noise: Some(&key), ..question::Terms::everybody(form) };
+            let words = question::contribute(&question, rows, &terms, None)?;
             total.iter_mut().zip(words).for_each(|(total, word)| *total = total.wrapping_add(word));
         }
         let everybody: Vec<u16> = (0..sites.len() as u16).collect();

@@ -17,6 +17,17 @@
 mod frame;
 pub mod pinned;
 pub mod quic;
+impl From<CarrierError> for crate::error::Failure {
+    fn from(e: CarrierError) -> Self {
+        let code = match e {
+            CarrierError::NotAccepted => crate::error::Code::Denied,
+            CarrierError::WrongServerKey { .. } | CarrierError::Frame(_) => crate::error::Code::Peer,
+            _ => crate::error::Code::Network,
+        };
+        crate::error::Failure::new(code, e, "")
+    }
+}
+
 #[cfg(test)]
 mod tests;
 

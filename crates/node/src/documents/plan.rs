@@ -17,7 +17,7 @@ use super::{hash_of, hex, in_file, read_document, refused, roster_fingerprint, t
 use crate::{
     error::Failure,
     files,
-    work::{Column, Judge, Labels, Work},
+    plan::{Column, Judge, Labels, Work},
 };
 
 const FORMAT: &str = "veilsum-plan/2";

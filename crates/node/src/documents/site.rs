@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use veilsum_cluster::privacy;
 use veilsum_proto::{
     ledger::MAX_NAME,
     policy::{Enforcement, Floor, Noise, Policy, Release},
@@ -152,7 +151,10 @@ impl File {
             opening: self.opening.unwrap_or(strict.opening),
             separation_ppm: ppm(separation),
             separation_opened_ppm: ppm(opened),
-            noise: Noise { required: self.noise.require.unwrap_or(false), nano_rho: nano_rho(epsilon, delta) },
+            noise: Noise {
+                required: self.noise.require.unwrap_or(false),
+                nano_rho: crate::dp::nano_rho(epsilon, delta),
+            },
             release: Release { rule: self.release.rule.unwrap_or(strict.release.rule), bits, domain },
         };
         Ok(SitePolicy { policy, data, epsilon, delta })
@@ -259,16 +261,8 @@ impl SitePolicy {
     }
 }
 
-/// rho of zero-concentrated differential privacy that spends epsilon at delta, in 10^-9, and a hundred-thousandth and 32 more:
-/// parts of it that were each rounded up still fit, also where the whole is small.
-pub fn nano_rho(epsilon: f64, delta: f64) -> u64 {
-    ((privacy::rho(epsilon, delta) * 1e9 * 1.000_01).ceil() as u64).saturating_add(32)
-}
-
 #[cfg(test)]
 mod tests {
-    use veilsum_proto::policy::DEFAULT_NANO_RHO;
-
     use super::*;
     use crate::documents::tests::Folder;
 
@@ -327,17 +321,5 @@ mod tests {
         assert_eq!((found.policy.min_rows, path), (7, Some(beside)));
         let other = folder.0.join("other.toml");
         assert!(policy_of(Some(&other), Some(&key)).is_err(), "a file that was named must be there");
-    }
-
-    /// The table of the accountant's formula at delta = 10^-6.
-    #[test]
-    fn budgets() {
-        for (epsilon, rho) in [(0.1, 0.00032), (0.3, 0.0025), (0.5, 0.0066), (1.0, 0.0244), (2.0, 0.088), (8.0, 1.052)]
-        {
-            let found = nano_rho(epsilon, 1e-6) as f64 / 1e9;
-            assert!((found - rho).abs() < 0.02 * rho, "{epsilon}: {found}");
-            assert!((privacy::epsilon(found, 1e-6) - epsilon).abs() < 1e-4 * epsilon);
-        }
-        assert_eq!(nano_rho(1.0, 1e-6), DEFAULT_NANO_RHO);
     }
 }

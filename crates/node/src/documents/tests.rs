@@ -6,14 +6,16 @@ use std::{
 };
 
 use proptest::prelude::*;
-use veilsum_cluster::{Algorithm, Centres, OutOfBox, Recipe, Scaling, method::Seeding};
-use veilsum_proto::{plan::SignedTerms, roster::Member};
+use veilsum_cluster::{Centres, method::Seeding};
+use veilsum_proto::{
+    identity::Identity,
+    plan::{SignedTerms, Terms},
+};
+
+pub(crate) use veilsum_federation::testing::{fcm, kit, terms, work};
 
 use super::*;
-use crate::{
-    files::Existing,
-    work::{Column, Judge},
-};
+use crate::{agreed::prove, files::Existing, plan::Work};
 
 /// A folder of its own for one test, removed at its end.
 pub(crate) struct Folder(pub(crate) PathBuf);
@@ -38,55 +40,8 @@ impl Drop for Folder {
     }
 }
 
-pub(crate) fn kit(n: u8) -> (Roster, Vec<Identity>) {
-    let ids: Vec<Identity> = (0..n + 2).map(|i| Identity::from_seed(&[i + 1; 32])).collect();
-    let member = |i: usize, name: String, address: &str| Member { name, key: ids[i].public(), address: address.into() };
-    let roster = Roster {
-        name: "test".into(),
-        coordinator: member(0, "hub".into(), "127.0.0.1:7700"),
-        intermediary: member(1, "counter".into(), "127.0.0.1:7701"),
-        sites: (2..ids.len()).map(|i| member(i, format!("site-{}", i - 1), "")).collect(),
-    };
-    (roster, ids)
-}
-
-pub(crate) fn work(k: u32) -> Work {
-    Work {
-        columns: vec![
-            Column { name: "x".into(), lower: -1.0, upper: 2.0 },
-            Column { name: "y, \"quoted\" = é".into(), lower: 0.0, upper: 10.0 },
-        ],
-        scaling: Scaling::Box,
-        out_of_box: OutOfBox::Refuse,
-        recipe: fcm(k, 2.0, 0.005, 30, Seeding::Uniform { seed: 1 }),
-        sampling: None,
-        judge: Judge::Coordinator,
-        labels: None,
-        step_bits: None,
-    }
-}
-
-pub(crate) fn fcm(k: u32, m: f64, epsilon: f64, max_rounds: u32, seeding: Seeding) -> Recipe {
-    Recipe::plain(Algorithm::Fcm { m, epsilon, max_rounds }, k, seeding)
-}
-
 fn given(centre: Vec<f64>) -> Seeding {
     Seeding::Given { centres: Centres::from_rows(&[centre]).unwrap() }
-}
-
-pub(crate) fn terms(roster: &Roster, work: &Work) -> Terms {
-    Terms {
-        roster: roster.hash(),
-        min_cohort: 3,
-        threshold: 0,
-        colluders: 0,
-        block_size: 0,
-        slots: 4,
-        max_rows: 1_000,
-        min_total_rows: 100,
-        opening: true,
-        application: work.to_bytes(),
-    }
 }
 
 fn through_file(work: &Work) -> Federation {
@@ -95,7 +50,7 @@ fn through_file(work: &Work) -> Federation {
     write_roster(folder.at("roster.toml"), &roster.clone().sign(&ids[0]).unwrap()).unwrap();
     let signed: SignedTerms = terms(&roster, work).sign(&roster, &ids[0]).unwrap();
     write_plan(folder.at("plan.toml"), &signed).unwrap();
-    let federation = Federation::load(folder.at("roster.toml"), folder.at("plan.toml")).unwrap();
+    let federation = load_federation(folder.at("roster.toml"), folder.at("plan.toml")).unwrap();
     assert_eq!(*federation.roster, roster);
     assert_eq!(*federation.terms, signed.terms);
     federation
@@ -189,7 +144,7 @@ fn every_changed_digit_of_roster_and_plan_is_refused() {
     let (r, p) = (folder.at("roster.toml"), folder.at("plan.toml"));
     write_roster(&r, &roster.clone().sign(&ids[0]).unwrap()).unwrap();
     write_plan(&p, &terms(&roster, &work(3)).sign(&roster, &ids[0]).unwrap()).unwrap();
-    assert!(Federation::load(&r, &p).is_ok());
+    assert!(load_federation(&r, &p).is_ok());
     for path in [&r, &p] {
         let good = std::fs::read(path).unwrap();
         let begin = good.iter().position(|b| *b == b'[' || *b == b'=').unwrap();
@@ -198,7 +153,7 @@ fn every_changed_digit_of_roster_and_plan_is_refused() {
             bad[at] = if *byte == b'1' { b'2' } else { b'1' };
             std::fs::write(path, &bad).unwrap();
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            let failure = Federation::load(&r, &p).unwrap_err();
+            let failure = load_federation(&r, &p).unwrap_err();
             assert!(failure.message.contains(&name) || path == &r, "{failure}");
         }
         std::fs::write(path, &good).unwrap();

@@ -25,10 +25,10 @@ use crate::{
     documents::SitePolicy,
     error::{Code, Failure},
     model::Model,
-    round::{self, Form},
+    plan::{Work, WorkError},
+    question::{self, Form},
     store::Ledger,
     traffic::Traffic,
-    work::{Work, WorkError},
 };
 
 /// Who this site is, what it holds, and whom it talks to.
@@ -122,7 +122,7 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
         ));
     }
     if config.rows.len() as u64 > config.terms.max_rows {
-        return Err(round::RoundError::TooManyRows { max_rows: config.terms.max_rows }.into());
+        return Err(question::RoundError::TooManyRows { max_rows: config.terms.max_rows }.into());
     }
     let (stop, stopped) = watch::channel(false);
     // What the one conversation lays down for the other.

@@ -3,29 +3,27 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use veilsum_cluster::{Batch, Centres, Prepared, Query, Rows, method::Seeding};
+use veilsum_cluster::{Batch, Centres, Prepared, Query};
 use veilsum_proto::{
     Error, Rule,
     identity::Identity,
     ledger,
     ledger::{Answer, Frame, Note, Places},
-    limits::MIN_SITES,
-    plan::Terms,
-    policy::{self, Asked, Consent, Cost, Enforcement, PlanFacts, Policy, Request},
-    release::{OwnBlock, Standing, block_id},
-    roster::{PartyId, Roster},
+    policy::{self, Asked, Consent, Enforcement, Request},
+    release::{OwnBlock, Standing},
     suite::{self, Hash},
 };
 
 use super::client::ClientConfig;
 use crate::{
     error::{Code, Failure},
-    round::{Form, Layout, Question},
+    plan::Work,
+    question::{Layout, Question},
+    release::{check_promise, cohort_digest, cost, facts, possible_rows},
     store::{
         Ledger,
         ledger::{Data, Kept, Known, Left},
     },
-    work::Work,
 };
 
 /// The ledger that both conversations of a site share.
@@ -208,33 +206,6 @@ fn smooth(offer: &Offer<'_>, left: &Left, asked: &Asked, config: &ClientConfig) 
     })
 }
 
-/// [POL-8]: all answers with noise under one plan together are within what the plan promises, over all its runs: every answer
-/// is another draw, and a second run would be a second promise.
-///
-/// # Errors
-/// `Error::Refused`, for the operator.
-pub fn check_promise(
-    (terms, form, sites): (&Terms, &Form, usize),
-    policy: &Policy,
-    nano_rho: u64,
-    before: u64,
-) -> Result<(), Error> {
-    // In the site's own count, which may be the stricter one: then every share is worth more, and so is the promise.
-    let own = honest_sites(terms, policy, sites) as u128;
-    let plan = form.noise.map_or(0, |noise| noise.honest as u128);
-    let promise = u128::from(form.nano_rho().unwrap_or(0)) * plan * 100_001;
-    let most = promise.checked_div(own * 100_000).map_or(0, |most| u64::try_from(most + 1).unwrap_or(u64::MAX));
-    if before.saturating_add(nano_rho) <= most {
-        return Ok(());
-    }
-    Err(Error::Refused {
-        what: "the answers under this plan would spend more of the privacy budget than the plan promises: it was run before, \
-               and a second run has noise of its own"
-            .into(),
-        rule: Rule("POL-8"),
-    })
-}
-
 /// Names what an answer is made of but rows: the question's bytes `query`, and labels where they are counted.
 pub(super) fn question_digest(config: &ClientConfig, question: &Question, query: &[u8]) -> Hash {
     suite::hash("question in a ledger", &[query, &labels(question, &config.identity, &config.work, &config.rows)])
@@ -275,78 +246,6 @@ fn rows_in_all(config: &ClientConfig, offer: &Offer<'_>) -> u64 {
         return own;
     }
     own.max(config.terms.min_total_rows).max(offer.shown)
-}
-
-/// Of more different rows no attack is known that counts them from totals: the lattices and least squares that do, at 49 to 73
-/// possible rows, grow with their number.
-const COUNTABLE: u64 = 1_024;
-
-/// How many different rows the values of these could be combined to, where they are few: then totals of few rounds tell how
-/// often each row occurs, however many rows there are. An operator who knows better says so (release.domain).
-pub fn possible_rows(rows: &Rows) -> Option<u64> {
-    let mut possible = 1u64;
-    for column in 0..rows.columns() {
-        let mut values = std::collections::HashSet::new();
-        for row in rows.iter() {
-            values.insert(row[column].to_bits());
-            if possible.saturating_mul(values.len() as u64) > COUNTABLE {
-                return None;
-            }
-        }
-        possible *= values.len().max(1) as u64;
-    }
-    Some(possible)
-}
-
-/// What a plan says of itself to a policy.
-pub fn facts(work: &Work) -> PlanFacts<'_> {
-    use veilsum_cluster::Algorithm::{Fcm, FfcmAvg1, Fkm, Kmeans};
-    let recipe = &work.recipe;
-    // Whatever the rounds sum up, a full validation does so by hard cluster.
-    let sums = !matches!(recipe.algorithm, Fcm { .. } | FfcmAvg1 { .. }) || recipe.judges_fully();
-    // Cells of seeding obey the stricter of two numbers.
-    let cells = match &recipe.seeding {
-        Seeding::Tree(tree) => Some(recipe.rule.min_rows.max(tree.min_rows)),
-        _ => None,
-    };
-    let records = if sums { recipe.rule.min_rows } else { cells.unwrap_or(0) };
-    let columns = work.columns.iter().map(|c| c.name.as_str()).chain(work.labels.iter().map(|l| l.column.as_str()));
-    PlanFacts {
-        method: work.method_name(),
-        columns: columns.collect(),
-        // Noise hides a row of a small group as well as any.
-        groups: (sums || cells.is_some()) && recipe.noise.is_none(),
-        cells: recipe.validity.classes > 0 && recipe.noise.is_none(),
-        contributors: recipe.rule.min_sites,
-        records,
-        ask_first: recipe.rule.ask_first,
-        change: matches!(recipe.algorithm, Kmeans { .. } | Fkm { finish: 1.., .. }).then_some(recipe.min_change),
-    }
-}
-
-/// What the total of an answer says at most.
-pub fn cost(question: &Question, layout: &Layout, terms: &Terms, policy: &Policy, sites: usize) -> Cost {
-    let (scalars, mut milli_bits) = layout.nominal();
-    if matches!(question, Question::CountRows) {
-        // A whole number of rows, however fine the words are.
-        let most = terms.max_rows.saturating_mul(sites as u64).saturating_add(1);
-        milli_bits = milli_bits.min(policy::milli_bits(most));
-    }
-    let rho = layout.rho(honest_sites(terms, policy, sites));
-    // Saturates where nobody's noise is left.
-    Cost { scalars, milli_bits, nano_rho: rho.map(|rho| (rho * 1e9).ceil() as u64) }
-}
-
-/// Sites whose noise is sure to be in a total. The noise of those who may collude protects nobody; this site may suppose more of
-/// them than the plan does.
-fn honest_sites(terms: &Terms, policy: &Policy, sites: usize) -> usize {
-    let covers = usize::from(terms.min_cohort.max(policy.floor.min_cohort)).max(MIN_SITES);
-    covers.saturating_sub(terms.colluders_of(sites).max(usize::from(policy.floor.colluders)))
-}
-
-/// Names these sites by their keys, which are the same in every roster.
-pub fn cohort_digest(roster: &Roster, cohort: &[u16]) -> Hash {
-    block_id(cohort.iter().filter_map(|site| roster.member(PartyId::Site(*site))).map(|member| member.key))
 }
 
 /// The box of a question in the columns' own units, and where its centres lie in it, in millionths of the half-width from the
@@ -393,30 +292,10 @@ fn places(offer: &Offer<'_>, config: &ClientConfig) -> (Frame, Vec<Places>) {
 mod tests {
     use super::*;
 
-    /// [POL-4]: a full validation sums up by cluster whatever the rounds do; counts by label may be of one row.
-    #[test]
-    fn what_a_plan_says_of_its_validation() {
-        use veilsum_cluster::method::{Rule, Validity};
-        let mut work = crate::documents::tests::work(2);
-        assert_eq!(work.method_name(), "fcm");
-        let said = |work: &Work| {
-            let facts = facts(work);
-            (facts.groups, facts.records, facts.cells)
-        };
-        work.recipe.rule = Rule { min_rows: 10, min_sites: 2, ask_first: true };
-        assert_eq!(said(&work), (false, 0, false));
-        work.recipe.validity = Validity::everything();
-        assert_eq!(said(&work), (true, 10, false));
-        work.recipe.rule.min_rows = 1;
-        assert_eq!(said(&work), (true, 1, false));
-        work.recipe.validity = Validity { classes: 3, ..Validity::basic() };
-        assert_eq!(said(&work), (false, 0, true));
-    }
-
     /// [LED-7]: counts by another label are another answer, though the question has the same bytes.
     #[test]
     fn labels_belong_to_what_is_asked() {
-        use veilsum_cluster::{Domain, OutOfBox, Scaling, query::Contingency};
+        use veilsum_cluster::{Domain, OutOfBox, Rows, Scaling, query::Contingency};
         let mut work = crate::documents::tests::work(2);
         let domain = Domain::new(vec![0.0; 2], vec![1.0; 2], Scaling::Box).unwrap();
         let rows = |of: [u32; 2]| {
@@ -429,23 +308,12 @@ mod tests {
         let sums = ask(Query::FuzzySums { centres, m: 2.0 });
         let mut seen = std::collections::BTreeSet::new();
         for column in ["sex", "diagnosis"] {
-            work.labels = Some(crate::work::Labels { column: column.into(), classes: vec!["a".into(), "b".into()] });
+            work.labels = Some(crate::plan::Labels { column: column.into(), classes: vec!["a".into(), "b".into()] });
             for (seed, of) in [(1, [0, 1]), (1, [1, 0]), (2, [0, 1])] {
                 let identity = Identity::from_seed(&[seed; 32]);
                 assert!(seen.insert(labels(&counts, &identity, &work, &rows(of))), "{column}, {of:?}");
                 assert!(labels(&sums, &identity, &work, &rows(of)).is_empty());
             }
         }
-    }
-
-    #[test]
-    fn possible_rows_are_those_that_the_values_can_be_combined_to() {
-        let rows = |values: Vec<f64>, columns| Rows::new(values, columns).unwrap();
-        let scale = rows((0..200).flat_map(|i| [f64::from(i % 7), f64::from(i / 7 % 7)]).collect(), 2);
-        assert_eq!(possible_rows(&scale), Some(49));
-        assert_eq!(possible_rows(&rows(vec![1.0; 3], 1)), Some(1));
-        assert_eq!(possible_rows(&rows((0..1_024).map(f64::from).collect(), 1)), Some(1_024));
-        assert_eq!(possible_rows(&rows((0..1_025).map(f64::from).collect(), 1)), None);
-        assert_eq!(possible_rows(&rows((0..200).map(|i| f64::from(i) / 3.0).collect(), 2)), None);
     }
 }

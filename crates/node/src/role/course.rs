@@ -12,11 +12,10 @@ use veilsum_proto::{codec, limits::MAX_QUERY, policy::Asked, suite::Hash};
 
 use super::{client::ClientConfig, consent};
 use crate::{
-    documents,
     error::Failure,
     files::{self, Existing},
-    round,
-    work::{Judge, Work},
+    plan::{Judge, Work},
+    question,
 };
 
 /// How far a coordinator's questions have come: a run never goes back. It is kept beside the journal, so that a restart of
@@ -115,8 +114,10 @@ impl Course {
         self.turn(batch, number, again, asked.rounds)?;
         debug_assert_eq!(Some(sampling), config.work.sampling);
         let drawn = consent::drawn(config, asked, number).unwrap_or_default();
-        let (live, needed) =
-            (drawn.len(), documents::drawn_at_least(&config.terms, &config.site.policy.floor, asked.cohort.len(), n)?);
+        let (live, needed) = (
+            drawn.len(),
+            crate::agreed::drawn_at_least(&config.terms, &config.site.policy.floor, asked.cohort.len(), n)?,
+        );
         if live < needed {
             return Err(format!("{live} sites that are left were drawn, {needed} must be"));
         }
@@ -142,7 +143,7 @@ impl Course {
     /// [APP-6]: each draw serves one question, and each question one draw. A coordinator that could choose would compare draws
     /// that differ in one site.
     fn turn(&mut self, batch: &Batch, number: u32, again: bool, rounds: u32) -> Result<(), String> {
-        let fresh = self.seen.insert(round::digest(batch));
+        let fresh = self.seen.insert(question::digest(batch));
         let in_turn = match self.drawn {
             Some(last) if again => number == last,
             // Sums are of the sites whose counts allowed them.

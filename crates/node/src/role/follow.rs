@@ -12,11 +12,11 @@ use veilsum_proto::{
 
 use super::{client::ClientConfig, consent::Shown, result::RunResult};
 use crate::{
-    conversation::{Conversation, Turn, near},
     error::{Code, Failure},
     evidence::{self, Case},
+    method_session::{Conversation, Turn, near},
     model::{Early, Model},
-    round::Question,
+    question::Question,
     store::{Said, Transcript},
 };
 

@@ -6,7 +6,7 @@ use tokio::{sync::watch, time::timeout};
 use veilsum_cluster::Batch;
 use veilsum_proto::suite::Hash;
 
-use crate::round;
+use crate::question;
 
 /// How long a site waits for the coordinator to have done what the intermediary asks about.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
@@ -70,7 +70,7 @@ impl Hand {
     pub(super) async fn held(&mut self, cohort: &[u16], digest: Hash) -> Result<Batch, String> {
         self.counts(cohort).await?;
         let Hand::Takes(held, patience) = self else { return Err("the coordinator does not judge".into()) };
-        let fits = |laid: &Laid| laid.judged.as_ref().is_some_and(|batch| round::digest(batch) == digest);
+        let fits = |laid: &Laid| laid.judged.as_ref().is_some_and(|batch| question::digest(batch) == digest);
         match timeout(*patience, held.wait_for(fits)).await {
             Ok(Ok(laid)) => laid.judged.clone().ok_or_else(|| "nothing was laid before this site".into()),
             _ => Err("the coordinator did not lay before this site what the intermediary asks about".into()),
@@ -102,7 +102,7 @@ mod tests {
     #[tokio::test]
     async fn the_intermediary_is_answered_after_the_first_total_and_over_its_sites() {
         let (lays, mut takes) = link();
-        let digest = round::digest(&batch());
+        let digest = question::digest(&batch());
         lays.lay_judged(batch());
         assert!(takes.counts(&[0, 1, 2]).await.unwrap_err().contains("there was none"));
         assert!(takes.held(&[0, 1, 2], digest).await.unwrap_err().contains("there was none"));
@@ -125,7 +125,7 @@ mod tests {
         assert!(takes.counts(&[0, 1, 2]).await.is_err());
         lays.lay_first(Some(vec![0, 1, 2]));
         takes.counts(&[0, 1, 2]).await.unwrap();
-        let told = takes.held(&[0, 1, 2], round::digest(&batch())).await.unwrap_err();
+        let told = takes.held(&[0, 1, 2], question::digest(&batch())).await.unwrap_err();
         assert!(told.contains("did not lay"), "{told}");
     }
 }

@@ -24,8 +24,8 @@ use veilsum_proto::{
 
 use super::{View, system_rng};
 use crate::{
+    app_messages::{self, Denied, Hello, SOFTWARE, Welcome},
     carrier::{self, CarrierError, Credentials, Link, LinkReceiver, LinkSender, Listener},
-    control::{self, Denied, Hello, SOFTWARE, Welcome},
     error::Failure,
     store::Journal,
     traffic::Traffic,
@@ -134,7 +134,7 @@ impl Hub {
     pub async fn open(config: HubConfig, address: SocketAddr) -> Result<Hub, Failure> {
         let credentials = Credentials::from_seed(&config.identity.seed())?;
         let allowed = carrier::only(config.roster.members().map(|m| m.key.0).collect());
-        let listener = carrier::listen(address, &credentials, allowed, control::header_check).await?;
+        let listener = carrier::listen(address, &credentials, allowed, app_messages::header_check).await?;
         let address = listener.local_addr()?;
         let started = Instant::now();
         let session = message::session(&config.terms.hash(), &config.roster.hash(), config.role);
@@ -273,7 +273,7 @@ impl Hub {
 
     /// Sends a control frame to one party, if it has a link.
     pub fn tell<T: serde::Serialize>(&mut self, to: PartyId, kind: Kind, message: &T) -> bool {
-        let bytes = Arc::new(control::frame(&self.config.identity, &self.session, kind, message));
+        let bytes = Arc::new(app_messages::frame(&self.config.identity, &self.session, kind, message));
         self.send(to, bytes)
     }
 
@@ -446,7 +446,7 @@ async fn greet(link: Link, door: Arc<Door>, id: u64) {
         tracing::warn!(party = %name, "connected and did not greet");
         return;
     };
-    let session = control::greeting_session();
+    let session = app_messages::greeting_session();
     let verdict = match message::open::<Hello>(&bytes, &session, &key, &name, Kind::Hello) {
         Err(e) => Err(e.to_string()),
         Ok(hello) if hello.roster != door.hello.roster => Err(format!(
@@ -464,12 +464,12 @@ async fn greet(link: Link, door: Arc<Door>, id: u64) {
     };
     if let Err(why) = verdict {
         tracing::warn!(party = %name, "not accepted: {why}");
-        let denied = control::frame(&door.identity, &session, Kind::Denied, &Denied { why });
+        let denied = app_messages::frame(&door.identity, &session, Kind::Denied, &Denied { why });
         let _ = sender.send_within(&denied, SEND_LIMIT).await;
         let _ = sender.finish(FINISH_LIMIT).await;
         return;
     }
-    let welcome = control::frame(&door.identity, &session, Kind::Welcome, &Welcome { software: SOFTWARE.into() });
+    let welcome = app_messages::frame(&door.identity, &session, Kind::Welcome, &Welcome { software: SOFTWARE.into() });
     if sender.send_within(&welcome, SEND_LIMIT).await.is_err() {
         return;
     }

@@ -28,11 +28,11 @@ use super::{
     server::OnLoss,
 };
 use crate::{
-    control::{Aborted, Count, CountReady, CountReply, CountRequest, Finished, JudgeReply, JudgeRequest, clean},
+    app_messages::{Aborted, Count, CountReady, CountReply, CountRequest, Finished, JudgeReply, JudgeRequest, clean},
     error::{Code, Failure},
-    round::{Form, Question},
+    plan::{Judge, Work},
+    question::{Form, Question},
     traffic::Traffic,
-    work::{Judge, Work},
 };
 
 /// Slots of the intermediary's deck: it counts, and judges where the plan lets it; each once more where it was lost.

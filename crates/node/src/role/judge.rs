@@ -15,10 +15,10 @@ use super::{
     intermediary::IntermediaryConfig,
 };
 use crate::{
-    control::{CentreDistances, JudgeReply, JudgeRequest},
+    app_messages::{CentreDistances, JudgeReply, JudgeRequest},
     error::{Code, Failure},
-    round::{Form, Layout, Question},
-    work::Work,
+    plan::Work,
+    question::{Form, Layout, Question},
 };
 
 /// What the intermediary asks and how it reads the answer, without a centre.
@@ -153,7 +153,7 @@ fn verdicts(
         let (head, tail) = rest.split_at_checked(length).unwrap_or((rest, &[]));
         rest = tail;
         let verdict = validity::judge(query, Geometry::Apart(matrix, columns), head, rows);
-        verdicts.push(verdict.map_err(crate::conversation::bad_method)?);
+        verdicts.push(verdict.map_err(crate::method_session::bad_method)?);
     }
     Ok(verdicts)
 }

@@ -15,8 +15,8 @@ use veilsum_proto::{
 };
 
 use crate::{
+    app_messages::{self, Aborted, Denied, Hello, SOFTWARE, Welcome, clean},
     carrier::{self, CarrierError, Credentials, LinkReceiver, LinkSender},
-    control::{self, Aborted, Denied, Hello, SOFTWARE, Welcome, clean},
     error::{Code, Failure},
 };
 
@@ -58,7 +58,7 @@ impl Line {
         let credentials = Credentials::from_seed(&identity.seed())?;
         let hello = Hello { roster: roster.hash(), plan: terms.hash(), software: SOFTWARE.into() };
         let session = message::session(&terms.hash(), &roster.hash(), to);
-        let greeting = control::frame(identity, &control::greeting_session(), Kind::Hello, &hello);
+        let greeting = app_messages::frame(identity, &app_messages::greeting_session(), Kind::Hello, &hello);
         let end = Instant::now() + patience;
         loop {
             let left = end.saturating_duration_since(Instant::now());
@@ -95,7 +95,7 @@ impl Line {
         limit: Duration,
         greeting: &[u8],
     ) -> Result<(LinkSender, LinkReceiver), Attempt> {
-        let link = carrier::dial(address, credentials, &peer.key.0, control::header_check, limit).await?;
+        let link = carrier::dial(address, credentials, &peer.key.0, app_messages::header_check, limit).await?;
         let (mut sender, mut receiver) = link.split();
         sender.send_within(greeting, SEND_LIMIT).await?;
         let answer = tokio::time::timeout(SEND_LIMIT, receiver.recv()).await;
@@ -105,7 +105,7 @@ impl Line {
             Ok(Err(e)) => return Err(e.into()),
             Err(_) => return Err(Attempt::Again(CarrierError::TimedOut { what: "no answer to the greeting" })),
         };
-        let session = control::greeting_session();
+        let session = app_messages::greeting_session();
         if message::kind_of(&bytes) == Some(Kind::Denied) {
             let denied: Denied =
                 message::open(&bytes, &session, &peer.key, &peer.name, Kind::Denied).map_err(Failure::from)?;
@@ -126,7 +126,7 @@ impl Line {
 
     /// Signs and sends a control message.
     pub async fn tell<T: Serialize>(&mut self, kind: Kind, message: &T) -> bool {
-        let frame = control::frame(&self.identity_seed, &self.session, kind, message);
+        let frame = app_messages::frame(&self.identity_seed, &self.session, kind, message);
         self.send(&frame).await
     }
 

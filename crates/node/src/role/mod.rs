@@ -14,8 +14,6 @@ pub mod result;
 pub mod server;
 mod talk;
 
-pub use consent::cohort_digest;
-
 use std::sync::{Arc, Mutex};
 
 use rand_core::{Rng, UnwrapErr};

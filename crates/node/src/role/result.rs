@@ -8,13 +8,13 @@ use veilsum_proto::{
 };
 
 use crate::{
-    conversation::Conversation,
+    dp::Privacy,
     error::Failure,
+    method_session::Conversation,
     model::{Early, Model},
-    privacy::Privacy,
-    round::Form,
+    plan::Work,
+    question::Form,
     traffic::Traffic,
-    work::Work,
 };
 
 /// The result of a run, as the coordinator knows it, or a site that runs a copy of the method.

@@ -25,14 +25,16 @@ use super::{
     hub::{Hub, HubConfig, HubEvent},
 };
 use crate::{
-    control::{Aborted, Count, CountReady, CountReply, CountRequest, Finished, Held, JudgeReply, JudgeRequest, clean},
-    conversation::{Conversation, Turn},
+    app_messages::{
+        Aborted, Count, CountReady, CountReply, CountRequest, Finished, Held, JudgeReply, JudgeRequest, clean,
+    },
     error::{Code, Failure},
     evidence::{self, Case},
+    method_session::{Conversation, Turn},
     model::Early,
-    round::{self, Form, Layout},
+    plan::Work,
+    question::{self, Form, Layout},
     store::Said,
-    work::Work,
 };
 
 /// Who runs, and where.
@@ -469,7 +471,7 @@ impl Run<'_> {
         let layout = Layout::of_judged(&batch, &domain, &self.config.form()?)?;
         let clusters = batch.queries.iter().flat_map(Query::points).map(|c| c.k() as u32).collect();
         let grouped = batch.queries.iter().map(|query| !matches!(query, Query::Ungrouped(_))).collect();
-        let digest = round::digest(&batch);
+        let digest = question::digest(&batch);
         let request = JudgeRequest { digest, clusters, grouped, exponents: layout.exponents() };
         let held = Held { batch };
         for site in cohort {

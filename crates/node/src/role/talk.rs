@@ -25,11 +25,11 @@ use super::{
     system_rng,
 };
 use crate::{
+    app_messages::{Aborted, CentreDistances, Finished, Held, clean},
     carrier::CarrierError,
-    control::{Aborted, CentreDistances, Finished, Held, clean},
     error::{Code, Failure},
     model::Model,
-    round::{self, Layout, Question},
+    question::{self, Layout, Question},
     store::{Journal, ledger::Left, wait_for_disk},
 };
 
@@ -484,9 +484,9 @@ impl Talk {
         let blur = self.config.clone();
         let key = form.noise.and_then(|_| self.site.noise_key());
         let values = tokio::task::spawn_blocking(move || {
-            let terms = round::Terms { form, drawn, judged: judged.as_ref(), noise: key.as_ref() };
+            let terms = question::Terms { form, drawn, judged: judged.as_ref(), noise: key.as_ref() };
             let mut noise = asks_blur(&question).then(|| blur_of(&blur, &asked.query));
-            round::contribute(&question, &rows, &terms, noise.as_mut())
+            question::contribute(&question, &rows, &terms, noise.as_mut())
         })
         .await
         .map_err(|e| Failure::new(Code::Internal, e, "this is a defect, please report it"))??;
@@ -517,7 +517,7 @@ impl Talk {
             session: self.session,
             run: self.site.run().unwrap_or_default(),
             slot,
-            cohort: cohort.map(|cohort| consent::cohort_digest(&self.config.roster, cohort)),
+            cohort: cohort.map(|cohort| crate::release::cohort_digest(&self.config.roster, cohort)),
             context,
         }
     }

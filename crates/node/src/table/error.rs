@@ -222,3 +222,9 @@ fn open_hint(error: &io::Error) -> &'static str {
         _ => "check the path and the disk",
     }
 }
+
+impl From<TableError> for crate::error::Failure {
+    fn from(e: TableError) -> Self {
+        crate::error::Failure::input(e, "")
+    }
+}

@@ -26,7 +26,7 @@ use veilsum_proto::{
     suite::{self, Hash},
 };
 
-use crate::round::Question;
+use crate::question::Question;
 
 /// Name of the file in the state folder.
 pub const QUESTIONS: &str = "questions.hex";

@@ -17,7 +17,7 @@ fn smooth(x: f64) -> (Kept, Answer) {
 fn question(centres: Centres, rows: u64) -> (Kept, Answer) {
     let numbers = (centres.k() * 3) as u64;
     let batch = Batch { transform: None, queries: vec![Query::FuzzySums { centres, m: 2.0 }] };
-    let query = crate::round::Question::Cluster(batch).to_bytes();
+    let query = crate::question::Question::Cluster(batch).to_bytes();
     let question = suite::hash("question in a ledger", &[&query, &[]]);
     let domain = Domain::new(vec![0.0; 2], vec![1.0; 2], Scaling::Box).unwrap();
     let columns = vec!["x".to_owned(), "y".to_owned()];

@@ -8,8 +8,8 @@ use veilsum_cluster::{
 
 use crate::{
     error::Failure,
-    round::{Form, Layout, Question},
-    work::Work,
+    plan::Work,
+    question::{Form, Layout, Question},
 };
 
 /// The promise of a run and what it does to the result.
@@ -114,12 +114,37 @@ pub fn spent(work: &Work, form: &Form) -> Result<Option<f64>, Failure> {
     let mut spent = cost(&Question::CountRows.layout(&domain, form)?);
     // The layouts of a run do not depend on what its totals are.
     let mut run = work.run(form.sites)?;
-    let mut step = run.next(None).map_err(crate::conversation::bad_method)?;
+    let mut step = run.next(None).map_err(crate::method_session::bad_method)?;
     while let Step::Ask(batch) = step {
         let layout = Question::Cluster(batch).layout(&domain, form)?;
         spent += cost(&layout);
         let zeros = layout.decode(&vec![0; layout.words()], 0, None)?;
-        step = run.next(Some(&zeros)).map_err(crate::conversation::bad_method)?;
+        step = run.next(Some(&zeros)).map_err(crate::method_session::bad_method)?;
     }
     Ok(Some(spent))
+}
+
+/// rho of zero-concentrated differential privacy that spends epsilon at delta, in 10^-9, and a hundred-thousandth and 32 more:
+/// parts of it that were each rounded up still fit, also where the whole is small.
+pub fn nano_rho(epsilon: f64, delta: f64) -> u64 {
+    ((veilsum_cluster::privacy::rho(epsilon, delta) * 1e9 * 1.000_01).ceil() as u64).saturating_add(32)
+}
+
+#[cfg(test)]
+mod tests {
+    use veilsum_proto::policy::DEFAULT_NANO_RHO;
+
+    use super::*;
+
+    /// The table of the accountant's formula at delta = 10^-6.
+    #[test]
+    fn budgets() {
+        for (epsilon, rho) in [(0.1, 0.00032), (0.3, 0.0025), (0.5, 0.0066), (1.0, 0.0244), (2.0, 0.088), (8.0, 1.052)]
+        {
+            let found = nano_rho(epsilon, 1e-6) as f64 / 1e9;
+            assert!((found - rho).abs() < 0.02 * rho, "{epsilon}: {found}");
+            assert!((veilsum_cluster::privacy::epsilon(found, 1e-6) - epsilon).abs() < 1e-4 * epsilon);
+        }
+        assert_eq!(nano_rho(1.0, 1e-6), DEFAULT_NANO_RHO);
+    }
 }

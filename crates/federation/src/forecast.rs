@@ -14,11 +14,11 @@ use veilsum_proto::{
 };
 
 use crate::{
-    documents::questions,
+    agreed::questions,
     error::Failure,
-    role::consent,
-    round::{Form, Question},
-    work::{Judge, Work},
+    plan::{Judge, Work},
+    question::{Form, Question},
+    release,
 };
 
 /// What a plan gives away at most.
@@ -48,7 +48,7 @@ impl Forecast {
         let questions = questions(work, form.sites)?;
         for question in &questions {
             let layout = question.layout(&domain, &form)?;
-            let one = consent::cost(question, &layout, terms, policy, sites);
+            let one = release::cost(question, &layout, terms, policy, sites);
             // Rounds of two forms, each for a share of them.
             let forms = questions.iter().filter(|other| other.name() == question.name()).count() as u64;
             let (most, together) = whole_part(work, question, one, forms);
@@ -152,7 +152,7 @@ impl Forecast {
         (own_rows, domain): (u64, Option<u64>),
         rows_in_all: u64,
     ) -> Verdict {
-        let plan = consent::facts(work);
+        let plan = release::facts(work);
         let total = self.total();
         let request = |rows_in_all| Request {
             sites,
@@ -343,7 +343,7 @@ fn whole_part(work: &Work, question: &Question, one: Cost, forms: u64) -> (u64, 
             | Query::Contingency(_),
         ) => (1, one),
         // Counts first and sums then are together at most half as much again as both at once.
-        _ if recipe.rule.two_steps() && consent::facts(work).groups => {
+        _ if recipe.rule.two_steps() && release::facts(work).groups => {
             (most(Stage::Iterating), times(3 * most(Stage::Iterating), 4))
         }
         _ => (most(Stage::Iterating).div_ceil(forms), times(most(Stage::Iterating), forms)),

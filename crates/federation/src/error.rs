@@ -1,6 +1,6 @@
 //! Exit codes and the error that carries one: what happened, whose fault it is, what to do next.
 
-use crate::{carrier::CarrierError, files::FileError, round::RoundError, table::TableError, work::WorkError};
+use crate::{plan::WorkError, question::RoundError};
 
 /// Exit codes of every command. Documented in the README; tests hold them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -63,18 +63,6 @@ impl std::fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-impl From<TableError> for Failure {
-    fn from(e: TableError) -> Self {
-        Failure::input(e, "")
-    }
-}
-
-impl From<FileError> for Failure {
-    fn from(e: FileError) -> Self {
-        Failure::input(e, "")
-    }
-}
-
 impl From<WorkError> for Failure {
     fn from(e: WorkError) -> Self {
         Failure::input(e, "change the plan with `veilsum plan make` and send it to everybody again")
@@ -111,17 +99,6 @@ impl From<RoundError> for Failure {
                 Failure::input(other, "check the data against the plan's public box; if they fit, report a defect")
             }
         }
-    }
-}
-
-impl From<CarrierError> for Failure {
-    fn from(e: CarrierError) -> Self {
-        let code = match e {
-            CarrierError::NotAccepted => Code::Denied,
-            CarrierError::WrongServerKey { .. } | CarrierError::Frame(_) => Code::Peer,
-            _ => Code::Network,
-        };
-        Failure::new(code, e, "")
     }
 }
 

@@ -12,8 +12,8 @@ use veilsum_proto::{
 
 use crate::error::Failure;
 use crate::{
-    documents::{Federation, covers_at_least, questions},
-    round::Question,
+    agreed::{Federation, covers_at_least, questions},
+    question::Question,
 };
 
 /// The numbers of one plan.
@@ -388,9 +388,9 @@ mod tests {
     use veilsum_cluster::sampling::Sampling;
 
     use super::*;
-    use crate::documents::tests::{kit, terms, work};
+    use crate::testing::{kit, terms, work};
 
-    fn cost(n: u8, change: impl FnOnce(&mut Terms, &mut crate::work::Work)) -> Cost {
+    fn cost(n: u8, change: impl FnOnce(&mut Terms, &mut crate::plan::Work)) -> Cost {
         let (roster, _) = kit(n);
         let mut work = work(3);
         let mut terms = terms(&roster, &work);
@@ -432,7 +432,7 @@ mod tests {
     #[test]
     fn what_blocks_mean() {
         let of = |n, size, colluders| {
-            let change = |terms: &mut Terms, _: &mut crate::work::Work| {
+            let change = |terms: &mut Terms, _: &mut crate::plan::Work| {
                 (terms.block_size, terms.colluders) = (size, colluders);
                 terms.min_cohort = 3;
             };

@@ -1,23 +1,20 @@
 //! A model: the centres that a run ends with, and all that is needed to use them on one's own rows.
 
-use std::path::Path;
-
 use serde::{Deserialize, Serialize};
 use veilsum_cluster::{Centres, Domain, Outcome, Rows, Scaling, Transform, method::Extrapolation};
 use veilsum_proto::suite::Hash;
 
 use crate::{
-    control::clean,
+    app_messages::clean,
     error::{Code, Failure},
-    files,
-    work::{Column, Work, WorkError},
+    plan::{Column, Work, WorkError},
 };
 
 /// First line of every model file.
 pub const FORMAT: &str = "veilsum-model/1";
 
 /// Bytes of a model file: twice the largest set of centres (a million numbers) as decimal text.
-const MAX_FILE: usize = 64 << 20;
+pub const MAX_FILE: usize = 64 << 20;
 
 /// Centres with their columns and units.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -77,7 +74,7 @@ pub struct Early {
 }
 
 impl Early {
-    /// Of an outcome that [`crate::conversation::Conversation::finish`] gave, with who was lost and who refused.
+    /// Of an outcome that [`crate::method_session::Conversation::finish`] gave, with who was lost and who refused.
     pub fn of(outcome: &Outcome, reason: &str, lost: Vec<String>, refused: Vec<String>) -> Early {
         let estimated = outcome.extrapolated.map_or(0, |extrapolated| extrapolated.rounds);
         let round = outcome.rounds.saturating_sub(estimated);
@@ -173,27 +170,6 @@ impl Model {
         let model: Model = serde_json::from_slice(bytes).map_err(|e| format!("cannot be read: {e}"))?;
         model.check().map_err(|why| format!("is not valid: {why}"))?;
         Ok(model)
-    }
-
-    /// Reads and checks a model file.
-    ///
-    /// # Errors
-    /// A [`Failure`] that names the file and what is wrong.
-    pub fn read(path: impl AsRef<Path>) -> Result<Model, Failure> {
-        let path = path.as_ref();
-        let bytes = files::read_limited(path, MAX_FILE)?;
-        Model::from_bytes(&bytes).map_err(|why| {
-            let next = "take the model.json that the run wrote, whole and unchanged";
-            Failure::input(format!("{}: the model {why}", path.display()), next)
-        })
-    }
-
-    /// Writes the model, whole or not at all.
-    ///
-    /// # Errors
-    /// A [`Failure`] where the file cannot be written.
-    pub fn write(&self, path: impl AsRef<Path>) -> Result<(), Failure> {
-        Ok(files::write_atomic(path, &self.to_bytes())?)
     }
 
     /// Whether all parts fit each other.
@@ -292,7 +268,7 @@ impl Model {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::documents::tests::{Folder, work};
+    use crate::testing::work;
 
     fn sample() -> Model {
         let centres = Centres::from_rows(&[vec![0.1, 0.2], vec![1.0 / 3.0, 0.9]]).unwrap();
@@ -301,17 +277,13 @@ mod tests {
 
     #[test]
     fn there_and_back() {
-        let folder = Folder::new("model");
-        let path = folder.at("model.json");
-        sample().write(&path).unwrap();
-        let back = Model::read(&path).unwrap();
+        let back = Model::from_bytes(&sample().to_bytes()).unwrap();
         assert_eq!(back.columns, sample().columns);
         let distance = back.centres().unwrap().frobenius_distance(&sample().centres().unwrap()).unwrap();
         assert!(distance < 1e-15);
         let rows = back.to_working(vec![-1.0, 0.0, 5.0, 20.0]).unwrap();
         assert_eq!(rows.as_slice(), &[0.0, 0.0, 2.0, 2.0]);
-        std::fs::write(&path, "{\"format\":1}").unwrap();
-        assert!(Model::read(&path).unwrap_err().message.contains("model.json"));
+        assert!(Model::from_bytes(b"{\"format\":1}").is_err());
     }
 
     #[test]

@@ -22,8 +22,8 @@ pub use share::{Share, Shared};
 use share::{head_room, share_of};
 
 use crate::{
-    documents,
-    work::{Work, WorkError},
+    dp,
+    plan::{Work, WorkError},
 };
 
 /// What an aggregator may ask a site ([APP-4]).
@@ -121,7 +121,7 @@ impl Form {
     pub fn nano_rho(&self) -> Option<u64> {
         let levels = self.noise?.levels;
         let noise = levels.noise();
-        Some(documents::nano_rho(noise.epsilon, noise.delta).saturating_add(u64::from(levels.totals())))
+        Some(dp::nano_rho(noise.epsilon, noise.delta).saturating_add(u64::from(levels.totals())))
     }
 }
 

@@ -13,8 +13,8 @@ use veilsum_cluster::{
 
 use crate::{
     error::{Code, Failure},
-    round::{Form, Layout, Question},
-    work::{Judge, Work},
+    plan::{Judge, Work},
+    question::{Form, Layout, Question},
 };
 
 /// Where a conversation stands.
@@ -287,7 +287,8 @@ fn near_values(a: &Value, b: &Value) -> bool {
     }
 }
 
-pub(crate) fn bad_method(e: MethodError) -> Failure {
+/// A method that failed on totals.
+pub fn bad_method(e: MethodError) -> Failure {
     use MethodError as M;
     match e {
         M::Implausible { .. } => Failure::new(
@@ -306,13 +307,13 @@ pub(crate) fn bad_method(e: MethodError) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::documents::tests::work;
+    use crate::testing::work;
 
     /// [FIX-4]: what coarse steps do to a mean at the wall of the box is nobody's lie.
     #[test]
     fn coarse_totals_are_plausible() {
         use veilsum_cluster::{Algorithm, OutOfBox, Prepared, Rows, Scaling, method::Seeding};
-        let columns = vec![crate::work::Column { name: "x".into(), lower: 0.0, upper: 0.9 }];
+        let columns = vec![crate::plan::Column { name: "x".into(), lower: 0.0, upper: 0.9 }];
         let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 6 };
         let mut work = Work::plain(columns, fcm, 2, Seeding::Uniform { seed: 3 });
         (work.scaling, work.step_bits) = (Scaling::None, Some(8));
@@ -332,8 +333,8 @@ mod tests {
                     Turn::Judge(_) => panic!("nobody judges"),
                 };
                 for site in sites {
-                    let terms = crate::round::Terms::everybody(form);
-                    let words = crate::round::contribute(&question, site, &terms, None).unwrap();
+                    let terms = crate::question::Terms::everybody(form);
+                    let words = crate::question::contribute(&question, site, &terms, None).unwrap();
                     total.iter_mut().zip(words).for_each(|(t, w)| *t = t.wrapping_add(w));
                 }
                 conversation.take(&total, &everybody(sites))?;

@@ -14,7 +14,7 @@ use veilsum_proto::{
     roster::check_name,
 };
 
-use crate::round::{Form, Shared};
+use crate::question::{Form, Shared};
 
 /// What is computed, on which columns.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

@@ -1,0 +1,256 @@
+//! What a federation agreed on: roster, terms and plan, and the proof from these alone that no sum of a run can overflow and
+//! that no total can show a single site.
+
+use std::sync::Arc;
+
+use veilsum_proto::{
+    Error,
+    identity::Identity,
+    limits::{MAX_QUERY, MIN_SITES},
+    plan::Terms,
+    policy::Floor,
+    roster::{PartyId, Roster},
+    suite::Hash,
+};
+
+use crate::{
+    dp,
+    error::Failure,
+    plan::{Judge, Labels, Work},
+    question::{Form, Question},
+};
+
+/// What a federation agreed on, verified.
+#[derive(Clone, Debug)]
+pub struct Federation {
+    /// Who takes part.
+    pub roster: Arc<Roster>,
+    /// Under which terms.
+    pub terms: Arc<Terms>,
+    /// What is computed: the application's part of the terms.
+    pub work: Arc<Work>,
+}
+
+impl Federation {
+    /// From a verified roster and verified terms: the method part is decoded and no sum can overflow.
+    ///
+    /// # Errors
+    /// A [`Failure`] with the number at fault.
+    pub fn new(roster: Roster, terms: Terms) -> Result<Federation, Failure> {
+        let work = Work::from_bytes(&terms.application)?;
+        if work.recipe.min_change > 1 && !terms.opening {
+            return Err(Failure::input(
+                "the plan asks a sum again only after a change (min_change), and opens no totals",
+                "leave --no-opening or --min-change out: without opened totals no site can see that it is kept",
+            ));
+        }
+        if work.sampling.is_some() && terms.block_size == 0 {
+            return Err(Failure::input(
+                "the plan samples sites, and has one block of all of them: what is drawn are whole blocks [REL-4]",
+                "leave the sampling out, or make a plan of several blocks (--block-size)",
+            ));
+        }
+        prove(&roster, &terms, &work)?;
+        Ok(Federation { roster: Arc::new(roster), terms: Arc::new(terms), work: Arc::new(work) })
+    }
+
+    /// Which party of the roster this identity is.
+    ///
+    /// # Errors
+    /// A [`Failure`] where it is none of them.
+    pub fn whoami(&self, identity: &Identity) -> Result<PartyId, Failure> {
+        whoami(&self.roster, identity)
+    }
+
+    /// The form of all answers.
+    ///
+    /// # Errors
+    /// A [`Failure`] where the method part cannot be used.
+    pub fn form(&self) -> Result<Form, Failure> {
+        Ok(Form::of(&self.work, &self.terms, self.roster.sites.len())?)
+    }
+}
+
+/// As [`Federation::whoami`].
+///
+/// # Errors
+/// A [`Failure`] where it is none of them.
+pub fn whoami(roster: &Roster, identity: &Identity) -> Result<PartyId, Failure> {
+    let key = identity.public();
+    roster.find(&key).ok_or_else(|| {
+        Failure::input(
+            format!(
+                "this key (fingerprint {}) is not on the roster {} (fingerprint {})",
+                fingerprint(&key.0),
+                roster.name,
+                roster_fingerprint(&roster.hash())
+            ),
+            format!(
+                "check --key, or send your card to {}, who adds it with `veilsum roster add`",
+                roster.coordinator.name
+            ),
+        )
+    })
+}
+
+/// Labels as their places in the plan's list.
+pub fn numbered(found: &[String], wanted: &Labels) -> Result<Vec<u32>, Failure> {
+    let place = |(row, label): (usize, &String)| {
+        wanted.classes.iter().position(|class| class == label).map(|at| at as u32).ok_or_else(|| {
+            Failure::input(
+                format!("row {} below the header: its label is not among those of the plan", row + 1),
+                "correct the row, or agree on a plan that lists its label",
+            )
+        })
+    };
+    found.iter().enumerate().map(place).collect()
+}
+
+/// One question of every part of a run: the row count, then as the recipe would ask them.
+///
+/// # Errors
+/// As [`Work::run`].
+pub fn questions(work: &Work, sites: usize) -> Result<Vec<Question>, Failure> {
+    let mut all = vec![Question::CountRows];
+    all.extend(work.sample(sites)?.into_iter().map(Question::Cluster));
+    Ok(all)
+}
+
+/// Multiplications of one question at one site at most: about a day of one core.
+const MAX_OPERATIONS: f64 = 1e14;
+
+/// Proves from the plan alone that no sum of a run can overflow, and that its floor leaves more than one row a cluster.
+///
+/// # Errors
+/// A [`Failure`] with the number at fault.
+pub fn prove(roster: &Roster, terms: &Terms, work: &Work) -> Result<(), Failure> {
+    let domain = work.domain()?;
+    let sites = roster.sites.len();
+    let form = Form::of(work, terms, sites)?;
+    for question in questions(work, sites)? {
+        question.layout(&domain, &form).map_err(|e| {
+            Failure::input(e, "make the plan again with a smaller --max-rows (or K, where the vector is too long)")
+        })?;
+        let bytes = question.to_bytes().len();
+        if bytes > MAX_QUERY {
+            return Err(Failure::input(
+                format!("a question of {bytes} bytes; {MAX_QUERY} are possible"),
+                "lower K, the restarts or the number of columns in `veilsum plan make`",
+            ));
+        }
+    }
+    if let (Some(spent), Some(shared)) = (dp::spent(work, &form)?, form.noise)
+        && spent > shared.levels.rho() * (1.0 + 1e-9)
+    {
+        return Err(Failure::input(
+            format!("a run spends {spent} of a privacy budget of {}", shared.levels.rho()),
+            "make the plan again with another --step-bits",
+        ));
+    }
+    let operations = work.recipe.most_operations(terms.max_rows, domain.columns());
+    if operations > MAX_OPERATIONS {
+        return Err(Failure::input(
+            format!(
+                "a question could cost a site with {} rows {operations:.0e} operations, days of work",
+                terms.max_rows
+            ),
+            "lower --max-rows, K, the restarts, or a site's own steps in `veilsum plan make`",
+        ));
+    }
+    if let Some(sampling) = &work.sampling {
+        prove_sampling(roster, terms, sampling.count(sites))?;
+    }
+    prove_distances(work)?;
+    let k = work.most_clusters();
+    if terms.min_total_rows < u64::from(k) {
+        return Err(Failure::input(
+            format!(
+                "the plan asks for K = {k} clusters, but its floor allows totals over {} rows (min_total_rows): with \
+                 no more rows than clusters, centres are rows",
+                terms.min_total_rows
+            ),
+            "lower --k in `veilsum plan make`; give another --min-total-rows only where the sites are sure to have so many",
+        ));
+    }
+    Ok(())
+}
+
+/// [APP-5]: where the intermediary judges, every site sends it K x K distances for each run side by side, in one frame.
+fn prove_distances(work: &Work) -> Result<(), Failure> {
+    let recipe = &work.recipe;
+    let numbers: u64 = recipe.clusters.each().map(|k| u64::from(k).pow(2)).sum::<u64>() * u64::from(recipe.restarts);
+    // A frame says what it holds besides, and how long each matrix is.
+    let bytes = 8 * (numbers + recipe.clusters.count() as u64 * u64::from(recipe.restarts)) + 1_024;
+    if work.judge == Judge::Intermediary && bytes > MAX_QUERY as u64 {
+        return Err(Failure::input(
+            format!("where the intermediary judges, {numbers} distances between centres would go into one frame"),
+            "lower K or the restarts in `veilsum plan make`",
+        ));
+    }
+    Ok(())
+}
+
+/// [APP-6]: a sampled total covers only the sites drawn. Whoever may be missing from a round could be among them, and so could the
+/// colluders: two honest sites must be left.
+fn prove_sampling(roster: &Roster, terms: &Terms, drawn: usize) -> Result<(), Failure> {
+    let n = roster.sites.len();
+    let (missing, colluders) = (n - covers_at_least(terms, n), terms.colluders_of(n));
+    let needed = (colluders + 2).max(MIN_SITES) + missing;
+    if drawn < needed {
+        return Err(Failure::input(
+            format!(
+                "{drawn} of {n} sites would be drawn for a round; with {missing} that may be missing and {colluders} that \
+                 may collude with the coordinator, at least {needed} must be, or a total could show a single site"
+            ),
+            "raise --sample or --min-sites in `veilsum plan make`",
+        ));
+    }
+    Ok(())
+}
+
+/// Sites that the total of any round of a run covers at least. Sites may go missing in every deck, and a smaller deck has a
+/// smaller threshold.
+pub fn covers_at_least(terms: &Terms, sites: usize) -> usize {
+    let mut covers = sites;
+    while let Ok(left) = least_of(terms, 0, covers, sites)
+        && left < covers
+    {
+        covers = left;
+    }
+    covers
+}
+
+/// Sites that a total of a cohort of `cohort` out of `sites` covers at least. A deck has no fewer members than its cohorts, and
+/// so no smaller threshold.
+fn least_of(terms: &Terms, floor: u16, cohort: usize, sites: usize) -> Result<usize, Error> {
+    Ok(terms.threshold_of(cohort, sites)?.max(usize::from(terms.min_cohort.max(floor))).max(MIN_SITES))
+}
+
+/// [APP-6]: how many of a cohort must be drawn, so that those who may still go missing and the colluders leave two honest ones.
+///
+/// # Errors
+/// A sentence where such a cohort cannot be asked at all.
+pub fn drawn_at_least(terms: &Terms, floor: &Floor, cohort: usize, sites: usize) -> Result<usize, String> {
+    let covers = least_of(terms, floor.min_cohort, cohort, sites).map_err(|e| e.to_string())?;
+    let colluders = terms.colluders_of(sites).max(usize::from(floor.colluders));
+    Ok((colluders + 2).max(MIN_SITES) + cohort.saturating_sub(covers))
+}
+
+/// The short form of a hash or key that two people can compare by telephone: 16 hexadecimal digits in groups of four.
+pub fn fingerprint(bytes: &[u8; 32]) -> String {
+    groups(&bytes[..8])
+}
+
+/// Bytes of a roster's hash that its fingerprint shows.
+pub const ROSTER_FINGERPRINT_BYTES: usize = 16;
+
+/// The form in which people compare rosters: the first 128 bits, as 8 groups of four hexadecimal digits. Nobody finds another
+/// roster that begins with them ([ROS-8]).
+pub fn roster_fingerprint(roster: &Hash) -> String {
+    groups(&roster.0[..ROSTER_FINGERPRINT_BYTES])
+}
+
+fn groups(bytes: &[u8]) -> String {
+    let to_hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
+    bytes.chunks(2).map(to_hex).collect::<Vec<_>>().join("-")
+}

@@ -1,0 +1,25 @@
+//! What may be asked, answered and released in a federation: the floor on which the protocol's integers and the mathematics'
+//! `f64` meet. Nothing here opens a file or a socket, or reads a clock.
+//!
+//! Read it in this order:
+//!
+//! 1. [`error`]: what went wrong, whose fault it is, what to do next;
+//! 2. [`plan`], [`question`], [`app_messages`]: what a federation computes, a question with the form of its answer, and the
+//!    application's own messages;
+//! 3. [`dp`] and [`agreed`]: what noise promises, and the proof from the documents alone that no sum overflows;
+//! 4. [`release`], [`forecast`], [`cost`]: what an answer gives away, what a whole plan does, what it costs in bytes;
+//! 5. [`method_session`] and [`model`]: a method's questions and totals in turn, and what a run ends with.
+
+pub mod agreed;
+pub mod app_messages;
+pub mod cost;
+pub mod dp;
+pub mod error;
+pub mod forecast;
+pub mod method_session;
+pub mod model;
+pub mod plan;
+pub mod question;
+pub mod release;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;

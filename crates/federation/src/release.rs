@@ -1,0 +1,152 @@
+//! What an answer gives away, and what a plan says of itself to a site's policy ([POL-4], [POL-8], [POL-9]).
+
+use veilsum_cluster::{Rows, method::Seeding};
+use veilsum_proto::{
+    Error, Rule,
+    limits::MIN_SITES,
+    plan::Terms,
+    policy::{self, Cost, PlanFacts, Policy},
+    release::block_id,
+    roster::{PartyId, Roster},
+    suite::Hash,
+};
+
+use crate::{
+    plan::Work,
+    question::{Form, Layout, Question},
+};
+
+/// [POL-8]: all answers with noise under one plan together are within what the plan promises, over all its runs: every answer
+/// is another draw, and a second run would be a second promise.
+///
+/// # Errors
+/// `Error::Refused`, for the operator.
+pub fn check_promise(
+    (terms, form, sites): (&Terms, &Form, usize),
+    policy: &Policy,
+    nano_rho: u64,
+    before: u64,
+) -> Result<(), Error> {
+    // In the site's own count, which may be the stricter one: then every share is worth more, and so is the promise.
+    let own = honest_sites(terms, policy, sites) as u128;
+    let plan = form.noise.map_or(0, |noise| noise.honest as u128);
+    let promise = u128::from(form.nano_rho().unwrap_or(0)) * plan * 100_001;
+    let most = promise.checked_div(own * 100_000).map_or(0, |most| u64::try_from(most + 1).unwrap_or(u64::MAX));
+    if before.saturating_add(nano_rho) <= most {
+        return Ok(());
+    }
+    Err(Error::Refused {
+        what: "the answers under this plan would spend more of the privacy budget than the plan promises: it was run before, \
+               and a second run has noise of its own"
+            .into(),
+        rule: Rule("POL-8"),
+    })
+}
+
+/// Of more different rows no attack is known that counts them from totals: the lattices and least squares that do, at 49 to 73
+/// possible rows, grow with their number.
+const COUNTABLE: u64 = 1_024;
+
+/// How many different rows the values of these could be combined to, where they are few: then totals of few rounds tell how
+/// often each row occurs, however many rows there are. An operator who knows better says so (release.domain).
+pub fn possible_rows(rows: &Rows) -> Option<u64> {
+    let mut possible = 1u64;
+    for column in 0..rows.columns() {
+        let mut values = std::collections::HashSet::new();
+        for row in rows.iter() {
+            values.insert(row[column].to_bits());
+            if possible.saturating_mul(values.len() as u64) > COUNTABLE {
+                return None;
+            }
+        }
+        possible *= values.len().max(1) as u64;
+    }
+    Some(possible)
+}
+
+/// What a plan says of itself to a policy.
+pub fn facts(work: &Work) -> PlanFacts<'_> {
+    use veilsum_cluster::Algorithm::{Fcm, FfcmAvg1, Fkm, Kmeans};
+    let recipe = &work.recipe;
+    // Whatever the rounds sum up, a full validation does so by hard cluster.
+    let sums = !matches!(recipe.algorithm, Fcm { .. } | FfcmAvg1 { .. }) || recipe.judges_fully();
+    // Cells of seeding obey the stricter of two numbers.
+    let cells = match &recipe.seeding {
+        Seeding::Tree(tree) => Some(recipe.rule.min_rows.max(tree.min_rows)),
+        _ => None,
+    };
+    let records = if sums { recipe.rule.min_rows } else { cells.unwrap_or(0) };
+    let columns = work.columns.iter().map(|c| c.name.as_str()).chain(work.labels.iter().map(|l| l.column.as_str()));
+    PlanFacts {
+        method: work.method_name(),
+        columns: columns.collect(),
+        // Noise hides a row of a small group as well as any.
+        groups: (sums || cells.is_some()) && recipe.noise.is_none(),
+        cells: recipe.validity.classes > 0 && recipe.noise.is_none(),
+        contributors: recipe.rule.min_sites,
+        records,
+        ask_first: recipe.rule.ask_first,
+        change: matches!(recipe.algorithm, Kmeans { .. } | Fkm { finish: 1.., .. }).then_some(recipe.min_change),
+    }
+}
+
+/// What the total of an answer says at most.
+pub fn cost(question: &Question, layout: &Layout, terms: &Terms, policy: &Policy, sites: usize) -> Cost {
+    let (scalars, mut milli_bits) = layout.nominal();
+    if matches!(question, Question::CountRows) {
+        // A whole number of rows, however fine the words are.
+        let most = terms.max_rows.saturating_mul(sites as u64).saturating_add(1);
+        milli_bits = milli_bits.min(policy::milli_bits(most));
+    }
+    let rho = layout.rho(honest_sites(terms, policy, sites));
+    // Saturates where nobody's noise is left.
+    Cost { scalars, milli_bits, nano_rho: rho.map(|rho| (rho * 1e9).ceil() as u64) }
+}
+
+/// Sites whose noise is sure to be in a total. The noise of those who may collude protects nobody; this site may suppose more of
+/// them than the plan does.
+fn honest_sites(terms: &Terms, policy: &Policy, sites: usize) -> usize {
+    let covers = usize::from(terms.min_cohort.max(policy.floor.min_cohort)).max(MIN_SITES);
+    covers.saturating_sub(terms.colluders_of(sites).max(usize::from(policy.floor.colluders)))
+}
+
+/// Names these sites by their keys, which are the same in every roster.
+pub fn cohort_digest(roster: &Roster, cohort: &[u16]) -> Hash {
+    block_id(cohort.iter().filter_map(|site| roster.member(PartyId::Site(*site))).map(|member| member.key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// [POL-4]: a full validation sums up by cluster whatever the rounds do; counts by label may be of one row.
+    #[test]
+    fn what_a_plan_says_of_its_validation() {
+        use veilsum_cluster::method::{Rule, Validity};
+        let mut work = crate::testing::work(2);
+        assert_eq!(work.method_name(), "fcm");
+        let said = |work: &Work| {
+            let facts = facts(work);
+            (facts.groups, facts.records, facts.cells)
+        };
+        work.recipe.rule = Rule { min_rows: 10, min_sites: 2, ask_first: true };
+        assert_eq!(said(&work), (false, 0, false));
+        work.recipe.validity = Validity::everything();
+        assert_eq!(said(&work), (true, 10, false));
+        work.recipe.rule.min_rows = 1;
+        assert_eq!(said(&work), (true, 1, false));
+        work.recipe.validity = Validity { classes: 3, ..Validity::basic() };
+        assert_eq!(said(&work), (false, 0, true));
+    }
+
+    #[test]
+    fn possible_rows_are_those_that_the_values_can_be_combined_to() {
+        let rows = |values: Vec<f64>, columns| Rows::new(values, columns).unwrap();
+        let scale = rows((0..200).flat_map(|i| [f64::from(i % 7), f64::from(i / 7 % 7)]).collect(), 2);
+        assert_eq!(possible_rows(&scale), Some(49));
+        assert_eq!(possible_rows(&rows(vec![1.0; 3], 1)), Some(1));
+        assert_eq!(possible_rows(&rows((0..1_024).map(f64::from).collect(), 1)), Some(1_024));
+        assert_eq!(possible_rows(&rows((0..1_025).map(f64::from).collect(), 1)), None);
+        assert_eq!(possible_rows(&rows((0..200).map(|i| f64::from(i) / 3.0).collect(), 2)), None);
+    }
+}

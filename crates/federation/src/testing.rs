@@ -1,0 +1,61 @@
+//! Small federations for tests.
+
+use veilsum_cluster::{Algorithm, OutOfBox, Recipe, Scaling, method::Seeding};
+use veilsum_proto::{
+    identity::Identity,
+    plan::Terms,
+    roster::{Member, Roster},
+};
+
+use crate::plan::{Column, Judge, Work};
+
+/// A roster of `n` sites, and the identities of all its parties: coordinator, intermediary, sites.
+pub fn kit(n: u8) -> (Roster, Vec<Identity>) {
+    let ids: Vec<Identity> = (0..n + 2).map(|i| Identity::from_seed(&[i + 1; 32])).collect();
+    let member = |i: usize, name: String, address: &str| Member { name, key: ids[i].public(), address: address.into() };
+    let roster = Roster {
+        name: "test".into(),
+        coordinator: member(0, "hub".into(), "127.0.0.1:7700"),
+        intermediary: member(1, "counter".into(), "127.0.0.1:7701"),
+        sites: (2..ids.len()).map(|i| member(i, format!("site-{}", i - 1), "")).collect(),
+    };
+    (roster, ids)
+}
+
+/// A plan of fuzzy c-means in two columns.
+pub fn work(k: u32) -> Work {
+    Work {
+        columns: vec![
+            Column { name: "x".into(), lower: -1.0, upper: 2.0 },
+            Column { name: "y, \"quoted\" = é".into(), lower: 0.0, upper: 10.0 },
+        ],
+        scaling: Scaling::Box,
+        out_of_box: OutOfBox::Refuse,
+        recipe: fcm(k, 2.0, 0.005, 30, Seeding::Uniform { seed: 1 }),
+        sampling: None,
+        judge: Judge::Coordinator,
+        labels: None,
+        step_bits: None,
+    }
+}
+
+/// A recipe of fuzzy c-means.
+pub fn fcm(k: u32, m: f64, epsilon: f64, max_rounds: u32, seeding: Seeding) -> Recipe {
+    Recipe::plain(Algorithm::Fcm { m, epsilon, max_rounds }, k, seeding)
+}
+
+/// Terms for a plan.
+pub fn terms(roster: &Roster, work: &Work) -> Terms {
+    Terms {
+        roster: roster.hash(),
+        min_cohort: 3,
+        threshold: 0,
+        colluders: 0,
+        block_size: 0,
+        slots: 4,
+        max_rows: 1_000,
+        min_total_rows: 100,
+        opening: true,
+        application: work.to_bytes(),
+    }
+}
