@@ -263,7 +263,7 @@ fn totals_alone_decide_to_the_bit() {
 fn in_a_sweep_the_rounds_of_the_reported_k_are_counted() {
     let domain = Domain::new(vec![0.0], vec![1.0], Scaling::Box).unwrap();
     let part = |i: u32| (f64::from(i) * 0.618_033_988_749_895).fract();
-    let row = |i: u32| if i % 2 == 0 { 0.1 + 0.3 * part(i) } else { 0.9 - 0.4 * part(i) };
+    let row = |i: u32| if i.is_multiple_of(2) { 0.1 + 0.3 * part(i) } else { 0.9 - 0.4 * part(i) };
     let rows = Rows::new((0..300).map(row).collect(), 1).unwrap();
     let sites = prepare_all(&split(&rows, SITES), &domain);
     // K = 2 is at rest long before K = 3 is.

@@ -318,8 +318,7 @@ impl Work {
         let levels = self.recipe.levels(&self.domain()?).map_err(WorkError::new)?;
         if let Some(noise) = &self.recipe.noise {
             if honest == 0 {
-                let why =
-                    "under noise a total covers more sites than may collude: raise --min-sites, or win more sites";
+                let why = "under noise a total covers more sites than may collude: raise min_sites, or win more sites";
                 return Err(WorkError(why.into()));
             }
             // Otherwise a coordinator may ask questions that nobody has accounted for.
