@@ -10,6 +10,7 @@ use std::{
 
 use support::{federate, made_up, prepared, unit_square};
 use tokio::{sync::oneshot, task::JoinHandle};
+use veilsum::store::ledger::Origin;
 use veilsum::{
     control::{Count, CountReady, CountReply, CountRequest, Held, JudgeReply, JudgeRequest},
     documents::Federation,
@@ -24,6 +25,7 @@ use veilsum::{
         system_rng,
     },
     round::{self, Question},
+    store::ledger::Origin,
     work::{Column, Judge, Work},
 };
 use veilsum_cluster::{
@@ -150,7 +152,9 @@ impl Cast {
 
     /// The real sites; what the first one receives goes to `view`.
     fn sites(&self, coordinator: SocketAddr, intermediary: SocketAddr, view: &View) -> Vec<JoinHandle<()>> {
-        let rows = prepared(&self.federation.work, &made_up(&SIZES, 0.2, 3));
+        let made = made_up(&SIZES, 0.2, 3);
+        let rows = prepared(&self.federation.work, &made);
+        let names: Vec<String> = self.federation.work.columns.iter().map(|column| column.name.clone()).collect();
         let site = |(i, rows): (usize, Prepared)| {
             let config = ClientConfig {
                 identity: self.identities[i + 2].clone(),
@@ -159,7 +163,7 @@ impl Cast {
                 work: self.federation.work.clone(),
                 site: toy_policy(),
                 rows: Arc::new(rows),
-                columns: Vec::new(),
+                origin: Arc::new(Origin::new(names.clone(), made[i].1.clone(), None)),
                 coordinator,
                 intermediary,
                 state: None,

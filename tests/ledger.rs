@@ -391,6 +391,17 @@ fn rows_that_change_are_declared_by_enough_sites_at_once() {
         let more = ["--data", &data, "--added", added, "--removed", "0"].map(str::to_owned);
         veilsum(&[p.own("changed", i), more.to_vec()].concat())
     };
+    // One value changes places with that of another row: every column is as it was.
+    let path = p.0.folder.0.join("site-1.csv");
+    let text = fs::read_to_string(&path).expect("rows");
+    let mut lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+    (lines[1][1], lines[2][1]) = (lines[2][1], lines[1][1]);
+    let swapped: String = lines.iter().map(|line| line.join(",") + "\n").collect();
+    assert_ne!(swapped, text);
+    fs::write(&path, swapped).expect("rows");
+    let told = veilsum(&p.client(1, &["--join-timeout", "1"])).expect(7).stderr;
+    assert!(told.contains("stand together in other rows") && told.contains("[LED-8]"), "{told}");
+    fs::write(&path, text).expect("rows");
     add(1, 20);
     p.0.folder.write("site.toml", "data = \"a new name\"\n");
     let told = veilsum(&p.client(1, &["--join-timeout", "1"])).expect(7).stderr;

@@ -17,7 +17,6 @@ use veilsum_cluster::{DataError, Prepared, Rows};
 use veilsum_proto::{
     Error,
     identity::{Identity, from_hex},
-    ledger::Column,
     limits::{MAX_QUERY, MIN_SITES},
     plan::{SignedTerms, Terms},
     policy::Floor,
@@ -36,7 +35,7 @@ use crate::{
     cli::exit::{Code, Failure},
     files, privacy,
     round::{Form, Question},
-    store::ledger::columns_of,
+    store::ledger::Origin,
     table::{self, TableSpec},
     work::{Judge, Labels, Work},
 };
@@ -116,22 +115,21 @@ impl Federation {
     /// # Errors
     /// A [`Failure`] that names file, row and column and never a value.
     pub fn load_rows(&self, data: impl AsRef<Path>) -> Result<Prepared, Failure> {
-        self.load_rows_and_columns(data).map(|(rows, _)| rows)
+        self.load_rows_and_origin(data).map(|(rows, _)| rows)
     }
 
-    /// The same, with the digests of the columns in original units, by which a ledger knows them again.
+    /// The same, and the rows as they stand in the file, by which a ledger knows them again.
     ///
     /// # Errors
     /// As [`Federation::load_rows`].
-    pub fn load_rows_and_columns(&self, data: impl AsRef<Path>) -> Result<(Prepared, Vec<Column>), Failure> {
+    pub fn load_rows_and_origin(&self, data: impl AsRef<Path>) -> Result<(Prepared, Origin), Failure> {
         let data = data.as_ref();
         let columns: Vec<String> = self.work.columns.iter().map(|c| c.name.clone()).collect();
         let label = self.work.labels.as_ref().map(|labels| labels.column.clone());
         let mut table = table::read_csv(data, &TableSpec { columns, label })?;
-        let labels = match (&self.work.labels, table.labels.take()) {
-            (Some(wanted), Some(found)) => Some(numbered(&found, wanted).map_err(|f| in_file(data, f))?),
-            _ => None,
-        };
+        let named = self.work.labels.as_ref().zip(table.labels.take());
+        let labels = named.as_ref().map(|(wanted, found)| numbered(found, wanted).map_err(|f| in_file(data, f)));
+        let labels = labels.transpose()?;
         let rows = Rows::new(table.values, self.work.columns.len()).map_err(|e| in_file(data, e.into()))?;
         let domain = self.work.domain()?;
         let prepared = Prepared::new(&rows, &domain, self.work.out_of_box).map_err(|e| match e {
@@ -147,12 +145,12 @@ impl Federation {
             other => in_file(data, other.into()),
         })?;
         let names: Vec<String> = self.work.columns.iter().map(|c| c.name.clone()).collect();
-        let columns = columns_of(&names, &rows);
+        let origin = Origin::new(names, rows, named.map(|(of, labels)| (of.column.clone(), labels)));
         let prepared = match labels {
             Some(labels) => prepared.with_labels(labels).map_err(|e| in_file(data, e.into()))?,
             None => prepared,
         };
-        Ok((prepared, columns))
+        Ok((prepared, origin))
     }
 }
 

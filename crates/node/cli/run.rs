@@ -333,8 +333,8 @@ pub fn intermediary(args: &IntermediaryArgs, json: bool) -> Result<(), Failure> 
 pub fn client(args: &ClientArgs, json: bool) -> Result<(), Failure> {
     let (federation, identity, id) = args.documents.load("sites", |id| matches!(id, PartyId::Site(_)))?;
     let (site, _) = policy_of(args.policy.as_deref(), Some(&args.documents.key))?;
-    let (rows, columns) = federation.load_rows_and_columns(&args.data)?;
-    let data = Data::of(&site.data, &identity, &rows, &columns);
+    let (rows, origin) = federation.load_rows_and_origin(&args.data)?;
+    let data = Data::of(&site.data, &identity, &rows);
     args.documents.agree(&args.first, &federation, &identity, Some(&data))?;
     let state = args.documents.state(args.state.as_ref());
     let (coordinator, intermediary) =
@@ -356,7 +356,7 @@ pub fn client(args: &ClientArgs, json: bool) -> Result<(), Failure> {
             work: federation.work.clone(),
             site,
             rows: Arc::new(rows),
-            columns,
+            origin: Arc::new(origin),
             coordinator,
             intermediary,
             state: Some(state.clone()),
