@@ -10,7 +10,6 @@ use std::{
 
 use support::{federate, made_up, prepared, unit_square};
 use tokio::{sync::oneshot, task::JoinHandle};
-use veilsum::store::ledger::Origin;
 use veilsum::{
     control::{Count, CountReady, CountReply, CountRequest, Held, JudgeReply, JudgeRequest},
     documents::Federation,
