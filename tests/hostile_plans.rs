@@ -31,6 +31,7 @@ use veilsum_node::{
         server::{self, ServerConfig},
         system_rng,
     },
+    store::ledger::Origin,
 };
 use veilsum_proto::{
     aggregator::{self, Timing},
@@ -150,7 +151,9 @@ impl Cast {
 
     /// The real sites; what the first one receives goes to `view`.
     fn sites(&self, coordinator: SocketAddr, intermediary: SocketAddr, view: &View) -> Vec<JoinHandle<()>> {
-        let rows = prepared(&self.federation.work, &made_up(&SIZES, 0.2, 3));
+        let made = made_up(&SIZES, 0.2, 3);
+        let rows = prepared(&self.federation.work, &made);
+        let names: Vec<String> = self.federation.work.columns.iter().map(|column| column.name.clone()).collect();
         let site = |(i, rows): (usize, Prepared)| {
             let config = ClientConfig {
                 identity: self.identities[i + 2].clone(),
@@ -159,7 +162,7 @@ impl Cast {
                 work: self.federation.work.clone(),
                 site: toy_policy(),
                 rows: Arc::new(rows),
-                columns: Vec::new(),
+                origin: Arc::new(Origin::new(names.clone(), made[i].1.clone(), None)),
                 coordinator,
                 intermediary,
                 state: None,

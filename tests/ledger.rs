@@ -3,11 +3,16 @@
 
 mod support;
 
-use std::{collections::BTreeSet, fs, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use serde_json::Value;
 use support::{Ended, Folder, Parties, Running, fcm, made_up, start, unit_square, veilsum};
-use veilsum_cluster::method::Seeding;
+use veilsum_cluster::{Rows, method::Seeding};
 use veilsum_node::{
     documents::SitePolicy,
     error::Code,
@@ -188,6 +193,8 @@ fn a_strict_site_with_few_rows_stops() {
         assert!(told.stderr.contains("the release rule") && told.stderr.contains("[POL-9]"), "{}", told.stderr);
         assert!(told.stderr.contains("next: the result that is out so far was written"), "{}", told.stderr);
     }
+    // The run is over for them: of the deck whose question they refused nothing stays ([JRN-4]).
+    (1..=3).for_each(|i| assert_eq!(secrets_in(&p.0.folder.0.join(format!("site-{i}.state"))), 0, "site {i}"));
     // What left before stands in the ledger, the refusal too.
     let shown = veilsum(&p.own("show", 2)).expect(0).stdout;
     assert!(shown.contains("fuzzy_sums") && shown.contains("refusal"), "{shown}");
@@ -202,6 +209,29 @@ fn a_strict_site_with_few_rows_stops() {
     for client in clients {
         assert!(client.expect(0).stderr.contains("only reports it"));
     }
+}
+
+/// Bytes of journals in a site's state folder beyond their first lines.
+fn secrets_in(state: &Path) -> u64 {
+    let journals = fs::read_dir(state).expect("the state").map(|file| file.expect("a file").path());
+    let journals = journals.filter(|path| path.extension().is_some_and(|e| e == "journal"));
+    journals.map(|path| fs::metadata(path).expect("a journal").len().saturating_sub(16)).sum()
+}
+
+/// [JRN-4], [RND-8]: a run that the coordinator ends leaves no deck on a site's disk; one that was only interrupted does, for
+/// whoever takes it up.
+#[test]
+fn a_run_that_is_ended_leaves_no_secrets() {
+    let folder = Folder::new();
+    let sites = made_up(&[60, 70, 80], 0.2, 7);
+    let run = ended_early(&folder, sites, 1);
+    assert!(run.result.is_err_and(|failure| failure.code == Code::Quorum));
+    for (i, site) in run.sites.iter().enumerate().filter(|(i, _)| *i != 2) {
+        assert_eq!(site.as_ref().err().map(|failure| failure.code), Some(Code::Quorum), "site {i}");
+        assert_eq!(secrets_in(&folder.0.join(format!("site-{i}"))), 0, "site {i}");
+    }
+    // Whoever vanished may come back, and the deck is still there.
+    assert!(secrets_in(&folder.0.join("site-2")) > 0);
 }
 
 /// Every kind of plan that a strict site does not answer is known before it joins ([POL-4]).
@@ -306,6 +336,26 @@ fn noise_has_a_budget_over_all_plans() {
     assert!(p.check(1, &[]).expect(7).stderr.contains("[POL-8]"));
 }
 
+/// The last site is lost in this round, and nobody waits for it.
+fn ended_early(folder: &Folder, sites: Vec<(String, Rows)>, round: u32) -> LocalRun {
+    let lost = sites.len() - 1;
+    let config = LocalConfig {
+        site: SitePolicy::from(Policy::only(Floor::default())),
+        terms: Box::new(|_| {}),
+        sites: sites.into_iter().map(LocalSite::from).collect(),
+        work: fcm(unit_square(), 3, 0.0, 40, Seeding::Uniform { seed: 3 }),
+        vanish: vec![(lost, Vanish { round, at: Step::BeforeInput })],
+        record: false,
+        state: Some(folder.0.clone()),
+        way: None,
+        timing: LOCAL_TIMING,
+        on_loss: veilsum_node::role::server::OnLoss::Stop,
+        progress: Box::new(|_| {}),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(local::run(config)).expect("a federation")
+}
+
 /// One site is lost near the end; gives over whom site 1 let totals become readable.
 fn lost_near_the_end(block_size: u16, contributors: u32) -> (LocalRun, BTreeSet<String>) {
     let folder = Folder::new();
@@ -391,6 +441,17 @@ fn rows_that_change_are_declared_by_enough_sites_at_once() {
         let more = ["--data", &data, "--added", added, "--removed", "0"].map(str::to_owned);
         veilsum(&[p.own("changed", i), more.to_vec()].concat())
     };
+    // One value changes places with that of another row: every column is as it was.
+    let path = p.0.folder.0.join("site-1.csv");
+    let text = fs::read_to_string(&path).expect("rows");
+    let mut lines: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+    (lines[1][1], lines[2][1]) = (lines[2][1], lines[1][1]);
+    let swapped: String = lines.iter().map(|line| line.join(",") + "\n").collect();
+    assert_ne!(swapped, text);
+    fs::write(&path, swapped).expect("rows");
+    let told = veilsum(&p.client(1, &["--join-timeout", "1"])).expect(7).stderr;
+    assert!(told.contains("stand together in other rows") && told.contains("[LED-8]"), "{told}");
+    fs::write(&path, text).expect("rows");
     add(1, 20);
     p.0.folder.write("site.toml", "data = \"a new name\"\n");
     let told = veilsum(&p.client(1, &["--join-timeout", "1"])).expect(7).stderr;

@@ -27,6 +27,7 @@ use veilsum_node::{
         intermediary::{self, IntermediaryConfig},
         system_rng,
     },
+    store::ledger::Origin,
 };
 use veilsum_proto::{
     aggregator,
@@ -121,8 +122,9 @@ fn against(
             let _ = intermediary::run(config).await;
         });
         let intermediary = address.await.unwrap();
-        let rows = prepared(&work, &made_up(&SIZES, 0.2, 3));
-        let sites: Vec<JoinHandle<_>> = rows
+        let made = made_up(&SIZES, 0.2, 3);
+        let names: Vec<String> = work.columns.iter().map(|column| column.name.clone()).collect();
+        let sites: Vec<JoinHandle<_>> = prepared(&work, &made)
             .into_iter()
             .enumerate()
             .map(|(i, rows)| {
@@ -133,7 +135,7 @@ fn against(
                     work: work.clone(),
                     site: toy_policy(),
                     rows: Arc::new(rows),
-                    columns: Vec::new(),
+                    origin: Arc::new(Origin::new(names.clone(), made[i].1.clone(), None)),
                     coordinator,
                     intermediary,
                     state: Some(folder.join(format!("site-{i}"))),

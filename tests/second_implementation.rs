@@ -31,6 +31,7 @@ use veilsum_node::{
         server::{self, Progress, RunResult, ServerConfig},
         system_rng,
     },
+    store::ledger::Origin,
     table,
 };
 use veilsum_proto::{
@@ -157,6 +158,7 @@ async fn mixed(python: &Path, work: &Work, sites: &[(String, Rows)], vanish: Opt
         bound: Some(bound),
     }));
     let intermediary = intermediary.await.expect("an address");
+    let names: Vec<String> = work.columns.iter().map(|column| column.name.clone()).collect();
     let mut clients = Vec::new();
     for (i, rows) in prepared(&work, sites).into_iter().enumerate().filter(|(i, _)| *i != PYTHON) {
         clients.push(tokio::spawn(client::run(ClientConfig {
@@ -166,7 +168,7 @@ async fn mixed(python: &Path, work: &Work, sites: &[(String, Rows)], vanish: Opt
             work: work.clone(),
             site: toy_policy(),
             rows: Arc::new(rows),
-            columns: Vec::new(),
+            origin: Arc::new(Origin::new(names.clone(), sites[i].1.clone(), None)),
             coordinator,
             intermediary,
             state: None,

@@ -1,6 +1,7 @@
 //! `veilsum ledger`: what a site ever gave away: verify, show, budget.
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -21,7 +22,7 @@ use veilsum_node::{
     error::{Code, Failure},
     store::{
         Ledger,
-        ledger::{self, Account, Data, FILE, Left, columns_of, keyed},
+        ledger::{self, Account, Data, FILE, Left, Origin},
     },
     table::{self, TableSpec},
 };
@@ -201,18 +202,26 @@ fn separate(args: &RowsArgs, json: bool) -> Result<(), Failure> {
 fn declare(args: &RowsArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<u32, Failure> {
     let (identity, _) = load_identity(&args.own.key)?;
     let (state, head) = (state_of(&args.own.key, args.own.state.as_ref()), head_of(&args.own.key));
-    let names: Vec<String> = Ledger::look(&state, &head, &identity)?.columns().cloned().collect();
+    let account = Ledger::look(&state, &head, &identity)?;
+    let names: Vec<String> = account.columns().cloned().collect();
     if names.is_empty() {
         return Err(Failure::input(
             "nothing was answered from any rows yet",
             "start the site with the rows as they are",
         ));
     }
+    let together = account.together();
+    let mut labels = BTreeMap::new();
+    for column in together.iter().filter_map(|set| set.label.as_ref()) {
+        let spec = TableSpec { columns: names.clone(), label: Some(column.clone()) };
+        labels.insert(column.clone(), table::read_csv(&args.data, &spec)?.labels.unwrap_or_default());
+    }
     let spec = TableSpec { columns: names.clone(), label: None };
     let rows = Rows::new(table::read_csv(&args.data, &spec)?.values, names.len())?;
-    let columns = keyed(&identity, &columns_of(&names, &rows));
+    // What was answered from together before, as it is now.
+    let columns = Origin::new(names, rows, labels).columns(&identity, &together);
     let (site, _) = policy_of(args.own.policy.as_deref(), Some(&args.own.key))?;
-    let data = Data { name: site.data, rows: Hash::default(), columns: columns.clone() };
+    let data = Data { name: site.data, rows: Hash::default() };
     let mut ledger = Ledger::open(&state, Some(&head), Arc::new(identity), data, Hash::default())?;
     ledger.note(note(columns), &Left::default(), Hash::default())?;
     Ok(ledger.standing().version)

@@ -334,8 +334,8 @@ pub(crate) fn intermediary(args: &IntermediaryArgs, json: bool) -> Result<(), Fa
 pub(crate) fn client(args: &ClientArgs, json: bool) -> Result<(), Failure> {
     let (federation, identity, id) = args.documents.load("sites", |id| matches!(id, PartyId::Site(_)))?;
     let (site, _) = policy_of(args.policy.as_deref(), Some(&args.documents.key))?;
-    let (rows, columns) = documents::load_rows_and_columns(&federation, &args.data)?;
-    let data = Data::of(&site.data, &identity, &rows, &columns);
+    let (rows, origin) = documents::load_rows_and_origin(&federation, &args.data)?;
+    let data = Data::of(&site.data, &identity, &rows);
     args.documents.agree(&args.first, &federation, &identity, Some(&data))?;
     let state = args.documents.state(args.state.as_ref());
     let (coordinator, intermediary) =
@@ -357,7 +357,7 @@ pub(crate) fn client(args: &ClientArgs, json: bool) -> Result<(), Failure> {
             work: federation.work.clone(),
             site,
             rows: Arc::new(rows),
-            columns,
+            origin: Arc::new(origin),
             coordinator,
             intermediary,
             state: Some(state.clone()),

@@ -25,7 +25,7 @@ use veilsum_node::{
         intermediary::{self, IntermediaryConfig},
         system_rng,
     },
-    store::ledger::columns_of,
+    store::ledger::Origin,
 };
 use veilsum_proto::{
     aggregator,
@@ -143,7 +143,7 @@ async fn federation(scene: &Scene, lie: &mut Lie<'_>) -> Result<Told> {
                 work: work.clone(),
                 site: scene.site.clone(),
                 rows: Arc::new(rows),
-                columns: columns_of(&names, &scene.sites[i].1),
+                origin: Arc::new(Origin::new(names.clone(), scene.sites[i].1.clone(), None)),
                 coordinator,
                 intermediary,
                 state: scene.state.as_ref().map(|(folder, _)| folder.join(format!("site-{i}"))),

@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use veilsum_cluster::{Prepared, Rows, method::Seeding};
 use veilsum_node::{
     documents::SitePolicy,
-    store::ledger::{Data, Known, Ledger, columns_of},
+    store::ledger::{Data, Known, Ledger, Origin},
 };
 use veilsum_proto::{
     policy::{Floor, Policy},
@@ -66,7 +66,8 @@ pub fn run(seed: u64) -> Result<Finding> {
     let names: Vec<String> = scene.work.columns.iter().map(|column| column.name.clone()).collect();
     let identity = std::sync::Arc::new(liar::identity(seed, 2));
     let prepared = Prepared::new(&fewer, &domain, scene.work.out_of_box)?;
-    let data = Data::of(NAMES[1], &identity, &prepared, &columns_of(&names, &fewer));
+    let origin = Origin::new(names, fewer, None);
+    let data = Data::of(NAMES[1], &identity, &prepared);
     let open = |account: &str| {
         let folder = folder.0.join(account);
         std::fs::create_dir_all(&folder).context("no folder")?;
@@ -79,7 +80,7 @@ pub fn run(seed: u64) -> Result<Finding> {
         )
         .context("a ledger that was written before")
     };
-    let unknown = |ledger: Ledger| Rate { hit: u64::from(matches!(ledger.known(), Known::Same(_))), of: 1 };
+    let unknown = |ledger: Ledger| Rate { hit: u64::from(matches!(ledger.known(&origin), Known::Same(_))), of: 1 };
     let (shorter_by_name, shorter) = (unknown(open("a third name")?), unknown(open("one")?));
     Ok(Finding {
         attack: NAME,

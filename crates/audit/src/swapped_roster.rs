@@ -5,12 +5,7 @@ use std::{path::PathBuf, rc::Rc, sync::Arc, time::Instant};
 
 use anyhow::{Result, anyhow, ensure};
 use veilsum_cluster::{Batch, Centres, Query};
-use veilsum_node::{
-    documents::Fingerprint,
-    documents::Offered,
-    question::Question,
-    store::ledger::{Data, columns_of},
-};
+use veilsum_node::{documents::Fingerprint, documents::Offered, question::Question, store::ledger::Data};
 use veilsum_proto::{
     identity::Identity,
     roster::Roster,
@@ -21,7 +16,7 @@ use veilsum_proto::{
 use crate::{
     finding::{Finding, Measure, Rate},
     inconsistency::{EXACT, Field, apart},
-    scene::{CLUMPS, FUZZIFIER, Folder, Scene},
+    scene::{CLUMPS, FUZZIFIER, Folder},
 };
 
 /// Name on the command line.
@@ -94,10 +89,7 @@ pub fn run(seed: u64) -> Result<Finding> {
     let error = apart(&left, &field.words(VICTIM, &q)?, 0..left.len());
     let found = Rate { hit: u64::from(matches!(EXACT, crate::finding::Limit::AtMost(most) if error <= most)), of: 1 };
 
-    let scene = Scene::clumps(seed, SITES, ROWS, 1)?;
-    let names: Vec<String> = scene.work.columns.iter().map(|column| column.name.clone()).collect();
-    let columns = columns_of(&names, &scene.sites[usize::from(VICTIM)].1);
-    let data = Data::of("rows", &victim, &field.rows[usize::from(VICTIM)], &columns);
+    let data = Data::of("rows", &victim, &field.rows[usize::from(VICTIM)]);
     let (taken, rules) = pinned(&agreed, &offered, &Arc::clone(&victim), &data)?;
     Ok(Finding {
         attack: NAME,

@@ -28,6 +28,14 @@ pub enum Code {
     Interrupted = 130,
 }
 
+impl Code {
+    /// Whether a run that an aggregator ended with this exit code is over for good. An interruption can be mended, and the run taken
+    /// up; what was found wrong is found again.
+    pub fn ends_a_run(code: u8) -> bool {
+        [Code::Quorum, Code::Peer, Code::Policy, Code::Denied].map(|c| c as u8).contains(&code)
+    }
+}
+
 /// A failed command.
 #[derive(Debug)]
 pub struct Failure {

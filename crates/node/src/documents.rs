@@ -16,7 +16,7 @@ use std::path::Path;
 
 use serde::{Deserialize, de::DeserializeOwned};
 use veilsum_cluster::{DataError, Prepared, Rows};
-use veilsum_proto::{Error, identity::from_hex, ledger::Column, plan::SignedTerms, roster::SignedRoster, suite::Hash};
+use veilsum_proto::{Error, identity::from_hex, plan::SignedTerms, roster::SignedRoster, suite::Hash};
 
 pub use federations::{Changes, Federations, Fingerprint, Standing, Use};
 pub use key::{Card, check_address, load_card, load_identity, write_card, write_key};
@@ -34,7 +34,7 @@ use veilsum_federation::{
 
 use crate::{
     files,
-    store::ledger::columns_of,
+    store::ledger::Origin,
     table::{self, TableSpec},
 };
 
@@ -63,30 +63,26 @@ pub fn load_federation(roster: impl AsRef<Path>, plan: impl AsRef<Path>) -> Resu
 /// # Errors
 /// A [`Failure`] that names file, row and column and never a value.
 pub fn load_rows(federation: &Federation, data: impl AsRef<Path>) -> Result<Prepared, Failure> {
-    load_rows_and_columns(federation, data).map(|(rows, _)| rows)
+    load_rows_and_origin(federation, data).map(|(rows, _)| rows)
 }
 
-/// The same, with the digests of the columns in original units, by which a ledger knows them again.
+/// The same, and the rows as they stand in the file, by which a ledger knows them again.
 ///
 /// # Errors
 /// As [`load_rows`].
-pub fn load_rows_and_columns(
-    federation: &Federation,
-    data: impl AsRef<Path>,
-) -> Result<(Prepared, Vec<Column>), Failure> {
-    let data = data.as_ref();
-    let columns: Vec<String> = federation.work.columns.iter().map(|c| c.name.clone()).collect();
-    let label = federation.work.labels.as_ref().map(|labels| labels.column.clone());
+pub fn load_rows_and_origin(federation: &Federation, data: impl AsRef<Path>) -> Result<(Prepared, Origin), Failure> {
+    let (data, work) = (data.as_ref(), &federation.work);
+    let columns: Vec<String> = work.columns.iter().map(|c| c.name.clone()).collect();
+    let label = work.labels.as_ref().map(|labels| labels.column.clone());
     let mut table = table::read_csv(data, &TableSpec { columns, label })?;
-    let labels = match (&federation.work.labels, table.labels.take()) {
-        (Some(wanted), Some(found)) => Some(numbered(&found, wanted).map_err(|f| in_file(data, f))?),
-        _ => None,
-    };
-    let rows = Rows::new(table.values, federation.work.columns.len()).map_err(|e| in_file(data, e.into()))?;
-    let domain = federation.work.domain()?;
-    let prepared = Prepared::new(&rows, &domain, federation.work.out_of_box).map_err(|e| match e {
+    let named = work.labels.as_ref().zip(table.labels.take());
+    let labels = named.as_ref().map(|(wanted, found)| numbered(found, wanted).map_err(|f| in_file(data, f)));
+    let labels = labels.transpose()?;
+    let rows = Rows::new(table.values, work.columns.len()).map_err(|e| in_file(data, e.into()))?;
+    let domain = work.domain()?;
+    let prepared = Prepared::new(&rows, &domain, work.out_of_box).map_err(|e| match e {
         DataError::OutsideBox { row, column } => {
-            let name = federation.work.columns.get(column).map_or("?", |c| c.name.as_str());
+            let name = work.columns.get(column).map_or("?", |c| c.name.as_str());
             let shown = data.display();
             let row = row + 1;
             let what = format!("{shown}, row {row} below the header, column {name:?}: outside the plan's public box");
@@ -95,13 +91,13 @@ pub fn load_rows_and_columns(
         }
         other => in_file(data, other.into()),
     })?;
-    let names: Vec<String> = federation.work.columns.iter().map(|c| c.name.clone()).collect();
-    let columns = columns_of(&names, &rows);
+    let names: Vec<String> = work.columns.iter().map(|c| c.name.clone()).collect();
+    let origin = Origin::new(names, rows, named.map(|(of, labels)| (of.column.clone(), labels)));
     let prepared = match labels {
         Some(labels) => prepared.with_labels(labels).map_err(|e| in_file(data, e.into()))?,
         None => prepared,
     };
-    Ok((prepared, columns))
+    Ok((prepared, origin))
 }
 
 // ---- Shared by the documents ----------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ use veilsum_cluster::{Domain, OutOfBox, Prepared, Rows};
 use veilsum_proto::{
     aggregator::Timing,
     identity::Identity,
-    ledger::Column,
     plan::Terms,
     policy::{Floor, Policy},
     roster::{Member, Roster},
@@ -27,7 +26,7 @@ use crate::{
         server::{self, OnLoss, Progress, RunResult, ServerConfig},
         system_rng,
     },
-    store::ledger::columns_of,
+    store::ledger::Origin,
 };
 
 /// One site.
@@ -57,6 +56,15 @@ impl LocalSite {
             Some(labels) => prepared.with_labels(labels.clone())?,
             None => prepared,
         })
+    }
+
+    /// The same in original units, by which a ledger knows them again.
+    fn origin(&self, work: &Work) -> Origin {
+        let names = work.columns.iter().map(|c| c.name.clone()).collect();
+        let class = |label: &u32| label.to_string();
+        let labels = work.labels.as_ref().zip(self.labels.as_ref());
+        let labels = labels.map(|(of, labels)| (of.column.clone(), labels.iter().map(class).collect()));
+        Origin::new(names, self.rows.clone(), labels)
     }
 }
 
@@ -178,13 +186,12 @@ pub async fn run(config: LocalConfig) -> Result<LocalRun, Failure> {
     let federation = Federation::new(roster, terms)?;
     let Federation { roster, terms, work } = federation.clone();
     let domain = work.domain()?;
-    let names: Vec<String> = work.columns.iter().map(|c| c.name.clone()).collect();
-    let rows: Vec<(Arc<Prepared>, Vec<Column>)> = config
+    let rows: Vec<(Arc<Prepared>, Arc<Origin>)> = config
         .sites
         .iter()
         .map(|site| {
             let prepared = site.prepare(&domain, work.out_of_box)?;
-            Ok((Arc::new(prepared), columns_of(&names, &site.rows)))
+            Ok((Arc::new(prepared), Arc::new(site.origin(&work))))
         })
         .collect::<Result<_, Failure>>()?;
 
@@ -227,7 +234,7 @@ pub async fn run(config: LocalConfig) -> Result<LocalRun, Failure> {
     let clients: Vec<JoinHandle<Result<ClientReport, Failure>>> = rows
         .into_iter()
         .enumerate()
-        .map(|(i, (rows, columns))| {
+        .map(|(i, (rows, origin))| {
             tokio::spawn(client::run(ClientConfig {
                 identity: identities[i + 2].clone(),
                 roster: roster.clone(),
@@ -235,7 +242,7 @@ pub async fn run(config: LocalConfig) -> Result<LocalRun, Failure> {
                 work: work.clone(),
                 site: config.site.clone(),
                 rows,
-                columns,
+                origin,
                 coordinator: near_coordinator,
                 intermediary: near_intermediary,
                 state: config.state.as_ref().map(|folder| folder.join(format!("site-{i}"))),

@@ -20,7 +20,7 @@ const SALT: &[u8] = b"veilsum/2";
 /// as long, and a roster is compared by telephone once.
 const LASTING_SALT: &[u8] = b"veilsum/1";
 /// Labels with that salt. None of them names a key.
-const LASTING: [&str; 15] = [
+const LASTING: [&str; 16] = [
     "roster",
     "card",
     "federations",
@@ -34,6 +34,7 @@ const LASTING: [&str; 15] = [
     "rows in a ledger",
     "rows behind blur",
     "values of a column",
+    "rows of columns",
     "column in a ledger",
     "smooth question",
 ];

@@ -187,6 +187,61 @@ fn a_list_that_was_made_after_the_total_is_opened_to_nobody() {
     assert_eq!(held.refused(&lie, &[0, 1, 2, 3]), [Some("OPN-5"); 4]);
 }
 
+/// What is left to a coordinator with colluders where nobody is missing (section 9.8): lists of inputs that were made before the
+/// total is known, each shown to honest sites of its own, of which one is completed after. No list more than the text says
+/// can be, and every honest site that was shown another one refuses.
+#[test]
+fn of_lists_that_were_shown_before_the_total_one_may_be_completed_after_it() {
+    for chosen in 0..3u16 {
+        let mut held = Held::asked(7, 5);
+        let (t, true_inputs) = (held.deck.threshold, held.inputs.clone());
+        assert_eq!((t, lists(7, t, 2)), (5, 3));
+        held.shares_of([5, 6]);
+        let shown: Vec<_> = (0..3u16)
+            .map(|site| {
+                held.inputs.clone_from(&true_inputs);
+                held.choose(6, &[u64::from(site) * 111; WORDS]);
+                held.shares_of([site]);
+                held.inputs.clone()
+            })
+            .collect();
+        assert_eq!(held.unmasked.len(), t, "the total is known");
+        let known = held.unmasked.clone();
+        held.inputs.clone_from(&shown[usize::from(chosen)]);
+        held.shares_of([3, 4]);
+        let late = held.unmasked[&3].clone();
+        let mut agreed: BTreeMap<u16, Proof> = [chosen, 3, 4].map(|s| (s, held.unmasked[&s].proof)).into();
+        for colluder in [5, 6] {
+            let own = raw(held.hub.identity(colluder), &held.hub.session, Kind::Unmask, &late.context, &late.rest);
+            agreed.insert(colluder, parts(&own).proof);
+        }
+        held.unmasked = known;
+        let opening = Opening { agreed: agreed.into_iter().collect(), ..held.opening() };
+        let others: Vec<u16> = (0..3).filter(|s| *s != chosen).collect();
+        assert_eq!(held.refused(&opening, &others), [Some("OPN-5"); 2]);
+        assert_eq!(held.refused(&opening, &[chosen, 3, 4]), [None; 3]);
+    }
+}
+
+/// Of how many lists one may be completed after the total is known, as section 9.8 has it: one where 3t > 2m + c.
+fn lists(m: usize, t: usize, c: usize) -> usize {
+    if c == 0 { 1 } else { ((t - c) / (2 * t - m - c)).max(1) }
+}
+
+/// The same by counting: `shown` honest sites are shown lists before the total, which takes t - c of them; a list is completed
+/// by its own, those that were shown none, and the colluders.
+#[test]
+fn so_many_lists_can_be_completed_and_no_more() {
+    for (m, t, c) in (3..40usize).flat_map(|m| (2..=m).flat_map(move |t| (1..m).map(move |c| (m, t, c)))) {
+        if 2 * t <= m + c || t < c + 2 || m - c < t - c {
+            continue;
+        }
+        let most = (t - c..=m - c).map(|shown| shown / (t - c).saturating_sub(m - c - shown).max(1)).max();
+        assert_eq!(most.unwrap().max(1), lists(m, t, c), "{m} {t} {c}");
+        assert_eq!(lists(m, t, c) == 1, 3 * t > 2 * m + c, "{m} {t} {c}");
+    }
+}
+
 /// Survivors that are named again come with the inputs they came with, before and after a restart, for the same set and a
 /// smaller one.
 #[test]

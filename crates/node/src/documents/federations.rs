@@ -165,7 +165,7 @@ impl Federations {
             if roster.hash().to_string() == part.roster { Ok(roster) } else { Err(damaged()) }
         };
         let used = |part: DataPart| -> Result<Use, Failure> {
-            let data = Data { name: part.name, rows: hash_of(&path, "rows", &part.rows)?, columns: Vec::new() };
+            let data = Data { name: part.name, rows: hash_of(&path, "rows", &part.rows)? };
             Ok(Use { data, federation: part.federation, roster: hash_of(&path, "roster", &part.roster)? })
         };
         let all = Federations {
@@ -275,7 +275,7 @@ impl Federations {
 
     /// Writes down that this data set was used, or may be used, with this roster.
     pub fn use_with(&mut self, roster: &Roster, data: &Data) {
-        let data = Data { columns: Vec::new(), ..data.clone() };
+        let data = data.clone();
         let used = Use { data, federation: roster.name.clone(), roster: roster.hash() };
         if !self.used.contains(&used) {
             self.used.push(used);

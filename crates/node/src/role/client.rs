@@ -9,7 +9,6 @@ use tokio::{
 use veilsum_cluster::Prepared;
 use veilsum_proto::{
     identity::Identity,
-    ledger::Column,
     plan::Terms,
     roster::{PartyId, Roster},
 };
@@ -27,7 +26,7 @@ use crate::{
     model::Model,
     plan::{Work, WorkError},
     question::{self, Form},
-    store::Ledger,
+    store::{Ledger, ledger::Origin},
     traffic::Traffic,
 };
 
@@ -46,8 +45,8 @@ pub struct ClientConfig {
     pub site: SitePolicy,
     /// Its rows, in working units.
     pub rows: Arc<Prepared>,
-    /// Digests of their columns in original units ([`crate::store::ledger::columns_of`]), by which the ledger knows them again.
-    pub columns: Vec<Column>,
+    /// The same as they came from their file, by which the ledger knows them again.
+    pub origin: Arc<Origin>,
     /// Where the coordinator listens.
     pub coordinator: SocketAddr,
     /// Where the intermediary listens.

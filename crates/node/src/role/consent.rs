@@ -22,7 +22,7 @@ use crate::{
     release::{check_promise, cohort_digest, cost, facts, possible_rows},
     store::{
         Ledger,
-        ledger::{Data, Kept, Known, Left},
+        ledger::{Data, Kept, Known, Left, Origin},
     },
 };
 
@@ -55,13 +55,13 @@ impl Shown {
 impl Keeper {
     /// This site's ledger: in its state folder, or as long as the process where it keeps no state.
     pub(super) fn open(config: &ClientConfig) -> Result<Keeper, Failure> {
-        let data = Data::of(&config.site.data, &config.identity, &config.rows, &config.columns);
+        let data = Data::of(&config.site.data, &config.identity, &config.rows);
         let identity = config.identity.clone();
         let ledger = match &config.state {
             Some(folder) => Ledger::open(folder, config.head.as_deref(), identity, data, config.terms.hash())?,
             None => Ledger::in_memory(identity, data),
         };
-        let ledger = recognised(ledger)?;
+        let ledger = recognised(ledger, &config.origin)?;
         let domain = possible_rows(&config.rows.packed().to_rows());
         Ok(Keeper { ledger: Arc::new(Mutex::new(ledger)), domain, shown: Arc::default() })
     }
@@ -89,24 +89,30 @@ impl Keeper {
 }
 
 /// [LED-8]: a ledger that knows these rows, or that nothing was answered from. Columns that are new are written down.
-fn recognised(mut ledger: Ledger) -> Result<Ledger, Failure> {
-    match ledger.known() {
+fn recognised(mut ledger: Ledger, origin: &Origin) -> Result<Ledger, Failure> {
+    let other = |what: String| {
+        Err(Failure::new(
+            Code::Policy,
+            format!("the rows are not those that this site answered from before: {what} [LED-8]"),
+            NEXT,
+        ))
+    };
+    match ledger.known(origin) {
         Known::Same(new) if new.is_empty() => {}
         Known::Same(new) => ledger.note(Note::Columns(new), &Left::default(), Hash::default())?,
-        Known::Other(columns) => {
-            return Err(Failure::new(
-                Code::Policy,
-                format!(
-                    "the rows are not those that this site answered from before: other values in {} [LED-8]",
-                    columns.join(", ")
-                ),
-                "give the rows as they were; or, where rows were added or removed, say so with `veilsum ledger changed`, once every \
-                 site of the block that changes is ready to",
-            ));
+        Known::Other(columns) => return other(format!("other values in {}", columns.join(", "))),
+        Known::OtherRows(rows) => {
+            let names = rows.first().map(|rows| rows.columns.iter().chain(&rows.label).cloned().collect::<Vec<_>>());
+            let names = names.unwrap_or_default().join(", ");
+            return other(format!("the values of {names} are those of before, and stand together in other rows"));
         }
     }
     Ok(ledger)
 }
+
+/// What to do where rows are others.
+const NEXT: &str = "give the rows as they were; or, where rows were added, removed or corrected, say so with `veilsum ledger changed`, once \
+                    every site of the block that changes is ready to";
 
 /// What a question says of itself.
 pub(super) struct Offer<'a> {

@@ -165,8 +165,7 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
     // Where its files lie is nobody else's business.
     let unwritten = hub.broken.as_ref().map(|_| "it cannot write its journal");
     let result = result.map_err(|failure| hub.broken.take().unwrap_or(failure));
-    // An interruption can be mended, and the run taken up; what was found wrong is found again.
-    if result.as_ref().is_err_and(|f| [Code::Quorum, Code::Peer, Code::Policy, Code::Denied].contains(&f.code)) {
+    if result.as_ref().is_err_and(|f| Code::ends_a_run(f.code as u8)) {
         hub.forget();
     }
     let model = result.as_ref().ok().and_then(|r| r.model.as_ref()).and_then(|m| serde_json::to_vec(m).ok());

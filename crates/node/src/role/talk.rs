@@ -57,6 +57,17 @@ pub(super) struct Talk {
     released: bool,
     /// This site's own budget allows no further answer.
     spent: bool,
+    /// The aggregator said that the run is over, and whether it may be taken up all the same.
+    ended: Option<Ended>,
+}
+
+/// What an aggregator's last word says of its run.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ended {
+    /// Nobody takes it up.
+    ForGood,
+    /// It was interrupted.
+    Interrupted,
 }
 
 /// How a connection ended.
@@ -121,6 +132,7 @@ impl Talk {
             report: ClientReport::default(),
             released,
             spent: false,
+            ended: None,
         };
         talk.lay_first();
         Ok(talk)
@@ -180,14 +192,17 @@ impl Talk {
                     line.finish().await;
                     let own = self.config.roster.name_of(PartyId::Site(self.site.number()));
                     let alone = if self.spent { self.alone(&failure, Absent::Refused(own)) } else { None };
+                    if self.is_over_for_good(&failure) {
+                        self.wipe()?;
+                    }
                     return alone.unwrap_or(Err(failure));
                 }
             }
         }
     }
 
-    /// The result that this site comes to on its own, from the totals that were opened to it ([APP-8]). The journal stays:
-    /// where the coordinator takes up the run, this site may be started again and goes on in it.
+    /// The result that this site comes to on its own, from the totals that were opened to it ([APP-8]). Where the coordinator is
+    /// gone the journal stays: if it takes up the run, this site may be started again and goes on in it.
     fn alone(&mut self, why: &Failure, absent: Absent) -> Option<Result<ClientReport, Failure>> {
         let result = self.follower.as_ref()?.alone(&why.message, absent)?;
         Some(result.map(|result| {
@@ -200,16 +215,31 @@ impl Talk {
 
     /// The run is over for this site: the keys are of no more use. What was answered stands in the ledger.
     fn over(mut self) -> Result<ClientReport, Failure> {
-        if let Some(journal) = &mut self.journal
-            && !self.report.vanished
-        {
-            journal.rewrite(&[])?;
-            self.forget();
-            if let Some(follower) = &mut self.follower {
+        if !self.report.vanished {
+            self.wipe()?;
+            if let Some(follower) = self.follower.as_mut().filter(|_| self.journal.is_some()) {
                 follower.restart()?;
             }
         }
         Ok(self.report)
+    }
+
+    /// Nothing of the deck stays on disk ([RND-8], [JRN-4]).
+    fn wipe(&mut self) -> Result<(), Failure> {
+        if let Some(journal) = &mut self.journal {
+            journal.rewrite(&[])?;
+            self.forget();
+        }
+        Ok(())
+    }
+
+    /// [JRN-4]: whether nobody takes up this run with this site: the aggregator ended it, broke a rule, or was refused. An
+    /// interrupted one, and one whose aggregator is out of reach, may be taken up, and then needs the journal.
+    fn is_over_for_good(&self, failure: &Failure) -> bool {
+        match self.ended {
+            Some(ended) => ended == Ended::ForGood,
+            None => [Code::Policy, Code::Peer].contains(&failure.code),
+        }
     }
 
     async fn converse(&mut self, line: &mut Line) -> Result<Ending, Failure> {
@@ -228,6 +258,7 @@ impl Talk {
             match message::kind_of(&bytes) {
                 Some(Kind::Finished) => {
                     let finished: Finished = line.open(&bytes, Kind::Finished)?;
+                    self.ended = Some(Ended::ForGood);
                     if self.aggregator == PartyId::Coordinator {
                         let model = read_model(&finished.model, &self.config).map_err(|why| {
                             let what = format!("{} sent an unusable model: {}", self.name(), clean(&why));
@@ -265,6 +296,9 @@ impl Talk {
                 }
                 Some(Kind::Aborted) => {
                     let aborted: Aborted = line.open(&bytes, Kind::Aborted)?;
+                    // The intermediary keeps no journal.
+                    let for_good = self.aggregator == PartyId::Intermediary || Code::ends_a_run(aborted.code);
+                    self.ended = Some(if for_good { Ended::ForGood } else { Ended::Interrupted });
                     // A refusal is another matter: the floor under the rows is the intermediary's to watch.
                     let refused = aborted.code == Code::Policy as u8;
                     if self.aggregator == PartyId::Intermediary && self.released && !refused {

@@ -7,6 +7,7 @@
 mod account;
 mod error;
 mod file;
+mod origin;
 mod smooth;
 
 use std::{
@@ -28,9 +29,10 @@ use veilsum_proto::{
     suite::{self, Hash},
 };
 
-pub use account::{Account, Data, Known, Membership, columns_of, digest_of_rows, keyed};
+pub use account::{Account, Data, Known, Membership, digest_of_rows};
 pub use error::LedgerError;
 use file::Fault;
+pub use origin::{Origin, Together};
 pub use smooth::{Kept, QUESTIONS};
 
 use crate::files::{self, Existing};
@@ -300,9 +302,9 @@ impl Ledger {
         self.promised.remove(session);
     }
 
-    /// [LED-8]: what the rows at hand are to this ledger, where something was answered before.
-    pub fn known(&self) -> Known {
-        self.account.known(&self.data.columns)
+    /// [LED-8]: what the rows at hand, which came from `origin`, are to this ledger, where something was answered before.
+    pub fn known(&self, origin: &Origin) -> Known {
+        self.account.known(&origin.columns(&self.identity, &self.account.together()))
     }
 
     /// What this site states of its data set ([REL-5], [REL-7]).

@@ -6,7 +6,7 @@ use super::*;
 use crate::documents::tests::{Folder, kit};
 
 fn data(name: &str, rows: u8) -> Data {
-    Data { name: name.into(), rows: Hash([rows; 32]), columns: Vec::new() }
+    Data { name: name.into(), rows: Hash([rows; 32]) }
 }
 
 fn remember(key: &Path, id: &Identity, rosters: &[Roster], uses: &[(&Roster, Data)]) {

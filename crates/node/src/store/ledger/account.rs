@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use veilsum_cluster::{Prepared, Rows};
+use veilsum_cluster::Prepared;
 use veilsum_proto::{
     identity::{Identity, PublicKey},
     ledger::{Answer, Column, Entry, Note},
@@ -12,7 +12,10 @@ use veilsum_proto::{
     suite::{self, Hash},
 };
 
-use super::smooth::{Kept, Measured};
+use super::{
+    origin::Together,
+    smooth::{Kept, Measured},
+};
 
 /// Name of the question that counts rows.
 const COUNT: &str = "count_rows";
@@ -26,16 +29,14 @@ pub struct Data {
     pub name: String,
     /// Digest, under a key of this site's, of what answers are computed from: the rows in the plan's units.
     pub rows: Hash,
-    /// The columns in their own units, by name.
-    pub columns: Vec<Column>,
 }
 
 impl Data {
-    /// These rows, whose columns have the digests `columns` ([`columns_of`]), under this name.
-    pub fn of(name: &str, identity: &Identity, rows: &Prepared, columns: &[Column]) -> Data {
+    /// These rows under this name.
+    pub fn of(name: &str, identity: &Identity, rows: &Prepared) -> Data {
         let digest = digest_of_rows(rows);
         let rows = suite::hash("rows in a ledger", &[&*identity.seed(), &digest.0]);
-        Data { name: name.to_owned(), rows, columns: keyed(identity, columns) }
+        Data { name: name.to_owned(), rows }
     }
 }
 
@@ -43,29 +44,6 @@ impl Data {
 pub fn digest_of_rows(rows: &Prepared) -> Hash {
     let bytes: Vec<u8> = rows.packed().to_rows().as_slice().iter().flat_map(|x| x.to_le_bytes()).collect();
     suite::hash("rows behind blur", &[&bytes])
-}
-
-/// Digests of the columns of `rows`, in original units, with these names; for their owner alone. The order of the rows does not
-/// count. Ascending by name.
-pub fn columns_of(names: &[String], rows: &Rows) -> Vec<Column> {
-    let column = |(at, name): (usize, &String)| {
-        let mut values: Vec<f64> = rows.iter().map(|row| row[at]).collect();
-        values.sort_unstable_by(f64::total_cmp);
-        let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
-        Column { name: name.clone(), values: suite::hash("values of a column", &[&bytes]) }
-    };
-    let mut columns: Vec<Column> = names.iter().enumerate().map(column).collect();
-    columns.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-    columns
-}
-
-/// The same under a key of this site's, so that nobody can try values against a ledger.
-pub fn keyed(identity: &Identity, columns: &[Column]) -> Vec<Column> {
-    let key = |c: &Column| Column {
-        name: c.name.clone(),
-        values: suite::hash("column in a ledger", &[&*identity.seed(), &c.values.0]),
-    };
-    columns.iter().map(key).collect()
 }
 
 /// One total that these rows went into.
@@ -140,6 +118,8 @@ pub enum Known {
     Same(Vec<Column>),
     /// These columns hold other values than they did.
     Other(Vec<String>),
+    /// Every column holds the values that it did, and these not in the same rows.
+    OtherRows(Vec<Together>),
 }
 
 impl Account {
@@ -251,16 +231,25 @@ impl Account {
     /// What rows with these columns are to this ledger ([LED-8]).
     pub fn known(&self, columns: &[Column]) -> Known {
         let other = |c: &&Column| self.columns.get(&c.name).is_some_and(|values| *values != c.values);
-        let changed: Vec<String> = columns.iter().filter(other).map(|c| c.name.clone()).collect();
-        if !changed.is_empty() {
-            return Known::Other(changed);
+        let (rows, alone): (Vec<_>, Vec<_>) =
+            columns.iter().filter(other).map(|c| c.name.clone()).partition(|name| Together::named(name).is_some());
+        if !alone.is_empty() {
+            return Known::Other(alone);
+        }
+        if !rows.is_empty() {
+            return Known::OtherRows(rows.iter().filter_map(|name| Together::named(name)).collect());
         }
         Known::Same(columns.iter().filter(|c| !self.columns.contains_key(&c.name)).cloned().collect())
     }
 
     /// Names of the columns that are known.
     pub fn columns(&self) -> impl Iterator<Item = &String> {
-        self.columns.keys()
+        self.columns.keys().filter(|name| Together::named(name).is_none())
+    }
+
+    /// The columns that were answered from together, as far as it is known.
+    pub fn together(&self) -> Vec<Together> {
+        self.columns.keys().filter_map(|name| Together::named(name)).collect()
     }
 
     fn give(&mut self, given: Given) {

@@ -1,5 +1,6 @@
 use std::{fs, path::PathBuf};
 
+use veilsum_cluster::Rows;
 use veilsum_proto::{
     identity::{Signature, from_hex},
     ledger::{Column, Frame, Places},
@@ -17,8 +18,17 @@ fn identity(n: u8) -> Arc<Identity> {
 }
 
 fn data(name: &str, rows: u8) -> Data {
-    let columns = vec![Column { name: "x".into(), values: Hash([rows; 32]) }];
-    Data { name: name.into(), rows: Hash([rows; 32]), columns }
+    Data { name: name.into(), rows: Hash([rows; 32]) }
+}
+
+/// Two rows, of which this is one value.
+fn origin(rows: u8) -> Origin {
+    Origin::new(vec!["x".into()], Rows::new(vec![f64::from(rows), 9.0], 1).unwrap(), None)
+}
+
+/// What a ledger notes of them.
+fn columns(rows: u8) -> Vec<Column> {
+    origin(rows).columns(&identity(1), &[])
 }
 
 /// The block of every total: this site, whose rows are this version, and three others.
@@ -151,24 +161,38 @@ fn what_left_is_there_again_and_repeats_are_free() {
 fn rows_do_not_become_new_by_a_new_name() {
     let site = Site::new("names");
     let mut ledger = site.open_for(data("ward", 5)).unwrap();
-    assert_eq!(ledger.known(), Known::Same(data("", 5).columns));
-    ledger.note(Note::Columns(data("", 5).columns), &Left::default(), Hash::default()).unwrap();
+    assert_eq!(ledger.known(&origin(5)), Known::Same(columns(5)));
+    ledger.note(Note::Columns(columns(5)), &Left::default(), Hash::default()).unwrap();
     round(&mut ledger, 1, 9).unwrap();
     drop(ledger);
     for (name, rows) in [("ward", 5), ("ward", 6), ("other", 5), ("other", 6)] {
         let ledger = site.open_for(data(name, rows)).unwrap();
         assert_eq!(ledger.spent(&other(), false).scalars, 9, "{name} {rows}");
         let known = if rows == 5 { Known::Same(Vec::new()) } else { Known::Other(vec!["x".into()]) };
-        assert_eq!(ledger.known(), known, "{name} {rows}");
+        assert_eq!(ledger.known(&origin(rows)), known, "{name} {rows}");
     }
     // Another column is no change.
-    let more = Column { name: "y".into(), values: Hash([9; 32]) };
-    let wider = Data { columns: [data("", 5).columns, vec![more.clone()]].concat(), ..data("ward", 5) };
-    assert_eq!(site.open_for(wider).unwrap().known(), Known::Same(vec![more]));
+    let wider = |y: [f64; 2]| {
+        let rows = Rows::new(vec![5.0, y[0], 9.0, y[1]], 2).unwrap();
+        Origin::new(vec!["x".into(), "y".into()], rows, None)
+    };
+    let mut ledger = site.open_for(data("ward", 5)).unwrap();
+    let Known::Same(new) = ledger.known(&wider([1.0, 2.0])) else { panic!("a column more") };
+    assert_eq!(new.iter().map(|c| &c.name[..]).collect::<Vec<_>>(), [r#"[["x","y"],null]"#, "y"]);
+    // From then on they stand in the same rows ([LED-8]).
+    ledger.note(Note::Columns(new), &Left::default(), Hash::default()).unwrap();
+    assert_eq!(ledger.known(&wider([1.0, 2.0])), Known::Same(Vec::new()));
+    let rows = Together::named(r#"[["x","y"],null]"#).unwrap();
+    assert_eq!(ledger.known(&wider([2.0, 1.0])), Known::OtherRows(vec![rows.clone()]));
+    assert_eq!(ledger.known(&wider([2.0, 3.0])), Known::Other(vec!["y".into()]));
+    let names = ["x".to_owned(), "y".to_owned()];
+    assert_eq!(ledger.account().columns().cloned().collect::<Vec<_>>(), names);
+    assert_eq!(ledger.account().together(), vec![rows]);
+    drop(ledger);
     // A change that is declared: the rows are known, what was given away still counts, and answers from them are new ones.
     let mut ledger = site.open_for(data("ward", 6)).unwrap();
     let before = ledger.standing();
-    ledger.note(Note::Changed(data("", 6).columns), &Left::default(), Hash::default()).unwrap();
+    ledger.note(Note::Changed(columns(6)), &Left::default(), Hash::default()).unwrap();
     assert_eq!(ledger.standing(), Standing { version: before.version + 1, ..before });
     let asked = Left { context: Hash([60; 32]), ..left(1, 9) };
     ledger.promise(&asked, answer(1, 1_000), block_at(1)).unwrap();
@@ -177,8 +201,8 @@ fn rows_do_not_become_new_by_a_new_name() {
     drop(ledger);
     // Other rows altogether: no block, and the account goes on.
     let mut ledger = site.open_for(data("ward", 7)).unwrap();
-    assert!(matches!(ledger.known(), Known::Other(_)));
-    ledger.note(Note::Separate(data("", 7).columns), &Left::default(), Hash::default()).unwrap();
+    assert!(matches!(ledger.known(&origin(7)), Known::Other(_)));
+    ledger.note(Note::Separate(columns(7)), &Left::default(), Hash::default()).unwrap();
     assert_eq!((ledger.standing(), ledger.spent(&other(), false).scalars), (Standing { block: None, version: 2 }, 18));
     // Keys that were exchanged before say another version: that of rows which are gone.
     for version in [0, 1] {
@@ -347,6 +371,29 @@ fn a_ledger_from_before_blocks_is_carried_forward() {
     drop(ledger);
     assert!(fs::read_to_string(site.file()).unwrap().starts_with(&text));
     assert_eq!(site.open().unwrap().spent(&other(), false).scalars, 27);
+}
+
+/// [LED-8]: a ledger from before rows were bound knows its columns one by one: they are looked at as they were, and the rows are
+/// bound from now on.
+#[test]
+fn columns_that_were_known_one_by_one_stay_known() {
+    let site = Site::new("one by one");
+    let key = |values: [f64; 2]| {
+        let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
+        suite::hash("column in a ledger", &[&[1; 32], &suite::hash("values of a column", &[&bytes]).0])
+    };
+    let old = [("x", key([1.0, 2.0])), ("y", key([3.0, 4.0]))];
+    let old = old.map(|(name, values)| Column { name: name.into(), values }).to_vec();
+    site.open().unwrap().note(Note::Columns(old), &Left::default(), Hash::default()).unwrap();
+    let rows =
+        |values: [f64; 4]| Origin::new(vec!["x".into(), "y".into()], Rows::new(values.to_vec(), 2).unwrap(), None);
+    let mut ledger = site.open().unwrap();
+    assert_eq!(ledger.known(&rows([1.0, 3.0, 2.0, 5.0])), Known::Other(vec!["y".into()]));
+    let Known::Same(new) = ledger.known(&rows([1.0, 3.0, 2.0, 4.0])) else { panic!("the rows that it knows") };
+    assert_eq!(new.len(), 1);
+    ledger.note(Note::Columns(new), &Left::default(), Hash::default()).unwrap();
+    drop(ledger);
+    assert!(matches!(site.open().unwrap().known(&rows([1.0, 4.0, 2.0, 3.0])), Known::OtherRows(_)));
 }
 
 /// [LED-7]: the same question to those who were left of a round is the same total, but not the same noise.
