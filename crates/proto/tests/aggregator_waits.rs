@@ -116,10 +116,18 @@ fn who_is_too_late_is_told() {
     assert_eq!(fed.ask_exact(b"q"), [0, 1, 2, 3]);
     let late: Vec<&Event> = fed.events.iter().filter(|e| matches!(e, Event::TooLate(_) | Event::Lost { .. })).collect();
     assert_eq!(late, [&Event::TooLate(4)]);
-    // It came a minute later.
-    fed.aggregator.handle(Input::Attached(5), Millis(fed.now));
-    fed.ask_exact(b"r");
-    assert_eq!(fed.events.iter().filter(|e| **e == Event::TooLate(5)).count(), 1);
+    // One comes a minute later. A member that comes back is not late, and of later decks only members hear.
+    let opened = |fed: &Fed| fed.seen.iter().filter(|w| w.kind == Kind::OpenDeck && w.site >= 4).count();
+    let before = opened(&fed);
+    for input in [Input::Attached(5), Input::Detached(1), Input::Attached(1)] {
+        fed.aggregator.handle(input, Millis(fed.now));
+    }
+    for r in 0..10 {
+        fed.ask_exact(&[r]);
+    }
+    let late: Vec<&Event> = fed.events.iter().filter(|e| matches!(e, Event::TooLate(_) | Event::Lost { .. })).collect();
+    assert_eq!(late, [&Event::TooLate(4), &Event::TooLate(5)]);
+    assert_eq!(opened(&fed), before);
 }
 
 /// [REL-3]: who is in no block is told why, and not that it is late.
@@ -219,4 +227,97 @@ fn a_connection_that_breaks_is_waited_for() {
         assert_eq!(gone, lost, "{back}");
         assert_eq!(fed.lost(3).is_some(), lost);
     }
+}
+
+/// A member that comes back in the middle of a set-up may be a process without its keys, so the set-up begins anew with it:
+/// four times, and then without it.
+#[test]
+fn whoever_comes_back_in_a_set_up_is_in_the_next_one() {
+    let play = |times: usize| {
+        let mut w = World::new(Kit::new(5, |_| {}), 12);
+        let (mut died, decks) = (0, Rc::new(RefCell::new(0)));
+        let log = decks.clone();
+        w.hook = Box::new(move |wire| {
+            *log.borrow_mut() += usize::from((wire.from_site, wire.site, wire.kind) == (false, 0, Kind::OpenDeck));
+            if (wire.from_site, wire.site, wire.kind) == (true, 3, Kind::ShareKeys) && died < times {
+                died += 1;
+                return Verdict::Crash;
+            }
+            Verdict::Pass
+        });
+        let (_, cohort, _) = w.ask(b"q", 3).unwrap();
+        let decks = *decks.borrow();
+        (cohort.len(), decks)
+    };
+    assert_eq!([0, 1, 4, 5].map(play), [(5, 1), (5, 2), (5, 5), (4, 6)]);
+}
+
+/// The deck after the next fails for want of members while a round is open: the round has its total all the same.
+#[test]
+fn a_set_up_that_fails_beside_a_round_does_not_end_it() {
+    let mut w = World::new(Kit::new(7, |t| (t.slots, t.min_cohort, t.threshold) = (4, 6, 5)), 13);
+    let (mut decks, mut shares) = (0, 0);
+    w.hook = Box::new(move |wire| {
+        decks += usize::from((wire.from_site, wire.site, wire.kind) == (false, 0, Kind::OpenDeck));
+        match (wire.from_site && decks > 1, wire.site, wire.kind) {
+            (true, 5 | 6, Kind::AdvertiseKeys) => Verdict::Vanish,
+            // The last share that the round needs comes after the two are given up.
+            (true, 0, Kind::Unmask) if shares < 6 => {
+                shares += 1;
+                Verdict::Drop
+            }
+            _ => Verdict::Pass,
+        }
+    });
+    for r in 0..3u8 {
+        assert_eq!(w.ask(&[r], 3).map(|(_, cohort, _)| cohort.len()), Ok(7), "{r}");
+    }
+    assert_eq!(w.events.iter().filter(|e| matches!(e, Event::Lost { .. })).count(), 2);
+}
+
+/// In a later deck, too, who does not answer is lost at the end of the phase, and not before.
+#[test]
+fn a_member_that_is_silent_in_a_later_set_up_is_lost() {
+    let mut fed = Fed::new(5, 14, |t| t.slots = 4);
+    let mut decks = 0;
+    fed.tap = Box::new(move |w| {
+        decks += usize::from((w.from_site, w.site, w.kind) == (false, 3, Kind::OpenDeck));
+        let silent = w.from_site && w.site == 3 && w.kind == Kind::AdvertiseKeys && decks > 1;
+        if silent { vec![] } else { vec![w.bytes.clone()] }
+    });
+    let cohorts: Vec<usize> = (0..6).map(|r| fed.ask_exact(&[r]).len()).collect();
+    assert_eq!(cohorts, [5, 5, 5, 5, 4, 4]);
+    assert!(fed.events.contains(&Event::Lost { site: 3, why: Loss::Silent }), "{:?}", fed.events);
+}
+
+/// Where the run has failed, its last total is opened to the cohort when the application closes, and nothing else happens.
+#[test]
+fn a_run_that_failed_still_opens_its_last_total() {
+    let mut w = World::new(Kit::with_blocks(5, 0, |_| {}), 15);
+    let mut inputs = 0;
+    w.hook = Box::new(move |wire| {
+        inputs += usize::from((wire.from_site, wire.site, wire.kind) == (true, 2, Kind::MaskedInput));
+        if wire.from_site && wire.site == 2 && inputs == 2 { Verdict::Vanish } else { Verdict::Pass }
+    });
+    w.ask(b"a", 3).unwrap();
+    assert!(w.ask(b"b", 3).is_err());
+    let opened = w.opened.len();
+    assert!(matches!(w.ask(b"c", 3), Err(Error::ApiMisuse(_))), "a run that has failed asks nothing");
+    w.close();
+    assert!(w.opened.len() >= opened && w.opened.len() >= 4, "{:?}", w.opened);
+}
+
+/// Until it has answered a site is awaited, and only then.
+#[test]
+fn the_sites_that_are_awaited() {
+    let mut fed = Fed::new(4, 16, |_| {});
+    assert_eq!(fed.aggregator.awaited(), [0, 1, 2, 3].into());
+    fed.ask_exact(b"a");
+    assert!(fed.aggregator.awaited().is_empty());
+    fed.tap = Box::new(|w| if w.from_site && w.site == 2 { vec![] } else { vec![w.bytes.clone()] });
+    fed.aggregator.handle(Input::Ask { query: b"b".to_vec(), words: WORDS }, Millis(fed.now));
+    assert_eq!(fed.aggregator.awaited(), [0, 1, 2, 3].into());
+    let answered = fed.until(fed.events.len(), |e| matches!(e, Event::Lost { site: 2, .. }));
+    assert!(answered.is_ok());
+    assert!(!fed.aggregator.awaited().contains(&2));
 }
