@@ -254,3 +254,6 @@ impl Aggregator {
         self.out.push_back(Output::Persist(Record(entry)));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,203 @@
+//! What an aggregator takes from a journal, entry by entry ([JRN-5]).
+
+use super::*;
+use crate::{
+    aggregator::{Input, Loss},
+    message::Kind,
+    testing::{Kit, Verdict, World},
+};
+
+fn kit() -> Kit {
+    Kit::new(4, |t| t.slots = 2)
+}
+
+/// The entries of a run: `rounds` questions, decks of two slots.
+fn entries(rounds: u8) -> Vec<Entry> {
+    let mut w = World::new(kit(), 5);
+    (0..rounds).for_each(|r| drop(w.ask(&[r], 3).unwrap()));
+    w.log.into_iter().map(|record| record.0).collect()
+}
+
+fn at(entries: &[Entry], wanted: impl Fn(&Entry) -> bool) -> usize {
+    entries.iter().position(wanted).expect("an entry of this kind")
+}
+
+fn resume(entries: Vec<Entry>) -> Result<Aggregator, Error> {
+    Aggregator::resume(kit().coordinator(), entries.into_iter().map(Record), Millis(0))
+}
+
+#[track_caller]
+fn refused(entries: Vec<Entry>, why: &str) {
+    match resume(entries) {
+        Err(Error::Journal(said)) => assert_eq!(said, why),
+        Err(e) => panic!("{e}"),
+        Ok(_) => panic!("taken, and not refused: {why}"),
+    }
+}
+
+fn events(a: &mut Aggregator) -> Vec<Event> {
+    std::iter::from_fn(|| a.poll()).filter_map(|o| if let Output::Event(e) = o { Some(e) } else { None }).collect()
+}
+
+/// Sets of sites that are none among four: out of order, one twice, a fifth one.
+const UNSOUND: [&[u16]; 3] = [&[1, 0, 2, 3], &[0, 1, 1, 2], &[0, 1, 2, 4]];
+
+#[test]
+fn a_deck_that_was_opened_twice_or_never() {
+    let whole = entries(1);
+    let (opened, deck) =
+        (at(&whole, |e| matches!(e, Entry::Opened { .. })), at(&whole, |e| matches!(e, Entry::Deck(_))));
+    let mut twice = whole.clone();
+    twice.insert(opened, whole[opened].clone());
+    refused(twice, "a deck in it was opened twice");
+    let never = "a deck in it was never opened";
+    let with = |change: &dyn Fn(&mut ReadyDeck)| {
+        let mut changed = whole[..=deck].to_vec();
+        let Entry::Deck(deck) = &mut changed[deck] else { panic!() };
+        change(deck);
+        changed
+    };
+    assert!(resume(with(&|_| {})).is_ok());
+    refused(with(&|d| d.index += 1), never);
+    refused(with(&|d| d.slots = 0), never);
+    for sites in UNSOUND {
+        refused(with(&|d| d.members = sites.to_vec()), never);
+    }
+}
+
+#[test]
+fn a_question_without_a_slot_or_a_cohort() {
+    let whole = entries(1);
+    let asked = at(&whole, |e| matches!(e, Entry::Asked { .. }));
+    let with = |change: &dyn Fn(&mut u32, &mut u16, &mut Vec<u16>)| {
+        let mut changed = whole[..=asked].to_vec();
+        let Entry::Asked { deck, slot, cohort, .. } = &mut changed[asked] else { panic!() };
+        change(deck, slot, cohort);
+        changed
+    };
+    assert!(resume(with(&|_, _, _| {})).is_ok());
+    refused(with(&|deck, _, _| *deck += 1), "a question in it has no slot");
+    refused(with(&|_, slot, _| *slot += 1), "a question in it has no slot");
+    for sites in UNSOUND {
+        refused(with(&|_, _, cohort| *cohort = sites.to_vec()), "a question in it has no total and another follows");
+    }
+    // A third question in a deck of two slots.
+    let mut third: Vec<Entry> = entries(2);
+    let last = third.iter().rposition(|e| matches!(e, Entry::Asked { .. })).unwrap();
+    let Entry::Asked { deck, cohort, words, query, .. } = third[last].clone() else { panic!() };
+    third.retain(|e| !matches!(e, Entry::Opened { index: 1 }) && !matches!(e, Entry::Deck(d) if d.index == 1));
+    third.push(Entry::Asked { deck, slot: 2, cohort, words, query });
+    refused(third, "a question in it has no slot");
+    // Another one before the total of the first.
+    let mut second = whole[..=asked].to_vec();
+    let Entry::Asked { deck, cohort, words, query, .. } = whole[asked].clone() else { panic!() };
+    second.push(Entry::Asked { deck, slot: 1, cohort, words, query });
+    refused(second, "a question in it has no total and another follows");
+}
+
+#[test]
+fn survivors_that_were_not_asked() {
+    let whole = entries(1);
+    let (asked, named) =
+        (at(&whole, |e| matches!(e, Entry::Asked { .. })), at(&whole, |e| matches!(e, Entry::Named(_))));
+    let with = |cohort: &[u16], alive: &[u16]| {
+        let mut changed = whole[..=named].to_vec();
+        let Entry::Asked { cohort: all, .. } = &mut changed[asked] else { panic!() };
+        *all = cohort.to_vec();
+        let Entry::Named(of) = &mut changed[named] else { panic!() };
+        of.alive = alive.to_vec();
+        changed
+    };
+    assert!(resume(with(&[0, 1, 2, 3], &[0, 1, 3])).is_ok());
+    let none = "survivors in it belong to no question";
+    refused(with(&[0, 1, 2], &[0, 1, 3]), none);
+    refused(with(&[0, 1, 2, 3], &[1, 0, 3]), none);
+    refused(with(&[0, 1, 2, 3], &[0, 1, 1]), none);
+}
+
+/// [REL-6]: a slot for whose survivors shares may have left is not given up.
+#[test]
+fn a_slot_that_is_given_up_after_the_shares() {
+    let whole = entries(1);
+    let named = at(&whole, |e| matches!(e, Entry::Named(_)));
+    let with = |shares: bool, here: &[u16]| {
+        let mut changed = whole[..=named].to_vec();
+        let Entry::Named(of) = &mut changed[named] else { panic!() };
+        of.shares = shares;
+        changed.push(Entry::Burning { here: here.to_vec() });
+        changed
+    };
+    let cannot = "a slot in it is given up that cannot be";
+    assert!(resume(with(false, &[0, 1])).is_ok());
+    refused(with(true, &[0, 1]), cannot);
+    refused(with(false, &[1, 0]), cannot);
+    refused(with(false, &[0, 4]), cannot);
+    let mut unnamed = whole[..named].to_vec();
+    unnamed.push(Entry::Burning { here: vec![2] });
+    assert!(resume(unnamed).is_ok());
+}
+
+/// Another query or another number of words is another question; the run does not go on with it.
+#[test]
+fn a_run_that_is_taken_up_asks_what_it_asked_before() {
+    let whole = entries(1);
+    let asked = at(&whole, |e| matches!(e, Entry::Asked { .. }));
+    for known in [&whole[..], &whole[..=asked]] {
+        for (query, words, same) in [(&[0u8][..], 3, true), (&[0], 4, false), (&[1], 3, false)] {
+            let mut a = resume(known.to_vec()).unwrap_or_else(|e| panic!("{e}"));
+            drop(events(&mut a));
+            a.handle(Input::Ask { query: query.to_vec(), words }, Millis(1));
+            let failed = events(&mut a).iter().any(|e| matches!(e, Event::Failed(Error::Journal(_))));
+            assert_eq!(failed, !same, "{query:?} {words}");
+        }
+    }
+}
+
+#[test]
+fn only_a_total_is_a_total() {
+    let is_total = |r: Entry| (matches!(r, Entry::Total { .. }), Record(r).is_total());
+    let told: Vec<_> = entries(2).into_iter().map(is_total).collect();
+    assert!(told.iter().all(|(a, b)| a == b) && told.iter().filter(|(a, _)| *a).count() == 2);
+}
+
+/// [REL-4]: whoever takes up a run of which a total is out makes no new block of those who are left.
+#[test]
+fn a_loss_after_a_total_that_another_process_told_ends_the_run() {
+    let mut w = World::new(Kit::with_blocks(5, 0, |_| {}), 6);
+    let mut inputs = 0;
+    w.hook = Box::new(move |wire| {
+        inputs += usize::from((wire.from_site, wire.site, wire.kind) == (true, 4, Kind::MaskedInput));
+        if inputs == 2 && wire.from_site && wire.site == 4 { Verdict::Vanish } else { Verdict::Pass }
+    });
+    w.ask(b"a", 3).unwrap();
+    let dies_at = w.hub_boundaries + 2;
+    w.hub_crashes = vec![dies_at];
+    let error = w.ask(b"b", 3).expect_err("the block is fixed");
+    assert!(w.hub_boundaries > dies_at);
+    assert!(matches!(&error, Error::Quorum { step, alive: 0, .. } if step.starts_with("a total")), "{error}");
+}
+
+/// Whoever was left out of the survivors is lost to the application of whatever process names them, at the end of its
+/// patience or because the process before had left it out; and not for the sake of its block, where it has none but itself.
+#[test]
+fn who_was_left_out_before_is_lost_to_the_next_process() {
+    let play = |hub: &[usize]| {
+        let mut w = World::new(kit(), 7);
+        w.hook = Box::new(|wire| {
+            let vanishes = (wire.from_site, wire.site, wire.kind) == (true, 3, Kind::MaskedInput);
+            if vanishes { Verdict::Vanish } else { Verdict::Pass }
+        });
+        w.hub_crashes = hub.to_vec();
+        assert_eq!(w.ask(b"a", 3).unwrap().1, [0, 1, 2], "{hub:?}");
+        let lost =
+            w.events.iter().filter_map(|e| if let Event::Lost { site, why } = e { Some((*site, why)) } else { None });
+        for (site, why) in lost {
+            assert!(site == 3 && matches!(why, Loss::Silent | Loss::Gone), "{hub:?}: {why}");
+        }
+        assert!(w.events.iter().any(|e| matches!(e, Event::Lost { site: 3, .. })), "{hub:?}");
+        w.hub_boundaries
+    };
+    for boundary in 0..play(&[]) {
+        play(&[boundary]);
+    }
+}

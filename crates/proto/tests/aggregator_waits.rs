@@ -1,0 +1,323 @@
+//! Whom an aggregator asks, asks again, waits for and gives up, and what it tells its application of that.
+
+mod hostile_kit;
+
+use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
+
+use hostile_kit::*;
+use veilsum_proto::{
+    Error,
+    aggregator::{Event, Input, Loss, Millis, Output},
+    codec,
+    message::Kind,
+    release::{OwnBlock, block_id},
+    suite::Hash,
+    testing::{Fixed, Kit, Verdict, World},
+};
+
+const WAITED_FOR: u16 = 3;
+
+/// The first 8 kinds that a site answers with, and what it is asked with.
+const STEPS: [(Kind, Kind); 7] = [
+    (Kind::OpenDeck, Kind::AdvertiseKeys),
+    (Kind::Directory, Kind::AcceptDirectory),
+    (Kind::DirectoryCertificate, Kind::ShareKeys),
+    (Kind::DeliverShares, Kind::ShareAck),
+    (Kind::Ask, Kind::MaskedInput),
+    (Kind::Survivors, Kind::ConsistencyCheck),
+    (Kind::Certificate, Kind::Unmask),
+];
+
+/// Whoever has answered a step is not asked again, however long another site takes; that one is asked again every 500 ms.
+#[test]
+fn only_who_has_not_answered_is_asked_again() {
+    for (asked, answered) in STEPS {
+        let sent = Rc::new(RefCell::new(BTreeMap::<(u16, Kind), usize>::new()));
+        let log = sent.clone();
+        let mut w = World::new(Kit::new(5, |t| t.threshold = 4), 1);
+        let mut lost = 0;
+        w.hook = Box::new(move |wire| {
+            if !wire.from_site {
+                *log.borrow_mut().entry((wire.site, wire.kind)).or_default() += 1;
+            }
+            // Of five sites one is missing, and of the other four each is needed.
+            if (wire.site, wire.kind) == (4, Kind::MaskedInput) {
+                return Verdict::Vanish;
+            }
+            if wire.from_site && (wire.site, wire.kind) == (WAITED_FOR, answered) {
+                lost += 1;
+            }
+            if (1..4).contains(&lost) && wire.from_site && (wire.site, wire.kind) == (WAITED_FOR, answered) {
+                return Verdict::Drop;
+            }
+            Verdict::Pass
+        });
+        assert_eq!(w.ask(b"q", 3).unwrap().1, [0, 1, 2, 3], "{asked:?}");
+        let times = |site| sent.borrow()[&(site, asked)];
+        assert_eq!([0, 1, 2].map(times), [1; 3], "{asked:?}");
+        // The question is repeated to it anyway while the deadline of the site that is missing runs.
+        assert!(times(WAITED_FOR) >= 4, "{asked:?}: {}", times(WAITED_FOR));
+        assert_eq!(w.site_errors, []);
+    }
+}
+
+/// [KEX-12]: of eight slots the sixth question leaves a quarter; with it the next deck is begun.
+#[test]
+fn the_next_deck_is_begun_when_a_quarter_of_the_slots_is_left() {
+    let mut fed = Fed::new(4, 2, |t| t.slots = 8);
+    let begun: Vec<usize> = (0..14)
+        .map(|r| {
+            fed.ask_exact(&[r]);
+            fed.seen.iter().filter(|w| w.kind == Kind::OpenDeck).count() / 4
+        })
+        .collect();
+    assert_eq!(begun, [1, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2, 3]);
+}
+
+/// Each time a set-up is at its last step another site vanishes. Eight times it begins anew; no more ([KEX-11]).
+#[test]
+fn set_ups_begin_anew_a_limited_number_of_times() {
+    let play = |times: u16| {
+        let mut w = World::new(Kit::new(20, |_| {}), 3);
+        let mut decks = 0;
+        w.hook = Box::new(move |wire| {
+            decks += u16::from((wire.from_site, wire.site, wire.kind) == (false, 0, Kind::Directory));
+            let last = wire.from_site && wire.kind == Kind::ShareAck && wire.site + decks == 20 && decks <= times;
+            if last { Verdict::Vanish } else { Verdict::Pass }
+        });
+        w.ask(b"q", 3).map(|(_, cohort, _)| cohort.len())
+    };
+    assert_eq!(play(8), Ok(12));
+    let error = play(9).unwrap_err();
+    assert!(matches!(&error, Error::Quorum { alive: 11, rule, .. } if rule.0 == "KEX-11"), "{error}");
+}
+
+/// A site that is out before the directory is made costs no other set-up.
+#[test]
+fn a_loss_while_keys_are_collected_begins_nothing_anew() {
+    let mut fed = Fed::new(5, 4, |_| {});
+    let (bad, session) = (fed.identity(2), fed.session);
+    fed.tap = Box::new(move |w| {
+        if w.from_site && (w.site, w.kind) == (2, Kind::AdvertiseKeys) {
+            return vec![raw(&bad, &session, w.kind, &parts(&w.bytes).context, b"cut")];
+        }
+        vec![w.bytes.clone()]
+    });
+    assert_eq!(fed.ask_exact(b"q"), [0, 1, 3, 4]);
+    assert_eq!(fed.seen.iter().filter(|w| w.kind == Kind::OpenDeck).count(), 5);
+}
+
+/// Who is there and late is told so, once; not who is a member, and not who never came.
+#[test]
+fn who_is_too_late_is_told() {
+    let mut fed = Fed::new(6, 5, |_| {});
+    fed.aggregator.handle(Input::Detached(5), Millis(0));
+    fed.tap = Box::new(|w| if w.from_site && w.site >= 4 { vec![] } else { vec![w.bytes.clone()] });
+    assert_eq!(fed.ask_exact(b"q"), [0, 1, 2, 3]);
+    let late: Vec<&Event> = fed.events.iter().filter(|e| matches!(e, Event::TooLate(_) | Event::Lost { .. })).collect();
+    assert_eq!(late, [&Event::TooLate(4)]);
+    // One comes a minute later. A member that comes back is not late, and of later decks only members hear.
+    let opened = |fed: &Fed| fed.seen.iter().filter(|w| w.kind == Kind::OpenDeck && w.site >= 4).count();
+    let before = opened(&fed);
+    for input in [Input::Attached(5), Input::Detached(1), Input::Attached(1)] {
+        fed.aggregator.handle(input, Millis(fed.now));
+    }
+    for r in 0..10 {
+        fed.ask_exact(&[r]);
+    }
+    let late: Vec<&Event> = fed.events.iter().filter(|e| matches!(e, Event::TooLate(_) | Event::Lost { .. })).collect();
+    assert_eq!(late, [&Event::TooLate(4), &Event::TooLate(5)]);
+    assert_eq!(opened(&fed), before);
+}
+
+/// [REL-3]: who is in no block is told why, and not that it is late.
+#[test]
+fn who_is_in_no_block_is_not_called_late() {
+    let mut w = World::new(Kit::with_blocks(6, 3, |t| t.colluders = 1), 6);
+    let block = |sites: &[u16]| {
+        let key = |s: &u16| w.kit.roster.sites[usize::from(*s)].key;
+        let mut members: Vec<_> = sites.iter().map(|s| (key(s), 0)).collect();
+        members.sort_unstable();
+        OwnBlock { id: block_id(sites.iter().map(key)), members }
+    };
+    let five = block(&[0, 1, 2, 3, 4]);
+    for site in 0..5 {
+        let by = (Hash([9; 32]), (0, 0));
+        w.has_fixed(site, Some(Fixed { block: five.clone(), by }));
+    }
+    assert_eq!(w.ask(b"q", 3).unwrap().1, [0, 1, 2, 3, 4]);
+    let told: Vec<&Event> = w.events.iter().filter(|e| matches!(e, Event::TooLate(_) | Event::Lost { .. })).collect();
+    assert_eq!(told, [&Event::Lost { site: 5, why: Loss::BlockTooSmall(3) }]);
+}
+
+/// [SHR-7]: a complaint about a site that is in no deck takes out whoever complains, and is held against nobody else.
+#[test]
+fn a_complaint_about_a_site_outside_the_deck_is_no_blame() {
+    let mut fed = Fed::new(6, 7, |_| {});
+    let (bad, session) = (fed.identity(1), fed.session);
+    fed.tap = Box::new(move |w| match (w.from_site, w.site, w.kind) {
+        (true, 5, _) => vec![],
+        (true, 1, Kind::ShareAck) => {
+            vec![raw(&bad, &session, Kind::ShareComplaint, &parts(&w.bytes).context, &codec::encode(&5u16))]
+        }
+        _ => vec![w.bytes.clone()],
+    });
+    assert_eq!(fed.ask_exact(b"q"), [0, 2, 3, 4]);
+    assert_eq!(fed.lost(5), None, "{:?}", fed.events);
+    assert!(fed.lost(1).is_some_and(|why| why.contains("SHR-7") && !why.contains("site-5")));
+}
+
+/// [KEX-13]: also when the second advertisement comes after the directory.
+#[test]
+fn another_advertisement_after_the_directory() {
+    let mut fed = Fed::new(5, 8, |_| {});
+    let (bad, session) = (fed.identity(1), fed.session);
+    let first = Rc::new(RefCell::new(Vec::new()));
+    fed.tap = Box::new(move |w| match (w.from_site, w.site, w.kind) {
+        (true, 1, Kind::AdvertiseKeys) => {
+            first.replace(w.bytes.clone());
+            vec![w.bytes.clone()]
+        }
+        (true, 1, Kind::AcceptDirectory) => {
+            let p = parts(&first.borrow());
+            let mut keys: Keys = p.read();
+            keys.0 = [9; 32];
+            vec![raw(&bad, &session, p.kind, &p.context, &codec::encode(&keys)), w.bytes.clone()]
+        }
+        _ => vec![w.bytes.clone()],
+    });
+    assert_eq!(fed.ask_exact(b"q"), [0, 2, 3, 4]);
+    assert!(fed.lost(1).is_some_and(|why| why.contains("KEX-13")));
+}
+
+/// [REL-6]: a slot is given up with as many promises as it takes, and with one fewer the run ends and nothing is undone.
+#[test]
+fn a_slot_is_given_up_with_enough_promises() {
+    // Nine sites in one block, a threshold of seven, one colluder: 9 + 1 + 1 - 7 = 4 promises.
+    for (silent, given_up) in [(0, true), (4, true), (5, false)] {
+        let mut w = World::new(Kit::with_blocks(9, 0, |t| (t.colluders, t.threshold) = (1, 7)), 10);
+        w.hook = Box::new(move |wire| match (wire.from_site, wire.site, wire.kind) {
+            (true, 8, Kind::MaskedInput) => Verdict::Vanish,
+            (true, site, Kind::Burned) if site < silent => Verdict::Vanish,
+            _ => Verdict::Pass,
+        });
+        let result = w.ask(b"q", 3);
+        w.close();
+        assert_eq!(!w.undone.is_empty(), given_up, "{silent} {result:?}");
+        assert_eq!(result.is_ok(), silent == 0, "{silent} {result:?}");
+    }
+}
+
+/// A site whose connection breaks has the grace of two seconds, or the end of the phase where that comes first.
+#[test]
+fn a_connection_that_breaks_is_waited_for() {
+    for (back, lost) in [(1_999, false), (2_000, true)] {
+        let mut fed = Fed::new(4, 11, |_| {});
+        fed.ask_exact(b"a");
+        fed.tap = Box::new(|w| if w.from_site && w.site == 3 { vec![] } else { vec![w.bytes.clone()] });
+        fed.aggregator.handle(Input::Ask { query: b"b".to_vec(), words: WORDS }, Millis(fed.now));
+        fed.aggregator.handle(Input::Detached(3), Millis(fed.now));
+        fed.aggregator.handle(Input::Tick, Millis(fed.now + back));
+        while let Some(output) = fed.aggregator.poll() {
+            if let Output::Event(e) = output {
+                fed.events.push(e);
+            }
+        }
+        let gone = fed.events.contains(&Event::Lost { site: 3, why: Loss::Gone });
+        assert_eq!(gone, lost, "{back}");
+        assert_eq!(fed.lost(3).is_some(), lost);
+    }
+}
+
+/// A member that comes back in the middle of a set-up may be a process without its keys, so the set-up begins anew with it:
+/// four times, and then without it.
+#[test]
+fn whoever_comes_back_in_a_set_up_is_in_the_next_one() {
+    let play = |times: usize| {
+        let mut w = World::new(Kit::new(5, |_| {}), 12);
+        let (mut died, decks) = (0, Rc::new(RefCell::new(0)));
+        let log = decks.clone();
+        w.hook = Box::new(move |wire| {
+            *log.borrow_mut() += usize::from((wire.from_site, wire.site, wire.kind) == (false, 0, Kind::OpenDeck));
+            if (wire.from_site, wire.site, wire.kind) == (true, 3, Kind::ShareKeys) && died < times {
+                died += 1;
+                return Verdict::Crash;
+            }
+            Verdict::Pass
+        });
+        let (_, cohort, _) = w.ask(b"q", 3).unwrap();
+        let decks = *decks.borrow();
+        (cohort.len(), decks)
+    };
+    assert_eq!([0, 1, 4, 5].map(play), [(5, 1), (5, 2), (5, 5), (4, 6)]);
+}
+
+/// The deck after the next fails for want of members while a round is open: the round has its total all the same.
+#[test]
+fn a_set_up_that_fails_beside_a_round_does_not_end_it() {
+    let mut w = World::new(Kit::new(7, |t| (t.slots, t.min_cohort, t.threshold) = (4, 6, 5)), 13);
+    let (mut decks, mut shares) = (0, 0);
+    w.hook = Box::new(move |wire| {
+        decks += usize::from((wire.from_site, wire.site, wire.kind) == (false, 0, Kind::OpenDeck));
+        match (wire.from_site && decks > 1, wire.site, wire.kind) {
+            (true, 5 | 6, Kind::AdvertiseKeys) => Verdict::Vanish,
+            // The last share that the round needs comes after the two are given up.
+            (true, 0, Kind::Unmask) if shares < 6 => {
+                shares += 1;
+                Verdict::Drop
+            }
+            _ => Verdict::Pass,
+        }
+    });
+    for r in 0..3u8 {
+        assert_eq!(w.ask(&[r], 3).map(|(_, cohort, _)| cohort.len()), Ok(7), "{r}");
+    }
+    assert_eq!(w.events.iter().filter(|e| matches!(e, Event::Lost { .. })).count(), 2);
+}
+
+/// In a later deck, too, who does not answer is lost at the end of the phase, and not before.
+#[test]
+fn a_member_that_is_silent_in_a_later_set_up_is_lost() {
+    let mut fed = Fed::new(5, 14, |t| t.slots = 4);
+    let mut decks = 0;
+    fed.tap = Box::new(move |w| {
+        decks += usize::from((w.from_site, w.site, w.kind) == (false, 3, Kind::OpenDeck));
+        let silent = w.from_site && w.site == 3 && w.kind == Kind::AdvertiseKeys && decks > 1;
+        if silent { vec![] } else { vec![w.bytes.clone()] }
+    });
+    let cohorts: Vec<usize> = (0..6).map(|r| fed.ask_exact(&[r]).len()).collect();
+    assert_eq!(cohorts, [5, 5, 5, 5, 4, 4]);
+    assert!(fed.events.contains(&Event::Lost { site: 3, why: Loss::Silent }), "{:?}", fed.events);
+}
+
+/// Where the run has failed, its last total is opened to the cohort when the application closes, and nothing else happens.
+#[test]
+fn a_run_that_failed_still_opens_its_last_total() {
+    let mut w = World::new(Kit::with_blocks(5, 0, |_| {}), 15);
+    let mut inputs = 0;
+    w.hook = Box::new(move |wire| {
+        inputs += usize::from((wire.from_site, wire.site, wire.kind) == (true, 2, Kind::MaskedInput));
+        if wire.from_site && wire.site == 2 && inputs == 2 { Verdict::Vanish } else { Verdict::Pass }
+    });
+    w.ask(b"a", 3).unwrap();
+    assert!(w.ask(b"b", 3).is_err());
+    let opened = w.opened.len();
+    assert!(matches!(w.ask(b"c", 3), Err(Error::ApiMisuse(_))), "a run that has failed asks nothing");
+    w.close();
+    assert!(w.opened.len() >= opened && w.opened.len() >= 4, "{:?}", w.opened);
+}
+
+/// Until it has answered a site is awaited, and only then.
+#[test]
+fn the_sites_that_are_awaited() {
+    let mut fed = Fed::new(4, 16, |_| {});
+    assert_eq!(fed.aggregator.awaited(), [0, 1, 2, 3].into());
+    fed.ask_exact(b"a");
+    assert!(fed.aggregator.awaited().is_empty());
+    fed.tap = Box::new(|w| if w.from_site && w.site == 2 { vec![] } else { vec![w.bytes.clone()] });
+    fed.aggregator.handle(Input::Ask { query: b"b".to_vec(), words: WORDS }, Millis(fed.now));
+    assert_eq!(fed.aggregator.awaited(), [0, 1, 2, 3].into());
+    let answered = fed.until(fed.events.len(), |e| matches!(e, Event::Lost { site: 2, .. }));
+    assert!(answered.is_ok());
+    assert!(!fed.aggregator.awaited().contains(&2));
+}
