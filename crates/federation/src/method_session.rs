@@ -355,6 +355,38 @@ mod tests {
         assert!(refused > 0, "no mean was outside the box: the test shows nothing");
     }
 
+    /// [APP-8]: centres that have come to rest are no end of a run that has still something to ask.
+    #[test]
+    fn a_result_before_the_end_is_not_converged() {
+        use veilsum_cluster::{Algorithm, OutOfBox, Prepared, Rows, Scaling, method::Seeding};
+        let columns = vec![crate::work::Column { name: "x".into(), lower: 0.0, upper: 1.0 }];
+        // The first round ends it: nothing moves by more.
+        let fcm = Algorithm::Fcm { m: 2.0, epsilon: 1.0, max_rounds: 9 };
+        let mut work = Work::plain(columns, fcm, 2, Seeding::Uniform { seed: 3 });
+        work.scaling = Scaling::None;
+        let rows = Rows::new(vec![0.1, 0.12, 0.15, 0.8, 0.85, 0.9], 1).unwrap();
+        let site = Prepared::new(&rows, &work.domain().unwrap(), OutOfBox::Refuse).unwrap();
+        let form = work.form(3, 16, true, 14).unwrap();
+        let mut conversation = Conversation::of(&work, form).unwrap();
+        let mut early = Vec::new();
+        let outcome = loop {
+            let (question, mut total) = match conversation.turn() {
+                Turn::Done(outcome) => break outcome,
+                Turn::Ask(question, layout) => (question.clone(), vec![0u64; layout.words()]),
+                Turn::Judge(_) => panic!("nobody judges"),
+            };
+            early.extend(conversation.finish());
+            for _ in 0..3 {
+                let words = crate::round::contribute(&question, &site, &crate::round::Terms::everybody(form), None);
+                total.iter_mut().zip(words.unwrap()).for_each(|(t, w)| *t = t.wrapping_add(w));
+            }
+            conversation.take(&total, &[0, 1, 2]).unwrap();
+        };
+        assert!(outcome.converged, "the run itself comes to its end");
+        assert_eq!(early.len(), 1, "before the validation");
+        assert!(early.iter().all(|early| !early.converged));
+    }
+
     #[test]
     fn only_the_last_digits_may_differ() {
         let work = work(2);

@@ -243,6 +243,31 @@ fn no_share_after_a_promise_and_no_promise_after_a_share() {
     refuses(&mut hub, 3, &frame, "FRM-7");
 }
 
+/// [REL-6]: what a site said before it promised is not said again after it: not its vector, not its seeds, and not its shares of
+/// the slot; in the same process, where its answers are kept for repetitions, as after a restart.
+#[test]
+fn nothing_said_before_a_promise_is_repeated_after_it() {
+    for restarted in [false, true] {
+        let (mut hub, deck, round) = three_blocks();
+        let ask = hub.question(&deck, 0, &everybody(9), Hash::default(), b"q");
+        let (_, question) = hub.ask_frame(&deck, &ask);
+        let six = [0, 1, 2, 3, 4, 5];
+        let named = hub.survivors(&round, &six);
+        let signed = hub.sign(&round, &six, &six).unwrap();
+        let certificate = hub.certificate(&round, &six, &signed);
+        assert_eq!(hub.reply(0, &question).unwrap().kind, Kind::MaskedInput, "repeated until then");
+        assert_eq!(hub.reply(0, &named).unwrap().kind, Kind::ConsistencyCheck);
+        burn(&mut hub, &round, &[0]);
+        if restarted {
+            hub.restart(0).unwrap();
+        }
+        assert!(hub.tell(0, &question).unwrap().is_empty(), "restarted: {restarted}");
+        refuses(&mut hub, 0, &named, "REL-6");
+        refuses(&mut hub, 0, &certificate, "UNM-2");
+        burn(&mut hub, &round, &[0]);
+    }
+}
+
 /// A slot may be given up before the application has answered; its answer then stays where it is, over a restart too.
 #[test]
 fn an_answer_that_comes_after_the_promise_stays() {
