@@ -359,7 +359,7 @@ mod tests {
     #[test]
     fn a_result_before_the_end_is_not_converged() {
         use veilsum_cluster::{Algorithm, OutOfBox, Prepared, Rows, Scaling, method::Seeding};
-        let columns = vec![crate::work::Column { name: "x".into(), lower: 0.0, upper: 1.0 }];
+        let columns = vec![crate::plan::Column { name: "x".into(), lower: 0.0, upper: 1.0 }];
         // The first round ends it: nothing moves by more.
         let fcm = Algorithm::Fcm { m: 2.0, epsilon: 1.0, max_rounds: 9 };
         let mut work = Work::plain(columns, fcm, 2, Seeding::Uniform { seed: 3 });
@@ -377,7 +377,7 @@ mod tests {
             };
             early.extend(conversation.finish());
             for _ in 0..3 {
-                let words = crate::round::contribute(&question, &site, &crate::round::Terms::everybody(form), None);
+                let words = crate::question::contribute(&question, &site, &crate::question::Terms::everybody(form), None);
                 total.iter_mut().zip(words.unwrap()).for_each(|(t, w)| *t = t.wrapping_add(w));
             }
             conversation.take(&total, &[0, 1, 2]).unwrap();
