@@ -31,7 +31,7 @@ use veilsum_node::{
         server::{self, ServerConfig},
         system_rng,
     },
-    store::ledger::Origin,
+    release::Origin,
 };
 use veilsum_proto::{
     aggregator::{self, Timing},

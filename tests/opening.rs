@@ -27,7 +27,7 @@ use veilsum_node::{
         intermediary::{self, IntermediaryConfig},
         system_rng,
     },
-    store::ledger::Origin,
+    release::Origin,
 };
 use veilsum_proto::{
     aggregator,

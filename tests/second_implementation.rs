@@ -31,7 +31,7 @@ use veilsum_node::{
         server::{self, Progress, RunResult, ServerConfig},
         system_rng,
     },
-    store::ledger::Origin,
+    release::Origin,
     table,
 };
 use veilsum_proto::{

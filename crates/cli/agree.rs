@@ -6,7 +6,7 @@ use clap::Args;
 use veilsum_node::{
     documents::{Fingerprint, Offered},
     error::{Code, Failure},
-    store::ledger::Data,
+    release::Data,
 };
 
 /// What the first use of a roster needs.

@@ -28,7 +28,7 @@ use veilsum_node::{
     report::{self, Pooled},
     role::{
         client::{Step, Vanish},
-        server::RunResult,
+        RunResult,
     },
     split,
     table::{self, TableSpec},

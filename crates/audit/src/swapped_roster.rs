@@ -5,7 +5,7 @@ use std::{path::PathBuf, rc::Rc, sync::Arc, time::Instant};
 
 use anyhow::{Result, anyhow, ensure};
 use veilsum_cluster::{Batch, Centres, Query};
-use veilsum_node::{documents::Fingerprint, documents::Offered, question::Question, store::ledger::Data};
+use veilsum_node::{documents::Fingerprint, documents::Offered, question::Question, release::Data};
 use veilsum_proto::{
     identity::Identity,
     roster::Roster,

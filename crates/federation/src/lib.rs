@@ -7,8 +7,10 @@
 //! 2. [`plan`], [`question`], [`app_messages`]: what a federation computes, a question with the form of its answer, and the
 //!    application's own messages;
 //! 3. [`dp`] and [`agreed`]: what noise promises, and the proof from the documents alone that no sum overflows;
-//! 4. [`release`], [`forecast`], [`cost`]: what an answer gives away, what a whole plan does, what it costs in bytes;
-//! 5. [`method_session`] and [`model`]: a method's questions and totals in turn, and what a run ends with.
+//! 4. [`admission`], [`replay`], [`release`]: the one door through which a site's answer leaves: does the question belong to the plan
+//!    and come in its turn, does the site's own copy of the method ask it, may the answer leave;
+//! 5. [`forecast`], [`cost`]: what a whole plan gives away, what it costs in bytes;
+//! 6. [`method_session`] and [`model`]: a method's questions and totals in turn, and what a run ends with.
 
 pub mod agreed;
 pub mod app_messages;
@@ -18,8 +20,12 @@ pub mod error;
 pub mod forecast;
 pub mod method_session;
 pub mod model;
+pub mod traffic;
+pub mod result;
 pub mod plan;
 pub mod question;
 pub mod release;
+pub mod admission;
+pub mod replay;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

@@ -34,7 +34,7 @@ use veilsum_federation::{
 
 use crate::{
     files,
-    store::ledger::Origin,
+    release::Origin,
     table::{self, TableSpec},
 };
 

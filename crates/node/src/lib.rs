@@ -13,8 +13,8 @@ pub mod simulate;
 pub mod split;
 pub mod store;
 pub mod table;
-pub mod traffic;
 
 pub use veilsum_federation::{
-    agreed, app_messages, cost, dp, error, forecast, method_session, model, plan, question, release,
+    admission, agreed, app_messages, cost, dp, error, forecast, method_session, model, plan, question, release, replay,
+    result, traffic,
 };

@@ -26,7 +26,7 @@ use crate::{
         server::{self, OnLoss, Progress, RunResult, ServerConfig},
         system_rng,
     },
-    store::ledger::Origin,
+    release::Origin,
 };
 
 /// One site.

@@ -8,7 +8,7 @@ use std::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{app_messages::clean, error::Failure, files, model::Model, role::server::RunResult, traffic::Traffic};
+use crate::{app_messages::clean, error::Failure, files, model::Model, result::RunResult, traffic::Traffic};
 
 /// What pooled rows would have given, for comparison.
 #[derive(Debug, Clone, Serialize)]

@@ -21,7 +21,7 @@ use super::{fingerprint, hash_of, hex, read_document, roster::MemberPart, to_hex
 use crate::{
     error::Failure,
     files::{self, Existing},
-    store::ledger::Data,
+    release::Data,
 };
 
 const FORMAT: &str = "veilsum-federations/1";

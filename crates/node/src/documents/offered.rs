@@ -6,7 +6,7 @@ use std::path::Path;
 use veilsum_proto::{identity::Identity, roster::Roster};
 
 use super::{Changes, Federations, Fingerprint, Standing};
-use crate::{error::Failure, files::quoted, store::ledger::Data};
+use crate::{error::Failure, files::quoted, release::Data};
 
 /// A roster as somebody is about to use it.
 pub struct Offered<'a> {

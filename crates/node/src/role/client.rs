@@ -17,7 +17,6 @@ use super::{
     View,
     consent::Keeper,
     hand::{self, Hand, Laid},
-    result::RunResult,
     talk::Talk,
 };
 use crate::{
@@ -26,7 +25,9 @@ use crate::{
     model::Model,
     plan::{Work, WorkError},
     question::{self, Form},
-    store::{Ledger, ledger::Origin},
+    release::Origin,
+    result::RunResult,
+    store::Ledger,
     traffic::Traffic,
 };
 

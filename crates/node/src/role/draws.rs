@@ -4,7 +4,7 @@ use veilsum_cluster::{Query, random::Stream};
 use veilsum_proto::suite;
 
 use super::client::ClientConfig;
-use crate::{question::Question, store::ledger::digest_of_rows};
+use crate::{question::Question, release::digest_of_rows};
 
 /// Whether its answer is blurred.
 pub(super) fn asks_blur(question: &Question) -> bool {

@@ -1,7 +1,6 @@
-//! A site's own copy of the method ([OPN-9]): fed with the totals that it recomputed, it says what the coordinator may ask
-//! next. Whatever else is asked is refused, and what the coordinator signed is kept for others to judge.
+//! A site's own copy of the method with what it was fed with: whatever the copy does not ask is refused, and what the coordinator
+//! signed is kept for others to judge.
 
-use veilsum_cluster::{Batch, Outcome};
 use veilsum_proto::{
     Error,
     evidence::Documents,
@@ -10,36 +9,31 @@ use veilsum_proto::{
     suite::Hash,
 };
 
-use super::{client::ClientConfig, consent::Shown, result::RunResult};
+use super::client::ClientConfig;
 use crate::{
     error::{Code, Failure},
     evidence::{self, Case},
-    method_session::{Conversation, Turn, near},
-    model::{Early, Model},
     question::Question,
+    replay::Replay,
     store::{Said, Transcript},
 };
-
-/// Who ended a run that a site finishes alone, by name.
-pub(super) enum Absent {
-    /// The coordinator, which is gone.
-    Lost(String),
-    /// This site, whose budgets are spent.
-    Refused(String),
-}
 
 /// The copy and what it was fed with.
 pub(super) struct Follower {
     config: ClientConfig,
-    conversation: Conversation,
+    replay: Replay,
     transcript: Option<Transcript>,
     /// The last question that was answered, and the opening behind it.
     asked: Option<Said>,
     opened: Option<Said>,
-    shown: Shown,
 }
 
 impl Follower {
+    /// The copy of the method.
+    pub(super) fn replay(&self) -> &Replay {
+        &self.replay
+    }
+
     /// The copy at its beginning, or where the process before this one left it, which had got as far as the round
     /// `context`.
     ///
@@ -48,11 +42,10 @@ impl Follower {
     pub(super) fn new(config: &ClientConfig, session: &Hash, context: Option<Hash>) -> Result<Follower, Failure> {
         let mut follower = Follower {
             config: config.clone(),
-            conversation: begin(config)?,
+            replay: Replay::new(config.roster.clone(), config.terms.clone(), config.work.clone())?,
             transcript: None,
             asked: None,
             opened: None,
-            shown: Shown::default(),
         };
         let Some(folder) = &config.state else { return Ok(follower) };
         let (mut transcript, said) = Transcript::open(folder, session)?;
@@ -66,7 +59,7 @@ impl Follower {
                 if !said.iter().any(known) {
                     return Err(lost("it ends before the last round"));
                 }
-                follower.replay(said)?;
+                follower.take_up(said)?;
             }
         }
         follower.transcript = Some(transcript);
@@ -77,7 +70,7 @@ impl Follower {
         Documents { roster: &self.config.roster, terms: &self.config.terms }
     }
 
-    fn replay(&mut self, said: Vec<Said>) -> Result<(), Failure> {
+    fn take_up(&mut self, said: Vec<Said>) -> Result<(), Failure> {
         for said in said {
             if kind_of(&said.frame) == Some(Kind::Ask) {
                 self.asked = Some(said);
@@ -86,7 +79,7 @@ impl Follower {
             let Some(ask) = &self.asked else { return Err(lost("it begins in the middle of a round")) };
             let opened = self.documents().opened(&ask.directory, &ask.frame, &said.frame).map_err(lost)?;
             let opened = opened.map_err(|blame| lost(blame.what))?;
-            self.take(&opened.values, &opened.cohort)?;
+            self.replay.take(&opened.values, &opened.cohort)?;
             self.opened = Some(said);
         }
         Ok(())
@@ -98,8 +91,7 @@ impl Follower {
     /// A [`Failure`] where the disk or the plan fails.
     pub(super) fn restart(&mut self) -> Result<(), Failure> {
         (self.asked, self.opened) = (None, None);
-        self.shown = Shown::default();
-        self.conversation = begin(&self.config)?;
+        self.replay.restart()?;
         self.transcript.as_mut().map_or(Ok(()), Transcript::clear)
     }
 
@@ -118,15 +110,7 @@ impl Follower {
         question: &Question,
     ) -> Result<Result<(), String>, Failure> {
         let said = Said { directory, frame: frame.to_vec() };
-        if !self.conversation.expects(question) {
-            let what = match self.conversation.turn() {
-                Turn::Ask(expected, _) => format!(
-                    "the coordinator asked {} where the method, run on the totals it opened, asks {}, or asks it elsewhere",
-                    question.name(),
-                    expected.name()
-                ),
-                _ => format!("the coordinator asked {} after the method's last question", question.name()),
-            };
+        if let Err(what) = self.replay.ask(question) {
             let kept = self.accuse_course(said, &what);
             return Ok(Err(format!("{what}{kept}")));
         }
@@ -155,88 +139,7 @@ impl Follower {
         }
         self.keep(&said)?;
         self.opened = Some(said);
-        self.take(values, cohort)
-    }
-
-    fn take(&mut self, values: &[u64], cohort: &[u16]) -> Result<(), Failure> {
-        self.conversation.take(values, cohort)?;
-        let before = self.shown.of(cohort, self.config.terms.max_rows);
-        self.shown = Shown { rows: self.conversation.rows_shown(cohort).max(before), cohort: cohort.to_vec() };
-        Ok(())
-    }
-
-    /// What the totals so far have shown.
-    pub(super) fn shown(&self) -> Shown {
-        self.shown.clone()
-    }
-
-    /// Whether the intermediary is to judge this now.
-    ///
-    /// # Errors
-    /// A sentence for the operator.
-    pub(super) fn held(&self, batch: &Batch) -> Result<(), String> {
-        if self.conversation.expects_judged(batch) {
-            return Ok(());
-        }
-        Err("it is not what the method, run on the opened totals, has judged".into())
-    }
-
-    /// Whether the run is said to have come to its end and the copy has not: the last totals were not opened to this site, which
-    /// was in no more of them, or the coordinator lies.
-    pub(super) fn left_behind(&self, model: &Model) -> bool {
-        matches!(self.conversation.turn(), Turn::Ask(..)) && model.ended_early.is_none()
-    }
-
-    /// The copy's own result, where the coordinator's is the same. Where the intermediary judges there is none: only it knows
-    /// which of several K was chosen.
-    ///
-    /// # Errors
-    /// A sentence for the operator.
-    pub(super) fn result(&self, model: &Model) -> Result<Option<RunResult>, String> {
-        let outcome = match (self.conversation.turn(), &model.ended_early) {
-            (Turn::Done(outcome), None) => (**outcome).clone(),
-            (Turn::Judge(_), None) => return Ok(None),
-            (Turn::Ask(..), None) => return Err("the run is not over by the totals that were opened".into()),
-            (Turn::Done(_), Some(_)) => {
-                return Err("it says that the run ended early, and the method had its result".into());
-            }
-            (_, Some(_)) => self.conversation.finish().ok_or("no total that was opened has moved a centre")?,
-        };
-        if outcome.n_total.is_some_and(|rows| rows < self.config.terms.min_total_rows) {
-            return Err("its rows are fewer than the plan's floor".into());
-        }
-        let early = model.ended_early.clone();
-        let early = early.map(|early| Early::of(&outcome, &early.reason, early.lost, early.refused));
-        let own = self.result_of(&outcome, early).map_err(|failure| failure.message)?;
-        if own.model.as_ref().is_some_and(|own| near(own, model)) {
-            Ok(Some(own))
-        } else {
-            Err("it is not the result of the totals that were opened".into())
-        }
-    }
-
-    /// The copy's own result where the coordinator says no more: to its end where every total was opened.
-    /// `None` before a round has moved a centre, and where its rows are not known to reach the plan's floor.
-    pub(super) fn alone(&self, reason: &str, absent: Absent) -> Option<Result<RunResult, Failure>> {
-        let floor = self.config.terms.min_total_rows;
-        if let Turn::Done(outcome) = self.conversation.turn() {
-            return self.conversation.reaches(outcome, floor, None).then(|| self.result_of(outcome, None));
-        }
-        let outcome = self.conversation.finish()?;
-        if !self.conversation.reaches(&outcome, floor, None) {
-            return None;
-        }
-        let (lost, refused) = match absent {
-            Absent::Lost(who) => (vec![who], Vec::new()),
-            Absent::Refused(who) => (Vec::new(), vec![who]),
-        };
-        let early = Early::of(&outcome, reason, lost, refused);
-        Some(self.result_of(&outcome, Some(early)))
-    }
-
-    fn result_of(&self, outcome: &Outcome, early: Option<Early>) -> Result<RunResult, Failure> {
-        let about = (&*self.config.work, &*self.config.terms, &*self.config.roster);
-        RunResult::of(about, outcome, &self.conversation, None, early)
+        self.replay.take(values, cohort)
     }
 
     /// What a false opening or a question that contradicts an opening leaves behind: a half-sentence on where the evidence is.
@@ -275,10 +178,6 @@ impl Follower {
 
 fn kept(path: &std::path::Path) -> String {
     format!(" (signed evidence: {})", path.display())
-}
-
-fn begin(config: &ClientConfig) -> Result<Conversation, Failure> {
-    Conversation::of(&config.work, config.form()?)
 }
 
 fn lost(why: impl std::fmt::Display) -> Failure {

@@ -2,7 +2,6 @@
 
 pub mod client;
 pub mod consent;
-mod course;
 mod draws;
 mod follow;
 mod hand;
@@ -10,7 +9,6 @@ pub mod hub;
 pub mod intermediary;
 mod judge;
 pub mod line;
-pub mod result;
 pub mod server;
 mod talk;
 

@@ -19,7 +19,7 @@ use veilsum_proto::{
     suite::Hash,
 };
 
-pub use super::result::RunResult;
+pub use crate::result::RunResult;
 use super::{
     View,
     hub::{Hub, HubConfig, HubEvent},

@@ -15,22 +15,24 @@ use veilsum_proto::{
 
 use super::{
     client::{ClientConfig, ClientReport, Step},
-    consent::{self, Keeper, Offer},
-    course::Course,
+    consent::Keeper,
     draws::{asks_blur, blur_of},
-    follow::{Absent, Follower},
+    follow::Follower,
     hand::Hand,
     judge::distances_between,
     line::{self, Line},
     system_rng,
 };
 use crate::{
+    admission::Admission,
     app_messages::{Aborted, CentreDistances, Finished, Held, clean},
     carrier::CarrierError,
     error::{Code, Failure},
     model::Model,
     question::{self, Layout, Question},
-    store::{Journal, ledger::Left, wait_for_disk},
+    release::{Left, Offer, cohort_digest, question_digest},
+    replay::Absent,
+    store::{self, Journal, wait_for_disk},
 };
 
 /// Between two attempts to dial after a connection was lost: two processes of one identity would otherwise take the
@@ -45,7 +47,7 @@ pub(super) struct Talk {
     site: Site,
     journal: Option<Journal>,
     /// How far the coordinator's questions have come.
-    course: Course,
+    admission: Admission,
     /// This site's own copy of the method, where the aggregator opens its totals.
     follower: Option<Follower>,
     session: Hash,
@@ -91,7 +93,7 @@ impl Talk {
             aggregator,
         };
         let mut released = false;
-        let mut course = Course::default();
+        let mut admission = Admission::default();
         let (journal, site) = match &config.state {
             None => (None, Site::new(site_config())?),
             Some(folder) => {
@@ -101,7 +103,7 @@ impl Talk {
                     released = records.iter().any(|r| r.name() == "released");
                     let begun = records.iter().any(|r| ["masked", "chain"].contains(&r.name()));
                     if aggregator == PartyId::Coordinator && begun {
-                        course = Course::load(folder, &session);
+                        admission = store::admission::load(folder, &session);
                     }
                 }
                 let site = Site::restore(site_config(), records)?;
@@ -116,7 +118,7 @@ impl Talk {
             .then(|| Follower::new(config, &session, site.round_context()))
             .transpose()?;
         if let Some(follower) = &follower {
-            keeper.show(follower.shown());
+            keeper.show(follower.replay().shown());
         }
         let talk = Talk {
             config: config.clone(),
@@ -124,7 +126,7 @@ impl Talk {
             address,
             site,
             journal,
-            course,
+            admission,
             follower,
             session,
             keeper,
@@ -204,7 +206,7 @@ impl Talk {
     /// The result that this site comes to on its own, from the totals that were opened to it ([APP-8]). Where the coordinator is
     /// gone the journal stays: if it takes up the run, this site may be started again and goes on in it.
     fn alone(&mut self, why: &Failure, absent: Absent) -> Option<Result<ClientReport, Failure>> {
-        let result = self.follower.as_ref()?.alone(&why.message, absent)?;
+        let result = self.follower.as_ref()?.replay().alone(&why.message, absent)?;
         Some(result.map(|result| {
             let mut report = std::mem::take(&mut self.report);
             report.model = result.model.clone();
@@ -269,7 +271,7 @@ impl Talk {
                             )
                         })?;
                         if let Some(follower) = &self.follower {
-                            if follower.left_behind(&model) {
+                            if follower.replay().left_behind(&model) {
                                 return Err(Failure::new(
                                     Code::Denied,
                                     format!(
@@ -281,7 +283,7 @@ impl Talk {
                                      its operator and the other sites whether it was",
                                 ));
                             }
-                            self.report.result = follower.result(&model).map_err(|why| {
+                            self.report.result = follower.replay().result(&model).map_err(|why| {
                                 let what = format!("{} sent a result that does not follow: {why}", self.name());
                                 Failure::new(
                                     Code::Peer,
@@ -367,14 +369,14 @@ impl Talk {
                     aggregator: self.aggregator,
                 };
                 self.site = Site::new(config)?;
-                self.keeper.with(|ledger| ledger.take_back(&self.session));
+                self.keeper.with(|ledger| ledger.book().take_back(&self.session));
                 self.site.set_standing(self.keeper.standing());
-                (self.course, self.released) = (Course::default(), false);
+                (self.admission, self.released) = (Admission::default(), false);
                 self.forget();
                 self.lay_first();
                 if let Some(follower) = &mut self.follower {
                     follower.restart()?;
-                    self.keeper.show(follower.shown());
+                    self.keeper.show(follower.replay().shown());
                 }
                 self.site.handle(Input::Message(bytes), &mut system_rng())?;
                 Ok(())
@@ -431,7 +433,7 @@ impl Talk {
                 Output::Event(Event::Opened { directory, values, cohort, .. }) => {
                     if let Some(follower) = &mut self.follower {
                         follower.total(bytes, directory, &values, &cohort)?;
-                        self.keeper.show(follower.shown());
+                        self.keeper.show(follower.replay().shown());
                     }
                     self.first_total(cohort)?;
                 }
@@ -461,17 +463,17 @@ impl Talk {
 
     /// [APP-2]: over whom this site's rows may be counted now.
     fn first_total(&mut self, over: Vec<u16>) -> Result<(), Failure> {
-        if self.aggregator != PartyId::Coordinator || self.course.first.is_some() {
+        if self.aggregator != PartyId::Coordinator || self.admission.first.is_some() {
             return Ok(());
         }
-        self.course.first = Some(over);
+        self.admission.first = Some(over);
         self.save()?;
         self.lay_first();
         Ok(())
     }
 
     fn lay_first(&self) {
-        self.hand.lay_first(self.course.first.clone().or(self.released.then(Vec::new)));
+        self.hand.lay_first(self.admission.first.clone().or(self.released.then(Vec::new)));
     }
 
     fn vanishes(&self, at: Step) -> bool {
@@ -537,7 +539,7 @@ impl Talk {
             layout: &checked.layout,
             shown: self.shown(&asked.cohort),
         };
-        consent::decide(&self.config, &self.keeper, asked, &left, &offer)
+        self.keeper.decide(&self.config, asked, &left, &offer)
     }
 
     /// Rows of this cohort at least, as far as the coordinator's totals have shown to either conversation.
@@ -551,7 +553,7 @@ impl Talk {
             session: self.session,
             run: self.site.run().unwrap_or_default(),
             slot,
-            cohort: cohort.map(|cohort| crate::release::cohort_digest(&self.config.roster, cohort)),
+            cohort: cohort.map(|cohort| cohort_digest(&self.config.roster, cohort)),
             context,
         }
     }
@@ -577,6 +579,7 @@ impl Talk {
         let question = Question::from_bytes(&asked.query).map_err(|e| e.to_string())?;
         let (domain, form) = (self.config.rows.domain().clone(), self.config.form().map_err(|e| e.to_string())?);
         let (mut drawn, mut judged) = (true, None);
+        let site = self.keeper.answering(&self.config);
         let layout = match (&question, self.aggregator) {
             (Question::CountRows, PartyId::Intermediary) => {
                 self.hand.counts(&asked.cohort).await?;
@@ -584,8 +587,8 @@ impl Talk {
             }
             (Question::Judge { digest, words }, PartyId::Intermediary) => {
                 // Over all runs: the count and one judgement, which may be sent again.
-                let name = consent::question_digest(&self.config, &question, &asked.query);
-                if self.keeper.with(|ledger| ledger.account().questions_of(&self.session, &name)) > 2 {
+                let name = question_digest(&site, &question, &asked.query);
+                if self.keeper.with(|ledger| ledger.book().account().questions_of(&self.session, &name)) > 2 {
                     return Err("this plan's result was judged before: agree on a new plan".into());
                 }
                 let batch = self.hand.held(&asked.cohort, *digest).await?;
@@ -602,9 +605,9 @@ impl Talk {
                     Question::Drawn { number, .. } => Some(*number),
                     _ => None,
                 };
-                let digest = consent::question_digest(&self.config, &question, &asked.query);
-                let of_plan = self.keeper.with(|ledger| ledger.account().questions_of(&self.session, &digest));
-                drawn = self.course.check(&self.config, self.site.number(), batch, number, asked, of_plan)?;
+                let digest = question_digest(&site, &question, &asked.query);
+                let of_plan = self.keeper.with(|ledger| ledger.book().account().questions_of(&self.session, &digest));
+                drawn = self.admission.check(&site, self.site.number(), batch, number, asked, of_plan)?;
                 question.layout(&domain, &form)
             }
             _ => return Err(format!("{} is not this aggregator's to ask", question.name())),
@@ -620,14 +623,14 @@ impl Talk {
     /// Before an answer leaves, what it answered is on disk.
     fn save(&self) -> Result<(), Failure> {
         match (&self.config.state, self.aggregator) {
-            (Some(folder), PartyId::Coordinator) => self.course.save(folder, &self.session),
+            (Some(folder), PartyId::Coordinator) => store::admission::save(&self.admission, folder, &self.session),
             _ => Ok(()),
         }
     }
 
     fn forget(&self) {
         if let (Some(folder), PartyId::Coordinator) = (&self.config.state, self.aggregator) {
-            Course::forget(folder, &self.session);
+            store::admission::forget(folder, &self.session);
         }
     }
 
@@ -636,8 +639,8 @@ impl Talk {
         if self.aggregator != PartyId::Coordinator {
             return Err("it is the coordinator's to lay centres before this site".into());
         }
-        self.course.check_held(&self.config, &batch)?;
-        self.follower.as_ref().map_or(Ok(()), |follower| follower.held(&batch))?;
+        self.admission.check_held(&self.keeper.answering(&self.config), &batch)?;
+        self.follower.as_ref().map_or(Ok(()), |follower| follower.replay().held(&batch))?;
         self.save().map_err(|f| f.message)?;
         self.hand.lay_judged(batch);
         Ok(())

@@ -4,14 +4,12 @@
 //! The file stands in the state folder, its head beside the key: whoever cuts the file, or puts an older copy in its place,
 //! would have to do it in both places.
 
-mod account;
 mod error;
 mod file;
-mod origin;
 mod smooth;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     fs::{File, OpenOptions, TryLockError},
     io::{Read, Seek, SeekFrom, Write},
     path::{Path, PathBuf},
@@ -22,20 +20,19 @@ use serde::{Deserialize, Serialize};
 use veilsum_proto::{
     codec,
     identity::{Identity, PublicKey, Signature},
-    ledger::{Answer, Entry, Head, Note},
+    ledger::{Entry, Head, Note},
     message::Disclosure,
-    policy::{Cost, Smooth, Spent},
-    release::{self, Broken, Standing},
     suite::{self, Hash},
 };
 
-pub use account::{Account, Data, Known, Membership, digest_of_rows};
 pub use error::LedgerError;
 use file::Fault;
-pub use origin::{Origin, Together};
-pub use smooth::{Kept, QUESTIONS};
+pub use smooth::QUESTIONS;
 
-use crate::files::{self, Existing};
+use crate::{
+    files::{self, Existing},
+    release::{Account, Book, Data, Kept, Left},
+};
 
 /// Name of the file in the state folder.
 pub const FILE: &str = "ledger.jsonl";
@@ -47,35 +44,15 @@ const MOST_ROUNDS: usize = 16;
 const MAX_ROUNDS: usize = 64 + 8 + MOST_ROUNDS * 96;
 const SIGNED_ROUNDS: &str = "rounds that may be undone";
 
-/// To which plan, conversation and round a frame belongs.
-#[derive(Clone, Copy, Default)]
-pub struct Left {
-    /// The plan.
-    pub plan: Hash,
-    /// The session.
-    pub session: Hash,
-    /// The run.
-    pub run: Hash,
-    /// Deck and slot.
-    pub slot: Option<(u32, u16)>,
-    /// Digest of the keys of the sites whose total this is.
-    pub cohort: Option<Hash>,
-    /// Context of the frame.
-    pub context: Hash,
-}
-
 /// An open ledger.
 pub struct Ledger {
     identity: Arc<Identity>,
-    data: Data,
+    book: Book,
     head: Head,
     /// Digests of the frames of this plan that left: the same bytes again are nothing new.
     sent: BTreeSet<Hash>,
     /// The masked words that left last in each conversation.
     words: Vec<Words>,
-    account: Account,
-    /// The answer that each conversation has agreed to and that has not left yet, by session.
-    promised: BTreeMap<Hash, Promise>,
     disk: Option<Disk>,
 }
 
@@ -85,16 +62,6 @@ struct Words {
     session: Hash,
     context: Hash,
     digest: Hash,
-}
-
-/// An answer that was agreed to.
-struct Promise {
-    context: Hash,
-    answer: Answer,
-    /// What it adds to the account; nothing where it was given before.
-    cost: Option<Cost>,
-    /// The block of its total that this site is in.
-    block: Vec<(PublicKey, u32)>,
 }
 
 struct Disk {
@@ -113,9 +80,8 @@ struct Disk {
 impl Ledger {
     /// A ledger that lasts as long as this process.
     pub fn in_memory(identity: Arc<Identity>, data: Data) -> Ledger {
-        let account = Account::default();
-        let (head, sent, promised) = (Head::default(), BTreeSet::new(), BTreeMap::new());
-        Ledger { identity, data, head, sent, words: Vec::new(), account, promised, disk: None }
+        let book = Book::new(identity.clone(), data);
+        Ledger { identity, book, head: Head::default(), sent: BTreeSet::new(), words: Vec::new(), disk: None }
     }
 
     /// Opens (or begins) the ledger in `folder` for a run of `plan`, checks every entry of it, and that it is not behind its
@@ -142,7 +108,7 @@ impl Ledger {
         // Its name lasts before its head says that it is there.
         files::sync_folder(folder).map_err(io)?;
         let mut ledger = Ledger::in_memory(identity, data);
-        ledger.account.keep(questions_in(folder, &ledger.identity.public())?);
+        ledger.book.keep(questions_in(folder, &ledger.identity.public())?);
         let disk = Disk {
             path: path.clone(),
             head_path: head.map(Path::to_owned),
@@ -164,13 +130,13 @@ impl Ledger {
         let known = disk.head_path.as_deref().map(|p| read_head(p, &key)).transpose()?.flatten();
         // The head's own entry must be there.
         let mut seen = known.is_none_or(|known| known.entries == 0);
-        let (account, sent) = (&mut self.account, &mut self.sent);
+        let (book, sent) = (&mut self.book, &mut self.sent);
         let read = file::read(&disk.file, key, |entry, head| {
             seen |= known == Some(head);
             if entry.plan == *plan {
                 sent.insert(entry.digest);
             }
-            account.take(&entry);
+            book.take(&entry);
         });
         let cut = |head: Head| LedgerError::Cut { path: path.clone(), there: head.entries };
         (self.head, disk.good) = match read {
@@ -206,45 +172,20 @@ impl Ledger {
         Ok(())
     }
 
+    /// What was given away and is promised.
+    pub fn book(&mut self) -> &mut Book {
+        &mut self.book
+    }
+
     /// Where it ends.
     pub fn head(&self) -> Head {
         self.head
     }
 
-    /// What was given away on these rows so far and is promised to the other aggregator, for an answer as `left` says;
-    /// `counted` where it makes its run one of those that count.
-    pub fn spent(&self, left: &Left, counted: bool) -> Spent {
-        let mut spent = self.account.spent(&left.session, counted.then_some(left.run), left.slot);
-        self.promised_elsewhere(&left.session).for_each(|cost| spent.add(&cost));
-        spent
-    }
-
-    /// rho in 10^-9 of all answers with noise under the plan of `left`, as in [`Ledger::spent`].
-    pub fn rho_of_plan(&self, left: &Left) -> u64 {
-        let promised = self.promised_elsewhere(&left.session).filter_map(|cost| cost.nano_rho);
-        promised.fold(self.account.rho_of(&left.plan), u64::saturating_add)
-    }
-
-    fn promised_elsewhere<'a>(&'a self, session: &'a Hash) -> impl Iterator<Item = Cost> + 'a {
-        self.promised.iter().filter(move |(other, _)| *other != session).filter_map(|(_, promise)| promise.cost)
-    }
-
-    /// Measures all smooth questions answered so far, and what they tell with the one that `record` describes; `None` where it
-    /// is none ([POL-9]).
-    pub fn measure(&mut self, record: Option<&Kept>, cost: &Cost) -> Option<Smooth> {
-        match record {
-            Some(record) => self.account.measure_with(record, cost),
-            None => {
-                self.account.measure();
-                None
-            }
-        }
-    }
-
     /// [POL-9]: keeps what measuring a smooth question takes. Where it cannot be written, its numbers will count one by one
     /// after a restart.
     pub fn keep(&mut self, record: Kept) {
-        if self.account.knows(&record) {
+        if self.book.account().knows(&record) {
             return;
         }
         if let Some(disk) = &self.disk {
@@ -256,60 +197,7 @@ impl Ledger {
                 );
             }
         }
-        self.account.keep([record]);
-    }
-
-    /// Whether this answer gives nothing away that was not given before: the same numbers from the same sites, or the last
-    /// answer of its session once more.
-    pub fn repeats(&self, left: &Left, answer: &Answer) -> bool {
-        left.cohort.is_some_and(|cohort| {
-            self.account.gave(&cohort, &self.data.rows, answer)
-                || self.account.last_in(&left.session, left.slot, &cohort, answer) == Some(&self.data.rows)
-        })
-    }
-
-    /// What was given away on these rows.
-    pub fn account(&self) -> &Account {
-        &self.account
-    }
-
-    /// [LED-7]: an answer over `block` was agreed to. It counts from now on, and the frame of this context may leave.
-    ///
-    /// # Errors
-    /// [`Broken`] where the keys of the deck were exchanged for another version of these rows ([REL-7]), or the other conversation
-    /// has promised an answer over another block, or over other versions of this one, that has not left yet ([REL-5]).
-    pub fn promise(&mut self, left: &Left, answer: Answer, block: Vec<(PublicKey, u32)>) -> Result<(), Broken> {
-        let broken = |what, rule| Err(Broken { what, site: None, rule });
-        let own = self.identity.public();
-        let stated = block.iter().find(|(key, _)| *key == own).map(|(_, version)| *version);
-        if stated != Some(self.account.version()) {
-            let what = "asks in a deck whose keys were exchanged for an earlier version of these rows; a new run exchanges new ones";
-            return broken(what, "REL-7");
-        }
-        if self.promised.iter().any(|(session, promise)| *session != left.session && promise.block != block) {
-            return broken(
-                "asks these rows in another block than the one in which the other aggregator asks them",
-                "REL-5",
-            );
-        }
-        let cost = (!self.repeats(left, &answer)).then_some(answer.cost);
-        self.promised.insert(left.session, Promise { context: left.context, answer, cost, block });
-        Ok(())
-    }
-
-    /// What was promised in this conversation, if it has not left, does not leave any more: it is set up anew ([KEX-9]).
-    pub fn take_back(&mut self, session: &Hash) {
-        self.promised.remove(session);
-    }
-
-    /// [LED-8]: what the rows at hand, which came from `origin`, are to this ledger, where something was answered before.
-    pub fn known(&self, origin: &Origin) -> Known {
-        self.account.known(&origin.columns(&self.identity, &self.account.together()))
-    }
-
-    /// What this site states of its data set ([REL-5], [REL-7]).
-    pub fn standing(&self) -> Standing {
-        Standing { block: self.account.block().map(|block| block.id), version: self.account.version() }
+        self.book.keep([record]);
     }
 
     /// Writes down something that is no frame, durably.
@@ -317,7 +205,7 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError`].
     pub fn note(&mut self, note: Note, left: &Left, digest: Hash) -> Result<(), LedgerError> {
-        let version = self.account.version() + u32::from(matches!(note, Note::Changed(_) | Note::Separate(_)));
+        let version = self.book.account().version() + u32::from(matches!(note, Note::Changed(_) | Note::Separate(_)));
         let entry =
             Entry { slot: left.slot, version, note: Some(note), ..self.entry(left, Disclosure::Nothing, 0, digest) };
         self.add(entry)?;
@@ -331,9 +219,7 @@ impl Ledger {
     /// [`LedgerError`].
     pub fn undo(&mut self, left: &Left) -> Result<(), LedgerError> {
         // What has not left in this round does not leave any more.
-        if self.promised.get(&left.session).is_some_and(|promise| promise.context == left.context) {
-            self.promised.remove(&left.session);
-        }
+        self.book.undo(&left.session, &left.context);
         let round = |words: &Words| (words.session, words.context) == (left.session, left.context);
         match self.words.iter().position(round) {
             Some(at) => {
@@ -356,7 +242,7 @@ impl Ledger {
         self.words.drain(..self.words.len().saturating_sub(MOST_ROUNDS));
         let digests: BTreeSet<Hash> = self.words.iter().map(|words| words.digest).collect();
         if let Some(disk) = &self.disk
-            && self.account.block().is_some_and(|block| block.rests_on(&digests))
+            && self.book.account().block().is_some_and(|block| block.rests_on(&digests))
         {
             let list = codec::encode(&self.words);
             let signature = self.identity.sign(SIGNED_ROUNDS, &[&list]);
@@ -382,9 +268,9 @@ impl Ledger {
             discloses,
             bytes,
             digest,
-            data: self.data.name.clone(),
-            rows: self.data.rows,
-            version: self.account.version(),
+            data: self.book.data().name.clone(),
+            rows: self.book.data().rows,
+            version: self.book.account().version(),
             block: None,
             note: None,
             answer: None,
@@ -397,7 +283,7 @@ impl Ledger {
             disk.append(&file::write(&entry, &entry.sign(&self.identity)))?;
         }
         self.head = Head { entries: entry.index + 1, link: entry.link() };
-        self.account.take(&entry);
+        self.book.take(&entry);
         Ok(())
     }
 
@@ -410,31 +296,14 @@ impl Ledger {
         let digest = suite::hash("ledger frame", &[frame]);
         let answers = discloses == Disclosure::MaskedWords;
         if !self.sent.contains(&digest) {
-            let promise = self.promised.get(&left.session).filter(|p| answers && p.context == left.context);
-            if answers && promise.is_none() {
-                return Err(LedgerError::Unasked);
-            }
-            // The same slot has the same noise and the same words, or it is not the same slot: also where the rows are others.
-            if let (Some(promise), Some(cohort)) = (promise, &left.cohort)
-                && promise.answer.cost.nano_rho.is_some()
-                && self.account.last_in(&left.session, left.slot, cohort, &promise.answer).is_some()
-            {
-                return Err(LedgerError::Unasked);
-            }
-            // [REL-5]: whatever was looked at before, these are the words that would fix another block.
-            let id = |promise: &Promise| release::block_id(promise.block.iter().map(|(key, _)| *key));
-            if let (Some(promise), Some(block)) = (promise, self.account.block())
-                && block.id != id(promise)
-            {
-                return Err(LedgerError::Unasked);
-            }
+            let due = answers.then(|| self.book.due(left).map_err(|_| LedgerError::Unasked)).transpose()?;
             let round = left.slot.is_some() && left.cohort.is_some();
-            let said = self.account.block().map(|block| &block.members);
+            let said = self.book.account().block().map(|block| &block.members);
             let entry = Entry {
                 slot: left.slot.filter(|_| round),
                 cohort: left.cohort.filter(|_| round),
-                block: promise.map(|p| p.block.clone()).filter(|block| Some(block) != said),
-                answer: promise.map(|p| p.answer.clone()),
+                block: due.as_ref().map(|due| due.block.clone()).filter(|block| Some(block) != said),
+                answer: due.map(|due| due.answer),
                 ..self.entry(left, discloses, frame.len() as u64, digest)
             };
             self.add(entry)?;
@@ -442,7 +311,7 @@ impl Ledger {
         }
         if answers {
             self.words_left(left, digest);
-            self.promised.remove(&left.session);
+            self.book.take_back(&left.session);
         }
         if answers { self.sync() } else { Ok(()) }
     }

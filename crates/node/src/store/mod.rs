@@ -1,5 +1,6 @@
 //! Files that a role keeps between processes.
 
+pub(crate) mod admission;
 mod journal;
 pub mod ledger;
 mod transcript;

@@ -106,7 +106,7 @@ pub struct Membership {
 
 impl Membership {
     /// Whether nothing has left over it but the frames with these digests.
-    pub(super) fn rests_on(&self, digests: &BTreeSet<Hash>) -> bool {
+    pub fn rests_on(&self, digests: &BTreeSet<Hash>) -> bool {
         self.words.is_subset(digests)
     }
 }

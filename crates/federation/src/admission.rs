@@ -1,27 +1,23 @@
 //! A site's memory of a run: whether the coordinator's next question belongs to the plan, comes in its place ([POL-3]) and,
 //! where the plan samples sites, under the right draw ([APP-6]).
 
-use std::{
-    collections::BTreeSet,
-    path::{Path, PathBuf},
-};
+use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use veilsum_cluster::{Batch, method::Stage, sampling};
-use veilsum_proto::{codec, limits::MAX_QUERY, policy::Asked, suite::Hash};
+use veilsum_proto::{Error, codec, limits::MAX_QUERY, policy::Asked, suite::Hash};
 
-use super::{client::ClientConfig, consent};
 use crate::{
-    error::Failure,
-    files::{self, Existing},
+    agreed,
     plan::{Judge, Work},
     question,
+    release::{self, Answering},
 };
 
 /// How far a coordinator's questions have come: a run never goes back. It is kept beside the journal, so that a restart of
 /// this process does not forget it; nothing of the rows is in it.
 #[derive(Default, Serialize, Deserialize)]
-pub(super) struct Course {
+pub struct Admission {
     /// The last question and the part of the run that it belonged to.
     last: Option<(Stage, Batch)>,
     /// Different questions of that part.
@@ -33,58 +29,40 @@ pub(super) struct Course {
     /// Digests of all drawn questions.
     seen: BTreeSet<Hash>,
     /// The sites of the first total that this site gave shares for ([APP-2]).
-    pub(super) first: Option<Vec<u16>>,
+    pub first: Option<Vec<u16>>,
 }
 
 /// Bytes of a course on disk: the largest question and the digests of a long run.
-const MAX_COURSE: usize = 2 * MAX_QUERY;
+pub const MAX_BYTES: usize = 2 * MAX_QUERY;
 
-fn file(folder: &Path, session: &Hash) -> PathBuf {
-    folder.join(format!("{}.course", &session.to_string()[..16]))
-}
-
-impl Course {
-    /// What a process before this one left; nothing where there is none. A damaged file counts as none: the next question is
-    /// then checked for the plan alone, as after a restart without one.
-    pub(super) fn load(folder: &Path, session: &Hash) -> Course {
-        let read = files::read_limited(file(folder, session), MAX_COURSE).map_err(|e| e.to_string());
-        match read.and_then(|bytes| codec::decode("course", &bytes, MAX_COURSE).map_err(|e| e.to_string())) {
-            Ok(course) => course,
-            Err(why) => {
-                tracing::warn!("what the coordinator asked before is not known any more ({why})");
-                Course::default()
-            }
-        }
-    }
-
-    /// Leaves it for a process after this one.
+impl Admission {
+    /// From what a process before this one left ([`Admission::to_bytes`]).
     ///
     /// # Errors
-    /// A [`Failure`] where it cannot be written.
-    pub(super) fn save(&self, folder: &Path, session: &Hash) -> Result<(), Failure> {
-        Ok(files::write_private(file(folder, session), &codec::encode(self), Existing::Replace)?)
+    /// What is wrong with the bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Admission, Error> {
+        codec::decode("admission", bytes, MAX_BYTES)
     }
 
-    /// The run is over, or another one begins.
-    pub(super) fn forget(folder: &Path, session: &Hash) {
-        // Where it cannot be removed it is replaced with the next run's first question.
-        let _ = std::fs::remove_file(file(folder, session));
+    /// For a process after this one. Nothing of the rows is in it.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        codec::encode(self)
     }
 
     /// Takes the next question, whose draw has `number` where it names one. Whether this site, number `me`, was drawn.
     ///
     /// # Errors
     /// A sentence for the site's operator.
-    pub(super) fn check(
+    pub fn check(
         &mut self,
-        config: &ClientConfig,
+        site: &Answering<'_>,
         me: u16,
         batch: &Batch,
         number: Option<u32>,
         asked: &Asked,
         of_plan: u64,
     ) -> Result<bool, String> {
-        let (work, n) = (&config.work, config.roster.sites.len());
+        let (work, n) = (site.work, site.roster.sites.len());
         let stage = work.admits(batch, n)?;
         if stage == Stage::Validating && work.judge == Judge::Intermediary {
             return Err("by the plan the intermediary opens the validity totals".into());
@@ -112,11 +90,11 @@ impl Course {
             (None, Some(_)) => return Err("the plan does not sample sites in this part of the run".into()),
         };
         self.turn(batch, number, again, asked.rounds)?;
-        debug_assert_eq!(Some(sampling), config.work.sampling);
-        let drawn = consent::drawn(config, asked, number).unwrap_or_default();
+        debug_assert_eq!(Some(sampling), site.work.sampling);
+        let drawn = release::drawn(site, asked, number).unwrap_or_default();
         let (live, needed) = (
             drawn.len(),
-            crate::agreed::drawn_at_least(&config.terms, &config.site.policy.floor, asked.cohort.len(), n)?,
+            agreed::drawn_at_least(site.terms, &site.policy.floor, asked.cohort.len(), n)?,
         );
         if live < needed {
             return Err(format!("{live} sites that are left were drawn, {needed} must be"));
@@ -128,12 +106,12 @@ impl Course {
     ///
     /// # Errors
     /// A sentence for the site's operator.
-    pub(super) fn check_held(&mut self, config: &ClientConfig, batch: &Batch) -> Result<(), String> {
-        let work = &config.work;
+    pub fn check_held(&mut self, site: &Answering<'_>, batch: &Batch) -> Result<(), String> {
+        let work = site.work;
         if work.judge != Judge::Intermediary {
             return Err("by the plan the coordinator opens the validity totals".into());
         }
-        let stage = work.admits(batch, config.roster.sites.len())?;
+        let stage = work.admits(batch, site.roster.sites.len())?;
         if stage != Stage::Validating {
             return Err("it is no validation".into());
         }
@@ -187,7 +165,7 @@ mod tests {
     use veilsum_cluster::{Centres, Query};
 
     use super::*;
-    use crate::documents::tests::{Folder, work};
+    use crate::testing::work;
 
     fn question(x: f64) -> Batch {
         let centres = Centres::from_rows(&[vec![x, 0.5], vec![0.5, x]]).unwrap();
@@ -196,23 +174,15 @@ mod tests {
 
     #[test]
     fn a_restart_does_not_forget_what_was_asked() {
-        let folder = Folder::new("course");
-        let session = Hash([3; 32]);
-        let mut course = Course::default();
-        course.advance(&work(2), Stage::Iterating, &question(0.1)).unwrap();
-        course.whole = true;
-        course.turn(&question(0.1), 2, false, 1).unwrap_err();
-        course.turn(&question(0.2), 1, false, 1).unwrap();
-        course.save(&folder.0, &session).unwrap();
-        let mut back = Course::load(&folder.0, &session);
+        let mut admission = Admission::default();
+        admission.advance(&work(2), Stage::Iterating, &question(0.1)).unwrap();
+        admission.whole = true;
+        admission.turn(&question(0.1), 2, false, 1).unwrap_err();
+        admission.turn(&question(0.2), 1, false, 1).unwrap();
+        let mut back = Admission::from_bytes(&admission.to_bytes()).unwrap();
         assert_eq!((back.asked, back.drawn, back.seen.len()), (1, Some(1), 2));
         assert!(back.turn(&question(0.3), 1, false, 9).is_err(), "a draw again, for another question");
         assert!(back.turn(&question(0.4), 2, false, 9).is_ok());
-        // Another run's is not this one's; a damaged one is none.
-        assert!(Course::load(&folder.0, &Hash([4; 32])).last.is_none());
-        std::fs::write(file(&folder.0, &session), b"damaged").unwrap();
-        assert!(Course::load(&folder.0, &session).last.is_none());
-        Course::forget(&folder.0, &session);
-        assert!(!file(&folder.0, &session).exists());
+        assert!(Admission::from_bytes(b"damaged").is_err());
     }
 }

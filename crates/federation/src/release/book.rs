@@ -1,0 +1,202 @@
+//! A site's book: what it gave away of its rows and has promised to give, for both of its conversations ([LED-7], [REL-5]).
+//!
+//! It is the pure part of a ledger. Whoever holds it alone while it looks and promises leaves the other conversation no moment
+//! in between.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use veilsum_proto::{
+    identity::{Identity, PublicKey},
+    ledger::{Answer, Entry},
+    policy::{Cost, Smooth, Spent},
+    release::{self, Broken, Standing},
+    suite::Hash,
+};
+
+use super::{
+    account::{Account, Data, Known},
+    origin::Origin,
+    smooth::Kept,
+};
+
+/// To which plan, conversation and round a frame belongs.
+#[derive(Clone, Copy, Default)]
+pub struct Left {
+    /// The plan.
+    pub plan: Hash,
+    /// The session.
+    pub session: Hash,
+    /// The run.
+    pub run: Hash,
+    /// Deck and slot.
+    pub slot: Option<(u32, u16)>,
+    /// Digest of the keys of the sites whose total this is.
+    pub cohort: Option<Hash>,
+    /// Context of the frame.
+    pub context: Hash,
+}
+
+/// An answer that was agreed to.
+struct Promise {
+    context: Hash,
+    answer: Answer,
+    /// What it adds to the account; nothing where it was given before.
+    cost: Option<Cost>,
+    /// The block of its total that this site is in.
+    block: Vec<(PublicKey, u32)>,
+}
+
+/// What was given away of a data set, and what is promised.
+pub struct Book {
+    identity: Arc<Identity>,
+    data: Data,
+    account: Account,
+    /// The answer that each conversation has agreed to and that has not left yet, by session.
+    promised: BTreeMap<Hash, Promise>,
+}
+
+impl Book {
+    /// An empty one.
+    pub fn new(identity: Arc<Identity>, data: Data) -> Book {
+        Book { identity, data, account: Account::default(), promised: BTreeMap::new() }
+    }
+
+    /// The rows at hand.
+    pub fn data(&self) -> &Data {
+        &self.data
+    }
+
+    /// What was given away on these rows.
+    pub fn account(&self) -> &Account {
+        &self.account
+    }
+
+    /// Takes an entry of the ledger.
+    pub fn take(&mut self, entry: &Entry) {
+        self.account.take(entry);
+    }
+
+    /// Takes records of smooth questions, by which answers are measured.
+    pub fn keep(&mut self, kept: impl IntoIterator<Item = Kept>) {
+        self.account.keep(kept);
+    }
+
+    /// What was given away on these rows so far and is promised to the other aggregator, for an answer as `left` says;
+    /// `counted` where it makes its run one of those that count.
+    pub fn spent(&self, left: &Left, counted: bool) -> Spent {
+        let mut spent = self.account.spent(&left.session, counted.then_some(left.run), left.slot);
+        self.promised_elsewhere(&left.session).for_each(|cost| spent.add(&cost));
+        spent
+    }
+
+    /// rho in 10^-9 of all answers with noise under the plan of `left`, as in [`Ledger::spent`].
+    pub fn rho_of_plan(&self, left: &Left) -> u64 {
+        let promised = self.promised_elsewhere(&left.session).filter_map(|cost| cost.nano_rho);
+        promised.fold(self.account.rho_of(&left.plan), u64::saturating_add)
+    }
+
+    fn promised_elsewhere<'a>(&'a self, session: &'a Hash) -> impl Iterator<Item = Cost> + 'a {
+        self.promised.iter().filter(move |(other, _)| *other != session).filter_map(|(_, promise)| promise.cost)
+    }
+
+    /// Measures all smooth questions answered so far, and what they tell with the one that `record` describes; `None` where it
+    /// is none ([POL-9]).
+    pub fn measure(&mut self, record: Option<&Kept>, cost: &Cost) -> Option<Smooth> {
+        match record {
+            Some(record) => self.account.measure_with(record, cost),
+            None => {
+                self.account.measure();
+                None
+            }
+        }
+    }
+
+    /// Whether this answer gives nothing away that was not given before: the same numbers from the same sites, or the last
+    /// answer of its session once more.
+    pub fn repeats(&self, left: &Left, answer: &Answer) -> bool {
+        left.cohort.is_some_and(|cohort| {
+            self.account.gave(&cohort, &self.data.rows, answer)
+                || self.account.last_in(&left.session, left.slot, &cohort, answer) == Some(&self.data.rows)
+        })
+    }
+
+    /// [LED-7]: an answer over `block` was agreed to. It counts from now on, and the frame of this context may leave.
+    ///
+    /// # Errors
+    /// [`Broken`] where the keys of the deck were exchanged for another version of these rows ([REL-7]), or the other conversation
+    /// has promised an answer over another block, or over other versions of this one, that has not left yet ([REL-5]).
+    pub fn promise(&mut self, left: &Left, answer: Answer, block: Vec<(PublicKey, u32)>) -> Result<(), Broken> {
+        let broken = |what, rule| Err(Broken { what, site: None, rule });
+        let own = self.identity.public();
+        let stated = block.iter().find(|(key, _)| *key == own).map(|(_, version)| *version);
+        if stated != Some(self.account.version()) {
+            let what = "asks in a deck whose keys were exchanged for an earlier version of these rows; a new run exchanges new ones";
+            return broken(what, "REL-7");
+        }
+        if self.promised.iter().any(|(session, promise)| *session != left.session && promise.block != block) {
+            return broken(
+                "asks these rows in another block than the one in which the other aggregator asks them",
+                "REL-5",
+            );
+        }
+        let cost = (!self.repeats(left, &answer)).then_some(answer.cost);
+        self.promised.insert(left.session, Promise { context: left.context, answer, cost, block });
+        Ok(())
+    }
+
+    /// What was promised in this conversation, if it has not left, does not leave any more: it is set up anew ([KEX-9]).
+    pub fn take_back(&mut self, session: &Hash) {
+        self.promised.remove(session);
+    }
+
+    /// [LED-8]: what the rows at hand, which came from `origin`, are to this ledger, where something was answered before.
+    pub fn known(&self, origin: &Origin) -> Known {
+        self.account.known(&origin.columns(&self.identity, &self.account.together()))
+    }
+
+    /// What this site states of its data set ([REL-5], [REL-7]).
+    pub fn standing(&self) -> Standing {
+        Standing { block: self.account.block().map(|block| block.id), version: self.account.version() }
+    }
+
+    /// The answer that may leave in the round of `left`: what was promised for its very context, over the block that these rows
+    /// belong to, and where it holds noise, for the first time.
+    ///
+    /// # Errors
+    /// [`Unpromised`] where nothing of that kind was promised.
+    pub fn due(&self, left: &Left) -> Result<Due, Unpromised> {
+        let promise = self.promised.get(&left.session).filter(|p| p.context == left.context).ok_or(Unpromised)?;
+        // The same slot has the same noise and the same words, or it is not the same slot: also where the rows are others.
+        if let Some(cohort) = &left.cohort
+            && promise.answer.cost.nano_rho.is_some()
+            && self.account.last_in(&left.session, left.slot, cohort, &promise.answer).is_some()
+        {
+            return Err(Unpromised);
+        }
+        // [REL-5]: whatever was looked at before, these are the words that would fix another block.
+        let id = release::block_id(promise.block.iter().map(|(key, _)| *key));
+        if self.account.block().is_some_and(|block| block.id != id) {
+            return Err(Unpromised);
+        }
+        Ok(Due { answer: promise.answer.clone(), block: promise.block.clone() })
+    }
+
+    /// What was promised for the round `context` of this conversation does not leave any more.
+    pub fn undo(&mut self, session: &Hash, context: &Hash) {
+        if self.promised.get(session).is_some_and(|promise| promise.context == *context) {
+            self.promised.remove(session);
+        }
+    }
+}
+
+/// An answer that may leave.
+pub struct Due {
+    /// What is written down of it.
+    pub answer: Answer,
+    /// The block of its total that this site is in.
+    pub block: Vec<(PublicKey, u32)>,
+}
+
+/// No such answer was promised.
+#[derive(Debug)]
+pub struct Unpromised;

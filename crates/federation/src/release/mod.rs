@@ -1,0 +1,16 @@
+//! May this answer leave? What it would give away ([`cost`]), what was given away before ([`Account`], [`Book`]), the rows that a
+//! ledger knows again ([`Origin`]), and the decision ([`decide`]).
+
+mod account;
+mod book;
+mod cost;
+mod decide;
+mod origin;
+mod smooth;
+
+pub use account::{Account, Data, Known, Membership, digest_of_rows};
+pub use book::{Book, Due, Left, Unpromised};
+pub use cost::{check_promise, cohort_digest, cost, facts, possible_rows};
+pub use decide::{Answering, Decision, Offer, Shown, decide, drawn, question_digest};
+pub use origin::{Origin, Together};
+pub use smooth::Kept;

@@ -1,0 +1,157 @@
+//! A site's own copy of the method ([OPN-9]): fed with the totals that it recomputed, it says what the coordinator may ask next,
+//! and what the run ends with.
+
+use std::sync::Arc;
+
+use veilsum_cluster::{Batch, Outcome};
+use veilsum_proto::{plan::Terms, roster::Roster};
+
+use crate::{
+    error::Failure,
+    method_session::{Conversation, Turn, near},
+    model::{Early, Model},
+    plan::Work,
+    question::{Form, Question},
+    release::Shown,
+    result::RunResult,
+};
+
+/// Who ended a run that a site finishes alone, by name.
+pub enum Absent {
+    /// The coordinator, which is gone.
+    Lost(String),
+    /// This site, whose budgets are spent.
+    Refused(String),
+}
+
+/// The copy.
+pub struct Replay {
+    roster: Arc<Roster>,
+    terms: Arc<Terms>,
+    work: Arc<Work>,
+    session: Conversation,
+    shown: Shown,
+}
+
+impl Replay {
+    /// The copy at its beginning.
+    ///
+    /// # Errors
+    /// A [`Failure`] where the plan's method cannot be begun.
+    pub fn new(roster: Arc<Roster>, terms: Arc<Terms>, work: Arc<Work>) -> Result<Replay, Failure> {
+        let session = Conversation::of(&work, Form::of(&work, &terms, roster.sites.len())?)?;
+        Ok(Replay { roster, terms, work, session, shown: Shown::default() })
+    }
+
+    /// Another run begins.
+    ///
+    /// # Errors
+    /// As [`Replay::new`].
+    pub fn restart(&mut self) -> Result<(), Failure> {
+        *self = Replay::new(self.roster.clone(), self.terms.clone(), self.work.clone())?;
+        Ok(())
+    }
+
+    /// Whether the copy asks this next.
+    ///
+    /// # Errors
+    /// A sentence for the operator where it does not.
+    pub fn ask(&self, question: &Question) -> Result<(), String> {
+        if self.session.expects(question) {
+            return Ok(());
+        }
+        Err(match self.session.turn() {
+            Turn::Ask(expected, _) => format!(
+                "the coordinator asked {} where the method, run on the totals it opened, asks {}, or asks it elsewhere",
+                question.name(),
+                expected.name()
+            ),
+            _ => format!("the coordinator asked {} after the method's last question", question.name()),
+        })
+    }
+
+    /// Takes the total of the last question, which this site has recomputed.
+    ///
+    /// # Errors
+    /// A [`Failure`] where it is none that rows can give.
+    pub fn take(&mut self, values: &[u64], cohort: &[u16]) -> Result<(), Failure> {
+        self.session.take(values, cohort)?;
+        let before = self.shown.of(cohort, self.terms.max_rows);
+        self.shown = Shown { rows: self.session.rows_shown(cohort).max(before), cohort: cohort.to_vec() };
+        Ok(())
+    }
+
+    /// What the totals so far have shown.
+    pub fn shown(&self) -> Shown {
+        self.shown.clone()
+    }
+
+    /// Whether the intermediary is to judge this now.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub fn held(&self, batch: &Batch) -> Result<(), String> {
+        if self.session.expects_judged(batch) {
+            return Ok(());
+        }
+        Err("it is not what the method, run on the opened totals, has judged".into())
+    }
+
+    /// Whether the run is said to have come to its end and the copy has not: the last totals were not opened to this site, which
+    /// was in no more of them, or the coordinator lies.
+    pub fn left_behind(&self, model: &Model) -> bool {
+        matches!(self.session.turn(), Turn::Ask(..)) && model.ended_early.is_none()
+    }
+
+    /// The copy's own result, where the coordinator's is the same. Where the intermediary judges there is none: only it knows
+    /// which of several K was chosen.
+    ///
+    /// # Errors
+    /// A sentence for the operator.
+    pub fn result(&self, model: &Model) -> Result<Option<RunResult>, String> {
+        let outcome = match (self.session.turn(), &model.ended_early) {
+            (Turn::Done(outcome), None) => (**outcome).clone(),
+            (Turn::Judge(_), None) => return Ok(None),
+            (Turn::Ask(..), None) => return Err("the run is not over by the totals that were opened".into()),
+            (Turn::Done(_), Some(_)) => {
+                return Err("it says that the run ended early, and the method had its result".into());
+            }
+            (_, Some(_)) => self.session.finish().ok_or("no total that was opened has moved a centre")?,
+        };
+        if outcome.n_total.is_some_and(|rows| rows < self.terms.min_total_rows) {
+            return Err("its rows are fewer than the plan's floor".into());
+        }
+        let early = model.ended_early.clone();
+        let early = early.map(|early| Early::of(&outcome, &early.reason, early.lost, early.refused));
+        let own = self.result_of(&outcome, early).map_err(|failure| failure.message)?;
+        if own.model.as_ref().is_some_and(|own| near(own, model)) {
+            Ok(Some(own))
+        } else {
+            Err("it is not the result of the totals that were opened".into())
+        }
+    }
+
+    /// The copy's own result where the coordinator says no more: to its end where every total was opened.
+    /// `None` before a round has moved a centre, and where its rows are not known to reach the plan's floor.
+    pub fn alone(&self, reason: &str, absent: Absent) -> Option<Result<RunResult, Failure>> {
+        let floor = self.terms.min_total_rows;
+        if let Turn::Done(outcome) = self.session.turn() {
+            return self.session.reaches(outcome, floor, None).then(|| self.result_of(outcome, None));
+        }
+        let outcome = self.session.finish()?;
+        if !self.session.reaches(&outcome, floor, None) {
+            return None;
+        }
+        let (lost, refused) = match absent {
+            Absent::Lost(who) => (vec![who], Vec::new()),
+            Absent::Refused(who) => (Vec::new(), vec![who]),
+        };
+        let early = Early::of(&outcome, reason, lost, refused);
+        Some(self.result_of(&outcome, Some(early)))
+    }
+
+    fn result_of(&self, outcome: &Outcome, early: Option<Early>) -> Result<RunResult, Failure> {
+        let about = (&*self.work, &*self.terms, &*self.roster);
+        RunResult::of(about, outcome, &self.session, None, early)
+    }
+}
