@@ -22,6 +22,7 @@ use veilsum_node::{
     local::{LOCAL_TIMING, toy_policy},
     plan::{Column, Judge, Work},
     question::{self, Question},
+    release::Origin,
     role::{
         View,
         client::{self, ClientConfig},
@@ -31,7 +32,6 @@ use veilsum_node::{
         server::{self, ServerConfig},
         system_rng,
     },
-    release::Origin,
 };
 use veilsum_proto::{
     aggregator::{self, Timing},

@@ -21,13 +21,13 @@ use veilsum_node::{
     method_session::{Conversation, Turn},
     plan::Work,
     question::{Form, Question},
+    release::Origin,
     role::{
         client::{self, ClientConfig, ClientReport},
         hub::{Hub, HubConfig, HubEvent},
         intermediary::{self, IntermediaryConfig},
         system_rng,
     },
-    release::Origin,
 };
 use veilsum_proto::{
     aggregator,

@@ -5,7 +5,7 @@ mod support;
 
 use support::{DataSet, fcm, federate, matrix, max_difference, replay, shared};
 use veilsum_cluster::{Centres, OutOfBox, Outcome, assign, method::Seeding, metrics};
-use veilsum_node::{plan::Work, role::RunResult};
+use veilsum_node::{plan::Work, result::RunResult};
 
 const SITES: usize = 20;
 

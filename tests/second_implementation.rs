@@ -25,13 +25,13 @@ use veilsum_node::{
     files::Existing,
     local::{LOCAL_TIMING, toy_policy},
     plan::Work,
+    release::Origin,
     role::{
         client::{self, ClientConfig, Step, Vanish},
         intermediary::{self, IntermediaryConfig},
         server::{self, Progress, RunResult, ServerConfig},
         system_rng,
     },
-    release::Origin,
     table,
 };
 use veilsum_proto::{

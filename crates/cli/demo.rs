@@ -26,10 +26,8 @@ use veilsum_node::{
     plan::{Column, Judge, Labels, Work},
     release,
     report::{self, Pooled},
-    role::{
-        client::{Step, Vanish},
-        RunResult,
-    },
+    result::RunResult,
+    role::client::{Step, Vanish},
     split,
     table::{self, TableSpec},
 };

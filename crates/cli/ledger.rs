@@ -20,9 +20,10 @@ use crate::run::{head_of, state_of};
 use veilsum_node::{
     documents::{fingerprint, load_card, load_identity, policy_of},
     error::{Code, Failure},
+    release::{Account, Data, Left, Origin},
     store::{
         Ledger,
-        ledger::{self, Account, Data, FILE, Left, Origin},
+        ledger::{self, FILE},
     },
     table::{self, TableSpec},
 };
@@ -224,7 +225,7 @@ fn declare(args: &RowsArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<u3
     let data = Data { name: site.data, rows: Hash::default() };
     let mut ledger = Ledger::open(&state, Some(&head), Arc::new(identity), data, Hash::default())?;
     ledger.note(note(columns), &Left::default(), Hash::default())?;
-    Ok(ledger.standing().version)
+    Ok(ledger.book().standing().version)
 }
 
 fn file(args: &OwnArgs) -> PathBuf {

@@ -25,13 +25,14 @@ use veilsum_node::documents::Offered;
 use veilsum_node::{
     documents::{self, Federation, load_identity, policy_of},
     error::{Code, Failure},
+    release::Data,
     report,
     role::{
         client::{self, ClientConfig},
         intermediary::{self, IntermediaryConfig},
         server::{self, OnLoss, ServerConfig},
     },
-    store::{Journal, Ledger, ledger::Data},
+    store::{Journal, Ledger},
 };
 
 /// What every role needs to know.

@@ -19,13 +19,13 @@ use veilsum_node::{
     local::{self, LOCAL_TIMING, LocalSite},
     method_session::{Conversation, Turn},
     question::{Form, Layout, Question},
+    release::Origin,
     role::{
         client::{self, ClientConfig, ClientReport},
         hub::{Hub, HubConfig, HubEvent},
         intermediary::{self, IntermediaryConfig},
         system_rng,
     },
-    release::Origin,
 };
 use veilsum_proto::{
     aggregator,

@@ -6,7 +6,8 @@ use anyhow::{Context as _, Result, ensure};
 use veilsum_cluster::{Prepared, Rows, method::Seeding};
 use veilsum_node::{
     documents::SitePolicy,
-    store::ledger::{Data, Known, Ledger, Origin},
+    release::{Data, Known, Origin},
+    store::Ledger,
 };
 use veilsum_proto::{
     policy::{Floor, Policy},
@@ -80,7 +81,8 @@ pub fn run(seed: u64) -> Result<Finding> {
         )
         .context("a ledger that was written before")
     };
-    let unknown = |ledger: Ledger| Rate { hit: u64::from(matches!(ledger.known(&origin), Known::Same(_))), of: 1 };
+    let unknown =
+        |ledger: Ledger| Rate { hit: u64::from(matches!(ledger.book().known(&origin), Known::Same(_))), of: 1 };
     let (shorter_by_name, shorter) = (unknown(open("a third name")?), unknown(open("one")?));
     Ok(Finding {
         attack: NAME,

@@ -92,10 +92,8 @@ impl Admission {
         self.turn(batch, number, again, asked.rounds)?;
         debug_assert_eq!(Some(sampling), site.work.sampling);
         let drawn = release::drawn(site, asked, number).unwrap_or_default();
-        let (live, needed) = (
-            drawn.len(),
-            agreed::drawn_at_least(site.terms, &site.policy.floor, asked.cohort.len(), n)?,
-        );
+        let (live, needed) =
+            (drawn.len(), agreed::drawn_at_least(site.terms, &site.policy.floor, asked.cohort.len(), n)?);
         if live < needed {
             return Err(format!("{live} sites that are left were drawn, {needed} must be"));
         }

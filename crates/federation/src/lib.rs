@@ -12,6 +12,7 @@
 //! 5. [`forecast`], [`cost`]: what a whole plan gives away, what it costs in bytes;
 //! 6. [`method_session`] and [`model`]: a method's questions and totals in turn, and what a run ends with.
 
+pub mod admission;
 pub mod agreed;
 pub mod app_messages;
 pub mod cost;
@@ -20,12 +21,11 @@ pub mod error;
 pub mod forecast;
 pub mod method_session;
 pub mod model;
-pub mod traffic;
-pub mod result;
 pub mod plan;
 pub mod question;
 pub mod release;
-pub mod admission;
 pub mod replay;
+pub mod result;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod traffic;

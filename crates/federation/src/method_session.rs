@@ -377,7 +377,8 @@ mod tests {
             };
             early.extend(conversation.finish());
             for _ in 0..3 {
-                let words = crate::question::contribute(&question, &site, &crate::question::Terms::everybody(form), None);
+                let words =
+                    crate::question::contribute(&question, &site, &crate::question::Terms::everybody(form), None);
                 total.iter_mut().zip(words.unwrap()).for_each(|(t, w)| *t = t.wrapping_add(w));
             }
             conversation.take(&total, &[0, 1, 2]).unwrap();

@@ -98,7 +98,7 @@ impl RunResult {
     ///
     /// # Errors
     /// A [`Failure`] where the outcome is none of this plan.
-    pub(crate) fn of(
+    pub fn of(
         (work, terms, roster): (&Work, &Terms, &Roster),
         outcome: &Outcome,
         conversation: &Conversation,

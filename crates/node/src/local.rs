@@ -19,6 +19,7 @@ use crate::{
     documents::{Federation, SitePolicy},
     error::{Code, Failure},
     plan::Work,
+    release::Origin,
     role::{
         View,
         client::{self, ClientConfig, ClientReport, Vanish},
@@ -26,7 +27,6 @@ use crate::{
         server::{self, OnLoss, Progress, RunResult, ServerConfig},
         system_rng,
     },
-    release::Origin,
 };
 
 /// One site.

@@ -110,7 +110,7 @@ pub fn decide(
     let answer = Answer {
         kind: offer.question.name().to_owned(),
         question: question_digest(site, offer.question, &asked.query),
-        cost: cost(offer.question, offer.layout, site.terms, &site.policy, site.roster.sites.len()),
+        cost: cost(offer.question, offer.layout, site.terms, site.policy, site.roster.sites.len()),
         drawn: drawn.as_ref().map(|sites| cohort_digest(site.roster, sites)),
         frame,
         centres,

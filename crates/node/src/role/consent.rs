@@ -82,7 +82,7 @@ impl Keeper {
     ) -> Result<Consent, Error> {
         let site = self.answering(config);
         self.with(|ledger| {
-            let decision = decide(&site, ledger.book(), asked, left, offer)?;
+            let decision = decide(&site, ledger.book_mut(), asked, left, offer)?;
             if decision.only_reported {
                 tracing::warn!("the release rule would refuse this answer; this site's policy only reports it");
             }

@@ -19,11 +19,11 @@ use veilsum_proto::{
     suite::Hash,
 };
 
-pub use crate::result::RunResult;
 use super::{
     View,
     hub::{Hub, HubConfig, HubEvent},
 };
+pub use crate::result::RunResult;
 use crate::{
     app_messages::{
         Aborted, Count, CountReady, CountReply, CountRequest, Finished, Held, JudgeReply, JudgeRequest, clean,

@@ -369,7 +369,7 @@ impl Talk {
                     aggregator: self.aggregator,
                 };
                 self.site = Site::new(config)?;
-                self.keeper.with(|ledger| ledger.book().take_back(&self.session));
+                self.keeper.with(|ledger| ledger.book_mut().take_back(&self.session));
                 self.site.set_standing(self.keeper.standing());
                 (self.admission, self.released) = (Admission::default(), false);
                 self.forget();

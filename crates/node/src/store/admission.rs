@@ -16,7 +16,7 @@ fn file(folder: &Path, session: &Hash) -> PathBuf {
 
 /// What a process before this one left; nothing where there is none. A damaged file counts as none: the next question is then
 /// checked for the plan alone, as after a restart without one.
-pub fn load(folder: &Path, session: &Hash) -> Admission {
+pub(crate) fn load(folder: &Path, session: &Hash) -> Admission {
     let read = files::read_limited(file(folder, session), MAX_BYTES).map_err(|e| e.to_string());
     match read.and_then(|bytes| Admission::from_bytes(&bytes).map_err(|e| e.to_string())) {
         Ok(admission) => admission,
@@ -31,12 +31,12 @@ pub fn load(folder: &Path, session: &Hash) -> Admission {
 ///
 /// # Errors
 /// A [`Failure`] where it cannot be written.
-pub fn save(admission: &Admission, folder: &Path, session: &Hash) -> Result<(), Failure> {
+pub(crate) fn save(admission: &Admission, folder: &Path, session: &Hash) -> Result<(), Failure> {
     Ok(files::write_private(file(folder, session), &admission.to_bytes(), Existing::Replace)?)
 }
 
 /// The run is over, or another one begins.
-pub fn forget(folder: &Path, session: &Hash) {
+pub(crate) fn forget(folder: &Path, session: &Hash) {
     // Where it cannot be removed it is replaced with the next run's first question.
     let _ = std::fs::remove_file(file(folder, session));
 }
@@ -50,7 +50,8 @@ mod tests {
     fn another_session_s_is_not_this_one_s_and_a_damaged_one_is_none() {
         let folder = Folder::new("admission");
         let (session, other) = (Hash([3; 32]), Hash([4; 32]));
-        let admission = Admission { first: Some(vec![0, 1, 2]), ..Admission::default() };
+        let mut admission = Admission::default();
+        admission.first = Some(vec![0, 1, 2]);
         save(&admission, &folder.0, &session).unwrap();
         assert_eq!(load(&folder.0, &session).first, Some(vec![0, 1, 2]));
         assert_eq!(load(&folder.0, &other).first, None);

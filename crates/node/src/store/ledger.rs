@@ -6,6 +6,7 @@
 
 mod error;
 mod file;
+mod look;
 mod smooth;
 
 use std::{
@@ -27,11 +28,12 @@ use veilsum_proto::{
 
 pub use error::LedgerError;
 use file::Fault;
+pub use look::{Checked, adopt, all, check, questions_in};
 pub use smooth::QUESTIONS;
 
 use crate::{
     files::{self, Existing},
-    release::{Account, Book, Data, Kept, Left},
+    release::{Book, Data, Kept, Left},
 };
 
 /// Name of the file in the state folder.
@@ -173,7 +175,12 @@ impl Ledger {
     }
 
     /// What was given away and is promised.
-    pub fn book(&mut self) -> &mut Book {
+    pub fn book(&self) -> &Book {
+        &self.book
+    }
+
+    /// The same, to promise an answer in.
+    pub fn book_mut(&mut self) -> &mut Book {
         &mut self.book
     }
 
@@ -417,94 +424,6 @@ fn lock(ledger: &Path, plan: &Hash) -> Result<File, LedgerError> {
     let who = format!("process {}, plan {}\n", std::process::id(), crate::documents::fingerprint(&plan.0));
     lock.set_len(0).and_then(|()| lock.write_all(who.as_bytes())).map_err(io)?;
     Ok(lock)
-}
-
-/// What a ledger says when it is read by itself.
-pub struct Checked {
-    /// Where it ends.
-    pub head: Head,
-    /// Every entry.
-    pub entries: Vec<Entry>,
-}
-
-/// Reads a ledger from its file and its owner's public key alone, and checks that it holds the entry with the link `head`
-/// where one is known ([LED-2], [LED-3], [LED-5]).
-///
-/// # Errors
-/// [`LedgerError`] with the entry at fault.
-pub fn check(path: &Path, key: PublicKey, head: Option<Hash>) -> Result<Checked, LedgerError> {
-    let io = |source| LedgerError::Io { path: path.to_owned(), source };
-    // Looked at before it is opened, as opening a named pipe would wait for somebody to write to it.
-    if !std::fs::metadata(path).map_err(io)?.is_file() {
-        return Err(LedgerError::Damaged { path: path.to_owned(), what: "it is not a file".into() });
-    }
-    let (mut entries, mut seen) = (Vec::new(), head.is_none_or(|link| link == Hash::default()));
-    let read = file::read(File::open(path).map_err(io)?, key, |entry, at| {
-        seen |= head == Some(at.link);
-        entries.push(entry);
-    });
-    match read {
-        Ok((at, _)) if seen => Ok(Checked { head: at, entries }),
-        Ok((at, _)) => Err(LedgerError::Cut { path: path.to_owned(), there: at.entries }),
-        Err((_, Fault::Io(source))) => Err(io(source)),
-        Err((_, fault @ Fault::Torn { .. })) if seen => {
-            Err(LedgerError::Torn { path: path.to_owned(), what: fault.to_string() })
-        }
-        Err((_, fault)) => Err(LedgerError::Damaged { path: path.to_owned(), what: fault.to_string() }),
-    }
-}
-
-/// The smooth questions that are kept beside a ledger ([POL-9]).
-///
-/// # Errors
-/// [`LedgerError::Io`] where there is such a file and it cannot be read.
-pub fn questions_in(folder: &Path, key: &PublicKey) -> Result<Vec<Kept>, LedgerError> {
-    let path = folder.join(QUESTIONS);
-    smooth::read(&path, key).map_err(|source| LedgerError::Io { path, source })
-}
-
-/// The entries of one's own ledger, checked against its head; none where there is neither.
-///
-/// # Errors
-/// As [`check`].
-pub fn all(path: &Path, head: &Path, identity: &Identity) -> Result<Vec<Entry>, LedgerError> {
-    let known = read_head(head, &identity.public())?;
-    if std::fs::symlink_metadata(path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
-        return match known {
-            Some(known) if known.entries > 0 => Err(LedgerError::Cut { path: path.to_owned(), there: 0 }),
-            _ => Ok(Vec::new()),
-        };
-    }
-    let entries = check(path, identity.public(), known.map(|known| known.link))?.entries;
-    if known.is_none() && !entries.is_empty() {
-        return Err(LedgerError::NoHead { path: head.to_owned() });
-    }
-    Ok(entries)
-}
-
-/// Writes a head for a ledger that has none.
-///
-/// # Errors
-/// As [`check`], and where there is a head already.
-pub fn adopt(path: &Path, head: &Path, identity: &Identity) -> Result<Head, LedgerError> {
-    let checked = check(path, identity.public(), None)?;
-    let text = file::write_head(&checked.head, &checked.head.sign(identity));
-    files::write_private(head, text.as_bytes(), Existing::Refuse).map_err(LedgerError::Head)?;
-    Ok(checked.head)
-}
-
-impl Ledger {
-    /// What was given away, without holding the ledger.
-    ///
-    /// # Errors
-    /// As [`check`].
-    pub fn look(folder: &Path, head: &Path, identity: &Identity) -> Result<Account, LedgerError> {
-        let mut account = Account::default();
-        account.keep(questions_in(folder, &identity.public())?);
-        all(&folder.join(FILE), head, identity)?.iter().for_each(|entry| account.take(entry));
-        account.measure();
-        Ok(account)
-    }
 }
 
 #[cfg(test)]

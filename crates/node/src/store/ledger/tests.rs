@@ -3,13 +3,18 @@ use std::{fs, path::PathBuf};
 use veilsum_cluster::Rows;
 use veilsum_proto::{
     identity::{Signature, from_hex},
-    ledger::{Column, Frame, Places},
-    policy, release,
+    ledger::{Answer, Column, Frame, Places},
+    policy::{self, Cost, Smooth, Spent},
+    release::{self, Standing},
 };
 
 use super::*;
-use crate::documents::tests::Folder;
+use crate::{
+    documents::tests::Folder,
+    release::{Known, Origin, Together},
+};
 
+mod blocks;
 mod measured;
 mod size;
 
@@ -76,7 +81,7 @@ fn answer(question: u16, at: i32) -> Answer {
 /// One round: the answer, then the shares for the total over `survivors`.
 fn round(ledger: &mut Ledger, number: u16, survivors: u8) -> Result<(), LedgerError> {
     let asked = left(number, 9);
-    ledger.promise(&asked, answer(number, i32::from(number) * 1_000), block()).unwrap();
+    ledger.book_mut().promise(&asked, answer(number, i32::from(number) * 1_000), block()).unwrap();
     ledger.record(&[number as u8; 100], Disclosure::MaskedWords, &asked)?;
     ledger.record(&[number as u8; 50], Disclosure::SelfMaskShares, &left(number, survivors))
 }
@@ -129,17 +134,17 @@ fn what_left_is_there_again_and_repeats_are_free() {
     for number in 1..=3 {
         round(&mut ledger, number, 9).unwrap();
     }
-    let (head, spent) = (ledger.head(), ledger.spent(&other(), false));
+    let (head, spent) = (ledger.head(), ledger.book().spent(&other(), false));
     assert_eq!((head.entries, spent.questions, spent.scalars, spent.milli_bits, spent.runs), (7, 3, 27, 900_000, 1));
     // The same frame again, as after a lost connection: it leaves, and nothing is new.
     ledger.record(&[2; 100], Disclosure::MaskedWords, &left(2, 9)).unwrap();
     // The same question in another run of it: written down, but it counts once.
     let again = Left { run: Hash([4; 32]), context: Hash([77; 32]), ..left(40, 9) };
-    ledger.promise(&again, answer(2, 2_000), block()).unwrap();
-    assert_eq!(ledger.spent(&other(), false).questions, 3, "promised, and given before");
+    ledger.book_mut().promise(&again, answer(2, 2_000), block()).unwrap();
+    assert_eq!(ledger.book().spent(&other(), false).questions, 3, "promised, and given before");
     ledger.record(b"another frame", Disclosure::MaskedWords, &again).unwrap();
-    assert_eq!((ledger.head().entries, ledger.spent(&other(), false).questions), (8, 3));
-    assert_eq!(ledger.spent(&Left { run: Hash([5; 32]), ..left(41, 9) }, true).runs, 3);
+    assert_eq!((ledger.head().entries, ledger.book().spent(&other(), false).questions), (8, 3));
+    assert_eq!(ledger.book().spent(&Left { run: Hash([5; 32]), ..left(41, 9) }, true).runs, 3);
     ledger.sync().unwrap();
     drop(ledger);
     #[cfg(unix)]
@@ -148,252 +153,12 @@ fn what_left_is_there_again_and_repeats_are_free() {
         assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o600);
     }
     let back = site.open().unwrap();
-    assert_eq!((back.head().entries, back.spent(&other(), false).scalars), (8, 27));
+    assert_eq!((back.head().entries, back.book().spent(&other(), false).scalars), (8, 27));
     drop(back);
     let checked = site.check(Some(head.link)).unwrap();
     assert_eq!(checked.entries.len(), 8);
     let text = fs::read_to_string(site.file()).unwrap();
     assert!(text.lines().all(|line| line.starts_with("{\"index\":")) && text.contains("\"kind\":\"fuzzy_sums\""));
-}
-
-/// [LED-7], [LED-8]: a name decides nothing; rows that changed are noticed, and count for the same data set.
-#[test]
-fn rows_do_not_become_new_by_a_new_name() {
-    let site = Site::new("names");
-    let mut ledger = site.open_for(data("ward", 5)).unwrap();
-    assert_eq!(ledger.known(&origin(5)), Known::Same(columns(5)));
-    ledger.note(Note::Columns(columns(5)), &Left::default(), Hash::default()).unwrap();
-    round(&mut ledger, 1, 9).unwrap();
-    drop(ledger);
-    for (name, rows) in [("ward", 5), ("ward", 6), ("other", 5), ("other", 6)] {
-        let ledger = site.open_for(data(name, rows)).unwrap();
-        assert_eq!(ledger.spent(&other(), false).scalars, 9, "{name} {rows}");
-        let known = if rows == 5 { Known::Same(Vec::new()) } else { Known::Other(vec!["x".into()]) };
-        assert_eq!(ledger.known(&origin(rows)), known, "{name} {rows}");
-    }
-    // Another column is no change.
-    let wider = |y: [f64; 2]| {
-        let rows = Rows::new(vec![5.0, y[0], 9.0, y[1]], 2).unwrap();
-        Origin::new(vec!["x".into(), "y".into()], rows, None)
-    };
-    let mut ledger = site.open_for(data("ward", 5)).unwrap();
-    let Known::Same(new) = ledger.known(&wider([1.0, 2.0])) else { panic!("a column more") };
-    assert_eq!(new.iter().map(|c| &c.name[..]).collect::<Vec<_>>(), [r#"[["x","y"],null]"#, "y"]);
-    // From then on they stand in the same rows ([LED-8]).
-    ledger.note(Note::Columns(new), &Left::default(), Hash::default()).unwrap();
-    assert_eq!(ledger.known(&wider([1.0, 2.0])), Known::Same(Vec::new()));
-    let rows = Together::named(r#"[["x","y"],null]"#).unwrap();
-    assert_eq!(ledger.known(&wider([2.0, 1.0])), Known::OtherRows(vec![rows.clone()]));
-    assert_eq!(ledger.known(&wider([2.0, 3.0])), Known::Other(vec!["y".into()]));
-    let names = ["x".to_owned(), "y".to_owned()];
-    assert_eq!(ledger.account().columns().cloned().collect::<Vec<_>>(), names);
-    assert_eq!(ledger.account().together(), vec![rows]);
-    drop(ledger);
-    // A change that is declared: the rows are known, what was given away still counts, and answers from them are new ones.
-    let mut ledger = site.open_for(data("ward", 6)).unwrap();
-    let before = ledger.standing();
-    ledger.note(Note::Changed(columns(6)), &Left::default(), Hash::default()).unwrap();
-    assert_eq!(ledger.standing(), Standing { version: before.version + 1, ..before });
-    let asked = Left { context: Hash([60; 32]), ..left(1, 9) };
-    ledger.promise(&asked, answer(1, 1_000), block_at(1)).unwrap();
-    ledger.record(b"from other rows", Disclosure::MaskedWords, &asked).unwrap();
-    assert_eq!(ledger.spent(&other(), false).scalars, 18);
-    drop(ledger);
-    // Other rows altogether: no block, and the account goes on.
-    let mut ledger = site.open_for(data("ward", 7)).unwrap();
-    assert!(matches!(ledger.known(&origin(7)), Known::Other(_)));
-    ledger.note(Note::Separate(columns(7)), &Left::default(), Hash::default()).unwrap();
-    assert_eq!((ledger.standing(), ledger.spent(&other(), false).scalars), (Standing { block: None, version: 2 }, 18));
-    // Keys that were exchanged before say another version: that of rows which are gone.
-    for version in [0, 1] {
-        let asked = Left { context: Hash([61; 32]), ..left(2, 9) };
-        let refused = ledger.promise(&asked, answer(2, 0), block_at(version)).unwrap_err();
-        assert_eq!(refused.rule, "REL-7", "{version}");
-        assert!(ledger.record(b"words", Disclosure::MaskedWords, &asked).is_err());
-    }
-    let stranger: Vec<_> = block_at(2).into_iter().filter(|(key, _)| *key != identity(1).public()).collect();
-    assert_eq!(ledger.promise(&left(2, 9), answer(2, 0), stranger).unwrap_err().rule, "REL-7");
-    ledger.promise(&left(2, 9), answer(2, 0), block_at(2)).unwrap();
-}
-
-/// [REL-5]: a site's two conversations are asked at the same time, before any words have left: it answers in one block, of one
-/// version, and the other aggregator is refused before and after these words leave.
-#[test]
-fn two_conversations_promise_one_block() {
-    let mut ledger = Ledger::in_memory(identity(1), data("rows", 5));
-    let counting = Left { session: Hash([20; 32]), context: Hash([7; 32]), ..left(1, 9) };
-    let mut larger = block();
-    larger.insert(0, (PublicKey([0; 32]), 0));
-    let others_changed: Vec<_> =
-        block().into_iter().map(|(key, v)| (key, if key == PublicKey([2; 32]) { v + 1 } else { v })).collect();
-    ledger.promise(&left(1, 9), answer(1, 0), block()).unwrap();
-    for block in [larger.clone(), others_changed] {
-        assert_eq!(ledger.promise(&counting, answer(2, 0), block).unwrap_err().rule, "REL-5");
-        assert!(matches!(ledger.record(b"count", Disclosure::MaskedWords, &counting), Err(LedgerError::Unasked)));
-    }
-    ledger.promise(&counting, answer(2, 0), block()).unwrap();
-    ledger.record(b"count", Disclosure::MaskedWords, &counting).unwrap();
-    ledger.record(b"words", Disclosure::MaskedWords, &left(1, 9)).unwrap();
-    // The same conversation may promise another thing: what it promised before does not leave any more. Neither does what it
-    // promised in a set-up, or a slot, that is gone.
-    let mut ledger = Ledger::in_memory(identity(1), data("rows", 5));
-    ledger.promise(&left(1, 9), answer(1, 0), block()).unwrap();
-    ledger.promise(&left(2, 9), answer(1, 0), larger.clone()).unwrap();
-    assert!(matches!(ledger.record(b"words", Disclosure::MaskedWords, &left(1, 9)), Err(LedgerError::Unasked)));
-    ledger.take_back(&left(2, 9).session);
-    ledger.promise(&counting, answer(2, 0), block()).unwrap();
-    ledger.undo(&counting).unwrap();
-    ledger.promise(&left(3, 9), answer(1, 0), larger).unwrap();
-    assert!(matches!(ledger.record(b"count", Disclosure::MaskedWords, &counting), Err(LedgerError::Unasked)));
-}
-
-/// [REL-5]: the last look is at the moment when words leave, whoever looked before: they fix no second block.
-#[test]
-fn words_over_another_block_than_the_fixed_one_do_not_leave() {
-    let mut ledger = Ledger::in_memory(identity(1), data("rows", 5));
-    round(&mut ledger, 1, 9).unwrap();
-    let smaller: Vec<_> = block().into_iter().filter(|(key, _)| *key != PublicKey([2; 32])).collect();
-    ledger.promise(&left(2, 9), answer(2, 0), smaller).unwrap();
-    let entries = ledger.head().entries;
-    assert!(matches!(ledger.record(b"words", Disclosure::MaskedWords, &left(2, 9)), Err(LedgerError::Unasked)));
-    assert_eq!((ledger.head().entries, &ledger.account().block().unwrap().members), (entries, &block()));
-}
-
-/// [REL-5], [REL-6]: masked words fix the block; it is undone when every round of it came to nothing.
-#[test]
-fn a_block_is_fixed_by_masked_words_and_undone_by_certificates() {
-    let site = Site::new("block");
-    let mut ledger = site.open().unwrap();
-    ledger.record(b"keys", Disclosure::PublicKeys, &Left { slot: None, cohort: None, ..left(0, 9) }).unwrap();
-    assert_eq!(ledger.standing().block, None);
-    let id = release::block_id(block().iter().map(|(key, _)| *key));
-    let undone = |ledger: &mut Ledger, slot: u16| {
-        ledger.undo(&Left { cohort: None, ..left(slot, 9) }).unwrap();
-        ledger.standing().block
-    };
-    // What follows words in the same conversation came after their round: only the last ones can be undone.
-    for (slots, undo, last) in [(vec![1], vec![1], None), (vec![2, 3], vec![3, 3, 2], Some(id))] {
-        slots.iter().for_each(|slot| round(&mut ledger, *slot, 9).unwrap());
-        let found: Vec<Option<Hash>> = undo.iter().map(|slot| undone(&mut ledger, *slot)).collect();
-        assert_eq!(found.last(), Some(&last), "{slots:?}");
-    }
-    round(&mut ledger, 4, 9).unwrap();
-    // Another run has slots of the same numbers: what is undone there was never this round's.
-    let other_run = Left { run: Hash([4; 32]), cohort: None, context: Hash([99; 32]), ..left(4, 9) };
-    ledger.undo(&other_run).unwrap();
-    assert_eq!(ledger.standing().block, Some(id));
-    drop(ledger);
-    let ledger = site.open().unwrap();
-    assert_eq!(ledger.standing().block, Some(id));
-    assert_eq!(ledger.account().block().unwrap().members, block());
-    // The block stands in the first answer over it alone.
-    let answers = site.check(None).unwrap().entries.into_iter().filter(|e| e.answer.is_some());
-    assert_eq!(answers.map(|e| e.block.is_some()).collect::<Vec<_>>(), [true, true, false, false]);
-}
-
-/// [REL-6]: a process that was started again undoes what the one before sent, in that very round and no other.
-#[test]
-fn a_block_is_undone_after_a_restart() {
-    let gone_when = |again: bool, rounds: u16, context: u8, change: &dyn Fn(&std::path::Path)| {
-        let site = Site::new("restart");
-        let mut ledger = site.open().unwrap();
-        (1..=rounds).for_each(|number| round(&mut ledger, number, 9).unwrap());
-        drop(ledger);
-        change(&site.file().with_file_name(ROUNDS));
-        let mut ledger = site.open().unwrap();
-        if again {
-            ledger.record(&[rounds as u8; 100], Disclosure::MaskedWords, &left(rounds, 9)).unwrap();
-        }
-        for _ in 0..2 {
-            ledger.undo(&Left { cohort: None, context: Hash([context; 32]), ..left(1, 9) }).unwrap();
-        }
-        drop(ledger);
-        site.open().unwrap().standing().block.is_none()
-    };
-    let gone = |rounds, context, change| gone_when(false, rounds, context, change);
-    let same = |_: &std::path::Path| {};
-    assert!(gone(1, 1, &same));
-    assert!(!gone(1, 2, &same), "another round");
-    assert!(!gone(2, 2, &same) && !gone(2, 1, &same), "an earlier round stands");
-    let lost = |path: &std::path::Path| fs::remove_file(path).unwrap();
-    assert!(!gone(1, 1, &lost), "nobody knows in which round the words left");
-    assert!(gone_when(true, 1, 1, &lost), "asked again, it sends the same words");
-    let forged = |path: &std::path::Path| {
-        let mut bytes = fs::read(path).unwrap();
-        let at = bytes.len() - 64;
-        // The context of the words becomes another one.
-        bytes[at..at + 32].fill(2);
-        fs::write(path, bytes).unwrap();
-    };
-    assert!(!gone(1, 2, &forged) && !gone(1, 1, &forged));
-}
-
-/// [LED-1], [REL-5]: a ledger from before blocks is carried forward: what it gave away counts, and its last cohort is the block.
-#[test]
-fn a_ledger_from_before_blocks_is_carried_forward() {
-    let site = Site::new("old");
-    fs::create_dir_all(site.folder.0.join("state")).unwrap();
-    let (mut text, mut head) = (String::new(), Head::default());
-    let survivors = release::block_id(block().iter().map(|(key, _)| *key));
-    let mut add = |discloses, slot: u16, cohort: Hash, answer: Option<Answer>| {
-        let entry = Entry {
-            index: head.entries,
-            previous: head.link,
-            plan: PLAN,
-            session: left(0, 9).session,
-            run: RUN,
-            slot: Some((0, slot)),
-            cohort: Some(cohort),
-            discloses,
-            bytes: 100,
-            digest: Hash([slot as u8; 32]),
-            data: "rows".into(),
-            rows: Hash([5; 32]),
-            version: 0,
-            block: None,
-            note: None,
-            answer,
-            old: true,
-        };
-        head = Head { entries: entry.index + 1, link: entry.link() };
-        text += &file::write(&entry, &entry.sign(&identity(1)));
-    };
-    add(Disclosure::MaskedWords, 1, Hash([9; 32]), Some(answer(1, 0)));
-    add(Disclosure::MaskedWords, 2, Hash([9; 32]), Some(answer(2, 0)));
-    add(Disclosure::SelfMaskShares, 2, survivors, None);
-    assert!(!text.contains("version"));
-    fs::write(site.file(), &text).unwrap();
-    assert!(matches!(site.open(), Err(LedgerError::NoHead { .. })));
-    adopt(&site.file(), &site.head(), &identity(1)).unwrap();
-    let mut ledger = site.open().unwrap();
-    assert_eq!((ledger.spent(&other(), false).scalars, ledger.standing().block), (18, Some(survivors)));
-    round(&mut ledger, 3, 9).unwrap();
-    drop(ledger);
-    assert!(fs::read_to_string(site.file()).unwrap().starts_with(&text));
-    assert_eq!(site.open().unwrap().spent(&other(), false).scalars, 27);
-}
-
-/// [LED-8]: a ledger from before rows were bound knows its columns one by one: they are looked at as they were, and the rows are
-/// bound from now on.
-#[test]
-fn columns_that_were_known_one_by_one_stay_known() {
-    let site = Site::new("one by one");
-    let key = |values: [f64; 2]| {
-        let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
-        suite::hash("column in a ledger", &[&[1; 32], &suite::hash("values of a column", &[&bytes]).0])
-    };
-    let old = [("x", key([1.0, 2.0])), ("y", key([3.0, 4.0]))];
-    let old = old.map(|(name, values)| Column { name: name.into(), values }).to_vec();
-    site.open().unwrap().note(Note::Columns(old), &Left::default(), Hash::default()).unwrap();
-    let rows =
-        |values: [f64; 4]| Origin::new(vec!["x".into(), "y".into()], Rows::new(values.to_vec(), 2).unwrap(), None);
-    let mut ledger = site.open().unwrap();
-    assert_eq!(ledger.known(&rows([1.0, 3.0, 2.0, 5.0])), Known::Other(vec!["y".into()]));
-    let Known::Same(new) = ledger.known(&rows([1.0, 3.0, 2.0, 4.0])) else { panic!("the rows that it knows") };
-    assert_eq!(new.len(), 1);
-    ledger.note(Note::Columns(new), &Left::default(), Hash::default()).unwrap();
-    drop(ledger);
-    assert!(matches!(site.open().unwrap().known(&rows([1.0, 4.0, 2.0, 3.0])), Known::OtherRows(_)));
 }
 
 /// [LED-7]: the same question to those who were left of a round is the same total, but not the same noise.
@@ -402,10 +167,13 @@ fn two_draws_of_noise_are_two_answers() {
     let ask = |nano_rho: Option<u64>, cohort: u8| {
         let mut ledger = Ledger::in_memory(identity(1), data("rows", 5));
         let noised = Answer { cost: Cost { nano_rho, ..answer(1, 0).cost }, ..answer(1, 0) };
-        ledger.promise(&left(1, 9), noised.clone(), block()).unwrap();
+        ledger.book_mut().promise(&left(1, 9), noised.clone(), block()).unwrap();
         ledger.record(b"words", Disclosure::MaskedWords, &left(1, 9)).unwrap();
         ledger.record(b"shares", Disclosure::SelfMaskShares, &left(1, 8)).unwrap();
-        (ledger.account().gave(&Hash([cohort; 32]), &Hash([5; 32]), &noised), ledger.rho_of_plan(&other()))
+        (
+            ledger.book().account().gave(&Hash([cohort; 32]), &Hash([5; 32]), &noised),
+            ledger.book().rho_of_plan(&other()),
+        )
     };
     // Asked of 9, opened over 8.
     assert_eq!((ask(None, 8), ask(None, 9)), ((true, 0), (false, 0)));
@@ -418,20 +186,20 @@ fn a_slot_has_one_draw_of_noise() {
     let mut ledger = Ledger::in_memory(identity(1), data("rows", 5));
     let noised = Answer { cost: Cost { nano_rho: Some(7), ..answer(1, 0).cost }, ..answer(1, 0) };
     for _ in 0..2 {
-        assert_eq!(ledger.repeats(&left(1, 9), &noised), ledger.head().entries > 0);
-        ledger.promise(&left(1, 9), noised.clone(), block()).unwrap();
+        assert_eq!(ledger.book().repeats(&left(1, 9), &noised), ledger.head().entries > 0);
+        ledger.book_mut().promise(&left(1, 9), noised.clone(), block()).unwrap();
         ledger.record(b"words", Disclosure::MaskedWords, &left(1, 9)).unwrap();
-        assert_eq!((ledger.head().entries, ledger.rho_of_plan(&other())), (1, 7));
+        assert_eq!((ledger.head().entries, ledger.book().rho_of_plan(&other())), (1, 7));
     }
-    ledger.promise(&left(1, 9), noised.clone(), block()).unwrap();
+    ledger.book_mut().promise(&left(1, 9), noised.clone(), block()).unwrap();
     let others = ledger.record(b"other words", Disclosure::MaskedWords, &left(1, 9));
     assert!(matches!(others, Err(LedgerError::Unasked)));
     // In the next slot it is another draw.
-    assert!(!ledger.repeats(&left(2, 9), &noised));
-    ledger.promise(&left(2, 9), noised, block()).unwrap();
-    assert_eq!(ledger.rho_of_plan(&other()), 14, "promised to somebody else");
+    assert!(!ledger.book().repeats(&left(2, 9), &noised));
+    ledger.book_mut().promise(&left(2, 9), noised, block()).unwrap();
+    assert_eq!(ledger.book().rho_of_plan(&other()), 14, "promised to somebody else");
     ledger.record(b"other words", Disclosure::MaskedWords, &left(2, 9)).unwrap();
-    assert_eq!((ledger.rho_of_plan(&other()), ledger.spent(&other(), false).nano_rho), (14, 14));
+    assert_eq!((ledger.book().rho_of_plan(&other()), ledger.book().spent(&other(), false).nano_rho), (14, 14));
 }
 
 /// [LED-7]: the last answer once more, from other rows, is no repetition: it would count, and with noise it does not leave, for
@@ -442,14 +210,15 @@ fn a_slot_has_one_set_of_rows() {
         let site = Site::new("rows");
         let given = Answer { cost: Cost { nano_rho, ..answer(1, 0).cost }, ..answer(1, 0) };
         let mut ledger = site.open().unwrap();
-        ledger.promise(&left(1, 9), given.clone(), block()).unwrap();
+        ledger.book_mut().promise(&left(1, 9), given.clone(), block()).unwrap();
         ledger.record(b"words", Disclosure::MaskedWords, &left(1, 9)).unwrap();
-        assert!(ledger.repeats(&left(1, 9), &given));
+        assert!(ledger.book().repeats(&left(1, 9), &given));
         drop(ledger);
         let mut ledger = site.open_for(data("rows", 6)).unwrap();
-        assert!(!ledger.repeats(&left(1, 9), &given), "{nano_rho:?}");
-        ledger.promise(&left(1, 9), given.clone(), block()).unwrap();
-        let questions = |ledger: &Ledger| (ledger.spent(&other(), false).questions, ledger.rho_of_plan(&other()));
+        assert!(!ledger.book().repeats(&left(1, 9), &given), "{nano_rho:?}");
+        ledger.book_mut().promise(&left(1, 9), given.clone(), block()).unwrap();
+        let questions =
+            |ledger: &Ledger| (ledger.book().spent(&other(), false).questions, ledger.book().rho_of_plan(&other()));
         assert_eq!(questions(&ledger).0, 2, "promised, and counted");
         let left = ledger.record(b"others", Disclosure::MaskedWords, &left(1, 9));
         assert_eq!(left.is_err(), nano_rho.is_some());
@@ -460,8 +229,9 @@ fn a_slot_has_one_set_of_rows() {
 #[test]
 fn a_name_that_comes_back_is_another_run() {
     let mut ledger = Ledger::in_memory(identity(1), data("rows", 5));
-    let runs =
-        |ledger: &Ledger, run: u8, slot: u16| ledger.spent(&Left { run: Hash([run; 32]), ..left(slot, 9) }, true).runs;
+    let runs = |ledger: &Ledger, run: u8, slot: u16| {
+        ledger.book().spent(&Left { run: Hash([run; 32]), ..left(slot, 9) }, true).runs
+    };
     assert_eq!(runs(&ledger, 3, 1), 1);
     (1..=2).for_each(|number| round(&mut ledger, number, if number == 2 { 8 } else { 9 }).unwrap());
     assert_eq!((runs(&ledger, 3, 3), runs(&ledger, 3, 2), runs(&ledger, 3, 1), runs(&ledger, 4, 3)), (1, 1, 2, 2));
@@ -471,10 +241,10 @@ fn a_name_that_comes_back_is_another_run() {
     assert_eq!(runs(&ledger, 3, 3), 2);
     // The first question again, where the second one was: what was opened over fewer stays so.
     let again = Left { context: Hash([80; 32]), ..left(2, 9) };
-    ledger.promise(&again, answer(1, 1_000), block()).unwrap();
+    ledger.book_mut().promise(&again, answer(1, 1_000), block()).unwrap();
     ledger.record(b"again", Disclosure::MaskedWords, &again).unwrap();
     ledger.record(b"shares again", Disclosure::SelfMaskShares, &left(2, 9)).unwrap();
-    assert_eq!((runs(&ledger, 3, 3), ledger.spent(&other(), false).questions), (2, 2));
+    assert_eq!((runs(&ledger, 3, 3), ledger.book().spent(&other(), false).questions), (2, 2));
 }
 
 /// [LED-7]: another draw of sites is another answer.
@@ -482,9 +252,9 @@ fn a_name_that_comes_back_is_another_run() {
 fn a_draw_belongs_to_the_answer() {
     let mut ledger = Ledger::in_memory(identity(1), data("rows", 5));
     let of = |drawn: u8| Answer { drawn: Some(Hash([drawn; 32])), ..answer(1, 0) };
-    ledger.promise(&left(1, 9), of(1), block()).unwrap();
+    ledger.book_mut().promise(&left(1, 9), of(1), block()).unwrap();
     ledger.record(b"words", Disclosure::MaskedWords, &left(1, 9)).unwrap();
-    assert!(ledger.repeats(&left(2, 9), &of(1)) && !ledger.repeats(&left(2, 9), &of(2)));
+    assert!(ledger.book().repeats(&left(2, 9), &of(1)) && !ledger.book().repeats(&left(2, 9), &of(2)));
 }
 
 /// [LED-6]: a second state folder beside one head is none.
@@ -497,7 +267,7 @@ fn one_head_has_one_ledger() {
     let other = Ledger::open(&second, Some(&site.head()), identity(1), data("rows", 5), PLAN);
     assert!(matches!(other, Err(LedgerError::Locked { .. })));
     let question = Hash([1; 32]);
-    let asked = |session: &Hash| ledger.account().questions_of(session, &question);
+    let asked = |session: &Hash| ledger.book().account().questions_of(session, &question);
     assert_eq!((asked(&left(0, 9).session), asked(&Hash::default())), (2, 1));
 }
 
@@ -506,9 +276,9 @@ fn one_head_has_one_ledger() {
 fn what_is_promised_counts() {
     let mut ledger = Ledger::in_memory(identity(1), data("rows", 5));
     let other = Left { session: Hash([20; 32]), ..left(1, 9) };
-    ledger.promise(&left(1, 9), answer(1, 0), block()).unwrap();
-    assert_eq!(ledger.spent(&other, false).scalars, 9);
-    assert_eq!(ledger.spent(&left(1, 9), false).scalars, 0, "its own question is the one that is decided");
+    ledger.book_mut().promise(&left(1, 9), answer(1, 0), block()).unwrap();
+    assert_eq!(ledger.book().spent(&other, false).scalars, 9);
+    assert_eq!(ledger.book().spent(&left(1, 9), false).scalars, 0, "its own question is the one that is decided");
     // An answer that nobody agreed to, or to another question than was agreed to, does not leave.
     let stray = ledger.record(b"words", Disclosure::MaskedWords, &left(2, 9));
     assert!(matches!(stray, Err(LedgerError::Unasked)));
@@ -647,7 +417,7 @@ fn a_disk_that_fails_lets_nothing_leave() {
     // A head that cannot be written.
     let mut ledger = site.open().unwrap();
     ledger.disk.as_mut().unwrap().head_path = Some(site.folder.0.join("missing").join("a.head"));
-    ledger.promise(&left(3, 9), answer(3, 0), block()).unwrap();
+    ledger.book_mut().promise(&left(3, 9), answer(3, 0), block()).unwrap();
     let words = ledger.record(b"words", Disclosure::MaskedWords, &left(3, 9));
     assert!(matches!(words, Err(LedgerError::Head(_))));
 }

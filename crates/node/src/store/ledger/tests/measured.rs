@@ -8,6 +8,7 @@ use veilsum_proto::{
 };
 
 use super::*;
+use crate::release::Account;
 
 /// A question of fuzzy c-means in the unit square, and the answer to it.
 fn smooth(x: f64) -> (Kept, Answer) {
@@ -29,10 +30,10 @@ fn question(centres: Centres, rows: u64) -> (Kept, Answer) {
 /// A round of it, as a site's consent goes: measured, kept, promised, written down.
 fn smooth_round(ledger: &mut Ledger, number: u16, cohort: u8, x: f64) -> Option<Smooth> {
     let (kept, answer) = smooth(x);
-    let told = ledger.measure(Some(&kept), &answer.cost);
+    let told = ledger.book_mut().measure(Some(&kept), &answer.cost);
     ledger.keep(kept);
     let asked = left(number, cohort);
-    ledger.promise(&asked, answer, block()).unwrap();
+    ledger.book_mut().promise(&asked, answer, block()).unwrap();
     ledger.record(&[number as u8; 100], Disclosure::MaskedWords, &asked).unwrap();
     told
 }
@@ -45,24 +46,24 @@ fn smooth_questions_are_measured_again_after_a_restart() {
     let (mut told, mut ranks) = (None, Vec::new());
     for number in 1..=4 {
         let (refused, answer) = smooth(0.9 - 0.1 * f64::from(number));
-        let would = ledger.measure(Some(&refused), &answer.cost).unwrap();
+        let would = ledger.book_mut().measure(Some(&refused), &answer.cost).unwrap();
         told = smooth_round(&mut ledger, number, 9, 0.1 * f64::from(number));
         assert_eq!(would.instead, told.unwrap().instead);
         ranks.push(told.unwrap().rank);
     }
     let told = told.unwrap();
     assert!(ranks[0] == 6 && ranks.windows(2).all(|pair| pair[0] < pair[1]) && told.rank <= 24, "{ranks:?}");
-    ledger.measure(None, &Cost::default());
-    assert_eq!((ledger.spent(&other(), false).smooth, told.instead), (told, (24, 24 * 33_333)));
+    ledger.book_mut().measure(None, &Cost::default());
+    assert_eq!((ledger.book().spent(&other(), false).smooth, told.instead), (told, (24, 24 * 33_333)));
     // The very same question over other sites: no more rank, but another number one by one.
     let again = smooth_round(&mut ledger, 5, 8, 0.1).unwrap();
     assert_eq!((again.rank, again.milli_bits, again.instead), (told.rank, told.milli_bits, (30, 30 * 33_333)));
     drop(ledger);
     let measured = |site: &Site| {
         let mut back = site.open().unwrap();
-        assert_eq!(back.spent(&other(), false).smooth, Smooth::default(), "counted one by one until measured");
-        back.measure(None, &Cost::default());
-        let spent = back.spent(&other(), false);
+        assert_eq!(back.book().spent(&other(), false).smooth, Smooth::default(), "counted one by one until measured");
+        back.book_mut().measure(None, &Cost::default());
+        let spent = back.book().spent(&other(), false);
         assert_eq!(spent.scalars, 30);
         spent.smooth
     };

@@ -33,18 +33,18 @@ fn bytes_of_a_question(clusters: usize, d: usize) -> [usize; 2] {
     let mut lines = [0; 2];
     for round in 0..2u16 {
         let asked = left(round, 9);
-        ledger.promise(&asked, fuzzy(clusters, d), block()).unwrap();
+        ledger.book_mut().promise(&asked, fuzzy(clusters, d), block()).unwrap();
         for (frame, what) in [
             (vec![round as u8; 8 * clusters * (d + 1) + 200], Disclosure::MaskedWords),
             (vec![1 + round as u8; 300], Disclosure::SelfMaskShares),
         ] {
-            let promise = ledger.promised.get(&asked.session).filter(|_| what == Disclosure::MaskedWords);
-            let said = ledger.account.block().map(|block| &block.members);
+            let due = (what == Disclosure::MaskedWords).then(|| ledger.book().due(&asked).unwrap());
+            let said = ledger.book().account().block().map(|block| &block.members);
             let entry = Entry {
                 slot: asked.slot,
                 cohort: asked.cohort,
-                block: promise.map(|p| p.block.clone()).filter(|block| Some(block) != said),
-                answer: promise.map(|p| p.answer.clone()),
+                block: due.as_ref().map(|due| due.block.clone()).filter(|block| Some(block) != said),
+                answer: due.map(|due| due.answer),
                 ..ledger.entry(&asked, what, frame.len() as u64, suite::hash("ledger frame", &[&frame]))
             };
             lines[usize::from(round)] += file::write(&entry, &entry.sign(&ledger.identity)).len();
@@ -79,17 +79,17 @@ fn what_the_blocks_cost_with_many_entries() {
     let mut ledger = Ledger::in_memory(identity(1), data("rows", 1));
     for round in 0..5_000u16 {
         let asked = left(round, 9);
-        ledger.promise(&asked, answer(round, i32::from(round)), own.members.clone()).unwrap();
+        ledger.book_mut().promise(&asked, answer(round, i32::from(round)), own.members.clone()).unwrap();
         ledger.record(&round.to_le_bytes(), Disclosure::MaskedWords, &asked).unwrap();
         ledger.record(&[&round.to_le_bytes()[..], &[1]].concat(), Disclosure::SelfMaskShares, &asked).unwrap();
     }
     assert_eq!(ledger.head().entries, 10_000);
     let (began, times) = (Instant::now(), 1_000u32);
     for _ in 0..times {
-        let known = ledger.account().block().unwrap();
+        let known = ledger.book().account().block().unwrap();
         let before = release::OwnBlock { id: known.id, members: known.members.clone() };
         release::admit(&own, Some(&before), &blocks, &all, Some(&all[..50]), 3).unwrap();
-        std::hint::black_box(ledger.standing());
+        std::hint::black_box(ledger.book().standing());
     }
     let each = began.elapsed() / times;
     println!("blocks: {each:?} a question, 100 sites in ten blocks, 10,000 entries");

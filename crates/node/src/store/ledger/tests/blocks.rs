@@ -1,0 +1,246 @@
+//! Which block the rows are in, and whether they are the rows that were answered from before.
+
+use super::*;
+
+/// [LED-7], [LED-8]: a name decides nothing; rows that changed are noticed, and count for the same data set.
+#[test]
+fn rows_do_not_become_new_by_a_new_name() {
+    let site = Site::new("names");
+    let mut ledger = site.open_for(data("ward", 5)).unwrap();
+    assert_eq!(ledger.book().known(&origin(5)), Known::Same(columns(5)));
+    ledger.note(Note::Columns(columns(5)), &Left::default(), Hash::default()).unwrap();
+    round(&mut ledger, 1, 9).unwrap();
+    drop(ledger);
+    for (name, rows) in [("ward", 5), ("ward", 6), ("other", 5), ("other", 6)] {
+        let ledger = site.open_for(data(name, rows)).unwrap();
+        assert_eq!(ledger.book().spent(&other(), false).scalars, 9, "{name} {rows}");
+        let known = if rows == 5 { Known::Same(Vec::new()) } else { Known::Other(vec!["x".into()]) };
+        assert_eq!(ledger.book().known(&origin(rows)), known, "{name} {rows}");
+    }
+    // Another column is no change.
+    let wider = |y: [f64; 2]| {
+        let rows = Rows::new(vec![5.0, y[0], 9.0, y[1]], 2).unwrap();
+        Origin::new(vec!["x".into(), "y".into()], rows, None)
+    };
+    let mut ledger = site.open_for(data("ward", 5)).unwrap();
+    let Known::Same(new) = ledger.book().known(&wider([1.0, 2.0])) else { panic!("a column more") };
+    assert_eq!(new.iter().map(|c| &c.name[..]).collect::<Vec<_>>(), [r#"[["x","y"],null]"#, "y"]);
+    // From then on they stand in the same rows ([LED-8]).
+    ledger.note(Note::Columns(new), &Left::default(), Hash::default()).unwrap();
+    assert_eq!(ledger.book().known(&wider([1.0, 2.0])), Known::Same(Vec::new()));
+    let rows = Together::named(r#"[["x","y"],null]"#).unwrap();
+    assert_eq!(ledger.book().known(&wider([2.0, 1.0])), Known::OtherRows(vec![rows.clone()]));
+    assert_eq!(ledger.book().known(&wider([2.0, 3.0])), Known::Other(vec!["y".into()]));
+    let names = ["x".to_owned(), "y".to_owned()];
+    assert_eq!(ledger.book().account().columns().cloned().collect::<Vec<_>>(), names);
+    assert_eq!(ledger.book().account().together(), vec![rows]);
+    drop(ledger);
+    // A change that is declared: the rows are known, what was given away still counts, and answers from them are new ones.
+    let mut ledger = site.open_for(data("ward", 6)).unwrap();
+    let before = ledger.book().standing();
+    ledger.note(Note::Changed(columns(6)), &Left::default(), Hash::default()).unwrap();
+    assert_eq!(ledger.book().standing(), Standing { version: before.version + 1, ..before });
+    let asked = Left { context: Hash([60; 32]), ..left(1, 9) };
+    ledger.book_mut().promise(&asked, answer(1, 1_000), block_at(1)).unwrap();
+    ledger.record(b"from other rows", Disclosure::MaskedWords, &asked).unwrap();
+    assert_eq!(ledger.book().spent(&other(), false).scalars, 18);
+    drop(ledger);
+    // Other rows altogether: no block, and the account goes on.
+    let mut ledger = site.open_for(data("ward", 7)).unwrap();
+    assert!(matches!(ledger.book().known(&origin(7)), Known::Other(_)));
+    ledger.note(Note::Separate(columns(7)), &Left::default(), Hash::default()).unwrap();
+    assert_eq!(
+        (ledger.book().standing(), ledger.book().spent(&other(), false).scalars),
+        (Standing { block: None, version: 2 }, 18)
+    );
+    // Keys that were exchanged before say another version: that of rows which are gone.
+    for version in [0, 1] {
+        let asked = Left { context: Hash([61; 32]), ..left(2, 9) };
+        let refused = ledger.book_mut().promise(&asked, answer(2, 0), block_at(version)).unwrap_err();
+        assert_eq!(refused.rule, "REL-7", "{version}");
+        assert!(ledger.record(b"words", Disclosure::MaskedWords, &asked).is_err());
+    }
+    let stranger: Vec<_> = block_at(2).into_iter().filter(|(key, _)| *key != identity(1).public()).collect();
+    assert_eq!(ledger.book_mut().promise(&left(2, 9), answer(2, 0), stranger).unwrap_err().rule, "REL-7");
+    ledger.book_mut().promise(&left(2, 9), answer(2, 0), block_at(2)).unwrap();
+}
+
+/// [REL-5]: a site's two conversations are asked at the same time, before any words have left: it answers in one block, of one
+/// version, and the other aggregator is refused before and after these words leave.
+#[test]
+fn two_conversations_promise_one_block() {
+    let mut ledger = Ledger::in_memory(identity(1), data("rows", 5));
+    let counting = Left { session: Hash([20; 32]), context: Hash([7; 32]), ..left(1, 9) };
+    let mut larger = block();
+    larger.insert(0, (PublicKey([0; 32]), 0));
+    let others_changed: Vec<_> =
+        block().into_iter().map(|(key, v)| (key, if key == PublicKey([2; 32]) { v + 1 } else { v })).collect();
+    ledger.book_mut().promise(&left(1, 9), answer(1, 0), block()).unwrap();
+    for block in [larger.clone(), others_changed] {
+        assert_eq!(ledger.book_mut().promise(&counting, answer(2, 0), block).unwrap_err().rule, "REL-5");
+        assert!(matches!(ledger.record(b"count", Disclosure::MaskedWords, &counting), Err(LedgerError::Unasked)));
+    }
+    ledger.book_mut().promise(&counting, answer(2, 0), block()).unwrap();
+    ledger.record(b"count", Disclosure::MaskedWords, &counting).unwrap();
+    ledger.record(b"words", Disclosure::MaskedWords, &left(1, 9)).unwrap();
+    // The same conversation may promise another thing: what it promised before does not leave any more. Neither does what it
+    // promised in a set-up, or a slot, that is gone.
+    let mut ledger = Ledger::in_memory(identity(1), data("rows", 5));
+    ledger.book_mut().promise(&left(1, 9), answer(1, 0), block()).unwrap();
+    ledger.book_mut().promise(&left(2, 9), answer(1, 0), larger.clone()).unwrap();
+    assert!(matches!(ledger.record(b"words", Disclosure::MaskedWords, &left(1, 9)), Err(LedgerError::Unasked)));
+    ledger.book_mut().take_back(&left(2, 9).session);
+    ledger.book_mut().promise(&counting, answer(2, 0), block()).unwrap();
+    ledger.undo(&counting).unwrap();
+    ledger.book_mut().promise(&left(3, 9), answer(1, 0), larger).unwrap();
+    assert!(matches!(ledger.record(b"count", Disclosure::MaskedWords, &counting), Err(LedgerError::Unasked)));
+}
+
+/// [REL-5]: the last look is at the moment when words leave, whoever looked before: they fix no second block.
+#[test]
+fn words_over_another_block_than_the_fixed_one_do_not_leave() {
+    let mut ledger = Ledger::in_memory(identity(1), data("rows", 5));
+    round(&mut ledger, 1, 9).unwrap();
+    let smaller: Vec<_> = block().into_iter().filter(|(key, _)| *key != PublicKey([2; 32])).collect();
+    ledger.book_mut().promise(&left(2, 9), answer(2, 0), smaller).unwrap();
+    let entries = ledger.head().entries;
+    assert!(matches!(ledger.record(b"words", Disclosure::MaskedWords, &left(2, 9)), Err(LedgerError::Unasked)));
+    assert_eq!((ledger.head().entries, &ledger.book().account().block().unwrap().members), (entries, &block()));
+}
+
+/// [REL-5], [REL-6]: masked words fix the block; it is undone when every round of it came to nothing.
+#[test]
+fn a_block_is_fixed_by_masked_words_and_undone_by_certificates() {
+    let site = Site::new("block");
+    let mut ledger = site.open().unwrap();
+    ledger.record(b"keys", Disclosure::PublicKeys, &Left { slot: None, cohort: None, ..left(0, 9) }).unwrap();
+    assert_eq!(ledger.book().standing().block, None);
+    let id = release::block_id(block().iter().map(|(key, _)| *key));
+    let undone = |ledger: &mut Ledger, slot: u16| {
+        ledger.undo(&Left { cohort: None, ..left(slot, 9) }).unwrap();
+        ledger.book().standing().block
+    };
+    // What follows words in the same conversation came after their round: only the last ones can be undone.
+    for (slots, undo, last) in [(vec![1], vec![1], None), (vec![2, 3], vec![3, 3, 2], Some(id))] {
+        slots.iter().for_each(|slot| round(&mut ledger, *slot, 9).unwrap());
+        let found: Vec<Option<Hash>> = undo.iter().map(|slot| undone(&mut ledger, *slot)).collect();
+        assert_eq!(found.last(), Some(&last), "{slots:?}");
+    }
+    round(&mut ledger, 4, 9).unwrap();
+    // Another run has slots of the same numbers: what is undone there was never this round's.
+    let other_run = Left { run: Hash([4; 32]), cohort: None, context: Hash([99; 32]), ..left(4, 9) };
+    ledger.undo(&other_run).unwrap();
+    assert_eq!(ledger.book().standing().block, Some(id));
+    drop(ledger);
+    let ledger = site.open().unwrap();
+    assert_eq!(ledger.book().standing().block, Some(id));
+    assert_eq!(ledger.book().account().block().unwrap().members, block());
+    // The block stands in the first answer over it alone.
+    let answers = site.check(None).unwrap().entries.into_iter().filter(|e| e.answer.is_some());
+    assert_eq!(answers.map(|e| e.block.is_some()).collect::<Vec<_>>(), [true, true, false, false]);
+}
+
+/// [REL-6]: a process that was started again undoes what the one before sent, in that very round and no other.
+#[test]
+fn a_block_is_undone_after_a_restart() {
+    let gone_when = |again: bool, rounds: u16, context: u8, change: &dyn Fn(&std::path::Path)| {
+        let site = Site::new("restart");
+        let mut ledger = site.open().unwrap();
+        (1..=rounds).for_each(|number| round(&mut ledger, number, 9).unwrap());
+        drop(ledger);
+        change(&site.file().with_file_name(ROUNDS));
+        let mut ledger = site.open().unwrap();
+        if again {
+            ledger.record(&[rounds as u8; 100], Disclosure::MaskedWords, &left(rounds, 9)).unwrap();
+        }
+        for _ in 0..2 {
+            ledger.undo(&Left { cohort: None, context: Hash([context; 32]), ..left(1, 9) }).unwrap();
+        }
+        drop(ledger);
+        site.open().unwrap().book().standing().block.is_none()
+    };
+    let gone = |rounds, context, change| gone_when(false, rounds, context, change);
+    let same = |_: &std::path::Path| {};
+    assert!(gone(1, 1, &same));
+    assert!(!gone(1, 2, &same), "another round");
+    assert!(!gone(2, 2, &same) && !gone(2, 1, &same), "an earlier round stands");
+    let lost = |path: &std::path::Path| fs::remove_file(path).unwrap();
+    assert!(!gone(1, 1, &lost), "nobody knows in which round the words left");
+    assert!(gone_when(true, 1, 1, &lost), "asked again, it sends the same words");
+    let forged = |path: &std::path::Path| {
+        let mut bytes = fs::read(path).unwrap();
+        let at = bytes.len() - 64;
+        // The context of the words becomes another one.
+        bytes[at..at + 32].fill(2);
+        fs::write(path, bytes).unwrap();
+    };
+    assert!(!gone(1, 2, &forged) && !gone(1, 1, &forged));
+}
+
+/// [LED-1], [REL-5]: a ledger from before blocks is carried forward: what it gave away counts, and its last cohort is the block.
+#[test]
+fn a_ledger_from_before_blocks_is_carried_forward() {
+    let site = Site::new("old");
+    fs::create_dir_all(site.folder.0.join("state")).unwrap();
+    let (mut text, mut head) = (String::new(), Head::default());
+    let survivors = release::block_id(block().iter().map(|(key, _)| *key));
+    let mut add = |discloses, slot: u16, cohort: Hash, answer: Option<Answer>| {
+        let entry = Entry {
+            index: head.entries,
+            previous: head.link,
+            plan: PLAN,
+            session: left(0, 9).session,
+            run: RUN,
+            slot: Some((0, slot)),
+            cohort: Some(cohort),
+            discloses,
+            bytes: 100,
+            digest: Hash([slot as u8; 32]),
+            data: "rows".into(),
+            rows: Hash([5; 32]),
+            version: 0,
+            block: None,
+            note: None,
+            answer,
+            old: true,
+        };
+        head = Head { entries: entry.index + 1, link: entry.link() };
+        text += &file::write(&entry, &entry.sign(&identity(1)));
+    };
+    add(Disclosure::MaskedWords, 1, Hash([9; 32]), Some(answer(1, 0)));
+    add(Disclosure::MaskedWords, 2, Hash([9; 32]), Some(answer(2, 0)));
+    add(Disclosure::SelfMaskShares, 2, survivors, None);
+    assert!(!text.contains("version"));
+    fs::write(site.file(), &text).unwrap();
+    assert!(matches!(site.open(), Err(LedgerError::NoHead { .. })));
+    adopt(&site.file(), &site.head(), &identity(1)).unwrap();
+    let mut ledger = site.open().unwrap();
+    assert_eq!((ledger.book().spent(&other(), false).scalars, ledger.book().standing().block), (18, Some(survivors)));
+    round(&mut ledger, 3, 9).unwrap();
+    drop(ledger);
+    assert!(fs::read_to_string(site.file()).unwrap().starts_with(&text));
+    assert_eq!(site.open().unwrap().book().spent(&other(), false).scalars, 27);
+}
+
+/// [LED-8]: a ledger from before rows were bound knows its columns one by one: they are looked at as they were, and the rows are
+/// bound from now on.
+#[test]
+fn columns_that_were_known_one_by_one_stay_known() {
+    let site = Site::new("one by one");
+    let key = |values: [f64; 2]| {
+        let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
+        suite::hash("column in a ledger", &[&[1; 32], &suite::hash("values of a column", &[&bytes]).0])
+    };
+    let old = [("x", key([1.0, 2.0])), ("y", key([3.0, 4.0]))];
+    let old = old.map(|(name, values)| Column { name: name.into(), values }).to_vec();
+    site.open().unwrap().note(Note::Columns(old), &Left::default(), Hash::default()).unwrap();
+    let rows =
+        |values: [f64; 4]| Origin::new(vec!["x".into(), "y".into()], Rows::new(values.to_vec(), 2).unwrap(), None);
+    let mut ledger = site.open().unwrap();
+    assert_eq!(ledger.book().known(&rows([1.0, 3.0, 2.0, 5.0])), Known::Other(vec!["y".into()]));
+    let Known::Same(new) = ledger.book().known(&rows([1.0, 3.0, 2.0, 4.0])) else { panic!("the rows that it knows") };
+    assert_eq!(new.len(), 1);
+    ledger.note(Note::Columns(new), &Left::default(), Hash::default()).unwrap();
+    drop(ledger);
+    assert!(matches!(site.open().unwrap().book().known(&rows([1.0, 4.0, 2.0, 3.0])), Known::OtherRows(_)));
+}
