@@ -17,7 +17,7 @@
 //! | 12 | replay, reflection, another's key as one's own | FRM-4, SHR-2, SHR-4, KEX-5 | `p12_…` | |
 //! | 13 | a site set back answers twice | JRN-1 to JRN-3 | `p13_…` | a journal set back whole is not detected: section 15; its file: `crates/node/src/store/journal.rs` |
 //! | 14 | malformed, doubled, zero-index, non-canonical shares | SHA-1, SHA-2, UNM-4, UNM-6 | `p14_…` | |
-//! | 15 | overflow, wrap, NaN, silent clip | FIX-1, FIX-2 | `p15_…` | no float comes here; NaN and clipping: `crates/node/src/round.rs` |
+//! | 15 | overflow, wrap, NaN, silent clip | FIX-1, FIX-2 | `p15_…` | no float comes here; NaN and clipping: `crates/federation/src/question.rs` |
 //! | 16 | another site's contribution as one's own | INP-3, FRM-4, SUR-5 | `p16_…` | |
 //! | 17 | timing of code that depends on secrets | section 15 | `p17_…` | shown by types and text, not by a clock |
 //! | 18 | too few sites left | POL-1, SUR-3 | `p18_…` | |
