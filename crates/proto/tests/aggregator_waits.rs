@@ -332,3 +332,24 @@ fn whoever_comes_back_while_keys_are_collected_is_asked_again() {
         assert_eq!((ready, &w.site_errors), (1, &Vec::new()), "boundary {boundary}");
     }
 }
+
+/// [KEX-12]: a deck that is ready early waits until the slots of the one in use are gone, also while nothing is asked.
+#[test]
+fn a_deck_that_is_ready_early_waits() {
+    let mut fed = Fed::new(4, 18, |t| t.slots = 8);
+    for r in 0..6 {
+        fed.ask_exact(&[r]);
+    }
+    fed.until(0, |e| matches!(e, Event::DeckReady { index: 1, .. })).unwrap();
+    for r in 6..9 {
+        fed.ask_exact(&[r]);
+    }
+    let asks: Vec<(u32, u16)> = fed
+        .seen
+        .iter()
+        .filter(|w| (w.site, w.kind) == (0, Kind::Ask))
+        .map(|w| parts(&w.bytes).read::<Ask>())
+        .map(|ask| (ask.deck, ask.slot))
+        .collect();
+    assert_eq!(asks[5..], [(0, 5), (0, 6), (0, 7), (1, 0)]);
+}
