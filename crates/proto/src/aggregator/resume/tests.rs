@@ -227,3 +227,17 @@ fn who_was_left_out_before_is_lost_to_the_next_process() {
         play(&[boundary]);
     }
 }
+
+/// Sites have the time of joining to notice that they speak to another process, and not only that of one step.
+#[test]
+fn sites_have_time_to_notice_that_the_process_is_another() {
+    let whole = entries(1);
+    let asked = at(&whole, |e| matches!(e, Entry::Asked { .. }));
+    let mut a = resume(whole[..=asked].to_vec()).unwrap_or_else(|e| panic!("{e}"));
+    a.handle(Input::Ask { query: vec![0], words: 3 }, Millis(0));
+    let lost = |a: &mut Aggregator| events(a).iter().any(|e| matches!(e, Event::Lost { .. }));
+    a.handle(Input::Tick, Millis(59_999));
+    assert!(!lost(&mut a));
+    a.handle(Input::Tick, Millis(60_000));
+    assert!(lost(&mut a));
+}
