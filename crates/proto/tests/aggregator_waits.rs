@@ -12,7 +12,7 @@ use veilsum_proto::{
     message::Kind,
     release::{OwnBlock, block_id},
     suite::Hash,
-    testing::{Fixed, Kit, Verdict, World},
+    testing::{Crash, Fixed, Kit, Verdict, World},
 };
 
 const WAITED_FOR: u16 = 3;
@@ -293,18 +293,15 @@ fn a_member_that_is_silent_in_a_later_set_up_is_lost() {
 /// Where the run has failed, its last total is opened to the cohort when the application closes, and nothing else happens.
 #[test]
 fn a_run_that_failed_still_opens_its_last_total() {
-    let mut w = World::new(Kit::with_blocks(5, 0, |_| {}), 15);
-    let mut inputs = 0;
-    w.hook = Box::new(move |wire| {
-        inputs += usize::from((wire.from_site, wire.site, wire.kind) == (true, 2, Kind::MaskedInput));
-        if wire.from_site && wire.site == 2 && inputs == 2 { Verdict::Vanish } else { Verdict::Pass }
-    });
-    w.ask(b"a", 3).unwrap();
-    assert!(w.ask(b"b", 3).is_err());
-    let opened = w.opened.len();
-    assert!(matches!(w.ask(b"c", 3), Err(Error::ApiMisuse(_))), "a run that has failed asks nothing");
+    let mut w = World::new(Kit::new(5, |_| {}), 15);
+    let total = w.ask(b"a", 3).unwrap().0;
+    assert!(w.ask(b"b", 0).is_err(), "no question");
+    assert!(w.opened.is_empty());
+    let events = w.events.len();
+    w.kill(4, true);
     w.close();
-    assert!(w.opened.len() >= opened && w.opened.len() >= 4, "{:?}", w.opened);
+    assert!(w.opened.iter().all(|(_, values, _)| *values == total) && w.opened.len() >= 4, "{:?}", w.opened);
+    assert_eq!(w.events.len(), events);
 }
 
 /// Until it has answered a site is awaited, and only then.
@@ -320,4 +317,39 @@ fn the_sites_that_are_awaited() {
     let answered = fed.until(fed.events.len(), |e| matches!(e, Event::Lost { site: 2, .. }));
     assert!(answered.is_ok());
     assert!(!fed.aggregator.awaited().contains(&2));
+}
+
+/// While keys are collected a site that comes back is asked for them again, whatever the process before it sent.
+#[test]
+fn whoever_comes_back_while_keys_are_collected_is_asked_again() {
+    // Before and after its keys leave.
+    for boundary in 0..2 {
+        let mut w = World::new(Kit::new(4, |_| {}), 17);
+        w.slow[3] = 5_000;
+        w.crashes = vec![Crash { site: 1, boundary, away: Some(100) }];
+        assert_eq!(w.ask(b"q", 3).unwrap().1, [0, 1, 2, 3], "boundary {boundary}");
+        let ready = w.events.iter().filter(|e| matches!(e, Event::DeckReady { index: 0, .. })).count();
+        assert_eq!((ready, &w.site_errors), (1, &Vec::new()), "boundary {boundary}");
+    }
+}
+
+/// [KEX-12]: a deck that is ready early waits until the slots of the one in use are gone, also while nothing is asked.
+#[test]
+fn a_deck_that_is_ready_early_waits() {
+    let mut fed = Fed::new(4, 18, |t| t.slots = 8);
+    for r in 0..6 {
+        fed.ask_exact(&[r]);
+    }
+    fed.until(0, |e| matches!(e, Event::DeckReady { index: 1, .. })).unwrap();
+    for r in 6..9 {
+        fed.ask_exact(&[r]);
+    }
+    let asks: Vec<(u32, u16)> = fed
+        .seen
+        .iter()
+        .filter(|w| (w.site, w.kind) == (0, Kind::Ask))
+        .map(|w| parts(&w.bytes).read::<Ask>())
+        .map(|ask| (ask.deck, ask.slot))
+        .collect();
+    assert_eq!(asks[5..], [(0, 5), (0, 6), (0, 7), (1, 0)]);
 }

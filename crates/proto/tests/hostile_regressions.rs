@@ -181,28 +181,32 @@ fn unusable_keys_in_an_advertisement_are_their_signers_fault() {
     assert!(!cohort.contains(&3), "{cohort:?}");
 }
 
-/// A second member advertises the ML-KEM key of another under its own signature.
+/// A second member advertises a key of another under its own signature: for masks, for sealing or of ML-KEM.
 #[test]
-fn one_ml_kem_key_for_two_members_is_the_second_ones_fault() {
-    let mut fed = Fed::new(5, 8, |_| {});
-    let (bad, session) = (fed.identity(3), fed.session);
-    let copied = std::cell::RefCell::new(None);
-    fed.tap = Box::new(move |w| {
-        if !(w.from_site && w.kind == Kind::AdvertiseKeys) {
-            return vec![w.bytes.clone()];
-        }
-        let p = parts(&w.bytes);
-        let mut keys: Keys = p.read();
-        if w.site == 2 {
-            copied.replace(Some(keys.2));
-        } else if w.site == 3 {
-            keys.2 = copied.borrow().clone().expect("site 2 comes first");
-            return vec![raw(&bad, &session, p.kind, &p.context, &codec::encode(&keys))];
-        }
-        vec![w.bytes.clone()]
-    });
-    assert_eq!(fed.ask_exact(b"q"), [0, 1, 2, 4]);
-    assert!(fed.lost(3).is_some_and(|why| why.contains("site-3") && why.contains("KEX-5")));
+fn one_key_for_two_members_is_the_second_ones_fault() {
+    let copies: [fn(&mut Keys, Keys); 4] =
+        [|own, of| own.0 = of.0, |own, of| own.1 = of.1, |own, of| own.1 = of.0, |own, of| own.2 = of.2];
+    for copy in copies {
+        let mut fed = Fed::new(5, 8, |_| {});
+        let (bad, session) = (fed.identity(3), fed.session);
+        let copied = std::cell::RefCell::new(None);
+        fed.tap = Box::new(move |w| {
+            if !(w.from_site && w.kind == Kind::AdvertiseKeys) {
+                return vec![w.bytes.clone()];
+            }
+            let p = parts(&w.bytes);
+            let mut keys: Keys = p.read();
+            if w.site == 2 {
+                copied.replace(Some(keys));
+            } else if w.site == 3 {
+                copy(&mut keys, copied.borrow().clone().expect("site 2 comes first"));
+                return vec![raw(&bad, &session, p.kind, &p.context, &codec::encode(&keys))];
+            }
+            vec![w.bytes.clone()]
+        });
+        assert_eq!(fed.ask_exact(b"q"), [0, 1, 2, 4]);
+        assert!(fed.lost(3).is_some_and(|why| why.contains("site-3") && why.contains("KEX-5")));
+    }
 }
 
 /// n = 5, t = 4: one wrong share, one to spare. The commitment says which four are right.

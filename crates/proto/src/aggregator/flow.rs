@@ -62,25 +62,25 @@ impl Aggregator {
     }
 
     /// The join deadline passed: go on with those who advertised, if they are enough.
-    pub(super) fn close_joining(&mut self, now: Millis) -> Result<(), Error> {
+    pub(super) fn close_joining(&mut self, now: Millis) {
         if let Some(setup) = &mut self.setup {
             setup.stop_waiting();
         }
-        self.advance_setup(now)
+        self.advance_setup(now);
     }
 
-    pub(super) fn advance_setup(&mut self, now: Millis) -> Result<(), Error> {
+    pub(super) fn advance_setup(&mut self, now: Millis) {
         loop {
-            let Some(setup) = &mut self.setup else { return Ok(()) };
+            let Some(setup) = &mut self.setup else { return };
             if !setup.pending.frames.is_empty() {
-                return Ok(());
+                return;
             }
             match setup.next(&self.env, now) {
                 Ok(Some(deck)) => {
                     self.setup = None;
                     self.attempts = 0;
                     self.deck_ready(deck, now);
-                    return Ok(());
+                    return;
                 }
                 Ok(None) => {
                     let first = self.cohort.is_none();
@@ -103,7 +103,7 @@ impl Aggregator {
                 Err(_) if self.round.is_some() => self.setup = None,
                 Err(e) => {
                     self.fail(e);
-                    return Ok(());
+                    return;
                 }
             }
         }
@@ -273,11 +273,8 @@ impl Aggregator {
             return;
         }
         let here: Vec<u16> = (0..self.peers.len() as u16).filter(|s| !self.peers[usize::from(*s)].lost).collect();
-        let of_block = |deck: &ReadyDeck| {
-            let others = deck.blocks.block_of(site).map_or(0, |block| block.sites.len());
-            (others > 1).then(|| self.env.missing_of_block(&deck.blocks, site, &here))
-        };
-        let why = match self.deck.as_ref().and_then(of_block) {
+        let of_block = |deck: &ReadyDeck| self.env.missing_of_block(&deck.blocks, site, &here);
+        let why = match self.deck.as_ref().map(of_block) {
             Some(missing) if !missing.is_empty() => Loss::BlockIncomplete(missing),
             _ => Loss::Silent,
         };

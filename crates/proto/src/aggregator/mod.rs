@@ -353,7 +353,8 @@ impl Aggregator {
                     self.complaint(complainer, against, now);
                     return Ok(());
                 }
-                self.advance_setup(now)
+                self.advance_setup(now);
+                Ok(())
             }
             Kind::MaskedInput | Kind::ConsistencyCheck | Kind::Unmask | Kind::Burned => {
                 let Some(round) = &mut self.round else { return Ok(()) };
@@ -408,8 +409,7 @@ impl Aggregator {
             if self.setup.as_mut().is_some_and(|s| s.without(*site)) {
                 self.reopen_deck(now);
             } else {
-                let result = self.advance_setup(now);
-                self.check(result);
+                self.advance_setup(now);
             }
         }
         if let (Some(r), Some(deck)) = (&mut self.round, &self.deck) {
@@ -426,12 +426,6 @@ impl Aggregator {
         for site in [against, complainer] {
             let error = self.env.site_error(site, what.clone(), "SHR-7");
             self.lose(site, Loss::Misbehaved(error), now);
-        }
-    }
-
-    fn check(&mut self, result: Result<(), Error>) {
-        if let Err(e) = result {
-            self.fail(e);
         }
     }
 
@@ -472,8 +466,7 @@ impl Aggregator {
         }
         self.out.extend(resend);
         if join_over {
-            let result = self.close_joining(now);
-            self.check(result);
+            self.close_joining(now);
         }
         for (site, why) in
             gone.into_iter().map(|s| (s, Loss::Gone)).chain(silent.into_iter().map(|s| (s, Loss::Silent)))

@@ -181,9 +181,9 @@ impl Setup {
     /// [KEX-15], [KEX-5], [KEX-8], [KEX-16]: keys that would make every other member refuse the directory are their sender's fault alone.
     fn check_keys(&self, env: &Env, from: u16, keys: &AdvertiseKeys) -> Result<(), Error> {
         let both = [keys.mask_key, keys.seal_key];
-        let taken =
-            |k: &[u8; 32]| self.keys.iter().any(|(s, (o, _))| *s != from && [o.mask_key, o.seal_key].contains(k));
-        let kem_taken = self.keys.iter().any(|(s, (o, _))| *s != from && o.kem_key == keys.kem_key);
+        // Its own keys are not among them: whoever has advertised is asked no more.
+        let taken = |k: &[u8; 32]| self.keys.values().any(|(o, _)| [o.mask_key, o.seal_key].contains(k));
+        let kem_taken = self.keys.values().any(|(o, _)| o.kem_key == keys.kem_key);
         if keys.mask_key == keys.seal_key || both.iter().any(taken) || kem_taken {
             return Err(env.site_error(from, "advertised a key that stands in the directory already", "KEX-5"));
         }

@@ -65,6 +65,32 @@ fn a_deck_that_was_opened_twice_or_never() {
     }
 }
 
+/// A deck gets ready at any time between the question with which it is begun and its own first one.
+#[test]
+fn a_deck_that_was_ready_early_or_late() {
+    let kit = Kit::new(4, |t| t.slots = 4);
+    let config = kit.coordinator();
+    let mut w = World::new(kit, 5);
+    (0..6).for_each(|r| drop(w.ask(&[r], 3).unwrap()));
+    let mut rest: Vec<Entry> = w.log.into_iter().map(|record| record.0).collect();
+    let deck = rest.remove(at(&rest, |e| matches!(e, Entry::Deck(d) if d.index == 1)));
+    let opened = at(&rest, |e| matches!(e, Entry::Opened { index: 1 }));
+    let asked = at(&rest, |e| matches!(e, Entry::Asked { deck: 1, .. }));
+    for ready in opened + 1..=asked {
+        let mut whole = rest.clone();
+        whole.insert(ready, deck.clone());
+        let config = AggregatorConfig {
+            identity: config.identity.clone(),
+            roster: config.roster.clone(),
+            terms: config.terms.clone(),
+            ..config
+        };
+        let resumed = Aggregator::resume(config, whole.into_iter().map(Record), Millis(0));
+        assert_eq!(resumed.map(drop), Ok(()), "ready at {ready} of {opened} to {asked}");
+    }
+    assert!(asked > opened + 5);
+}
+
 #[test]
 fn a_question_without_a_slot_or_a_cohort() {
     let whole = entries(1);
@@ -200,4 +226,18 @@ fn who_was_left_out_before_is_lost_to_the_next_process() {
     for boundary in 0..play(&[]) {
         play(&[boundary]);
     }
+}
+
+/// Sites have the time of joining to notice that they speak to another process, and not only that of one step.
+#[test]
+fn sites_have_time_to_notice_that_the_process_is_another() {
+    let whole = entries(1);
+    let asked = at(&whole, |e| matches!(e, Entry::Asked { .. }));
+    let mut a = resume(whole[..=asked].to_vec()).unwrap_or_else(|e| panic!("{e}"));
+    a.handle(Input::Ask { query: vec![0], words: 3 }, Millis(0));
+    let lost = |a: &mut Aggregator| events(a).iter().any(|e| matches!(e, Event::Lost { .. }));
+    a.handle(Input::Tick, Millis(59_999));
+    assert!(!lost(&mut a));
+    a.handle(Input::Tick, Millis(60_000));
+    assert!(lost(&mut a));
 }

@@ -143,3 +143,44 @@ fn whoever_leaves_after_it_has_repeated_its_input_leaves_no_words_behind() {
         assert_eq!((inputs(0), inputs(11), inputs(16)), (4, 2, 3));
     }
 }
+
+/// A site that is slow answers a question twice. Its second repetition is no frame, and it is out after what it repeated has
+/// been added; without commitments only adding up once more leaves the total right.
+#[test]
+fn whoever_is_lost_after_its_repetition_is_taken_out_of_the_sums() {
+    let mut w = World::new(Kit::new(10, |t| t.opening = false), 6);
+    w.answer = world(6).answer;
+    (w.slow[4], w.slow[0]) = (400, 3_000);
+    let mut inputs = 0;
+    w.hook = Box::new(move |wire| {
+        inputs += usize::from((wire.from_site, wire.site, wire.kind) == (true, 4, Kind::MaskedInput));
+        match (wire.site, wire.kind) {
+            (9, Kind::MaskedInput) | (8, Kind::ConsistencyCheck) => Verdict::Vanish,
+            (4, Kind::MaskedInput) if inputs == 4 => Verdict::Replace(wire.bytes[..wire.bytes.len() - 1].to_vec()),
+            _ => Verdict::Pass,
+        }
+    });
+    let (values, cohort, missing) = w.ask(b"q", WORDS).unwrap();
+    assert_eq!(missing, [4, 8, 9]);
+    assert!(right(&values, &cohort));
+}
+
+/// What it would have repeated is in no sum, so nobody repeats anything for its sake.
+#[test]
+fn whoever_leaves_before_it_has_repeated_its_input_costs_nothing_more() {
+    let mut w = World::new(Kit::new(10, |_| {}), 7);
+    w.answer = world(7).answer;
+    let mut inputs = 0;
+    w.hook = Box::new(move |wire| {
+        inputs += usize::from((wire.from_site, wire.site, wire.kind) == (true, 7, Kind::MaskedInput));
+        match (wire.site, wire.kind) {
+            (9, Kind::MaskedInput) | (8, Kind::ConsistencyCheck) => Verdict::Vanish,
+            (7, Kind::MaskedInput) if inputs == 2 => Verdict::Vanish,
+            _ => Verdict::Pass,
+        }
+    });
+    let (values, cohort, missing) = w.ask(b"q", WORDS).unwrap();
+    assert_eq!((missing, right(&values, &cohort)), (vec![7, 8, 9], true));
+    let sent = w.sent_by_sites.iter().filter(|(site, kind, _)| (*site, *kind) == (0, Kind::MaskedInput)).count();
+    assert_eq!(sent, 2);
+}
