@@ -196,7 +196,7 @@ mod tests {
     #[test]
     fn every_code_is_documented() {
         use Code::*;
-        for code in [Internal, Usage, Input, Network, Peer, Quorum, Policy, Denied, Interrupted] {
+        for code in [Internal, Usage, Input, Network, Peer, Quorum, Policy, Denied, Early, Interrupted] {
             let line = format!("\n  {:<5}", code as u8);
             assert!(EXIT_CODES.contains(&line), "{code:?}");
         }

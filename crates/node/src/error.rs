@@ -2,7 +2,7 @@
 
 use crate::{carrier::CarrierError, files::FileError, round::RoundError, table::TableError, work::WorkError};
 
-/// Exit codes of every command. Documented in the README; tests hold them.
+/// Exit codes of every command. `veilsum --help` and the book list them; tests hold them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Code {
