@@ -42,7 +42,7 @@ fn prose(text: &str) -> String {
     let mut out = String::new();
     for part in outside {
         for line in part.lines() {
-            out.extend(line.split('`').step_by(2).collect::<Vec<_>>().join("code").chars());
+            out.push_str(&line.split('`').step_by(2).collect::<Vec<_>>().join("code"));
             out.push('\n');
         }
     }

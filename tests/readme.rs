@@ -198,7 +198,7 @@ impl Walk {
         let kind: Vec<&str> = words.split_whitespace().take(2).collect();
         match kind[..] {
             ["keygen", ..] | ["policy", "show"] => drop(self.here(&words)),
-            ["server" | "intermediary" | "client", ..] => return self.roles.push(words),
+            ["server" | "intermediary" | "client", ..] => self.roles.push(words),
             ["roster", "make"] => {
                 HOSPITALS.iter().for_each(|name| self.key(name));
                 self.here(&words);

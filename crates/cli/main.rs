@@ -1,4 +1,8 @@
 //! The `veilsum` command: one file for each command, and one way to report an error.
+//!
+//! The map of all crates, and the order in which to read them, is the front page of [`veilsum_node`]. What the commands do is in the
+//! book in `docs/`. Here: `method` has the options that `plan make` and `demo` share, `run` the three roles, and `agree` the first use
+//! of a roster; every other file is one command.
 
 mod agree;
 mod assign;

@@ -13,7 +13,7 @@
 //! # How to read this crate
 //!
 //! 1. `data`, `scale`, `transform`, `packed`: rows, the public box, standardisation, the kernel's layout.
-//! 2. [`distance`], [`reference`], [`kernel`]: memberships of one row, the plain sums, the same sums fast.
+//! 2. [`distance`], [`mod@reference`], [`kernel`]: memberships of one row, the plain sums, the same sums fast.
 //! 3. [`query`]: every question and its answer, one file for each family.
 //! 4. [`method`], `start`, [`sampling`]: the state machines that ask, and what a whole run consists of.
 //! 5. [`validity`], [`offline`], [`finish`]: what is computed from totals alone.
