@@ -150,7 +150,7 @@ fn clocks_may_differ() {
     }
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
-    for folder in ["crates/node/src", "crates/cli", "crates/proto/src", "crates/cluster/src"] {
+    for folder in ["crates/node/src", "crates/federation/src", "crates/cli", "crates/proto/src", "crates/cluster/src"] {
         sources(&root.join(folder), &mut files);
     }
     assert!(files.len() > 100, "{}", files.len());

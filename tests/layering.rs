@@ -62,7 +62,7 @@ fn without_family(package: &str, prefixes: &[&str]) {
 #[test]
 fn the_core_knows_no_mathematics_and_no_network() {
     let forbidden =
-        ["ndarray", "tokio", "quinn", "rustls", "veilsum-cluster", "veilsum", "veilsum-node", "veilsum-audit"];
+        ["ndarray", "tokio", "quinn", "rustls", "veilsum-cluster", "veilsum", "veilsum-federation", "veilsum-node", "veilsum-audit"];
     without("veilsum-proto", &forbidden);
     // Threads only where the feature says so, and then only within one call.
     assert!(!tree("veilsum-proto", &["--edges", "normal,build"]).contains("rayon"));
@@ -103,6 +103,19 @@ fn attacks_never_ship() {
     // A carrier in the clear, or another one's cryptography, would be a second way.
     for foreign in ["openssl", "native-tls", "hyper", "reqwest", "aws-lc-rs", "rustls-native-certs", "webpki-roots"] {
         assert!(!product.contains(foreign), "{foreign}");
+    }
+}
+
+/// What may be asked, answered and released is decided without a file, a socket, a clock or a thread.
+#[test]
+fn what_may_be_released_is_decided_without_io() {
+    without("veilsum-federation", &["veilsum-node", "veilsum", "tokio", "quinn", "rustls", "csv", "toml", "tracing", "getrandom"]);
+    let forbidden = ["std::net", "std::fs", "std::time", "std::thread", "std::env", "std::process"];
+    for path in sources(&Path::new(ROOT).join("crates/federation/src")) {
+        let code = code(&path);
+        let found: Vec<_> = forbidden.iter().filter(|name| code.contains(**name)).collect();
+        assert!(found.is_empty(), "{found:?} in {}", path.display());
+        assert!(!words(&code).any(|w| ["async", "await", "Instant", "println"].contains(&w)), "{}", path.display());
     }
 }
 
@@ -253,6 +266,7 @@ fn one_module_names_the_codec() {
     for folder in [
         "crates/proto/src",
         "crates/node/src",
+        "crates/federation/src",
         "crates/cli",
         "crates/cluster/src",
         "crates/lab/src",
@@ -299,7 +313,7 @@ fn nothing_is_unsafe() {
     }
     let manifest = std::fs::read_to_string(Path::new(ROOT).join("Cargo.toml")).expect("the manifest");
     assert!(manifest.contains("unsafe_code = \"forbid\""));
-    for member in ["crates/proto", "crates/cluster", "crates/node", "crates/lab", "crates/audit", "crates/testkit", "."]
+    for member in ["crates/proto", "crates/cluster", "crates/federation", "crates/node", "crates/lab", "crates/audit", "crates/testkit", "."]
     {
         let path = Path::new(ROOT).join(member).join("Cargo.toml");
         let text = std::fs::read_to_string(&path).expect("a manifest");

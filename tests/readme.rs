@@ -1,21 +1,53 @@
-//! The README's commands, executed as they stand there. Only host names, ports and the reader's own file are replaced.
+//! The commands of the README and of the book, executed as they are printed there. Only host names, ports, the fingerprint and the
+//! reader's own files are replaced.
+//!
+//! Every `sh` block is run, page by page, from its first command to its last. A page of one party gets what the others would do
+//! from here. Other blocks (`text`) show output, or commands that take minutes or need what a test does not have.
 
 use std::{
+    collections::BTreeSet,
     fs,
     net::UdpSocket,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
 };
 
-fn readme() -> String {
-    fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).expect("a README")
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+const DEMO: &str = "cargo run --release -- demo";
+const TESTS: &str = "cargo test --workspace --locked";
+const HOSPITALS: [&str; 3] = ["hospital-a", "hospital-b", "hospital-c"];
+/// Rows of a hospital: enough for its strict default policy to let it answer the walk's plan.
+const ENOUGH: u64 = 4_000;
+
+// ---- pages ----------------------------------------------------------------------------------------------------------
+
+fn page(path: &str) -> String {
+    fs::read_to_string(Path::new(ROOT).join(path)).unwrap_or_else(|e| panic!("{path}: {e}"))
 }
 
-/// The lines of all `sh` blocks, continuations joined, comments cut.
-fn commands() -> Vec<String> {
-    let text = readme();
+/// README and all pages of the book, as paths from the root.
+fn pages() -> Vec<String> {
+    let mut found = vec!["README.md".to_owned()];
+    let mut folders = vec![PathBuf::from("docs/src")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(Path::new(ROOT).join(&folder)).expect("a folder of the book") {
+            let name = entry.expect("an entry").file_name();
+            let path = folder.join(&name);
+            if Path::new(ROOT).join(&path).is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|e| e == "md") {
+                found.push(path.to_string_lossy().into_owned());
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The lines of all `sh` blocks of a page, continuations joined, comments cut.
+fn commands(path: &str) -> Vec<String> {
     let mut out = Vec::new();
-    for block in text.split("```sh\n").skip(1) {
+    for block in page(path).split("```sh\n").skip(1) {
         let block = block.split("```").next().unwrap_or_default().replace("\\\n", " ");
         for line in block.lines() {
             let line = line.split(" #").next().unwrap_or_default();
@@ -27,6 +59,8 @@ fn commands() -> Vec<String> {
     }
     out
 }
+
+// ---- running --------------------------------------------------------------------------------------------------------
 
 fn start(words: &str, folder: &Path) -> Child {
     Command::new(env!("CARGO_BIN_EXE_veilsum"))
@@ -49,6 +83,7 @@ fn ended(words: &str, output: Output) -> String {
 }
 
 fn folder(name: &str) -> PathBuf {
+    let name = name.replace(['/', '.'], "-");
     let path = std::env::temp_dir().join(format!("veilsum-readme-{name}-{}", std::process::id()));
     let _ = fs::remove_dir_all(&path);
     fs::create_dir_all(&path).expect("a temporary folder");
@@ -72,96 +107,248 @@ fn rows(path: &Path, seed: u64, columns: &str, number: u64) {
     fs::write(path, text).expect("rows");
 }
 
-/// Rows of a hospital: so many that its strict default policy lets it answer the walk's plan.
-const ENOUGH: u64 = 4_000;
-
-#[test]
-fn the_two_commands_are_the_first_ones_and_ci_calls_the_second() {
-    let commands = commands();
-    assert_eq!(commands[0], "cargo run --release -- demo");
-    assert_eq!(commands[1], "cargo test --workspace --locked");
-    let ci = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/.ci/run")).expect("a CI script");
-    assert!(ci.lines().any(|l| l.trim() == commands[1]), "CI does not call {:?}", commands[1]);
+/// One page, played from its first command to its last in a folder of its own.
+struct Walk {
+    page: String,
+    folder: PathBuf,
+    hub: u16,
+    counter: u16,
+    /// Commands of roles that were read and not yet started: they run side by side.
+    roles: Vec<String>,
+    accepted: BTreeSet<String>,
+    runs: usize,
 }
 
-#[test]
-fn the_demonstrations_run() {
-    let dir = folder("demo");
-    rows(&dir.join("FILE.csv"), 1, "x,y", 90);
-    let demos: Vec<String> = commands()
-        .iter()
-        .filter_map(|c| c.strip_prefix("cargo run --release -- demo").map(|r| format!("demo{r}")))
-        .collect();
-    assert!(demos.len() > 2);
-    let first = run(&demos[0], &dir);
-    // What the README shows of it is what it prints.
-    let shown = readme();
-    let shown = shown.split("```text\n").nth(1).and_then(|s| s.split("```").next()).expect("the shown output");
-    for line in shown.lines().filter(|l| !l.contains("largest difference")) {
-        assert!(first.contains(line), "the README shows {line:?}, the demonstration printed\n{first}");
+impl Walk {
+    fn new(page: &str) -> Walk {
+        let folder = folder(page);
+        for hospital in HOSPITALS {
+            rows(&folder.join(format!("{hospital}.csv")), u64::from(hospital.as_bytes()[9]), "age,bmi", ENOUGH);
+        }
+        rows(&folder.join("FILE.csv"), 1, "x,y", 90);
+        let (hub, counter) = (free_port(), free_port());
+        Walk { page: page.to_owned(), folder, hub, counter, roles: Vec::new(), accepted: BTreeSet::new(), runs: 0 }
     }
-    assert!(dir.join("veilsum-out/result.json").exists());
-    assert!(run(&demos[1], &dir).contains("missing at the end: site-3"));
-    for more in &demos[2..] {
-        assert!(run(more, &dir).contains("who learnt what"), "{more}");
-    }
-    fs::remove_dir_all(dir).expect("clean up");
-}
 
-#[test]
-fn the_walk_between_organisations_runs() {
-    let dir = folder("walk");
-    let (hub, counter) = (free_port(), free_port());
-    let mut roles = Vec::new();
-    let mut last = Vec::new();
-    for command in commands() {
-        let Some(words) = command.strip_prefix("veilsum ") else { continue };
+    fn play(mut self) {
+        for command in commands(&self.page) {
+            self.step(&command);
+        }
+        self.run_roles();
+        fs::remove_dir_all(&self.folder).expect("clean up");
+    }
+
+    fn here(&self, words: &str) -> String {
+        run(words, &self.folder)
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.folder.join(name).exists()
+    }
+
+    /// Whoever is not on this page makes a key too.
+    fn key(&self, name: &str) {
+        if !self.has(&format!("{name}.key")) {
+            let address = match name {
+                "hub" => format!(" --address 127.0.0.1:{}", self.hub),
+                "counter" => format!(" --address 127.0.0.1:{}", self.counter),
+                _ => String::new(),
+            };
+            self.here(&format!("keygen --name {name}{address}"));
+        }
+    }
+
+    /// What the coordinator does where the page is somebody else's.
+    fn documents(&self) {
+        ["hub", "counter"].iter().chain(&HOSPITALS).for_each(|name| self.key(name));
+        if !self.has("roster.toml") {
+            self.here(
+                "roster make --name three-hospitals --coordinator hub.card --intermediary counter.card --site \
+                 hospital-a.card --site hospital-b.card --site hospital-c.card --key hub.key",
+            );
+        }
+        if !self.has("plan.toml") {
+            self.here("plan make --key hub.key --k 3 --max-rows 10000 --column age=0:120 --column bmi=10:80");
+        }
+    }
+
+    fn accept(&mut self, name: &str, command: &str) {
+        // In place of the telephone.
+        let shown = self.here("roster verify --roster roster.toml");
+        let heard = shown.lines().find_map(|l| l.strip_prefix("fingerprint  ")).expect("a fingerprint");
+        let heard = heard.split(' ').next().expect("its digits");
+        self.here(&command.replace("FINGERPRINT", heard));
+        self.accepted.insert(name.to_owned());
+    }
+
+    fn step(&mut self, command: &str) {
+        if let Some(rest) = command.strip_prefix(DEMO) {
+            return self.demo(rest);
+        }
+        if command == TESTS {
+            return;
+        }
+        let words = command.strip_prefix("veilsum ").unwrap_or_else(|| {
+            panic!("{}: nothing here runs {command:?}; a block that cannot be run is marked `text`", self.page)
+        });
         let words = words
-            .replace("hub.example.org:4433", &format!("127.0.0.1:{hub}"))
-            .replace("counter.example.net:4434", &format!("127.0.0.1:{counter}"))
+            .replace("hub.example.org:4433", &format!("127.0.0.1:{}", self.hub))
+            .replace("counter.example.net:4434", &format!("127.0.0.1:{}", self.counter))
             .replace("rows.csv", "hospital-a.csv");
-        // The README shows hospital-a; the other two do the same.
-        let everybody = |w: &str| ["hospital-a", "hospital-b", "hospital-c"].map(|h| w.replace("hospital-a", h));
-        match words.split_whitespace().next() {
-            Some("server" | "intermediary") => roles.push(words),
-            Some("client") => {
-                for (h, w) in ["a", "b", "c"].iter().zip(everybody(&words)) {
-                    rows(&dir.join(format!("hospital-{h}.csv")), u64::from(h.as_bytes()[0]), "age,bmi", ENOUGH);
-                    roles.push(if *h == "a" { w } else { format!("{w} --model model-{h}.json") });
-                }
+        let kind: Vec<&str> = words.split_whitespace().take(2).collect();
+        match kind[..] {
+            ["keygen", ..] | ["policy", "show"] => drop(self.here(&words)),
+            ["server" | "intermediary" | "client", ..] => self.roles.push(words),
+            ["roster", "make"] => {
+                HOSPITALS.iter().for_each(|name| self.key(name));
+                self.here(&words);
             }
-            Some("assign" | "ledger") => last.push(words),
+            ["roster", "accept"] => {
+                self.documents();
+                let name = words.split_whitespace().find_map(|w| w.strip_suffix(".key")).expect("whose key").to_owned();
+                self.accept(&name, &words);
+            }
+            ["inspect", ..] => {
+                self.documents();
+                let shown = self.here(&words);
+                assert!(shown.to_lowercase().contains("masked"), "{shown}");
+            }
             // Nobody here breaks a rule, so there is no such file; `tests/opening.rs` verifies one.
-            Some("evidence") => {
-                let output = start(&words, &dir).wait_with_output().expect("it ends");
+            ["evidence", ..] => {
+                let output = start(&words, &self.folder).wait_with_output().expect("it ends");
                 let said = String::from_utf8_lossy(&output.stderr).into_owned();
                 assert!(output.status.code() == Some(3) && said.contains("evidence-OPN-9"), "{said}");
             }
-            Some("roster") if words.contains("FINGERPRINT") => {
-                // In place of the telephone.
-                let shown = run("roster verify --roster roster.toml", &dir);
-                let heard = shown.lines().find_map(|l| l.strip_prefix("fingerprint  ")).expect("a fingerprint");
-                let words = words.replace("FINGERPRINT", heard.split(' ').next().expect("its digits"));
-                everybody(&words).iter().for_each(|w| drop(run(w, &dir)));
-                run(&words.replace("hospital-a", "counter"), &dir);
+            ["ledger", ..] | ["assign", ..] => {
+                self.after_a_run(&words);
+                assert!(!self.here(&words).is_empty(), "{words}");
             }
-            Some("keygen") if words.contains("hospital-a") => everybody(&words).iter().for_each(|w| drop(run(w, &dir))),
-            Some("inspect") => {
-                rows(&dir.join("hospital-a.csv"), 97, "age,bmi", ENOUGH);
-                let shown = run(&words, &dir);
-                assert!(shown.to_lowercase().contains("masked"), "{shown}");
+            _ => {
+                self.documents();
+                self.here(&words);
             }
-            _ => drop(run(&words, &dir)),
         }
     }
-    assert_eq!(roles.len(), 5);
-    let running: Vec<(String, Child)> = roles.into_iter().map(|w| (w.clone(), start(&w, &dir))).collect();
-    for (words, child) in running {
-        ended(&words, child.wait_with_output().expect("it ends"));
+
+    /// A ledger or a model is there after a run only.
+    fn after_a_run(&mut self, words: &str) {
+        let own_model = words.contains("veilsum-out") && self.has("veilsum-out/model.json");
+        if self.runs == 0 && self.roles.is_empty() && !own_model {
+            self.roles
+                .push("client --roster roster.toml --plan plan.toml --key hospital-a.key --data hospital-a.csv".into());
+        }
+        self.run_roles();
     }
-    for words in last {
-        assert!(!run(&words, &dir).is_empty());
+
+    /// Runs all roles side by side: those of the page, and what other parties would start. A page shows hospital-a; the other
+    /// two do the same.
+    fn run_roles(&mut self) {
+        let mut roles = std::mem::take(&mut self.roles);
+        if roles.is_empty() {
+            return;
+        }
+        self.documents();
+        for name in HOSPITALS.iter().chain(&["counter"]).map(|name| (*name).to_owned()) {
+            if !self.accepted.contains(&name) {
+                self.accept(&name, &format!("roster accept --key {name}.key --fingerprint FINGERPRINT"));
+            }
+        }
+        let usual = [("server", "hub"), ("intermediary", "counter")];
+        for (role, key) in usual.into_iter().chain(HOSPITALS.map(|h| ("client", h))) {
+            let own = format!("--key {key}.key");
+            if !roles.iter().any(|words| words.starts_with(role) && words.contains(&own)) {
+                let more = if role == "client" {
+                    format!(" --data {key}.csv --model model-{key}.json")
+                } else {
+                    String::new()
+                };
+                roles.push(format!("{role} --roster roster.toml --plan plan.toml {own}{more}"));
+            }
+        }
+        assert_eq!(roles.len(), 5, "{roles:?}");
+        let running: Vec<(String, Child)> = roles.into_iter().map(|w| (w.clone(), start(&w, &self.folder))).collect();
+        for (words, child) in running {
+            ended(&words, child.wait_with_output().expect("it ends"));
+        }
+        assert!(self.has("veilsum-out/result.json"));
+        self.runs += 1;
     }
-    assert!(dir.join("veilsum-out/result.json").exists());
+
+    fn demo(&self, rest: &str) {
+        let printed = self.here(&format!("demo{rest}"));
+        assert!(printed.contains("who learnt what"), "{rest}");
+        assert!(self.has("veilsum-out/result.json"));
+        if rest.contains("--drop 3@5") {
+            assert!(printed.contains("missing at the end: site-3"), "{printed}");
+        }
+    }
+}
+
+// ---- tests ----------------------------------------------------------------------------------------------------------
+
+#[test]
+fn the_two_commands_are_the_first_ones_and_ci_calls_the_second() {
+    let commands = commands("README.md");
+    assert_eq!(commands[..2], [DEMO, TESTS]);
+    let ci = page(".ci/run");
+    assert!(ci.lines().any(|l| l.trim() == TESTS), "CI does not call {TESTS:?}");
+}
+
+#[test]
+fn the_readme_has_700_words_at_most() {
+    let words = page("README.md").split_whitespace().count();
+    assert!(words <= 700, "{words}");
+}
+
+#[test]
+fn what_is_shown_of_the_demonstration_is_what_it_prints() {
+    let dir = folder("shown");
+    let printed = run("demo", &dir);
+    let text = page("README.md");
+    let shown = text.split("```text\n").nth(1).and_then(|s| s.split("```").next()).expect("the shown output");
+    let lines: Vec<&str> = shown.lines().filter(|l| !l.contains("largest difference")).collect();
+    assert!(lines.len() > 5, "{shown}");
+    for line in lines {
+        assert!(printed.contains(line), "the README shows {line:?}, the demonstration printed\n{printed}");
+    }
     fs::remove_dir_all(dir).expect("clean up");
+}
+
+/// The pages with commands. What is not in a test of its own below is played by the last one.
+const PLAYED: [&str; 3] = ["README.md", "docs/src/join.md", "docs/src/operate.md"];
+
+#[test]
+fn the_readme_runs() {
+    Walk::new(PLAYED[0]).play();
+}
+
+#[test]
+fn the_page_of_a_site_runs() {
+    Walk::new(PLAYED[1]).play();
+}
+
+#[test]
+fn the_page_of_a_coordinator_runs() {
+    Walk::new(PLAYED[2]).play();
+}
+
+#[test]
+fn all_other_pages_run() {
+    let mut with_commands = 0;
+    for path in pages().into_iter().filter(|path| !PLAYED.contains(&path.as_str())) {
+        with_commands += usize::from(!commands(&path).is_empty());
+        Walk::new(&path).play();
+    }
+    assert!(with_commands >= 4, "{with_commands}");
+}
+
+/// A block of commands under another name would be neither run nor seen to be left out.
+#[test]
+fn blocks_are_marked_as_run_or_as_text() {
+    for path in pages() {
+        for (number, block) in page(&path).split("```").skip(1).step_by(2).enumerate() {
+            let mark = block.lines().next().unwrap_or_default();
+            assert!(["sh", "text"].contains(&mark), "{path}: block {} is marked {mark:?}", number + 1);
+        }
+    }
 }

@@ -77,7 +77,7 @@ fn rules_and_code_agree() {
     let spec = laid_down(&read(root().join("protocol/spec.md")));
     assert!(spec.len() > 60, "only {} rules found", spec.len());
     let mut files = Vec::new();
-    for folder in ["crates/proto/src", "crates/node/src", "crates/cli", "crates/cluster/src"] {
+    for folder in ["crates/proto/src", "crates/node/src", "crates/federation/src", "crates/cli", "crates/cluster/src"] {
         rust_files(&root().join(folder), &mut files);
     }
     // The product alone: what stands in a module of tests is the other test's.
@@ -114,6 +114,7 @@ fn rules_and_tests_agree() {
     for folder in [
         "crates/proto/src",
         "crates/node/src",
+        "crates/federation/src",
         "crates/cli",
         "crates/cluster/src",
         "crates/lab/src",

@@ -12,9 +12,10 @@ use veilsum_node::{
 /// What the first use of a roster needs.
 #[derive(Args, Debug, Clone, Default)]
 pub(crate) struct FirstUse {
-    /// First use of a roster: its fingerprint as another member's operator told it, at least 32 hexadecimal digits, with or
-    /// without dashes; for fewer, a false roster with the same ones can be searched for. Remembered beside the key
-    /// [default: asked for on a terminal]
+    /// First use of a roster: its fingerprint as another member's operator told it
+    ///
+    /// It has at least 32 hexadecimal digits, with or without dashes: for fewer, a false roster with the same ones can be searched
+    /// for. It is remembered beside the key [default: asked for on a terminal].
     #[arg(long, value_name = "HEX", value_parser = Fingerprint::parse)]
     pub roster_fingerprint: Option<Fingerprint>,
 }

@@ -13,7 +13,7 @@ use veilsum_proto::{
 };
 
 use crate::{
-    method::{MethodArgs, given_centres, parse_clusters},
+    method::{MethodArgs, given_centres, heading, parse_clusters},
     run::{LOSS_WAIT, Loss, block_on},
 };
 use veilsum_node::{
@@ -35,47 +35,60 @@ use veilsum_node::{
 /// `veilsum demo`
 #[derive(Args, Debug, Clone)]
 pub(crate) struct DemoArgs {
-    /// Cluster these rows instead of the generated example; the last column is a label and is neither used nor sent
-    #[arg(long, value_name = "FILE.csv")]
+    /// Cluster these rows instead of the generated example
+    ///
+    /// The last column is taken for a label. It is neither used nor sent.
+    #[arg(long, value_name = "FILE.csv", help_heading = heading::ROWS)]
     pub data: Option<PathBuf>,
     /// Columns to use [default: all but the last]
-    #[arg(long, value_name = "NAME,...", value_delimiter = ',', requires = "data")]
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', requires = "data", help_heading = heading::ROWS)]
     pub columns: Vec<String>,
     /// Sites to spread the rows over [default: 20]
-    #[arg(long, value_name = "N", requires = "data")]
+    #[arg(long, value_name = "N", requires = "data", help_heading = heading::ROWS)]
     pub sites: Option<usize>,
-    /// How rows are spread: `iid`; a column whose every value is a site; `dirichlet:ALPHA`, `observers:BETA` (by place),
-    /// `seen:N` (every site sees N of the labels and lacks the others)
-    #[arg(long, value_name = "WAY", default_value = "iid", requires = "data")]
+    /// How rows are spread: iid, a column, dirichlet:ALPHA, observers:BETA or seen:N
+    ///
+    /// Of a column every value is a site. `observers:BETA` spreads rows by place. With `seen:N` every site sees N of the labels
+    /// and lacks the others.
+    #[arg(long, value_name = "WAY", default_value = "iid", requires = "data", help_heading = heading::ROWS)]
     pub split: String,
     /// Number of clusters, or a range as in 2..9 from which the run chooses [default: 5 for the example]
-    #[arg(long, value_name = "K|LOW..HIGH", value_parser = parse_clusters)]
+    #[arg(long, value_name = "K|LOW..HIGH", value_parser = parse_clusters, help_heading = heading::METHOD)]
     pub k: Option<Clusters>,
     /// Scale every column to [0, 1] by its public box, or not at all
-    #[arg(long, value_name = "box|none", default_value = "box", value_parser = ["box", "none"])]
+    #[arg(long, value_name = "box|none", default_value = "box", value_parser = ["box", "none"], hide_short_help = true,
+        help_heading = heading::ROWS)]
     pub scale: String,
-    /// Release counts by cluster and label (of the file's last column, or of the example), for the adjusted Rand index
-    #[arg(long)]
+    /// Release counts by cluster and label, for the adjusted Rand index
+    ///
+    /// The labels are those of the file's last column, or of the example.
+    #[arg(long, hide_short_help = true, help_heading = heading::ROWS)]
     pub release_labels: bool,
-    /// Starting centres: K lines of d numbers in box units, no header [default: uniform in the box, from the seed]
-    #[arg(long, value_name = "FILE.csv")]
+    /// Starting centres: K lines of d numbers in box units, no header
+    ///
+    /// [default: uniform in the box, from the seed]
+    #[arg(long, value_name = "FILE.csv", hide_short_help = true, help_heading = heading::METHOD)]
     pub start: Option<PathBuf>,
     /// Seed of everything random here but the keys: example rows, split, starting centres
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", help_heading = heading::ROWS)]
     pub seed: Option<u64>,
-    /// A site vanishes in a round, after its masked input arrived, or `:before` it, or before `:unmask`ing. May be repeated
-    #[arg(long, value_name = "SITE@ROUND[:before|:after|:unmask]")]
+    /// A site vanishes in a round; may be repeated
+    ///
+    /// It vanishes after its masked input arrived, as with SITE@ROUND:after. It vanishes before that with SITE@ROUND:before, and
+    /// before it helps to remove masks with SITE@ROUND:unmask.
+    #[arg(long, value_name = "SITE@ROUND", help_heading = heading::COHORT)]
     pub drop: Vec<String>,
-    /// All sites are one block, whose parts are released together: a run that loses one waits for it, or stops, and is then
-    /// finished from what is out [default: every site by itself, so that a run goes on without those that vanish, and what
-    /// they sent can be computed]
-    #[arg(long, value_name = "WHAT", value_enum)]
+    /// Make all sites one block, and say what a loss does
+    ///
+    /// The parts of a block are released together. A run that loses a site of the block waits for it, or stops, and is then finished from what is out [default: every site is
+    /// a block by itself, so that a run goes on without those that vanish, and what they sent can be computed].
+    #[arg(long, value_name = "WHAT", value_enum, help_heading = heading::COHORT)]
     pub on_loss: Option<Loss>,
     /// Seconds to wait for a site that is lost, with --on-loss wait
-    #[arg(long, value_name = "SECONDS", default_value_t = LOSS_WAIT)]
+    #[arg(long, value_name = "SECONDS", default_value_t = LOSS_WAIT, hide_short_help = true, help_heading = heading::COHORT)]
     pub loss_wait: u64,
     /// Folder for result.json and model.json
-    #[arg(long, value_name = "DIR", default_value = "veilsum-out")]
+    #[arg(long, value_name = "DIR", default_value = "veilsum-out", help_heading = heading::ROWS)]
     pub out: PathBuf,
     /// What a run consists of
     #[command(flatten)]
@@ -102,7 +115,7 @@ pub(crate) fn demo(args: &DemoArgs, json: bool) -> Result<(), Failure> {
         None => example(args),
     };
     let work = work(args, &source)?;
-    work.check().map_err(|e| Failure::input(e.0, "see `veilsum demo --help`"))?;
+    work.check().map_err(|e| Failure::input(e.0, "see `veilsum demo --help-all`"))?;
     let names: Vec<String> = source.sites.iter().map(|site| site.name.clone()).collect();
     let vanish = args.drop.iter().map(|d| parse_drop(d, &names)).collect::<Result<Vec<_>, _>>()?;
     let domain = work.domain()?;

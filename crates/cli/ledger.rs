@@ -112,8 +112,9 @@ pub(crate) struct BudgetArgs {
     /// Which ledger.
     #[command(flatten)]
     pub own: OwnArgs,
-    /// Rows that nobody else knows: your own, or those of the cohort less the colluders'; with --columns, what the release rule
-    /// allows on them
+    /// Rows that nobody else knows; with --columns, what the release rule allows on them
+    ///
+    /// They are your own rows, or those of the cohort less the colluders'.
     #[arg(long, value_name = "N", requires = "columns")]
     pub rows: Option<u64>,
     /// Columns of a row

@@ -1,8 +1,11 @@
-//! The `veilsum` command: one file a command, one way to report an error.
+//! The `veilsum` command: one file for each command, and one way to report an error.
+//!
+//! The map of all crates, and the order in which to read them, is the front page of [`veilsum_node`]. What the commands do is in the
+//! book in `docs/`. Here: `method` has the options that `plan make` and `demo` share, `run` the three roles, and `agree` the first use
+//! of a roster; every other file is one command.
 
 mod agree;
 mod assign;
-
 mod demo;
 mod evidence;
 mod inspect;
@@ -12,7 +15,8 @@ mod method;
 mod plan;
 mod policy;
 mod progress;
-
+#[cfg(test)]
+mod reference;
 mod roster;
 mod run;
 
@@ -45,7 +49,7 @@ Errors go to standard error as `error: …` and `next: …`; with --json, as one
 
 /// Federated fuzzy clustering over masked sums: nobody sees anybody's numbers
 #[derive(Parser, Debug)]
-#[command(name = "veilsum", version, after_help = EXIT_CODES, arg_required_else_help = true)]
+#[command(name = "veilsum", version, after_help = EXIT_CODES, arg_required_else_help = true, disable_help_flag = true)]
 pub(crate) struct Cli {
     /// What to do
     #[command(subcommand)]
@@ -56,6 +60,12 @@ pub(crate) struct Cli {
     /// One JSON document on standard output instead of text
     #[arg(long, global = true)]
     pub json: bool,
+    /// Print the usual options
+    #[arg(short, long, global = true, action = clap::ArgAction::HelpShort)]
+    pub help: Option<bool>,
+    /// Print all options with all that is said of them
+    #[arg(long, global = true, action = clap::ArgAction::HelpLong)]
+    pub help_all: Option<bool>,
 }
 
 /// What to do.
@@ -190,7 +200,7 @@ mod tests {
     #[test]
     fn every_code_is_documented() {
         use Code::*;
-        for code in [Internal, Usage, Input, Network, Peer, Quorum, Policy, Denied, Interrupted] {
+        for code in [Internal, Usage, Input, Network, Peer, Quorum, Policy, Denied, Early, Interrupted] {
             let line = format!("\n  {:<5}", code as u8);
             assert!(EXIT_CODES.contains(&line), "{code:?}");
         }

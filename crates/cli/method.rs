@@ -107,94 +107,126 @@ fn parse_pick(text: &str) -> Result<Pick, String> {
     })
 }
 
+/// The headings under which `--help` and `--help-all` list the options of `plan make` and `demo`.
+pub(crate) mod heading {
+    pub(crate) const ROWS: &str = "Rows and files";
+    pub(crate) const METHOD: &str = "Method";
+    pub(crate) const CHOICE: &str = "Preparation, choice of K, validity";
+    pub(crate) const NOISE: &str = "Differential privacy";
+    pub(crate) const COHORT: &str = "Sites and losses";
+}
+
 /// What a run consists of.
 #[derive(Args, Debug, Clone)]
-#[command(next_help_heading = "Method")]
 pub(crate) struct MethodArgs {
     /// fcm, ffcm-avg1, ffcm-avg2 (fedfcm), fkm, kmeans, ffcf or kumar
-    #[arg(long, value_name = "NAME", default_value = "fcm", value_parser = parse_method)]
+    #[arg(long, value_name = "NAME", default_value = "fcm", value_parser = parse_method, help_heading = heading::METHOD)]
     pub method: MethodName,
-    /// Fuzzifier, above 1 (hard methods: the one that they are judged with)
-    #[arg(long, default_value_t = 2.0, allow_negative_numbers = true)]
+    /// Fuzzifier, above 1
+    ///
+    /// For hard methods it is the fuzzifier that their partition is judged with.
+    #[arg(long, default_value_t = 2.0, allow_negative_numbers = true, help_heading = heading::METHOD)]
     pub m: f64,
-    /// Stop when the centres move less (Frobenius norm, units of the questions) [default: 0.005 for fcm, 0.0001 for ffcm;
-    /// 0 for hard methods: when nothing moves]
-    #[arg(long, allow_negative_numbers = true)]
+    /// Stop when the centres move less than this
+    ///
+    /// The movement is the Frobenius norm in the units of the questions [default: 0.005 for fcm, 0.0001 for ffcm; 0 for hard
+    /// methods, which stop when nothing moves].
+    #[arg(long, allow_negative_numbers = true, help_heading = heading::METHOD)]
     pub epsilon: Option<f64>,
-    /// Rounds at most; under noise exactly so many [default: 30; under noise 10]
-    #[arg(long, value_name = "N")]
+    /// Rounds at most; under noise exactly this many [default: 30; under noise 10]
+    #[arg(long, value_name = "N", help_heading = heading::METHOD)]
     pub max_rounds: Option<u32>,
     /// Runs from different first centres for every K, side by side; the best objective counts
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = heading::METHOD)]
     pub restarts: u32,
-    /// Where first centres come from [default: uniform for fcm and ffcm-avg1, totals for the others]
-    #[arg(long, value_enum)]
+    /// Where first centres come from
+    ///
+    /// [default: uniform for fcm and ffcm-avg1, totals for the others]
+    #[arg(long, value_name = "WHERE", value_enum, help_heading = heading::METHOD)]
     pub init: Option<Init>,
-    /// Noise on the seeding totals, in units of one row's largest influence; 0 for none
-    #[arg(long, value_name = "SD", default_value_t = 0.5, allow_negative_numbers = true)]
+    /// Noise on the seeding totals, in units of one row's largest influence; 0 adds none
+    #[arg(long, value_name = "SD", default_value_t = 0.5, allow_negative_numbers = true, hide_short_help = true,
+        help_heading = heading::METHOD)]
     pub blur: f64,
-    /// A site's own steps a round; 0 iterates to convergence (1000 at most) [default: 1 for fkm, 0 for ffcm and kumar]
-    #[arg(long, value_name = "N")]
+    /// A site's own steps in a round; 0 iterates to convergence
+    ///
+    /// To convergence means 1000 steps at most [default: 1 for fkm, 0 for ffcm and kumar].
+    #[arg(long, value_name = "N", hide_short_help = true, help_heading = heading::METHOD)]
     pub local_steps: Option<u32>,
     /// A site's own iteration stops when memberships (ffcm) or centres (kumar) change less
-    #[arg(long, value_name = "E", default_value_t = 1e-4, allow_negative_numbers = true)]
+    #[arg(long, value_name = "E", default_value_t = 1e-4, allow_negative_numbers = true, hide_short_help = true,
+        help_heading = heading::METHOD)]
     pub local_epsilon: f64,
     /// ffcm-avg1: weights are sums of u^m, as printed in the paper, and not of u, as in its code
-    #[arg(long)]
+    #[arg(long, hide_short_help = true, help_heading = heading::METHOD)]
     pub powers: bool,
-    /// fkm: a site leaves out its groups below so many rows (the paper's p)
-    #[arg(long, value_name = "P", default_value_t = 2)]
+    /// fkm: a site leaves out its groups with fewer rows than this (the paper's p)
+    #[arg(long, value_name = "P", default_value_t = 2, hide_short_help = true, help_heading = heading::METHOD)]
     pub min_group: u64,
     /// fkm: rounds of exact Lloyd afterwards, at most
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_short_help = true, help_heading = heading::METHOD)]
     pub finish: u32,
     /// ffcf: shared anchors [default: 4 for each cluster, at least 8]
-    #[arg(long, value_name = "B", default_value_t = 0)]
+    #[arg(long, value_name = "B", default_value_t = 0, hide_default_value = true, hide_short_help = true, help_heading = heading::METHOD)]
     pub anchors: u32,
     /// ffcf: feature vectors that a site holds at most
-    #[arg(long, value_name = "N", default_value_t = 100)]
+    #[arg(long, value_name = "N", default_value_t = 100, hide_short_help = true, help_heading = heading::METHOD)]
     pub features: u32,
-    /// Rows that a cluster or seeding cell must have over the cohort before its sums are asked [default: 10; fcm with
-    /// basic indices: 1]
-    #[arg(long, value_name = "P")]
+    /// Rows of the cohort that a group must have before its sums are asked
+    ///
+    /// A group is a cluster or a seeding cell [default: 10; for fcm with basic indices 1].
+    #[arg(long, value_name = "P", help_heading = heading::METHOD)]
     pub min_records: Option<u64>,
-    /// Sites that must contribute to it [default: 2 from 10 sites on, else 1]
-    #[arg(long, value_name = "T")]
+    /// Sites that must contribute to such a group [default: 2 from 10 sites on, else 1]
+    #[arg(long, value_name = "T", hide_short_help = true, help_heading = heading::METHOD)]
     pub min_contributors: Option<u32>,
-    /// Exact Lloyd: rows that must have entered or left a cluster before its sum is asked again, so that the difference of two
-    /// sums is not that of a few rows [default: 5 where counts are asked first and totals are opened, else 1]
-    #[arg(long, value_name = "R")]
+    /// Exact Lloyd: rows that must have entered or left a cluster before its sum is asked again
+    ///
+    /// The difference of two sums is then not that of a few rows [default: 5 where counts are asked first and totals are opened,
+    /// else 1].
+    #[arg(long, value_name = "R", hide_short_help = true, help_heading = heading::METHOD)]
     pub min_change: Option<u64>,
-    /// Ask sums together with the counts: fewer rounds, but the sums of a small cluster have been seen before it is frozen
-    #[arg(long)]
+    /// Ask sums together with the counts
+    ///
+    /// This takes fewer rounds, but the sums of a small cluster have been seen before it is frozen.
+    #[arg(long, hide_short_help = true, help_heading = heading::METHOD)]
     pub sums_at_once: bool,
-    /// Standardise columns over the cohort first; centres come back in original units
-    #[arg(long, value_enum, default_value = "none")]
+    /// Standardise columns over the cohort first
+    ///
+    /// Centres come back in original units.
+    #[arg(long, value_name = "HOW", value_enum, default_value = "none", help_heading = heading::CHOICE)]
     pub standardise: Standardise,
     /// Clip a column at quantiles of the cohort first, as in balance=0:0.99; may be repeated
-    #[arg(long, value_name = "COLUMN=LOW:HIGH")]
+    #[arg(long, value_name = "COLUMN=LOW:HIGH", hide_short_help = true, help_heading = heading::CHOICE)]
     pub winsorise: Vec<String>,
-    /// Validity indices [default: basic; hard methods: all, or scalars where the intermediary judges]
-    #[arg(long, value_enum)]
+    /// Validity indices [default: basic; all for hard methods]
+    ///
+    /// Where a hard method is judged by the intermediary the default is scalars.
+    #[arg(long, value_name = "WHICH", value_enum, help_heading = heading::CHOICE)]
     pub indices: Option<IndexSet>,
-    /// The range of K ends at LOW plus the largest number of clusters up to N that any site would choose alone (each site
-    /// adds 1 to the count of its own), and at HIGH at the latest
-    #[arg(long, value_name = "N")]
+    /// The range of K ends where no site would choose more clusters alone
+    ///
+    /// It ends at LOW plus the largest number of clusters up to N that any site would choose alone (each site adds 1 to the count
+    /// of its own), and at HIGH at the latest.
+    #[arg(long, value_name = "N", hide_short_help = true, help_heading = heading::CHOICE)]
     pub local_k: Option<u32>,
-    /// The index that chooses K from a range: fuzzy-davies-bouldin, davies-bouldin, xie-beni, partition-coefficient,
-    /// partition-entropy, modified-partition-coefficient, fukuyama-sugeno, calinski-harabasz, simplified-silhouette,
-    /// silhouette-squared
-    #[arg(long, value_name = "INDEX", default_value = "fuzzy-davies-bouldin", value_parser = parse_pick)]
+    /// The index that chooses K from a range
+    ///
+    /// It is one of fuzzy-davies-bouldin, davies-bouldin, xie-beni, partition-coefficient, partition-entropy,
+    /// modified-partition-coefficient, fukuyama-sugeno, calinski-harabasz, simplified-silhouette and silhouette-squared.
+    #[arg(long, value_name = "INDEX", default_value = "fuzzy-davies-bouldin", value_parser = parse_pick,
+        help_heading = heading::CHOICE)]
     pub choose: Pick,
     /// Choose K at the elbow of the index curve instead of its best value
-    #[arg(long)]
+    #[arg(long, hide_short_help = true, help_heading = heading::CHOICE)]
     pub elbow: bool,
-    /// Share of the blocks of sites that contributes in each round (Bárcena's gamma), drawn whole; needs a plan of several
-    /// blocks (--block-size) [default: all]
-    #[arg(long, value_name = "GAMMA", allow_negative_numbers = true)]
+    /// Share of the blocks of sites that contributes in each round (Bárcena's gamma) [default: all]
+    ///
+    /// Blocks are drawn whole, so this needs a plan of several blocks (--block-size).
+    #[arg(long, value_name = "GAMMA", allow_negative_numbers = true, hide_short_help = true, help_heading = heading::COHORT)]
     pub sample: Option<f64>,
     /// Who opens the validity totals
-    #[arg(long, value_enum, default_value = "coordinator")]
+    #[arg(long, value_enum, default_value = "coordinator", hide_short_help = true, help_heading = heading::CHOICE)]
     pub judge: JudgeName,
     /// Noise in the sums, and what a run promises with it
     #[command(flatten)]
@@ -212,35 +244,39 @@ pub(crate) enum UnitName {
 
 /// Differential privacy of a run: options of `plan make` and `demo`.
 #[derive(Args, Debug, Clone)]
-#[command(next_help_heading = "Noise")]
+#[command(next_help_heading = heading::NOISE)]
 pub(crate) struct NoiseArgs {
-    /// Differential privacy with this epsilon over the whole run (1 is usual, 4 for a range of K); fcm and kmeans only. First
-    /// centres (--start), ranges of columns and --expected-rows must not come from the rows: nothing hides what a plan says
+    /// Differential privacy with this epsilon over the whole run; fcm and kmeans only
+    ///
+    /// 1 is usual, 4 for a range of K. First centres (--start), ranges of columns and --expected-rows must not come from the
+    /// rows: nothing hides what a plan says.
     #[arg(long, value_name = "EPSILON", requires = "expected_rows", allow_negative_numbers = true)]
     pub dp_epsilon: Option<f64>,
     /// Rows that are expected in all, for the forecast and the default of delta
     #[arg(long, value_name = "N")]
     pub expected_rows: Option<u64>,
     /// Delta over the whole run [default: the smaller of 10^-6 and one tenth over the expected rows]
-    #[arg(long, value_name = "DELTA", requires = "dp_epsilon", allow_negative_numbers = true)]
+    #[arg(long, value_name = "DELTA", requires = "dp_epsilon", allow_negative_numbers = true, hide_short_help = true)]
     pub dp_delta: Option<f64>,
     /// Whose presence is hidden
-    #[arg(long, value_enum, default_value = "record")]
+    #[arg(long, value_enum, default_value = "record", hide_short_help = true)]
     pub dp_unit: UnitName,
     /// Rounds at the beginning with sums around the middle of the box
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 3, hide_short_help = true)]
     pub dp_absolute_rounds: u32,
-    /// How far a row pulls at most in the others, as a share of the box's half diagonal; 0 has none of these
-    #[arg(long, value_name = "SHARE", default_value_t = 0.25, allow_negative_numbers = true)]
+    /// How far a row pulls at most in the other rounds, as a share of the box's half diagonal
+    ///
+    /// 0 has none of these rounds.
+    #[arg(long, value_name = "SHARE", default_value_t = 0.25, allow_negative_numbers = true, hide_short_help = true)]
     pub dp_tau: f64,
     /// Share of the budget for the validation [default: 0.1; 0.2 for a range of K]
-    #[arg(long, value_name = "SHARE", requires = "dp_epsilon", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SHARE", requires = "dp_epsilon", allow_negative_numbers = true, hide_short_help = true)]
     pub dp_validation_share: Option<f64>,
     /// Share of the budget for the row count
-    #[arg(long, value_name = "SHARE", default_value_t = 0.02, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SHARE", default_value_t = 0.02, allow_negative_numbers = true, hide_short_help = true)]
     pub dp_count_share: f64,
     /// Make the plan even where the forecast says that centres cannot be told from noise
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub dp_useless: bool,
 }
 

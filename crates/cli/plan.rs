@@ -8,7 +8,7 @@ use veilsum_cluster::{Clusters, OutOfBox, Recipe, Scaling, method::Seeding, priv
 use veilsum_proto::plan::Terms;
 
 use crate::{
-    method::{IndexSet, Init, MethodArgs, MethodName, given_centres, parse_clusters},
+    method::{IndexSet, Init, MethodArgs, MethodName, given_centres, heading, parse_clusters},
     roster::signer,
 };
 use veilsum_node::{
@@ -60,67 +60,80 @@ pub(crate) enum Outside {
 #[derive(Args, Debug)]
 pub(crate) struct MakeArgs {
     /// The federation's roster
-    #[arg(long, value_name = "FILE", default_value = "roster.toml")]
+    #[arg(long, value_name = "FILE", default_value = "roster.toml", help_heading = heading::ROWS)]
     pub roster: PathBuf,
     /// The coordinator's secret key file
-    #[arg(long, value_name = "FILE.key")]
+    #[arg(long, value_name = "FILE.key", help_heading = heading::ROWS)]
     pub key: PathBuf,
     /// Where to write the plan
-    #[arg(long, value_name = "FILE", default_value = "plan.toml")]
+    #[arg(long, value_name = "FILE", default_value = "plan.toml", help_heading = heading::ROWS)]
     pub out: PathBuf,
     /// Number of clusters, or a range as in 2..9 from which the run chooses
-    #[arg(long, value_name = "K|LOW..HIGH", value_parser = parse_clusters)]
+    #[arg(long, value_name = "K|LOW..HIGH", value_parser = parse_clusters, help_heading = heading::METHOD)]
     pub k: Clusters,
     /// How rows become working units
-    #[arg(long, value_enum, default_value = "box")]
+    #[arg(long, value_enum, default_value = "box", hide_short_help = true, help_heading = heading::ROWS)]
     pub scale: Scale,
-    /// What a site does with a row outside the box [default: refuse; clip under noise, which nothing else goes with]
-    #[arg(long, value_enum)]
+    /// What a site does with a row outside the box [default: refuse; under noise clip]
+    ///
+    /// Under noise nothing but clip is possible.
+    #[arg(long, value_enum, hide_short_help = true, help_heading = heading::ROWS)]
     pub out_of_box: Option<Outside>,
     /// A column and its public range, known before any row is read; repeat for every column
-    #[arg(long = "column", value_name = "NAME=LOW:HIGH", required = true, num_args = 1.., value_parser = parse_column)]
+    #[arg(long = "column", value_name = "NAME=LOW:HIGH", required = true, num_args = 1.., value_parser = parse_column,
+        help_heading = heading::ROWS)]
     pub columns: Vec<Column>,
     /// Seed of first centres and of everything else that is random in the plan
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, help_heading = heading::METHOD)]
     pub seed: u64,
     /// First centres from this file: K lines of d numbers in box units (0 to 1), no header
-    #[arg(long, value_name = "FILE.csv")]
+    #[arg(long, value_name = "FILE.csv", hide_short_help = true, help_heading = heading::METHOD)]
     pub start: Option<PathBuf>,
     /// Release counts by cluster and label: the label column and every label that occurs
-    #[arg(long, value_name = "COLUMN=LABEL,...", value_parser = parse_labels)]
+    #[arg(long, value_name = "COLUMN=LABEL,...", value_parser = parse_labels, hide_short_help = true,
+        help_heading = heading::ROWS)]
     pub labels: Option<Labels>,
     /// Sites that a total covers at least [default: the threshold; all where sites are sampled]
-    #[arg(long)]
+    #[arg(long, value_name = "SITES", hide_short_help = true, help_heading = heading::COHORT)]
     pub min_sites: Option<u16>,
     /// Shares that open a self-mask; 0 is floor(2n/3) + 1
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, value_name = "SITES", default_value_t = 0, hide_short_help = true, help_heading = heading::COHORT)]
     pub threshold: u16,
     /// Sites that may collude with the coordinator; 0 is floor((n - 1)/3)
-    #[arg(long, default_value_t = 0)]
+    #[arg(long, value_name = "SITES", default_value_t = 0, help_heading = heading::COHORT)]
     pub colluders: u16,
-    /// Sites that are released together at least, so that a run that loses one of several blocks goes on; 0 is one block of
-    /// all; 1 is every site by itself, and what a site that leaves sent can be computed
-    #[arg(long, value_name = "SITES", default_value_t = 0)]
+    /// Sites that are released together at least; 0 makes one block of all
+    ///
+    /// A run that loses a site of one of several blocks goes on without that block. 1 makes every site a block by itself, and what
+    /// a site that leaves sent can be computed.
+    #[arg(long, value_name = "SITES", default_value_t = 0, help_heading = heading::COHORT)]
     pub block_size: u16,
-    /// Make a plan of three blocks, so that a run that loses a site goes on without its block: sets --block-size, --threshold
-    /// and --colluders, and withstands fewer colluding sites; from nine sites on
-    #[arg(long, value_name = "block", value_parser = ["block"], conflicts_with_all = ["block_size", "threshold", "colluders"])]
+    /// Make a plan of three blocks; a run that loses a site goes on without its block
+    ///
+    /// This sets --block-size, --threshold and --colluders, and withstands fewer colluding sites. It needs nine sites.
+    #[arg(long, value_name = "block", value_parser = ["block"], hide_possible_values = true, conflicts_with_all = ["block_size", "threshold", "colluders"],
+        help_heading = heading::COHORT)]
     pub on_loss: Option<String>,
     /// Rounds that one exchange of keys is good for
-    #[arg(long, default_value_t = 64)]
+    #[arg(long, value_name = "N", default_value_t = 64, hide_short_help = true, help_heading = heading::COHORT)]
     pub slots: u16,
     /// Rows of one site at most; fewer leave more fractional bits
-    #[arg(long, default_value_t = 100_000)]
+    #[arg(long, value_name = "N", default_value_t = 100_000, help_heading = heading::ROWS)]
     pub max_rows: u64,
-    /// Steps of totals are at least 2^-N of the largest value of one row: coarser steps say less of single rows (8 to 62)
-    /// [default: 20; as fine as 64 bits allow where columns are standardised or winsorised]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(8..=62))]
+    /// Steps of totals are at least 2^-N of the largest value of one row
+    ///
+    /// Coarser steps say less of single rows. N is 8 to 62 [default: 20; as fine as 64 bits allow where columns are standardised or
+    /// winsorised].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(8..=62), hide_short_help = true,
+        help_heading = heading::METHOD)]
     pub step_bits: Option<u8>,
     /// Rows of all sites together at least [default: 2K + 1]
-    #[arg(long)]
+    #[arg(long, value_name = "N", help_heading = heading::METHOD)]
     pub min_total_rows: Option<u64>,
-    /// Do not open the rounds to the sites: they learn no totals then, and take the coordinator's word for them
-    #[arg(long)]
+    /// Do not open the totals to the sites
+    ///
+    /// The sites learn no totals then, and take the coordinator's word for them.
+    #[arg(long, hide_short_help = true, help_heading = heading::COHORT)]
     pub no_opening: bool,
     /// What a run consists of
     #[command(flatten)]

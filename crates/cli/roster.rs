@@ -94,8 +94,10 @@ pub(crate) struct AcceptArgs {
     /// This party's secret key file; what was agreed to is kept beside it
     #[arg(long, value_name = "FILE.key")]
     pub key: PathBuf,
-    /// The roster's fingerprint as another member's operator told it, at least 32 hexadecimal digits, with or without dashes;
-    /// for fewer, a false roster with the same ones can be searched for [default: asked for on a terminal]
+    /// The roster's fingerprint as another member's operator told it
+    ///
+    /// It has at least 32 hexadecimal digits, with or without dashes: for fewer, a false roster with the same ones can be searched
+    /// for [default: asked for on a terminal].
     #[arg(long, value_name = "HEX", value_parser = Fingerprint::parse)]
     pub fingerprint: Option<Fingerprint>,
     /// A data set that was used with another federation and may be used with this one too; repeat for more

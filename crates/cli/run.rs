@@ -61,8 +61,9 @@ pub(crate) struct Patience {
     /// Seconds a site whose connection broke has to come back
     #[arg(long, value_name = "SECONDS", default_value_t = 5)]
     pub grace: u64,
-    /// What to do about a site that is lost once the run is on: wait for it to come back, or stop waiting when the two
-    /// times above are over
+    /// What to do about a site that is lost
+    ///
+    /// Wait for it to come back, or stop waiting when --phase-timeout and --grace are over.
     #[arg(long, value_name = "WHAT", value_enum, default_value_t = Loss::Wait)]
     pub on_loss: Loss,
     /// Seconds to wait for a site that is lost, with --on-loss wait
@@ -107,7 +108,9 @@ pub(crate) struct ServerArgs {
     /// Folder for result.json and model.json
     #[arg(long, value_name = "DIR", default_value = "veilsum-out")]
     pub out: PathBuf,
-    /// Folder for the journal from which a restart takes the run up (mode 0700) [default: beside the key]
+    /// Folder for the journal from which a restart takes the run up [default: beside the key]
+    ///
+    /// It has mode 0700.
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
 }
@@ -141,7 +144,9 @@ pub(crate) struct ClientArgs {
     /// This site's rows: a CSV file with a header that has the plan's columns
     #[arg(long, value_name = "FILE.csv")]
     pub data: PathBuf,
-    /// This site's own policy, see `veilsum policy show` [default: site.toml beside the key, else the strict default]
+    /// This site's own policy [default: site.toml beside the key, else the strict default]
+    ///
+    /// `veilsum policy show` prints the one in force.
     #[arg(long, value_name = "FILE")]
     pub policy: Option<PathBuf>,
     /// Folder for this site's journal and ledger (mode 0700) [default: beside the key]
@@ -150,7 +155,9 @@ pub(crate) struct ClientArgs {
     /// Seconds to keep trying to reach coordinator and intermediary
     #[arg(long, value_name = "SECONDS", default_value_t = 120)]
     pub join_timeout: u64,
-    /// Where to write the resulting model (centres); the result is written beside it, as result.json for model.json
+    /// Where to write the model (centres)
+    ///
+    /// The result is written beside it, as result.json for model.json.
     #[arg(long, value_name = "FILE", default_value = "model.json")]
     pub model: PathBuf,
 }

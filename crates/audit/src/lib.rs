@@ -7,6 +7,15 @@
 //!
 //! What these attacks do not show: that no better attack exists. A failed attack is evidence, not a proof; the proofs
 //! are the protocol's.
+//!
+//! # How to read this crate
+//!
+//! 1. [`scene`], [`view`], [`finding`], [`table`], [`page`]: made-up federations, what a party saw, what an attack found, and all of
+//!    them side by side.
+//! 2. [`liar`], [`lying_hub`], [`invented`], [`textbook`]: coordinators that lie, and the protocol as printed, without its check.
+//! 3. [`least_squares`], [`nnls`], [`qr`], [`svd`], [`releases`]: solvers.
+//! 4. The attacks, one file each: [`one_round_records`] is the simplest.
+//! 5. [`mine`] and [`span`]: the same against one's own rows and over all that was ever released.
 
 pub mod chosen_total;
 pub mod collusion;

@@ -225,3 +225,24 @@ fn span(args: &SpanArgs) -> anyhow::Result<bool> {
     }
     Ok(report.found.flagged().next().is_some())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The book shows commands of the audit that take minutes, so that no test runs them; here they are parsed.
+    #[test]
+    fn what_the_book_shows_can_be_typed() {
+        let mut found = 0;
+        for page in ["join", "account", "privacy"] {
+            let path = format!("{}/../../docs/src/{page}.md", env!("CARGO_MANIFEST_DIR"));
+            let text = std::fs::read_to_string(path).expect("a page of the book");
+            for line in text.lines().filter_map(|line| line.strip_prefix("cargo run --release -p veilsum-audit -- ")) {
+                let words = ["veilsum-audit"].into_iter().chain(line.split_whitespace());
+                assert!(Cli::try_parse_from(words).is_ok(), "{page}: {line}");
+                found += 1;
+            }
+        }
+        assert!(found >= 4, "{found}");
+    }
+}

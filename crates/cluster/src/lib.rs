@@ -10,6 +10,16 @@
 //!
 //! A method cannot tell whether the totals came from pooled rows, from a plain sum or from a masked one.
 //!
+//! # How to read this crate
+//!
+//! 1. `data`, `scale`, `transform`, `packed`: rows, the public box, standardisation, the kernel's layout.
+//! 2. [`distance`], [`mod@reference`], [`kernel`]: memberships of one row, the plain sums, the same sums fast.
+//! 3. [`query`]: every question and its answer, one file for each family.
+//! 4. [`method`], `start`, [`sampling`]: the state machines that ask, and what a whole run consists of.
+//! 5. [`validity`], [`offline`], [`finish`]: what is computed from totals alone.
+//! 6. [`privacy`]: differential privacy of a run, and the rank of smooth questions.
+//! 7. [`pooled`], [`metrics`], [`synthetic`], [`assign`], [`random`]: driving a method, judging and using its result, seeded examples.
+//!
 //! ```
 //! use veilsum_cluster::{Domain, Fcm, FcmParams, OutOfBox, Prepared, Scaling, Start, pooled, synthetic};
 //!

@@ -2,7 +2,7 @@
 
 use crate::{plan::WorkError, question::RoundError};
 
-/// Exit codes of every command. Documented in the README; tests hold them.
+/// Exit codes of every command. `veilsum --help` and the book list them; tests hold them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Code {

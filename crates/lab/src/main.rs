@@ -53,3 +53,25 @@ fn print(json: bool, value: &serde_json::Value, text: &str) -> Result<(), Failur
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The book shows commands of the laboratory that take minutes, so that no test runs them; here they are parsed.
+    #[test]
+    fn what_the_book_shows_can_be_typed() {
+        let mut found = 0;
+        for page in ["methods", "speed"] {
+            let path = format!("{}/../../docs/src/{page}.md", env!("CARGO_MANIFEST_DIR"));
+            let text = std::fs::read_to_string(path).expect("a page of the book");
+            for part in text.split("cargo run --release -p veilsum-lab -- ").skip(1) {
+                let line = part.split(['\n', '`']).next().unwrap_or_default();
+                let words = ["veilsum-lab"].into_iter().chain(line.split_whitespace());
+                assert!(Cli::try_parse_from(words).is_ok(), "{page}: {line}");
+                found += 1;
+            }
+        }
+        assert!(found >= 2, "{found}");
+    }
+}

@@ -1,4 +1,33 @@
-//! The product: roles on QUIC, files, plans, the command line.
+//! How a federation travels and stays: roles on QUIC, documents, plans, journals and ledgers, as a library.
+//!
+//! This is the front page of the project's documentation. Veilsum finds fuzzy clusters across organisations without pooling
+//! their rows: every site answers a question with a masked vector, and only the total over the cohort becomes readable.
+//!
+//! # The crates
+//!
+//! Each crate answers one question, and the arrows between them go one way (`tests/layering.rs`). Read them in this order.
+//!
+//! | crate | its question | its reader |
+//! |---|---|---|
+//! | [`veilsum_proto`] | What may be summed? Integers, keys, masks, shares, openings, journal. | a cryptographer |
+//! | [`veilsum_cluster`] | What do the numbers mean? Rows in, statistics out; totals in, centres out. | a statistician |
+//! | [`veilsum_federation`] | What may be asked, answered and released? Pure: no file, socket or clock. | a data protection officer's engineer |
+//! | `veilsum_node` (this one) | How does it travel and stay? | a systems engineer |
+//! | `veilsum` | How do people use it? Commands, words on a screen, exit codes. | an operator |
+//! | `veilsum_lab` | Does it do what the papers say? It is never shipped. | a scientist |
+//! | `veilsum_audit` | Does it hold? Attacks on what a party received. It is never shipped. | a privacy researcher |
+//! | `veilsum_testkit` | What do the tests of several crates share? | whoever writes a test |
+//!
+//! # How to read this crate
+//!
+//! 1. [`files`], [`table`], [`clock`]: files, rows, the processor's time.
+//! 2. [`documents`]: key, card, roster, plan, policy and model as text files.
+//! 3. [`carrier`], [`store`]: QUIC links; journal, ledger and transcript.
+//! 4. [`role`]: site, coordinator and intermediary as programs over links.
+//! 5. [`report`], [`evidence`]: what a run leaves behind.
+//! 6. [`simulate`], [`rehearsal`], [`split`], [`local`]: whole federations in one process.
+//!
+//! The modules of [`veilsum_federation`] are here under their own names.
 
 pub mod carrier;
 pub mod clock;

@@ -8,6 +8,18 @@
 //!
 //! Base: Bonawitz et al., CCS 2017 (double masking with t-of-n recovery); per-round seeds over many rounds after
 //! Flamingo (Ma et al., S&P 2023).
+//!
+//! # How to read this crate
+//!
+//! 1. [`limits`], `error`, [`codec`], [`suite`]: every bound with its reason, faults with their rule, bytes, the ciphersuite.
+//! 2. [`identity`], [`roster`], [`plan`]: who takes part and under which terms.
+//! 3. [`fixed`], [`noise`]: integers in place of numbers, and exact noise.
+//! 4. [`kem`], `shamir`, `mask`, `commit`: the parts of a deck and a round.
+//! 5. [`message`]: what is on the wire.
+//! 6. [`release`], [`policy`], [`ledger`]: over which sites, how much, and the account of it.
+//! 7. [`site`], [`aggregator`], `opening`: the two state machines, and how a total is recomputed.
+//! 8. [`journal`], [`evidence`]: what survives a crash, and what convicts a liar.
+//! 9. `testing` (with the feature of that name): a whole federation in virtual time from a seed.
 
 pub mod aggregator;
 pub mod codec;

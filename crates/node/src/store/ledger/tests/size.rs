@@ -54,7 +54,7 @@ fn bytes_of_a_question(clusters: usize, d: usize) -> [usize; 2] {
     lines
 }
 
-/// Prints what README and threat model say of a ledger's size.
+/// Prints what the book says of a ledger's size.
 #[test]
 fn a_question_takes_few_bytes() {
     for (clusters, d, most) in [(3, 2, 2_500), (10, 16, 5_000)] {

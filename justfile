@@ -1,0 +1,37 @@
+# The project's own commands by short names. `just` lists them; nothing here does what a script or Cargo does not.
+
+# Run a whole federation on this machine
+demo *options:
+    cargo run --release -- demo {{options}}
+
+# Run all tests, as CI does
+test:
+    cargo test --workspace --locked
+
+# Check format and lints
+lint:
+    cargo fmt --all --check && cargo clippy --workspace --all-targets --locked -- -D warnings
+
+# Run everything that CI runs
+ci:
+    .ci/run
+
+# Measure a masked round against an unmasked one, the cost of a round, and policy and ledger
+bench:
+    cargo bench --bench masked_ratio && cargo bench --bench round_cost && cargo bench --bench policy_overhead
+
+# Fuzz one target for some seconds
+fuzz target seconds="600":
+    fuzz/run {{target}} {{seconds}}
+
+# Write the test vectors with the reference implementation and compare them
+vectors:
+    protocol/reference/check.sh
+
+# Build the book, and bring its reference of commands up to date first
+book:
+    cargo test -p veilsum --bin veilsum write_the_reference_of_commands -- --ignored && .ci/book
+
+# Run all attacks
+audit *options:
+    cargo run --release -p veilsum-audit -- all {{options}}
