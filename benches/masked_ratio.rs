@@ -22,9 +22,9 @@ use tokio::sync::mpsc;
 use veilsum_cluster::{Algorithm, Method, Prepared, Rows, Step, method::Seeding, random::Stream};
 use veilsum_node::{
     carrier::{self, Credentials, HEADER_LEN},
-    local::{self, LOCAL_TIMING, LocalConfig, LocalSite},
-    plan::{Column, Work},
-    question::{Form, Question, Terms, contribute},
+    loopback::{self, LOOPBACK_TIMING, LoopbackConfig, LoopbackSite},
+    plan::{Column, PlanSpec},
+    question::{Question, SumBounds, Terms, contribute},
     role::{server::Progress, system_rng},
 };
 use veilsum_proto::identity::Identity;
@@ -111,13 +111,13 @@ fn rows_asked_for() -> Option<usize> {
 }
 
 /// Splits the difference with the same round played in memory.
-fn where_it_goes(size: &Size, sites: &[(String, Rows)], work: &Work, more: f64) {
+fn where_it_goes(size: &Size, sites: &[(String, Rows)], work: &PlanSpec, more: f64) {
     let domain = work.domain().expect("a box");
     let question = Question::Cluster(work.first_question(size.sites).expect("a question"));
     let rows = Prepared::new(&sites[0].1, &domain, work.out_of_box).expect("rows");
     let limit = size.rows.next_power_of_two() as u64;
     let sums = Spread::of((0..20).map(|_| {
-        1e3 * seconds(|| contribute(&question, &rows, &Terms::everybody(Form::new(size.sites, limit)), None))
+        1e3 * seconds(|| contribute(&question, &rows, &Terms::everybody(SumBounds::new(size.sites, limit)), None))
     }));
     let mut pump = Pump::new(size.sites, 16);
     let costs: Vec<Cost> = (0..12).map(|_| pump.round(K * COLUMNS + K, [])).collect();
@@ -147,7 +147,7 @@ fn where_it_goes(size: &Size, sites: &[(String, Rows)], work: &Work, more: f64) 
     println!("with a machine for each party a round waits for {in_a_row:.2} ms of protocol (aggregator and one site)");
 }
 
-fn example(size: &Size) -> (Vec<(String, Rows)>, Work) {
+fn example(size: &Size) -> (Vec<(String, Rows)>, PlanSpec) {
     let mut stream = Stream::new(1, LABEL);
     let means: Vec<f64> = (0..K * COLUMNS).map(|_| 0.2 + 0.6 * stream.unit()).collect();
     let mut row = || {
@@ -167,22 +167,22 @@ fn example(size: &Size) -> (Vec<(String, Rows)>, Work) {
     let column = |i| Column { name: format!("c{i}"), lower: 0.0, upper: 1.0 };
     let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: size.rounds };
     let columns = (0..COLUMNS).map(column).collect();
-    (sites, Work::plain(columns, fcm, K as u32, Seeding::Uniform { seed: 1 }))
+    (sites, PlanSpec::plain(columns, fcm, K as u32, Seeding::Uniform { seed: 1 }))
 }
 
-async fn masked_run(sites: &[(String, Rows)], work: &Work) -> Run {
+async fn masked_run(sites: &[(String, Rows)], work: &PlanSpec) -> Run {
     let marks = Marks::default();
     let seen = marks.clone();
-    let config = LocalConfig {
-        site: local::toy_policy(),
-        sites: sites.iter().cloned().map(LocalSite::from).collect(),
+    let config = LoopbackConfig {
+        site: loopback::toy_policy(),
+        sites: sites.iter().cloned().map(LoopbackSite::from).collect(),
         work: work.clone(),
         terms: Box::new(|_| {}),
         vanish: Vec::new(),
         record: false,
         state: None,
         way: None,
-        timing: LOCAL_TIMING,
+        timing: LOOPBACK_TIMING,
         on_loss: veilsum_node::role::server::OnLoss::Stop,
         progress: Box::new(move |p| {
             if matches!(p, Progress::Round { .. }) {
@@ -191,7 +191,7 @@ async fn masked_run(sites: &[(String, Rows)], work: &Work) -> Run {
         }),
     };
     let began = Instant::now();
-    let run = local::run(config).await.expect("a federation");
+    let run = loopback::run(config).await.expect("a federation");
     let whole = began.elapsed();
     let result = run.result.expect("a result");
     let marks = std::mem::take(&mut *marks.lock().expect("marks"));
@@ -209,7 +209,7 @@ fn frame(body: &[u8]) -> Vec<u8> {
     [&[1, 0, 0, 0], &(body.len() as u32).to_le_bytes()[..], body].concat()
 }
 
-async fn plain_run(sites: &[(String, Rows)], work: &Work) -> Run {
+async fn plain_run(sites: &[(String, Rows)], work: &PlanSpec) -> Run {
     let (sites, work) = (sites.to_vec(), work.clone());
     let marks = Marks::default();
     let began = Instant::now();
@@ -222,7 +222,7 @@ async fn plain_run(sites: &[(String, Rows)], work: &Work) -> Run {
     let (address, server_key) = (listener.local_addr().expect("an address"), identities[0].public().0);
     let n = sites.len();
     let limit = sites.iter().map(|(_, r)| r.len() as u64).max().unwrap_or(1).next_power_of_two();
-    let form = Form::new(n, limit);
+    let form = SumBounds::new(n, limit);
     let mut clients = Vec::new();
     for (i, (_, rows)) in sites.iter().enumerate() {
         let rows = Arc::new(Prepared::new(rows, &domain, work.out_of_box).expect("rows"));
@@ -275,7 +275,7 @@ async fn plain_run(sites: &[(String, Rows)], work: &Work) -> Run {
     Run { whole, marks, centres: work.units(&outcome.centres).expect("units").0 }
 }
 
-async fn plain_site(me: Credentials, to: SocketAddr, key: [u8; 32], rows: Arc<Prepared>, form: Form) {
+async fn plain_site(me: Credentials, to: SocketAddr, key: [u8; 32], rows: Arc<Prepared>, form: SumBounds) {
     let link = carrier::dial(to, &me, &key, header_only, Duration::from_secs(5)).await.expect("the server");
     let (mut sender, mut receiver) = link.split();
     sender.send(&frame(&[])).await.expect("a greeting");

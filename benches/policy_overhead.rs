@@ -20,15 +20,15 @@ use kit::{Spread, for_real, print_machine};
 use veilsum_cluster::{Algorithm, Rows, method::Seeding, random::Stream};
 use veilsum_node::{
     documents::SitePolicy,
-    local::{self, LOCAL_TIMING, LocalConfig, LocalSite},
-    plan::{Column, Work},
+    loopback::{self, LOOPBACK_TIMING, LoopbackConfig, LoopbackSite},
+    plan::{Column, PlanSpec},
     role::server::Progress,
 };
 
 const LABEL: &[u8; 24] = b"veilsum overhead rows v1";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum SumBounds {
     Plain,
     Opened,
     Kept,
@@ -43,7 +43,7 @@ fn main() {
         let mut times = [Vec::new(), Vec::new(), Vec::new()];
         // In turns, so that what else the machine does falls on all alike.
         for _ in 0..repetitions {
-            for (form, times) in [Form::Plain, Form::Opened, Form::Kept].into_iter().zip(&mut times) {
+            for (form, times) in [SumBounds::Plain, SumBounds::Opened, SumBounds::Kept].into_iter().zip(&mut times) {
                 times.extend(run(sites, rounds, form, one_way));
             }
         }
@@ -57,7 +57,7 @@ fn main() {
 }
 
 /// Seconds between the totals of one run.
-fn run(sites: usize, rounds: u32, form: Form, one_way: Duration) -> Vec<f64> {
+fn run(sites: usize, rounds: u32, form: SumBounds, one_way: Duration) -> Vec<f64> {
     let mut stream = Stream::new(7, LABEL);
     let mut site = |i: usize| {
         let values = (0..150).flat_map(|row| {
@@ -66,30 +66,30 @@ fn run(sites: usize, rounds: u32, form: Form, one_way: Duration) -> Vec<f64> {
             [(cx + 0.1 * x).clamp(0.0, 1.0), (cy + 0.1 * y).clamp(0.0, 1.0)]
         });
         let rows = Rows::new(values.collect(), 2).expect("rows of two columns");
-        LocalSite::new(format!("site-{i}"), rows)
+        LoopbackSite::new(format!("site-{i}"), rows)
     };
-    let sites: Vec<LocalSite> = (0..sites).map(&mut site).collect();
+    let sites: Vec<LoopbackSite> = (0..sites).map(&mut site).collect();
     let column = |name: &str| Column { name: name.into(), lower: 0.0, upper: 1.0 };
     let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: rounds };
-    let work = Work::plain(vec![column("x"), column("y")], fcm, 3, Seeding::Uniform { seed: 1 });
+    let work = PlanSpec::plain(vec![column("x"), column("y")], fcm, 3, Seeding::Uniform { seed: 1 });
     let rows_in_all = 150 * sites.len() as u64;
     let seen: Arc<Mutex<Vec<Instant>>> = Arc::default();
     let told = seen.clone();
     let folder = std::env::temp_dir().join(format!("veilsum-overhead-{}", std::process::id()));
-    let config = LocalConfig {
+    let config = LoopbackConfig {
         sites,
-        work: Work { step_bits: Some(20), ..work },
-        site: if form == Form::Kept { SitePolicy::default() } else { local::toy_policy() },
+        work: PlanSpec { step_bits: Some(20), ..work },
+        site: if form == SumBounds::Kept { SitePolicy::default() } else { loopback::toy_policy() },
         terms: Box::new(move |terms| {
-            terms.opening = form != Form::Plain;
+            terms.opening = form != SumBounds::Plain;
             terms.min_total_rows = rows_in_all;
         }),
         vanish: Vec::new(),
         record: false,
-        timing: LOCAL_TIMING,
+        timing: LOOPBACK_TIMING,
         on_loss: veilsum_node::role::server::OnLoss::Stop,
         state: Some(folder.clone()),
-        way: (!one_way.is_zero()).then(|| -> local::Way { Box::new(move |to| distance::away(to, one_way)) }),
+        way: (!one_way.is_zero()).then(|| -> loopback::Way { Box::new(move |to| distance::away(to, one_way)) }),
         progress: Box::new(move |progress| {
             if let Progress::Round { .. } = progress {
                 told.lock().expect("nobody panicked").push(Instant::now());
@@ -97,7 +97,7 @@ fn run(sites: usize, rounds: u32, form: Form, one_way: Duration) -> Vec<f64> {
         }),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
-    let run = runtime.block_on(local::run(config)).expect("a federation");
+    let run = runtime.block_on(loopback::run(config)).expect("a federation");
     if let Err(failure) = run.result {
         run.sites.iter().filter_map(|site| site.as_ref().err()).for_each(|e| eprintln!("a site: {}", e.message));
         panic!("no result: {}", failure.message);

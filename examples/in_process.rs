@@ -6,8 +6,8 @@
 
 use veilsum_cluster::{Algorithm, Rows, method::Seeding, random::Stream};
 use veilsum_node::{
-    local::{self, LOCAL_TIMING, LocalConfig, LocalSite},
-    plan::{Column, Work},
+    loopback::{self, LOOPBACK_TIMING, LoopbackConfig, LoopbackSite},
+    plan::{Column, PlanSpec},
 };
 
 #[tokio::main]
@@ -22,13 +22,13 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             let [x, y] = random.normal_pair();
             values.extend([(centre + 0.05 * x).clamp(0.0, 1.0), (1.0 - centre + 0.05 * y).clamp(0.0, 1.0)]);
         }
-        sites.push(LocalSite::new(format!("site-{site}"), Rows::new(values, 2)?));
+        sites.push(LoopbackSite::new(format!("site-{site}"), Rows::new(values, 2)?));
     }
     let column = |name: &str| Column { name: name.into(), lower: 0.0, upper: 1.0 };
     let fcm = Algorithm::Fcm { m: 2.0, epsilon: 1e-6, max_rounds: 50 };
-    let work = Work::plain(vec![column("x"), column("y")], fcm, 2, Seeding::Uniform { seed: 3 });
-    let run = local::run(LocalConfig {
-        site: local::toy_policy(),
+    let work = PlanSpec::plain(vec![column("x"), column("y")], fcm, 2, Seeding::Uniform { seed: 3 });
+    let run = loopback::run(LoopbackConfig {
+        site: loopback::toy_policy(),
         sites,
         work,
         terms: Box::new(|_| {}),
@@ -36,7 +36,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         record: true,
         state: None,
         way: None,
-        timing: LOCAL_TIMING,
+        timing: LOOPBACK_TIMING,
         on_loss: veilsum_node::role::server::OnLoss::Stop,
         progress: Box::new(|_| {}),
     })

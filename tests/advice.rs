@@ -121,7 +121,9 @@ fn sources(folder: &Path, out: &mut Vec<std::path::PathBuf>) {
 fn no_message_suggests_what_weakens_a_protection() {
     let (mut files, mut read) = (Vec::new(), 0);
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    ["crates/node/src", "crates/cli", "crates/federation/src", "crates/proto/src", "crates/cluster/src"].iter().for_each(|of| sources(&here.join(of), &mut files));
+    ["crates/node/src", "crates/cli", "crates/federation/src", "crates/proto/src", "crates/cluster/src"]
+        .iter()
+        .for_each(|of| sources(&here.join(of), &mut files));
     let mut found = Vec::new();
     for path in &files {
         for text in texts(&fs::read_to_string(path).expect("a source")) {

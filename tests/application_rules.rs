@@ -13,8 +13,8 @@ use veilsum_node::{
     carrier::{self, Credentials, LinkReceiver, LinkSender},
     documents::Federation,
     error::Code,
-    local::{self, LOCAL_TIMING, LocalConfig, LocalRun, LocalSite},
-    plan::Work,
+    loopback::{self, LOOPBACK_TIMING, LoopbackConfig, LoopbackRun, LoopbackSite},
+    plan::PlanSpec,
     role::{
         server::{self, ServerConfig},
         system_rng,
@@ -30,7 +30,7 @@ use veilsum_proto::{
 
 const SIZES: [usize; 3] = [20, 25, 30];
 
-fn work() -> Work {
+fn work() -> PlanSpec {
     fcm(unit_square(), 2, 0.0, 2, Seeding::Uniform { seed: 1 })
 }
 
@@ -74,7 +74,7 @@ async fn coordinator() -> (Vec<Arc<Identity>>, Federation, SocketAddr) {
         terms: federation.terms.clone(),
         work: federation.work.clone(),
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-        timing: LOCAL_TIMING,
+        timing: LOOPBACK_TIMING,
         on_loss: veilsum_node::role::server::OnLoss::Stop,
         state: None,
         view: None,
@@ -138,20 +138,20 @@ fn only_a_greeting_with_the_same_documents_lets_somebody_in() {
     });
 }
 
-fn counted(least: u64) -> LocalRun {
+fn counted(least: u64) -> LoopbackRun {
     let work = work();
     // Rows are what they are, whatever the plan wants of them.
     assert_eq!(prepared(&work, &made_up(&SIZES, 0.2, 5)).iter().map(|p| p.len()).sum::<usize>(), 75);
-    block_on(local::run(LocalConfig {
-        site: local::toy_policy(),
-        sites: made_up(&SIZES, 0.2, 5).into_iter().map(LocalSite::from).collect(),
+    block_on(loopback::run(LoopbackConfig {
+        site: loopback::toy_policy(),
+        sites: made_up(&SIZES, 0.2, 5).into_iter().map(LoopbackSite::from).collect(),
         work,
         terms: Box::new(move |terms| terms.min_total_rows = least),
         vanish: Vec::new(),
         record: true,
         state: None,
         way: None,
-        timing: LOCAL_TIMING,
+        timing: LOOPBACK_TIMING,
         on_loss: veilsum_node::role::server::OnLoss::Stop,
         progress: Box::new(|_| {}),
     }))

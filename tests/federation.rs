@@ -7,8 +7,8 @@ use support::{fcm, federate_under, made_up, max_difference, prepared, replay, un
 use veilsum_cluster::{Rows, method::Seeding, random::Stream};
 use veilsum_node::{
     error::Code,
-    local::LocalRun,
-    plan::Work,
+    loopback::LoopbackRun,
+    plan::PlanSpec,
     role::{
         client::{Step, Vanish},
         server::RunResult,
@@ -25,7 +25,7 @@ const ROUNDS: u32 = 8;
 const K: usize = 3;
 const COLUMNS: usize = 2;
 
-fn work() -> Work {
+fn work() -> PlanSpec {
     fcm(unit_square(), K as u32, 0.0, ROUNDS, Seeding::Uniform { seed: 11 })
 }
 
@@ -56,15 +56,15 @@ fn name(site: usize) -> String {
 /// A federation in which every site is a block by itself, so that a run goes on without those that vanish.
 fn alone(
     sites: Vec<(String, Rows)>,
-    work: &Work,
+    work: &PlanSpec,
     vanish: Vec<(usize, Vanish)>,
     record: bool,
-) -> (LocalRun, Vec<usize>) {
+) -> (LoopbackRun, Vec<usize>) {
     federate_under(sites, work, vanish, record, |terms| terms.block_size = 1)
 }
 
 /// Runs masked with these drops and compares with plain sums over the same sites.
-fn against_plain_sums(drops: &[(usize, Step, u32)]) -> (LocalRun, RunResult) {
+fn against_plain_sums(drops: &[(usize, Step, u32)]) -> (LoopbackRun, RunResult) {
     let drops: Vec<(usize, Vanish)> =
         drops.iter().map(|(site, at, round)| (*site, Vanish { round: *round, at: *at })).collect();
     let (work, sites) = (work(), made_up(&SIZES, 0.2, 5));

@@ -12,23 +12,23 @@ use support::{federate, made_up, prepared, unit_square};
 use tokio::{sync::oneshot, task::JoinHandle};
 use veilsum_cluster::{
     Algorithm, Batch, Centres, Clusters, Prepared, Query,
-    method::{Choice, Pick, Rule, Seeding, TreeSeeding},
+    method::{Choice, GroupThreshold, Pick, Seeding, TreeSeeding},
     query::{LocalMeans, LocalSteps, Part},
     sampling::Sampling,
 };
 use veilsum_node::{
     app_messages::{Count, CountReady, CountReply, CountRequest, Held, JudgeReply, JudgeRequest},
     documents::Federation,
-    local::{LOCAL_TIMING, toy_policy},
-    plan::{Column, Judge, Work},
+    loopback::{LOOPBACK_TIMING, toy_policy},
+    plan::{Column, Judge, PlanSpec},
     question::{self, Question},
     release::Origin,
     role::{
         View,
+        aggregator_host::{AggregatorHost, HostConfig, HostEvent},
         client::{self, ClientConfig},
-        hub::{Hub, HubConfig, HubEvent},
+        dial::Line,
         intermediary::{self, IntermediaryConfig},
-        line::Line,
         server::{self, ServerConfig},
         system_rng,
     },
@@ -45,9 +45,9 @@ use veilsum_proto::{
 const SIZES: [usize; 5] = [31, 44, 58, 37, 49];
 const K: u32 = 3;
 
-fn fcm(max_rounds: u32) -> Work {
+fn fcm(max_rounds: u32) -> PlanSpec {
     let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds };
-    Work::plain(unit_square(), fcm, K, Seeding::Uniform { seed: 11 })
+    PlanSpec::plain(unit_square(), fcm, K, Seeding::Uniform { seed: 11 })
 }
 
 // ---- plans ----------------------------------------------------------------------------------------------------------
@@ -58,7 +58,7 @@ struct Cast {
     federation: Federation,
 }
 
-fn cast(work: &Work, sites: usize, change: impl FnOnce(&mut Terms)) -> Result<Cast, String> {
+fn cast(work: &PlanSpec, sites: usize, change: impl FnOnce(&mut Terms)) -> Result<Cast, String> {
     let mut rng = system_rng();
     let identities: Vec<Arc<Identity>> = (0..sites + 2).map(|_| Arc::new(Identity::generate(&mut rng))).collect();
     let member = |i: usize| Member {
@@ -105,7 +105,7 @@ fn a_sampled_plan_reckons_with_losses_in_every_deck_and_not_only_in_the_first() 
 fn a_plan_whose_distances_fit_no_frame_is_refused_before_a_site_computes_them() {
     let columns = vec![Column { name: "x".into(), lower: 0.0, upper: 1.0 }];
     let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 1 };
-    let mut work = Work::plain(columns, fcm, 4_096, Seeding::Uniform { seed: 1 });
+    let mut work = PlanSpec::plain(columns, fcm, 4_096, Seeding::Uniform { seed: 1 });
     work.judge = Judge::Intermediary;
     let many = |terms: &mut Terms| terms.max_rows = 4_096;
     let refused = cast(&work, 3, many).err().expect("130 MB of distances at every site");
@@ -118,14 +118,14 @@ fn a_plan_whose_distances_fit_no_frame_is_refused_before_a_site_computes_them() 
 fn a_plan_whose_indices_take_80_gb_at_the_coordinator_is_refused() {
     let columns = vec![Column { name: "x".into(), lower: 0.0, upper: 1.0 }];
     let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 1 };
-    let work = Work::plain(columns, fcm, 100_000, Seeding::Uniform { seed: 1 });
+    let work = PlanSpec::plain(columns, fcm, 100_000, Seeding::Uniform { seed: 1 });
     let refused = cast(&work, 3, |terms| terms.max_rows = 100_000).err().expect("80 GB");
     assert!(!refused.contains("PLN-4"), "{refused}");
 }
 
 #[test]
 fn seeding_without_counts_first_is_answered_by_real_sites() {
-    for rule in [Rule::NONE, Rule { min_rows: 5, min_sites: 2, ask_first: false }] {
+    for rule in [GroupThreshold::NONE, GroupThreshold { min_rows: 5, min_sites: 2, ask_first: false }] {
         let mut work = fcm(5);
         work.recipe.rule = rule;
         work.recipe.seeding =
@@ -140,13 +140,16 @@ fn seeding_without_counts_first_is_answered_by_real_sites() {
 const ANY: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
 
 impl Cast {
-    async fn hub(&self, role: PartyId, timing: Timing) -> Hub {
+    async fn hub(&self, role: PartyId, timing: Timing) -> AggregatorHost {
         let Federation { roster, terms, .. } = self.federation.clone();
         let identity = self.identities[usize::from(role == PartyId::Intermediary)].clone();
         let slots = if role == PartyId::Intermediary { 4 } else { terms.slots };
-        Hub::open(HubConfig { identity, roster, terms, role, timing, slots, view: None, state: None }, ANY.into())
-            .await
-            .unwrap()
+        AggregatorHost::open(
+            HostConfig { identity, roster, terms, role, timing, slots, view: None, state: None },
+            ANY.into(),
+        )
+        .await
+        .unwrap()
     }
 
     /// The real sites; what the first one receives goes to `view`.
@@ -224,56 +227,56 @@ fn run<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// Waits for keys.
-async fn ready(hub: &mut Hub) {
+async fn ready(hub: &mut AggregatorHost) {
     loop {
         match hub.next(Some(Instant::now() + Duration::from_secs(30))).await {
-            HubEvent::Aggregator(aggregator::Event::DeckReady { .. }) => return,
-            HubEvent::Aggregator(aggregator::Event::Failed(e)) => panic!("{e}"),
-            HubEvent::Deadline => panic!("nobody came"),
+            HostEvent::Aggregator(aggregator::Event::DeckReady { .. }) => return,
+            HostEvent::Aggregator(aggregator::Event::Failed(e)) => panic!("{e}"),
+            HostEvent::Deadline => panic!("nobody came"),
             _ => {}
         }
     }
 }
 
 /// Has the intermediary count the rows of all sites, and waits for its word.
-async fn counted(hub: &mut Hub) {
+async fn counted(hub: &mut AggregatorHost) {
     hub.tell(PartyId::Intermediary, Kind::Count, &Count { cohort: (0..SIZES.len() as u16).collect() });
     loop {
         match hub.next(Some(Instant::now() + Duration::from_secs(30))).await {
-            HubEvent::Control { from: PartyId::Intermediary, kind: Kind::CountReady, .. } => return,
-            HubEvent::Deadline => panic!("nobody counted"),
+            HostEvent::Control { from: PartyId::Intermediary, kind: Kind::CountReady, .. } => return,
+            HostEvent::Deadline => panic!("nobody counted"),
             _ => {}
         }
     }
 }
 
 /// The total, where the sites open one.
-async fn total(hub: &mut Hub, question: &Question, words: usize) -> Option<Vec<u64>> {
+async fn total(hub: &mut AggregatorHost, question: &Question, words: usize) -> Option<Vec<u64>> {
     hub.ask(question.to_bytes(), words);
     loop {
         match hub.next(Some(Instant::now() + Duration::from_secs(30))).await {
-            HubEvent::Aggregator(aggregator::Event::Total { values, .. }) => return Some(values),
-            HubEvent::Aggregator(aggregator::Event::Failed(_)) | HubEvent::Deadline => return None,
+            HostEvent::Aggregator(aggregator::Event::Total { values, .. }) => return Some(values),
+            HostEvent::Aggregator(aggregator::Event::Failed(_)) | HostEvent::Deadline => return None,
             _ => {}
         }
     }
 }
 
-async fn answered(hub: &mut Hub, question: &Question, words: usize) -> bool {
+async fn answered(hub: &mut AggregatorHost, question: &Question, words: usize) -> bool {
     total(hub, question, words).await.is_some()
 }
 
 /// What real sites open to a coordinator that puts these questions, up to the first that they refuse.
-fn totals(work: &Work, change: impl FnOnce(&mut Terms), questions: &[Question]) -> Vec<Vec<u64>> {
+fn totals(work: &PlanSpec, change: impl FnOnce(&mut Terms), questions: &[Question]) -> Vec<Vec<u64>> {
     session(&cast(work, SIZES.len(), change).unwrap(), questions)
 }
 
 /// The same in one session of these parties.
 fn session(cast: &Cast, questions: &[Question]) -> Vec<Vec<u64>> {
     run(async {
-        let mut hub = cast.hub(PartyId::Coordinator, LOCAL_TIMING).await;
+        let mut hub = cast.hub(PartyId::Coordinator, LOOPBACK_TIMING).await;
         let coordinator = hub.address().unwrap();
-        let (intermediary, task) = cast.intermediary(coordinator, LOCAL_TIMING).await;
+        let (intermediary, task) = cast.intermediary(coordinator, LOOPBACK_TIMING).await;
         let mut tasks = Tasks(cast.sites(coordinator, intermediary, &View::default()));
         tasks.0.push(task);
         ready(&mut hub).await;
@@ -287,7 +290,7 @@ fn session(cast: &Cast, questions: &[Question]) -> Vec<Vec<u64>> {
 }
 
 /// The place of the first question that they refuse.
-fn refused_at(work: &Work, change: impl FnOnce(&mut Terms), questions: &[Question]) -> Option<usize> {
+fn refused_at(work: &PlanSpec, change: impl FnOnce(&mut Terms), questions: &[Question]) -> Option<usize> {
     let found = totals(work, change, questions).len();
     (found < questions.len()).then_some(found)
 }
@@ -316,7 +319,7 @@ fn draws_begin_at_one_and_no_question_is_put_to_two_draws() {
 fn sites_refuse_sums_of_centres_that_were_not_counted() {
     let mut work = fcm(6);
     work.recipe.algorithm = Algorithm::Kmeans { epsilon: 0.0, max_rounds: 6 };
-    work.recipe.rule = Rule { min_rows: 5, min_sites: 2, ask_first: true };
+    work.recipe.rule = GroupThreshold { min_rows: 5, min_sites: 2, ask_first: true };
     let first = work.first_question(SIZES.len()).unwrap();
     let means = |centres, part| {
         let query = LocalMeans { centres, local: LocalSteps::ONE, min_rows: 1, nearest: false, part };
@@ -389,7 +392,7 @@ fn the_intermediary_cannot_put_one_judgement_in_two_forms() {
             terms: terms.clone(),
             work,
             listen: ANY.into(),
-            timing: LOCAL_TIMING,
+            timing: LOOPBACK_TIMING,
             on_loss: veilsum_node::role::server::OnLoss::Stop,
             view: None,
             evidence: None,
@@ -405,7 +408,7 @@ fn the_intermediary_cannot_put_one_judgement_in_two_forms() {
         let mut link = Line::connect(&cast.identities[1], &roster, &terms, PartyId::Coordinator, coordinator, patience)
             .await
             .unwrap();
-        let mut hub = cast.hub(PartyId::Intermediary, LOCAL_TIMING).await;
+        let mut hub = cast.hub(PartyId::Intermediary, LOOPBACK_TIMING).await;
         let mut tasks = Tasks(cast.sites(coordinator, hub.address().unwrap(), &View::default()));
         tasks.0.push(server);
         assert!(answered(&mut hub, &Question::CountRows, 1).await);
@@ -431,9 +434,9 @@ fn verdict_and_count_together_do_not_show_the_rows_of_a_site_that_was_left_out()
     work.judge = Judge::Intermediary;
     let cast = cast(&work, SIZES.len(), |_| {}).unwrap();
     let (judged, counted) = run(async {
-        let mut hub = cast.hub(PartyId::Coordinator, LOCAL_TIMING).await;
+        let mut hub = cast.hub(PartyId::Coordinator, LOOPBACK_TIMING).await;
         let coordinator = hub.address().unwrap();
-        let timing = Timing { phase: 2_500, ..LOCAL_TIMING };
+        let timing = Timing { phase: 2_500, ..LOOPBACK_TIMING };
         let (intermediary, task) = cast.intermediary(coordinator, timing).await;
         let mut tasks = Tasks(cast.sites(coordinator, intermediary, &View::default()));
         tasks.0.push(task);
@@ -458,17 +461,17 @@ fn verdict_and_count_together_do_not_show_the_rows_of_a_site_that_was_left_out()
         let session = hub.session();
         loop {
             match hub.next(Some(Instant::now() + Duration::from_secs(25))).await {
-                HubEvent::Control { from, kind: Kind::JudgeReply, bytes } => {
+                HostEvent::Control { from, kind: Kind::JudgeReply, bytes } => {
                     let reply: JudgeReply = hub.open_control(from, &session, Kind::JudgeReply, &bytes).unwrap();
                     judged = Some(reply.open().unwrap()[0].rows);
                     let cohort = (0..SIZES.len() as u16).collect();
                     hub.tell(PartyId::Intermediary, Kind::CountRequest, &CountRequest { cohort });
                 }
-                HubEvent::Control { from, kind: Kind::CountReply, bytes } => {
+                HostEvent::Control { from, kind: Kind::CountReply, bytes } => {
                     let reply: CountReply = hub.open_control(from, &session, Kind::CountReply, &bytes).unwrap();
                     return (judged, reply.total);
                 }
-                HubEvent::Control { kind: Kind::Aborted, .. } | HubEvent::Deadline => return (judged, None),
+                HostEvent::Control { kind: Kind::Aborted, .. } | HostEvent::Deadline => return (judged, None),
                 _ => {}
             }
         }
@@ -484,7 +487,7 @@ type Ask = (u32, u16, Vec<u16>, u32, Hash, Hash, Vec<u8>);
 fn sums_are_of_the_sites_whose_counts_allowed_them() {
     let mut work = fcm(6);
     work.recipe.algorithm = Algorithm::Kmeans { epsilon: 0.0, max_rounds: 4 };
-    work.recipe.rule = Rule { min_rows: 5, min_sites: 2, ask_first: true };
+    work.recipe.rule = GroupThreshold { min_rows: 5, min_sites: 2, ask_first: true };
     work.recipe.choice = Choice { by: Pick::DaviesBouldin, elbow: false };
     work.sampling = Some(Sampling { share: 0.8, seed: 1 });
     let cast = cast(&work, SIZES.len(), |terms| (terms.min_cohort, terms.colluders) = (SIZES.len() as u16, 1)).unwrap();
@@ -498,7 +501,7 @@ fn sums_are_of_the_sites_whose_counts_allowed_them() {
             terms,
             work,
             listen: ANY.into(),
-            timing: LOCAL_TIMING,
+            timing: LOOPBACK_TIMING,
             on_loss: veilsum_node::role::server::OnLoss::Stop,
             view: None,
             evidence: None,
@@ -508,7 +511,7 @@ fn sums_are_of_the_sites_whose_counts_allowed_them() {
         };
         let server = tokio::spawn(server::run(config));
         let coordinator = address.await.unwrap();
-        let (intermediary, task) = cast.intermediary(coordinator, LOCAL_TIMING).await;
+        let (intermediary, task) = cast.intermediary(coordinator, LOOPBACK_TIMING).await;
         let mut tasks = Tasks(cast.sites(coordinator, intermediary, &view));
         tasks.0.push(task);
         server.await.unwrap().unwrap();

@@ -61,8 +61,17 @@ fn without_family(package: &str, prefixes: &[&str]) {
 
 #[test]
 fn the_core_knows_no_mathematics_and_no_network() {
-    let forbidden =
-        ["ndarray", "tokio", "quinn", "rustls", "veilsum-cluster", "veilsum", "veilsum-federation", "veilsum-node", "veilsum-audit"];
+    let forbidden = [
+        "ndarray",
+        "tokio",
+        "quinn",
+        "rustls",
+        "veilsum-cluster",
+        "veilsum",
+        "veilsum-federation",
+        "veilsum-node",
+        "veilsum-audit",
+    ];
     without("veilsum-proto", &forbidden);
     // Threads only where the feature says so, and then only within one call.
     assert!(!tree("veilsum-proto", &["--edges", "normal,build"]).contains("rayon"));
@@ -109,7 +118,10 @@ fn attacks_never_ship() {
 /// What may be asked, answered and released is decided without a file, a socket, a clock or a thread.
 #[test]
 fn what_may_be_released_is_decided_without_io() {
-    without("veilsum-federation", &["veilsum-node", "veilsum", "tokio", "quinn", "rustls", "csv", "toml", "tracing", "getrandom"]);
+    without(
+        "veilsum-federation",
+        &["veilsum-node", "veilsum", "tokio", "quinn", "rustls", "csv", "toml", "tracing", "getrandom"],
+    );
     let forbidden = ["std::net", "std::fs", "std::time", "std::thread", "std::env", "std::process"];
     for path in sources(&Path::new(ROOT).join("crates/federation/src")) {
         let code = code(&path);
@@ -313,8 +325,16 @@ fn nothing_is_unsafe() {
     }
     let manifest = std::fs::read_to_string(Path::new(ROOT).join("Cargo.toml")).expect("the manifest");
     assert!(manifest.contains("unsafe_code = \"forbid\""));
-    for member in ["crates/proto", "crates/cluster", "crates/federation", "crates/node", "crates/lab", "crates/audit", "crates/testkit", "."]
-    {
+    for member in [
+        "crates/proto",
+        "crates/cluster",
+        "crates/federation",
+        "crates/node",
+        "crates/lab",
+        "crates/audit",
+        "crates/testkit",
+        ".",
+    ] {
         let path = Path::new(ROOT).join(member).join("Cargo.toml");
         let text = std::fs::read_to_string(&path).expect("a manifest");
         assert!(text.contains("[lints]\nworkspace = true"), "{} does not take the lints", path.display());

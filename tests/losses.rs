@@ -12,8 +12,8 @@ use veilsum_cluster::{
 };
 use veilsum_node::{
     error::Code,
-    local::{self, LOCAL_TIMING, LocalConfig, LocalRun, LocalSite},
-    plan::Work,
+    loopback::{self, LOOPBACK_TIMING, LoopbackConfig, LoopbackRun, LoopbackSite},
+    plan::PlanSpec,
     role::{
         client::{Step, Vanish},
         server::{OnLoss, Progress},
@@ -23,29 +23,29 @@ use veilsum_proto::plan::Terms;
 
 const SIZES: [usize; 5] = [60, 75, 81, 68, 90];
 
-fn work(epsilon: f64, rounds: u32) -> Work {
+fn work(epsilon: f64, rounds: u32) -> PlanSpec {
     fcm(unit_square(), 3, epsilon, rounds, Seeding::Uniform { seed: 11 })
 }
 
 /// A federation in which these sites vanish for good, and the sizes of its totals.
 fn lose(
     sites: Vec<(String, Rows)>,
-    work: &Work,
+    work: &PlanSpec,
     vanish: &[(usize, Step, u32)],
     change: impl FnOnce(&mut Terms) + Send + 'static,
-) -> (LocalRun, Vec<usize>) {
+) -> (LoopbackRun, Vec<usize>) {
     let sizes = Arc::new(Mutex::new(Vec::new()));
     let seen = sizes.clone();
-    let config = LocalConfig {
-        site: local::toy_policy(),
+    let config = LoopbackConfig {
+        site: loopback::toy_policy(),
         terms: Box::new(change),
-        sites: sites.into_iter().map(LocalSite::from).collect(),
+        sites: sites.into_iter().map(LoopbackSite::from).collect(),
         work: work.clone(),
         vanish: vanish.iter().map(|(site, at, round)| (*site, Vanish { round: *round, at: *at })).collect(),
         record: false,
         state: None,
         way: None,
-        timing: LOCAL_TIMING,
+        timing: LOOPBACK_TIMING,
         on_loss: OnLoss::Stop,
         progress: Box::new(move |p| {
             if let Progress::Round { sites, .. } = p {
@@ -54,13 +54,13 @@ fn lose(
         }),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
-    let run = runtime.block_on(local::run(config)).expect("a federation");
+    let run = runtime.block_on(loopback::run(config)).expect("a federation");
     let sizes = sizes.lock().expect("sizes").clone();
     (run, sizes)
 }
 
 /// Coordinator and all sites but the lost one have the same early result, marked as such; the centres in the box.
-fn ended_early(run: &LocalRun, lost: usize, round: u32) -> Vec<Vec<f64>> {
+fn ended_early(run: &LoopbackRun, lost: usize, round: u32) -> Vec<Vec<f64>> {
     let result = run.result.as_ref().expect("a result");
     let early = result.ended_early.as_ref().expect("marked as early");
     let name = format!("site-{}", lost + 1);
@@ -83,12 +83,12 @@ fn ended_early(run: &LocalRun, lost: usize, round: u32) -> Vec<Vec<f64>> {
     result.centres_box.clone()
 }
 
-fn boxed(work: &Work, sites: &[(String, Rows)]) -> Vec<Vec<f64>> {
+fn boxed(work: &PlanSpec, sites: &[(String, Rows)]) -> Vec<Vec<f64>> {
     let all: Vec<usize> = (0..sites.len()).collect();
     box_of(work, &replay(work, &prepared(work, sites), |_| all.clone()))
 }
 
-fn box_of(work: &Work, outcome: &Outcome) -> Vec<Vec<f64>> {
+fn box_of(work: &PlanSpec, outcome: &Outcome) -> Vec<Vec<f64>> {
     work.units(&outcome.centres).expect("units").1
 }
 
@@ -174,7 +174,7 @@ fn a_loss_in_the_first_round_makes_a_smaller_block() {
 #[test]
 fn every_number_of_a_result_is_over_one_named_cohort() {
     let sites = made_up(&SIZES, 0.2, 5);
-    let mut work = Work::plain(
+    let mut work = PlanSpec::plain(
         unit_square(),
         Algorithm::Kmeans { epsilon: 0.0, max_rounds: 30 },
         3,
@@ -245,7 +245,7 @@ fn centres_at_rest_stay_so_where_only_the_indices_are_missing() {
 #[test]
 fn an_early_result_of_too_few_rows_is_none() {
     let sites = made_up(&SIZES, 0.2, 5);
-    let kmeans = Work::plain(
+    let kmeans = PlanSpec::plain(
         unit_square(),
         Algorithm::Kmeans { epsilon: 0.0, max_rounds: 30 },
         3,

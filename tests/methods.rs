@@ -7,14 +7,14 @@ mod support;
 use support::{federate, unit_square};
 use veilsum_cluster::{
     Algorithm, Clusters, Indices, Outcome, Prepared, Recipe, Rows, assign,
-    method::{Choice, LocalRange, Pick, Preparation, Rule, Scale, Seeding, TreeSeeding, Validity, Winsor},
+    method::{Choice, GroupThreshold, LocalRange, Pick, Preparation, Scale, Seeding, TreeSeeding, Validity, Winsor},
     pooled,
     query::{FeatureParams, LocalSteps},
     random::Stream,
     sampling::Sampling,
 };
 use veilsum_node::{
-    plan::{Judge, Labels, Work},
+    plan::{Judge, Labels, PlanSpec},
     simulate,
 };
 
@@ -40,7 +40,7 @@ fn sites() -> Vec<(Rows, Vec<u32>)> {
         .collect()
 }
 
-fn prepared(work: &Work) -> Vec<Prepared> {
+fn prepared(work: &PlanSpec) -> Vec<Prepared> {
     let domain = work.domain().unwrap();
     let site = |(rows, labels): (Rows, Vec<u32>)| {
         Prepared::new(&rows, &domain, work.out_of_box).unwrap().with_labels(labels).unwrap()
@@ -52,7 +52,7 @@ fn tree() -> Seeding {
     Seeding::Tree(TreeSeeding { seed: 3, cells_per_cluster: 4, tries: 20, min_rows: 10, blur: 0.0 })
 }
 
-const RULE: Rule = Rule { min_rows: 10, min_sites: 2, ask_first: true };
+const RULE: GroupThreshold = GroupThreshold { min_rows: 10, min_sites: 2, ask_first: true };
 
 fn algorithms() -> Vec<Algorithm> {
     let local = LocalSteps { most: 1000, epsilon: 1e-4 };
@@ -72,21 +72,21 @@ fn algorithms() -> Vec<Algorithm> {
     ]
 }
 
-fn work(algorithm: Algorithm) -> Work {
-    let work = Work::plain(unit_square(), algorithm, K, tree());
+fn work(algorithm: Algorithm) -> PlanSpec {
+    let work = PlanSpec::plain(unit_square(), algorithm, K, tree());
     let validity = Validity { classes: 4, ..Validity::everything() };
     let labels = Labels { column: "group".into(), classes: ["a", "b", "c", "d"].map(str::to_owned).to_vec() };
     // Exact Lloyd as `plan make` has it: sums are not asked again for a few rows.
     let lloyd = matches!(work.recipe.algorithm, Algorithm::Kmeans { .. } | Algorithm::Fkm { finish: 1.., .. });
     let recipe = Recipe { rule: RULE, validity, min_change: if lloyd { 5 } else { 1 }, ..work.recipe };
-    Work { recipe, labels: Some(labels), ..work }
+    PlanSpec { recipe, labels: Some(labels), ..work }
 }
 
-fn plain(work: &Work, sites: &[Prepared]) -> Outcome {
+fn plain(work: &PlanSpec, sites: &[Prepared]) -> Outcome {
     pooled::plain_federated(&mut work.run(sites.len()).unwrap(), sites).unwrap()
 }
 
-fn masked(work: &Work, sites: &[Prepared]) -> Outcome {
+fn masked(work: &PlanSpec, sites: &[Prepared]) -> Outcome {
     let domain = work.domain().unwrap();
     simulate::masked(&work.recipe, &domain, sites, work.sampling).unwrap()
 }
@@ -150,7 +150,7 @@ fn what_does_not_depend_on_the_sites_is_what_pooled_rows_give() {
     for algorithm in algorithms().into_iter().filter(pooled_like) {
         let what = format!("{algorithm:?}");
         let mut work = work(algorithm);
-        work.recipe.rule = Rule { min_sites: 1, ..RULE };
+        work.recipe.rule = GroupThreshold { min_sites: 1, ..RULE };
         let sites = prepared(&work);
         let all = Prepared::pooled(&sites).unwrap();
         let together = pooled::run(&mut work.run(1).unwrap(), &all).unwrap();
@@ -234,7 +234,7 @@ fn preparation_and_the_range_of_k() {
 #[test]
 fn sampled_sites_are_those_that_everybody_can_compute() {
     let sampling = Sampling { share: 0.6, seed: 9 };
-    let mut work = Work::plain(
+    let mut work = PlanSpec::plain(
         unit_square(),
         Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 12 },
         K,

@@ -16,9 +16,9 @@ use veilsum_node::{
     documents::{Federation, write_plan},
     dp::{self, Privacy},
     error::Code,
-    local::LocalRun,
-    plan::Work,
-    question::{self, Form, Question, RoundError, Shared, Terms},
+    loopback::LoopbackRun,
+    plan::PlanSpec,
+    question::{self, Question, RoundError, Shared, SumBounds, Terms},
     role::client::{Step as At, Vanish},
 };
 use veilsum_proto::{
@@ -36,7 +36,7 @@ const ROWS: u64 = 560;
 const ROUNDS: u32 = 4;
 
 /// Three clusters with noise of a large epsilon: 560 rows are few.
-fn work(eps: f64) -> Work {
+fn work(eps: f64) -> PlanSpec {
     let mut work = fcm(unit_square(), 3, 0.0, ROUNDS, Seeding::Uniform { seed: 11 });
     work.recipe.noise = Some(Noise::usual(eps, ROWS));
     work.step_bits = Some(20);
@@ -44,7 +44,7 @@ fn work(eps: f64) -> Work {
     work
 }
 
-fn shared(work: &Work) -> Form {
+fn shared(work: &PlanSpec) -> SumBounds {
     work.form(SIZES.len(), 256, true, 4).expect("a form")
 }
 
@@ -105,7 +105,7 @@ fn as_the_second_implementation_has_it() {
 fn whole_answer(c: &Value) {
     let hex = |name: &str| from_hex(c[name].as_str().expect("bytes")).expect("bytes");
     let number = |name: &str| c[name].as_u64().expect("a number") as usize;
-    let work = Work::from_bytes(&hex("work")).expect("a plan");
+    let work = PlanSpec::from_bytes(&hex("work")).expect("a plan");
     let form = work.form(number("sites"), number("max_rows") as u64, true, number("honest")).expect("a form");
     let question = Question::from_bytes(&hex("question")).expect("a question");
     if c["name"] == "first round" {
@@ -132,7 +132,7 @@ fn whole_answer(c: &Value) {
     assert_eq!(Value::from(words.unwrap()), c["words"], "{}", c["name"]);
 }
 
-fn questions(work: &Work) -> Vec<Question> {
+fn questions(work: &PlanSpec) -> Vec<Question> {
     let mut all = vec![Question::CountRows];
     all.extend(work.sample(SIZES.len()).expect("questions").into_iter().map(Question::Cluster));
     assert_eq!(all.len(), 4, "count, first and last rounds, validation");
@@ -145,9 +145,9 @@ fn an_answer_is_noisy_and_a_retry_is_the_same_answer() {
     let work = work(20.0);
     let form = shared(&work);
     let rows = &prepared(&work, &made_up(&SIZES, 0.2, 5))[0];
-    let plain_form = Form { noise: None, ..form };
+    let plain_form = SumBounds { noise: None, ..form };
     for question in questions(&work) {
-        let answer = |form: Form, key: Option<&Key>| {
+        let answer = |form: SumBounds, key: Option<&Key>| {
             question::contribute(&question, rows, &Terms { noise: key, ..Terms::everybody(form) }, None)
         };
         let key = |n: u8| Key::from_bytes([n; 32]);
@@ -184,11 +184,11 @@ fn key_of(site: u8, context: &Hash) -> Key {
 }
 
 /// An answer's noise: every entry's, as a share of the deviation that the plan gives it.
-fn noise_of(question: &Question, rows: &Prepared, form: Form, key: &Key) -> Vec<f64> {
-    let answer = |form: Form, key| {
+fn noise_of(question: &Question, rows: &Prepared, form: SumBounds, key: &Key) -> Vec<f64> {
+    let answer = |form: SumBounds, key| {
         question::contribute(question, rows, &Terms { noise: key, ..Terms::everybody(form) }, None).expect("an answer")
     };
-    let (noisy, exact) = (answer(form, Some(key)), answer(Form { noise: None, ..form }, None));
+    let (noisy, exact) = (answer(form, Some(key)), answer(SumBounds { noise: None, ..form }, None));
     let layout = question.layout(rows.domain(), &form).expect("a layout");
     let deviations = layout.blocks.iter().flat_map(|b| vec![b.noise.expect("noise").deviation as f64; b.block.len]);
     noisy
@@ -260,7 +260,7 @@ fn the_difference_of_two_runs_has_the_noise_of_both() {
 }
 
 /// What the totals of one run cost together, in 10^-9, each rounded up.
-fn nano_run(work: &Work, form: &Form) -> u64 {
+fn nano_run(work: &PlanSpec, form: &SumBounds) -> u64 {
     let domain = work.domain().unwrap();
     let cost = |question: Question| question.layout(&domain, form).unwrap().nano_rho(form).expect("a cost");
     let (mut run, mut nano, mut last) = (work.run(SIZES.len()).unwrap(), cost(Question::CountRows), None);
@@ -319,14 +319,14 @@ fn a_step_too_fine_for_its_noise_is_refused() {
 /// [NOI-5]: what a plan with noise cannot be, with the sentence that says what to change.
 #[test]
 fn what_no_sensitivity_is_proved_for_is_refused() {
-    let refused = |change: &dyn Fn(&mut Work), what: &str| {
+    let refused = |change: &dyn Fn(&mut PlanSpec), what: &str| {
         let mut work = work(1.0);
         change(&mut work);
         let why = work.check().expect_err(what).0;
         assert!(why.contains(what), "{why:?} and not {what:?}");
     };
     work(1.0).check().unwrap();
-    let noise = |f: fn(&mut Noise)| move |w: &mut Work| f(w.recipe.noise.as_mut().expect("noise"));
+    let noise = |f: fn(&mut Noise)| move |w: &mut PlanSpec| f(w.recipe.noise.as_mut().expect("noise"));
     refused(&noise(|n| n.epsilon = 0.0), "epsilon");
     refused(&noise(|n| n.delta = 0.5), "delta");
     refused(&noise(|n| n.tau = 1.5), "tau");
@@ -363,7 +363,7 @@ fn what_no_sensitivity_is_proved_for_is_refused() {
     let tree = veilsum_cluster::method::TreeSeeding { seed: 1, cells_per_cluster: 4, tries: 2, min_rows: 1, blur: 0.0 };
     refused(&|w| w.recipe.seeding = Seeding::Tree(tree), "--init uniform");
     // With the rest of the plan: totals must be opened, sites must be left, and a site's rows be those of the plan.
-    let form = |w: &Work, opening, honest| w.form(5, 256, opening, honest).map(|_| ()).map_err(|e| e.0);
+    let form = |w: &PlanSpec, opening, honest| w.form(5, 256, opening, honest).map(|_| ()).map_err(|e| e.0);
     assert!(form(&work(1.0), true, 4).is_ok());
     assert!(form(&work(1.0), false, 4).unwrap_err().contains("opened"));
     assert!(form(&work(1.0), true, 0).unwrap_err().contains("min_sites"));
@@ -432,7 +432,7 @@ fn a_federation_with_noise() {
     assert!(sent(&run, Kind::Unmask) > 0);
 }
 
-fn sent(run: &LocalRun, kind: Kind) -> usize {
+fn sent(run: &LoopbackRun, kind: Kind) -> usize {
     let view = run.coordinator_view.lock().expect("a view");
     view.iter().filter(|(_, frame)| kind_of(frame) == Some(kind)).count()
 }

@@ -17,14 +17,14 @@ use veilsum_node::{
     documents::Federation,
     error::{Code, Failure},
     evidence,
-    local::{LOCAL_TIMING, toy_policy},
-    method_session::{Conversation, Turn},
-    plan::Work,
-    question::{Form, Question},
+    loopback::{LOOPBACK_TIMING, toy_policy},
+    method_session::{MethodSession, Turn},
+    plan::PlanSpec,
+    question::{Question, SumBounds},
     release::Origin,
     role::{
+        aggregator_host::{AggregatorHost, HostConfig, HostEvent},
         client::{self, ClientConfig, ClientReport},
-        hub::{Hub, HubConfig, HubEvent},
         intermediary::{self, IntermediaryConfig},
         system_rng,
     },
@@ -38,9 +38,9 @@ use veilsum_proto::{
 
 const SIZES: [usize; 4] = [31, 44, 58, 37];
 
-fn work() -> Work {
+fn work() -> PlanSpec {
     let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 4 };
-    Work::plain(unit_square(), fcm, 3, Seeding::Uniform { seed: 11 })
+    PlanSpec::plain(unit_square(), fcm, 3, Seeding::Uniform { seed: 11 })
 }
 
 /// A folder that goes with the test.
@@ -92,18 +92,18 @@ fn against(
     let Federation { roster, terms, work } = federation.clone();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let found = runtime.block_on(async {
-        let config = HubConfig {
+        let config = HostConfig {
             identity: identities[0].clone(),
             roster: roster.clone(),
             terms: terms.clone(),
             role: PartyId::Coordinator,
-            timing: LOCAL_TIMING,
+            timing: LOOPBACK_TIMING,
             slots: terms.slots,
             state: None,
             view: None,
         };
         let any = ([127, 0, 0, 1], 0).into();
-        let mut hub = Hub::open(config, any).await.unwrap();
+        let mut hub = AggregatorHost::open(config, any).await.unwrap();
         let coordinator = hub.address().unwrap();
         let (bound, address) = oneshot::channel();
         let config = IntermediaryConfig {
@@ -113,7 +113,7 @@ fn against(
             work: work.clone(),
             listen: any,
             coordinator,
-            timing: LOCAL_TIMING,
+            timing: LOOPBACK_TIMING,
             on_loss: veilsum_node::role::server::OnLoss::Stop,
             view: None,
             bound: Some(bound),
@@ -146,7 +146,7 @@ fn against(
                 }))
             })
             .collect();
-        lie(&mut hub, Conversation::of(&work, Form::new(n, terms.max_rows)).unwrap(), change).await;
+        lie(&mut hub, MethodSession::of(&work, SumBounds::new(n, terms.max_rows)).unwrap(), change).await;
         hub.close(|_| None).await;
         counter.abort();
         let mut found = Vec::new();
@@ -159,12 +159,12 @@ fn against(
     (federation, found)
 }
 
-async fn lie(hub: &mut Hub, mut conversation: Conversation, change: impl Fn(u32, &mut Question)) {
+async fn lie(hub: &mut AggregatorHost, mut conversation: MethodSession, change: impl Fn(u32, &mut Question)) {
     let mut keys = false;
     while !keys {
         match hub.next(Some(Instant::now() + Duration::from_secs(30))).await {
-            HubEvent::Aggregator(aggregator::Event::DeckReady { .. }) => keys = true,
-            HubEvent::Deadline => panic!("nobody came"),
+            HostEvent::Aggregator(aggregator::Event::DeckReady { .. }) => keys = true,
+            HostEvent::Deadline => panic!("nobody came"),
             _ => {}
         }
     }
@@ -174,11 +174,11 @@ async fn lie(hub: &mut Hub, mut conversation: Conversation, change: impl Fn(u32,
         hub.ask(question.to_bytes(), layout.words());
         loop {
             match hub.next(Some(Instant::now() + Duration::from_secs(30))).await {
-                HubEvent::Aggregator(aggregator::Event::Total { values, cohort, .. }) => {
+                HostEvent::Aggregator(aggregator::Event::Total { values, cohort, .. }) => {
                     conversation.take(&values, &cohort).unwrap();
                     break;
                 }
-                HubEvent::Aggregator(aggregator::Event::Failed(_)) | HubEvent::Deadline => return,
+                HostEvent::Aggregator(aggregator::Event::Failed(_)) | HostEvent::Deadline => return,
                 _ => {}
             }
         }

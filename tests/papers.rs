@@ -5,18 +5,18 @@ mod support;
 
 use support::{DataSet, fcm, federate, matrix, max_difference, replay, shared};
 use veilsum_cluster::{Centres, OutOfBox, Outcome, assign, method::Seeding, metrics};
-use veilsum_node::{plan::Work, result::RunResult};
+use veilsum_node::{plan::PlanSpec, result::RunResult};
 
 const SITES: usize = 20;
 
-fn work(data: &DataSet, name: &str, start: u32, epsilon: f64, rounds: u32) -> Work {
+fn work(data: &DataSet, name: &str, start: u32, epsilon: f64, rounds: u32) -> PlanSpec {
     let folder = shared().expect("checked by the caller").join("reference/federated_fcm");
     let centres = matrix(&folder.join(format!("{name}-start-{start}.csv")));
     let (k, centres) = (centres.len() as u32, Centres::from_rows(&centres).expect("centres"));
     fcm(data.columns.clone(), k, epsilon, rounds, Seeding::Given { centres })
 }
 
-fn masked(data: &DataSet, work: &Work) -> RunResult {
+fn masked(data: &DataSet, work: &PlanSpec) -> RunResult {
     let (run, sizes) = federate(data.sites(SITES, 0), work, Vec::new(), false);
     let result = run.result.expect("a result");
     assert!(sizes.iter().all(|n| *n == SITES) && result.missing.is_empty(), "{sizes:?} {:?}", result.missing);
@@ -27,12 +27,12 @@ fn masked(data: &DataSet, work: &Work) -> RunResult {
     result
 }
 
-fn pooled(data: &DataSet, work: &Work) -> Outcome {
+fn pooled(data: &DataSet, work: &PlanSpec) -> Outcome {
     let all = support::prepared(work, &[("all".into(), data.rows.clone())]);
     replay(work, &all, |_| vec![0])
 }
 
-fn ari(data: &DataSet, work: &Work, result: &RunResult) -> f64 {
+fn ari(data: &DataSet, work: &PlanSpec, result: &RunResult) -> f64 {
     let rows = work.domain().unwrap().to_working(&data.rows, OutOfBox::Refuse).expect("rows");
     let centres = Centres::from_rows(&result.centres_box).expect("centres");
     let u = assign::memberships(&rows, &centres, result.m).expect("memberships");

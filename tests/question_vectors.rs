@@ -9,8 +9,8 @@ use veilsum_cluster::{
     sampling::Sampling,
 };
 use veilsum_node::{
-    plan::Work,
-    question::{self, Form, Layout, Question, Terms},
+    plan::PlanSpec,
+    question::{self, Layout, Question, SumBounds, Terms},
 };
 use veilsum_proto::{Error, codec, identity::from_hex, limits::MAX_QUERY};
 
@@ -94,7 +94,7 @@ fn questions_layouts_and_answers() {
         }
         let (domain, sites) = (domain(&file, &c), number(&c["sites"]) as usize);
         let max_rows = number(&c["max_rows"]);
-        let form = Form { step_bits: plain(&c["step_bits"]), ..Form::new(sites, max_rows) };
+        let form = SumBounds { step_bits: plain(&c["step_bits"]), ..SumBounds::new(sites, max_rows) };
         let layout = question.layout(&domain, &form).unwrap();
         same_layout(&c, &layout);
         let within: Vec<u64> = plain(&c["within"]);
@@ -134,7 +134,7 @@ fn questions_that_no_site_answers() {
     let file = file();
     for c in of(&file, "refused") {
         let question: Question = decoded(&c["encoded"]).unwrap();
-        match question.layout(&domain(&file, &c), &Form::new(20, 1000)) {
+        match question.layout(&domain(&file, &c), &SumBounds::new(20, 1000)) {
             Err(Error::Invalid { rule, .. }) => assert_eq!(c["rule"], rule.0, "{c}"),
             other => panic!("{:?}: {c}", other.map(|layout| layout.words())),
         }
@@ -148,7 +148,7 @@ fn judged_questions() {
         let batch: Batch = decoded(&c["encoded"]).unwrap();
         assert_eq!(question::digest(&batch).0.as_slice(), hex(&c["digest"]));
         let (sites, max_rows) = (number(&c["sites"]) as usize, number(&c["max_rows"]));
-        let layout = Layout::of_judged(&batch, &domain(&file, &c), &Form::new(sites, max_rows)).unwrap();
+        let layout = Layout::of_judged(&batch, &domain(&file, &c), &SumBounds::new(sites, max_rows)).unwrap();
         same_layout(&c, &layout);
         assert_eq!(layout.exponents(), plain::<Vec<i16>>(&c["exponents"]));
     }
@@ -162,7 +162,7 @@ fn exponents_of_bounds() {
         // The sum of one column of a box that reaches up to the bound.
         let domain = Domain::new(vec![0.0], vec![bound], Scaling::None).unwrap();
         let question = Question::Cluster(Query::Moments(Moments { around: None }).into());
-        let exponents = question.layout(&domain, &Form::new(3, 1000)).unwrap().exponents();
+        let exponents = question.layout(&domain, &SumBounds::new(3, 1000)).unwrap().exponents();
         assert_eq!(Some(i64::from(exponents[1])), c["exponent"].as_i64(), "{c}");
     }
 }
@@ -196,10 +196,10 @@ fn draws() {
 fn the_applications_part_of_a_plan() {
     let mut names = BTreeSet::new();
     for c in of(&file(), "plan") {
-        let work: Work = plain(&c["work"]);
+        let work: PlanSpec = plain(&c["work"]);
         names.insert(work.method_name());
         assert_eq!(codec::encode(&work), hex(&c["encoded"]), "{}", work.method_name());
-        let read = Work::from_bytes(&hex(&c["encoded"])).unwrap_or_else(|e| panic!("{e}: {c}"));
+        let read = PlanSpec::from_bytes(&hex(&c["encoded"])).unwrap_or_else(|e| panic!("{e}: {c}"));
         assert!(read == work, "{c}");
     }
     assert_eq!(names.len(), 7, "every algorithm has a plan: {names:?}");

@@ -23,8 +23,8 @@ use veilsum_cluster::{Algorithm, Rows, method::Seeding};
 use veilsum_node::{
     documents::{Federation, write_key},
     files::Existing,
-    local::{LOCAL_TIMING, toy_policy},
-    plan::Work,
+    loopback::{LOOPBACK_TIMING, toy_policy},
+    plan::PlanSpec,
     release::Origin,
     role::{
         client::{self, ClientConfig, Step, Vanish},
@@ -73,7 +73,7 @@ sys.exit(sys.version_info < (3, 11) or any(m.version(name) != version for name, 
 
 /// Identities, signed roster, signed plan.
 fn documents(
-    work: &Work,
+    work: &PlanSpec,
     sites: &[(String, Rows)],
     block_size: u16,
 ) -> (Vec<Arc<Identity>>, SignedRoster, SignedTerms) {
@@ -117,7 +117,7 @@ struct Mixed {
 
 /// Every role for real; the site at [`PYTHON`] is a process of `python`, which vanishes before its answer to the question
 /// with this number where one is given; then each site is a block by itself, so that the others go on.
-async fn mixed(python: &Path, work: &Work, sites: &[(String, Rows)], vanish: Option<u32>) -> Mixed {
+async fn mixed(python: &Path, work: &PlanSpec, sites: &[(String, Rows)], vanish: Option<u32>) -> Mixed {
     let (identities, roster, plan) = documents(work, sites, u16::from(vanish.is_some()));
     let verified = roster.clone().verify().expect("the roster");
     let Federation { roster: all, terms, work } =
@@ -131,7 +131,7 @@ async fn mixed(python: &Path, work: &Work, sites: &[(String, Rows)], vanish: Opt
         terms: terms.clone(),
         work: work.clone(),
         listen: any,
-        timing: LOCAL_TIMING,
+        timing: LOOPBACK_TIMING,
         on_loss: veilsum_node::role::server::OnLoss::Stop,
         state: None,
         view: None,
@@ -152,7 +152,7 @@ async fn mixed(python: &Path, work: &Work, sites: &[(String, Rows)], vanish: Opt
         work: work.clone(),
         listen: any,
         coordinator,
-        timing: LOCAL_TIMING,
+        timing: LOOPBACK_TIMING,
         on_loss: veilsum_node::role::server::OnLoss::Stop,
         view: None,
         bound: Some(bound),
@@ -209,7 +209,7 @@ async fn mixed(python: &Path, work: &Work, sites: &[(String, Rows)], vanish: Opt
     Mixed { result, sizes, said, model }
 }
 
-fn run(python: &Path, work: &Work, vanish: Option<u32>) -> Mixed {
+fn run(python: &Path, work: &PlanSpec, vanish: Option<u32>) -> Mixed {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
     let sites = made_up(&SIZES, 0.2, 5);
     let run = mixed(python, work, &sites, vanish);
@@ -221,7 +221,7 @@ fn lines(said: &str, with: &str) -> usize {
 }
 
 /// The run of both implementations against the run of Rust alone, and against plain sums.
-fn agrees(work: &Work) {
+fn agrees(work: &PlanSpec) {
     let Some(python) = python() else { return };
     let ours = run(&python, work, None);
     let (alone, sizes) = federate(made_up(&SIZES, 0.2, 5), work, Vec::new(), false);
@@ -250,7 +250,7 @@ fn fuzzy_c_means_with_a_python_site_and_a_second_deck() {
 
 #[test]
 fn k_means_with_a_python_site() {
-    agrees(&Work::plain(
+    agrees(&PlanSpec::plain(
         unit_square(),
         Algorithm::Kmeans { epsilon: 0.0, max_rounds: 9 },
         3,

@@ -13,8 +13,8 @@ use rand_core::{Rng, SeedableRng};
 use support::{fcm, federate, federate_under, made_up, prepared, unit_square};
 use veilsum_cluster::{Method, Prepared, Rows, Step, Totals, method::Seeding};
 use veilsum_node::{
-    local::LocalRun,
-    plan::Work,
+    loopback::LoopbackRun,
+    plan::PlanSpec,
     question::{self, Question},
     role::client::{Step as At, Vanish},
 };
@@ -34,7 +34,7 @@ use veilsum_proto::{
 const SIZES: [usize; 5] = [331, 409, 577, 263, 491];
 const ROUNDS: u32 = 6;
 
-fn work() -> Work {
+fn work() -> PlanSpec {
     fcm(unit_square(), 3, 0.0, ROUNDS, Seeding::Uniform { seed: 3 })
 }
 
@@ -66,7 +66,7 @@ struct Secret {
 }
 
 /// Plays the run again from the rows, word for word as the coordinator saw it.
-fn secrets(work: &Work, sites: &[Prepared]) -> Secret {
+fn secrets(work: &PlanSpec, sites: &[Prepared]) -> Secret {
     let (domain, max_rows) = (work.domain().unwrap(), terms_rows());
     let mut method = work.run(sites.len()).unwrap();
     let mut step = method.next(None).unwrap();
@@ -76,7 +76,7 @@ fn secrets(work: &Work, sites: &[Prepared]) -> Secret {
             secret.sums.extend(veilsum_cluster::answer(&query, s).unwrap().values);
         }
         let question = Question::Cluster(query);
-        let form = question::Form::new(sites.len(), max_rows);
+        let form = question::SumBounds::new(sites.len(), max_rows);
         let layout = question.layout(&domain, &form).unwrap();
         let words: Vec<Vec<u64>> = sites
             .iter()
@@ -147,7 +147,7 @@ fn opaque(f: &Frame, site: u16, members: usize, slots: usize, words: usize) -> V
 }
 
 /// Every window of 8 bytes that must not stand in any frame, in both byte orders.
-fn forbidden(run: &LocalRun, sites: &[(String, Rows)], secret: &Secret) -> HashMap<u64, String> {
+fn forbidden(run: &LoopbackRun, sites: &[(String, Rows)], secret: &Secret) -> HashMap<u64, String> {
     let mut out = HashMap::new();
     let mut add = |value: u64, what: String| {
         out.insert(value, what.clone());

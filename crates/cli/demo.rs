@@ -22,8 +22,8 @@ use veilsum_node::{
     dp,
     error::{Code, Failure},
     forecast::{Forecast, Verdict},
-    local::{self, LOCAL_TIMING, LocalConfig, LocalRun, LocalSite},
-    plan::{Column, Judge, Labels, Work},
+    loopback::{self, LOOPBACK_TIMING, LoopbackConfig, LoopbackRun, LoopbackSite},
+    plan::{Column, Judge, Labels, PlanSpec},
     release,
     report::{self, Pooled},
     result::RunResult,
@@ -97,7 +97,7 @@ pub(crate) struct DemoArgs {
 
 /// Rows at their sites, and what is known about their columns.
 struct Source {
-    sites: Vec<LocalSite>,
+    sites: Vec<LoopbackSite>,
     columns: Vec<Column>,
     default_k: Option<u32>,
     note: String,
@@ -136,7 +136,7 @@ pub(crate) fn demo(args: &DemoArgs, json: bool) -> Result<(), Failure> {
         println!("{}\n{told}", source.note);
     }
     let terms = demo.terms;
-    let run = block_on(local::run(LocalConfig {
+    let run = block_on(loopback::run(LoopbackConfig {
         sites: source.sites,
         work: work.clone(),
         site,
@@ -145,11 +145,11 @@ pub(crate) fn demo(args: &DemoArgs, json: bool) -> Result<(), Failure> {
         record: false,
         state: None,
         way: None,
-        timing: LOCAL_TIMING,
+        timing: LOOPBACK_TIMING,
         on_loss: args.on_loss.unwrap_or(Loss::Stop).within(args.loss_wait),
         progress: crate::progress::reporter(json),
     }))?;
-    let LocalRun { result, counted, sites, .. } = run;
+    let LoopbackRun { result, counted, sites, .. } = run;
     let mut result = result?;
     // The coordinator cannot see what the sites sent to the intermediary; here both are known.
     if let Ok(counted) = &counted {
@@ -236,11 +236,11 @@ fn example(args: &DemoArgs) -> Source {
     let labels = args
         .release_labels
         .then(|| Labels { column: "cluster".into(), classes: (0..clusters).map(|class| class.to_string()).collect() });
-    let sites: Vec<LocalSite> = example
+    let sites: Vec<LoopbackSite> = example
         .sites
         .into_iter()
         .enumerate()
-        .map(|(i, s)| LocalSite {
+        .map(|(i, s)| LoopbackSite {
             name: format!("site-{}", i + 1),
             rows: s.rows,
             labels: labels.is_some().then(|| s.labels.into_iter().map(|label| label as u32).collect()),
@@ -340,7 +340,7 @@ fn from_file(args: &DemoArgs, path: &std::path::Path) -> Result<Source, Failure>
         .map(|(name, members)| {
             let values = members.iter().flat_map(|i| rows.row(*i).to_vec()).collect();
             let labels = numbers.as_ref().map(|numbers| members.iter().map(|i| numbers[*i]).collect());
-            Rows::new(values, d).map(|rows| LocalSite { name, rows, labels }).map_err(Failure::from)
+            Rows::new(values, d).map(|rows| LoopbackSite { name, rows, labels }).map_err(Failure::from)
         })
         .collect::<Result<Vec<_>, _>>()?;
     let note = format!(
@@ -354,7 +354,7 @@ fn from_file(args: &DemoArgs, path: &std::path::Path) -> Result<Source, Failure>
     Ok(Source { sites, columns, default_k: None, note, labels })
 }
 
-fn work(args: &DemoArgs, source: &Source) -> Result<Work, Failure> {
+fn work(args: &DemoArgs, source: &Source) -> Result<PlanSpec, Failure> {
     let given = given_centres(args.start.as_deref(), source.columns.len())?;
     let clusters = args
         .k
@@ -365,7 +365,7 @@ fn work(args: &DemoArgs, source: &Source) -> Result<Work, Failure> {
     let classes = source.labels.as_ref().map_or(0, |labels| labels.classes.len());
     let mut recipe = args.method.recipe(clusters, given, seed, &source.columns, source.sites.len(), classes)?;
     recipe.noise = args.method.noise.noise(clusters, 0);
-    Ok(Work {
+    Ok(PlanSpec {
         columns: source.columns.clone(),
         scaling: if args.scale == "box" { Scaling::Box } else { Scaling::None },
         out_of_box: args.method.noise.out_of_box(),
@@ -379,7 +379,7 @@ fn work(args: &DemoArgs, source: &Source) -> Result<Work, Failure> {
 
 /// The terms of the demonstration, and what its sites make of them.
 struct Demo<'a> {
-    work: &'a Work,
+    work: &'a PlanSpec,
     terms: Terms,
     rows: Vec<u64>,
     /// Different rows that are possible, as each site's own suggest.
@@ -388,10 +388,10 @@ struct Demo<'a> {
 
 impl Demo<'_> {
     /// Here everybody's rows are known, so the plan can promise what is true.
-    fn of<'a>(sites: &[LocalSite], work: &'a Work, vanish: &[(usize, Vanish)], blocks: bool) -> Demo<'a> {
+    fn of<'a>(sites: &[LoopbackSite], work: &'a PlanSpec, vanish: &[(usize, Vanish)], blocks: bool) -> Demo<'a> {
         let rows: Vec<u64> = sites.iter().map(|site| site.rows.len() as u64).collect();
-        let mut terms = local::default_terms(sites, work);
-        local::sampled_terms(work, sites.len())(&mut terms);
+        let mut terms = loopback::default_terms(sites, work);
+        loopback::sampled_terms(work, sites.len())(&mut terms);
         terms.max_rows = rows.iter().copied().max().unwrap_or(1);
         let stay = rows.iter().enumerate().filter(|(site, _)| !vanish.iter().any(|(gone, _)| gone == site));
         if !vanish.is_empty() && !blocks {
@@ -529,10 +529,10 @@ fn parse_drop(text: &str, names: &[String]) -> Result<(usize, Vanish), Failure> 
 
 /// The same run in the clear: on all rows in one place where the method does not depend on how they are spread, otherwise
 /// over the same sites with plain sums.
-fn compare(work: &Work, sites: &[Prepared], result: &RunResult) -> Result<Pooled, Failure> {
+fn compare(work: &PlanSpec, sites: &[Prepared], result: &RunResult) -> Result<Pooled, Failure> {
     // What the noise costs is seen beside a run without it.
     let noisy = work.recipe.noise.is_some();
-    let work = &Work { recipe: Recipe { noise: None, ..work.recipe.clone() }, ..work.clone() };
+    let work = &PlanSpec { recipe: Recipe { noise: None, ..work.recipe.clone() }, ..work.clone() };
     let mut run = work.run(sites.len())?;
     let anywhere = matches!(work.recipe.algorithm, Algorithm::Fcm { .. } | Algorithm::Kmeans { .. });
     let (what, outcome) = match work.sampling {

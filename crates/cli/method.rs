@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::{Args, ValueEnum};
 use veilsum_cluster::{
     Algorithm, Centres, Clusters, OutOfBox, Recipe,
-    method::{Choice, LocalRange, Pick, Preparation, Rule, Scale, Seeding, TreeSeeding, Validity, Winsor},
+    method::{Choice, GroupThreshold, LocalRange, Pick, Preparation, Scale, Seeding, TreeSeeding, Validity, Winsor},
     privacy::{Noise, Unit},
     query::{FeatureParams, LocalSteps},
     sampling::Sampling,
@@ -376,7 +376,7 @@ impl MethodArgs {
         });
         let vectors = set == IndexSet::All;
         let silhouette = vectors;
-        let rule = Rule {
+        let rule = GroupThreshold {
             min_rows,
             min_sites: self.min_contributors.unwrap_or(if whole || sites < 10 { 1 } else { 2 }),
             ask_first: !self.sums_at_once && !noisy,

@@ -16,7 +16,7 @@ use veilsum_node::{
     documents::{self, Federation, fingerprint, load_identity, load_roster, roster_fingerprint, write_plan},
     dp::Privacy,
     error::Failure,
-    plan::{Column, Judge, Labels, Work},
+    plan::{Column, Judge, Labels, PlanSpec},
 };
 
 /// `veilsum plan`
@@ -183,7 +183,7 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
         recipe.min_change = 1;
     }
     let step_bits = args.method.noise.step_bits(args.step_bits).or(default_step(&recipe));
-    let work = Work {
+    let work = PlanSpec {
         columns: args.columns.clone(),
         scaling: match args.scale {
             Scale::Box => Scaling::Box,
@@ -365,13 +365,13 @@ fn to_text(federation: &Federation) -> String {
 }
 
 /// K, or its range.
-fn clusters(work: &Work) -> String {
+fn clusters(work: &PlanSpec) -> String {
     let Clusters { min, max } = work.recipe.clusters;
     if min == max { min.to_string() } else { format!("{min} to {max}") }
 }
 
 /// What a run consists of, line by line.
-fn describe(work: &Work) -> String {
+fn describe(work: &PlanSpec) -> String {
     let recipe = &work.recipe;
     let mut text =
         format!("method          {}, K = {}, m = {}\n", work.method_name(), clusters(work), recipe.judge_m());

@@ -15,7 +15,7 @@ use veilsum_node::{
     documents::{self, Federation, load_identity, policy_of},
     error::{Code, Failure},
     forecast::{Forecast, Verdict},
-    question::Form,
+    question::SumBounds,
     release::{check_promise, possible_rows},
     store::Ledger,
 };
@@ -118,7 +118,7 @@ pub(super) fn judged(
     let mut verdict = forecast.verdict((work, terms, sites), policy, spent, own, known);
     let mut stops_at = forecast.stops_at((work, terms, sites), policy, spent, own, known);
     if let (Some(rho), 1..) = (forecast.total().nano_rho, of_plan) {
-        let plan = (terms, &Form::of(work, terms, sites)?, sites);
+        let plan = (terms, &SumBounds::of(work, terms, sites)?, sites);
         if let Err(e) = check_promise(plan, policy, rho, of_plan) {
             (verdict, stops_at) = (Verdict::Refused(e.to_string()), Some(1));
         }

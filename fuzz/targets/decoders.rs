@@ -7,8 +7,8 @@ use veilsum_cluster::{Batch, Domain, Prepared, answer};
 use veilsum_node::{
     agreed, app_messages, carrier, documents,
     model::Model,
-    plan::Work,
-    question::{Form, Question},
+    plan::PlanSpec,
+    question::{Question, SumBounds},
     store::{Journal, JournalError, ledger},
     table::{self, TableSpec},
 };
@@ -146,7 +146,7 @@ pub(super) fn terms(bytes: &[u8]) {
         let t = signed.terms.threshold_of(n, n);
         assert!(t.is_err() || signed.terms.check(roster).is_err() || signed.terms.min_cohort >= 3);
         if let Ok(terms) = signed.verify(roster) {
-            let work = Work::from_bytes(&terms.application);
+            let work = PlanSpec::from_bytes(&terms.application);
             drop(work.map(|w| agreed::prove(roster, &terms, &w)));
         }
     }
@@ -160,7 +160,7 @@ pub(super) fn roster(bytes: &[u8]) {
 }
 
 pub(super) fn work(bytes: &[u8]) {
-    let Ok(work) = Work::from_bytes(bytes) else { return };
+    let Ok(work) = PlanSpec::from_bytes(bytes) else { return };
     assert_eq!(work.to_bytes(), bytes);
     let f = honest::federation();
     // The proof that no sum overflows must end, whatever the plan says, and a plan that passes has a first question.
@@ -178,7 +178,7 @@ pub(super) fn documents(bytes: &[u8]) {
     fs::write(&path, text).expect("the temporary folder can be written");
     match which % 5 {
         0 => drop(documents::load_roster(&path)),
-        1 => drop(documents::load_plan(&path, &f.kit.roster).map(|t| Work::from_bytes(&t.application))),
+        1 => drop(documents::load_plan(&path, &f.kit.roster).map(|t| PlanSpec::from_bytes(&t.application))),
         2 => drop(documents::load_card(&path)),
         3 => drop(documents::load_policy(&path)),
         // Whatever is no chain of this party's is refused with the entry at fault.
@@ -262,7 +262,7 @@ pub(super) fn question(bytes: &[u8]) {
             return;
         }
     }
-    drop(question.layout(&f.domain, &Form::new(f.kit.roster.sites.len(), f.kit.terms.max_rows)));
+    drop(question.layout(&f.domain, &SumBounds::new(f.kit.roster.sites.len(), f.kit.terms.max_rows)));
 }
 
 /// The first byte is how the stream is cut; the rest is the stream.

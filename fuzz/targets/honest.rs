@@ -16,7 +16,7 @@ use veilsum_node::{
     documents::{write_card, write_key, write_plan, write_roster},
     files::Existing,
     model::Model,
-    plan::{Column, Work},
+    plan::{Column, PlanSpec},
     question::Question,
 };
 use veilsum_proto::{
@@ -36,7 +36,7 @@ use crate::{
 /// Roster, plan and one site's rows.
 pub struct Federation {
     pub kit: Kit,
-    pub work: Work,
+    pub work: PlanSpec,
     pub domain: Domain,
     pub rows: Prepared,
 }
@@ -48,7 +48,7 @@ pub fn federation() -> &'static Federation {
         let columns = vec![column("a", 1.0), column("b", 8.0)];
         let algorithm = Algorithm::Fcm { m: 2.0, epsilon: 1e-4, max_rounds: 20 };
         let centres = Centres::new(2, 2, vec![0.2, 0.3, 0.7, 0.6]).expect("two centres");
-        let work = Work::plain(columns, algorithm, 2, Seeding::Given { centres });
+        let work = PlanSpec::plain(columns, algorithm, 2, Seeding::Given { centres });
         let domain = work.domain().expect("a box");
         let values = (0..24).map(|i| f64::from((i * 7 + i * i) % 23) / if i % 2 == 0 { 23.0 } else { 3.0 }).collect();
         let rows = Rows::new(values, 2).expect("rows");

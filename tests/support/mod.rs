@@ -17,8 +17,8 @@ use veilsum_cluster::{
     Algorithm, Domain, Method, Outcome, Prepared, Rows, Scaling, Step, Totals, method::Seeding, pooled, random::Stream,
 };
 use veilsum_node::{
-    local::{self, LOCAL_TIMING, LocalConfig, LocalRun, LocalSite},
-    plan::{Column, Work},
+    loopback::{self, LOOPBACK_TIMING, LoopbackConfig, LoopbackRun, LoopbackSite},
+    plan::{Column, PlanSpec},
     role::{
         client::Vanish,
         server::{OnLoss, Progress},
@@ -110,11 +110,11 @@ pub fn max_difference(a: &[Vec<f64>], b: &[Vec<f64>]) -> f64 {
 
 // ---- federations in one process -------------------------------------------------------------------------------------
 
-pub fn fcm(columns: Vec<Column>, k: u32, epsilon: f64, max_rounds: u32, seeding: Seeding) -> Work {
-    Work::plain(columns, Algorithm::Fcm { m: 2.0, epsilon, max_rounds }, k, seeding)
+pub fn fcm(columns: Vec<Column>, k: u32, epsilon: f64, max_rounds: u32, seeding: Seeding) -> PlanSpec {
+    PlanSpec::plain(columns, Algorithm::Fcm { m: 2.0, epsilon, max_rounds }, k, seeding)
 }
 
-pub fn prepared(work: &Work, sites: &[(String, Rows)]) -> Vec<Prepared> {
+pub fn prepared(work: &PlanSpec, sites: &[(String, Rows)]) -> Vec<Prepared> {
     let domain = work.domain().expect("a box");
     sites.iter().map(|(_, rows)| Prepared::new(rows, &domain, work.out_of_box).expect("rows inside the box")).collect()
 }
@@ -122,37 +122,37 @@ pub fn prepared(work: &Work, sites: &[(String, Rows)]) -> Vec<Prepared> {
 /// A whole masked federation on loopback, with the sizes of its totals: how many sites are in each, in order.
 pub fn federate(
     sites: Vec<(String, Rows)>,
-    work: &Work,
+    work: &PlanSpec,
     vanish: Vec<(usize, Vanish)>,
     record: bool,
-) -> (LocalRun, Vec<usize>) {
+) -> (LoopbackRun, Vec<usize>) {
     federate_under(sites, work, vanish, record, |_| {})
 }
 
 /// As [`federate`] under terms that are changed further.
 pub fn federate_under(
     sites: Vec<(String, Rows)>,
-    work: &Work,
+    work: &PlanSpec,
     vanish: Vec<(usize, Vanish)>,
     record: bool,
     change: impl FnOnce(&mut Terms) + Send + 'static,
-) -> (LocalRun, Vec<usize>) {
-    let usual = local::sampled_terms(work, sites.len());
+) -> (LoopbackRun, Vec<usize>) {
+    let usual = loopback::sampled_terms(work, sites.len());
     let sizes = Arc::new(Mutex::new(Vec::new()));
     let seen = sizes.clone();
-    let config = LocalConfig {
-        site: local::toy_policy(),
+    let config = LoopbackConfig {
+        site: loopback::toy_policy(),
         terms: Box::new(|terms| {
             usual(terms);
             change(terms);
         }),
-        sites: sites.into_iter().map(LocalSite::from).collect(),
+        sites: sites.into_iter().map(LoopbackSite::from).collect(),
         work: work.clone(),
         vanish,
         record,
         state: None,
         way: None,
-        timing: LOCAL_TIMING,
+        timing: LOOPBACK_TIMING,
         on_loss: OnLoss::Stop,
         progress: Box::new(move |p| {
             if let Progress::Round { sites, .. } = p {
@@ -161,13 +161,13 @@ pub fn federate_under(
         }),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
-    let run = runtime.block_on(local::run(config)).expect("a federation");
+    let run = runtime.block_on(loopback::run(config)).expect("a federation");
     let sizes = sizes.lock().expect("sizes").clone();
     (run, sizes)
 }
 
 /// The same conversation in plain sums: `cohort(q)` has the places of the sites in the total of question q, from 1.
-pub fn replay(work: &Work, sites: &[Prepared], cohort: impl Fn(u32) -> Vec<usize>) -> Outcome {
+pub fn replay(work: &PlanSpec, sites: &[Prepared], cohort: impl Fn(u32) -> Vec<usize>) -> Outcome {
     let mut method = work.run(sites.len()).expect("a method");
     let mut step = method.next(None).expect("a first question");
     for number in 1.. {

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Instant};
 
 use anyhow::{Context as _, Result};
 use veilsum_cluster::{Batch, Centres, Prepared, Query};
-use veilsum_node::question::{Form, Layout, Question, Terms, contribute};
+use veilsum_node::question::{Layout, Question, SumBounds, Terms, contribute};
 use veilsum_proto::{fixed, suite::Hash};
 
 use crate::{
@@ -46,8 +46,8 @@ impl Field {
         Ok(Field { rows: prepared(&scene)?, max_rows: (rows as u64).next_power_of_two() })
     }
 
-    fn form(&self) -> Form {
-        Form::new(self.rows.len(), self.max_rows)
+    fn form(&self) -> SumBounds {
+        SumBounds::new(self.rows.len(), self.max_rows)
     }
 
     /// The layout of an answer.

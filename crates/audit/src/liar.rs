@@ -16,13 +16,13 @@ use veilsum_cluster::{Batch, Prepared};
 use veilsum_node::{
     documents::Federation,
     error::Failure,
-    local::{self, LOCAL_TIMING, LocalSite},
-    method_session::{Conversation, Turn},
-    question::{Form, Layout, Question},
+    loopback::{self, LOOPBACK_TIMING, LoopbackSite},
+    method_session::{MethodSession, Turn},
+    question::{Layout, Question, SumBounds},
     release::Origin,
     role::{
+        aggregator_host::{AggregatorHost, HostConfig, HostEvent},
         client::{self, ClientConfig, ClientReport},
-        hub::{Hub, HubConfig, HubEvent},
         intermediary::{self, IntermediaryConfig},
         system_rng,
     },
@@ -100,22 +100,22 @@ async fn federation(scene: &Scene, lie: &mut Lie<'_>) -> Result<Told> {
         intermediary: member(1, "intermediary", "127.0.0.1:0"),
         sites: scene.sites.iter().enumerate().map(|(i, (name, _))| member(i + 2, name, "")).collect(),
     };
-    let sites: Vec<LocalSite> = scene.sites.iter().cloned().map(LocalSite::from).collect();
-    let terms = Terms { roster: roster.hash(), opening: scene.opening, ..local::default_terms(&sites, &scene.work) };
+    let sites: Vec<LoopbackSite> = scene.sites.iter().cloned().map(LoopbackSite::from).collect();
+    let terms = Terms { roster: roster.hash(), opening: scene.opening, ..loopback::default_terms(&sites, &scene.work) };
     let federation = Federation::new(roster, terms).map_err(failed)?;
     let Federation { roster, terms, work } = federation.clone();
     let any = ([127, 0, 0, 1], 0).into();
-    let config = HubConfig {
+    let config = HostConfig {
         identity: identities[0].clone(),
         roster: roster.clone(),
         terms: terms.clone(),
         role: PartyId::Coordinator,
-        timing: LOCAL_TIMING,
+        timing: LOOPBACK_TIMING,
         slots: terms.slots,
         view: None,
         state: None,
     };
-    let mut hub = Hub::open(config, any).await.map_err(failed)?;
+    let mut hub = AggregatorHost::open(config, any).await.map_err(failed)?;
     let coordinator = hub.address().context("a coordinator without an address")?;
     let (bound, address) = oneshot::channel();
     let counter = tokio::spawn(intermediary::run(IntermediaryConfig {
@@ -125,7 +125,7 @@ async fn federation(scene: &Scene, lie: &mut Lie<'_>) -> Result<Told> {
         work: work.clone(),
         listen: any,
         coordinator,
-        timing: LOCAL_TIMING,
+        timing: LOOPBACK_TIMING,
         on_loss: veilsum_node::role::server::OnLoss::Stop,
         view: None,
         bound: Some(bound),
@@ -155,7 +155,7 @@ async fn federation(scene: &Scene, lie: &mut Lie<'_>) -> Result<Told> {
         })
         .collect();
     let form = federation.form()?;
-    let conversation = Conversation::of(&work, form).map_err(failed)?;
+    let conversation = MethodSession::of(&work, form).map_err(failed)?;
     let (totals, broken_off) = match converse(&mut hub, conversation, scene, form, lie).await {
         Ok(told) => told,
         Err(e) => {
@@ -186,10 +186,10 @@ async fn federation(scene: &Scene, lie: &mut Lie<'_>) -> Result<Told> {
 }
 
 async fn converse(
-    hub: &mut Hub,
-    mut conversation: Conversation,
+    hub: &mut AggregatorHost,
+    mut conversation: MethodSession,
     scene: &Scene,
-    form: Form,
+    form: SumBounds,
     lie: &mut Lie<'_>,
 ) -> Result<(Vec<Vec<f64>>, bool)> {
     let domain = scene.work.domain()?;
@@ -197,9 +197,9 @@ async fn converse(
     let mut keys = false;
     while !keys {
         match hub.next(deadline()).await {
-            HubEvent::Aggregator(aggregator::Event::DeckReady { .. }) => keys = true,
-            HubEvent::Aggregator(aggregator::Event::Failed(e)) => bail!("no keys could be exchanged: {e}"),
-            HubEvent::Deadline => bail!("nobody came"),
+            HostEvent::Aggregator(aggregator::Event::DeckReady { .. }) => keys = true,
+            HostEvent::Aggregator(aggregator::Event::Failed(e)) => bail!("no keys could be exchanged: {e}"),
+            HostEvent::Deadline => bail!("nobody came"),
             _ => {}
         }
     }
@@ -224,7 +224,7 @@ async fn converse(
         let mut lost = 0;
         loop {
             match hub.next(deadline()).await {
-                HubEvent::Aggregator(aggregator::Event::Total { values, cohort, .. }) => {
+                HostEvent::Aggregator(aggregator::Event::Total { values, cohort, .. }) => {
                     ensure!(cohort.len() == scene.sites.len(), "a site was lost while nobody lied");
                     if followed {
                         conversation.take(&values, &cohort).map_err(failed)?;
@@ -235,9 +235,9 @@ async fn converse(
                     }
                     break;
                 }
-                HubEvent::Aggregator(aggregator::Event::Lost { .. }) if lost + 1 < scene.sites.len() => lost += 1,
-                HubEvent::Aggregator(aggregator::Event::Lost { .. } | aggregator::Event::Failed(_))
-                | HubEvent::Deadline => return Ok((totals, true)),
+                HostEvent::Aggregator(aggregator::Event::Lost { .. }) if lost + 1 < scene.sites.len() => lost += 1,
+                HostEvent::Aggregator(aggregator::Event::Lost { .. } | aggregator::Event::Failed(_))
+                | HostEvent::Deadline => return Ok((totals, true)),
                 _ => {}
             }
         }
@@ -245,13 +245,13 @@ async fn converse(
 }
 
 /// Has the intermediary count the rows behind the first total.
-async fn counted(hub: &mut Hub, cohort: Vec<u16>) -> Result<()> {
+async fn counted(hub: &mut AggregatorHost, cohort: Vec<u16>) -> Result<()> {
     hub.tell(PartyId::Intermediary, Kind::Count, &veilsum_node::app_messages::Count { cohort });
     loop {
         match hub.next(Some(Instant::now() + PATIENCE)).await {
-            HubEvent::Control { from: PartyId::Intermediary, kind: Kind::CountReady, .. } => return Ok(()),
-            HubEvent::Aggregator(aggregator::Event::Failed(e)) => bail!("nobody counted: {e}"),
-            HubEvent::Deadline => bail!("nobody counted"),
+            HostEvent::Control { from: PartyId::Intermediary, kind: Kind::CountReady, .. } => return Ok(()),
+            HostEvent::Aggregator(aggregator::Event::Failed(e)) => bail!("nobody counted: {e}"),
+            HostEvent::Deadline => bail!("nobody counted"),
             _ => {}
         }
     }

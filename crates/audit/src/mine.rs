@@ -13,7 +13,7 @@ use veilsum_cluster::{Batch, OutOfBox, Prepared, Rows, answer, random::Stream};
 use veilsum_node::{
     documents::Federation,
     error::Failure,
-    method_session::{Conversation, Turn},
+    method_session::{MethodSession, Turn},
     question::{Layout, Question},
 };
 
@@ -138,7 +138,7 @@ pub fn diagnose(federation: &Federation, rows: &Prepared) -> Result<Diagnosis> {
 /// The questions that the plan asks where these are all rows.
 fn questions(federation: &Federation, rows: &Prepared) -> Result<(Vec<Batch>, Vec<Layout>)> {
     let form = federation.form().map_err(failed)?;
-    let mut conversation = Conversation::of(&federation.work, form).map_err(failed)?;
+    let mut conversation = MethodSession::of(&federation.work, form).map_err(failed)?;
     let (mut batches, mut layouts) = (Vec::new(), Vec::new());
     while let Turn::Ask(question, layout) = conversation.turn() {
         let layout = layout.clone();

@@ -9,8 +9,8 @@ use std::{cell::RefCell, rc::Rc, time::Instant};
 use anyhow::{Context as _, Result, anyhow};
 use veilsum_cluster::{OutOfBox, metrics::adjusted_rand_index, privacy::Noise};
 use veilsum_node::{
-    method_session::{Conversation, Turn},
-    question::{self, Form, Layout, Question},
+    method_session::{MethodSession, Turn},
+    question::{self, Layout, Question, SumBounds},
 };
 use veilsum_proto::{
     fixed,
@@ -46,7 +46,7 @@ struct Masked {
 }
 
 impl Masked {
-    fn new(scene: &Scene, form: Form, seed: u64) -> Result<Masked> {
+    fn new(scene: &Scene, form: SumBounds, seed: u64) -> Result<Masked> {
         let rows = prepared(scene)?;
         let lie = Rc::new(RefCell::new(Vec::<u64>::new()));
         let mut world = World::new(Kit::new(SITES, |terms| (terms.slots, terms.max_rows) = (64, form.max_rows)), seed);
@@ -77,7 +77,7 @@ fn unbounded(layout: &Layout, values: &[f64]) -> Vec<u64> {
     values.iter().zip(scales).map(|(x, bits)| fixed::to_ring((x * 2f64.powi(bits)).round() as i64)).collect()
 }
 
-fn turn(conversation: &Conversation) -> Result<(Question, Layout)> {
+fn turn(conversation: &MethodSession) -> Result<(Question, Layout)> {
     match conversation.turn() {
         Turn::Ask(question, layout) => Ok(((**question).clone(), layout.clone())),
         _ => Err(anyhow!("the method asks nothing more")),
@@ -91,9 +91,9 @@ fn centres(question: &Question) -> Result<Vec<Vec<f64>>> {
 }
 
 /// One run that is steered to `at`: the count there, and how far from `at` the method's next centres lie.
-fn steered(scene: &Scene, form: Form, at: &[f64], seed: u64) -> Result<(f64, f64)> {
+fn steered(scene: &Scene, form: SumBounds, at: &[f64], seed: u64) -> Result<(f64, f64)> {
     let mut masked = Masked::new(scene, form, seed)?;
-    let mut conversation = Conversation::of(&scene.work, form).map_err(|f| anyhow!("{}", f.message))?;
+    let mut conversation = MethodSession::of(&scene.work, form).map_err(|f| anyhow!("{}", f.message))?;
     let mut last: Option<Vec<f64>> = None;
     for number in 0..=REST {
         let (question, layout) = turn(&conversation)?;
@@ -135,9 +135,9 @@ fn everybody() -> Vec<u16> {
 
 /// A lie in so many of the first words of the first round: whether the round is taken, and the Rand index of what a method without checks would
 /// go on with.
-fn poisoned(scene: &Scene, form: Form, seed: u64, lie: u64, words: usize) -> Result<(bool, f64)> {
+fn poisoned(scene: &Scene, form: SumBounds, seed: u64, lie: u64, words: usize) -> Result<(bool, f64)> {
     let mut masked = Masked::new(scene, form, seed)?;
-    let mut conversation = Conversation::of(&scene.work, form).map_err(|f| anyhow!("{}", f.message))?;
+    let mut conversation = MethodSession::of(&scene.work, form).map_err(|f| anyhow!("{}", f.message))?;
     let (question, layout) = turn(&conversation)?;
     let honest = read_as_plain(&layout, &masked.total(&question, layout.words(), Vec::new())?);
     let mut masked = Masked::new(scene, form, seed)?;
@@ -164,7 +164,7 @@ fn under_noise(scene: &Scene, rows: u64, draws: u64) -> Result<(f64, f64)> {
     let parts = prepared(scene)?;
     let honest = SITES - (SITES - 1) / 3;
     let form = work.form(parts.len(), ROWS.next_power_of_two() as u64, true, honest)?;
-    let conversation = Conversation::of(&work, form).map_err(|f| anyhow!("{}", f.message))?;
+    let conversation = MethodSession::of(&work, form).map_err(|f| anyhow!("{}", f.message))?;
     let (question, layout) = turn(&conversation)?;
     let k = centres(&question)?.len();
     let mut differences = Vec::new();
@@ -201,7 +201,7 @@ fn under_noise(scene: &Scene, rows: u64, draws: u64) -> Result<(f64, f64)> {
 pub fn run(seed: u64, quick: bool) -> Result<Finding> {
     let began = Instant::now();
     let scene = Scene::clumps(seed, SITES, ROWS, REST + 4)?;
-    let form = Form::new(SITES, ROWS.next_power_of_two() as u64);
+    let form = SumBounds::new(SITES, ROWS.next_power_of_two() as u64);
     // No rows give these: means far outside the box.
     let (mut ruined, mut taken) = (Rate::default(), Rate::default());
     for lie in [(1u64 << 62).wrapping_neg(), (3u64 << 61).wrapping_neg(), 1u64 << 63] {

@@ -8,8 +8,8 @@ use std::{
 use veilsum_cluster::{Algorithm, DataError, Rows, Scaling, method::Seeding, random::Stream};
 use veilsum_node::{
     documents::SitePolicy,
-    local::toy_policy,
-    plan::{Column, Work},
+    loopback::toy_policy,
+    plan::{Column, PlanSpec},
     role::client::Vanish,
 };
 
@@ -37,7 +37,7 @@ pub struct Scene {
     /// How many sites are attacked.
     pub victims: usize,
     /// What is computed.
-    pub work: Work,
+    pub work: PlanSpec,
     /// Sites that leave, by place.
     pub vanish: Vec<(usize, Vanish)>,
     /// Whether the coordinator opens its totals to the cohort.
@@ -109,8 +109,8 @@ impl Scene {
         let column = |f: usize| Column { name: format!("x{f}"), lower: -EDGE, upper: EDGE };
         let fcm = Algorithm::Fcm { m: FUZZIFIER, epsilon: 0.0, max_rounds: rounds };
         let columns = (0..columns).map(column).collect();
-        let work = Work::plain(columns, fcm, clusters as u32, Seeding::Uniform { seed });
-        let work = Work { scaling: Scaling::None, ..work };
+        let work = PlanSpec::plain(columns, fcm, clusters as u32, Seeding::Uniform { seed });
+        let work = PlanSpec { scaling: Scaling::None, ..work };
         Scene { sites, victims, work, vanish: Vec::new(), opening: true, site: toy_policy(), state: None }
     }
 

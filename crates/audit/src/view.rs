@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, time::Instant};
 use anyhow::{Context, Result, bail, ensure};
 use veilsum_cluster::{Batch, Method, Prepared, Rows, Statistic, Step, answer};
 use veilsum_node::{
-    local::{self, LOCAL_TIMING, LocalConfig, LocalSite},
+    loopback::{self, LOOPBACK_TIMING, LoopbackConfig, LoopbackSite},
     question::{Layout, Question, Terms, contribute},
     role::View,
 };
@@ -74,21 +74,21 @@ pub struct Recording {
 pub fn record(scene: &Scene) -> Result<Recording> {
     let began = Instant::now();
     let opening = scene.opening;
-    let config = LocalConfig {
+    let config = LoopbackConfig {
         site: scene.site.clone(),
-        sites: scene.sites.iter().cloned().map(LocalSite::from).collect(),
+        sites: scene.sites.iter().cloned().map(LoopbackSite::from).collect(),
         work: scene.work.clone(),
         terms: Box::new(move |terms| terms.opening = opening),
         vanish: scene.vanish.clone(),
         record: true,
         state: None,
         way: None,
-        timing: LOCAL_TIMING,
+        timing: LOOPBACK_TIMING,
         on_loss: veilsum_node::role::server::OnLoss::Stop,
         progress: Box::new(|_| {}),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let run = runtime.block_on(local::run(config)).context("the federation could not be set up")?;
+    let run = runtime.block_on(loopback::run(config)).context("the federation could not be set up")?;
     let result = run.result.context("the run that was to be recorded failed")?;
     let received = masked_inputs(&run.coordinator_view)?;
     let counted = masked_inputs(&run.intermediary_view)?;

@@ -6,7 +6,7 @@ use veilsum_audit::mine;
 use veilsum_cluster::{Algorithm, OutOfBox, Prepared, Rows, method::Seeding, random::Stream};
 use veilsum_node::{
     documents::{Federation, write_plan, write_roster},
-    plan::{Column, Work},
+    plan::{Column, PlanSpec},
     role::system_rng,
 };
 use veilsum_proto::{
@@ -17,16 +17,16 @@ use veilsum_proto::{
 
 const SEED: u64 = 5;
 
-fn work(rounds: u32, most: u32) -> Work {
+fn work(rounds: u32, most: u32) -> PlanSpec {
     let column = |name: &str| Column { name: name.into(), lower: 0.0, upper: 10.0 };
     let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: rounds };
-    let mut work = Work::plain(vec![column("x"), column("y")], fcm, 3, Seeding::Uniform { seed: SEED });
+    let mut work = PlanSpec::plain(vec![column("x"), column("y")], fcm, 3, Seeding::Uniform { seed: SEED });
     work.recipe.clusters.max = most;
     work
 }
 
 /// A federation of four sites, and its coordinator.
-fn federation(work: &Work) -> (Federation, Identity) {
+fn federation(work: &PlanSpec) -> (Federation, Identity) {
     let mut rng = system_rng();
     let identities: Vec<Identity> = (0..6).map(|_| Identity::generate(&mut rng)).collect();
     let member = |i: usize| Member {
@@ -60,7 +60,7 @@ fn values(n: usize) -> Vec<f64> {
     (0..2 * n).map(|_| 10.0 * stream.unit()).collect()
 }
 
-fn diagnosis(n: usize, work: &Work) -> mine::Diagnosis {
+fn diagnosis(n: usize, work: &PlanSpec) -> mine::Diagnosis {
     let (federation, _) = federation(work);
     let rows = Rows::new(values(n), 2).unwrap();
     let rows = Prepared::new(&rows, &federation.work.domain().unwrap(), OutOfBox::Refuse).unwrap();

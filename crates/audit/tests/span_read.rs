@@ -13,7 +13,7 @@ use veilsum_audit::{
 };
 use veilsum_cluster::{Batch, Query};
 use veilsum_node::{
-    local::{self, LOCAL_TIMING, LocalConfig, LocalSite},
+    loopback::{self, LOOPBACK_TIMING, LoopbackConfig, LoopbackSite},
     question::Question,
 };
 
@@ -60,20 +60,20 @@ fn a_runs_ledgers_and_transcript_say_what_was_released() {
     let copy = folder.0.join("copy.transcript");
     let scene = Scene::clumps(5, 4, 40, 3).unwrap();
     let (watched, kept_at) = (state.clone(), copy.clone());
-    let config = LocalConfig {
+    let config = LoopbackConfig {
         site: scene.site.clone(),
-        sites: scene.sites.iter().cloned().map(LocalSite::from).collect(),
+        sites: scene.sites.iter().cloned().map(LoopbackSite::from).collect(),
         work: scene.work.clone(),
         terms: Box::new(|_| {}),
         vanish: Vec::new(),
         record: false,
         state: Some(folder.0.clone()),
         way: None,
-        timing: LOCAL_TIMING,
+        timing: LOOPBACK_TIMING,
         on_loss: veilsum_node::role::server::OnLoss::Stop,
         progress: Box::new(move |_| kept(&watched, &kept_at)),
     };
-    let run = tokio::runtime::Runtime::new().unwrap().block_on(local::run(config)).unwrap();
+    let run = tokio::runtime::Runtime::new().unwrap().block_on(loopback::run(config)).unwrap();
     run.result.unwrap();
     let federations = [run.federation.clone()];
     let names: BTreeSet<String> = run.federation.roster.sites.iter().map(|m| m.name.clone()).collect();

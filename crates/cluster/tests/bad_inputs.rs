@@ -9,7 +9,9 @@ use std::collections::{BTreeMap, HashSet};
 
 use proptest::prelude::*;
 use serde_json::Value;
-use veilsum_cluster::method::{LocalRange, Preparation, Rule, Scale, Seeding, TreeSeeding, Validity, Winsor, inside};
+use veilsum_cluster::method::{
+    GroupThreshold, LocalRange, Preparation, Scale, Seeding, TreeSeeding, Validity, Winsor, inside,
+};
 use veilsum_cluster::query::{FeatureParams, LocalSteps};
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::{
@@ -143,8 +145,8 @@ fn preparations() -> Vec<Preparation> {
     ]
 }
 
-fn rules() -> [Rule; 2] {
-    [Rule::NONE, Rule { min_rows: 10, min_sites: 2, ask_first: true }]
+fn rules() -> [GroupThreshold; 2] {
+    [GroupThreshold::NONE, GroupThreshold { min_rows: 10, min_sites: 2, ask_first: true }]
 }
 
 /// K = 1, 2, more than any set of these has distinct rows in places, and a sweep with restarts.

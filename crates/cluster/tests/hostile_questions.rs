@@ -3,7 +3,7 @@
 use veilsum_cluster::{
     Algorithm, Batch, Centres, Clusters, Domain, Method, OutOfBox, Prepared, Query, Recipe, Rows, Scaling, Step,
     Transform, answer,
-    method::{LocalRange, Preparation, Rule, Scale, Seeding, Stage, TreeSeeding, Validity, Winsor},
+    method::{GroupThreshold, LocalRange, Preparation, Scale, Seeding, Stage, TreeSeeding, Validity, Winsor},
     pooled,
     query::{Bracket, Cells, FeatureParams, Histogram, LocalMeans, LocalSteps, Moments, Part, Split},
     random::Stream,
@@ -36,8 +36,8 @@ fn tree(blur: f64) -> Seeding {
     Seeding::Tree(TreeSeeding { seed: 3, cells_per_cluster: 4, tries: 5, min_rows: 8, blur })
 }
 
-const COUNTS_FIRST: Rule = Rule { min_rows: 8, min_sites: 2, ask_first: true };
-const TOGETHER: Rule = Rule { min_rows: 8, min_sites: 2, ask_first: false };
+const COUNTS_FIRST: GroupThreshold = GroupThreshold { min_rows: 8, min_sites: 2, ask_first: true };
+const TOGETHER: GroupThreshold = GroupThreshold { min_rows: 8, min_sites: 2, ask_first: false };
 
 fn algorithms() -> Vec<Algorithm> {
     let local = LocalSteps { most: 20, epsilon: 1e-4 };
@@ -103,7 +103,7 @@ fn judged(recipe: &Recipe, asked: &[Batch]) -> Result<(), String> {
 #[test]
 fn every_question_of_every_honest_run_is_admitted() {
     for algorithm in algorithms() {
-        for rule in [Rule::NONE, COUNTS_FIRST, TOGETHER, Rule { min_sites: 1, ..COUNTS_FIRST }] {
+        for rule in [GroupThreshold::NONE, COUNTS_FIRST, TOGETHER, GroupThreshold { min_sites: 1, ..COUNTS_FIRST }] {
             for (scale, blur, restarts) in [(Scale::None, 0.0, 1), (Scale::Standard, 0.5, 2), (Scale::Robust, 0.0, 2)] {
                 let mut recipe = recipe(algorithm.clone());
                 recipe.rule = rule;

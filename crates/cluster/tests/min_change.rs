@@ -3,13 +3,13 @@
 
 use veilsum_cluster::{
     Algorithm, Batch, Centres, Method, OutOfBox, Prepared, Query, Recipe, Step,
-    method::{Rule, Seeding, TreeSeeding},
+    method::{GroupThreshold, Seeding, TreeSeeding},
     pooled,
     query::Part,
     synthetic,
 };
 
-const RULE: Rule = Rule { min_rows: 10, min_sites: 1, ask_first: true };
+const RULE: GroupThreshold = GroupThreshold { min_rows: 10, min_sites: 1, ask_first: true };
 
 fn recipe(seeding: Seeding, min_change: u64) -> Recipe {
     let kmeans = Algorithm::Kmeans { epsilon: 0.0, max_rounds: 60 };

@@ -4,13 +4,13 @@
 use veilsum_cluster::{
     Algorithm, Batch, Centres, Domain, Indices, Method, OutOfBox, Outcome, Prepared, Query, Recipe, Rows, Scaling,
     Step,
-    method::{Clusters, Rule, Seeding, Validity},
+    method::{Clusters, GroupThreshold, Seeding, Validity},
     pooled,
     random::Stream,
 };
 
 const LONE: [f64; 2] = [0.97, 0.93];
-const FIRST: Rule = Rule { min_rows: 10, min_sites: 1, ask_first: true };
+const FIRST: GroupThreshold = GroupThreshold { min_rows: 10, min_sites: 1, ask_first: true };
 
 fn domain() -> Domain {
     Domain::new(vec![0.0; 2], vec![1.0; 2], Scaling::None).unwrap()
@@ -43,7 +43,7 @@ fn algorithms() -> [Algorithm; 4] {
     ]
 }
 
-fn recipe(algorithm: Algorithm, rule: Rule, vectors: bool) -> Recipe {
+fn recipe(algorithm: Algorithm, rule: GroupThreshold, vectors: bool) -> Recipe {
     let centres = Centres::from_rows(&[vec![0.1, 0.2], vec![0.25, 0.6], vec![0.9, 0.9]]).unwrap();
     let validity = Validity { vectors, silhouette: vectors, ..Validity::everything() };
     Recipe { rule, validity, ..Recipe::plain(algorithm, 3, Seeding::Given { centres }) }
@@ -86,7 +86,8 @@ fn a_lone_row_is_in_no_total_by_cluster() {
             assert_eq!(shown(&outcome, &all), 0, "{what}");
             assert!(all.len() as u32 <= plan.max_questions());
             // Where sums come along with counts it is there: the numbers are looked for in the right place.
-            let (open, mut last) = run(&recipe(algorithm.clone(), Rule { ask_first: false, ..FIRST }, vectors), &sites);
+            let (open, mut last) =
+                run(&recipe(algorithm.clone(), GroupThreshold { ask_first: false, ..FIRST }, vectors), &sites);
             last.retain(|(batch, _)| batch.kind() == "validation");
             assert!(shown(&open, &last) >= if vectors { 4 } else { 2 }, "{what}");
             // What is left out is absent and said; what is not is the same.
@@ -140,7 +141,7 @@ fn large_clusters_are_judged_as_ever() {
         };
         let sites = sites(true);
         let (with, asked) = run(&plan(FIRST), &sites);
-        let (without, _) = run(&plan(Rule::NONE), &sites);
+        let (without, _) = run(&plan(GroupThreshold::NONE), &sites);
         // To the last bit.
         assert_eq!(with.indices, without.indices, "{}", algorithm.name());
         assert_eq!((&with.centres, with.objective), (&without.centres, without.objective));
@@ -148,7 +149,7 @@ fn large_clusters_are_judged_as_ever() {
         let kinds: Vec<&str> = asked.iter().map(|(batch, _)| batch.kind()).collect();
         assert_eq!(kinds[kinds.len() - 3..], ["sizes", "validation", "silhouette"]);
         // Sites behind a cluster count too: the lone row's site alone is none of four.
-        let alone = Rule { min_sites: 4, min_rows: 1, ask_first: true };
+        let alone = GroupThreshold { min_sites: 4, min_rows: 1, ask_first: true };
         if matches!(algorithm, Algorithm::Fcm { .. }) {
             assert!(run(&plan(alone), &sites).0.indices.davies_bouldin.is_none());
         }
@@ -215,6 +216,6 @@ fn members_of_a_sweep_are_judged_one_by_one() {
     plan.admits(&round_b, &domain, 3).unwrap();
     refused(&validation.0, &round_b);
     // A plan without the rule asks neither.
-    let without = Recipe { rule: Rule::NONE, ..plan.clone() };
+    let without = Recipe { rule: GroupThreshold::NONE, ..plan.clone() };
     assert!(without.admits(&sizes.0, &domain, 3).is_err() && without.admits(&validation.0, &domain, 3).is_err());
 }

@@ -1,7 +1,9 @@
 //! Seeding cells, quantiles and validity indices against independent answers, and against the pooled formula.
 
 use proptest::prelude::*;
-use veilsum_cluster::method::{Preparation, Preparing, Rule, Scale, SeedCells, TreeSearch, TreeSeeding, Winsor};
+use veilsum_cluster::method::{
+    GroupThreshold, Preparation, Preparing, Scale, SeedCells, TreeSearch, TreeSeeding, Winsor,
+};
 use veilsum_cluster::query::{Cells, Contingency, Moments, Part, Silhouette, Split, Tree, Validation};
 use veilsum_cluster::validity::{Geometry, Verdict, judge, silhouettes};
 use veilsum_cluster::{
@@ -90,7 +92,7 @@ fn every_index_equals_the_reference() {
     assert!(!verdict.collapsed);
 }
 
-fn cells(params: &TreeSeeding, leaves: usize, rule: Rule, domain: &Domain, sites: &[Prepared]) -> SeedCells {
+fn cells(params: &TreeSeeding, leaves: usize, rule: GroupThreshold, domain: &Domain, sites: &[Prepared]) -> SeedCells {
     let mut search = TreeSearch::new(params, leaves, rule, domain, sites.len() as u32).unwrap();
     loop {
         let totals = pooled::totals(&search.ask().into(), sites).unwrap();
@@ -106,7 +108,7 @@ fn tree_cells_equal_the_reference() {
     let domain = Domain::around(&Rows::pooled(&rows).unwrap(), Scaling::None).unwrap();
     let params = TreeSeeding { seed: 0, cells_per_cluster: 4, tries: 1, min_rows: 5, blur: 0.0 };
     for ask_first in [false, true] {
-        let rule = Rule { ask_first, ..Rule::NONE };
+        let rule = GroupThreshold { ask_first, ..GroupThreshold::NONE };
         let cells = cells(&params, 16, rule, &domain, &prepare_all(&rows, &domain));
         let mut found: Vec<[f64; 3]> = (0..cells.weights.len())
             .map(|i| [cells.weights[i], cells.means.row(i)[0], cells.means.row(i)[1]])

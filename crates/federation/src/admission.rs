@@ -9,7 +9,7 @@ use veilsum_proto::{Error, codec, limits::MAX_QUERY, policy::Asked, suite::Hash}
 
 use crate::{
     agreed,
-    plan::{Judge, Work},
+    plan::{Judge, PlanSpec},
     question,
     release::{self, Answering},
 };
@@ -138,7 +138,7 @@ impl Admission {
 
     /// A run never goes back to an earlier part, asks in each no more than the plan has, and what it asks has the shape of
     /// what follows the question before.
-    fn advance(&mut self, work: &Work, stage: Stage, batch: &Batch) -> Result<(), String> {
+    fn advance(&mut self, work: &PlanSpec, stage: Stage, batch: &Batch) -> Result<(), String> {
         let recipe = &work.recipe;
         match &self.last {
             // The same question may come again, where its round was lost; whole blocks alone make it harmless [REL-4].

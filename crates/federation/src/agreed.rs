@@ -16,8 +16,8 @@ use veilsum_proto::{
 use crate::{
     dp,
     error::Failure,
-    plan::{Judge, Labels, Work},
-    question::{Form, Question},
+    plan::{Judge, Labels, PlanSpec},
+    question::{Question, SumBounds},
 };
 
 /// What a federation agreed on, verified.
@@ -28,7 +28,7 @@ pub struct Federation {
     /// Under which terms.
     pub terms: Arc<Terms>,
     /// What is computed: the application's part of the terms.
-    pub work: Arc<Work>,
+    pub work: Arc<PlanSpec>,
 }
 
 impl Federation {
@@ -37,7 +37,7 @@ impl Federation {
     /// # Errors
     /// A [`Failure`] with the number at fault.
     pub fn new(roster: Roster, terms: Terms) -> Result<Federation, Failure> {
-        let work = Work::from_bytes(&terms.application)?;
+        let work = PlanSpec::from_bytes(&terms.application)?;
         if work.recipe.min_change > 1 && !terms.opening {
             return Err(Failure::input(
                 "the plan asks a sum again only after a change (min_change), and opens no totals",
@@ -66,8 +66,8 @@ impl Federation {
     ///
     /// # Errors
     /// A [`Failure`] where the method part cannot be used.
-    pub fn form(&self) -> Result<Form, Failure> {
-        Ok(Form::of(&self.work, &self.terms, self.roster.sites.len())?)
+    pub fn form(&self) -> Result<SumBounds, Failure> {
+        Ok(SumBounds::of(&self.work, &self.terms, self.roster.sites.len())?)
     }
 }
 
@@ -109,8 +109,8 @@ pub fn numbered(found: &[String], wanted: &Labels) -> Result<Vec<u32>, Failure> 
 /// One question of every part of a run: the row count, then as the recipe would ask them.
 ///
 /// # Errors
-/// As [`Work::run`].
-pub fn questions(work: &Work, sites: usize) -> Result<Vec<Question>, Failure> {
+/// As [`PlanSpec::run`].
+pub fn questions(work: &PlanSpec, sites: usize) -> Result<Vec<Question>, Failure> {
     let mut all = vec![Question::CountRows];
     all.extend(work.sample(sites)?.into_iter().map(Question::Cluster));
     Ok(all)
@@ -123,10 +123,10 @@ const MAX_OPERATIONS: f64 = 1e14;
 ///
 /// # Errors
 /// A [`Failure`] with the number at fault.
-pub fn prove(roster: &Roster, terms: &Terms, work: &Work) -> Result<(), Failure> {
+pub fn prove(roster: &Roster, terms: &Terms, work: &PlanSpec) -> Result<(), Failure> {
     let domain = work.domain()?;
     let sites = roster.sites.len();
-    let form = Form::of(work, terms, sites)?;
+    let form = SumBounds::of(work, terms, sites)?;
     for question in questions(work, sites)? {
         question.layout(&domain, &form).map_err(|e| {
             Failure::input(e, "make the plan again with a smaller --max-rows (or K, where the vector is too long)")
@@ -176,7 +176,7 @@ pub fn prove(roster: &Roster, terms: &Terms, work: &Work) -> Result<(), Failure>
 }
 
 /// [APP-5]: where the intermediary judges, every site sends it K x K distances for each run side by side, in one frame.
-fn prove_distances(work: &Work) -> Result<(), Failure> {
+fn prove_distances(work: &PlanSpec) -> Result<(), Failure> {
     let recipe = &work.recipe;
     let numbers: u64 = recipe.clusters.each().map(|k| u64::from(k).pow(2)).sum::<u64>() * u64::from(recipe.restarts);
     // A frame says what it holds besides, and how long each matrix is.

@@ -390,7 +390,7 @@ mod tests {
     use super::*;
     use crate::testing::{kit, terms, work};
 
-    fn cost(n: u8, change: impl FnOnce(&mut Terms, &mut crate::plan::Work)) -> Cost {
+    fn cost(n: u8, change: impl FnOnce(&mut Terms, &mut crate::plan::PlanSpec)) -> Cost {
         let (roster, _) = kit(n);
         let mut work = work(3);
         let mut terms = terms(&roster, &work);
@@ -432,7 +432,7 @@ mod tests {
     #[test]
     fn what_blocks_mean() {
         let of = |n, size, colluders| {
-            let change = |terms: &mut Terms, _: &mut crate::plan::Work| {
+            let change = |terms: &mut Terms, _: &mut crate::plan::PlanSpec| {
                 (terms.block_size, terms.colluders) = (size, colluders);
                 terms.min_cohort = 3;
             };

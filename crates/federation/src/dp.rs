@@ -8,8 +8,8 @@ use veilsum_cluster::{
 
 use crate::{
     error::Failure,
-    plan::Work,
-    question::{Form, Layout, Question},
+    plan::PlanSpec,
+    question::{Layout, Question, SumBounds},
 };
 
 /// The promise of a run and what it does to the result.
@@ -45,7 +45,7 @@ pub struct Privacy {
 
 impl Privacy {
     /// Of a plan; `None` where it has no noise.
-    pub fn of(work: &Work, form: &Form) -> Option<Privacy> {
+    pub fn of(work: &PlanSpec, form: &SumBounds) -> Option<Privacy> {
         let (noise, shared): (Noise, _) = (work.recipe.noise?, form.noise?);
         // Every site adds its share, those included without which the promise would hold as well.
         let excess = (form.sites as f64 / shared.honest as f64).sqrt();
@@ -107,7 +107,7 @@ impl Privacy {
 ///
 /// # Errors
 /// A [`Failure`] where the plan cannot be run.
-pub fn spent(work: &Work, form: &Form) -> Result<Option<f64>, Failure> {
+pub fn spent(work: &PlanSpec, form: &SumBounds) -> Result<Option<f64>, Failure> {
     let Some(shared) = form.noise else { return Ok(None) };
     let domain = work.domain()?;
     let cost = |layout: &Layout| layout.rho(shared.honest).unwrap_or(f64::INFINITY);

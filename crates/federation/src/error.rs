@@ -1,6 +1,6 @@
 //! Exit codes and the error that carries one: what happened, whose fault it is, what to do next.
 
-use crate::{plan::WorkError, question::RoundError};
+use crate::{plan::PlanSpecError, question::RoundError};
 
 /// Exit codes of every command. `veilsum --help` and the book list them; tests hold them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -71,8 +71,8 @@ impl std::fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-impl From<WorkError> for Failure {
-    fn from(e: WorkError) -> Self {
+impl From<PlanSpecError> for Failure {
+    fn from(e: PlanSpecError) -> Self {
         Failure::input(e, "change the plan with `veilsum plan make` and send it to everybody again")
     }
 }

@@ -16,8 +16,8 @@ use veilsum_proto::{
 use crate::{
     agreed::questions,
     error::Failure,
-    plan::{Judge, Work},
-    question::{Form, Question},
+    plan::{Judge, PlanSpec},
+    question::{Question, SumBounds},
     release,
 };
 
@@ -40,8 +40,8 @@ impl Forecast {
     ///
     /// # Errors
     /// A [`Failure`] where the plan has a question without a safe layout.
-    pub fn of(work: &Work, terms: &Terms, policy: &Policy, sites: usize) -> Result<Forecast, Failure> {
-        let form = Form::of(work, terms, sites)?;
+    pub fn of(work: &PlanSpec, terms: &Terms, policy: &Policy, sites: usize) -> Result<Forecast, Failure> {
+        let form = SumBounds::of(work, terms, sites)?;
         let domain = work.domain()?;
         let mut parts = Vec::new();
         let mut instead = (0, 0);
@@ -78,7 +78,7 @@ impl Forecast {
     /// `rows_in_all`. Where the numbers of smooth questions, which are an upper bound, are in the way, their rank is estimated.
     pub fn verdict(
         &mut self,
-        about: (&Work, &Terms, usize),
+        about: (&PlanSpec, &Terms, usize),
         policy: &Policy,
         spent: &Spent,
         rows: (u64, Option<u64>),
@@ -89,7 +89,7 @@ impl Forecast {
         if matches!(found, Verdict::Answers(_)) || self.estimated || self.smooth.instead.0 == 0 {
             return found;
         }
-        let form = Form::of(work, terms, sites).ok().filter(|form| form.noise.is_none());
+        let form = SumBounds::of(work, terms, sites).ok().filter(|form| form.noise.is_none());
         let Some(told) = form.and_then(|form| trial(work, terms, &form)) else { return found };
         (self.smooth.rank, self.smooth.milli_bits, self.estimated) = (told.rank, told.milli_bits, true);
         self.judged(about, policy, spent, rows, rows_in_all)
@@ -99,7 +99,7 @@ impl Forecast {
     /// answers them all. To be asked after [`Forecast::verdict`], whose estimate it uses.
     pub fn stops_at(
         &self,
-        about: (&Work, &Terms, usize),
+        about: (&PlanSpec, &Terms, usize),
         policy: &Policy,
         spent: &Spent,
         rows: (u64, Option<u64>),
@@ -146,7 +146,7 @@ impl Forecast {
 
     fn judged(
         &self,
-        (work, terms, sites): (&Work, &Terms, usize),
+        (work, terms, sites): (&PlanSpec, &Terms, usize),
         policy: &Policy,
         spent: &Spent,
         (own_rows, domain): (u64, Option<u64>),
@@ -238,14 +238,14 @@ const TRIAL_PATIENCE: usize = 12;
 const TRIAL_NUMBERS: usize = 3_000;
 
 /// Whether a site measures this question: the one that the intermediary judges it does not.
-fn is_smooth(work: &Work, question: &Question) -> bool {
+fn is_smooth(work: &PlanSpec, question: &Question) -> bool {
     let Question::Cluster(batch) = question else { return false };
     batch.is_smooth() && !(work.judge == Judge::Intermediary && batch.kind() == "fuzzy_validation")
 }
 
 /// What the smooth questions of a run tell that never stops early, on rows generated in as many groups as the plan has
 /// clusters at most. `None` where it does not come to its end, or would take too long.
-fn trial(work: &Work, terms: &Terms, form: &Form) -> Option<Effective> {
+fn trial(work: &PlanSpec, terms: &Terms, form: &SumBounds) -> Option<Effective> {
     let mut work = work.clone();
     if let Algorithm::Fcm { epsilon, max_rounds, .. } = &mut work.recipe.algorithm {
         (*epsilon, *max_rounds) = (0.0, (*max_rounds).min(TRIAL_QUESTIONS as u32));
@@ -310,7 +310,7 @@ fn exact(scalars: u64, milli_bits: u64) -> Cost {
 }
 
 /// How often a question of this part is asked at most, and what all of them give away.
-fn whole_part(work: &Work, question: &Question, one: Cost, forms: u64) -> (u64, Cost) {
+fn whole_part(work: &PlanSpec, question: &Question, one: Cost, forms: u64) -> (u64, Cost) {
     let Question::Cluster(batch) = question else { return (1, one) };
     let recipe = &work.recipe;
     let most = |stage| u64::from(recipe.most_in(stage));

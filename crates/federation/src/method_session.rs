@@ -13,12 +13,12 @@ use veilsum_cluster::{
 
 use crate::{
     error::{Code, Failure},
-    plan::{Judge, Work},
-    question::{Form, Layout, Question},
+    plan::{Judge, PlanSpec},
+    question::{Layout, Question, SumBounds},
 };
 
 /// Where a conversation stands.
-pub struct Conversation {
+pub struct MethodSession {
     method: Run,
     terms: Terms,
     turn: Turn,
@@ -45,7 +45,7 @@ pub struct Terms {
     /// The public box.
     pub domain: Domain,
     /// The plan's form.
-    pub form: Form,
+    pub form: SumBounds,
     /// How sites are drawn.
     pub sampling: Option<Sampling>,
     /// Who opens the validity totals.
@@ -62,27 +62,27 @@ pub enum Turn {
     Done(Box<Outcome>),
 }
 
-impl Conversation {
+impl MethodSession {
     /// The run of a plan at its beginning.
     ///
     /// # Errors
     /// A [`Failure`] where the plan cannot be run.
-    pub fn of(work: &Work, form: Form) -> Result<Conversation, Failure> {
+    pub fn of(work: &PlanSpec, form: SumBounds) -> Result<MethodSession, Failure> {
         let terms = Terms { domain: work.domain()?, form, sampling: work.sampling, judge: work.judge };
-        Conversation::begin(work.run(form.sites)?, terms)
+        MethodSession::begin(work.run(form.sites)?, terms)
     }
 
     /// A run at its beginning.
     ///
     /// # Errors
-    /// As [`Conversation::of`].
-    pub fn begin(mut method: Run, terms: Terms) -> Result<Conversation, Failure> {
+    /// As [`MethodSession::of`].
+    pub fn begin(mut method: Run, terms: Terms) -> Result<MethodSession, Failure> {
         let step = method.next(None).map_err(bad_method)?;
         let (questions, draws) = (0, 0);
         let placeholder = Turn::Judge(Box::new(Batch { transform: None, queries: Vec::new() }));
         let (cohorts, cohort, released) = (Vec::new(), None, Vec::new());
         let mut conversation =
-            Conversation { method, terms, turn: placeholder, questions, draws, cohorts, cohort, released };
+            MethodSession { method, terms, turn: placeholder, questions, draws, cohorts, cohort, released };
         conversation.go_on(step)?;
         Ok(conversation)
     }
@@ -209,7 +209,7 @@ impl Conversation {
 }
 
 /// Rows that a total shows to be there at least: what one row adds to these sums is 1 at most.
-fn rows_shown(question: &Question, layout: &Layout, values: &[u64], sites: usize, form: &Form) -> u64 {
+fn rows_shown(question: &Question, layout: &Layout, values: &[u64], sites: usize, form: &SumBounds) -> u64 {
     let (Question::Cluster(batch), Ok(totals)) = (question, layout.decode(values, sites, None)) else { return 0 };
     if form.noise.is_some() {
         return 0;
@@ -315,7 +315,7 @@ mod tests {
         use veilsum_cluster::{Algorithm, OutOfBox, Prepared, Rows, Scaling, method::Seeding};
         let columns = vec![crate::plan::Column { name: "x".into(), lower: 0.0, upper: 0.9 }];
         let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 6 };
-        let mut work = Work::plain(columns, fcm, 2, Seeding::Uniform { seed: 3 });
+        let mut work = PlanSpec::plain(columns, fcm, 2, Seeding::Uniform { seed: 3 });
         (work.scaling, work.step_bits) = (Scaling::None, Some(8));
         let domain = work.domain().unwrap();
         // Equal sites, so that their roundings add up.
@@ -325,7 +325,7 @@ mod tests {
         };
         let form = work.form(20, 16, true, 14).unwrap();
         let everybody = |sites: &[Prepared]| (0..sites.len() as u16).collect::<Vec<u16>>();
-        let run = |mut conversation: Conversation, sites: &[Prepared]| {
+        let run = |mut conversation: MethodSession, sites: &[Prepared]| {
             loop {
                 let (question, mut total) = match conversation.turn() {
                     Turn::Done(outcome) => return Ok(outcome.centres.clone()),
@@ -342,13 +342,13 @@ mod tests {
         };
         let mut refused = 0;
         for sites in (1..=10).map(sites) {
-            let centres = run(Conversation::of(&work, form).unwrap(), &sites).unwrap();
+            let centres = run(MethodSession::of(&work, form).unwrap(), &sites).unwrap();
             let mut found: Vec<f64> = centres.as_slice().to_vec();
             found.sort_by(f64::total_cmp);
             assert!((found[0] - 0.11).abs() < 0.02 && (found[1] - 0.9).abs() < 0.02, "{found:?}");
             // A run that does not know of the step takes some of these totals for a lie.
             let terms = Terms { domain: domain.clone(), form, sampling: None, judge: Judge::Coordinator };
-            let fine = Conversation::begin(work.recipe.run(&domain, 20).unwrap(), terms).unwrap();
+            let fine = MethodSession::begin(work.recipe.run(&domain, 20).unwrap(), terms).unwrap();
             let result: Result<_, Failure> = run(fine, &sites);
             refused += u32::from(result.is_err_and(|failure| failure.code == Code::Peer));
         }
@@ -362,12 +362,12 @@ mod tests {
         let columns = vec![crate::plan::Column { name: "x".into(), lower: 0.0, upper: 1.0 }];
         // The first round ends it: nothing moves by more.
         let fcm = Algorithm::Fcm { m: 2.0, epsilon: 1.0, max_rounds: 9 };
-        let mut work = Work::plain(columns, fcm, 2, Seeding::Uniform { seed: 3 });
+        let mut work = PlanSpec::plain(columns, fcm, 2, Seeding::Uniform { seed: 3 });
         work.scaling = Scaling::None;
         let rows = Rows::new(vec![0.1, 0.12, 0.15, 0.8, 0.85, 0.9], 1).unwrap();
         let site = Prepared::new(&rows, &work.domain().unwrap(), OutOfBox::Refuse).unwrap();
         let form = work.form(3, 16, true, 14).unwrap();
-        let mut conversation = Conversation::of(&work, form).unwrap();
+        let mut conversation = MethodSession::of(&work, form).unwrap();
         let mut early = Vec::new();
         let outcome = loop {
             let (question, mut total) = match conversation.turn() {
@@ -391,7 +391,7 @@ mod tests {
     #[test]
     fn only_the_last_digits_may_differ() {
         let work = work(2);
-        let conversation = Conversation::of(&work, Form::new(3, 100)).unwrap();
+        let conversation = MethodSession::of(&work, SumBounds::new(3, 100)).unwrap();
         let Turn::Ask(question, _) = conversation.turn() else { panic!("a first question") };
         assert!(conversation.expects(question));
         let moved = |by: f64| {

@@ -7,7 +7,7 @@ use veilsum_proto::suite::Hash;
 use crate::{
     app_messages::clean,
     error::{Code, Failure},
-    plan::{Column, Work, WorkError},
+    plan::{Column, PlanSpec, PlanSpecError},
 };
 
 /// First line of every model file.
@@ -74,7 +74,7 @@ pub struct Early {
 }
 
 impl Early {
-    /// Of an outcome that [`crate::method_session::Conversation::finish`] gave, with who was lost and who refused.
+    /// Of an outcome that [`crate::method_session::MethodSession::finish`] gave, with who was lost and who refused.
     pub fn of(outcome: &Outcome, reason: &str, lost: Vec<String>, refused: Vec<String>) -> Early {
         let estimated = outcome.extrapolated.map_or(0, |extrapolated| extrapolated.rounds);
         let round = outcome.rounds.saturating_sub(estimated);
@@ -96,8 +96,13 @@ impl Model {
     /// The model of a run's outcome, and of how it ended early, where it did.
     ///
     /// # Errors
-    /// [`WorkError`] where the centres do not fit the plan's columns.
-    pub fn of(work: &Work, plan: &Hash, outcome: &Outcome, ended_early: Option<Early>) -> Result<Model, WorkError> {
+    /// [`PlanSpecError`] where the centres do not fit the plan's columns.
+    pub fn of(
+        work: &PlanSpec,
+        plan: &Hash,
+        outcome: &Outcome,
+        ended_early: Option<Early>,
+    ) -> Result<Model, PlanSpecError> {
         let model = Model::new(work, plan, &outcome.centres, outcome.transform.clone())?;
         let converged = Some(outcome.converged && ended_early.is_none());
         Ok(Model { converged, ended_early, extrapolated: outcome.extrapolated, ..model })
@@ -106,13 +111,13 @@ impl Model {
     /// The model of final centres (working units).
     ///
     /// # Errors
-    /// [`WorkError`] where the centres do not fit the plan's columns.
+    /// [`PlanSpecError`] where the centres do not fit the plan's columns.
     pub fn new(
-        work: &Work,
+        work: &PlanSpec,
         plan: &Hash,
         working: &Centres,
         standardisation: Option<Transform>,
-    ) -> Result<Model, WorkError> {
+    ) -> Result<Model, PlanSpecError> {
         let (k, m) = (u32::try_from(working.k()).unwrap_or(u32::MAX), work.recipe.judge_m());
         let (centres, _) = work.units(working)?;
         Ok(Model {

@@ -14,11 +14,11 @@ use veilsum_proto::{
     roster::check_name,
 };
 
-use crate::question::{Form, Shared};
+use crate::question::{Shared, SumBounds};
 
 /// What is computed, on which columns.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Work {
+pub struct PlanSpec {
     /// The columns in the order of every vector, each with its public range.
     pub columns: Vec<Column>,
     /// How rows become working units.
@@ -79,11 +79,11 @@ pub type Matrix = Vec<Vec<f64>>;
 /// A plan's method part that cannot be used; the text says what to change.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the plan's method part is not valid: {0}")]
-pub struct WorkError(pub String);
+pub struct PlanSpecError(pub String);
 
-impl WorkError {
+impl PlanSpecError {
     fn new(why: impl std::fmt::Display) -> Self {
-        WorkError(why.to_string())
+        PlanSpecError(why.to_string())
     }
 }
 
@@ -98,11 +98,11 @@ const MOST_NOISY_BITS: u8 = 32;
 /// Columns a plan may name.
 const MAX_COLUMNS: usize = 4_096;
 
-impl Work {
+impl PlanSpec {
     /// The plainest work: columns scaled to their box, one K, fuzzy Davies-Bouldin and the objective at the end, opened by
     /// the coordinator.
-    pub fn plain(columns: Vec<Column>, algorithm: Algorithm, k: u32, seeding: Seeding) -> Work {
-        Work {
+    pub fn plain(columns: Vec<Column>, algorithm: Algorithm, k: u32, seeding: Seeding) -> PlanSpec {
+        PlanSpec {
             columns,
             scaling: Scaling::Box,
             out_of_box: OutOfBox::Refuse,
@@ -117,43 +117,46 @@ impl Work {
     /// Checks every parameter, and that a first question can be asked and laid out.
     ///
     /// # Errors
-    /// [`WorkError`] naming the parameter.
-    pub fn check(&self) -> Result<(), WorkError> {
+    /// [`PlanSpecError`] naming the parameter.
+    pub fn check(&self) -> Result<(), PlanSpecError> {
         if self.columns.is_empty() || self.columns.len() > MAX_COLUMNS {
-            return Err(WorkError(format!("it has {} columns; 1 to {MAX_COLUMNS} are possible", self.columns.len())));
+            return Err(PlanSpecError(format!(
+                "it has {} columns; 1 to {MAX_COLUMNS} are possible",
+                self.columns.len()
+            )));
         }
         for (i, c) in self.columns.iter().enumerate() {
             // A column may have any name that a CSV header can hold; only its length matters here.
             if c.name.is_empty() || c.name.len() > 256 {
-                return Err(WorkError(format!(
+                return Err(PlanSpecError(format!(
                     "the name of column {} has {} bytes; 1 to 256 are possible",
                     i + 1,
                     c.name.len()
                 )));
             }
             if self.columns[..i].iter().any(|o| o.name == c.name) {
-                return Err(WorkError(format!("the column {:?} stands twice", c.name)));
+                return Err(PlanSpecError(format!("the column {:?} stands twice", c.name)));
             }
         }
         let domain = self.domain()?;
         self.check_labels()?;
         self.check_noise()?;
         if let Some(sampling) = &self.sampling {
-            sampling.check().map_err(WorkError::new)?;
+            sampling.check().map_err(PlanSpecError::new)?;
         }
         if let Some(bits) = self.step_bits.filter(|bits| !STEP_BITS.contains(bits)) {
             let (least, most) = (STEP_BITS.start(), STEP_BITS.end());
-            return Err(WorkError(format!("step_bits is {bits}; {least} to {most} are possible")));
+            return Err(PlanSpecError(format!("step_bits is {bits}; {least} to {most} are possible")));
         }
         if self.judge == Judge::Intermediary && self.step_bits.is_some_and(|bits| bits < COARSEST_JUDGED) {
-            return Err(WorkError(format!(
+            return Err(PlanSpecError(format!(
                 "where the intermediary judges, step_bits is {COARSEST_JUDGED} or more: it compares totals with the row count"
             )));
         }
         if self.judge == Judge::Intermediary
             && (self.recipe.validity.vectors || self.recipe.validity.silhouette || self.recipe.validity.classes > 0)
         {
-            return Err(WorkError(
+            return Err(PlanSpecError(
                 "where the intermediary judges, no sums of coordinates, silhouettes or labels are asked: it must not \
                  learn where the centres are"
                     .into(),
@@ -162,7 +165,7 @@ impl Work {
         // Before anything of that size is made: the sums of one round must fit into one vector.
         let words = self.recipe.most_words(domain.columns());
         if words > MAX_WORDS as u64 {
-            return Err(WorkError(format!(
+            return Err(PlanSpecError(format!(
                 "K = {} gives rounds of up to {words} numbers; {MAX_WORDS} fit a vector: fewer K, restarts, seeding cells or \
                  columns",
                 self.recipe.clusters.max
@@ -172,26 +175,29 @@ impl Work {
             && centres.columns() != domain.columns()
         {
             let (got, want) = (centres.columns(), domain.columns());
-            return Err(WorkError(format!("a starting centre has {got} coordinates, the plan {want} columns")));
+            return Err(PlanSpecError(format!("a starting centre has {got} coordinates, the plan {want} columns")));
         }
-        self.working_recipe()?.check(&domain).map_err(WorkError::new)?;
-        self.first_question(3)?.check(&domain).map_err(WorkError::new)
+        self.working_recipe()?.check(&domain).map_err(PlanSpecError::new)?;
+        self.first_question(3)?.check(&domain).map_err(PlanSpecError::new)
     }
 
-    fn check_labels(&self) -> Result<(), WorkError> {
+    fn check_labels(&self) -> Result<(), PlanSpecError> {
         let asked = self.recipe.validity.classes as usize;
         let Some(labels) = &self.labels else {
-            return if asked == 0 { Ok(()) } else { Err(WorkError("counts by label need a label column".into())) };
+            return if asked == 0 { Ok(()) } else { Err(PlanSpecError("counts by label need a label column".into())) };
         };
         if labels.classes.len() != asked {
-            return Err(WorkError(format!("{} labels are listed, counts of {asked} are asked", labels.classes.len())));
+            return Err(PlanSpecError(format!(
+                "{} labels are listed, counts of {asked} are asked",
+                labels.classes.len()
+            )));
         }
         if self.columns.iter().any(|c| c.name == labels.column) {
-            return Err(WorkError(format!("the label column {:?} is also clustered", labels.column)));
+            return Err(PlanSpecError(format!("the label column {:?} is also clustered", labels.column)));
         }
         for (i, class) in labels.classes.iter().enumerate() {
             if class.len() > 256 || labels.classes[..i].contains(class) {
-                return Err(WorkError(format!("label {} is too long or stands twice", i + 1)));
+                return Err(PlanSpecError(format!("label {} is too long or stands twice", i + 1)));
             }
         }
         Ok(())
@@ -200,14 +206,14 @@ impl Work {
     /// The public box.
     ///
     /// # Errors
-    /// [`WorkError`] naming the column whose range is unusable.
-    pub fn domain(&self) -> Result<Domain, WorkError> {
+    /// [`PlanSpecError`] naming the column whose range is unusable.
+    pub fn domain(&self) -> Result<Domain, PlanSpecError> {
         let (lower, upper) = self.columns.iter().map(|c| (c.lower, c.upper)).unzip();
-        Domain::new(lower, upper, self.scaling).map_err(WorkError::new)
+        Domain::new(lower, upper, self.scaling).map_err(PlanSpecError::new)
     }
 
     /// The recipe with given centres in working units.
-    fn working_recipe(&self) -> Result<Recipe, WorkError> {
+    fn working_recipe(&self) -> Result<Recipe, PlanSpecError> {
         let mut recipe = self.recipe.clone();
         if let Seeding::Given { centres } = &mut recipe.seeding
             && self.scaling == Scaling::None
@@ -216,7 +222,7 @@ impl Work {
             rows.iter_mut().for_each(|r| {
                 r.iter_mut().zip(&self.columns).for_each(|(v, c)| *v = c.lower + *v * (c.upper - c.lower));
             });
-            *centres = Centres::from_rows(&rows).map_err(WorkError::new)?;
+            *centres = Centres::from_rows(&rows).map_err(PlanSpecError::new)?;
         }
         Ok(recipe)
     }
@@ -224,10 +230,10 @@ impl Work {
     /// The run at its beginning, for a roster of `sites` sites.
     ///
     /// # Errors
-    /// [`WorkError`] naming the parameter that is outside its domain.
-    pub fn run(&self, sites: usize) -> Result<Run, WorkError> {
+    /// [`PlanSpecError`] naming the parameter that is outside its domain.
+    pub fn run(&self, sites: usize) -> Result<Run, PlanSpecError> {
         let sites = u32::try_from(sites).unwrap_or(u32::MAX);
-        let run = self.working_recipe()?.run(&self.domain()?, sites).map_err(WorkError::new)?;
+        let run = self.working_recipe()?.run(&self.domain()?, sites).map_err(PlanSpecError::new)?;
         Ok(match self.step_bits {
             Some(bits) => run.coarse(2f64.powi(-i32::from(bits))),
             None => run,
@@ -237,30 +243,30 @@ impl Work {
     /// The first question of the run: a site answers no other one first.
     ///
     /// # Errors
-    /// As [`Work::run`].
-    pub fn first_question(&self, sites: usize) -> Result<Batch, WorkError> {
-        match self.run(sites)?.next(None).map_err(WorkError::new)? {
+    /// As [`PlanSpec::run`].
+    pub fn first_question(&self, sites: usize) -> Result<Batch, PlanSpecError> {
+        match self.run(sites)?.next(None).map_err(PlanSpecError::new)? {
             Step::Ask(batch) => Ok(batch),
-            Step::Done(_) => Err(WorkError("the method asks nothing".into())),
+            Step::Done(_) => Err(PlanSpecError("the method asks nothing".into())),
         }
     }
 
     /// One question of every part of a run, for sizes and precision; see [`Recipe::sample`].
     ///
     /// # Errors
-    /// As [`Work::run`].
-    pub fn sample(&self, sites: usize) -> Result<Vec<Batch>, WorkError> {
+    /// As [`PlanSpec::run`].
+    pub fn sample(&self, sites: usize) -> Result<Vec<Batch>, PlanSpecError> {
         let sites = u32::try_from(sites).unwrap_or(u32::MAX);
-        self.working_recipe()?.sample(&self.domain()?, sites).map_err(WorkError::new)
+        self.working_recipe()?.sample(&self.domain()?, sites).map_err(PlanSpecError::new)
     }
 
     /// Centres in original units and in box units, from working units.
     ///
     /// # Errors
-    /// [`WorkError`] where they do not fit the columns.
-    pub fn units(&self, working: &Centres) -> Result<(Matrix, Matrix), WorkError> {
+    /// [`PlanSpecError`] where they do not fit the columns.
+    pub fn units(&self, working: &Centres) -> Result<(Matrix, Matrix), PlanSpecError> {
         let domain = self.domain()?;
-        let original = domain.centres_to_original(working).map_err(WorkError::new)?;
+        let original = domain.centres_to_original(working).map_err(PlanSpecError::new)?;
         let original: Vec<Vec<f64>> = original.rows().map(<[f64]>::to_vec).collect();
         let boxed = match self.scaling {
             Scaling::Box => working.rows().map(<[f64]>::to_vec).collect(),
@@ -313,31 +319,33 @@ impl Work {
     /// does not. Every total covers `honest` sites that collude with nobody.
     ///
     /// # Errors
-    /// [`WorkError`] where the plan cannot be used.
-    pub fn form(&self, sites: usize, max_rows: u64, opening: bool, honest: usize) -> Result<Form, WorkError> {
-        let levels = self.recipe.levels(&self.domain()?).map_err(WorkError::new)?;
+    /// [`PlanSpecError`] where the plan cannot be used.
+    pub fn form(&self, sites: usize, max_rows: u64, opening: bool, honest: usize) -> Result<SumBounds, PlanSpecError> {
+        let levels = self.recipe.levels(&self.domain()?).map_err(PlanSpecError::new)?;
         if let Some(noise) = &self.recipe.noise {
             if honest == 0 {
                 let why = "under noise a total covers more sites than may collude: raise min_sites, or win more sites";
-                return Err(WorkError(why.into()));
+                return Err(PlanSpecError(why.into()));
             }
             // Otherwise a coordinator may ask questions that nobody has accounted for.
             if !opening {
-                return Err(WorkError("under noise totals are opened, so that every site follows the account".into()));
+                return Err(PlanSpecError(
+                    "under noise totals are opened, so that every site follows the account".into(),
+                ));
             }
             if matches!(noise.unit, Unit::Site { rows } if rows != max_rows) {
-                return Err(WorkError(format!("noise that hides a site is for its max_rows, here {max_rows}")));
+                return Err(PlanSpecError(format!("noise that hides a site is for its max_rows, here {max_rows}")));
             }
         }
         let noise = levels.map(|levels| Shared { levels, honest });
-        Ok(Form { step_bits: self.step_bits, noise, ..Form::new(sites, max_rows) })
+        Ok(SumBounds { step_bits: self.step_bits, noise, ..SumBounds::new(sites, max_rows) })
     }
 
-    fn check_noise(&self) -> Result<(), WorkError> {
+    fn check_noise(&self) -> Result<(), PlanSpecError> {
         if self.recipe.noise.is_none() {
             return Ok(());
         }
-        let refuse = |what: &str| Err(WorkError(format!("under noise {what}")));
+        let refuse = |what: &str| Err(PlanSpecError(format!("under noise {what}")));
         if self.step_bits.is_none_or(|bits| bits > MOST_NOISY_BITS) {
             return refuse("totals have steps that noise can be a whole number of: step_bits 8 to 32 (--step-bits 20)");
         }
@@ -362,9 +370,9 @@ impl Work {
     /// Reads and checks them.
     ///
     /// # Errors
-    /// [`WorkError`] where they are damaged or hold parameters outside their domain.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Work, WorkError> {
-        let work: Work = codec::decode("plan", bytes, MAX_APPLICATION).map_err(WorkError::new)?;
+    /// [`PlanSpecError`] where they are damaged or hold parameters outside their domain.
+    pub fn from_bytes(bytes: &[u8]) -> Result<PlanSpec, PlanSpecError> {
+        let work: PlanSpec = codec::decode("plan", bytes, MAX_APPLICATION).map_err(PlanSpecError::new)?;
         work.check()?;
         Ok(work)
     }
@@ -373,9 +381,9 @@ impl Work {
 /// Whether `name` may be a party's or federation's name, as an error of this module.
 ///
 /// # Errors
-/// [`WorkError`] with the reason.
-pub fn usable_name(name: &str) -> Result<(), WorkError> {
-    check_name(name).map_err(WorkError)
+/// [`PlanSpecError`] with the reason.
+pub fn usable_name(name: &str) -> Result<(), PlanSpecError> {
+    check_name(name).map_err(PlanSpecError)
 }
 
 #[cfg(test)]
@@ -384,26 +392,26 @@ mod tests {
 
     use super::*;
 
-    pub(crate) fn sample() -> Work {
+    pub(crate) fn sample() -> PlanSpec {
         let columns = vec![
             Column { name: "x".into(), lower: -1.0, upper: 2.0 },
             Column { name: "y".into(), lower: 0.0, upper: 10.0 },
         ];
         let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.005, max_rounds: 30 };
-        Work::plain(columns, fcm, 3, Seeding::Uniform { seed: 1 })
+        PlanSpec::plain(columns, fcm, 3, Seeding::Uniform { seed: 1 })
     }
 
     #[test]
     fn bytes_there_and_back() {
         let w = sample();
-        assert_eq!(Work::from_bytes(&w.to_bytes()).unwrap(), w);
+        assert_eq!(PlanSpec::from_bytes(&w.to_bytes()).unwrap(), w);
         let bytes = w.to_bytes();
-        assert!(Work::from_bytes(&bytes[..bytes.len() - 1]).is_err());
+        assert!(PlanSpec::from_bytes(&bytes[..bytes.len() - 1]).is_err());
     }
 
     #[test]
     fn parameters_outside_their_domain_are_named() {
-        let change = |f: &dyn Fn(&mut Work)| {
+        let change = |f: &dyn Fn(&mut PlanSpec)| {
             let mut w = sample();
             f(&mut w);
             w.check().unwrap_err().0
@@ -463,7 +471,7 @@ mod tests {
         let w = sample();
         let (original, boxed) = w.units(&Centres::from_rows(&[vec![0.5, 0.1]]).unwrap()).unwrap();
         assert_eq!((original, boxed), (vec![vec![0.5, 1.0]], vec![vec![0.5, 0.1]]));
-        let raw = Work { scaling: Scaling::None, ..sample() };
+        let raw = PlanSpec { scaling: Scaling::None, ..sample() };
         let (original, boxed) = raw.units(&Centres::from_rows(&[vec![0.5, 1.0]]).unwrap()).unwrap();
         assert_eq!((original, boxed), (vec![vec![0.5, 1.0]], vec![vec![0.5, 0.1]]));
     }

@@ -23,7 +23,7 @@ use share::{head_room, share_of};
 
 use crate::{
     dp,
-    plan::{Work, WorkError},
+    plan::{PlanSpec, PlanSpecError},
 };
 
 /// What an aggregator may ask a site ([APP-4]).
@@ -90,7 +90,7 @@ pub enum RoundError {
 
 /// What the form of every answer follows from, besides the question: the plan and its roster.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Form {
+pub struct SumBounds {
     /// Sites of the roster.
     pub sites: usize,
     /// Rows that the plan allows one site.
@@ -101,17 +101,17 @@ pub struct Form {
     pub noise: Option<Shared>,
 }
 
-impl Form {
+impl SumBounds {
     /// Steps as fine as 64 bits allow.
-    pub fn new(sites: usize, max_rows: u64) -> Form {
-        Form { sites, max_rows, step_bits: None, noise: None }
+    pub fn new(sites: usize, max_rows: u64) -> SumBounds {
+        SumBounds { sites, max_rows, step_bits: None, noise: None }
     }
 
     /// The form that a plan gives to the answers of a roster of `sites` sites.
     ///
     /// # Errors
-    /// [`WorkError`] where the method part cannot be used.
-    pub fn of(work: &Work, terms: &plan::Terms, sites: usize) -> Result<Form, WorkError> {
+    /// [`PlanSpecError`] where the method part cannot be used.
+    pub fn of(work: &PlanSpec, terms: &plan::Terms, sites: usize) -> Result<SumBounds, PlanSpecError> {
         let covered = usize::from(terms.min_cohort).max(MIN_SITES);
         work.form(sites, terms.max_rows, terms.opening, covered.saturating_sub(terms.colluders_of(sites)))
     }
@@ -172,7 +172,7 @@ impl Question {
     ///
     /// # Errors
     /// `Error::Invalid` where the sum could overflow or the vector is too long.
-    pub fn layout(&self, domain: &Domain, form: &Form) -> Result<Layout, Error> {
+    pub fn layout(&self, domain: &Domain, form: &SumBounds) -> Result<Layout, Error> {
         match self {
             // One row adds one; a count needs no fraction, but keeps the same proof.
             Question::CountRows => {
@@ -214,7 +214,7 @@ impl Layout {
     ///
     /// # Errors
     /// As [`Question::layout`].
-    pub fn of_batch(batch: &Batch, domain: &Domain, form: &Form) -> Result<Layout, Error> {
+    pub fn of_batch(batch: &Batch, domain: &Domain, form: &SumBounds) -> Result<Layout, Error> {
         let invalid = |e: QueryError| unusable(e, "APP-4");
         batch.check(domain).map_err(invalid)?;
         let levels = match &form.noise {
@@ -231,7 +231,7 @@ impl Layout {
         Layout::of(batch.layout(domain).map_err(invalid)?, form, levels.as_deref())
     }
 
-    fn of(blocks: Vec<Block>, form: &Form, levels: Option<&[Level]>) -> Result<Layout, Error> {
+    fn of(blocks: Vec<Block>, form: &SumBounds, levels: Option<&[Level]>) -> Result<Layout, Error> {
         if form.noise.is_some() && levels.is_none_or(|levels| levels.len() != blocks.len()) {
             return Err(unusable("the plan has noise, and not every block is accounted for", "NOI-5"));
         }
@@ -263,7 +263,7 @@ impl Layout {
     ///
     /// # Errors
     /// As [`Question::layout`].
-    pub fn of_judged(batch: &Batch, domain: &Domain, form: &Form) -> Result<Layout, Error> {
+    pub fn of_judged(batch: &Batch, domain: &Domain, form: &SumBounds) -> Result<Layout, Error> {
         Layout::of_batch(&stand_in(batch, domain)?, domain, form)
     }
 
@@ -276,7 +276,7 @@ impl Layout {
     ///
     /// # Errors
     /// As [`Question::layout`], and where there is not one exponent for each block.
-    pub fn with_exponents(mut blocks: Vec<Block>, exponents: &[i16], form: &Form) -> Result<Layout, Error> {
+    pub fn with_exponents(mut blocks: Vec<Block>, exponents: &[i16], form: &SumBounds) -> Result<Layout, Error> {
         if blocks.len() != exponents.len() || exponents.iter().any(|e| !(-512..=1000).contains(e)) {
             return Err(unusable("not one usable exponent for each block", "APP-5"));
         }
@@ -377,7 +377,7 @@ fn unusable(why: impl ToString, rule: &'static str) -> Error {
 /// What a site needs to answer with, besides its rows.
 pub struct Terms<'a> {
     /// The plan's form.
-    pub form: Form,
+    pub form: SumBounds,
     /// Whether this site was drawn for the question; one that was not sends zeros.
     pub drawn: bool,
     /// The batch that a [`Question::Judge`] is about.
@@ -388,7 +388,7 @@ pub struct Terms<'a> {
 
 impl Terms<'_> {
     /// Nobody is sampled and nothing is judged elsewhere.
-    pub fn everybody(form: Form) -> Self {
+    pub fn everybody(form: SumBounds) -> Self {
         Terms { form, drawn: true, judged: None, noise: None }
     }
 }
@@ -440,7 +440,7 @@ mod tests {
     use proptest::prelude::*;
     use veilsum_cluster::{OutOfBox, Rows, Scaling, pooled};
 
-    fn contributed(question: &Question, rows: &Prepared, form: Form) -> Result<Vec<u64>, RoundError> {
+    fn contributed(question: &Question, rows: &Prepared, form: SumBounds) -> Result<Vec<u64>, RoundError> {
         contribute(question, rows, &Terms::everybody(form), None)
     }
 
@@ -470,7 +470,7 @@ mod tests {
             let query = Batch::from(Query::FuzzyValidation { centres, m: 2.0 });
             let plain = pooled::totals(&query, &parts).unwrap().values;
             let question = Question::Cluster(query);
-            let form = Form::new(sites, 1000);
+            let form = SumBounds::new(sites, 1000);
             let layout = question.layout(&domain, &form).unwrap();
             let mut sum = vec![0u64; layout.words()];
             for p in &parts {
@@ -489,13 +489,13 @@ mod tests {
         let domain = Domain::new(vec![0.0], vec![1.0], Scaling::Box).unwrap();
         let rows = Prepared::new(&Rows::new(vec![0.5; 11], 1).unwrap(), &domain, OutOfBox::Refuse).unwrap();
         assert_eq!(
-            contributed(&Question::CountRows, &rows, Form::new(3, 10)),
+            contributed(&Question::CountRows, &rows, SumBounds::new(3, 10)),
             Err(RoundError::TooManyRows { max_rows: 10 })
         );
-        assert!(contributed(&Question::CountRows, &rows, Form::new(3, 11)).is_ok());
-        let layout = Question::CountRows.layout(&domain, &Form::new(3, 10)).unwrap();
+        assert!(contributed(&Question::CountRows, &rows, SumBounds::new(3, 11)).is_ok());
+        let layout = Question::CountRows.layout(&domain, &SumBounds::new(3, 10)).unwrap();
         assert!(matches!(layout.decode(&[u64::MAX / 3], 3, None), Err(RoundError::Implausible { .. })));
-        assert!(Question::CountRows.layout(&domain, &Form::new(1000, u64::MAX)).is_err());
+        assert!(Question::CountRows.layout(&domain, &SumBounds::new(1000, u64::MAX)).is_err());
     }
 
     /// [FIX-4]: a plan's step is that of every total, and says how many bits a total has.
@@ -504,8 +504,8 @@ mod tests {
         let domain = Domain::new(vec![0.0; 2], vec![1.0; 2], Scaling::Box).unwrap();
         let centres = Centres::from_rows(&[vec![0.2, 0.3], vec![0.9, 0.5]]).unwrap();
         let question = Question::Cluster(Query::FuzzySums { centres, m: 2.0 }.into());
-        let fine = Form::new(20, 150);
-        let coarse = Form { step_bits: Some(8), ..fine };
+        let fine = SumBounds::new(20, 150);
+        let coarse = SumBounds { step_bits: Some(8), ..fine };
         let (fine, coarse) = (question.layout(&domain, &fine).unwrap(), question.layout(&domain, &coarse).unwrap());
         assert!(coarse.blocks.iter().all(|b| b.scale.fraction_bits == 8 && b.scale.limit == 151 << 8));
         assert_eq!(coarse.nominal(), (6, 6 * 21_000));

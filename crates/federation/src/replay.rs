@@ -8,10 +8,10 @@ use veilsum_proto::{plan::Terms, roster::Roster};
 
 use crate::{
     error::Failure,
-    method_session::{Conversation, Turn, near},
+    method_session::{MethodSession, Turn, near},
     model::{Early, Model},
-    plan::Work,
-    question::{Form, Question},
+    plan::PlanSpec,
+    question::{Question, SumBounds},
     release::Shown,
     result::RunResult,
 };
@@ -28,8 +28,8 @@ pub enum Absent {
 pub struct Replay {
     roster: Arc<Roster>,
     terms: Arc<Terms>,
-    work: Arc<Work>,
-    session: Conversation,
+    work: Arc<PlanSpec>,
+    session: MethodSession,
     shown: Shown,
 }
 
@@ -38,8 +38,8 @@ impl Replay {
     ///
     /// # Errors
     /// A [`Failure`] where the plan's method cannot be begun.
-    pub fn new(roster: Arc<Roster>, terms: Arc<Terms>, work: Arc<Work>) -> Result<Replay, Failure> {
-        let session = Conversation::of(&work, Form::of(&work, &terms, roster.sites.len())?)?;
+    pub fn new(roster: Arc<Roster>, terms: Arc<Terms>, work: Arc<PlanSpec>) -> Result<Replay, Failure> {
+        let session = MethodSession::of(&work, SumBounds::of(&work, &terms, roster.sites.len())?)?;
         Ok(Replay { roster, terms, work, session, shown: Shown::default() })
     }
 

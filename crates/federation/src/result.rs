@@ -10,10 +10,10 @@ use veilsum_proto::{
 use crate::{
     dp::Privacy,
     error::Failure,
-    method_session::Conversation,
+    method_session::MethodSession,
     model::{Early, Model},
-    plan::Work,
-    question::Form,
+    plan::PlanSpec,
+    question::SumBounds,
     traffic::Traffic,
 };
 
@@ -99,9 +99,9 @@ impl RunResult {
     /// # Errors
     /// A [`Failure`] where the outcome is none of this plan.
     pub fn of(
-        (work, terms, roster): (&Work, &Terms, &Roster),
+        (work, terms, roster): (&PlanSpec, &Terms, &Roster),
         outcome: &Outcome,
-        conversation: &Conversation,
+        conversation: &MethodSession,
         counted: Option<u64>,
         ended_early: Option<Early>,
     ) -> Result<RunResult, Failure> {
@@ -117,7 +117,7 @@ impl RunResult {
         let counted = counted.filter(|_| judged == last);
         let n_total = counted.or(outcome.n_total);
         let from = if counted.is_some() { "intermediary" } else { "sum of memberships" };
-        let privacy = Privacy::of(work, &Form::of(work, terms, roster.sites.len())?);
+        let privacy = Privacy::of(work, &SumBounds::of(work, terms, roster.sites.len())?);
         let promised = |note: &&String| privacy.as_ref().is_some_and(|privacy| privacy.promise == **note);
         let mut warnings: Vec<String> = outcome.notes.iter().filter(|note| !promised(note)).cloned().collect();
         if let Some(indices_cohort) = &indices_cohort {

@@ -7,7 +7,7 @@ use veilsum_proto::{
     roster::{Member, Roster},
 };
 
-use crate::plan::{Column, Judge, Work};
+use crate::plan::{Column, Judge, PlanSpec};
 
 /// A roster of `n` sites, and the identities of all its parties: coordinator, intermediary, sites.
 pub fn kit(n: u8) -> (Roster, Vec<Identity>) {
@@ -23,8 +23,8 @@ pub fn kit(n: u8) -> (Roster, Vec<Identity>) {
 }
 
 /// A plan of fuzzy c-means in two columns.
-pub fn work(k: u32) -> Work {
-    Work {
+pub fn work(k: u32) -> PlanSpec {
+    PlanSpec {
         columns: vec![
             Column { name: "x".into(), lower: -1.0, upper: 2.0 },
             Column { name: "y, \"quoted\" = é".into(), lower: 0.0, upper: 10.0 },
@@ -45,7 +45,7 @@ pub fn fcm(k: u32, m: f64, epsilon: f64, max_rounds: u32, seeding: Seeding) -> R
 }
 
 /// Terms for a plan.
-pub fn terms(roster: &Roster, work: &Work) -> Terms {
+pub fn terms(roster: &Roster, work: &PlanSpec) -> Terms {
     Terms {
         roster: roster.hash(),
         min_cohort: 3,

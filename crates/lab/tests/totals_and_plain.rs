@@ -2,7 +2,7 @@
 //! that are empty, small, full of duplicates; clusters that are frozen; totals that nobody's rows can have.
 
 use proptest::prelude::*;
-use veilsum_cluster::method::{Rule, Seeding, Stage, TreeSeeding};
+use veilsum_cluster::method::{GroupThreshold, Seeding, Stage, TreeSeeding};
 use veilsum_cluster::offline::kmeans::weighted_lloyd;
 use veilsum_cluster::query::{FeatureParams, LocalSteps};
 use veilsum_cluster::random::Stream;
@@ -216,7 +216,7 @@ fn tree() -> Seeding {
 }
 
 /// From given centres, but for FFCF, which takes its anchors from the tree.
-fn begin(algorithm: Algorithm, start: &Centres, rule: Rule, sites: u32) -> Run {
+fn begin(algorithm: Algorithm, start: &Centres, rule: GroupThreshold, sites: u32) -> Run {
     let seeding =
         if matches!(algorithm, Algorithm::Ffcf { .. }) { tree() } else { Seeding::Given { centres: start.clone() } };
     let recipe = Recipe { rule, ..Recipe::plain(algorithm, start.k() as u32, seeding) };
@@ -263,7 +263,7 @@ fn every_method_finds_three_clumps() {
     for algorithm in all_algorithms() {
         let by_index = matches!(algorithm, Algorithm::FfcmAvg1 { .. } | Algorithm::Kumar { .. });
         let name = algorithm.name();
-        let outcome = run(begin(algorithm, &start, Rule::NONE, 3), &sites);
+        let outcome = run(begin(algorithm, &start, GroupThreshold::NONE, 3), &sites);
         assert!(outcome.converged, "{name}");
         // Means by index mix centres that moved elsewhere at sites without their cluster.
         if !by_index {
@@ -282,12 +282,12 @@ fn an_empty_site_changes_nothing() {
     let start = three_centres();
     let without: Vec<Outcome> = all_algorithms()
         .into_iter()
-        .map(|algorithm| run(begin(algorithm, &start, Rule::NONE, 3), &prepare_all(&sites, &domain())))
+        .map(|algorithm| run(begin(algorithm, &start, GroupThreshold::NONE, 3), &prepare_all(&sites, &domain())))
         .collect();
     sites.insert(1, Rows::new(vec![], 2).unwrap());
     let sites = prepare_all(&sites, &domain());
     for (algorithm, known) in all_algorithms().into_iter().zip(without) {
-        let found = run(begin(algorithm, &start, Rule::NONE, 4), &sites);
+        let found = run(begin(algorithm, &start, GroupThreshold::NONE, 4), &sites);
         assert_eq!((found.centres, found.weights, found.rounds), (known.centres, known.weights, known.rounds));
     }
 }
@@ -304,7 +304,10 @@ fn duplicates_constant_columns_and_more_clusters_than_rows() {
         for start in [three_centres(), coincident.clone()] {
             for algorithm in all_algorithms() {
                 // Too few distinct rows for three cells or three feature vectors is a plain error, not a panic.
-                match pooled::plain_federated(&mut begin(algorithm, &start, Rule::NONE, sites.len() as u32), &sites) {
+                match pooled::plain_federated(
+                    &mut begin(algorithm, &start, GroupThreshold::NONE, sites.len() as u32),
+                    &sites,
+                ) {
                     Ok(outcome) => sensible(&outcome),
                     Err(error) => assert!(
                         matches!(error, veilsum_cluster::DriveError::Method(MethodError::TooFewCells { .. })),
@@ -331,26 +334,26 @@ fn a_cluster_of_one_site_is_frozen() {
             other => other,
         };
         for ask_first in [true, false] {
-            let rule = Rule { min_rows: 5, min_sites: 2, ask_first };
+            let rule = GroupThreshold { min_rows: 5, min_sites: 2, ask_first };
             let outcome = run(begin(algorithm.clone(), &start, rule, 3), &sites);
             assert!(outcome.converged, "{}", algorithm.name());
             assert_eq!(outcome.centres.row(0), [-2.5, -2.5], "{}", algorithm.name());
             assert!((outcome.centres.row(1)[1] - 3.0).abs() < 0.2);
         }
         // Nobody has as many rows: nothing is open, nothing moves.
-        let rule = Rule { min_rows: 100, min_sites: 1, ask_first: true };
+        let rule = GroupThreshold { min_rows: 100, min_sites: 1, ask_first: true };
         let outcome = run(begin(algorithm, &start, rule, 3), &sites);
         assert!(!outcome.converged && outcome.rounds == 0 && outcome.centres == start);
     }
     // Every site has a local centre near each global one under avg2, whether it has rows there or not: two of three sites stand
     // behind each cluster, four behind none. A number of rows plays no part.
     let avg2 = all_algorithms().swap_remove(2);
-    let rule = Rule { min_rows: 100, min_sites: 1, ask_first: true };
+    let rule = GroupThreshold { min_rows: 100, min_sites: 1, ask_first: true };
     assert!(run(begin(avg2.clone(), &start, rule, 3), &sites).rounds > 0);
-    let outcome = run(begin(avg2, &start, Rule { min_sites: 4, ..rule }, 3), &sites);
+    let outcome = run(begin(avg2, &start, GroupThreshold { min_sites: 4, ..rule }, 3), &sites);
     assert!(!outcome.converged && outcome.centres == start);
     // FFCF has nothing to fall back on.
-    let rule = Rule { min_rows: 1, min_sites: 4, ask_first: true };
+    let rule = GroupThreshold { min_rows: 1, min_sites: 4, ask_first: true };
     assert!(pooled::plain_federated(&mut begin(ffcf(), &start, rule, 3), &sites).is_err());
 }
 
@@ -358,7 +361,7 @@ fn a_cluster_of_one_site_is_frozen() {
 fn ffcf_asks_counts_first_and_gives_the_same() {
     let sites = prepare_all(&clumps(), &domain());
     let outcome = |ask_first: bool| {
-        let rule = Rule { min_rows: 3, min_sites: 1, ask_first };
+        let rule = GroupThreshold { min_rows: 3, min_sites: 1, ask_first };
         run(begin(ffcf(), &three_centres(), rule, 3), &sites)
     };
     let (two, one) = (outcome(true), outcome(false));
@@ -382,7 +385,7 @@ fn the_finisher_goes_on_where_alignment_ends() {
 }
 
 /// The run at its first question of the iteration.
-fn at_iteration(algorithm: Algorithm, rule: Rule, sites: &[Prepared]) -> (Run, usize) {
+fn at_iteration(algorithm: Algorithm, rule: GroupThreshold, sites: &[Prepared]) -> (Run, usize) {
     let mut run = begin(algorithm, &three_centres(), rule, sites.len() as u32);
     let mut step = run.next(None).unwrap();
     loop {
@@ -410,7 +413,7 @@ proptest! {
         odd_length in any::<prop::sample::Index>(),
     ) {
         let sites = prepare_all(&clumps(), &domain());
-        let rule = Rule { min_rows: 2, min_sites: 1, ask_first };
+        let rule = GroupThreshold { min_rows: 2, min_sites: 1, ask_first };
         let (mut run, length) = at_iteration(all_algorithms().swap_remove(which), rule, &sites);
         for round in 0..4 {
             let before = (run.next(None), run.fits());

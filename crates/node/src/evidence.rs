@@ -16,7 +16,7 @@ use crate::{
     documents::{Federation, fingerprint, roster_fingerprint},
     error::{Code, Failure},
     files::{self, Existing},
-    method_session::Conversation,
+    method_session::MethodSession,
     question::Question,
     store::Said,
 };
@@ -169,7 +169,7 @@ fn judge(federation: &Federation, accused: PartyId, case: Case, frames: &[Said])
 
 /// Follows a run from its first question and finds the first word of the coordinator that does not follow.
 fn course(federation: &Federation, documents: Documents<'_>, frames: &[Said]) -> Result<Option<Blame>, Failure> {
-    let mut conversation = Conversation::of(&federation.work, federation.form()?)?;
+    let mut conversation = MethodSession::of(&federation.work, federation.form()?)?;
     let blame = |what: &str, rule| {
         Ok(Some(Blame { culprit: PartyId::Coordinator, what: what.into(), rule: veilsum_proto::Rule(rule) }))
     };

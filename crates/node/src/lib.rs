@@ -34,7 +34,7 @@ pub mod clock;
 pub mod documents;
 pub mod evidence;
 pub mod files;
-pub mod local;
+pub mod loopback;
 pub mod rehearsal;
 pub mod report;
 pub mod role;

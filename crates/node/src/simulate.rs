@@ -22,9 +22,9 @@ use veilsum_proto::{
 use crate::{
     clock::CpuTime,
     error::{Code, Failure},
-    method_session::{self, Conversation, Turn},
+    method_session::{self, MethodSession, Turn},
     plan::Judge,
-    question::{self, Form, Question},
+    question::{self, Question, SumBounds},
     role::{noise, system_rng},
 };
 
@@ -266,7 +266,7 @@ pub fn masked(
 ) -> Result<Outcome, Failure> {
     let n = sites.len();
     let max_rows = sites.iter().map(|s| s.len() as u64).max().unwrap_or(1).next_power_of_two();
-    let form = Form::new(n, max_rows);
+    let form = SumBounds::new(n, max_rows);
     let terms = Terms {
         roster: veilsum_proto::suite::Hash::default(),
         min_cohort: u16::try_from(n).unwrap_or(u16::MAX),
@@ -294,7 +294,7 @@ pub fn masked(
     let failed = |e: veilsum_cluster::MethodError| Failure::input(e, "");
     let run = recipe.run(domain, n as u32).map_err(failed)?;
     let terms = method_session::Terms { domain: domain.clone(), form, sampling, judge: Judge::Coordinator };
-    let mut conversation = Conversation::begin(run, terms)?;
+    let mut conversation = MethodSession::begin(run, terms)?;
     loop {
         let (question, words) = match conversation.turn() {
             Turn::Done(outcome) => return Ok((**outcome).clone()),

@@ -113,7 +113,7 @@ pub struct Answer {
     /// Where a public draw decides whose rows it is made of: digest of the keys of these sites.
     pub drawn: Option<Hash>,
     /// The box in which its centres lay; of no column where it has none.
-    pub frame: Frame,
+    pub frame: BoundingBox,
     /// Where its centres lay, one list of coordinates for each set of centres.
     pub centres: Vec<Places>,
 }
@@ -130,7 +130,7 @@ pub struct Places {
 /// A box in the columns' own units, in which [`Places`] are read: they can be compared with those in another box. Its ends are
 /// doubles by their bits; nothing is computed with them here.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Frame {
+pub struct BoundingBox {
     /// Names of the columns.
     pub columns: Vec<String>,
     /// Its lower ends.
@@ -139,7 +139,7 @@ pub struct Frame {
     pub upper: Vec<u64>,
 }
 
-impl Frame {
+impl BoundingBox {
     /// Whether these places can stand in it: its ends are finite and in order, and every point has a coordinate for each.
     fn holds(&self, centres: &[Places]) -> bool {
         let d = self.columns.len();
@@ -316,10 +316,10 @@ fn apart(a: &[i32], b: &[i32]) -> u64 {
 mod tests {
     use super::*;
 
-    fn frame(columns: &[&str], lower: f64, upper: f64) -> Frame {
+    fn frame(columns: &[&str], lower: f64, upper: f64) -> BoundingBox {
         let d = columns.len();
         let columns = columns.iter().map(|name| (*name).to_owned()).collect();
-        Frame { columns, lower: vec![lower.to_bits(); d], upper: vec![upper.to_bits(); d] }
+        BoundingBox { columns, lower: vec![lower.to_bits(); d], upper: vec![upper.to_bits(); d] }
     }
 
     fn entry(index: u64, previous: Hash) -> Entry {

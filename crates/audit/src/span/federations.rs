@@ -13,7 +13,7 @@ use veilsum_cluster::{
     query::{Bracket, FeatureParams, Histogram, LocalSteps, Moments},
     random::Stream,
 };
-use veilsum_node::question::{Form, Layout, Question};
+use veilsum_node::question::{Layout, Question, SumBounds};
 
 use super::{Assumed, Blocks, Told};
 use crate::qr::row_space;
@@ -29,7 +29,7 @@ pub struct Sites {
     /// The public box.
     pub domain: Domain,
     /// The form of every total.
-    pub form: Form,
+    pub form: SumBounds,
     /// For questions that ask for blur.
     pub noise: Stream,
 }
@@ -43,7 +43,7 @@ impl Sites {
         let ready =
             |(name, rows): (&String, &Rows)| Ok((name.clone(), Prepared::new(rows, &domain, OutOfBox::Refuse)?));
         let ready: BTreeMap<String, Prepared> = rows.iter().map(ready).collect::<Result<_>>()?;
-        let form = Form { step_bits, ..Form::new(ready.len(), MAX_ROWS) };
+        let form = SumBounds { step_bits, ..SumBounds::new(ready.len(), MAX_ROWS) };
         Ok(Sites { rows: ready, domain, form, noise: Stream::new(0, LABEL) })
     }
 

@@ -38,7 +38,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Result, ensure};
 use serde::{Deserialize, Serialize};
 use veilsum_cluster::{Domain, Prepared};
-use veilsum_node::question::{Form, Question};
+use veilsum_node::question::{Question, SumBounds};
 
 use adversary::{Group, Space};
 pub use blocks::{Blocks, NoBlocks};
@@ -67,7 +67,7 @@ impl Told {
     pub fn new(
         question: Question,
         domain: Domain,
-        form: &Form,
+        form: &SumBounds,
         cohort: BTreeSet<String>,
         values: Option<Vec<f64>>,
     ) -> Result<Told> {

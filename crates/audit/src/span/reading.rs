@@ -5,7 +5,7 @@ use veilsum_cluster::{
     Batch, Block, Domain, Per, Prepared, Query, answer,
     query::{LocalSteps, Part, Pull},
 };
-use veilsum_node::question::{Form, Layout, Question};
+use veilsum_node::question::{Layout, Question, SumBounds};
 
 /// What of a question's answer is a sum over rows.
 ///
@@ -138,7 +138,7 @@ fn picked(query: &Query, blocks: &[Block], columns: usize) -> Vec<Vec<usize>> {
 ///
 /// # Errors
 /// Where the question has no layout under this form.
-pub fn deviations(question: &Question, domain: &Domain, form: &Form, sites: usize) -> Result<Vec<f64>> {
+pub fn deviations(question: &Question, domain: &Domain, form: &SumBounds, sites: usize) -> Result<Vec<f64>> {
     let layout: Layout = question.layout(domain, form)?;
     let n = sites.max(1) as f64;
     let mut out = Vec::with_capacity(layout.words());

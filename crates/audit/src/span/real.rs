@@ -53,15 +53,15 @@ fn question(algorithm: &Algorithm, shift: f64) -> Result<Question> {
 }
 
 /// A coordinator, its sites and where it is with them.
-struct Talk {
+struct SiteSession {
     hub: LyingHub,
     field: Rc<Field>,
     previous: Hash,
     slot: u16,
 }
 
-impl Talk {
-    fn new(field: &Rc<Field>, seed: u64, rule: bool, slots: u16) -> Result<Talk> {
+impl SiteSession {
+    fn new(field: &Rc<Field>, seed: u64, rule: bool, slots: u16) -> Result<SiteSession> {
         let terms = |terms: &mut Terms| {
             (terms.opening, terms.max_rows, terms.slots) = (false, field.max_rows, slots);
             // Blocks of three have two contributors and one that colludes.
@@ -69,7 +69,7 @@ impl Talk {
         };
         let kit = if rule { Kit::with_blocks(SITES, BLOCK as u16, terms) } else { Kit::new(SITES, terms) };
         let hub = LyingHub::of(kit, seed, field.answers())?;
-        Ok(Talk { hub, field: field.clone(), previous: Hash::default(), slot: 0 })
+        Ok(SiteSession { hub, field: field.clone(), previous: Hash::default(), slot: 0 })
     }
 
     /// Asks these sites for a total over `cohort`: their inputs, or what they say instead.
@@ -106,8 +106,8 @@ pub(super) fn answered(event: Event, algorithm: &Algorithm, seed: u64, rule: boo
     let everybody: Vec<u16> = (0..SITES as u16).collect();
     let fewer = &everybody[..SITES - 1];
     let (first, second) = (question(algorithm, 0.0)?, question(algorithm, 0.2)?);
-    let begun = |cohort: &[u16]| -> Result<Talk> {
-        let mut talk = Talk::new(&field, seed, rule, 8)?;
+    let begun = |cohort: &[u16]| -> Result<SiteSession> {
+        let mut talk = SiteSession::new(&field, seed, rule, 8)?;
         talk.hub.deck(cohort)?;
         talk.honest(cohort, &first)?;
         Ok(talk)
@@ -129,7 +129,7 @@ pub(super) fn answered(event: Event, algorithm: &Algorithm, seed: u64, rule: boo
         Event::Joiner => {
             let before = if rule {
                 // Blocks of four: the joiner is the ninth.
-                let mut talk = Talk::new(&field, seed, rule, 8)?;
+                let mut talk = SiteSession::new(&field, seed, rule, 8)?;
                 let halves = fewer.chunks(4).map(<[u16]>::to_vec).collect();
                 ensure!(talk.hub.arrange(fewer, halves)?.is_empty(), "an honest directory is refused");
                 talk.honest(fewer, &first)?;
@@ -148,7 +148,7 @@ pub(super) fn answered(event: Event, algorithm: &Algorithm, seed: u64, rule: boo
                 vec![everybody.iter().map(|site| vec![*site]).collect()]
             };
             for blocks in arranged {
-                let mut talk = Talk::new(&field, seed, rule, 16)?;
+                let mut talk = SiteSession::new(&field, seed, rule, 16)?;
                 talk.hub.fixed.clone_from(&before);
                 let refused = talk.hub.arrange(&everybody, blocks)?;
                 if refused.is_empty() {

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Algorithm, Preparing, Recipe, Rule, Scale, Seeding, Stage, TreeSearch};
+use super::{Algorithm, GroupThreshold, Preparing, Recipe, Scale, Seeding, Stage, TreeSearch};
 use crate::query::{
     Blur, Bracket, Cells, Features, Histogram, LocalFuzzy, LocalMeans, Moments, Part, Shifts, Silhouette, Sizes, Tree,
     Ungrouped,
@@ -166,7 +166,7 @@ impl Recipe {
         }
     }
 
-    fn seeding_rule_of(&self) -> Option<Rule> {
+    fn seeding_rule_of(&self) -> Option<GroupThreshold> {
         match &self.seeding {
             Seeding::Tree(tree) => Some(self.seeding_rule(tree)),
             _ => None,
@@ -341,7 +341,7 @@ impl Recipe {
 
     /// The whole cohort, or children of leaves that are divided now: all of them, or the lower ones and the others are the
     /// difference. Nodes within each other would show the same rows twice, under fresh noise.
-    fn admits_nodes(&self, q: &Cells, rule: Rule) -> Result<(), String> {
+    fn admits_nodes(&self, q: &Cells, rule: GroupThreshold) -> Result<(), String> {
         let splits = q.tree.splits.len();
         let sums = matches!(q.part, Part::Sums(_));
         if splits == 0 {
@@ -444,7 +444,7 @@ impl Recipe {
         }
         all.extend(self.local_choice().map(|choice| Query::LocalChoice(choice).into()));
         if let Seeding::Tree(tree) = &self.seeding {
-            let search = TreeSearch::new(tree, self.leaves(tree), Rule::NONE, domain, sites)?;
+            let search = TreeSearch::new(tree, self.leaves(tree), GroupThreshold::NONE, domain, sites)?;
             all.push(search.ask().into());
         }
         let once = |error: crate::DataError| MethodError::parameter(error.to_string());
@@ -459,7 +459,7 @@ impl Recipe {
             let cells = super::SeedCells { weights: vec![1.0; anchors.k()], means: anchors };
             let query = match self.noisy(start.clone(), domain)? {
                 Some(iteration) => iteration.ask(),
-                None => self.algorithm.begin(start.clone(), Some(&cells), Rule::NONE, 0)?.ask(),
+                None => self.algorithm.begin(start.clone(), Some(&cells), GroupThreshold::NONE, 0)?.ask(),
             };
             if !queries.contains(&query) {
                 queries.push(query);
@@ -490,7 +490,7 @@ impl Recipe {
     /// Under noise, the questions of the last round, where they are of another form than the first ones.
     fn later_rounds(&self, first: &[Query], domain: &Domain) -> Result<Option<Batch>, MethodError> {
         let Some(levels) = self.levels(domain)? else { return Ok(None) };
-        let round = self.algorithm.max_questions(Rule::NONE).saturating_sub(1);
+        let round = self.algorithm.max_questions(GroupThreshold::NONE).saturating_sub(1);
         let (middle, clip) = levels.pull(round);
         if (middle, clip) == levels.pull(0) {
             return Ok(None);

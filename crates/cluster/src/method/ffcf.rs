@@ -9,7 +9,7 @@
 //! where counts are asked first.
 //!
 //! With 8 anchors it comes within 0.0002 of the plain server's within-cluster error and within 0.03 of its gap in all four
-//! settings of the paper's Table 1. It fails where [`Rule`] closes anchors of one site in a skewed cohort: with two sites
+//! settings of the paper's Table 1. It fails where [`GroupThreshold`] closes anchors of one site in a skewed cohort: with two sites
 //! required the gap in those settings goes from 0.5 to 6 and from 0.2 to 25. Fewer open anchors than K end it with an error. One weighted
 //! start in place of ten fell into a bad minimum in 1 to 2 of 15 draws.
 //!
@@ -39,7 +39,7 @@
 //! ```
 
 use super::plausible::{check_values, check_weights, confined};
-use super::{Fit, Iteration, Rule, Walls};
+use super::{Fit, GroupThreshold, Iteration, Walls};
 use crate::offline::features::{Feature, Radius, Rules, merge_pass, usable_params};
 use crate::offline::wfcm;
 use crate::query::{FeatureParams, Features, Part, usable_fuzzifier};
@@ -56,7 +56,7 @@ pub struct Ffcf {
     m: f64,
     features: FeatureParams,
     merge: bool,
-    rule: Rule,
+    rule: GroupThreshold,
     seed: u64,
     /// Between the two halves: what the counts allow.
     open: Option<Vec<u32>>,
@@ -75,7 +75,7 @@ impl Ffcf {
         m: f64,
         features: FeatureParams,
         merge: bool,
-        rule: Rule,
+        rule: GroupThreshold,
         seed: u64,
     ) -> Result<Self, MethodError> {
         if k == 0 {

@@ -23,7 +23,7 @@
 //!
 //! The coordinator sees weights and weighted sums; under avg2 local centres counted at each cluster, their sum, sites behind
 //! each and the sum of squared distances, never a local centre of its own. But a cluster to which one site contributes IS that
-//! site's centre: 33 to 49 % of the clusters in cases 2 and 3. [`Rule`] guards avg2 by `min_sites`; its `min_rows` does not
+//! site's centre: 33 to 49 % of the clusters in cases 2 and 3. [`GroupThreshold`] guards avg2 by `min_sites`; its `min_rows` does not
 //! apply, since the totals count local centres and not rows. avg1 asks one question a round and has no counts of sites.
 //!
 //! ```
@@ -49,7 +49,7 @@
 
 use super::plausible::{check_rounds, check_values, check_weights, clear, hash, moved};
 use super::rounds::{Rounds, Weights};
-use super::{Fit, Iteration, Rule, Walls};
+use super::{Fit, GroupThreshold, Iteration, Walls};
 use crate::query::{LocalFuzzy, LocalSteps, Part, Pull, usable_fuzzifier};
 use crate::{Centres, MethodError, Query, Round};
 
@@ -149,7 +149,7 @@ impl Average2 {
         epsilon: f64,
         max_rounds: u32,
         local: LocalSteps,
-        rule: Rule,
+        rule: GroupThreshold,
     ) -> Result<Self, MethodError> {
         check(m, local)?;
         Ok(Self { rounds: Rounds::new(start, Weights::LocalCentres, epsilon, max_rounds, rule)?, m, local })

@@ -16,7 +16,7 @@
 //!
 //! The coordinator sees for each cluster the rows and the sum of the groups that count, the sites behind it, and the sum of
 //! squared distances. The finisher right after aligned rounds tells the difference: what the groups below p hold. Where p is
-//! meant as protection, set the plan's [`Rule`] (which holds for the finisher too) or do without a finisher.
+//! meant as protection, set the plan's [`GroupThreshold`] (which holds for the finisher too) or do without a finisher.
 //!
 //! ```
 //! use veilsum_cluster::{Algorithm, OutOfBox, Prepared, Recipe, method::Seeding, pooled, synthetic};
@@ -38,7 +38,7 @@
 use super::kmeans::lloyd;
 use super::plausible::check_rounds;
 use super::rounds::{Rounds, Weights};
-use super::{Fit, Iteration, Rule, Walls};
+use super::{Fit, GroupThreshold, Iteration, Walls};
 use crate::query::{LocalMeans, LocalSteps};
 use crate::{Centres, MethodError, Query};
 
@@ -66,7 +66,7 @@ impl Fkm {
         min_rows: u64,
         local_steps: u32,
         finish: u32,
-        rule: Rule,
+        rule: GroupThreshold,
     ) -> Result<Self, MethodError> {
         let local = LocalSteps { most: local_steps, epsilon: 0.0 };
         local.check().map_err(|error| MethodError::parameter(error.to_string()))?;

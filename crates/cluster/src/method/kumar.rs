@@ -33,7 +33,7 @@
 //! ```
 
 use super::rounds::{Rounds, Weights};
-use super::{Fit, Iteration, Rule, Walls};
+use super::{Fit, GroupThreshold, Iteration, Walls};
 use crate::query::{LocalMeans, LocalSteps};
 use crate::{Centres, MethodError, Query};
 
@@ -55,7 +55,7 @@ impl Kumar {
         epsilon: f64,
         max_rounds: u32,
         local: LocalSteps,
-        rule: Rule,
+        rule: GroupThreshold,
     ) -> Result<Self, MethodError> {
         local.check().map_err(|error| MethodError::parameter(error.to_string()))?;
         Ok(Self { rounds: Rounds::new(start, Weights::Rows, epsilon, max_rounds, rule)?, local })

@@ -27,7 +27,7 @@ pub use choice::{Choice, CurvePoint, Pick};
 pub use plausible::Walls;
 pub(crate) use plausible::{SLACK, check_values, check_weights};
 pub use prepare::{Preparation, Preparing, Scale, Winsor};
-pub use recipe::{Algorithm, Clusters, LocalRange, Recipe, Rule, Seeding, Stage, TreeSeeding, Validity};
+pub use recipe::{Algorithm, Clusters, GroupThreshold, LocalRange, Recipe, Seeding, Stage, TreeSeeding, Validity};
 pub use run::Run;
 pub use seed::{SeedCells, TreeSearch};
 

@@ -32,7 +32,7 @@ pub struct Recipe {
     /// Runs from different first centres for every K, >= 1; the one with the smallest objective counts.
     pub restarts: u32,
     /// How many rows and sites must stand behind a sum.
-    pub rule: Rule,
+    pub rule: GroupThreshold,
     /// What happens to the rows first.
     pub preparation: Preparation,
     /// Which totals are asked at the end.
@@ -169,7 +169,7 @@ pub enum Algorithm {
 /// `ask_first` holds, counts are asked in a round of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rule {
+pub struct GroupThreshold {
     /// Rows of a cluster or seeding cell over the cohort (p), >= 1.
     pub min_rows: u64,
     /// Sites that contribute to it (t), >= 1.
@@ -179,7 +179,7 @@ pub struct Rule {
     pub ask_first: bool,
 }
 
-impl Rule {
+impl GroupThreshold {
     /// Nothing is required.
     pub const NONE: Self = Self { min_rows: 1, min_sites: 1, ask_first: false };
 
@@ -292,7 +292,7 @@ impl Algorithm {
     }
 
     /// Questions of the iteration at most.
-    pub fn max_questions(&self, rule: Rule) -> u32 {
+    pub fn max_questions(&self, rule: GroupThreshold) -> u32 {
         let each = if rule.two_steps() { 2 } else { 1 };
         match self {
             Self::Fcm { max_rounds, .. } | Self::FfcmAvg1 { max_rounds, .. } => *max_rounds,
@@ -309,7 +309,7 @@ impl Algorithm {
         &self,
         start: Centres,
         cells: Option<&SeedCells>,
-        rule: Rule,
+        rule: GroupThreshold,
         seed: u64,
     ) -> Result<Box<dyn Iteration>, MethodError> {
         Ok(match self.clone() {
@@ -344,7 +344,7 @@ impl Recipe {
             range: None,
             seeding,
             restarts: 1,
-            rule: Rule::NONE,
+            rule: GroupThreshold::NONE,
             preparation: Preparation::none(),
             validity: Validity::basic(),
             choice: Choice { by: super::Pick::FuzzyDaviesBouldin, elbow: false },
@@ -364,7 +364,7 @@ impl Recipe {
     /// The iteration of one K under noise, where there is any.
     pub(crate) fn noisy(&self, start: Centres, domain: &Domain) -> Result<Option<Box<dyn Iteration>>, MethodError> {
         let Some(levels) = self.levels(domain)? else { return Ok(None) };
-        let rounds = self.algorithm.max_questions(Rule::NONE);
+        let rounds = self.algorithm.max_questions(GroupThreshold::NONE);
         Ok(Some(Box::new(super::noisy::Noisy::new(start, self.algorithm.fuzzifier(), rounds, levels, domain)?)))
     }
 
@@ -522,8 +522,8 @@ impl Recipe {
     }
 
     /// The rule that seeding cells obey.
-    pub(crate) fn seeding_rule(&self, tree: &TreeSeeding) -> Rule {
-        Rule { min_rows: self.rule.min_rows.max(tree.min_rows), ..self.rule }
+    pub(crate) fn seeding_rule(&self, tree: &TreeSeeding) -> GroupThreshold {
+        GroupThreshold { min_rows: self.rule.min_rows.max(tree.min_rows), ..self.rule }
     }
 
     /// Questions that a whole run asks at most.

@@ -2,7 +2,7 @@
 //! few stand behind, the stop rule.
 
 use super::plausible::{check_rounds, check_values, check_weights, hash, moved};
-use super::{Fit, Rule, Walls};
+use super::{Fit, GroupThreshold, Walls};
 use crate::query::{Part, Since};
 use crate::{Centres, MethodError, Round};
 
@@ -22,7 +22,7 @@ pub(super) struct Rounds {
     weights: Weights,
     epsilon: f64,
     max_rounds: u32,
-    rule: Rule,
+    rule: GroupThreshold,
     /// Rows that must have entered or left a cluster before its sum is asked again; 1 asks every time.
     min_change: u64,
     /// By cluster the centres at which its sum was asked last.
@@ -44,7 +44,7 @@ impl Rounds {
         weights: Weights,
         epsilon: f64,
         max_rounds: u32,
-        rule: Rule,
+        rule: GroupThreshold,
     ) -> Result<Self, MethodError> {
         check_rounds(epsilon, max_rounds)?;
         if rule.min_rows == 0 || rule.min_sites == 0 {
@@ -208,7 +208,7 @@ impl Rounds {
     fn allows(&self, weight: f64, sites: f64) -> bool {
         match self.weights {
             Weights::Rows => self.rule.allows(weight, sites),
-            Weights::LocalCentres => weight > 0.5 && Rule { min_rows: 1, ..self.rule }.allows(weight, sites),
+            Weights::LocalCentres => weight > 0.5 && GroupThreshold { min_rows: 1, ..self.rule }.allows(weight, sites),
         }
     }
 
@@ -226,11 +226,11 @@ mod tests {
         Centres::known(vec![[0.0], [1.0]])
     }
 
-    fn rounds(rule: Rule) -> Rounds {
+    fn rounds(rule: GroupThreshold) -> Rounds {
         Rounds::new(start(), Weights::Rows, 0.0, 5, rule).unwrap()
     }
 
-    const TWO: Rule = Rule { min_rows: 3, min_sites: 2, ask_first: true };
+    const TWO: GroupThreshold = GroupThreshold { min_rows: 3, min_sites: 2, ask_first: true };
 
     #[test]
     fn a_cluster_that_hardly_changed_is_not_opened_again() {
@@ -276,7 +276,7 @@ mod tests {
 
     #[test]
     fn sums_that_come_along_are_frozen_too() {
-        let mut rounds = rounds(Rule { ask_first: false, ..TWO });
+        let mut rounds = rounds(GroupThreshold { ask_first: false, ..TWO });
         assert_eq!(rounds.part(), Part::Both);
         assert_eq!(rounds.take(&[4.0, 2.0, 2.0, 2.0, 2.0, 2.0, 0.1], None), Ok(false));
         assert_eq!(rounds.fit.centres.as_slice(), [0.5, 1.0]);
@@ -292,14 +292,14 @@ mod tests {
         assert_eq!(left.take(&[4.0, 0.0, 2.0, 0.0], None), Ok(false));
         assert_eq!(left.take(&[2.0, 1.0], None), Ok(true));
         assert!(!left.fit.converged && left.fit.centres == start());
-        let mut empty = rounds(Rule::NONE);
+        let mut empty = rounds(GroupThreshold::NONE);
         assert_eq!(empty.take(&[0.0; 7], None), Ok(true));
         assert!(!empty.fit.converged && empty.fit.centres == start());
     }
 
     #[test]
     fn a_cycle_is_not_walked_twice() {
-        let mut rounds = rounds(Rule::NONE);
+        let mut rounds = rounds(GroupThreshold::NONE);
         assert_eq!(rounds.take(&[1.0, 1.0, 0.5, 1.0, 1.0, 1.0, 0.0], None), Ok(false));
         assert_eq!(rounds.take(&[1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 0.0], None), Ok(true));
         assert!(!rounds.fit.converged && rounds.fit.history.len() == 2);
@@ -317,7 +317,7 @@ mod tests {
             (&[0.6, 1.0, f64::MAX, 1.0, 1.0, 1.0, 1.0], None),
         ];
         for (values, rows) in whole {
-            let mut rounds = rounds(Rule::NONE);
+            let mut rounds = rounds(GroupThreshold::NONE);
             assert!(matches!(rounds.take(values, rows), Err(MethodError::Implausible { .. })), "{values:?}");
             assert!(rounds.fit.centres == start() && rounds.fit.history.is_empty() && rounds.part() == Part::Both);
         }

@@ -6,7 +6,9 @@ use outcome::silhouette;
 
 use super::noisy::spread;
 use super::plausible::{Walls, check_values, check_weights, confined};
-use super::{Algorithm, Fit, Iteration, Method, Preparing, Recipe, Rule, SeedCells, Seeding, Stage, Step, TreeSearch};
+use super::{
+    Algorithm, Fit, GroupThreshold, Iteration, Method, Preparing, Recipe, SeedCells, Seeding, Stage, Step, TreeSearch,
+};
 use crate::offline::earliest_best;
 use crate::privacy::settled;
 use crate::query::{Contingency, LocalChoice, Sizes};
@@ -494,6 +496,7 @@ pub(super) fn from_centres(algorithm: Algorithm, k: usize, start: Centres) -> Re
     // The box is not known here; no bound is as good as one that nothing reaches.
     let domain = Domain::known(vec![-1e150; d], vec![1e150; d], crate::Scaling::None);
     let k = u32::try_from(k).unwrap_or(u32::MAX);
-    let recipe = Recipe { rule: Rule::NONE, ..Recipe::plain(algorithm, k, Seeding::Given { centres: start }) };
+    let recipe =
+        Recipe { rule: GroupThreshold::NONE, ..Recipe::plain(algorithm, k, Seeding::Given { centres: start }) };
     Run::new(recipe, &domain, 1)
 }

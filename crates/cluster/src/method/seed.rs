@@ -9,7 +9,7 @@
 //! (2007) done on totals.
 //!
 //! *What the coordinator sees*: the totals of every leaf that was opened, hence of at least p rows and t sites. With
-//! [`Rule::ask_first`] counts are asked in a question of their own, of both children, and sums only where both counts are
+//! [`GroupThreshold::ask_first`] counts are asked in a question of their own, of both children, and sums only where both counts are
 //! enough; without it the sums of a split that is undone have been seen. A cluster's total minus a union of cells may be a
 //! single row. Against that there is blur: all sites together add normal noise of half the influence of one row or so to
 //! the totals of the cells, never to those of the model. Here it means that counts may be off and even negative; weights
@@ -20,7 +20,7 @@
 //! large part of a cluster's rows, the cluster may not get a cell of its own.
 //!
 //! ```
-//! use veilsum_cluster::method::{Rule, TreeSearch, TreeSeeding};
+//! use veilsum_cluster::method::{GroupThreshold, TreeSearch, TreeSeeding};
 //! use veilsum_cluster::{OutOfBox, Prepared, pooled, synthetic};
 //!
 //! let example = synthetic::five_gaussians(synthetic::DEFAULT_SEED);
@@ -31,7 +31,7 @@
 //!     .map(|site| Prepared::new(&site.rows, &domain, OutOfBox::Refuse))
 //!     .collect::<Result<Vec<_>, _>>()?;
 //! let params = TreeSeeding { seed: 1, cells_per_cluster: 4, tries: 20, min_rows: 10, blur: 0.5 };
-//! let mut search = TreeSearch::new(&params, 20, Rule::NONE, &domain, 3)?;
+//! let mut search = TreeSearch::new(&params, 20, GroupThreshold::NONE, &domain, 3)?;
 //! let cells = loop {
 //!     let totals = pooled::totals(&search.ask().into(), &sites)?;
 //!     if let Some(cells) = search.take(&totals.values, totals.rows)? {
@@ -48,7 +48,7 @@
 mod tests;
 
 use super::plausible::{SLACK, check_values};
-use crate::method::{Rule, TreeSeeding};
+use crate::method::{GroupThreshold, TreeSeeding};
 use crate::offline::kmeans::best_of;
 use crate::query::{Blur, Cells, MAX_SPLITS, MAX_WORDS, Part, Split, Tree};
 use crate::random::Stream;
@@ -157,7 +157,7 @@ enum Phase {
 #[derive(Debug, Clone)]
 pub struct TreeSearch {
     wanted: usize,
-    rule: Rule,
+    rule: GroupThreshold,
     blur: Option<Blur>,
     sites: u32,
     domain: Domain,
@@ -178,7 +178,7 @@ impl TreeSearch {
     pub fn new(
         params: &TreeSeeding,
         leaves: usize,
-        rule: Rule,
+        rule: GroupThreshold,
         domain: &Domain,
         sites: u32,
     ) -> Result<Self, MethodError> {
@@ -194,7 +194,7 @@ impl TreeSearch {
         let blur = Blur { strength: params.blur, sites };
         Ok(Self {
             wanted: leaves,
-            rule: Rule { min_rows, ..rule },
+            rule: GroupThreshold { min_rows, ..rule },
             blur: (params.blur > 0.0).then_some(blur),
             sites,
             domain: domain.clone(),
@@ -207,7 +207,7 @@ impl TreeSearch {
     }
 
     /// Questions that it asks at most; `rule` with the rows that a cell must hold in it.
-    pub fn max_questions(leaves: usize, rule: Rule) -> u32 {
+    pub fn max_questions(leaves: usize, rule: GroupThreshold) -> u32 {
         let each = if rule.two_steps() { 2 } else { 1 };
         1 + each * max_levels(leaves)
     }

@@ -6,7 +6,7 @@ use veilsum_cluster::{
 };
 use veilsum_proto::{Error, Rule, fixed::Scale, noise};
 
-use super::{Form, Layout, ScaledBlock, power};
+use super::{Layout, ScaledBlock, SumBounds, power};
 
 /// The noise of a plan, shared among the sites ([NOI-3]).
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -35,7 +35,7 @@ impl Layout {
     }
 
     /// [`Layout::rho`] in 10^-9, rounded up, where as many sites add their shares as the plan counts on.
-    pub fn nano_rho(&self, form: &Form) -> Option<u64> {
+    pub fn nano_rho(&self, form: &SumBounds) -> Option<u64> {
         let honest = form.noise?.honest;
         // Saturates.
         self.rho(honest).map(|rho| (rho * 1e9).ceil() as u64)

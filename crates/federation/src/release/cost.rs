@@ -12,8 +12,8 @@ use veilsum_proto::{
 };
 
 use crate::{
-    plan::Work,
-    question::{Form, Layout, Question},
+    plan::PlanSpec,
+    question::{Layout, Question, SumBounds},
 };
 
 /// [POL-8]: all answers with noise under one plan together are within what the plan promises, over all its runs: every answer
@@ -22,7 +22,7 @@ use crate::{
 /// # Errors
 /// `Error::Refused`, for the operator.
 pub fn check_promise(
-    (terms, form, sites): (&Terms, &Form, usize),
+    (terms, form, sites): (&Terms, &SumBounds, usize),
     policy: &Policy,
     nano_rho: u64,
     before: u64,
@@ -65,7 +65,7 @@ pub fn possible_rows(rows: &Rows) -> Option<u64> {
 }
 
 /// What a plan says of itself to a policy.
-pub fn facts(work: &Work) -> PlanFacts<'_> {
+pub fn facts(work: &PlanSpec) -> PlanFacts<'_> {
     use veilsum_cluster::Algorithm::{Fcm, FfcmAvg1, Fkm, Kmeans};
     let recipe = &work.recipe;
     // Whatever the rounds sum up, a full validation does so by hard cluster.
@@ -122,14 +122,14 @@ mod tests {
     /// [POL-4]: a full validation sums up by cluster whatever the rounds do; counts by label may be of one row.
     #[test]
     fn what_a_plan_says_of_its_validation() {
-        use veilsum_cluster::method::{Rule, Validity};
+        use veilsum_cluster::method::{GroupThreshold, Validity};
         let mut work = crate::testing::work(2);
         assert_eq!(work.method_name(), "fcm");
-        let said = |work: &Work| {
+        let said = |work: &PlanSpec| {
             let facts = facts(work);
             (facts.groups, facts.records, facts.cells)
         };
-        work.recipe.rule = Rule { min_rows: 10, min_sites: 2, ask_first: true };
+        work.recipe.rule = GroupThreshold { min_rows: 10, min_sites: 2, ask_first: true };
         assert_eq!(said(&work), (false, 0, false));
         work.recipe.validity = Validity::everything();
         assert_eq!(said(&work), (true, 10, false));

@@ -4,7 +4,7 @@ use veilsum_cluster::{Batch, Centres, Prepared, Query};
 use veilsum_proto::{
     Error, Rule,
     identity::Identity,
-    ledger::{self, Answer, Frame, Places},
+    ledger::{self, Answer, BoundingBox, Places},
     plan::Terms,
     policy::{self, Asked, Consent, Enforcement, Policy, Request},
     release::OwnBlock,
@@ -18,8 +18,8 @@ use super::{
     smooth::Kept,
 };
 use crate::{
-    plan::{Work, WorkError},
-    question::{Form, Layout, Question},
+    plan::{PlanSpec, PlanSpecError},
+    question::{Layout, Question, SumBounds},
 };
 
 /// What a site answers from, and under what.
@@ -32,7 +32,7 @@ pub struct Answering<'a> {
     /// The verified plan.
     pub terms: &'a Terms,
     /// The plan's method part.
-    pub work: &'a Work,
+    pub work: &'a PlanSpec,
     /// The site's own policy.
     pub policy: &'a Policy,
     /// Its rows, in working units.
@@ -45,9 +45,9 @@ impl Answering<'_> {
     /// The plan's form.
     ///
     /// # Errors
-    /// [`WorkError`] where the method part cannot be used.
-    pub fn form(&self) -> Result<Form, WorkError> {
-        Form::of(self.work, self.terms, self.roster.sites.len())
+    /// [`PlanSpecError`] where the method part cannot be used.
+    pub fn form(&self) -> Result<SumBounds, PlanSpecError> {
+        SumBounds::of(self.work, self.terms, self.roster.sites.len())
     }
 }
 
@@ -175,7 +175,7 @@ pub fn question_digest(site: &Answering<'_>, question: &Question, query: &[u8]) 
 }
 
 /// What an answer is made of besides the rows' values, under a key of this site's: nobody can try labels against a ledger.
-fn labels(question: &Question, identity: &Identity, work: &Work, rows: &Prepared) -> Vec<u8> {
+fn labels(question: &Question, identity: &Identity, work: &PlanSpec, rows: &Prepared) -> Vec<u8> {
     let (Question::Cluster(batch) | Question::Drawn { batch, .. }) = question else { return Vec::new() };
     let counts = batch.queries.iter().any(|query| matches!(query, Query::Contingency(_)));
     match (rows.labels(), &work.labels) {
@@ -213,7 +213,7 @@ fn rows_in_all(site: &Answering<'_>, offer: &Offer<'_>) -> u64 {
 
 /// The box of a question in the columns' own units, and where its centres lie in it, in millionths of the half-width from the
 /// middle.
-fn places(offer: &Offer<'_>, site: &Answering<'_>) -> (Frame, Vec<Places>) {
+fn places(offer: &Offer<'_>, site: &Answering<'_>) -> (BoundingBox, Vec<Places>) {
     let batch = match (offer.question, offer.judged) {
         (Question::Cluster(batch) | Question::Drawn { batch, .. }, _) | (_, Some(batch)) => batch,
         _ => return Default::default(),
@@ -245,7 +245,7 @@ fn places(offer: &Offer<'_>, site: &Answering<'_>) -> (Frame, Vec<Places>) {
             let columns = site.work.columns.iter().map(|column| column.name.clone()).collect();
             let mut ends = ends.rows().map(|row| row.iter().map(|end| end.to_bits()).collect());
             let (lower, upper) = (ends.next().unwrap_or_default(), ends.next().unwrap_or_default());
-            (Frame { columns, lower, upper }, centres)
+            (BoundingBox { columns, lower, upper }, centres)
         }
         None => Default::default(),
     }

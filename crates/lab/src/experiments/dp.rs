@@ -9,9 +9,9 @@ use veilsum_proto::{noise::Key, suite};
 use super::{ExperimentError, Folder, Line, Report, Sample, Settings, harness};
 use veilsum_node::{
     error::Failure,
-    method_session::{Conversation, Terms, Turn},
+    method_session::{MethodSession, Terms, Turn},
     plan::Judge,
-    question::{self, Form, Shared},
+    question::{self, Shared, SumBounds},
 };
 
 /// The numbers of a plan that noise depends on, besides its recipe.
@@ -44,10 +44,10 @@ pub fn noisy(recipe: &Recipe, domain: &Domain, sites: &[Prepared], plan: Plan, s
     let max_rows = sites.iter().map(|s| s.len() as u64).max().unwrap_or(1).next_power_of_two();
     let levels = recipe.levels(domain).map_err(failed)?;
     let noise = levels.map(|levels| Shared { levels, honest: plan.honest });
-    let form = Form { step_bits: Some(plan.step_bits), noise, ..Form::new(sites.len(), max_rows) };
+    let form = SumBounds { step_bits: Some(plan.step_bits), noise, ..SumBounds::new(sites.len(), max_rows) };
     let terms = Terms { domain: domain.clone(), form, sampling: None, judge: Judge::Coordinator };
     let run = recipe.run(domain, sites.len() as u32).map_err(failed)?.coarse(2f64.powi(-i32::from(plan.step_bits)));
-    let mut conversation = Conversation::begin(run, terms)?;
+    let mut conversation = MethodSession::begin(run, terms)?;
     loop {
         let (question, mut total) = match conversation.turn() {
             Turn::Done(outcome) => return Ok((**outcome).clone()),

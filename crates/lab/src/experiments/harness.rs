@@ -2,7 +2,7 @@
 
 use std::{num::NonZero, sync::Mutex, thread};
 
-use veilsum_cluster::method::{Rule, Seeding, TreeSeeding};
+use veilsum_cluster::method::{GroupThreshold, Seeding, TreeSeeding};
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::sampling::Sampling;
 use veilsum_cluster::{Centres, Domain, OutOfBox, Outcome, Prepared, Recipe, Rows, assign, pooled};
@@ -67,7 +67,7 @@ pub(super) fn labels(rows: &Rows, centres: &Centres) -> Result<Vec<usize>, Exper
 
 /// A recipe whose contributor rule asks for nothing.
 pub(super) fn unruled(recipe: Recipe) -> Recipe {
-    Recipe { rule: Rule::NONE, ..recipe }
+    Recipe { rule: GroupThreshold::NONE, ..recipe }
 }
 
 /// `work` on every item, on all processors; results in the order of the items. The first error counts.

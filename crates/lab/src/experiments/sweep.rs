@@ -1,6 +1,6 @@
 //! A sweep over K runs side by side: it takes the rounds of its longest member, and its indices are the pooled ones.
 
-use veilsum_cluster::method::{Choice, Clusters, Pick, Rule, Seeding, Validity};
+use veilsum_cluster::method::{Choice, Clusters, GroupThreshold, Pick, Seeding, Validity};
 use veilsum_cluster::query::LocalSteps;
 use veilsum_cluster::{Algorithm, Recipe, synthetic};
 
@@ -29,7 +29,7 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
         let pooled_form = matches!(algorithm, Algorithm::Fcm { .. });
         let recipe = Recipe {
             clusters: K,
-            rule: Rule::NONE,
+            rule: GroupThreshold::NONE,
             validity: Validity::everything(),
             choice: Choice { by: Pick::FuzzyDaviesBouldin, elbow: false },
             ..Recipe::plain(algorithm, K.min, seeding)

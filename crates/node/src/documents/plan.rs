@@ -17,7 +17,7 @@ use super::{hash_of, hex, in_file, read_document, refused, roster_fingerprint, t
 use crate::{
     error::Failure,
     files,
-    plan::{Column, Judge, Labels, Work},
+    plan::{Column, Judge, Labels, PlanSpec},
 };
 
 const FORMAT: &str = "veilsum-plan/2";
@@ -65,7 +65,7 @@ struct CohortPart {
 /// A [`Failure`] where its method part cannot be read or the file cannot be written.
 pub fn write_plan(path: impl AsRef<Path>, signed: &SignedTerms) -> Result<(), Failure> {
     let terms = &signed.terms;
-    let work = Work::from_bytes(&terms.application)?;
+    let work = PlanSpec::from_bytes(&terms.application)?;
     let file = PlanFile {
         format: FORMAT.into(),
         roster: terms.roster.to_string(),
@@ -121,7 +121,7 @@ pub(super) fn load_signed_plan(path: &Path, roster: &Roster) -> Result<SignedTer
             ),
         ));
     }
-    let work = Work {
+    let work = PlanSpec {
         columns: file.column,
         scaling: file.scaling,
         out_of_box: file.out_of_box,

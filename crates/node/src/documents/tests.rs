@@ -15,7 +15,7 @@ use veilsum_proto::{
 pub(crate) use veilsum_federation::testing::{fcm, kit, terms, work};
 
 use super::*;
-use crate::{agreed::prove, files::Existing, plan::Work};
+use crate::{agreed::prove, files::Existing, plan::PlanSpec};
 
 /// A folder of its own for one test, removed at its end.
 pub(crate) struct Folder(pub(crate) PathBuf);
@@ -44,7 +44,7 @@ fn given(centre: Vec<f64>) -> Seeding {
     Seeding::Given { centres: Centres::from_rows(&[centre]).unwrap() }
 }
 
-fn through_file(work: &Work) -> Federation {
+fn through_file(work: &PlanSpec) -> Federation {
     let folder = Folder::new("plan");
     let (roster, ids) = kit(3);
     write_roster(folder.at("roster.toml"), &roster.clone().sign(&ids[0]).unwrap()).unwrap();

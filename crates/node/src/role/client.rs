@@ -15,16 +15,16 @@ use veilsum_proto::{
 
 use super::{
     View,
-    consent::Keeper,
     hand::{self, Hand, Laid},
-    talk::Talk,
+    keeper::Keeper,
+    site_session::SiteSession,
 };
 use crate::{
     documents::SitePolicy,
     error::{Code, Failure},
     model::Model,
-    plan::{Work, WorkError},
-    question::{self, Form},
+    plan::{PlanSpec, PlanSpecError},
+    question::{self, SumBounds},
     release::Origin,
     result::RunResult,
     store::Ledger,
@@ -41,7 +41,7 @@ pub struct ClientConfig {
     /// The verified plan.
     pub terms: Arc<Terms>,
     /// The plan's method part.
-    pub work: Arc<Work>,
+    pub work: Arc<PlanSpec>,
     /// Its own policy.
     pub site: SitePolicy,
     /// Its rows, in working units.
@@ -69,9 +69,9 @@ impl ClientConfig {
     /// The plan's form.
     ///
     /// # Errors
-    /// [`WorkError`] where the method part cannot be used.
-    pub fn form(&self) -> Result<Form, WorkError> {
-        Form::of(&self.work, &self.terms, self.roster.sites.len())
+    /// [`PlanSpecError`] where the method part cannot be used.
+    pub fn form(&self) -> Result<SumBounds, PlanSpecError> {
+        SumBounds::of(&self.work, &self.terms, self.roster.sites.len())
     }
 }
 
@@ -128,8 +128,8 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
     // What the one conversation lays down for the other.
     let (hold, held) = watch::channel(Laid::default());
     let keeper = Keeper::open(&config)?;
-    let count = Talk::new(&config, PartyId::Intermediary, Hand::Takes(held, hand::PATIENCE), keeper.clone())?;
-    let cluster = Talk::new(&config, PartyId::Coordinator, Hand::Lays(hold), keeper.clone())?;
+    let count = SiteSession::new(&config, PartyId::Intermediary, Hand::Takes(held, hand::PATIENCE), keeper.clone())?;
+    let cluster = SiteSession::new(&config, PartyId::Coordinator, Hand::Lays(hold), keeper.clone())?;
     let mut counting = Some(tokio::spawn(count.run(stopped.clone())));
     let mut clustering = Some(tokio::spawn(cluster.run(stopped)));
     let _guard = AbortOnDrop([&counting, &clustering].map(|t| t.as_ref().map(JoinHandle::abort_handle)));

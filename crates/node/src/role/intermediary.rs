@@ -22,16 +22,16 @@ use veilsum_proto::{
 
 use super::{
     View,
-    hub::{Hub, HubConfig, HubEvent},
-    judge::judge,
-    line::{self, Line},
+    aggregator_host::{AggregatorHost, HostConfig, HostEvent},
+    dial::{self, Line},
     server::OnLoss,
+    validity_oracle::judge,
 };
 use crate::{
     app_messages::{Aborted, Count, CountReady, CountReply, CountRequest, Finished, JudgeReply, JudgeRequest, clean},
     error::{Code, Failure},
-    plan::{Judge, Work},
-    question::{Form, Question},
+    plan::{Judge, PlanSpec},
+    question::{Question, SumBounds},
     traffic::Traffic,
 };
 
@@ -53,7 +53,7 @@ pub struct IntermediaryConfig {
     /// The verified plan.
     pub terms: Arc<Terms>,
     /// The plan's method part.
-    pub work: Arc<Work>,
+    pub work: Arc<PlanSpec>,
     /// Where to listen.
     pub listen: SocketAddr,
     /// Where the coordinator listens.
@@ -89,8 +89,8 @@ pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
     // The coordinator must be there before anybody's rows are counted for it.
     let patience = Duration::from_millis(config.timing.join);
     let mut link = dial(&config, patience).await?;
-    let mut hub = Hub::open(
-        HubConfig {
+    let mut hub = AggregatorHost::open(
+        HostConfig {
             identity: config.identity.clone(),
             roster: config.roster.clone(),
             terms: config.terms.clone(),
@@ -125,8 +125,8 @@ pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
 
 impl IntermediaryConfig {
     /// The plan's form.
-    pub(super) fn form(&self) -> Result<Form, Failure> {
-        Ok(Form::of(&self.work, &self.terms, self.roster.sites.len())?)
+    pub(super) fn form(&self) -> Result<SumBounds, Failure> {
+        Ok(SumBounds::of(&self.work, &self.terms, self.roster.sites.len())?)
     }
 }
 
@@ -135,7 +135,7 @@ async fn dial(config: &IntermediaryConfig, patience: Duration) -> Result<Line, F
     Line::connect(&config.identity, &config.roster, &config.terms, to, address, patience).await
 }
 
-async fn count(hub: &mut Hub, link: &mut Line, config: &IntermediaryConfig) -> Result<Counted, Failure> {
+async fn count(hub: &mut AggregatorHost, link: &mut Line, config: &IntermediaryConfig) -> Result<Counted, Failure> {
     let first = first_total(link, config).await?;
     let (mut values, mut cohort) = (Vec::new(), Vec::new());
     // What the coordinator says meanwhile.
@@ -163,15 +163,15 @@ async fn count(hub: &mut Hub, link: &mut Line, config: &IntermediaryConfig) -> R
             },
         };
         match event {
-            HubEvent::Aggregator(aggregator::Event::Total { values: v, cohort: c, .. }) => (values, cohort) = (v, c),
-            HubEvent::Aggregator(aggregator::Event::Failed(e)) => return Err(e.into()),
-            HubEvent::Aggregator(event) => {
+            HostEvent::Aggregator(aggregator::Event::Total { values: v, cohort: c, .. }) => (values, cohort) = (v, c),
+            HostEvent::Aggregator(aggregator::Event::Failed(e)) => return Err(e.into()),
+            HostEvent::Aggregator(event) => {
                 super::server::log(&config.roster, &event);
                 if let aggregator::Event::TooLate(site) = event {
                     super::server::too_late(hub, site);
                 }
             }
-            HubEvent::Control { .. } | HubEvent::Deadline => {}
+            HostEvent::Control { .. } | HostEvent::Deadline => {}
         }
     }
     let total = layout.decode(&values, cohort.len(), None)?.values.first().copied().unwrap_or(0.0);
@@ -265,7 +265,7 @@ fn over(link: &Line, config: &IntermediaryConfig, bytes: &[u8]) -> Result<(), Fa
     match message::kind_of(bytes) {
         Some(Kind::Aborted) => {
             let aborted: Aborted = link.open(bytes, Kind::Aborted)?;
-            Err(line::aborted(&config.roster.coordinator.name, &aborted))
+            Err(dial::aborted(&config.roster.coordinator.name, &aborted))
         }
         Some(Kind::Finished) => {
             link.open::<Finished>(bytes, Kind::Finished)?;

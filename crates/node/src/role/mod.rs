@@ -1,16 +1,16 @@
 //! The three roles as asynchronous programs over links: coordinator, intermediary, site.
 
+pub mod aggregator_host;
 pub mod client;
-pub mod consent;
-mod draws;
-mod follow;
+pub mod dial;
+mod follower;
 mod hand;
-pub mod hub;
 pub mod intermediary;
-mod judge;
-pub mod line;
+mod keeper;
 pub mod server;
-mod talk;
+mod site_randomness;
+mod site_session;
+mod validity_oracle;
 
 use std::sync::{Arc, Mutex};
 

@@ -21,7 +21,7 @@ use veilsum_proto::{
 
 use super::{
     View,
-    hub::{Hub, HubConfig, HubEvent},
+    aggregator_host::{AggregatorHost, HostConfig, HostEvent},
 };
 pub use crate::result::RunResult;
 use crate::{
@@ -30,10 +30,10 @@ use crate::{
     },
     error::{Code, Failure},
     evidence::{self, Case},
-    method_session::{Conversation, Turn},
+    method_session::{MethodSession, Turn},
     model::Early,
-    plan::Work,
-    question::{self, Form, Layout},
+    plan::PlanSpec,
+    question::{self, Layout, SumBounds},
     store::Said,
 };
 
@@ -46,7 +46,7 @@ pub struct ServerConfig {
     /// The verified plan.
     pub terms: Arc<Terms>,
     /// The plan's method part.
-    pub work: Arc<Work>,
+    pub work: Arc<PlanSpec>,
     /// Where to listen.
     pub listen: SocketAddr,
     /// How long to wait.
@@ -130,8 +130,8 @@ pub enum Progress {
 /// # Errors
 /// A [`Failure`] with its exit code; everybody else is told before it returns.
 pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
-    let mut hub = Hub::open(
-        HubConfig {
+    let mut hub = AggregatorHost::open(
+        HostConfig {
             identity: config.identity.clone(),
             roster: config.roster.clone(),
             terms: config.terms.clone(),
@@ -147,7 +147,7 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
     if let (Some(bound), Some(address)) = (config.bound.take(), hub.address()) {
         let _ = bound.send(address);
     }
-    let conversation = Conversation::of(&config.work, config.form()?)?;
+    let conversation = MethodSession::of(&config.work, config.form()?)?;
     let mut run = Run {
         hub: &mut hub,
         config: &config,
@@ -189,8 +189,8 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
 }
 
 impl ServerConfig {
-    fn form(&self) -> Result<Form, Failure> {
-        Ok(Form::of(&self.work, &self.terms, self.roster.sites.len())?)
+    fn form(&self) -> Result<SumBounds, Failure> {
+        Ok(SumBounds::of(&self.work, &self.terms, self.roster.sites.len())?)
     }
 
     /// How long whatever one aggregator does may take at most, from the first connection to a total.
@@ -201,9 +201,9 @@ impl ServerConfig {
 }
 
 struct Run<'a> {
-    hub: &'a mut Hub,
+    hub: &'a mut AggregatorHost,
     config: &'a ServerConfig,
-    conversation: Conversation,
+    conversation: MethodSession,
     /// Whether the intermediary has counted the rows, and found enough.
     counted: bool,
     /// The link on which it said so: another process on another link has not.
@@ -318,13 +318,13 @@ impl Run<'_> {
         let deadline = Instant::now() + self.config.patience();
         loop {
             match self.hub.next(Some(deadline)).await {
-                HubEvent::Aggregator(aggregator::Event::DeckReady { members, threshold, .. }) => {
+                HostEvent::Aggregator(aggregator::Event::DeckReady { members, threshold, .. }) => {
                     (self.config.progress)(Progress::Ready { sites: members.len(), threshold });
                     return Ok(());
                 }
-                HubEvent::Aggregator(event) => self.event(event)?,
-                HubEvent::Control { from, kind, bytes } => self.control(from, kind, &bytes)?,
-                HubEvent::Deadline => return Err(in_vain("enough sites", self.config.patience())),
+                HostEvent::Aggregator(event) => self.event(event)?,
+                HostEvent::Control { from, kind, bytes } => self.control(from, kind, &bytes)?,
+                HostEvent::Deadline => return Err(in_vain("enough sites", self.config.patience())),
             }
         }
     }
@@ -344,9 +344,9 @@ impl Run<'_> {
             let again = Instant::now() + Duration::from_millis(self.config.timing.resend.min(1_000));
             while !self.counted {
                 match self.hub.next(Some(deadline.min(again))).await {
-                    HubEvent::Aggregator(event) => self.event(event)?,
-                    HubEvent::Control { from, kind, bytes } => self.control(from, kind, &bytes)?,
-                    HubEvent::Deadline => break,
+                    HostEvent::Aggregator(event) => self.event(event)?,
+                    HostEvent::Control { from, kind, bytes } => self.control(from, kind, &bytes)?,
+                    HostEvent::Deadline => break,
                 }
             }
             let waited = if seen.elapsed() > appear { appear } else { began.elapsed() };
@@ -363,10 +363,10 @@ impl Run<'_> {
         loop {
             let next = Instant::now() + SAY_AFTER;
             match self.hub.next(Some(next)).await {
-                HubEvent::Aggregator(aggregator::Event::Total { values, cohort, .. }) => return Ok((values, cohort)),
-                HubEvent::Aggregator(event) => self.event(event)?,
-                HubEvent::Control { from, kind, bytes } => self.control(from, kind, &bytes)?,
-                HubEvent::Deadline => {
+                HostEvent::Aggregator(aggregator::Event::Total { values, cohort, .. }) => return Ok((values, cohort)),
+                HostEvent::Aggregator(event) => self.event(event)?,
+                HostEvent::Control { from, kind, bytes } => self.control(from, kind, &bytes)?,
+                HostEvent::Deadline => {
                     let sites = self.hub.awaited();
                     if said != sites && !sites.is_empty() {
                         (self.config.progress)(Progress::Waiting {
@@ -455,7 +455,7 @@ impl Run<'_> {
             }
             (PartyId::Intermediary, Kind::Aborted) => {
                 let aborted: Aborted = self.hub.open_control(from, &session, kind, bytes)?;
-                Err(super::line::aborted(&self.config.roster.intermediary.name, &aborted))
+                Err(super::dial::aborted(&self.config.roster.intermediary.name, &aborted))
             }
             _ => {
                 tracing::warn!(from = %self.config.roster.name_of(from), ?kind, "ignored a message out of place");
@@ -491,19 +491,19 @@ impl Run<'_> {
         loop {
             let again = Instant::now() + Duration::from_millis(self.config.timing.resend);
             match self.hub.next(Some(deadline.min(again))).await {
-                HubEvent::Control { from: PartyId::Intermediary, kind: Kind::JudgeReply, bytes } => {
+                HostEvent::Control { from: PartyId::Intermediary, kind: Kind::JudgeReply, bytes } => {
                     let session = self.hub.session();
                     return Ok(self.hub.open_control(PartyId::Intermediary, &session, Kind::JudgeReply, &bytes)?);
                 }
-                HubEvent::Deadline if Instant::now() >= deadline => return Err(gone()),
+                HostEvent::Deadline if Instant::now() >= deadline => return Err(gone()),
                 // A site whose link was down, or whose queue was full, has not got it.
-                HubEvent::Deadline => {
+                HostEvent::Deadline => {
                     for site in cohort {
                         self.hub.tell(PartyId::Site(*site), Kind::Held, &held);
                     }
                 }
-                HubEvent::Aggregator(event) => self.event(event)?,
-                HubEvent::Control { from, kind, bytes } => self.control(from, kind, &bytes)?,
+                HostEvent::Aggregator(event) => self.event(event)?,
+                HostEvent::Control { from, kind, bytes } => self.control(from, kind, &bytes)?,
             }
         }
     }
@@ -525,18 +525,18 @@ impl Run<'_> {
         let deadline = Instant::now() + Duration::from_millis(self.config.timing.phase);
         loop {
             match self.hub.next(Some(deadline)).await {
-                HubEvent::Control { from: PartyId::Intermediary, kind: Kind::CountReply, bytes } => {
+                HostEvent::Control { from: PartyId::Intermediary, kind: Kind::CountReply, bytes } => {
                     let session = self.hub.session();
                     let reply =
                         self.hub.open_control::<CountReply>(PartyId::Intermediary, &session, Kind::CountReply, &bytes);
                     return reply.ok().and_then(|r| r.total);
                 }
-                HubEvent::Control { from: PartyId::Intermediary, kind: Kind::Aborted, .. } | HubEvent::Deadline => {
+                HostEvent::Control { from: PartyId::Intermediary, kind: Kind::Aborted, .. } | HostEvent::Deadline => {
                     return None;
                 }
                 // Every total is in: whoever leaves now takes nothing from the result.
-                HubEvent::Aggregator(event) => log(&self.config.roster, &event),
-                HubEvent::Control { .. } => {}
+                HostEvent::Aggregator(event) => log(&self.config.roster, &event),
+                HostEvent::Control { .. } => {}
             }
         }
     }
@@ -569,7 +569,7 @@ fn in_vain(who: &str, waited: Duration) -> Failure {
 }
 
 /// Tells a site that this run goes on without it.
-pub(crate) fn too_late(hub: &mut Hub, site: u16) {
+pub(crate) fn too_late(hub: &mut AggregatorHost, site: u16) {
     let aborted = Aborted {
         code: Code::Denied as u8,
         why: "this run began without this site, or went on without it; it can take part in the next one".into(),

@@ -8,8 +8,8 @@ fn params(min_rows: u64, blur: f64) -> TreeSeeding {
     TreeSeeding { seed: 3, cells_per_cluster: 4, tries: 5, min_rows, blur }
 }
 
-fn rule(min_sites: u32, ask_first: bool) -> Rule {
-    Rule { min_rows: 1, min_sites, ask_first }
+fn rule(min_sites: u32, ask_first: bool) -> GroupThreshold {
+    GroupThreshold { min_rows: 1, min_sites, ask_first }
 }
 
 fn domain() -> Domain {
@@ -21,7 +21,7 @@ fn site(values: Vec<f64>) -> Prepared {
 }
 
 /// The cells and the kinds of parts asked.
-fn search(params: TreeSeeding, leaves: usize, rule: Rule, sites: &[Prepared]) -> (SeedCells, u32) {
+fn search(params: TreeSeeding, leaves: usize, rule: GroupThreshold, sites: &[Prepared]) -> (SeedCells, u32) {
     let mut search = TreeSearch::new(&params, leaves, rule, &domain(), sites.len() as u32).unwrap();
     let mut last = None;
     for questions in 1.. {
@@ -112,7 +112,7 @@ fn impossible_totals_change_nothing() {
 
 #[test]
 fn unusable_parameters() {
-    let new = |leaves, blur, sites| TreeSearch::new(&params(1, blur), leaves, Rule::NONE, &domain(), sites);
+    let new = |leaves, blur, sites| TreeSearch::new(&params(1, blur), leaves, GroupThreshold::NONE, &domain(), sites);
     assert!(new(1, 0.5, 1).is_ok());
     for bad in [new(0, 0.0, 1), new(65_538, 0.0, 1), new(4, f64::NAN, 1), new(4, -1.0, 1), new(4, 0.0, 0)] {
         assert!(matches!(bad, Err(MethodError::Parameter { .. })));

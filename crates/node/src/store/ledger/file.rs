@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use veilsum_proto::{
     identity::{PublicKey, Signature, from_hex},
-    ledger::{Answer, Chain, Column, Entry, Frame, Head, Note, Places},
+    ledger::{Answer, BoundingBox, Chain, Column, Entry, Head, Note, Places},
     message::Disclosure,
     policy::Cost,
     suite::Hash,
@@ -161,7 +161,7 @@ fn parse(text: &[u8]) -> Option<(Entry, Signature)> {
         question: Hash(a.question.0),
         cost: Cost { scalars: a.scalars, milli_bits: a.milli_bits, nano_rho: a.nano_rho },
         drawn: a.drawn.map(|h| Hash(h.0)),
-        frame: Frame {
+        frame: BoundingBox {
             columns: a.frame.columns,
             lower: a.frame.lower.iter().map(|end| end.to_bits()).collect(),
             upper: a.frame.upper.iter().map(|end| end.to_bits()).collect(),
@@ -209,7 +209,7 @@ pub(super) enum Fault {
     },
     /// A line that is no entry.
     #[error("entry {0} is not in the form in which it was written [LED-1]")]
-    Form(u64),
+    SumBounds(u64),
     /// An entry that is not the next one, or not signed.
     #[error("{0}")]
     Chain(String),
@@ -232,13 +232,13 @@ pub(super) fn read(
         }
         if line.last() != Some(&b'\n') {
             let fault = if line.len() as u64 == MAX_LINE {
-                Fault::Form(at.entries)
+                Fault::SumBounds(at.entries)
             } else {
                 Fault::Torn { entry: at.entries, good }
             };
             return Err((at, fault));
         }
-        let (entry, signature) = parse(&line).ok_or((at, Fault::Form(at.entries)))?;
+        let (entry, signature) = parse(&line).ok_or((at, Fault::SumBounds(at.entries)))?;
         chain.take(&entry, &signature).map_err(|e| (at, Fault::Chain(e.to_string())))?;
         good += read as u64;
         take(entry, chain.head());

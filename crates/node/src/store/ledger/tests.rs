@@ -3,7 +3,7 @@ use std::{fs, path::PathBuf};
 use veilsum_cluster::Rows;
 use veilsum_proto::{
     identity::{Signature, from_hex},
-    ledger::{Answer, Column, Frame, Places},
+    ledger::{Answer, BoundingBox, Column, Places},
     policy::{self, Cost, Smooth, Spent},
     release::{self, Standing},
 };
@@ -73,7 +73,7 @@ fn answer(question: u16, at: i32) -> Answer {
         question: suite::hash("test", &[&question.to_le_bytes()]),
         cost: Cost { scalars: 9, milli_bits: 300_000, nano_rho: None },
         drawn: None,
-        frame: Frame { columns: vec!["x".into(), "y".into()], lower: vec![0; 2], upper: vec![2f64.to_bits(); 2] },
+        frame: BoundingBox { columns: vec!["x".into(), "y".into()], lower: vec![0; 2], upper: vec![2f64.to_bits(); 2] },
         centres: vec![Places { columns: 2, at: vec![at, 0, -500_000, 3] }],
     }
 }

@@ -22,7 +22,7 @@ fn fuzzy(clusters: usize, d: usize) -> Answer {
         question: suite::hash("question in a ledger", &[&query, &[]]),
         cost: Cost { scalars: numbers, milli_bits: numbers * 33_333, nano_rho: None },
         drawn: None,
-        frame: Frame { columns: names, lower: vec![0; d], upper: vec![100f64.to_bits(); d] },
+        frame: BoundingBox { columns: names, lower: vec![0; d], upper: vec![100f64.to_bits(); d] },
         centres: vec![Places { columns: d as u32, at: places }],
     }
 }

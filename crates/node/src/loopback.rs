@@ -18,7 +18,7 @@ use veilsum_proto::{
 use crate::{
     documents::{Federation, SitePolicy},
     error::{Code, Failure},
-    plan::Work,
+    plan::PlanSpec,
     release::Origin,
     role::{
         View,
@@ -31,7 +31,7 @@ use crate::{
 
 /// One site.
 #[derive(Clone)]
-pub struct LocalSite {
+pub struct LoopbackSite {
     /// Its name on the roster.
     pub name: String,
     /// Its rows, original units.
@@ -40,7 +40,7 @@ pub struct LocalSite {
     pub labels: Option<Vec<u32>>,
 }
 
-impl LocalSite {
+impl LoopbackSite {
     /// A site without labels.
     pub fn new(name: impl Into<String>, rows: Rows) -> Self {
         Self { name: name.into(), rows, labels: None }
@@ -59,7 +59,7 @@ impl LocalSite {
     }
 
     /// The same in original units, by which a ledger knows them again.
-    fn origin(&self, work: &Work) -> Origin {
+    fn origin(&self, work: &PlanSpec) -> Origin {
         let names = work.columns.iter().map(|c| c.name.clone()).collect();
         let class = |label: &u32| label.to_string();
         let labels = work.labels.as_ref().zip(self.labels.as_ref());
@@ -68,15 +68,15 @@ impl LocalSite {
     }
 }
 
-impl From<(String, Rows)> for LocalSite {
+impl From<(String, Rows)> for LoopbackSite {
     fn from((name, rows): (String, Rows)) -> Self {
-        LocalSite::new(name, rows)
+        LoopbackSite::new(name, rows)
     }
 }
 
 /// Terms under which sampled totals never cover too few sites: nobody may be missing, and as many colluders are assumed as
 /// the drawn sites allow. Changes nothing where nobody is sampled.
-pub fn sampled_terms(work: &Work, sites: usize) -> impl FnOnce(&mut Terms) + Send + use<> {
+pub fn sampled_terms(work: &PlanSpec, sites: usize) -> impl FnOnce(&mut Terms) + Send + use<> {
     let drawn = work.sampling.map(|sampling| sampling.count(sites));
     move |terms| {
         if let Some(drawn) = drawn {
@@ -89,7 +89,7 @@ pub fn sampled_terms(work: &Work, sites: usize) -> impl FnOnce(&mut Terms) + Sen
 }
 
 /// The terms of a run on one machine, but for the roster that is made for it.
-pub fn default_terms(sites: &[LocalSite], work: &Work) -> Terms {
+pub fn default_terms(sites: &[LoopbackSite], work: &PlanSpec) -> Terms {
     let largest = sites.iter().map(|site| site.rows.len() as u64).max().unwrap_or(1);
     Terms {
         roster: Hash::default(),
@@ -107,11 +107,11 @@ pub fn default_terms(sites: &[LocalSite], work: &Work) -> Terms {
 }
 
 /// What to run.
-pub struct LocalConfig {
+pub struct LoopbackConfig {
     /// The sites.
-    pub sites: Vec<LocalSite>,
+    pub sites: Vec<LoopbackSite>,
     /// What to compute.
-    pub work: Work,
+    pub work: PlanSpec,
     /// The policy of every site.
     pub site: SitePolicy,
     /// Changes the default terms.
@@ -142,10 +142,10 @@ pub fn toy_policy() -> SitePolicy {
 }
 
 /// Waits that suit one machine.
-pub const LOCAL_TIMING: Timing = Timing { join: 30_000, phase: 30_000, grace: 250, resend: 5_000 };
+pub const LOOPBACK_TIMING: Timing = Timing { join: 30_000, phase: 30_000, grace: 250, resend: 5_000 };
 
 /// What came of it.
-pub struct LocalRun {
+pub struct LoopbackRun {
     /// The coordinator's result.
     pub result: Result<RunResult, Failure>,
     /// The intermediary's result.
@@ -164,7 +164,7 @@ pub struct LocalRun {
 ///
 /// # Errors
 /// A [`Failure`] where the federation cannot be set up; failures of roles are in the result.
-pub async fn run(config: LocalConfig) -> Result<LocalRun, Failure> {
+pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
     let mut rng = system_rng();
     let identities: Vec<Arc<Identity>> =
         (0..config.sites.len() + 2).map(|_| Arc::new(Identity::generate(&mut rng))).collect();
@@ -259,7 +259,7 @@ pub async fn run(config: LocalConfig) -> Result<LocalRun, Failure> {
     for c in clients {
         sites.push(joined(c).await);
     }
-    Ok(LocalRun { result, counted, sites, coordinator_view, intermediary_view, federation })
+    Ok(LoopbackRun { result, counted, sites, coordinator_view, intermediary_view, federation })
 }
 
 fn not_bound(_: oneshot::error::RecvError) -> Failure {

@@ -15,13 +15,13 @@ use veilsum_proto::{
 
 use super::{
     client::{ClientConfig, ClientReport, Step},
-    consent::Keeper,
-    draws::{asks_blur, blur_of},
-    follow::Follower,
+    dial::{self, Line},
+    follower::Follower,
     hand::Hand,
-    judge::distances_between,
-    line::{self, Line},
+    keeper::Keeper,
+    site_randomness::{asks_blur, blur_of},
     system_rng,
+    validity_oracle::distances_between,
 };
 use crate::{
     admission::Admission,
@@ -40,7 +40,7 @@ use crate::{
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The conversation with one aggregator, over as many connections as it takes.
-pub(super) struct Talk {
+pub(super) struct SiteSession {
     config: ClientConfig,
     aggregator: PartyId,
     address: SocketAddr,
@@ -78,8 +78,13 @@ enum Ending {
     Lost(CarrierError),
 }
 
-impl Talk {
-    pub(super) fn new(config: &ClientConfig, aggregator: PartyId, hand: Hand, keeper: Keeper) -> Result<Talk, Failure> {
+impl SiteSession {
+    pub(super) fn new(
+        config: &ClientConfig,
+        aggregator: PartyId,
+        hand: Hand,
+        keeper: Keeper,
+    ) -> Result<SiteSession, Failure> {
         let address = match aggregator {
             PartyId::Intermediary => config.intermediary,
             _ => config.coordinator,
@@ -120,7 +125,7 @@ impl Talk {
         if let Some(follower) = &follower {
             keeper.show(follower.replay().shown());
         }
-        let talk = Talk {
+        let talk = SiteSession {
             config: config.clone(),
             aggregator,
             address,
@@ -308,7 +313,7 @@ impl Talk {
                         tracing::warn!("{} ended its part: {}", self.name(), clean(&aborted.why));
                         return Ok(Ending::Finished);
                     }
-                    return Err(line::aborted(&self.name(), &aborted));
+                    return Err(dial::aborted(&self.name(), &aborted));
                 }
                 Some(Kind::Held) => {
                     let held: Held = line.open(&bytes, Kind::Held)?;

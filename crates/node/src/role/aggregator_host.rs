@@ -43,7 +43,7 @@ const HELLO_LIMIT: Duration = Duration::from_secs(10);
 const FINISH_LIMIT: Duration = Duration::from_secs(5);
 
 /// Who listens, and where.
-pub struct HubConfig {
+pub struct HostConfig {
     /// This aggregator's identity.
     pub identity: Arc<Identity>,
     /// The verified roster.
@@ -74,7 +74,7 @@ enum Outgoing {
 }
 
 /// What a hub tells its role.
-pub enum HubEvent {
+pub enum HostEvent {
     /// From the state machine.
     Aggregator(aggregator::Event),
     /// A control frame from another party than a site, or of the application's kinds.
@@ -86,7 +86,7 @@ pub enum HubEvent {
         /// All of it.
         bytes: Vec<u8>,
     },
-    /// The deadline given to [`Hub::next`] passed.
+    /// The deadline given to [`AggregatorHost::next`] passed.
     Deadline,
 }
 
@@ -96,8 +96,8 @@ struct Peer {
 }
 
 /// A listener, its links and the aggregator's machine.
-pub struct Hub {
-    config: HubConfig,
+pub struct AggregatorHost {
+    config: HostConfig,
     aggregator: Aggregator,
     listener: Option<Listening>,
     peers: BTreeMap<PartyId, Peer>,
@@ -126,12 +126,12 @@ impl Drop for Listening {
     }
 }
 
-impl Hub {
+impl AggregatorHost {
     /// Opens the port and begins a run.
     ///
     /// # Errors
     /// `CarrierError` where the port cannot be opened; `Error` where the configuration does not fit.
-    pub async fn open(config: HubConfig, address: SocketAddr) -> Result<Hub, Failure> {
+    pub async fn open(config: HostConfig, address: SocketAddr) -> Result<AggregatorHost, Failure> {
         let credentials = Credentials::from_seed(&config.identity.seed())?;
         let allowed = carrier::only(config.roster.members().map(|m| m.key.0).collect());
         let listener = carrier::listen(address, &credentials, allowed, app_messages::header_check).await?;
@@ -168,7 +168,7 @@ impl Hub {
             room: Arc::new(Semaphore::new(ROOM)),
         };
         let task = tokio::spawn(accept(listener, Arc::new(door)));
-        Ok(Hub {
+        Ok(AggregatorHost {
             config,
             aggregator,
             listener: Some(Listening { address, task }),
@@ -285,14 +285,14 @@ impl Hub {
     }
 
     /// The next thing that happens, at the latest at `deadline`.
-    pub async fn next(&mut self, deadline: Option<Instant>) -> HubEvent {
+    pub async fn next(&mut self, deadline: Option<Instant>) -> HostEvent {
         if let Some(event) = self.put_off.pop_front() {
-            return HubEvent::Aggregator(event);
+            return HostEvent::Aggregator(event);
         }
         loop {
             while let Some(output) = self.aggregator.poll() {
                 if let Some(event) = self.carry_out(output) {
-                    return HubEvent::Aggregator(event);
+                    return HostEvent::Aggregator(event);
                 }
             }
             let wake = self.aggregator.next_wake().map(|Millis(at)| self.started + Duration::from_millis(at));
@@ -302,7 +302,7 @@ impl Hub {
                     event = self.events.recv() => event,
                     () = tokio::time::sleep_until(at.into()) => {
                         if deadline.is_some_and(|d| Instant::now() >= d) {
-                            return HubEvent::Deadline;
+                            return HostEvent::Deadline;
                         }
                         let now = self.now();
                         self.aggregator.handle(aggregator::Input::Tick, now);
@@ -318,7 +318,7 @@ impl Hub {
         }
     }
 
-    fn link_event(&mut self, event: LinkEvent) -> Option<HubEvent> {
+    fn link_event(&mut self, event: LinkEvent) -> Option<HostEvent> {
         let now = self.now();
         match event {
             LinkEvent::Up { party, id, frames } => {
@@ -356,7 +356,7 @@ impl Hub {
                         self.aggregator.handle(aggregator::Input::Message { from, bytes: &bytes }, now);
                         None
                     }
-                    from => Some(HubEvent::Control { from, kind, bytes }),
+                    from => Some(HostEvent::Control { from, kind, bytes }),
                 }
             }
         }

@@ -11,14 +11,14 @@ use veilsum_cluster::{
 use veilsum_proto::{Error, Rule, aggregator, message::Kind, roster::PartyId};
 
 use super::{
-    hub::{Hub, HubEvent},
+    aggregator_host::{AggregatorHost, HostEvent},
     intermediary::IntermediaryConfig,
 };
 use crate::{
     app_messages::{CentreDistances, JudgeReply, JudgeRequest},
     error::{Code, Failure},
-    plan::Work,
-    question::{Form, Layout, Question},
+    plan::PlanSpec,
+    question::{Layout, Question, SumBounds},
 };
 
 /// What the intermediary asks and how it reads the answer, without a centre.
@@ -28,7 +28,7 @@ struct Blind {
 }
 
 /// Questions of the right shape about no place in particular.
-fn blind(work: &Work, request: &JudgeRequest, form: &Form) -> Result<Blind, Failure> {
+fn blind(work: &PlanSpec, request: &JudgeRequest, form: &SumBounds) -> Result<Blind, Failure> {
     let columns = work.columns.len();
     let recipe = &work.recipe;
     let members = recipe.clusters.count() * recipe.restarts as usize;
@@ -59,7 +59,7 @@ fn blind(work: &Work, request: &JudgeRequest, form: &Form) -> Result<Blind, Fail
 /// Asks the sites for the validation totals of what they hold, and draws the verdicts. `rows` is the count, `counted` whom
 /// it covers.
 pub(super) async fn judge(
-    hub: &mut Hub,
+    hub: &mut AggregatorHost,
     config: &IntermediaryConfig,
     request: &JudgeRequest,
     counted: &[u16],
@@ -73,14 +73,14 @@ pub(super) async fn judge(
     let deadline = Instant::now() + Duration::from_millis(phase.saturating_mul(5));
     let (values, cohort) = loop {
         match hub.next(Some(deadline)).await {
-            HubEvent::Aggregator(aggregator::Event::Total { values, cohort, .. }) => break (values, cohort),
-            HubEvent::Aggregator(aggregator::Event::Failed(e)) => return Err(e.into()),
-            HubEvent::Aggregator(event) => super::server::log(&config.roster, &event),
-            HubEvent::Control { from, kind: Kind::CentreDistances, bytes } => {
+            HostEvent::Aggregator(aggregator::Event::Total { values, cohort, .. }) => break (values, cohort),
+            HostEvent::Aggregator(aggregator::Event::Failed(e)) => return Err(e.into()),
+            HostEvent::Aggregator(event) => super::server::log(&config.roster, &event),
+            HostEvent::Control { from, kind: Kind::CentreDistances, bytes } => {
                 take_distances(hub, config, (from, &bytes), request, &mut distances)?;
             }
-            HubEvent::Control { .. } => {}
-            HubEvent::Deadline => {
+            HostEvent::Control { .. } => {}
+            HostEvent::Deadline => {
                 return Err(Failure::new(
                     Code::Network,
                     "waited for the validation totals in vain",
@@ -108,7 +108,7 @@ pub(super) async fn judge(
 
 /// Every site sends the same distances: they follow from what all hold.
 fn take_distances(
-    hub: &Hub,
+    hub: &AggregatorHost,
     config: &IntermediaryConfig,
     (from, bytes): (PartyId, &[u8]),
     request: &JudgeRequest,
