@@ -71,7 +71,7 @@ pub(crate) fn inspect(args: &InspectArgs, json: bool) -> Result<(), Failure> {
         let answer = contribute(question, &rows, &terms, Some(&mut noise())).map_err(|e| {
             let failure = Failure::from(e);
             let next = "speak to the coordinator about the plan".to_owned();
-            if failure.next.is_empty() { Failure { next, ..failure } } else { failure }
+            if failure.advice.is_empty() { Failure { advice: next, ..failure } } else { failure }
         })?;
         let to = if *question == Question::CountRows { PartyId::Intermediary } else { PartyId::Coordinator };
         let rehearsal = rehearse(&federation, to, &question.to_bytes(), answer)?;

@@ -74,7 +74,7 @@ fn absent(path: &Path) -> Result<(), Failure> {
     if std::fs::symlink_metadata(path).is_ok() {
         let exists = FileError::Exists { path: path.to_owned() };
         return Err(Failure {
-            next: "choose another --name or --out, or --force to replace it".into(),
+            advice: "choose another --name or --out, or --force to replace it".into(),
             ..exists.into()
         });
     }

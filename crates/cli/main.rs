@@ -148,11 +148,7 @@ fn log_to_stderr(verbose: u8) {
 }
 
 fn report(failure: &Failure, json: bool) -> ExitCode {
-    // Errors of files and tables carry their next step behind the last semicolon.
-    let (message, next) = match failure.message.rsplit_once("; ") {
-        Some((message, next)) if failure.next.is_empty() => (message, next),
-        _ => (failure.message.as_str(), failure.next.as_str()),
-    };
+    let (message, next) = (&failure.message, &failure.advice);
     if json && failure.code == Code::Early {
         // The result that was printed says so (`ended_early`); there is one document.
     } else if json {

@@ -200,7 +200,7 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
         labels: args.labels.clone(),
         step_bits,
     };
-    let again = |f: Failure| Failure { next: "correct the option and run `veilsum plan make` again".into(), ..f };
+    let again = |f: Failure| Failure { advice: "correct the option and run `veilsum plan make` again".into(), ..f };
     work.check().map_err(|e| again(e.into()))?;
     let mut terms = Terms {
         roster: roster.hash(),

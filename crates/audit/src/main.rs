@@ -118,7 +118,7 @@ fn main() -> ExitCode {
             return match mine(&plan, &roster, &data, json) {
                 Ok(at_risk) => ExitCode::from(u8::from(at_risk)),
                 Err(failure) => {
-                    eprintln!("{}\n{}", failure.message, failure.next);
+                    eprintln!("{}\n{}", failure.message, failure.advice);
                     ExitCode::from(3)
                 }
             };

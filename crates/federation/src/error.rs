@@ -44,26 +44,26 @@ pub struct Failure {
     /// What happened.
     pub message: String,
     /// What to do next.
-    pub next: String,
+    pub advice: String,
 }
 
 impl Failure {
-    /// A failure with its next step.
-    pub fn new(code: Code, message: impl std::fmt::Display, next: impl Into<String>) -> Self {
-        Failure { code, message: message.to_string(), next: next.into() }
+    /// A failure with what to do next.
+    pub fn new(code: Code, message: impl std::fmt::Display, advice: impl Into<String>) -> Self {
+        Failure { code, message: message.to_string(), advice: advice.into() }
     }
 
     /// A file or value that the user gave.
-    pub fn input(message: impl std::fmt::Display, next: impl Into<String>) -> Self {
-        Failure::new(Code::Input, message, next)
+    pub fn input(message: impl std::fmt::Display, advice: impl Into<String>) -> Self {
+        Failure::new(Code::Input, message, advice)
     }
 }
 
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(&self.message)?;
-        if !self.next.is_empty() {
-            write!(f, "\nnext: {}", self.next)?;
+        if !self.advice.is_empty() {
+            write!(f, "\nnext: {}", self.advice)?;
         }
         Ok(())
     }

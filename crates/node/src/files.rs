@@ -22,27 +22,24 @@ pub enum Existing {
     Replace,
 }
 
-/// What went wrong with a file. The text ends with what to do about it.
+/// What went wrong with a file. [`FileError::advice`] says what to do about it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
     /// There is a file of that name.
-    #[error("{} is there already and was left as it is; move it away, or ask for it to be replaced", path.display())]
+    #[error("{} is there already and was left as it is", path.display())]
     Exists {
         /// The file.
         path: PathBuf,
     },
     /// The path has no file name to write to.
-    #[error("{} does not name a file; add a file name", path.display())]
+    #[error("{} does not name a file", path.display())]
     NoName {
         /// The path.
         path: PathBuf,
     },
     /// The file can't be written.
-    #[error(
-        "{} cannot be written ({source}); check that its folder exists, is yours to write to, and has free space",
-        path.display()
-    )]
+    #[error("{} cannot be written ({source})", path.display())]
     Write {
         /// The file.
         path: PathBuf,
@@ -50,7 +47,7 @@ pub enum FileError {
         source: io::Error,
     },
     /// The file can't be read.
-    #[error("{} cannot be read ({source}); check the path and who may read it", path.display())]
+    #[error("{} cannot be read ({source})", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -58,13 +55,13 @@ pub enum FileError {
         source: io::Error,
     },
     /// A folder or a device stands where a file belongs.
-    #[error("{} is not a regular file; check the path", path.display())]
+    #[error("{} is not a regular file", path.display())]
     NotAFile {
         /// The path.
         path: PathBuf,
     },
     /// The file is longer than anything of its kind.
-    #[error("{} is longer than the {max} bytes allowed for it; check that it is the right file", path.display())]
+    #[error("{} is longer than the {max} bytes allowed for it", path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
@@ -72,18 +69,30 @@ pub enum FileError {
         max: usize,
     },
     /// Others may read or change a secret.
-    #[error(
-        "{} holds a secret and is open to other users (mode {mode:03o}); run: chmod 600 {}  (and replace \
-         the secret if others use this machine)",
-        path.display(),
-        quoted(path)
-    )]
+    #[error("{} holds a secret and is open to other users (mode {mode:03o})", path.display())]
     NotPrivate {
         /// The file.
         path: PathBuf,
         /// Its permission bits.
         mode: u32,
     },
+}
+
+impl FileError {
+    /// What to do next.
+    pub fn advice(&self) -> String {
+        match self {
+            Self::Exists { .. } => "move it away, or ask for it to be replaced".into(),
+            Self::NoName { .. } => "add a file name".into(),
+            Self::Write { .. } => "check that its folder exists, is yours to write to, and has free space".into(),
+            Self::Read { .. } => "check the path and who may read it".into(),
+            Self::NotAFile { .. } => "check the path".into(),
+            Self::TooLarge { .. } => "check that it is the right file".into(),
+            Self::NotPrivate { path, .. } => {
+                format!("run: chmod 600 {}  (and replace the secret if others use this machine)", quoted(path))
+            }
+        }
+    }
 }
 
 /// Writes a secret: from its first moment on, only its owner can read the file (mode 0600).
@@ -281,7 +290,8 @@ pub(crate) fn sync_folder(_folder: &Path) -> io::Result<()> {
 
 impl From<FileError> for crate::error::Failure {
     fn from(e: FileError) -> Self {
-        crate::error::Failure::input(e, "")
+        let advice = e.advice();
+        crate::error::Failure::input(e, advice)
     }
 }
 
@@ -358,7 +368,8 @@ mod tests {
         check_private(&path).expect("as written");
         for open in [0o640, 0o604, 0o620, 0o601, 0o666] {
             chmod(&path, open);
-            let error = check_private(&path).expect_err("open to others").to_string();
+            let error = check_private(&path).expect_err("open to others");
+            let error = format!("{error}; {}", error.advice());
             assert!(error.contains(&format!("chmod 600 '{}'", path.display())), "{error}");
             assert!(error.contains(&format!("mode {open:o}")), "{error}");
             assert!(matches!(read_private(&path, 99), Err(FileError::NotPrivate { .. })));

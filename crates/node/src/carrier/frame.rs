@@ -7,13 +7,13 @@ use super::{HEADER_LEN, HeaderCheck, RESERVE_LIMIT};
 #[non_exhaustive]
 pub enum FrameFault {
     /// The peer stopped within a header.
-    #[error("a frame was cut off: {got} of {HEADER_LEN} header bytes came; the other end stopped while sending")]
+    #[error("a frame was cut off: {got} of {HEADER_LEN} header bytes came")]
     TruncatedHeader {
         /// Bytes that came.
         got: usize,
     },
     /// The peer stopped within a body.
-    #[error("a frame was cut off: {got} of {declared} body bytes came; the other end stopped while sending")]
+    #[error("a frame was cut off: {got} of {declared} body bytes came")]
     TruncatedBody {
         /// Bytes that came.
         got: usize,
@@ -21,10 +21,7 @@ pub enum FrameFault {
         declared: usize,
     },
     /// The header announces more than this kind may have.
-    #[error(
-        "a frame announces {declared} body bytes where {allowed} are allowed; the other end follows other limits, \
-         or is not a Veilsum party"
-    )]
+    #[error("a frame announces {declared} body bytes where {allowed} are allowed")]
     Oversized {
         /// Bytes that the header announces.
         declared: usize,
@@ -32,20 +29,35 @@ pub enum FrameFault {
         allowed: usize,
     },
     /// The header check turned the frame down: another version, or a kind that has no business here.
-    #[error("a frame was refused: {why}; bring both ends to the same release")]
+    #[error("a frame was refused: {why}")]
     Refused {
         /// The check's own words.
         why: String,
     },
     /// An earlier fault, or a send that was given up, has left the stream in the middle of a frame.
-    #[error("the stream is in the middle of a broken frame and cannot go on; dial again")]
+    #[error("the stream is in the middle of a broken frame and cannot go on")]
     Broken,
     /// We were asked to send bytes whose header does not match them.
-    #[error("refused to send a frame of {len} bytes whose header does not announce them; this is a fault in Veilsum")]
+    #[error("refused to send a frame of {len} bytes whose header does not announce them")]
     Malformed {
         /// All bytes of it.
         len: usize,
     },
+}
+
+impl FrameFault {
+    /// What to do next.
+    pub fn advice(&self) -> String {
+        match self {
+            Self::TruncatedHeader { .. } | Self::TruncatedBody { .. } => {
+                "dial again; where it happens twice, ask the other end's operator whether its program stopped".into()
+            }
+            Self::Oversized { .. } => "check that the other end is a Veilsum party of the same release".into(),
+            Self::Refused { .. } => "bring both ends to the same release".into(),
+            Self::Broken => "dial again".into(),
+            Self::Malformed { .. } => "this is a fault in Veilsum, please report it".into(),
+        }
+    }
 }
 
 impl FrameFault {

@@ -24,7 +24,8 @@ impl From<CarrierError> for crate::error::Failure {
             CarrierError::WrongServerKey { .. } | CarrierError::Frame(_) => crate::error::Code::Peer,
             _ => crate::error::Code::Network,
         };
-        crate::error::Failure::new(code, e, "")
+        let advice = e.advice();
+        crate::error::Failure::new(code, e, advice)
     }
 }
 
@@ -114,14 +115,12 @@ pub enum Fault {
     Network,
 }
 
-/// Why a link could not be made or used. The text ends with what to try next.
+/// Why a link could not be made or used. [`CarrierError::advice`] says what to try next.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CarrierError {
     /// The local UDP address can't be used.
-    #[error(
-        "cannot use the UDP address {addr} here: {source}; choose a free port and an address that this machine has"
-    )]
+    #[error("cannot use the UDP address {addr} here: {source}")]
     Bind {
         /// What was asked for.
         addr: SocketAddr,
@@ -129,10 +128,7 @@ pub enum CarrierError {
         source: io::Error,
     },
     /// Nobody answered.
-    #[error(
-        "no answer from {addr} within {waited:?}; check that the server runs there and that no firewall drops UDP \
-         to that port"
-    )]
+    #[error("no answer from {addr} within {waited:?}")]
     Unreachable {
         /// Who was called.
         addr: SocketAddr,
@@ -140,31 +136,25 @@ pub enum CarrierError {
         waited: Duration,
     },
     /// Somebody else answered.
-    #[error(
-        "the server at {addr} holds another key than the roster says, and was sent nothing; compare the key's \
-         fingerprint with its operator over another channel before you change the roster"
-    )]
+    #[error("the server at {addr} holds another key than the roster says, and was sent nothing")]
     WrongServerKey {
         /// Who was called.
         addr: SocketAddr,
     },
     /// The server ended the handshake after it saw our key.
-    #[error(
-        "the server closed: your key is not on its roster, or it expects another one from you; send its operator \
-         your public key and compare fingerprints"
-    )]
+    #[error("the server closed: your key is not on its roster, or it expects another one from you")]
     NotAccepted,
     /// The server has its hands full.
-    #[error("the server at {addr} has too many connections opening and turned this one away; try again in a moment")]
+    #[error("the server at {addr} has too many connections opening and turned this one away")]
     Busy {
         /// Who was called.
         addr: SocketAddr,
     },
     /// The two ends don't share a version of QUIC or of this protocol.
-    #[error("the other end speaks another version of the protocol; bring both ends to the same release")]
+    #[error("the other end speaks another version of the protocol")]
     OtherProtocol,
     /// The TLS handshake failed for a reason that is none of the above.
-    #[error("the handshake failed: {reason}; check that the other end is a Veilsum party of the same release")]
+    #[error("the handshake failed: {reason}")]
     Handshake {
         /// What the TLS library said.
         reason: String,
@@ -173,23 +163,49 @@ pub enum CarrierError {
     #[error(transparent)]
     Frame(#[from] FrameFault),
     /// The connection is over.
-    #[error("the connection is closed: {reason}; dial again once the cause is dealt with")]
+    #[error("the connection is closed: {reason}")]
     Closed {
         /// Why, in words of this end or of the peer.
         reason: String,
     },
     /// Something took longer than it was given.
-    #[error("timed out: {what}; check that the other end still runs and the network to it, then dial again")]
+    #[error("timed out: {what}")]
     TimedOut {
         /// What was waited for.
         what: &'static str,
     },
     /// The TLS or QUIC library refused our own settings.
-    #[error("cannot set up the connection: {reason}; this is a fault in Veilsum, please report it")]
+    #[error("cannot set up the connection: {reason}")]
     Setup {
         /// What the library said.
         reason: String,
     },
+}
+
+impl CarrierError {
+    /// What to do next.
+    pub fn advice(&self) -> String {
+        match self {
+            Self::Bind { .. } => "choose a free port and an address that this machine has".into(),
+            Self::Unreachable { .. } => {
+                "check that the server runs there and that no firewall drops UDP to that port".into()
+            }
+            Self::WrongServerKey { .. } => {
+                "compare the key's fingerprint with its operator over another channel before you change the roster"
+                    .into()
+            }
+            Self::NotAccepted => "send its operator your public key and compare fingerprints".into(),
+            Self::Busy { .. } => "try again in a moment".into(),
+            Self::OtherProtocol => "bring both ends to the same release".into(),
+            Self::Handshake { .. } => "check that the other end is a Veilsum party of the same release".into(),
+            Self::Frame(fault) => fault.advice(),
+            Self::Closed { .. } => "dial again once the cause is dealt with".into(),
+            Self::TimedOut { .. } => {
+                "check that the other end still runs and the network to it, then dial again".into()
+            }
+            Self::Setup { .. } => "this is a fault in Veilsum, please report it".into(),
+        }
+    }
 }
 
 impl CarrierError {

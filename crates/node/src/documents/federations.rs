@@ -285,7 +285,7 @@ impl Federations {
 
 /// Whoever damaged the file, no coordinator sent it.
 fn again(failure: Failure) -> Failure {
-    Failure { next: NEXT.into(), ..failure }
+    Failure { advice: NEXT.into(), ..failure }
 }
 
 /// What is another in `new` than in `old`, a sentence each; nothing but for the same roster.

@@ -305,9 +305,9 @@ mod tests {
             ("min_rows = -1", "line 1"),
         ] {
             let failure = policy(text).unwrap_err();
-            assert!(failure.message.contains(why) && !failure.next.is_empty(), "{text}: {failure}");
+            assert!(failure.message.contains(why) && !failure.advice.is_empty(), "{text}: {failure}");
         }
-        assert!(policy("min_row = 3").unwrap_err().next.contains("min_rows"));
+        assert!(policy("min_row = 3").unwrap_err().advice.contains("min_rows"));
     }
 
     #[test]

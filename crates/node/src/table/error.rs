@@ -4,12 +4,12 @@ use std::io;
 
 use super::{MAX_CELL, MAX_COLUMNS, MAX_ROW, MAX_VALUES};
 
-/// What is wrong with a table. The text ends with what to do about it.
+/// What is wrong with a table. [`TableError::advice`] says what to do about it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TableError {
     /// The file can't be opened.
-    #[error("{file}: cannot be opened ({source}); {}", open_hint(source))]
+    #[error("{file}: cannot be opened ({source})")]
     Open {
         /// The file.
         file: String,
@@ -17,7 +17,7 @@ pub enum TableError {
         source: io::Error,
     },
     /// The file can't be read to its end.
-    #[error("{file}: cannot be read ({source}); check that it is a regular file on a healthy disk")]
+    #[error("{file}: cannot be read ({source})")]
     Read {
         /// The file.
         file: String,
@@ -25,7 +25,7 @@ pub enum TableError {
         source: io::Error,
     },
     /// Results can't be written.
-    #[error("cannot write the table ({source}); check the free space and the folder's permissions")]
+    #[error("cannot write the table ({source})")]
     Write {
         /// What the system said.
         source: io::Error,
@@ -39,22 +39,19 @@ pub enum TableError {
         expected: usize,
     },
     /// Nothing is in the file.
-    #[error("{file}: the file is empty; it needs a header line and rows")]
+    #[error("{file}: the file is empty")]
     Empty {
         /// The file.
         file: String,
     },
     /// A header and nothing else.
-    #[error("{file}: no rows follow the header; check that the export went through")]
+    #[error("{file}: no rows follow the header")]
     NoRows {
         /// The file.
         file: String,
     },
     /// The first line has numbers where names belong.
-    #[error(
-        "{file}, header: column {position} is headed by a number, so the first line looks like data; add a header \
-         line with a name for every column (a column that is really called by a number needs a letter in its name)"
-    )]
+    #[error("{file}, header: column {position} is headed by a number, so the first line looks like data")]
     NoHeader {
         /// The file.
         file: String,
@@ -62,7 +59,7 @@ pub enum TableError {
         position: usize,
     },
     /// The first line has names where numbers belong.
-    #[error("{file}, line {line}: this looks like a header, and the file must hold numbers only; remove that line")]
+    #[error("{file}, line {line}: this looks like a header, and the file must hold numbers only")]
     UnwantedHeader {
         /// The file.
         file: String,
@@ -70,10 +67,7 @@ pub enum TableError {
         line: u64,
     },
     /// A column without a name.
-    #[error(
-        "{file}, header: column {position} has no name; give it one (some exports put row numbers into an unnamed \
-         first column: name it, and leave it out of the chosen columns)"
-    )]
+    #[error("{file}, header: column {position} has no name")]
     UnnamedColumn {
         /// The file.
         file: String,
@@ -81,7 +75,7 @@ pub enum TableError {
         position: usize,
     },
     /// Two columns have one name.
-    #[error("{file}, header: two columns are called {column:?}; rename one")]
+    #[error("{file}, header: two columns are called {column:?}")]
     DuplicateColumn {
         /// The file.
         file: String,
@@ -89,7 +83,7 @@ pub enum TableError {
         column: String,
     },
     /// A wanted column is not there.
-    #[error("{file}: no column is called {column:?}; the file has {known}")]
+    #[error("{file}: no column is called {column:?}")]
     UnknownColumn {
         /// The file.
         file: String,
@@ -99,7 +93,7 @@ pub enum TableError {
         known: String,
     },
     /// The specification names a column twice.
-    #[error("{file}: the column {column:?} is asked for twice; name every column once, and the label not among them")]
+    #[error("{file}: the column {column:?} is asked for twice")]
     ChosenTwice {
         /// The file.
         file: String,
@@ -107,16 +101,13 @@ pub enum TableError {
         column: String,
     },
     /// Nothing is left to be clustered.
-    #[error("{file}: there is no column beside the label; add at least one numeric column")]
+    #[error("{file}: there is no column beside the label")]
     NoColumns {
         /// The file.
         file: String,
     },
     /// A row with more or fewer cells than the header.
-    #[error(
-        "{file}, line {line}: {got} cells where {expected} belong; look for a missing or an extra delimiter, or a \
-         quotation mark without its partner"
-    )]
+    #[error("{file}, line {line}: {got} cells where {expected} belong")]
     Ragged {
         /// The file.
         file: String,
@@ -128,10 +119,7 @@ pub enum TableError {
         expected: usize,
     },
     /// A cell without a value.
-    #[error(
-        "{file}, line {line}, column {column:?}: the value is missing; remove such rows, or fill them in before \
-         clustering"
-    )]
+    #[error("{file}, line {line}, column {column:?}: the value is missing")]
     EmptyCell {
         /// The file.
         file: String,
@@ -141,7 +129,7 @@ pub enum TableError {
         column: String,
     },
     /// A cell that is no number.
-    #[error("{file}, line {line}, column {column:?}: this is no number; {hint}")]
+    #[error("{file}, line {line}, column {column:?}: this is no number")]
     NotANumber {
         /// The file.
         file: String,
@@ -153,10 +141,7 @@ pub enum TableError {
         hint: &'static str,
     },
     /// A cell that is not a finite number.
-    #[error(
-        "{file}, line {line}, column {column:?}: the value is NaN, infinite or too large for a 64-bit number; remove \
-         such rows or correct them"
-    )]
+    #[error("{file}, line {line}, column {column:?}: the value is NaN, infinite or too large for a 64-bit number")]
     NotFinite {
         /// The file.
         file: String,
@@ -166,7 +151,7 @@ pub enum TableError {
         column: String,
     },
     /// A cell in another encoding.
-    #[error("{file}, line {line}: the text is not UTF-8; save the file as \"CSV UTF-8\", or convert it with iconv")]
+    #[error("{file}, line {line}: the text is not UTF-8")]
     NotUtf8 {
         /// The file.
         file: String,
@@ -174,7 +159,7 @@ pub enum TableError {
         line: u64,
     },
     /// More columns than we read.
-    #[error("{file}, line {line}: more than {MAX_COLUMNS} columns; keep the ones that are to be clustered")]
+    #[error("{file}, line {line}: more than {MAX_COLUMNS} columns")]
     TooManyColumns {
         /// The file.
         file: String,
@@ -182,10 +167,7 @@ pub enum TableError {
         line: u64,
     },
     /// A longer cell than we read.
-    #[error(
-        "{file}, line {line}: column {position} holds more than {MAX_CELL} bytes; look for a quotation mark without \
-         its partner, or drop that column"
-    )]
+    #[error("{file}, line {line}: column {position} holds more than {MAX_CELL} bytes")]
     CellTooLong {
         /// The file.
         file: String,
@@ -195,10 +177,7 @@ pub enum TableError {
         position: usize,
     },
     /// A longer row than we read.
-    #[error(
-        "{file}, line {line}: the row is longer than {MAX_ROW} bytes; look for a quotation mark without its partner, \
-         and check that this is a CSV file"
-    )]
+    #[error("{file}, line {line}: the row is longer than {MAX_ROW} bytes")]
     RowTooLong {
         /// The file.
         file: String,
@@ -206,13 +185,43 @@ pub enum TableError {
         line: u64,
     },
     /// More numbers than we hold.
-    #[error("{file}, line {line}: more than {MAX_VALUES} numbers; choose fewer columns, or cluster a sample of rows")]
+    #[error("{file}, line {line}: more than {MAX_VALUES} numbers")]
     TooLarge {
         /// The file.
         file: String,
         /// The line, from 1.
         line: u64,
     },
+}
+
+impl TableError {
+    /// What to do next.
+    pub fn advice(&self) -> String {
+        match self {
+            Self::Open { source, .. } => format!("{}", open_hint(source)),
+            Self::Read { .. } => "check that it is a regular file on a healthy disk".into(),
+            Self::Write { .. } => "check the free space and the folder's permissions".into(),
+            Self::WriteRagged { .. } => String::new(),
+            Self::Empty { .. } => "it needs a header line and rows".into(),
+            Self::NoRows { .. } => "check that the export went through".into(),
+            Self::NoHeader { .. } => "add a header line with a name for every column (a column that is really called by a number needs a letter in its name)".into(),
+            Self::UnwantedHeader { .. } => "remove that line".into(),
+            Self::UnnamedColumn { .. } => "give it one (some exports put row numbers into an unnamed first column: name it, and leave it out of the chosen columns)".into(),
+            Self::DuplicateColumn { .. } => "rename one".into(),
+            Self::UnknownColumn { known, .. } => format!("the file has {known}"),
+            Self::ChosenTwice { .. } => "name every column once, and the label not among them".into(),
+            Self::NoColumns { .. } => "add at least one numeric column".into(),
+            Self::Ragged { .. } => "look for a missing or an extra delimiter, or a quotation mark without its partner".into(),
+            Self::EmptyCell { .. } => "remove such rows, or fill them in before clustering".into(),
+            Self::NotANumber { hint, .. } => format!("{hint}"),
+            Self::NotFinite { .. } => "remove such rows or correct them".into(),
+            Self::NotUtf8 { .. } => "save the file as \"CSV UTF-8\", or convert it with iconv".into(),
+            Self::TooManyColumns { .. } => "keep the ones that are to be clustered".into(),
+            Self::CellTooLong { .. } => "look for a quotation mark without its partner, or drop that column".into(),
+            Self::RowTooLong { .. } => "look for a quotation mark without its partner, and check that this is a CSV file".into(),
+            Self::TooLarge { .. } => "choose fewer columns, or cluster a sample of rows".into(),
+        }
+    }
 }
 
 fn open_hint(error: &io::Error) -> &'static str {
@@ -225,6 +234,7 @@ fn open_hint(error: &io::Error) -> &'static str {
 
 impl From<TableError> for crate::error::Failure {
     fn from(e: TableError) -> Self {
-        crate::error::Failure::input(e, "")
+        let advice = e.advice();
+        crate::error::Failure::input(e, advice)
     }
 }

@@ -2,6 +2,11 @@
 
 use super::*;
 
+/// What happened and what to do next.
+fn whole(error: &TableError) -> String {
+    format!("{error}; {}", error.advice())
+}
+
 fn all() -> TableSpec {
     TableSpec::default()
 }
@@ -16,7 +21,7 @@ fn read(text: impl AsRef<[u8]>, spec: &TableSpec) -> Result<Table, TableError> {
 
 #[track_caller]
 fn refused(text: impl AsRef<[u8]>, spec: &TableSpec) -> String {
-    let error = read(text, spec).expect_err("this table is bad").to_string();
+    let error = whole(&read(text, spec).expect_err("this table is bad"));
     assert!(error.starts_with("site.csv"), "{error}");
     error
 }
@@ -159,7 +164,7 @@ fn many_rows_share_no_allowance() {
 #[test]
 fn a_missing_file_is_told() {
     let error = read_csv("no/such/site.csv", &all()).expect_err("no such file");
-    assert!(error.to_string().contains("check the path"), "{error}");
+    assert!(error.advice().contains("check the path"), "{error}");
 }
 
 #[test]
@@ -167,7 +172,7 @@ fn centres_come_without_a_header() {
     let read = |text: &str| read_matrix_from(text.as_bytes(), "centres.csv", 2);
     assert_eq!(read("1,2\n3;4\n").map_err(|e| e.to_string()).expect_err("ragged").matches("line 2").count(), 1);
     assert_eq!(read("1;2\r\n3;-4e-3\r\n").expect("good"), [[1.0, 2.0], [3.0, -0.004]]);
-    assert!(read("x,y\n1,2\n").expect_err("a header").to_string().contains("remove that line"));
+    assert!(read("x,y\n1,2\n").expect_err("a header").advice().contains("remove that line"));
     assert!(read("1,2\n3,q\n").expect_err("a word").to_string().contains("line 2, column \"2\""));
     assert!(read("").expect_err("nothing").to_string().contains("empty"));
 }

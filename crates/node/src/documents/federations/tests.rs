@@ -65,7 +65,7 @@ fn a_damaged_file_is_refused_and_left_as_it_is() {
     let refused = |bad: &str| {
         fs::write(&path, bad).unwrap();
         let failure = Federations::load(&key, id).err().unwrap_or_else(|| panic!("accepted:\n{bad}"));
-        assert!(failure.message.contains("a.key.federations") && failure.next.contains("put it back"), "{failure}");
+        assert!(failure.message.contains("a.key.federations") && failure.advice.contains("put it back"), "{failure}");
         let touched = Federations::change(&key, id, |known| {
             known.agreed.clear();
             Ok(())
