@@ -16,7 +16,7 @@ pub(crate) fn reporter(quiet: bool) -> Box<dyn Fn(Progress) + Send + Sync> {
             Progress::Ready { sites, threshold } => eprintln!("keys exchanged: {sites} sites, threshold {threshold}"),
             Progress::Lost { site, why } => eprintln!("left the run: {site}: {}", clean(&why)),
             Progress::Waiting { sites, seconds } => eprintln!("{}", waiting(&sites, seconds)),
-            Progress::Round { .. } => {}
+            Progress::Round { .. } | Progress::Ended => {}
         });
     }
     let bar = ProgressBar::new(1);
@@ -33,10 +33,8 @@ pub(crate) fn reporter(quiet: bool) -> Box<dyn Fn(Progress) + Send + Sync> {
             bar.set_length(u64::from(of));
             bar.set_position(u64::from(number));
             bar.set_message(format!("{what} over {sites} sites"));
-            if what == "fuzzy_validation" {
-                bar.finish_and_clear();
-            }
         }
+        Progress::Ended => bar.finish_and_clear(),
     })
 }
 

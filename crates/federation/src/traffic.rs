@@ -36,6 +36,7 @@ pub fn phase(kind: Kind) -> &'static str {
         Kind::Survivors | Kind::Certificate => "survivors",
         Kind::ConsistencyCheck => "consistency_check",
         Kind::Unmask => "unmask",
+        Kind::Opening => "opening",
         _ => "control",
     }
 }

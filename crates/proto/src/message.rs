@@ -335,10 +335,15 @@ pub fn kind_of(frame: &[u8]) -> Option<Kind> {
     frame.first_chunk::<HEADER>().and_then(|h| parse_header(h).ok()).map(|(k, _)| k)
 }
 
+/// What a frame claims to be for: the session, the deck or the round, as its kind has it. Read without checking anything.
+pub fn context_of(frame: &[u8]) -> Option<Hash> {
+    frame.get(HEADER..HEADER + 32)?.try_into().ok().map(Hash)
+}
+
 /// What an `Unmask` claims to be for ([CON-2]), read without checking anything.
 pub(crate) fn unmask_context(frame: &[u8]) -> Option<Hash> {
     kind_of(frame).filter(|k| *k == Kind::Unmask)?;
-    frame.get(HEADER..HEADER + 32)?.try_into().ok().map(Hash)
+    context_of(frame)
 }
 
 impl Verified<'_> {

@@ -4,7 +4,7 @@
 use veilsum_proto::{
     Error,
     evidence::Documents,
-    message::{Kind, kind_of},
+    message::{Kind, context_of, kind_of},
     roster::PartyId,
     suite::Hash,
 };
@@ -54,7 +54,7 @@ impl Follower {
             // The question after it may be written down already, and not answered.
             Some(context) => {
                 let known = |said: &Said| {
-                    kind_of(&said.frame) == Some(Kind::Ask) && said.frame.get(8..40) == Some(&context.0[..])
+                    kind_of(&said.frame) == Some(Kind::Ask) && context_of(&said.frame) == Some(context)
                 };
                 if !said.iter().any(known) {
                     return Err(lost("it ends before the last round"));

@@ -116,6 +116,8 @@ pub enum Progress {
         /// Seconds since the question was put.
         seconds: u64,
     },
+    /// No more is asked.
+    Ended,
     /// A site is out of the run.
     Lost {
         /// Its name.
@@ -162,6 +164,7 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
         result = run.until_it_ends() => result,
         _ = tokio::signal::ctrl_c() => Err(Failure::new(Code::Interrupted, "interrupted", "start the run again")),
     };
+    (config.progress)(Progress::Ended);
     // Where its files lie is nobody else's business.
     let unwritten = hub.broken.as_ref().map(|_| "it cannot write its journal");
     let result = result.map_err(|failure| hub.broken.take().unwrap_or(failure));

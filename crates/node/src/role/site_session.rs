@@ -342,10 +342,10 @@ impl SiteSession {
 
     /// Where this site's own rules forbid what was asked, the aggregator is told under which rule.
     async fn tell_refusal(&mut self, error: &Error, bytes: &[u8], line: &mut Line) -> Result<(), Failure> {
-        let context = bytes.get(8..40).and_then(|c| <[u8; 32]>::try_from(c).ok());
+        let context = message::context_of(bytes);
         if let (Error::Refused { rule, .. }, Some(Kind::Ask), Some(context)) = (error, message::kind_of(bytes), context)
         {
-            let input = Input::Refuse { context: Hash(context), rule: rule.0.to_owned() };
+            let input = Input::Refuse { context, rule: rule.0.to_owned() };
             self.site.handle(input, &mut system_rng())?;
             self.drain(line, bytes).await?;
         }
@@ -444,7 +444,7 @@ impl SiteSession {
                 }
                 Output::Event(Event::Undone { slot, .. }) => {
                     // The certificate stands under the round that it is about.
-                    let context = bytes.get(8..40).and_then(|c| <[u8; 32]>::try_from(c).ok()).map(Hash);
+                    let context = message::context_of(bytes);
                     let left = self.left(Some(slot), None, context.unwrap_or_default());
                     wait_for_disk(|| self.keeper.with(|ledger| ledger.undo(&left)))?;
                 }
@@ -566,7 +566,7 @@ impl SiteSession {
     /// [LED-4]: nothing leaves that the ledger does not hold.
     fn write_down(&self, frame: &[u8], discloses: Disclosure) -> Result<(), Failure> {
         use Disclosure::{MaskedWords, RoundSeeds, SelfMaskShares};
-        let context = frame.get(8..40).and_then(|c| <[u8; 32]>::try_from(c).ok()).map(Hash).unwrap_or_default();
+        let context = message::context_of(frame).unwrap_or_default();
         let round = self.site.round_sites().filter(|_| matches!(discloses, MaskedWords | RoundSeeds | SelfMaskShares));
         let left = self.left(round.map(|(slot, _)| slot), round.map(|(_, cohort)| cohort), context);
         Ok(wait_for_disk(|| self.keeper.with(|ledger| ledger.record(frame, discloses, &left)))?)
