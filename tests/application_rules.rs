@@ -70,9 +70,7 @@ async fn coordinator() -> (Vec<Arc<Identity>>, Federation, SocketAddr) {
     let (bound, address) = oneshot::channel();
     tokio::spawn(server::run(ServerConfig {
         identity: identities[0].clone(),
-        roster: federation.roster.clone(),
-        terms: federation.terms.clone(),
-        work: federation.work.clone(),
+        federation: federation.clone(),
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         timing: LOOPBACK_TIMING,
         on_loss: veilsum_node::role::server::OnLoss::Stop,

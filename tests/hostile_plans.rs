@@ -160,9 +160,11 @@ impl Cast {
         let site = |(i, rows): (usize, Prepared)| {
             let config = ClientConfig {
                 identity: self.identities[i + 2].clone(),
-                roster: self.federation.roster.clone(),
-                terms: self.federation.terms.clone(),
-                work: self.federation.work.clone(),
+                federation: Federation {
+                    roster: self.federation.roster.clone(),
+                    terms: self.federation.terms.clone(),
+                    work: self.federation.work.clone(),
+                },
                 site: toy_policy(),
                 rows: Arc::new(rows),
                 origin: Arc::new(Origin::new(names.clone(), made[i].1.clone(), None)),
@@ -188,9 +190,7 @@ impl Cast {
         let listen = ANY.into();
         let config = IntermediaryConfig {
             identity,
-            roster,
-            terms,
-            work,
+            federation: Federation { roster, terms, work },
             listen,
             coordinator,
             timing,
@@ -388,9 +388,7 @@ fn the_intermediary_cannot_put_one_judgement_in_two_forms() {
         let (bound, address) = oneshot::channel();
         let config = ServerConfig {
             identity: cast.identities[0].clone(),
-            roster: roster.clone(),
-            terms: terms.clone(),
-            work,
+            federation: Federation { roster: roster.clone(), terms: terms.clone(), work },
             listen: ANY.into(),
             timing: LOOPBACK_TIMING,
             on_loss: veilsum_node::role::server::OnLoss::Stop,
@@ -497,9 +495,7 @@ fn sums_are_of_the_sites_whose_counts_allowed_them() {
         let (bound, address) = oneshot::channel();
         let config = ServerConfig {
             identity: cast.identities[0].clone(),
-            roster,
-            terms,
-            work,
+            federation: Federation { roster, terms, work },
             listen: ANY.into(),
             timing: LOOPBACK_TIMING,
             on_loss: veilsum_node::role::server::OnLoss::Stop,

@@ -108,9 +108,7 @@ fn against(
         let (bound, address) = oneshot::channel();
         let config = IntermediaryConfig {
             identity: identities[1].clone(),
-            roster: roster.clone(),
-            terms: terms.clone(),
-            work: work.clone(),
+            federation: Federation { roster: roster.clone(), terms: terms.clone(), work: work.clone() },
             listen: any,
             coordinator,
             timing: LOOPBACK_TIMING,
@@ -130,9 +128,7 @@ fn against(
             .map(|(i, rows)| {
                 tokio::spawn(client::run(ClientConfig {
                     identity: identities[i + 2].clone(),
-                    roster: roster.clone(),
-                    terms: terms.clone(),
-                    work: work.clone(),
+                    federation: Federation { roster: roster.clone(), terms: terms.clone(), work: work.clone() },
                     site: toy_policy(),
                     rows: Arc::new(rows),
                     origin: Arc::new(Origin::new(names.clone(), made[i].1.clone(), None)),

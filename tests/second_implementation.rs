@@ -127,9 +127,7 @@ async fn mixed(python: &Path, work: &PlanSpec, sites: &[(String, Rows)], vanish:
     let seen = sizes.clone();
     let server = tokio::spawn(server::run(ServerConfig {
         identity: identities[0].clone(),
-        roster: all.clone(),
-        terms: terms.clone(),
-        work: work.clone(),
+        federation: Federation { roster: all.clone(), terms: terms.clone(), work: work.clone() },
         listen: any,
         timing: LOOPBACK_TIMING,
         on_loss: veilsum_node::role::server::OnLoss::Stop,
@@ -147,9 +145,7 @@ async fn mixed(python: &Path, work: &PlanSpec, sites: &[(String, Rows)], vanish:
     let (bound, intermediary) = oneshot::channel();
     let counter = tokio::spawn(intermediary::run(IntermediaryConfig {
         identity: identities[1].clone(),
-        roster: all.clone(),
-        terms: terms.clone(),
-        work: work.clone(),
+        federation: Federation { roster: all.clone(), terms: terms.clone(), work: work.clone() },
         listen: any,
         coordinator,
         timing: LOOPBACK_TIMING,
@@ -163,9 +159,7 @@ async fn mixed(python: &Path, work: &PlanSpec, sites: &[(String, Rows)], vanish:
     for (i, rows) in prepared(&work, sites).into_iter().enumerate().filter(|(i, _)| *i != PYTHON) {
         clients.push(tokio::spawn(client::run(ClientConfig {
             identity: identities[i + 2].clone(),
-            roster: all.clone(),
-            terms: terms.clone(),
-            work: work.clone(),
+            federation: Federation { roster: all.clone(), terms: terms.clone(), work: work.clone() },
             site: toy_policy(),
             rows: Arc::new(rows),
             origin: Arc::new(Origin::new(names.clone(), sites[i].1.clone(), None)),

@@ -276,9 +276,7 @@ pub(crate) fn server(args: &ServerArgs, json: bool) -> Result<(), Failure> {
     let session = message::session(&federation.terms.hash(), &federation.roster.hash(), PartyId::Coordinator);
     let result = block_on(server::run(ServerConfig {
         identity,
-        roster: federation.roster.clone(),
-        terms: federation.terms.clone(),
-        work: federation.work.clone(),
+        federation: federation.clone(),
         listen,
         timing: args.patience.timing(),
         on_loss: args.patience.on_loss.within(args.patience.loss_wait),
@@ -310,9 +308,7 @@ pub(crate) fn intermediary(args: &IntermediaryArgs, json: bool) -> Result<(), Fa
     }
     let counted = block_on(intermediary::run(IntermediaryConfig {
         identity,
-        roster: federation.roster.clone(),
-        terms: federation.terms.clone(),
-        work: federation.work.clone(),
+        federation: federation.clone(),
         listen,
         coordinator,
         timing: args.patience.timing(),
@@ -360,9 +356,7 @@ pub(crate) fn client(args: &ClientArgs, json: bool) -> Result<(), Failure> {
     let report = block_on(async {
         let run = client::run(ClientConfig {
             identity,
-            roster: federation.roster.clone(),
-            terms: federation.terms.clone(),
-            work: federation.work.clone(),
+            federation: federation.clone(),
             site,
             rows: Arc::new(rows),
             origin: Arc::new(origin),

@@ -120,9 +120,7 @@ async fn federation(scene: &Scene, lie: &mut Lie<'_>) -> Result<Told> {
     let (bound, address) = oneshot::channel();
     let counter = tokio::spawn(intermediary::run(IntermediaryConfig {
         identity: identities[1].clone(),
-        roster: roster.clone(),
-        terms: terms.clone(),
-        work: work.clone(),
+        federation: Federation { roster: roster.clone(), terms: terms.clone(), work: work.clone() },
         listen: any,
         coordinator,
         timing: LOOPBACK_TIMING,
@@ -138,9 +136,7 @@ async fn federation(scene: &Scene, lie: &mut Lie<'_>) -> Result<Told> {
         .map(|(i, rows)| {
             tokio::spawn(client::run(ClientConfig {
                 identity: identities[i + 2].clone(),
-                roster: roster.clone(),
-                terms: terms.clone(),
-                work: work.clone(),
+                federation: Federation { roster: roster.clone(), terms: terms.clone(), work: work.clone() },
                 site: scene.site.clone(),
                 rows: Arc::new(rows),
                 origin: Arc::new(Origin::new(names.clone(), scene.sites[i].1.clone(), None)),

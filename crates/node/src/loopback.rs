@@ -202,9 +202,7 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
     let (bound, coordinator) = oneshot::channel();
     let server = tokio::spawn(server::run(ServerConfig {
         identity: identities[0].clone(),
-        roster: roster.clone(),
-        terms: terms.clone(),
-        work: work.clone(),
+        federation: Federation { roster: roster.clone(), terms: terms.clone(), work: work.clone() },
         listen: any,
         timing: config.timing,
         on_loss: config.on_loss,
@@ -218,9 +216,7 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
     let (bound, address) = oneshot::channel();
     let counter = tokio::spawn(intermediary::run(IntermediaryConfig {
         identity: identities[1].clone(),
-        roster: roster.clone(),
-        terms: terms.clone(),
-        work: work.clone(),
+        federation: Federation { roster: roster.clone(), terms: terms.clone(), work: work.clone() },
         listen: any,
         coordinator,
         timing: config.timing,
@@ -237,9 +233,7 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
         .map(|(i, (rows, origin))| {
             tokio::spawn(client::run(ClientConfig {
                 identity: identities[i + 2].clone(),
-                roster: roster.clone(),
-                terms: terms.clone(),
-                work: work.clone(),
+                federation: Federation { roster: roster.clone(), terms: terms.clone(), work: work.clone() },
                 site: config.site.clone(),
                 rows,
                 origin,

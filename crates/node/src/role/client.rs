@@ -7,11 +7,7 @@ use tokio::{
     task::{AbortHandle, JoinHandle},
 };
 use veilsum_cluster::Prepared;
-use veilsum_proto::{
-    identity::Identity,
-    plan::Terms,
-    roster::{PartyId, Roster},
-};
+use veilsum_proto::{identity::Identity, roster::PartyId};
 
 use super::{
     View,
@@ -20,10 +16,11 @@ use super::{
     site_session::SiteSession,
 };
 use crate::{
+    agreed::Federation,
     documents::SitePolicy,
     error::{Code, Failure},
     model::Model,
-    plan::{PlanSpec, PlanSpecError},
+    plan::PlanSpecError,
     question::{self, SumBounds},
     release::Origin,
     result::RunResult,
@@ -36,12 +33,8 @@ use crate::{
 pub struct ClientConfig {
     /// Its identity.
     pub identity: Arc<Identity>,
-    /// The verified roster.
-    pub roster: Arc<Roster>,
-    /// The verified plan.
-    pub terms: Arc<Terms>,
-    /// The plan's method part.
-    pub work: Arc<PlanSpec>,
+    /// What was agreed on, verified.
+    pub federation: Federation,
     /// Its own policy.
     pub site: SitePolicy,
     /// Its rows, in working units.
@@ -71,7 +64,7 @@ impl ClientConfig {
     /// # Errors
     /// [`PlanSpecError`] where the method part cannot be used.
     pub fn form(&self) -> Result<SumBounds, PlanSpecError> {
-        SumBounds::of(&self.work, &self.terms, self.roster.sites.len())
+        SumBounds::of(&self.federation.work, &self.federation.terms, self.federation.roster.sites.len())
     }
 }
 
@@ -121,8 +114,8 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
             "a site without rows does not take part: leave it out of the roster",
         ));
     }
-    if config.rows.len() as u64 > config.terms.max_rows {
-        return Err(question::RoundError::TooManyRows { max_rows: config.terms.max_rows }.into());
+    if config.rows.len() as u64 > config.federation.terms.max_rows {
+        return Err(question::RoundError::TooManyRows { max_rows: config.federation.terms.max_rows }.into());
     }
     let (stop, stopped) = watch::channel(false);
     // What the one conversation lays down for the other.

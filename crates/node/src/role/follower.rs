@@ -42,7 +42,11 @@ impl Follower {
     pub(super) fn new(config: &ClientConfig, session: &Hash, context: Option<Hash>) -> Result<Follower, Failure> {
         let mut follower = Follower {
             config: config.clone(),
-            replay: Replay::new(config.roster.clone(), config.terms.clone(), config.work.clone())?,
+            replay: Replay::new(
+                config.federation.roster.clone(),
+                config.federation.terms.clone(),
+                config.federation.work.clone(),
+            )?,
             transcript: None,
             asked: None,
             opened: None,
@@ -53,9 +57,8 @@ impl Follower {
             None => transcript.clear()?,
             // The question after it may be written down already, and not answered.
             Some(context) => {
-                let known = |said: &Said| {
-                    kind_of(&said.frame) == Some(Kind::Ask) && context_of(&said.frame) == Some(context)
-                };
+                let known =
+                    |said: &Said| kind_of(&said.frame) == Some(Kind::Ask) && context_of(&said.frame) == Some(context);
                 if !said.iter().any(known) {
                     return Err(lost("it ends before the last round"));
                 }
@@ -67,7 +70,7 @@ impl Follower {
     }
 
     fn documents(&self) -> Documents<'_> {
-        Documents { roster: &self.config.roster, terms: &self.config.terms }
+        Documents { roster: &self.config.federation.roster, terms: &self.config.federation.terms }
     }
 
     fn take_up(&mut self, said: Vec<Said>) -> Result<(), Failure> {

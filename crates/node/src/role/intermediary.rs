@@ -16,8 +16,7 @@ use veilsum_proto::{
     aggregator::{self, Timing},
     identity::Identity,
     message::{self, Kind},
-    plan::Terms,
-    roster::{PartyId, Roster},
+    roster::PartyId,
 };
 
 use super::{
@@ -28,9 +27,10 @@ use super::{
     validity_oracle::judge,
 };
 use crate::{
+    agreed::Federation,
     app_messages::{Aborted, Count, CountReady, CountReply, CountRequest, Finished, JudgeReply, JudgeRequest, clean},
     error::{Code, Failure},
-    plan::{Judge, PlanSpec},
+    plan::Judge,
     question::{Question, SumBounds},
     traffic::Traffic,
 };
@@ -48,12 +48,8 @@ const AGAIN: Duration = Duration::from_secs(30);
 pub struct IntermediaryConfig {
     /// This party's identity.
     pub identity: Arc<Identity>,
-    /// The verified roster.
-    pub roster: Arc<Roster>,
-    /// The verified plan.
-    pub terms: Arc<Terms>,
-    /// The plan's method part.
-    pub work: Arc<PlanSpec>,
+    /// What was agreed on, verified.
+    pub federation: Federation,
     /// Where to listen.
     pub listen: SocketAddr,
     /// Where the coordinator listens.
@@ -92,11 +88,11 @@ pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
     let mut hub = AggregatorHost::open(
         HostConfig {
             identity: config.identity.clone(),
-            roster: config.roster.clone(),
-            terms: config.terms.clone(),
+            roster: config.federation.roster.clone(),
+            terms: config.federation.terms.clone(),
             role: PartyId::Intermediary,
             timing: config.on_loss.applied(config.timing),
-            slots: SLOTS.min(config.terms.slots),
+            slots: SLOTS.min(config.federation.terms.slots),
             view: config.view.clone(),
             state: None,
         },
@@ -126,13 +122,13 @@ pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
 impl IntermediaryConfig {
     /// The plan's form.
     pub(super) fn form(&self) -> Result<SumBounds, Failure> {
-        Ok(SumBounds::of(&self.work, &self.terms, self.roster.sites.len())?)
+        Ok(SumBounds::of(&self.federation.work, &self.federation.terms, self.federation.roster.sites.len())?)
     }
 }
 
 async fn dial(config: &IntermediaryConfig, patience: Duration) -> Result<Line, Failure> {
     let (to, address) = (PartyId::Coordinator, config.coordinator);
-    Line::connect(&config.identity, &config.roster, &config.terms, to, address, patience).await
+    Line::connect(&config.identity, &config.federation.roster, &config.federation.terms, to, address, patience).await
 }
 
 async fn count(hub: &mut AggregatorHost, link: &mut Line, config: &IntermediaryConfig) -> Result<Counted, Failure> {
@@ -140,10 +136,10 @@ async fn count(hub: &mut AggregatorHost, link: &mut Line, config: &IntermediaryC
     let (mut values, mut cohort) = (Vec::new(), Vec::new());
     // What the coordinator says meanwhile.
     let mut later = VecDeque::new();
-    let domain = config.work.domain()?;
+    let domain = config.federation.work.domain()?;
     let layout = Question::CountRows.layout(&domain, &config.form()?)?;
     hub.begin();
-    hub.without((0..config.roster.sites.len() as u16).filter(|site| first.binary_search(site).is_err()));
+    hub.without((0..config.federation.roster.sites.len() as u16).filter(|site| first.binary_search(site).is_err()));
     hub.ask(Question::CountRows.to_bytes(), layout.words());
     while cohort.is_empty() {
         let event = tokio::select! {
@@ -166,7 +162,7 @@ async fn count(hub: &mut AggregatorHost, link: &mut Line, config: &IntermediaryC
             HostEvent::Aggregator(aggregator::Event::Total { values: v, cohort: c, .. }) => (values, cohort) = (v, c),
             HostEvent::Aggregator(aggregator::Event::Failed(e)) => return Err(e.into()),
             HostEvent::Aggregator(event) => {
-                super::server::log(&config.roster, &event);
+                super::server::log(&config.federation.roster, &event);
                 if let aggregator::Event::TooLate(site) = event {
                     super::server::too_late(hub, site);
                 }
@@ -176,17 +172,17 @@ async fn count(hub: &mut AggregatorHost, link: &mut Line, config: &IntermediaryC
     }
     let total = layout.decode(&values, cohort.len(), None)?.values.first().copied().unwrap_or(0.0);
     let total = total.max(0.0).round() as u64;
-    let k = config.work.recipe.clusters.min;
+    let k = config.federation.work.recipe.clusters.min;
     if total < u64::from(k) {
         return Err(Failure::input(
             format!("the plan asks for K = {k} clusters, and the whole cohort has fewer rows than that"),
             "agree on a smaller K",
         ));
     }
-    if total < config.terms.min_total_rows {
+    if total < config.federation.terms.min_total_rows {
         return Err(Failure::new(
             Code::Policy,
-            format!("the cohort's rows are below the plan's floor of {}", config.terms.min_total_rows),
+            format!("the cohort's rows are below the plan's floor of {}", config.federation.terms.min_total_rows),
             "run again when more sites, or sites with more rows, are there",
         ));
     }
@@ -202,7 +198,7 @@ async fn count(hub: &mut AggregatorHost, link: &mut Line, config: &IntermediaryC
                 Ok(Some(bytes)) => match message::kind_of(&bytes) {
                     Some(Kind::CountRequest) => break link.open::<CountRequest>(&bytes, Kind::CountRequest)?,
                     // Once a run, and only where the plan says so.
-                    Some(Kind::JudgeRequest) if config.work.judge == Judge::Intermediary && judged.is_none() => {
+                    Some(Kind::JudgeRequest) if config.federation.work.judge == Judge::Intermediary && judged.is_none() => {
                         let request: JudgeRequest = link.open(&bytes, Kind::JudgeRequest)?;
                         let reply = judge(hub, config, &request, &cohort, total).await?;
                         link.tell(Kind::JudgeReply, &reply).await;
@@ -265,7 +261,7 @@ fn over(link: &Line, config: &IntermediaryConfig, bytes: &[u8]) -> Result<(), Fa
     match message::kind_of(bytes) {
         Some(Kind::Aborted) => {
             let aborted: Aborted = link.open(bytes, Kind::Aborted)?;
-            Err(dial::aborted(&config.roster.coordinator.name, &aborted))
+            Err(dial::aborted(&config.federation.roster.coordinator.name, &aborted))
         }
         Some(Kind::Finished) => {
             link.open::<Finished>(bytes, Kind::Finished)?;

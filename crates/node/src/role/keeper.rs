@@ -32,7 +32,9 @@ impl Keeper {
         let data = Data::of(&config.site.data, &config.identity, &config.rows);
         let identity = config.identity.clone();
         let ledger = match &config.state {
-            Some(folder) => Ledger::open(folder, config.head.as_deref(), identity, data, config.terms.hash())?,
+            Some(folder) => {
+                Ledger::open(folder, config.head.as_deref(), identity, data, config.federation.terms.hash())?
+            }
             None => Ledger::in_memory(identity, data),
         };
         let ledger = recognised(ledger, &config.origin)?;
@@ -59,9 +61,9 @@ impl Keeper {
     pub(super) fn answering<'a>(&self, config: &'a ClientConfig) -> Answering<'a> {
         Answering {
             identity: &config.identity,
-            roster: &config.roster,
-            terms: &config.terms,
-            work: &config.work,
+            roster: &config.federation.roster,
+            terms: &config.federation.terms,
+            work: &config.federation.work,
             policy: &config.site.policy,
             rows: &config.rows,
             domain: self.domain,

@@ -14,7 +14,6 @@ use veilsum_proto::{
     evidence::Documents,
     identity::Identity,
     message::{self, Kind},
-    plan::Terms,
     roster::{PartyId, Roster},
     suite::Hash,
 };
@@ -25,6 +24,7 @@ use super::{
 };
 pub use crate::result::RunResult;
 use crate::{
+    agreed::Federation,
     app_messages::{
         Aborted, Count, CountReady, CountReply, CountRequest, Finished, Held, JudgeReply, JudgeRequest, clean,
     },
@@ -32,7 +32,6 @@ use crate::{
     evidence::{self, Case},
     method_session::{MethodSession, Turn},
     model::Early,
-    plan::PlanSpec,
     question::{self, Layout, SumBounds},
     store::Said,
 };
@@ -41,12 +40,8 @@ use crate::{
 pub struct ServerConfig {
     /// This party's identity.
     pub identity: Arc<Identity>,
-    /// The verified roster.
-    pub roster: Arc<Roster>,
-    /// The verified plan.
-    pub terms: Arc<Terms>,
-    /// The plan's method part.
-    pub work: Arc<PlanSpec>,
+    /// What was agreed on, verified.
+    pub federation: Federation,
     /// Where to listen.
     pub listen: SocketAddr,
     /// How long to wait.
@@ -135,11 +130,11 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
     let mut hub = AggregatorHost::open(
         HostConfig {
             identity: config.identity.clone(),
-            roster: config.roster.clone(),
-            terms: config.terms.clone(),
+            roster: config.federation.roster.clone(),
+            terms: config.federation.terms.clone(),
             role: PartyId::Coordinator,
             timing: config.on_loss.applied(config.timing),
-            slots: config.terms.slots,
+            slots: config.federation.terms.slots,
             view: config.view.clone(),
             state: config.state.clone(),
         },
@@ -149,7 +144,7 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
     if let (Some(bound), Some(address)) = (config.bound.take(), hub.address()) {
         let _ = bound.send(address);
     }
-    let conversation = MethodSession::of(&config.work, config.form()?)?;
+    let conversation = MethodSession::of(&config.federation.work, config.form()?)?;
     let mut run = Run {
         hub: &mut hub,
         config: &config,
@@ -193,7 +188,7 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
 
 impl ServerConfig {
     fn form(&self) -> Result<SumBounds, Failure> {
-        Ok(SumBounds::of(&self.work, &self.terms, self.roster.sites.len())?)
+        Ok(SumBounds::of(&self.federation.work, &self.federation.terms, self.federation.roster.sites.len())?)
     }
 
     /// How long whatever one aggregator does may take at most, from the first connection to a total.
@@ -235,7 +230,7 @@ impl Run<'_> {
         self.hub.close_rounds();
         let cohort = self.conversation.cohort().to_vec();
         let n = if self.counted { self.ask_count(&cohort).await } else { None };
-        let floor = self.config.terms.min_total_rows;
+        let floor = self.config.federation.terms.min_total_rows;
         if !self.conversation.reaches(&outcome, floor, n) {
             return Err(Failure::new(
                 failure.code,
@@ -256,7 +251,7 @@ impl Run<'_> {
     /// Puts the method's questions until it has its outcome.
     async fn whole(&mut self) -> Result<(), Failure> {
         self.prepare().await?;
-        let of = self.config.work.max_questions();
+        let of = self.config.federation.work.max_questions();
         let mut cohort = Vec::new();
         loop {
             let number = self.conversation.questions();
@@ -300,12 +295,12 @@ impl Run<'_> {
             return Err(Failure::new(Code::Internal, "a run without an outcome", "this is a defect, please report it"));
         };
         let (outcome, cohort) = ((**outcome).clone(), self.conversation.cohort().to_vec());
-        if outcome.n_total.is_some_and(|n| n < self.config.terms.min_total_rows) {
+        if outcome.n_total.is_some_and(|n| n < self.config.federation.terms.min_total_rows) {
             return Err(Failure::new(
                 Code::Policy,
                 format!(
                     "the rows of the sites that are left are below the plan's floor of {}",
-                    self.config.terms.min_total_rows
+                    self.config.federation.terms.min_total_rows
                 ),
                 "run again when the missing sites are there",
             ));
@@ -354,7 +349,7 @@ impl Run<'_> {
             }
             let waited = if seen.elapsed() > appear { appear } else { began.elapsed() };
             if !self.counted && (Instant::now() >= deadline || seen.elapsed() > appear) {
-                return Err(in_vain(&self.config.roster.intermediary.name, waited));
+                return Err(in_vain(&self.config.federation.roster.intermediary.name, waited));
             }
         }
         Ok(())
@@ -384,11 +379,11 @@ impl Run<'_> {
     }
 
     fn event(&mut self, event: aggregator::Event) -> Result<(), Failure> {
-        log(&self.config.roster, &event);
+        log(&self.config.federation.roster, &event);
         match event {
             aggregator::Event::Failed(e) => Err(e.into()),
             aggregator::Event::Lost { site, why } => {
-                let site = self.config.roster.name_of(PartyId::Site(site));
+                let site = self.config.federation.roster.name_of(PartyId::Site(site));
                 (self.config.progress)(Progress::Lost { site: site.clone(), why: why.to_string() });
                 self.told.push(format!("{site}: {why}"));
                 let absent = match why {
@@ -407,7 +402,7 @@ impl Run<'_> {
                 Ok(())
             }
             aggregator::Event::WrongShare { holder, owner } => {
-                let name = |s| self.config.roster.name_of(PartyId::Site(s));
+                let name = |s| self.config.federation.roster.name_of(PartyId::Site(s));
                 self.told.push(format!(
                     "a share of the self-mask of {} that came from {} was wrong and was corrected; one of the two is at fault",
                     name(owner),
@@ -426,14 +421,14 @@ impl Run<'_> {
     /// What a site signed against the rules, for somebody else to judge.
     fn keep_evidence(&mut self, site: u16, frames: Vec<Vec<u8>>) {
         let Some(folder) = &self.config.evidence else { return };
-        let documents = Documents { roster: &self.config.roster, terms: &self.config.terms };
+        let documents = Documents { roster: &self.config.federation.roster, terms: &self.config.federation.terms };
         let (case, claim) = match frames.len() {
             1 => (Case::Input, ("INP-4", "committed to another vector than it sent")),
             _ => (Case::Twice, ("INP-2", "answered one question twice, with different vectors")),
         };
         let said = |frame| Said { directory: Hash::default(), frame };
         let frames: Vec<Said> = frames.into_iter().map(said).collect();
-        let name = self.config.roster.name_of(PartyId::Site(site));
+        let name = self.config.federation.roster.name_of(PartyId::Site(site));
         let kept = std::fs::create_dir_all(folder).map_err(|e| e.to_string()).and_then(|()| {
             evidence::write(folder, documents, PartyId::Site(site), claim, case, &frames).map_err(|f| f.message)
         });
@@ -458,10 +453,10 @@ impl Run<'_> {
             }
             (PartyId::Intermediary, Kind::Aborted) => {
                 let aborted: Aborted = self.hub.open_control(from, &session, kind, bytes)?;
-                Err(super::dial::aborted(&self.config.roster.intermediary.name, &aborted))
+                Err(super::dial::aborted(&self.config.federation.roster.intermediary.name, &aborted))
             }
             _ => {
-                tracing::warn!(from = %self.config.roster.name_of(from), ?kind, "ignored a message out of place");
+                tracing::warn!(from = %self.config.federation.roster.name_of(from), ?kind, "ignored a message out of place");
                 Ok(())
             }
         }
@@ -469,7 +464,7 @@ impl Run<'_> {
 
     /// Lays the final centres before the sites and has the intermediary judge them.
     async fn ask_judge(&mut self, batch: Batch, cohort: &[u16]) -> Result<JudgeReply, Failure> {
-        let domain = self.config.work.domain()?;
+        let domain = self.config.federation.work.domain()?;
         let layout = Layout::of_judged(&batch, &domain, &self.config.form()?)?;
         let clusters = batch.queries.iter().flat_map(Query::points).map(|c| c.k() as u32).collect();
         let grouped = batch.queries.iter().map(|query| !matches!(query, Query::Ungrouped(_))).collect();
@@ -538,7 +533,7 @@ impl Run<'_> {
                     return None;
                 }
                 // Every total is in: whoever leaves now takes nothing from the result.
-                HostEvent::Aggregator(event) => log(&self.config.roster, &event),
+                HostEvent::Aggregator(event) => log(&self.config.federation.roster, &event),
                 HostEvent::Control { .. } => {}
             }
         }
@@ -546,10 +541,10 @@ impl Run<'_> {
 
     fn result(&self, outcome: &Outcome, counted: Option<u64>, early: Option<Early>) -> Result<RunResult, Failure> {
         let config = &self.config;
-        let about = (&*config.work, &*config.terms, &*config.roster);
+        let about = (&*config.federation.work, &*config.federation.terms, &*config.federation.roster);
         let mut result = RunResult::of(about, outcome, &self.conversation, counted, early)?;
         result.warnings.splice(0..0, self.told.iter().cloned());
-        if !result.missing.is_empty() && config.terms.block_size == 1 {
+        if !result.missing.is_empty() && config.federation.terms.block_size == 1 {
             result.warnings.push(
                 "a site left the run, and by the plan every site is a block by itself: what it sent can be computed from the \
                  totals before and after"

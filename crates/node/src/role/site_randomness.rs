@@ -16,5 +16,7 @@ pub(super) fn asks_blur(question: &Question) -> bool {
 pub(super) fn blur_of(config: &ClientConfig, query: &[u8]) -> Stream {
     let rows = digest_of_rows(&config.rows);
     // The seed of the identity makes it this site's secret.
-    Stream::from_key(suite::hash("blur", &[&*config.identity.seed(), &config.terms.hash().0, query, &rows.0]).0)
+    Stream::from_key(
+        suite::hash("blur", &[&*config.identity.seed(), &config.federation.terms.hash().0, query, &rows.0]).0,
+    )
 }

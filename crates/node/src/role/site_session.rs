@@ -89,11 +89,11 @@ impl SiteSession {
             PartyId::Intermediary => config.intermediary,
             _ => config.coordinator,
         };
-        let session = message::session(&config.terms.hash(), &config.roster.hash(), aggregator);
+        let session = message::session(&config.federation.terms.hash(), &config.federation.roster.hash(), aggregator);
         let site_config = || SiteConfig {
             identity: config.identity.clone(),
-            roster: config.roster.clone(),
-            terms: config.terms.clone(),
+            roster: config.federation.roster.clone(),
+            terms: config.federation.terms.clone(),
             floor: config.site.policy.floor.clone(),
             aggregator,
         };
@@ -118,6 +118,7 @@ impl SiteSession {
             }
         };
         let follower = config
+            .federation
             .terms
             .opens(aggregator)
             .then(|| Follower::new(config, &session, site.round_context()))
@@ -146,7 +147,7 @@ impl SiteSession {
     }
 
     fn name(&self) -> String {
-        self.config.roster.name_of(self.aggregator)
+        self.config.federation.roster.name_of(self.aggregator)
     }
 
     /// Talks until the aggregator says that the run is over, something fails, or `stop` says so.
@@ -155,8 +156,8 @@ impl SiteSession {
         loop {
             let connect = Line::connect(
                 &self.config.identity,
-                &self.config.roster,
-                &self.config.terms,
+                &self.config.federation.roster,
+                &self.config.federation.terms,
                 self.aggregator,
                 self.address,
                 patience,
@@ -172,7 +173,7 @@ impl SiteSession {
                     return self.over();
                 }
                 Err(f) if f.code == Code::Network => {
-                    let coordinator = self.config.roster.coordinator.name.clone();
+                    let coordinator = self.config.federation.roster.coordinator.name.clone();
                     return self.alone(&f, Absent::Lost(coordinator)).unwrap_or(Err(f));
                 }
                 line => line?,
@@ -197,7 +198,7 @@ impl SiteSession {
                 }
                 Err(failure) => {
                     line.finish().await;
-                    let own = self.config.roster.name_of(PartyId::Site(self.site.number()));
+                    let own = self.config.federation.roster.name_of(PartyId::Site(self.site.number()));
                     let alone = if self.spent { self.alone(&failure, Absent::Refused(own)) } else { None };
                     if self.is_over_for_good(&failure) {
                         self.wipe()?;
@@ -368,8 +369,8 @@ impl SiteSession {
                 }
                 let config = SiteConfig {
                     identity: self.config.identity.clone(),
-                    roster: self.config.roster.clone(),
-                    terms: self.config.terms.clone(),
+                    roster: self.config.federation.roster.clone(),
+                    terms: self.config.federation.terms.clone(),
                     floor: self.config.site.policy.floor.clone(),
                     aggregator: self.aggregator,
                 };
@@ -416,7 +417,7 @@ impl SiteSession {
                         return Ok(true);
                     }
                     self.write_down(&bytes, discloses)?;
-                    let name = self.config.roster.name_of(PartyId::Site(self.site.number()));
+                    let name = self.config.federation.roster.name_of(PartyId::Site(self.site.number()));
                     self.report.traffic.sent(&name, &bytes);
                     tracing::debug!(bytes = bytes.len(), ?discloses, "sent");
                     // A broken link shows at the next receive; the state machine repeats what is asked for again.
@@ -549,16 +550,16 @@ impl SiteSession {
 
     /// Rows of this cohort at least, as far as the coordinator's totals have shown to either conversation.
     fn shown(&self, cohort: &[u16]) -> u64 {
-        self.keeper.shown(cohort, self.config.terms.max_rows)
+        self.keeper.shown(cohort, self.config.federation.terms.max_rows)
     }
 
     fn left(&self, slot: Option<(u32, u16)>, cohort: Option<&[u16]>, context: Hash) -> Left {
         Left {
-            plan: self.config.terms.hash(),
+            plan: self.config.federation.terms.hash(),
             session: self.session,
             run: self.site.run().unwrap_or_default(),
             slot,
-            cohort: cohort.map(|cohort| cohort_digest(&self.config.roster, cohort)),
+            cohort: cohort.map(|cohort| cohort_digest(&self.config.federation.roster, cohort)),
             context,
         }
     }
@@ -673,18 +674,19 @@ fn read_model(bytes: &[u8], config: &ClientConfig) -> Result<Model, String> {
             .lost
             .iter()
             .chain(&early.refused)
-            .all(|lost| config.roster.members().any(|member| member.name == *lost))
+            .all(|lost| config.federation.roster.members().any(|member| member.name == *lost))
         {
             return Err("it names somebody who is not on the roster".into());
         }
     }
     let centres = model.working_centres()?;
-    let ours = Model::new(&config.work, &config.terms.hash(), &centres, None).map_err(|e| e.to_string())?;
+    let ours = Model::new(&config.federation.work, &config.federation.terms.hash(), &centres, None)
+        .map_err(|e| e.to_string())?;
     let same = (&ours.method, ours.m.to_bits(), &ours.columns, ours.scaling, &ours.plan)
         == (&model.method, model.m.to_bits(), &model.columns, model.scaling, &model.plan);
-    if !same || model.standardisation.is_some() != config.work.recipe.prepares() {
+    if !same || model.standardisation.is_some() != config.federation.work.recipe.prepares() {
         return Err("it is not one of this plan".into());
     }
-    config.work.admits_centres(&centres)?;
+    config.federation.work.admits_centres(&centres)?;
     Ok(model)
 }
