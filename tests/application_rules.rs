@@ -15,18 +15,16 @@ use veilsum_node::{
     error::Code,
     loopback::{self, LOOPBACK_TIMING, LoopbackConfig, LoopbackRun, LoopbackSite},
     plan::PlanSpec,
-    role::{
-        server::{self, ServerConfig},
-        system_rng,
-    },
+    role::server::{self},
 };
 use veilsum_proto::{
     identity::Identity,
     message::{self, Kind, kind_of},
     plan::Terms,
-    roster::{Member, PartyId, Roster},
+    roster::PartyId,
     suite::Hash,
 };
+use veilsum_testkit::cast::Cast;
 
 const SIZES: [usize; 3] = [20, 25, 30];
 
@@ -41,45 +39,11 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 
 /// A coordinator that waits for its sites, and the documents.
 async fn coordinator() -> (Vec<Arc<Identity>>, Federation, SocketAddr) {
-    let mut rng = system_rng();
-    let identities: Vec<_> = (0..5).map(|_| Arc::new(Identity::generate(&mut rng))).collect();
-    let member = |i: usize, name: &str, address: &str| Member {
-        name: name.into(),
-        key: identities[i].public(),
-        address: address.into(),
-    };
-    let roster = Roster {
-        name: "application-rules".into(),
-        coordinator: member(0, "coordinator", "127.0.0.1:0"),
-        intermediary: member(1, "intermediary", "127.0.0.1:0"),
-        sites: (2..5).map(|i| member(i, &format!("site-{i}"), "")).collect(),
-    };
-    let terms = Terms {
-        roster: roster.hash(),
-        min_cohort: 3,
-        threshold: 0,
-        colluders: 0,
-        block_size: 0,
-        slots: 4,
-        max_rows: 32,
-        min_total_rows: 2,
-        opening: true,
-        application: work().to_bytes(),
-    };
-    let federation = Federation::new(roster, terms).expect("a federation");
+    let small = |terms: &mut Terms| (terms.slots, terms.max_rows, terms.min_total_rows) = (4, 32, 2);
+    let cast = Cast::new(&work(), &["site-2", "site-3", "site-4"], small).expect("a federation");
     let (bound, address) = oneshot::channel();
-    tokio::spawn(server::run(ServerConfig {
-        identity: identities[0].clone(),
-        federation: federation.clone(),
-        listen: SocketAddr::from(([127, 0, 0, 1], 0)),
-        timing: LOOPBACK_TIMING,
-        on_loss: veilsum_node::role::server::OnLoss::Stop,
-        state: None,
-        view: None,
-        evidence: None,
-        bound: Some(bound),
-        progress: Box::new(|_| {}),
-    }));
+    tokio::spawn(server::run(cast.server(LOOPBACK_TIMING, bound)));
+    let Cast { identities, federation } = cast;
     (identities, federation, address.await.expect("an address"))
 }
 

@@ -4,14 +4,13 @@ mod support;
 
 use std::{
     net::SocketAddr,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
-use support::{federate, made_up, prepared, unit_square};
-use tokio::{sync::oneshot, task::JoinHandle};
+use support::{federate, made_up, unit_square};
+use tokio::{sync::oneshot, task::AbortHandle};
 use veilsum_cluster::{
-    Algorithm, Batch, Centres, Clusters, Prepared, Query,
+    Algorithm, Batch, Centres, Clusters, Query, Rows,
     method::{Choice, GroupThreshold, Pick, Seeding, TreeSeeding},
     query::{LocalMeans, LocalSteps, Part},
     sampling::Sampling,
@@ -19,28 +18,25 @@ use veilsum_cluster::{
 use veilsum_node::{
     app_messages::{Count, CountReady, CountReply, CountRequest, Held, JudgeReply, JudgeRequest},
     documents::Federation,
-    loopback::{LOOPBACK_TIMING, toy_policy},
+    loopback::LOOPBACK_TIMING,
     plan::{Column, Judge, PlanSpec},
     question::{self, Question},
-    release::Origin,
     role::{
         View,
-        aggregator_host::{AggregatorHost, HostConfig, HostEvent},
+        aggregator_host::{AggregatorHost, HostEvent},
         client::{self, ClientConfig},
         dial::Line,
-        intermediary::{self, IntermediaryConfig},
-        server::{self, ServerConfig},
-        system_rng,
+        server::{self},
     },
 };
 use veilsum_proto::{
     aggregator::{self, Timing},
-    identity::Identity,
     message::{self, Kind},
     plan::Terms,
-    roster::{Member, PartyId, Roster},
+    roster::PartyId,
     suite::Hash,
 };
+use veilsum_testkit::cast::Cast;
 
 const SIZES: [usize; 5] = [31, 44, 58, 37, 49];
 const K: u32 = 3;
@@ -52,43 +48,19 @@ fn fcm(max_rounds: u32) -> PlanSpec {
 
 // ---- plans ----------------------------------------------------------------------------------------------------------
 
-/// Everybody's documents and keys.
-struct Cast {
-    identities: Vec<Arc<Identity>>,
-    federation: Federation,
-}
-
 fn cast(work: &PlanSpec, sites: usize, change: impl FnOnce(&mut Terms)) -> Result<Cast, String> {
-    let mut rng = system_rng();
-    let identities: Vec<Arc<Identity>> = (0..sites + 2).map(|_| Arc::new(Identity::generate(&mut rng))).collect();
-    let member = |i: usize| Member {
-        name: format!("party-{i}"),
-        key: identities[i].public(),
-        address: if i < 2 { "127.0.0.1:0".into() } else { String::new() },
-    };
-    let roster = Roster {
-        name: "loopback".into(),
-        coordinator: member(0),
-        intermediary: member(1),
-        sites: (2..sites + 2).map(member).collect(),
-    };
-    let mut terms = Terms {
-        roster: roster.hash(),
-        min_cohort: 3,
-        threshold: 0,
-        colluders: 0,
-        block_size: u16::from(work.sampling.is_some()),
-        slots: 64,
-        max_rows: 64,
-        min_total_rows: u64::from(work.most_clusters()),
+    let names: Vec<String> = (0..sites).map(|i| format!("site-{i}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let cast = Cast::new(work, &names, |terms| {
+        (terms.block_size, terms.slots) = (u16::from(work.sampling.is_some()), 64);
+        terms.min_total_rows = u64::from(work.most_clusters());
         // What a site admits without a copy of the method of its own; tests/opening.rs has one.
-        opening: false,
-        application: work.to_bytes(),
-    };
-    change(&mut terms);
-    terms.check(&roster).map_err(|e| e.to_string())?;
-    let federation = Federation::new(roster, terms).map_err(|e| e.message)?;
-    Ok(Cast { identities, federation })
+        terms.opening = false;
+        change(terms);
+    });
+    let cast = cast.map_err(|e| e.message)?;
+    cast.federation.terms.check(&cast.federation.roster).map_err(|e| e.to_string())?;
+    Ok(cast)
 }
 
 #[test]
@@ -137,85 +109,32 @@ fn seeding_without_counts_first_is_answered_by_real_sites() {
 
 // ---- a coordinator that asks what it likes --------------------------------------------------------------------------
 
-const ANY: ([u8; 4], u16) = ([127, 0, 0, 1], 0);
+/// The real sites; what the first one receives goes to `view`.
+fn sites(cast: &Cast, coordinator: SocketAddr, intermediary: SocketAddr, view: &View) -> Vec<AbortHandle> {
+    let site = |(i, (_, rows)): (usize, (String, Rows))| {
+        let view = (i == 0).then(|| view.clone());
+        let config = ClientConfig { view, ..cast.site(i, &rows, coordinator, intermediary) };
+        tokio::spawn(client::run(config)).abort_handle()
+    };
+    made_up(&SIZES, 0.2, 3).into_iter().enumerate().map(site).collect()
+}
 
-impl Cast {
-    async fn hub(&self, role: PartyId, timing: Timing) -> AggregatorHost {
-        let Federation { roster, terms, .. } = self.federation.clone();
-        let identity = self.identities[usize::from(role == PartyId::Intermediary)].clone();
-        let slots = if role == PartyId::Intermediary { 4 } else { terms.slots };
-        AggregatorHost::open(
-            HostConfig { identity, roster, terms, role, timing, slots, view: None, state: None },
-            ANY.into(),
-        )
-        .await
-        .unwrap()
-    }
+async fn hub(cast: &Cast, role: PartyId, timing: Timing) -> AggregatorHost {
+    let slots = if role == PartyId::Intermediary { 4 } else { cast.federation.terms.slots };
+    cast.host(role, timing, slots).await.unwrap()
+}
 
-    /// The real sites; what the first one receives goes to `view`.
-    fn sites(&self, coordinator: SocketAddr, intermediary: SocketAddr, view: &View) -> Vec<JoinHandle<()>> {
-        let made = made_up(&SIZES, 0.2, 3);
-        let rows = prepared(&self.federation.work, &made);
-        let names: Vec<String> = self.federation.work.columns.iter().map(|column| column.name.clone()).collect();
-        let site = |(i, rows): (usize, Prepared)| {
-            let config = ClientConfig {
-                identity: self.identities[i + 2].clone(),
-                federation: Federation {
-                    roster: self.federation.roster.clone(),
-                    terms: self.federation.terms.clone(),
-                    work: self.federation.work.clone(),
-                },
-                site: toy_policy(),
-                rows: Arc::new(rows),
-                origin: Arc::new(Origin::new(names.clone(), made[i].1.clone(), None)),
-                coordinator,
-                intermediary,
-                state: None,
-                head: None,
-                patience: Duration::from_secs(20),
-                vanish: None,
-                view: (i == 0).then(|| view.clone()),
-            };
-            tokio::spawn(async move {
-                let _ = client::run(config).await;
-            })
-        };
-        rows.into_iter().enumerate().map(site).collect()
-    }
-
-    async fn intermediary(&self, coordinator: SocketAddr, timing: Timing) -> (SocketAddr, JoinHandle<()>) {
-        let (bound, address) = oneshot::channel();
-        let Federation { roster, terms, work } = self.federation.clone();
-        let identity = self.identities[1].clone();
-        let listen = ANY.into();
-        let config = IntermediaryConfig {
-            identity,
-            federation: Federation { roster, terms, work },
-            listen,
-            coordinator,
-            timing,
-            on_loss: veilsum_node::role::server::OnLoss::Stop,
-            view: None,
-            bound: Some(bound),
-        };
-        let task = tokio::spawn(async move {
-            let _ = intermediary::run(config).await;
-        });
-        (address.await.unwrap(), task)
-    }
-
-    fn words(&self, question: &Question) -> usize {
-        let work = &self.federation.work;
-        question.layout(&work.domain().unwrap(), &self.federation.form().unwrap()).unwrap().words()
-    }
+fn words(cast: &Cast, question: &Question) -> usize {
+    let work = &cast.federation.work;
+    question.layout(&work.domain().unwrap(), &cast.federation.form().unwrap()).unwrap().words()
 }
 
 /// Ends its tasks with it.
-struct Tasks(Vec<JoinHandle<()>>);
+struct Tasks(Vec<AbortHandle>);
 
 impl Drop for Tasks {
     fn drop(&mut self) {
-        self.0.iter().for_each(JoinHandle::abort);
+        self.0.iter().for_each(AbortHandle::abort);
     }
 }
 
@@ -274,15 +193,15 @@ fn totals(work: &PlanSpec, change: impl FnOnce(&mut Terms), questions: &[Questio
 /// The same in one session of these parties.
 fn session(cast: &Cast, questions: &[Question]) -> Vec<Vec<u64>> {
     run(async {
-        let mut hub = cast.hub(PartyId::Coordinator, LOOPBACK_TIMING).await;
+        let mut hub = hub(cast, PartyId::Coordinator, LOOPBACK_TIMING).await;
         let coordinator = hub.address().unwrap();
         let (intermediary, task) = cast.intermediary(coordinator, LOOPBACK_TIMING).await;
-        let mut tasks = Tasks(cast.sites(coordinator, intermediary, &View::default()));
-        tasks.0.push(task);
+        let mut tasks = Tasks(sites(cast, coordinator, intermediary, &View::default()));
+        tasks.0.push(task.abort_handle());
         ready(&mut hub).await;
         let mut found = Vec::new();
         for question in questions {
-            let Some(values) = total(&mut hub, question, cast.words(question)).await else { break };
+            let Some(values) = total(&mut hub, question, words(cast, question)).await else { break };
             found.push(values);
         }
         found
@@ -384,31 +303,18 @@ fn the_intermediary_cannot_put_one_judgement_in_two_forms() {
     work.judge = Judge::Intermediary;
     let cast = cast(&work, SIZES.len(), |_| {}).unwrap();
     run(async {
-        let Federation { roster, terms, work } = cast.federation.clone();
+        let Federation { roster, terms, .. } = cast.federation.clone();
         let (bound, address) = oneshot::channel();
-        let config = ServerConfig {
-            identity: cast.identities[0].clone(),
-            federation: Federation { roster: roster.clone(), terms: terms.clone(), work },
-            listen: ANY.into(),
-            timing: LOOPBACK_TIMING,
-            on_loss: veilsum_node::role::server::OnLoss::Stop,
-            view: None,
-            evidence: None,
-            state: None,
-            bound: Some(bound),
-            progress: Box::new(|_| {}),
-        };
-        let server = tokio::spawn(async move {
-            let _ = server::run(config).await;
-        });
+        let config = cast.server(LOOPBACK_TIMING, bound);
+        let server = tokio::spawn(server::run(config));
         let coordinator = address.await.unwrap();
         let patience = Duration::from_secs(20);
         let mut link = Line::connect(&cast.identities[1], &roster, &terms, PartyId::Coordinator, coordinator, patience)
             .await
             .unwrap();
-        let mut hub = cast.hub(PartyId::Intermediary, LOOPBACK_TIMING).await;
-        let mut tasks = Tasks(cast.sites(coordinator, hub.address().unwrap(), &View::default()));
-        tasks.0.push(server);
+        let mut hub = hub(&cast, PartyId::Intermediary, LOOPBACK_TIMING).await;
+        let mut tasks = Tasks(sites(&cast, coordinator, hub.address().unwrap(), &View::default()));
+        tasks.0.push(server.abort_handle());
         assert!(answered(&mut hub, &Question::CountRows, 1).await);
         link.tell(Kind::CountReady, &CountReady { cohort: (0..SIZES.len() as u16).collect() }).await;
         let request: JudgeRequest = loop {
@@ -432,15 +338,15 @@ fn verdict_and_count_together_do_not_show_the_rows_of_a_site_that_was_left_out()
     work.judge = Judge::Intermediary;
     let cast = cast(&work, SIZES.len(), |_| {}).unwrap();
     let (judged, counted) = run(async {
-        let mut hub = cast.hub(PartyId::Coordinator, LOOPBACK_TIMING).await;
+        let mut hub = hub(&cast, PartyId::Coordinator, LOOPBACK_TIMING).await;
         let coordinator = hub.address().unwrap();
         let timing = Timing { phase: 2_500, ..LOOPBACK_TIMING };
         let (intermediary, task) = cast.intermediary(coordinator, timing).await;
-        let mut tasks = Tasks(cast.sites(coordinator, intermediary, &View::default()));
-        tasks.0.push(task);
+        let mut tasks = Tasks(sites(&cast, coordinator, intermediary, &View::default()));
+        tasks.0.push(task.abort_handle());
         ready(&mut hub).await;
         let first = Question::Cluster(work.first_question(SIZES.len()).unwrap());
-        assert!(answered(&mut hub, &first, cast.words(&first)).await);
+        assert!(answered(&mut hub, &first, words(&cast, &first)).await);
         counted(&mut hub).await;
         let batch: Batch = Query::FuzzyValidation { centres: centres(0.8), m: 2.0 }.into();
         let domain = work.domain().unwrap();
@@ -491,25 +397,14 @@ fn sums_are_of_the_sites_whose_counts_allowed_them() {
     let cast = cast(&work, SIZES.len(), |terms| (terms.min_cohort, terms.colluders) = (SIZES.len() as u16, 1)).unwrap();
     let view = View::default();
     run(async {
-        let Federation { roster, terms, work } = cast.federation.clone();
+        let Federation { roster: _, terms: _, .. } = cast.federation.clone();
         let (bound, address) = oneshot::channel();
-        let config = ServerConfig {
-            identity: cast.identities[0].clone(),
-            federation: Federation { roster, terms, work },
-            listen: ANY.into(),
-            timing: LOOPBACK_TIMING,
-            on_loss: veilsum_node::role::server::OnLoss::Stop,
-            view: None,
-            evidence: None,
-            state: None,
-            bound: Some(bound),
-            progress: Box::new(|_| {}),
-        };
+        let config = cast.server(LOOPBACK_TIMING, bound);
         let server = tokio::spawn(server::run(config));
         let coordinator = address.await.unwrap();
         let (intermediary, task) = cast.intermediary(coordinator, LOOPBACK_TIMING).await;
-        let mut tasks = Tasks(cast.sites(coordinator, intermediary, &view));
-        tasks.0.push(task);
+        let mut tasks = Tasks(sites(&cast, coordinator, intermediary, &view));
+        tasks.0.push(task.abort_handle());
         server.await.unwrap().unwrap();
     });
     let Federation { roster, terms, .. } = &cast.federation;

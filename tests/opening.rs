@@ -6,35 +6,27 @@ mod support;
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::Arc,
     time::{Duration, Instant},
 };
 
-use support::{federate, made_up, prepared, unit_square};
-use tokio::{sync::oneshot, task::JoinHandle};
-use veilsum_cluster::{Algorithm, Query, method::Seeding};
+use support::{federate, made_up, unit_square};
+use tokio::task::JoinHandle;
+use veilsum_cluster::{Algorithm, Query, Rows, method::Seeding};
 use veilsum_node::{
     documents::Federation,
     error::{Code, Failure},
     evidence,
-    loopback::{LOOPBACK_TIMING, toy_policy},
+    loopback::LOOPBACK_TIMING,
     method_session::{MethodSession, Turn},
     plan::PlanSpec,
     question::{Question, SumBounds},
-    release::Origin,
     role::{
-        aggregator_host::{AggregatorHost, HostConfig, HostEvent},
+        aggregator_host::{AggregatorHost, HostEvent},
         client::{self, ClientConfig, ClientReport},
-        intermediary::{self, IntermediaryConfig},
-        system_rng,
     },
 };
-use veilsum_proto::{
-    aggregator,
-    identity::Identity,
-    plan::Terms,
-    roster::{Member, PartyId, Roster},
-};
+use veilsum_proto::{aggregator, roster::PartyId};
+use veilsum_testkit::cast::Cast;
 
 const SIZES: [usize; 4] = [31, 44, 58, 37];
 
@@ -66,83 +58,21 @@ fn against(
     folder: &Path,
     change: impl Fn(u32, &mut Question) + Send,
 ) -> (Federation, Vec<Result<ClientReport, Failure>>) {
-    let mut rng = system_rng();
-    let n = SIZES.len();
-    let identities: Vec<Arc<Identity>> = (0..n + 2).map(|_| Arc::new(Identity::generate(&mut rng))).collect();
-    let member = |i: usize, name: String| Member { name, key: identities[i].public(), address: "127.0.0.1:0".into() };
-    let roster = Roster {
-        name: "loopback".into(),
-        coordinator: member(0, "hub".into()),
-        intermediary: member(1, "counter".into()),
-        sites: (0..n).map(|i| Member { address: String::new(), ..member(i + 2, format!("site-{i}")) }).collect(),
-    };
-    let terms = Terms {
-        roster: roster.hash(),
-        min_cohort: 3,
-        threshold: 0,
-        colluders: 0,
-        block_size: 0,
-        slots: 16,
-        max_rows: 64,
-        min_total_rows: 3,
-        opening: true,
-        application: work().to_bytes(),
-    };
-    let federation = Federation::new(roster, terms).unwrap();
-    let Federation { roster, terms, work } = federation.clone();
+    let names: Vec<String> = (0..SIZES.len()).map(|i| format!("site-{i}")).collect();
+    let cast = Cast::new(&work(), &names.iter().map(String::as_str).collect::<Vec<_>>(), |_| {}).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let found = runtime.block_on(async {
-        let config = HostConfig {
-            identity: identities[0].clone(),
-            roster: roster.clone(),
-            terms: terms.clone(),
-            role: PartyId::Coordinator,
-            timing: LOOPBACK_TIMING,
-            slots: terms.slots,
-            state: None,
-            view: None,
-        };
-        let any = ([127, 0, 0, 1], 0).into();
-        let mut hub = AggregatorHost::open(config, any).await.unwrap();
+        let Federation { terms, work, .. } = cast.federation.clone();
+        let mut hub = cast.host(PartyId::Coordinator, LOOPBACK_TIMING, terms.slots).await.unwrap();
         let coordinator = hub.address().unwrap();
-        let (bound, address) = oneshot::channel();
-        let config = IntermediaryConfig {
-            identity: identities[1].clone(),
-            federation: Federation { roster: roster.clone(), terms: terms.clone(), work: work.clone() },
-            listen: any,
-            coordinator,
-            timing: LOOPBACK_TIMING,
-            on_loss: veilsum_node::role::server::OnLoss::Stop,
-            view: None,
-            bound: Some(bound),
-        };
-        let counter = tokio::spawn(async move {
-            let _ = intermediary::run(config).await;
-        });
-        let intermediary = address.await.unwrap();
+        let (intermediary, counter) = cast.intermediary(coordinator, LOOPBACK_TIMING).await;
         let made = made_up(&SIZES, 0.2, 3);
-        let names: Vec<String> = work.columns.iter().map(|column| column.name.clone()).collect();
-        let sites: Vec<JoinHandle<_>> = prepared(&work, &made)
-            .into_iter()
-            .enumerate()
-            .map(|(i, rows)| {
-                tokio::spawn(client::run(ClientConfig {
-                    identity: identities[i + 2].clone(),
-                    federation: Federation { roster: roster.clone(), terms: terms.clone(), work: work.clone() },
-                    site: toy_policy(),
-                    rows: Arc::new(rows),
-                    origin: Arc::new(Origin::new(names.clone(), made[i].1.clone(), None)),
-                    coordinator,
-                    intermediary,
-                    state: Some(folder.join(format!("site-{i}"))),
-                    head: None,
-                    patience: Duration::from_secs(20),
-                    vanish: None,
-                    view: None,
-                }))
-            })
-            .collect();
-        lie(&mut hub, MethodSession::of(&work, SumBounds::new(n, terms.max_rows)).unwrap(), change).await;
+        let site = |(i, (_, rows)): (usize, &(String, Rows))| {
+            let state = Some(folder.join(format!("site-{i}")));
+            tokio::spawn(client::run(ClientConfig { state, ..cast.site(i, rows, coordinator, intermediary) }))
+        };
+        let sites: Vec<JoinHandle<_>> = made.iter().enumerate().map(site).collect();
+        lie(&mut hub, MethodSession::of(&work, SumBounds::new(SIZES.len(), terms.max_rows)).unwrap(), change).await;
         hub.close(|_| None).await;
         counter.abort();
         let mut found = Vec::new();
@@ -152,7 +82,7 @@ fn against(
         found
     });
     runtime.shutdown_background();
-    (federation, found)
+    (cast.federation, found)
 }
 
 async fn lie(hub: &mut AggregatorHost, mut conversation: MethodSession, change: impl Fn(u32, &mut Question)) {

@@ -10,7 +10,6 @@ mod support;
 
 use std::{
     fs::File,
-    net::SocketAddr,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     sync::{Arc, Mutex},
@@ -23,22 +22,15 @@ use veilsum_cluster::{Algorithm, Rows, method::Seeding};
 use veilsum_node::{
     documents::{Federation, write_key},
     files::Existing,
-    loopback::{LOOPBACK_TIMING, toy_policy},
+    loopback::LOOPBACK_TIMING,
     plan::PlanSpec,
-    release::Origin,
     role::{
         client::{self, ClientConfig, Step, Vanish},
-        intermediary::{self, IntermediaryConfig},
         server::{self, Progress, RunResult, ServerConfig},
-        system_rng,
     },
     table,
 };
-use veilsum_proto::{
-    identity::Identity,
-    plan::{SignedTerms, Terms},
-    roster::{Member, Roster, SignedRoster},
-};
+use veilsum_testkit::cast::Cast;
 
 const SIZES: [usize; 5] = [31, 44, 28, 37, 52];
 /// The Python site, by place.
@@ -71,42 +63,6 @@ sys.exit(sys.version_info < (3, 11) or any(m.version(name) != version for name, 
     found
 }
 
-/// Identities, signed roster, signed plan.
-fn documents(
-    work: &PlanSpec,
-    sites: &[(String, Rows)],
-    block_size: u16,
-) -> (Vec<Arc<Identity>>, SignedRoster, SignedTerms) {
-    let mut rng = system_rng();
-    let identities: Vec<_> = (0..sites.len() + 2).map(|_| Arc::new(Identity::generate(&mut rng))).collect();
-    let member = |i: usize, name: &str, address: &str| Member {
-        name: name.into(),
-        key: identities[i].public(),
-        address: address.into(),
-    };
-    let roster = Roster {
-        name: "two-implementations".into(),
-        coordinator: member(0, "coordinator", "127.0.0.1:0"),
-        intermediary: member(1, "intermediary", "127.0.0.1:0"),
-        sites: sites.iter().enumerate().map(|(i, (name, _))| member(i + 2, name, "")).collect(),
-    };
-    let terms = Terms {
-        roster: roster.hash(),
-        min_cohort: 3,
-        threshold: 0,
-        colluders: 0,
-        block_size,
-        slots: 4,
-        max_rows: 64,
-        min_total_rows: 3,
-        opening: true,
-        application: work.to_bytes(),
-    };
-    let plan = terms.sign(&roster, &identities[0]).expect("a plan");
-    let roster = roster.sign(&identities[0]).expect("a roster");
-    (identities, roster, plan)
-}
-
 /// What came of a run: the coordinator's result, the sizes of its totals, what the Python site said, and the centres it got.
 struct Mixed {
     result: RunResult,
@@ -118,63 +74,33 @@ struct Mixed {
 /// Every role for real; the site at [`PYTHON`] is a process of `python`, which vanishes before its answer to the question
 /// with this number where one is given; then each site is a block by itself, so that the others go on.
 async fn mixed(python: &Path, work: &PlanSpec, sites: &[(String, Rows)], vanish: Option<u32>) -> Mixed {
-    let (identities, roster, plan) = documents(work, sites, u16::from(vanish.is_some()));
-    let verified = roster.clone().verify().expect("the roster");
-    let Federation { roster: all, terms, work } =
-        Federation::new(verified.clone(), plan.clone().verify(&verified).expect("the plan")).expect("a federation");
-    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let names: Vec<&str> = sites.iter().map(|(name, _)| name.as_str()).collect();
+    let blocks = u16::from(vanish.is_some());
+    let cast = Cast::new(work, &names, |terms| (terms.block_size, terms.slots) = (blocks, 4)).expect("a federation");
+    let Federation { roster: all, terms, work } = cast.federation.clone();
+    let plan = (*terms).clone().sign(&all, &cast.identities[0]).expect("a plan");
+    let roster = (*all).clone().sign(&cast.identities[0]).expect("a roster");
     let (sizes, (bound, coordinator)) = (Arc::new(Mutex::new(Vec::new())), oneshot::channel());
     let seen = sizes.clone();
-    let server = tokio::spawn(server::run(ServerConfig {
-        identity: identities[0].clone(),
-        federation: Federation { roster: all.clone(), terms: terms.clone(), work: work.clone() },
-        listen: any,
-        timing: LOOPBACK_TIMING,
-        on_loss: veilsum_node::role::server::OnLoss::Stop,
-        state: None,
-        view: None,
-        evidence: None,
-        bound: Some(bound),
-        progress: Box::new(move |p| {
-            if let Progress::Round { sites, .. } = p {
-                seen.lock().expect("sizes").push(sites);
-            }
-        }),
-    }));
+    let progress = Box::new(move |p| {
+        if let Progress::Round { sites, .. } = p {
+            seen.lock().expect("sizes").push(sites);
+        }
+    });
+    let server = tokio::spawn(server::run(ServerConfig { progress, ..cast.server(LOOPBACK_TIMING, bound) }));
     let coordinator = coordinator.await.expect("an address");
-    let (bound, intermediary) = oneshot::channel();
-    let counter = tokio::spawn(intermediary::run(IntermediaryConfig {
-        identity: identities[1].clone(),
-        federation: Federation { roster: all.clone(), terms: terms.clone(), work: work.clone() },
-        listen: any,
-        coordinator,
-        timing: LOOPBACK_TIMING,
-        on_loss: veilsum_node::role::server::OnLoss::Stop,
-        view: None,
-        bound: Some(bound),
-    }));
-    let intermediary = intermediary.await.expect("an address");
-    let names: Vec<String> = work.columns.iter().map(|column| column.name.clone()).collect();
+    let (intermediary, counter) = cast.intermediary(coordinator, LOOPBACK_TIMING).await;
     let mut clients = Vec::new();
-    for (i, rows) in prepared(&work, sites).into_iter().enumerate().filter(|(i, _)| *i != PYTHON) {
+    for (i, (_, rows)) in sites.iter().enumerate().filter(|(i, _)| *i != PYTHON) {
+        let patience = Duration::from_secs(30);
         clients.push(tokio::spawn(client::run(ClientConfig {
-            identity: identities[i + 2].clone(),
-            federation: Federation { roster: all.clone(), terms: terms.clone(), work: work.clone() },
-            site: toy_policy(),
-            rows: Arc::new(rows),
-            origin: Arc::new(Origin::new(names.clone(), sites[i].1.clone(), None)),
-            coordinator,
-            intermediary,
-            state: None,
-            head: None,
-            patience: Duration::from_secs(30),
-            vanish: None,
-            view: None,
+            patience,
+            ..cast.site(i, rows, coordinator, intermediary)
         })));
     }
 
     let folder = Folder::new();
-    let (identity, (name, rows)) = (&identities[PYTHON + 2], &sites[PYTHON]);
+    let (identity, (name, rows)) = (&cast.identities[PYTHON + 2], &sites[PYTHON]);
     let (key, data) = (folder.path("site.key"), folder.path("rows.csv"));
     write_key(&key, name, identity, Existing::Refuse).expect("a key file");
     let names: Vec<&str> = work.columns.iter().map(|c| c.name.as_str()).collect();

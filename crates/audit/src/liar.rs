@@ -11,32 +11,23 @@ use std::{
 };
 
 use anyhow::{Context, Result, bail, ensure};
-use tokio::{sync::oneshot, task::JoinHandle};
-use veilsum_cluster::{Batch, Prepared};
+use tokio::task::JoinHandle;
+use veilsum_cluster::{Batch, Prepared, Rows};
 use veilsum_node::{
-    documents::Federation,
     error::Failure,
     loopback::{self, LOOPBACK_TIMING, LoopbackSite},
     method_session::{MethodSession, Turn},
     question::{Layout, Question, SumBounds},
-    release::Origin,
     role::{
-        aggregator_host::{AggregatorHost, HostConfig, HostEvent},
+        aggregator_host::{AggregatorHost, HostEvent},
         client::{self, ClientConfig, ClientReport},
-        intermediary::{self, IntermediaryConfig},
         system_rng,
     },
 };
-use veilsum_proto::{
-    aggregator,
-    identity::Identity,
-    message::Kind,
-    plan::Terms,
-    roster::{Member, PartyId, Roster},
-    suite,
-};
+use veilsum_proto::{aggregator, identity::Identity, message::Kind, plan::Terms, roster::PartyId, suite};
+use veilsum_testkit::cast::Cast;
 
-use crate::{scene::Scene, view::prepared};
+use crate::scene::Scene;
 
 /// What the lie of one round came to.
 pub struct Told {
@@ -82,76 +73,37 @@ pub fn identity(seed: u64, party: usize) -> Identity {
 
 async fn federation(scene: &Scene, lie: &mut Lie<'_>) -> Result<Told> {
     let mut rng = system_rng();
-    let n = scene.sites.len();
-    let identities: Vec<Arc<Identity>> = (0..n + 2)
+    let identities: Vec<Arc<Identity>> = (0..scene.sites.len() + 2)
         .map(|i| match &scene.state {
             Some((_, seed)) => Arc::new(identity(*seed, i)),
             None => Arc::new(Identity::generate(&mut rng)),
         })
         .collect();
-    let member = |i: usize, name: &str, address: &str| Member {
-        name: name.into(),
-        key: identities[i].public(),
-        address: address.into(),
-    };
-    let roster = Roster {
-        name: "loopback".into(),
-        coordinator: member(0, "coordinator", "127.0.0.1:0"),
-        intermediary: member(1, "intermediary", "127.0.0.1:0"),
-        sites: scene.sites.iter().enumerate().map(|(i, (name, _))| member(i + 2, name, "")).collect(),
-    };
     let sites: Vec<LoopbackSite> = scene.sites.iter().cloned().map(LoopbackSite::from).collect();
-    let terms = Terms { roster: roster.hash(), opening: scene.opening, ..loopback::default_terms(&sites, &scene.work) };
-    let federation = Federation::new(roster, terms).map_err(failed)?;
-    let Federation { roster, terms, work } = federation.clone();
-    let any = ([127, 0, 0, 1], 0).into();
-    let config = HostConfig {
-        identity: identities[0].clone(),
-        roster: roster.clone(),
-        terms: terms.clone(),
-        role: PartyId::Coordinator,
-        timing: LOOPBACK_TIMING,
-        slots: terms.slots,
-        view: None,
-        state: None,
+    let names: Vec<&str> = scene.sites.iter().map(|(name, _)| name.as_str()).collect();
+    let usual = |terms: &mut Terms| {
+        let usual = loopback::default_terms(&sites, &scene.work);
+        *terms = Terms { roster: terms.roster, opening: scene.opening, ..usual };
     };
-    let mut hub = AggregatorHost::open(config, any).await.map_err(failed)?;
+    let cast = Cast::of(identities, &scene.work, &names, usual).map_err(failed)?;
+    let federation = &cast.federation;
+    let mut hub = cast.host(PartyId::Coordinator, LOOPBACK_TIMING, federation.terms.slots).await.map_err(failed)?;
     let coordinator = hub.address().context("a coordinator without an address")?;
-    let (bound, address) = oneshot::channel();
-    let counter = tokio::spawn(intermediary::run(IntermediaryConfig {
-        identity: identities[1].clone(),
-        federation: Federation { roster: roster.clone(), terms: terms.clone(), work: work.clone() },
-        listen: any,
-        coordinator,
-        timing: LOOPBACK_TIMING,
-        on_loss: veilsum_node::role::server::OnLoss::Stop,
-        view: None,
-        bound: Some(bound),
-    }));
-    let intermediary = address.await.context("the intermediary has no address")?;
-    let names: Vec<String> = work.columns.iter().map(|column| column.name.clone()).collect();
-    let clients: Vec<JoinHandle<Result<ClientReport, Failure>>> = prepared(scene)?
-        .into_iter()
-        .enumerate()
-        .map(|(i, rows)| {
-            tokio::spawn(client::run(ClientConfig {
-                identity: identities[i + 2].clone(),
-                federation: Federation { roster: roster.clone(), terms: terms.clone(), work: work.clone() },
-                site: scene.site.clone(),
-                rows: Arc::new(rows),
-                origin: Arc::new(Origin::new(names.clone(), scene.sites[i].1.clone(), None)),
-                coordinator,
-                intermediary,
-                state: scene.state.as_ref().map(|(folder, _)| folder.join(format!("site-{i}"))),
-                head: scene.state.as_ref().map(|(folder, _)| folder.join(format!("head-{i}"))),
-                patience: PATIENCE,
-                vanish: None,
-                view: None,
-            }))
-        })
-        .collect();
+    let (intermediary, counter) = cast.intermediary(coordinator, LOOPBACK_TIMING).await;
+    let site = |(i, (_, rows)): (usize, &(String, Rows))| {
+        let state = |what: &str| scene.state.as_ref().map(|(folder, _)| folder.join(format!("{what}-{i}")));
+        let config = cast.site(i, rows, coordinator, intermediary);
+        tokio::spawn(client::run(ClientConfig {
+            site: scene.site.clone(),
+            state: state("site"),
+            head: state("head"),
+            patience: PATIENCE,
+            ..config
+        }))
+    };
+    let clients: Vec<JoinHandle<Result<ClientReport, Failure>>> = scene.sites.iter().enumerate().map(site).collect();
     let form = federation.form()?;
-    let conversation = MethodSession::of(&work, form).map_err(failed)?;
+    let conversation = MethodSession::of(&federation.work, form).map_err(failed)?;
     let (totals, broken_off) = match converse(&mut hub, conversation, scene, form, lie).await {
         Ok(told) => told,
         Err(e) => {

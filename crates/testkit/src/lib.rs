@@ -1,3 +1,4 @@
 //! What the tests of all crates share. No product depends on it; a helper that fails is a test that fails, so helpers panic.
 
+pub mod cast;
 pub mod data;

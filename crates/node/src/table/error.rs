@@ -198,7 +198,7 @@ impl TableError {
     /// What to do next.
     pub fn advice(&self) -> String {
         match self {
-            Self::Open { source, .. } => format!("{}", open_hint(source)),
+            Self::Open { source, .. } => open_hint(source).into(),
             Self::Read { .. } => "check that it is a regular file on a healthy disk".into(),
             Self::Write { .. } => "check the free space and the folder's permissions".into(),
             Self::WriteRagged { .. } => String::new(),
@@ -213,7 +213,7 @@ impl TableError {
             Self::NoColumns { .. } => "add at least one numeric column".into(),
             Self::Ragged { .. } => "look for a missing or an extra delimiter, or a quotation mark without its partner".into(),
             Self::EmptyCell { .. } => "remove such rows, or fill them in before clustering".into(),
-            Self::NotANumber { hint, .. } => format!("{hint}"),
+            Self::NotANumber { hint, .. } => (*hint).into(),
             Self::NotFinite { .. } => "remove such rows or correct them".into(),
             Self::NotUtf8 { .. } => "save the file as \"CSV UTF-8\", or convert it with iconv".into(),
             Self::TooManyColumns { .. } => "keep the ones that are to be clustered".into(),

@@ -1,0 +1,164 @@
+//! A federation whose roles are real and whose coordinator or intermediary the test plays: identities, documents, and the
+//! configurations of the others on loopback.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use tokio::{sync::oneshot, task::JoinHandle};
+use veilsum_cluster::{Prepared, Rows};
+use veilsum_node::{
+    agreed::Federation,
+    error::Failure,
+    loopback::toy_policy,
+    plan::PlanSpec,
+    release::Origin,
+    role::{
+        aggregator_host::{AggregatorHost, HostConfig},
+        client::ClientConfig,
+        intermediary::{self, Counted, IntermediaryConfig},
+        server::{OnLoss, ServerConfig},
+        system_rng,
+    },
+};
+use veilsum_proto::{
+    aggregator::Timing,
+    identity::Identity,
+    plan::Terms,
+    roster::{Member, PartyId, Roster},
+};
+
+/// A free port on this machine.
+pub const ANY: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 0);
+
+/// Who takes part: coordinator, intermediary, then the sites.
+pub struct Cast {
+    /// The identities of all parties, in that order.
+    pub identities: Vec<Arc<Identity>>,
+    /// What they agreed on.
+    pub federation: Federation,
+}
+
+impl Cast {
+    /// Fresh identities for sites of these names; `terms` are the usual ones of a small test after `change`.
+    ///
+    /// # Errors
+    /// A [`Failure`] where the plan cannot be agreed on.
+    pub fn new(work: &PlanSpec, sites: &[&str], change: impl FnOnce(&mut Terms)) -> Result<Cast, Failure> {
+        let mut rng = system_rng();
+        let identities = (0..sites.len() + 2).map(|_| Arc::new(Identity::generate(&mut rng))).collect();
+        Cast::of(identities, work, sites, change)
+    }
+
+    /// The same with identities that live longer than one run.
+    ///
+    /// # Errors
+    /// As [`Cast::new`].
+    pub fn of(
+        identities: Vec<Arc<Identity>>,
+        work: &PlanSpec,
+        sites: &[&str],
+        change: impl FnOnce(&mut Terms),
+    ) -> Result<Cast, Failure> {
+        let member = |i: usize, name: &str, address: &str| Member {
+            name: name.into(),
+            key: identities[i].public(),
+            address: address.into(),
+        };
+        let roster = Roster {
+            name: "loopback".into(),
+            coordinator: member(0, "coordinator", "127.0.0.1:0"),
+            intermediary: member(1, "intermediary", "127.0.0.1:0"),
+            sites: sites.iter().enumerate().map(|(i, name)| member(i + 2, name, "")).collect(),
+        };
+        let mut terms = Terms {
+            roster: roster.hash(),
+            min_cohort: 3,
+            threshold: 0,
+            colluders: 0,
+            block_size: 0,
+            slots: 16,
+            max_rows: 64,
+            min_total_rows: 3,
+            opening: true,
+            application: work.to_bytes(),
+        };
+        change(&mut terms);
+        let federation = Federation::new(roster, terms)?;
+        Ok(Cast { identities, federation })
+    }
+
+    /// The host that a test drives as this aggregator.
+    ///
+    /// # Errors
+    /// A [`Failure`] where no port can be opened.
+    pub async fn host(&self, role: PartyId, timing: Timing, slots: u16) -> Result<AggregatorHost, Failure> {
+        let Federation { roster, terms, .. } = self.federation.clone();
+        let identity = self.identities[usize::from(role == PartyId::Intermediary)].clone();
+        AggregatorHost::open(HostConfig { identity, roster, terms, role, timing, slots, view: None, state: None }, ANY)
+            .await
+    }
+
+    /// The real coordinator, which tells its address through `bound`.
+    pub fn server(&self, timing: Timing, bound: oneshot::Sender<SocketAddr>) -> ServerConfig {
+        ServerConfig {
+            identity: self.identities[0].clone(),
+            federation: self.federation.clone(),
+            listen: ANY,
+            timing,
+            on_loss: OnLoss::Stop,
+            state: None,
+            view: None,
+            evidence: None,
+            bound: Some(bound),
+            progress: Box::new(|_| {}),
+        }
+    }
+
+    /// Starts the real intermediary, and says where it listens.
+    ///
+    /// # Panics
+    /// Where it cannot listen.
+    pub async fn intermediary(
+        &self,
+        coordinator: SocketAddr,
+        timing: Timing,
+    ) -> (SocketAddr, JoinHandle<Result<Counted, Failure>>) {
+        let (bound, address) = oneshot::channel();
+        let config = IntermediaryConfig {
+            identity: self.identities[1].clone(),
+            federation: self.federation.clone(),
+            listen: ANY,
+            coordinator,
+            timing,
+            on_loss: OnLoss::Stop,
+            view: None,
+            bound: Some(bound),
+        };
+        let task = tokio::spawn(intermediary::run(config));
+        (address.await.expect("the intermediary's address"), task)
+    }
+
+    /// Site `i` with these rows, in their own units, under the toys' policy.
+    ///
+    /// # Panics
+    /// Where the rows do not fit the plan's box.
+    pub fn site(&self, i: usize, rows: &Rows, coordinator: SocketAddr, intermediary: SocketAddr) -> ClientConfig {
+        let work = &self.federation.work;
+        let domain = work.domain().expect("a box");
+        let prepared = Prepared::new(rows, &domain, work.out_of_box).expect("rows inside the box");
+        let names = work.columns.iter().map(|column| column.name.clone()).collect();
+        ClientConfig {
+            identity: self.identities[i + 2].clone(),
+            federation: self.federation.clone(),
+            site: toy_policy(),
+            rows: Arc::new(prepared),
+            origin: Arc::new(Origin::new(names, rows.clone(), None)),
+            coordinator,
+            intermediary,
+            state: None,
+            head: None,
+            patience: Duration::from_secs(20),
+            vanish: None,
+            view: None,
+        }
+    }
+}
