@@ -385,7 +385,12 @@ mod tests {
         };
         assert!(outcome.converged, "the run itself comes to its end");
         assert_eq!(early.len(), 1, "before the validation");
-        assert!(early.iter().all(|early| !early.converged));
+        for early in early {
+            assert!(early.converged, "the centres rest: only indices are missing");
+            let said = crate::model::Early::of(&early, "a site was lost", Vec::new(), Vec::new());
+            let model = crate::model::Model::of(&work, &Default::default(), &early, Some(said)).unwrap();
+            assert_eq!((model.converged, model.ended_early.map(|said| said.at_rest)), (Some(false), Some(true)));
+        }
     }
 
     #[test]
