@@ -151,11 +151,21 @@ impl Cast {
 
     /// The real sites; what the first one receives goes to `view`.
     fn sites(&self, coordinator: SocketAddr, intermediary: SocketAddr, view: &View) -> Vec<JoinHandle<()>> {
+        self.sites_with(coordinator, intermediary, |i, config| config.view = (i == 0).then(|| view.clone()))
+    }
+
+    /// The same with something else about each of them.
+    fn sites_with(
+        &self,
+        coordinator: SocketAddr,
+        intermediary: SocketAddr,
+        change: impl Fn(usize, &mut ClientConfig),
+    ) -> Vec<JoinHandle<()>> {
         let made = made_up(&SIZES, 0.2, 3);
         let rows = prepared(&self.federation.work, &made);
         let names: Vec<String> = self.federation.work.columns.iter().map(|column| column.name.clone()).collect();
         let site = |(i, rows): (usize, Prepared)| {
-            let config = ClientConfig {
+            let mut config = ClientConfig {
                 identity: self.identities[i + 2].clone(),
                 roster: self.federation.roster.clone(),
                 terms: self.federation.terms.clone(),
@@ -169,13 +179,38 @@ impl Cast {
                 head: None,
                 patience: Duration::from_secs(20),
                 vanish: None,
-                view: (i == 0).then(|| view.clone()),
+                view: None,
             };
+            change(i, &mut config);
             tokio::spawn(async move {
                 let _ = client::run(config).await;
             })
         };
         rows.into_iter().enumerate().map(site).collect()
+    }
+
+    /// A real coordinator.
+    async fn coordinator(&self) -> (SocketAddr, JoinHandle<()>) {
+        let Federation { roster, terms, work } = self.federation.clone();
+        let (bound, address) = oneshot::channel();
+        let config = ServerConfig {
+            identity: self.identities[0].clone(),
+            roster,
+            terms,
+            work,
+            listen: ANY.into(),
+            timing: LOCAL_TIMING,
+            on_loss: veilsum_node::role::server::OnLoss::Stop,
+            view: None,
+            evidence: None,
+            state: None,
+            bound: Some(bound),
+            progress: Box::new(|_| {}),
+        };
+        let server = tokio::spawn(async move {
+            let _ = server::run(config).await;
+        });
+        (address.await.unwrap(), server)
     }
 
     async fn intermediary(&self, coordinator: SocketAddr, timing: Timing) -> (SocketAddr, JoinHandle<()>) {
@@ -374,6 +409,44 @@ fn noise_is_new_in_every_session_of_a_plan() {
 
 // ---- an intermediary that asks what it likes ------------------------------------------------------------------------
 
+/// [JRN-4], [RND-8]: an intermediary that went away may come back to the deck that a site holds, until the coordinator ends the
+/// run: then nothing of it stays on disk.
+#[test]
+fn a_run_that_ended_without_its_intermediary_leaves_no_secrets() {
+    let folder = support::Folder::new();
+    let cast = cast(&fcm(2), SIZES.len(), |_| {}).unwrap();
+    let state = |i: usize| folder.0.join(format!("site-{i}"));
+    let journals = |i: usize| -> Vec<u64> {
+        let files = std::fs::read_dir(state(i)).unwrap().map(|file| file.unwrap().path());
+        let files = files.filter(|path| path.extension().is_some_and(|e| e == "journal"));
+        files.map(|path| std::fs::metadata(path).unwrap().len().saturating_sub(16)).collect()
+    };
+    run(async {
+        let Federation { roster, terms, .. } = cast.federation.clone();
+        let (coordinator, server) = cast.coordinator().await;
+        let patience = Duration::from_secs(20);
+        let mut link = Line::connect(&cast.identities[1], &roster, &terms, PartyId::Coordinator, coordinator, patience)
+            .await
+            .unwrap();
+        let mut hub = cast.hub(PartyId::Intermediary, LOCAL_TIMING).await;
+        let sites = cast.sites_with(coordinator, hub.address().unwrap(), |i, config| {
+            (config.state, config.patience) = (Some(state(i)), Duration::from_secs(2));
+        });
+        ready(&mut hub).await;
+        drop(hub);
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert!((0..SIZES.len()).all(|i| journals(i).iter().all(|secrets| *secrets > 0)), "two decks");
+        link.tell(Kind::CountReady, &CountReady { cohort: (0..SIZES.len() as u16).collect() }).await;
+        for site in sites {
+            site.await.unwrap();
+        }
+        drop((link, server));
+    });
+    for i in 0..SIZES.len() {
+        assert_eq!(journals(i), [0, 0], "site {i}");
+    }
+}
+
 #[test]
 fn the_intermediary_cannot_put_one_judgement_in_two_forms() {
     // One question has one form, so that the same one again is known by its bytes.
@@ -381,26 +454,8 @@ fn the_intermediary_cannot_put_one_judgement_in_two_forms() {
     work.judge = Judge::Intermediary;
     let cast = cast(&work, SIZES.len(), |_| {}).unwrap();
     run(async {
-        let Federation { roster, terms, work } = cast.federation.clone();
-        let (bound, address) = oneshot::channel();
-        let config = ServerConfig {
-            identity: cast.identities[0].clone(),
-            roster: roster.clone(),
-            terms: terms.clone(),
-            work,
-            listen: ANY.into(),
-            timing: LOCAL_TIMING,
-            on_loss: veilsum_node::role::server::OnLoss::Stop,
-            view: None,
-            evidence: None,
-            state: None,
-            bound: Some(bound),
-            progress: Box::new(|_| {}),
-        };
-        let server = tokio::spawn(async move {
-            let _ = server::run(config).await;
-        });
-        let coordinator = address.await.unwrap();
+        let Federation { roster, terms, .. } = cast.federation.clone();
+        let (coordinator, server) = cast.coordinator().await;
         let patience = Duration::from_secs(20);
         let mut link = Line::connect(&cast.identities[1], &roster, &terms, PartyId::Coordinator, coordinator, patience)
             .await
