@@ -441,7 +441,7 @@ fn two_runs_at_once_are_told_of_each_other() {
 /// rule leaves, by exact factorials.
 #[test]
 fn vectors() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/protocol/vectors/v2/ledger.json");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../protocol/vectors/v2/ledger.json");
     let cases: serde_json::Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
     let folder = Folder::new("vectors");
     let file = folder.0.join(FILE);
