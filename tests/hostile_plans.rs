@@ -296,6 +296,50 @@ fn noise_is_new_in_every_session_of_a_plan() {
 
 // ---- an intermediary that asks what it likes ------------------------------------------------------------------------
 
+/// [JRN-4], [RND-8]: an intermediary that went away may come back to the deck that a site holds, until the coordinator ends the
+/// run: then nothing of it stays on disk.
+#[test]
+fn a_run_that_ended_without_its_intermediary_leaves_no_secrets() {
+    let folder = support::Folder::new();
+    let cast = cast(&fcm(2), SIZES.len(), |_| {}).unwrap();
+    let state = |i: usize| folder.0.join(format!("site-{i}"));
+    let journals = |i: usize| -> Vec<u64> {
+        let files = std::fs::read_dir(state(i)).unwrap().map(|file| file.unwrap().path());
+        let files = files.filter(|path| path.extension().is_some_and(|e| e == "journal"));
+        files.map(|path| std::fs::metadata(path).unwrap().len().saturating_sub(16)).collect()
+    };
+    run(async {
+        let Federation { roster, terms, .. } = cast.federation.clone();
+        let (bound, address) = oneshot::channel();
+        let server = tokio::spawn(server::run(cast.server(LOOPBACK_TIMING, bound)));
+        let coordinator = address.await.unwrap();
+        let patience = Duration::from_secs(20);
+        let mut link = Line::connect(&cast.identities[1], &roster, &terms, PartyId::Coordinator, coordinator, patience)
+            .await
+            .unwrap();
+        let mut hub = hub(&cast, PartyId::Intermediary, LOOPBACK_TIMING).await;
+        let site = |(i, (_, rows)): (usize, (String, Rows))| {
+            let config = cast.site(i, &rows, coordinator, hub.address().unwrap());
+            let (state, patience) = (Some(state(i)), Duration::from_secs(2));
+            tokio::spawn(client::run(ClientConfig { state, patience, ..config }))
+        };
+        let sites: Vec<_> = made_up(&SIZES, 0.2, 3).into_iter().enumerate().map(site).collect();
+        ready(&mut hub).await;
+        drop(hub);
+        // Time is what this is about: more than the sites' patience, so that each gives the intermediary up.
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert!((0..SIZES.len()).all(|i| journals(i).iter().all(|secrets| *secrets > 0)), "two decks");
+        link.tell(Kind::CountReady, &CountReady { cohort: (0..SIZES.len() as u16).collect() }).await;
+        for site in sites {
+            let _ = site.await.unwrap();
+        }
+        drop((link, server));
+    });
+    for i in 0..SIZES.len() {
+        assert_eq!(journals(i), [0, 0], "site {i}");
+    }
+}
+
 #[test]
 fn the_intermediary_cannot_put_one_judgement_in_two_forms() {
     // One question has one form, so that the same one again is known by its bytes.

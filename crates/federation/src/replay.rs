@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use veilsum_cluster::{Batch, Outcome};
+use veilsum_cluster::{Batch, Centres, Outcome, Query};
 use veilsum_proto::{plan::Terms, roster::Roster};
 
 use crate::{
@@ -104,14 +104,14 @@ impl Replay {
     }
 
     /// The copy's own result, where the coordinator's is the same. Where the intermediary judges there is none: only it knows
-    /// which of several K was chosen.
+    /// which of several K was chosen; the model is that of one of them.
     ///
     /// # Errors
     /// A sentence for the operator.
     pub fn result(&self, model: &Model) -> Result<Option<RunResult>, String> {
         let outcome = match (self.session.turn(), &model.ended_early) {
             (Turn::Done(outcome), None) => (**outcome).clone(),
-            (Turn::Judge(_), None) => return Ok(None),
+            (Turn::Judge(batch), None) => return self.is_judged(batch, model).map(|()| None),
             (Turn::Ask(..), None) => return Err("the run is not over by the totals that were opened".into()),
             (Turn::Done(_), Some(_)) => {
                 return Err("it says that the run ended early, and the method had its result".into());
@@ -129,6 +129,23 @@ impl Replay {
         } else {
             Err("it is not the result of the totals that were opened".into())
         }
+    }
+
+    /// Whether the model has the centres of one of the runs that are judged, to the units that they are in.
+    fn is_judged(&self, batch: &Batch, model: &Model) -> Result<(), String> {
+        let plan = self.terms.hash();
+        let of = |centres: &Centres| {
+            let transform = batch.transform.clone();
+            let working = transform.as_ref().map_or(Some(centres.clone()), |units| units.back(centres).ok())?;
+            let own = Model::new(&self.work, &plan, &working, transform).ok()?;
+            // Whether they had come to rest is not said by centres.
+            Some(Model { converged: model.converged, ..own })
+        };
+        let mut judged = batch.queries.iter().flat_map(Query::points).filter_map(of);
+        if judged.any(|own| near(&own, model)) {
+            return Ok(());
+        }
+        Err("its centres are none of those that were judged".into())
     }
 
     /// The copy's own result where the coordinator says no more: to its end where every total was opened.
@@ -153,5 +170,60 @@ impl Replay {
     fn result_of(&self, outcome: &Outcome, early: Option<Early>) -> Result<RunResult, Failure> {
         let about = (&*self.work, &*self.terms, &*self.roster);
         RunResult::of(about, outcome, &self.session, None, early)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use veilsum_cluster::{Algorithm, OutOfBox, Prepared, Rows, Scaling, method::Seeding};
+
+    use super::*;
+    use crate::{plan::Judge, question, testing};
+
+    /// A copy that has been given all totals of a run whose validity the intermediary judges.
+    fn judged() -> (Replay, Batch) {
+        let columns = vec![crate::plan::Column { name: "x".into(), lower: 0.0, upper: 1.0 }];
+        let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 3 };
+        let mut work = PlanSpec::plain(columns, fcm, 2, Seeding::Uniform { seed: 3 });
+        (work.scaling, work.judge) = (Scaling::None, Judge::Intermediary);
+        let (roster, _) = testing::kit(3);
+        let terms = Terms { min_total_rows: 1, ..testing::terms(&roster, &work) };
+        let form = SumBounds::of(&work, &terms, 3).unwrap();
+        let rows = Rows::new(vec![0.1, 0.12, 0.15, 0.8, 0.85, 0.9], 1).unwrap();
+        let site = Prepared::new(&rows, &work.domain().unwrap(), OutOfBox::Refuse).unwrap();
+        let mut replay = Replay::new(Arc::new(roster), Arc::new(terms), Arc::new(work)).unwrap();
+        loop {
+            let (question, mut total) = match replay.session.turn() {
+                Turn::Ask(question, layout) => (question.clone(), vec![0u64; layout.words()]),
+                Turn::Judge(batch) => {
+                    let batch = (**batch).clone();
+                    return (replay, batch);
+                }
+                Turn::Done(_) => panic!("the intermediary judges"),
+            };
+            for _ in 0..3 {
+                let words = question::contribute(&question, &site, &question::Terms::everybody(form), None).unwrap();
+                total.iter_mut().zip(words).for_each(|(t, w)| *t = t.wrapping_add(w));
+            }
+            replay.take(&total, &[0, 1, 2]).unwrap();
+        }
+    }
+
+    /// [APP-8]: where the intermediary judges, a site does not know which centres it chose; it knows those that it chose among.
+    #[test]
+    fn a_model_that_nobody_judged_is_refused() {
+        let (replay, batch) = judged();
+        let model = |centres: &Centres| {
+            let model = Model::new(&replay.work, &replay.terms.hash(), centres, None).unwrap();
+            Model { converged: Some(false), ..model }
+        };
+        let own = batch.queries[0].points()[0].clone();
+        assert!(replay.result(&model(&own)).is_ok_and(|result| result.is_none()));
+        let lie = Centres::from_rows(&[vec![0.3], vec![0.31]]).unwrap();
+        assert!(replay.result(&model(&lie)).is_err(), "centres that follow from no total");
+        let moved: Vec<Vec<f64>> = own.rows().map(|row| vec![row[0] + 1e-6]).collect();
+        assert!(replay.result(&model(&Centres::from_rows(&moved).unwrap())).is_err());
+        let third = [own.rows().map(<[f64]>::to_vec).collect(), vec![vec![0.5]]].concat();
+        assert!(replay.result(&model(&Centres::from_rows(&third).unwrap())).is_err(), "another K");
     }
 }

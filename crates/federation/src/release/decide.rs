@@ -191,10 +191,12 @@ fn labels(question: &Question, identity: &Identity, work: &PlanSpec, rows: &Prep
 pub fn drawn(site: &Answering<'_>, asked: &Asked, number: u32) -> Option<Vec<u16>> {
     let sampling = site.work.sampling?;
     // Where every site is a block by itself, the draw is among the roster's sites.
-    let among: Vec<Vec<u16>> = match site.terms.block_size {
+    let mut among: Vec<Vec<u16>> = match site.terms.block_size {
         1 => (0..site.roster.sites.len() as u16).map(|site| vec![site]).collect(),
         _ => asked.blocks.0.iter().map(|block| block.sites.clone()).collect(),
     };
+    // In what order a directory names its blocks is the coordinator's to choose, and who is drawn is not.
+    among.sort_unstable();
     let chosen = sampling.drawn(number, among.len());
     let chosen = among.into_iter().zip(chosen).filter(|(_, drawn)| *drawn).flat_map(|(sites, _)| sites);
     let mut sites: Vec<u16> = chosen.filter(|site| asked.cohort.binary_search(site).is_ok()).collect();
@@ -254,6 +256,49 @@ fn places(offer: &Offer<'_>, site: &Answering<'_>) -> (BoundingBox, Vec<Places>)
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// [APP-6]: whoever writes the directory does not choose who is drawn by the order in which it names the blocks.
+    #[test]
+    fn the_order_of_blocks_decides_no_draw() {
+        use veilsum_cluster::{Domain, OutOfBox, Rows, Scaling, sampling::Sampling};
+        use veilsum_proto::release::{Block, Blocks};
+        let (roster, ids) = crate::testing::kit(9);
+        let mut work = crate::testing::work(2);
+        work.sampling = Some(Sampling { share: 0.34, seed: 5 });
+        let terms = Terms { block_size: 3, ..crate::testing::terms(&roster, &work) };
+        let domain = Domain::new(vec![0.0], vec![1.0], Scaling::Box).unwrap();
+        let rows = Prepared::new(&Rows::new(vec![0.5], 1).unwrap(), &domain, OutOfBox::Refuse).unwrap();
+        let policy = Policy::only(policy::Floor::default());
+        let (identity, (roster, work, terms)) = (&ids[2], (&roster, &work, &terms));
+        let site = Answering { identity, roster, terms, work, policy: &policy, rows: &rows, domain: None };
+        let drawn_of = |order: [u16; 3], number| {
+            let block = |first: u16| Block {
+                id: Hash([first as u8; 32]),
+                sites: (first..first + 3).collect(),
+                versions: vec![0; 3],
+            };
+            let asked = Asked {
+                context: Hash::default(),
+                run: Hash::default(),
+                slot: (0, 0),
+                cohort: (0..9).collect(),
+                words: 1,
+                query: Vec::new(),
+                rounds: 1,
+                blocks: std::sync::Arc::new(Blocks(order.map(block).to_vec())),
+                own: OwnBlock::default(),
+                sites: 9,
+            };
+            drawn(&site, &asked, number).unwrap()
+        };
+        for number in 1..=20 {
+            let honest = drawn_of([0, 3, 6], number);
+            assert_eq!(honest.len(), 3, "one block of three");
+            for order in [[0, 6, 3], [3, 0, 6], [3, 6, 0], [6, 0, 3], [6, 3, 0]] {
+                assert_eq!(drawn_of(order, number), honest, "question {number}, {order:?}");
+            }
+        }
+    }
 
     /// [LED-7]: counts by another label are another answer, though the question has the same bytes.
     #[test]

@@ -7,7 +7,7 @@ use tokio::{
     task::{AbortHandle, JoinHandle},
 };
 use veilsum_cluster::Prepared;
-use veilsum_proto::{identity::Identity, roster::PartyId};
+use veilsum_proto::{identity::Identity, message, roster::PartyId};
 
 use super::{
     View,
@@ -24,7 +24,7 @@ use crate::{
     question::{self, SumBounds},
     release::Origin,
     result::RunResult,
-    store::Ledger,
+    store::{Journal, Ledger},
     traffic::Traffic,
 };
 
@@ -164,13 +164,34 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
     }
     // Also after a failure: what left stays written down.
     let kept = keeper.with(Ledger::sync);
+    let emptied = match &result {
+        Err(failure) if !Code::ends_a_run(failure.code as u8) => Ok(()),
+        _ => empty_the_other(&config),
+    };
     let mut report = result?;
-    kept?;
+    (kept?, emptied?);
     if let Some(counted) = counted {
         report.traffic.add(&counted.traffic);
         report.answered += counted.answered;
     }
     Ok(report)
+}
+
+/// [JRN-4]: where nothing is left of the coordinator's run, nothing of the intermediary's stays, also where that conversation had
+/// lost its line before and kept its journal to come back with.
+fn empty_the_other(config: &ClientConfig) -> Result<(), Failure> {
+    let Some(folder) = &config.state else { return Ok(()) };
+    let session =
+        |aggregator| message::session(&config.federation.terms.hash(), &config.federation.roster.hash(), aggregator);
+    let journal = |aggregator| Journal::open(folder, &session(aggregator));
+    // One that cannot be opened is damaged, and was refused before.
+    let (Ok((_, left)), Ok((mut other, kept))) = (journal(PartyId::Coordinator), journal(PartyId::Intermediary)) else {
+        return Ok(());
+    };
+    if left.is_empty() && !kept.is_empty() {
+        other.rewrite(&[])?;
+    }
+    Ok(())
 }
 
 /// Whoever drops [`run`] half-way ends both conversations there and then, as a crash would.

@@ -135,7 +135,9 @@ impl Ledger {
         let (book, sent) = (&mut self.book, &mut self.sent);
         let read = file::read(&disk.file, key, |entry, head| {
             seen |= known == Some(head);
-            if entry.plan == *plan {
+            if matches!(entry.note, Some(Note::Undone)) {
+                sent.remove(&entry.digest);
+            } else if entry.plan == *plan {
                 sent.insert(entry.digest);
             }
             book.take(&entry);
@@ -231,6 +233,8 @@ impl Ledger {
         match self.words.iter().position(round) {
             Some(at) => {
                 let digest = self.words.remove(at).digest;
+                // If they leave all the same, it is as new ones.
+                self.sent.remove(&digest);
                 self.note(Note::Undone, left, digest)
             }
             None => Ok(()),

@@ -545,3 +545,6 @@ impl Signed<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -177,6 +177,31 @@ fn a_block_is_undone_after_a_restart() {
     assert!(!gone(1, 2, &forged) && !gone(1, 1, &forged));
 }
 
+/// [REL-5], [REL-6]: words that a certificate undid fix the block like any others, if they leave after it all the same: from a
+/// journal that was set back.
+#[test]
+fn words_that_were_undone_leave_as_new_ones() {
+    for restarted in [false, true] {
+        let site = Site::new("undone");
+        let mut ledger = site.open().unwrap();
+        round(&mut ledger, 1, 9).unwrap();
+        ledger.undo(&Left { cohort: None, ..left(1, 9) }).unwrap();
+        assert_eq!(ledger.book().standing().block, None);
+        if restarted {
+            drop(ledger);
+            ledger = site.open().unwrap();
+        }
+        let again = |ledger: &mut Ledger| ledger.record(&[1; 100], Disclosure::MaskedWords, &left(1, 9));
+        assert!(matches!(again(&mut ledger), Err(LedgerError::Unasked)), "restarted: {restarted}");
+        ledger.book_mut().promise(&left(1, 9), answer(1, 0), block()).unwrap();
+        again(&mut ledger).unwrap();
+        let id = release::block_id(block().iter().map(|(key, _)| *key));
+        assert_eq!(ledger.book().standing().block, Some(id), "restarted: {restarted}");
+        drop(ledger);
+        assert_eq!(site.open().unwrap().book().standing().block, Some(id), "restarted: {restarted}");
+    }
+}
+
 /// [LED-1], [REL-5]: a ledger from before blocks is carried forward: what it gave away counts, and its last cohort is the block.
 #[test]
 fn a_ledger_from_before_blocks_is_carried_forward() {
