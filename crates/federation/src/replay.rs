@@ -104,11 +104,13 @@ impl Replay {
     }
 
     /// The copy's own result, where the coordinator's is the same. Where the intermediary judges there is none: only it knows
-    /// which of several K was chosen; the model is that of one of them.
+    /// which of several K was chosen; the model is that of one of them. An early one is taken where this site's rows were
+    /// `counted` for the intermediary, who ends a run below the floor, or the totals show as many.
     ///
     /// # Errors
     /// A sentence for the operator.
-    pub fn result(&self, model: &Model) -> Result<Option<RunResult>, String> {
+    pub fn result(&self, model: &Model, counted: bool) -> Result<Option<RunResult>, String> {
+        let floor = self.terms.min_total_rows;
         let outcome = match (self.session.turn(), &model.ended_early) {
             (Turn::Done(outcome), None) => (**outcome).clone(),
             (Turn::Judge(batch), None) => return self.is_judged(batch, model).map(|()| None),
@@ -116,9 +118,17 @@ impl Replay {
             (Turn::Done(_), Some(_)) => {
                 return Err("it says that the run ended early, and the method had its result".into());
             }
-            (_, Some(_)) => self.session.finish().ok_or("no total that was opened has moved a centre")?,
+            (_, Some(_)) => {
+                let outcome = self.session.finish().ok_or("no total that was opened has moved a centre")?;
+                if !counted && !self.session.reaches(&outcome, floor, None) {
+                    return Err(
+                        "its rows were not counted, and the totals do not show that they reach the plan's floor".into(),
+                    );
+                }
+                outcome
+            }
         };
-        if outcome.n_total.is_some_and(|rows| rows < self.terms.min_total_rows) {
+        if outcome.n_total.is_some_and(|rows| rows < floor) {
             return Err("its rows are fewer than the plan's floor".into());
         }
         let early = model.ended_early.clone();
@@ -180,50 +190,64 @@ mod tests {
     use super::*;
     use crate::{plan::Judge, question, testing};
 
-    /// A copy that has been given all totals of a run whose validity the intermediary judges.
-    fn judged() -> (Replay, Batch) {
+    /// A copy that has been given the first `totals` totals, or all of them, over three sites of six rows.
+    fn copy(judge: Judge, min_total_rows: u64, totals: usize) -> Replay {
         let columns = vec![crate::plan::Column { name: "x".into(), lower: 0.0, upper: 1.0 }];
         let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 3 };
         let mut work = PlanSpec::plain(columns, fcm, 2, Seeding::Uniform { seed: 3 });
-        (work.scaling, work.judge) = (Scaling::None, Judge::Intermediary);
+        (work.scaling, work.judge) = (Scaling::None, judge);
         let (roster, _) = testing::kit(3);
-        let terms = Terms { min_total_rows: 1, ..testing::terms(&roster, &work) };
+        let terms = Terms { min_total_rows, ..testing::terms(&roster, &work) };
         let form = SumBounds::of(&work, &terms, 3).unwrap();
         let rows = Rows::new(vec![0.1, 0.12, 0.15, 0.8, 0.85, 0.9], 1).unwrap();
         let site = Prepared::new(&rows, &work.domain().unwrap(), OutOfBox::Refuse).unwrap();
         let mut replay = Replay::new(Arc::new(roster), Arc::new(terms), Arc::new(work)).unwrap();
-        loop {
-            let (question, mut total) = match replay.session.turn() {
-                Turn::Ask(question, layout) => (question.clone(), vec![0u64; layout.words()]),
-                Turn::Judge(batch) => {
-                    let batch = (**batch).clone();
-                    return (replay, batch);
-                }
-                Turn::Done(_) => panic!("the intermediary judges"),
-            };
+        for _ in 0..totals {
+            let Turn::Ask(question, layout) = replay.session.turn() else { break };
+            let (question, mut total) = (question.clone(), vec![0u64; layout.words()]);
             for _ in 0..3 {
                 let words = question::contribute(&question, &site, &question::Terms::everybody(form), None).unwrap();
                 total.iter_mut().zip(words).for_each(|(t, w)| *t = t.wrapping_add(w));
             }
             replay.take(&total, &[0, 1, 2]).unwrap();
         }
+        replay
+    }
+
+    /// [APP-8]: a coordinator that lets nobody count, and ends the run at once, has no result of too few rows taken.
+    #[test]
+    fn an_early_result_of_rows_that_nobody_counted_is_refused() {
+        let early = |replay: &Replay| {
+            let outcome = replay.session.finish().unwrap();
+            let said = Early::of(&outcome, "a site was lost", Vec::new(), Vec::new());
+            replay.result_of(&outcome, Some(said)).unwrap().model.unwrap()
+        };
+        let few = copy(Judge::Coordinator, 19, 1);
+        assert!(few.result(&early(&few), false).is_err_and(|why| why.contains("floor")));
+        assert!(few.alone("the coordinator is gone", Absent::Lost("hub".into())).is_none());
+        assert!(few.result(&early(&few), true).is_ok_and(|result| result.is_some()));
+        // The totals themselves show as many, or the coordinator has gone on after the count.
+        for replay in [copy(Judge::Coordinator, 9, 1), copy(Judge::Coordinator, 19, 2)] {
+            assert!(replay.result(&early(&replay), false).is_ok_and(|result| result.is_some()));
+        }
     }
 
     /// [APP-8]: where the intermediary judges, a site does not know which centres it chose; it knows those that it chose among.
     #[test]
     fn a_model_that_nobody_judged_is_refused() {
-        let (replay, batch) = judged();
+        let replay = copy(Judge::Intermediary, 1, usize::MAX);
+        let Turn::Judge(batch) = replay.session.turn() else { panic!("the intermediary judges") };
         let model = |centres: &Centres| {
             let model = Model::new(&replay.work, &replay.terms.hash(), centres, None).unwrap();
             Model { converged: Some(false), ..model }
         };
         let own = batch.queries[0].points()[0].clone();
-        assert!(replay.result(&model(&own)).is_ok_and(|result| result.is_none()));
+        assert!(replay.result(&model(&own), true).is_ok_and(|result| result.is_none()));
         let lie = Centres::from_rows(&[vec![0.3], vec![0.31]]).unwrap();
-        assert!(replay.result(&model(&lie)).is_err(), "centres that follow from no total");
+        assert!(replay.result(&model(&lie), true).is_err(), "centres that follow from no total");
         let moved: Vec<Vec<f64>> = own.rows().map(|row| vec![row[0] + 1e-6]).collect();
-        assert!(replay.result(&model(&Centres::from_rows(&moved).unwrap())).is_err());
+        assert!(replay.result(&model(&Centres::from_rows(&moved).unwrap()), true).is_err());
         let third = [own.rows().map(<[f64]>::to_vec).collect(), vec![vec![0.5]]].concat();
-        assert!(replay.result(&model(&Centres::from_rows(&third).unwrap())).is_err(), "another K");
+        assert!(replay.result(&model(&Centres::from_rows(&third).unwrap()), true).is_err(), "another K");
     }
 }

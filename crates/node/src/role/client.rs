@@ -169,7 +169,8 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
         _ => empty_the_other(&config),
     };
     let mut report = result?;
-    (kept?, emptied?);
+    kept?;
+    emptied?;
     if let Some(counted) = counted {
         report.traffic.add(&counted.traffic);
         report.answered += counted.answered;

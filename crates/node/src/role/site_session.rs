@@ -289,14 +289,15 @@ impl SiteSession {
                                      its operator and the other sites whether it was",
                                 ));
                             }
-                            self.report.result = follower.replay().result(&model).map_err(|why| {
-                                let what = format!("{} sent a result that does not follow: {why}", self.name());
-                                Failure::new(
-                                    Code::Peer,
-                                    what,
-                                    "do not use it; speak to its operator and to the other sites",
-                                )
-                            })?;
+                            self.report.result =
+                                follower.replay().result(&model, self.was_counted()).map_err(|why| {
+                                    let what = format!("{} sent a result that does not follow: {why}", self.name());
+                                    Failure::new(
+                                        Code::Peer,
+                                        what,
+                                        "do not use it; speak to its operator and to the other sites",
+                                    )
+                                })?;
                         }
                         self.report.model = Some(model);
                     }
@@ -465,6 +466,13 @@ impl SiteSession {
             return Err(e.into());
         }
         Ok(false)
+    }
+
+    /// Whether this site's rows were counted for the intermediary, under this plan.
+    fn was_counted(&self) -> bool {
+        let (terms, roster) = (self.config.terms.hash(), self.config.roster.hash());
+        let session = message::session(&terms, &roster, PartyId::Intermediary);
+        self.keeper.with(|ledger| ledger.book().account().has_answered(&session))
     }
 
     /// [APP-2]: over whom this site's rows may be counted now.
