@@ -470,7 +470,7 @@ impl SiteSession {
 
     /// Whether this site's rows were counted for the intermediary, under this plan.
     fn was_counted(&self) -> bool {
-        let (terms, roster) = (self.config.terms.hash(), self.config.roster.hash());
+        let (terms, roster) = (self.config.federation.terms.hash(), self.config.federation.roster.hash());
         let session = message::session(&terms, &roster, PartyId::Intermediary);
         self.keeper.with(|ledger| ledger.book().account().has_answered(&session))
     }
