@@ -111,12 +111,15 @@ fn a_key_is_private_and_never_overwritten() {
         use std::os::unix::fs::PermissionsExt;
         assert_eq!(fs::metadata(w.0.join("a.key")).unwrap().permissions().mode() & 0o777, 0o600);
     }
-    w.fails("keygen --name a", 3, &["a.key", "--force"]);
+    w.fails("keygen --name a", 3, &["a.key", "another --name"]);
     assert_eq!(fs::read(w.0.join("a.key")).unwrap(), before);
     let printed = w.ok("keygen --name a --force");
     let seed = fs::read_to_string(w.0.join("a.key")).unwrap().split('"').nth(5).unwrap().to_owned();
     assert_eq!(seed.len(), 64);
     assert!(!printed.contains(&seed) && fs::read(w.0.join("a.key")).unwrap() != before);
+    // What was given away under a key is counted under it.
+    w.write("a.key.head", "a ledger's head");
+    w.fails("keygen --name a --force", 3, &["a key with a past", "a.key.head", "ledger"]);
     w.fails("keygen --name a/b", 2, &["a/b"]);
     w.fails("keygen --name b --address nowhere", 2, &["nowhere", "HOST:PORT"]);
 }

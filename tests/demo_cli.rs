@@ -320,3 +320,27 @@ fn wrong_arguments() {
         says(demo(&out, &["--drop", bad]).expect(2), &["--drop", "SITE@ROUND"]);
     }
 }
+
+/// A reader that has seen enough is no error, and no panic.
+#[test]
+fn a_closed_pipe_ends_nothing() {
+    let folder = Folder::new();
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_veilsum"));
+    command.args(["demo", "--out", &folder.path("out")]).stdout(std::process::Stdio::piped());
+    let mut demo = command.stderr(std::process::Stdio::piped()).spawn().expect("the demonstration starts");
+    drop(demo.stdout.take());
+    let output = demo.wait_with_output().expect("it ends");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!((output.status.code(), told.contains("panicked")), (Some(0), false), "{told}");
+    assert!(std::path::Path::new(&folder.path("out")).join("result.json").is_file());
+}
+
+/// Whatever is wrong with the place of the results is said before the run, and not after it.
+#[test]
+fn a_place_where_nothing_can_be_written_is_said_first() {
+    let folder = Folder::new();
+    std::fs::write(folder.path("file"), "not a folder").expect("a file");
+    let out = format!("{}/below", folder.path("file"));
+    let told = veilsum(&["demo", "--out", &out]).expect(3);
+    assert!(told.stderr.contains("nothing has been sent yet") && told.stdout.is_empty(), "{}", told.text());
+}

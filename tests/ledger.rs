@@ -452,6 +452,9 @@ fn rows_that_change_are_declared_by_enough_sites_at_once() {
     let told = veilsum(&p.client(1, &["--join-timeout", "1"])).expect(7).stderr;
     assert!(told.contains("stand together in other rows") && told.contains("[LED-8]"), "{told}");
     fs::write(&path, text).expect("rows");
+    // A change that did not happen would let another site's change be subtracted.
+    let told = changed(1, "20").expect(3).stderr;
+    assert!(told.contains("nothing has changed") && told.contains("[REL-7]"), "{told}");
     add(1, 20);
     p.0.folder.write("site.toml", "data = \"a new name\"\n");
     let told = veilsum(&p.client(1, &["--join-timeout", "1"])).expect(7).stderr;
@@ -459,6 +462,9 @@ fn rows_that_change_are_declared_by_enough_sites_at_once() {
         told.contains("[LED-8]") && told.contains("veilsum ledger changed") && !told.contains("did not answer"),
         "{told}"
     );
+    let (key, state) = (p.path("site-1.key"), p.path("site-1.state"));
+    let told = p.check(1, &["--key", &key, "--state", &state]).expect(7).stderr;
+    assert!(told.contains("[LED-8]"), "what the client refuses, the check refuses: {told}");
     assert!(changed(1, "3").expect(7).stderr.contains("[REL-7]"));
     changed(1, "20").expect(0);
     // One site alone: the difference of the totals would be that of its new rows.

@@ -130,10 +130,11 @@ pub(crate) fn demo(args: &DemoArgs, json: bool) -> Result<(), Failure> {
             "choose a smaller --k",
         ));
     }
+    crate::run::place_for(&args.out.join("result.json"))?;
     let demo = Demo::of(&source.sites, &work, &vanish, args.on_loss.is_some());
     let (site, told) = demo.policy()?;
     if !json {
-        println!("{}\n{told}", source.note);
+        crate::say!("{}\n{told}", source.note);
     }
     let terms = demo.terms;
     let run = block_on(loopback::run(LoopbackConfig {
@@ -165,10 +166,10 @@ pub(crate) fn demo(args: &DemoArgs, json: bool) -> Result<(), Failure> {
     let pooled = compare(&work, &prepared, &result)?;
     let written = report::write(&args.out, &result, Some(&pooled))?;
     if json {
-        println!("{}", report::document(&result, Some(&pooled)));
+        crate::say!("{}", report::document(&result, Some(&pooled)));
         return early(&result);
     }
-    print!("{}{}", report::centres(&result), report::summary(&result));
+    crate::say!(@raw "{}{}", report::centres(&result), report::summary(&result));
     let mut out = String::from("\nwho learnt what\n");
     let over = if result.missing.is_empty() { result.cohort.len().to_string() } else { "the remaining".into() };
     let judged = if work.judge == Judge::Intermediary { ", and the indices from the intermediary" } else { "" };
@@ -198,22 +199,24 @@ pub(crate) fn demo(args: &DemoArgs, json: bool) -> Result<(), Failure> {
         "  every site     the centres and totals of every round; no other site's rows, sums or row count"
     );
     let _ = writeln!(out, "  the network    sizes and times of encrypted packets");
-    print!("{out}");
-    println!(
+    crate::say!(@raw "{out}");
+    crate::say!(
         "\n{}: {} rounds, largest difference {:.1e} of a column's range",
-        pooled.what, pooled.rounds, pooled.max_abs_diff
+        pooled.what,
+        pooled.rounds,
+        pooled.max_abs_diff
     );
     if pooled.blurred {
-        println!(
+        crate::say!(
             "(its seeding was blurred by other noise, so it may start and end elsewhere; --blur 0 compares exactly)"
         );
     }
     if !result.missing.is_empty() {
-        println!("(it has the rows of the sites that vanished, so it differs)");
+        crate::say!("(it has the rows of the sites that vanished, so it differs)");
     }
-    println!("traffic: {} kB in all", result.traffic.bytes() / 1000);
+    crate::say!("traffic: {} kB in all", result.traffic.bytes() / 1000);
     for path in &written {
-        println!("wrote {}", path.display());
+        crate::say!("wrote {}", path.display());
     }
     early(&result)
 }

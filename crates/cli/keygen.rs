@@ -7,8 +7,9 @@ use serde_json::json;
 use veilsum_proto::{identity::Identity, roster::check_name};
 use zeroize::Zeroizing;
 
+use crate::run::{head_of, state_of};
 use veilsum_node::{
-    documents::{check_address, fingerprint, write_card, write_key},
+    documents::{Federations, check_address, fingerprint, write_card, write_key},
     error::{Code, Failure},
     files::{Existing, FileError},
 };
@@ -45,6 +46,14 @@ pub(crate) fn keygen(args: &KeygenArgs, json: bool) -> Result<(), Failure> {
         // Looked at first: a new key beside the card of an older one would be a trap.
         [&key_path, &card_path].into_iter().try_for_each(|p| absent(p))?;
     }
+    // What was given away under a key is counted under it: another one in its place would begin the count anew.
+    let beside = [head_of(&key_path), state_of(&key_path, None), Federations::beside(&key_path)];
+    if let Some(past) = beside.into_iter().find(|path| path.exists()) {
+        return Err(Failure::input(
+            format!("{} is a key with a past: {} is beside it", key_path.display(), past.display()),
+            "keep this key with its ledger; a key for another party gets another --name or --out",
+        ));
+    }
     let mut seed = Zeroizing::new([0u8; 32]);
     getrandom::fill(&mut seed[..])
         .map_err(|e| Failure::new(Code::Internal, format!("the system has no randomness ({e})"), "try again later"))?;
@@ -73,10 +82,7 @@ pub(crate) fn keygen(args: &KeygenArgs, json: bool) -> Result<(), Failure> {
 fn absent(path: &Path) -> Result<(), Failure> {
     if std::fs::symlink_metadata(path).is_ok() {
         let exists = FileError::Exists { path: path.to_owned() };
-        return Err(Failure {
-            advice: "choose another --name or --out, or --force to replace it".into(),
-            ..exists.into()
-        });
+        return Err(Failure { advice: "choose another --name or --out".into(), ..exists.into() });
     }
     Ok(())
 }

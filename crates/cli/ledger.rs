@@ -20,7 +20,7 @@ use crate::run::{head_of, state_of};
 use veilsum_node::{
     documents::{fingerprint, load_card, load_identity, policy_of},
     error::{Code, Failure},
-    release::{Account, Data, Left, Origin},
+    release::{Account, Data, Known, Left, Origin},
     store::{
         Ledger,
         ledger::{self, FILE},
@@ -222,6 +222,16 @@ fn declare(args: &RowsArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<u3
     let rows = Rows::new(table::read_csv(&args.data, &spec)?.values, names.len())?;
     // What was answered from together before, as it is now.
     let columns = Origin::new(names, rows, labels).columns(&identity, &together);
+    if matches!(account.known(&columns), Known::Same(_)) {
+        return Err(Failure::input(
+            format!(
+                "{}: these are the rows that this site answered from: nothing has changed [REL-7]",
+                args.data.display()
+            ),
+            "declare a change where this site's own rows have changed; a site whose rows are as they were does not help another one \
+             with a declaration: who subtracts the totals of then and now would have that one's new rows",
+        ));
+    }
     let (site, _) = policy_of(args.own.policy.as_deref(), Some(&args.own.key))?;
     let data = Data { name: site.data, rows: Hash::default() };
     let mut ledger = Ledger::open(&state, Some(&head), Arc::new(identity), data, Hash::default())?;

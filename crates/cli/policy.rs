@@ -16,7 +16,7 @@ use veilsum_node::{
     error::{Code, Failure},
     forecast::{Forecast, Verdict},
     question::SumBounds,
-    release::{check_promise, possible_rows},
+    release::{Known, check_promise, possible_rows},
     store::Ledger,
 };
 
@@ -129,13 +129,17 @@ pub(super) fn judged(
 fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
     let federation = documents::load_federation(&args.roster, &args.plan)?;
     let (site, path) = policy_of(args.policy.policy.as_deref(), args.policy.key.as_deref())?;
-    let rows = documents::load_rows(&federation, &args.data)?;
+    let (rows, origin) = documents::load_rows_and_origin(&federation, &args.data)?;
     let (spent, of_plan) = match &args.policy.key {
         None => (Spent::default(), 0),
         Some(key) => {
             let (identity, _) = load_identity(key)?;
             let state = state_of(key, args.state.as_ref());
             let account = Ledger::look(&state, &head_of(key), &identity)?;
+            let known = account.known(&origin.columns(&identity, &account.together()));
+            if !matches!(known, Known::Same(_)) {
+                return Err(known.refusal());
+            }
             (account.spent(&Hash::default(), None, None), account.rho_of(&federation.terms.hash()))
         }
     };

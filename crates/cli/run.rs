@@ -269,6 +269,7 @@ pub(super) fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> R
 pub(crate) fn server(args: &ServerArgs, json: bool) -> Result<(), Failure> {
     let (federation, identity, _) = args.documents.load("coordinator", |id| id == PartyId::Coordinator)?;
     let listen = listen_at(args.listen, &federation.roster.coordinator)?;
+    place_for(&args.out.join("result.json"))?;
     if !json {
         eprintln!("waiting for {} sites on {listen} (UDP)", federation.roster.sites.len());
     }
@@ -290,7 +291,7 @@ pub(crate) fn server(args: &ServerArgs, json: bool) -> Result<(), Failure> {
     // Not before the result is on disk: until then a restart finds all totals in the journal.
     let (mut journal, _) = Journal::<aggregator::Record>::of(&state, &session)?;
     journal.rewrite(&[])?;
-    report::print_server(&result, &written, json);
+    crate::say!("{}", report::of_server(&result, &written, json).trim_end());
     result.ended_early.map_or(Ok(()), |early| Err(early.failure()))
 }
 
@@ -304,7 +305,11 @@ pub(crate) fn intermediary(args: &IntermediaryArgs, json: bool) -> Result<(), Fa
     let listen = listen_at(args.listen, &federation.roster.intermediary)?;
     let coordinator = resolve(&federation.roster.coordinator)?;
     if !json {
-        eprintln!("waiting for {} sites on {listen} (UDP)", federation.roster.sites.len());
+        eprintln!(
+            "waiting for {} at {coordinator}, then for {} sites on {listen} (UDP)",
+            federation.roster.coordinator.name,
+            federation.roster.sites.len()
+        );
     }
     let counted = block_on(intermediary::run(IntermediaryConfig {
         identity,
@@ -317,18 +322,37 @@ pub(crate) fn intermediary(args: &IntermediaryArgs, json: bool) -> Result<(), Fa
         bound: None,
     }))?;
     if json {
-        println!(
+        crate::say!(
             "{}",
             json!({"cohort": counted.cohort, "n_total": counted.total, "handed_over": counted.handed_over,
                    "traffic": counted.traffic})
         );
     } else {
-        println!("counted {} rows over {} sites", counted.total, counted.cohort.len());
+        crate::say!("counted {} rows over {} sites", counted.total, counted.cohort.len());
         if !counted.handed_over {
-            println!("the total was withheld from the coordinator: a counted site left the run before its end");
+            crate::say!("the total was withheld from the coordinator: a counted site left the run before its end");
         }
     }
     Ok(())
+}
+
+/// Makes the folder of a file that is written at the end of a run: whatever is wrong with it is said before anything is answered.
+///
+/// # Errors
+/// A [`Failure`] where nothing can be written there.
+pub(crate) fn place_for(file: &Path) -> Result<(), Failure> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let made = std::fs::create_dir_all(folder).and_then(|()| {
+        let probe = folder.join(format!(".veilsum-{}", std::process::id()));
+        std::fs::write(&probe, [])?;
+        std::fs::remove_file(probe)
+    });
+    made.map_err(|e| {
+        Failure::input(
+            format!("nothing can be written into {} ({e})", folder.display()),
+            "choose another place, or make this one writable; nothing has been sent yet",
+        )
+    })
 }
 
 /// Runs a site.
@@ -338,6 +362,7 @@ pub(crate) fn intermediary(args: &IntermediaryArgs, json: bool) -> Result<(), Fa
 pub(crate) fn client(args: &ClientArgs, json: bool) -> Result<(), Failure> {
     let (federation, identity, id) = args.documents.load("sites", |id| matches!(id, PartyId::Site(_)))?;
     let (site, _) = policy_of(args.policy.as_deref(), Some(&args.documents.key))?;
+    place_for(&args.model)?;
     let (rows, origin) = documents::load_rows_and_origin(&federation, &args.data)?;
     let data = Data::of(&site.data, &identity, &rows);
     args.documents.agree(&args.first, &federation, &identity, Some(&data))?;
@@ -383,20 +408,20 @@ pub(crate) fn client(args: &ClientArgs, json: bool) -> Result<(), Failure> {
     report::write_site(&result, model, report.result.as_ref(), &report.traffic)?;
     let name = federation.roster.name_of(id);
     if json {
-        println!(
+        crate::say!(
             "{}",
             json!({"site": name, "answered": report.answered, "traffic": report.traffic,
                    "model": args.model, "result": result, "converged": model.converged, "ended_early": model.ended_early,
                    "extrapolated": model.extrapolated, "centres": model.centres})
         );
     } else {
-        println!(
+        crate::say!(
             "{name}: answered {} questions, sent {} bytes, masked words, shares, keys and signatures",
             report.answered,
             report.traffic.bytes()
         );
-        println!("what was given away so far: veilsum ledger budget --key {}", args.documents.key.display());
-        println!(
+        crate::say!("what was given away so far: veilsum ledger budget --key {}", args.documents.key.display());
+        crate::say!(
             "wrote {} and {}; your rows' memberships: veilsum assign --model {} --data {}",
             args.model.display(),
             result.display(),

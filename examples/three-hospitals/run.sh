@@ -4,7 +4,7 @@
 set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 cd "$here/../.."
-cargo build --release --quiet
+cargo build --release --quiet -p veilsum
 veilsum="${CARGO_TARGET_DIR:-target}/release/veilsum"
 veilsum="$(cd "$(dirname "$veilsum")" && pwd)/veilsum"
 work="${1:-$(mktemp -d)}"

@@ -86,8 +86,8 @@ impl Early {
         Failure::new(
             Code::Early,
             format!("the run ended early, after round {}: {}", self.round, self.reason),
-            "the result that is out so far was written, marked as not converged; for one to the end, run a new plan when the same \
-             sites are there",
+            "the result that is out so far was written, marked as not converged; for one to the end, run again when the same \
+             parties are there",
         )
     }
 }

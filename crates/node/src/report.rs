@@ -208,14 +208,14 @@ fn curve(result: &RunResult) -> String {
     out
 }
 
-/// What `veilsum server` prints.
-pub fn print_server(result: &RunResult, written: &[PathBuf], json: bool) {
+/// What `veilsum server` says of a run: with `json` one document, else a text.
+pub fn of_server(result: &RunResult, written: &[PathBuf], json: bool) -> String {
     if json {
-        println!("{}", document(result, None));
-        return;
+        return document(result, None).to_string();
     }
-    print!("{}{}", centres(result), summary(result));
+    let mut text = centres(result) + &summary(result);
     for path in written {
-        println!("wrote {}", path.display());
+        let _ = writeln!(text, "wrote {}", path.display());
     }
+    text
 }

@@ -12,6 +12,8 @@ use veilsum_proto::{
     suite::{self, Hash},
 };
 
+use crate::error::{Code, Failure};
+
 use super::{
     origin::Together,
     smooth::{Kept, Measured},
@@ -120,6 +122,28 @@ pub enum Known {
     Other(Vec<String>),
     /// Every column holds the values that it did, and these not in the same rows.
     OtherRows(Vec<Together>),
+}
+
+impl Known {
+    /// [LED-8]: why a site does not answer from other rows than before.
+    pub fn refusal(&self) -> Failure {
+        let what = match self {
+            Known::OtherRows(rows) => {
+                let names =
+                    rows.first().map(|rows| rows.columns.iter().chain(&rows.label).cloned().collect::<Vec<_>>());
+                let names = names.unwrap_or_default().join(", ");
+                format!("the values of {names} are those of before, and stand together in other rows")
+            }
+            Known::Other(columns) => format!("other values in {}", columns.join(", ")),
+            Known::Same(_) => "no column differs".to_owned(),
+        };
+        Failure::new(
+            Code::Policy,
+            format!("the rows are not those that this site answered from before: {what} [LED-8]"),
+            "give the rows as they were; or, where rows were added, removed or corrected, say so with `veilsum ledger changed`, once every \
+             site of the block that changes is ready to",
+        )
+    }
 }
 
 impl Account {

@@ -277,6 +277,11 @@ impl AggregatorHost {
         self.send(to, bytes)
     }
 
+    /// Whether this party is connected.
+    pub fn is_connected(&self, party: PartyId) -> bool {
+        self.peers.contains_key(&party)
+    }
+
     fn send(&mut self, to: PartyId, bytes: Arc<Vec<u8>>) -> bool {
         let Some(peer) = self.peers.get(&to) else { return false };
         self.traffic.sent(&self.config.roster.name_of(self.config.role), &bytes);

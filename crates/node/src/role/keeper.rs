@@ -12,7 +12,7 @@ use veilsum_proto::{
 
 use super::client::ClientConfig;
 use crate::{
-    error::{Code, Failure},
+    error::Failure,
     release::{Answering, Data, Known, Left, Offer, Origin, Shown, decide, possible_rows},
     store::Ledger,
 };
@@ -104,26 +104,10 @@ impl Keeper {
 
 /// [LED-8]: a ledger that knows these rows, or that nothing was answered from. Columns that are new are written down.
 fn recognised(mut ledger: Ledger, origin: &Origin) -> Result<Ledger, Failure> {
-    let other = |what: String| {
-        Err(Failure::new(
-            Code::Policy,
-            format!("the rows are not those that this site answered from before: {what} [LED-8]"),
-            NEXT,
-        ))
-    };
     match ledger.book().known(origin) {
         Known::Same(new) if new.is_empty() => {}
         Known::Same(new) => ledger.note(Note::Columns(new), &Left::default(), Hash::default())?,
-        Known::Other(columns) => return other(format!("other values in {}", columns.join(", "))),
-        Known::OtherRows(rows) => {
-            let names = rows.first().map(|rows| rows.columns.iter().chain(&rows.label).cloned().collect::<Vec<_>>());
-            let names = names.unwrap_or_default().join(", ");
-            return other(format!("the values of {names} are those of before, and stand together in other rows"));
-        }
+        other => return Err(other.refusal()),
     }
     Ok(ledger)
 }
-
-/// What to do where rows are others.
-const NEXT: &str = "give the rows as they were; or, where rows were added, removed or corrected, say so with `veilsum ledger changed`, once \
-                    every site of the block that changes is ready to";

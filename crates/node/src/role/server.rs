@@ -318,13 +318,30 @@ impl Run<'_> {
             match self.hub.next(Some(deadline)).await {
                 HostEvent::Aggregator(aggregator::Event::DeckReady { members, threshold, .. }) => {
                     (self.config.progress)(Progress::Ready { sites: members.len(), threshold });
-                    return Ok(());
+                    return self.intermediary_is_there().await;
                 }
                 HostEvent::Aggregator(event) => self.event(event)?,
                 HostEvent::Control { from, kind, bytes } => self.control(from, kind, &bytes)?,
                 HostEvent::Deadline => return Err(in_vain("enough sites", self.config.patience())),
             }
         }
+    }
+
+    /// Nothing is asked while nobody could count the rows: a round that cannot be counted gives its totals away for nothing.
+    async fn intermediary_is_there(&mut self) -> Result<(), Failure> {
+        let began = Instant::now();
+        let appear = Duration::from_millis(self.config.timing.join);
+        while !self.counted && !self.hub.is_connected(PartyId::Intermediary) {
+            if began.elapsed() > appear {
+                return Err(in_vain(&self.config.federation.roster.intermediary.name, began.elapsed()));
+            }
+            match self.hub.next(Some(Instant::now() + Duration::from_millis(100))).await {
+                HostEvent::Aggregator(event) => self.event(event)?,
+                HostEvent::Control { from, kind, bytes } => self.control(from, kind, &bytes)?,
+                HostEvent::Deadline => {}
+            }
+        }
+        Ok(())
     }
 
     /// [APP-2]: tells the intermediary that the first total is out over this cohort, and waits for its word that the rows
