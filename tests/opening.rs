@@ -143,7 +143,7 @@ fn a_coordinator_that_places_a_centre_is_caught_by_every_site_and_convicted_by_a
         let files = evidence_in(&folder.0.join(format!("site-{i}")));
         assert_eq!(files.len(), 1, "{files:?}");
         let finding = evidence::verify(&files[0], &federation).unwrap();
-        assert_eq!((finding.culprit.as_str(), finding.rule.as_str()), ("hub", "OPN-9"), "{finding:?}");
+        assert_eq!((finding.culprit.as_str(), finding.rule.as_str()), ("coordinator", "OPN-9"), "{finding:?}");
     }
 
     // [EVD-1], [EVD-2]: what is shown must be whole: any other byte, a frame left out, another accused prove nothing.
@@ -158,8 +158,8 @@ fn a_coordinator_that_places_a_centre_is_caught_by_every_site_and_convicted_by_a
     let digit = if &text[frame..=frame] == "0" { "1" } else { "0" };
     let changed = [&text[..frame], digit, &text[frame + 1..]].concat();
     assert!(tampered("changed.json", &changed).contains("did not sign"));
-    assert!(tampered("accused.json", &text.replace("\"hub\"", "\"site-1\"")).contains("does not hold"));
-    assert!(tampered("nobody.json", &text.replace("\"hub\"", "\"nobody\"")).contains("not on the roster"));
+    assert!(tampered("accused.json", &text.replace("\"coordinator\"", "\"site-1\"")).contains("does not hold"));
+    assert!(tampered("nobody.json", &text.replace("\"coordinator\"", "\"nobody\"")).contains("not on the roster"));
     let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
     value["frames"].as_array_mut().unwrap().pop();
     assert!(tampered("honest.json", &value.to_string()).contains("proves nothing"));
