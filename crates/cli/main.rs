@@ -172,7 +172,7 @@ pub(crate) fn print(json: bool, value: &serde_json::Value, text: &str) -> Result
     written(writeln!(io::stdout(), "{text}").and_then(|()| io::stdout().flush()))
 }
 
-/// `println!`, and with `@raw` `print!`, for a reader that may have seen enough: see [`print`].
+/// `println!`, and with `@raw` `print!`, for a reader that may have seen enough: see [`print()`].
 #[macro_export]
 macro_rules! say {
     (@raw $($arg:tt)*) => { $crate::written(std::io::Write::write_fmt(&mut std::io::stdout(), format_args!($($arg)*)))? };

@@ -25,7 +25,7 @@
 //! 3. [`carrier`], [`store`]: QUIC links; journal, ledger and transcript.
 //! 4. [`role`]: site, coordinator and intermediary as programs over links.
 //! 5. [`report`], [`evidence`]: what a run leaves behind.
-//! 6. [`simulate`], [`rehearsal`], [`split`], [`local`]: whole federations in one process.
+//! 6. [`simulate`], [`rehearsal`], [`split`], [`loopback`]: whole federations in one process.
 //!
 //! The modules of [`veilsum_federation`] are here under their own names.
 

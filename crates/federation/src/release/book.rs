@@ -89,7 +89,7 @@ impl Book {
         spent
     }
 
-    /// rho in 10^-9 of all answers with noise under the plan of `left`, as in [`Ledger::spent`].
+    /// rho in 10^-9 of all answers with noise under the plan of `left`, as in [`Book::spent`].
     pub fn rho_of_plan(&self, left: &Left) -> u64 {
         let promised = self.promised_elsewhere(&left.session).filter_map(|cost| cost.nano_rho);
         promised.fold(self.account.rho_of(&left.plan), u64::saturating_add)
