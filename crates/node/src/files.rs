@@ -427,7 +427,8 @@ mod tests {
     fn what_cannot_be_written_leaves_nothing_behind() {
         let folder = Folder::new();
         let missing = folder.0.join("missing").join("result.csv");
-        let error = write_atomic(&missing, b"x").expect_err("no such folder").to_string();
+        let error = write_atomic(&missing, b"x").expect_err("no such folder");
+        let error = format!("{error}; {}", error.advice());
         assert!(error.contains("check that its folder exists"), "{error}");
         fs::create_dir(folder.0.join("taken")).expect("a new folder");
         fs::write(folder.0.join("taken").join("x"), b"").expect("a file in it");
