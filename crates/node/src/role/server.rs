@@ -320,10 +320,23 @@ impl Run<'_> {
                     (self.config.progress)(Progress::Ready { sites: members.len(), threshold });
                     return self.intermediary_is_there().await;
                 }
-                HostEvent::Aggregator(event) => self.event(event)?,
+                HostEvent::Aggregator(event) => self.event(event).map_err(|failure| self.with_the_absent(failure))?,
                 HostEvent::Control { from, kind, bytes } => self.control(from, kind, &bytes)?,
                 HostEvent::Deadline => return Err(in_vain("enough sites", self.config.patience())),
             }
+        }
+    }
+
+    /// Too few sites for a first deck: who is not there, by name.
+    fn with_the_absent(&self, failure: Failure) -> Failure {
+        let sites = 0..self.config.federation.roster.sites.len() as u16;
+        let absent: Vec<u16> = sites.filter(|site| !self.hub.is_connected(PartyId::Site(*site))).collect();
+        if failure.code != Code::Quorum || absent.is_empty() {
+            return failure;
+        }
+        Failure {
+            message: format!("{}; not there: {}", failure.message, self.hub.names(&absent).join(", ")),
+            ..failure
         }
     }
 
