@@ -150,6 +150,7 @@ fn the_reference_of_commands_is_what_the_program_says() {
     );
 }
 
+/// Not a test: it writes the page that the test beside it compares. Run it after an option has changed.
 #[test]
 #[ignore = "writes docs/src/reference.md"]
 fn write_the_reference_of_commands() {

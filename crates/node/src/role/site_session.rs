@@ -7,7 +7,7 @@ use veilsum_cluster::Batch;
 use veilsum_proto::{
     Error, Rule,
     message::{self, Disclosure, Kind},
-    policy::{Asked, Consent},
+    policy::Asked,
     roster::PartyId,
     site::{Event, Input, Output, Site, SiteConfig},
     suite::Hash,
@@ -19,21 +19,20 @@ use super::{
     follower::Follower,
     hand::Hand,
     keeper::Keeper,
-    site_randomness::{asks_blur, blur_of},
     system_rng,
-    validity_oracle::distances_between,
 };
 use crate::{
     admission::Admission,
-    app_messages::{Aborted, CentreDistances, Finished, Held, clean},
+    app_messages::{Aborted, Finished, Held, clean},
     carrier::CarrierError,
     error::{Code, Failure},
     model::Model,
-    question::{self, Layout, Question},
-    release::{Left, Offer, cohort_digest, question_digest},
+    release::{Left, cohort_digest},
     replay::Absent,
     store::{self, Journal, wait_for_disk},
 };
+
+mod answer;
 
 /// Between two attempts to dial after a connection was lost: two processes of one identity would otherwise take the
 /// connection from each other without pause.
@@ -504,63 +503,6 @@ impl SiteSession {
             && self.config.vanish.is_some_and(|v| v.at == Step::BeforeInput && v.round == asked.rounds)
     }
 
-    /// Checks a question against plan and policy, computes the answer and hands it to the state machine. Returns the
-    /// reason where this site refuses instead.
-    async fn answer(&mut self, asked: Asked, line: &mut Line, frame: &[u8]) -> Result<Option<Error>, Failure> {
-        let refusal = |why: String, rule: &'static str| Error::Refused { what: why, rule: Rule(rule) };
-        let checked = match self.check(&asked).await {
-            Ok(checked) => self.follows(&checked.question, frame)?.map(|()| checked).map_err(|why| (why, "OPN-9")),
-            Err(why) => Err((why, "POL-3")),
-        };
-        let checked = match checked {
-            Ok(checked) => self.consents(&asked, &checked).map(|consent| (checked, consent)),
-            Err((why, rule)) => Err(refusal(why, rule)),
-        };
-        let (Checked { question, drawn, judged, .. }, consent) = match checked {
-            Ok(ok) => ok,
-            Err(e) => {
-                let rule = e.rule().map_or("POL-3", |r| r.0).to_owned();
-                self.site.handle(Input::Refuse { context: asked.context, rule }, &mut system_rng())?;
-                return Ok(Some(e));
-            }
-        };
-        self.save()?;
-        if let (Question::Judge { digest, .. }, Some(batch)) = (&question, &judged) {
-            let matrices = batch.queries.iter().flat_map(|q| q.points().into_iter().map(distances_between)).collect();
-            line.tell(Kind::CentreDistances, &CentreDistances { digest: *digest, matrices }).await;
-        }
-        let rows = self.config.rows.clone();
-        let form = self.config.form()?;
-        let blur = self.config.clone();
-        let key = form.noise.and_then(|_| self.site.noise_key());
-        let values = tokio::task::spawn_blocking(move || {
-            let terms = question::Terms { form, drawn, judged: judged.as_ref(), noise: key.as_ref() };
-            let mut noise = asks_blur(&question).then(|| blur_of(&blur, &asked.query));
-            question::contribute(&question, &rows, &terms, noise.as_mut())
-        })
-        .await
-        .map_err(|e| Failure::new(Code::Internal, e, "this is a defect, please report it"))??;
-        self.site.handle(Input::Contribute { consent, values }, &mut system_rng())?;
-        Ok(None)
-    }
-
-    /// What the policy and the ledger say to a question that belongs to the plan.
-    fn consents(&self, asked: &Asked, checked: &Checked) -> Result<Consent, Error> {
-        let left = self.left(Some(asked.slot), Some(&asked.cohort), asked.context);
-        let offer = Offer {
-            question: &checked.question,
-            judged: checked.judged.as_ref(),
-            layout: &checked.layout,
-            shown: self.shown(&asked.cohort),
-        };
-        self.keeper.decide(&self.config, asked, &left, &offer)
-    }
-
-    /// Rows of this cohort at least, as far as the coordinator's totals have shown to either conversation.
-    fn shown(&self, cohort: &[u16]) -> u64 {
-        self.keeper.shown(cohort, self.config.federation.terms.max_rows)
-    }
-
     fn left(&self, slot: Option<(u32, u16)>, cohort: Option<&[u16]>, context: Hash) -> Left {
         Left {
             plan: self.config.federation.terms.hash(),
@@ -579,59 +521,6 @@ impl SiteSession {
         let round = self.site.round_sites().filter(|_| matches!(discloses, MaskedWords | RoundSeeds | SelfMaskShares));
         let left = self.left(round.map(|(slot, _)| slot), round.map(|(_, cohort)| cohort), context);
         Ok(wait_for_disk(|| self.keeper.with(|ledger| ledger.record(frame, discloses, &left)))?)
-    }
-
-    /// [OPN-9]: whether this site's own copy of the method asks this next.
-    fn follows(&mut self, question: &Question, frame: &[u8]) -> Result<Result<(), String>, Failure> {
-        match (&mut self.follower, self.site.round_directory()) {
-            (Some(follower), Some(directory)) => follower.ask(frame, directory, question),
-            _ => Ok(Ok(())),
-        }
-    }
-
-    async fn check(&mut self, asked: &Asked) -> Result<Checked, String> {
-        let question = Question::from_bytes(&asked.query).map_err(|e| e.to_string())?;
-        let (domain, form) = (self.config.rows.domain().clone(), self.config.form().map_err(|e| e.to_string())?);
-        let (mut drawn, mut judged) = (true, None);
-        let site = self.keeper.answering(&self.config);
-        let layout = match (&question, self.aggregator) {
-            (Question::CountRows, PartyId::Intermediary) => {
-                self.hand.counts(&asked.cohort).await?;
-                question.layout(&domain, &form)
-            }
-            (Question::Judge { digest, words }, PartyId::Intermediary) => {
-                // Over all runs: the count and one judgement, which may be sent again.
-                let name = question_digest(&site, &question, &asked.query);
-                if self.keeper.with(|ledger| ledger.book().account().questions_of(&self.session, &name)) > 2 {
-                    return Err("this plan's result was judged before: agree on a new plan".into());
-                }
-                let batch = self.hand.held(&asked.cohort, *digest).await?;
-                let layout = Layout::of_judged(&batch, &domain, &form);
-                // One question has one form: the ledger knows it again by its bytes.
-                if layout.as_ref().is_ok_and(|layout| layout.words() as u64 != u64::from(*words)) {
-                    return Err("the question does not name its own length".into());
-                }
-                judged = Some(batch);
-                layout
-            }
-            (Question::Cluster(batch) | Question::Drawn { batch, .. }, PartyId::Coordinator) => {
-                let number = match &question {
-                    Question::Drawn { number, .. } => Some(*number),
-                    _ => None,
-                };
-                let digest = question_digest(&site, &question, &asked.query);
-                let of_plan = self.keeper.with(|ledger| ledger.book().account().questions_of(&self.session, &digest));
-                drawn = self.admission.check(&site, self.site.number(), batch, number, asked, of_plan)?;
-                question.layout(&domain, &form)
-            }
-            _ => return Err(format!("{} is not this aggregator's to ask", question.name())),
-        };
-        let layout = layout.map_err(|e| e.to_string())?;
-        let words = layout.words();
-        if words != asked.words {
-            return Err(format!("the answer has {words} words, {} were asked for", asked.words));
-        }
-        Ok(Checked { question, layout, drawn, judged })
     }
 
     /// Before an answer leaves, what it answered is on disk.
@@ -659,17 +548,6 @@ impl SiteSession {
         self.hand.lay_judged(batch);
         Ok(())
     }
-}
-
-/// A question that may be answered.
-struct Checked {
-    question: Question,
-    /// The form of the answer.
-    layout: Layout,
-    /// Whether this site was drawn for it.
-    drawn: bool,
-    /// The batch that a judged question is about.
-    judged: Option<Batch>,
 }
 
 /// A model that is sound in itself and is one of this very plan.

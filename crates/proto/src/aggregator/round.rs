@@ -1,4 +1,7 @@
 //! The aggregator's side of one round: collect, name the survivors, unmask the total (spec section 9).
+//!
+//! It is one file because it is one state machine: whoever checks that nothing is unmasked before it is signed reads its phases in
+//! order.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,5 +1,7 @@
 //! What the hostile tests share: the wire format written a second time, a coordinator that says what it likes, and a
 //! federation on whose wire anything may be dropped, changed, repeated or invented.
+//!
+//! The wire format is here as a whole, apart from the product's, so that it is a test of the codec.
 #![allow(dead_code, unreachable_pub)] // every test file uses its own part
 
 use std::collections::{BTreeMap, VecDeque};

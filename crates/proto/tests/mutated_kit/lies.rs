@@ -1,4 +1,6 @@
 //! Lies of an authentic peer: every field of every message changed, under a signature that is right.
+//!
+//! One list, in the order of the messages, so that a field that is missing from it is seen.
 
 use serde::Serialize;
 use veilsum_proto::{
