@@ -81,6 +81,13 @@ pub fn decode<T: Serialize + DeserializeOwned>(what: &'static str, bytes: &[u8],
     Ok(value)
 }
 
+/// The bytes of a vector on the wire: little-endian words ([ENC-4]).
+pub(crate) fn words_to_bytes(values: &[u64]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(8 * values.len());
+    values.iter().for_each(|v| out.extend_from_slice(&v.to_le_bytes()));
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

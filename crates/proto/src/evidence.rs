@@ -3,6 +3,7 @@
 //! A finding rests on signatures alone: the one who shows it may lie in everything else, and cannot invent one.
 
 use crate::{
+    codec,
     commit::{NONE, commit},
     error::{Error, Rule},
     identity::{DecodedKeys, PublicKey},
@@ -178,6 +179,6 @@ fn worthless(what: impl Into<String>) -> Error {
 
 /// A frame put together again from its parts, as its sender signed it.
 pub(crate) fn input_frame(context: &Hash, commitment: &[u8; 32], words: &[u64], proof: &message::Proof) -> Vec<u8> {
-    let rest = [&commitment[..], &crate::site::to_bytes(words)].concat();
+    let rest = [&commitment[..], &codec::words_to_bytes(words)].concat();
     message::assemble(Kind::MaskedInput, context, &rest, &proof.signature())
 }

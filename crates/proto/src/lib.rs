@@ -12,14 +12,15 @@
 //! # How to read this crate
 //!
 //! 1. [`limits`], `error`, [`codec`], [`suite`]: every bound with its reason, faults with their rule, bytes, the ciphersuite.
-//! 2. [`identity`], [`roster`], [`plan`]: who takes part and under which terms.
+//! 2. [`identity`], [`roster`], [`release`], [`plan`]: who takes part, over which sites a total may be, and under which terms.
 //! 3. [`fixed`], [`noise`]: integers in place of numbers, and exact noise.
-//! 4. [`kem`], `shamir`, `mask`, `commit`: the parts of a deck and a round.
+//! 4. [`kem`], `shamir`, `spread`, `mask`, `commit`: the parts of a deck and a round.
 //! 5. [`message`]: what is on the wire.
-//! 6. [`release`], [`policy`], [`ledger`]: over which sites, how much, and the account of it.
-//! 7. [`site`], [`aggregator`], `opening`: the two state machines, and how a total is recomputed.
-//! 8. [`journal`], [`evidence`]: what survives a crash, and what convicts a liar.
-//! 9. `testing` (with the feature of that name): a whole federation in virtual time from a seed.
+//! 6. [`policy`], [`ledger`]: how much may be answered, and the account of it.
+//! 7. [`journal`], `opening`, [`evidence`]: what survives a crash, how a total is recomputed, and what convicts a liar.
+//! 8. [`site`], [`aggregator`]: the two state machines.
+//! 9. `testing`, `vectors_api` (with the feature `testing`): a whole federation in virtual time from a seed, and the steps that
+//!    test vectors need.
 
 pub mod aggregator;
 pub mod codec;

@@ -6,9 +6,14 @@ use ctr::{
     cipher::{KeyIvInit, StreamCipher},
 };
 
+use curve25519_dalek::scalar::Scalar;
 use zeroize::Zeroizing;
 
-use crate::{limits::MASK_BLOCK_WORDS, spread, suite::Secret};
+use crate::{
+    limits::MASK_BLOCK_WORDS,
+    spread,
+    suite::{self, Hash, Secret},
+};
 
 /// Whether a mask is added or subtracted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -24,6 +29,11 @@ impl Sign {
             Sign::Minus => Sign::Plus,
         }
     }
+}
+
+/// The self-mask key of a round from its shared seed; the aggregator derives the same after recovery ([MSK-1]).
+pub(crate) fn self_mask_key(seed: &Scalar, context: &Hash) -> Secret {
+    suite::derive(&Zeroizing::new(seed.to_bytes())[..], "self-mask", &[&context.0])
 }
 
 /// The sign with which site `me` applies the mask it shares with `other` ([MSK-3]): the lower number adds.

@@ -7,13 +7,12 @@
 use crate::{
     commit::Sums,
     identity::{DecodedKeys, PublicKey},
-    mask::{self, Sign},
+    mask::{self, Sign, self_mask_key},
     message::{
         ConsistencyCheck, Kind, OpenedCheck, Opening, Proof, RoundSeed, first_unsigned, inputs_hash, survivors_context,
     },
     roster::{PartyId, Roster},
     shamir::Share,
-    site::self_mask_key,
     suite::{Hash, Secret},
 };
 

@@ -83,7 +83,7 @@ pub fn next_slot(secret: &Bytes) -> Bytes {
 
 /// s(u) of [MSK-1].
 pub fn self_mask_key(seed: &Bytes, context: &Hash) -> Bytes {
-    *site::self_mask_key(&scalar(seed), context).bytes()
+    *mask::self_mask_key(&scalar(seed), context).bytes()
 }
 
 /// The commitment to one seed ([KEX-2]).
@@ -174,7 +174,7 @@ pub fn dealt_and_recovered(t: usize, members: &[u16], rng: &mut dyn CryptoRng) -
 
 /// s(u) of [MSK-1] from a fresh seed.
 pub fn fresh_self_mask_key(rng: &mut dyn CryptoRng, context: &Hash) -> Bytes {
-    *site::self_mask_key(&shamir::random_scalar(rng), context).bytes()
+    *mask::self_mask_key(&shamir::random_scalar(rng), context).bytes()
 }
 
 /// The public key that belongs to a private one ([KEX-2]).

@@ -179,7 +179,7 @@ impl Aggregator {
     pub(super) fn follow(&mut self, context: Hash, values: &[u64], opening: Option<&[u8]>) {
         self.previous_context = context;
         self.previous_total = match opening {
-            None => suite::hash("total", &[&crate::site::to_bytes(values)]),
+            None => suite::hash("total", &[&codec::words_to_bytes(values)]),
             Some(bytes) => {
                 let frame =
                     message::frame_encoded(&self.env.identity, &self.env.session, Kind::Opening, &context, bytes);
@@ -299,54 +299,5 @@ impl Aggregator {
         (self.deck, self.spare, self.setup) = (None, None, None);
         self.waiting_question = Some(question);
         self.open_deck(now);
-    }
-}
-
-impl Env {
-    /// The threshold for `n` sites, if they are enough.
-    pub(super) fn enough(&self, n: usize, step: &'static str) -> Result<usize, Error> {
-        let sites = self.roster.sites.len();
-        let least = usize::from(self.terms.min_cohort);
-        let needed = (least..=sites).find(|n| self.terms.threshold_of(*n, sites).is_ok()).unwrap_or(sites);
-        if n < needed {
-            return Err(Error::Quorum { step: step.into(), alive: n, needed, rule: crate::Rule("POL-1") });
-        }
-        self.terms.threshold_of(n, sites)
-    }
-
-    /// Too few sites are here; where whole blocks wait for somebody, who is missing and who waits ([REL-4]).
-    pub(super) fn too_few(
-        &self,
-        blocks: &Blocks,
-        here: &[u16],
-        needed: usize,
-        step: &str,
-        rule: &'static str,
-    ) -> Error {
-        let waiting = blocks.cut_among(here);
-        let alive = here.len() - waiting.len();
-        if waiting.is_empty() {
-            return Error::Quorum { step: step.into(), alive, needed, rule: crate::Rule(rule) };
-        }
-        let names = |sites: Vec<u16>| sites.into_iter().map(|s| self.name_of(s)).collect::<Vec<_>>().join(", ");
-        let cut = blocks.0.iter().filter(|block| block.sites.iter().any(|s| waiting.contains(s)));
-        let missing = cut.flat_map(|block| block.sites.iter().copied()).filter(|s| here.binary_search(s).is_err());
-        let step = format!(
-            "{step} over whole blocks (missing: {}; whose parts are released together with theirs or not at all, and who wait \
-             for them: {})",
-            names(missing.collect()),
-            names(waiting),
-        );
-        Error::Quorum { step, alive, needed, rule: crate::Rule("REL-4") }
-    }
-
-    /// Names of the members of a site's block that are not `here`.
-    pub(super) fn missing_of_block(&self, blocks: &Blocks, site: u16, here: &[u16]) -> Vec<String> {
-        let block = blocks.block_of(site).into_iter().flat_map(|block| &block.sites);
-        block.filter(|s| **s != site && here.binary_search(s).is_err()).map(|s| self.name_of(*s)).collect()
-    }
-
-    pub(super) fn name_of(&self, site: u16) -> String {
-        self.roster.name_of(PartyId::Site(site))
     }
 }

@@ -3,10 +3,13 @@
 //! Both run this very code; they differ in what they ask. It does no I/O; time comes in with every call. Feed it an
 //! [`Input`], drain [`Aggregator::poll`], and call again at the latest when [`Aggregator::next_wake`] says so.
 
+mod env;
 mod flow;
+mod record;
 mod resume;
 mod round;
 mod setup;
+mod timing;
 mod types;
 
 use std::{
@@ -15,90 +18,23 @@ use std::{
 };
 
 use rand_core::CryptoRng;
-use serde::{Deserialize, Serialize};
 
-pub use resume::Record;
-use resume::{Entry, Unfinished};
+use env::{Env, Pending};
+pub use record::Record;
+use record::{Entry, ReadyDeck, Unfinished};
 use round::{Progress, Round};
 use setup::Setup;
-pub use types::{AggregatorConfig, Event, Input, Loss, Millis, Output, Timing};
+pub use timing::{Millis, Timing};
+pub use types::{AggregatorConfig, Event, Input, Loss, Output};
 
 use crate::{
     codec,
     error::Error,
-    identity::Identity,
     limits::{MAX_DECK_ATTEMPTS, MAX_QUERY, MAX_WORDS},
     message::{self, Kind, Refusal, Verified},
-    plan::Terms,
-    release::Blocks,
-    roster::{PartyId, Roster},
+    roster::PartyId,
     suite::{self, Hash},
 };
-
-pub(crate) struct Env {
-    pub(crate) identity: Arc<Identity>,
-    pub(crate) roster: Arc<Roster>,
-    pub(crate) terms: Arc<Terms>,
-    pub(crate) session: Hash,
-    pub(crate) timing: Timing,
-    /// Whether totals are opened to the cohort ([OPN-2]).
-    pub(crate) opening: bool,
-    /// [REL-8]: survivors are certified also where nobody is missing.
-    pub(crate) always_certified: bool,
-}
-
-impl Env {
-    pub(crate) fn site_error(&self, site: u16, what: impl Into<String>, rule: &'static str) -> Error {
-        Error::peer(self.roster.name_of(PartyId::Site(site)), what, rule)
-    }
-
-    /// A frame whose message is empty.
-    pub(crate) fn frame_raw(&self, kind: Kind, context: &Hash) -> Arc<Vec<u8>> {
-        Arc::new(message::frame_encoded(&self.identity, &self.session, kind, context, &[]))
-    }
-
-    pub(crate) fn frame<T: serde::Serialize>(&self, kind: Kind, context: &Hash, message: &T) -> Arc<Vec<u8>> {
-        Arc::new(message::frame(&self.identity, &self.session, kind, context, message))
-    }
-}
-
-/// Messages that have no answer yet, and until when they are waited for.
-pub(crate) struct Pending {
-    pub(crate) frames: BTreeMap<u16, Arc<Vec<u8>>>,
-    /// Sent to each before its frame: the opening of the round before, or what a new process may lack.
-    pub(crate) before: Vec<Arc<Vec<u8>>>,
-    deadline: Millis,
-    resend_at: Millis,
-}
-
-impl Pending {
-    pub(crate) fn new(frames: BTreeMap<u16, Arc<Vec<u8>>>, wait: u64, env: &Env, now: Millis) -> Self {
-        Pending { frames, before: Vec::new(), deadline: now.after(wait), resend_at: now.after(env.timing.resend) }
-    }
-
-    /// What is sent to `site`, in order.
-    fn for_site(&self, site: u16) -> impl Iterator<Item = Output> {
-        let own = self.frames.get(&site).cloned();
-        let before = if own.is_some() { self.before.clone() } else { Vec::new() };
-        before.into_iter().chain(own).map(move |bytes| Output::Send { to: site, bytes })
-    }
-}
-
-/// A deck that is ready, as the aggregator knows it.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct ReadyDeck {
-    pub(crate) index: u32,
-    pub(crate) hash: Hash,
-    pub(crate) id: Hash,
-    pub(crate) threshold: usize,
-    pub(crate) members: Vec<u16>,
-    pub(crate) blocks: Blocks,
-    /// Whether a member stated that its block was fixed before.
-    pub(crate) stated: bool,
-    pub(crate) commitments: BTreeMap<u16, Vec<Hash>>,
-    pub(crate) slots: u16,
-    pub(crate) next_slot: u16,
-}
 
 #[derive(Default)]
 struct Peer {

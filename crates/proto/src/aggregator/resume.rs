@@ -4,99 +4,13 @@
 //! again with the very same bytes (signatures are deterministic), and no survivors are named but those named before or,
 //! while no share can have left, fewer. There are no secrets in it but the totals.
 
-use std::collections::VecDeque;
-
-use serde::{Deserialize, Serialize};
-
-use super::{Aggregator, AggregatorConfig, Event, Millis, Output, Pending, ReadyDeck, Round, round::Named};
-use crate::{
-    codec,
-    error::Error,
-    limits::MAX_BODY,
-    message::{BurnCertificate, Kind},
-    suite::Hash,
+use super::{
+    Aggregator, AggregatorConfig, Event, Millis, Output,
+    env::Pending,
+    record::{Entry, Past, Question, Record},
+    round::Round,
 };
-
-/// Bytes of one entry: the largest is a total with its opening, which holds the sum of all masked words twice.
-const MAX_RECORD: usize = 4 * MAX_BODY;
-
-/// One entry of an aggregator's journal.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record(Entry);
-
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Entry {
-    /// The run's name.
-    Run { session: Hash, run: Hash },
-    /// A deck is opened under this index, which is not used again.
-    Opened { index: u32 },
-    /// A deck is ready.
-    Deck(ReadyDeck),
-    /// A question is put.
-    Asked { deck: u32, slot: u16, cohort: Vec<u16>, words: u32, query: Vec<u8> },
-    /// Survivors are named.
-    Named(Named),
-    /// The slot is given up; these sent their inputs.
-    Burning { here: Vec<u16> },
-    /// No total of the question comes about in this slot.
-    Burned { certificate: BurnCertificate },
-    /// The total of the question before, and what opens it to the cohort.
-    Total { values: Vec<u64>, cohort: Vec<u16>, missing: Vec<u16>, opening: Option<Vec<u8>> },
-}
-
-impl Record {
-    /// The bytes to append to the journal.
-    pub fn to_bytes(&self) -> Vec<u8> {
-        codec::encode(self)
-    }
-
-    /// Reads one entry back.
-    ///
-    /// # Errors
-    /// `Error::Journal` where the bytes are not what [`Record::to_bytes`] wrote.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Record, Error> {
-        codec::decode("journal entry", bytes, MAX_RECORD).map_err(|e| Error::Journal(e.to_string()))
-    }
-
-    /// Whether it is the total of a question.
-    pub fn is_total(&self) -> bool {
-        matches!(self.0, Entry::Total { .. })
-    }
-}
-
-impl std::fmt::Debug for Record {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Record(aggregator)")
-    }
-}
-
-struct Question {
-    deck: u32,
-    slot: u16,
-    cohort: Vec<u16>,
-    words: usize,
-    query: Vec<u8>,
-}
-
-struct Past {
-    query: Vec<u8>,
-    words: usize,
-    values: Vec<u64>,
-    cohort: Vec<u16>,
-    missing: Vec<u16>,
-}
-
-/// What is left of the process before.
-#[derive(Default)]
-pub(super) struct Unfinished {
-    past: VecDeque<Past>,
-    /// The round that was open, and the survivors named in it.
-    open: Option<(Question, Option<Named>)>,
-    /// Its slot is being given up; who had sent their inputs.
-    burning: Option<Vec<u16>>,
-    /// Until then a site that was cut off is waited for.
-    patience: Option<Millis>,
-}
+use crate::{error::Error, message::Kind};
 
 impl Aggregator {
     /// Takes up the run that these entries are of, in their order. The application puts its questions again from the

@@ -8,24 +8,25 @@ use std::{
     sync::Arc,
 };
 
-use curve25519_dalek::scalar::Scalar;
-use serde::{Deserialize, Serialize};
-
-use super::{Env, Millis, Pending, ReadyDeck};
+use super::{
+    env::{Env, Pending},
+    record::{Named, ReadyDeck},
+    timing::Millis,
+};
 use crate::{
     commit::{self, Commitment, Sums, Weighted},
     error::{Error, Rule},
     evidence,
-    mask::{self, Sign},
+    mask::{self, Sign, self_mask_key},
     message::{
         Agreed, Ask, BurnCertificate, Certificate, ConsistencyCheck, Kind, OpenedCheck, OpenedInput, Opening, Proof,
         Survivors, Unmask, Verified, inputs_hash, masked_digest, round_context, seed_commitment, survivors_context,
     },
     release::{self, Blocks},
     shamir::{self, Share},
-    site::self_mask_key,
     suite::{self, Hash, Secret},
 };
+use curve25519_dalek::scalar::Scalar;
 
 enum Phase {
     Collect,
@@ -104,21 +105,6 @@ pub(crate) struct Round {
     /// A certificate and its survivors, for those who are left out of it ([REL-6]).
     pub(crate) left_out: Option<(Arc<Vec<u8>>, Vec<u16>)>,
     pub(crate) pending: Pending,
-}
-
-/// Survivors that were named, with what each of them had signed.
-#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Named {
-    pub(crate) alive: Vec<u16>,
-    pub(crate) inputs: Vec<Hash>,
-    /// Whether shares may have left for them.
-    pub(crate) shares: bool,
-}
-
-impl Named {
-    fn input(&self, site: u16) -> Option<&Hash> {
-        self.alive.binary_search(&site).ok().and_then(|at| self.inputs.get(at))
-    }
 }
 
 /// What came of a round.

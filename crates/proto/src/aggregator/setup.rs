@@ -2,7 +2,12 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use super::{Env, Loss, Millis, Pending, ReadyDeck};
+use super::{
+    env::{Env, Pending},
+    record::ReadyDeck,
+    timing::Millis,
+    types::Loss,
+};
 use crate::{
     error::{Error, Rule},
     message::{

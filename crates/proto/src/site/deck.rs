@@ -4,12 +4,11 @@
 
 use std::sync::Arc;
 
-use curve25519_dalek::scalar::Scalar;
 use rand_core::CryptoRng;
 use zeroize::Zeroizing;
 
 use super::{
-    Env,
+    env::Env,
     pairs::{Keys, Peer},
 };
 use crate::{
@@ -17,6 +16,7 @@ use crate::{
     identity::PublicKey,
     journal::{Bytes, DeckRecord},
     kem::KemSecret,
+    mask::self_mask_key,
     message::{
         AdvertiseKeys, DeliverShares, Directory, DirectoryCertificate, DirectoryEntry, Kind, OpenDeck, SealedFor,
         ShareKeys, commitments_hash, deck_id, directory_hash, first_unsigned, seed_commitment, slot_commitments,
@@ -461,15 +461,4 @@ impl Deck {
 /// [MSK-1]: from a pair secret or noise secret of one slot that of the next, from which nobody comes back.
 pub(crate) fn next_slot(secret: &Secret) -> Secret {
     suite::expand(secret, "next slot", &[])
-}
-
-/// The self-mask key of a round from its shared seed; the aggregator derives the same after recovery ([MSK-1]).
-pub(crate) fn self_mask_key(seed: &Scalar, context: &Hash) -> Secret {
-    suite::derive(&Zeroizing::new(seed.to_bytes())[..], "self-mask", &[&context.0])
-}
-
-impl Env {
-    pub(crate) fn key_of(&self, site: u16) -> Option<PublicKey> {
-        self.roster.sites.get(usize::from(site)).map(|m| m.key)
-    }
 }

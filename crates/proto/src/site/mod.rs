@@ -4,6 +4,7 @@
 //! [`Output`] says *in order*: a `Persist` must be durable before the `Send` behind it leaves.
 
 pub(crate) mod deck;
+mod env;
 mod opening;
 mod pairs;
 mod restore;
@@ -11,69 +12,28 @@ mod round;
 mod setup;
 mod types;
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, VecDeque};
 
 use rand_core::CryptoRng;
 
-pub(crate) use deck::self_mask_key;
 use deck::{BadDelivery, Deck, ExpectCertificate, ExpectDirectory, ExpectShares};
-pub(crate) use round::to_bytes;
+use env::Env;
 use round::{Named, Round, Step};
 pub use types::{Event, Input, Output, SiteConfig};
 
 use crate::{
-    commit,
+    codec, commit,
     error::Error,
-    identity::{DecodedKeys, Identity},
+    identity::DecodedKeys,
     journal::{Entry, Record},
     limits::MAX_SLOTS,
     message::{self, Ask, Disclosure, Kind, OpenDeck, Refusal, ShareComplaint, Verified},
     noise,
-    plan::Terms,
-    policy::{Asked, Consent, Floor},
-    release::{Broken, Standing},
-    roster::{PartyId, Roster},
+    policy::{Asked, Consent},
+    release::Standing,
+    roster::PartyId,
     suite::{self, Hash},
 };
-
-pub(crate) struct Env {
-    pub(crate) me: u16,
-    pub(crate) identity: Arc<Identity>,
-    pub(crate) roster: Arc<Roster>,
-    /// All sites' keys.
-    pub(crate) keys: DecodedKeys,
-    pub(crate) terms: Arc<Terms>,
-    pub(crate) floor: Floor,
-    pub(crate) aggregator: PartyId,
-    pub(crate) session: Hash,
-    /// Whether this aggregator opens its totals to the cohort ([OPN-2]).
-    pub(crate) opening: bool,
-}
-
-impl Env {
-    /// An error of the aggregator's making.
-    pub(crate) fn aggregator(&self, what: impl Into<String>, rule: &'static str) -> Error {
-        Error::peer(self.roster.name_of(self.aggregator), what, rule)
-    }
-
-    /// A directory or a set of sites that breaks a rule of blocks ([REL-1], [REL-2], [REL-4]).
-    pub(crate) fn broken(&self, broken: &Broken) -> Error {
-        let about = broken.site.map_or_else(String::new, |site| format!(": it is about {}", self.name_of(site)));
-        self.aggregator(format!("{}{about}", broken.what), broken.rule)
-    }
-
-    /// [REL-8]: towards the intermediary every release needs a certificate, also where nobody is missing.
-    pub(crate) fn always_certified(&self) -> bool {
-        self.aggregator == PartyId::Intermediary
-    }
-
-    pub(crate) fn name_of(&self, site: u16) -> String {
-        self.roster.name_of(PartyId::Site(site))
-    }
-}
 
 enum DeckState {
     Directory(ExpectDirectory),
@@ -421,7 +381,7 @@ impl Site {
             self.out.push_back(Output::Rewrite(all));
         }
         let commitment = if self.env.opening { commit::commit(&values) } else { commit::NONE };
-        let rest = [&commitment[..], &to_bytes(&values)].concat();
+        let rest = [&commitment[..], &codec::words_to_bytes(&values)].concat();
         let bytes = message::frame_raw(&self.env.identity, &self.env.session, Kind::MaskedInput, &context, &rest);
         if let Some(reply) = self.replies.get_mut(&(Kind::Ask, index)) {
             reply.bytes.clone_from(&bytes);

@@ -1,6 +1,6 @@
 //! A site recomputes the total of a round that it took part in (spec section 9.8).
 
-use super::{Env, deck::Deck, round::Round};
+use super::{deck::Deck, env::Env, round::Round};
 use crate::{
     error::Error,
     message::{Opening, deck_id, seed_commitment, slot_commitments_hash},

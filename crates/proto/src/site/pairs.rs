@@ -10,7 +10,7 @@ use rand_core::CryptoRng;
 use x25519_dalek::{PublicKey as DhPublic, StaticSecret};
 use zeroize::Zeroizing;
 
-use super::Env;
+use super::env::Env;
 use crate::{
     error::Error,
     kem::{Ciphertext, KemSecret},

@@ -9,8 +9,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Env, deck::Deck};
+use super::{deck::Deck, env::Env};
 use crate::{
+    codec,
     error::Error,
     identity::PublicKey,
     journal::{Entry, Record},
@@ -337,7 +338,7 @@ impl Round {
             masks.push((seed, mask::pair_sign(env.me, *other)));
         }
         mask::apply_all(values, &masks);
-        let digest = masked_digest(&to_bytes(values));
+        let digest = masked_digest(&codec::words_to_bytes(values));
         if self.sent.is_some_and(|sent| sent != digest) {
             return Err(Error::Journal(
                 "another vector was already masked in this slot before the restart; this slot is abandoned".into(),
@@ -486,13 +487,6 @@ fn check_context(env: &Env, deck: &Deck, ask: &Ask, context: &Hash) -> Result<()
         return Ok(());
     }
     Err(env.aggregator("asked in a context that is not that of its question", "RND-1"))
-}
-
-/// The bytes of a vector on the wire: little-endian words ([ENC-4]).
-pub(crate) fn to_bytes(values: &[u64]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(8 * values.len());
-    values.iter().for_each(|v| out.extend_from_slice(&v.to_le_bytes()));
-    out
 }
 
 pub(crate) fn is_subset(small: &[u16], large: &[u16]) -> bool {

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    aggregator::{Input, Loss},
+    aggregator::{Input, Loss, record::ReadyDeck},
     message::Kind,
     testing::{Kit, Verdict, World},
 };

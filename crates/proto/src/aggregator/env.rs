@@ -1,0 +1,113 @@
+//! What an aggregator's set-up and rounds share: who it is, and the messages that have no answer yet.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use super::{
+    timing::{Millis, Timing},
+    types::Output,
+};
+use crate::{
+    error::Error,
+    identity::Identity,
+    message::{self, Kind},
+    plan::Terms,
+    release::Blocks,
+    roster::{PartyId, Roster},
+    suite::Hash,
+};
+
+pub(crate) struct Env {
+    pub(crate) identity: Arc<Identity>,
+    pub(crate) roster: Arc<Roster>,
+    pub(crate) terms: Arc<Terms>,
+    pub(crate) session: Hash,
+    pub(crate) timing: Timing,
+    /// Whether totals are opened to the cohort ([OPN-2]).
+    pub(crate) opening: bool,
+    /// [REL-8]: survivors are certified also where nobody is missing.
+    pub(crate) always_certified: bool,
+}
+
+impl Env {
+    pub(crate) fn site_error(&self, site: u16, what: impl Into<String>, rule: &'static str) -> Error {
+        Error::peer(self.roster.name_of(PartyId::Site(site)), what, rule)
+    }
+
+    /// A frame whose message is empty.
+    pub(crate) fn frame_raw(&self, kind: Kind, context: &Hash) -> Arc<Vec<u8>> {
+        Arc::new(message::frame_encoded(&self.identity, &self.session, kind, context, &[]))
+    }
+
+    pub(crate) fn frame<T: serde::Serialize>(&self, kind: Kind, context: &Hash, message: &T) -> Arc<Vec<u8>> {
+        Arc::new(message::frame(&self.identity, &self.session, kind, context, message))
+    }
+
+    /// The threshold for `n` sites, if they are enough.
+    pub(super) fn enough(&self, n: usize, step: &'static str) -> Result<usize, Error> {
+        let sites = self.roster.sites.len();
+        let least = usize::from(self.terms.min_cohort);
+        let needed = (least..=sites).find(|n| self.terms.threshold_of(*n, sites).is_ok()).unwrap_or(sites);
+        if n < needed {
+            return Err(Error::Quorum { step: step.into(), alive: n, needed, rule: crate::Rule("POL-1") });
+        }
+        self.terms.threshold_of(n, sites)
+    }
+
+    /// Too few sites are here; where whole blocks wait for somebody, who is missing and who waits ([REL-4]).
+    pub(super) fn too_few(
+        &self,
+        blocks: &Blocks,
+        here: &[u16],
+        needed: usize,
+        step: &str,
+        rule: &'static str,
+    ) -> Error {
+        let waiting = blocks.cut_among(here);
+        let alive = here.len() - waiting.len();
+        if waiting.is_empty() {
+            return Error::Quorum { step: step.into(), alive, needed, rule: crate::Rule(rule) };
+        }
+        let names = |sites: Vec<u16>| sites.into_iter().map(|s| self.name_of(s)).collect::<Vec<_>>().join(", ");
+        let cut = blocks.0.iter().filter(|block| block.sites.iter().any(|s| waiting.contains(s)));
+        let missing = cut.flat_map(|block| block.sites.iter().copied()).filter(|s| here.binary_search(s).is_err());
+        let step = format!(
+            "{step} over whole blocks (missing: {}; whose parts are released together with theirs or not at all, and who wait \
+             for them: {})",
+            names(missing.collect()),
+            names(waiting),
+        );
+        Error::Quorum { step, alive, needed, rule: crate::Rule("REL-4") }
+    }
+
+    /// Names of the members of a site's block that are not `here`.
+    pub(super) fn missing_of_block(&self, blocks: &Blocks, site: u16, here: &[u16]) -> Vec<String> {
+        let block = blocks.block_of(site).into_iter().flat_map(|block| &block.sites);
+        block.filter(|s| **s != site && here.binary_search(s).is_err()).map(|s| self.name_of(*s)).collect()
+    }
+
+    pub(super) fn name_of(&self, site: u16) -> String {
+        self.roster.name_of(PartyId::Site(site))
+    }
+}
+
+/// Messages that have no answer yet, and until when they are waited for.
+pub(crate) struct Pending {
+    pub(crate) frames: BTreeMap<u16, Arc<Vec<u8>>>,
+    /// Sent to each before its frame: the opening of the round before, or what a new process may lack.
+    pub(crate) before: Vec<Arc<Vec<u8>>>,
+    pub(super) deadline: Millis,
+    pub(super) resend_at: Millis,
+}
+
+impl Pending {
+    pub(crate) fn new(frames: BTreeMap<u16, Arc<Vec<u8>>>, wait: u64, env: &Env, now: Millis) -> Self {
+        Pending { frames, before: Vec::new(), deadline: now.after(wait), resend_at: now.after(env.timing.resend) }
+    }
+
+    /// What is sent to `site`, in order.
+    pub(super) fn for_site(&self, site: u16) -> impl Iterator<Item = Output> {
+        let own = self.frames.get(&site).cloned();
+        let before = if own.is_some() { self.before.clone() } else { Vec::new() };
+        before.into_iter().chain(own).map(move |bytes| Output::Send { to: site, bytes })
+    }
+}

@@ -1,0 +1,53 @@
+//! What every part of a site's state machine knows: who it is, to whom it talks, under which terms.
+
+use std::sync::Arc;
+
+use crate::{
+    error::Error,
+    identity::{DecodedKeys, Identity, PublicKey},
+    plan::Terms,
+    policy::Floor,
+    release::Broken,
+    roster::{PartyId, Roster},
+    suite::Hash,
+};
+
+pub(crate) struct Env {
+    pub(crate) me: u16,
+    pub(crate) identity: Arc<Identity>,
+    pub(crate) roster: Arc<Roster>,
+    /// All sites' keys.
+    pub(crate) keys: DecodedKeys,
+    pub(crate) terms: Arc<Terms>,
+    pub(crate) floor: Floor,
+    pub(crate) aggregator: PartyId,
+    pub(crate) session: Hash,
+    /// Whether this aggregator opens its totals to the cohort ([OPN-2]).
+    pub(crate) opening: bool,
+}
+
+impl Env {
+    /// An error of the aggregator's making.
+    pub(crate) fn aggregator(&self, what: impl Into<String>, rule: &'static str) -> Error {
+        Error::peer(self.roster.name_of(self.aggregator), what, rule)
+    }
+
+    /// A directory or a set of sites that breaks a rule of blocks ([REL-1], [REL-2], [REL-4]).
+    pub(crate) fn broken(&self, broken: &Broken) -> Error {
+        let about = broken.site.map_or_else(String::new, |site| format!(": it is about {}", self.name_of(site)));
+        self.aggregator(format!("{}{about}", broken.what), broken.rule)
+    }
+
+    /// [REL-8]: towards the intermediary every release needs a certificate, also where nobody is missing.
+    pub(crate) fn always_certified(&self) -> bool {
+        self.aggregator == PartyId::Intermediary
+    }
+
+    pub(crate) fn name_of(&self, site: u16) -> String {
+        self.roster.name_of(PartyId::Site(site))
+    }
+
+    pub(crate) fn key_of(&self, site: u16) -> Option<PublicKey> {
+        self.roster.sites.get(usize::from(site)).map(|m| m.key)
+    }
+}
