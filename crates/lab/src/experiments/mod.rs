@@ -20,57 +20,16 @@ mod motivational;
 mod print;
 mod report;
 mod server;
+mod settings;
 mod sweep;
 
-use std::{path::PathBuf, time::Instant};
+use std::time::Instant;
 
 pub use chart::Chart;
 pub use data::{DEFAULT_FOLDER, Folder};
 pub use print::{csv, text};
 pub use report::{Line, Report, Sample, Verdict};
-
-/// How experiments are run.
-#[derive(Debug, Clone, Default)]
-pub struct Settings {
-    /// Folder of data sets; `None` for nowhere.
-    pub data: Option<PathBuf>,
-    /// Few repetitions and the smallest sets: the form that continuous integration runs.
-    pub quick: bool,
-    /// All 100 sets of G2, and not only the subset.
-    pub all: bool,
-}
-
-/// Why an experiment has no result.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ExperimentError {
-    /// Its data are not there.
-    #[error("{0} is not in the data folder")]
-    Missing(String),
-    /// A data file cannot be read.
-    #[error("{file}: {problem}")]
-    File {
-        /// Which.
-        file: String,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// A run failed.
-    #[error(transparent)]
-    Drive(#[from] veilsum_cluster::DriveError),
-    /// A method refused its parameters.
-    #[error(transparent)]
-    Method(#[from] veilsum_cluster::MethodError),
-    /// Rows or centres do not fit.
-    #[error(transparent)]
-    Data(#[from] veilsum_cluster::DataError),
-    /// A result cannot be measured.
-    #[error(transparent)]
-    Metric(#[from] veilsum_cluster::MetricError),
-    /// A masked run failed.
-    #[error("the masked run failed: {0}")]
-    Masked(String),
-}
+pub use settings::{ExperimentError, Settings};
 
 /// One experiment.
 #[derive(Debug, Clone, Copy)]
