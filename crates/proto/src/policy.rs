@@ -1,5 +1,5 @@
-//! What a site demands for itself, whatever the coordinator's plan says, and what it lets go of its rows in all (spec section
-//! 11). Pure, integers only; fails closed.
+//! A site's own policy: what it demands whatever the coordinator's plan says, and how much it gives away about its rows
+//! in all (spec section 11). The module is pure, uses integers only, and fails closed.
 
 mod room;
 
@@ -127,7 +127,7 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// The protocol's own floor and nothing else: for those who know nothing of questions, and for toy data.
+    /// Only the protocol's own floor, for callers that know nothing about questions, and for toy data.
     pub fn only(floor: Floor) -> Policy {
         Policy {
             floor,
@@ -147,7 +147,7 @@ impl Policy {
     }
 }
 
-/// What the application says of its answer. Numbers that it does not know stand at what forbids most.
+/// What the application says about its answer. A number that it does not know is set to the value that forbids most.
 #[derive(Clone, Debug, Default)]
 pub struct Request<'a> {
     /// Sites of the roster.
@@ -296,7 +296,8 @@ impl Consent {
 /// same rows ([POL-1] to [POL-6], [POL-8], [POL-9]), and whether it is asked over whole blocks ([REL-3] to [REL-7]).
 ///
 /// # Errors
-/// `Error::Refused` with the rule and what is missing. For this site's operator alone: the aggregator is told the rule.
+/// `Error::Refused` with the rule and what is missing. The text is for this site's operator alone; the aggregator
+/// learns only the rule.
 pub fn decide(
     terms: &Terms,
     policy: &Policy,
@@ -333,7 +334,8 @@ pub fn decide(
     Ok(Consent { context: asked.context })
 }
 
-/// [`decide`] by the protocol's own floor alone, for whoever has no application: simulations and tests of the protocol.
+/// [`decide`] by the protocol's own floor alone, for callers without an application: simulations and tests of the
+/// protocol.
 ///
 /// # Errors
 /// As [`decide`].
@@ -481,9 +483,9 @@ pub fn room_for(terms: &Terms, policy: &Policy, request: &Request<'_>) -> Room {
     room(honest_rows(terms, policy, request), request.columns, bits, domain.or(request.domain))
 }
 
-/// Rows that nobody among the supposed colluders knows: the cohort's less those of as many other sites, and this site's own
-/// at least. No more than the plan allows all sites, whoever says so; and the own ones only as the power of two below, as a
-/// refusal says how many are known of.
+/// Rows that nobody among the supposed colluders knows: the cohort's less those of as many other sites, and this site's
+/// own at least. The number is at most what the plan allows all sites, whatever its source. The own rows enter only as
+/// the power of two that is not above them, because a refusal says how many are known of.
 fn honest_rows(terms: &Terms, policy: &Policy, request: &Request<'_>) -> u64 {
     let colluders = colluders(terms, &policy.floor, request.sites) as u64;
     let most = terms.max_rows.saturating_mul(request.sites as u64);

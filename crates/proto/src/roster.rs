@@ -1,4 +1,4 @@
-//! Who takes part: the roster, signed by its coordinator and pinned by every site (spec section 5).
+//! The roster, which says who takes part. Its coordinator signs it and every site pins it (spec section 5).
 
 use serde::{Deserialize, Serialize};
 
