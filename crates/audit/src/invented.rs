@@ -1,6 +1,6 @@
-//! A round that a lying coordinator holds in its hands up to the opening, and what it may open in place of the truth; and the
-//! check of an opening as it was before: signatures by sample, and nothing that ties them to what sites were shown when their
-//! shares left.
+//! A round that a lying coordinator controls up to the opening, and what it may open in place of the truth. Also the
+//! check of an opening as it was before, which sampled signatures and did not compare inputs with what sites were shown
+//! when their shares left.
 
 use std::collections::BTreeMap;
 
@@ -242,7 +242,7 @@ impl Held {
     }
 }
 
-/// So many of these sites take what they are shown; and the rules of the others, each once.
+/// How many of these sites accept what they are shown, and the rules under which the others refuse, each once.
 pub fn taken(refusals: &[Option<String>]) -> (crate::finding::Rate, String) {
     let mut rate = crate::finding::Rate::default();
     refusals.iter().for_each(|rule| rate.add(rule.is_none()));

@@ -1,4 +1,4 @@
-//! A sweep over K tells a site's records, however many they are (the papers count one round only).
+//! A sweep over K gives a site's records away, however many there are (the papers consider one round only).
 //!
 //! The sums are linear in the rows' empirical measure. Non-negative least squares on a grid of candidate records needs no N
 //! (the weights add up to it); finer grids around what has a weight follow, and Levenberg-Marquardt ends it.

@@ -1,4 +1,4 @@
-//! What was released, out of files: views with totals, a site's transcript, signed ledgers.
+//! Reads what was released from files: views with totals, a site's transcript, signed ledgers.
 //!
 //! A **view** is a file with one [`Told`] a line as JSON: question, box, cohort, deviations and, where they are known, the totals.
 //! A **transcript** (`SESSION.transcript` in a site's state folder, while its run lasts) holds what the coordinator signed, so that
