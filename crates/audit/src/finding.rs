@@ -221,7 +221,7 @@ impl Finding {
     }
 }
 
-/// The smallest count that blind guessing with so many expected hits exceeds less than once in 1,000 audits.
+/// The smallest count that blind guessing with this many expected hits exceeds less than once in 1,000 audits.
 pub fn beyond_chance(expected: f64) -> u64 {
     let mut term = (-expected).exp();
     let (mut below, mut count) = (term, 0u32);

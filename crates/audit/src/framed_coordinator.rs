@@ -57,7 +57,7 @@ fn before(seed: u64) -> Result<(bool, Rate, Option<String>)> {
     let passes = fits(&held, &first)?;
     ensure!(!fits(&held, &here)?, "the lie shows nowhere");
     let honest: Vec<u16> = here.iter().copied().filter(|site| !COLLUDERS.contains(site)).collect();
-    // Everybody signs that these survive, but for one; then that those do who are left.
+    // Everybody except one signs that these survive; then the sites that are left sign that they do.
     let mut checks: BTreeMap<u16, Sent> = BTreeMap::new();
     for alive in [&first, &here] {
         for site in &here {

@@ -212,8 +212,8 @@ impl Held {
         to.iter().map(|site| Ok(self.hub.tell(*site, &frame)?.err().map(rule))).collect()
     }
 
-    /// The check as it was before: sums that fit the commitments, this site's own input, and the signatures on so many others,
-    /// drawn at random. The total where they hold.
+    /// The check as it was before. It looked at sums that fit the commitments, this site's own input, and a given
+    /// number of other sites' signatures, drawn at random. Returns the total where the check passes.
     pub fn old_check(&self, opening: &Opening, site: u16, looked_at: usize, draws: &mut Stream) -> Option<Vec<u64>> {
         let commitments: Vec<[u8; 32]> = opening.inputs.iter().map(|i| i.commitment).collect();
         if !core::are_sums(&opening.low, &opening.high, &commitments) {

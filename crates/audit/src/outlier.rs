@@ -22,7 +22,7 @@ const CLUSTERS: usize = 10;
 /// Where the outlier is looked for first.
 const CORNER: [f64; 2] = [0.95, 0.65];
 
-/// The pair's second centre stands this far off in each column, at first.
+/// The initial distance of the pair's second centre in each column.
 const FIRST_STEP: f64 = 0.3;
 /// The step shrinks by this much a round.
 const SHRINK: f64 = 0.6;

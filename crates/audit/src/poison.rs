@@ -134,8 +134,8 @@ fn everybody() -> Vec<u16> {
     (0..SITES as u16).collect()
 }
 
-/// A lie in so many of the first words of the first round: whether the round is taken, and the Rand index of what a method without checks would
-/// go on with.
+/// A lie in this many of the first words of the first round. Returns whether the round is accepted, and the Rand index
+/// of the centres with which a method without checks would go on.
 fn poisoned(scene: &Scene, form: SumBounds, seed: u64, lie: u64, words: usize) -> Result<(bool, f64)> {
     let mut masked = Masked::new(scene, form, seed)?;
     let mut conversation = MethodSession::of(&scene.work, form).map_err(|f| anyhow!("{}", f.message))?;

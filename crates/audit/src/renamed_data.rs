@@ -29,8 +29,8 @@ const QUESTIONS: u64 = 12;
 /// The name that the rows come with next.
 const NAMES: [&str; 2] = ["wards", "wards of 2026"];
 
-/// One run under the name of now, from first centres of its own, until the sites stop: so many questions were answered, and why no
-/// more were.
+/// One run under the current name, from first centres of its own, until the sites stop. Returns how many questions were
+/// answered, and why no more were.
 fn played(folder: &Folder, account: &str, seed: u64, run: usize) -> Result<(u64, Option<String>)> {
     let mut scene = Scene::clumps(seed, SITES, ROWS, 40)?;
     scene.work.recipe.seeding = Seeding::Uniform { seed: seed.wrapping_mul(2).wrapping_add(run as u64) };

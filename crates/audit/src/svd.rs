@@ -12,7 +12,7 @@ pub struct Svd {
     pub right: Vec<f64>,
 }
 
-/// Rotations go over all pairs so many times at most.
+/// The largest number of times that rotations go over all pairs.
 const SWEEPS: usize = 40;
 
 /// Of `rows` of `n` entries each, row-major.

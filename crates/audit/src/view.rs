@@ -47,7 +47,7 @@ pub struct SeenRound {
 pub struct Recording {
     /// Rows of every site; the attacks only compare their findings with them.
     pub truth: Vec<Rows>,
-    /// The first so many sites are attacked.
+    /// The number of sites that are attacked, from the first.
     pub victims: usize,
     /// The plan's public bound on a site's rows.
     pub max_rows: u64,

@@ -1,4 +1,5 @@
-//! What is computed and under which terms: the plan, signed by the coordinator, accepted by every site (spec section 6).
+//! The plan, which says what is computed and under which terms. The coordinator signs it and every site accepts it
+//! (spec section 6).
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +18,7 @@ use crate::{
 pub struct Terms {
     /// Hash of the roster the plan is for.
     pub roster: Hash,
-    /// Sites a total must cover at least.
+    /// The smallest number of sites that a total may cover.
     pub min_cohort: u16,
     /// Shares needed to open a self-mask; 0 means the larger of floor(2n/3) + 1 and the least t with 2t > n + c, for the
     /// n members of the deck.
@@ -29,7 +30,7 @@ pub struct Terms {
     /// block of all sites that are there. 1 makes every site a block by itself, and what a site sent can then be
     /// computed once it has left.
     pub block_size: u16,
-    /// Rounds prepared by one exchange of keys.
+    /// The number of rounds that one exchange of keys prepares (the slots of a deck).
     pub slots: u16,
     /// The largest number of rows of any one site; the proof that fixed point does not overflow rests on it.
     pub max_rows: u64,

@@ -75,7 +75,7 @@ pub struct OwnBlock {
 /// A rule that does not hold, and which site's statement contradicts it, if it is one site's.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Broken {
-    /// What is wrong, as the end of a sentence about whoever proposed it.
+    /// What is wrong, as the end of a sentence about the party that proposed it.
     pub what: &'static str,
     /// The site that it is about.
     pub site: Option<u16>,
@@ -221,7 +221,7 @@ impl Blocks {
         }
     }
 
-    /// All sites of the blocks of which nobody is missing among `present`, ascending.
+    /// All sites, ascending, of the blocks that are complete in `present`.
     pub fn whole_among(&self, present: &[u16]) -> Vec<u16> {
         let here = |site: &u16| present.binary_search(site).is_ok();
         let whole = self.0.iter().filter(|block| block.sites.iter().all(here));
@@ -343,7 +343,7 @@ mod tests {
         ] {
             assert_eq!(rule(Blocks::of(&members, &partition)), expected, "{partition:?}");
         }
-        // A member of a block that lost its first round states nothing yet, and belongs to it all the same.
+        // A member of a block that lost its first round states nothing yet, and belongs to it nevertheless.
         let mut late = members.clone();
         late[1].standing.block = None;
         assert!(Blocks::of(&late, &[vec![0, 1, 2], vec![3, 4, 5]]).is_ok());

@@ -152,7 +152,7 @@ impl SignedRoster {
 /// Checks how many sites a roster has ([ROS-1]), before anybody makes keys for them.
 ///
 /// # Errors
-/// `Error::Invalid` that says why there are no fewer, or where it stands why there are no more.
+/// `Error::Invalid` that says why there must not be fewer, or where the reason is written why there must not be more.
 pub fn check_sites(sites: usize) -> Result<(), Error> {
     let why = match sites {
         ..MIN_SITES => format!(

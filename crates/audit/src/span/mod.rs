@@ -138,7 +138,7 @@ pub struct Part {
 pub struct Found {
     /// Numbers that were released as sums over rows.
     pub numbers: usize,
-    /// Of these, so many independent ones stand above rounding.
+    /// The number of these that are independent and above rounding.
     pub rank: usize,
     /// Sites that no cohort tells apart.
     pub atoms: Vec<Vec<String>>,
@@ -177,7 +177,7 @@ impl Found {
     }
 }
 
-/// By atom so many sites of it.
+/// The number of sites from each atom.
 type Counts = Vec<usize>;
 
 /// Runs the linear adversary on these totals.

@@ -150,7 +150,7 @@ impl Released {
 #[derive(Default)]
 struct Cohorts(BTreeMap<Hash, Option<BTreeSet<String>>>);
 
-/// Rosters of so many sites have every subset tried; larger ones all but a few sites.
+/// For rosters of up to this many sites every subset is tried; for larger ones, all sites but a few.
 const EVERY_SUBSET: usize = 20;
 
 impl Cohorts {

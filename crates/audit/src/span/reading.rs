@@ -133,8 +133,8 @@ fn picked(query: &Query, blocks: &[Block], columns: usize) -> Vec<Vec<usize>> {
     }
 }
 
-/// The standard deviation of every entry of a total over so many sites: rounding to the step at each, its share of the plan's
-/// noise, and the blur that a question asks for.
+/// The standard deviation of every entry of a total over this many sites: rounding to the step at each, its share of
+/// the plan's noise, and the blur that a question asks for.
 ///
 /// # Errors
 /// Where the question has no layout under this form.

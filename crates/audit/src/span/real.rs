@@ -85,7 +85,7 @@ impl SiteSession {
         Ok((self.hub.context(&ask), inputs, answered))
     }
 
-    /// A whole round of sites of which none refuses.
+    /// A whole round in which no site refuses.
     fn honest(&mut self, cohort: &[u16], q: &Question) -> Result<()> {
         let (context, inputs, answered) = self.ask(cohort, q)?;
         ensure!(answered.rules.is_empty(), "an honest question is refused under {:?}", answered.rules);

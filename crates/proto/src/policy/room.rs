@@ -1,4 +1,4 @@
-//! How much may be given away about one data set: the release rule, in integers (spec section 11.2, [POL-9]).
+//! The release rule in integers: how much may be given away about one data set (spec section 11.1, [POL-9]).
 //!
 //! Exact totals are equations on the rows. A party that has about as many of them as the rows have values can solve
 //! them for the rows. A site therefore adds up everything that it ever released about the same rows and stops well

@@ -82,8 +82,8 @@ pub(crate) struct Deck {
     pub(crate) blocks: Arc<Blocks>,
     /// The first slot that is not closed. Of those before it nothing secret is left ([RND-8]).
     first: u16,
-    /// Of slot `first`, by member; those of later slots follow from them, those of earlier ones do not ([MSK-1]). At this
-    /// site's own place stands its noise secret, which it shares with nobody ([NOI-2]).
+    /// Of slot `first`, by member; those of later slots follow from them, those of earlier ones do not ([MSK-1]). At
+    /// this site's own place is its noise secret, which it does not share ([NOI-2]).
     pairs: Vec<Secret>,
     /// The secrets of each slot; `None` where the slot is closed.
     slots: Vec<Option<SlotSecrets>>,
@@ -119,8 +119,9 @@ impl ExpectDirectory {
         self.id
     }
 
-    /// [KEX-3] to [KEX-6], [KEX-16], [REL-1] to [REL-3]: every entry is signed by the roster's key and holds an ML-KEM key, mine is
-    /// unchanged, nobody stands there twice, there are enough of us, and the blocks are sound.
+    /// [KEX-3] to [KEX-6], [KEX-16], [REL-1] to [REL-3]: checks a directory. Every entry is signed by the roster's key
+    /// and has a valid ML-KEM key, this site's own entry is unchanged, no key occurs twice, there are enough members,
+    /// and the blocks are sound.
     pub(crate) fn directory(self, env: &Env, directory: Directory) -> Result<ExpectCertificate, Error> {
         let n = directory.entries.len();
         if !directory.entries.is_sorted_by(|a, b| a.site < b.site) {

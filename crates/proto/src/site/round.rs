@@ -42,8 +42,8 @@ enum Stage {
     Burned { told: bool },
 }
 
-/// Survivors, and the hash of what each of them signed as its input. No signature is verified twice: whoever is named
-/// again, or opened, is compared with this.
+/// Survivors, and the hash of what each of them signed as its input. No signature is verified twice: when a survivor is
+/// named again, or opened, its input is compared with this.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Named {
     pub(crate) alive: Vec<u16>,
@@ -351,8 +351,8 @@ impl Round {
     }
 
     /// [SUR-1] to [SUR-5]: a set of survivors is a subset of what this site last accepted, holds this site, meets the
-    /// floor, cuts no block ([REL-4]), and each of them signed its input in this very context. All signatures are verified
-    /// when survivors are named first; a smaller set that is named after them must be of the very same inputs.
+    /// floor, cuts no block ([REL-4]), and each of them signed its input in this very context. All signatures are
+    /// verified when survivors are named first; a smaller set that is named after them must have the same inputs.
     pub(crate) fn survivors(&self, env: &Env, deck: &Deck, message: &Survivors) -> Result<Step, Error> {
         let within: &[u16] = match &self.stage {
             Stage::Asked { sent: None } => {

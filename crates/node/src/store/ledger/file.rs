@@ -198,8 +198,8 @@ pub(super) enum Fault {
     /// The disk.
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    /// The last line has no end: it was being written when the process ended, or the file was cut. The whole lines before it
-    /// take so many bytes.
+    /// The last line has no end: it was being written when the process ended, or the file was cut. The field has the
+    /// number of bytes of the whole lines before it.
     #[error("entry {entry} is cut short [LED-6]")]
     Torn {
         /// Its number.
