@@ -6,7 +6,7 @@ Every family is a triple of functions. A block is its name, its length, its boun
 
 import math
 
-from box import BEYOND, moved_rows, refuse
+from domain import BEYOND, moved_rows, refuse
 from distances import add_to, check_fuzzy, columns_fit, fuzzifier_fits, memberships, nearest, square
 from features import FEATURES
 from local_answers import LOCAL_CHOICE, LOCAL_FUZZY, LOCAL_MEANS
@@ -16,13 +16,13 @@ MAX_BATCH, MAX_ENTRIES, MAX_SPLITS, MAX_DEPTH, MAX_BINS = 4096, 1 << 24, 1 << 16
 NOISE_BOUND = 8.0
 
 
-def fuzzy_sums_blocks(q, box):
+def fuzzy_sums_blocks(q, domain):
     k = len(q["centres"])
-    return [("weighted_sums", k * box.columns, box.largest_of_all(), "row"), ("weights", k, 1.0, "row")]
+    return [("weighted_sums", k * domain.columns, domain.largest_of_all(), "row"), ("weights", k, 1.0, "row")]
 
 
-def fuzzy_sums(q, box, rows, labels):
-    k, d = len(q["centres"]), box.columns
+def fuzzy_sums(q, domain, rows, labels):
+    k, d = len(q["centres"]), domain.columns
     sums, weights = [[] for _ in range(k * d)], [[] for _ in range(k)]
     for x in rows:
         for i, u in enumerate(memberships(x, q["centres"], q["m"])):
@@ -31,13 +31,13 @@ def fuzzy_sums(q, box, rows, labels):
     return [math.fsum(x) for x in sums + weights]
 
 
-def fuzzy_validation_blocks(q, box):
-    k, reaches = len(q["centres"]), [box.reach(c) for c in q["centres"]]
+def fuzzy_validation_blocks(q, domain):
+    k, reaches = len(q["centres"]), [domain.reach(c) for c in q["centres"]]
     near = min(reaches)
     return [("distances", k, max(reaches), "row"), ("memberships", k, 1.0, "row"), ("objective", 1, near * near, "row")]
 
 
-def fuzzy_validation(q, box, rows, labels):
+def fuzzy_validation(q, domain, rows, labels):
     k = len(q["centres"])
     entries = [[] for _ in range(2 * k + 1)]
     for x in rows:
@@ -48,39 +48,39 @@ def fuzzy_validation(q, box, rows, labels):
     return [math.fsum(x) for x in entries]
 
 
-def check_moments(q, box):
+def check_moments(q, domain):
     if q["around"] is not None:
-        columns_fit([q["around"]], box)
-        if not all(low <= x <= high for j, x in enumerate(q["around"]) for low, high in [box.interval(j)]):
+        columns_fit([q["around"]], domain)
+        if not all(low <= x <= high for j, x in enumerate(q["around"]) for low, high in [domain.interval(j)]):
             refuse("squares around a point outside the box")
 
 
-def moments_blocks(q, box):
+def moments_blocks(q, domain):
     blocks = [("rows", 1, 1.0, "row")]
-    for j in range(box.columns):
-        low, high = box.interval(j)
+    for j in range(domain.columns):
+        low, high = domain.interval(j)
         if q["around"] is None:
-            blocks.append(("sums", 1, box.largest(j), "row"))
+            blocks.append(("sums", 1, domain.largest(j), "row"))
         else:
             far = max(q["around"][j] - low, high - q["around"][j])
             blocks.append(("squares", 1, far * far, "row"))
     return blocks
 
 
-def moments(q, box, rows, labels):
-    columns = [[x[j] for x in rows] for j in range(box.columns)]
+def moments(q, domain, rows, labels):
+    columns = [[x[j] for x in rows] for j in range(domain.columns)]
     if q["around"] is not None:
         columns = [[(x - a) ** 2 for x in column] for column, a in zip(columns, q["around"])]
     return [float(len(rows))] + [math.fsum(column) for column in columns]
 
 
-def check_histogram(q, box):
+def check_histogram(q, domain):
     if not 2 <= q["bins"] <= MAX_BINS or not 1 <= len(q["brackets"]) <= MAX_ENTRIES // (q["bins"] + 1):
         refuse("the number of bins or brackets")
     for b in q["brackets"]:
-        if b["column"] >= box.columns:
+        if b["column"] >= domain.columns:
             refuse("a bracket of no column")
-        low, high = box.interval(b["column"])
+        low, high = domain.interval(b["column"])
         if not low <= b["lower"] < b["upper"] <= high:
             refuse("a bracket that is empty or leaves the box")
 
@@ -90,7 +90,7 @@ def edge(b, i, bins):
     return b["upper"] if i >= bins else min(b["lower"] + (b["upper"] - b["lower"]) * (i / bins), b["upper"])
 
 
-def histogram(q, box, rows, labels):
+def histogram(q, domain, rows, labels):
     counts = []
     for b in q["brackets"]:
         edges, own = [edge(b, i, q["bins"]) for i in range(q["bins"] + 1)], [0.0] * (q["bins"] + 1)
@@ -119,31 +119,31 @@ def splits_of(tree, columns):
     return at
 
 
-def check_cells(q, box):
-    splits_of(q["tree"], box.columns)
+def check_cells(q, domain):
+    splits_of(q["tree"], domain.columns)
     nodes, blur = q["nodes"], q["blur"]
     ascending = all(a < b for a, b in zip(nodes, nodes[1:]))
     if not nodes or not ascending or nodes[-1] > 2 * len(q["tree"]["splits"]):
         refuse("no nodes, nodes out of order, or not of the tree")
-    if len(nodes) > MAX_ENTRIES // (2 * box.columns + 2) or (q["part"][0] == "sums" and q["part"][1]):
+    if len(nodes) > MAX_ENTRIES // (2 * domain.columns + 2) or (q["part"][0] == "sums" and q["part"][1]):
         refuse("too many nodes, or a list of them beside the nodes")
     if blur is not None and (blur["sites"] == 0 or not 0 <= blur["strength"] <= 1000):
         refuse("the blur")
 
 
-def cells_blocks(q, box):
-    n, largest = len(q["nodes"]), box.largest_of_all()
+def cells_blocks(q, domain):
+    n, largest = len(q["nodes"]), domain.largest_of_all()
     stretch = 1.0 + (NOISE_BOUND * (q["blur"]["strength"] / math.sqrt(q["blur"]["sites"])) if q["blur"] else 0.0)
     blocks = [("rows", n, stretch, "row")]
     if q["part"][0] != "counts":
-        blocks.append(("sums", n * box.columns, largest * stretch, "row"))
-        blocks.append(("squares", n * box.columns, largest * largest * stretch, "row"))
+        blocks.append(("sums", n * domain.columns, largest * stretch, "row"))
+        blocks.append(("squares", n * domain.columns, largest * largest * stretch, "row"))
     return blocks + ([("sites", n, 1.0, "site")] if q["part"][0] != "sums" else [])
 
 
-def cells(q, box, rows, labels):
+def cells(q, domain, rows, labels):
     assert not q["blur"] or q["blur"]["strength"] == 0, "noise is a site's own"
-    split_of = splits_of(q["tree"], box.columns)
+    split_of = splits_of(q["tree"], domain.columns)
     inside = {node: [] for node in q["nodes"]}
     for x in rows:
         node = 0
@@ -157,26 +157,26 @@ def cells(q, box, rows, labels):
     out = [float(len(inside[node])) for node in q["nodes"]]
     if q["part"][0] != "counts":
         for power in (1, 2):
-            out += [math.fsum(x[j] ** power for x in inside[v]) for v in q["nodes"] for j in range(box.columns)]
+            out += [math.fsum(x[j] ** power for x in inside[v]) for v in q["nodes"] for j in range(domain.columns)]
     return out + ([float(bool(inside[node])) for node in q["nodes"]] if q["part"][0] != "sums" else [])
 
 
-def check_shifts(q, box):
-    columns_fit(q["centres"], box)
+def check_shifts(q, domain):
+    columns_fit(q["centres"], domain)
     if q["m"] is not None:
         fuzzifier_fits(q["m"])
-    if not (math.isfinite(q["clip"]) and q["clip"] > 0) or len(q["centres"]) > MAX_ENTRIES // (box.columns + 1):
+    if not (math.isfinite(q["clip"]) and q["clip"] > 0) or len(q["centres"]) > MAX_ENTRIES // (domain.columns + 1):
         refuse("how far rows pull, or the number of centres")
 
 
-def shifts_blocks(q, box):
+def shifts_blocks(q, domain):
     k = len(q["centres"])
-    return [("weights", k, 1.0, "row"), ("shifts", k * box.columns, q["clip"], "row")]
+    return [("weights", k, 1.0, "row"), ("shifts", k * domain.columns, q["clip"], "row")]
 
 
-def shifts(q, box, rows, labels):
-    k, d, m = len(q["centres"]), box.columns, q["m"]
-    middle = [low + (high - low) / 2 for low, high in map(box.interval, range(d))]
+def shifts(q, domain, rows, labels):
+    k, d, m = len(q["centres"]), domain.columns, q["m"]
+    middle = [low + (high - low) / 2 for low, high in map(domain.interval, range(d))]
     entries = [[] for _ in range(k + k * d)]
     for x in rows:
         if m is None:
@@ -201,7 +201,7 @@ FAMILIES = {
     "moments": (check_moments, moments_blocks, moments),
     "histogram": (
         check_histogram,
-        lambda q, box: [("rows", len(q["brackets"]) * (q["bins"] + 1), 1.0, "row")],
+        lambda q, domain: [("rows", len(q["brackets"]) * (q["bins"] + 1), 1.0, "row")],
         histogram,
     ),
     "local_choice": LOCAL_CHOICE,
@@ -215,43 +215,43 @@ FAMILIES = {
 }
 
 
-def check_batch(batch, box):
+def check_batch(batch, domain):
     """[QRY-3]: the box in the units of the questions."""
     if not 1 <= len(batch["queries"]) <= MAX_BATCH:
         refuse("no query, or too many")
-    inner = box.moved(batch["transform"])
+    inner = domain.moved(batch["transform"])
     for name, q in batch["queries"]:
         FAMILIES[name][0](q, inner)
     return inner
 
 
-def layout(question, box):
+def layout(question, domain):
     """The blocks of a question's answer."""
     name, q = question
     if name == "CountRows":
         return [("rows", 1, 1.0, "row")]
     batch = q["batch"] if name == "Drawn" else q
-    inner = check_batch(batch, box)
+    inner = check_batch(batch, domain)
     return [block for kind, query in batch["queries"] for block in FAMILIES[kind][1](query, inner)]
 
 
-def judged_layout(batch, box):
+def judged_layout(batch, domain):
     """[APP-5]: the blocks with every centre just beyond the lower corner of the box."""
-    inner = check_batch(batch, box)
-    corner = [low - BEYOND * (high - low) for low, high in map(inner.interval, range(box.columns))]
+    inner = check_batch(batch, domain)
+    corner = [low - BEYOND * (high - low) for low, high in map(inner.interval, range(domain.columns))]
     if any(name not in ("fuzzy_validation", "validation", "ungrouped") for name, _ in batch["queries"]):
         refuse("only validation is judged")
     queries = [(name, {**q, "centres": [corner] * len(q["centres"])}) for name, q in batch["queries"]]
-    return layout(("Cluster", {**batch, "queries": queries}), box)
+    return layout(("Cluster", {**batch, "queries": queries}), domain)
 
 
-def answer(question, box, rows, labels=None):
+def answer(question, domain, rows, labels=None):
     """The entries of one site's answer; rows in working units."""
     name, q = question
     if name == "CountRows":
         return [float(len(rows))]
     batch = q["batch"] if name == "Drawn" else q
-    inner, moved, values = check_batch(batch, box), moved_rows(rows, batch["transform"]), []
+    inner, moved, values = check_batch(batch, domain), moved_rows(rows, batch["transform"]), []
     for kind, query in batch["queries"]:
         values += FAMILIES[kind][2](query, inner, moved, labels)
     return values

@@ -2,13 +2,13 @@
 
 import frames
 import kem
-from astray import Cases, replaced, resigned
+from deviations import Cases, replaced, resigned
 from layers import coefficient, flip
 from suite import H
 
 
-def bad_decks(plays, written):
-    c, p = Cases(plays, written), plays["session_5"]
+def bad_decks(drivers, written):
+    c, p = Cases(drivers, written), drivers["session_5"]
     world, name = p.world, "session_5"
     opening, directory = p.find(0, "OpenDeck"), p.find(0, "Directory")
     certificate, delivery = p.find(0, "DirectoryCertificate"), p.find(0, "DeliverShares")
@@ -94,7 +94,7 @@ def bad_decks(plays, written):
              entries(lambda e: replaced(e, 3, **none(keys_of(p, directory, 3)))))  # fmt: skip
 
     # its blocks
-    of = plays["session_blocks"]
+    of = drivers["session_blocks"]
     of_blocks = of.find(0, "Directory")
     for why, rule, blocks in [
         ("with an empty block", "REL-1", [[], [0, 1, 2], [3, 4, 5], [6, 7, 8]]),
@@ -116,7 +116,7 @@ def bad_decks(plays, written):
     ]:
         c.change(f"a directory with {why}: accepted", "REL-1", "session_blocks", of_blocks,
                  lambda d: {**d, "blocks": blocks}, sound=True)  # fmt: skip
-    small = plays["session_burned"].find(0, "Directory")
+    small = drivers["session_burned"].find(0, "Directory")
     for blocks in ([[0], [1, 2, 3, 4]], [[0, 1], [2, 3, 4]]):
         c.change(f"a directory with a block of {len(blocks[0])} where three is the least", "REL-3", "session_burned", small,
                  lambda d: {**d, "blocks": blocks})  # fmt: skip

@@ -1,11 +1,11 @@
-"""Sites that come back from their journals, and journals from which none does (spec section 12)."""
+"""Sites that resume from their journals, and journals from which no site resumes (spec section 12)."""
 
 import frames
 import journal
 from codec import Refused, decode, encode
 from masks import words_of
 from party import Env, Site
-from play import step
+from driver import step
 from sessions import named
 from shamir import to_bytes
 from suite import ORDER, Draws, H
@@ -20,12 +20,12 @@ def entries_of(p, site, before):
     return out
 
 
-def journals(plays, written):
-    """A site comes back: what it then answers, or why it does not go on."""
+def journals(drivers, written):
+    """A site resumes: what it then answers, or why it does not go on."""
     cases = []
 
     def case(name, session, site, entries, *inputs, rule=None):
-        p = plays[session]
+        p = drivers[session]
         world, out = p.world, {"name": name, "session": session, "site": site, "entries": entries}
         new = Site(Env(world.identities[site + 2], world.roster, world.terms, site, world.role), Draws("again"))
         try:
@@ -38,7 +38,7 @@ def journals(plays, written):
         assert found == ({rule} if rule else set()), f"{name}: {found}"
         cases.append({**out, "rule": rule} if rule else out)
 
-    p, name = plays["session_5"], "session_5"
+    p, name = drivers["session_5"], "session_5"
     ask, alive, cert = p.find(0, "Ask", 2), p.find(0, "Survivors", 2), p.find(0, "Certificate")
     words = next(words_of(s["in"]["contribute"]) for s in p.steps[ask:] if s["at"] == 0 and "contribute" in s["in"])
     delivery = p.find(0, "DeliverShares")
@@ -64,9 +64,9 @@ def journals(plays, written):
     case("after its release: the opening and the next question", name, 0, before, *follows)
     case("after its release: the next question without the opening", name, 0, before, follows[1], rule="OPN-7")
     case("after its release: the slot again", name, 0, before, ("frame", p.frame(p.find(0, "Ask", 1))), rule="RND-2")
-    q = plays["session_3"]
+    q = drivers["session_3"]
     third = q.find(0, "Ask", 2)
-    refused = q.astray(third, (0, "frame", q.frame(third)), (0, "refuse", "POL-3"))
+    refused = q.deviate(third, (0, "frame", q.frame(third)), (0, "refuse", "POL-3"))
     replaced = next(o["rewrite"] for o in refused[1]["out"] if "rewrite" in o)
     follows = [("frame", q.frame(q.find(0, "Opening", 1))), ("frame", q.frame(third))]
     case("after a refusal: the opening and the question again", "session_3", 0, replaced, *follows)
@@ -75,7 +75,7 @@ def journals(plays, written):
     ctx, hub = frames.round_context(q.world.session, directory, other), q.world.identities[0]
     other = frames.make(hub, q.world.session, "Ask", ctx, frames.message("Ask", other))
     case("after a refusal: as if another total had been opened", "session_3", 0, replaced, ("frame", other), rule="OPN-7")  # fmt: skip
-    b = plays["session_burned"]
+    b = drivers["session_burned"]
     burn, undoes, again = (b.find(0, kind) for kind in ("Burn", "BurnCertificate", "Ask"))
     promised = entries_of(b, 0, burn + 1)
     follows = [("frame", b.frame(i)) for i in (again, burn, undoes)]
@@ -84,7 +84,7 @@ def journals(plays, written):
     case("after it burned a slot before its answer", "session_burned", 0, [promised[0], slot], *follows)
     case("a burned slot that the deck does not have", "session_burned", 0,
          [promised[0], journal.entry("burned", context=b.frame(burn)[8:40], deck=0, slot=2)], rule="JRN-2")  # fmt: skip
-    q = plays["session_counted"]
+    q = drivers["session_counted"]
     alive, cert = q.find(0, "Survivors"), q.find(0, "Certificate")
     case("after it signed that nobody is missing, for the intermediary", "session_counted", 0, entries_of(q, 0, alive + 1),
          ("frame", q.frame(cert)))  # fmt: skip
@@ -95,7 +95,7 @@ def journals(plays, written):
     deck, masked, signed = (before[kinds.index(kind)] for kind in ("deck", "masked", "checked"))
     freed = before[-1]
 
-    other = plays["session_7"]
+    other = drivers["session_7"]
 
     def changed(entry, **fields):
         kind, old = decode(journal.ENTRY, entry, 1 << 24)

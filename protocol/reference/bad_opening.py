@@ -3,7 +3,7 @@
 import commit
 import frames
 import ristretto
-from astray import Cases, replaced, resigned
+from deviations import Cases, replaced, resigned
 from suite import ORDER, H
 
 
@@ -98,8 +98,8 @@ WITH_A_MISSING_SITE = [
 ]  # fmt: skip
 
 
-def bad_openings(plays, written):
-    c, p, name, hub = Cases(plays, written), plays["session_5"], "session_5", "aggregator"
+def bad_openings(drivers, written):
+    c, p, name, hub = Cases(drivers, written), drivers["session_5"], "session_5", "aggregator"
     world = p.world
 
     # nobody missing; then the round without site 4
@@ -108,7 +108,7 @@ def bad_openings(plays, written):
         for why, rule, edit in lies:
             c.change(f"an opening{who} {why}", rule or "OPN-5", name, at, edit, sound=rule is None)
     # the last round of seven sites, where two were missing in turn
-    q = plays["session_7"]
+    q = drivers["session_7"]
     at = q.find(0, "Opening")
     c.change("an opening, two sites missing, with their seeds in each other's place", "OPN-6", "session_7", at,
              seeds(lambda s: s[::-1]))  # fmt: skip
@@ -135,7 +135,7 @@ def bad_openings(plays, written):
     c.change("an opening with a byte left over", "ENC-1", name, first, lambda o: frames.message("Opening", o) + b"\0")
     c.change("an opening signed by a site", "FRM-4", name, first, None, signer=3)
     c.add("the opening of the round before, again, in the next round", "OPN-8", name, second + 1, opened, sound=True)
-    unasked = plays["session_not_opened"]
+    unasked = drivers["session_not_opened"]
     at = unasked.find(0, "Ask", 1)
     ctx = unasked.frame(unasked.find(0, "Ask"))[8:40]
     message = frames.message("Opening", frames.read("Opening", p.frame(first)[40:-64]))

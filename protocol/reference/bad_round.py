@@ -1,15 +1,15 @@
 """What must be refused in a round (spec section 9)."""
 
 import frames
-from astray import Cases, replaced, resigned
+from deviations import Cases, replaced, resigned
 from layers import flip
 from masks import words_of
 from shamir import from_bytes, to_bytes
 from suite import ORDER, H
 
 
-def bad_rounds(plays, written):
-    c, p, name, hub = Cases(plays, written), plays["session_5"], "session_5", "aggregator"
+def bad_rounds(drivers, written):
+    c, p, name, hub = Cases(drivers, written), drivers["session_5"], "session_5", "aggregator"
     world = p.world
     ask, second = p.find(0, "Ask"), p.find(0, "Ask", 1)
     directory = p.before[ask].sites[0].decks[0].hash
@@ -80,14 +80,14 @@ def bad_rounds(plays, written):
     for why, edit in signed.items():
         c.change(f"a certificate {why}", "UNM-2", name, cert, edit)
     c.add("a certificate before this site signed", "UNM-2", name, third, (0, "frame", p.frame(cert)))
-    q = plays["session_7"]
+    q = drivers["session_7"]
     smaller = q.find(0, "Survivors", 1) + 1
     stale = 0, "frame", stale_certificate(q)
     c.add("a certificate for a larger set than this site signed last", "UNM-2", "session_7", smaller, stale)
 
-    whole_blocks(c, plays["session_blocks"])
-    burned_slots(c, plays["session_burned"])
-    towards_the_intermediary(c, plays["session_counted"])
+    whole_blocks(c, drivers["session_blocks"])
+    burned_slots(c, drivers["session_burned"])
+    towards_the_intermediary(c, drivers["session_counted"])
 
     # at the aggregator
     first, late = p.find(hub, "MaskedInput", sender=0), p.find(hub, "MaskedInput", sender=1)
@@ -175,7 +175,7 @@ def bad_rounds(plays, written):
     c.add("a refusal: the site is out", "POL-3", name, late, (hub, "frame", 1, asked), sound=True)
 
     # a site checks all proofs, its own too
-    q = plays["session_10"]
+    q = drivers["session_10"]
     named_all = q.find(0, "Survivors")
     for i in range(10):
         c.change(f"another's proof (site {i})", "SUR-5", "session_10", named_all,

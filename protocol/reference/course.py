@@ -6,7 +6,7 @@ A site refuses to take part under any other plan, and under one with noise.
 
 import fixed
 from answers import layout
-from box import Box, scaled
+from domain import Domain, scaled
 from codec import Refused, decode
 from draws import uniform_centres
 from questions import QUESTION, WORK
@@ -23,7 +23,7 @@ class Course:
         self.env, self.work = env, decode(WORK, env.terms["application"], 1 << 20)
         work, recipe = self.work, self.work["recipe"]
         lower, upper = ([c[end] for c in work["columns"]] for end in ("lower", "upper"))
-        self.box = Box(lower, upper, work["scaling"][0])
+        self.domain = Domain(lower, upper, work["scaling"][0])
         self.k, self.validated, self.centres = recipe["clusters"]["max"], False, None
         self.asked, self.scales = None, None
         (self.method, self.of_method), (seeding, start) = recipe["algorithm"], recipe["seeding"]
@@ -38,9 +38,9 @@ class Course:
         if any(others):
             raise SystemExit("this reference does fuzzy c-means and k-means from given or uniform centres only")
         if seeding == "uniform":
-            self.centres = uniform_centres(self.box, self.k, start["seed"])
+            self.centres = uniform_centres(self.domain, self.k, start["seed"])
         else:
-            ends = [self.box.interval(j) for j in range(self.box.columns)]
+            ends = [self.domain.interval(j) for j in range(self.domain.columns)]
             self.centres = [[low + x * (high - low) for x, (low, high) in zip(c, ends)] for c in start["centres"]]
 
     def judge_m(self):
@@ -56,7 +56,7 @@ class Course:
         if role == "Coordinator":
             self.admit(question[1], asked)
         n, max_rows = len(self.env.roster["sites"]), self.env.terms["max_rows"]
-        self.scales = scaled(layout(question, self.box), n, max_rows, self.work["step_bits"])
+        self.scales = scaled(layout(question, self.domain), n, max_rows, self.work["step_bits"])
         if sum(length for _, length, *_ in self.scales) != asked["words"]:
             no("another length than that of the answer")
         return question
@@ -75,7 +75,7 @@ class Course:
         }
         if not wanted.get(kind):
             no(f"{kind}, or its parameters, are not the plan's")
-        if len(q["centres"]) != self.k or any(len(c) != self.box.columns for c in q["centres"]):
+        if len(q["centres"]) != self.k or any(len(c) != self.domain.columns for c in q["centres"]):
             no("another K than the plan's")
         if self.validated or asked["rounds"] > self.of_method["max_rounds"] + 1:
             no("a question after the validation, or more than the method can ask")
@@ -93,7 +93,7 @@ class Course:
         for _, length, _, bits, _ in self.scales:
             values += [fixed.signed(w) * 2.0**-bits for w in words[at : at + length]]
             at += length
-        k, d = self.k, self.box.columns
+        k, d = self.k, self.domain.columns
         if kind == "fuzzy_sums":
             sums, weights = values[: k * d], values[k * d : k * d + k]
         elif kind == "local_means":

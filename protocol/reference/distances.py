@@ -2,7 +2,7 @@
 
 import math
 
-from box import refuse
+from domain import refuse
 
 
 def square(a, b):
@@ -38,11 +38,11 @@ def fuzzifier_fits(m):
         refuse("the fuzzifier")
 
 
-def columns_fit(points, box):
-    if len(points[0]) != box.columns:
+def columns_fit(points, domain):
+    if len(points[0]) != domain.columns:
         refuse("points of other columns")
 
 
-def check_fuzzy(q, box):
+def check_fuzzy(q, domain):
     fuzzifier_fits(q["m"])
-    columns_fit(q["centres"], box)
+    columns_fit(q["centres"], domain)

@@ -50,8 +50,8 @@ def drawn(share, seed, number, sites):
     return sorted(order[: drawn_count(share, sites)])
 
 
-def uniform_centres(box, k, seed):
+def uniform_centres(domain, k, seed):
     """First centres, coordinate by coordinate."""
     stream = Stream(seed, UNIFORM)
-    ends = [box.interval(j) for j in range(box.columns)]
+    ends = [domain.interval(j) for j in range(domain.columns)]
     return [[low + stream.unit() * (high - low) for low, high in ends] for _ in range(k)]

@@ -2,7 +2,7 @@
 
 import math
 
-from box import refuse
+from domain import refuse
 from distances import columns_fit, fuzzifier_fits, memberships, nearest, square
 from local_answers import part_fits
 
@@ -77,29 +77,29 @@ def feature_vectors(rows, p):
     return held
 
 
-def check(q, box):
+def check(q, domain):
     p = q["params"]
-    columns_fit(q["anchors"], box)
+    columns_fit(q["anchors"], domain)
     if not 2 <= p["min"] <= p["max"] <= 1000 or not (math.isfinite(p["tau"]) and p["tau"] > 0):
         refuse("the parameters of feature vectors")
     fuzzifier_fits(p["m"])
     part_fits(q["part"], len(q["anchors"]))
 
 
-def blocks(q, box):
-    (name, places), d = q["part"], box.columns
-    longest, across = box.reach([0.0] * d), box.diameter()
+def blocks(q, domain):
+    (name, places), d = q["part"], domain.columns
+    longest, across = domain.reach([0.0] * d), domain.diameter()
     b = len(places) if name == "sums" else len(q["anchors"])
     mass, sites = ("M", b, 1.0, "row"), ("sites", b, 1.0, "site")
     if name == "counts":
         return [mass, sites]
     square_bound = longest * longest + across * across / 2.0
-    vectors = [("LS", b * d, box.largest_of_all(), "row"), mass, ("Q", b, square_bound, "row")]
+    vectors = [("LS", b * d, domain.largest_of_all(), "row"), mass, ("Q", b, square_bound, "row")]
     return vectors + ([sites] if name == "both" else [])
 
 
-def answer(q, box, rows, labels):
-    (name, places), b, d = q["part"], len(q["anchors"]), box.columns
+def answer(q, domain, rows, labels):
+    (name, places), b, d = q["part"], len(q["anchors"]), domain.columns
     ls, m, quad, sites = [[0.0] * d for _ in range(b)], [0.0] * b, [0.0] * b, [0.0] * b
     for f in feature_vectors(rows, q["params"]):
         at = nearest(f.centre(), q["anchors"])[0]

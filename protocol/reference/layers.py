@@ -12,7 +12,7 @@ import shamir
 import suite
 from codec import Refused, encode
 from deck import box_key, commitment, commitments_hash, pair_secret, slot_commitments
-from play import value
+from driver import value
 from suite import ORDER, Draws, H, le16, le32, le64
 
 TYPES = {

@@ -2,7 +2,7 @@
 
 import math
 
-from box import refuse
+from domain import refuse
 from distances import add_to, columns_fit, fuzzifier_fits, memberships, nearest, square
 from draws import uniform_centres
 
@@ -22,8 +22,8 @@ def part_fits(part, k):
         refuse("the list of open clusters")
 
 
-def near_reach(centres, box):
-    near = min(box.reach(c) for c in centres)
+def near_reach(centres, domain):
+    near = min(domain.reach(c) for c in centres)
     return near * near
 
 
@@ -48,18 +48,18 @@ def parted_blocks(part, k, d, weights, sums, per, sites, distance):
     return blocks + ([("distances", 1, distance, per)] if name == "both" and distance is not None else [])
 
 
-def check_local_fuzzy(q, box):
+def check_local_fuzzy(q, domain):
     fuzzifier_fits(q["m"])
-    columns_fit(q["centres"], box)
+    columns_fit(q["centres"], domain)
     steps_fit(q["local"])
     part_fits(q["part"], len(q["centres"]))
 
 
-def local_fuzzy_blocks(q, box):
-    k, d, largest = len(q["centres"]), box.columns, box.largest_of_all()
+def local_fuzzy_blocks(q, domain):
+    k, d, largest = len(q["centres"]), domain.columns, domain.largest_of_all()
     if q["pull"][0] != "nearest":
         return parted_blocks(q["part"], k, d, ("weights", 1.0), largest, "row", False, None)
-    distance = float(k) * near_reach(q["centres"], box)
+    distance = float(k) * near_reach(q["centres"], domain)
     return parted_blocks(q["part"], k, d, ("weights", float(k)), float(k) * largest, "site", True, distance)
 
 
@@ -94,8 +94,8 @@ def local_fuzzy_steps(q, rows):
     return centres, weights, sums
 
 
-def local_fuzzy(q, box, rows, labels):
-    k, d, pull = len(q["centres"]), box.columns, q["pull"][0]
+def local_fuzzy(q, domain, rows, labels):
+    k, d, pull = len(q["centres"]), domain.columns, q["pull"][0]
     weights, sums, sites, distance = [0.0] * k, [[0.0] * d for _ in range(k)], [0.0] * k, 0.0
     if rows:
         centres, powers, power_sums = local_fuzzy_steps(q, rows)
@@ -115,8 +115,8 @@ def local_fuzzy(q, box, rows, labels):
     return parted(q["part"], d, weights, sums, *counted)
 
 
-def check_local_means(q, box):
-    columns_fit(q["centres"], box)
+def check_local_means(q, domain):
+    columns_fit(q["centres"], domain)
     steps_fit(q["local"])
     if q["min_rows"] == 0:
         refuse("a group of no rows")
@@ -131,15 +131,15 @@ def check_local_means(q, box):
     for centres in earlier:
         if len(centres) != len(of):
             refuse("earlier centres of another K")
-        columns_fit(centres, box)
+        columns_fit(centres, domain)
 
 
-def local_means_blocks(q, box):
-    distance = near_reach(q["centres"], box)
+def local_means_blocks(q, domain):
+    distance = near_reach(q["centres"], domain)
     if q["local"]["most"] > 1:
-        distance = max(distance, box.diameter() * box.diameter())
-    k, d = len(q["centres"]), box.columns
-    blocks = parted_blocks(q["part"], k, d, ("rows", 1.0), box.largest_of_all(), "row", True, distance)
+        distance = max(distance, domain.diameter() * domain.diameter())
+    k, d = len(q["centres"]), domain.columns
+    blocks = parted_blocks(q["part"], k, d, ("rows", 1.0), domain.largest_of_all(), "row", True, distance)
     return blocks + ([("changed", k, 1.0, "row")] if q["part"][0] == "changes" else [])
 
 
@@ -171,8 +171,8 @@ def local_means_steps(q, rows, d):
     return groups, squares
 
 
-def local_means(q, box, rows, labels):
-    k, d = len(q["centres"]), box.columns
+def local_means(q, domain, rows, labels):
+    k, d = len(q["centres"]), domain.columns
     weights, sums, sites, distance = [0.0] * k, [[0.0] * d for _ in range(k)], [0.0] * k, 0.0
     for i, (group, apart) in enumerate(zip(*local_means_steps(q, rows, d))):
         if group and len(group) >= q["min_rows"]:
@@ -196,18 +196,18 @@ def changed(q, rows):
     return counts
 
 
-def check_local_choice(q, box):
+def check_local_choice(q, domain):
     fuzzifier_fits(q["m"])
     steps_fit(q["local"])
     if not 2 <= q["min"] <= q["most"] <= 64 or not 1 <= q["starts"] <= 16:
         refuse("the range of K, or the starts")
 
 
-def index_of(q, box, rows, k):
+def index_of(q, domain, rows, k):
     """The fuzzy Davies-Bouldin index of the start with the smallest objective."""
     best = (math.inf, math.inf)
     for start in range(q["starts"]):
-        centres = uniform_centres(box, k, (q["seed"] + start) % 2**64)
+        centres = uniform_centres(domain, k, (q["seed"] + start) % 2**64)
         for _ in range(q["local"]["most"]):
             weights, sums = fuzzy_step(rows, centres, q["m"])
             after = [[v / w for v in s] if w > 0 else c for w, s, c in zip(weights, sums, centres)]
@@ -236,11 +236,11 @@ def davies_bouldin(centres, spread):
     return math.fsum(worst) / len(worst)
 
 
-def local_choice(q, box, rows, labels):
+def local_choice(q, domain, rows, labels):
     votes, tried = [0.0] * (q["most"] - q["min"] + 1), []
     for k in range(q["min"], q["most"] + 1):
         if k < len(rows):
-            tried.append((index_of(q, box, rows, k), k))
+            tried.append((index_of(q, domain, rows, k), k))
     if tried and math.isfinite(min(tried)[0]):
         votes[min(tried)[1] - q["min"]] = 1.0
     return votes
@@ -250,6 +250,6 @@ LOCAL_FUZZY = (check_local_fuzzy, local_fuzzy_blocks, local_fuzzy)
 LOCAL_MEANS = (check_local_means, local_means_blocks, local_means)
 LOCAL_CHOICE = (
     check_local_choice,
-    lambda q, box: [("sites", q["most"] - q["min"] + 1, 1.0, "site")],
+    lambda q, domain: [("sites", q["most"] - q["min"] + 1, 1.0, "site")],
     local_choice,
 )

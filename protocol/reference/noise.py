@@ -11,7 +11,7 @@ from functools import cache
 
 import answers
 import fixed
-from box import Box, exponent
+from domain import Domain, exponent
 from codec import encode
 from masks import next_slot
 from questions import QUESTION, WORK
@@ -117,9 +117,9 @@ def budget(epsilon_at, delta):
     return low
 
 
-def levels(question, noise, rho, rounds, box):
+def levels(question, noise, rho, rounds, domain):
     """Section 17.4: sensitivity and deviation of every block, for one K, one restart and one row."""
-    spans = [high - low for low, high in map(box.interval, range(box.columns))]
+    spans = [high - low for low, high in map(domain.interval, range(domain.columns))]
     far = math.sqrt(math.fsum(x * x for x in spans)) / 2 * (1 + 1e-5)
 
     def own(sensitivity, rho):
@@ -130,7 +130,7 @@ def levels(question, noise, rho, rounds, box):
     [(name, q)] = question[1]["queries"]
     if name == "shifts":
         each = rho * (1 - noise["validation_share"] - noise["count_share"]) / rounds
-        kappa = (2 * math.sqrt(box.columns)) ** -0.5
+        kappa = (2 * math.sqrt(domain.columns)) ** -0.5
         weights = math.sqrt((1 + kappa**-2) / (2 * each))
         return [(1.0, weights), (q["clip"], kappa * q["clip"] * weights)]
     k, third = len(q["centres"]), rho * noise["validation_share"] / 3
@@ -150,12 +150,12 @@ def share(sensitivity, deviation, length, bits, honest, max_rows):
 def noisy_answer(work, question, rows, sites, max_rows, honest, k):
     """The layout and the words of one site's answer, before they are masked."""
     columns, recipe = work["columns"], work["recipe"]
-    box = Box([c["lower"] for c in columns], [c["upper"] for c in columns], work["scaling"][0])
+    domain = Domain([c["lower"] for c in columns], [c["upper"] for c in columns], work["scaling"][0])
     noise, rounds = recipe["noise"], recipe["algorithm"][1]["max_rounds"]
-    of_each = levels(question, noise, budget(noise["epsilon"], noise["delta"]), rounds, box)
-    values = answers.answer(question, box, box.working(rows, work["out_of_box"][0]))
+    of_each = levels(question, noise, budget(noise["epsilon"], noise["delta"]), rounds, domain)
+    values = answers.answer(question, domain, domain.working(rows, work["out_of_box"][0]))
     words, drawn, layout, at = Words(k), [], [], 0
-    for (name, length, bound, _), (sensitivity, deviation) in zip(answers.layout(question, box), of_each, strict=True):
+    for (name, length, bound, _), (sensitivity, deviation) in zip(answers.layout(question, domain), of_each, strict=True):
         e = exponent(bound)
         room = math.ceil(40 * 1.01 * deviation / math.sqrt(honest) / 2**e)  # [NOI-4]
         bits, limit = fixed.scale(sites, max_rows + room, e, work["step_bits"])

@@ -2,7 +2,7 @@
 
 import answers
 import questions
-from box import carried, exponent, scaled
+from domain import carried, exponent, scaled
 from codec import F64, Refused, decode, encode
 from documents import MAX_APPLICATION
 from draws import Stream, drawn, uniform_centres
@@ -29,12 +29,12 @@ def tolerances(blocks, scales):
     return [0 if c else max(2, 2 ** max(f + e - 48, 0)) for c, (_, _, e, f, _) in zip(counts, scales)]
 
 
-def question_case(name, box, question, rows, step_bits=None):
-    blocks = answers.layout(question, BOXES[box])
+def question_case(name, domain, question, rows, step_bits=None):
+    blocks = answers.layout(question, BOXES[domain])
     scales = scaled(blocks, SITES, MAX_ROWS, step_bits)
     assert decode(QUESTION, encode(QUESTION, question), MAX_QUERY) == question
     case = {
-        "function": "question", "name": name, "box": box, "sites": SITES, "max_rows": MAX_ROWS,
+        "function": "question", "name": name, "box": domain, "sites": SITES, "max_rows": MAX_ROWS,
         "step_bits": step_bits, "question": shown(QUESTION, question), "encoded": encode(QUESTION, question),
         "layout": layout_lines(scales), "within": tolerances(blocks, scales), "answers": {},
     }  # fmt: skip
@@ -42,7 +42,7 @@ def question_case(name, box, question, rows, step_bits=None):
     queries = question[1].get("queries", [])
     unstable = any(kind == "local_fuzzy" and q["local"]["most"] > 1 for kind, q in queries)
     for site in (site for site in rows if site != "one row" or not unstable):
-        values = answers.answer(question, BOXES[box], BOXES[box].working(ROWS[site]), LABELS[site])
+        values = answers.answer(question, BOXES[domain], BOXES[domain].working(ROWS[site]), LABELS[site])
         case["answers"][site] = carried(values, scales)
     return case
 
@@ -175,8 +175,8 @@ def works():
 def question_cases():
     cases = [question_case("count", "scaled", ("CountRows", {}), ROWS)]
     cases += [question_case(name, "scaled", question_of(queries), ROWS) for name, queries in GOOD.items()]
-    cases += [question_case(name, box, question_of(q, t), ROWS) for name, (box, t, q) in UNITS.items()]
-    cases += [question_case(name, box, question_of(q), []) for name, (box, q) in BOUNDS.items()]
+    cases += [question_case(name, domain, question_of(q, t), ROWS) for name, (domain, t, q) in UNITS.items()]
+    cases += [question_case(name, domain, question_of(q), []) for name, (domain, q) in BOUNDS.items()]
     cases.append(question_case("coarse", "scaled", question_of([fuzzy("fuzzy_sums")]), ["grid"], 12))
     numbered = ("Drawn", {"number": 3, "batch": question_of([fuzzy("fuzzy_sums")])[1]})
     cases.append(question_case("drawn", "scaled", numbered, ["grid"]))
@@ -189,13 +189,13 @@ def question_cases():
         rule = refusal(answers.layout, question, BOXES["scaled"])
         data = encode(QUESTION, question)
         cases.append({"function": "refused", "name": name, "box": "scaled", "encoded": data, "rule": rule})
-    for box, transform in [("scaled", None), ("scaled", STANDARD), ("raw", None)]:
+    for domain, transform in [("scaled", None), ("scaled", STANDARD), ("raw", None)]:
         judged = [validation(vectors=False), fuzzy("fuzzy_validation", THREE[:2]), fuzzy("ungrouped", THREE[:2])]
         batch = question_of(judged, transform)[1]
         data = encode(questions.BATCH, batch)
-        scales = scaled(answers.judged_layout(batch, BOXES[box]), SITES, MAX_ROWS)
+        scales = scaled(answers.judged_layout(batch, BOXES[domain]), SITES, MAX_ROWS)
         cases.append({
-            "function": "judged", "box": box, "sites": SITES, "max_rows": MAX_ROWS, "encoded": data,
+            "function": "judged", "box": domain, "sites": SITES, "max_rows": MAX_ROWS, "encoded": data,
             "digest": H("judged question", data), "exponents": [e for _, _, e, _, _ in scales],
             "layout": layout_lines(scales),
         })  # fmt: skip
@@ -211,9 +211,9 @@ def question_cases():
     stream = Stream(258, b"veilsum question vectors")
     words = [stream.word() for _ in range(20)]
     cases.append({"function": "stream", "seed": 258, "label": "veilsum question vectors", "words": words})
-    for box, k, seed in [("scaled", 3, 1), ("raw", 2, 2**64 - 1)]:
-        centres = questions.POINTS.put(uniform_centres(BOXES[box], k, seed))
-        cases.append({"function": "uniform", "box": box, "k": k, "seed": seed, "encoded": centres})
+    for domain, k, seed in [("scaled", 3, 1), ("raw", 2, 2**64 - 1)]:
+        centres = questions.POINTS.put(uniform_centres(BOXES[domain], k, seed))
+        cases.append({"function": "uniform", "box": domain, "k": k, "seed": seed, "encoded": centres})
     for work in works():
         assert decode(WORK, encode(WORK, work), MAX_APPLICATION) == work
         cases.append({"function": "plan", "work": shown(WORK, work), "encoded": encode(WORK, work)})

@@ -1,12 +1,12 @@
 """Boxes, rows and questions that the vectors of section 13 are made of."""
 
-from box import Box
+from domain import Domain
 from draws import Stream
 
 BOXES = {
-    "scaled": Box([-1.0, 10.0], [3.0, 30.0], "box"),
-    "raw": Box([-1.0, 10.0], [3.0, 30.0], "none"),
-    "unit": Box([0.0, 0.0], [1.0, 1.0], "none"),
+    "scaled": Domain([-1.0, 10.0], [3.0, 30.0], "box"),
+    "raw": Domain([-1.0, 10.0], [3.0, 30.0], "none"),
+    "unit": Domain([0.0, 0.0], [1.0, 1.0], "none"),
 }
 
 

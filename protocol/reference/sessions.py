@@ -5,13 +5,13 @@ import noise
 from codec import encode
 from deck import commitments_hash
 from documents import SIGNED_ROSTER, SIGNED_TERMS, plan_hash, roster_hash
-from play import Play
+from driver import Driver
 from shamir import to_bytes
 
 
 def nobody_missing():
     """Three sites, decks of two slots: a deck, two rounds, the next deck beside the second, and a round in it."""
-    p = Play("session 3", 3, slots=2)
+    p = Driver("session 3", 3, slots=2)
     p.ask(b"first", 5)
     # Two values of K in one question: to the core a longer vector.
     p.ask(b"K = 2; " + b"K = 3", 7 + 10)
@@ -21,7 +21,7 @@ def nobody_missing():
 
 def one_missing():
     """Five sites, each a block by itself: site 4 is gone after its input to the second question, and before its input to the third."""
-    p = Play("session 5", 5, block_size=1)
+    p = Driver("session 5", 5, block_size=1)
     p.ask(b"first", 4)
     p.ask(b"second", 4, lose=lambda at, what, args: at == 4 and is_kind(args, "Survivors"))
     p.ask(b"third", 4, lose=lambda at, what, args: at == 4)
@@ -33,7 +33,7 @@ def one_missing():
 
 def two_missing():
     """Seven sites, each a block by itself: in one round site 6 is gone before its input, and site 5 after its input, before it signs."""
-    p = Play("session 7", 7, block_size=1)
+    p = Driver("session 7", 7, block_size=1)
     p.ask(b"first", 3, lose=lambda at, what, args: at == 6)
     p.do("aggregator", "gone", 6)
     p.run(lose=lambda at, what, args: at == 5)
@@ -49,7 +49,7 @@ def is_kind(args, kind):
 
 def set_up_again():
     """Five sites, of which site 2 is gone before its shares: the deck is set up again without it (KEX-10, KEX-11)."""
-    p = Play(
+    p = Driver(
         "session 4 of 5", 5, slots=3, lose=lambda at, what, args: at == 2 and is_kind(args, "DirectoryCertificate")
     )
     p.do("aggregator", "gone", 2)
@@ -60,14 +60,14 @@ def set_up_again():
 
 def many():
     """Ten sites: more survivors than a site checks proofs of (SUR-5)."""
-    p = Play("session 10", 10, slots=2)
+    p = Driver("session 10", 10, slots=2)
     p.ask(b"first", 1)
     return p.close()
 
 
 def not_opened():
     """Three sites under a plan that opens no total: as for the intermediary under every plan."""
-    p = Play("session not opened", 3, opening=False)
+    p = Driver("session not opened", 3, opening=False)
     p.ask(b"first", 2)
     p.ask(b"second", 2)
     return p
@@ -78,7 +78,7 @@ def of_blocks():
     here, and is left out. Site 4 is gone before its input to the second question: its block is not in the total, and is shown
     so."""
     standings = {s: ([0, 1, 2], 7) for s in range(3)} | {6: (None, 3), 9: ([0, 9], 0)}
-    p = Play("session of blocks", 10, colluders=1, threshold=6, block_size=3, slots=4, standings=standings)
+    p = Driver("session of blocks", 10, colluders=1, threshold=6, block_size=3, slots=4, standings=standings)
     p.ask(b"first", 2)
     p.ask(b"second", 2, lose=lambda at, what, args: at == 4)
     p.do("aggregator", "gone", 4)
@@ -92,7 +92,7 @@ def of_blocks():
 def burned():
     """Five sites, one block. Site 4 is gone before its first input: the slot is burned, and the question put again in a deck
     of the other four. Site 3 is gone before its next one: that slot is burned too, and the run ends (REL-6)."""
-    p = Play("session burned", 5, slots=2)
+    p = Driver("session burned", 5, slots=2)
     p.ask(b"first", 3, lose=lambda at, what, args: at == 4)
     p.do("aggregator", "gone", 4)
     p.run()
@@ -104,7 +104,7 @@ def burned():
 
 def counted():
     """Four sites and the intermediary: shares leave against a certificate only, though nobody is missing (REL-8)."""
-    p = Play("session counted", 4, role="Intermediary")
+    p = Driver("session counted", 4, role="Intermediary")
     p.ask(b"first", 1)
     p.ask(b"second", 1)
     return p

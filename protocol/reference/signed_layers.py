@@ -6,7 +6,7 @@ import identity
 from codec import Refused, encode
 from identity import Identity
 from layers import flip, refusal
-from play import parties
+from driver import parties
 from suite import ORDER, Draws, H, le16, le32
 
 

@@ -17,7 +17,7 @@ import sys
 import tomllib
 
 from answers import answer
-from box import carried
+from domain import carried
 from codec import Refused, decode
 from course import Course
 from documents import SIGNED_ROSTER, SIGNED_TERMS, plan_hash, roster_hash, verify_roster, verify_terms
@@ -108,7 +108,7 @@ class Conversation:
         except Refused as bad:
             self.drain(self.site.handle("refuse", bad.rule))
             raise SystemExit(f"refused: {bad}") from None
-        words = carried(answer(question, self.course.box, self.rows), self.course.scales)
+        words = carried(answer(question, self.course.domain, self.rows), self.course.scales)
         self.drain(self.site.handle("contribute", words))
 
 
@@ -116,7 +116,7 @@ def rows_of(path, course):
     names = [c["name"] for c in course.work["columns"]]
     with open(path, newline="") as file:
         rows = [[float(row[name]) for name in names] for row in csv.DictReader(file)]
-    return course.box.working(rows, course.work["out_of_box"][0])
+    return course.domain.working(rows, course.work["out_of_box"][0])
 
 
 def put(channel, data):

@@ -2,14 +2,14 @@
 
 import math
 
-from box import refuse
+from domain import refuse
 from distances import add_to, check_fuzzy, columns_fit, memberships, nearest, square
 
 MAX_ENTRIES, MAX_CLASSES = 1 << 24, 4096
 
 
-def validation_blocks(q, box):
-    k, reaches, every, every_square = len(q["centres"]), [box.reach(c) for c in q["centres"]], 0.0, 0.0
+def validation_blocks(q, domain):
+    k, reaches, every, every_square = len(q["centres"]), [domain.reach(c) for c in q["centres"]], 0.0, 0.0
     for r in reaches:
         every, every_square = every + r, every_square + r * r
     near, far = min(reaches), max(reaches)
@@ -20,12 +20,12 @@ def validation_blocks(q, box):
         ("simplified_silhouette", 1, 1.0),
     ]  # fmt: skip
     if q["vectors"]:
-        blocks.append(("cluster_sums", k * box.columns, box.largest_of_all()))
+        blocks.append(("cluster_sums", k * domain.columns, domain.largest_of_all()))
     return [(*block, "row") for block in blocks]
 
 
-def validation(q, box, rows, labels):
-    k, d, m = len(q["centres"]), box.columns, q["m"]
+def validation(q, domain, rows, labels):
+    k, d, m = len(q["centres"]), domain.columns, q["m"]
     entries = [[] for _ in range(7 * k + 5 + (k * d if q["vectors"] else 0))]
     for x in rows:
         squares, us = [square(x, c) for c in q["centres"]], memberships(x, q["centres"], m)
@@ -45,41 +45,41 @@ def validation(q, box, rows, labels):
     return [math.fsum(x) for x in entries]
 
 
-def ungrouped_blocks(q, box):
+def ungrouped_blocks(q, domain):
     """The blocks of a validation, those of single clusters left out or added up."""
-    blocks = dict((block[0], block) for block in validation_blocks({**q, "vectors": False}, box))
+    blocks = dict((block[0], block) for block in validation_blocks({**q, "vectors": False}, domain))
     whole = [(name, 1, *blocks[source][2:]) for name, source in WHOLE.items()]
     return [blocks["distances"], blocks["memberships"], *whole, *list(blocks.values())[7:]]
 
 
-def ungrouped(q, box, rows, labels):
-    k, entries = len(q["centres"]), validation({**q, "vectors": False}, box, rows, labels)
-    names = [block[0] for block in validation_blocks({**q, "vectors": False}, box)]
+def ungrouped(q, domain, rows, labels):
+    k, entries = len(q["centres"]), validation({**q, "vectors": False}, domain, rows, labels)
+    names = [block[0] for block in validation_blocks({**q, "vectors": False}, domain)]
     whole = [math.fsum(entries[at * k : (at + 1) * k]) for at in map(names.index, WHOLE.values())]
     return entries[3 * k : 5 * k] + whole + entries[7 * k :]
 
 
-def sizes(q, box, rows, labels):
+def sizes(q, domain, rows, labels):
     counts = [0.0] * len(q["centres"])
     for x in rows:
         counts[nearest(x, q["centres"])[0]] += 1
     return counts + [float(n > 0) for n in counts]
 
 
-def check_silhouette(q, box):
-    columns_fit(q["centres"], box)
-    columns_fit(q["means"], box)
+def check_silhouette(q, domain):
+    columns_fit(q["centres"], domain)
+    columns_fit(q["means"], domain)
     if any(len(q[name]) != len(q["centres"]) for name in ("means", "rows", "scatter")):
         refuse("not one mean, size and scatter for every centre")
     if not all(math.isfinite(x) and x >= 0 for x in q["rows"] + q["scatter"]):
         refuse("a size or scatter that is negative or no number")
 
 
-def silhouette_blocks(q, box):
+def silhouette_blocks(q, domain):
     return [("simplified_silhouette_means", 1, 1.0, "row"), ("silhouette", 1, 1.0, "row")]
 
 
-def silhouette(q, box, rows, labels):
+def silhouette(q, domain, rows, labels):
     sums = [[], []]
     for x in rows:
         own, sizes = nearest(x, q["centres"])[0], q["rows"]
@@ -96,13 +96,13 @@ def silhouette(q, box, rows, labels):
     return [math.fsum(x) for x in sums]
 
 
-def check_contingency(q, box):
+def check_contingency(q, domain):
     if not 1 <= q["classes"] <= MAX_CLASSES or len(q["centres"]) > MAX_ENTRIES // q["classes"]:
         refuse("the number of labels")
-    columns_fit(q["centres"], box)
+    columns_fit(q["centres"], domain)
 
 
-def contingency(q, box, rows, labels):
+def contingency(q, domain, rows, labels):
     counts = [0.0] * (len(q["centres"]) * q["classes"])
     for x, label in zip(rows, labels or [], strict=True):
         if label >= q["classes"]:
@@ -113,8 +113,8 @@ def contingency(q, box, rows, labels):
 
 WHOLE = {"objective": "objectives", "own_squares": "own_squares", "own_distances": "own_distances"}
 SIZES = (
-    lambda q, box: columns_fit(q["centres"], box),
-    lambda q, box: [("rows", len(q["centres"]), 1.0, "row"), ("sites", len(q["centres"]), 1.0, "site")],
+    lambda q, domain: columns_fit(q["centres"], domain),
+    lambda q, domain: [("rows", len(q["centres"]), 1.0, "row"), ("sites", len(q["centres"]), 1.0, "site")],
     sizes,
 )
 UNGROUPED = (check_fuzzy, ungrouped_blocks, ungrouped)
@@ -122,6 +122,6 @@ VALIDATION = (check_fuzzy, validation_blocks, validation)
 SILHOUETTE = (check_silhouette, silhouette_blocks, silhouette)
 CONTINGENCY = (
     check_contingency,
-    lambda q, box: [("counts", len(q["centres"]) * q["classes"], 1.0, "row")],
+    lambda q, domain: [("counts", len(q["centres"]) * q["classes"], 1.0, "row")],
     contingency,
 )

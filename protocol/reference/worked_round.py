@@ -153,15 +153,15 @@ def stream_bytes(key):
 TEXT = """\
 ### 10.8 One round, byte by byte
 
-The first round of [`vectors/v2/session_3.json`](vectors/v2/session_3.json): three sites, t = 3, nobody missing, a vector
-of five words. Each frame stands there under the name it has here. Of fields over 20 bytes the first and last six are
-shown. Sites 0 and 2 send frames like those of site 1. This section explains and binds nobody; `reference/worked_round.py`
-writes it.
+This section shows the first round of [`vectors/v2/session_3.json`](vectors/v2/session_3.json). It has three sites, t = 3,
+nobody missing, and a vector of five words. Each frame has the same name in the vector as here. A field of more than 20 bytes
+is shown by its first and last six. Sites 0 and 2 send frames like those of site 1. This section explains and is not normative;
+`reference/worked_round.py` writes it.
 
 {tables}
 
 **The self-masks.** Three `Unmask` frames bring three shares of every b, at x = 1, 2, 3. With t = 3, Lagrange's interpolation
-at zero is b = 3·f(1) − 3·f(2) + f(3) modulo ℓ. For site 1, as 32 bytes, least significant first:
+at zero gives b = 3·f(1) − 3·f(2) + f(3) modulo ℓ. For site 1 these are, as 32 bytes, least significant first:
 
 ```text
 f(1)     {f1}   `shares`, second, of site 0
@@ -172,16 +172,16 @@ s(1)     {s1}   derive(b, "self-mask"; ctx)
 stream   {stream}                                                   its first word
 ```
 
-**The total.** Word 0 of all three sites, as numbers modulo 2^64 in hexadecimal; on the wire the bytes stand the other way
-round. Every line adds up to its y: what the site computes by [MSK-3], the lower number adding.
+**The total.** The table has word 0 of all three sites, as numbers modulo 2^64 in hexadecimal; on the wire the bytes are in reverse
+order. Every line adds up to its y, which the site computes by [MSK-3]; the lower number adds.
 
 | site | x | stream(s) | stream(k(0, 1)) | stream(k(0, 2)) | stream(k(1, 2)) | y |
 |---|---|---|---|---|---|---|
 {words}
 
-In the sum of the lines every stream of a k stands once with + and once with −. What is left is Σ y − Σ stream(s) = Σ x,
-as bytes `{total}`: the first word of the total. The aggregator knows the columns y and stream(s), and no other; with
-`Opening` every site knows their sums.
+In the sum of the lines every stream of a k occurs once with + and once with −. What remains is Σ y − Σ stream(s) = Σ x,
+which is `{total}` as bytes: the first word of the total. The aggregator knows the columns y and stream(s), and no other
+column. With `Opening` every site knows their sums.
 
 """
 

@@ -63,16 +63,16 @@ def layer_files():
 
 
 def session_files():
-    plays, names = {name: make() for name, make in SESSIONS.items()}, {}
-    for name, p in plays.items():
+    drivers, names = {name: make() for name, make in SESSIONS.items()}, {}
+    for name, p in drivers.items():
         content, names[name] = write_session(p, SESSIONS[name].__doc__)
         yield name, content
     text = "After `after` steps of the session these steps come, one of which is refused under `rule`."
-    yield "bad_deck", {"description": f"Deck. {text}", "cases": bad_decks(plays, names)}
-    yield "bad_round", {"description": f"Round. {text}", "cases": bad_rounds(plays, names)}
-    yield "bad_opening", {"description": f"Opening. {text}", "cases": bad_openings(plays, names)}
+    yield "bad_deck", {"description": f"Deck. {text}", "cases": bad_decks(drivers, names)}
+    yield "bad_round", {"description": f"Round. {text}", "cases": bad_rounds(drivers, names)}
+    yield "bad_opening", {"description": f"Opening. {text}", "cases": bad_openings(drivers, names)}
     text = "Journal (section 12). A site of the session comes back from these entries, and then gets these steps."
-    yield "journal", {"description": text, "cases": journals(plays, names)}
+    yield "journal", {"description": text, "cases": journals(drivers, names)}
 
 
 def main():

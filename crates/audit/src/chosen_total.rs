@@ -1,5 +1,5 @@
-//! Coordinator and one site choose the total after they know the true one: all shares are out, then the site signs the input that
-//! makes the sum what they want.
+//! Coordinator and one site choose the total after they know the true one. When all shares are out, the site signs the
+//! input that makes the sum what they want.
 
 use std::time::Instant;
 

@@ -1,5 +1,5 @@
-//! All sites but one collude, or all sites but one are the coordinator's own (Douceur 2002): the total less theirs is the one
-//! site's sum, and a sweep's sums are its records.
+//! All sites but one collude, or all sites but one belong to the coordinator (Douceur 2002). The total less their parts
+//! is the last site's sum, and the sums of a sweep give its records.
 
 use std::time::Instant;
 
@@ -52,7 +52,7 @@ pub fn run(recording: &Recording, seed: u64) -> Result<Finding> {
     let (found, error) = hits(&recording.truth[last], &guess.records);
     let with = Rate { hit: found, of: recording.truth[last].len() as u64 };
 
-    // The same plan and rows before sites with the strict default policy, which a coordinator asks honestly.
+    // An honest coordinator puts the same plan to sites with the same rows and the strict default policy.
     let scene = Scene { site: Policy::default().into(), ..Scene::sweep(seed)? };
     let mut asked = 0;
     let told =
@@ -77,7 +77,7 @@ pub fn run(recording: &Recording, seed: u64) -> Result<Finding> {
             Measure::rates(
                 "records of the last site within 1e-3",
                 with,
-                // What the coalition has of a sweep that was refused in its first round.
+                // The coalition's data from a sweep that was refused in its first round.
                 Rate { hit: if left == 0 { 0 } else { with.hit }, of: with.of },
                 0.0,
             ),

@@ -1,7 +1,7 @@
 //! The sum of all memberships is the number of rows (FedFuzzDB; Stallmann & Wilbik 2022, Eqs. 15-17).
 //!
 //! Their scheme hides every N_l behind an intermediary and then sends `A_i = sum_j u_ij` to the coordinator. A row's
-//! memberships add up to one, so `sum_i A_i = N_l`: the detour hides nothing unless the A_i are masked as well.
+//! memberships add up to one, so `sum_i A_i = N_l`, and the detour hides nothing unless the A_i are masked as well.
 
 use std::time::Instant;
 

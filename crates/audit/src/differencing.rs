@@ -1,5 +1,5 @@
-//! Totals over changing cohorts are equations about single sites (So et al., AAAI 2023, on why a secure sum of many rounds needs
-//! more than secure rounds). What more follows where questions differ, [`crate::span`] finds.
+//! Totals over changing cohorts are equations about single sites (So et al., AAAI 2023, on why a secure sum of many
+//! rounds needs more than secure rounds). [`crate::span`] finds what more follows where questions differ.
 
 use std::{collections::BTreeMap, rc::Rc, time::Instant};
 
@@ -33,7 +33,7 @@ fn asked_at(centres: Centres) -> Result<Question> {
     Ok(Question::Cluster(Batch::from(Query::FuzzySums { centres, m: FUZZIFIER })))
 }
 
-/// Where fuzzy c-means goes from a total: all weighted sums by centre, then all weights.
+/// The next centres of fuzzy c-means from a total: all weighted sums by centre, then all weights.
 fn moved(total: &[f64]) -> Result<Centres> {
     let (sums, weights) = total.split_at(total.len() - CLUMPS.len());
     let columns = sums.len() / CLUMPS.len();
@@ -42,7 +42,8 @@ fn moved(total: &[f64]) -> Result<Centres> {
     Ok(Centres::from_rows(&rows)?)
 }
 
-/// Masked sums over a random half of the sites each time, every one in a federation begun anew: no site knows of those before.
+/// Masked sums over a random half of the sites each time, each in a federation that begins anew, so that no site knows
+/// the sums before.
 struct Halves {
     cohorts: Vec<Vec<u16>>,
     totals: Vec<Vec<f64>>,
@@ -81,7 +82,8 @@ fn plainly(field: &Field, q: &Question) -> Result<Vec<Vec<f64>>> {
     (0..field.rows.len() as u16).map(|s| Ok(read_as_plain(&layout, &field.words(s, q)?))).collect()
 }
 
-/// Every site's vector from totals over cohorts, by least squares; the smallest one where they are not determined. And the rank.
+/// Every site's vector from totals over cohorts, by least squares (the smallest solution where it is not determined),
+/// and the rank.
 pub fn solve(cohorts: &[Vec<u16>], totals: &[Vec<f64>], sites: usize) -> (Vec<Vec<f64>>, usize) {
     let part = |t: usize, s: usize| f64::from(u8::from(cohorts[t].contains(&(s as u16))));
     let words = totals.first().map_or(0, Vec::len);
@@ -133,7 +135,8 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
     let field = Rc::new(Field::new(seed, sites, 25)?);
     let q = question()?;
 
-    // Centres at rest; and centres that go where an honest method takes them, which each half pulls elsewhere.
+    // The first case has centres at rest. In the second they go where an honest method takes them, and each half of the
+    // sites pulls them elsewhere.
     let rest = halves(&field, seed, rounds, false)?;
     let (found, rank) = solve(&rest.cohorts, &rest.totals, sites);
     let (with, error) = within(&found, &plainly(&field, &rest.last)?);
@@ -153,7 +156,7 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
     let (found, own_rank) = solve(&cohorts, &totals, sites);
     let (without, guess) = within(&found, &truth);
 
-    // And real sites that are asked to let the cohort change.
+    // Real sites are asked to let the cohort change.
     let (again, back) = changes(&field, &q, seed)?;
     let all = |of| Rate { hit: of, of };
     Ok(Finding {
@@ -190,7 +193,7 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
     })
 }
 
-/// How many sites answer over all but one of their block, and how many let back in who missed a round.
+/// How many sites answer over all but one of their block, and how many readmit a site that missed a round.
 fn changes(field: &Rc<Field>, q: &Question, seed: u64) -> Result<(Rate, Rate)> {
     let n = field.rows.len();
     let (everybody, fewer): (Vec<u16>, Vec<u16>) = ((0..n as u16).collect(), (0..n as u16 - 1).collect());

@@ -1,5 +1,5 @@
-//! What noise costs: the clusters of runs with noise inside the sum beside those of the same run without (the plan's own
-//! forecast is checked by the product; this is a measurement).
+//! Measures what noise costs: the clusters of runs with noise inside the sum are compared with those of the same run
+//! without noise. (The product checks the plan's own forecast; this is a measurement.)
 
 use std::time::Instant;
 

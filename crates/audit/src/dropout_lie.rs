@@ -1,8 +1,8 @@
-//! A site is said to be alive to some and gone to others (Bonawitz et al. 2017, section 4; the measured break of t <= n/2), and a
-//! key that one drop-out opens is used for what was sent before.
+//! The coordinator tells some sites that a site is alive and others that it is gone (Bonawitz et al. 2017, section 4;
+//! the measured break of t <= n/2), and uses a key that one drop-out opens for what was sent before.
 //!
-//! Self-mask shares come from those who believe the site alive, its pairwise secrets from those who believe it gone. Whoever gets
-//! enough of both takes the masks off.
+//! Shares of the self-mask come from sites that believe the target alive, and its pairwise secrets from sites that
+//! believe it gone. With enough of both, the liar removes the masks.
 
 use std::{collections::BTreeMap, rc::Rc, time::Instant};
 
@@ -24,7 +24,7 @@ pub const NAME: &str = "dropout-lie";
 const SITES: u16 = 20;
 const ROWS: usize = 12;
 const TARGET: u16 = 0;
-/// Sites that say both things: as many as the terms assume.
+/// Sites that say both things, as many as the terms assume to collude.
 const COLLUDERS: u16 = 6;
 /// Shares that the control needs.
 const WEAK: usize = 9;
@@ -34,7 +34,7 @@ fn question(shift: f64) -> Result<Question> {
     Ok(Question::Cluster(Batch::from(Query::FuzzySums { centres, m: FUZZIFIER })))
 }
 
-/// What the liar holds of the target's input after one round.
+/// What the liar has of the target's input after one round.
 struct Loot {
     shares: Vec<(u16, [u8; 32])>,
     seeds: Vec<(u16, [u8; 32])>,
@@ -74,7 +74,7 @@ fn lie(hub: &mut LyingHub, context: &Hash, inputs: &BTreeMap<u16, Sent>, alive: 
         if let Ok(sent) = hub.survivors(site, context, first, inputs)? {
             take(site, &sent)?;
         }
-        // And then the other story: an honest site has told one.
+        // Then the other story is told; an honest site answers only one of them.
         if let Ok(sent) = hub.survivors(site, context, second, inputs)? {
             take(site, &sent)?;
             both += 1;
@@ -110,7 +110,7 @@ fn ask(
     Ok((hub.context(&ask), inputs))
 }
 
-/// Puts the lies to textbook masks and to real sites.
+/// Tries the lies on textbook masks and on real sites.
 ///
 /// # Errors
 /// Where an honest part of the conversation fails.

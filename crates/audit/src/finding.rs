@@ -1,8 +1,8 @@
-//! What one attack found: numbers with the protection taken away and with it, each beside what it must reach.
+//! The finding of one attack: numbers without the protection and with it, each with the limit that it must reach.
 
 use serde::Serialize;
 
-/// So many out of so many.
+/// A number of successes out of a number of tries.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Rate {
     /// Successes.
@@ -30,14 +30,14 @@ impl std::fmt::Display for Rate {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Figure {
-    /// A share of tries; its value is between 0 and 1, and none where nothing was tried.
+    /// A share of tries. Its value is between 0 and 1, and there is none where nothing was tried.
     Rate(Rate),
     /// An error, a distance, an advantage: a number of its own.
     Number(f64),
 }
 
 impl Figure {
-    /// The number that limits are about; NaN where nothing was tried.
+    /// The number to which limits apply; NaN where nothing was tried.
     pub fn value(self) -> f64 {
         match self {
             Figure::Rate(rate) if rate.of == 0 => f64::NAN,
@@ -90,7 +90,7 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// So many successes of a rate at most.
+    /// The largest number of successes of a rate.
     pub fn hits(most: u64, of: u64) -> Limit {
         Limit::AtMost(most as f64 / of.max(1) as f64)
     }
@@ -122,11 +122,11 @@ pub struct Measure {
     pub what: String,
     /// The control: the same attack where the protection is taken away.
     pub unprotected: Figure,
-    /// What the control must reach, or the attack shows nothing.
+    /// The limit that the control must reach; otherwise the attack shows nothing.
     pub control: Limit,
     /// With the protection.
     pub protected: Figure,
-    /// What the protected run may not pass.
+    /// The limit that the protected run must not pass.
     pub bound: Limit,
 }
 
@@ -143,13 +143,14 @@ impl Measure {
         Measure { what: what.into(), unprotected, control, protected, bound }
     }
 
-    /// Successes that must all come without the protection, and of which `chance` may come by blind guessing with it.
+    /// A rate that must be complete without the protection; with it, at most `chance` successes may come from blind
+    /// guessing.
     pub fn rates(what: impl Into<String>, unprotected: Rate, protected: Rate, chance: f64) -> Measure {
         let bound = Limit::hits(beyond_chance(chance), protected.of);
         Measure::new(what, unprotected, Limit::AtLeast(1.0), protected, bound)
     }
 
-    /// What it says about the product; a break outranks a failed control.
+    /// The verdict about the product; a break outranks a failed control.
     pub fn verdict(&self) -> Verdict {
         let (with, without) = (self.protected.value(), self.unprotected.value());
         if with.is_nan() {
@@ -220,7 +221,7 @@ impl Finding {
     }
 }
 
-/// The smallest count that blind guessing with so many expected hits exceeds less than once in 1,000 audits.
+/// The smallest count that blind guessing with this many expected hits exceeds less than once in 1,000 audits.
 pub fn beyond_chance(expected: f64) -> u64 {
     let mut term = (-expected).exp();
     let (mut below, mut count) = (term, 0u32);

@@ -1,5 +1,5 @@
-//! Two sites get an honest coordinator condemned: their commitments are off by what cancels out, and when one of the two has gone
-//! the sum no longer fits what the coordinator opens.
+//! Two sites try to have an honest coordinator condemned. Their commitments are off by amounts that cancel out, and
+//! when one of the two has gone, the sum no longer fits what the coordinator opens.
 
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc, time::Instant};
 
@@ -25,7 +25,7 @@ pub const NAME: &str = "framed-coordinator";
 const SITES: usize = 12;
 /// The two that collude; the second one goes silent.
 const COLLUDERS: [u16; 2] = [9, 10];
-/// Lost before the survivors are named, as happens.
+/// A site that is lost before the survivors are named, as happens in honest runs.
 const LOST: u16 = 11;
 
 /// The same words, and a commitment to others: one more in the first word, or one less.
@@ -36,8 +36,9 @@ fn off_by_one(rest: &[u8], at: usize) -> Vec<u8> {
     [&core::commit(&words)[..], &rest[32..]].concat()
 }
 
-/// The coordinator as it was before: it checks commitments by their plain sum, once, before it names survivors. Whether the
-/// lie passes, how many sites accuse it for what it then opens, and whether a judge condemns it, with the rule.
+/// The coordinator as it was before, which checks commitments by their plain sum, once, before it names survivors.
+/// Returns whether the lie passes, how many sites accuse the coordinator for what it then opens, and whether a judge
+/// condemns it, with the rule.
 fn before(seed: u64) -> Result<(bool, Rate, Option<String>)> {
     let mut held = Held::new(SITES, seed)?;
     let sent = held.inputs.clone();
@@ -56,7 +57,7 @@ fn before(seed: u64) -> Result<(bool, Rate, Option<String>)> {
     let passes = fits(&held, &first)?;
     ensure!(!fits(&held, &here)?, "the lie shows nowhere");
     let honest: Vec<u16> = here.iter().copied().filter(|site| !COLLUDERS.contains(site)).collect();
-    // Everybody signs that these survive, but for one; then that those do who are left.
+    // Everybody except one signs that these survive; then the sites that are left sign that they do.
     let mut checks: BTreeMap<u16, Sent> = BTreeMap::new();
     for alive in [&first, &here] {
         for site in &here {
@@ -111,7 +112,8 @@ fn before(seed: u64) -> Result<(bool, Rate, Option<String>)> {
 /// A directory, a question and what opened its total.
 type Seen = (Option<Hash>, Vec<u8>, Vec<u8>);
 
-/// The product's coordinator before the same sites: who accuses it, whether the judge condemns it, and whom it has caught.
+/// The product's coordinator with the same sites: who accuses it, whether the judge condemns it, and whom it has
+/// caught.
 fn now(seed: u64) -> Result<(Rate, bool, Vec<u16>)> {
     let mut world = World::new(Kit::new(SITES, |_| {}), seed);
     world.answer = Box::new(|site, asked| (0..asked.words).map(|word| value(site, word)).collect());
@@ -158,7 +160,7 @@ fn now(seed: u64) -> Result<(Rate, bool, Vec<u16>)> {
     Ok((Rate { hit: accuse as u64, of: SITES as u64 - 3 }, condemned, caught))
 }
 
-/// Puts two colluders before the coordinator as it was and as it is.
+/// Tries two colluders on the coordinator as it was and as it is.
 ///
 /// # Errors
 /// Where an honest part of the conversation fails.

@@ -1,5 +1,5 @@
-//! Few possible rows, and the totals of a whole federation tell how often each occurs (the audit's own): behind masks, and with
-//! nobody lying.
+//! Where few rows are possible, the totals of a whole federation tell how often each occurs, behind masks and without
+//! anybody lying (an attack of our own).
 //!
 //! A total is the sum over the possible rows d of n_d phi(d); phi is public, and n is found by non-negative least squares.
 
@@ -69,7 +69,7 @@ pub fn attack(batches: &[Batch], totals: &[Vec<f64>], domain: &Domain) -> Result
     Ok(counts)
 }
 
-/// What a coordinator that asks the plan's questions and nothing else gets.
+/// The totals that a coordinator gets that asks only the plan's questions.
 fn honest(scene: &Scene) -> Result<(Vec<Batch>, liar::Told)> {
     let mut batches = Vec::new();
     let told = liar::ask(scene, &mut |_, own, _| {
@@ -109,7 +109,7 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
     scene.work.recipe.noise = Some(Noise::usual(1.0, scene.rows()));
     scene.work.step_bits = Some(20);
     scene.work.out_of_box = OutOfBox::Clip;
-    // Every run has noise of its own, so one alone says little.
+    // Every run has independent noise, so a single run says little.
     let (mut noisy, mut least) = (0.0, f64::INFINITY);
     for _ in 0..NOISY_RUNS {
         let (batches, told) = honest(&scene)?;
@@ -118,7 +118,7 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
         noisy += wrong / f64::from(NOISY_RUNS);
         least = least.min(wrong);
     }
-    // Whoever knows the number of rows and nothing else, and says that all possible rows are equally frequent.
+    // The error of a guess that knows only the number of rows and takes all possible rows to be equally frequent.
     let blind = wrong(&vec![all / (ANSWERS * ANSWERS) as f64; ANSWERS * ANSWERS]);
     Ok(Finding {
         attack: NAME,

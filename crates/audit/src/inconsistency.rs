@@ -1,5 +1,6 @@
-//! One site is asked about centres where the rows are, all others about centres where none are: the total is then the one
-//! site's sums (Pasquini et al., CCS 2022). And one site is asked twice under one mask: the difference is free of it.
+//! One site is asked about centres where the rows are, and all others about centres where there are none, so the total
+//! is the one site's sums (Pasquini et al., CCS 2022). In a second attack one site is asked twice under one mask, which
+//! cancels in the difference.
 
 use std::{collections::BTreeMap, time::Instant};
 
@@ -84,10 +85,10 @@ pub fn apart(a: &[u64], b: &[u64], places: impl IntoIterator<Item = usize>) -> f
 
 /// What a control that takes the masks off leaves, in steps.
 pub const EXACT: Limit = Limit::AtMost(100.0);
-/// What is no better than guessing a word, in steps: one guess in a million million is nearer.
+/// An error that is no better than guessing a word, in steps: one guess in a million million is nearer.
 pub const GARBAGE: Limit = Limit::AtLeast(1e6);
 
-/// Puts both lies to textbook masks and to real sites.
+/// Tries both lies on textbook masks and on real sites.
 ///
 /// # Errors
 /// Where an honest part of the conversation fails.

@@ -1,6 +1,6 @@
-//! A round that a lying coordinator holds in its hands up to the opening, and what it may open in place of the truth; and the
-//! check of an opening as it was before: signatures by sample, and nothing that ties them to what sites were shown when their
-//! shares left.
+//! A round that a lying coordinator controls up to the opening, and what it may open in place of the truth. Also the
+//! check of an opening as it was before, which sampled signatures and did not compare inputs with what sites were shown
+//! when their shares left.
 
 use std::collections::BTreeMap;
 
@@ -212,8 +212,8 @@ impl Held {
         to.iter().map(|site| Ok(self.hub.tell(*site, &frame)?.err().map(rule))).collect()
     }
 
-    /// The check as it was before: sums that fit the commitments, this site's own input, and the signatures on so many others,
-    /// drawn at random. The total where they hold.
+    /// The check as it was before. It looked at sums that fit the commitments, this site's own input, and a given
+    /// number of other sites' signatures, drawn at random. Returns the total where the check passes.
     pub fn old_check(&self, opening: &Opening, site: u16, looked_at: usize, draws: &mut Stream) -> Option<Vec<u64>> {
         let commitments: Vec<[u8; 32]> = opening.inputs.iter().map(|i| i.commitment).collect();
         if !core::are_sums(&opening.low, &opening.high, &commitments) {
@@ -242,7 +242,7 @@ impl Held {
     }
 }
 
-/// So many of these sites take what they are shown; and the rules of the others, each once.
+/// How many of these sites accept what they are shown, and the rules under which the others refuse, each once.
 pub fn taken(refusals: &[Option<String>]) -> (crate::finding::Rate, String) {
     let mut rate = crate::finding::Rate::default();
     refusals.iter().for_each(|rule| rate.add(rule.is_none()));

@@ -1,8 +1,8 @@
-//! A coordinator that puts whatever questions it likes, over QUIC, to real sites: the product's own roles on loopback.
+//! A coordinator that asks real sites whatever it likes over QUIC: the product's own roles on loopback.
 //!
-//! It keeps the protocol (the sites' state machines see to that); what it asks is its own. Which of the sites' rules stand in
-//! its way depends on the plan: without opening a site checks a question against the plan alone [POL-3], with it a site
-//! follows the method on the totals that it recomputed [OPN-9].
+//! It follows the protocol, because the sites' state machines enforce it, and it chooses its own questions. Which rules
+//! of the sites stop it depends on the plan. Without opening a site checks a question only against the plan [POL-3];
+//! with opening a site replays the method on the totals that it recomputed [OPN-9].
 
 use std::{
     collections::BTreeMap,
@@ -29,7 +29,7 @@ use veilsum_testkit::cast::Cast;
 
 use crate::scene::Scene;
 
-/// What the lie of one round came to.
+/// The result of one lie.
 pub struct Told {
     /// Totals of the questions that were answered, in order: those of the method and those of the liar.
     pub totals: Vec<Vec<f64>>,
@@ -49,12 +49,12 @@ impl Told {
 /// What a liar asks next: the number of the question from 1, the method's own question, and all totals so far.
 pub type Lie<'a> = dyn FnMut(u32, &Batch, &[Vec<f64>]) -> Option<Batch> + 'a;
 
-/// How long a silent site is waited for.
+/// How long a silent site is awaited.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// How long a site that was lied to may take to leave.
 const LAST_WORD: Duration = Duration::from_secs(3);
 
-/// Lets a coordinator ask `lie`'s questions of `scene`'s sites, until it asks nothing more.
+/// Lets a coordinator put the questions of `lie` to the sites of `scene` until it asks nothing more.
 ///
 /// # Errors
 /// Where the federation cannot be set up.
@@ -107,7 +107,7 @@ async fn federation(scene: &Scene, lie: &mut Lie<'_>) -> Result<Told> {
     let (totals, broken_off) = match converse(&mut hub, conversation, scene, form, lie).await {
         Ok(told) => told,
         Err(e) => {
-            // Why nobody came, the sites know.
+            // The sites know why none of them came.
             for client in clients.into_iter().filter(JoinHandle::is_finished) {
                 client.await.context("a site's task failed")?.map_err(failed)?;
             }

@@ -1,12 +1,12 @@
-//! The adversary: runnable attacks on what a party of a federation really received.
+//! The adversary: attacks that run on what a party of a federation really received.
 //!
-//! Every attack runs twice. The control runs on what federated clustering *without* masks would have sent in the very
-//! same round; it must succeed, or the attack proves nothing. The protected run gets the frames that were recorded from
-//! a real run over QUIC; it must stay under its bound. One file for each attack, one for what a party saw ([`view`]),
-//! one for the table that runs them all ([`table`]).
+//! Every attack runs twice. The control runs on what federated clustering *without* masks would have sent in the same
+//! round; it must succeed, or the attack proves nothing. The protected run gets the frames that were recorded from a
+//! real run over QUIC; it must stay under its bound. One file for each attack, one for what a party saw ([`view`]), one
+//! for the table that runs them all ([`table`]).
 //!
-//! What these attacks do not show: that no better attack exists. A failed attack is evidence, not a proof; the proofs
-//! are the protocol's.
+//! These attacks do not show that no better attack exists. A failed attack is evidence and no proof; the arguments are
+//! in the specification.
 //!
 //! # How to read this crate
 //!

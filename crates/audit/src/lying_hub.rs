@@ -1,4 +1,5 @@
-//! A coordinator that says anything to anybody, and the real sites it talks to, in virtual time and from a seed.
+//! A coordinator that says anything to anybody, together with the real sites that it talks to, in virtual time and from
+//! a seed.
 //!
 //! It knows the wire format (spec sections 8 to 10) and signs as the coordinator; the sites are the protocol core's own state
 //! machines. What they refuse comes back with the rule.
@@ -159,8 +160,8 @@ pub struct LyingHub {
 const SLOTS: u16 = 8;
 
 impl LyingHub {
-    /// `n` sites under terms that open nothing: every word is said by hand. Every site is a block by itself, so that what else
-    /// protects it is seen.
+    /// `n` sites under terms that open nothing; the caller sends every message by hand. Every site is a block by
+    /// itself, so that the other protections can be seen.
     ///
     /// # Errors
     /// Where the sites cannot be set up.
@@ -203,7 +204,7 @@ impl LyingHub {
         frame_encoded(&self.kit.identities[0], &self.session, kind, context, &codec::encode(message))
     }
 
-    /// The block and the policy stand before a site's answer, as in the product.
+    /// Block and policy are checked before a site's answer, as in the product.
     fn consents(&mut self, to: usize, asked: &Asked) -> Result<policy::Consent, Error> {
         let drawn = (self.drawn)(asked);
         let request = Request { before: self.fixed[to].as_ref(), drawn: drawn.as_deref(), ..Request::default() };
@@ -264,8 +265,8 @@ impl LyingHub {
         Ok(())
     }
 
-    /// An exchange of keys among these sites in these blocks. Who refuses the directory, and under which rule; where nobody does
-    /// it is carried to its end.
+    /// An exchange of keys among these sites in these blocks. Returns who refuses the directory and under which rule;
+    /// where nobody does, the exchange is completed.
     ///
     /// # Errors
     /// Where a site does not take part for another reason.
@@ -420,7 +421,7 @@ impl LyingHub {
         })
     }
 
-    /// Another process of this site, from its journal: what a colluding site does that wants to say two things.
+    /// Another process of this site, from its journal. A colluding site that wants to say two things does this.
     ///
     /// # Errors
     /// Where the journal cannot be read.

@@ -1,5 +1,5 @@
-//! The attacks against one's own rows, before a plan is joined: what could be known of each record from all that the plan
-//! releases, under several assumptions about the others.
+//! The attacks on one's own rows, before joining a plan: what could be known about each record from everything that the
+//! plan releases, under several assumptions about the others.
 //!
 //! The plan is run on the site's rows alone; that gives its questions. Every record's part in the totals, linearised, and the
 //! step of the fixed point (or the noise) as the error of an observation give each record's posterior spread: `radius`, in half
@@ -23,9 +23,10 @@ use crate::svd::svd;
 pub const RECOVERABLE: f64 = 1e-3;
 /// A record that has more than this share of the weight of its nearest cluster is alone there.
 const ALONE: f64 = 0.5;
-/// Spread of a coordinate of which nothing is known: uniform over two half widths.
+/// Spread of a coordinate about which nothing is known: uniform over two half widths.
 const PRIOR: f64 = 0.577_350_269_189_625_8;
-/// Records of one calculation at most; of more, a sample is looked at and the others count as known, which errs on the safe side.
+/// The largest number of records in one calculation. Of more records a sample is used and the others count as known,
+/// which errs on the safe side.
 const MOST_RECORDS: usize = 150;
 /// Unknown numbers of one decomposition at most.
 const MOST_UNKNOWNS: usize = 400;
@@ -37,7 +38,7 @@ const LABEL: &[u8; 24] = b"veilsum audit mine    v1";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Assumption {
-    /// This site's sums are seen: no masks, or all others collude.
+    /// This site's sums are visible: there are no masks, or all others collude.
     AllOthersCollude,
     /// All but one other site, of about this site's size, collude.
     AllButOneCollude,
@@ -151,7 +152,7 @@ fn questions(federation: &Federation, rows: &Prepared) -> Result<(Vec<Batch>, Ve
         layouts.push(layout);
         let cohort: Vec<u16> = (0..form.sites as u16).collect();
         if conversation.take(&blurred, &cohort).is_err() {
-            // Alone, these rows are too few for what comes next; what was asked so far counts.
+            // These rows alone are too few for what comes next; the questions asked so far count.
             break;
         }
     }

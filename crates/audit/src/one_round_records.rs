@@ -74,7 +74,7 @@ pub fn attack(batch: &Batch, observed: &[f64], starts: usize, stream: &mut Strea
     let most = clusters * (columns + 1) / columns;
     let all: f64 = weights.iter().sum();
     let (low, high) = ((all - ZERO).ceil().max(1.0), (clusters as f64).powf(m - 1.0) * all + ZERO);
-    // Sums that no number of records can have, such as masked ones: the attacker tries every number all the same.
+    // Sums that no number of records can have, such as masked ones: the attacker tries every number nevertheless.
     let bracket = if low > high || low > most as f64 { 1..=most } else { low as usize..=(high as usize).min(most) };
 
     let mut best: Option<Guess> = None;

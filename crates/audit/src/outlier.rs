@@ -1,7 +1,8 @@
-//! One record far from all others, alone in a cluster of the coordinator's making (the audit's own).
+//! A record far from all others is isolated in a cluster that the coordinator makes (an attack of our own).
 //!
-//! Eight centres go where the rows are, two to where nobody is. A row of a clump weighs nearly the same at the two, the outlier
-//! does not: the difference of their clusters is the outlier's. Each round the two move to where it must be, and closer together.
+//! Eight centres go where the rows are, and two to an empty region. A row of a clump weighs nearly the same at the two,
+//! and the outlier does not, so the difference of their clusters is the outlier's part. In each round the two move to
+//! where the outlier must be, and closer together.
 
 use std::time::Instant;
 
@@ -21,7 +22,7 @@ const CLUSTERS: usize = 10;
 /// Where the outlier is looked for first.
 const CORNER: [f64; 2] = [0.95, 0.65];
 
-/// The pair's second centre stands this far off in each column, at first.
+/// The initial distance of the pair's second centre in each column.
 const FIRST_STEP: f64 = 0.3;
 /// The step shrinks by this much a round.
 const SHRINK: f64 = 0.6;
@@ -43,7 +44,7 @@ fn estimate(total: &[f64]) -> Option<[f64; 2]> {
     (weight.abs() > 0.05).then(|| [0, 1].map(|f| ((sums[2 * a + f] - sums[2 * b + f]) / weight).clamp(-EDGE, EDGE)))
 }
 
-/// Puts the questions to real sites, under a plan without opening (the control) and under one with it.
+/// Asks real sites the questions, under a plan without opening (the control) and under one with it.
 ///
 /// # Errors
 /// Where a federation cannot be set up.

@@ -1,9 +1,10 @@
-//! Is this record in the data? Two centres that nearly coincide there answer it from the total alone (the audit's own; the
-//! masks do not help, for nothing but the total is used).
+//! Membership inference: is this record in the data? Two centres that nearly coincide there answer the question from
+//! the total alone. Masks do not help, because only the total is used. (An attack of our own.)
 //!
-//! With v1 = x and v2 = x + d, a record at x weighs 1 at v1 and 0 at v2; every other record weighs nearly the same at both. So
-//! U1 - U2 counts the records at x, in a whole federation. Where a site wants centres apart, a ring does it: one centre at x, and
-//! the mean of five around it taken away, in which all that changes evenly from place to place cancels.
+//! With v1 = x and v2 = x + d, a record at x weighs 1 at v1 and 0 at v2; every other record weighs nearly the same at
+//! both. So U1 - U2 counts the records at x, in a whole federation. Where a site requires centres to be apart, a ring
+//! works: one centre at x, less the mean of five around it, in which everything that changes evenly from place to place
+//! cancels.
 
 use std::time::Instant;
 
@@ -76,7 +77,7 @@ fn ring_counts(total: &[f64], candidates: usize, clusters: usize) -> Vec<f64> {
     weights.chunks(RING).take(candidates).map(count).collect()
 }
 
-/// Who is asked about: records of the data, and as many points that are none.
+/// The candidates: records of the data, and as many points that are not records.
 struct Candidates {
     points: Vec<Vec<f64>>,
     present: Vec<bool>,
@@ -118,7 +119,7 @@ fn said(found: &[f64], present: &[bool]) -> f64 {
     advantage(&said, present)
 }
 
-/// Puts the probes to real sites, under a plan without opening (the control) and under one with it.
+/// Asks real sites the probes, under a plan without opening (the control) and under one with it.
 ///
 /// # Errors
 /// Where a federation cannot be set up.

@@ -1,8 +1,9 @@
-//! A site that lies: a huge vector ends a run or ruins it; and with the coordinator it steers the centres to where the two want to
-//! look, in spite of the rule that centres follow from totals (the audit's own; RoFL, S&P 2023, on the first half).
+//! A site that lies. A huge vector ends a run or ruins it. Together with the coordinator the site steers the centres to
+//! where the two want to look, in spite of the rule that centres follow from totals (an attack of our own; RoFL, S&P
+//! 2023, on the first half).
 //!
-//! At rest the next total is the last one. Whoever knows it sends what makes it another, and the method itself then asks about a
-//! pinhole.
+//! At rest the next total equals the last one. A site that knows it can send what changes it as it likes, and the
+//! method itself then asks about a pinhole.
 
 use std::{cell::RefCell, rc::Rc, time::Instant};
 
@@ -133,8 +134,8 @@ fn everybody() -> Vec<u16> {
     (0..SITES as u16).collect()
 }
 
-/// A lie in so many of the first words of the first round: whether the round is taken, and the Rand index of what a method without checks would
-/// go on with.
+/// A lie in this many of the first words of the first round. Returns whether the round is accepted, and the Rand index
+/// of the centres with which a method without checks would go on.
 fn poisoned(scene: &Scene, form: SumBounds, seed: u64, lie: u64, words: usize) -> Result<(bool, f64)> {
     let mut masked = Masked::new(scene, form, seed)?;
     let mut conversation = MethodSession::of(&scene.work, form).map_err(|f| anyhow!("{}", f.message))?;
@@ -209,7 +210,7 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
         ruined.add(rand < 0.5);
         taken.add(goes_on);
     }
-    // As large as what all sites together might have sent: no check of a total can tell.
+    // This is as large as what all sites together might have sent, so no check of a total can notice it.
     let (admissible, rand) = poisoned(&scene, form, seed, 1u64 << 62, usize::MAX)?;
     let (mut said, mut present, mut off) = (Vec::new(), Vec::new(), 0.0f64);
     for i in 0..if quick { 1 } else { 4 } {

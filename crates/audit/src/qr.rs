@@ -68,8 +68,8 @@ pub fn back(triangle: &[Vec<f64>], mut y: Vec<f64>) -> Vec<f64> {
     y
 }
 
-/// An orthonormal basis of the row space of these columns, but for what is shorter than `floor` or than 10^-15 of the longest
-/// column: pivots are taken until nothing longer is left, so that it costs what the rank does.
+/// An orthonormal basis of the row space of these columns, without what is shorter than `floor` or than 10^-15 of the
+/// longest column: pivots are taken until nothing longer is left, so that it costs what the rank does.
 pub fn row_space(mut columns: Columns, floor: f64) -> Columns {
     let n = columns.len();
     let rows = columns.first().map_or(0, Vec::len);

@@ -1,4 +1,4 @@
-//! The same rows under another name: an account that goes by the name of a data set begins anew with it.
+//! The same rows under another name: an account that is tied to the name of a data set would begin anew.
 
 use std::time::Instant;
 
@@ -29,8 +29,8 @@ const QUESTIONS: u64 = 12;
 /// The name that the rows come with next.
 const NAMES: [&str; 2] = ["wards", "wards of 2026"];
 
-/// One run under the name of now, from first centres of its own, until the sites stop: so many questions were answered, and why no
-/// more were.
+/// One run under the current name, from first centres of its own, until the sites stop. Returns how many questions were
+/// answered, and why no more were.
 fn played(folder: &Folder, account: &str, seed: u64, run: usize) -> Result<(u64, Option<String>)> {
     let mut scene = Scene::clumps(seed, SITES, ROWS, 40)?;
     scene.work.recipe.seeding = Seeding::Uniform { seed: seed.wrapping_mul(2).wrapping_add(run as u64) };
@@ -53,14 +53,14 @@ pub fn run(seed: u64) -> Result<Finding> {
     // By name: another name is another file.
     let (first, _) = played(&folder, NAMES[0], seed, 0)?;
     let (by_name, _) = played(&folder, NAMES[1], seed, 1)?;
-    // As the product has it: one ledger for all that leaves under a key.
+    // As in the product, there is one ledger for everything that leaves under a key.
     let (same, why) = played(&folder, "one", seed, 0)?;
     let (by_rows, refused) = played(&folder, "one", seed, 1)?;
     ensure!(first == same && first > 1, "the same run gave {first} and {same} totals");
     let refused = refused.context("nobody refused, and the account was used up")?;
     ensure!(refused.contains("[POL-"), "{refused}");
 
-    // Less one row, under the new name: other rows to the eye.
+    // Less one row, under the new name, so that the rows look different.
     let scene = Scene::clumps(seed, SITES, ROWS, 1)?;
     let (domain, all) = (scene.work.domain()?, &scene.sites[0].1);
     let fewer = Rows::new(all.as_slice()[all.columns()..].to_vec(), all.columns())?;

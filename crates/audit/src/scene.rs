@@ -49,10 +49,10 @@ pub struct Scene {
 }
 
 impl Scene {
-    /// A few small sites that one round could betray, and larger ones beside them. The same seed gives the same rows and the
-    /// same first centres.
+    /// A few small sites whose rows one round could give away, and larger ones beside them. The same seed gives the
+    /// same rows and the same first centres.
     ///
-    /// A victim's rows are uniform in the box: nothing about them can be guessed better than by chance.
+    /// A victim's rows are uniform in the box, so that nothing about them can be guessed better than by chance.
     ///
     /// # Errors
     /// `DataError` never happens for these sizes.
@@ -140,7 +140,7 @@ impl Folder {
         static MADE: AtomicU64 = AtomicU64::new(0);
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let path = std::env::temp_dir().join(format!("veilsum-audit-{}-{number}", std::process::id()));
-        // Of a process that died, which had the same number.
+        // Left by a process that died and had the same number.
         match std::fs::remove_dir_all(&path) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => return Err(e),
             _ => std::fs::create_dir(&path)?,

@@ -1,6 +1,6 @@
-//! Singular values and right singular vectors by one-sided Jacobi rotations (Hestenes 1958), after a Householder factorisation
-//! where there are many more rows than columns. Fifty lines that need no linear-algebra crate; small values come out to high
-//! relative accuracy, which is what counts here.
+//! Singular values and right singular vectors by one-sided Jacobi rotations (Hestenes 1958), after a Householder
+//! factorisation where there are many more rows than columns. It takes fifty lines and no linear-algebra crate. Small
+//! values have high relative accuracy, which matters here.
 
 use crate::qr::{dot, triangularise};
 
@@ -12,7 +12,7 @@ pub struct Svd {
     pub right: Vec<f64>,
 }
 
-/// Rotations go over all pairs so many times at most.
+/// The largest number of times that rotations go over all pairs.
 const SWEEPS: usize = 40;
 
 /// Of `rows` of `n` entries each, row-major.

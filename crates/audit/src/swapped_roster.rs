@@ -1,5 +1,6 @@
-//! A site is handed another roster with the same names in it, and a plan that the other coordinator signed: its two fellow sites
-//! are the attacker's, who subtracts them. And the same rows under a roster of another name.
+//! A site is handed another roster with the same names in it, and a plan that the other coordinator signed. Its two
+//! fellow sites are the attacker's, who subtracts their parts. A second attack uses the same rows under a roster of
+//! another name.
 
 use std::{path::PathBuf, rc::Rc, sync::Arc, time::Instant};
 
@@ -63,7 +64,8 @@ fn pinned(agreed: &Roster, offered: &[Roster], victim: &Identity, data: &Data) -
     Ok((taken, rules))
 }
 
-/// Lets the attacker's federation run with the victim in it, and hands its roster to a client that remembers.
+/// Runs the attacker's federation with the victim in it, and hands its roster to a client that remembers the rosters it
+/// accepted.
 ///
 /// # Errors
 /// Where a part of it cannot be set up.

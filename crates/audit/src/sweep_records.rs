@@ -1,4 +1,4 @@
-//! A sweep over K tells a site's records, however many they are (the papers count one round only).
+//! A sweep over K gives a site's records away, however many there are (the papers consider one round only).
 //!
 //! The sums are linear in the rows' empirical measure. Non-negative least squares on a grid of candidate records needs no N
 //! (the weights add up to it); finer grids around what has a weight follow, and Levenberg-Marquardt ends it.
@@ -34,7 +34,7 @@ const FIRST: Patience = Patience { steps: 150, stale: 12 };
 const PROMISING: f64 = 3e-6;
 /// Steps of non-negative least squares.
 const STEPS: usize = 60;
-/// A residual below this part of what was observed is none.
+/// A residual below this part of what was observed counts as zero.
 const ZERO: f64 = 1e-11;
 
 /// What the attack says about one site.
@@ -223,7 +223,7 @@ pub fn run(recording: &Recording, seed: u64, victims: usize) -> Result<Finding> 
 /// Tries until an attack gives up.
 pub const TRIES: usize = 150;
 
-/// Records hit within 1e-3 by so many blind guesses: the disc's area over that of the box.
+/// Expected number of records hit within 1e-3 by this many blind guesses: the disc's area over that of the box.
 fn by_chance(records: usize, guesses: usize) -> f64 {
     (records * guesses) as f64 * std::f64::consts::PI * 1e-6 / (4.0 * EDGE * EDGE)
 }

@@ -1,4 +1,4 @@
-//! The table: every attack with its control, its bound and a verdict.
+//! The table of attacks, each with its control, its bound and a verdict.
 
 use std::cell::OnceCell;
 
@@ -28,7 +28,7 @@ pub struct Context {
 }
 
 impl Context {
-    /// An audit that has recorded nothing yet.
+    /// Makes an audit that has recorded nothing yet.
     pub fn new(seed: u64, quick: bool) -> Context {
         Context { seed, quick, small: OnceCell::new(), sweep: OnceCell::new() }
     }
@@ -182,7 +182,7 @@ pub struct Report {
     pub seconds: f64,
 }
 
-/// Lets every attack at recorded runs whose name is `only`, or all; `told` hears of each before it begins.
+/// Runs the attack named `only`, or all attacks, on recorded runs; `told` is called with each before it begins.
 ///
 /// # Errors
 /// Where a run cannot be recorded, or an attack cannot be run.

@@ -1,7 +1,7 @@
 //! The control for attacks on masks: Bonawitz et al. (CCS 2017) as printed and without its consistency check. A site shares one
 //! key with every other, keeps it over rounds, and derives its masks from the pair and the round alone.
 //!
-//! It is built from the protocol core's own primitives, so that nothing but the missing protection differs.
+//! It is built from the protocol core's own primitives, so that only the missing protection differs.
 
 use anyhow::{Context, Result};
 use chacha20::{ChaCha20Rng, rand_core::SeedableRng};

@@ -1,5 +1,5 @@
-//! A coordinator alone shows an input that no site signed, and with it any total it likes: in a large cohort most sites overlook
-//! it where each looks at some signatures only.
+//! A coordinator alone shows an input that no site signed, and with it any total that it likes. In a large cohort most
+//! sites overlook it if each checks only some of the signatures.
 
 use std::time::Instant;
 
@@ -16,7 +16,8 @@ use crate::{
 pub const NAME: &str = "unsigned-input";
 const LABEL: &[u8; 24] = b"veilsum audit unsigned 1";
 const SITES: usize = 64;
-/// And so many that a sample misses one of them at enough sites for a run to go on without the others; these are counted alone.
+/// A size at which a sample of signatures misses the forged one at enough sites for a run to go on without the others;
+/// only these sites are counted.
 const MANY: usize = 150;
 /// Signatures that a site looked at before.
 const LOOKED_AT: usize = 32;
@@ -34,7 +35,7 @@ pub fn run(seed: u64) -> Result<Finding> {
     let (target, own) = ([42; WORDS], held.inputs[&0].clone());
     held.choose(0, &target)?;
     let mut lie = held.opening()?;
-    // Not even a colluder's signature is needed.
+    // This does not need a colluder's signature.
     lie.inputs[0].signature = Signature::from_bytes(&[7; 64]);
     held.inputs.insert(0, own);
     let mut draws = Stream::new(seed, LABEL);

@@ -1,8 +1,9 @@
-//! What a party saw: records a real run on loopback QUIC and takes the received frames apart, round by round.
+//! The view of a party: this module records a real run on loopback QUIC and takes the received frames apart, round by
+//! round.
 //!
 //! A masked input is a frame of header (8 bytes) | context (32) | words (8 each, little-endian) | signature (64). The
-//! words stand there in the open; the layout that gives them a meaning is public too. An adversary needs no more than
-//! that to read them as numbers, so that is what the attacks are given.
+//! words are readable, and the layout that gives them a meaning is public too. An adversary needs no more than that to
+//! read them as numbers, so the attacks are given exactly that.
 
 use std::{collections::BTreeMap, time::Instant};
 
@@ -46,7 +47,7 @@ pub struct SeenRound {
 pub struct Recording {
     /// Rows of every site; the attacks only compare their findings with them.
     pub truth: Vec<Rows>,
-    /// The first so many sites are attacked.
+    /// The number of sites that are attacked, from the first.
     pub victims: usize,
     /// The plan's public bound on a site's rows.
     pub max_rows: u64,
@@ -186,13 +187,13 @@ pub fn masked_inputs(view: &View) -> Result<Vec<BySite>> {
 
 fn take_apart(frame: &[u8]) -> Option<([u8; CONTEXT], Vec<u64>)> {
     let (context, rest) = frame.get(HEADER..)?.split_first_chunk::<CONTEXT>()?;
-    // What a masked input commits to stands before its words and says nothing beyond them.
+    // The commitment of a masked input comes before its words and says nothing beyond them.
     let words = rest.get(COMMITMENT..rest.len().checked_sub(SIGNATURE)?)?;
     let (words, left) = words.as_chunks::<8>();
     left.is_empty().then(|| (*context, words.iter().map(|w| u64::from_le_bytes(*w)).collect()))
 }
 
-/// Words read as if they were not masked: the public fixed point, and nothing that an honest coordinator would refuse.
+/// Reads words as if they were not masked, by the public fixed point, and without the checks of an honest coordinator.
 pub fn read_as_plain(layout: &Layout, words: &[u64]) -> Vec<f64> {
     let scales = layout.blocks.iter().flat_map(|b| std::iter::repeat_n(b.scale.fraction_bits, b.block.len));
     words.iter().zip(scales).map(|(w, bits)| fixed::from_ring(*w) as f64 * 2f64.powi(-bits)).collect()

@@ -1,5 +1,5 @@
-//! How good is a result: the adjusted Rand index (Hubert & Arabie 1985), distances between sets of centres after the best
-//! permutation (Kuhn 1955, Munkres 1957), and the measures of the federated papers' tables.
+//! Measures of the quality of a result: the adjusted Rand index (Hubert & Arabie 1985), distances between sets of
+//! centres after the best permutation (Kuhn 1955, Munkres 1957), and the measures of the federated papers' tables.
 
 mod gap;
 mod spread;

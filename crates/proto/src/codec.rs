@@ -1,8 +1,8 @@
-//! The byte encoding of everything but masked words: bincode's fixed-width little-endian layout (spec section 3).
+//! The byte encoding of everything except masked words: bincode's fixed-width little-endian layout (spec section 3).
 //!
-//! This is the only module that names the codec. Three properties are ours to keep, because the library does not:
-//! bytes left over after a value are an error, the input may not be longer than the caller's limit, and a decoded
-//! value re-encodes to the very bytes it came from, so that a signature over bytes is a signature over a value.
+//! This is the only module that names the codec. It adds three properties that the library does not guarantee. Bytes
+//! left over after a value are an error. The input may not be longer than the caller's limit. A decoded value
+//! re-encodes to exactly the bytes that it came from, so that a signature over bytes is a signature over a value.
 
 use bincode::{
     enc::write::{SizeWriter, Writer},
@@ -13,7 +13,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::{error::Error, limits::MAX_BODY};
 
 /// Bytes that the decoder may read and claim in all. A list grows with the elements that are really there, whatever
-/// length it declares; so no list may be of a type that takes no bytes, of which any number would be there.
+/// length it declares; so no list may have elements that take no bytes, because any number of them would be there.
 const CLAIM_LIMIT: usize = 2 * MAX_BODY;
 
 fn config() -> impl bincode::config::Config {
@@ -47,7 +47,7 @@ impl Writer for &mut Append {
     }
 }
 
-/// Compares what is written with what is left of it, and keeps no copy.
+/// Compares what is written with the expected bytes, and keeps no copy.
 struct Same<'a>(&'a [u8]);
 
 impl Writer for &mut Same<'_> {

@@ -1,11 +1,11 @@
-//! Commitments to masked vectors that add up like the vectors themselves (spec section 9.8).
+//! Additively homomorphic commitments to masked vectors: they add up like the vectors themselves (spec section 9.8).
 //!
-//! A masked vector is no secret from the aggregator, so nothing needs to be hidden: what is wanted is that a site can check
-//! a sum of n vectors from n times 32 bytes. Three words travel in one scalar, 80 bits apart, so that sums of up to 2^16
-//! words never run into each other; the commitment is the sum of scalars times generators that nobody knows relations
-//! between. Whoever finds two vectors with one commitment has found a discrete logarithm.
+//! A masked vector is no secret from the aggregator, so the commitments need not hide it. Their purpose is that a site
+//! can check a sum of n vectors from n times 32 bytes. Three words share one scalar, 80 bits apart, so that sums of up
+//! to 2^16 words do not overlap. The commitment is the sum of scalars times generators between which nobody knows a
+//! relation. Finding two vectors with the same commitment means finding a discrete logarithm.
 //!
-//! Everything here is public, hence in variable time.
+//! Everything here is public, so variable time is acceptable.
 
 use std::sync::{Arc, OnceLock, RwLock};
 
@@ -27,7 +27,7 @@ const MAX_WORD: u128 = 1 << SPACING;
 /// A commitment on the wire: a canonical ristretto255 encoding.
 pub(crate) type Commitment = [u8; 32];
 
-/// The commitment that stands in a masked input where the plan does not open totals to the cohort.
+/// The commitment in a masked input where the plan does not open totals to the cohort.
 pub(crate) const NONE: Commitment = [0; 32];
 
 /// [OPN-1]: the generator with number `index`; its discrete logarithm to any other is unknown to everybody.
@@ -86,7 +86,7 @@ pub(crate) fn commit(words: &[u64]) -> Commitment {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Sums {
     pub(crate) low: Vec<u64>,
-    /// How often each word ran over.
+    /// How often each word overflowed 2^64.
     pub(crate) high: Vec<u16>,
 }
 
@@ -102,7 +102,7 @@ impl Sums {
         }
     }
 
-    /// Takes off what [`Sums::add`] added.
+    /// Subtracts what [`Sums::add`] added.
     pub(crate) fn remove(&mut self, words: &[u64]) {
         for ((low, high), word) in self.low.iter_mut().zip(&mut self.high).zip(words) {
             let (sum, under) = low.overflowing_sub(*word);
@@ -124,9 +124,10 @@ impl Sums {
 
 /// A combination of vectors with weights that nobody who made a commitment could foresee ([INP-4]).
 ///
-/// If it is that of the commitments, each commitment is to its own vector: one that is off by E ≠ 0 shifts the combination
-/// by w·E, so that whatever the others are off by, at most one of the 2^128 weights w hides it (Bellare, Garay & Rabin 1998).
-/// Plain sums show less: two that are off by E and −E pass together, and fail when one of them leaves.
+/// If the combination equals that of the commitments, each commitment is to its own vector. A commitment that is off by
+/// E ≠ 0 shifts the combination by w·E, so whatever the errors of the others, at most one of the 2^128 weights w hides
+/// it (Bellare, Garay & Rabin 1998). Plain sums show less: two commitments that are off by E and −E pass together, and
+/// fail when one of the two sites leaves.
 pub(crate) struct Weighted(Vec<Scalar>);
 
 impl Weighted {
@@ -139,7 +140,7 @@ impl Weighted {
         self.0.iter_mut().zip(scalars).for_each(|(sum, scalar)| *sum += weight * scalar);
     }
 
-    /// Takes off what [`Weighted::add`] added.
+    /// Subtracts what [`Weighted::add`] added.
     pub(crate) fn remove(&mut self, words: &[u64], weight: &Scalar) {
         self.add(words, &-weight);
     }

@@ -1,4 +1,4 @@
-//! What can go wrong, whose fault it is and which rule of `protocol/spec.md` says so.
+//! The errors of the core: what went wrong, whose fault it is and which rule of `protocol/spec.md` says so.
 
 use std::fmt;
 
@@ -65,7 +65,8 @@ pub enum Error {
         "too few sites for {step}: {alive} of the {needed} needed; nothing was revealed beyond the totals before {rule}"
     )]
     Quorum {
-        /// The step that could not be taken; where a block lacks somebody ([REL-4]), who is missing and who waits.
+        /// The step that could not be taken. Where a block lacks a member ([REL-4]), it names who is missing and who
+        /// waits.
         step: String,
         /// Sites left.
         alive: usize,

@@ -1,6 +1,7 @@
-//! What a party signed, laid before somebody who holds nothing but roster and plan ([EVD-1], spec section 14.1).
+//! Evidence: what a party signed, shown to somebody who has only the roster and the plan ([EVD-1], spec section 14.1).
 //!
-//! A finding rests on signatures alone: the one who shows it may lie in everything else, and cannot invent one.
+//! A finding rests on signatures alone. The party that shows the evidence may lie about everything else, and still
+//! cannot invent a finding (`every_lie_is_refused_and_named` and its neighbours test this).
 
 use crate::{
     codec,
@@ -117,7 +118,7 @@ impl Documents<'_> {
             Ok(opening) => opening,
             Err(e) => return blame(format!("signed an opening that cannot be read: {e}"), "ENC-1"),
         };
-        // What an opening does not show of its deck it cannot be blamed for here.
+        // An opening does not contain its whole deck, so what is missing of it is not judged here.
         let members = opening.alive.len() + opening.others.len();
         let seen = Seen {
             roster: self.roster,
@@ -177,7 +178,7 @@ fn worthless(what: impl Into<String>) -> Error {
     Error::malformed("evidence", what, "EVD-1")
 }
 
-/// A frame put together again from its parts, as its sender signed it.
+/// Rebuilds a frame from its parts, as its sender signed it.
 pub(crate) fn input_frame(context: &Hash, commitment: &[u8; 32], words: &[u64], proof: &message::Proof) -> Vec<u8> {
     let rest = [&commitment[..], &codec::words_to_bytes(words)].concat();
     message::assemble(Kind::MaskedInput, context, &rest, &proof.signature())

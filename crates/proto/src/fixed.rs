@@ -1,7 +1,7 @@
 //! Fixed point in Z_2^64, with the proof that a sum cannot wrap (spec section 7).
 //!
-//! Only integers here: an entry's bound for one row is a power of two, so the scale is a shift. Whoever holds floats
-//! multiplies by 2^f and rounds; this module says which f is safe and which integers are allowed.
+//! Only integers here: an entry's bound for one row is a power of two, so the scale is a shift. The caller multiplies
+//! floats by 2^f and rounds; this module says which f is safe and which integers are allowed.
 
 use serde::{Deserialize, Serialize};
 
@@ -57,8 +57,8 @@ pub fn scale(sites: usize, max_rows: u64, bound_exp: i16) -> Result<Scale, Error
 }
 
 impl Scale {
-    /// The same with a step of at least 2^-`step_bits` of 2^`bound_exp` ([FIX-4]): what a total says of a row is counted in
-    /// steps, so a coarse one says less.
+    /// The same with a step of at least 2^-`step_bits` of 2^`bound_exp` ([FIX-4]): what a total says about a row is
+    /// counted in steps, so a coarse total says less.
     pub fn capped(self, bound_exp: i16, step_bits: u8) -> Scale {
         let fine = self.fraction_bits + i32::from(bound_exp);
         let cut = (fine - i32::from(step_bits)).max(0);

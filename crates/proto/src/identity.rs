@@ -1,4 +1,5 @@
-//! Long-term Ed25519 identities: made where they live, pinned by the roster (spec section 5).
+//! Long-term Ed25519 identities. A key is made on the machine where it is used, and the roster pins it (spec section
+//! 5).
 
 use std::{collections::BTreeMap, fmt};
 
@@ -34,19 +35,21 @@ impl std::str::FromStr for PublicKey {
     }
 }
 
-/// Public keys that are decoded already: among hundreds of signatures that are checked at once, decoding its key is a
-/// quarter of what one costs.
+/// Public keys that are decoded already. When hundreds of signatures are checked together, decoding the key is a
+/// quarter of the cost of each.
 #[derive(Clone, Default)]
 pub(crate) struct DecodedKeys(BTreeMap<PublicKey, VerifyingKey>);
 
 impl DecodedKeys {
-    /// What can be decoded of these, but for keys of small order, which verify anything ([KEY-2]).
+    /// Decodes those of these keys that can be decoded, except for keys of small order, which verify anything
+    /// ([KEY-2]).
     pub(crate) fn new(keys: impl IntoIterator<Item = PublicKey>) -> DecodedKeys {
         DecodedKeys(keys.into_iter().filter_map(|key| Some((key, decode(&key)?))).collect())
     }
 
-    /// Verifies many signatures on hashes at once, at about a third of what they cost one by one. False says that at least
-    /// one is not valid, and not which; the caller then looks at each ([FRM-8]). Keys that are not here are decoded.
+    /// Verifies many signatures on hashes together, at about a third of their cost one by one. Returns false if at
+    /// least one is not valid, without saying which; the caller then checks each ([FRM-8]). Keys that are not cached
+    /// here are decoded.
     pub(crate) fn verify_all(&self, signed: &[(PublicKey, suite::Hash, Signature)]) -> bool {
         let key = |key| self.0.get(key).copied().or_else(|| decode(key));
         let Some(keys) = signed.iter().map(|(k, _, _)| key(k)).collect::<Option<Vec<_>>>() else { return false };
@@ -77,7 +80,7 @@ impl Signature {
         out
     }
 
-    /// From the 64 bytes R ‖ S; whether they verify is another question.
+    /// Reads the 64 bytes R ‖ S. This does not say whether the signature verifies.
     pub fn from_bytes(bytes: &[u8; 64]) -> Self {
         let (mut r, mut s) = ([0; 32], [0; 32]);
         r.copy_from_slice(&bytes[..32]);

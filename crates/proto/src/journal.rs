@@ -1,7 +1,7 @@
-//! What a site must have on disk before bytes leave it (spec section 12).
+//! The journal: what a site must have on disk before bytes leave it (spec section 12).
 //!
-//! The order of outputs is the guarantee: a `Persist` always comes before the `Send` it protects, so a site that comes
-//! back after a crash either repeats the very bytes it may have sent or leaves that slot alone.
+//! The order of outputs is the guarantee. A `Persist` always comes before the `Send` that it protects, so a site that
+//! comes back after a crash either repeats exactly the bytes that it may have sent or abandons that slot.
 
 use serde::{Deserialize, Serialize};
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
@@ -14,8 +14,8 @@ pub struct Record(pub(crate) Entry);
 
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Entry {
-    /// Where the rounds stood when the journal was rewritten.
-    /// `opened` names the opening of that round that was checked before the journal was replaced ([OPN-7]).
+    /// The state of the rounds when the journal was rewritten. `opened` names the opening of that round that was
+    /// checked before the journal was replaced ([OPN-7]).
     Chain { context: Hash, cohort: Option<Vec<u16>>, rounds: u32, opened: Option<Hash> },
     /// A deck is ready for use.
     Deck(DeckRecord),
@@ -42,7 +42,7 @@ pub(crate) struct DeckRecord {
     pub(crate) first: u16,
     /// At the site's own place its noise secret.
     pub(crate) pairs: Vec<Bytes>,
-    /// Of slot `first` and all behind it.
+    /// For slot `first` and all later slots.
     pub(crate) seeds: Vec<Bytes>,
     /// `held[i][m]`: this site's share of member m's self-mask seed for slot `first` + i.
     pub(crate) held: Vec<Vec<Bytes>>,

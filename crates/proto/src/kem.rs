@@ -1,7 +1,8 @@
-//! ML-KEM-768 (FIPS 203), which makes the secrets of a deck outlive X25519 (spec section 4.5).
+//! ML-KEM-768 (FIPS 203), which protects the secrets of a deck even if X25519 is broken later (spec section 4.5).
 //!
-//! Whoever records a deck's traffic today and breaks X25519 later still lacks one secret of this kind for every direction
-//! of every pair. It never stands alone: what is derived takes X25519's result and this one together.
+//! An attacker that records a deck's traffic today and breaks X25519 later still lacks one secret of this kind for
+//! every direction of every pair. This secret is not used alone: every derivation takes X25519's result and this one
+//! together ([`crate::site`], `pairs.rs`).
 
 use ml_kem::{
     B32, DecapsulationKey, EncapsulationKey, MlKem768,
@@ -24,7 +25,8 @@ pub struct Fixed<const N: usize>(Box<[u8; N]>);
 
 /// An encapsulation key as it travels, unchecked.
 pub type KemKey = Fixed<KEY_BYTES>;
-/// A ciphertext as it travels. Any bytes of this length are one; wrong ones decapsulate to a secret nobody else has.
+/// A ciphertext as it travels. Any bytes of this length are a ciphertext; wrong ones decapsulate to a secret that
+/// nobody else has.
 pub type Ciphertext = Fixed<CIPHERTEXT_BYTES>;
 
 impl<const N: usize> Fixed<N> {

@@ -1,5 +1,6 @@
-//! The account of everything that ever left a site: entries, their chain and their signatures (spec section 11.2, [LED-1] to
-//! [LED-3]). No file here; an entry holds digests, lengths and what is public anyway, and no value and no row count.
+//! The ledger, an account of everything that ever left a site: its entries, their hash chain and their signatures (spec
+//! section 11.2, [LED-1] to [LED-3]). This module opens no file. An entry contains digests, lengths and what is public
+//! anyway; it contains no value and no row count.
 
 use serde::{Deserialize, Serialize};
 
@@ -40,7 +41,7 @@ pub struct Entry {
     pub discloses: Disclosure,
     /// Bytes of the frame.
     pub bytes: u64,
-    /// Digest of the frame: whoever holds the frame can show that it is this one.
+    /// Digest of the frame, by which a holder of the frame can show that it is this one.
     pub digest: Hash,
     /// The operator's name of the data set.
     pub data: String,
@@ -51,9 +52,9 @@ pub struct Entry {
     /// Where it is an answer over another block than the answer before it: the block's sites by their keys, ascending, and how
     /// often the rows of each have changed.
     pub block: Option<Vec<(PublicKey, u32)>>,
-    /// Where nothing left: what is noted instead.
+    /// What is noted, where no frame left.
     pub note: Option<Note>,
-    /// Where it is an answer: what becomes known when it is added up.
+    /// What becomes known when the answer is added up, where the entry is an answer.
     pub answer: Option<Answer>,
     /// Whether it was written before entries had `version`, `block` and `note`: its link and its signature are without them.
     #[serde(skip)]
@@ -140,7 +141,8 @@ pub struct BoundingBox {
 }
 
 impl BoundingBox {
-    /// Whether these places can stand in it: its ends are finite and in order, and every point has a coordinate for each.
+    /// Whether these places can lie in the box: its ends are finite and in order, and every point has a coordinate for
+    /// each column.
     fn holds(&self, centres: &[Places]) -> bool {
         let d = self.columns.len();
         let sound = self.lower.iter().zip(&self.upper).all(|(l, u)| finite(*l) && finite(*u) && order(*l) < order(*u));
@@ -166,7 +168,7 @@ fn order(bits: u64) -> i64 {
 }
 
 impl Entry {
-    /// By what the next entry names this one ([LED-2]).
+    /// The link by which the next entry names this one ([LED-2]).
     pub fn link(&self) -> Hash {
         suite::hash(LINK, &[&self.encoded()])
     }
@@ -252,12 +254,12 @@ impl Head {
 pub struct Chain {
     key: PublicKey,
     head: Head,
-    /// Entries of the present form have begun.
+    /// Whether entries of the present form have begun.
     present: bool,
 }
 
 impl Chain {
-    /// A chain of this party's, from its beginning.
+    /// Starts the chain of this party at its beginning.
     pub fn new(key: PublicKey) -> Chain {
         Chain { key, head: Head::default(), present: false }
     }

@@ -1,9 +1,10 @@
 //! Every limit of the protocol with its unit, its reason and what it costs at worst (spec section 2).
 
-/// Sites in one roster. Worst case at the coordinator: one share of 32 bytes for every ordered pair and slot in flight.
+/// The largest number of sites in a roster. In the worst case the coordinator holds one share of 32 bytes for every
+/// ordered pair and slot in flight.
 pub const MAX_SITES: usize = 1_000;
 
-/// Sites a roster needs at least: between two sites every total shows each of them the other's part.
+/// The smallest number of sites in a roster. Between two sites every total shows each of them the other's part.
 pub const MIN_SITES: usize = 3;
 
 /// Words of 8 bytes in one masked vector: 8 MiB a site. A sweep of ten K at K = 100, d = 100 needs 0.1 of it.
@@ -33,8 +34,8 @@ pub const MAX_LIST_BODY: usize = 256 << 10;
 /// Bytes of the body of a frame of fixed small size.
 pub const MAX_SMALL_BODY: usize = 4 << 10;
 
-/// Bytes of the opening of a round: ten a word, 260 a site, and 32 for every pair of a survivor and a missing site, of which
-/// 1,000 sites with 2t > n + c have at most 222,000.
+/// Bytes of the opening of a round: ten for each word, 260 for each site, and 32 for every pair of a survivor and a
+/// missing site. 1,000 sites with 2t > n + c have at most 222,000 such pairs.
 pub const MAX_OPENING: usize = 10 * MAX_WORDS + (8 << 20);
 
 /// Bytes of a name of a party, federation or column: long enough for a legal name, short enough for a log line.

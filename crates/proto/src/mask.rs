@@ -1,4 +1,4 @@
-//! Masks: an AES-256-CTR keystream added to a vector in Z_2^64 (spec section 9; Bonawitz et al. 2017, section 4).
+//! Masks: an AES-256-CTR keystream is added to a vector in Z_2^64 (spec section 9; Bonawitz et al. 2017, section 4).
 
 use aes::Aes256;
 use ctr::{
@@ -41,8 +41,8 @@ pub(crate) fn pair_sign(me: u16, other: u16) -> Sign {
     if me < other { Sign::Plus } else { Sign::Minus }
 }
 
-/// Where keystreams stand before they are added. It serves many masks and is wiped once, which takes longer than a short
-/// mask itself.
+/// The buffer for keystreams before they are added. It serves many masks and is wiped once, because wiping takes longer
+/// than a short mask itself.
 struct Expander {
     block: Zeroizing<Vec<u8>>,
 }
@@ -82,7 +82,8 @@ fn stream(key: &Secret) -> Ctr64LE<Aes256> {
 /// Words that stay in a core's cache while all masks are added to them.
 const NEAR: usize = 1 << 14;
 
-/// Applies many masks: all of them to one part of a long vector after the other, for memory is slower than the cipher.
+/// Applies many masks. It adds all of them to one part of a long vector before it goes to the next part, because memory
+/// is slower than the cipher.
 pub(crate) fn apply_all(words: &mut [u64], masks: &[(Secret, Sign)]) {
     spread::add_up(words, masks, |words, masks| {
         let mut expander = Expander::new(words.len());

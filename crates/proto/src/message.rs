@@ -1,8 +1,8 @@
-//! Frames and messages: what stands on the wire, byte by byte (spec section 10).
+//! Frames and messages: the wire format, byte by byte (spec section 10).
 //!
 //! A frame is a header of 8 bytes, a context of 32, the message, and an Ed25519 signature of 64 over all that came
-//! before. The context (a deck, a directory, a round) stands apart from the rest, so that a third party who knows it
-//! can check a signature from the hash of the rest alone: that is how certificates stay short.
+//! before. The context (a deck, a directory or a round) is separate from the rest, so that a third party who knows it
+//! can check a signature from the hash of the rest alone. This keeps certificates short.
 
 mod bodies;
 mod disclosure;
@@ -191,8 +191,8 @@ impl Proof {
         self.signature
     }
 
-    /// The hash of the signed message. What was signed is compared by it and not by the signature, of which a signer can
-    /// make many for one message.
+    /// The hash of the signed message. Signed content is compared by this hash and not by the signature, because a
+    /// signer can make many signatures of one message.
     pub(crate) fn signed_message(&self) -> Hash {
         self.rest
     }
@@ -224,8 +224,8 @@ pub(crate) fn first_unsigned(
     proofs.iter().position(|(key, proof)| !proof.verify(key, session, kind, context))
 }
 
-/// What is signed of a message ([FRM-4]). Of a masked input the commitment and the words' hash stand apart, so that a third
-/// party can check the signature from 64 bytes.
+/// The part of a message that is signed ([FRM-4]). In a masked input the commitment and the words' hash are separate,
+/// so that a third party can check the signature from 64 bytes.
 fn rest_digest(kind: Kind, rest: &[u8]) -> Hash {
     match (kind, rest.split_first_chunk::<32>()) {
         (Kind::MaskedInput, Some((commitment, words))) => input_digest(commitment, &masked_digest(words)),
@@ -335,7 +335,7 @@ pub fn kind_of(frame: &[u8]) -> Option<Kind> {
     frame.first_chunk::<HEADER>().and_then(|h| parse_header(h).ok()).map(|(k, _)| k)
 }
 
-/// What a frame claims to be for: the session, the deck or the round, as its kind has it. Read without checking anything.
+/// The context that a frame claims: the session, the deck or the round, depending on its kind. Nothing is checked.
 pub fn context_of(frame: &[u8]) -> Option<Hash> {
     frame.get(HEADER..HEADER + 32)?.try_into().ok().map(Hash)
 }

@@ -1,10 +1,10 @@
 //! Exact discrete Gaussian noise and the stream it is drawn from (spec section 17; Canonne, Kamath & Steinke, "The Discrete
 //! Gaussian for Differential Privacy", NeurIPS 2020, Algorithms 1 to 3).
 //!
-//! Integers only: a draw has exactly the distribution that the accounting assumes, and the low bits of a float cannot give
-//! a value away (Mironov 2012). It is **not** constant-time: how long a draw takes depends on the draw, as in every
-//! rejection sampler. Noise is therefore drawn before anything is sent, together with the answer, whose computation takes
-//! longer and varies more.
+//! Only integers are used, so a draw has exactly the distribution that the accounting assumes, and there are no low
+//! bits of a float that could give a value away (Mironov 2012). Drawing is **not** constant-time: how long a draw takes
+//! depends on the draw, as in every rejection sampler. Noise is therefore drawn before anything is sent, together with
+//! the answer, whose computation takes longer and varies more.
 
 use std::convert::Infallible;
 

@@ -1,8 +1,9 @@
 //! Recomputing a total from what an aggregator opened (spec section 9.8): by a site of the cohort, or by a third party who
 //! holds roster, plan, question and opening and nothing secret.
 //!
-//! What the aggregator cannot do without being caught: add a number to a total, leave an input out, put another one in, or
-//! tell two sites of different totals. It takes the words of nobody: commitments add up like the vectors do.
+//! An aggregator is caught if it adds a number to a total, leaves an input out, puts another one in, or shows different
+//! totals to two sites (`every_lie_is_refused_and_named`). The check does not need any site's words, because
+//! commitments add up as the vectors do.
 
 use crate::{
     commit::Sums,
@@ -16,7 +17,7 @@ use crate::{
     suite::{Hash, Secret},
 };
 
-/// A round as everybody in it knows it.
+/// The public facts of a round, which everybody in it knows.
 pub(crate) struct Seen<'a> {
     pub(crate) roster: &'a Roster,
     pub(crate) keys: &'a DecodedKeys,
@@ -71,7 +72,8 @@ impl Seen<'_> {
         if missing.is_empty() && !self.enough_agreed(opening) {
             return fault("opened a total without showing that enough sites had agreed to its inputs", "OPN-2");
         }
-        // So many inputs run over at most so often; more would run into the next word of the commitment.
+        // The sum of n words overflows 2^64 fewer than n times; a larger count would reach the next word of the
+        // commitment.
         if !whole || opening.high.iter().any(|high| usize::from(*high) >= alive.len()) {
             return fault("opened a total without showing everything that it is made of", "OPN-2");
         }

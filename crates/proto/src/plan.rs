@@ -1,4 +1,5 @@
-//! What is computed and under which terms: the plan, signed by the coordinator, accepted by every site (spec section 6).
+//! The plan, which says what is computed and under which terms. The coordinator signs it and every site accepts it
+//! (spec section 6).
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +18,7 @@ use crate::{
 pub struct Terms {
     /// Hash of the roster the plan is for.
     pub roster: Hash,
-    /// Sites a total must cover at least.
+    /// The smallest number of sites that a total may cover.
     pub min_cohort: u16,
     /// Shares needed to open a self-mask; 0 means the larger of floor(2n/3) + 1 and the least t with 2t > n + c, for the
     /// n members of the deck.
@@ -25,14 +26,15 @@ pub struct Terms {
     /// Sites that may collude with the coordinator without learning more than a total; 0 means floor((N − 1)/3) for the
     /// N sites of the *roster*: a deck that the coordinator keeps small does not make fewer of them collude.
     pub colluders: u16,
-    /// Sites of a block, whose parts are only ever released together, at least ([REL-1], [REL-4]); 0 makes one block of all
-    /// who are there, 1 a block of every site by itself: what a site sent can then be computed once it has left.
+    /// The smallest number of sites in a block, whose parts are released only together ([REL-1], [REL-4]). 0 makes one
+    /// block of all sites that are there. 1 makes every site a block by itself, and what a site sent can then be
+    /// computed once it has left.
     pub block_size: u16,
-    /// Rounds prepared by one exchange of keys.
+    /// The number of rounds that one exchange of keys prepares (the slots of a deck).
     pub slots: u16,
-    /// Rows of any one site at most; with it the fixed point is proved not to overflow.
+    /// The largest number of rows of any one site; the proof that fixed point does not overflow rests on it.
     pub max_rows: u64,
-    /// Rows of the whole cohort at least; below it the intermediary hands out nothing and the run ends.
+    /// The smallest number of rows of the whole cohort; below it the intermediary gives out nothing and the run ends.
     pub min_total_rows: u64,
     /// Whether every round of the coordinator is opened to its cohort, so that every site recomputes the total and follows
     /// the method with a copy of its own ([OPN-2] to [OPN-9]).

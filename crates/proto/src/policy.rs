@@ -1,5 +1,5 @@
-//! What a site demands for itself, whatever the coordinator's plan says, and what it lets go of its rows in all (spec section
-//! 11). Pure, integers only; fails closed.
+//! A site's own policy: what it demands whatever the coordinator's plan says, and how much it gives away about its rows
+//! in all (spec section 11). The module is pure, uses integers only, and fails closed.
 
 mod room;
 
@@ -21,11 +21,11 @@ use crate::{
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Floor {
-    /// Sites that a total must cover at least.
+    /// The smallest number of sites that a total may cover.
     pub min_cohort: u16,
     /// Sites that this site supposes may collude with the coordinator; 0 leaves it to the plan.
     pub colluders: u16,
-    /// Different questions of one plan that this site answers at most.
+    /// The largest number of different questions of one plan that this site answers.
     pub max_rounds: u32,
     /// Honest sites behind everything that is released of this site's block ([REL-3]), and sites behind every sum of a group
     /// of rows (t of the methods' rule). With 0 or 1 what this site sent can be computed once it has left.
@@ -41,39 +41,40 @@ impl Default for Floor {
 /// A site's whole policy. The default is strict: a site without a policy file has it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Policy {
-    /// What the protocol itself is held to.
+    /// The floor for the protocol itself.
     pub floor: Floor,
-    /// Own rows at least; a site with fewer takes no part.
+    /// The smallest number of own rows; a site with fewer does not take part.
     pub min_rows: u64,
-    /// Questions answered on one data set at most, over all plans and runs.
+    /// The largest number of questions answered on one data set, over all plans and runs.
     pub max_rounds_in_all: u64,
-    /// Runs on one data set at most, over all plans.
+    /// The largest number of runs on one data set, over all plans.
     pub max_runs: u64,
-    /// Rows behind every sum of a group (p).
+    /// The smallest number of rows behind every sum of a group (p).
     pub records: u64,
-    /// Rows that are added, and that are removed, at once or not at all ([REL-7]), and that enter or leave a group before its sum is
-    /// asked again (r); 0 allows any.
+    /// The smallest number of rows, other than none, that are added or removed at once ([REL-7]), and of rows that
+    /// enter or leave a group before its sum is asked again (r); 0 allows any.
     pub change: u64,
-    /// Methods that a plan may name; any where there is no list.
+    /// Methods that a plan may name; `None` allows any.
     pub methods: Option<Vec<String>>,
-    /// Columns that a plan may name; any where there is no list.
+    /// Columns that a plan may name; `None` allows any.
     pub columns: Option<Vec<String>>,
     /// Whether the plan must open its totals.
     pub opening: bool,
-    /// Where it does not: how far apart centres must lie, in millionths of the box's half-width.
+    /// How far apart centres must lie where totals are not opened, in millionths of the box's half-width.
     pub separation_ppm: u64,
-    /// The same where it does: there only a site that lies can steer centres together, and honest ones may meet.
+    /// The same where totals are opened. There only a lying site can steer centres together, and honest centres may
+    /// meet.
     pub separation_opened_ppm: u64,
-    /// Answers with noise.
+    /// What it asks of answers with noise.
     pub noise: Noise,
-    /// Answers without.
+    /// What it asks of answers without noise.
     pub release: Release,
 }
 
 /// What a site asks of noise (differential privacy).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Noise {
-    /// Whether it answers nothing without.
+    /// Whether every answer needs noise.
     pub required: bool,
     /// Budget of zero-concentrated differential privacy for one data set, in 10^-9 of rho.
     pub nano_rho: u64,
@@ -90,15 +91,15 @@ pub struct Release {
     pub domain: Option<u64>,
 }
 
-/// What becomes of an answer that the release rule forbids.
+/// What happens to an answer that the release rule forbids.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Enforcement {
     /// It is refused.
     Enforce,
-    /// The operator is told, and it leaves.
+    /// The operator is told, and the answer leaves.
     Report,
-    /// Nothing is looked at.
+    /// The rule is off.
     Off,
 }
 
@@ -127,7 +128,7 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// The protocol's own floor and nothing else: for those who know nothing of questions, and for toy data.
+    /// Only the protocol's own floor, for callers that know nothing about questions, and for toy data.
     pub fn only(floor: Floor) -> Policy {
         Policy {
             floor,
@@ -147,7 +148,7 @@ impl Policy {
     }
 }
 
-/// What the application says of its answer. Numbers that it does not know stand at what forbids most.
+/// What the application says about its answer. A number that it does not know is set to the value that forbids most.
 #[derive(Clone, Debug, Default)]
 pub struct Request<'a> {
     /// Sites of the roster.
@@ -162,7 +163,7 @@ pub struct Request<'a> {
     pub domain: Option<u64>,
     /// What the plan says.
     pub plan: PlanFacts<'a>,
-    /// The same answer, to the bit, was given to the same sites before: it gives nothing away any more.
+    /// Whether the same answer, to the bit, was given to the same sites before, so that it gives nothing more away.
     pub repeated: bool,
     /// What it gives away.
     pub cost: Cost,
@@ -180,7 +181,7 @@ pub struct Request<'a> {
     pub of_plan: u64,
 }
 
-/// What a plan says of itself.
+/// What a plan says about itself.
 #[derive(Clone, Debug, Default)]
 pub struct PlanFacts<'a> {
     /// Its method.
@@ -191,13 +192,14 @@ pub struct PlanFacts<'a> {
     pub groups: bool,
     /// Whether it counts rows by group and label: whatever it asks first, a count may be of one row.
     pub cells: bool,
-    /// Sites behind such a sum at least.
+    /// The smallest number of sites behind such a sum.
     pub contributors: u32,
-    /// Rows behind it at least.
+    /// The smallest number of rows behind it.
     pub records: u64,
     /// Whether the counts are asked first.
     pub ask_first: bool,
-    /// Where rows stay themselves from sum to sum (exact Lloyd): so many have entered or left a group before it is asked again.
+    /// Where sums of single rows are repeated (exact Lloyd), the number of rows that have entered or left a group
+    /// before its sum is asked again.
     pub change: Option<u64>,
 }
 
@@ -212,8 +214,8 @@ pub struct Cost {
     pub nano_rho: Option<u64>,
 }
 
-/// What smooth questions tell together ([POL-9]): sums of smooth functions of single rows, of which most repeat in part what
-/// those before said. The application measures it.
+/// What smooth questions tell together ([POL-9]). Their answers are sums of smooth functions of single rows, and most
+/// of them partly repeat what earlier ones said. The application measures it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Smooth {
     /// Their effective rank r, from above.
@@ -224,7 +226,7 @@ pub struct Smooth {
     pub instead: (u64, u64),
 }
 
-/// What was given away on one data set before.
+/// What was given away about one data set before.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Spent {
     /// Different answers.
@@ -255,7 +257,7 @@ impl Spent {
     }
 }
 
-/// A query that reached this site and passed the protocol's own checks; the site may still say no.
+/// A query that reached this site and passed the protocol's own checks; the site may still refuse it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Asked {
     /// The round, and what its masks are bound to.
@@ -296,7 +298,8 @@ impl Consent {
 /// same rows ([POL-1] to [POL-6], [POL-8], [POL-9]), and whether it is asked over whole blocks ([REL-3] to [REL-7]).
 ///
 /// # Errors
-/// `Error::Refused` with the rule and what is missing. For this site's operator alone: the aggregator is told the rule.
+/// `Error::Refused` with the rule and what is missing. The text is for this site's operator alone; the aggregator
+/// learns only the rule.
 pub fn decide(
     terms: &Terms,
     policy: &Policy,
@@ -333,7 +336,8 @@ pub fn decide(
     Ok(Consent { context: asked.context })
 }
 
-/// [`decide`] by the protocol's own floor alone, for whoever has no application: simulations and tests of the protocol.
+/// [`decide`] by the protocol's own floor alone, for callers without an application: simulations and tests of the
+/// protocol.
 ///
 /// # Errors
 /// As [`decide`].
@@ -481,9 +485,9 @@ pub fn room_for(terms: &Terms, policy: &Policy, request: &Request<'_>) -> Room {
     room(honest_rows(terms, policy, request), request.columns, bits, domain.or(request.domain))
 }
 
-/// Rows that nobody among the supposed colluders knows: the cohort's less those of as many other sites, and this site's own
-/// at least. No more than the plan allows all sites, whoever says so; and the own ones only as the power of two below, as a
-/// refusal says how many are known of.
+/// Rows that nobody among the supposed colluders knows: the cohort's less those of as many other sites, and this site's
+/// own at least. The number is at most what the plan allows all sites, whatever its source. The own rows enter only as
+/// the power of two that is not above them, because a refusal says how many are known of.
 fn honest_rows(terms: &Terms, policy: &Policy, request: &Request<'_>) -> u64 {
     let colluders = colluders(terms, &policy.floor, request.sites) as u64;
     let most = terms.max_rows.saturating_mul(request.sites as u64);

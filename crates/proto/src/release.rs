@@ -1,5 +1,6 @@
-//! Over which sites exact totals may be released: whole blocks, for the life of a data set (spec section 11.3, [REL-1] to
-//! [REL-8]). Pure; the one rule of its kind, for every question, run, plan and aggregator.
+//! The rule of blocks: exact totals may be released only over whole blocks of sites, for the life of a data set (spec
+//! section 11.3, [REL-1] to [REL-8]). This module is where a second cohort is refused ([`admit`]). It is pure, and it
+//! is the only rule of its kind, for every question, run, plan and aggregator.
 //!
 //! *Why no rule about questions.* Totals over S and over S without one site, at any centres whatever, subtract to that site's
 //! row count and sums: a few rounds of fuzzy c-means span a space of functions of a row that contains constants and
@@ -15,8 +16,8 @@
 //! the colluding sites of these blocks added. An exchange within a block permutes the terms of each s_i(B) and changes none of
 //! these sums. ∎
 //!
-//! Adaptive and nonlinear computation on totals is covered. What the lemma does not hide is a site that dominates its block,
-//! and a site whose rows lie apart from all others'.
+//! Adaptive and nonlinear computation on totals is covered. The lemma does not protect a site that dominates its block,
+//! or a site whose rows lie apart from all others'.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -47,7 +48,7 @@ pub struct Member {
     pub standing: Standing,
 }
 
-/// Sites whose parts are only ever released together.
+/// Sites whose parts are released only together.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Block {
     /// Names it in every roster, plan and run.
@@ -74,7 +75,7 @@ pub struct OwnBlock {
 /// A rule that does not hold, and which site's statement contradicts it, if it is one site's.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Broken {
-    /// What is wrong, as the end of a sentence about whoever proposed it.
+    /// What is wrong, as the end of a sentence about the party that proposed it.
     pub what: &'static str,
     /// The site that it is about.
     pub site: Option<u16>,
@@ -103,8 +104,8 @@ pub fn least_sites(contributors: u32, colluders: usize, opened: bool) -> usize {
     }
 }
 
-/// [REL-6]: signatures that show that a slot never gives a total: whoever has not signed, and `colluders` that sign and share
-/// all the same, are fewer than the `threshold` of a deck of `members`.
+/// [REL-6]: the number of signatures that show that a slot gives no total. The sites that have not signed, and
+/// `colluders` that sign and share nevertheless, are then fewer than the `threshold` of a deck of `members`.
 pub fn burned_by(members: usize, threshold: usize, colluders: usize) -> usize {
     (members + colluders + 1).saturating_sub(threshold)
 }
@@ -220,7 +221,7 @@ impl Blocks {
         }
     }
 
-    /// All sites of the blocks of which nobody is missing among `present`, ascending.
+    /// All sites, ascending, of the blocks that are complete in `present`.
     pub fn whole_among(&self, present: &[u16]) -> Vec<u16> {
         let here = |site: &u16| present.binary_search(site).is_ok();
         let whole = self.0.iter().filter(|block| block.sites.iter().all(here));
@@ -241,9 +242,9 @@ pub struct Proposal {
     pub too_few: Vec<u16>,
 }
 
-/// Arranges `members`: whoever states a block into that one if all of it is here, all others into new blocks of at least
-/// `size` sites each, as many as there can be; where `size` is 0, into one block. A new block has at least `least` sites.
-/// Of the blocks of an earlier deck, `known`, those stay of which all are here and nobody states another.
+/// Arranges `members`. Sites that state a block form that block if all of it is here. All others form new blocks of at
+/// least `size` sites each, as many as possible, or one block where `size` is 0. A new block has at least `least`
+/// sites. A block of an earlier deck, in `known`, stays if all of its sites are here and none states another.
 pub fn propose(members: &[Member], known: &Blocks, size: u16, least: usize) -> Proposal {
     let mut proposal = Proposal::default();
     let by_site: BTreeMap<u16, &Member> = members.iter().map(|member| (member.site, member)).collect();
@@ -267,7 +268,7 @@ pub fn propose(members: &[Member], known: &Blocks, size: u16, least: usize) -> P
     }
     for (id, mut block) in stated {
         let whole = |block: &[&Member]| block_id(block.iter().map(|member| member.key)).0 == id;
-        // Whoever of a block lost its first round states none; a new site beside it would make another block.
+        // A member that lost its block's first round states no block; a new site beside it would make another block.
         if !whole(&block) && whole(&[&block[..], &fresh[..]].concat()) {
             block.append(&mut fresh);
         }
@@ -342,7 +343,7 @@ mod tests {
         ] {
             assert_eq!(rule(Blocks::of(&members, &partition)), expected, "{partition:?}");
         }
-        // A member of a block that lost its first round states nothing yet, and belongs to it all the same.
+        // A member of a block that lost its first round states nothing yet, and belongs to it nevertheless.
         let mut late = members.clone();
         late[1].standing.block = None;
         assert!(Blocks::of(&late, &[vec![0, 1, 2], vec![3, 4, 5]]).is_ok());

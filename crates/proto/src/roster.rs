@@ -1,4 +1,4 @@
-//! Who takes part: the roster, signed by its coordinator and pinned by every site (spec section 5).
+//! The roster, which says who takes part. Its coordinator signs it and every site pins it (spec section 5).
 
 use serde::{Deserialize, Serialize};
 
@@ -152,7 +152,7 @@ impl SignedRoster {
 /// Checks how many sites a roster has ([ROS-1]), before anybody makes keys for them.
 ///
 /// # Errors
-/// `Error::Invalid` that says why there are no fewer, or where it stands why there are no more.
+/// `Error::Invalid` that says why there must not be fewer, or where the reason is written why there must not be more.
 pub fn check_sites(sites: usize) -> Result<(), Error> {
     let why = match sites {
         ..MIN_SITES => format!(

@@ -1,6 +1,6 @@
 //! Shamir's secret sharing over the scalar field of the curve (spec section 8; Shamir 1979).
 //!
-//! Site number i holds the polynomial's value at x = i + 1, so no share is ever the secret itself.
+//! Site number i has the polynomial's value at x = i + 1, so no share is the secret itself.
 
 use curve25519_dalek::scalar::Scalar;
 use rand_core::CryptoRng;
@@ -78,7 +78,7 @@ pub(crate) fn recover(coefficients: &[Scalar], shares: &[Scalar]) -> Scalar {
 }
 
 /// Recovers the secret although one of the first t + 1 shares is wrong, where a commitment tells the right secret: one
-/// spare share is enough, where decoding alone needs two. Names whoever's share is not of the same polynomial.
+/// spare share is enough, where decoding alone needs two. Names the sites whose shares are not of the same polynomial.
 pub(crate) fn recover_committed(
     members: &[u16],
     shares: &[Scalar],

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
-/// Words to add below which other threads would cost more than they save.
+/// Below this number of words, other threads would cost more than they save.
 const WORTH_IT: usize = 1 << 17;
 
 /// Adds to `words` what `add` makes of the items.

@@ -16,8 +16,8 @@ use crate::error::Error;
 pub const VERSION: u16 = 2;
 
 const SALT: &[u8] = b"veilsum/2";
-/// Salt of what stands in files that outlive a wire version: a ledger counts for the life of a data set, a block has one name
-/// as long, and a roster is compared by telephone once.
+/// Salt for the contents of files that outlive a wire version: a ledger counts for the life of a data set, a block
+/// keeps its name as long, and a roster is compared by telephone once.
 const LASTING_SALT: &[u8] = b"veilsum/1";
 /// Labels with that salt. None of them names a key.
 const LASTING: [&str; 16] = [

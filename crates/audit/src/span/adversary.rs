@@ -7,11 +7,11 @@ use anyhow::Result;
 use super::{Told, probes, probes::Probes, reading::Reading};
 use crate::qr::{Columns, add, back, dot, row_space, triangularise};
 
-/// A direction of a cohort's totals counts where a row moves it by so many standard deviations of its rounding.
+/// A direction of a cohort's totals counts if a row moves it by at least this many standard deviations of its rounding.
 const ABOVE_ROUNDING: f64 = 1e-3;
 /// Probes of either half for each direction of the totals that stands above rounding.
 const PROBES_A_COORDINATE: usize = 6;
-/// And at least so many: few directions deserve a good mean.
+/// The smallest number of probes, so that the mean is good for few directions too.
 const LEAST_PROBES: usize = 1_000;
 
 /// Weights of the rounding that are tried. With 1 a combination is best on the rows that are fitted; but steps of hard groups that
@@ -65,7 +65,7 @@ impl Space {
         }
     }
 
-    /// With so many probes of either half.
+    /// Makes a space with this many probes in each half.
     fn at(told: &[Told], readings: &[Reading], half: usize, seed: u64) -> Result<Space> {
         let numbers: usize = readings.iter().map(Reading::len).sum();
         let probes = Probes::draw(told, 2 * half, seed)?;
@@ -230,7 +230,7 @@ pub(super) struct Known {
 }
 
 impl Solved<'_> {
-    /// The sum of each target over so many sites of each group, by the combination that does best on the held-out rows.
+    /// The sum of each target over this many sites of each group, by the combination that is best on the held-out rows.
     pub(super) fn known(&self, set: &[usize]) -> Vec<Known> {
         let best = |target| {
             let all = self.levels.iter().map(|level| self.at(level, set, target));

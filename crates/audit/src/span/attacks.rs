@@ -1,5 +1,5 @@
-//! What honest totals over changing cohorts give away of single sites, and what is left of it where all cohorts are unions of
-//! whole blocks: the audit's entries for a lost site, a late joiner and sampled sites.
+//! What honest totals over changing cohorts give away about single sites, and what remains of that where all cohorts
+//! are unions of whole blocks. These are the audit's entries for a lost site, a late joiner and sampled sites.
 //!
 //! Nobody lies, every total is exact and behind masks, and no two questions are alike. The totals are those that the sites' own
 //! code adds up to; the cohorts are those of the event, and with the rule those that [`Blocks::allowed`] leaves of them.
@@ -103,7 +103,7 @@ fn played(event: Event, algorithm: &Algorithm, seed: u64, rule: bool) -> Result<
     Ok(found)
 }
 
-/// Lets the linear adversary at an event, for k-means and for fuzzy c-means, with the rule and without.
+/// Runs the linear adversary on an event, for k-means and for fuzzy c-means, with the rule and without.
 ///
 /// # Errors
 /// Where the federation cannot be played.

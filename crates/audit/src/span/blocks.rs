@@ -1,5 +1,5 @@
-//! The release rule as the adversary meets it: the cohorts that it leaves of those that would have been asked. The rule itself is
-//! the product's, [`veilsum_proto::release`].
+//! The release rule from the adversary's side: the cohorts that remain of those that would have been asked. The rule
+//! itself is the product's, [`veilsum_proto::release`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use veilsum_proto::{
     release::{self, Broken, Member, OwnBlock, Standing},
 };
 
-/// Sites that stand together for the life of a data set: every total is over whole blocks (spec section 11.3).
+/// Sites that are released together for the life of a data set: every total is over whole blocks (spec section 11.3).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Blocks {
     /// By number.
@@ -19,7 +19,7 @@ pub struct Blocks {
     all: Vec<BTreeSet<String>>,
 }
 
-/// Blocks that the rule does not take.
+/// Blocks that the rule refuses.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("whoever made these blocks {} [{}]: make blocks of at least {least} sites each, no site in two", .broken.what, .broken.rule)]
 pub struct NoBlocks {

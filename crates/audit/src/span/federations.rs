@@ -279,7 +279,7 @@ fn sites(names: &[String], d: usize, stream: &mut Stream) -> Result<Sites> {
     Sites::new(&rows, domain, step_bits)
 }
 
-/// Blocks of at least so many sites each, everybody in one.
+/// Blocks of at least this many sites each; every site is in one.
 fn blocks(names: &[String], least: usize, stream: &mut Stream) -> Result<Blocks> {
     let mut names = names.to_vec();
     stream.shuffle(&mut names);

@@ -1,11 +1,12 @@
-//! The linear adversary: how far totals over several cohorts determine the part of a single site or of a few.
+//! The linear adversary: it measures how far totals over several cohorts determine the part of a single site or of a
+//! few.
 //!
-//! A total over a cohort is a sum over the cohort's rows of functions that everybody knows, for everybody knows the questions. So
-//! the adversary looks for a combination of all totals that is 1 on the rows of some sites and 0 on those of all others: where
-//! there is one, those sites' row count is out, and with a column's value in place of 1 that column's sum. It needs no list of
-//! cases, no equal questions and no knowledge of the data: it tries the functions at [`probes`], rows at random, solves least
-//! squares on one half of them and predicts its own error on the other. Questions are read by the code that sites answer with
-//! ([`reading`]).
+//! A total over a cohort is a sum over the cohort's rows of functions that everybody knows, because everybody knows the
+//! questions. So the adversary looks for a combination of all totals that is 1 on the rows of some sites and 0 on those
+//! of all others. Where there is one, those sites' row count is known, and with a column's value in place of 1, that
+//! column's sum. It needs no list of cases, no equal questions and no knowledge of the data: it tries the functions at
+//! [`probes`], rows at random, solves least squares on one half of them and predicts its own error on the other.
+//! Questions are read by the code with which sites answer ([`reading`]).
 //!
 //! The steps:
 //! 1. every number of a total is divided by the standard deviation of its rounding; totals of one cohort are taken together;
@@ -17,11 +18,11 @@
 //! 5. the error is predicted on the held-out probes, and a group is flagged where that is below half of what a site hides by
 //!    standing in a sum of `least` sites: t of m sites guessed as t/m of their sum are off by (m - t) / sqrt((m - t)^2 + t^2).
 //!
-//! **What it shows and what not.** It is linear: it looks for sums of released numbers, not for what else constraints (counts are
-//! whole and not negative, rows lie in the box) say together with them; and it takes sites to be of one size. A group that it
-//! flags is in danger, the estimate with it. That it flags nothing is a check of the release rule, not the proof of it: the
-//! proof is the rule's lemma, which holds against every adversary. With blocks there is nothing to find for it, and it must say
-//! so; with the rule off it must find what was planted ([`federations`]).
+//! **What it shows and what it does not show.** It is linear: it looks for sums of released numbers. It does not use
+//! further constraints (counts are whole and not negative, rows lie in the box), and it takes all sites to be of one
+//! size. A group that it flags is in danger. If it flags nothing, that is a check of the release rule and no proof; the
+//! proof is the rule's lemma, which holds against every adversary. With blocks it has nothing to find and must say so;
+//! with the rule off it must find what was planted ([`federations`]).
 
 mod adversary;
 pub mod attacks;
@@ -93,7 +94,8 @@ pub struct Assumed {
     pub seed: u64,
 }
 
-/// More groups than this are not looked at, the larger ones first: so many pairs has a federation of 100 sites.
+/// The largest number of groups that are looked at, larger groups being dropped first: a federation of 100 sites has
+/// this many pairs.
 const MOST_GROUPS: usize = 5_000;
 
 /// One sum over a group of sites.
@@ -119,7 +121,7 @@ impl Sum {
 pub struct Part {
     /// The sites.
     pub sites: Vec<String>,
-    /// Whether cohorts tell them from all others.
+    /// Whether cohorts separate them from all others.
     pub apart: bool,
     /// So many rows.
     pub rows: Sum,
@@ -136,7 +138,7 @@ pub struct Part {
 pub struct Found {
     /// Numbers that were released as sums over rows.
     pub numbers: usize,
-    /// Of these, so many independent ones stand above rounding.
+    /// The number of these that are independent and above rounding.
     pub rank: usize,
     /// Sites that no cohort tells apart.
     pub atoms: Vec<Vec<String>>,
@@ -175,10 +177,10 @@ impl Found {
     }
 }
 
-/// By atom so many sites of it.
+/// The number of sites from each atom.
 type Counts = Vec<usize>;
 
-/// Lets the linear adversary at these totals.
+/// Runs the linear adversary on these totals.
 ///
 /// # Errors
 /// Where there is no total, or one cannot be read.

@@ -1,5 +1,5 @@
-//! Rows at random at which questions are read as functions. They come from the public box and the questions' own points: the
-//! adversary knows nothing of the data.
+//! Random rows at which questions are read as functions. They come from the public box and the questions' own points,
+//! because the adversary knows nothing about the data.
 
 use anyhow::{Context as _, Result};
 use rayon::prelude::*;

@@ -1,4 +1,4 @@
-//! What was released, out of files: views with totals, a site's transcript, signed ledgers.
+//! Reads what was released from files: views with totals, a site's transcript, signed ledgers.
 //!
 //! A **view** is a file with one [`Told`] a line as JSON: question, box, cohort, deviations and, where they are known, the totals.
 //! A **transcript** (`SESSION.transcript` in a site's state folder, while its run lasts) holds what the coordinator signed, so that
@@ -150,7 +150,7 @@ impl Released {
 #[derive(Default)]
 struct Cohorts(BTreeMap<Hash, Option<BTreeSet<String>>>);
 
-/// Rosters of so many sites have every subset tried; larger ones all but a few sites.
+/// For rosters of up to this many sites every subset is tried; for larger ones, all sites but a few.
 const EVERY_SUBSET: usize = 20;
 
 impl Cohorts {

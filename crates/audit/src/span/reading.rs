@@ -1,4 +1,4 @@
-//! A question as a function of a row, by the very code that sites answer with.
+//! Reads a question as a function of a row, with the same code with which sites answer.
 
 use anyhow::{Result, anyhow};
 use veilsum_cluster::{
@@ -7,12 +7,12 @@ use veilsum_cluster::{
 };
 use veilsum_node::question::{Layout, Question, SumBounds};
 
-/// What of a question's answer is a sum over rows.
+/// The part of a question's answer that is a sum over rows.
 ///
-/// Entries are read as they are where a row's part does not depend on its site's other rows. Of methods with rounds of a site's
-/// own, entries are added up that stay a sum over rows however the site went: over groups the rows and the coordinates (k-means
-/// of several steps; FKM and Kumar), the memberships (FFCM by memberships) and the masses (feature vectors). Nothing is read of
-/// what counts sites.
+/// Entries are read as they are where a row's part does not depend on its site's other rows. Of methods with rounds of
+/// a site's own, entries are added up that stay a sum over rows however the site went: over groups the rows and the
+/// coordinates (k-means of several steps; FKM and Kumar), the memberships (FFCM by memberships) and the masses (feature
+/// vectors). Entries that count sites are not read.
 pub struct Reading {
     /// What a single row is asked; nothing for the row count, which is 1.
     asked: Option<Batch>,
@@ -78,7 +78,7 @@ impl Reading {
     }
 }
 
-/// The same question with what only a whole site can do taken out: rounds of its own, least groups, noise.
+/// The same question without what only a whole site can do: rounds of its own, least groups, noise.
 fn for_a_row(query: &Query) -> Query {
     match query.clone() {
         Query::LocalMeans(mut q) => {
@@ -133,8 +133,8 @@ fn picked(query: &Query, blocks: &[Block], columns: usize) -> Vec<Vec<usize>> {
     }
 }
 
-/// The standard deviation of every entry of a total over so many sites: rounding to the step at each, its share of the plan's
-/// noise, and the blur that a question asks for.
+/// The standard deviation of every entry of a total over this many sites: rounding to the step at each, its share of
+/// the plan's noise, and the blur that a question asks for.
 ///
 /// # Errors
 /// Where the question has no layout under this form.

@@ -1,5 +1,6 @@
-//! The events of [`super::attacks`] before real sites: the protocol core's own state machines, each with the product's rule before
-//! its answer. With blocks of single sites they answer, which is what the rule is off; with whole blocks they refuse.
+//! The events of [`super::attacks`] before real sites: the protocol core's own state machines, each with the product's
+//! rule before its answer. With blocks of single sites they answer, as if the rule were off; with whole blocks they
+//! refuse.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,7 +26,7 @@ use crate::{
 
 const ROWS: usize = 20;
 
-/// What of an event's cohorts is answered, and the rules under which the rest is not.
+/// Which of an event's cohorts are answered, and the rules under which the others are refused.
 #[derive(Default)]
 pub(super) struct Answered {
     pub(super) rate: Rate,
@@ -84,7 +85,7 @@ impl SiteSession {
         Ok((self.hub.context(&ask), inputs, answered))
     }
 
-    /// A whole round of sites of which none refuses.
+    /// A whole round in which no site refuses.
     fn honest(&mut self, cohort: &[u16], q: &Question) -> Result<()> {
         let (context, inputs, answered) = self.ask(cohort, q)?;
         ensure!(answered.rules.is_empty(), "an honest question is refused under {:?}", answered.rules);
@@ -97,7 +98,7 @@ impl SiteSession {
     }
 }
 
-/// Lets a coordinator bring the event about with questions of this algorithm.
+/// Lets a coordinator cause the event with questions of this algorithm.
 ///
 /// # Errors
 /// Where an honest part of the conversation fails.

@@ -1,4 +1,4 @@
-//! What the adversary found, in sentences.
+//! Reports what the adversary found, in sentences.
 
 use std::{collections::BTreeMap, io};
 

@@ -1,4 +1,5 @@
-//! Totals of a new question as combinations of totals that are out, fitted on probe rows and tested on others.
+//! Estimates the totals of a new question as combinations of released totals, fitted on probe rows and tested on
+//! others.
 
 use rayon::prelude::*;
 
@@ -7,51 +8,54 @@ use super::{Refusal, Released};
 use crate::random::Stream;
 use crate::{Batch, Centres, Domain, Per, Prepared, Query, Rows, Totals, answer};
 
-/// Released numbers that estimates are made of at most, the latest first: factoring takes their square times the probes, and
-/// the rounds long before the last ones say little of what comes next.
+/// The largest number of released numbers that an estimate uses, the latest first. Factoring takes their square times
+/// the probes, and early rounds say little about the next one.
 const MAX_NUMBERS: usize = 1024;
-/// Probes to fit to, at least, and for each number (the review of the release rule asks for three).
+/// The smallest number of probes to fit to, and the number for each released number (the review of the release rule
+/// asks for three).
 const FIT_PROBES: usize = 1000;
 const FIT_PROBES_PER_NUMBER: usize = 3;
 /// Probes to test on.
 const HELD_OUT_PROBES: usize = 1000;
 /// Standard deviation of the probes around centres, as a part of each column's extent.
 const SPREAD: f64 = 0.12;
-/// No total is better than this part of itself, or of what one row adds at most: sums of `f64` end there.
+/// No total is more accurate than this part of itself, or of the most that one row adds, because sums of `f64` end
+/// there.
 const FINEST: f64 = 1.0 / (1u64 << 48) as f64;
 /// An estimate of the number of rows counts if its error on held-out probes is below this part of it.
 const KNOWN_ROWS: f64 = 0.1;
 
 const LABEL: &[u8; 24] = b"veilsum finish probes v1";
 
-/// What is out, factored for estimates.
+/// The released totals, factored for estimates.
 pub(super) struct Estimator {
     domain: Domain,
-    /// Single rows, the first of them to fit to and the others to test on.
+    /// Single rows. The first of them are fitted to, and the others are tested on.
     probes: Vec<Prepared>,
     fit: usize,
-    /// By released number what each held-out probe adds to it, in units of its own rounding.
+    /// For each released number, what each held-out probe adds to it, in units of its own rounding.
     held_out: Vec<Vec<f64>>,
     /// The same on the probes to fit to, times `weight`.
     ridge: Ridge,
     /// The released totals in units of their rounding.
     totals: Vec<f64>,
-    /// What an error on a probe counts beside a rounding: rows over the root of the probes.
+    /// The weight of an error on a probe relative to a rounding: rows over the root of the number of probes.
     weight: f64,
     /// Number of rows of the cohort, estimated.
     rows: f64,
 }
 
-/// Totals that nobody was asked for.
+/// Estimated totals, for which no site was asked.
 pub(super) struct Estimate {
     pub(super) totals: Totals,
-    /// The largest error of a total that the held-out probes and the rounding of what is out lead to expect, as a part of
-    /// what the totals of its block are in the root mean square.
+    /// The largest expected error of a total, from the held-out probes and the rounding of the released totals, as a
+    /// part of the root mean square of the totals of its block.
     pub(super) error: f64,
 }
 
 impl Estimator {
-    /// Factors what is out over a box (working units), for questions near `centres`; `sites` have rounded their parts.
+    /// Factors the released totals over a box (working units), for questions near `centres`; `sites` have rounded their
+    /// parts.
     pub(super) fn new(
         domain: &Domain,
         sites: u32,
@@ -111,7 +115,7 @@ impl Estimator {
         let coefficients = self.ridge.solve(&side);
         let mut residual = held_out.to_vec();
         self.held_out.iter().zip(&coefficients).for_each(|(column, c)| add(&mut residual, -c, column));
-        // Errors on rows may all point the same way; roundings are independent of each other.
+        // Errors on rows may all have the same sign; roundings are independent of each other.
         let rounding = dot(&coefficients, &coefficients).sqrt() / self.rows;
         let error = root_mean_square(&residual).hypot(rounding);
         Combined { total: dot(&coefficients, &self.totals), error, size: root_mean_square(held_out) }
@@ -121,7 +125,7 @@ impl Estimator {
 /// One entry of an estimate.
 struct Combined {
     total: f64,
-    /// What is to be expected as its error, a row.
+    /// Its expected error for each row.
     error: f64,
     /// What a row adds to it, root mean square.
     size: f64,
@@ -140,12 +144,12 @@ struct Known {
     totals: Vec<f64>,
     /// Standard deviation of the rounding of every total.
     noise: Vec<f64>,
-    /// There are at least so many rows.
+    /// The smallest number of rows.
     least_rows: f64,
 }
 
 impl Known {
-    /// The latest of what is out, as much as an estimate is made of.
+    /// The latest released numbers, as many as an estimate uses.
     fn latest(domain: &Domain, sites: u32, released: &[Released]) -> Result<Self, Refusal> {
         let mut known = Self { batches: Vec::new(), totals: Vec::new(), noise: Vec::new(), least_rows: 0.0 };
         for Released { batch, totals, steps } in released.iter().rev() {
@@ -188,8 +192,8 @@ impl Known {
     }
 }
 
-/// Rows of the box, every other one anywhere in it, the others around the centres (working units). The seed is fixed: nobody
-/// can choose probes on which a bad estimate looks good.
+/// Rows of the box: every other one is anywhere in it, and the others are around the centres (working units). The seed
+/// is fixed, so that nobody chooses probes on which a bad estimate looks good.
 fn probes(domain: &Domain, centres: &[Centres], count: usize) -> Vec<Prepared> {
     let mut stream = Stream::new(0, LABEL);
     let points: Vec<&[f64]> = centres.iter().flat_map(Centres::rows).collect();

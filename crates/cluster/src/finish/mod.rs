@@ -1,11 +1,12 @@
-//! A run that may not ask any more is finished from what is out: the totals at new centres are
-//! estimated from those that were released over the same block.
+//! Finishes a run that may not ask any more: the totals at new centres are estimated from the totals that were released
+//! over the same block.
 //!
-//! When a site is lost in the midst of a run, or a budget is spent, no new exact total may be asked: over fewer sites it would
-//! tell what the lost one had sent. What was released already stays, and every question is a sum over rows of functions that
-//! everybody knows. A function of the next question is nearly a combination of functions of earlier ones, because they differ
-//! only by how far the centres have moved; the same combination of the released *totals* is then nearly the next total. This
-//! is post-processing of what is out. No row enters and nothing new leaves a site.
+//! When a site is lost in the middle of a run, or a budget is spent, no new exact total may be asked, because over
+//! fewer sites it would tell what the lost one had sent. The totals that were released remain, and every question is a
+//! sum over rows of functions that everybody knows. A function of the next question is nearly a combination of
+//! functions of earlier ones, because they differ only by how far the centres have moved; the same combination of the
+//! released *totals* is then nearly the next total. This is post-processing of released totals. No row enters and
+//! nothing new leaves a site.
 //!
 //! # How
 //!
@@ -20,18 +21,19 @@
 //!
 //! # When it is believed
 //!
-//! On probes that c was not fitted to, the expected relative error of a total is
-//! `sqrt(mean (A c - f)^2 + |c|^2 / N^2)` over the root of the mean of f^2, taken over the whole block that the total stands
-//! in. Errors of one round move the centres of the next, so that the largest ones of all rounds are added up, and the sum must
-//! stay below [`GATE`]. Otherwise nothing of it is used, and the
-//! result is what the last opened totals gave. Centres that the estimated totals move out of the box are refused as well. The
-//! validity totals pass a gate of their own; without it the result has no index.
+//! On probes that c was not fitted to, the expected relative error of a total is `sqrt(mean (A c - f)^2 + |c|^2 / N^2)`
+//! over the root of the mean of f^2, taken over the whole block that the total stands in. Errors of one round move the
+//! centres of the next, so that the largest ones of all rounds are added up, and the sum must stay below [`GATE`].
+//! Otherwise the estimates are not used, and the result is what the last opened totals gave. Centres that the estimated
+//! totals move out of the box are refused as well. The validity totals have to pass a gate of their own; otherwise the
+//! result has no index.
 //!
-//! It works for smooth questions in few columns and with few clusters (`fcm`: iris, xclara). It is refused where the functions
-//! of the rounds so far do not span the next ones (many clusters, many columns), for steps such as hard groups, for answers
-//! that are no sums over rows (local iterations, numbers of sites), and under noise. Probes are not the data: the gate is a
-//! measurement on the box, and rows that all lie in a small part of it may be estimated better or worse. Where a round carries
-//! centres apart that were close (a saddle), it carries an error along, and the sum understates it.
+//! It works for smooth questions in few columns and with few clusters (`fcm`: iris, xclara). It is refused where the
+//! functions of the rounds so far do not span the next ones (many clusters, many columns), for steps such as hard
+//! groups, for answers that are no sums over rows (local iterations, numbers of sites), and under noise. Probes are not
+//! the data: the gate is a measurement on the box, and rows that all lie in a small part of it may be estimated better
+//! or worse. Where a round moves centres apart that were close (a saddle), it also enlarges an error, and the sum
+//! understates it.
 //!
 //! # What it needs
 //!
@@ -83,7 +85,8 @@ use estimate::{Estimate, Estimator};
 /// The sum of the held-out errors of all extrapolated rounds must stay below this; the error of the validity totals too.
 pub const GATE: f64 = 1e-3;
 
-/// Rounds that are extrapolated at most: one costs tens of milliseconds, and a run that needs more has not nearly converged.
+/// The largest number of extrapolated rounds. Each costs tens of milliseconds, and a run that needs more is far from
+/// convergence.
 const MAX_ROUNDS: u32 = 1000;
 
 /// One question of a run and its totals, as they were opened.
@@ -91,23 +94,23 @@ const MAX_ROUNDS: u32 = 1000;
 pub struct Released {
     /// The question.
     pub batch: Batch,
-    /// Its totals over the cohort. All of what is handed to one [`finish`] is over the same cohort: the caller sees to that.
+    /// Its totals over the cohort. The caller ensures that everything handed to one [`finish`] is over the same cohort.
     pub totals: Totals,
     /// By block of [`Batch::layout`] the step that every site rounded its entries to, working units. Blocks that are missing
     /// count as exact to what `f64` holds.
     pub steps: Vec<f64>,
 }
 
-/// How a run ended that could not ask any more.
+/// The end of a run that could not ask any more.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finished {
-    /// The result. [`Outcome::extrapolated`] says what of it is estimated, the notes say it in words.
+    /// The result. [`Outcome::extrapolated`] says which part of it is estimated, and the notes say it in words.
     pub outcome: Outcome,
-    /// Why no more of it is estimated; `None` where the run came to its end with every index.
+    /// The reason why no more of it is estimated; `None` where the run came to its end with every index.
     pub refused: Option<Refusal>,
 }
 
-/// Why the totals of a question were not estimated.
+/// The reason why the totals of a question were not estimated.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -126,7 +129,7 @@ pub enum Refusal {
     /// A probe has no answer.
     #[error("the next question cannot be answered for a row of the box: {0}")]
     Unanswerable(String),
-    /// The gate.
+    /// The expected error did not pass the gate.
     #[error(
         "the totals that are out do not tell the next ones: error {error:.1e} on held-out probes after {rounds} rounds, the gate is {GATE:.0e}"
     )]
@@ -144,9 +147,9 @@ pub enum Refusal {
     TooManyRounds,
 }
 
-/// Finishes a run from what is out: goes on with estimated totals until the method's own stop rule holds, or hands over what
-/// the last opened totals gave. `run` stands where a question is open that may not be asked any more; `released` is what it
-/// was given so far, in order (earlier runs over the same cohort and box may come before).
+/// Finishes a run from released totals. It goes on with estimated totals until the method's own stop rule holds, or
+/// returns what the last opened totals gave. `run` is at a question that may not be asked any more. `released` is what
+/// it was given so far, in order (earlier runs over the same cohort and box may come before).
 ///
 /// # Errors
 /// [`MethodError::NoCentresYet`] where no round has moved a centre: there is no result then. [`MethodError::Finished`] for a run
@@ -179,7 +182,7 @@ struct Ahead {
 }
 
 impl Ahead {
-    /// On until the run has its result; an error says where it could not go on.
+    /// Goes on until the run has its result; an error says where it could not go on.
     fn go(&mut self, released: &[Released]) -> Result<(), Refusal> {
         if self.run.is_noisy() {
             return Err(Refusal::Noise);
@@ -212,7 +215,7 @@ impl Ahead {
         let mut outcome = self.run.stop_here()?;
         outcome.questions = before.questions();
         if !before.is_judged() {
-            // A sum of estimated memberships is no count of rows.
+            // A sum of estimated memberships is not a count of rows.
             outcome.n_total = None;
         }
         if self.rounds == 0 && self.index_error.is_none() {

@@ -4,7 +4,7 @@
 
 use rayon::prelude::*;
 
-/// Columns that one thread takes at least: fewer are not worth waking it.
+/// The smallest number of columns for one thread; fewer are not worth waking it.
 const LEAST_COLUMNS: usize = 16;
 
 /// `[A; I] = Q R`.

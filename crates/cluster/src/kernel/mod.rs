@@ -164,7 +164,7 @@ impl<'a> Plan<'a> {
         let mut sums = vec![0.0; width];
         let mut add = |partial: Vec<f64>| sums.iter_mut().zip(partial).for_each(|(sum, value)| *sum += value);
         match chunks.as_slice() {
-            // A small site is not worth waking other threads for.
+            // For a small site it is not worth waking other threads.
             [only] => add(part(*only)),
             _ => {
                 for wave in chunks.chunks(WAVE) {

@@ -1,9 +1,9 @@
 //! Register tiles of the kernel: squared distances and weighted sums of a block, in groups of 8 points.
 //!
-//! A tile is as large as the registers allow: with 512-bit vectors a vector is a whole group, with narrower ones a part of
-//! it. That decides how many points a tile takes at once, never the order in which anything is added up. Every function is
-//! inlined into the caller that was compiled for the processor at hand; indexed loops with constant bounds keep the tiles
-//! in registers.
+//! A tile is as large as the registers allow: with 512-bit vectors a vector is a whole group, with narrower ones a part
+//! of it. This decides how many points a tile takes at once, and not the order in which anything is added up. Every
+//! function is inlined into the caller that was compiled for the processor at hand; indexed loops with constant bounds
+//! keep the tiles in registers.
 
 #![expect(clippy::needless_range_loop, reason = "iterators over small arrays of registers end up in memory")]
 

@@ -107,7 +107,7 @@ fn validate_point(plan: &Plan<'_>, block: Chunk<'_>, point: usize, scratch: &mut
             *square = *distance * *distance;
         }
     }
-    // Squares decide as long as they can: their roots make equals of what is not.
+    // Squares are compared as long as they are finite, because their roots may be equal where squares differ.
     let key: &[f64] = if safe { squares } else { distances };
     let own = (1..k).fold(0, |best, c| if key[c] < key[best] { c } else { best });
     let (nearest, mut second) = (distances[own], f64::INFINITY);

@@ -1,4 +1,5 @@
-//! Zero-concentrated differential privacy (Bun & Steinke 2016): rho adds up over releases; what it means as epsilon at a delta.
+//! Zero-concentrated differential privacy (Bun & Steinke 2016): how rho adds up over releases, and which epsilon it
+//! gives at a delta.
 
 /// The smallest epsilon at `delta` that rho-zCDP gives: the minimum over a > 1 of
 /// rho a + ln(1 - 1/a) - (ln delta + ln a) / (a - 1) (Canonne, Kamath & Steinke 2020, Proposition 2.6 and Corollary 2.13).
@@ -35,8 +36,9 @@ pub fn rho(epsilon_at: f64, delta: f64) -> f64 {
     low
 }
 
-/// Of somebody who guesses whether a record was there, the rate of right alarms less that of false ones is at most this:
-/// 2 Phi(sqrt(rho / 2)) - 1, the advantage against one Gaussian release of the whole rho.
+/// A bound on the advantage of an adversary that guesses whether a record is in the data, which is the rate of true
+/// positives less that of false positives: 2 Phi(sqrt(rho / 2)) - 1, the advantage against one Gaussian release of the
+/// whole rho.
 pub fn advantage(rho: f64) -> f64 {
     error_function((rho.max(0.0)).sqrt() / 2.0)
 }

@@ -1,9 +1,9 @@
-//! Differential privacy of a run: what a plan says of it, what every total costs, and what it does to the centres
-//! (specification, section 17; Bun & Steinke 2016; Canonne, Kamath & Steinke 2020; relative updates after FastLloyd, Diaa,
-//! Humphries & Kerschbaum 2025).
+//! Differential privacy of a run: what a plan says about it, what every total costs, and what it does to the centres
+//! (specification, section 17; Bun & Steinke 2016; Canonne, Kamath & Steinke 2020; relative updates after FastLloyd,
+//! Diaa, Humphries & Kerschbaum 2025).
 //!
-//! Here are real numbers only: sensitivities and standard deviations in working units. Whoever carries totals in fixed point
-//! turns them into whole steps and adds exact noise.
+//! This module has only real numbers: sensitivities and standard deviations in working units. The caller that encodes
+//! totals in fixed point turns them into whole steps and adds exact noise.
 
 mod accountant;
 pub mod rank;
@@ -37,14 +37,14 @@ pub struct Noise {
     /// Rounds at the beginning that ask for sums around the middle of the box; the others ask for sums around the current
     /// centres.
     pub absolute_rounds: u32,
-    /// In these other rounds a row pulls at most so far, as a share of the box's half diagonal; 0 asks for sums around the
-    /// middle in all rounds.
+    /// The farthest that a row pulls in these other rounds, as a share of the box's half diagonal; 0 asks for sums
+    /// around the middle in all rounds.
     pub tau: f64,
     /// Share of the budget that the validation takes.
     pub validation_share: f64,
     /// Share of the budget that the row count takes.
     pub count_share: f64,
-    /// Rows that are expected in all: for the forecast and nothing else.
+    /// Rows that are expected in all. Only the forecast uses this.
     pub expected_rows: u64,
 }
 
@@ -54,7 +54,7 @@ pub struct Noise {
 pub enum Unit {
     /// One row.
     Record,
-    /// A whole site of at most so many rows, which are those that the plan allows a site.
+    /// A whole site of at most this many rows, the number that the plan allows a site.
     Site {
         /// The plan's `max_rows`.
         rows: u64,
@@ -77,7 +77,7 @@ impl Noise {
         }
     }
 
-    /// What a run under this noise promises, as a sentence for the reader of its result.
+    /// The guarantee of a run under this noise, as a sentence for the reader of its result.
     pub fn promise(&self) -> String {
         let unit = match self.unit {
             Unit::Record => "one row".to_owned(),
@@ -160,7 +160,8 @@ impl Noise {
     }
 }
 
-/// Of noisy validation totals what rows could have given: nothing below 0, every cluster with the membership of one row.
+/// Moves noisy validation totals to what rows could have given: nothing below 0, and for every cluster at least the
+/// membership of one row.
 pub(crate) fn settled(query: &Query, values: &[f64]) -> Vec<f64> {
     let k = query.points().first().map_or(0, |points| points.k());
     let least = |(i, value): (usize, &f64)| value.max(if (k..2 * k).contains(&i) { 1.0 } else { f64::MIN_POSITIVE });

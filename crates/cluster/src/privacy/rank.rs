@@ -1,4 +1,4 @@
-//! How much of the rows a series of smooth questions tells: effective rank and bits in place of a count of numbers
+//! How much a series of smooth questions tells about the rows: effective rank and bits in place of a count of numbers
 //! (specification, section 11.1, [POL-9]).
 //!
 //! Every round of fuzzy c-means asks `K (d + 1)` sums of smooth functions of a row, and after a few rounds most of them are
@@ -42,12 +42,13 @@ const ANCHORS: usize = 16;
 const AROUND: f64 = 0.12;
 /// Directions of one space at most: three probes for each. Every further function outside them counts in full.
 const MAX_DIRECTIONS: usize = PROBES / 3;
-/// What lies outside the basis by less than this, in squared steps, adds to D and is no direction of its own.
+/// A function that lies outside the basis by less than this, in squared steps, adds to D and gets no direction of its
+/// own.
 const NEGLIGIBLE: f64 = 1.0 / 64.0;
 /// Largest `12 N var / q²` of a function. Sites add up in doubles, whose own rounding over a thousand rows and more is coarser
 /// than a step this fine; and up to here what rounding leaves outside the basis is far below a step.
 const FINEST: f64 = (1u128 << 90) as f64;
-/// Boxes that are counted apart.
+/// The number of boxes that are counted separately.
 const MAX_SPACES: usize = 8;
 
 /// A question whose totals were released, or are to be.
@@ -65,7 +66,7 @@ pub struct Asked<'a> {
     pub rows: u64,
 }
 
-/// What smooth questions together tell of the rows.
+/// What smooth questions together tell about the rows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Effective {
     /// Numbers that became known, from above: r.
@@ -74,16 +75,16 @@ pub struct Effective {
     pub milli_bits: u64,
 }
 
-/// Why a question cannot be measured; its numbers then count one by one.
+/// The reason why a question cannot be measured; its numbers then count one by one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unmeasured {
-    /// Its answer is no sum of smooth functions of one row.
+    /// Its answer is not a sum of smooth functions of one row.
     #[error("the answer is not a sum of smooth functions of single rows")]
     NotSmooth,
     /// Questions in too many different boxes.
     #[error("questions were asked in more than {MAX_SPACES} different boxes")]
     Boxes,
-    /// Steps or values that are no numbers to compute with.
+    /// Steps or values that are not finite.
     #[error("a function of the question has no finite value on the probes, or no step")]
     NotFinite,
     /// The question does not fit its box.
@@ -94,14 +95,14 @@ pub enum Unmeasured {
     Data(#[from] DataError),
 }
 
-/// All smooth questions of one set of rows, measured together. Questions in boxes that have little to do with each other are
-/// measured apart and added up, which is never less (Fischer's inequality).
+/// All smooth questions of one set of rows, measured together. Questions in boxes that hardly overlap are measured
+/// separately and added up, which is at least as much (Fischer's inequality).
 #[derive(Default)]
 pub struct Ranks {
     spaces: Vec<Space>,
 }
 
-/// Where [`Ranks`] stood before a question.
+/// The state of [`Ranks`] before a question.
 pub struct Before {
     space: usize,
     directions: usize,
@@ -125,7 +126,7 @@ impl Ranks {
         all
     }
 
-    /// Adds a question, and says where things stood before it.
+    /// Adds a question, and returns the state before it.
     ///
     /// # Errors
     /// [`Unmeasured`]; nothing has changed then.
@@ -247,7 +248,7 @@ impl Space {
         for (mut rest, onto_old) in functions.rows_mut().into_iter().zip(onto_old.rows()) {
             let mut onto = onto_old.to_vec();
             onto.resize(self.factor.len(), 0.0);
-            // Directions of this very question.
+            // These are directions of this question itself.
             self.take_off(&mut rest, &mut onto, old);
             let mut outside = dot(rest.view(), rest.view());
             if outside > NEGLIGIBLE {

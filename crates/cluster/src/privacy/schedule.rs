@@ -1,13 +1,13 @@
-//! Which total may say how much ([NOI-6]): the budget of a run split over its questions, sensitivities, standard deviations, and what
-//! they do to the centres.
+//! How much each total may say ([NOI-6]): the budget of a run is split over its questions. This gives sensitivities,
+//! standard deviations, and their effect on the centres.
 
 use super::{Noise, USEFUL, advantage, rho};
 use crate::{Algorithm, Domain, MethodError, Query, Recipe};
 
-/// What one block of a total may say, in working units.
+/// How much one block of a total may say, in working units.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Level {
-    /// How far one unit more or less moves the block at most, in the Euclidean norm.
+    /// The most by which one unit more or less moves the block, in the Euclidean norm.
     pub sensitivity: f64,
     /// Standard deviation of the noise in every entry of the total.
     pub deviation: f64,
@@ -27,7 +27,7 @@ pub struct Levels {
     noise: Noise,
     /// Budget of the run.
     rho: f64,
-    /// Of one round of one K and restart, of the validation of one, and of the row count.
+    /// Budgets of one round of one K and restart, of the validation of one K and restart, and of the row count.
     round: f64,
     validation: f64,
     count: f64,
@@ -39,7 +39,7 @@ pub struct Levels {
     most_clusters: u32,
 }
 
-/// What a plan's noise does, before anybody agrees to it.
+/// A forecast of what a plan's noise does, before anybody agrees to the plan.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Forecast {
     /// Budget of the run as zero-concentrated differential privacy.

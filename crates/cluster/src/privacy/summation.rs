@@ -1,5 +1,5 @@
-//! What summing in doubles adds to a sensitivity (Casacuberta, Shoemate, Vadhan & Wagaman 2022): one row more or fewer moves
-//! the boundaries of all chunks behind it, so that every partial sum is rounded anew ([NOI-3]).
+//! What summing in doubles adds to a sensitivity (Casacuberta, Shoemate, Vadhan & Wagaman 2022). One row more or fewer
+//! moves the boundaries of all chunks after it, so that every partial sum is rounded anew ([NOI-3]).
 
 use crate::kernel::CHUNK_ROWS;
 
@@ -12,11 +12,11 @@ const OF_A_ROW: f64 = 1.0 / (1u64 << 30) as f64;
 /// By which share of its bound the difference of two sums, over at most `max_rows` rows and over one unit fewer, may exceed
 /// that bound because both are rounded.
 ///
-/// What noise is added to is summed row after row in chunks of 8,192, and then chunk after chunk. With D a bound on what one
-/// row adds to a block, in the Euclidean norm, a partial sum of j rows is at most jD long, and the addition that gives it errs
-/// by at most 2^-53 of that: at most 2^-53 · 8,192 D in each of n additions of rows (half of it in the mean, which leaves
-/// room for what rounding makes partial sums grow), and at most 2^-53 nD in each of ceil(n / 8,192) additions of chunks. Both
-/// sums err so, and D is at most the sensitivity.
+/// The sums to which noise is added are computed row after row in chunks of 8,192, and then chunk after chunk. With D a
+/// bound on what one row adds to a block, in the Euclidean norm, a partial sum of j rows is at most jD long, and the
+/// addition that gives it errs by at most 2^-53 of that: at most 2^-53 · 8,192 D in each of n additions of rows (half
+/// of it in the mean, which leaves room for what rounding makes partial sums grow), and at most 2^-53 nD in each of
+/// ceil(n / 8,192) additions of chunks. Both sums err so, and D is at most the sensitivity.
 pub fn slack(max_rows: u64) -> f64 {
     let (n, chunk) = (max_rows as f64, CHUNK_ROWS as f64);
     2.0 * HALF_ULP * n * (chunk + (n / chunk).ceil()) + OF_A_ROW

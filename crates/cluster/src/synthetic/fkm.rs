@@ -9,7 +9,7 @@ use super::{Draft, Example, Site};
 use crate::random::Stream;
 use crate::{Centres, Domain, Rows, Scaling, distance};
 
-/// Where the paper's five observers stand.
+/// Positions of the paper's five observers.
 pub const OBSERVERS: [[f64; 2]; 5] = [
     [6.996601158324054, 4.124745404114659],
     [-5.271066703849256, 7.157142451709259],

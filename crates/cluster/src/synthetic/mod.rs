@@ -55,7 +55,8 @@ impl Example {
     }
 }
 
-/// The motivational example: 3 sites of 1,040 rows in the plane, five clusters, of which no site has more than three.
+/// The motivational example: 3 sites of 1,040 rows in the plane with five clusters. No site has more than three of
+/// them.
 ///
 /// Labels 0 to 3 are the corners (0,0), (0,1), (1,1), (1,0) of the unit square (sigma 0.2), label 4 its middle (0.5,0.5)
 /// (sigma 0.01). Site i holds 500 rows of corner i, 500 of corner i+1 and 40 of the middle: adjacent corners along the

@@ -1,4 +1,5 @@
-//! The formulas of the indices. None returns NaN: what is not defined is `None`, or `+inf` for fuzzy Davies-Bouldin.
+//! The formulas of the indices. No formula returns NaN: an undefined index is `None`, or `+inf` for fuzzy
+//! Davies-Bouldin.
 
 use crate::{Centres, distance};
 

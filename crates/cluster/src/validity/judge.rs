@@ -1,4 +1,4 @@
-//! From the totals of one validation question to a verdict, or to the reason why no rows can have produced them.
+//! Turns the totals of one validation question into a verdict, or into the reason why no rows can have produced them.
 
 use super::formulas::{self, finite};
 use super::{Geometry, HardClusters, Indices, Verdict};

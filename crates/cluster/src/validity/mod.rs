@@ -98,7 +98,7 @@ pub struct HardClusters {
     pub scatter: Vec<f64>,
 }
 
-/// Where the centres are: known, or only how far they are from each other.
+/// What is known of the centres: their coordinates, or only the distances between them.
 #[derive(Debug, Clone, Copy)]
 pub enum Geometry<'a> {
     /// The centres, K x d.

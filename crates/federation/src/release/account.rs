@@ -1,4 +1,4 @@
-//! What the entries of a ledger add up to, for one set of rows ([LED-7]).
+//! The account of a data set: what the entries of its ledger add up to ([LED-7]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,9 +27,9 @@ const JUDGED: &str = "judged_validation";
 /// The rows that a ledger counts for.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Data {
-    /// The operator's name for them: a label and nothing else.
+    /// The operator's name for them, which is only a label.
     pub name: String,
-    /// Digest, under a key of this site's, of what answers are computed from: the rows in the plan's units.
+    /// Digest, under a key of this site, of the rows in the plan's units, from which answers are computed.
     pub rows: Hash,
 }
 
@@ -42,26 +42,27 @@ impl Data {
     }
 }
 
-/// Digest of the rows that answers are made of, for their owner alone: whoever guesses them could try them against it.
+/// Digest of the rows that answers are made of. It is for their owner alone, because a party that guesses the rows
+/// could test the guess against it.
 pub fn digest_of_rows(rows: &Prepared) -> Hash {
     let bytes: Vec<u8> = rows.packed().to_rows().as_slice().iter().flat_map(|x| x.to_le_bytes()).collect();
     suite::hash("rows behind blur", &[&bytes])
 }
 
-/// One total that these rows went into.
+/// One total that these rows are in.
 struct Given {
     plan: Hash,
-    /// Those whose total it is.
+    /// The sites whose total it is.
     cohort: Hash,
     rows: Hash,
     answer: Answer,
 }
 
-/// What a session has come to.
+/// The state of a session.
 struct Course {
     /// The name of its run in the last frame that left.
     run: Hash,
-    /// That name has changed since the last answer.
+    /// Whether that name has changed since the last answer.
     anew: bool,
     last: Option<Last>,
 }
@@ -70,13 +71,13 @@ struct Course {
 struct Last {
     slot: Option<(u32, u16)>,
     asked: Hash,
-    /// Its place in the account, and whether it stands there for this answer alone.
+    /// Its place in the account, and whether the entry there is for this answer alone.
     given: usize,
     own: bool,
 }
 
-/// What was given away about a data set: all that a ledger holds. A key has one data set; its name is a label, and rows that
-/// change stay the same data set.
+/// Everything that was given away about a data set, as its ledger says. A key has one data set. Its name is a label,
+/// and rows that change are still the same data set.
 #[derive(Default)]
 pub struct Account {
     given: Vec<Given>,
@@ -102,30 +103,30 @@ pub struct Membership {
     pub id: Hash,
     /// Its sites, and how often the rows of each had changed at the last answer; nobody in a ledger from before blocks.
     pub members: Vec<(PublicKey, u32)>,
-    /// Digests of the masked words that left over it and may enter a total, for all that is known.
+    /// Digests of the masked words that left over it and may, as far as is known, enter a total.
     words: BTreeSet<Hash>,
 }
 
 impl Membership {
-    /// Whether nothing has left over it but the frames with these digests.
+    /// Whether only the frames with these digests have left over it.
     pub fn rests_on(&self, digests: &BTreeSet<Hash>) -> bool {
         self.words.is_subset(digests)
     }
 }
 
-/// What the rows at hand are to a ledger.
+/// How the rows at hand relate to a ledger.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Known {
-    /// Nothing has been answered from any rows yet, or these are the ones; where columns are new, these.
+    /// Nothing has been answered from any rows yet, or it was from these rows. The list names the columns that are new.
     Same(Vec<Column>),
-    /// These columns hold other values than they did.
+    /// These columns have other values than before.
     Other(Vec<String>),
-    /// Every column holds the values that it did, and these not in the same rows.
+    /// Every column has the values that it had before, but these columns do not have them in the same rows.
     OtherRows(Vec<Together>),
 }
 
 impl Known {
-    /// [LED-8]: why a site does not answer from other rows than before.
+    /// [LED-8]: the reason why a site does not answer from other rows than before.
     pub fn refusal(&self) -> Failure {
         let what = match self {
             Known::OtherRows(rows) => {
@@ -147,7 +148,7 @@ impl Known {
 }
 
 impl Account {
-    /// Records of smooth questions: those that it has answered are measured by them.
+    /// Records of smooth questions, by which the answered ones are measured.
     pub fn keep(&mut self, kept: impl IntoIterator<Item = Kept>) {
         self.measured.keep(kept);
     }
@@ -157,13 +158,13 @@ impl Account {
         self.measured.knows(record)
     }
 
-    /// Measures what smooth questions told that were answered since this was called last; until then their numbers count one by
-    /// one ([POL-9]).
+    /// Measures the smooth questions that were answered since the last call; until then their numbers count one by one
+    /// ([POL-9]).
     pub fn measure(&mut self) {
         self.spent.smooth = self.measured.told();
     }
 
-    /// What they and this one would tell; `None` where it cannot be measured.
+    /// What they and this question would tell together; `None` where it cannot be measured.
     pub fn measure_with(&mut self, record: &Kept, cost: &Cost) -> Option<Smooth> {
         self.measure();
         self.measured.with(record, cost)
@@ -178,7 +179,8 @@ impl Account {
         }
         let fresh = Course { run: entry.run, anew: true, last: None };
         let course = self.courses.entry(entry.session).or_insert(fresh);
-        // A name may come back after another one: whoever chooses names does not choose how many runs there were.
+        // A name may occur again after another one, because the choice of names must not decide how many runs are
+        // counted.
         course.anew |= course.run != entry.run;
         course.run = entry.run;
         let Some(cohort) = entry.cohort else { return };
@@ -232,7 +234,7 @@ impl Account {
                 take(columns);
                 self.block = None;
             }
-            // [REL-6]: where all words that left over the block came to nothing, so did the block.
+            // [REL-6]: where all words that left over the block are in no total, the block is undone.
             Note::Undone => {
                 let undone = |block: &mut Membership| block.words.remove(&entry.digest) && block.words.is_empty();
                 if self.block.as_mut().is_some_and(undone) {
@@ -285,7 +287,7 @@ impl Account {
         self.given.push(given);
     }
 
-    /// The total is that of the sites that were left; nobody can have one over those who were asked.
+    /// The total is that of the sites that were left, so there is none over all sites that were asked.
     fn opened(&mut self, session: &Hash, slot: Option<(u32, u16)>, cohort: Hash) {
         let last = self.courses.get_mut(session).and_then(|course| course.last.as_mut());
         let Some(last) = last.filter(|last| last.slot == slot) else { return };
@@ -309,7 +311,7 @@ impl Account {
         self.give(second);
     }
 
-    /// All of it, for an answer of `session` in `run` at `slot`.
+    /// The whole account, for an answer of `session` in `run` at `slot`.
     pub fn spent(&self, session: &Hash, run: Option<Hash>, slot: Option<(u32, u16)>) -> Spent {
         let another = run.is_some_and(|run| {
             let course = self.courses.get(session);
@@ -336,8 +338,8 @@ impl Account {
         of_plan.filter_map(|g| g.answer.cost.nano_rho).fold(0, u64::saturating_add)
     }
 
-    /// Whether this very answer was given from `rows` in a total over these very sites before. An answer with noise never was:
-    /// each is a draw of its own, and two say more than one.
+    /// Whether exactly this answer was given from `rows` in a total over exactly these sites before. An answer with
+    /// noise does not count as given before, because each is an independent draw and two say more than one.
     pub fn gave(&self, cohort: &Hash, rows: &Hash, answer: &Answer) -> bool {
         self.find(cohort, rows, answer).is_some()
     }
@@ -371,7 +373,7 @@ fn place(cohort: &Hash, rows: &Hash, answer: &Answer) -> [Hash; 3] {
     [*cohort, *rows, answer.question]
 }
 
-/// Whether two answers are the same numbers, if they are from the same rows.
+/// Whether two answers are the same numbers, provided that they are from the same rows.
 fn same(a: &Answer, b: &Answer) -> bool {
     (a.question, a.cost, a.drawn) == (b.question, b.cost, b.drawn)
 }

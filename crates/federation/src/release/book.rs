@@ -1,7 +1,7 @@
 //! A site's book: what it gave away of its rows and has promised to give, for both of its conversations ([LED-7], [REL-5]).
 //!
-//! It is the pure part of a ledger. Whoever holds it alone while it looks and promises leaves the other conversation no moment
-//! in between.
+//! It is the pure part of a ledger. The caller locks it while it looks and promises, so that the other conversation
+//! cannot promise in between (`two_conversations_promise_one_block`).
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -40,7 +40,7 @@ pub struct Left {
 struct Promise {
     context: Hash,
     answer: Answer,
-    /// What it adds to the account; nothing where it was given before.
+    /// What it adds to the account; `None` where it was given before.
     cost: Option<Cost>,
     /// The block of its total that this site is in.
     block: Vec<(PublicKey, u32)>,
@@ -56,7 +56,7 @@ pub struct Book {
 }
 
 impl Book {
-    /// An empty one.
+    /// Makes an empty book.
     pub fn new(identity: Arc<Identity>, data: Data) -> Book {
         Book { identity, data, account: Account::default(), promised: BTreeMap::new() }
     }
@@ -144,12 +144,14 @@ impl Book {
         Ok(())
     }
 
-    /// What was promised in this conversation, if it has not left, does not leave any more: it is set up anew ([KEX-9]).
+    /// Withdraws what was promised in this conversation and has not left, because the conversation is set up anew
+    /// ([KEX-9]).
     pub fn take_back(&mut self, session: &Hash) {
         self.promised.remove(session);
     }
 
-    /// [LED-8]: what the rows at hand, which came from `origin`, are to this ledger, where something was answered before.
+    /// [LED-8]: how the rows at hand, which came from `origin`, relate to this ledger, where something was answered
+    /// before.
     pub fn known(&self, origin: &Origin) -> Known {
         self.account.known(&origin.columns(&self.identity, &self.account.together()))
     }
@@ -159,21 +161,21 @@ impl Book {
         Standing { block: self.account.block().map(|block| block.id), version: self.account.version() }
     }
 
-    /// The answer that may leave in the round of `left`: what was promised for its very context, over the block that these rows
-    /// belong to, and where it holds noise, for the first time.
+    /// The answer that may leave in the round of `left`. It was promised for exactly this context, over the block that
+    /// these rows belong to, and if it has noise, it leaves for the first time.
     ///
     /// # Errors
     /// [`Unpromised`] where nothing of that kind was promised.
     pub fn due(&self, left: &Left) -> Result<Due, Unpromised> {
         let promise = self.promised.get(&left.session).filter(|p| p.context == left.context).ok_or(Unpromised)?;
-        // The same slot has the same noise and the same words, or it is not the same slot: also where the rows are others.
+        // One slot has one noise, so the same slot must have the same words, also where the rows are others.
         if let Some(cohort) = &left.cohort
             && promise.answer.cost.nano_rho.is_some()
             && self.account.last_in(&left.session, left.slot, cohort, &promise.answer).is_some()
         {
             return Err(Unpromised);
         }
-        // [REL-5]: whatever was looked at before, these are the words that would fix another block.
+        // [REL-5]: whatever was checked before, these words would fix another block.
         let id = release::block_id(promise.block.iter().map(|(key, _)| *key));
         if self.account.block().is_some_and(|block| block.id != id) {
             return Err(Unpromised);
@@ -181,7 +183,7 @@ impl Book {
         Ok(Due { answer: promise.answer.clone(), block: promise.block.clone() })
     }
 
-    /// What was promised for the round `context` of this conversation does not leave any more.
+    /// Withdraws what was promised for the round `context` of this conversation.
     pub fn undo(&mut self, session: &Hash, context: &Hash) {
         if self.promised.get(session).is_some_and(|promise| promise.context == *context) {
             self.promised.remove(session);
@@ -191,7 +193,7 @@ impl Book {
 
 /// An answer that may leave.
 pub struct Due {
-    /// What is written down of it.
+    /// The part of it that the ledger records.
     pub answer: Answer,
     /// The block of its total that this site is in.
     pub block: Vec<(PublicKey, u32)>,

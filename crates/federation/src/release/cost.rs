@@ -1,4 +1,4 @@
-//! What an answer gives away, and what a plan says of itself to a site's policy ([POL-4], [POL-8], [POL-9]).
+//! What an answer gives away, and what a plan tells a site's policy about itself ([POL-4], [POL-8], [POL-9]).
 
 use veilsum_cluster::{Rows, method::Seeding};
 use veilsum_proto::{
@@ -16,8 +16,8 @@ use crate::{
     question::{Layout, Question, SumBounds},
 };
 
-/// [POL-8]: all answers with noise under one plan together are within what the plan promises, over all its runs: every answer
-/// is another draw, and a second run would be a second promise.
+/// [POL-8]: all answers with noise under one plan together are within what the plan promises, over all its runs: every
+/// answer is an independent draw, so a second run would be a second promise.
 ///
 /// # Errors
 /// `Error::Refused`, for the operator.
@@ -27,7 +27,8 @@ pub fn check_promise(
     nano_rho: u64,
     before: u64,
 ) -> Result<(), Error> {
-    // In the site's own count, which may be the stricter one: then every share is worth more, and so is the promise.
+    // This uses the site's own count of colluders, which may be the stricter one. Every share then costs more, and so
+    // does the promise.
     let own = honest_sites(terms, policy, sites) as u128;
     let plan = form.noise.map_or(0, |noise| noise.honest as u128);
     let promise = u128::from(form.nano_rho().unwrap_or(0)) * plan * 100_001;
@@ -43,12 +44,12 @@ pub fn check_promise(
     })
 }
 
-/// Of more different rows no attack is known that counts them from totals: the lattices and least squares that do, at 49 to 73
-/// possible rows, grow with their number.
+/// Above this number of different rows we know no attack that counts them from totals. Lattices and least squares do so
+/// at 49 to 73 possible rows, and their cost grows with the number.
 const COUNTABLE: u64 = 1_024;
 
-/// How many different rows the values of these could be combined to, where they are few: then totals of few rounds tell how
-/// often each row occurs, however many rows there are. An operator who knows better says so (release.domain).
+/// The number of different rows that these values could form, where it is small. The totals of a few rounds then tell
+/// how often each row occurs, however many rows there are. An operator who knows the number sets `release.domain`.
 pub fn possible_rows(rows: &Rows) -> Option<u64> {
     let mut possible = 1u64;
     for column in 0..rows.columns() {
@@ -64,11 +65,11 @@ pub fn possible_rows(rows: &Rows) -> Option<u64> {
     Some(possible)
 }
 
-/// What a plan says of itself to a policy.
+/// Describes a plan to a policy.
 pub fn facts(work: &PlanSpec) -> PlanFacts<'_> {
     use veilsum_cluster::Algorithm::{Fcm, FfcmAvg1, Fkm, Kmeans};
     let recipe = &work.recipe;
-    // Whatever the rounds sum up, a full validation does so by hard cluster.
+    // Whatever the rounds sum up, a full validation sums up by hard cluster.
     let sums = !matches!(recipe.algorithm, Fcm { .. } | FfcmAvg1 { .. }) || recipe.judges_fully();
     // Cells of seeding obey the stricter of two numbers.
     let cells = match &recipe.seeding {
@@ -80,7 +81,7 @@ pub fn facts(work: &PlanSpec) -> PlanFacts<'_> {
     PlanFacts {
         method: work.method_name(),
         columns: columns.collect(),
-        // Noise hides a row of a small group as well as any.
+        // Noise hides a row of a small group as well as any other row.
         groups: (sums || cells.is_some()) && recipe.noise.is_none(),
         cells: recipe.validity.classes > 0 && recipe.noise.is_none(),
         contributors: recipe.rule.min_sites,
@@ -90,27 +91,27 @@ pub fn facts(work: &PlanSpec) -> PlanFacts<'_> {
     }
 }
 
-/// What the total of an answer says at most.
+/// The most that the total of an answer can say.
 pub fn cost(question: &Question, layout: &Layout, terms: &Terms, policy: &Policy, sites: usize) -> Cost {
     let (scalars, mut milli_bits) = layout.nominal();
     if matches!(question, Question::CountRows) {
-        // A whole number of rows, however fine the words are.
+        // The number of rows is whole, however fine the words are.
         let most = terms.max_rows.saturating_mul(sites as u64).saturating_add(1);
         milli_bits = milli_bits.min(policy::milli_bits(most));
     }
     let rho = layout.rho(honest_sites(terms, policy, sites));
-    // Saturates where nobody's noise is left.
+    // This saturates where no site's noise is left.
     Cost { scalars, milli_bits, nano_rho: rho.map(|rho| (rho * 1e9).ceil() as u64) }
 }
 
-/// Sites whose noise is sure to be in a total. The noise of those who may collude protects nobody; this site may suppose more of
-/// them than the plan does.
+/// The number of sites whose noise is guaranteed to be in a total. The noise of colluding sites does not protect, and
+/// this site may assume more of them than the plan does.
 fn honest_sites(terms: &Terms, policy: &Policy, sites: usize) -> usize {
     let covers = usize::from(terms.min_cohort.max(policy.floor.min_cohort)).max(MIN_SITES);
     covers.saturating_sub(terms.colluders_of(sites).max(usize::from(policy.floor.colluders)))
 }
 
-/// Names these sites by their keys, which are the same in every roster.
+/// Digest of these sites' keys, which are the same in every roster.
 pub fn cohort_digest(roster: &Roster, cohort: &[u16]) -> Hash {
     block_id(cohort.iter().filter_map(|site| roster.member(PartyId::Site(*site))).map(|member| member.key))
 }

@@ -1,4 +1,4 @@
-//! A site's consent to one question ([POL-4] to [POL-6], [POL-8], [POL-9], [LED-7]).
+//! May this answer leave? A site's consent to one question ([POL-4] to [POL-6], [POL-8], [POL-9], [LED-7]).
 
 use veilsum_cluster::{Batch, Centres, Prepared, Query};
 use veilsum_proto::{
@@ -61,14 +61,14 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// Rows of `cohort` at least: whoever left may have taken as many as the plan allows.
+    /// The smallest number of rows of `cohort`. Each site that left may have had as many as the plan allows.
     pub fn of(&self, cohort: &[u16], max_rows: u64) -> u64 {
         let gone = self.cohort.iter().filter(|site| !cohort.contains(site)).count() as u64;
         self.rows.saturating_sub(gone.saturating_mul(max_rows))
     }
 }
 
-/// What a question says of itself.
+/// The facts of a question.
 pub struct Offer<'a> {
     /// The question.
     pub question: &'a Question,
@@ -80,18 +80,18 @@ pub struct Offer<'a> {
     pub shown: u64,
 }
 
-/// A yes to a question.
+/// A consent to a question.
 pub struct Decision {
-    /// The policy's, without which nothing is masked.
+    /// The policy's consent, without which nothing is masked.
     pub consent: Consent,
-    /// What measuring the question takes, to be kept beside the ledger ([POL-9]).
+    /// The record from which the question is measured, to be kept beside the ledger ([POL-9]).
     pub record: Option<Kept>,
     /// Whether the release rule would have refused, and the site's policy only reports it.
     pub only_reported: bool,
 }
 
-/// The last door before an answer: what it would give away, what was given away before, and what the policy says to both. Where
-/// it is a yes, the answer is promised in the book, and its frame may leave.
+/// The last check before an answer. It computes what the answer would give away and what was given away before, and
+/// asks the policy about both. On consent the answer is promised in the book, and its frame may leave.
 ///
 /// # Errors
 /// `Error::Refused`, for the operator.
@@ -169,12 +169,14 @@ fn smooth(offer: &Offer<'_>, left: &Left, asked: &Asked, site: &Answering<'_>) -
     })
 }
 
-/// Names what an answer is made of but rows: the question's bytes `query`, and labels where they are counted.
+/// Digest of everything but rows that an answer is made of: the question's bytes `query`, and labels where they are
+/// counted.
 pub fn question_digest(site: &Answering<'_>, question: &Question, query: &[u8]) -> Hash {
     suite::hash("question in a ledger", &[query, &labels(question, site.identity, site.work, site.rows)])
 }
 
-/// What an answer is made of besides the rows' values, under a key of this site's: nobody can try labels against a ledger.
+/// Digest of what an answer is made of besides the rows' values, under a key of this site, so that nobody else can test
+/// labels against a ledger.
 fn labels(question: &Question, identity: &Identity, work: &PlanSpec, rows: &Prepared) -> Vec<u8> {
     let (Question::Cluster(batch) | Question::Drawn { batch, .. }) = question else { return Vec::new() };
     let counts = batch.queries.iter().any(|query| matches!(query, Query::Contingency(_)));
@@ -190,12 +192,12 @@ fn labels(question: &Question, identity: &Identity, work: &PlanSpec, rows: &Prep
 /// Sites of the cohort whose rows drawn question `number` is about, where the plan draws any ([APP-6]): whole blocks.
 pub fn drawn(site: &Answering<'_>, asked: &Asked, number: u32) -> Option<Vec<u16>> {
     let sampling = site.work.sampling?;
-    // Where every site is a block by itself, the draw is among the roster's sites.
+    // Where every site is a block by itself, the draw is among the sites of the roster.
     let mut among: Vec<Vec<u16>> = match site.terms.block_size {
         1 => (0..site.roster.sites.len() as u16).map(|site| vec![site]).collect(),
         _ => asked.blocks.0.iter().map(|block| block.sites.clone()).collect(),
     };
-    // In what order a directory names its blocks is the coordinator's to choose, and who is drawn is not.
+    // The coordinator chooses the order in which a directory lists its blocks, so the draw must not depend on it.
     among.sort_unstable();
     let chosen = sampling.drawn(number, among.len());
     let chosen = among.into_iter().zip(chosen).filter(|(_, drawn)| *drawn).flat_map(|(sites, _)| sites);
@@ -204,7 +206,7 @@ pub fn drawn(site: &Answering<'_>, asked: &Asked, number: u32) -> Option<Vec<u16
     Some(sites)
 }
 
-/// Rows behind a question at least. Of a sample only this site's own are sure to be there.
+/// The smallest number of rows behind a question. In a sampled round only this site's rows are guaranteed.
 fn rows_in_all(site: &Answering<'_>, offer: &Offer<'_>) -> u64 {
     let own = site.rows.len() as u64;
     if matches!(offer.question, Question::Drawn { .. }) {
@@ -257,7 +259,7 @@ fn places(offer: &Offer<'_>, site: &Answering<'_>) -> (BoundingBox, Vec<Places>)
 mod tests {
     use super::*;
 
-    /// [APP-6]: whoever writes the directory does not choose who is drawn by the order in which it names the blocks.
+    /// [APP-6]: the order in which a directory lists the blocks does not decide who is drawn.
     #[test]
     fn the_order_of_blocks_decides_no_draw() {
         use veilsum_cluster::{Domain, OutOfBox, Rows, Scaling, sampling::Sampling};

@@ -1,5 +1,5 @@
-//! May this answer leave? What it would give away ([`cost`]), what was given away before ([`Account`], [`Book`]), the rows that a
-//! ledger knows again ([`Origin`]), and the decision ([`decide`]).
+//! May this answer leave? This folder computes what the answer would give away ([`cost()`]) and what was given away before
+//! ([`Account`], [`Book`]), recognises the rows of a ledger ([`Origin`]), and decides ([`decide()`]).
 
 mod account;
 mod book;

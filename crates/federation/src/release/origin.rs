@@ -12,7 +12,7 @@ use veilsum_proto::{
 
 /// Rows in their own units with the names of their columns, and labels beside them where a plan counts by labels.
 ///
-/// It is private to its site: no `Debug`.
+/// It is private to its site and has no `Debug`.
 #[derive(Clone)]
 pub struct Origin {
     names: Vec<String>,
@@ -31,13 +31,13 @@ pub struct Together {
 }
 
 impl Together {
-    /// What they are called in a ledger: a list in JSON.
+    /// Their name in a ledger, a list in JSON.
     fn name(&self) -> String {
         // Names always have a form in JSON.
         serde_json::to_string(&(&self.columns, &self.label)).unwrap_or_default()
     }
 
-    /// Those that are so called in a ledger; `None` where it is one column by itself.
+    /// Reads such a name; `None` where it is that of one column by itself.
     pub fn named(name: &str) -> Option<Together> {
         let (columns, label) = serde_json::from_str(name).ok()?;
         Some(Together { columns, label })
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(differs(&a, &b, &[]), [r#"[["x"],"class"]"#]);
         let turned = origin(&["x"], &[&[2.0], &[1.0]], &["well", "sick"]);
         assert_eq!(differs(&a, &turned, &[]), [""; 0]);
-        // Where one label ends and the next row begins is no question.
+        // It is unambiguous where one label ends and the next row begins.
         let twice: [&[f64]; 2] = [&[1.0], &[1.0]];
         let (a, b) = (origin(&["x"], &twice, &["a", "ab"]), origin(&["x"], &twice, &["aa", "b"]));
         assert_eq!(differs(&a, &b, &[]), [r#"[["x"],"class"]"#]);

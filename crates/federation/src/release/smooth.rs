@@ -1,5 +1,5 @@
-//! What the smooth questions that a site answered tell together ([POL-9]). Where the record of one is missing, its numbers count
-//! one by one, which is never less strict.
+//! What the smooth questions that a site answered tell together ([POL-9]). Where the record of a question is missing,
+//! its numbers count one by one, which is at least as strict.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,15 +30,15 @@ pub struct Kept {
     pub columns: Vec<String>,
     /// The public box.
     pub domain: Domain,
-    /// Fractional bits of the blocks of the answer: their step is 2 to minus so many.
+    /// Fractional bits f of the blocks of the answer; the step of a block is 2^-f.
     pub fraction_bits: Vec<i32>,
-    /// Rows in the total at most: what the plan allows all sites.
+    /// The largest number of rows in the total, as the plan allows for all sites.
     pub rows: u64,
 }
 
 impl Kept {
     fn key(&self) -> Key {
-        // Nothing but the question's bytes stands behind a smooth answer: no labels.
+        // Only the question's bytes determine a smooth answer; it has no labels.
         (self.plan, suite::hash("question in a ledger", &[&self.query, &[]]))
     }
 
@@ -97,7 +97,7 @@ impl Measured {
         }
     }
 
-    /// What all answers that left tell together: time goes by with numbers that were not measured before.
+    /// What all answers that left tell together. Measuring those that were not measured before takes time.
     pub(super) fn told(&mut self) -> Smooth {
         for (key, cost) in std::mem::take(&mut self.waiting) {
             if !self.known.contains(&key) {
@@ -146,7 +146,7 @@ impl Measured {
     }
 }
 
-/// With the numbers of one more answer in whose place rank and bits stand.
+/// Adds the numbers of one more answer, which rank and bits replace.
 fn with(told: Smooth, cost: &Cost) -> Smooth {
     let (scalars, milli_bits) = told.instead;
     Smooth { instead: (scalars.saturating_add(cost.scalars), milli_bits.saturating_add(cost.milli_bits)), ..told }

@@ -1,4 +1,5 @@
-//! How far a coordinator's questions have come, beside the journal, so that a restart does not forget it.
+//! The state of admission, kept beside the journal so that it survives a restart: how far the coordinator's questions
+//! have come.
 
 use std::path::{Path, PathBuf};
 
@@ -14,8 +15,8 @@ fn file(folder: &Path, session: &Hash) -> PathBuf {
     folder.join(format!("{}.course", &session.to_string()[..16]))
 }
 
-/// What a process before this one left; nothing where there is none. A damaged file counts as none: the next question is then
-/// checked for the plan alone, as after a restart without one.
+/// Reads what an earlier process left; `None` where there is nothing. A damaged file counts as missing: the next
+/// question is then checked only against the plan, as after a restart without the file.
 pub(crate) fn load(folder: &Path, session: &Hash) -> Admission {
     let read = files::read_limited(file(folder, session), MAX_BYTES).map_err(|e| e.to_string());
     match read.and_then(|bytes| Admission::from_bytes(&bytes).map_err(|e| e.to_string())) {
@@ -27,7 +28,7 @@ pub(crate) fn load(folder: &Path, session: &Hash) -> Admission {
     }
 }
 
-/// Leaves it for a process after this one.
+/// Writes it for a later process.
 ///
 /// # Errors
 /// A [`Failure`] where it cannot be written.

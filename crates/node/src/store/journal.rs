@@ -1,7 +1,7 @@
 //! The journal of a site or of the coordinator: a file of mode 0600, every entry checksummed and on disk before bytes leave. It
 //! grows at its end; a site's is replaced with every answer, so that nothing of a closed slot stays in it ([JRN-4]).
 //!
-//! A torn last entry was never followed by a send, so it is dropped; anything else that does not read back whole is
+//! A torn last entry was not followed by a send, so it is dropped. Anything else that does not read back whole is
 //! refused, because guessing could mean masking two vectors with one key.
 
 use std::{
@@ -25,7 +25,7 @@ const MAGIC: &[u8; 16] = b"veilsum-journal1";
 /// Bytes before an entry: its length, a checksum of the length, a checksum of the entry.
 const HEAD: usize = 16;
 
-/// What stands in a journal.
+/// The entries of a journal.
 pub trait Entry: Sized {
     /// Bytes of the largest entry.
     const MAX_ENTRY: usize;
@@ -33,14 +33,14 @@ pub trait Entry: Sized {
     const MAX_FILE: u64;
     /// Its bytes.
     fn bytes(&self) -> Zeroizing<Vec<u8>>;
-    /// Reads one back.
+    /// Reads an entry back.
     ///
     /// # Errors
     /// `Error::Journal`.
     fn read(bytes: &[u8]) -> Result<Self, Error>;
 }
 
-/// A site's. The largest entry is a deck of 1,000 members and 256 slots.
+/// The entries of a site. The largest is a deck of 1,000 members and 256 slots.
 impl Entry for Record {
     const MAX_ENTRY: usize = 16 << 20;
     const MAX_FILE: u64 = 256 << 20;
@@ -54,7 +54,7 @@ impl Entry for Record {
     }
 }
 
-/// The coordinator's. The largest entry is the opening of a total of 8 MiB; a run has some hundreds of totals.
+/// The entries of the coordinator. The largest is the opening of a total of 8 MiB; a run has some hundreds of totals.
 impl Entry for aggregator::Record {
     const MAX_ENTRY: usize = 64 << 20;
     const MAX_FILE: u64 = 16 << 30;
@@ -80,7 +80,7 @@ pub enum JournalError {
         /// What the system says.
         source: io::Error,
     },
-    /// Somebody else holds it.
+    /// Another process holds it.
     #[error("the journal {path} is in use by another process: two processes must not share one identity")]
     Locked {
         /// The file.
@@ -226,7 +226,8 @@ impl<R: Entry> Journal<R> {
         fs::rename(&fresh, &self.path)?;
         let mut old = std::mem::replace(&mut self.file, file);
         if let Some(folder) = self.path.parent() {
-            // The rename itself must survive a power cut. Not every system lets a folder be opened; then it is left to it.
+            // The rename itself must survive a power cut. Where the system does not let a folder be opened, this is
+            // left to the system.
             if let Ok(folder) = File::open(folder) {
                 folder.sync_all()?;
             }
@@ -242,7 +243,7 @@ fn file_of(folder: &Path, session: &Hash) -> PathBuf {
     folder.join(format!("{}.journal", &session.to_string()[..16]))
 }
 
-/// The entries as they stand in the file, behind `first`.
+/// The entries as the file has them, after `first`.
 fn lines<R: Entry>(first: &[u8], records: &[R]) -> Zeroizing<Vec<u8>> {
     let entries: Vec<_> = records.iter().map(R::bytes).collect();
     // With its full capacity from the start: growing would leave copies of secrets behind.
@@ -263,7 +264,7 @@ pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-/// A length with a checksum of its own: a damaged length must not pass for a torn end.
+/// A length with a checksum of its own, so that a damaged length is not taken for a torn end.
 fn length_field(length: u32) -> [u8; 8] {
     let length = length.to_le_bytes();
     let sum = suite::hash("journal length", &[&length]).0;

@@ -1,8 +1,8 @@
-//! A site's ledger on disk: everything that ever left under one identity, over all plans and runs ([LED-1] to [LED-7]), and
-//! what of it was given away about the rows at hand.
+//! A site's ledger on disk. It records everything that ever left under one identity, over all plans and runs ([LED-1]
+//! to [LED-7]), and what was given away about the rows at hand.
 //!
-//! The file stands in the state folder, its head beside the key: whoever cuts the file, or puts an older copy in its place,
-//! would have to do it in both places.
+//! The file is in the state folder and its head beside the key. Anybody who cuts the file, or puts an older copy in its
+//! place, would have to change both places.
 
 mod error;
 mod file;
@@ -40,9 +40,9 @@ use crate::{
 pub const FILE: &str = "ledger.jsonl";
 /// Name of the file beside it that says in which rounds the words left that may still be undone.
 const ROUNDS: &str = "rounds";
-/// Conversations in it, the last ones: two a plan.
+/// The number of conversations in it, of which the latest are kept: two for each plan.
 const MOST_ROUNDS: usize = 16;
-/// Bytes of it: a signature, a length and three hashes for each.
+/// The largest size of the file: a signature, a length and three hashes for each.
 const MAX_ROUNDS: usize = 64 + 8 + MOST_ROUNDS * 96;
 const SIGNED_ROUNDS: &str = "rounds that may be undone";
 
@@ -51,7 +51,7 @@ pub struct Ledger {
     identity: Arc<Identity>,
     book: Book,
     head: Head,
-    /// Digests of the frames of this plan that left: the same bytes again are nothing new.
+    /// Digests of the frames of this plan that left; the same bytes again get no new entry.
     sent: BTreeSet<Hash>,
     /// The masked words that left last in each conversation.
     words: Vec<Words>,
@@ -73,14 +73,14 @@ struct Disk {
     _locks: Vec<File>,
     /// Bytes of whole entries.
     good: u64,
-    /// Entries may not be on disk yet.
+    /// Whether entries may not be on disk yet.
     dirty: bool,
-    /// An entry could not be written: nothing more leaves.
+    /// Whether an entry could not be written; nothing more leaves then.
     broken: bool,
 }
 
 impl Ledger {
-    /// A ledger that lasts as long as this process.
+    /// Makes a ledger that lasts as long as this process.
     pub fn in_memory(identity: Arc<Identity>, data: Data) -> Ledger {
         let book = Book::new(identity.clone(), data);
         Ledger { identity, book, head: Head::default(), sent: BTreeSet::new(), words: Vec::new(), disk: None }
@@ -103,11 +103,12 @@ impl Ledger {
         super::journal::make_private_folder(folder)
             .map_err(|source| LedgerError::Io { path: folder.to_owned(), source })?;
         let locks = [Some(path.as_path()), head].into_iter().flatten();
-        // The head's too: another state folder with the same key would be another account of the same rows.
+        // The head is locked too, because another state folder with the same key would be another account of the same
+        // rows.
         let locks = locks.map(|path| lock(path, &plan)).collect::<Result<Vec<_>, _>>()?;
         let mut options = OpenOptions::new();
         let file = super::journal::private(options.read(true).append(true).create(true)).open(&path).map_err(io)?;
-        // Its name lasts before its head says that it is there.
+        // The file's name is durable before the head says that the file is there.
         files::sync_folder(folder).map_err(io)?;
         let mut ledger = Ledger::in_memory(identity, data);
         ledger.book.keep(questions_in(folder, &ledger.identity.public())?);
@@ -145,7 +146,7 @@ impl Ledger {
         let cut = |head: Head| LedgerError::Cut { path: path.clone(), there: head.entries };
         (self.head, disk.good) = match read {
             Ok(whole) => whole,
-            // [LED-6]: what the torn line was to protect did not leave, or the head would know it.
+            // [LED-6]: the frame that the torn line protects did not leave, or the head would know it.
             Err((head, Fault::Torn { good, .. })) if seen => {
                 disk.file.set_len(good).map_err(|source| LedgerError::Io { path: path.clone(), source })?;
                 (head, good)
@@ -168,7 +169,7 @@ impl Ledger {
             if self.head.entries > 0 {
                 return Err(LedgerError::NoHead { path: head_path.clone() });
             }
-            // From its first moment on: an empty ledger has a head too, so that one that was taken away is missed.
+            // An empty ledger has a head from the beginning, so that a ledger that was taken away is noticed.
             write_head(head_path, &self.head, &self.identity)?;
         }
         disk.file.seek(SeekFrom::End(0)).map_err(|source| LedgerError::Io { path, source })?;
@@ -181,7 +182,7 @@ impl Ledger {
         &self.book
     }
 
-    /// The same, to promise an answer in.
+    /// The same, for promising an answer.
     pub fn book_mut(&mut self) -> &mut Book {
         &mut self.book
     }
@@ -191,8 +192,8 @@ impl Ledger {
         self.head
     }
 
-    /// [POL-9]: keeps what measuring a smooth question takes. Where it cannot be written, its numbers will count one by one
-    /// after a restart.
+    /// [POL-9]: keeps the record from which a smooth question is measured. Where it cannot be written, the question's
+    /// numbers count one by one after a restart.
     pub fn keep(&mut self, record: Kept) {
         if self.book.account().knows(&record) {
             return;
@@ -209,7 +210,7 @@ impl Ledger {
         self.book.keep([record]);
     }
 
-    /// Writes down something that is no frame, durably.
+    /// Writes down, durably, a note that is no frame.
     ///
     /// # Errors
     /// [`LedgerError`].
@@ -221,19 +222,20 @@ impl Ledger {
         self.sync()
     }
 
-    /// [REL-6]: what left in the round `left.context` enters no total. Nothing is noted where it is not known that words left in
-    /// this very round: slots have the same numbers in every run, and a run's name is the coordinator's.
+    /// [REL-6]: what left in the round `left.context` enters no total. Nothing is noted where it is not known that
+    /// words left in exactly this round, because slots have the same numbers in every run and the coordinator chooses a
+    /// run's name.
     ///
     /// # Errors
     /// [`LedgerError`].
     pub fn undo(&mut self, left: &Left) -> Result<(), LedgerError> {
-        // What has not left in this round does not leave any more.
+        // Words of this round that have not left are withdrawn.
         self.book.undo(&left.session, &left.context);
         let round = |words: &Words| (words.session, words.context) == (left.session, left.context);
         match self.words.iter().position(round) {
             Some(at) => {
                 let digest = self.words.remove(at).digest;
-                // If they leave all the same, it is as new ones.
+                // If they leave nevertheless, they count as new ones.
                 self.sent.remove(&digest);
                 self.note(Note::Undone, left, digest)
             }
@@ -241,8 +243,8 @@ impl Ledger {
         }
     }
 
-    /// Masked words have left. Beside the ledger it is kept in which round, for a process after this one, as long as a
-    /// certificate could still undo the block. Where it is lost, the block stays.
+    /// Masked words have left. Their round is kept beside the ledger for a later process, as long as a certificate
+    /// could still undo the block. Where that file is lost, the block stays.
     fn words_left(&mut self, left: &Left, digest: Hash) {
         let words = Words { session: left.session, context: left.context, digest };
         if self.words.contains(&words) {
@@ -349,7 +351,7 @@ impl Disk {
             return Err(self.io(std::io::Error::other("an entry could not be written before")));
         }
         if let Err(source) = self.file.write_all(line.as_bytes()) {
-            // A part of the line may stand there; nothing may follow it.
+            // A part of the line may be in the file; nothing may follow it.
             self.broken = true;
             let _ = self.file.set_len(self.good);
             return Err(self.io(source));
@@ -365,7 +367,7 @@ impl Disk {
         }
         let synced = if self.broken { Err(std::io::Error::other("an entry was lost")) } else { self.file.sync_data() };
         if let Err(source) = synced {
-            // What the system lost of it cannot be told.
+            // It is unknown what the system lost of it.
             self.broken = true;
             return Err(self.io(source));
         }
@@ -417,7 +419,7 @@ fn lock(ledger: &Path, plan: &Hash) -> Result<File, LedgerError> {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
             let mut who = String::new();
-            // Whatever stands there is shown, if it is what another process of ours wrote.
+            // The contents are shown if they are what another process of ours wrote.
             let _ = lock.take(128).read_to_string(&mut who);
             let plain = who.lines().next().filter(|line| line.chars().all(|c| c.is_ascii_graphic() || c == ' '));
             let who = plain.filter(|line| !line.is_empty()).unwrap_or("which did not say who it is").to_owned();

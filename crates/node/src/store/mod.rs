@@ -11,11 +11,11 @@ pub use transcript::{Said, Transcript};
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// Does what waits for a disk: where other threads can take over what this one was doing for the network, they do so meanwhile.
+/// Runs work that waits for a disk. Where other threads can take over this thread's network work, they do so meanwhile.
 pub(crate) fn wait_for_disk<T>(work: impl FnOnce() -> T) -> T {
     match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
-        // Nobody else could take over.
+        // No other thread could take over.
         _ => work(),
     }
 }

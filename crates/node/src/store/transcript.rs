@@ -1,5 +1,5 @@
-//! What the coordinator said to this site in a run, as it signed it: every question and every opening, in order. With it a
-//! process that comes back follows the method again from its first total, and a third party can judge who broke which rule.
+//! What the coordinator said to this site in a run, as it signed it: every question and every opening, in order. With
+//! it a restarted process replays the method from its first total, and a third party can judge who broke which rule.
 //!
 //! It holds no secret: a coordinator says the same to every site.
 

@@ -53,7 +53,8 @@ impl Env {
         self.terms.threshold_of(n, sites)
     }
 
-    /// Too few sites are here; where whole blocks wait for somebody, who is missing and who waits ([REL-4]).
+    /// The error that too few sites are here. Where whole blocks wait for somebody, it names who is missing and who
+    /// waits ([REL-4]).
     pub(super) fn too_few(
         &self,
         blocks: &Blocks,
@@ -90,10 +91,10 @@ impl Env {
     }
 }
 
-/// Messages that have no answer yet, and until when they are waited for.
+/// Messages that have no answer yet, and how long their answers are awaited.
 pub(crate) struct Pending {
     pub(crate) frames: BTreeMap<u16, Arc<Vec<u8>>>,
-    /// Sent to each before its frame: the opening of the round before, or what a new process may lack.
+    /// Frames sent to each site before its own frame: the opening of the round before, or what a new process may lack.
     pub(crate) before: Vec<Arc<Vec<u8>>>,
     pub(super) deadline: Millis,
     pub(super) resend_at: Millis,

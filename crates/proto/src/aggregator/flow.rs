@@ -1,4 +1,5 @@
-//! How a run moves on: from deck to deck, from round to round (spec sections 8 and 9).
+//! How a run advances from deck to deck and from round to round (spec sections 8 and 9). A deck is the field's key
+//! epoch.
 
 use super::*;
 use crate::message::OpenDeck;
@@ -22,7 +23,7 @@ impl Aggregator {
         let open = OpenDeck { run: self.run, index: self.next_deck, slots: self.slots };
         let known = self.deck.as_ref().map(|deck| deck.blocks.clone()).unwrap_or_default();
         let mut setup = Setup::open(&self.env, open, known, self.candidates(), wait, now);
-        // Whoever has not seen that a slot was burned would state the block of it.
+        // A site that has not seen that a slot was burned would still state the block of that slot.
         setup.pending.before =
             self.undoing.iter().filter(|(_, in_total)| in_total.is_empty()).map(|u| u.0.clone()).collect();
         self.next_deck += 1;
@@ -61,7 +62,7 @@ impl Aggregator {
         }
     }
 
-    /// The join deadline passed: go on with those who advertised, if they are enough.
+    /// The join deadline passed: goes on with the sites that advertised, if they are enough.
     pub(super) fn close_joining(&mut self, now: Millis) {
         if let Some(setup) = &mut self.setup {
             setup.stop_waiting();
@@ -88,7 +89,7 @@ impl Aggregator {
                     let frames = setup.pending.frames.clone();
                     let left_out = std::mem::take(&mut setup.left_out);
                     if first {
-                        // Whoever has not advertised by now waits for the next run.
+                        // A site that has not advertised by now waits for the next run.
                         let late = |s: &u16| {
                             let in_none = left_out.iter().any(|(site, _)| site == s);
                             self.peers[usize::from(*s)].attached && !members.contains(s) && !in_none
@@ -281,15 +282,16 @@ impl Aggregator {
         self.out.push_back(Output::Event(Event::Lost { site, why }));
     }
 
-    /// [REL-6]: shows `sites` that what they sent in this round is in no total; and whoever of them comes back later.
+    /// [REL-6]: shows `sites`, and those of them that come back later, that what they sent in this round is in no
+    /// total.
     fn undo(&mut self, frame: Arc<Vec<u8>>, in_total: Vec<u16>, sites: &[u16]) {
         let to = sites.iter().map(|site| (*site, frame.clone())).collect();
         self.send_all(&to);
         self.undoing = Some((frame, in_total));
     }
 
-    /// After a burned slot: in a new deck, and a new block, of those who are left, where no block was fixed before this run
-    /// and no total of it is out.
+    /// After a burned slot, goes on in a new deck and a new block of the sites that are left, where no block was fixed
+    /// before this run and no total of it is out.
     fn ask_anew(&mut self, question: (Vec<u8>, usize), cause: Error, now: Millis) {
         let fixed = self.totals > 0 || self.deck.as_ref().is_some_and(|deck| deck.stated);
         if fixed || self.env.enough(self.candidates().len(), "a deck").is_err() {

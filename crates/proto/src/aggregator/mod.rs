@@ -1,6 +1,6 @@
 //! An aggregator: the state machine of the coordinator and of the intermediary (spec sections 8 and 9).
 //!
-//! Both run this very code; they differ in what they ask. It does no I/O; time comes in with every call. Feed it an
+//! Both run this code; they differ in what they ask. It does no I/O; time comes in with every call. Feed it an
 //! [`Input`], drain [`Aggregator::poll`], and call again at the latest when [`Aggregator::next_wake`] says so.
 
 mod env;
@@ -49,7 +49,7 @@ pub struct Aggregator {
     slots: u16,
     run: Hash,
     peers: Vec<Peer>,
-    /// Sites that may still be asked: all, then the members of the first deck, then ever fewer.
+    /// Sites that may still be asked: first all, then the members of the first deck, then fewer and fewer.
     cohort: Option<BTreeSet<u16>>,
     setup: Option<Setup>,
     attempts: u32,
@@ -64,12 +64,12 @@ pub struct Aggregator {
     opening: Option<Arc<Vec<u8>>>,
     /// Totals of this run.
     totals: u32,
-    /// The last frame that undoes what sites sent, and the sites in the total all the same ([REL-6]).
+    /// The last frame that undoes what sites sent, and the sites that are in the total nevertheless ([REL-6]).
     undoing: Option<(Arc<Vec<u8>>, Vec<u16>)>,
     closed: bool,
     failed: bool,
     started: Millis,
-    /// What a process before this one left to be taken up.
+    /// The state that an earlier process left, from which the run is resumed.
     unfinished: Unfinished,
     out: VecDeque<Output>,
 }
@@ -88,7 +88,7 @@ impl Aggregator {
         Ok(a)
     }
 
-    /// One that has sent nothing yet.
+    /// An aggregator that has sent nothing yet.
     fn idle(config: AggregatorConfig, now: Millis, run: Hash) -> Result<Aggregator, Error> {
         let own = config.roster.member(config.role).map(|m| m.key);
         if matches!(config.role, PartyId::Site(_)) || own != Some(config.identity.public()) {
@@ -149,7 +149,7 @@ impl Aggregator {
             return None;
         }
         let grace = self.env.timing.grace;
-        // Before the first deck nobody is lost by being gone, so nothing is due then.
+        // Before the first deck a site that is gone is not lost, so nothing is due then.
         let joining = self.cohort.is_none();
         let waits = self.pending().flat_map(move |p| {
             let gone = p.frames.keys().filter(move |_| !joining);
@@ -300,7 +300,7 @@ impl Aggregator {
             }
             Kind::Refusal => {
                 if self.round.as_ref().is_none_or(|r| r.context != frame.context) {
-                    // Of a question that is not open any more.
+                    // This belongs to a question that is not open any more.
                     return Ok(());
                 }
                 let refusal: Refusal = frame.decode("Refusal")?;
@@ -322,12 +322,12 @@ impl Aggregator {
         self.out.push_back(Output::Event(Event::Failed(error)));
     }
 
-    /// A site is out for good; whatever waited for it goes on without it.
+    /// A site is excluded for good; whatever waited for it goes on without it.
     fn lose(&mut self, site: u16, why: Loss, now: Millis) {
         self.lose_all(vec![(site, why)], now);
     }
 
-    /// These sites are out at once, before anything goes on.
+    /// These sites are excluded at once, before anything goes on.
     fn lose_all(&mut self, mut sites: Vec<(u16, Loss)>, now: Millis) {
         sites.retain(|(site, _)| {
             self.peers.get_mut(usize::from(*site)).is_some_and(|p| !std::mem::replace(&mut p.lost, true))
@@ -388,7 +388,7 @@ impl Aggregator {
                 let peer = &self.peers[usize::from(*site)];
                 let over = peer.detached_at.is_some_and(|at| now >= at.after(grace));
                 if is_setup && joining {
-                    // Before the first deck nobody is lost by being late; the join deadline decides.
+                    // Before the first deck a late site is not lost; the join deadline decides.
                     join_over |= late;
                 } else if late {
                     silent.insert(*site);

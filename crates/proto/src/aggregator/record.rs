@@ -23,7 +23,7 @@ pub(crate) struct ReadyDeck {
     pub(crate) next_slot: u16,
 }
 
-/// Survivors that were named, with what each of them had signed.
+/// Survivors that were named, with the input that each of them had signed.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Named {
     pub(crate) alive: Vec<u16>,
@@ -59,7 +59,7 @@ pub(super) enum Entry {
     Named(Named),
     /// The slot is given up; these sent their inputs.
     Burning { here: Vec<u16> },
-    /// No total of the question comes about in this slot.
+    /// The question gets no total in this slot.
     Burned { certificate: BurnCertificate },
     /// The total of the question before, and what opens it to the cohort.
     Total { values: Vec<u64>, cohort: Vec<u16>, missing: Vec<u16>, opening: Option<Vec<u8>> },
@@ -107,14 +107,14 @@ pub(super) struct Past {
     pub(super) missing: Vec<u16>,
 }
 
-/// What is left of the process before.
+/// The state that remains of the earlier process.
 #[derive(Default)]
 pub(super) struct Unfinished {
     pub(super) past: VecDeque<Past>,
     /// The round that was open, and the survivors named in it.
     pub(super) open: Option<(Question, Option<Named>)>,
-    /// Its slot is being given up; who had sent their inputs.
+    /// The sites that had sent their inputs, where the slot is being given up.
     pub(super) burning: Option<Vec<u16>>,
-    /// Until then a site that was cut off is waited for.
+    /// Until when a site that was cut off is awaited.
     pub(super) patience: Option<Millis>,
 }

@@ -1,8 +1,8 @@
-//! How an aggregator takes up a run after a crash, and what it keeps for that ([JRN-5], spec section 12).
+//! How an aggregator resumes a run after a crash, and what it keeps for that ([JRN-5], spec section 12).
 //!
-//! It asks nobody twice: a question whose total is known is answered from the journal, the round that was open is asked
-//! again with the very same bytes (signatures are deterministic), and no survivors are named but those named before or,
-//! while no share can have left, fewer. There are no secrets in it but the totals.
+//! No site is asked twice. A question whose total is known is answered from the journal. The round that was open is
+//! asked again with the same bytes, because signatures are deterministic. The survivors are those that were named
+//! before or, while no share can have left, fewer. The totals are the only secrets in the journal.
 
 use super::{
     Aggregator, AggregatorConfig, Event, Millis, Output,
@@ -13,8 +13,8 @@ use super::{
 use crate::{error::Error, message::Kind};
 
 impl Aggregator {
-    /// Takes up the run that these entries are of, in their order. The application puts its questions again from the
-    /// first; those that were answered are answered at once.
+    /// Resumes the run of these entries, given in their order. The application puts its questions again from the first;
+    /// questions that were answered before get their answer at once.
     ///
     /// # Errors
     /// As [`Aggregator::new`], and `Error::Journal` where the entries contradict each other or belong to something else.
@@ -124,7 +124,7 @@ impl Aggregator {
         Ok(Round::open(&self.env, deck, q.slot, q.cohort, q.query, q.words, previous, now))
     }
 
-    /// Whether a process before this one put this question: its total is told again, or its round taken up.
+    /// Whether an earlier process put this question. Its total is then reported again, or its round resumed.
     pub(super) fn asked_before(&mut self, query: &[u8], words: usize, now: Millis) -> bool {
         let same = |q: &[u8], w: usize| q == query && w == words;
         if let Some(past) = self.unfinished.past.pop_front() {

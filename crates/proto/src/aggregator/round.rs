@@ -1,7 +1,7 @@
 //! The aggregator's side of one round: collect, name the survivors, unmask the total (spec section 9).
 //!
-//! It is one file because it is one state machine: whoever checks that nothing is unmasked before it is signed reads its phases in
-//! order.
+//! It is one file because it is one state machine: a reader who checks that nothing is unmasked before it is signed
+//! reads its phases in order.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -38,7 +38,8 @@ enum Phase {
         context: Hash,
         signed: BTreeMap<u16, Proof>,
     },
-    /// The sums are added up anew: a site is out whose words were not kept, or one committed to other words.
+    /// The sums are added up anew, because a site is excluded whose words were not kept, or because a site committed to
+    /// other words.
     Again {
         alive: Vec<u16>,
         /// Whether the commitments are looked at one by one.
@@ -50,12 +51,13 @@ enum Phase {
         /// What their shares are for: the round, the survivors and their inputs ([UNM-3]).
         context: Hash,
         shares: BTreeMap<u16, Vec<Scalar>>,
-        /// Whose shares came, over whose signature.
+        /// The sites whose shares arrived, with their signatures.
         agreed: BTreeMap<u16, Proof>,
         /// Their consistency checks, where a site is missing.
         checks: BTreeMap<u16, Proof>,
     },
-    /// Too few are left for a total: promises to give no share are awaited ([REL-6]). `here` sent their inputs.
+    /// Too few sites are left for a total, and promises to give no share are awaited ([REL-6]). The sites in `here`
+    /// sent their inputs.
     Burn {
         here: Vec<u16>,
         signed: BTreeMap<u16, Proof>,
@@ -69,11 +71,12 @@ struct Input {
     digest: Hash,
     /// Its own in [`Round::weighted`].
     weight: Scalar,
-    /// None where they are not kept: the sums hold them, and the site repeats them when it is asked again ([RND-7]).
+    /// `None` where the words are not kept. The sums contain them, and the site repeats them when it is asked again
+    /// ([RND-7]).
     words: Option<Vec<u64>>,
 }
 
-/// Bytes of masked inputs up to which they are kept until the round is over; more of them are added up as they come.
+/// Up to this many bytes, masked inputs are kept until the round is over; beyond that they are added up as they arrive.
 #[cfg(not(test))]
 const KEPT: usize = 64 << 20;
 #[cfg(test)]
@@ -88,26 +91,26 @@ pub(crate) struct Round {
     ask: Arc<Vec<u8>>,
     query: Vec<u8>,
     inputs: BTreeMap<u16, Input>,
-    /// The sums of all `inputs`, kept up as they come and go.
+    /// The sums of all `inputs`, updated as they arrive and leave.
     sums: Sums,
-    /// And where totals are opened the same with random weights, by which commitments are checked.
+    /// The same sums with random weights, by which commitments are checked where totals are opened.
     weighted: Option<Weighted>,
-    /// From what weights are drawn; no site knows it.
+    /// The secret from which weights are drawn; no site receives it.
     weights: Secret,
-    /// The sums hold words of a site that is out.
+    /// Whether the sums contain words of a site that is excluded.
     stale: bool,
     seeds: BTreeMap<(u16, u16), Secret>,
     phase: Phase,
-    /// What a process before this one named ([JRN-5]).
+    /// The survivors that an earlier process named ([JRN-5]).
     bound: Option<Named>,
     /// Sites that are out of the run.
     pub(crate) gone: BTreeSet<u16>,
-    /// A certificate and its survivors, for those who are left out of it ([REL-6]).
+    /// A certificate and its survivors, for the sites that are not among them ([REL-6]).
     pub(crate) left_out: Option<(Arc<Vec<u8>>, Vec<u16>)>,
     pub(crate) pending: Pending,
 }
 
-/// What came of a round.
+/// The result of a round.
 pub(crate) struct Done {
     pub(crate) values: Vec<u64>,
     pub(crate) alive: Vec<u16>,
@@ -129,7 +132,7 @@ pub(crate) enum Progress {
     Sent,
     /// These sites are at fault; the round goes on without them.
     Guilty(Vec<Guilty>),
-    /// No total of this slot can come about any more; what stopped it.
+    /// This slot can give no total any more, for this reason.
     Burned {
         certificate: BurnCertificate,
         cause: Error,
@@ -174,8 +177,8 @@ impl Round {
         }
     }
 
-    /// [JRN-5]: these survivors were named before; nobody else is asked, no other input of theirs is taken, and where shares
-    /// may have left for them no other set is named.
+    /// [JRN-5]: these survivors were named before. No other site is asked, no other input of theirs is taken, and where
+    /// shares may have left for them no other set is named.
     pub(crate) fn bind(&mut self, named: Named) {
         self.pending.frames.retain(|site, _| named.alive.binary_search(site).is_ok());
         self.gone.extend(self.cohort.iter().filter(|site| named.alive.binary_search(site).is_err()));
@@ -219,8 +222,8 @@ impl Round {
         self.cohort.iter().copied().filter(|s| alive.binary_search(s).is_err()).collect()
     }
 
-    /// A site is out: it is waited for no longer, and unless the shares are already being collected neither it nor its
-    /// block is among the survivors ([REL-4]).
+    /// A site is excluded. It is not awaited any longer, and unless the shares are already being collected, neither it
+    /// nor its block is among the survivors ([REL-4]).
     pub(crate) fn without(&mut self, site: u16, blocks: &Blocks) {
         self.gone.insert(site);
         self.remove(site);
@@ -259,7 +262,7 @@ impl Round {
         self.weighted.iter_mut().for_each(|sum| sum.add(words, weight));
     }
 
-    /// The first of two frames with which a site answered one question, if `frame` is such a second one ([INP-2]).
+    /// If `frame` is the second one with which a site answered one question, the first one ([INP-2]).
     pub(crate) fn answered_before(&self, from: u16, frame: &Verified<'_>) -> Option<Vec<u8>> {
         let before =
             self.inputs.get(&from).filter(|_| frame.kind == Kind::MaskedInput && frame.context == self.context)?;
@@ -310,7 +313,7 @@ impl Round {
         }
         let digest = masked_digest(bytes);
         if self.inputs.values().any(|other| other.digest == digest) {
-            // Two honest masked vectors agree with probability 2^-64 at most; this one was copied.
+            // Two honest masked vectors are equal with probability 2^-64 at most, so this one was copied.
             return Err(env.site_error(from, "sent the masked vector of another site as its own", "INP-3"));
         }
         let words: Vec<u64> = words.iter().map(|w| u64::from_le_bytes(*w)).collect();
@@ -321,7 +324,7 @@ impl Round {
         Ok(())
     }
 
-    /// Drawn for an input once it is signed: 128 bits that whoever signed it could not foresee.
+    /// The weight of an input, drawn once the input is signed: 128 bits that its signer could not foresee.
     fn weight(&self, signed: &Hash) -> Scalar {
         let drawn = suite::expand(&self.weights, "weight", &[&signed.0]);
         let mut low = [0; 32];
@@ -329,7 +332,7 @@ impl Round {
         Scalar::from_bytes_mod_order(low)
     }
 
-    /// The very input that came before, because the sums are added up anew.
+    /// Takes the input that arrived before once more, because the sums are added up anew.
     fn repeated(&mut self, env: &Env, from: u16, frame: &Verified<'_>) {
         let Phase::Again { blame, guilty, .. } = &mut self.phase else { return };
         let Some((commitment, bytes)) = frame.rest.split_first_chunk::<32>() else { return };
@@ -406,7 +409,7 @@ impl Round {
         }
     }
 
-    /// Moves on where that is possible now.
+    /// Advances where that is possible now.
     pub(crate) fn next(&mut self, env: &Env, deck: &ReadyDeck, now: Millis) -> Result<Progress, Error> {
         let waiting = !self.pending.frames.is_empty();
         match &mut self.phase {
@@ -438,7 +441,7 @@ impl Round {
                 }
                 let inputs = alive.iter().filter_map(|site| self.inputs.get(site));
                 let inputs = inputs_hash(&inputs.map(|input| input.proof.signed_message()).collect::<Vec<_>>());
-                // Every signature beyond the t that are needed would only cost every site its checking.
+                // Only t signatures are needed; each further one would cost every site a check.
                 let (signers, proofs) = signed.iter().take(deck.threshold).map(|(s, p)| (*s, *p)).unzip();
                 let certificate = Certificate { alive, inputs, signers, proofs };
                 let checks = std::mem::take(signed);
@@ -502,9 +505,9 @@ impl Round {
         (self.query.to_vec(), self.words)
     }
 
-    /// Names these survivors, a union of whole blocks; where they are too few, the slot is given up. [INP-4]: never before
-    /// every one of their commitments was found to be to what it sent, so that whoever of them leaves later leaves a sum that
-    /// is right too.
+    /// Names these survivors, a union of whole blocks; where they are too few, the slot is given up. [INP-4]: this MUST
+    /// come after every one of their commitments was found to be to what the site sent, so that the sum is still right
+    /// if any of them leaves later.
     fn name_survivors(&mut self, env: &Env, deck: &ReadyDeck, alive: Vec<u16>, now: Millis) -> Result<Progress, Error> {
         if let Some(Named { alive: before, shares: true, .. }) = &self.bound
             && *before != alive
@@ -545,7 +548,7 @@ impl Round {
         Ok(Progress::Sent)
     }
 
-    /// [INP-4]: whose commitment is not to what it sent.
+    /// [INP-4]: the sites whose commitment is not to what they sent.
     fn broken_commitments(&self, env: &Env) -> Vec<Guilty> {
         let guilty = |(site, i): (&u16, &Input)| {
             let words = i.words.as_ref().filter(|words| commit::commit(words) != i.commitment)?;
@@ -593,7 +596,8 @@ impl Round {
                 });
                 match found {
                     Some((seed, wrong)) => {
-                        // Whoever was wrong once is not asked again while others are enough: one search a liar.
+                        // A site whose share was wrong once is not used again while others are enough, so each liar
+                        // costs one search.
                         let sound: Vec<u16> = holders.iter().copied().filter(|h| !wrong.contains(h)).collect();
                         if sound.len() >= deck.threshold {
                             holders = sound;
@@ -650,7 +654,7 @@ impl Round {
             let seeds = missing.iter().filter_map(|gone| self.seeds.get(&(*site, *gone))).map(|s| *s.bytes()).collect();
             checks.get(site).map(|proof| OpenedCheck { seeds, signature: proof.signature() })
         };
-        // A site that is missing has left every survivor's signature on the same.
+        // Where a site is missing, every survivor has already signed the same list.
         let agreements = if missing.is_empty() { deck.threshold } else { 0 };
         Opening {
             alive: alive.to_vec(),

@@ -41,7 +41,7 @@ pub(crate) struct Setup {
     known: Blocks,
     /// The blocks of the directory.
     blocks: Blocks,
-    /// Sites that are in no block of the directory, and why.
+    /// Sites that are in no block of the directory, with the reason.
     pub(crate) left_out: Vec<(u16, Loss)>,
 }
 
@@ -92,7 +92,7 @@ impl Setup {
         !self.is_joining() && self.pending.frames.contains_key(&site)
     }
 
-    /// Nobody who has not advertised is waited for any longer.
+    /// Sites that have not advertised are not awaited any longer.
     pub(crate) fn stop_waiting(&mut self) {
         if self.is_joining() {
             self.pending.frames.clear();
@@ -107,7 +107,7 @@ impl Setup {
         }
     }
 
-    /// Takes a site out. True where the directory already holds it, so that everything must begin again.
+    /// Excludes a site. Returns true where the directory already contains it, so that the set-up must begin again.
     pub(crate) fn without(&mut self, site: u16) -> bool {
         self.pending.frames.remove(&site);
         self.keys.remove(&site);
@@ -125,7 +125,7 @@ impl Setup {
             _ => self.directory.as_ref().map_or(self.id, |(hash, _, _)| *hash),
         };
         if frame.context != expected {
-            // Of a set-up that was given up.
+            // This belongs to a set-up that was given up.
             return Ok(());
         }
         let digest = crate::suite::hash("answer", &[frame.rest]);
@@ -186,7 +186,7 @@ impl Setup {
     /// [KEX-15], [KEX-5], [KEX-8], [KEX-16]: keys that would make every other member refuse the directory are their sender's fault alone.
     fn check_keys(&self, env: &Env, from: u16, keys: &AdvertiseKeys) -> Result<(), Error> {
         let both = [keys.mask_key, keys.seal_key];
-        // Its own keys are not among them: whoever has advertised is asked no more.
+        // The site's own keys are not among them, because a site that has advertised is not asked again.
         let taken = |k: &[u8; 32]| self.keys.values().any(|(o, _)| [o.mask_key, o.seal_key].contains(k));
         let kem_taken = self.keys.values().any(|(o, _)| o.kem_key == keys.kem_key);
         if keys.mask_key == keys.seal_key || both.iter().any(taken) || kem_taken {
@@ -204,7 +204,8 @@ impl Setup {
         Ok(())
     }
 
-    /// [REL-1] to [REL-3]: the blocks of those who advertised. Whoever is in none is left out, and its keys dropped.
+    /// [REL-1] to [REL-3]: the blocks of the sites that advertised. A site in no block is left out, and its keys are
+    /// dropped.
     fn arrange(&mut self, env: &Env) -> Result<Vec<Vec<u16>>, Error> {
         let least = env.terms.least_in_new_block(env.roster.sites.len());
         let member = |(site, (keys, _)): (&u16, &(AdvertiseKeys, Proof))| Member {
@@ -235,7 +236,7 @@ impl Setup {
         Ok(proposal.blocks)
     }
 
-    /// Everybody answered: the next message to all, or the ready deck.
+    /// Everybody answered: returns the next message to all, or the ready deck.
     pub(crate) fn next(&mut self, env: &Env, now: Millis) -> Result<Option<ReadyDeck>, Error> {
         let wait = env.timing.phase;
         match &mut self.phase {

@@ -1,4 +1,4 @@
-//! What an aggregator is told and what it wants done.
+//! The inputs and outputs of an aggregator.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub struct AggregatorConfig {
 
 /// What an aggregator is told.
 pub enum Input<'a> {
-    /// A site's connection stands.
+    /// A site is connected.
     Attached(u16),
     /// A site's connection is gone.
     Detached(u16),
@@ -46,8 +46,8 @@ pub enum Input<'a> {
         /// Words of the answer.
         words: usize,
     },
-    /// No question follows: the last total is opened to its cohort now and not with the next question. Also where the run
-    /// has failed.
+    /// No question follows, so the last total is opened to its cohort now and not with the next question. This holds
+    /// also where the run has failed.
     Close,
     /// The application goes on without this site.
     Without(u16),
@@ -57,8 +57,8 @@ pub enum Input<'a> {
 
 /// What an aggregator wants done.
 pub enum Output {
-    /// Make this durable before any later output, so that the run can be taken up after a crash ([JRN-5]). Who cannot
-    /// resume may pass it over.
+    /// Make this durable before any later output, so that the run can be resumed after a crash ([JRN-5]). A caller that
+    /// does not resume runs may ignore it.
     Persist(Record),
     /// Send this frame to a site.
     Send {
@@ -136,7 +136,7 @@ pub enum Loss {
     Misbehaved(Error),
     /// The application goes on without it.
     LeftOut,
-    /// Of its block somebody is missing ([REL-4]): who, where it is known.
+    /// A member of its block is missing ([REL-4]), named where it is known.
     BlockIncomplete(Vec<String>),
     /// It belongs to no block yet, and with it there are fewer such sites than this number, which a new block needs ([REL-3]).
     BlockTooSmall(usize),

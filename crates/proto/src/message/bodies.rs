@@ -42,7 +42,7 @@ pub(crate) struct DirectoryEntry {
 pub(crate) struct Directory {
     pub(crate) threshold: u16,
     pub(crate) entries: Vec<DirectoryEntry>,
-    /// Which members' parts are only ever released together ([REL-1]).
+    /// Which members' parts are released only together ([REL-1]).
     pub(crate) blocks: Vec<Vec<u16>>,
 }
 
@@ -119,7 +119,7 @@ pub(crate) struct Certificate {
     pub(crate) proofs: Vec<Proof>,
 }
 
-/// Enough signatures that say of a slot that their signers give no share for it ([REL-6]).
+/// Enough signatures on promises to give no share for a slot ([REL-6]).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct BurnCertificate {
     pub(crate) signers: Vec<u16>,
@@ -135,7 +135,7 @@ pub(crate) struct Unmask {
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Refusal {
-    /// The rule, without its reason: a refusal is coarse on the wire and exact at home.
+    /// The rule without its reason, which only the site's own operator learns.
     pub(crate) rule: String,
 }
 
@@ -164,8 +164,9 @@ pub(crate) struct Agreed {
     pub(crate) proof: Proof,
 }
 
-/// All that is needed to recompute a total and to see that it is of what the survivors sent. Nothing in it is secret any
-/// more: the aggregator has it, and knows no more than the total and what it is a total of.
+/// The total proof (opening): everything that is needed to recompute a total and to see that it is the sum of what the
+/// survivors sent. Nothing in it is secret any more: the aggregator has it, and knows no more than the total and which
+/// inputs it is a total of.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct Opening {
     pub(crate) alive: Vec<u16>,
@@ -181,7 +182,7 @@ pub(crate) struct Opening {
     pub(crate) agreed: Vec<Agreed>,
     /// The integer sums of the masked words: low 64 bits of each.
     pub(crate) low: Vec<u64>,
-    /// And how often each ran over.
+    /// How often each sum overflowed 2^64.
     pub(crate) high: Vec<u16>,
 }
 
@@ -197,13 +198,13 @@ pub(crate) fn survivors_context(round: &Hash, alive: &[u16], inputs: &Hash) -> H
 }
 
 impl Survivors {
-    /// Stands for the inputs that these survivors signed.
+    /// Hash of the inputs that these survivors signed.
     pub(crate) fn inputs_hash(&self) -> Hash {
         inputs_hash(&self.inputs.iter().map(Proof::signed_message).collect::<Vec<_>>())
     }
 }
 
-/// Stands for the rest hashes of survivors' inputs, in their order ([CON-2]).
+/// Hash of the rest hashes of survivors' inputs, in their order ([CON-2]).
 pub(crate) fn inputs_hash(inputs: &[Hash]) -> Hash {
     suite::hash("inputs", &[&codec::encode(inputs)])
 }

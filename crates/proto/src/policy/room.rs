@@ -1,8 +1,9 @@
-//! How much may be given away about one data set: the release rule, in integers (spec section 11.2, [POL-9]).
+//! The release rule in integers: how much may be given away about one data set (spec section 11.1, [POL-9]).
 //!
-//! Exact totals are equations on the rows. Whoever has about as many of them as the rows have values solves them for the
-//! rows; so a site adds up what it ever released on the same rows and stops well before. It is a tripwire and no proof:
-//! it says nothing about an outlier, about side knowledge, or about centres that somebody placed.
+//! Exact totals are equations on the rows. A party that has about as many of them as the rows have values can solve
+//! them for the rows. A site therefore adds up everything that it ever released about the same rows and stops well
+//! before. The rule is a tripwire and no proof: it says nothing about an outlier, about side knowledge, or about
+//! centres that somebody placed.
 
 /// Fractional bits of the logarithms here.
 const SHIFT: u32 = 40;

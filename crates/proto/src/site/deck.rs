@@ -1,6 +1,7 @@
 //! A site's side of the deck: AdvertiseKeys, the all-signed directory, ShareKeys (spec section 8).
 //!
-//! One struct for every wait; a message consumes it and gives the next one, or an error and nothing.
+//! There is one struct for every state in which the site waits. A message consumes it and gives the next one, or an
+//! error.
 
 use std::sync::Arc;
 
@@ -81,10 +82,10 @@ pub(crate) struct Deck {
     pub(crate) blocks: Arc<Blocks>,
     /// The first slot that is not closed. Of those before it nothing secret is left ([RND-8]).
     first: u16,
-    /// Of slot `first`, by member; those of later slots follow from them, those of earlier ones do not ([MSK-1]). At this
-    /// site's own place stands its noise secret, which it shares with nobody ([NOI-2]).
+    /// Of slot `first`, by member; those of later slots follow from them, those of earlier ones do not ([MSK-1]). At
+    /// this site's own place is its noise secret, which it does not share ([NOI-2]).
     pairs: Vec<Secret>,
-    /// What stands apart for every slot; none where the slot is closed.
+    /// The secrets of each slot; `None` where the slot is closed.
     slots: Vec<Option<SlotSecrets>>,
     slot_commitments: Vec<Hash>,
 }
@@ -118,8 +119,9 @@ impl ExpectDirectory {
         self.id
     }
 
-    /// [KEX-3] to [KEX-6], [KEX-16], [REL-1] to [REL-3]: every entry is signed by the roster's key and holds an ML-KEM key, mine is
-    /// unchanged, nobody stands there twice, there are enough of us, and the blocks are sound.
+    /// [KEX-3] to [KEX-6], [KEX-16], [REL-1] to [REL-3]: checks a directory. Every entry is signed by the roster's key
+    /// and has a valid ML-KEM key, this site's own entry is unchanged, no key occurs twice, there are enough members,
+    /// and the blocks are sound.
     pub(crate) fn directory(self, env: &Env, directory: Directory) -> Result<ExpectCertificate, Error> {
         let n = directory.entries.len();
         if !directory.entries.is_sorted_by(|a, b| a.site < b.site) {
@@ -193,7 +195,7 @@ fn blocks(env: &Env, directory: &Directory) -> Result<Blocks, Error> {
 }
 
 impl ExpectCertificate {
-    /// [KEX-7]: nothing starts before all n signatures on this very directory are here. Then the shares are sealed
+    /// [KEX-7]: nothing starts before all n signatures on exactly this directory are here. Then the shares are sealed
     /// ([SHR-1] to [SHR-3]).
     pub(crate) fn certificate(
         self,
@@ -358,7 +360,8 @@ impl Deck {
         self.members.binary_search(&site).ok()
     }
 
-    /// [RND-8]: wipes all that belongs to slots before `slot` and to no later one. There is no way back.
+    /// [RND-8]: wipes everything that belongs to slots before `slot` and to no later one. This cannot be undone
+    /// (`crates/proto/tests/forward_secrecy.rs`).
     pub(crate) fn close_before(&mut self, slot: u16) {
         for closed in self.first..slot.min(self.slots.len() as u16) {
             // In place: a value that is moved out leaves its bytes behind.
@@ -402,7 +405,7 @@ impl Deck {
         self.slot_commitments.get(usize::from(slot)).copied()
     }
 
-    /// All that a new process needs, and nothing of closed slots.
+    /// Everything that a new process needs, without anything of closed slots.
     pub(crate) fn to_record(&self, session: Hash) -> DeckRecord {
         let open = || self.slots.iter().flatten();
         // With its full capacity from the start: growing would leave copies behind.
@@ -458,7 +461,7 @@ impl Deck {
     }
 }
 
-/// [MSK-1]: from a pair secret or noise secret of one slot that of the next, from which nobody comes back.
+/// [MSK-1]: derives the next slot's pair secret or noise secret from this slot's. The derivation is one-way.
 pub(crate) fn next_slot(secret: &Secret) -> Secret {
     suite::expand(secret, "next slot", &[])
 }

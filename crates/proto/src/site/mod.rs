@@ -1,7 +1,7 @@
 //! A site: the state machine of a data owner towards one aggregator (spec sections 8 and 9).
 //!
-//! It does no I/O and has no clock. Feed it an [`Input`], then drain [`Site::poll`] until it is empty, doing what each
-//! [`Output`] says *in order*: a `Persist` must be durable before the `Send` behind it leaves.
+//! It does no I/O and has no clock. Feed it an [`Input`], then drain [`Site::poll`] until it is empty, and do what each
+//! [`Output`] says *in order*: a `Persist` must be durable before the `Send` after it leaves.
 
 pub(crate) mod deck;
 mod env;
@@ -42,7 +42,7 @@ enum DeckState {
     Ready(Deck),
 }
 
-/// A reply that may be asked for again: to the same frame goes the same answer, byte for byte.
+/// A reply that may be asked for again. The same frame gets the same answer, byte for byte.
 struct Reply {
     to: Hash,
     bytes: Vec<u8>,
@@ -69,7 +69,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// A site that has not yet taken part in anything.
+    /// Makes a site that has not yet taken part in anything.
     ///
     /// # Errors
     /// `Error::Invalid` where the identity is not a site of the roster.
@@ -270,7 +270,7 @@ impl Site {
             && (round.awaits_answer() || round.is_burned())
         {
             if round.is_burned() {
-                // It goes before the request to burn the slot, for a process that does not know it.
+                // This comes before the request to burn the slot, for a process that does not know it.
                 return Ok(());
             }
             let Some(DeckState::Ready(deck)) = self.decks.get(index) else { return Err(self.stray(frame.kind)) };
@@ -457,7 +457,7 @@ impl Site {
         let certificate: message::Certificate = frame.decode("Certificate")?;
         let other = self.round.as_ref().is_none_or(|(_, round)| round.context != frame.context);
         if other && certificate.alive.binary_search(&self.env.me).is_err() {
-            // It is told to whoever was left out, and comes late.
+            // This is told to a site that was left out, and comes late.
             return Ok(());
         }
         self.open_round(Some(&frame.context), frame.kind)?;
@@ -521,7 +521,8 @@ impl Site {
         });
     }
 
-    /// [REL-6]: fewer have not promised than a total needs. One of a round that is over comes late and is dropped.
+    /// [REL-6]: the sites that have not promised are fewer than a total needs. A certificate of a round that is over
+    /// comes late and is dropped.
     fn burn_certificate(&mut self, frame: &Verified<'_>, digest: Hash) -> Result<(), Error> {
         let certificate: message::BurnCertificate = frame.decode("BurnCertificate")?;
         let Some((index, round)) = self.round.as_ref().filter(|(_, round)| round.context == frame.context) else {
@@ -533,7 +534,7 @@ impl Site {
         Ok(())
     }
 
-    /// What this site sent in the round it is in enters no total. Told once.
+    /// Reports, once, that what this site sent in the current round enters no total.
     fn undone(&mut self, certificate: Hash) {
         self.burn_slot();
         let Some((deck, round)) = self.round.as_mut() else { return };

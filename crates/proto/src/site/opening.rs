@@ -1,4 +1,4 @@
-//! A site recomputes the total of a round that it took part in (spec section 9.8).
+//! How a site recomputes the total of a round that it took part in (spec section 9.8).
 
 use super::{deck::Deck, env::Env, round::Round};
 use crate::{

@@ -1,9 +1,10 @@
-//! What two members of a deck share, from X25519 and ML-KEM-768 together (spec section 8, [KEX-8], [KEX-16], [SHR-2]).
+//! The hybrid key agreement between two members of a deck, from X25519 and ML-KEM-768 together (spec section 8,
+//! [KEX-8], [KEX-16], [SHR-2]).
 //!
 //! X25519 gives both ends one result without a message; an ML-KEM secret travels from the one to the other. So each
-//! member sends every other one a ciphertext beside its box of shares. The box takes the secret of its own direction; the
-//! pair secret of the masks, which is needed only after the boxes are there, takes those of both. Whoever breaks one of
-//! the two schemes learns nothing: HKDF over the concatenation of secrets of fixed length, with everything public bound
+//! member sends every other one a ciphertext beside its box of shares. The box takes the secret of its own direction;
+//! the pair secret of the masks, which is needed only after the boxes are there, takes those of both. Breaking one of
+//! the two schemes is not enough: HKDF over the concatenation of secrets of fixed length, with everything public bound
 //! in, is a combiner of KEMs (Giacon, Heuer, Poettering, PKC 2018; NIST SP 800-56C rev. 2, section 2).
 
 use rand_core::CryptoRng;

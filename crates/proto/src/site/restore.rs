@@ -1,4 +1,4 @@
-//! How a site comes back from its journal, and what it keeps in it (spec section 12).
+//! How a site resumes from its journal, and what it keeps in it (spec section 12).
 
 use super::{
     DeckState, Site, SiteConfig,

@@ -1,11 +1,11 @@
 //! A site's side of one round: MaskedInput, then Unmask at once or ConsistencyCheck before it (spec section 9).
 //!
-//! What a site opens later is what it was shown here: [`Named`] keeps a hash of what every survivor signed, from before
-//! the first seed or share left until the total is recomputed ([SUR-5], [OPN-5]).
+//! [`Named`] keeps a hash of what every survivor signed, from before the first seed or share left until the total is
+//! recomputed. A site accepts only an opening of exactly those inputs ([SUR-5], [OPN-5]).
 //!
-//! The two things that must never both be given away about one party are its self-mask share and a round seed shared
-//! with it. The stages below make that a matter of types: shares leave only against a [`MayRelease`], which only the
-//! two checks of a survivor set return, and seeds leave only from the stages before it.
+//! A site must not give away both a share of a party's self-mask and a round seed shared with that party. The stages
+//! below enforce this by types: shares leave only against a [`MayRelease`], which only the two checks of a survivor set
+//! return, and seeds leave only from the stages before it.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ use crate::{
     suite::Hash,
 };
 
-/// Where this site stands in a round; a site only ever moves downwards in this list.
+/// The stage of this site in a round. A site only moves down this list.
 enum Stage {
     /// The answer is awaited from the application. After a restart, the digest of what may already have been sent.
     Asked { sent: Option<Hash> },
@@ -43,8 +43,8 @@ enum Stage {
     Burned { told: bool },
 }
 
-/// Survivors, and the hash of what each of them signed as its input. No signature is verified twice: whoever is named
-/// again, or opened, is compared with this.
+/// Survivors, and the hash of what each of them signed as its input. No signature is verified twice: when a survivor is
+/// named again, or opened, its input is compared with this.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Named {
     pub(crate) alive: Vec<u16>,
@@ -176,7 +176,7 @@ impl Round {
         }
     }
 
-    /// [REL-6]: so many members have promised to give no share that the others are fewer than a total needs.
+    /// [REL-6]: enough members have promised to give no share that the others are fewer than a total needs.
     pub(crate) fn is_burned_by(&self, env: &Env, deck: &Deck, certificate: &BurnCertificate) -> Result<(), Error> {
         let BurnCertificate { signers, proofs } = certificate;
         let colluders = policy::colluders(&env.terms, &env.floor, env.roster.sites.len());
@@ -211,7 +211,7 @@ impl Round {
         Signed { signers, proofs, kind: Kind::ConsistencyCheck, context, rule: "UNM-2" }.check(env, alive)
     }
 
-    /// Puts this round where an entry *checked* says, if it can follow.
+    /// Restores this round from an entry *checked*, if that can follow.
     pub(crate) fn restore_checked(&mut self, env: &Env, named: Named) -> bool {
         let follows = match &self.stage {
             Stage::Asked { sent: Some(_) } => is_subset(&named.alive, &self.cohort) && named.holds(&named),
@@ -226,7 +226,7 @@ impl Round {
         follows
     }
 
-    /// Puts this round where an entry *released* says, if it can follow.
+    /// Restores this round from an entry *released*, if that can follow.
     pub(crate) fn restore_released(&mut self, env: &Env, named: Named) -> bool {
         let follows = match &self.stage {
             Stage::Asked { sent: Some(_) } => {
@@ -352,8 +352,8 @@ impl Round {
     }
 
     /// [SUR-1] to [SUR-5]: a set of survivors is a subset of what this site last accepted, holds this site, meets the
-    /// floor, cuts no block ([REL-4]), and each of them signed its input in this very context. All signatures are verified
-    /// when survivors are named first; a smaller set that is named after them must be of the very same inputs.
+    /// floor, cuts no block ([REL-4]), and each of them signed its input in this very context. All signatures are
+    /// verified when survivors are named first; a smaller set that is named after them must have the same inputs.
     pub(crate) fn survivors(&self, env: &Env, deck: &Deck, message: &Survivors) -> Result<Step, Error> {
         let within: &[u16] = match &self.stage {
             Stage::Asked { sent: None } => {

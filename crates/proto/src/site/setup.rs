@@ -37,7 +37,7 @@ impl Site {
         Ok(())
     }
 
-    /// Takes out the deck whose set-up stands where `matches` says, by the context of the frame.
+    /// Takes out the deck whose set-up is in the state that `matches` describes, by the context of the frame.
     fn take_setup(&mut self, matches: impl Fn(&DeckState) -> bool) -> Option<(u32, DeckState)> {
         let index = *self.decks.iter().find(|(_, d)| matches(d))?.0;
         self.decks.remove_entry(&index)

@@ -1,4 +1,4 @@
-//! What a site is told and what it wants done.
+//! The inputs and outputs of a site.
 
 use std::sync::Arc;
 
@@ -90,8 +90,8 @@ pub enum Event {
         /// Whose total it is.
         cohort: Vec<u16>,
     },
-    /// What this site sent in a slot is in no total and never will be ([REL-6]): where that slot was the first in which its
-    /// data set's block was asked, the data set belongs to no block any more.
+    /// What this site sent in a slot is in no total and will be in none ([REL-6]). Where that slot was the first in
+    /// which its data set's block was asked, the data set belongs to no block any more.
     Undone {
         /// The slot.
         slot: (u32, u16),

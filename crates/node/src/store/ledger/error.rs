@@ -41,7 +41,7 @@ pub enum LedgerError {
         /// Which entry.
         what: String,
     },
-    /// Its last line has no end.
+    /// The last line has no end.
     #[error("the ledger {}: {what}", path.display())]
     Torn {
         /// The file.
@@ -66,7 +66,7 @@ pub enum LedgerError {
         /// The file.
         path: PathBuf,
     },
-    /// A defect: an answer that nobody agreed to.
+    /// A defect of this software: an answer to which nobody consented.
     #[error("an answer was about to leave without the policy's consent")]
     Unasked,
 }

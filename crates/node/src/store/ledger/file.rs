@@ -188,18 +188,18 @@ fn parse(text: &[u8]) -> Option<(Entry, Signature)> {
         old: line.version.is_none(),
     };
     let signature = Signature::from_bytes(&line.signature.0);
-    // Spaces, capitals and other forms of one number would be bytes that nobody signed.
+    // Spaces, capitals and other forms of a number would be bytes that nobody signed.
     (write(&entry, &signature).as_bytes() == text).then_some((entry, signature))
 }
 
-/// Why a ledger's file does not hold.
+/// Why a ledger's file is refused.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Fault {
     /// The disk.
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    /// The last line has no end: it was being written when the process ended, or the file was cut. The whole lines before it
-    /// take so many bytes.
+    /// The last line has no end: it was being written when the process ended, or the file was cut. The field has the
+    /// number of bytes of the whole lines before it.
     #[error("entry {entry} is cut short [LED-6]")]
     Torn {
         /// Its number.
@@ -215,7 +215,7 @@ pub(super) enum Fault {
     Chain(String),
 }
 
-/// Reads a whole ledger of `key`'s and hands over every entry that holds. Where it ends, and its bytes.
+/// Reads a whole ledger of `key` and hands over every valid entry. Returns where it ends, and its bytes.
 pub(super) fn read(
     file: impl Read,
     key: PublicKey,

@@ -1,4 +1,5 @@
-//! A ledger read without holding it: checked from its file and a public key alone, looked at by its owner, given a head anew.
+//! Reading a ledger without locking it: an auditor checks it from its file and a public key, its owner looks at it, or
+//! gives it a new head.
 
 use std::{fs::File, path::Path};
 
@@ -19,7 +20,7 @@ use crate::{
     release::{Account, Kept},
 };
 
-/// What a ledger says when it is read by itself.
+/// The contents of a ledger that is read by itself.
 pub struct Checked {
     /// Where it ends.
     pub head: Head,
@@ -34,7 +35,8 @@ pub struct Checked {
 /// [`LedgerError`] with the entry at fault.
 pub fn check(path: &Path, key: PublicKey, head: Option<Hash>) -> Result<Checked, LedgerError> {
     let io = |source| LedgerError::Io { path: path.to_owned(), source };
-    // Looked at before it is opened, as opening a named pipe would wait for somebody to write to it.
+    // The file's type is checked before it is opened, because opening a named pipe would wait for somebody to write to
+    // it.
     if !std::fs::metadata(path).map_err(io)?.is_file() {
         return Err(LedgerError::Damaged { path: path.to_owned(), what: "it is not a file".into() });
     }
@@ -94,7 +96,7 @@ pub fn adopt(path: &Path, head: &Path, identity: &Identity) -> Result<Head, Ledg
 }
 
 impl Ledger {
-    /// What was given away, without holding the ledger.
+    /// What was given away, without locking the ledger.
     ///
     /// # Errors
     /// As [`check`].

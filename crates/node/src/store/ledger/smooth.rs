@@ -1,9 +1,10 @@
 //! The smooth questions that a site answered, kept beside its ledger, so that after a restart it can measure again what they
 //! tell together ([POL-9]).
 //!
-//! One line a question: its record and the site's signature, in hexadecimal digits. An entry of the ledger names its question by
-//! digest and its plan; a record counts for no other. Where one is missing or damaged, the numbers of that answer count
-//! one by one, which is never less strict: so nothing here is flushed before a frame leaves, and a lost line is no error.
+//! One line a question: its record and the site's signature, in hexadecimal digits. An entry of the ledger names its
+//! question by digest and its plan; a record counts for no other question. Where a record is missing or damaged, the
+//! numbers of that answer count one by one, which is at least as strict. Nothing here is therefore flushed before a
+//! frame leaves, and a lost line is no error.
 
 use std::{
     fs::{File, OpenOptions},
@@ -27,7 +28,7 @@ const MAX_RECORD: usize = MAX_QUERY + (4 << 20);
 const MAX_LINE: u64 = 2 * (MAX_RECORD as u64 + 64) + 2;
 const SIGNED: &str = "smooth question";
 
-/// Reads the records that `key` signed, and passes over everything else. Nothing where there is no file.
+/// Reads the records that `key` signed and skips everything else. The list is empty where there is no file.
 ///
 /// # Errors
 /// Those of the file.
@@ -63,7 +64,7 @@ pub(super) fn append(path: &Path, record: &Kept, identity: &Identity) -> io::Res
     let line = format!("{} {}\n", hex(&bytes), hex(&identity.sign(SIGNED, &[&bytes]).to_bytes()));
     let mut options = OpenOptions::new();
     let mut file = crate::store::journal::private(options.read(true).append(true).create(true)).open(path)?;
-    // A line that was torn stays alone.
+    // A line that was torn stays on a line of its own.
     if file.seek(SeekFrom::End(0))? > 0 {
         let mut last = [0];
         file.seek(SeekFrom::End(-1))?;

@@ -1,4 +1,4 @@
-"""The public box, working units, transforms, and the scale of every block (spec sections 7 and 13.2 to 13.4)."""
+"""The domain of the rows (the box of the spec): working units, transforms, scales of blocks (sections 7, 13.2 to 13.4)."""
 
 import math
 
@@ -12,12 +12,12 @@ def refuse(why):
     raise Refused("APP-4", why)
 
 
-class Box:
+class Domain:
     def __init__(self, lower, upper, scaling):
         self.lower, self.upper, self.scaling, self.columns = lower, upper, scaling, len(lower)
 
     def interval(self, j):
-        """Of a column in working units."""
+        """The interval of column j in working units."""
         return (0.0, 1.0) if self.scaling == "box" else (self.lower[j], self.upper[j])
 
     def largest(self, j):
@@ -28,8 +28,8 @@ class Box:
         return max(self.largest(j) for j in range(self.columns))
 
     def reach(self, point):
-        """No point of the box is farther from `point`. Added up in the order of the columns: a bound at a power of two
-        must come out the same everywhere."""
+        """The largest distance from `point` to a point of the box. The squares are added up in the order of the columns,
+        because a bound at a power of two must come out the same everywhere."""
         total = 0.0
         for j, x in enumerate(point):
             low, high = self.interval(j)
@@ -41,7 +41,7 @@ class Box:
         return self.reach([self.interval(j)[0] for j in range(self.columns)])
 
     def working(self, rows, out_of_box="refuse"):
-        """[QRY-1]: rows in original units into working units."""
+        """[QRY-1]: converts rows from original units to working units."""
         out = []
         for row in rows:
             inside = all(low <= x <= high for x, low, high in zip(row, self.lower, self.upper))
@@ -71,7 +71,7 @@ class Box:
             upper.append((high - shift) * factor)
         if any(not (abs(a) <= MAX_BOUND and abs(b) <= MAX_BOUND and a < b) for a, b in zip(lower, upper)):
             refuse("a transform that leaves no box")
-        return Box(lower, upper, "none")
+        return Domain(lower, upper, "none")
 
 
 def moved_rows(rows, t):
@@ -101,7 +101,7 @@ def scaled(blocks, sites, max_rows, step_bits=None):
 
 
 def carried(values, scales):
-    """The words of an answer."""
+    """Encodes an answer as its words."""
     at, words = 0, []
     for _, length, _, bits, limit in scales:
         words += [fixed.carry(x, bits, limit) for x in values[at : at + length]]

@@ -1,18 +1,18 @@
-"""How a session goes astray: a case plays the first steps of a session, then others in place of what came."""
+"""Deviations from a session: a case takes the first steps of a recorded session, and then other inputs."""
 
 import frames
 from sessions import named
 
 
 class Cases:
-    """What must be refused: what comes after so many steps of a session, and what follows."""
+    """The cases that must be refused. Each names a session, how many of its steps come first, and the inputs after them."""
 
-    def __init__(self, plays, written):
-        self.plays, self.written, self.cases = plays, written, []
+    def __init__(self, drivers, written):
+        self.drivers, self.written, self.cases = drivers, written, []
 
     def add(self, name, rule, session, at, *inputs, sound=False):
-        p, names = self.plays[session], self.written[session]
-        steps = p.astray(at, *inputs)
+        p, names = self.drivers[session], self.written[session]
+        steps = p.deviate(at, *inputs)
         outcomes = [o for s in steps for o in s["out"]]
         found = {o.get("refused") or o.get("failed") or o.get("why") for o in outcomes} - {None}
         assert sound or rule in found, f"{name}: {rule} expected, {found or outcomes}"
@@ -20,8 +20,8 @@ class Cases:
         self.cases.append({"name": name, "rule": rule, "session": session, "after": at, "steps": steps})
 
     def change(self, name, rule, session, i, edit, signer=0, context=None, kind=None, more=(), sound=False):
-        """In place of the frame of step i comes one with the message changed by `edit`, signed again."""
-        p = self.plays[session]
+        """Adds a case in which the frame of step i has its message changed by `edit` and is signed again."""
+        p = self.drivers[session]
         s, data = p.steps[i], p.frame(i)
         old = frames.NAMES[data[2]]
         kind = kind or old
@@ -43,7 +43,7 @@ def replaced(items, i, **fields):
 
 
 def resigned(p, i, edit, signer):
-    """The frame of step i with another message, signed by this identity."""
+    """Returns the frame of step i with its message changed by `edit`, signed by the identity `signer`."""
     data = p.frame(i)
     kind = frames.NAMES[data[2]]
     rest = frames.message(kind, edit(frames.read(kind, data[40:-64])))

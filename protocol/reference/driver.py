@@ -1,4 +1,4 @@
-"""Whole sessions in memory: every input of every party, the outputs that follow it, and ways to go astray."""
+"""Drives whole sessions in memory, records every input of every party with its outputs, and deviates from them."""
 
 import copy
 
@@ -12,12 +12,12 @@ from suite import Draws, H, le16, le64
 
 
 def value(site, query, words):
-    """The vector a site answers in these vectors: depends on the site, the query and the place."""
+    """The vector that a site answers in the test vectors. It depends on the site, the query and the place of the word."""
     return [int.from_bytes(H("value", le16(site), query, le64(j))[:8], "little") for j in range(words)]
 
 
 def parties(name, n, **terms):
-    """Identities (coordinator, intermediary, sites), roster and terms."""
+    """Makes the identities (coordinator, intermediary, sites), the roster and the terms."""
     draws = Draws(f"{name}/identities")
     identities = [Identity(draws.take(32)) for _ in range(n + 2)]
 
@@ -51,14 +51,14 @@ class World:
         for i in range(n):
             env = Env(self.identities[i + 2], self.roster, self.terms, i, role)
             self.sites.append(Site(env, Draws(f"{name}/site {i}")))
-        # What the sites state: of each so many versions, and the sites of the block it belongs to.
+        # What each site states: the sites of the block that it belongs to, and its version.
         for i, (of, version) in (standings or {}).items():
             block = of and block_id([self.roster["sites"][s]["key"] for s in of])
             self.sites[i].standing = {"block": block, "version": version}
         self.queue = []
 
     def give(self, at, what, *args):
-        """One input of one party; its outputs, whose frames are put under way."""
+        """Gives a party one input, queues the frames that it sends, and returns its outputs."""
         if at == "aggregator":
             out = self.aggregator.handle(what, *args)
             self.queue += [(o["to"], "frame", o["send"]) for o in out if "send" in o]
@@ -72,8 +72,8 @@ class World:
         return out
 
 
-class Play:
-    """A session as it went. `before[i]` is the world before step i."""
+class Driver:
+    """Drives a session and records it. `before[i]` is the world before step i."""
 
     def __init__(self, name, n, lose=lambda at, what, args: False, **setting):
         self.world, self.steps, self.before = World(name, n, **setting), [], []
@@ -86,7 +86,7 @@ class Play:
         self.steps.append(step(at, what, args, self.world.give(at, what, *args)))
 
     def run(self, lose=lambda at, what, args: False):
-        """Delivers everything that is under way, but for what `lose` says."""
+        """Delivers everything in the queue, except for what `lose` selects."""
         while self.world.queue:
             at, what, *args = self.world.queue.pop(0)
             if not lose(at, what, args):
@@ -97,13 +97,13 @@ class Play:
         self.run(lose)
 
     def close(self):
-        """No question follows."""
+        """Ends the session: no question follows."""
         self.do("aggregator", "close")
         self.run()
         return self
 
     def find(self, at, kind, nth=0, sender=None):
-        """The place of the nth step at which this party gets a frame of this kind."""
+        """Finds the index of the nth step at which this party receives a frame of this kind."""
 
         def matches(s):
             came = s["in"]
@@ -115,8 +115,8 @@ class Play:
     def frame(self, i):
         return self.steps[i]["in"]["frame"]
 
-    def astray(self, i, *inputs):
-        """What follows if, in place of step i, these inputs come."""
+    def deviate(self, i, *inputs):
+        """Returns the steps that follow if these inputs come in place of step i."""
         world = copy.deepcopy(self.before[i])
         return [step(at, what, args, world.give(at, what, *args)) for at, what, *args in inputs]
 
