@@ -62,7 +62,7 @@ async fn knock(identity: &Identity, to: &Identity, address: SocketAddr, frame: &
 
 /// [APP-1].
 #[test]
-fn only_a_greeting_with_the_same_documents_lets_somebody_in() {
+fn app_1_only_a_greeting_with_the_same_documents_lets_somebody_in() {
     block_on(async {
         let (identities, Federation { roster, terms, .. }, address) = coordinator().await;
         let (hub, greeting) = (&identities[0], app_messages::greeting_session());
@@ -122,7 +122,7 @@ fn counted(least: u64) -> LoopbackRun {
 
 /// [APP-2]: to the last row.
 #[test]
-fn a_count_below_the_floor_is_told_to_nobody_and_ends_the_run() {
+fn app_2_a_count_below_the_floor_is_told_to_nobody_and_ends_the_run() {
     let enough = counted(75);
     assert_eq!(enough.counted.expect("a count").total, 75);
     assert_eq!(enough.result.expect("a result").n_total, Some(75));

@@ -145,7 +145,7 @@ fn nobody_is_missing_and_a_round_costs_two_messages() {
 
 /// Also [APP-3]: the count is handed over where all counted sites are there to the end, and only then.
 #[test]
-fn one_site_vanishes() {
+fn app_3_one_site_vanishes() {
     for at in [Step::BeforeInput, Step::AfterInput, Step::BeforeUnmask] {
         for round in [1, 4, ROUNDS, ROUNDS + 1] {
             let site = round as usize % SIZES.len();

@@ -220,7 +220,7 @@ fn centres(last: f64) -> Centres {
 
 /// [APP-6].
 #[test]
-fn draws_begin_at_one_and_no_question_is_put_to_two_draws() {
+fn app_6_draws_begin_at_one_and_no_question_is_put_to_two_draws() {
     let mut work = fcm(6);
     work.sampling = Some(Sampling { share: 0.8, seed: 1 });
     let terms = |terms: &mut Terms| (terms.min_cohort, terms.colluders) = (SIZES.len() as u16, 1);
@@ -269,7 +269,7 @@ fn one_part_of_a_run_does_not_use_the_questions_of_another() {
 
 /// [APP-7].
 #[test]
-fn blur_does_not_average_out_over_repeated_questions() {
+fn app_7_blur_does_not_average_out_over_repeated_questions() {
     let mut work = fcm(3);
     let tree = |blur| TreeSeeding { seed: 1, cells_per_cluster: 4, tries: 5, min_rows: 5, blur };
     work.recipe.seeding = Seeding::Tree(tree(0.5));
@@ -283,7 +283,7 @@ fn blur_does_not_average_out_over_repeated_questions() {
 /// [NOI-2]: the same parties, plan, question and rows, and noise of its own in every session: what the sites have in common would
 /// cancel where one of them changed.
 #[test]
-fn noise_is_new_in_every_session_of_a_plan() {
+fn noi_2_noise_is_new_in_every_session_of_a_plan() {
     let mut work = fcm(3);
     work.recipe.noise = Some(veilsum_cluster::privacy::Noise::usual(50.0, 200));
     (work.step_bits, work.out_of_box) = (Some(20), veilsum_cluster::OutOfBox::Clip);

@@ -243,7 +243,7 @@ fn centres_at_rest_stay_so_where_only_the_indices_are_missing() {
 /// [APP-8]: a plan's floor under the rows holds for early results. The count was over more sites; what is left must be shown by
 /// the totals.
 #[test]
-fn an_early_result_of_too_few_rows_is_none() {
+fn app_8_an_early_result_of_too_few_rows_is_none() {
     let sites = made_up(&SIZES, 0.2, 5);
     let kmeans = PlanSpec::plain(
         unit_square(),

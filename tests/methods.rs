@@ -283,7 +283,7 @@ fn every_method_over_quic() {
 
 /// [APP-5].
 #[test]
-fn the_intermediary_judges_and_the_coordinator_chooses() {
+fn app_5_the_intermediary_judges_and_the_coordinator_chooses() {
     let (kmeans, fcm) =
         (Algorithm::Kmeans { epsilon: 0.0, max_rounds: 50 }, Algorithm::Fcm { m: 2.0, epsilon: 1e-5, max_rounds: 60 });
     // [QRY-11]: of some K all clusters may be summed up, of others not.

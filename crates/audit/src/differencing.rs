@@ -6,11 +6,8 @@ use std::{collections::BTreeMap, rc::Rc, time::Instant};
 use anyhow::{Context as _, Result, anyhow, ensure};
 use veilsum_cluster::{Batch, Centres, Query, random::Stream};
 use veilsum_node::question::Question;
-use veilsum_proto::{
-    plan::Terms,
-    suite::Hash,
-    testing::{Kit, World},
-};
+use veilsum_proto::{plan::Terms, suite::Hash};
+use veilsum_testkit::federation::{Kit, World};
 
 use crate::{
     finding::{Finding, Limit, Measure, Rate},

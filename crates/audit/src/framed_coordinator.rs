@@ -10,9 +10,9 @@ use veilsum_proto::{
     evidence::Documents,
     message::{Kind, frame_encoded},
     suite::{self, Hash},
-    testing::{Kit, Verdict, World},
     vectors_api as core,
 };
+use veilsum_testkit::federation::{Kit, Verdict, World};
 
 use crate::{
     finding::{Finding, Measure, Rate},

@@ -19,7 +19,8 @@
 //! 6. [`release`], [`policy`], [`ledger`]: over which sites, how much, and the account of it.
 //! 7. [`site`], [`aggregator`], `opening`: the two state machines, and how a total is recomputed.
 //! 8. [`journal`], [`evidence`]: what survives a crash, and what convicts a liar.
-//! 9. `testing` (with the feature of that name): a whole federation in virtual time from a seed.
+//! 9. `testing` (with the feature of that name): a small federation's identities, roster and terms. A whole federation in virtual
+//!    time is in `crates/testkit`.
 
 pub mod aggregator;
 pub mod codec;

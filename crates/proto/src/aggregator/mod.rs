@@ -45,6 +45,8 @@ pub(crate) struct Env {
     pub(crate) opening: bool,
     /// [REL-8]: survivors are certified also where nobody is missing.
     pub(crate) always_certified: bool,
+    /// Bytes of masked inputs up to which they are kept until the round is over ([RND-7]).
+    pub(crate) kept: usize,
 }
 
 impl Env {
@@ -177,6 +179,7 @@ impl Aggregator {
                 timing: config.timing,
                 opening,
                 always_certified: config.role == PartyId::Intermediary,
+                kept: round::KEPT,
             },
             slots: config.slots,
             run,
@@ -200,6 +203,12 @@ impl Aggregator {
             unfinished: Unfinished::default(),
             out: VecDeque::new(),
         })
+    }
+
+    /// Masked inputs of so many bytes at most are kept until the round is over, in place of 64 MiB; larger ones are added up
+    /// as they come, and asked for again where somebody leaves ([RND-7]).
+    pub fn keep_at_most(&mut self, bytes: usize) {
+        self.env.kept = bytes;
     }
 
     /// The next thing to do, in order.

@@ -545,6 +545,3 @@ impl Signed<'_> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;
