@@ -1,9 +1,6 @@
 //! Whole federations in one process, on QUIC, while sites vanish: the run goes on over those that are left, to the very
 //! centres that plain sums over them give; or it ends where too few are left, and nothing was opened.
 
-mod support;
-
-use support::{fcm, federate_under, made_up, max_difference, prepared, replay, unit_square};
 use veilsum_cluster::{Rows, method::Seeding, random::Stream};
 use veilsum_node::{
     error::Code,
@@ -18,6 +15,7 @@ use veilsum_proto::{
     message::{Kind, kind_of},
     roster::PartyId,
 };
+use veilsum_testkit::in_process::{fcm, federate_under, made_up, max_difference, prepared, replay, unit_square};
 
 const SIZES: [usize; 7] = [31, 44, 58, 37, 92, 63, 49];
 const THRESHOLD: usize = 5;

@@ -102,7 +102,7 @@ fn every_kind_is_in_the_corpus() {
     }
 }
 
-/// Writes the honest part of the corpus anew: `cargo test --test hostile_bytes -- --ignored`.
+/// Writes the honest part of the corpus anew: `cargo test --test product hostile_bytes -- --ignored`.
 #[test]
 #[ignore = "it changes files of the checkout"]
 fn write_the_corpus() {

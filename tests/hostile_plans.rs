@@ -1,13 +1,10 @@
 //! Plans that must not be agreed on, and aggregators that deviate from a plan against real sites on loopback.
 
-mod support;
-
 use std::{
     net::SocketAddr,
     time::{Duration, Instant},
 };
 
-use support::{federate, made_up, unit_square};
 use tokio::{sync::oneshot, task::AbortHandle};
 use veilsum_cluster::{
     Algorithm, Batch, Centres, Clusters, Query, Rows,
@@ -37,6 +34,7 @@ use veilsum_proto::{
     suite::Hash,
 };
 use veilsum_testkit::cast::Cast;
+use veilsum_testkit::in_process::{federate, made_up, unit_square};
 
 const SIZES: [usize; 5] = [31, 44, 58, 37, 49];
 const K: u32 = 3;
@@ -300,7 +298,7 @@ fn noi_2_noise_is_new_in_every_session_of_a_plan() {
 /// run: then nothing of it stays on disk.
 #[test]
 fn a_run_that_ended_without_its_intermediary_leaves_no_secrets() {
-    let folder = support::Folder::new();
+    let folder = veilsum_testkit::program::Folder::new();
     let cast = cast(&fcm(2), SIZES.len(), |_| {}).unwrap();
     let state = |i: usize| folder.0.join(format!("site-{i}"));
     let journals = |i: usize| -> Vec<u64> {

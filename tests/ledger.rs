@@ -1,8 +1,6 @@
 //! Policy and ledger in the product as it ships: what a strict site answers and what it does not, what its ledger says, and
 //! what becomes of one that was tampered with.
 
-mod support;
-
 use std::{
     collections::BTreeSet,
     fs,
@@ -11,7 +9,6 @@ use std::{
 };
 
 use serde_json::Value;
-use support::{Ended, Folder, Parties, Running, fcm, made_up, start, unit_square, veilsum};
 use veilsum_cluster::{Rows, method::Seeding};
 use veilsum_node::{
     documents::SitePolicy,
@@ -20,6 +17,10 @@ use veilsum_node::{
     role::client::{Step, Vanish},
 };
 use veilsum_proto::policy::{Floor, Policy};
+use veilsum_testkit::{
+    in_process::{fcm, made_up, unit_square},
+    program::{Ended, Folder, Parties, Running, start, veilsum},
+};
 
 const LIMIT: Duration = Duration::from_secs(120);
 const QUICK: [&str; 6] = ["--phase-timeout", "10", "--grace", "1", "--join-timeout", "60"];

@@ -1,12 +1,9 @@
 //! Noise inside the sum (spec section 17): the draws, the keys and the account against the second implementation; whole
 //! federations on QUIC with noise; and what a plan with noise does not let itself be made into.
 
-mod support;
-
 use std::path::Path;
 
 use serde_json::Value;
-use support::{Folder, fcm, federate, federate_under, made_up, max_difference, prepared, replay, unit_square};
 use veilsum_cluster::{
     Algorithm, Batch, Method, OutOfBox, Prepared, Query, Rows, Step,
     method::Seeding,
@@ -29,6 +26,10 @@ use veilsum_proto::{
     plan::SignedTerms,
     suite::{Hash, hash},
     vectors_api as api,
+};
+use veilsum_testkit::{
+    in_process::{fcm, federate, federate_under, made_up, max_difference, prepared, replay, unit_square},
+    program::Folder,
 };
 
 const SIZES: [usize; 5] = [120, 90, 140, 110, 100];

@@ -2,12 +2,10 @@
 //! of the three "sites" are then the attacker's, who subtracts them. And what else stands between a site and a roster that
 //! nobody compared ([ROS-8] to [ROS-10]).
 
-mod support;
-
 use std::{fs, net::UdpSocket, os::unix::fs::PermissionsExt, time::Duration};
 
 use serde_json::Value;
-use support::{Ended, Parties, Running, fingerprint_of, start, veilsum};
+use veilsum_testkit::program::{Ended, Parties, Running, fingerprint_of, start, veilsum};
 
 const SIZES: [usize; 3] = [40, 55, 61];
 const SITES: [&str; 3] = ["site-1", "site-2", "site-3"];

@@ -193,8 +193,8 @@ fn changes(field: &Rc<Field>, q: &Question, seed: u64) -> Result<(Rate, Rate)> {
     let (everybody, fewer): (Vec<u16>, Vec<u16>) = ((0..n as u16).collect(), (0..n as u16 - 1).collect());
     let terms = |terms: &mut Terms| (terms.opening, terms.max_rows) = (false, field.max_rows);
     let hub = |kit| LyingHub::of(kit, seed, field.answers());
-    let cut = last_answered(field, q, hub(Kit::with_blocks(n, 0, terms))?, &[&everybody, &fewer], "REL-4")?;
-    let back = last_answered(field, q, hub(Kit::new(n, terms))?, &[&everybody, &fewer, &everybody], "RND-5")?;
+    let cut = last_answered(field, q, hub(Kit::with_blocks(n, 0, terms)), &[&everybody, &fewer], "REL-4")?;
+    let back = last_answered(field, q, hub(Kit::new(n, terms)), &[&everybody, &fewer, &everybody], "RND-5")?;
     Ok((cut, back))
 }
 

@@ -10,7 +10,8 @@ use veilsum_proto::{
     journal::Record,
     message::{Kind, session},
     plan::Terms,
-    policy::{self, Asked},
+    policy::{self, Asked, Policy, Request, Spent},
+    release::{OwnBlock, Standing},
     roster::PartyId,
     site::{self, Site},
     suite::{self, Hash},
@@ -19,10 +20,10 @@ use veilsum_proto::{
 
 use crate::wire::*;
 
-fn consent(kit: &Kit, me: u16, asked: &Asked) -> Result<site::Input<'static>, Error> {
-    let consent = policy::decide_by_floor(&kit.terms, &kit.floor, asked)?;
-    Ok(site::Input::Contribute { consent, values: (0..asked.words).map(|k| value(me, &asked.query, k)).collect() })
-}
+/// Computes a site's answer.
+pub type Answer = Box<dyn Fn(u16, &Asked) -> Vec<u64>>;
+/// The sites whose rows a question is said to be about, where it is about some.
+pub type Drawn = Box<dyn Fn(&Asked) -> Option<Vec<u16>>>;
 
 /// A deck that a [`Hub`] made.
 #[derive(Clone)]
@@ -59,6 +60,14 @@ pub struct Hub {
     pub asked: Vec<Vec<Asked>>,
     /// Whether sites answer at once.
     pub answers: bool,
+    /// Computes answers; [`value`] unless it is set.
+    pub answer: Answer,
+    /// How sites' applications read a draw.
+    pub drawn: Drawn,
+    /// Whether sites' applications hold the block that they answered in ([REL-5]); else only the sites' state machines do.
+    pub remembers: bool,
+    /// What they hold.
+    pub fixed: Vec<Option<OwnBlock>>,
     /// What left a site although its input failed.
     pub left: Vec<Parts>,
     pub rng: ChaCha20Rng,
@@ -85,6 +94,10 @@ impl Hub {
             journals: vec![Vec::new(); n],
             asked: vec![Vec::new(); n],
             answers: true,
+            answer: Box::new(|me, asked| (0..asked.words).map(|k| value(me, &asked.query, k)).collect()),
+            drawn: Box::new(|_| None),
+            remembers: false,
+            fixed: vec![None; n],
             left: Vec::new(),
             rng: ChaCha20Rng::seed_from_u64(seed),
             kit,
@@ -126,7 +139,7 @@ impl Hub {
                 site::Output::Event(site::Event::Asked(asked)) => {
                     self.asked[k].push(asked.clone());
                     if self.answers {
-                        let input = consent(&self.kit, i, &asked)?;
+                        let input = self.consents(i, &asked)?;
                         self.sites[k].handle(input, &mut self.rng)?;
                     }
                 }
@@ -136,10 +149,31 @@ impl Hub {
         Ok(sent)
     }
 
+    /// The policy stands before a site's answer, and the block where its application holds one, as in the product.
+    fn consents(&mut self, me: u16, asked: &Asked) -> Result<site::Input<'static>, Error> {
+        let k = usize::from(me);
+        let drawn = (self.drawn)(asked);
+        let request = Request { before: self.fixed[k].as_ref(), drawn: drawn.as_deref(), ..Request::default() };
+        let policy = Policy::only(self.kit.floor.clone());
+        let consent = policy::decide(&self.kit.terms, &policy, asked, &request, &Spent::default())?;
+        if self.remembers {
+            self.fixed[k] = Some(asked.own.clone());
+        }
+        Ok(site::Input::Contribute { consent, values: (self.answer)(me, asked) })
+    }
+
+    /// Sites state the blocks that their applications hold.
+    pub fn state_blocks(&mut self, members: &[u16]) {
+        for k in members.iter().map(|m| usize::from(*m)) {
+            let block = self.fixed[k].as_ref().map(|block| block.id);
+            self.sites[k].set_standing(Standing { block, version: 0 });
+        }
+    }
+
     /// Lets a site answer what it was asked `nth`.
     pub fn answer(&mut self, i: u16, nth: usize) -> Result<Vec<Parts>, Error> {
         let asked = self.asked[usize::from(i)][nth].clone();
-        let input = consent(&self.kit, i, &asked)?;
+        let input = self.consents(i, &asked)?;
         self.sites[usize::from(i)].handle(input, &mut self.rng)?;
         self.drain(i)
     }

@@ -124,6 +124,21 @@ pub fn rest_digest(kind: Kind, rest: &[u8]) -> Hash {
 }
 
 impl Parts {
+    /// The words of a masked input.
+    pub fn words(&self) -> Vec<u64> {
+        words(&self.rest)
+    }
+
+    /// Its shares of the survivors' self-masks, in their order.
+    pub fn shares(&self) -> Vec<[u8; 32]> {
+        self.read()
+    }
+
+    /// Its seeds towards the missing.
+    pub fn seeds(&self) -> Vec<(u16, [u8; 32])> {
+        self.read::<Check>().1
+    }
+
     pub fn read<T: Serialize + DeserializeOwned>(&self) -> T {
         codec::decode("test", &self.rest, usize::MAX).expect("an honest message")
     }

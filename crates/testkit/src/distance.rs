@@ -20,7 +20,7 @@ const LARGEST: usize = 65_536;
 type Queue = UnboundedReceiver<(Instant, Vec<u8>)>;
 
 /// The address at which `to` is found `one_way` further off. The relay lasts as long as the runtime.
-pub(crate) fn away(to: SocketAddr, one_way: Duration) -> SocketAddr {
+pub fn away(to: SocketAddr, one_way: Duration) -> SocketAddr {
     let bound = std::net::UdpSocket::bind("127.0.0.1:0").and_then(|socket| {
         socket.set_nonblocking(true)?;
         UdpSocket::from_std(socket)

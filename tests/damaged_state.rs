@@ -1,8 +1,6 @@
 //! An operator's bad days: a disk that is full, a state folder that cannot be written, a journal that is damaged, swapped or
 //! somebody else's, clocks and versions that differ. Each ends with a message that says what happened and what to do.
 
-mod support;
-
 use std::{
     ffi::OsString,
     fs,
@@ -10,8 +8,7 @@ use std::{
     process::Command,
     time::Duration,
 };
-
-use support::{Ended, Parties, Running, start, start_limited, veilsum};
+use veilsum_testkit::program::{Ended, Parties, Running, start, start_limited, veilsum};
 
 const SIZES: [usize; 5] = [40, 55, 61, 48, 70];
 const LIMIT: Duration = Duration::from_secs(120);

@@ -1,6 +1,4 @@
-//! What the benches share: statistics over repetitions, the machine's noise, and a protocol run without a network.
-
-pub(crate) mod pump;
+//! What the benches share: statistics over repetitions, the machine's noise, what a signature costs.
 
 use std::time::Duration;
 
@@ -9,18 +7,18 @@ use veilsum_proto::identity::Identity;
 
 /// Median, smallest and largest of some measurements.
 #[derive(Clone, Copy)]
-pub(crate) struct Spread {
+pub struct Spread {
     /// The middle one.
-    pub(crate) median: f64,
+    pub median: f64,
     /// The smallest.
-    pub(crate) min: f64,
+    pub min: f64,
     /// The largest.
-    pub(crate) max: f64,
+    pub max: f64,
 }
 
 impl Spread {
     /// Of at least one measurement.
-    pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Spread {
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Spread {
         let mut v: Vec<f64> = values.into_iter().collect();
         v.sort_by(f64::total_cmp);
         let median = v.get(v.len() / 2).copied().unwrap_or(f64::NAN);
@@ -29,7 +27,7 @@ impl Spread {
     }
 
     /// With another unit.
-    pub(crate) fn times(self, factor: f64) -> Spread {
+    pub fn times(self, factor: f64) -> Spread {
         Spread { median: self.median * factor, min: self.min * factor, max: self.max * factor }
     }
 }
@@ -42,12 +40,12 @@ impl std::fmt::Display for Spread {
 }
 
 /// Whether `cargo bench` runs this, and not a test run that only wants to see that it still works.
-pub(crate) fn for_real() -> bool {
+pub fn for_real() -> bool {
     std::env::args().any(|a| a == "--bench")
 }
 
 /// Prints processors and load, and how much a fixed piece of arithmetic varies right now.
-pub(crate) fn print_machine() {
+pub fn print_machine() {
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get());
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load: Vec<&str> = load.split(' ').take(3).collect();
@@ -63,14 +61,14 @@ fn spin() {
 }
 
 /// Wall time of `work`.
-pub(crate) fn seconds<T>(work: impl FnOnce() -> T) -> f64 {
+pub fn seconds<T>(work: impl FnOnce() -> T) -> f64 {
     let began = std::time::Instant::now();
     std::hint::black_box(work());
     began.elapsed().as_secs_f64()
 }
 
 /// Processor time of this process so far; `None` where the system does not tell.
-pub(crate) fn cpu() -> Option<Duration> {
+pub fn cpu() -> Option<Duration> {
     // Nanoseconds on a processor, summed over the threads that live.
     let tasks = std::fs::read_dir("/proc/self/task").ok()?;
     let nanos = |task: std::fs::DirEntry| -> Option<u64> {
@@ -80,7 +78,7 @@ pub(crate) fn cpu() -> Option<Duration> {
 }
 
 /// Microseconds of one signature and of checking one.
-pub(crate) fn signatures(times: usize) -> (Spread, Spread) {
+pub fn signatures(times: usize) -> (Spread, Spread) {
     let identity = Identity::generate(&mut system_rng());
     let (key, parts) = (identity.public(), [&[1u8; 32][..], &[2u8; 32][..]]);
     let signature = identity.sign("bench", &parts);

@@ -1,5 +1,4 @@
-//! What the integration tests share: data sets, known answers, federations in one process and in many.
-#![allow(dead_code, unreachable_pub)]
+//! The program from outside: files, processes, and the parties of a federation of separate processes.
 
 use std::{
     ffi::OsStr,
@@ -13,176 +12,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use veilsum_cluster::{
-    Algorithm, Domain, Method, Outcome, Prepared, Rows, Scaling, Step, Totals, method::Seeding, pooled, random::Stream,
-};
-use veilsum_node::{
-    loopback::{self, LOOPBACK_TIMING, LoopbackConfig, LoopbackRun, LoopbackSite},
-    plan::{Column, PlanSpec},
-    role::{
-        client::Vanish,
-        server::{OnLoss, Progress},
-    },
-    split,
-};
-use veilsum_proto::plan::Terms;
+use veilsum_cluster::Rows;
 
-// ---- data -----------------------------------------------------------------------------------------------------------
-
-/// The folder of data sets and known answers, or a loud note that a test cannot run without it.
-pub fn shared() -> Option<PathBuf> {
-    let path = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../shared"));
-    if path.is_dir() {
-        return Some(path.to_owned());
-    }
-    eprintln!("SKIPPED: ../shared is not present");
-    None
-}
-
-/// Rows with the pooled min-max box of the papers' tables, and labels that only the tests look at.
-pub struct DataSet {
-    pub columns: Vec<Column>,
-    pub rows: Rows,
-    pub labels: Vec<usize>,
-}
-
-impl DataSet {
-    pub fn read(name: &str) -> Option<DataSet> {
-        let text = std::fs::read_to_string(shared()?.join(format!("data/{name}.csv"))).expect("a data set");
-        let mut lines = text.lines().filter(|line| !line.is_empty());
-        let header: Vec<&str> = lines.next().expect("a header").split(',').collect();
-        let (mut values, mut labels, mut names) = (Vec::new(), Vec::new(), Vec::new());
-        for line in lines {
-            let (cells, label) = line.rsplit_once(',').expect("a label");
-            values.extend(cells.split(',').map(|cell| cell.trim().parse::<f64>().expect("a number")));
-            labels.push(names.iter().position(|n| n == label).unwrap_or_else(|| {
-                names.push(label.to_owned());
-                names.len() - 1
-            }));
-        }
-        let rows = Rows::new(values, header.len() - 1).expect("rows");
-        Some(DataSet { columns: around(&rows, &header[..header.len() - 1]), rows, labels })
-    }
-
-    /// The rows dealt at random over `n` sites.
-    pub fn sites(&self, n: usize, seed: u64) -> Vec<(String, Rows)> {
-        let part = |members: &[usize]| members.iter().flat_map(|i| self.rows.row(*i).to_vec()).collect();
-        let parts = split::iid(self.rows.len(), n, seed).into_iter();
-        parts.map(|(name, m)| (name, Rows::new(part(&m), self.rows.columns()).expect("rows"))).collect()
-    }
-}
-
-fn around(rows: &Rows, names: &[&str]) -> Vec<Column> {
-    let domain = Domain::around(rows, Scaling::Box).expect("a box");
-    let bounds = domain.lower().iter().zip(domain.upper());
-    names.iter().zip(bounds).map(|(n, (l, u))| Column { name: (*n).into(), lower: *l, upper: *u }).collect()
-}
-
-/// Made-up sites of the given sizes in the unit square, the same for the same seed: rows around three corners for
-/// `spread` 0.2, no structure for 1.
-pub fn made_up(sizes: &[usize], spread: f64, seed: u64) -> Vec<(String, Rows)> {
-    let mut stream = Stream::new(seed, b"veilsum integration test");
-    let corners = [[0.2, 0.2], [0.8, 0.3], [0.5, 0.8]];
-    let mut site = |(i, n): (usize, &usize)| {
-        let near = |corner: f64, unit: f64| corner * (1.0 - spread) + spread * unit;
-        let values = (0..*n).flat_map(|r| corners[(r + i) % 3].map(|c| near(c, stream.unit())));
-        (format!("site-{}", i + 1), Rows::new(values.collect(), 2).expect("rows"))
-    };
-    sizes.iter().enumerate().map(&mut site).collect()
-}
-
-pub fn unit_square() -> Vec<Column> {
-    ["x", "y"].map(|name| Column { name: name.into(), lower: 0.0, upper: 1.0 }).to_vec()
-}
-
-/// Lines of numbers without a header.
-pub fn matrix(path: &Path) -> Vec<Vec<f64>> {
-    let text = std::fs::read_to_string(path).expect("a table of numbers");
-    let row = |line: &str| line.split(',').map(|cell| cell.trim().parse().expect("a number")).collect();
-    text.lines().filter(|line| !line.is_empty()).map(row).collect()
-}
-
-/// Largest absolute difference of two tables of one shape.
-pub fn max_difference(a: &[Vec<f64>], b: &[Vec<f64>]) -> f64 {
-    assert_eq!((a.len(), a[0].len()), (b.len(), b[0].len()));
-    a.iter().flatten().zip(b.iter().flatten()).map(|(x, y)| (x - y).abs()).fold(0.0, f64::max)
-}
-
-// ---- federations in one process -------------------------------------------------------------------------------------
-
-pub fn fcm(columns: Vec<Column>, k: u32, epsilon: f64, max_rounds: u32, seeding: Seeding) -> PlanSpec {
-    PlanSpec::plain(columns, Algorithm::Fcm { m: 2.0, epsilon, max_rounds }, k, seeding)
-}
-
-pub fn prepared(work: &PlanSpec, sites: &[(String, Rows)]) -> Vec<Prepared> {
-    let domain = work.domain().expect("a box");
-    sites.iter().map(|(_, rows)| Prepared::new(rows, &domain, work.out_of_box).expect("rows inside the box")).collect()
-}
-
-/// A whole masked federation on loopback, with the sizes of its totals: how many sites are in each, in order.
-pub fn federate(
-    sites: Vec<(String, Rows)>,
-    work: &PlanSpec,
-    vanish: Vec<(usize, Vanish)>,
-    record: bool,
-) -> (LoopbackRun, Vec<usize>) {
-    federate_under(sites, work, vanish, record, |_| {})
-}
-
-/// As [`federate`] under terms that are changed further.
-pub fn federate_under(
-    sites: Vec<(String, Rows)>,
-    work: &PlanSpec,
-    vanish: Vec<(usize, Vanish)>,
-    record: bool,
-    change: impl FnOnce(&mut Terms) + Send + 'static,
-) -> (LoopbackRun, Vec<usize>) {
-    let usual = loopback::sampled_terms(work, sites.len());
-    let sizes = Arc::new(Mutex::new(Vec::new()));
-    let seen = sizes.clone();
-    let config = LoopbackConfig {
-        site: loopback::toy_policy(),
-        terms: Box::new(|terms| {
-            usual(terms);
-            change(terms);
-        }),
-        sites: sites.into_iter().map(LoopbackSite::from).collect(),
-        work: work.clone(),
-        vanish,
-        record,
-        state: None,
-        way: None,
-        timing: LOOPBACK_TIMING,
-        on_loss: OnLoss::Stop,
-        progress: Box::new(move |p| {
-            if let Progress::Round { sites, .. } = p {
-                seen.lock().expect("sizes").push(sites);
-            }
-        }),
-    };
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
-    let run = runtime.block_on(loopback::run(config)).expect("a federation");
-    let sizes = sizes.lock().expect("sizes").clone();
-    (run, sizes)
-}
-
-/// The same conversation in plain sums: `cohort(q)` has the places of the sites in the total of question q, from 1.
-pub fn replay(work: &PlanSpec, sites: &[Prepared], cohort: impl Fn(u32) -> Vec<usize>) -> Outcome {
-    let mut method = work.run(sites.len()).expect("a method");
-    let mut step = method.next(None).expect("a first question");
-    for number in 1.. {
-        let query = match step {
-            Step::Done(outcome) => return *outcome,
-            Step::Ask(query) => query,
-        };
-        let there: Vec<Prepared> = cohort(number).into_iter().map(|i| sites[i].clone()).collect();
-        let totals = Totals { rows: None, ..pooled::totals(&query, &there).expect("totals") };
-        step = method.next(Some(&totals)).expect("a next question");
-    }
-    unreachable!("every method ends")
-}
-
-// ---- files and processes --------------------------------------------------------------------------------------------
+use crate::in_process::made_up;
 
 /// A folder of its own, removed at the end.
 pub struct Folder(pub PathBuf);
@@ -271,15 +103,27 @@ pub struct Running {
     watcher: Option<std::thread::JoinHandle<()>>,
 }
 
+/// The program, beside the tests that Cargo built with it.
+///
+/// # Panics
+/// Where it is not there: a test of another package than the program's.
+pub fn binary() -> PathBuf {
+    let test = std::env::current_exe().expect("a path");
+    let folder = test.ancestors().nth(2).expect("the folder of builds");
+    let program = folder.join(format!("veilsum{}", std::env::consts::EXE_SUFFIX));
+    assert!(program.is_file(), "{} was not built", program.display());
+    program
+}
+
 pub fn start<S: AsRef<OsStr>>(args: &[S]) -> Running {
-    launch(Command::new(env!("CARGO_BIN_EXE_veilsum")), args)
+    launch(Command::new(binary()), args)
 }
 
 /// A process none of whose files may grow beyond `bytes`, as on a disk that is full; it sees an error and no signal.
 pub fn start_limited<S: AsRef<OsStr>>(args: &[S], bytes: u64) -> Running {
     let mut shell = Command::new("bash");
     let script = format!("trap '' XFSZ; ulimit -f {}; exec \"$0\" \"$@\"", bytes / 1024);
-    shell.args(["-c", &script, env!("CARGO_BIN_EXE_veilsum")]);
+    shell.args(["-c", &script]).arg(binary());
     launch(shell, args)
 }
 
