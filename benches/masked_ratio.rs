@@ -5,19 +5,12 @@
 //! point, but each site sends its plain words in one frame a round to a server that adds them up. The product has no
 //! such path.
 
-mod kit;
-
 use std::{
     net::SocketAddr,
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
-use kit::{
-    Spread, cpu, for_real, print_machine,
-    pump::{Cost, Pump},
-    seconds, signatures,
-};
 use tokio::sync::mpsc;
 use veilsum_cluster::{Algorithm, Method, Prepared, Rows, Step, method::Seeding, random::Stream};
 use veilsum_node::{
@@ -28,6 +21,10 @@ use veilsum_node::{
     role::{server::Progress, system_rng},
 };
 use veilsum_proto::identity::Identity;
+use veilsum_testkit::{
+    cost::{Cost, Timed},
+    measure::{Spread, cpu, for_real, print_machine, seconds, signatures},
+};
 
 const LABEL: &[u8; 24] = b"veilsum bench ratio   v1";
 const K: usize = 10;
@@ -119,7 +116,7 @@ fn where_it_goes(size: &Size, sites: &[(String, Rows)], work: &PlanSpec, more: f
     let sums = Spread::of((0..20).map(|_| {
         1e3 * seconds(|| contribute(&question, &rows, &Terms::everybody(SumBounds::new(size.sites, limit)), None))
     }));
-    let mut pump = Pump::new(size.sites, 16);
+    let mut pump = Timed::new(size.sites, 16);
     let costs: Vec<Cost> = (0..12).map(|_| pump.round(K * COLUMNS + K, [])).collect();
     let milli = |of: &dyn Fn(&Cost) -> Duration| Spread::of(costs.iter().map(|c| 1e3 * of(c).as_secs_f64()));
     let all = milli(&|c| c.aggregator_total() + c.sites_total());

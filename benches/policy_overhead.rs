@@ -6,23 +6,21 @@
 //! is opening, policy and ledger, not the journal. A round is the time between two totals. Measured twice: with nothing between
 //! the parties, and with every site 20 ms from the aggregators, as organisations of one country are.
 
-#[path = "kit/distance.rs"]
-mod distance;
-#[allow(dead_code)] // The other benches use the rest.
-mod kit;
-
 use std::{
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
-use kit::{Spread, for_real, print_machine};
 use veilsum_cluster::{Algorithm, Rows, method::Seeding, random::Stream};
 use veilsum_node::{
     documents::SitePolicy,
     loopback::{self, LOOPBACK_TIMING, LoopbackConfig, LoopbackSite},
     plan::{Column, PlanSpec},
     role::server::Progress,
+};
+use veilsum_testkit::{
+    distance,
+    measure::{Spread, for_real, print_machine},
 };
 
 const LABEL: &[u8; 24] = b"veilsum overhead rows v1";

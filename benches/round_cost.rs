@@ -4,15 +4,11 @@
 //! the machine's noise. "Dropped" means that a tenth of the sites vanish before they answer, so that the round takes
 //! the path with signatures on the survivors and round seeds.
 
-#[allow(dead_code)] // The other bench uses the rest.
-mod kit;
-
 use std::{collections::BTreeMap, time::Duration};
 
-use kit::{
-    Spread, for_real, print_machine,
-    pump::{Cost, Pump},
-    seconds, signatures,
+use veilsum_testkit::{
+    cost::{Cost, Timed},
+    measure::{Spread, for_real, print_machine, seconds, signatures},
 };
 
 fn main() {
@@ -31,7 +27,7 @@ fn main() {
             // A vanished site stays out: every dropped round needs a federation of its own.
             for repetition in 0..drops {
                 let mut pump = None;
-                setups.push(seconds(|| pump = Some(Pump::new(n, 16))));
+                setups.push(seconds(|| pump = Some(Timed::new(n, 16))));
                 let Some(mut pump) = pump else { continue };
                 if repetition == 0 {
                     let costs = (0..clean).map(|_| pump.round(words, []));
@@ -93,7 +89,7 @@ fn steps(
 /// From the difference between masking among 20 and among 5 sites: what is left is 15 masks.
 fn mask_speed(words: usize, repetitions: usize) -> Spread {
     let mask = |n: usize| {
-        let mut pump = Pump::new(n, 16);
+        let mut pump = Timed::new(n, 16);
         let times = (0..repetitions).map(|_| pump.round(words, []).sites["mask and sign"].as_secs_f64() / n as f64);
         times.collect::<Vec<_>>()
     };

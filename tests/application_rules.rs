@@ -1,11 +1,8 @@
 //! Rules of the application that no vector can hold, on real connections: who is let in ([APP-1]), and a count that is too
 //! small to be told ([APP-2]).
 
-mod support;
-
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use support::{fcm, made_up, prepared, unit_square};
 use tokio::sync::oneshot;
 use veilsum_cluster::method::Seeding;
 use veilsum_node::{
@@ -13,9 +10,9 @@ use veilsum_node::{
     carrier::{self, Credentials, LinkReceiver, LinkSender},
     documents::Federation,
     error::Code,
-    loopback::{self, LOOPBACK_TIMING, LoopbackConfig, LoopbackRun, LoopbackSite},
+    loopback::{LOOPBACK_TIMING, LoopbackConfig, LoopbackRun},
     plan::PlanSpec,
-    role::server::{self},
+    role::server,
 };
 use veilsum_proto::{
     identity::Identity,
@@ -24,7 +21,10 @@ use veilsum_proto::{
     roster::PartyId,
     suite::Hash,
 };
-use veilsum_testkit::cast::Cast;
+use veilsum_testkit::{
+    cast::Cast,
+    in_process::{config, fcm, made_up, prepared, run, unit_square},
+};
 
 const SIZES: [usize; 3] = [20, 25, 30];
 
@@ -62,7 +62,7 @@ async fn knock(identity: &Identity, to: &Identity, address: SocketAddr, frame: &
 
 /// [APP-1].
 #[test]
-fn only_a_greeting_with_the_same_documents_lets_somebody_in() {
+fn app_1_only_a_greeting_with_the_same_documents_lets_somebody_in() {
     block_on(async {
         let (identities, Federation { roster, terms, .. }, address) = coordinator().await;
         let (hub, greeting) = (&identities[0], app_messages::greeting_session());
@@ -104,25 +104,13 @@ fn counted(least: u64) -> LoopbackRun {
     let work = work();
     // Rows are what they are, whatever the plan wants of them.
     assert_eq!(prepared(&work, &made_up(&SIZES, 0.2, 5)).iter().map(|p| p.len()).sum::<usize>(), 75);
-    block_on(loopback::run(LoopbackConfig {
-        site: loopback::toy_policy(),
-        sites: made_up(&SIZES, 0.2, 5).into_iter().map(LoopbackSite::from).collect(),
-        work,
-        terms: Box::new(move |terms| terms.min_total_rows = least),
-        vanish: Vec::new(),
-        record: true,
-        state: None,
-        way: None,
-        timing: LOOPBACK_TIMING,
-        on_loss: veilsum_node::role::server::OnLoss::Stop,
-        progress: Box::new(|_| {}),
-    }))
-    .expect("a federation")
+    let terms = move |terms: &mut Terms| terms.min_total_rows = least;
+    run(LoopbackConfig { terms: Box::new(terms), record: true, ..config(made_up(&SIZES, 0.2, 5), &work) })
 }
 
 /// [APP-2]: to the last row.
 #[test]
-fn a_count_below_the_floor_is_told_to_nobody_and_ends_the_run() {
+fn app_2_a_count_below_the_floor_is_told_to_nobody_and_ends_the_run() {
     let enough = counted(75);
     assert_eq!(enough.counted.expect("a count").total, 75);
     assert_eq!(enough.result.expect("a result").n_total, Some(75));

@@ -1,10 +1,12 @@
 //! `veilsum demo` as a stranger types it: the generated example, real rows, sites that vanish, and every way to get it
 //! wrong. An error has its code and its next step, and never shows a cell.
 
-mod support;
-
 use serde_json::Value;
-use support::{Ended, Folder, matrix, max_difference, shared, veilsum};
+use veilsum_testkit::{
+    data::shared,
+    in_process::{matrix, max_difference},
+    program::{Ended, Folder, veilsum},
+};
 
 fn demo(out: &Folder, more: &[&str]) -> Ended {
     let folder = out.path("out");

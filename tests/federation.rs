@@ -1,9 +1,6 @@
 //! Whole federations in one process, on QUIC, while sites vanish: the run goes on over those that are left, to the very
 //! centres that plain sums over them give; or it ends where too few are left, and nothing was opened.
 
-mod support;
-
-use support::{fcm, federate_under, made_up, max_difference, prepared, replay, unit_square};
 use veilsum_cluster::{Rows, method::Seeding, random::Stream};
 use veilsum_node::{
     error::Code,
@@ -18,6 +15,7 @@ use veilsum_proto::{
     message::{Kind, kind_of},
     roster::PartyId,
 };
+use veilsum_testkit::in_process::{fcm, federate_under, made_up, max_difference, prepared, replay, unit_square};
 
 const SIZES: [usize; 7] = [31, 44, 58, 37, 92, 63, 49];
 const THRESHOLD: usize = 5;
@@ -145,7 +143,7 @@ fn nobody_is_missing_and_a_round_costs_two_messages() {
 
 /// Also [APP-3]: the count is handed over where all counted sites are there to the end, and only then.
 #[test]
-fn one_site_vanishes() {
+fn app_3_one_site_vanishes() {
     for at in [Step::BeforeInput, Step::AfterInput, Step::BeforeUnmask] {
         for round in [1, 4, ROUNDS, ROUNDS + 1] {
             let site = round as usize % SIZES.len();

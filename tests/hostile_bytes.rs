@@ -1,15 +1,6 @@
 //! The fuzz targets without the fuzzer: every input of the corpus, and random changes of them; see CONTRIBUTING.md,
 //! "Hostile input". `VEILSUM_FUZZ_RUNS=100` gives each target a hundred times as many.
 
-#[path = "../crates/proto/tests/hostile_kit/mod.rs"]
-mod hostile_kit;
-#[path = "../crates/proto/tests/mutated_kit/mod.rs"]
-mod mutated_kit;
-#[path = "../crates/proto/tests/pitfall_kit/mod.rs"]
-mod pitfall_kit;
-#[path = "../fuzz/targets/mod.rs"]
-mod targets;
-
 use std::{
     collections::BTreeMap,
     fs,
@@ -18,7 +9,7 @@ use std::{
 };
 
 use chacha20::{ChaCha20Rng, rand_core::Rng, rand_core::SeedableRng};
-use targets::Target;
+use veilsum_testkit::targets::{self, Target};
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus")
@@ -111,7 +102,7 @@ fn every_kind_is_in_the_corpus() {
     }
 }
 
-/// Writes the honest part of the corpus anew: `cargo test --test hostile_bytes -- --ignored`.
+/// Writes the honest part of the corpus anew: `cargo test --test product hostile_bytes -- --ignored`.
 #[test]
 #[ignore = "it changes files of the checkout"]
 fn write_the_corpus() {

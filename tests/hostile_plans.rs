@@ -1,13 +1,10 @@
 //! Plans that must not be agreed on, and aggregators that deviate from a plan against real sites on loopback.
 
-mod support;
-
 use std::{
     net::SocketAddr,
     time::{Duration, Instant},
 };
 
-use support::{federate, made_up, unit_square};
 use tokio::{sync::oneshot, task::AbortHandle};
 use veilsum_cluster::{
     Algorithm, Batch, Centres, Clusters, Query, Rows,
@@ -37,6 +34,7 @@ use veilsum_proto::{
     suite::Hash,
 };
 use veilsum_testkit::cast::Cast;
+use veilsum_testkit::in_process::{federate, made_up, unit_square};
 
 const SIZES: [usize; 5] = [31, 44, 58, 37, 49];
 const K: u32 = 3;
@@ -220,7 +218,7 @@ fn centres(last: f64) -> Centres {
 
 /// [APP-6].
 #[test]
-fn draws_begin_at_one_and_no_question_is_put_to_two_draws() {
+fn app_6_draws_begin_at_one_and_no_question_is_put_to_two_draws() {
     let mut work = fcm(6);
     work.sampling = Some(Sampling { share: 0.8, seed: 1 });
     let terms = |terms: &mut Terms| (terms.min_cohort, terms.colluders) = (SIZES.len() as u16, 1);
@@ -269,7 +267,7 @@ fn one_part_of_a_run_does_not_use_the_questions_of_another() {
 
 /// [APP-7].
 #[test]
-fn blur_does_not_average_out_over_repeated_questions() {
+fn app_7_blur_does_not_average_out_over_repeated_questions() {
     let mut work = fcm(3);
     let tree = |blur| TreeSeeding { seed: 1, cells_per_cluster: 4, tries: 5, min_rows: 5, blur };
     work.recipe.seeding = Seeding::Tree(tree(0.5));
@@ -283,7 +281,7 @@ fn blur_does_not_average_out_over_repeated_questions() {
 /// [NOI-2]: the same parties, plan, question and rows, and noise of its own in every session: what the sites have in common would
 /// cancel where one of them changed.
 #[test]
-fn noise_is_new_in_every_session_of_a_plan() {
+fn noi_2_noise_is_new_in_every_session_of_a_plan() {
     let mut work = fcm(3);
     work.recipe.noise = Some(veilsum_cluster::privacy::Noise::usual(50.0, 200));
     (work.step_bits, work.out_of_box) = (Some(20), veilsum_cluster::OutOfBox::Clip);
@@ -300,7 +298,7 @@ fn noise_is_new_in_every_session_of_a_plan() {
 /// run: then nothing of it stays on disk.
 #[test]
 fn a_run_that_ended_without_its_intermediary_leaves_no_secrets() {
-    let folder = support::Folder::new();
+    let folder = veilsum_testkit::program::Folder::new();
     let cast = cast(&fcm(2), SIZES.len(), |_| {}).unwrap();
     let state = |i: usize| folder.0.join(format!("site-{i}"));
     let journals = |i: usize| -> Vec<u64> {

@@ -276,15 +276,7 @@ fn the_core_computes_in_integers() {
 #[test]
 fn one_module_names_the_codec() {
     let mut named = Vec::new();
-    for folder in [
-        "crates/proto/src",
-        "crates/node/src",
-        "crates/federation/src",
-        "crates/cli",
-        "crates/cluster/src",
-        "crates/lab/src",
-        "crates/audit/src",
-    ] {
+    for folder in crate::SOURCES {
         for path in sources(&Path::new(ROOT).join(folder)) {
             if words(&code(&path)).any(|w| w == "bincode") {
                 named.push(path.strip_prefix(ROOT).expect("a path of ours").to_owned());

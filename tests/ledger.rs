@@ -1,8 +1,6 @@
 //! Policy and ledger in the product as it ships: what a strict site answers and what it does not, what its ledger says, and
 //! what becomes of one that was tampered with.
 
-mod support;
-
 use std::{
     collections::BTreeSet,
     fs,
@@ -11,7 +9,6 @@ use std::{
 };
 
 use serde_json::Value;
-use support::{Ended, Folder, Parties, Running, fcm, made_up, start, unit_square, veilsum};
 use veilsum_cluster::{Rows, method::Seeding};
 use veilsum_node::{
     documents::SitePolicy,
@@ -20,6 +17,10 @@ use veilsum_node::{
     role::client::{Step, Vanish},
 };
 use veilsum_proto::policy::{Floor, Policy};
+use veilsum_testkit::{
+    in_process::{fcm, made_up, unit_square},
+    program::{Ended, Folder, Parties, Running, start, veilsum},
+};
 
 const LIMIT: Duration = Duration::from_secs(120);
 const QUICK: [&str; 6] = ["--phase-timeout", "10", "--grace", "1", "--join-timeout", "60"];
@@ -181,7 +182,7 @@ fn tampered(p: &Strict) {
 /// [POL-9]: few rows, an exact run: the sites say so before, stop in the middle, and the coordinator learns a rule and no
 /// number.
 #[test]
-fn a_strict_site_with_few_rows_stops() {
+fn pol_9_a_strict_site_with_few_rows_stops() {
     let p = Strict::new(&FEW, &["--epsilon=0", "--max-rounds=40"]);
     let told = p.check(1, &[]).expect(7);
     assert!(told.stderr.contains("rows in all") && told.stderr.contains("[POL-9]"), "{}", told.stderr);
@@ -236,7 +237,7 @@ fn a_run_that_is_ended_leaves_no_secrets() {
 
 /// Every kind of plan that a strict site does not answer is known before it joins ([POL-4]).
 #[test]
-fn what_a_policy_says_before_joining() {
+fn pol_4_what_a_policy_says_before_joining() {
     let p = Strict::new(&ORDINARY, &["--no-opening"]);
     let told = p.check(1, &[]).expect(7);
     assert!(told.stderr.contains("does not open its totals"), "{}", told.stderr);
@@ -293,7 +294,7 @@ fn what_a_policy_says_before_joining() {
 
 /// [POL-8]: a plan that asks for more epsilon than is left on these rows, of this plan or of those before it.
 #[test]
-fn noise_has_a_budget_over_all_plans() {
+fn pol_8_noise_has_a_budget_over_all_plans() {
     let p = Strict::new(&ORDINARY, &["--dp-epsilon=1", "--expected-rows=4500"]);
     let (key, state) = (p.path("site-1.key"), p.path("site-1.state"));
     let own = ["--key", &*key, "--state", &*state];
@@ -384,7 +385,7 @@ fn lost_near_the_end(block_size: u16, contributors: u32) -> (LoopbackRun, BTreeS
 /// [REL-4]: totals are over whole blocks, also when a site is lost; where every site is a block by itself the run goes on, and
 /// the policy says what that gives up.
 #[test]
-fn a_lost_site_ends_the_questions_to_its_block() {
+fn rel_4_a_lost_site_ends_the_questions_to_its_block() {
     let (run, opened) = lost_near_the_end(0, 2);
     assert_eq!(opened.len(), 1, "seeds or shares left for the total without the lost site");
     assert!(run.result.is_err() || run.result.is_ok_and(|result| !result.converged));
@@ -397,7 +398,7 @@ fn a_lost_site_ends_the_questions_to_its_block() {
 
 /// [REL-3]: a site that asks for two contributors takes no part in a plan in which it would be a block by itself.
 #[test]
-fn a_site_is_no_block_by_itself_against_its_policy() {
+fn rel_3_a_site_is_no_block_by_itself_against_its_policy() {
     let (run, opened) = lost_near_the_end(1, 2);
     assert!(opened.is_empty());
     for site in run.sites {
@@ -408,7 +409,7 @@ fn a_site_is_no_block_by_itself_against_its_policy() {
 
 /// [LED-6]: a journal holds what a crash in mid-run needs; what was given away, and in which block, stands in the ledger.
 #[test]
-fn a_journal_that_was_taken_away_takes_nothing_from_the_account() {
+fn led_6_a_journal_that_was_taken_away_takes_nothing_from_the_account() {
     let p = Strict::new(&ORDINARY, &[]);
     p.run().0.expect(0);
     let before = p.budget(1)["data_sets"][0].clone();

@@ -1,15 +1,13 @@
 //! Losses between separate processes, with the program as it ships: a site that comes back in time, a coordinator that never
 //! does, and a site whose budget is spent ([APP-8]).
 
-mod support;
-
 use std::{
     fs,
     time::{Duration, Instant},
 };
 
 use serde_json::json;
-use support::{Parties, Running, start, veilsum};
+use veilsum_testkit::program::{Parties, Running, start, veilsum};
 
 const SIZES: [usize; 5] = [40, 55, 61, 48, 70];
 const LIMIT: Duration = Duration::from_secs(150);

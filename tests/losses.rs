@@ -1,25 +1,21 @@
 //! A loss does not cost the result: what is out when a site is lost, a budget is spent or the coordinator is gone becomes
 //! the result, at the coordinator and at every site ([APP-8]).
 
-mod support;
-
-use std::sync::{Arc, Mutex};
-
-use support::{DataSet, fcm, made_up, max_difference, prepared, replay, unit_square};
 use veilsum_cluster::{
     Algorithm, Outcome, Rows,
     method::{Seeding, Validity},
 };
 use veilsum_node::{
     error::Code,
-    loopback::{self, LOOPBACK_TIMING, LoopbackConfig, LoopbackRun, LoopbackSite},
+    loopback::{LoopbackConfig, LoopbackRun},
     plan::PlanSpec,
-    role::{
-        client::{Step, Vanish},
-        server::{OnLoss, Progress},
-    },
+    role::client::{Step, Vanish},
 };
 use veilsum_proto::plan::Terms;
+use veilsum_testkit::{
+    data::DataSet,
+    in_process::{columns_of, config, counted, dealt, fcm, made_up, max_difference, prepared, replay, unit_square},
+};
 
 const SIZES: [usize; 5] = [60, 75, 81, 68, 90];
 
@@ -34,29 +30,8 @@ fn lose(
     vanish: &[(usize, Step, u32)],
     change: impl FnOnce(&mut Terms) + Send + 'static,
 ) -> (LoopbackRun, Vec<usize>) {
-    let sizes = Arc::new(Mutex::new(Vec::new()));
-    let seen = sizes.clone();
-    let config = LoopbackConfig {
-        site: loopback::toy_policy(),
-        terms: Box::new(change),
-        sites: sites.into_iter().map(LoopbackSite::from).collect(),
-        work: work.clone(),
-        vanish: vanish.iter().map(|(site, at, round)| (*site, Vanish { round: *round, at: *at })).collect(),
-        record: false,
-        state: None,
-        way: None,
-        timing: LOOPBACK_TIMING,
-        on_loss: OnLoss::Stop,
-        progress: Box::new(move |p| {
-            if let Progress::Round { sites, .. } = p {
-                seen.lock().expect("sizes").push(sites);
-            }
-        }),
-    };
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
-    let run = runtime.block_on(loopback::run(config)).expect("a federation");
-    let sizes = sizes.lock().expect("sizes").clone();
-    (run, sizes)
+    let vanish = vanish.iter().map(|(site, at, round)| (*site, Vanish { round: *round, at: *at })).collect();
+    counted(LoopbackConfig { terms: Box::new(change), vanish, ..config(sites, work) })
 }
 
 /// Coordinator and all sites but the lost one have the same early result, marked as such; the centres in the box.
@@ -119,8 +94,8 @@ fn a_site_that_is_lost_does_not_cost_the_result() {
 fn the_rest_of_a_smooth_run_is_estimated() {
     for (name, k) in [("iris", 3), ("xclara", 3)] {
         let Some(data) = DataSet::read(name) else { return };
-        let sites = data.sites(10, 3);
-        let work = fcm(data.columns.clone(), k, 1e-9, 300, Seeding::Uniform { seed: 7 });
+        let sites = dealt(&data, 10, 3);
+        let work = fcm(columns_of(&data), k, 1e-9, 300, Seeding::Uniform { seed: 7 });
         let (run, sizes) = lose(sites.clone(), &work, &[(4, Step::BeforeInput, 12)], |_| {});
         assert_eq!(sizes, [10; 11], "{name}");
         let result = run.result.as_ref().expect("a result");
@@ -129,7 +104,7 @@ fn the_rest_of_a_smooth_run_is_estimated() {
         assert!(early.round == 11 && found.rounds > 0 && found.at_rest && !result.converged, "{name}: {found:?}");
         let off = max_difference(&result.centres_box, &boxed(&work, &sites));
         let stopped = max_difference(
-            &boxed(&fcm(data.columns.clone(), k, 0.0, 11, Seeding::Uniform { seed: 7 }), &sites),
+            &boxed(&fcm(columns_of(&data), k, 0.0, 11, Seeding::Uniform { seed: 7 }), &sites),
             &boxed(&work, &sites),
         );
         println!("{name}: {off:.1e} of the box from the undisturbed end, {stopped:.1e} without; {found:?}");
@@ -145,8 +120,8 @@ fn the_rest_of_a_smooth_run_is_estimated() {
 #[test]
 fn what_cannot_be_estimated_stays_at_the_last_totals() {
     let Some(data) = DataSet::read("pendigits") else { return };
-    let sites = data.sites(10, 3);
-    let work = |rounds| fcm(data.columns.clone(), 10, 0.0, rounds, Seeding::Uniform { seed: 7 });
+    let sites = dealt(&data, 10, 3);
+    let work = |rounds| fcm(columns_of(&data), 10, 0.0, rounds, Seeding::Uniform { seed: 7 });
     let (run, sizes) = lose(sites.clone(), &work(12), &[(4, Step::BeforeInput, 7)], |_| {});
     assert_eq!(sizes, [10; 6]);
     let result = run.result.as_ref().expect("a result");
@@ -243,7 +218,7 @@ fn centres_at_rest_stay_so_where_only_the_indices_are_missing() {
 /// [APP-8]: a plan's floor under the rows holds for early results. The count was over more sites; what is left must be shown by
 /// the totals.
 #[test]
-fn an_early_result_of_too_few_rows_is_none() {
+fn app_8_an_early_result_of_too_few_rows_is_none() {
     let sites = made_up(&SIZES, 0.2, 5);
     let kmeans = PlanSpec::plain(
         unit_square(),

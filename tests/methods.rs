@@ -2,9 +2,6 @@
 //! masked over QUIC. The iterates agree to 1e-9 of a column's range, hard labels exactly. What does not depend on how rows
 //! are spread agrees with pooled rows too.
 
-mod support;
-
-use support::{federate, unit_square};
 use veilsum_cluster::{
     Algorithm, Clusters, Indices, Outcome, Prepared, Recipe, Rows, assign,
     method::{Choice, GroupThreshold, LocalRange, Pick, Preparation, Scale, Seeding, TreeSeeding, Validity, Winsor},
@@ -17,6 +14,7 @@ use veilsum_node::{
     plan::{Judge, Labels, PlanSpec},
     simulate,
 };
+use veilsum_testkit::in_process::{federate, unit_square};
 
 const SITES: usize = 5;
 const K: u32 = 4;
@@ -248,7 +246,7 @@ fn sampled_sites_are_those_that_everybody_can_compute() {
     let result = run.result.unwrap();
     assert_eq!(sizes, vec![SITES; 13], "nobody sees who was drawn");
     let centres: Vec<Vec<f64>> = plain.centres.rows().map(<[f64]>::to_vec).collect();
-    assert!(support::max_difference(&result.centres_box, &centres) <= 1e-9);
+    assert!(veilsum_testkit::in_process::max_difference(&result.centres_box, &centres) <= 1e-9);
 }
 
 fn named() -> Vec<(String, Rows)> {
@@ -271,7 +269,7 @@ fn every_method_over_quic() {
             (plain.rounds, plain.converged, plain.questions)
         );
         let centres: Vec<Vec<f64>> = plain.centres.rows().map(<[f64]>::to_vec).collect();
-        let off = support::max_difference(&result.centres_box, &centres);
+        let off = veilsum_testkit::in_process::max_difference(&result.centres_box, &centres);
         assert!(off <= 1e-9, "{what}: {off:e}");
         same_indices(&what, &plain.indices, &result.indices);
         for site in run.sites {
@@ -283,7 +281,7 @@ fn every_method_over_quic() {
 
 /// [APP-5].
 #[test]
-fn the_intermediary_judges_and_the_coordinator_chooses() {
+fn app_5_the_intermediary_judges_and_the_coordinator_chooses() {
     let (kmeans, fcm) =
         (Algorithm::Kmeans { epsilon: 0.0, max_rounds: 50 }, Algorithm::Fcm { m: 2.0, epsilon: 1e-5, max_rounds: 60 });
     // [QRY-11]: of some K all clusters may be summed up, of others not.
@@ -314,7 +312,7 @@ fn the_intermediary_judges_and_the_coordinator_chooses() {
             same_indices(&format!("judged, K = {}", a.k), &a.indices, &b.indices);
         }
         let centres: Vec<Vec<f64>> = plain.centres.rows().map(<[f64]>::to_vec).collect();
-        assert!(support::max_difference(&result.centres_box, &centres) <= 1e-9);
+        assert!(veilsum_testkit::in_process::max_difference(&result.centres_box, &centres) <= 1e-9);
         // Nothing that reached the intermediary holds a coordinate of a centre.
         let view = run.intermediary_view.lock().unwrap();
         let working: Vec<u64> =

@@ -1,12 +1,9 @@
 //! Noise inside the sum (spec section 17): the draws, the keys and the account against the second implementation; whole
 //! federations on QUIC with noise; and what a plan with noise does not let itself be made into.
 
-mod support;
-
 use std::path::Path;
 
 use serde_json::Value;
-use support::{Folder, fcm, federate, federate_under, made_up, max_difference, prepared, replay, unit_square};
 use veilsum_cluster::{
     Algorithm, Batch, Method, OutOfBox, Prepared, Query, Rows, Step,
     method::Seeding,
@@ -29,6 +26,10 @@ use veilsum_proto::{
     plan::SignedTerms,
     suite::{Hash, hash},
     vectors_api as api,
+};
+use veilsum_testkit::{
+    in_process::{fcm, federate, federate_under, made_up, max_difference, prepared, replay, unit_square},
+    program::Folder,
 };
 
 const SIZES: [usize; 5] = [120, 90, 140, 110, 100];
@@ -233,7 +234,7 @@ fn every_entry_has_independent_noise_of_its_whole_deviation() {
 /// [NOI-2]: where one site's rows change between two runs of one plan, the difference of two totals has the noise of both: that
 /// of the sites whose rows are the same does not cancel.
 #[test]
-fn the_difference_of_two_runs_has_the_noise_of_both() {
+fn noi_2_the_difference_of_two_runs_has_the_noise_of_both() {
     const PAIRS: usize = 600;
     let work = work(20.0);
     let form = shared(&work);
@@ -308,7 +309,7 @@ fn a_run_spends_no_more_than_its_budget() {
 
 /// [NOI-3]: more noise than steps of it can be drawn.
 #[test]
-fn a_step_too_fine_for_its_noise_is_refused() {
+fn noi_3_a_step_too_fine_for_its_noise_is_refused() {
     let mut work = work(0.1);
     work.step_bits = Some(32);
     work.check().unwrap();
@@ -318,7 +319,7 @@ fn a_step_too_fine_for_its_noise_is_refused() {
 
 /// [NOI-5]: what a plan with noise cannot be, with the sentence that says what to change.
 #[test]
-fn what_no_sensitivity_is_proved_for_is_refused() {
+fn noi_5_what_no_sensitivity_is_proved_for_is_refused() {
     let refused = |change: &dyn Fn(&mut PlanSpec), what: &str| {
         let mut work = work(1.0);
         change(&mut work);
@@ -439,7 +440,7 @@ fn sent(run: &LoopbackRun, kind: Kind) -> usize {
 
 /// [NOI-3]: a plan may let a site get lost; then the shares of those that stay are the whole noise without its own.
 #[test]
-fn a_site_may_be_lost_where_the_plan_says_so() {
+fn noi_3_a_site_may_be_lost_where_the_plan_says_so() {
     let work = work(50.0);
     let vanish = || vec![(3, Vanish { round: 2, at: At::AfterInput })];
     let (run, sizes) = federate_under(made_up(&SIZES, 0.2, 5), &work, vanish(), true, |terms| {
@@ -467,7 +468,7 @@ fn a_site_may_be_lost_where_the_plan_says_so() {
 
 /// [NOI-3]: shares are sized for the smallest cohort; below it nothing is unmasked.
 #[test]
-fn too_few_survivors_open_nothing() {
+fn noi_3_too_few_survivors_open_nothing() {
     let work = work(50.0);
     let vanish = vec![(3, Vanish { round: 2, at: At::BeforeInput })];
     let (run, sizes) = federate(made_up(&SIZES, 0.2, 5), &work, vanish, true);
@@ -480,7 +481,7 @@ fn too_few_survivors_open_nothing() {
 
 /// [PLN-7]: the noise is signed.
 #[test]
-fn a_change_of_noise_breaks_the_signature() {
+fn pln_7_a_change_of_noise_breaks_the_signature() {
     let folder = Folder::new();
     let work = work(50.0);
     let (roster, identity) = support_roster();

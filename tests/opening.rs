@@ -1,15 +1,12 @@
 //! Rounds that are opened to the cohort, over QUIC on loopback: every site follows the method on totals that it recomputed,
 //! refuses what does not follow, and keeps what the coordinator signed for somebody else to judge.
 
-mod support;
-
 use std::{
     fs,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
-use support::{federate, made_up, unit_square};
 use tokio::task::JoinHandle;
 use veilsum_cluster::{Algorithm, Query, Rows, method::Seeding};
 use veilsum_node::{
@@ -27,6 +24,7 @@ use veilsum_node::{
 };
 use veilsum_proto::{aggregator, roster::PartyId};
 use veilsum_testkit::cast::Cast;
+use veilsum_testkit::in_process::{federate, made_up, unit_square};
 
 const SIZES: [usize; 4] = [31, 44, 58, 37];
 

@@ -1,11 +1,12 @@
 //! Known answers through a whole masked federation on QUIC: pooled FCM from the same start, Table 1 of Bárcena et al.
 //! (2021) at gamma = 1, the optima of two data sets, and FedFuzzDB.
 
-mod support;
-
-use support::{DataSet, fcm, federate, matrix, max_difference, replay, shared};
 use veilsum_cluster::{Centres, OutOfBox, Outcome, assign, method::Seeding, metrics};
 use veilsum_node::{plan::PlanSpec, result::RunResult};
+use veilsum_testkit::{
+    data::{DataSet, shared},
+    in_process::{columns_of, dealt, fcm, federate, matrix, max_difference, replay},
+};
 
 const SITES: usize = 20;
 
@@ -13,11 +14,11 @@ fn work(data: &DataSet, name: &str, start: u32, epsilon: f64, rounds: u32) -> Pl
     let folder = shared().expect("checked by the caller").join("reference/federated_fcm");
     let centres = matrix(&folder.join(format!("{name}-start-{start}.csv")));
     let (k, centres) = (centres.len() as u32, Centres::from_rows(&centres).expect("centres"));
-    fcm(data.columns.clone(), k, epsilon, rounds, Seeding::Given { centres })
+    fcm(columns_of(data), k, epsilon, rounds, Seeding::Given { centres })
 }
 
 fn masked(data: &DataSet, work: &PlanSpec) -> RunResult {
-    let (run, sizes) = federate(data.sites(SITES, 0), work, Vec::new(), false);
+    let (run, sizes) = federate(dealt(data, SITES, 0), work, Vec::new(), false);
     let result = run.result.expect("a result");
     assert!(sizes.iter().all(|n| *n == SITES) && result.missing.is_empty(), "{sizes:?} {:?}", result.missing);
     assert_eq!((result.n_total, result.n_total_from), (Some(data.rows.len() as u64), Some("intermediary")));
@@ -28,7 +29,7 @@ fn masked(data: &DataSet, work: &PlanSpec) -> RunResult {
 }
 
 fn pooled(data: &DataSet, work: &PlanSpec) -> Outcome {
-    let all = support::prepared(work, &[("all".into(), data.rows.clone())]);
+    let all = veilsum_testkit::in_process::prepared(work, &[("all".into(), data.rows.clone())]);
     replay(work, &all, |_| vec![0])
 }
 

@@ -1,11 +1,8 @@
 //! Separate processes on loopback UDP, with the program as it ships: a whole run, sites and servers that are killed
 //! (SIGKILL) in the middle of one, and parties that do not belong.
 
-mod support;
-
 use std::{os::unix::fs::PermissionsExt, sync::LazyLock, time::Duration};
-
-use support::{Parties, Running, fingerprint_of, free_port, start, veilsum};
+use veilsum_testkit::program::{Parties, Running, fingerprint_of, free_port, start, veilsum};
 
 const SIZES: [usize; 5] = [40, 55, 61, 48, 70];
 const LIMIT: Duration = Duration::from_secs(120);

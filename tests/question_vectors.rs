@@ -130,7 +130,7 @@ fn bytes_that_are_no_question() {
 
 /// [QRY-3].
 #[test]
-fn questions_that_no_site_answers() {
+fn qry_3_questions_that_no_site_answers() {
     let file = file();
     for c in of(&file, "refused") {
         let question: Question = decoded(&c["encoded"]).unwrap();
@@ -156,7 +156,7 @@ fn judged_questions() {
 
 /// [QRY-4].
 #[test]
-fn exponents_of_bounds() {
+fn qry_4_exponents_of_bounds() {
     for c in of(&file(), "exponent") {
         let bound: f64 = decoded(&c["bound"]).unwrap();
         // The sum of one column of a box that reaches up to the bound.
@@ -193,7 +193,7 @@ fn draws() {
 
 /// [QRY-9].
 #[test]
-fn the_applications_part_of_a_plan() {
+fn qry_9_the_applications_part_of_a_plan() {
     let mut names = BTreeSet::new();
     for c in of(&file(), "plan") {
         let work: PlanSpec = plain(&c["work"]);

@@ -1,7 +1,5 @@
 //! Logs at their most talkative hold no address, no key, no row, no row count of one site and no masked word.
 
-mod support;
-
 use std::{
     collections::BTreeMap,
     io::Write,
@@ -9,12 +7,15 @@ use std::{
     time::Duration,
 };
 
-use support::{Ended, Parties, fcm, federate, made_up, start, unit_square, veilsum};
 use veilsum_cluster::method::Seeding;
 use veilsum_node::role::client::{Step, Vanish};
 use veilsum_proto::{
     message::{COMMITMENT, Kind, kind_of},
     roster::PartyId,
+};
+use veilsum_testkit::{
+    in_process::{fcm, federate, made_up, unit_square},
+    program::{Ended, Parties, start, veilsum},
 };
 
 /// No frame, port or clock has these numbers for its own.

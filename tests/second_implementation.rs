@@ -6,8 +6,6 @@
 #[allow(dead_code)]
 #[path = "../examples/stdio_relay.rs"]
 mod stdio_relay;
-mod support;
-
 use std::{
     fs::File,
     path::{Path, PathBuf},
@@ -16,7 +14,6 @@ use std::{
     time::Duration,
 };
 
-use support::{Folder, fcm, federate, federate_under, made_up, max_difference, prepared, replay, unit_square};
 use tokio::sync::oneshot;
 use veilsum_cluster::{Algorithm, Rows, method::Seeding};
 use veilsum_node::{
@@ -31,6 +28,10 @@ use veilsum_node::{
     table,
 };
 use veilsum_testkit::cast::Cast;
+use veilsum_testkit::{
+    in_process::{fcm, federate, federate_under, made_up, max_difference, prepared, replay, unit_square},
+    program::Folder,
+};
 
 const SIZES: [usize; 5] = [31, 44, 28, 37, 52];
 /// The Python site, by place.

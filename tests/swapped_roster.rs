@@ -2,12 +2,10 @@
 //! of the three "sites" are then the attacker's, who subtracts them. And what else stands between a site and a roster that
 //! nobody compared ([ROS-8] to [ROS-10]).
 
-mod support;
-
 use std::{fs, net::UdpSocket, os::unix::fs::PermissionsExt, time::Duration};
 
 use serde_json::Value;
-use support::{Ended, Parties, Running, fingerprint_of, start, veilsum};
+use veilsum_testkit::program::{Ended, Parties, Running, fingerprint_of, start, veilsum};
 
 const SIZES: [usize; 3] = [40, 55, 61];
 const SITES: [&str; 3] = ["site-1", "site-2", "site-3"];
@@ -80,7 +78,7 @@ fn account(p: &Parties) -> (u64, u64) {
 /// [ROS-9]: with the rule, no packet leaves; where the operator waves it through all the same, packets do, and the site's block
 /// is what is left ([REL-5]).
 #[test]
-fn swapped_roster() {
+fn ros_9_swapped_roster() {
     let p = federation();
     let first = run(&p, [1, 2, 3].map(|i| p.client(i, &[])));
     let honest = account(&p);
@@ -136,7 +134,7 @@ fn swapped_roster() {
 
 /// [ROS-8]: a roster is compared once, by people.
 #[test]
-fn the_first_use_of_a_roster_needs_its_fingerprint() {
+fn ros_8_the_first_use_of_a_roster_needs_its_fingerprint() {
     let p = federation();
     let roster = p.folder.path("roster.toml");
     let remembered = p.folder.0.join("site-1.key.federations");
@@ -189,7 +187,7 @@ fn the_first_use_of_a_roster_needs_its_fingerprint() {
 
 /// [ROS-9]: one member's key is another one; the message says whose, at the site and at the intermediary.
 #[test]
-fn one_changed_member_is_named_and_the_change_can_be_accepted() {
+fn ros_9_one_changed_member_is_named_and_the_change_can_be_accepted() {
     let p = federation();
     let roster = p.folder.path("roster.toml");
     let short = ["--join-timeout", "1"];
@@ -216,7 +214,7 @@ fn one_changed_member_is_named_and_the_change_can_be_accepted() {
 
 /// [ROS-8]: a file that is not as it was written stops the site, and is not written over.
 #[test]
-fn a_damaged_memory_of_rosters_stops_the_site() {
+fn ros_8_a_damaged_memory_of_rosters_stops_the_site() {
     let p = federation();
     let short = ["--join-timeout", "1"];
     knocks(&p.client(1, &short));
@@ -236,7 +234,7 @@ fn a_damaged_memory_of_rosters_stops_the_site() {
 
 /// [ROS-10]: one key in two federations, with data of their own; the same data in both only where the operator says so.
 #[test]
-fn two_federations_side_by_side() {
+fn ros_10_two_federations_side_by_side() {
     let p = federation();
     let second = another_with_site_1_of(&p, "second");
     let short = ["--join-timeout", "1"];

@@ -1,16 +1,14 @@
 //! What coordinator and intermediary really received: public keys, sealed boxes, masked words, signatures, shares of
 //! one round's masks, and no plain statistic, no row and no row count of any site.
 
-mod support;
-
 use std::{
+    cell::RefCell,
     collections::{BTreeMap, BTreeSet, HashMap},
-    sync::Arc,
+    rc::Rc,
 };
 
 use chacha20::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
-use support::{fcm, federate, federate_under, made_up, prepared, unit_square};
 use veilsum_cluster::{Method, Prepared, Rows, Step, Totals, method::Seeding};
 use veilsum_node::{
     loopback::LoopbackRun,
@@ -19,15 +17,14 @@ use veilsum_node::{
     role::client::{Step as At, Vanish},
 };
 use veilsum_proto::{
-    aggregator::{self, Aggregator, AggregatorConfig, Millis, Timing},
     codec,
-    identity::Identity,
     kem::{CIPHERTEXT_BYTES, KEY_BYTES},
     message::{COMMITMENT, HEADER, Kind, OVERHEAD, kind_of, parse_header},
-    plan::Terms,
-    policy::{self, Floor},
-    roster::{Member, PartyId, Roster},
-    site::{self, Site, SiteConfig},
+    roster::PartyId,
+};
+use veilsum_testkit::{
+    federation::{Kit, Verdict, World},
+    in_process::{fcm, federate, federate_under, made_up, prepared, unit_square},
 };
 
 /// Sizes that no length or number of the protocol has.
@@ -320,60 +317,17 @@ fn what_one_site_adds_and_another_takes_away_shows_nowhere() {
 
 /// One question to sites with these words, all state machines in memory: the total, and all that the aggregator got.
 fn secure_sum(values: &[Vec<u64>], rng: &mut ChaCha20Rng) -> (Vec<u64>, Vec<(u16, Vec<u8>)>) {
-    let identities: Vec<Arc<Identity>> = (0..values.len() + 2).map(|_| Arc::new(Identity::generate(rng))).collect();
-    let member = |i: usize| Member { name: format!("p{i}"), key: identities[i].public(), address: String::new() };
-    let sites = (2..identities.len()).map(member).collect();
-    let roster = Arc::new(Roster { name: "sum".into(), coordinator: member(0), intermediary: member(1), sites });
-    let terms = Arc::new(Terms {
-        roster: roster.hash(),
-        min_cohort: 3,
-        threshold: 0,
-        colluders: 0,
-        block_size: 0,
-        slots: 1,
-        max_rows: 1,
-        min_total_rows: 0,
-        opening: true,
-        application: Vec::new(),
-    });
-    let (role, floor) = (PartyId::Coordinator, Floor::default());
-    let config = |identity: &Arc<Identity>| SiteConfig {
-        identity: identity.clone(),
-        roster: roster.clone(),
-        terms: terms.clone(),
-        floor: floor.clone(),
-        aggregator: role,
-    };
-    let mut sites: Vec<Site> = identities[2..].iter().map(|i| Site::new(config(i)).unwrap()).collect();
-    let timing = Timing::default();
-    let (identity, roster, terms) = (identities[0].clone(), roster.clone(), terms.clone());
-    let config = AggregatorConfig { identity, roster, terms: terms.clone(), role, timing, slots: 1 };
-    let mut hub = Aggregator::new(config, Millis(0), rng).unwrap();
-    (0..sites.len() as u16).for_each(|s| hub.handle(aggregator::Input::Attached(s), Millis(0)));
-    hub.handle(aggregator::Input::Ask { query: b"?".to_vec(), words: values[0].len() }, Millis(0));
-    let mut view = Vec::new();
-    loop {
-        let (to, bytes) = match hub.poll().expect("the sum comes before the machine waits") {
-            aggregator::Output::Event(aggregator::Event::Total { values, .. }) => return (values, view),
-            aggregator::Output::Event(aggregator::Event::Failed(e)) => panic!("{e}"),
-            aggregator::Output::Persist(_) | aggregator::Output::Event(_) => continue,
-            aggregator::Output::Send { to, bytes } => (to, bytes),
-        };
-        let site = &mut sites[usize::from(to)];
-        site.handle(site::Input::Message(&bytes), rng).unwrap();
-        while let Some(output) = site.poll() {
-            match output {
-                site::Output::Send { bytes, .. } => {
-                    view.push((to, bytes.clone()));
-                    hub.handle(aggregator::Input::Message { from: to, bytes: &bytes }, Millis(0));
-                }
-                site::Output::Event(site::Event::Asked(asked)) => {
-                    let consent = policy::decide_by_floor(&terms, &floor, &asked).unwrap();
-                    let values = values[usize::from(to)].clone();
-                    site.handle(site::Input::Contribute { consent, values }, rng).unwrap();
-                }
-                _ => {}
-            }
+    let mut world = World::new(Kit::with_blocks(values.len(), 0, |terms| terms.slots = 1), rng.next_u64());
+    let words = values.to_vec();
+    world.answer = Box::new(move |site, _| words[usize::from(site)].clone());
+    let view = Rc::new(RefCell::new(Vec::new()));
+    let seen = view.clone();
+    world.hook = Box::new(move |wire| {
+        if wire.from_site {
+            seen.borrow_mut().push((wire.site, wire.bytes.to_vec()));
         }
-    }
+        Verdict::Pass
+    });
+    let (total, ..) = world.ask(b"?", values[0].len()).expect("a total");
+    (total, view.take())
 }

@@ -6,11 +6,11 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 use veilsum_cluster::random::Stream;
 use veilsum_proto::{message::Kind, message::frame_encoded};
+use veilsum_testkit::wire::parts;
 
 use crate::{
     finding::{Finding, Measure, Rate},
     invented::{Held, WORDS, taken},
-    lying_hub::Sent,
 };
 
 /// Name on the command line.
@@ -45,7 +45,7 @@ pub fn run(seed: u64) -> Result<Finding> {
     let chosen = before(&held, &lie, &honest, &mut draws);
     let mut refusals = held.open(&lie, &honest)?;
     for site in &honest {
-        held.hub.fork(*site)?;
+        held.hub.restart(*site)?;
     }
     refusals.extend(held.open(&lie, &honest)?);
     let (now, rules) = taken(&refusals);
@@ -66,7 +66,7 @@ pub fn run(seed: u64) -> Result<Finding> {
     let shown = held.unmasked[&late[0]].clone();
     let again =
         frame_encoded(held.hub.identity(COLLUDER), &held.hub.session, Kind::Unmask, &shown.context, &shown.rest);
-    held.unmasked.insert(COLLUDER, Sent::of(&again)?);
+    held.unmasked.insert(COLLUDER, parts(&again));
     let mut agreed: Vec<_> = held.unmasked.iter().map(|(site, sent)| (*site, sent.proof)).collect();
     held.unmasked = known.clone();
     let mut lie = held.opening()?;

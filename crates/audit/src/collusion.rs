@@ -64,7 +64,7 @@ pub fn run(recording: &Recording, seed: u64) -> Result<Finding> {
     let why = told.refusals.values().next().cloned().context("nobody refused, and the policy was strict")?;
 
     let field = std::rc::Rc::new(Field::new(seed, 3, 10)?);
-    let mut hub = LyingHub::new(3, field.max_rows, seed, field.answers())?;
+    let mut hub = LyingHub::new(3, field.max_rows, seed, field.answers());
     let (taken, rule) = hub.strangers(0, SYBILS)?;
     let joined = Rate { hit: u64::from(taken), of: 1 };
     Ok(Finding {

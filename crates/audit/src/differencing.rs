@@ -6,11 +6,8 @@ use std::{collections::BTreeMap, rc::Rc, time::Instant};
 use anyhow::{Context as _, Result, anyhow, ensure};
 use veilsum_cluster::{Batch, Centres, Query, random::Stream};
 use veilsum_node::question::Question;
-use veilsum_proto::{
-    plan::Terms,
-    suite::Hash,
-    testing::{Kit, World},
-};
+use veilsum_proto::{plan::Terms, suite::Hash};
+use veilsum_testkit::federation::{Kit, World};
 
 use crate::{
     finding::{Finding, Limit, Measure, Rate},
@@ -199,8 +196,8 @@ fn changes(field: &Rc<Field>, q: &Question, seed: u64) -> Result<(Rate, Rate)> {
     let (everybody, fewer): (Vec<u16>, Vec<u16>) = ((0..n as u16).collect(), (0..n as u16 - 1).collect());
     let terms = |terms: &mut Terms| (terms.opening, terms.max_rows) = (false, field.max_rows);
     let hub = |kit| LyingHub::of(kit, seed, field.answers());
-    let cut = last_answered(field, q, hub(Kit::with_blocks(n, 0, terms))?, &[&everybody, &fewer], "REL-4")?;
-    let back = last_answered(field, q, hub(Kit::new(n, terms))?, &[&everybody, &fewer, &everybody], "RND-5")?;
+    let cut = last_answered(field, q, hub(Kit::with_blocks(n, 0, terms)), &[&everybody, &fewer], "REL-4")?;
+    let back = last_answered(field, q, hub(Kit::new(n, terms)), &[&everybody, &fewer, &everybody], "RND-5")?;
     Ok((cut, back))
 }
 

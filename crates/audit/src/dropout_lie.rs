@@ -63,8 +63,8 @@ fn lie(hub: &mut LyingHub, context: &Hash, inputs: &BTreeMap<u16, Sent>, alive: 
     let (mut loot, mut both) = (Loot { shares: Vec::new(), seeds: Vec::new() }, 0);
     let mut take = |site: u16, sent: &Sent| -> Result<()> {
         match sent.kind {
-            Kind::Unmask => loot.shares.push((site, sent.shares()?[usize::from(TARGET)])),
-            Kind::ConsistencyCheck => loot.seeds.extend(sent.seeds()?.iter().map(|(_, seed)| (site, *seed))),
+            Kind::Unmask => loot.shares.push((site, sent.shares()[usize::from(TARGET)])),
+            Kind::ConsistencyCheck => loot.seeds.extend(sent.seeds().iter().map(|(_, seed)| (site, *seed))),
             _ => {}
         }
         Ok(())
@@ -82,7 +82,7 @@ fn lie(hub: &mut LyingHub, context: &Hash, inputs: &BTreeMap<u16, Sent>, alive: 
     }
     for site in SITES - COLLUDERS..SITES {
         for story in [&others, &everybody] {
-            hub.fork(site)?;
+            hub.restart(site)?;
             let kept = hub.journals[usize::from(site)].clone();
             if let Ok(sent) = hub.survivors(site, context, story, inputs)? {
                 take(site, &sent)?;
@@ -132,12 +132,12 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
 
     let (mut least, mut both, mut most) = (f64::INFINITY, Rate::default(), (0, 0));
     let threshold =
-        LyingHub::new(usize::from(SITES), field.max_rows, seed, field.answers())?.threshold(usize::from(SITES))?;
+        LyingHub::new(usize::from(SITES), field.max_rows, seed, field.answers()).threshold(usize::from(SITES))?;
     let honest = SITES - COLLUDERS - 1;
     let needed = threshold as u16 - COLLUDERS;
     let splits = if quick { vec![needed] } else { vec![0, needed - 1, needed, honest] };
     for alive in splits {
-        let mut hub = LyingHub::new(usize::from(SITES), field.max_rows, seed, field.answers())?;
+        let mut hub = LyingHub::new(usize::from(SITES), field.max_rows, seed, field.answers());
         hub.deck(&everybody)?;
         let (context, inputs) = ask(&mut hub, 0, Hash::default(), layout.words(), &q)?;
         let (loot, gave) = lie(&mut hub, &context, &inputs, alive)?;
@@ -147,18 +147,18 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
     }
 
     // Round 0 is opened honestly; in round 1 the target is gone, and its seeds of that round are given away.
-    let mut hub = LyingHub::new(usize::from(SITES), field.max_rows, seed, field.answers())?;
+    let mut hub = LyingHub::new(usize::from(SITES), field.max_rows, seed, field.answers());
     hub.deck(&everybody)?;
     let (first, inputs) = ask(&mut hub, 0, Hash::default(), layout.words(), &q)?;
     let mut loot = Loot { shares: Vec::new(), seeds: Vec::new() };
     for site in &everybody {
         let sent = hub.survivors(*site, &first, &everybody, &inputs)?.map_err(|rule| anyhow!("refused: {rule}"))?;
-        loot.shares.push((*site, sent.shares()?[usize::from(TARGET)]));
+        loot.shares.push((*site, sent.shares()[usize::from(TARGET)]));
     }
     let (second, next) = ask(&mut hub, 1, first, layout.words(), &question(0.01)?)?;
     for site in &everybody[1..] {
         let sent = hub.survivors(*site, &second, &everybody[1..], &next)?.map_err(|rule| anyhow!("refused: {rule}"))?;
-        loot.seeds.extend(sent.seeds()?.iter().map(|(_, seed)| (*site, *seed)));
+        loot.seeds.extend(sent.seeds().iter().map(|(_, seed)| (*site, *seed)));
     }
     let reuse = error(&loot.apply(&first, &inputs[&TARGET].words(), threshold));
     Ok(Finding {

@@ -10,9 +10,10 @@ use veilsum_proto::{
     evidence::Documents,
     message::{Kind, frame_encoded},
     suite::{self, Hash},
-    testing::{Kit, Verdict, World},
     vectors_api as core,
 };
+use veilsum_testkit::federation::{Kit, Verdict, World};
+use veilsum_testkit::wire::parts;
 
 use crate::{
     finding::{Finding, Measure, Rate},
@@ -68,7 +69,7 @@ fn before(seed: u64) -> Result<(bool, Rate, Option<String>)> {
             if lies {
                 let (signer, context) = (held.hub.identity(*site), checks[&honest[0]].context);
                 let frame = frame_encoded(signer, &held.hub.session, Kind::ConsistencyCheck, &context, &check.rest);
-                check = Sent::of(&frame)?;
+                check = parts(&frame);
             }
             checks.insert(*site, check);
         }
@@ -78,7 +79,7 @@ fn before(seed: u64) -> Result<(bool, Rate, Option<String>)> {
     let named = suite::hash("inputs", &[&codec::encode(&signed)]);
     let certificate = held.hub.frame(Kind::Certificate, &held.context, &(&here, named, &here, &proofs));
     for site in &honest {
-        let mut shares = held.hub.tell(*site, &certificate)??;
+        let mut shares = held.hub.tell(*site, &certificate)?;
         held.unmasked.insert(*site, shares.pop().context("a certificate without an answer")?);
     }
     let gone = held.hub.commitments.iter().filter(|(site, _)| !here.contains(site));
@@ -92,7 +93,7 @@ fn before(seed: u64) -> Result<(bool, Rate, Option<String>)> {
         checks: here
             .iter()
             .map(|s| {
-                let seeds = checks[s].seeds()?.into_iter().map(|(_, seed)| seed).collect();
+                let seeds = checks[s].seeds().into_iter().map(|(_, seed)| seed).collect();
                 Ok(OpenedCheck { seeds, signature: checks[s].proof.signature })
             })
             .collect::<Result<_>>()?,
@@ -125,20 +126,13 @@ fn now(seed: u64) -> Result<(Rate, bool, Vec<u16>)> {
         match (wire.kind, wire.site, lies) {
             (Kind::MaskedInput, LOST, _) => return Verdict::Vanish,
             (Kind::MaskedInput, _, Some(at)) => {
-                if let Ok(sent) = Sent::of(wire.bytes) {
-                    let rest = off_by_one(&sent.rest, at);
-                    return Verdict::Replace(frame_encoded(
-                        &keys[at],
-                        &session,
-                        Kind::MaskedInput,
-                        &sent.context,
-                        &rest,
-                    ));
-                }
+                let sent = parts(wire.bytes);
+                let rest = off_by_one(&sent.rest, at);
+                return Verdict::Replace(frame_encoded(&keys[at], &session, wire.kind, &sent.context, &rest));
             }
             (Kind::ConsistencyCheck, _, Some(1)) => return Verdict::Vanish,
             (Kind::DirectoryCertificate, 0, _) => {
-                keep.borrow_mut().0 = Sent::of(wire.bytes).ok().map(|sent| sent.context);
+                keep.borrow_mut().0 = Some(parts(wire.bytes).context);
             }
             (Kind::Ask, 0, _) => keep.borrow_mut().1 = wire.bytes.to_vec(),
             (Kind::Opening, 0, _) => keep.borrow_mut().2 = wire.bytes.to_vec(),

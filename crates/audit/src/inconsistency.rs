@@ -125,7 +125,7 @@ pub fn run(seed: u64) -> Result<Finding> {
     let control_twice = apart(&twice, &truth_of_two, 0..truth.len());
 
     // Real sites.
-    let mut hub = LyingHub::new(SITES, field.max_rows, seed, field.answers())?;
+    let mut hub = LyingHub::new(SITES, field.max_rows, seed, field.answers());
     let everybody: Vec<u16> = (0..SITES as u16).collect();
     hub.deck(&everybody)?;
     let mut inputs = BTreeMap::new();
@@ -151,12 +151,12 @@ pub fn run(seed: u64) -> Result<Finding> {
     let other = hub.question(0, &everybody, Hash::default(), layout.words(), moved.to_bytes());
     for restart in [false, true] {
         if restart {
-            hub.fork(TARGET)?;
+            hub.restart(TARGET)?;
         }
         again.add(hub.ask(TARGET, &other)?.is_ok());
     }
     // Two answers that a site may give, in two slots, and no mask is the same.
-    let mut hub = LyingHub::new(SITES, field.max_rows, seed.wrapping_add(1), field.answers())?;
+    let mut hub = LyingHub::new(SITES, field.max_rows, seed.wrapping_add(1), field.answers());
     hub.deck(&everybody)?;
     let mut words = Vec::new();
     let mut previous = Hash::default();

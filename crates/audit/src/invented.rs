@@ -5,61 +5,22 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context as _, Result, anyhow, ensure};
-use serde::{Deserialize, Serialize};
 use veilsum_cluster::random::Stream;
 use veilsum_proto::{
-    identity::{Identity, Signature},
-    message::{COMMITMENT, Kind, frame_encoded},
+    identity::Identity,
+    message::{Kind, frame_encoded},
     suite::{self, Hash},
     testing::Kit,
     vectors_api as core,
 };
 
-use crate::lying_hub::{LyingHub, Proof, Sent};
+use veilsum_testkit::wire::parts;
+pub use veilsum_testkit::wire::{OpenedCheck, OpenedInput, Opening};
+
+use crate::lying_hub::{LyingHub, Sent};
 
 /// Words of an answer.
 pub const WORDS: usize = 4;
-
-/// One survivor's input, without its words.
-#[derive(Clone, Serialize, Deserialize)]
-pub struct OpenedInput {
-    /// To the words.
-    pub commitment: [u8; COMMITMENT],
-    /// Of the words.
-    pub digest: Hash,
-    /// The site's, on both.
-    pub signature: Signature,
-}
-
-/// One survivor's seeds towards the missing.
-#[derive(Clone, Serialize, Deserialize)]
-pub struct OpenedCheck {
-    /// In the order of the missing.
-    pub seeds: Vec<[u8; 32]>,
-    /// The site's.
-    pub signature: Signature,
-}
-
-/// An opening as it travels (spec section 10).
-#[derive(Clone, Serialize, Deserialize)]
-pub struct Opening {
-    /// The survivors.
-    pub alive: Vec<u16>,
-    /// Theirs, in their order.
-    pub inputs: Vec<OpenedInput>,
-    /// The seeds of their self-masks.
-    pub seeds: Vec<[u8; 32]>,
-    /// Commitments to those of all other members.
-    pub others: Vec<Hash>,
-    /// Where somebody is missing.
-    pub checks: Vec<OpenedCheck>,
-    /// Where nobody is: t survivors' signatures on the inputs for which their shares left.
-    pub agreed: Vec<(u16, Proof)>,
-    /// Sums of the words.
-    pub low: Vec<u64>,
-    /// And how often each ran over.
-    pub high: Vec<u16>,
-}
 
 /// What a site answers.
 pub fn value(site: u16, word: usize) -> u64 {
@@ -100,7 +61,7 @@ pub fn shown(sent: &Sent) -> Result<OpenedInput> {
 /// # Errors
 /// Never: the frame is whole.
 pub fn signed_now(hub: &LyingHub, signer: &Identity, context: &Hash, rest: &[u8]) -> Result<Sent> {
-    Sent::of(&frame_encoded(signer, &hub.session, Kind::MaskedInput, context, rest))
+    Ok(parts(&frame_encoded(signer, &hub.session, Kind::MaskedInput, context, rest)))
 }
 
 /// A round up to its shares, of sites that are all there.
@@ -130,7 +91,7 @@ impl Held {
         let kit = Kit::new(n, |terms| terms.opening = true);
         let answer =
             Box::new(|site, asked: &veilsum_proto::policy::Asked| (0..asked.words).map(|w| value(site, w)).collect());
-        let mut hub = LyingHub::of(kit, seed, answer)?;
+        let mut hub = LyingHub::of(kit, seed, answer);
         let all: Vec<u16> = (0..n as u16).collect();
         hub.deck(&all)?;
         let threshold = hub.threshold(n)?;
@@ -164,7 +125,7 @@ impl Held {
     /// Where there are fewer.
     pub fn seeds(&self, alive: usize) -> Result<Vec<[u8; 32]>> {
         let shares: BTreeMap<u16, Vec<[u8; 32]>> =
-            self.unmasked.iter().map(|(site, sent)| Ok((*site, sent.shares()?))).collect::<Result<_>>()?;
+            self.unmasked.iter().map(|(site, sent)| (*site, sent.shares())).collect();
         let holders: Vec<u16> = shares.keys().copied().take(self.threshold).collect();
         ensure!(holders.len() == self.threshold, "too few shares");
         let seed = |k: usize| core::recover(&holders, &holders.iter().map(|h| shares[h][k]).collect::<Vec<_>>());
@@ -209,7 +170,7 @@ impl Held {
     pub fn open(&mut self, opening: &Opening, to: &[u16]) -> Result<Vec<Option<String>>> {
         let frame = self.hub.frame(Kind::Opening, &self.context, opening);
         let rule = |e: veilsum_proto::Error| e.rule().map_or_else(|| e.to_string(), |rule| rule.0.to_owned());
-        to.iter().map(|site| Ok(self.hub.tell(*site, &frame)?.err().map(rule))).collect()
+        to.iter().map(|site| Ok(self.hub.tell(*site, &frame).err().map(rule))).collect()
     }
 
     /// The check as it was before. It looked at sums that fit the commitments, this site's own input, and a given

@@ -13,12 +13,8 @@ use veilsum_node::{
     method_session::{MethodSession, Turn},
     question::{self, Layout, Question, SumBounds},
 };
-use veilsum_proto::{
-    fixed,
-    noise::Key,
-    suite,
-    testing::{Kit, World},
-};
+use veilsum_proto::{fixed, noise::Key, suite};
+use veilsum_testkit::federation::{Kit, World};
 
 use crate::{
     finding::{Finding, Limit, Measure, Rate},

@@ -7,12 +7,8 @@ use std::{path::PathBuf, rc::Rc, sync::Arc, time::Instant};
 use anyhow::{Result, anyhow, ensure};
 use veilsum_cluster::{Batch, Centres, Query};
 use veilsum_node::{documents::Fingerprint, documents::Offered, question::Question, release::Data};
-use veilsum_proto::{
-    identity::Identity,
-    roster::Roster,
-    suite,
-    testing::{Kit, World},
-};
+use veilsum_proto::{identity::Identity, roster::Roster, suite};
+use veilsum_testkit::federation::{Kit, World};
 
 use crate::{
     finding::{Finding, Measure, Rate},

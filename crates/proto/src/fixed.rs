@@ -128,7 +128,7 @@ mod tests {
 
     /// [FIX-4].
     #[test]
-    fn a_coarser_step_keeps_the_rows_that_fit() {
+    fn fix_4_a_coarser_step_keeps_the_rows_that_fit() {
         let fine = scale(20, 150, 3).unwrap();
         let coarse = fine.capped(3, 8);
         assert_eq!((coarse.fraction_bits, coarse.limit), (5, 151 << 8));

@@ -184,7 +184,7 @@ mod tests {
 
     /// [FRM-8].
     #[test]
-    fn many_at_once_agree_with_one_by_one() {
+    fn frm_8_many_at_once_agree_with_one_by_one() {
         let ids: Vec<Identity> = (0..20).map(|i| Identity::from_seed(&[i; 32])).collect();
         let digest = |i: usize| suite::hash("many", &[&i.to_le_bytes()]);
         let signed: Vec<_> = ids

@@ -364,7 +364,7 @@ mod tests {
 
     /// [LED-1]: entries from before blocks stand first, under their own signatures; none comes after one of today.
     #[test]
-    fn old_entries_are_carried_forward() {
+    fn led_1_old_entries_are_carried_forward() {
         let identity = Identity::from_seed(&[1; 32]);
         let old = |index, previous| Entry { version: 0, block: None, old: true, ..entry(index, previous) };
         let mut chain = Chain::new(identity.public());
@@ -506,7 +506,7 @@ mod tests {
 
     /// [LED-5].
     #[test]
-    fn a_head_is_signed() {
+    fn led_5_a_head_is_signed() {
         let identity = Identity::from_seed(&[1; 32]);
         let head = Head { entries: 3, link: Hash([8; 32]) };
         let signature = head.sign(&identity);

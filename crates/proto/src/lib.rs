@@ -19,8 +19,8 @@
 //! 6. [`policy`], [`ledger`]: how much may be answered, and the account of it.
 //! 7. [`journal`], `opening`, [`evidence`]: what survives a crash, how a total is recomputed, and what convicts a liar.
 //! 8. [`site`], [`aggregator`]: the two state machines.
-//! 9. `testing`, `vectors_api` (with the feature `testing`): a whole federation in virtual time from a seed, and the steps that
-//!    test vectors need.
+//! 9. `testing`, `vectors_api` (with the feature `testing`): a small federation's identities, roster and terms, and the steps
+//!    that test vectors need. A whole federation in virtual time is in `crates/testkit`.
 
 pub mod aggregator;
 pub mod codec;

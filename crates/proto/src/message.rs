@@ -414,7 +414,7 @@ mod tests {
 
     /// [FRM-5].
     #[test]
-    fn a_proof_stands_for_kind_and_context() {
+    fn frm_5_a_proof_stands_for_kind_and_context() {
         let (id, session, context, bytes) = sample();
         let v = verify(&bytes, &session, &id.public(), &|| "x".into()).unwrap();
         assert!(v.proof.verify(&id.public(), &session, Kind::Refusal, &context));

@@ -209,7 +209,7 @@ mod tests {
 
     /// [NOI-1]: a million draws against the exact probabilities.
     #[test]
-    fn draws_have_the_distribution_that_the_accounting_assumes() {
+    fn noi_1_draws_have_the_distribution_that_the_accounting_assumes() {
         for sigma in [1u64, 4, 37] {
             let what = format!("gaussian {sigma}");
             let mut rng = stream(&what);

@@ -223,7 +223,7 @@ mod tests {
 
     /// [PLN-5]: to the last byte.
     #[test]
-    fn an_application_over_its_limit_is_refused() {
+    fn pln_5_an_application_over_its_limit_is_refused() {
         for (bytes, fits) in [(MAX_APPLICATION, true), (MAX_APPLICATION + 1, false)] {
             let kit = crate::testing::Kit::new(3, |_| {});
             let terms = Terms { application: vec![0; bytes], ..(*kit.terms).clone() };
@@ -264,7 +264,7 @@ mod tests {
 
     /// [PLN-7].
     #[test]
-    fn only_the_coordinator_signs() {
+    fn pln_7_only_the_coordinator_signs() {
         let kit = crate::testing::Kit::new(3, |_| {});
         let terms = (*kit.terms).clone();
         let signed = terms.clone().sign(&kit.roster, &kit.identities[0]).unwrap();

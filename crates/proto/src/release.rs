@@ -352,7 +352,7 @@ mod tests {
 
     /// [REL-4].
     #[test]
-    fn only_whole_blocks_are_asked() {
+    fn rel_4_only_whole_blocks_are_asked() {
         let members: Vec<Member> = (0..7).map(|s| member(s, None)).collect();
         let blocks = Blocks::of(&members, &[vec![0, 3, 5], vec![1, 2], vec![4, 6]]).unwrap();
         for whole in [&[0, 3, 5][..], &[1, 2], &[0, 1, 2, 3, 5], &[0, 1, 2, 3, 4, 5, 6], &[]] {
@@ -384,7 +384,7 @@ mod tests {
 
     /// [REL-7].
     #[test]
-    fn rows_change_together_or_not_at_all() {
+    fn rel_7_rows_change_together_or_not_at_all() {
         let at = |versions: [u32; 4]| (0..4).map(key).zip(versions).collect::<Vec<_>>();
         let before = at([1, 1, 0, 5]);
         assert!(may_change(&before, &at([1, 1, 0, 5]), 3).is_ok());

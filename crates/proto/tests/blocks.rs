@@ -10,8 +10,8 @@ use veilsum_proto::{
     release::{OwnBlock, block_id},
     roster::PartyId,
     suite::Hash,
-    testing::{Crash, Fixed, Kit, Verdict, World},
 };
+use veilsum_testkit::federation::{Crash, Fixed, Kit, Verdict, World};
 
 const WORDS: usize = 3;
 
@@ -91,7 +91,7 @@ fn a_loss_in_the_first_round_costs_the_one_that_is_lost() {
 
 /// [REL-4]: once a total is out, the others wait for the one that is lost, and the run says for whom.
 #[test]
-fn a_loss_in_a_later_round_ends_the_run_with_what_is_out() {
+fn rel_4_a_loss_in_a_later_round_ends_the_run_with_what_is_out() {
     for kind in [Kind::MaskedInput, Kind::Unmask] {
         let mut w = world(5, 0, 2, |_| {});
         vanishes(&mut w, 2, kind, 3);
@@ -126,7 +126,7 @@ fn who_comes_back_in_time_heals_the_block() {
 
 /// [REL-4]: a plan with three blocks goes on without one of them.
 #[test]
-fn of_three_blocks_one_may_be_lost() {
+fn rel_4_of_three_blocks_one_may_be_lost() {
     let mut w = world(9, 3, 4, |t| t.colluders = 1);
     let blocks = [[0, 1, 2], [3, 4, 5], [6, 7, 8]];
     vanishes(&mut w, 4, Kind::MaskedInput, 2);
@@ -152,7 +152,7 @@ fn of_three_blocks_one_may_be_lost() {
 
 /// [REL-6]: left out of the first total, a block is fixed no longer.
 #[test]
-fn a_block_that_is_left_out_of_the_first_total_is_free_again() {
+fn rel_6_a_block_that_is_left_out_of_the_first_total_is_free_again() {
     let mut w = world(9, 3, 5, |t| (t.colluders, t.threshold) = (1, 6));
     vanishes(&mut w, 8, Kind::MaskedInput, 1);
     assert_eq!(ask(&mut w, 0), Ok(vec![0, 1, 2, 3, 4, 5]));
@@ -163,7 +163,7 @@ fn a_block_that_is_left_out_of_the_first_total_is_free_again() {
 
 /// [REL-3]: a joiner by itself waits; as many as a block needs are one.
 #[test]
-fn joiners_come_in_blocks() {
+fn rel_3_joiners_come_in_blocks() {
     let (old, all): (Vec<u16>, Vec<u16>) = ((0..5).collect(), (0..8).collect());
     let mut w = world(6, 0, 6, |_| {});
     released_before(&mut w, &old);
@@ -207,7 +207,7 @@ fn a_member_whose_words_never_left_comes_back() {
 
 /// [REL-5]: a site whose data set was released in another block says no, whatever its standing said.
 #[test]
-fn a_site_answers_in_no_other_block() {
+fn rel_5_a_site_answers_in_no_other_block() {
     let mut w = world(5, 0, 11, |_| {});
     let other = block(&w, &[0, 1, 2], 0);
     // Its ledger knows of it, and the state machine was not told.
@@ -218,7 +218,7 @@ fn a_site_answers_in_no_other_block() {
 
 /// [REL-7]: rows change in enough sites of a block at once, or the block is not answered.
 #[test]
-fn rows_change_in_enough_sites_at_once() {
+fn rel_7_rows_change_in_enough_sites_at_once() {
     let all: Vec<u16> = (0..5).collect();
     for changed in 0..=5usize {
         let mut w = world(5, 0, 12, |_| {});
@@ -236,7 +236,7 @@ fn rows_change_in_enough_sites_at_once() {
 
 /// [REL-8]: the intermediary certifies survivors also where nobody is missing, over lost frames and crashes too.
 #[test]
-fn the_intermediary_shows_a_certificate_in_every_round() {
+fn rel_8_the_intermediary_shows_a_certificate_in_every_round() {
     for boundary in 0..14 {
         let mut w = World::new(Kit { role: PartyId::Intermediary, ..Kit::with_blocks(4, 0, |_| {}) }, 15);
         w.answer = Box::new(|site, asked| vec![u64::from(site) + 1; asked.words]);
@@ -252,7 +252,7 @@ fn the_intermediary_shows_a_certificate_in_every_round() {
 
 /// [REL-3]: a site's own floor may ask for more than the plan; then it does not sign the directory.
 #[test]
-fn a_site_that_asks_for_larger_blocks_signs_no_directory() {
+fn rel_3_a_site_that_asks_for_larger_blocks_signs_no_directory() {
     let mut kit = Kit::with_blocks(6, 3, |_| {});
     kit.floor = Floor { contributors: 4, ..kit.floor };
     let mut w = World::new(kit, 13);

@@ -3,13 +3,8 @@
 //! An attacker who takes a site's journal has all that the site could compute. He is played here with the core's own
 //! derivations: from every secret of the journal, by every step forward, he looks for the keys of the closed slots.
 
-mod hostile_kit;
-mod pitfall_kit;
-
 use std::collections::BTreeSet;
 
-use hostile_kit::*;
-use pitfall_kit::*;
 use rand_core::Rng;
 use veilsum_proto::{
     message::Kind,
@@ -19,6 +14,7 @@ use veilsum_proto::{
     suite::Hash,
     vectors_api as api,
 };
+use veilsum_testkit::{hub::*, secrets::*, wire::*};
 
 type Bytes = [u8; 32];
 
@@ -221,7 +217,7 @@ fn a_refusal_takes_closed_slots_off_the_disk() {
 /// [NOI-2]: noise repeats in one round only. It differs between rounds, slots, decks and sites, and the identity's seed says
 /// nothing of it.
 #[test]
-fn noise_belongs_to_one_round_and_not_to_the_identity() {
+fn noi_2_noise_belongs_to_one_round_and_not_to_the_identity() {
     let mut seen = BTreeSet::new();
     let mut count = 0;
     // Two worlds with the same identities, and other randomness of the decks.

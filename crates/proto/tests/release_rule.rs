@@ -20,7 +20,7 @@ fn allowed(case: &Case) -> bool {
 
 /// [POL-9] against the attacks that recovered rows in the prototypes: each of them is stopped.
 #[test]
-fn the_rule_stops_every_attack_that_worked() {
+fn pol_9_the_rule_stops_every_attack_that_worked() {
     // One round of U and WS at one site, continuous rows: whatever was recovered to any part (F, C, largest N).
     let one_round: [(u32, u64, u64); 9] =
         [(1, 3, 7), (1, 5, 11), (2, 3, 5), (2, 5, 8), (2, 10, 15), (4, 3, 4), (4, 5, 7), (8, 3, 4), (8, 5, 4)];
@@ -73,7 +73,7 @@ fn the_rule_stops_every_attack_that_worked() {
 
 /// [POL-9] allows what a fit needs: 270 numbers on 3,000 rows are 0.29 of what is unknown about them, a sweep 1.50.
 #[test]
-fn the_rule_allows_one_fit() {
+fn pol_9_the_rule_allows_one_fit() {
     let fit: Case = ("totals, N = 3,000, C = 3, T = 30", 3_000, 2, 270, bits(3_000, 20), None);
     assert!(allowed(&fit));
     let unknown = room(3_000, 2, 10, None).milli_bits as f64 * 2.0;

@@ -1,8 +1,6 @@
 //! What is opened is what was signed before any share left, and nobody who keeps to the protocol is blamed for what others
 //! signed ([SUR-5], [CON-2], [UNM-3], [INP-4], [OPN-4] to [OPN-6]).
 
-mod hostile_kit;
-
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
 
 use chacha20::{
@@ -10,7 +8,6 @@ use chacha20::{
     rand_core::{Rng, SeedableRng},
 };
 use curve25519_dalek::{ristretto::CompressedRistretto, scalar::Scalar};
-use hostile_kit::{Check, Hub, OpenedInput, Opening, Parts, Proof, Survivors, WORDS, everybody, parts, raw, sum};
 use veilsum_proto::{
     aggregator::Event,
     codec,
@@ -18,9 +15,11 @@ use veilsum_proto::{
     identity::Signature,
     message::Kind,
     suite::{self, Hash},
-    testing::{Kit, Verdict, World},
     vectors_api::{commit, generator, recover},
 };
+use veilsum_testkit::federation::{Kit, Verdict, World};
+use veilsum_testkit::hub::{Deck, Hub};
+use veilsum_testkit::wire::{Check, OpenedInput, Opening, Parts, Proof, Survivors, WORDS, everybody, parts, raw, sum};
 
 fn words_of(rest: &[u8]) -> Vec<u64> {
     rest[32..].as_chunks::<8>().0.iter().map(|w| u64::from_le_bytes(*w)).collect()
@@ -40,7 +39,7 @@ fn opened(rest: &[u8], proof: &Proof) -> OpenedInput {
 /// A round in which nobody is missing, up to its shares, as a coordinator holds it that shows whom it likes what it likes.
 struct Held {
     hub: Hub,
-    deck: hostile_kit::Deck,
+    deck: Deck,
     context: Hash,
     all: Vec<u16>,
     inputs: BTreeMap<u16, Parts>,
@@ -132,7 +131,7 @@ fn no_site_overlooks_an_input_that_nobody_signed() {
 
 /// [SUR-5]: whichever survivor's signature is false, its own included, no share leaves anybody.
 #[test]
-fn no_share_leaves_where_one_of_many_did_not_sign() {
+fn sur_5_no_share_leaves_where_one_of_many_did_not_sign() {
     let mut held = Held::asked(12, 2);
     for at in 0..12 {
         let mut inputs: Vec<Proof> = held.inputs.values().map(|p| p.proof).collect();

@@ -3,11 +3,8 @@
 //! Layers are compared value by value. Sessions are played again input by input: with the same draws every party must
 //! give the same outputs, byte for byte, journal entries and refusals included.
 
-mod vector_kit;
-
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
-use vector_kit::*;
 use veilsum_proto::{
     Error, codec, fixed,
     identity::{Identity, PublicKey, Signature},
@@ -19,6 +16,7 @@ use veilsum_proto::{
     suite::{self, Hash},
     vectors_api as api,
 };
+use veilsum_testkit::vectors::*;
 
 /// The cases of a file whose `function` is this one.
 fn of(file: &'static str, function: &str) -> Vec<Value> {
@@ -151,7 +149,7 @@ fn hashes_keys_boxes_and_streams() {
 
 /// [KEY-2], among others: what strict verification refuses, and which keys are usable.
 #[test]
-fn identities() {
+fn key_2_identities() {
     for c in of("identity", "sign") {
         let (who, p) = (Identity::from_seed(&array(&c["seed"])), parts(&c));
         let (label, signature) = (c["label"].as_str().unwrap(), hex(&c["signature"]));
@@ -244,7 +242,7 @@ fn fixed_point() {
 
 /// [SHR-1]: the shares of a polynomial from its draws.
 #[test]
-fn sharing() {
+fn shr_1_sharing() {
     let sites = |v: &Value| -> Vec<u16> { list(v).iter().map(|n| number(n) as u16).collect() };
     let bytes = |v: &Value| -> Vec<[u8; 32]> { list(v).iter().map(array).collect() };
     for c in of("shamir", "split") {
@@ -326,7 +324,7 @@ fn the_key_schedule_of_a_deck() {
 
 /// [ENC-4]: vectors travel as raw words.
 #[test]
-fn masks_and_totals() {
+fn enc_4_masks_and_totals() {
     let masked = of("masks", "mask");
     for c in &masked {
         let (me, context) = (number(&c["site"]) as u16, hash(&c["context"]));
@@ -360,7 +358,7 @@ fn masks_and_totals() {
 
 /// [OPN-1]: generators, commitments, and sums of them.
 #[test]
-fn commitments() {
+fn opn_1_commitments() {
     for c in of("commitments", "generator") {
         assert_eq!(api::generator(number(&c["index"])), array(&c["result"]), "{c}");
     }
@@ -404,7 +402,7 @@ fn one_frame_of_every_kind() {
 
 /// Directories and everything that is derived under them ([KEX-14]) are in the frames.
 #[test]
-fn sessions_are_reproduced_byte_for_byte() {
+fn kex_14_sessions_are_reproduced_byte_for_byte() {
     for name in SESSIONS {
         let session = Session::read(name);
         let mut player = Player::new(&session);

@@ -21,6 +21,8 @@ pub struct DataSet {
     pub rows: Rows,
     /// The class of each row, counted from 0 in the order of appearance.
     pub labels: Vec<usize>,
+    /// The attributes' names.
+    pub names: Vec<String>,
 }
 
 impl DataSet {
@@ -31,6 +33,8 @@ impl DataSet {
     pub fn read(name: &str) -> Option<Self> {
         let text = std::fs::read_to_string(shared()?.join(format!("data/{name}.csv"))).expect("data set");
         let (mut values, mut labels, mut names, mut columns) = (Vec::new(), Vec::new(), Vec::<String>::new(), 0);
+        let mut header: Vec<String> = text.lines().next().expect("a header").split(',').map(str::to_owned).collect();
+        header.pop();
         for line in text.lines().skip(1).filter(|line| !line.is_empty()) {
             let cells: Vec<&str> = line.split(',').collect();
             let (label, attributes) = cells.split_last().expect("a label");
@@ -42,7 +46,7 @@ impl DataSet {
                 names.len() - 1
             }));
         }
-        Some(Self { rows: Rows::new(values, columns).expect("rows"), labels })
+        Some(Self { rows: Rows::new(values, columns).expect("rows"), labels, names: header })
     }
 
     /// Pooled min-max scaling, as the papers' tables use it.

@@ -5,13 +5,6 @@
 //! and, each time the site answers a question, through every block that is in use ([RND-8]): the site's, and the bytes of
 //! the journal as they stand in its file ([JRN-4]). What is on the stack or in registers is not looked at.
 
-#[path = "../../../crates/proto/tests/hostile_kit/mod.rs"]
-mod hostile_kit;
-#[path = "../../../crates/proto/tests/mutated_kit/mod.rs"]
-mod mutated_kit;
-#[path = "../../../crates/proto/tests/pitfall_kit/mod.rs"]
-mod pitfall_kit;
-
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     collections::{BTreeMap, BTreeSet},
@@ -26,14 +19,16 @@ use std::{
 
 use chacha20::ChaCha20Rng;
 use curve25519_dalek::scalar::Scalar;
-use mutated_kit::{ALL, Course, Told, answer, rng_of};
-use pitfall_kit::Secrets;
 use rand_core::{TryCryptoRng, TryRng};
 use veilsum_proto::{
     journal::Record,
     site::{self, Site},
     suite::Hash,
     vectors_api as api,
+};
+use veilsum_testkit::{
+    recording::{ALL, Course, Told, answer, rng_of},
+    secrets::Secrets,
 };
 
 /// What is looked for, by the first eight bytes, and its name.

@@ -69,7 +69,7 @@ impl SiteSession {
             terms.colluders = 1;
         };
         let kit = if rule { Kit::with_blocks(SITES, BLOCK as u16, terms) } else { Kit::new(SITES, terms) };
-        let hub = LyingHub::of(kit, seed, field.answers())?;
+        let hub = LyingHub::of(kit, seed, field.answers());
         Ok(SiteSession { hub, field: field.clone(), previous: Hash::default(), slot: 0 })
     }
 
@@ -134,9 +134,9 @@ pub(super) fn answered(event: Event, algorithm: &Algorithm, seed: u64, rule: boo
                 let halves = fewer.chunks(4).map(<[u16]>::to_vec).collect();
                 ensure!(talk.hub.arrange(fewer, halves)?.is_empty(), "an honest directory is refused");
                 talk.honest(fewer, &first)?;
-                talk.hub.fixed
+                talk.hub.fixed.clone()
             } else {
-                begun(fewer)?.hub.fixed
+                begun(fewer)?.hub.fixed.clone()
             };
             let joiner = SITES as u16 - 1;
             let halves = || fewer.chunks(4).map(<[u16]>::to_vec);

@@ -26,6 +26,8 @@ pub(crate) struct Env {
     pub(crate) opening: bool,
     /// [REL-8]: survivors are certified also where nobody is missing.
     pub(crate) always_certified: bool,
+    /// Bytes of masked inputs up to which they are kept until the round is over ([RND-7]).
+    pub(crate) kept: usize,
 }
 
 impl Env {

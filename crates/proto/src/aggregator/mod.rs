@@ -113,6 +113,7 @@ impl Aggregator {
                 timing: config.timing,
                 opening,
                 always_certified: config.role == PartyId::Intermediary,
+                kept: round::KEPT,
             },
             slots: config.slots,
             run,
@@ -136,6 +137,12 @@ impl Aggregator {
             unfinished: Unfinished::default(),
             out: VecDeque::new(),
         })
+    }
+
+    /// Masked inputs of so many bytes at most are kept until the round is over, in place of 64 MiB; larger ones are added up
+    /// as they come, and asked for again where somebody leaves ([RND-7]).
+    pub fn keep_at_most(&mut self, bytes: usize) {
+        self.env.kept = bytes;
     }
 
     /// The next thing to do, in order.

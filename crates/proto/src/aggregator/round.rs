@@ -76,11 +76,8 @@ struct Input {
     words: Option<Vec<u64>>,
 }
 
-/// Up to this many bytes, masked inputs are kept until the round is over; beyond that they are added up as they arrive.
-#[cfg(not(test))]
-const KEPT: usize = 64 << 20;
-#[cfg(test)]
-const KEPT: usize = 256;
+/// Bytes of masked inputs up to which they are kept until the round is over; more of them are added up as they come.
+pub(crate) const KEPT: usize = 64 << 20;
 
 /// A round under way.
 pub(crate) struct Round {
@@ -319,7 +316,7 @@ impl Round {
         let words: Vec<u64> = words.iter().map(|w| u64::from_le_bytes(*w)).collect();
         let weight = self.weight(&signed);
         self.add(&words, &weight);
-        let words = (8 * self.words * self.cohort.len() <= KEPT).then_some(words);
+        let words = (8 * self.words * self.cohort.len() <= env.kept).then_some(words);
         self.inputs.insert(from, Input { proof: frame.proof, commitment: *commitment, digest, weight, words });
         Ok(())
     }
@@ -668,6 +665,3 @@ impl Round {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -101,7 +101,7 @@ fn who_says_nothing_of_an_answer_gets_no_consent_from_a_strict_site() {
 
 /// [POL-4].
 #[test]
-fn what_a_plan_must_promise() {
+fn pol_4_what_a_plan_must_promise() {
     assert_eq!(refused(|terms, _, _, _| terms.opening = false), "POL-4");
     assert!(rule(|terms, policy, _, _| (terms.opening, policy.opening) = (false, false)).is_ok());
     assert_eq!(refused(|_, policy, _, _| policy.min_rows = 501), "POL-4");
@@ -130,7 +130,7 @@ fn what_a_plan_must_promise() {
 
 /// [POL-5].
 #[test]
-fn limits_over_all_plans() {
+fn pol_5_limits_over_all_plans() {
     assert!(rule(|_, policy, _, spent| (policy.max_runs, spent.runs) = (2, 2)).is_ok());
     assert_eq!(refused(|_, policy, _, spent| (policy.max_runs, spent.runs) = (2, 3)), "POL-5");
     assert!(rule(|_, policy, _, spent| (policy.max_rounds_in_all, spent.questions) = (7, 6)).is_ok());
@@ -139,7 +139,7 @@ fn limits_over_all_plans() {
 
 /// [POL-6]: where totals are opened, the centres follow from them.
 #[test]
-fn centres_keep_apart() {
+fn pol_6_centres_keep_apart() {
     let near = |opening: bool, apart: u64| {
         rule(move |terms, policy, request, _| {
             (terms.opening, policy.opening) = (opening, false);
@@ -152,7 +152,7 @@ fn centres_keep_apart() {
 
 /// [POL-8].
 #[test]
-fn noise_has_a_budget_of_its_own() {
+fn pol_8_noise_has_a_budget_of_its_own() {
     let noised = |budget: u64, spent: u64, asks: u64| {
         rule(move |_, policy, request, before| {
             (policy.noise.nano_rho, before.nano_rho) = (budget, spent);
@@ -168,7 +168,7 @@ fn noise_has_a_budget_of_its_own() {
 
 /// [POL-9].
 #[test]
-fn the_release_rule_can_be_reported_or_off_and_repeats_are_free() {
+fn pol_9_the_release_rule_can_be_reported_or_off_and_repeats_are_free() {
     let full = |_: &mut Terms, _: &mut Policy, _: &mut Request<'static>, spent: &mut Spent| spent.scalars = 1_200;
     let (id, text) = rule(full).unwrap_err();
     assert!(id == "POL-9" && text.contains("101 %"), "{text}");
@@ -181,7 +181,7 @@ fn the_release_rule_can_be_reported_or_off_and_repeats_are_free() {
 /// [POL-9]: of smooth questions the rank counts, twice, beside the numbers of all others one by one; against one room of 1,200
 /// numbers, so that neither is allowed more than alone.
 #[test]
-fn smooth_questions_count_by_their_rank() {
+fn pol_9_smooth_questions_count_by_their_rank() {
     let asks = |hard: u64, rank: u64, milli_bits: u64| {
         rule(move |_, _, request, spent| {
             // 90 smooth questions before, of 9 numbers and 297 bits each.
@@ -210,7 +210,7 @@ fn smooth_questions_count_by_their_rank() {
 /// [POL-9]: a smooth question that was not measured counts by its numbers, beside the rank of those before; and where few rows
 /// are possible everything does.
 #[test]
-fn what_was_not_measured_counts_one_by_one() {
+fn pol_9_what_was_not_measured_counts_one_by_one() {
     let asks = |before: u64, smooth: Option<Smooth>, domain: Option<u64>| {
         rule(move |_, _, request, spent| {
             (spent.scalars, spent.smooth) = (before, Smooth { rank: 10, milli_bits: 1_000, instead: (before, 0) });
@@ -230,7 +230,7 @@ fn what_was_not_measured_counts_one_by_one() {
 
 /// [POL-9]: what colludes knows its own rows, and a site's own rows stay when all others collude.
 #[test]
-fn rows_of_supposed_colluders_do_not_count() {
+fn pol_9_rows_of_supposed_colluders_do_not_count() {
     let left = |own: u64, all: u64, colluders: u16| {
         let kit = Kit::new(5, |_| {});
         let mut terms = (*kit.terms).clone();
@@ -248,7 +248,7 @@ fn rows_of_supposed_colluders_do_not_count() {
 
 /// [POL-4]: the difference of two sums of one group is that of the rows in between.
 #[test]
-fn a_plan_that_asks_a_sum_again_for_a_few_rows_is_refused() {
+fn pol_4_a_plan_that_asks_a_sum_again_for_a_few_rows_is_refused() {
     let terms = Terms { opening: true, ..(*Kit::new(5, |_| {}).terms).clone() };
     let policy = Policy::default();
     let plan = |change| PlanFacts {
@@ -269,7 +269,7 @@ fn a_plan_that_asks_a_sum_again_for_a_few_rows_is_refused() {
 
 /// [POL-4]: a count by label may be of one row, whatever the rule of the sums.
 #[test]
-fn a_plan_that_counts_by_label_is_refused_where_groups_must_be_large() {
+fn pol_4_a_plan_that_counts_by_label_is_refused_where_groups_must_be_large() {
     let terms = Terms { opening: true, ..(*Kit::new(5, |_| {}).terms).clone() };
     let plan =
         PlanFacts { method: "fcm", cells: true, contributors: 2, records: 10, ask_first: true, ..PlanFacts::default() };
@@ -287,7 +287,7 @@ fn a_plan_that_counts_by_label_is_refused_where_groups_must_be_large() {
 
 /// [POL-9]: few possible rows, as the site's own suggest, stop what many rows would allow; the operator's word goes before.
 #[test]
-fn few_possible_rows_leave_little_room() {
+fn pol_9_few_possible_rows_leave_little_room() {
     let asks = |policy: Option<u64>, request: Option<u64>| {
         rule(|_, p, r, _| {
             (p.release.domain, r.domain) = (policy, request);
@@ -304,7 +304,7 @@ fn few_possible_rows_leave_little_room() {
 
 /// [POL-6]: also where totals are opened, if the operator says so.
 #[test]
-fn centres_that_were_steered_together_are_refused_where_the_operator_asks() {
+fn pol_6_centres_that_were_steered_together_are_refused_where_the_operator_asks() {
     let apart = |opening: bool, opened: u64| {
         rule(|t, p, r, _| {
             (t.opening, p.opening, p.separation_opened_ppm, r.separation_ppm) = (opening, false, opened, Some(10));

@@ -539,6 +539,3 @@ impl Signed<'_> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests;

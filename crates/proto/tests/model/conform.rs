@@ -8,7 +8,7 @@ use super::{
     real::{Bench, list},
     rules::{Local, Message, Set, Setting, Stage, everybody, has, members, size},
 };
-use crate::{hostile_kit::*, pitfall_kit::rule};
+use veilsum_testkit::{hub::*, wire::*};
 
 /// A message of the model as bytes, and whether the site may take it for a certificate.
 struct Told {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use veilsum_proto::{journal::Record, message::Kind};
 
 use super::rules::{Local, Message, Set, Setting, Stage, members};
-use crate::{hostile_kit::*, pitfall_kit::*};
+use veilsum_testkit::{hub::*, secrets::*, wire::*};
 
 pub(crate) const SLOT: u16 = 0;
 

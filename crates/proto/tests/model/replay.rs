@@ -16,7 +16,7 @@ use super::{
     real::{Bench, SLOT, list},
     rules::{Fault, Local, Message, Set, everybody, members, size},
 };
-use crate::{hostile_kit::*, pitfall_kit::*};
+use veilsum_testkit::wire::*;
 
 /// What a coordinator holds in the end: every byte that honest sites gave it. What its colluders hold comes on top.
 #[derive(Default)]

@@ -53,7 +53,7 @@ fn every_transcript_of_three_to_five_sites() {
 /// In the same slot other sites may be put other questions, over other cohorts; one self-mask seed serves them all.
 /// That sites see each other's inputs ([SUR-5]) is left out: secrecy does not rest on it.
 #[test]
-fn every_transcript_where_sites_are_put_different_questions() {
+fn sur_5_every_transcript_where_sites_are_put_different_questions() {
     let larger = safe_settings(5..=5).filter(|s| s.c > 0);
     check_all(safe_settings(3..=4).chain(larger).map(|s| s.with_questions(2)));
     check_all(safe_settings(3..=3).map(|s| s.with_questions(3)));

@@ -2,20 +2,25 @@
 
 use super::*;
 use crate::{
-    aggregator::{Input, Loss, record::ReadyDeck},
-    message::Kind,
-    testing::{Kit, Verdict, World},
+    aggregator::{Input, record::ReadyDeck},
+    testing::Kit,
 };
+use veilsum_testkit::federation::{self, World};
 
 fn kit() -> Kit {
     Kit::new(4, |t| t.slots = 2)
 }
 
-/// The entries of a run: `rounds` questions, decks of two slots.
-fn entries(rounds: u8) -> Vec<Entry> {
-    let mut w = World::new(kit(), 5);
+/// The entries of a run: `rounds` questions, decks of so many slots. They cross as bytes, because the test kit is built on the
+/// crate without its unit tests.
+fn entries_of(rounds: u8, slots: u16) -> Vec<Entry> {
+    let mut w = World::new(federation::Kit::new(4, |t| t.slots = slots), 5);
     (0..rounds).for_each(|r| drop(w.ask(&[r], 3).unwrap()));
-    w.log.into_iter().map(|record| record.0).collect()
+    w.log.iter().map(|record| Record::from_bytes(&record.to_bytes()).unwrap().0).collect()
+}
+
+fn entries(rounds: u8) -> Vec<Entry> {
+    entries_of(rounds, 2)
 }
 
 fn at(entries: &[Entry], wanted: impl Fn(&Entry) -> bool) -> usize {
@@ -68,11 +73,8 @@ fn a_deck_that_was_opened_twice_or_never() {
 /// A deck gets ready at any time between the question with which it is begun and its own first one.
 #[test]
 fn a_deck_that_was_ready_early_or_late() {
-    let kit = Kit::new(4, |t| t.slots = 4);
-    let config = kit.coordinator();
-    let mut w = World::new(kit, 5);
-    (0..6).for_each(|r| drop(w.ask(&[r], 3).unwrap()));
-    let mut rest: Vec<Entry> = w.log.into_iter().map(|record| record.0).collect();
+    let config = Kit::new(4, |t| t.slots = 4).coordinator();
+    let mut rest = entries_of(6, 4);
     let deck = rest.remove(at(&rest, |e| matches!(e, Entry::Deck(d) if d.index == 1)));
     let opened = at(&rest, |e| matches!(e, Entry::Opened { index: 1 }));
     let asked = at(&rest, |e| matches!(e, Entry::Asked { deck: 1, .. }));
@@ -143,7 +145,7 @@ fn survivors_that_were_not_asked() {
 
 /// [REL-6]: a slot for whose survivors shares may have left is not given up.
 #[test]
-fn a_slot_that_is_given_up_after_the_shares() {
+fn rel_6_a_slot_that_is_given_up_after_the_shares() {
     let whole = entries(1);
     let named = at(&whole, |e| matches!(e, Entry::Named(_)));
     let with = |shares: bool, here: &[u16]| {
@@ -184,48 +186,6 @@ fn only_a_total_is_a_total() {
     let is_total = |r: Entry| (matches!(r, Entry::Total { .. }), Record(r).is_total());
     let told: Vec<_> = entries(2).into_iter().map(is_total).collect();
     assert!(told.iter().all(|(a, b)| a == b) && told.iter().filter(|(a, _)| *a).count() == 2);
-}
-
-/// [REL-4]: whoever takes up a run of which a total is out makes no new block of those who are left.
-#[test]
-fn a_loss_after_a_total_that_another_process_told_ends_the_run() {
-    let mut w = World::new(Kit::with_blocks(5, 0, |_| {}), 6);
-    let mut inputs = 0;
-    w.hook = Box::new(move |wire| {
-        inputs += usize::from((wire.from_site, wire.site, wire.kind) == (true, 4, Kind::MaskedInput));
-        if inputs == 2 && wire.from_site && wire.site == 4 { Verdict::Vanish } else { Verdict::Pass }
-    });
-    w.ask(b"a", 3).unwrap();
-    let dies_at = w.hub_boundaries + 2;
-    w.hub_crashes = vec![dies_at];
-    let error = w.ask(b"b", 3).expect_err("the block is fixed");
-    assert!(w.hub_boundaries > dies_at);
-    assert!(matches!(&error, Error::Quorum { step, alive: 0, .. } if step.starts_with("a total")), "{error}");
-}
-
-/// Whoever was left out of the survivors is lost to the application of whatever process names them, at the end of its
-/// patience or because the process before had left it out; and not for the sake of its block, where it has none but itself.
-#[test]
-fn who_was_left_out_before_is_lost_to_the_next_process() {
-    let play = |hub: &[usize]| {
-        let mut w = World::new(kit(), 7);
-        w.hook = Box::new(|wire| {
-            let vanishes = (wire.from_site, wire.site, wire.kind) == (true, 3, Kind::MaskedInput);
-            if vanishes { Verdict::Vanish } else { Verdict::Pass }
-        });
-        w.hub_crashes = hub.to_vec();
-        assert_eq!(w.ask(b"a", 3).unwrap().1, [0, 1, 2], "{hub:?}");
-        let lost =
-            w.events.iter().filter_map(|e| if let Event::Lost { site, why } = e { Some((*site, why)) } else { None });
-        for (site, why) in lost {
-            assert!(site == 3 && matches!(why, Loss::Silent | Loss::Gone), "{hub:?}: {why}");
-        }
-        assert!(w.events.iter().any(|e| matches!(e, Event::Lost { site: 3, .. })), "{hub:?}");
-        w.hub_boundaries
-    };
-    for boundary in 0..play(&[]) {
-        play(&[boundary]);
-    }
 }
 
 /// Sites have the time of joining to notice that they speak to another process, and not only that of one step.

@@ -1,0 +1,13 @@
+//! The mathematics: known answers, properties, hostile questions. One file for each behaviour, one program for all of them.
+
+mod bad_inputs;
+mod conversation;
+mod finish;
+mod five_gaussians;
+mod hostile_questions;
+mod kernel;
+mod min_change;
+mod papers;
+mod properties;
+mod small_clusters;
+mod vectors_indices;

@@ -1,0 +1,7 @@
+//! The laboratory: the papers, the methods to compare with, its commands. One file for each behaviour, one program for all of them.
+
+mod commands;
+mod comparison_papers;
+mod experiments;
+mod totals_and_plain;
+mod vectors_methods;

@@ -1,0 +1,283 @@
+//! Every message that the aggregator can get, changed in every field under its sender's true signature, cut, lengthened,
+//! repeated, out of order, from the wrong party and in every state: the liar is lost under its own name and the rule,
+//! nobody else is, and the others' total is exact; or it is one of the lies listed here that nobody can see.
+
+use std::{collections::BTreeSet, env};
+
+use veilsum_proto::{
+    aggregator::{Aggregator, Event, Loss},
+    codec,
+    evidence::Documents,
+    message::Kind,
+    roster::PartyId,
+};
+use veilsum_testkit::{
+    federation::*,
+    lies::{Around, Lie, everywhere, typed},
+    recording::*,
+    wire::*,
+};
+
+/// Seven sites, of which the last never answers, so that every kind of message is sent.
+const N: usize = 7;
+const LIAR: u16 = 3;
+const SILENT: u16 = 6;
+
+/// A federation on whose wire every frame of this kind by the liar becomes `instead`.
+fn fed(instead: Option<(Kind, Vec<u8>)>) -> World {
+    let mut fed = World::noted(N, 21, |t| t.slots = 2);
+    fed.tap(move |w| match &instead {
+        _ if w.from_site && w.site == SILENT && w.kind == Kind::MaskedInput => vec![],
+        Some((kind, bytes)) if w.from_site && w.site == LIAR && w.kind == *kind => vec![bytes.clone()],
+        _ => vec![w.bytes.clone()],
+    });
+    fed
+}
+
+/// The honest frames of an honest run, and in place of which frame each kind is sent: nobody refuses or complains there.
+fn honest() -> (World, Vec<(Kind, Parts)>) {
+    let mut run = fed(None);
+    assert_eq!(run.ask_exact(b"q"), [0, 1, 2, 3, 4, 5]);
+    let of = |run: &World, kind: Kind| {
+        let sent = run.seen().iter().find(|w| w.from_site && w.site == LIAR && w.kind == kind);
+        parts(&sent.unwrap_or_else(|| panic!("{kind:?} is not in the run")).bytes)
+    };
+    let all = OF_SITES.map(|kind| match kind {
+        Kind::Refusal => {
+            (Kind::MaskedInput, Parts { kind, rest: codec::encode("POL-2"), ..of(&run, Kind::MaskedInput) })
+        }
+        Kind::Burned => (Kind::MaskedInput, Parts { kind, rest: Vec::new(), ..of(&run, Kind::MaskedInput) }),
+        Kind::ShareComplaint => {
+            (Kind::ShareAck, Parts { kind, rest: codec::encode(&1u16), ..of(&run, Kind::ShareAck) })
+        }
+        kind => (kind, of(&run, kind)),
+    });
+    (run, all.to_vec())
+}
+
+fn lies_about(run: &World, course: &Course, p: &Parts) -> Vec<Lie> {
+    let same = |w: &&Frame| w.from_site && w.site == LIAR - 1 && w.kind == p.kind;
+    let other = run.seen().iter().find(same).map(|w| w.bytes.clone()).unwrap_or_default();
+    let around = Around { other, alive: vec![0, 1, 2, 3, 4, 5], me: LIAR, ..Around::default() };
+    typed(course, p, &around)
+}
+
+/// What came of a lie, in a word.
+fn outcome(fed: &mut World) -> (String, bool) {
+    let total = fed.total(b"q");
+    let lost = |who: u16| {
+        fed.events.iter().find_map(|e| match e {
+            Event::Lost { site, why } if *site == who => Some(why.clone()),
+            _ => None,
+        })
+    };
+    let mut word = match lost(LIAR) {
+        None => "in".to_owned(),
+        Some(Loss::Misbehaved(e)) => {
+            assert!(e.to_string().contains("site-3"), "the liar is named: {e}");
+            e.rule().expect("a rule").0.to_owned()
+        }
+        Some(Loss::Silent) => "silent".to_owned(),
+        Some(Loss::Refused(rule)) => {
+            assert!(rule.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') && rule.len() <= 16, "{rule:?}");
+            "refused".to_owned()
+        }
+        Some(other) => format!("{other:?}"),
+    };
+    for s in (0..N as u16).filter(|s| ![LIAR, SILENT].contains(s)) {
+        if let Some(why) = lost(s) {
+            word += &format!(", with {s}: {why}");
+        }
+    }
+    if fed.events.iter().any(|e| matches!(e, Event::WrongShare { holder: LIAR, .. })) {
+        word += ", corrected";
+    }
+    match total {
+        Ok((values, cohort)) => (word, values == sum(&cohort, b"q")),
+        Err(e) => panic!("{word}; one liar among seven ends the run: {e}"),
+    }
+}
+
+/// What comes of a lie where that is not the loss of the liar under a rule: the kind, how the lie's name begins, the
+/// outcome, and why.
+const OTHERWISE: [(Kind, &str, &str, &str); 20] = [
+    (Kind::AdvertiseKeys, "keys swapped", "silent", "the liar's own site does not know itself in the directory"),
+    (Kind::AdvertiseKeys, "mask key of all ones", "silent", "so here"),
+    (Kind::AdvertiseKeys, "ML-KEM key zero", "silent", "so here"),
+    (Kind::AdvertiseKeys, "ML-KEM key with another seed", "silent", "so here"),
+    (Kind::AdvertiseKeys, "commitments", "silent", "and here"),
+    (Kind::ShareKeys, "boxes: contents swapped", "SHR-7, with 0", "one of the two is at fault, nobody can tell which"),
+    (Kind::ShareKeys, "boxes: ciphertexts swapped", "SHR-7, with 0", "so here"),
+    (Kind::ShareKeys, "boxes: a ciphertext of zeros", "SHR-7, with 0", "so here"),
+    (Kind::ShareKeys, "boxes: one of zeros", "SHR-7, with 0", "so here"),
+    (Kind::ShareKeys, "boxes: one bit", "SHR-7, with 0", "and here"),
+    (Kind::ConsistencyCheck, "signed alive", "silent", "of another set: dropped unread, so this set lacks the answer"),
+    (Kind::Unmask, "shares first two swapped", "in, corrected", "there is a share to spare, and a commitment"),
+    (Kind::Unmask, "shares backwards", "in, corrected", "so here"),
+    (Kind::Unmask, "shares one in place", "in, corrected", "so here"),
+    (Kind::Unmask, "a share zero", "in, corrected", "so here"),
+    (Kind::Unmask, "a share one", "in, corrected", "so here"),
+    (Kind::Unmask, "every share", "in, corrected", "so here, where the value is a share at all"),
+    (Kind::Unmask, "another site's", "in, corrected", "and here"),
+    (Kind::Burned, "", "silent", "nobody asked for it: dropped unread, and the answer is missing"),
+    (Kind::Refusal, "rule \"", "refused", "any text is a refusal; what is no rule's letter is cut out of it"),
+];
+
+/// Lies that nobody can see ("What is not covered" of the specification): a site's own numbers, and a seed that only
+/// the missing site could check. The total is another one, and nothing else happens.
+const UNSEEN: [(Kind, &str); 4] = [
+    (Kind::MaskedInput, "zeros"),
+    (Kind::MaskedInput, "one word other, and committed to"),
+    (Kind::ConsistencyCheck, "seed zero"),
+    (Kind::ConsistencyCheck, "seed other"),
+];
+
+#[test]
+fn every_field_changed_under_a_true_signature() {
+    let (run, frames) = honest();
+    let course = Course::new(N, 2, 1, &[ALL], false);
+    let mut used = BTreeSet::new();
+    for (place, p) in frames {
+        let lies = lies_about(&run, &course, &p);
+        assert!(lies.len() >= 2, "{:?}: every field needs its lies", p.kind);
+        for (name, context, rest) in lies {
+            let bytes = raw(&run.identity(LIAR), &run.session(), p.kind, &context, &rest);
+            let (word, exact) = outcome(&mut fed(Some((place, bytes))));
+            let what = format!("{:?}: {name}: {word}", p.kind);
+            let unseen = UNSEEN.iter().any(|(k, n)| *k == p.kind && *n == name);
+            assert_eq!(exact, !unseen, "{what}: the total");
+            let rule = word.contains('-') && !word.contains(' ');
+            let listed = OTHERWISE
+                .iter()
+                .position(|(k, prefix, out, _)| *k == p.kind && name.starts_with(prefix) && word.starts_with(out));
+            used.extend(listed);
+            assert!(rule || listed.is_some() || unseen && word == "in", "{what}: the liar is not lost under a rule");
+        }
+    }
+    assert_eq!(used.len(), OTHERWISE.len(), "something listed does not happen: {used:?}");
+}
+
+/// Sites of the small runs, of which one lies.
+const FEW: usize = 4;
+
+/// Gives a fresh aggregator in its state of `step` a frame as if from `from`: whether its sender is lost, under which
+/// rule. Nobody else is, and nothing fails but for want of sites.
+fn given(course: &Course, step: usize, from: u16, frame: &[u8], what: &str) -> (Aggregator, Option<&'static str>) {
+    let mut hub = course.aggregator_at(step);
+    let now = course.heard.get(step.max(1) - 1).map_or(0, |h| h.0);
+    hear(&mut hub, &Heard::Frame(from, frame.to_vec()), now);
+    let mut lost = None;
+    for e in events(&mut hub) {
+        match e {
+            Event::Lost { site, why: Loss::Misbehaved(e) } if site == from => {
+                let name = format!("site-{from}");
+                assert!(e.to_string().contains(&name), "{what}: the culprit is named: {e}");
+                lost = Some(e.rule().unwrap_or_else(|| panic!("{what}: no rule")).0);
+            }
+            Event::Lost { site, why: Loss::Refused(_) } if site == from => lost = Some("refused"),
+            Event::Failed(e) => assert!(lost.is_some() && e.to_string().contains("too few"), "{what}: {e}"),
+            // Whoever it accuses on the strength of signatures, these convict before anybody.
+            Event::Caught { site, frames } if site == from => {
+                let documents = Documents { roster: &course.kit.roster, terms: &course.kit.terms };
+                let blame = match &frames[..] {
+                    [one] => documents.input(site, one),
+                    [one, other] => documents.twice(PartyId::Site(site), one, other),
+                    _ => panic!("{what}: {} frames", frames.len()),
+                };
+                let blame = blame.unwrap_or_else(|e| panic!("{what}: {e}"));
+                assert_eq!(blame.map(|b| b.culprit), Some(PartyId::Site(site)), "{what}");
+            }
+            Event::DeckReady { .. } | Event::Total { .. } => {}
+            other => panic!("{what}: {other:?}"),
+        }
+    }
+    (hub, lost)
+}
+
+#[test]
+fn every_cut_tail_kind_signer_and_session() {
+    let course = Course::new(FEW, 1, 5, &[DROP], false);
+    let mut kinds = BTreeSet::new();
+    for (step, from, bytes) in course.frames_from(|s| s == 1) {
+        let p = parts(bytes);
+        kinds.insert(p.kind);
+        for (name, frame) in everywhere(&course, &p, course.identity(1)) {
+            let what = format!("{:?}: {name}", p.kind);
+            let (_, lost) = given(&course, step, from, &frame, &what);
+            // What is of another deck or round is dropped unread; so is what the state has no use for.
+            let elsewhere = name.starts_with("context ") || name.starts_with("as a ");
+            assert!(lost.is_some() || elsewhere, "{what}: accepted");
+        }
+    }
+    assert_eq!(kinds.len(), 7, "all but refusals and complaints: {kinds:?}");
+}
+
+#[test]
+fn every_bit_of_every_frame() {
+    let course = Course::new(FEW, 1, 6, &[DROP], false);
+    // 29 has no factor in common with 8: every bit of a byte has its turn.
+    let stride = if env::var_os("VEILSUM_EVERY_BIT").is_some() { 1 } else { 29 };
+    for (step, from, bytes) in course.frames_from(|s| s == 1) {
+        for bit in (0..8 * bytes.len()).step_by(stride) {
+            let mut bad = bytes.to_vec();
+            bad[bit / 8] ^= 1 << (bit % 8);
+            let what = format!("{:?}: bit {bit}", kind(bytes));
+            let (_, lost) = given(&course, step, from, &bad, &what);
+            // The context of an Unmask is read before anything is checked: of another round, it is dropped unread.
+            let late = kind(bytes) == Kind::Unmask && (64..320).contains(&bit);
+            assert!(lost.is_some() != late, "{what}: {lost:?}");
+        }
+    }
+}
+
+/// Every frame of one site in every state of the aggregator: dropped unread or a repetition, and the total is the honest
+/// one; as if from another site it is that one's fault.
+#[test]
+fn every_frame_in_every_state() {
+    let course = Course::new(FEW, 1, 7, &[DROP], false);
+    for step in FEW..=course.heard.len() {
+        for (at, from, bytes) in course.frames_from(|s| s == 1) {
+            let what = format!("in state {step}: {:?}, due in {at}", kind(bytes));
+            goes_on(&course, step, from, bytes, &what);
+            if at == step {
+                let (_, lost) = given(&course, step, 2, bytes, &what);
+                assert_eq!(lost, Some("FRM-4"), "{what}, as if from another");
+                let (_, lost) = given(&course, step, 99, bytes, &what);
+                assert!(lost.is_none(), "{what}: of nobody on the roster, dropped unread");
+            }
+        }
+    }
+}
+
+/// The frames of a first round in the second one, and those of the second before it.
+#[test]
+fn every_frame_in_the_other_round() {
+    let course = Course::new(FEW, 2, 8, &[ALL, DROP], false);
+    let asked = |(_, h): &(u64, Heard)| matches!(h, Heard::Ask(_));
+    let second = course.heard.iter().rposition(asked).unwrap() + 1;
+    for step in [second - 3, second, course.heard.len() - 2] {
+        for (at, from, bytes) in course.frames_from(|s| s == 1) {
+            goes_on(&course, step, from, bytes, &format!("in state {step}: {:?}, due in {at}", kind(bytes)));
+        }
+    }
+}
+
+fn goes_on(course: &Course, step: usize, from: u16, bytes: &[u8], what: &str) {
+    let (mut hub, lost) = given(course, step, from, bytes, what);
+    assert!(lost.is_none(), "{what}: an honest site's frame, early or late, is no fault of its own: {lost:?}");
+    let mut totals = Vec::new();
+    for (now, heard) in &course.heard[step..] {
+        hear(&mut hub, heard, *now);
+        for e in events(&mut hub) {
+            match e {
+                Event::Total { values, cohort, .. } => totals.push((values, cohort)),
+                Event::Lost { site: 3, why: Loss::Silent } | Event::DeckReady { .. } => {}
+                other => panic!("{what}: {other:?}"),
+            }
+        }
+    }
+    assert_eq!(totals, course.totals[course.totals.len() - totals.len()..], "{what}");
+    // A total that came with the frame itself was seen by `given`; all others are due.
+    let due = course.heard[step..].iter().filter(|(_, h)| matches!(h, Heard::Ask(_))).count();
+    assert!(totals.len() >= due, "{what}: {} totals", totals.len());
+}

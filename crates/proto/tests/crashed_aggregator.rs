@@ -1,0 +1,132 @@
+//! The aggregator's process dies at every boundary of its life, and another takes the run up from its journal: every total
+//! is what it would have been, none is told in two ways, and no site is asked for anything that it may not give ([JRN-5]).
+//!
+//! By default at every third boundary; `VEILSUM_CRASHES=all cargo test -p veilsum-proto --test protocol crashed_aggregator` takes all.
+
+use chacha20::{
+    ChaCha20Rng,
+    rand_core::{Rng, SeedableRng},
+};
+use veilsum_proto::{
+    Error,
+    aggregator::{Aggregator, Event, Loss, Millis, Record},
+    message::Kind,
+};
+use veilsum_testkit::{crashes::*, federation::*, wire::*};
+
+fn all() -> bool {
+    std::env::var("VEILSUM_CRASHES").is_ok_and(|v| v == "all")
+}
+
+#[test]
+fn the_run_ends_as_if_nothing_had_been() {
+    for scene in &SCENES {
+        let calm = scene.live(&[]);
+        // A site that vanishes in the round that is taken up is missed again, so the totals stay the same there, too.
+        for boundary in (0..calm.hub_boundaries).step_by(if all() { 1 } else { 3 }) {
+            let lived = scene.live_with_hub(&[], &[boundary]);
+            lived.fits(&calm);
+            let other = |e: &Error| e.rule().is_none_or(|r| r.0 != "FRM-7");
+            assert!(!lived.errors.iter().any(|(_, e)| other(e)), "{lived:?}");
+        }
+    }
+}
+
+/// The aggregator twice, or once and a site.
+#[test]
+fn two_crashes() {
+    let seed = std::env::var("VEILSUM_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
+    println!("VEILSUM_SEED={seed}");
+    let mut rng = ChaCha20Rng::seed_from_u64(seed);
+    for scene in &SCENES {
+        let calm = scene.live(&[]);
+        for _ in 0..if all() { 1_000 } else { 12 } {
+            let mut below = |n: usize| rng.next_u32() as usize % n;
+            let first = below(calm.hub_boundaries);
+            if below(2) == 0 {
+                let lived = scene.live_with_hub(&[], &[first, first + 1 + below(40)]);
+                lived.fits(&calm);
+                continue;
+            }
+            let site = below(scene.sites);
+            let away = [Some(1), Some(1_000), Some(10_000), None][below(4)];
+            let crash = Crash { site: site as u16, boundary: below(calm.boundaries[site] + 8), away };
+            // A site lost while the coordinator is away, in a round whose shares may be out, ends the run.
+            scene.live_with_hub(&[crash], &[first]).ended_well();
+        }
+    }
+}
+
+/// Entries that contradict each other, or belong to something else, are no run.
+#[test]
+fn a_journal_that_cannot_be() {
+    let mut w = World::new(Kit::new(4, |t| t.slots = 3), 5);
+    w.answer = Box::new(|site, asked| (0..asked.words).map(|k| value(site, &asked.query, k)).collect());
+    (0..4).for_each(|r| drop(w.ask(&[r], WORDS).unwrap()));
+    let whole = w.log.clone();
+    let resume = |entries: Vec<Record>| Aggregator::resume(w.kit.coordinator(), entries, Millis(0)).map(drop);
+    assert_eq!(resume(whole.clone()), Ok(()));
+    // Any beginning of it is a run.
+    (1..whole.len()).for_each(|n| assert_eq!(resume(whole[..n].to_vec()), Ok(()), "{n} entries"));
+    let mut refused = 0;
+    for i in 0..whole.len() {
+        let mut twice = whole.clone();
+        twice.insert(i, whole[i].clone());
+        let mut without = whole.clone();
+        without.remove(i);
+        for entries in [twice, without] {
+            match resume(entries) {
+                Ok(()) => {}
+                Err(Error::Journal(_)) => refused += 1,
+                Err(e) => panic!("{e}"),
+            }
+        }
+    }
+    // Survivors may stand there twice, and a deck that was never used may be missing.
+    assert!(refused > whole.len(), "{refused} of {}", 2 * whole.len());
+    let other = Kit::new(5, |_| {});
+    assert!(matches!(Aggregator::resume(other.coordinator(), whole, Millis(0)), Err(Error::Journal(_))));
+    assert!(matches!(resume(Vec::new()), Err(Error::Journal(_))));
+}
+
+/// [REL-4]: whoever takes up a run of which a total is out makes no new block of those who are left.
+#[test]
+fn rel_4_a_loss_after_a_total_that_another_process_told_ends_the_run() {
+    let mut w = World::new(Kit::with_blocks(5, 0, |_| {}), 6);
+    let mut inputs = 0;
+    w.hook = Box::new(move |wire| {
+        inputs += usize::from((wire.from_site, wire.site, wire.kind) == (true, 4, Kind::MaskedInput));
+        if inputs == 2 && wire.from_site && wire.site == 4 { Verdict::Vanish } else { Verdict::Pass }
+    });
+    w.ask(b"a", 3).unwrap();
+    let dies_at = w.hub_boundaries + 2;
+    w.hub_crashes = vec![dies_at];
+    let error = w.ask(b"b", 3).expect_err("the block is fixed");
+    assert!(w.hub_boundaries > dies_at);
+    assert!(matches!(&error, Error::Quorum { step, alive: 0, .. } if step.starts_with("a total")), "{error}");
+}
+
+/// Whoever was left out of the survivors is lost to the application of whatever process names them, at the end of its
+/// patience or because the process before had left it out; and not for the sake of its block, where it has none but itself.
+#[test]
+fn who_was_left_out_before_is_lost_to_the_next_process() {
+    let play = |hub: &[usize]| {
+        let mut w = World::new(Kit::new(4, |t| t.slots = 2), 7);
+        w.hook = Box::new(|wire| {
+            let vanishes = (wire.from_site, wire.site, wire.kind) == (true, 3, Kind::MaskedInput);
+            if vanishes { Verdict::Vanish } else { Verdict::Pass }
+        });
+        w.hub_crashes = hub.to_vec();
+        assert_eq!(w.ask(b"a", 3).unwrap().1, [0, 1, 2], "{hub:?}");
+        let lost =
+            w.events.iter().filter_map(|e| if let Event::Lost { site, why } = e { Some((*site, why)) } else { None });
+        for (site, why) in lost {
+            assert!(site == 3 && matches!(why, Loss::Silent | Loss::Gone), "{hub:?}: {why}");
+        }
+        assert!(w.events.iter().any(|e| matches!(e, Event::Lost { site: 3, .. })), "{hub:?}");
+        w.hub_boundaries
+    };
+    for boundary in 0..play(&[]) {
+        play(&[boundary]);
+    }
+}

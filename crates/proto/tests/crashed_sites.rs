@@ -1,0 +1,134 @@
+//! A site's process dies at every boundary of its life, before and after each entry it makes durable and each frame it
+//! sends, and comes back from exactly what was durable: at once the run ends with the totals of a run without a crash; too
+//! late or never, it goes on without that site. Nothing ever leaves a site twice in two forms (see `crates/testkit/src/crashes.rs`).
+//!
+//! By default two sites of every federation crash, one at each of its boundaries and one at every fifth, and pairs of
+//! crashes are drawn. `VEILSUM_CRASHES=all cargo test -p veilsum-proto --test protocol crashed_sites` takes every site, every boundary and
+//! many pairs.
+
+use chacha20::{
+    ChaCha20Rng,
+    rand_core::{Rng, SeedableRng},
+};
+use veilsum_proto::Error;
+use veilsum_testkit::{crashes::*, federation::*};
+
+const AT_ONCE: Option<u64> = Some(1);
+/// Longer than the aggregator waits for a broken connection.
+const TOO_LATE: Option<u64> = Some(10_000);
+
+fn all() -> bool {
+    std::env::var("VEILSUM_CRASHES").is_ok_and(|v| v == "all")
+}
+
+/// Crashes at the boundaries that each site passes where nobody crashes.
+fn boundaries(calm: &Lived, away: Option<u64>, every: usize) -> Vec<Crash> {
+    let of = |s: usize, step: usize| {
+        (0..calm.boundaries[s]).step_by(step).map(move |boundary| Crash { site: s as u16, boundary, away })
+    };
+    if all() {
+        return (0..calm.boundaries.len()).flat_map(|s| of(s, 1)).collect();
+    }
+    of(1, every).chain(of(3, 5 * every)).collect()
+}
+
+fn calm(scene: &Scene) -> Lived {
+    let calm = scene.live(&[]);
+    assert_eq!((calm.totals.len(), &calm.failed), (scene.rounds, &None), "{}", scene.name);
+    assert!(calm.errors.is_empty(), "{calm:?}");
+    calm
+}
+
+#[test]
+fn back_at_once_the_run_ends_as_if_nothing_had_been() {
+    for scene in &SCENES {
+        let calm = calm(scene);
+        for crash in boundaries(&calm, AT_ONCE, 1) {
+            let lived = scene.live(&[crash]);
+            lived.fits(&calm);
+            // A frame that was under way to the process before is all that a site may stumble over.
+            assert!(lived.errors.iter().all(|(_, e)| e.rule().is_some_and(|r| r.0 == "FRM-7")), "{lived:?}");
+        }
+    }
+}
+
+#[test]
+fn too_late_or_never_back_the_run_goes_on_without_it() {
+    for scene in &SCENES {
+        let calm = calm(scene);
+        for away in [TOO_LATE, None] {
+            for crash in boundaries(&calm, away, 5) {
+                let lived = scene.live(&[crash]);
+                if scene.may_lose_one() {
+                    assert_eq!((lived.totals.len(), &lived.failed), (scene.rounds, &None), "{lived:?}");
+                } else {
+                    lived.ended_well();
+                }
+                // It takes nobody with it.
+                let others = lived.totals.iter().flat_map(|(_, _, missing)| missing).filter(|s| **s != crash.site);
+                assert!(others.clone().all(|s| scene.vanish.iter().any(|(_, v, _)| v == s)), "{lived:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn two_crashes() {
+    let seed = std::env::var("VEILSUM_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
+    println!("VEILSUM_SEED={seed}");
+    let mut rng = ChaCha20Rng::seed_from_u64(seed);
+    for scene in &SCENES {
+        let calm = calm(scene);
+        for _ in 0..if all() { 1_000 } else { 12 } {
+            let mut crash = || {
+                let site = rng.next_u32() as usize % scene.sites;
+                // A little more than in a calm run: a set-up that begins anew has boundaries of its own.
+                let boundary = rng.next_u32() as usize % (calm.boundaries[site] + 8);
+                let away = [AT_ONCE, AT_ONCE, Some(1_000), TOO_LATE, None][rng.next_u32() as usize % 5];
+                Crash { site: site as u16, boundary, away }
+            };
+            let crashes = [crash(), crash()];
+            let lived = scene.live(&crashes);
+            if crashes.iter().all(|c| c.away == AT_ONCE) {
+                lived.fits(&calm);
+            }
+            lived.ended_well();
+        }
+    }
+}
+
+/// The shares of a round left, the process died, and the coordinator tells the next one of fewer survivors.
+#[test]
+fn no_seed_leaves_after_the_shares_whatever_process_gave_them() {
+    let scene = &SCENES[0];
+    let calm = calm(scene);
+    let mut lied_to = 0;
+    for crash in boundaries(&calm, AT_ONCE, 2) {
+        let (lived, broken) = scene.live_with_a_liar(&[crash]);
+        assert!(broken.is_empty(), "{broken:?}: {lived:?}");
+        lied_to += usize::from(lived.errors.iter().any(|(_, e)| e.rule().is_some_and(|r| r.0 == "SUR-4")));
+    }
+    assert!(lied_to > 0);
+}
+
+/// A journal that was set back to an older copy, as from a backup: what of it is noticed, and what is not. Every frame with
+/// a masked vector is lost once, so that the site is asked again.
+#[test]
+fn a_journal_that_was_set_back() {
+    let scene = &SCENES[0];
+    let calm = calm(scene);
+    let (mut refused, mut unnoticed) = (0, 0);
+    for forgets in 1..6 {
+        for crash in boundaries(&calm, AT_ONCE, 2) {
+            let (lived, broken) = scene.live_forgetful(&[crash], forgets);
+            lived.ended_well();
+            // The rounds are a chain: a copy from before the last round does not fit what the coordinator asks next.
+            let noticed = |e: &Error| e.rule().is_some_and(|r| ["RND-6", "KEX-1", "FRM-7"].contains(&r.0));
+            refused += usize::from(lived.errors.iter().any(|(s, e)| *s == crash.site && noticed(e)));
+            // A copy that knows the round before fits, and nothing in it tells that a vector had left since.
+            unnoticed += usize::from(!broken.is_empty());
+            assert!(broken.is_empty() || forgets <= 2, "{forgets} entries lost, and two vectors left: {lived:?}");
+        }
+    }
+    assert!(refused > 0 && unnoticed > 0, "{refused} set back and noticed, {unnoticed} not");
+}

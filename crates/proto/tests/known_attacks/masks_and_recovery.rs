@@ -1,0 +1,361 @@
+//! Masks, self-masks and what opens them: pitfalls 1 to 8 of the table in `mod.rs`.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+};
+
+use chacha20::{
+    ChaCha20Rng,
+    rand_core::{Rng, SeedableRng},
+};
+use veilsum_proto::{message::Kind, suite::Hash, vectors_api as api};
+use veilsum_testkit::{federation::*, hub::*, secrets::*, wire::*};
+
+/// **1.** Whoever holds t shares of a site's self-mask and its pair seeds of one round reads its vector.
+/// [UNM-1] and [SUR-4] let a site give one or the other; a restart changes nothing. The test asks one site for the
+/// seed first and another for the shares first, and each for the other secret then. Fails if `Round::survivors` takes
+/// the cohort where `Stage::Checked` stands, if `Stage::Released` answers, or if the journal forgets either.
+#[test]
+fn unm_1_both_secrets_of_one_site_in_one_slot() {
+    let (mut hub, _, round, _) = started(7, 101);
+    let (all, six) = (everybody(7), everybody(6));
+    let (everybody_lives, one_missing) = (hub.survivors(&round, &all), hub.survivors(&round, &six));
+    let given: Check = hub.reply(0, &one_missing).unwrap().read();
+    assert_eq!(given.1, [(6, Secrets::of(&hub, 0, 0).round_seed(6, 0, &round.context))]);
+    let shares: Vec<[u8; 32]> = hub.reply(1, &everybody_lives).unwrap().read();
+    assert_eq!(shares.len(), 7);
+    for _ in 0..2 {
+        refuses(&mut hub, 0, &everybody_lives, "SUR-2");
+        refuses(&mut hub, 1, &one_missing, "SUR-4");
+        hub.restart(0).unwrap();
+        hub.restart(1).unwrap();
+    }
+    // With a certificate the first gives shares too, but none of the site whose seed it gave.
+    let signed = hub.sign(&round, &six, &[0, 2, 3, 4, 5]).unwrap();
+    let renamed = hub.certificate(&round, &all, &signed);
+    refuses(&mut hub, 0, &renamed, "UNM-2");
+    let frame = hub.certificate(&round, &six, &signed);
+    let reply = hub.reply(0, &frame).unwrap();
+    let own = Secrets::of(&hub, 0, 0);
+    assert!((0..6).all(|u| holds(&reply.rest, &own.share(u, 0))));
+    assert!(!holds(&reply.rest, &own.share(6, 0)));
+}
+
+/// What was given away in one round of four sites.
+#[derive(Default)]
+struct Given {
+    /// (giver, missing).
+    seeds: BTreeSet<(u16, u16)>,
+    /// Owner: who gave a share of its self-mask.
+    shares: BTreeMap<u16, BTreeSet<u16>>,
+}
+
+impl Given {
+    fn share(&mut self, from: u16, of: &[u16]) {
+        for u in of {
+            self.shares.entry(*u).or_default().insert(from);
+        }
+    }
+
+    /// Every set whose sum opens: all its self-masks are known, and every pair mask that leaves it.
+    fn sums(&self, n: u16, t: usize) -> Vec<u16> {
+        let edge = |u: u16, v: u16| self.seeds.contains(&(u, v)) || self.seeds.contains(&(v, u));
+        let opens = |set: &u16| {
+            let (inside, outside): (Vec<u16>, Vec<u16>) = (0..n).partition(|u| set >> u & 1 == 1);
+            inside
+                .iter()
+                .all(|u| self.shares.get(u).is_some_and(|s| s.len() >= t) && outside.iter().all(|w| edge(*u, *w)))
+        };
+        (1..1 << n).filter(opens).collect()
+    }
+}
+
+/// **2.** An aggregator that tells each site another story of who is missing collects both secrets of somebody across
+/// sites. Two steps, the certificate of [UNM-2] and 2t > n + c close it. The test tells four honest sites (t = 3) all
+/// 256 stories there are, shows every certificate that can be made, and counts the sums that open: one at most, over
+/// three sites. The same count over the one merged answer that other protocols give finds two. Fails if the shares go
+/// out with the seeds, or a certificate passes with fewer signatures or for another set.
+#[test]
+fn unm_2_another_story_of_the_missing_for_every_site() {
+    let (mut hub, deck, round, _) = started(4, 102);
+    let (n, t) = (4u16, deck.threshold);
+    assert_eq!(t, 3);
+    let masked = hub.journals.clone();
+    let (mut opened, mut merged_opened) = (0, 0);
+    for stories in 0..256u16 {
+        hub.journals.clone_from(&masked);
+        (0..n).for_each(|s| hub.restart(s).unwrap());
+        let (mut given, mut merged) = (Given::default(), Given::default());
+        let mut signed: BTreeMap<Vec<u16>, BTreeMap<u16, Proof>> = BTreeMap::new();
+        for s in 0..n {
+            // Nobody is missing, or one of the three others.
+            let missing = (stories >> (2 * s) & 3).checked_sub(1).map(|k| (s + 1 + k) % n);
+            let alive: Vec<u16> = (0..n).filter(|u| Some(*u) != missing).collect();
+            let frame = hub.survivors(&round, &alive);
+            let reply = hub.reply(s, &frame).unwrap();
+            merged.share(s, &alive);
+            match missing {
+                None => given.share(s, &alive),
+                Some(w) => {
+                    assert_eq!(reply.kind, Kind::ConsistencyCheck);
+                    given.seeds.insert((s, w));
+                    merged.seeds.insert((s, w));
+                    signed.entry(alive).or_default().insert(s, reply.proof);
+                }
+            }
+        }
+        for (alive, proofs) in &signed {
+            // Under the name of everybody first.
+            for named in [&everybody(4), alive] {
+                let frame = hub.certificate(&round, named, proofs);
+                for s in proofs.keys() {
+                    match hub.tell(*s, &frame) {
+                        Ok(sent) => {
+                            assert_eq!(sent[0].read::<Vec<[u8; 32]>>().len(), named.len());
+                            given.share(*s, named);
+                        }
+                        Err(e) => assert_eq!(rule(&e), "UNM-2", "{e}"),
+                    }
+                }
+            }
+        }
+        let sums = given.sums(n, t);
+        assert!(sums.len() <= 1 && sums.iter().all(|s| s.count_ones() >= 3), "{stories:08b}: {sums:?}");
+        opened += sums.len();
+        merged_opened = merged_opened.max(merged.sums(n, t).len());
+    }
+    assert!(opened > 0, "the honest stories open their total");
+    assert!(merged_opened >= 2, "the count would find the break");
+}
+
+/// **3.** A peer folded its seeds to 32 bits of a Mersenne Twister; one client's vector fell in seconds. [MSK-2] and
+/// [KEX-2] give 256-bit keys, AES in counter mode, the whole ring, and scalars from 64 bytes. The test flips every bit
+/// of a key and demands another stream for each, counts the bytes a scalar takes, and looks at every bit of masked
+/// zeros. Fails if a key is cut or folded, a scalar is reduced from 32 bytes, or masks are smaller than a word.
+#[test]
+fn msk_2_short_seeds_a_weak_generator_and_modulo_bias() {
+    let flipped = |bit: usize| -> [u8; 32] { std::array::from_fn(|i| if i == bit / 8 { 1 << (bit % 8) } else { 0 }) };
+    let stream = |key: [u8; 32]| {
+        let mut words = [0; 2];
+        api::mask(&mut words, &key, None);
+        words
+    };
+    let context = Hash::default();
+    let mut streams: BTreeSet<_> = (0..=256).map(|bit| stream(flipped(bit))).collect();
+    assert_eq!(streams.len(), 257);
+    streams.extend((0..=256).map(|bit| stream(api::expand(&flipped(bit), "round seed", &[&context.0]))));
+    assert_eq!(streams.len(), 2 * 257);
+    let (mut one, mut other) = (ChaCha20Rng::seed_from_u64(3), ChaCha20Rng::seed_from_u64(3));
+    api::random_scalar(&mut one);
+    other.fill_bytes(&mut [0; 64]);
+    assert_eq!(one.next_u64(), other.next_u64(), "a scalar takes 64 bytes");
+
+    let mut w = World::new(Kit::new(5, |_| {}), 103);
+    let counts = Rc::new(RefCell::new((0u32, [0u32; 64])));
+    let log = counts.clone();
+    w.hook = Box::new(move |wire| {
+        if wire.kind == Kind::MaskedInput {
+            let (all, ones) = &mut *log.borrow_mut();
+            for word in words(&parts(wire.bytes).rest) {
+                *all += 1;
+                ones.iter_mut().enumerate().for_each(|(bit, n)| *n += (word >> bit & 1) as u32);
+            }
+        }
+        Verdict::Pass
+    });
+    assert_eq!(w.ask(b"q", 400).unwrap().0, [0; 400]);
+    let (all, ones) = *counts.borrow();
+    assert_eq!(all, 2_000);
+    // Standard deviation 22: seven of them.
+    assert!(ones.iter().all(|n| n.abs_diff(1_000) < 160), "{ones:?}");
+}
+
+/// **4.** Two vectors under one mask differ by the difference of their values; one shipped library drew one scalar mask
+/// for a whole run. The context of [RND-1] is in every derivation, and [RND-2] uses a slot once. The test puts one
+/// question over one cohort in five slots of two decks and demands that all keys differ, that no two vectors of a site
+/// share a word or differ by a constant, and that no slot is answered again. Fails if [MSK-1] leaves the context out,
+/// if a key serves all words alike, or if `Site::ask` takes an old slot.
+#[test]
+fn rnd_1_a_mask_used_twice() {
+    let mut hub = Hub::new(4, 104, |_| {});
+    let all = everybody(4);
+    let (mut previous, mut keys, mut count) = (Hash::default(), BTreeSet::new(), 0);
+    let mut vectors: Vec<BTreeMap<u16, Vec<u64>>> = Vec::new();
+    for index in 0..2 {
+        let deck = hub.deck(index, 3, &all);
+        let secrets: Vec<Secrets> = all.iter().map(|s| Secrets::of(&hub, *s, index)).collect();
+        for slot in 0..3 {
+            let ask = hub.question(&deck, slot, &all, previous, b"the same");
+            let (round, masked) = asked(&mut hub, &deck, &ask, &all).unwrap();
+            for (me, secret) in all.iter().zip(&secrets) {
+                let masks = secret.masks(*me, slot, &round.context, &all);
+                assert_eq!(without(&masked[me], &masks), values(*me, b"the same"), "these are the masks");
+                // A pair's key is counted at the lower end.
+                let mine = masks.iter().filter(|(_, pair)| pair.is_none_or(|(me, other)| me < other));
+                mine.for_each(|(key, _)| {
+                    keys.insert(*key);
+                    count += 1;
+                });
+            }
+            let again = hub.question(&deck, slot, &all, round.context, b"another");
+            let (_, frame) = hub.ask_frame(&deck, &again);
+            refuses(&mut hub, 2, &frame, "RND-2");
+            vectors.push(masked);
+            previous = round.context;
+        }
+    }
+    assert_eq!((keys.len(), count), (60, 60), "6 rounds of 4 own and 6 pair keys");
+    for (i, a) in vectors.iter().enumerate() {
+        for b in &vectors[i + 1..] {
+            for s in &all {
+                let difference: BTreeSet<u64> = a[s].iter().zip(&b[s]).map(|(a, b)| a.wrapping_sub(*b)).collect();
+                assert!(difference.len() == WORDS && !difference.contains(&0));
+            }
+        }
+    }
+}
+
+/// **5.** Where the session key of a missing site is rebuilt, every earlier round of it opens. Here only the seed of
+/// one context leaves ([CON-3], [MSK-1]), given by the other end of the pair. The test opens round 0 with everybody,
+/// recovers site 4 in round 1, and searches all that left for secrets of the deck and of round 0; then it takes what is
+/// known of round 0 and the seeds of round 1 to site 4's old vector. Fails if `Round::check` gives the pair secret, or
+/// the seeds do not depend on the context.
+#[test]
+fn msk_1_recovery_in_one_round_opens_the_past() {
+    let (mut hub, deck, r0, vectors) = started(5, 105);
+    let (all, four) = (everybody(5), everybody(4));
+    // Before the first slot is closed.
+    let secrets: Vec<Secrets> = all.iter().map(|s| Secrets::of(&hub, *s, 0)).collect();
+    let frame = hub.survivors(&r0, &all);
+    all.iter().for_each(|s| assert_eq!(hub.reply(*s, &frame).unwrap().kind, Kind::Unmask));
+    let ask = hub.question(&deck, 1, &all, r0.context, b"q1");
+    let (r1, _) = asked(&mut hub, &deck, &ask, &four).unwrap();
+    let frame = hub.survivors(&r1, &four);
+    let checks: Vec<Parts> = four.iter().map(|s| hub.reply(*s, &frame).unwrap()).collect();
+    let signed = four.iter().zip(&checks).map(|(s, p)| (*s, p.proof)).collect();
+    let frame = hub.certificate(&r1, &four, &signed);
+    let mut left: Vec<Parts> = four.iter().map(|s| hub.reply(*s, &frame).unwrap()).collect();
+    left.extend(checks.clone());
+    for (me, s) in (0..).zip(&secrets) {
+        let others = |slot: usize| s.held[slot].iter().copied();
+        let mut never: Vec<[u8; 32]> = [&s.pairs[..], &s.seeds].concat();
+        never.extend(others(0).chain(others(2)).chain(others(3)));
+        never.extend(all.iter().map(|o| s.pair_in(*o, 1)));
+        never.extend(all.iter().filter(|o| **o != me).map(|o| s.round_seed(*o, 0, &r0.context)));
+        assert!(left.iter().all(|p| never.iter().all(|secret| !holds(&p.rest, secret))));
+    }
+    // Round 0: its self-mask is open. With the seeds of round 0 the vector would be, with those of round 1 it is not.
+    let masks = secrets[4].masks(4, 0, &r0.context, &all);
+    assert_eq!(without(&vectors[&4], &masks), values(4, b"q"));
+    let mut known = vec![masks[0]];
+    for (giver, check) in four.iter().zip(&checks) {
+        let seeds: Check = check.read();
+        assert_eq!(seeds.1, [(4, secrets[4].round_seed(*giver, 1, &r1.context))], "both ends agree");
+        known.push((seeds.1[0].1, Some((4, *giver))));
+    }
+    assert!(without(&vectors[&4], &known).iter().zip(values(4, b"q")).all(|(a, b)| *a != b));
+}
+
+/// **6.** A site is called missing, its pair seeds are given away, and then its vector arrives after all: only its
+/// self-mask still covers it. No share of it leaves then ([UNM-3]). The test holds the vector of site 4 back, names it
+/// missing, takes all pair masks off, and counts the shares of its self-mask; site 4 itself gives its own alone. An
+/// honest aggregator ignores the late vector. Fails if `unmask_of` gives shares for the cohort in place of A.
+#[test]
+fn unm_3_the_late_vector_of_a_site_called_missing() {
+    let (mut hub, deck, round, vectors) = started(5, 106);
+    let (all, four) = (everybody(5), everybody(4));
+    let signed = hub.sign(&round, &four, &four).unwrap();
+    let certificate = hub.certificate(&round, &four, &signed);
+    let owner = Secrets::of(&hub, 4, 0);
+    let everybody_lives = hub.survivors(&round, &all);
+    let mut shares = 0;
+    for s in &all {
+        let frame = if *s == 4 { &everybody_lives } else { &certificate };
+        let reply = hub.reply(*s, frame).unwrap();
+        shares += usize::from(holds(&reply.rest, &Secrets::of(&hub, *s, 0).share(4, 0)));
+        if *s != 4 {
+            refuses(&mut hub, *s, &everybody_lives, "SUR-4");
+        }
+    }
+    assert_eq!((shares, deck.threshold), (1, 4), "its own share, where four are needed");
+    let masks = owner.masks(4, 0, &round.context, &all);
+    let bare = without(&vectors[&4], &masks[1..]);
+    assert!(bare.iter().zip(values(4, b"q")).all(|(a, b)| *a != b), "one mask is left on it");
+    assert_eq!(without(&bare, &masks[..1]), values(4, b"q"), "and that one alone");
+
+    let mut fed = World::noted(5, 106, |_| {});
+    let late = Rc::new(RefCell::new(Vec::new()));
+    let log = late.clone();
+    fed.tap(move |w| {
+        if w.site == 4 && w.kind == Kind::MaskedInput {
+            log.replace(w.bytes.clone());
+            return vec![];
+        }
+        vec![w.bytes.clone()]
+    });
+    assert_eq!(fed.ask_exact(b"q"), four);
+    fed.inject(4, true, &late.borrow());
+    assert_eq!(fed.ask_exact(b"r"), four);
+}
+
+/// **7.** A round fails, is tried again with fewer sites, and late answers of the first try come in: two sums of the
+/// same inputs, whose difference is one site's vector. [REL-4] asks whole blocks only, and a newer slot closes the older
+/// one. The test tries again after three releases (t = 4), and after none. Fails if a cohort may cut a block, or if an old
+/// round stays open.
+#[test]
+fn rel_4_late_answers_of_a_round_that_was_tried_again() {
+    for released in [3u16, 0] {
+        let (mut hub, deck, r0) = in_one_block(5, 107);
+        let (all, four) = (everybody(5), everybody(4));
+        let first = hub.survivors(&r0, &all);
+        (0..released).for_each(|s| assert_eq!(hub.reply(s, &first).unwrap().kind, Kind::Unmask));
+        let again = hub.question(&deck, 1, &four, r0.context, b"q");
+        let (_, frame) = hub.ask_frame(&deck, &again);
+        four.iter().for_each(|s| drop(refuses(&mut hub, *s, &frame, "REL-4")));
+        // Over the same sites the question may be put again; then nobody takes up the first try.
+        let again = hub.question(&deck, 1, &all, r0.context, b"q");
+        let r1 = hub.ask(&deck, &again, &all).unwrap();
+        all.iter().for_each(|s| drop(refuses(&mut hub, *s, &first, "FRM-7")));
+        let second = hub.survivors(&r1, &four);
+        four.iter().for_each(|s| drop(refuses(&mut hub, *s, &second, "REL-4")));
+    }
+}
+
+/// **8.** One victim is shown other centres than everybody else (Pasquini et al. 2022): with the others' parts known,
+/// the total is the victim's. The masks are bound to the question ([RND-1]) and do not cancel; [SUR-5] finds the liar
+/// before a share leaves. The test sums the five vectors with all self-masks off: the total where all were asked the
+/// same, noise where one was not. Fails if [MSK-1] or the context leaves the query out.
+#[test]
+fn rnd_1_another_broadcast_for_one_victim() {
+    for victims_query in [&b"same"[..], b"poison"] {
+        let mut hub = Hub::new(5, 108, |_| {});
+        let all = everybody(5);
+        let deck = hub.deck(0, 4, &all);
+        let honest = hub.question(&deck, 0, &all, Hash::default(), b"same");
+        let other = hub.question(&deck, 0, &all, Hash::default(), victims_query);
+        let (mut round, mut vectors) = asked(&mut hub, &deck, &honest, &[0, 1, 2, 3]).unwrap();
+        let (victims, own) = asked(&mut hub, &deck, &other, &[4]).unwrap();
+        round.inputs.extend(victims.inputs);
+        vectors.extend(own);
+        let (mut opened, mut expected) = (vec![0; WORDS], vec![0; WORDS]);
+        for s in &all {
+            let (context, query) =
+                if *s == 4 { (victims.context, victims_query) } else { (round.context, &b"same"[..]) };
+            let masks = Secrets::of(&hub, *s, 0).masks(*s, 0, &context, &all);
+            opened = added(&opened, &without(&vectors[s], &masks[..1]));
+            expected = added(&expected, &values(*s, query));
+        }
+        let shown = hub.survivors(&round, &all);
+        if victims_query == b"same" {
+            assert_eq!(opened, expected);
+            assert_eq!(hub.reply(0, &shown).unwrap().kind, Kind::Unmask);
+        } else {
+            assert!(opened.iter().zip(&expected).all(|(a, b)| a != b));
+            (0..4).for_each(|s| drop(refuses(&mut hub, s, &shown, "SUR-5")));
+            let to_victim = hub.survivors(&Round { context: victims.context, ..round }, &all);
+            refuses(&mut hub, 4, &to_victim, "SUR-5");
+        }
+    }
+}

@@ -1,0 +1,464 @@
+//! A coordinator that lies while a deck is set up, and what the roster, the plan and a site's own floor refuse.
+
+use veilsum_proto::{
+    aggregator::{Aggregator, Millis},
+    identity::{Identity, PublicKey},
+    kem::Ciphertext,
+    message::Kind,
+    site::Site,
+    suite::Hash,
+};
+use veilsum_testkit::{federation::Kit, hub::*, wire::*};
+
+/// Every change of a directory is made to a fresh federation, because a bad one ends the set-up at its reader.
+#[track_caller]
+fn shows(n: usize, change: impl Fn(&Hub, &mut Directory), reader: u16, expected: &str) -> String {
+    let mut hub = Hub::new(n, 21, |_| {});
+    let (id, mut directory) = hub.advertise(0, 4, &everybody(n));
+    change(&hub, &mut directory);
+    let frame = hub.frame(Kind::Directory, &id, &directory);
+    refuses(&mut hub, reader, &frame, expected)
+}
+
+#[test]
+fn a_directory_that_changes_adds_repeats_or_leaves_out() {
+    let e = shows(5, |_, d| d.entries[3].1.0 = [7; 32], 0, "KEX-3");
+    assert!(e.contains("hub") && e.contains("site-3"), "{e}");
+    shows(5, |_, d| d.entries[0].1.1 = [7; 32], 0, "KEX-3");
+    shows(5, |_, d| d.entries[3].2 = d.entries[2].2, 0, "KEX-3");
+    shows(5, |_, d| d.entries[4].0 = 90, 0, "KEX-3");
+    shows(5, |_, d| d.entries.swap(1, 2), 0, "KEX-5");
+    shows(5, |_, d| d.entries[2] = d.entries[1].clone(), 0, "KEX-5");
+    shows(
+        6,
+        |_, d| {
+            d.entries.remove(0);
+            d.threshold = 4
+        },
+        0,
+        "KEX-4",
+    );
+    shows(5, |_, d| d.entries.truncate(2), 0, "POL-1");
+    shows(5, |_, d| d.entries.clear(), 0, "POL-1");
+}
+
+/// [KEX-6]: the refusal names the rule that failed.
+#[test]
+fn kex_6_a_directory_with_another_threshold() {
+    for t in [0, 1, 3, 5, u16::MAX] {
+        let e = shows(5, |_, d| d.threshold = t, 2, "THR-1");
+        assert!(e.contains("the plan gives 4 for 5"), "{e}");
+    }
+}
+
+#[test]
+fn keys_that_somebody_else_signed_for_a_site() {
+    // The coordinator and a colluding site sign for site-3; neither has its key.
+    for forger in [0usize, 2 + 1] {
+        let e = shows(
+            5,
+            |hub, d| {
+                let keys: Keys = ([7; 32], [8; 32], [9; 1_184].into(), Hash::default(), (None, 0));
+                let (id, _) = hub.open(0, 4);
+                let bytes = veilsum_proto::codec::encode(&keys);
+                let frame = raw(&hub.kit.identities[forger], &hub.session, Kind::AdvertiseKeys, &id, &bytes);
+                d.entries[3] = (3, keys, parts(&frame).proof);
+            },
+            0,
+            "KEX-3",
+        );
+        assert!(e.contains("keys for site-3 that site-3 did not sign"), "{e}");
+    }
+}
+
+#[test]
+fn the_keys_of_a_process_that_is_gone() {
+    // Both pairs are signed by site-1, for the same deck; only the process that lives knows which are its own.
+    let mut hub = Hub::new(4, 22, |_| {});
+    let (id, first) = hub.advertise(0, 4, &everybody(4));
+    hub.restart(1).unwrap();
+    let (_, open) = hub.open(0, 4);
+    let again = hub.reply(1, &open).unwrap();
+    assert_ne!(again.read::<Keys>(), first.entries[1].1);
+    let frame = hub.frame(Kind::Directory, &id, &first);
+    refuses(&mut hub, 1, &frame, "KEX-4");
+}
+
+#[test]
+fn different_directories_for_two_sites() {
+    let mut hub = Hub::new(5, 23, |_| {});
+    let (id, one) = hub.advertise(0, 4, &everybody(5));
+    let mut other = one.clone();
+    other.entries.remove(2);
+    other.blocks.remove(2);
+    other.threshold = hub.kit.terms.threshold_of(4, hub.kit.roster.sites.len()).unwrap() as u16;
+    let mut proofs = Vec::new();
+    for s in 0..5 {
+        let frame = hub.frame(Kind::Directory, &id, if s < 3 { &one } else { &other });
+        proofs.push(hub.reply(s, &frame).unwrap().proof);
+    }
+    let hash = directory_hash(&id, &one);
+    let frame = hub.frame(Kind::DirectoryCertificate, &hash, &proofs);
+    for s in 0..3 {
+        let e = refuses(&mut hub, s, &frame, "KEX-7");
+        assert!(e.contains("hub") && e.contains("site-3") && e.contains("may show others another"), "{e}");
+    }
+}
+
+#[test]
+fn a_directory_certificate_that_is_short_long_or_borrowed() {
+    for change in [
+        (|p: &mut Vec<Proof>| p.truncate(3)) as fn(&mut Vec<Proof>),
+        |p| p.push(p[0]),
+        |p| p.clear(),
+        |p| p[2] = p[1],
+        |p| p.swap(0, 3),
+    ] {
+        let mut hub = Hub::new(4, 24, |_| {});
+        let (id, directory) = hub.advertise(0, 4, &everybody(4));
+        let hash = directory_hash(&id, &directory);
+        let frame = hub.frame(Kind::Directory, &id, &directory);
+        let mut proofs: Vec<Proof> = (0..4).map(|s| hub.reply(s, &frame).unwrap().proof).collect();
+        change(&mut proofs);
+        let frame = hub.frame(Kind::DirectoryCertificate, &hash, &proofs);
+        refuses(&mut hub, 0, &frame, "KEX-7");
+    }
+}
+
+#[test]
+fn a_second_directory_after_the_first_was_signed() {
+    let mut hub = Hub::new(5, 25, |_| {});
+    let (id, directory) = hub.advertise(0, 4, &everybody(5));
+    let frame = hub.frame(Kind::Directory, &id, &directory);
+    let signed = hub.reply(0, &frame).unwrap();
+    let mut other = directory.clone();
+    other.entries.remove(4);
+    other.blocks.remove(4);
+    other.threshold = hub.kit.terms.threshold_of(4, hub.kit.roster.sites.len()).unwrap() as u16;
+    let second = hub.frame(Kind::Directory, &id, &other);
+    refuses(&mut hub, 0, &second, "FRM-7");
+    assert_eq!(hub.reply(0, &frame).unwrap(), signed, "the first is still the one it signed");
+}
+
+#[test]
+fn decks_opened_twice_backwards_under_false_names_or_of_another_run() {
+    let mut hub = Hub::new(3, 26, |t| t.slots = 8);
+    let (id, good) = hub.open(4, 8);
+    hub.reply(0, &good).unwrap();
+    for (index, slots, expected) in [(4, 7, "KEX-1"), (3, 8, "KEX-1"), (5, 0, "KEX-1"), (5, 9, "KEX-1")] {
+        let (_, frame) = hub.open(index, slots);
+        refuses(&mut hub, 0, &frame, expected);
+    }
+    let open: Open = (hub.run, 5, 8);
+    let frame = hub.frame(Kind::OpenDeck, &id, &open);
+    refuses(&mut hub, 0, &frame, "KEX-1");
+    let run = hub.run;
+    hub.run = Hash([9; 32]);
+    let (_, frame) = hub.open(5, 8);
+    refuses(&mut hub, 0, &frame, "KEX-9");
+    hub.run = run;
+    let (_, frame) = hub.open(u32::MAX, 8);
+    hub.reply(0, &frame).unwrap();
+}
+
+#[test]
+fn messages_of_one_deck_do_not_pass_for_another() {
+    let mut hub = Hub::new(3, 27, |_| {});
+    let all = everybody(3);
+    let (id, directory) = hub.advertise(0, 4, &all);
+    let (hash, boxes) = hub.seal(&id, &directory).unwrap();
+    let (id1, _) = hub.advertise(1, 4, &all);
+    // The set-up of deck 0 was given up when deck 1 was opened.
+    let frame = hub.delivery(&hash, &boxes, 0);
+    refuses(&mut hub, 0, &frame, "FRM-7");
+    let stale = hub.frame(Kind::Directory, &id1, &directory);
+    refuses(&mut hub, 0, &stale, "KEX-3");
+    // The boxes of deck 2 in the delivery of deck 3; then its commitments, too.
+    for (with_commitments, expected) in [(false, "SHR-4"), (true, "SHR-8")] {
+        let index = 2 + 2 * u32::from(with_commitments);
+        let (id2, directory2) = hub.advertise(index, 4, &all);
+        let (_, mut boxes2) = hub.seal(&id2, &directory2).unwrap();
+        let (id3, directory3) = hub.advertise(index + 1, 4, &all);
+        let (hash3, boxes3) = hub.seal(&id3, &directory3).unwrap();
+        if !with_commitments {
+            boxes2.iter_mut().for_each(|(s, sent)| sent.0.clone_from(&boxes3[s].0));
+        }
+        let frame = hub.delivery(&hash3, &boxes2, 0);
+        let e = hub.tell(0, &frame).expect_err("a box of another deck");
+        assert_eq!(rule(&e), expected);
+    }
+}
+
+/// What arrives in place of site-1's boxes.
+#[track_caller]
+fn delivers(change: impl Fn(&mut Boxes), expected: &str, against: u16) {
+    delivers_all(|d| change(&mut d.1), expected, against);
+}
+
+#[track_caller]
+fn delivers_all(change: impl Fn(&mut Delivery), expected: &str, against: u16) {
+    let mut hub = Hub::new(4, 28, |_| {});
+    let (id, directory) = hub.advertise(0, 4, &everybody(4));
+    let (hash, boxes) = hub.seal(&id, &directory).unwrap();
+    let mut delivered: Delivery = parts(&hub.delivery(&hash, &boxes, 1)).read();
+    change(&mut delivered);
+    let frame = hub.frame(Kind::DeliverShares, &hash, &delivered);
+    let e = hub.tell(1, &frame).expect_err("it must complain");
+    assert_eq!(rule(&e), expected, "{e}");
+    let [complaint] = &hub.left.clone()[..] else { panic!("one complaint, nothing else: {:?}", hub.left) };
+    assert_eq!((complaint.kind, complaint.read::<u16>()), (Kind::ShareComplaint, against));
+    assert!(hub.journals[1].is_empty(), "a deck with a bad box is no deck");
+    let again = hub.reply(1, &frame).unwrap();
+    assert_eq!(again, *complaint);
+}
+
+#[test]
+fn a_delivery_that_lacks_doubles_swaps_or_damages_a_box() {
+    delivers(|b| drop(b.remove(0)), "SHR-5", 1);
+    delivers(|b| b.push(b[2].clone()), "SHR-5", 1);
+    delivers(|b| b.swap(0, 1), "SHR-5", 1);
+    delivers(|b| b[1].0 = 9, "SHR-5", 1);
+    delivers(|b| b.clear(), "SHR-5", 1);
+    delivers(|b| b[2].2[0] ^= 1, "SHR-4", 3);
+    delivers(|b| b[2].2.truncate(20), "SHR-4", 3);
+    delivers(|b| b[2].2.clear(), "SHR-4", 3);
+    delivers(|b| (b[0].2, b[1].2) = (b[1].2.clone(), b[0].2.clone()), "SHR-4", 0);
+}
+
+/// ML-KEM refuses no ciphertext of the right length: one that is not the sender's shows in a box that does not open.
+#[test]
+fn a_delivery_with_a_damaged_foreign_or_swapped_ciphertext() {
+    let flipped = |c: &Ciphertext, at: usize| {
+        let mut bytes: [u8; 1_088] = c.bytes().try_into().unwrap();
+        bytes[at] ^= 1;
+        Ciphertext::from(bytes)
+    };
+    for at in [0, 500, 1_087] {
+        delivers(|b| b[2].1 = flipped(&b[2].1, at), "SHR-4", 3);
+    }
+    delivers(|b| b[1].1 = [0; 1_088].into(), "SHR-4", 2);
+    // Of the right sender and reader, but each beside the other's box.
+    delivers(|b| (b[0].1, b[1].1) = (b[1].1.clone(), b[0].1.clone()), "SHR-4", 0);
+    // Whole boxes exchanged: the reader's number is right, the sender's is not.
+    delivers(
+        |b| {
+            b.swap(0, 1);
+            (b[0].0, b[1].0) = (b[1].0, b[0].0);
+        },
+        "SHR-4",
+        0,
+    );
+    // The coordinator's own, made for the reader's key, and one that the sender made for another reader.
+    let mut hub = Hub::new(4, 34, |_| {});
+    let (id, directory) = hub.advertise(0, 4, &everybody(4));
+    let (hash, sealed) = hub.seal(&id, &directory).unwrap();
+    let (own, _) = veilsum_proto::vectors_api::kem_encapsulate(&directory.entries[1].1.2, &mut hub.rng).unwrap();
+    let to_another = sealed[&3].1[0].1.clone();
+    for (ciphertext, reader) in [(own, 1), (to_another, 2)] {
+        let mut delivered: Delivery = parts(&hub.delivery(&hash, &sealed, reader)).read();
+        let from_3 = delivered.1.iter_mut().find(|b| b.0 == 3).unwrap();
+        from_3.1 = ciphertext;
+        let frame = hub.frame(Kind::DeliverShares, &hash, &delivered);
+        let e = hub.tell(reader, &frame).expect_err("another's ciphertext");
+        assert_eq!(rule(&e), "SHR-4");
+        assert_eq!(hub.left[0].read::<u16>(), 3);
+    }
+}
+
+#[test]
+fn a_ciphertext_or_an_ml_kem_key_of_another_length_does_not_decode() {
+    let mut hub = Hub::new(4, 35, |_| {});
+    let (id, directory) = hub.advertise(0, 4, &everybody(4));
+    let whole = veilsum_proto::codec::encode(&directory);
+    let frame = raw(&hub.kit.identities[0], &hub.session, Kind::Directory, &id, &whole[..whole.len() - 1]);
+    refuses(&mut hub, 0, &frame, "ENC-1");
+    let (hash, sealed) = hub.seal(&id, &directory).unwrap();
+    let whole = parts(&hub.delivery(&hash, &sealed, 1)).rest;
+    let ciphertext = sealed[&0].1[0].1.bytes();
+    let at = whole.windows(1_088).position(|w| w == ciphertext).expect("site 0's ciphertext for site 1");
+    let longer = [&whole[..at], &[0], &whole[at..]].concat();
+    let shorter = [&whole[..at], &whole[at + 1..]].concat();
+    for rest in [longer, shorter] {
+        let frame = raw(&hub.kit.identities[0], &hub.session, Kind::DeliverShares, &hash, &rest);
+        refuses(&mut hub, 1, &frame, "ENC-1");
+    }
+    // Nothing of this ended the set-up.
+    let frame = hub.delivery(&hash, &sealed, 1);
+    assert_eq!(hub.reply(1, &frame).unwrap().kind, Kind::ShareAck);
+}
+
+#[test]
+fn an_ml_kem_key_that_is_none_is_its_signers_fault_at_every_site() {
+    // The largest coefficient is 3328; the key's last 12 bits before its seed, and its first.
+    for (at, low) in [(0, true), (1_150, false)] {
+        let e = shows(
+            5,
+            |hub, d| {
+                let mut key: [u8; 1_184] = d.entries[3].1.2.bytes().try_into().unwrap();
+                if low {
+                    (key[at], key[at + 1]) = (0x01, key[at + 1] & 0xf0 | 0x0d);
+                } else {
+                    (key[at], key[at + 1]) = (key[at] & 0x0f | 0x10, 0xd0);
+                }
+                d.entries[3].1.2 = key.into();
+                let (id, _) = hub.open(0, 4);
+                let keys = veilsum_proto::codec::encode(&d.entries[3].1);
+                d.entries[3].2 = parts(&raw(hub.identity(3), &hub.session, Kind::AdvertiseKeys, &id, &keys)).proof;
+            },
+            0,
+            "KEX-16",
+        );
+        assert!(e.contains("site-3") && !e.contains("hub"), "{e}");
+    }
+}
+
+#[test]
+fn one_ml_kem_key_for_two_members_is_refused() {
+    shows(
+        5,
+        |hub, d| {
+            d.entries[3].1.2 = d.entries[2].1.2.clone();
+            let (id, _) = hub.open(0, 4);
+            let keys = veilsum_proto::codec::encode(&d.entries[3].1);
+            d.entries[3].2 = parts(&raw(hub.identity(3), &hub.session, Kind::AdvertiseKeys, &id, &keys)).proof;
+        },
+        0,
+        "KEX-5",
+    );
+}
+
+#[test]
+fn a_delivery_with_commitments_that_were_not_advertised() {
+    delivers_all(|d| d.0[2][3].0[31] ^= 1, "SHR-8", 1);
+    // The reader's own list, too.
+    delivers_all(|d| d.0[1][0] = Hash::default(), "SHR-8", 1);
+    delivers_all(|d| d.0[0].swap(0, 1), "SHR-8", 1);
+    delivers_all(|d| d.0.swap(0, 3), "SHR-8", 1);
+    delivers_all(|d| d.0[3].truncate(3), "SHR-8", 1);
+    delivers_all(|d| d.0.truncate(3), "SHR-8", 1);
+    delivers_all(|d| d.0.push(d.0[0].clone()), "SHR-8", 1);
+    delivers_all(|d| d.0.clear(), "SHR-8", 1);
+}
+
+#[test]
+fn every_member_keeps_one_and_the_same_digest_of_a_slots_commitments() {
+    let mut hub = Hub::new(4, 32, |_| {});
+    let (id, directory) = hub.advertise(0, 4, &everybody(4));
+    let (hash, sealed) = hub.seal(&id, &directory).unwrap();
+    for s in 0..4 {
+        let frame = hub.delivery(&hash, &sealed, s);
+        hub.reply(s, &frame).unwrap();
+    }
+    for slot in 0..4 {
+        let list: Vec<Hash> = sealed.values().map(|sent| sent.0[slot]).collect();
+        let digest = veilsum_proto::suite::hash("slot commitments", &[&veilsum_proto::codec::encode(&list)]);
+        for s in 0..4 {
+            assert_eq!(veilsum_testkit::secrets::Secrets::of(&hub, s, 0).slot_commitments[slot], digest);
+        }
+    }
+}
+
+#[test]
+fn a_member_that_advertised_too_few_commitments_is_not_let_through() {
+    // Site 2 signed the hash of a list that is too short, and a coordinator that should have put it out relays the list.
+    let mut hub = Hub::new(4, 33, |_| {});
+    let (id, mut directory) = hub.advertise(0, 4, &everybody(4));
+    let short = vec![Hash::default(); 3];
+    directory.entries[2].1.3 = veilsum_proto::suite::hash("commitments", &[&veilsum_proto::codec::encode(&short)]);
+    let keys = veilsum_proto::codec::encode(&directory.entries[2].1);
+    directory.entries[2].2 = parts(&raw(hub.identity(2), &hub.session, Kind::AdvertiseKeys, &id, &keys)).proof;
+    let hash = directory_hash(&id, &directory);
+    let frame = hub.frame(Kind::Directory, &id, &directory);
+    let mut proofs = Vec::new();
+    for s in 0..4 {
+        let accepted = raw(hub.identity(s), &hub.session, Kind::AcceptDirectory, &hash, &[]);
+        proofs.push(if s == 2 { parts(&accepted).proof } else { hub.reply(s, &frame).unwrap().proof });
+    }
+    let frame = hub.frame(Kind::DirectoryCertificate, &hash, &proofs);
+    let mut sealed: std::collections::BTreeMap<u16, Sealed> = std::collections::BTreeMap::new();
+    for s in [0, 1, 3] {
+        sealed.insert(s, hub.reply(s, &frame).unwrap().read());
+    }
+    let boxes =
+        everybody(4).iter().filter(|s| **s != 2).map(|s| (*s, [0; 1_088].into(), vec![0; 32 * 4 + 16])).collect();
+    sealed.insert(2, (short, boxes));
+    let frame = hub.delivery(&hash, &sealed, 1);
+    let e = hub.tell(1, &frame).expect_err("a list that is too short");
+    assert_eq!(rule(&e), "SHR-8", "{e}");
+    assert!(e.to_string().contains("hub") && e.to_string().contains("site-2"), "{e}");
+}
+
+#[test]
+fn one_key_for_two_members_and_keys_nobody_may_use() {
+    let mut roster = (*Kit::new(4, |_| {}).roster).clone();
+    roster.sites[2].key = roster.sites[0].key;
+    let e = roster.check().unwrap_err();
+    assert_eq!(rule(&e), "ROS-4");
+    assert!(e.to_string().contains("site-0") && e.to_string().contains("site-2"), "{e}");
+    roster.sites[2].key = roster.coordinator.key;
+    assert!(roster.check().unwrap_err().to_string().contains("hub"));
+    let mut small_order = [0; 32];
+    small_order[0] = 1;
+    for key in [[0; 32], [0xff; 32], small_order] {
+        roster.sites[2].key = PublicKey(key);
+        assert_eq!(rule(&roster.check().unwrap_err()), "ROS-3");
+    }
+}
+
+#[test]
+fn identities_that_the_roster_does_not_give_the_role() {
+    let kit = Kit::new(3, |_| {});
+    let mut config = kit.site(0);
+    config.identity = std::sync::Arc::new(Identity::from_seed(&[9; 32]));
+    assert_eq!(Site::new(config).err().map(|e| rule(&e)), Some("ROS-7"));
+    for hub in [0, 1] {
+        let mut config = kit.site(0);
+        config.identity = kit.identities[hub].clone();
+        assert_eq!(Site::new(config).err().map(|e| rule(&e)), Some("ROS-7"));
+    }
+    let mut rng = Hub::new(3, 1, |_| {}).rng;
+    for other in [1, 2] {
+        let mut config = kit.coordinator();
+        config.identity = kit.identities[other].clone();
+        assert_eq!(Aggregator::new(config, Millis(0), &mut rng).err().map(|e| rule(&e)), Some("ROS-7"));
+    }
+}
+
+#[test]
+fn a_plan_with_a_lowered_threshold() {
+    let kit = Kit::new(20, |t| (t.threshold, t.colluders) = (11, 4));
+    assert_eq!(kit.terms.check(&kit.roster).map_err(|e| rule(&e)), Err("THR-2"));
+    // A plan that was never checked does not get past a site either.
+    let mut hub = Hub::new(6, 29, |t| (t.threshold, t.colluders) = (5, 3));
+    let (id, directory) = hub.advertise(0, 4, &everybody(6));
+    let mut low = directory.clone();
+    low.threshold = 4;
+    let frame = hub.frame(Kind::Directory, &id, &low);
+    refuses(&mut hub, 0, &frame, "THR-1");
+}
+
+#[test]
+fn a_sites_own_floor_holds_against_the_plan() {
+    for (colluders, min_cohort, expected) in [(5, 0, "THR-2"), (0, 7, "POL-1")] {
+        let mut hub = Hub::new(6, 30, |_| {});
+        let mut config = hub.kit.site(2);
+        (config.floor.colluders, config.floor.min_cohort) = (colluders, min_cohort);
+        hub.sites[2] = Site::new(config).unwrap();
+        let (id, directory) = hub.advertise(0, 4, &everybody(6));
+        let frame = hub.frame(Kind::Directory, &id, &directory);
+        refuses(&mut hub, 2, &frame, expected);
+        hub.reply(0, &frame).expect("others have their own floor");
+    }
+}
+
+#[test]
+fn the_other_aggregators_site_does_not_listen() {
+    // The very same party, plan and roster, towards the intermediary.
+    let mut hub = Hub::new(3, 31, |_| {});
+    let mut config = hub.kit.site(0);
+    config.aggregator = veilsum_proto::roster::PartyId::Intermediary;
+    hub.sites[0] = Site::new(config).unwrap();
+    let (_, frame) = hub.open(0, 4);
+    let e = refuses(&mut hub, 0, &frame, "FRM-4");
+    assert!(e.contains("counter"), "{e}");
+}

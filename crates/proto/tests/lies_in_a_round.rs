@@ -1,0 +1,355 @@
+//! A coordinator that lies in a round: what a site refuses, and under which rule. Nothing leaves with a refusal.
+
+use std::collections::BTreeMap;
+
+use veilsum_proto::{message::Kind, suite::Hash};
+use veilsum_testkit::{hub::*, wire::*};
+
+/// The site refuses, names the hub and sends nothing.
+#[track_caller]
+fn refuses(hub: &mut Hub, site: u16, bytes: &[u8], expected: &str) -> String {
+    let e = veilsum_testkit::hub::refuses(hub, site, bytes, expected);
+    assert!(e.contains("hub"), "the culprit is named: {e}");
+    e
+}
+
+fn started(n: usize) -> (Hub, Deck, Round) {
+    let mut hub = Hub::new(n, 11, |_| {});
+    let all = everybody(n);
+    let deck = hub.deck(0, 8, &all);
+    let ask = hub.question(&deck, 0, &all, Hash::default(), b"q0");
+    let round = hub.ask(&deck, &ask, &all).unwrap();
+    (hub, deck, round)
+}
+
+/// What the parts around a site go by: journal, ledger, evidence.
+#[test]
+fn a_site_says_where_it_stands() {
+    let mut hub = Hub::new(5, 11, |_| {});
+    let fresh = &hub.sites[3];
+    assert_eq!((fresh.number(), fresh.run(), fresh.round_context()), (3, None, None));
+    assert!(fresh.round_sites().is_none() && fresh.round_directory().is_none());
+    let all = everybody(5);
+    hub.deck(0, 8, &[1, 2, 3]);
+    let deck = hub.deck(1, 8, &all);
+    assert_eq!((hub.sites[3].run(), hub.sites[3].round_context()), (Some(hub.run), None));
+    let ask = hub.question(&deck, 2, &all, Hash::default(), b"q2");
+    let round = hub.ask(&deck, &ask, &all).unwrap();
+    let stands = |hub: &Hub, sites: &[u16]| {
+        let site = &hub.sites[3];
+        assert_eq!((site.number(), site.round_context()), (3, Some(round.context)));
+        assert_eq!((site.round_sites(), site.round_directory()), (Some(((1, 2), sites)), Some(deck.hash)));
+    };
+    stands(&hub, &all);
+    hub.sign(&round, &[0, 1, 2, 3], &[3]).unwrap();
+    stands(&hub, &[0, 1, 2, 3]);
+}
+
+#[test]
+fn an_ask_whose_context_is_not_that_of_its_question() {
+    let (mut hub, deck, round) = started(5);
+    let ask = hub.question(&deck, 1, &round.cohort, round.context, b"q1");
+    let other = hub.question(&deck, 1, &round.cohort, round.context, b"q2");
+    let (context, _) = hub.ask_frame(&deck, &other);
+    let frame = hub.frame(Kind::Ask, &context, &ask);
+    refuses(&mut hub, 0, &frame, "RND-1");
+}
+
+#[test]
+fn the_same_slot_with_another_question_and_slots_backwards() {
+    let (mut hub, deck, round) = started(5);
+    let again = hub.question(&deck, 0, &round.cohort, round.context, b"other");
+    let (_, frame) = hub.ask_frame(&deck, &again);
+    refuses(&mut hub, 2, &frame, "RND-2");
+    let later = hub.question(&deck, 3, &round.cohort, round.context, b"q3");
+    let r3 = hub.ask(&deck, &later, &[2]).unwrap();
+    let back = hub.question(&deck, 2, &round.cohort, r3.context, b"q2");
+    let (_, frame) = hub.ask_frame(&deck, &back);
+    refuses(&mut hub, 2, &frame, "RND-2");
+    let beyond = hub.question(&deck, 8, &round.cohort, r3.context, b"q8");
+    let (_, frame) = hub.ask_frame(&deck, &beyond);
+    refuses(&mut hub, 2, &frame, "RND-2");
+}
+
+#[test]
+fn the_very_same_ask_gets_the_very_same_bytes() {
+    let (mut hub, deck, _) = started(5);
+    let ask = hub.question(&deck, 0, &everybody(5), Hash::default(), b"q0");
+    let (_, frame) = hub.ask_frame(&deck, &ask);
+    let first = hub.reply(1, &frame).unwrap();
+    assert_eq!(hub.reply(1, &frame).unwrap(), first);
+    assert_eq!(hub.asked[1].len(), 1, "and the rows are not read again");
+}
+
+#[test]
+fn a_vector_of_no_words_or_far_too_many() {
+    let (mut hub, deck, round) = started(4);
+    for words in [0, (1 << 20) + 1, u32::MAX] {
+        let mut ask = hub.question(&deck, 1, &round.cohort, round.context, b"q");
+        ask.words = words;
+        let (_, frame) = hub.ask_frame(&deck, &ask);
+        refuses(&mut hub, 0, &frame, "RND-3");
+    }
+}
+
+#[test]
+fn a_cohort_that_is_unsorted_repeats_has_strangers_or_lacks_the_recipient() {
+    let (mut hub, deck, round) = started(5);
+    for cohort in [vec![1, 0, 2, 3, 4], vec![0, 1, 1, 2, 3], vec![0, 1, 2, 3, 99], vec![1, 2, 3, 4], vec![]] {
+        let ask = hub.question(&deck, 1, &cohort, round.context, b"q");
+        let (_, frame) = hub.ask_frame(&deck, &ask);
+        refuses(&mut hub, 0, &frame, "RND-4");
+    }
+}
+
+#[test]
+fn a_cohort_under_the_threshold_of_its_deck() {
+    let (mut hub, deck, round) = started(7);
+    assert_eq!(deck.threshold, 5);
+    let ask = hub.question(&deck, 1, &[0, 1, 2, 3], round.context, b"q");
+    let (_, frame) = hub.ask_frame(&deck, &ask);
+    refuses(&mut hub, 0, &frame, "POL-1");
+}
+
+#[test]
+fn a_lost_site_is_not_let_back_in() {
+    let (mut hub, deck, round) = started(6);
+    let four = [0, 1, 2, 3, 4];
+    let r1 = {
+        let ask = hub.question(&deck, 1, &four, round.context, b"q1");
+        hub.ask(&deck, &ask, &[0]).unwrap()
+    };
+    let ask = hub.question(&deck, 2, &everybody(6), r1.context, b"q2");
+    let (_, frame) = hub.ask_frame(&deck, &ask);
+    refuses(&mut hub, 0, &frame, "RND-5");
+    // Nor after it was only named missing, and not through a new deck, nor after a restart.
+    hub.sign(&round, &four, &[1]).unwrap();
+    hub.restart(1).unwrap();
+    let next = hub.deck(1, 8, &everybody(6));
+    let ask = hub.question(&next, 0, &everybody(6), round.context, b"q2");
+    let (_, frame) = hub.ask_frame(&next, &ask);
+    refuses(&mut hub, 1, &frame, "RND-5");
+}
+
+#[test]
+fn a_past_that_this_site_did_not_have() {
+    let (mut hub, deck, round) = started(4);
+    for previous in [Hash::default(), deck.hash] {
+        let ask = hub.question(&deck, 1, &round.cohort, previous, b"q");
+        let (_, frame) = hub.ask_frame(&deck, &ask);
+        refuses(&mut hub, 3, &frame, "RND-6");
+    }
+}
+
+#[test]
+fn an_ask_in_a_deck_that_is_not_there() {
+    let (mut hub, mut deck, round) = started(4);
+    deck.index = 7;
+    let ask = hub.question(&deck, 0, &round.cohort, round.context, b"q");
+    let (_, frame) = hub.ask_frame(&deck, &ask);
+    refuses(&mut hub, 0, &frame, "FRM-7");
+}
+
+#[test]
+fn a_survivor_list_that_is_not_a_set_of_inputs() {
+    let (mut hub, _, round) = started(7);
+    for alive in [
+        vec![1, 0, 2, 3, 4, 5],
+        vec![0, 1, 1, 2, 3, 4],
+        vec![0, 1, 2, 3, 4, 70],
+        vec![1, 2, 3, 4, 5, 6],
+        vec![],
+        vec![0, 0, 1, 2, 3, 4, 5, 6],
+    ] {
+        let frame = hub.survivors(&round, &alive);
+        refuses(&mut hub, 0, &frame, "SUR-2");
+    }
+    let frame = hub.survivors(&round, &[0, 1, 2, 3]);
+    refuses(&mut hub, 0, &frame, "SUR-3");
+    let survivors = Survivors { alive: vec![0, 1, 2, 3, 4], inputs: vec![round.inputs[&0]; 4] };
+    let frame = hub.frame(Kind::Survivors, &round.context, &survivors);
+    refuses(&mut hub, 0, &frame, "SUR-5");
+    let survivors = Survivors { alive: vec![0, 1, 2, 3, 4], inputs: vec![round.inputs[&0]; 5] };
+    let frame = hub.frame(Kind::Survivors, &round.context, &survivors);
+    let e = refuses(&mut hub, 0, &frame, "SUR-5");
+    assert!(e.contains("site-1"), "{e}");
+}
+
+#[test]
+fn survivors_before_the_answer_and_of_another_round() {
+    let mut hub = Hub::new(4, 3, |_| {});
+    let deck = hub.deck(0, 4, &everybody(4));
+    hub.answers = false;
+    let ask = hub.question(&deck, 0, &everybody(4), Hash::default(), b"q");
+    let (context, frame) = hub.ask_frame(&deck, &ask);
+    let mut round = Round { context, cohort: everybody(4), inputs: BTreeMap::new() };
+    for s in 0..4 {
+        assert!(hub.tell(s, &frame).unwrap().is_empty());
+        // The coordinator cannot sign for them; the worst it has is a signature of its own.
+        let own = parts(&raw(&hub.kit.identities[0], &hub.session, Kind::MaskedInput, &context, b""));
+        round.inputs.insert(s, own.proof);
+    }
+    let frame = hub.survivors(&round, &everybody(4));
+    refuses(&mut hub, 0, &frame, "SUR-1");
+    round.context = deck.hash;
+    let frame = hub.survivors(&round, &everybody(4));
+    refuses(&mut hub, 0, &frame, "FRM-7");
+}
+
+#[test]
+fn the_survivors_never_grow_again() {
+    let (mut hub, _, round) = started(7);
+    let (six, five) = ([0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4]);
+    hub.sign(&round, &five, &[0]).unwrap();
+    for alive in [&six[..], &everybody(7)[..], &[0, 1, 2, 3, 6][..]] {
+        let frame = hub.survivors(&round, alive);
+        refuses(&mut hub, 0, &frame, "SUR-2");
+        hub.restart(0).unwrap();
+        refuses(&mut hub, 0, &frame, "SUR-2");
+    }
+    hub.sign(&round, &six, &[1]).unwrap();
+    let again = hub.sign(&round, &five, &[1]).unwrap();
+    assert_eq!(again.len(), 1, "but it may shrink");
+}
+
+#[test]
+fn no_seed_after_the_shares() {
+    let (mut hub, _, round) = started(7);
+    let all = everybody(7);
+    let frame = hub.survivors(&round, &all);
+    let shares = hub.reply(0, &frame).unwrap();
+    assert_eq!((shares.kind, shares.read::<Vec<[u8; 32]>>().len()), (Kind::Unmask, 7));
+    let fewer = hub.survivors(&round, &[0, 1, 2, 3, 4, 5]);
+    refuses(&mut hub, 0, &fewer, "SUR-4");
+    hub.restart(0).unwrap();
+    refuses(&mut hub, 0, &fewer, "SUR-4");
+    assert_eq!(hub.reply(0, &frame).unwrap().rest, shares.rest, "the same shares again, and only those");
+}
+
+#[test]
+fn no_share_of_a_missing_site_after_its_seed() {
+    let (mut hub, _, round) = started(7);
+    let six = [0, 1, 2, 3, 4, 5];
+    let signed = hub.sign(&round, &six, &six).unwrap();
+    let everybody_lives = hub.survivors(&round, &everybody(7));
+    refuses(&mut hub, 0, &everybody_lives, "SUR-2");
+    let frame = hub.certificate(&round, &six, &signed);
+    assert_eq!(hub.reply(0, &frame).unwrap().read::<Vec<[u8; 32]>>().len(), 6);
+    refuses(&mut hub, 0, &everybody_lives, "SUR-4");
+    let fewer = hub.survivors(&round, &[0, 1, 2, 3, 4]);
+    refuses(&mut hub, 0, &fewer, "SUR-4");
+}
+
+#[test]
+fn a_certificate_with_too_few_doubled_foreign_or_older_signatures() {
+    let (mut hub, deck, round) = started(7);
+    let (six, five) = ([0, 1, 2, 3, 4, 5], [0, 1, 2, 3, 4]);
+    let signed = hub.sign(&round, &six, &six).unwrap();
+    let show = |hub: &Hub, alive: &[u16], signers: Vec<u16>, proofs: Vec<Proof>| {
+        let inputs = inputs_hash(&round.signed(alive));
+        let c = Certificate { alive: alive.to_vec(), inputs, signers, proofs };
+        hub.frame(Kind::Certificate, &round.context, &c)
+    };
+    let proofs = |of: &[u16]| of.iter().map(|s| signed[s]).collect::<Vec<_>>();
+    assert_eq!(deck.threshold, 5);
+    let four = [0, 1, 2, 3];
+    let cases = [
+        ("too few", show(&hub, &six, four.to_vec(), proofs(&four))),
+        ("one of them twice", show(&hub, &six, vec![0, 1, 2, 3, 3], proofs(&[0, 1, 2, 3, 3]))),
+        ("a signer without a signature", show(&hub, &six, five.to_vec(), proofs(&four))),
+        ("more signatures than signers", show(&hub, &six, four.to_vec(), proofs(&five))),
+        ("the missing one signs", show(&hub, &six, vec![0, 1, 2, 3, 6], proofs(&five))),
+        ("a stranger signs", show(&hub, &six, vec![0, 1, 2, 3, 60], proofs(&five))),
+        ("one signs for another", show(&hub, &six, five.to_vec(), proofs(&[0, 1, 2, 3, 5]))),
+        ("unsorted", show(&hub, &six, vec![1, 0, 2, 3, 4], proofs(&[1, 0, 2, 3, 4]))),
+        ("another set", show(&hub, &five, five.to_vec(), proofs(&five))),
+        ("everybody", show(&hub, &everybody(7), five.to_vec(), proofs(&five))),
+        ("nobody", show(&hub, &[], vec![], vec![])),
+    ];
+    for (name, frame) in &cases {
+        let e = hub.tell(0, frame).expect_err(name);
+        assert_eq!(rule(&e), "UNM-2", "{name}: {e}");
+    }
+    // The same signatures, and inputs that this site was not shown.
+    let certificate: Certificate = parts(&cases[0].1).read();
+    let other = Certificate { inputs: inputs_hash(&[]), signers: six.to_vec(), proofs: proofs(&six), ..certificate };
+    let frame = hub.frame(Kind::Certificate, &round.context, &other);
+    refuses(&mut hub, 0, &frame, "UNM-2");
+    // The masked vectors' signatures are no signatures on survivors.
+    let inputs: Vec<Proof> = five.iter().map(|s| round.inputs[s]).collect();
+    let frame = show(&hub, &six, five.to_vec(), inputs);
+    refuses(&mut hub, 0, &frame, "UNM-2");
+    // Signatures on the set before do not open the smaller one that followed.
+    hub.sign(&round, &five, &[0]).unwrap();
+    let older = show(&hub, &six, five.to_vec(), proofs(&five));
+    refuses(&mut hub, 0, &older, "UNM-2");
+    let renamed = show(&hub, &five, five.to_vec(), proofs(&five));
+    refuses(&mut hub, 0, &renamed, "UNM-2");
+    // Where one's own answer is not yet signed there is nothing to certify.
+    let mut fresh = started(7);
+    refuses(&mut fresh.0, 0, &cases[0].1, "UNM-2");
+}
+
+#[test]
+fn a_certificate_of_another_round() {
+    let (mut hub, deck, r0) = started(5);
+    let four = [0, 1, 2, 3];
+    let signed = hub.sign(&r0, &four, &four).unwrap();
+    let old = hub.certificate(&r0, &four, &signed);
+    let ask = hub.question(&deck, 1, &four, r0.context, b"q1");
+    let r1 = hub.ask(&deck, &ask, &four).unwrap();
+    refuses(&mut hub, 0, &old, "FRM-7");
+    let renamed = hub.certificate(&r1, &four, &signed);
+    refuses(&mut hub, 0, &renamed, "UNM-2");
+}
+
+#[test]
+fn shown_another_broadcast_a_victim_gives_no_share() {
+    // Pasquini et al. 2022: the victim gets other centres than everybody else.
+    let mut hub = Hub::new(5, 11, |_| {});
+    let deck = hub.deck(0, 8, &everybody(5));
+    let honest = hub.question(&deck, 0, &everybody(5), Hash::default(), b"centres");
+    let poisoned = hub.question(&deck, 0, &everybody(5), Hash::default(), b"poison");
+    let mut round = hub.ask(&deck, &honest, &[0, 1, 2, 3]).unwrap();
+    let victim = hub.ask(&deck, &poisoned, &[4]).unwrap();
+    round.inputs.extend(victim.inputs);
+    let frame = hub.survivors(&round, &everybody(5));
+    for s in 0..4 {
+        let e = refuses(&mut hub, s, &frame, "SUR-5");
+        assert!(e.contains("site-4"), "{e}");
+    }
+    let frame = hub.survivors(&Round { context: victim.context, ..round.clone() }, &everybody(5));
+    refuses(&mut hub, 4, &frame, "SUR-5");
+    // There is no way to name the victim's input in the others' round; their total is without it.
+    hub.sign(&round, &[0, 1, 2, 3], &[0, 1, 2, 3]).unwrap();
+}
+
+#[test]
+fn frames_of_another_party_session_or_kind() {
+    let (mut hub, deck, round) = started(4);
+    let ask = hub.question(&deck, 1, &round.cohort, round.context, b"q1");
+    let (context, good) = hub.ask_frame(&deck, &ask);
+    let rest = parts(&good).rest;
+    let (counter, site) = (hub.kit.identities[1].clone(), hub.kit.identities[3].clone());
+    for signer in [&counter, &site] {
+        let frame = raw(signer, &hub.session, Kind::Ask, &context, &rest);
+        refuses(&mut hub, 0, &frame, "FRM-4");
+    }
+    let hubs = hub.kit.identities[0].clone();
+    let intermediary = veilsum_proto::message::session(
+        &hub.kit.terms.hash(),
+        &hub.kit.roster.hash(),
+        veilsum_proto::roster::PartyId::Intermediary,
+    );
+    let frame = raw(&hubs, &intermediary, Kind::Ask, &context, &rest);
+    refuses(&mut hub, 0, &frame, "FRM-4");
+    for kind in Kind::ALL {
+        let frame = raw(&hubs, &hub.session, *kind, &context, &rest);
+        if *kind == Kind::Ask {
+            continue;
+        }
+        let e = hub.tell(0, &frame).expect_err("the body of one kind under another");
+        assert!(["FRM-6", "FRM-7", "ENC-1", "ENC-3", "UNM-2", "KEX-1", "OPN-2"].contains(&rule(&e)), "{kind:?}: {e}");
+    }
+    assert_eq!(hub.reply(0, &good).unwrap().kind, Kind::MaskedInput, "and the honest one still passes");
+}

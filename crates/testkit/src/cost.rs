@@ -1,0 +1,95 @@
+//! What a round costs each party without a network: the federation in memory, with every step of every party timed.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use veilsum_proto::{aggregator::Event, message::Kind};
+
+use crate::federation::{Kit, Took, Verdict, World};
+
+/// What one round cost.
+#[derive(Clone, Default)]
+pub struct Cost {
+    /// Time of all sites together, by step.
+    pub sites: BTreeMap<&'static str, Duration>,
+    /// Time of the aggregator, by step.
+    pub aggregator: BTreeMap<&'static str, Duration>,
+    /// Bytes that all sites sent.
+    pub sent: u64,
+    /// Bytes that all sites received.
+    pub received: u64,
+    /// Messages that all sites sent.
+    pub messages: u64,
+    /// Sites in the total.
+    pub alive: usize,
+}
+
+impl Cost {
+    /// The aggregator's time.
+    pub fn aggregator_total(&self) -> Duration {
+        self.aggregator.values().sum()
+    }
+
+    /// All sites' time.
+    pub fn sites_total(&self) -> Duration {
+        self.sites.values().sum()
+    }
+}
+
+/// A federation whose rounds are timed. Every site is a block by itself: costs do not depend on blocks, and any site may be
+/// missing.
+pub struct Timed {
+    world: World,
+    asked: u8,
+}
+
+impl Timed {
+    /// `n` sites with a finished deck of `slots` slots.
+    pub fn new(n: usize, slots: u16) -> Timed {
+        let mut world = World::new(Kit::new(n, |terms| terms.slots = slots), 1);
+        world.answer = Box::new(|_, asked| (0..asked.words as u64).collect());
+        world.until(|e| matches!(e, Event::DeckReady { .. })).expect("a deck");
+        Timed { world, asked: 0 }
+    }
+
+    /// One round over vectors of `words` words; the `absent` sites vanish when the question comes.
+    pub fn round(&mut self, words: usize, absent: impl IntoIterator<Item = u16>) -> Cost {
+        let w = &mut self.world;
+        let absent: Vec<u16> = absent.into_iter().collect();
+        w.hook = Box::new(move |wire| {
+            let goes = wire.kind == Kind::Ask && absent.contains(&wire.site);
+            if goes { Verdict::Vanish } else { Verdict::Pass }
+        });
+        (w.sites_took, w.hub_took, w.received) = (Took::new(), Took::new(), 0);
+        w.sent_by_sites.clear();
+        // As long as the centres of a round, and never twice the same.
+        self.asked += 1;
+        let (total, cohort, _) = w.ask(&vec![self.asked; 8 * words], words).expect("a total");
+        let n = cohort.len() as u64;
+        assert!(total.iter().zip(0u64..).all(|(t, v)| *t == v.wrapping_mul(n)), "a wrong total");
+        Cost {
+            sites: by_step(&w.sites_took, "ask", "mask and sign"),
+            aggregator: by_step(&w.hub_took, "ask", "masked input"),
+            sent: w.sent_by_sites.iter().map(|sent| sent.2 as u64).sum(),
+            received: w.received,
+            messages: w.sent_by_sites.len() as u64,
+            alive: cohort.len(),
+        }
+    }
+}
+
+fn by_step(took: &Took, ask: &'static str, input: &'static str) -> BTreeMap<&'static str, Duration> {
+    let mut steps = BTreeMap::new();
+    for (kind, time) in took {
+        let step = match kind {
+            None | Some(Kind::Ask) => ask,
+            Some(Kind::MaskedInput) => input,
+            Some(Kind::Survivors) => "survivors",
+            Some(Kind::ConsistencyCheck) => "consistency check",
+            Some(Kind::Certificate) => "certificate",
+            Some(Kind::Unmask) => "unmask",
+            Some(_) => "set-up",
+        };
+        *steps.entry(step).or_default() += *time;
+    }
+    steps
+}

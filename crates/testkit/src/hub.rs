@@ -1,0 +1,350 @@
+//! The one lying hub: a coordinator that says anything to anybody, and the real sites that it talks to.
+
+use std::collections::BTreeMap;
+
+use chacha20::{ChaCha20Rng, rand_core::SeedableRng};
+use serde::Serialize;
+use veilsum_proto::{
+    Error, codec,
+    identity::Identity,
+    journal::Record,
+    message::{Kind, session},
+    plan::Terms,
+    policy::{self, Asked, Policy, Request, Spent},
+    release::{OwnBlock, Standing},
+    roster::PartyId,
+    site::{self, Site},
+    suite::{self, Hash},
+    testing::Kit,
+};
+
+use crate::wire::*;
+
+/// Computes a site's answer.
+pub type Answer = Box<dyn Fn(u16, &Asked) -> Vec<u64>>;
+/// The sites whose rows a question is said to be about, where it is about some.
+pub type Drawn = Box<dyn Fn(&Asked) -> Option<Vec<u16>>>;
+
+/// A deck that a [`Hub`] made.
+#[derive(Clone)]
+pub struct Deck {
+    pub index: u32,
+    pub id: Hash,
+    pub hash: Hash,
+    pub members: Vec<u16>,
+    pub threshold: usize,
+}
+
+/// A round of a [`Hub`]: who answered in which context.
+#[derive(Clone)]
+pub struct Round {
+    pub context: Hash,
+    pub cohort: Vec<u16>,
+    pub inputs: BTreeMap<u16, Proof>,
+}
+
+impl Round {
+    /// What these sites signed as their inputs.
+    pub fn signed(&self, alive: &[u16]) -> Vec<Hash> {
+        alive.iter().filter_map(|s| self.inputs.get(s)).map(|proof| proof.rest).collect()
+    }
+}
+
+/// A coordinator that can say anything to anybody, and the honest sites it talks to.
+pub struct Hub {
+    pub kit: Kit,
+    pub session: Hash,
+    pub run: Hash,
+    pub sites: Vec<Site>,
+    pub journals: Vec<Vec<Record>>,
+    pub asked: Vec<Vec<Asked>>,
+    /// Whether sites answer at once.
+    pub answers: bool,
+    /// Computes answers; [`value`] unless it is set.
+    pub answer: Answer,
+    /// How sites' applications read a draw.
+    pub drawn: Drawn,
+    /// Whether sites' applications hold the block that they answered in ([REL-5]); else only the sites' state machines do.
+    pub remembers: bool,
+    /// What they hold.
+    pub fixed: Vec<Option<OwnBlock>>,
+    /// What left a site although its input failed.
+    pub left: Vec<Parts>,
+    pub rng: ChaCha20Rng,
+}
+
+impl Hub {
+    pub fn new(n: usize, seed: u64, change: impl FnOnce(&mut Terms)) -> Hub {
+        // Openings have tests of their own; here every word is said by hand.
+        Hub::of(
+            Kit::new(n, |terms| {
+                terms.opening = false;
+                change(terms);
+            }),
+            seed,
+        )
+    }
+
+    pub fn of(kit: Kit, seed: u64) -> Hub {
+        let n = kit.roster.sites.len();
+        Hub {
+            session: session(&kit.terms.hash(), &kit.roster.hash(), PartyId::Coordinator),
+            run: suite::hash("run", &[&seed.to_le_bytes()]),
+            sites: (0..n as u16).map(|i| Site::new(kit.site(i)).unwrap()).collect(),
+            journals: vec![Vec::new(); n],
+            asked: vec![Vec::new(); n],
+            answers: true,
+            answer: Box::new(|me, asked| (0..asked.words).map(|k| value(me, &asked.query, k)).collect()),
+            drawn: Box::new(|_| None),
+            remembers: false,
+            fixed: vec![None; n],
+            left: Vec::new(),
+            rng: ChaCha20Rng::seed_from_u64(seed),
+            kit,
+        }
+    }
+
+    /// The identity of a site, for a test that plays that site.
+    pub fn identity(&self, site: u16) -> &Identity {
+        &self.kit.identities[usize::from(site) + 2]
+    }
+
+    pub fn frame<T: Serialize>(&self, kind: Kind, context: &Hash, message: &T) -> Vec<u8> {
+        raw(&self.kit.identities[0], &self.session, kind, context, &codec::encode(message))
+    }
+
+    /// Gives one frame to one site; what it sends back.
+    pub fn tell(&mut self, to: u16, bytes: &[u8]) -> Result<Vec<Parts>, Error> {
+        let result = self.sites[usize::from(to)].handle(site::Input::Message(bytes), &mut self.rng);
+        let sent = self.drain(to)?;
+        self.left = if result.is_err() { sent.clone() } else { Vec::new() };
+        result.map(|()| sent)
+    }
+
+    /// As [`Hub::tell`] where exactly one reply is due.
+    pub fn reply(&mut self, to: u16, bytes: &[u8]) -> Result<Parts, Error> {
+        let mut sent = self.tell(to, bytes)?;
+        assert_eq!(sent.len(), 1, "one frame, one reply");
+        Ok(sent.remove(0))
+    }
+
+    fn drain(&mut self, i: u16) -> Result<Vec<Parts>, Error> {
+        let k = usize::from(i);
+        let mut sent = Vec::new();
+        while let Some(output) = self.sites[k].poll() {
+            match output {
+                site::Output::Persist(record) => self.journals[k].push(record),
+                site::Output::Rewrite(records) => self.journals[k] = records,
+                site::Output::Send { bytes, .. } => sent.push(parts(&bytes)),
+                site::Output::Event(site::Event::Asked(asked)) => {
+                    self.asked[k].push(asked.clone());
+                    if self.answers {
+                        let input = self.consents(i, &asked)?;
+                        self.sites[k].handle(input, &mut self.rng)?;
+                    }
+                }
+                site::Output::Event(_) => {}
+            }
+        }
+        Ok(sent)
+    }
+
+    /// The policy stands before a site's answer, and the block where its application holds one, as in the product.
+    fn consents(&mut self, me: u16, asked: &Asked) -> Result<site::Input<'static>, Error> {
+        let k = usize::from(me);
+        let drawn = (self.drawn)(asked);
+        let request = Request { before: self.fixed[k].as_ref(), drawn: drawn.as_deref(), ..Request::default() };
+        let policy = Policy::only(self.kit.floor.clone());
+        let consent = policy::decide(&self.kit.terms, &policy, asked, &request, &Spent::default())?;
+        if self.remembers {
+            self.fixed[k] = Some(asked.own.clone());
+        }
+        Ok(site::Input::Contribute { consent, values: (self.answer)(me, asked) })
+    }
+
+    /// Sites state the blocks that their applications hold.
+    pub fn state_blocks(&mut self, members: &[u16]) {
+        for k in members.iter().map(|m| usize::from(*m)) {
+            let block = self.fixed[k].as_ref().map(|block| block.id);
+            self.sites[k].set_standing(Standing { block, version: 0 });
+        }
+    }
+
+    /// Lets a site answer what it was asked `nth`.
+    pub fn answer(&mut self, i: u16, nth: usize) -> Result<Vec<Parts>, Error> {
+        let asked = self.asked[usize::from(i)][nth].clone();
+        let input = self.consents(i, &asked)?;
+        self.sites[usize::from(i)].handle(input, &mut self.rng)?;
+        self.drain(i)
+    }
+
+    /// The application's refusal of a question.
+    pub fn refusal(&mut self, i: u16, context: Hash) -> Result<Vec<Parts>, Error> {
+        let input = site::Input::Refuse { context, rule: "POL-2".into() };
+        self.sites[usize::from(i)].handle(input, &mut self.rng)?;
+        self.drain(i)
+    }
+
+    /// Stops a site and brings it back from its journal.
+    pub fn restart(&mut self, i: u16) -> Result<(), Error> {
+        let k = usize::from(i);
+        self.sites[k] = Site::restore(self.kit.site(i), self.journals[k].clone())?;
+        Ok(())
+    }
+
+    pub fn open(&self, index: u32, slots: u16) -> (Hash, Vec<u8>) {
+        let open: Open = (self.run, index, slots);
+        let id = deck_id(&self.session, &open);
+        (id, self.frame(Kind::OpenDeck, &id, &open))
+    }
+
+    /// Opens a deck and collects the keys of `members`.
+    pub fn advertise(&mut self, index: u32, slots: u16, members: &[u16]) -> (Hash, Directory) {
+        let (id, frame) = self.open(index, slots);
+        let mut entries = Vec::new();
+        for m in members {
+            let reply = self.reply(*m, &frame).unwrap();
+            entries.push((*m, reply.read::<Keys>(), reply.proof));
+        }
+        let threshold = self.kit.terms.threshold_of(members.len(), self.kit.roster.sites.len()).unwrap() as u16;
+        let blocks = match self.kit.terms.block_size {
+            0 => vec![members.to_vec()],
+            size => members.chunks(usize::from(size)).map(<[u16]>::to_vec).collect(),
+        };
+        (id, Directory { threshold, entries, blocks })
+    }
+
+    /// Shows `members` the directory and then everybody's signatures; what they seal.
+    pub fn seal(&mut self, id: &Hash, directory: &Directory) -> Result<(Hash, BTreeMap<u16, Sealed>), Error> {
+        let members: Vec<u16> = directory.entries.iter().map(|e| e.0).collect();
+        let hash = directory_hash(id, directory);
+        let frame = self.frame(Kind::Directory, id, directory);
+        let proofs = members.iter().map(|m| Ok(self.reply(*m, &frame)?.proof)).collect::<Result<Vec<_>, Error>>()?;
+        let frame = self.frame(Kind::DirectoryCertificate, &hash, &proofs);
+        let mut boxes = BTreeMap::new();
+        for m in &members {
+            boxes.insert(*m, self.reply(*m, &frame)?.read());
+        }
+        Ok((hash, boxes))
+    }
+
+    /// The frame that brings `to` its boxes.
+    pub fn delivery(&self, hash: &Hash, boxes: &BTreeMap<u16, Sealed>, to: u16) -> Vec<u8> {
+        let own = |sent: &Sealed| sent.1.iter().find(|b| b.0 == to).map(|b| (b.1.clone(), b.2.clone()));
+        let delivered: Delivery = (
+            boxes.values().map(|sent| sent.0.clone()).collect(),
+            boxes
+                .iter()
+                .filter_map(|(from, sent)| own(sent).map(|(ciphertext, sealed)| (*from, ciphertext, sealed)))
+                .collect(),
+        );
+        self.frame(Kind::DeliverShares, hash, &delivered)
+    }
+
+    /// A whole deck, honestly made.
+    pub fn deck(&mut self, index: u32, slots: u16, members: &[u16]) -> Deck {
+        let (id, directory) = self.advertise(index, slots, members);
+        let (hash, boxes) = self.seal(&id, &directory).unwrap();
+        for m in members {
+            let frame = self.delivery(&hash, &boxes, *m);
+            assert_eq!(self.reply(*m, &frame).unwrap().kind, Kind::ShareAck);
+        }
+        Deck { index, id, hash, members: members.to_vec(), threshold: usize::from(directory.threshold) }
+    }
+
+    pub fn question(&self, deck: &Deck, slot: u16, cohort: &[u16], previous: Hash, query: &[u8]) -> Ask {
+        Ask {
+            deck: deck.index,
+            slot,
+            cohort: cohort.to_vec(),
+            words: WORDS as u32,
+            previous_context: previous,
+            previous_total: Hash::default(),
+            query: query.to_vec(),
+        }
+    }
+
+    pub fn ask_frame(&self, deck: &Deck, ask: &Ask) -> (Hash, Vec<u8>) {
+        let context = round_context(&self.session, &deck.hash, ask);
+        (context, self.frame(Kind::Ask, &context, ask))
+    }
+
+    /// Asks `to` and collects their masked vectors.
+    pub fn ask(&mut self, deck: &Deck, ask: &Ask, to: &[u16]) -> Result<Round, Error> {
+        let (context, frame) = self.ask_frame(deck, ask);
+        let mut inputs = BTreeMap::new();
+        for s in to {
+            inputs.insert(*s, self.reply(*s, &frame)?.proof);
+        }
+        Ok(Round { context, cohort: ask.cohort.clone(), inputs })
+    }
+
+    pub fn survivors(&self, round: &Round, alive: &[u16]) -> Vec<u8> {
+        let inputs = alive.iter().filter_map(|s| round.inputs.get(s)).copied().collect();
+        self.frame(Kind::Survivors, &round.context, &Survivors { alive: alive.to_vec(), inputs })
+    }
+
+    pub fn certificate(&self, round: &Round, alive: &[u16], signed: &BTreeMap<u16, Proof>) -> Vec<u8> {
+        let (signers, proofs) = signed.iter().map(|(s, p)| (*s, *p)).unzip();
+        let inputs = inputs_hash(&round.signed(alive));
+        self.frame(Kind::Certificate, &round.context, &Certificate { alive: alive.to_vec(), inputs, signers, proofs })
+    }
+
+    /// Lets `alive` sign that they are the survivors.
+    pub fn sign(&mut self, round: &Round, alive: &[u16], by: &[u16]) -> Result<BTreeMap<u16, Proof>, Error> {
+        let frame = self.survivors(round, alive);
+        let mut signed = BTreeMap::new();
+        for s in by {
+            let reply = self.reply(*s, &frame)?;
+            assert_eq!(reply.kind, Kind::ConsistencyCheck);
+            signed.insert(*s, reply.proof);
+        }
+        Ok(signed)
+    }
+}
+
+/// All sites in one block have answered a first question.
+pub fn in_one_block(n: usize, seed: u64) -> (Hub, Deck, Round) {
+    let mut hub = Hub::of(Kit::with_blocks(n, 0, |terms| terms.opening = false), seed);
+    let all = everybody(n);
+    let deck = hub.deck(0, 8, &all);
+    let ask = hub.question(&deck, 0, &all, Hash::default(), b"q");
+    let round = hub.ask(&deck, &ask, &all).unwrap();
+    (hub, deck, round)
+}
+
+/// As [`Hub::ask`], with the masked vectors.
+pub fn asked(hub: &mut Hub, deck: &Deck, ask: &Ask, to: &[u16]) -> Result<(Round, BTreeMap<u16, Vec<u64>>), Error> {
+    let (context, frame) = hub.ask_frame(deck, ask);
+    let mut round = Round { context, cohort: ask.cohort.clone(), inputs: BTreeMap::new() };
+    let mut vectors = BTreeMap::new();
+    for s in to {
+        let reply = hub.reply(*s, &frame)?;
+        round.inputs.insert(*s, reply.proof);
+        vectors.insert(*s, words(&reply.rest));
+    }
+    Ok((round, vectors))
+}
+
+/// `n` sites, a deck of four slots, and the question `q` put to everybody in the first.
+pub fn started(n: usize, seed: u64) -> (Hub, Deck, Round, BTreeMap<u16, Vec<u64>>) {
+    let mut hub = Hub::new(n, seed, |_| {});
+    let deck = hub.deck(0, 4, &everybody(n));
+    let ask = hub.question(&deck, 0, &everybody(n), Hash::default(), b"q");
+    let (round, vectors) = asked(&mut hub, &deck, &ask, &everybody(n)).unwrap();
+    (hub, deck, round, vectors)
+}
+
+/// The rule that an error names.
+pub fn rule(e: &Error) -> &'static str {
+    e.rule().map_or("none", |r| r.0)
+}
+
+/// The site refuses under this rule, and nothing leaves it; what it says.
+#[track_caller]
+pub fn refuses(hub: &mut Hub, site: u16, bytes: &[u8], expected: &str) -> String {
+    let e = hub.tell(site, bytes).expect_err("it must refuse");
+    assert_eq!(rule(&e), expected, "{e}");
+    assert!(hub.left.is_empty(), "nothing leaves with a refusal");
+    e.to_string()
+}

@@ -1,0 +1,154 @@
+//! Whole masked federations on loopback, in this process: made-up sites, plans, runs, and the same conversation in plain sums.
+
+use std::{
+    path::Path,
+    sync::{Arc, Mutex},
+};
+
+use veilsum_cluster::{
+    Algorithm, Method, Outcome, Prepared, Rows, Step, Totals, method::Seeding, pooled, random::Stream,
+};
+use veilsum_node::{
+    loopback::{self, LOOPBACK_TIMING, LoopbackConfig, LoopbackRun, LoopbackSite},
+    plan::{Column, PlanSpec},
+    role::{
+        client::Vanish,
+        server::{OnLoss, Progress},
+    },
+    split,
+};
+use veilsum_proto::plan::Terms;
+
+use crate::data::DataSet;
+
+/// The columns of a data set with the pooled min-max box of the papers' tables.
+pub fn columns_of(data: &DataSet) -> Vec<Column> {
+    let domain = data.boxed();
+    let bounds = domain.lower().iter().zip(domain.upper());
+    data.names.iter().zip(bounds).map(|(n, (l, u))| Column { name: n.clone(), lower: *l, upper: *u }).collect()
+}
+
+/// The rows dealt at random over `n` sites.
+pub fn dealt(data: &DataSet, n: usize, seed: u64) -> Vec<(String, Rows)> {
+    let part = |members: &[usize]| members.iter().flat_map(|i| data.rows.row(*i).to_vec()).collect();
+    let parts = split::iid(data.rows.len(), n, seed).into_iter();
+    parts.map(|(name, m)| (name, Rows::new(part(&m), data.rows.columns()).expect("rows"))).collect()
+}
+
+/// Made-up sites of the given sizes in the unit square, the same for the same seed: rows around three corners for
+/// `spread` 0.2, no structure for 1.
+pub fn made_up(sizes: &[usize], spread: f64, seed: u64) -> Vec<(String, Rows)> {
+    let mut stream = Stream::new(seed, b"veilsum integration test");
+    let corners = [[0.2, 0.2], [0.8, 0.3], [0.5, 0.8]];
+    let mut site = |(i, n): (usize, &usize)| {
+        let near = |corner: f64, unit: f64| corner * (1.0 - spread) + spread * unit;
+        let values = (0..*n).flat_map(|r| corners[(r + i) % 3].map(|c| near(c, stream.unit())));
+        (format!("site-{}", i + 1), Rows::new(values.collect(), 2).expect("rows"))
+    };
+    sizes.iter().enumerate().map(&mut site).collect()
+}
+
+pub fn unit_square() -> Vec<Column> {
+    ["x", "y"].map(|name| Column { name: name.into(), lower: 0.0, upper: 1.0 }).to_vec()
+}
+
+/// Lines of numbers without a header.
+pub fn matrix(path: &Path) -> Vec<Vec<f64>> {
+    let text = std::fs::read_to_string(path).expect("a table of numbers");
+    let row = |line: &str| line.split(',').map(|cell| cell.trim().parse().expect("a number")).collect();
+    text.lines().filter(|line| !line.is_empty()).map(row).collect()
+}
+
+/// Largest absolute difference of two tables of one shape.
+pub fn max_difference(a: &[Vec<f64>], b: &[Vec<f64>]) -> f64 {
+    assert_eq!((a.len(), a[0].len()), (b.len(), b[0].len()));
+    a.iter().flatten().zip(b.iter().flatten()).map(|(x, y)| (x - y).abs()).fold(0.0, f64::max)
+}
+
+pub fn fcm(columns: Vec<Column>, k: u32, epsilon: f64, max_rounds: u32, seeding: Seeding) -> PlanSpec {
+    PlanSpec::plain(columns, Algorithm::Fcm { m: 2.0, epsilon, max_rounds }, k, seeding)
+}
+
+pub fn prepared(work: &PlanSpec, sites: &[(String, Rows)]) -> Vec<Prepared> {
+    let domain = work.domain().expect("a box");
+    sites.iter().map(|(_, rows)| Prepared::new(rows, &domain, work.out_of_box).expect("rows inside the box")).collect()
+}
+
+/// A whole masked federation on loopback, with the sizes of its totals: how many sites are in each, in order.
+pub fn federate(
+    sites: Vec<(String, Rows)>,
+    work: &PlanSpec,
+    vanish: Vec<(usize, Vanish)>,
+    record: bool,
+) -> (LoopbackRun, Vec<usize>) {
+    federate_under(sites, work, vanish, record, |_| {})
+}
+
+/// As [`federate`] under terms that are changed further.
+pub fn federate_under(
+    sites: Vec<(String, Rows)>,
+    work: &PlanSpec,
+    vanish: Vec<(usize, Vanish)>,
+    record: bool,
+    change: impl FnOnce(&mut Terms) + Send + 'static,
+) -> (LoopbackRun, Vec<usize>) {
+    let usual = loopback::sampled_terms(work, sites.len());
+    let terms = |terms: &mut Terms| {
+        usual(terms);
+        change(terms);
+    };
+    counted(LoopbackConfig { terms: Box::new(terms), vanish, record, ..config(sites, work) })
+}
+
+/// A federation on loopback under the toys' policy and the usual terms, in which nobody is missing.
+pub fn config(sites: Vec<(String, Rows)>, work: &PlanSpec) -> LoopbackConfig {
+    LoopbackConfig {
+        site: loopback::toy_policy(),
+        terms: Box::new(|_| {}),
+        sites: sites.into_iter().map(LoopbackSite::from).collect(),
+        work: work.clone(),
+        vanish: Vec::new(),
+        record: false,
+        state: None,
+        way: None,
+        timing: LOOPBACK_TIMING,
+        on_loss: OnLoss::Stop,
+        progress: Box::new(|_| {}),
+    }
+}
+
+/// Runs a federation on a runtime of its own.
+pub fn run(config: LoopbackConfig) -> LoopbackRun {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(loopback::run(config)).expect("a federation")
+}
+
+/// As [`run`], with the sizes of the totals.
+pub fn counted(config: LoopbackConfig) -> (LoopbackRun, Vec<usize>) {
+    let sizes = Arc::new(Mutex::new(Vec::new()));
+    let seen = sizes.clone();
+    let progress = move |p| {
+        if let Progress::Round { sites, .. } = p {
+            seen.lock().expect("sizes").push(sites);
+        }
+    };
+    let run = run(LoopbackConfig { progress: Box::new(progress), ..config });
+    let sizes = sizes.lock().expect("sizes").clone();
+    (run, sizes)
+}
+
+/// The same conversation in plain sums: `cohort(q)` has the places of the sites in the total of question q, from 1.
+pub fn replay(work: &PlanSpec, sites: &[Prepared], cohort: impl Fn(u32) -> Vec<usize>) -> Outcome {
+    let mut method = work.run(sites.len()).expect("a method");
+    let mut step = method.next(None).expect("a first question");
+    for number in 1.. {
+        let query = match step {
+            Step::Done(outcome) => return *outcome,
+            Step::Ask(query) => query,
+        };
+        let there: Vec<Prepared> = cohort(number).into_iter().map(|i| sites[i].clone()).collect();
+        let totals = Totals { rows: None, ..pooled::totals(&query, &there).expect("totals") };
+        step = method.next(Some(&totals)).expect("a next question");
+    }
+    unreachable!("every method ends")
+}

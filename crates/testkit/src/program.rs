@@ -1,0 +1,304 @@
+//! The program from outside: files, processes, and the parties of a federation of separate processes.
+
+use std::{
+    ffi::OsStr,
+    io::{BufRead, BufReader, Read},
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::{
+        Arc, Condvar, Mutex,
+        atomic::{AtomicU16, AtomicU32, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use veilsum_cluster::Rows;
+
+use crate::in_process::made_up;
+
+/// A folder of its own, removed at the end.
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    pub fn new() -> Folder {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let name = format!("veilsum-it-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).expect("a new folder");
+        Folder(path)
+    }
+
+    pub fn path(&self, name: &str) -> String {
+        self.0.join(name).to_str().expect("a UTF-8 path").to_owned()
+    }
+
+    pub fn write(&self, name: &str, text: &str) -> String {
+        std::fs::write(self.0.join(name), text).expect("a written file");
+        self.path(name)
+    }
+
+    pub fn json(&self, name: &str) -> serde_json::Value {
+        let text = std::fs::read(self.0.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+        serde_json::from_slice(&text).expect("JSON")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A UDP port that is free now, below the range from which the system serves those who ask for any.
+pub fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    loop {
+        let number = NEXT.fetch_add(1, Ordering::Relaxed) as u32;
+        let port = 20_000 + (std::process::id().wrapping_mul(37).wrapping_add(number) % 12_000) as u16;
+        if std::net::UdpSocket::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// How a process ended.
+#[derive(Debug)]
+pub struct Ended {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ended {
+    /// What the process told a person, whole.
+    pub fn text(&self) -> String {
+        format!("{}{}", self.stdout, self.stderr)
+    }
+
+    /// Ended with this code and, where that is a failure, with an error and a next step and without a panic.
+    pub fn expect(self, code: i32) -> Ended {
+        assert_eq!(self.code, Some(code), "{self:#?}");
+        assert!(!self.text().contains("panicked at"), "{self:#?}");
+        // Wrong arguments are reported by the parser in its own form.
+        if code != 0 && !self.stdout.starts_with('{') && !self.stderr.contains("For more information") {
+            let told = |what: &str| self.stderr.lines().any(|l| l.starts_with(what) && l.len() > what.len() + 3);
+            assert!(told("error: ") && told("next: "), "{self:#?}");
+        }
+        self
+    }
+}
+
+#[derive(Default)]
+struct Heard {
+    text: Mutex<String>,
+    more: Condvar,
+}
+
+/// A running process whose standard error can be watched; killed when dropped.
+pub struct Running {
+    child: Child,
+    name: String,
+    stderr: Arc<Heard>,
+    stdout: Option<std::thread::JoinHandle<String>>,
+    watcher: Option<std::thread::JoinHandle<()>>,
+}
+
+/// The program, beside the tests that Cargo built with it.
+///
+/// # Panics
+/// Where it is not there: a test of another package than the program's.
+pub fn binary() -> PathBuf {
+    let test = std::env::current_exe().expect("a path");
+    let folder = test.ancestors().nth(2).expect("the folder of builds");
+    let program = folder.join(format!("veilsum{}", std::env::consts::EXE_SUFFIX));
+    assert!(program.is_file(), "{} was not built", program.display());
+    program
+}
+
+pub fn start<S: AsRef<OsStr>>(args: &[S]) -> Running {
+    launch(Command::new(binary()), args)
+}
+
+/// A process none of whose files may grow beyond `bytes`, as on a disk that is full; it sees an error and no signal.
+pub fn start_limited<S: AsRef<OsStr>>(args: &[S], bytes: u64) -> Running {
+    let mut shell = Command::new("bash");
+    let script = format!("trap '' XFSZ; ulimit -f {}; exec \"$0\" \"$@\"", bytes / 1024);
+    shell.args(["-c", &script]).arg(binary());
+    launch(shell, args)
+}
+
+fn launch<S: AsRef<OsStr>>(mut command: Command, args: &[S]) -> Running {
+    command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the program starts");
+    let (mut out, err) = (child.stdout.take().expect("a pipe"), child.stderr.take().expect("a pipe"));
+    let stderr = Arc::new(Heard::default());
+    let heard = stderr.clone();
+    let stdout = std::thread::spawn(move || {
+        let mut text = Vec::new();
+        let _ = out.read_to_end(&mut text);
+        String::from_utf8_lossy(&text).into_owned()
+    });
+    let watcher = std::thread::spawn(move || {
+        for line in BufReader::new(err).split(b'\n').map_while(Result::ok) {
+            let mut text = heard.text.lock().expect("text");
+            text.push_str(&String::from_utf8_lossy(&line));
+            text.push('\n');
+            heard.more.notify_all();
+        }
+    });
+    let name = args.iter().map(|a| a.as_ref().to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ");
+    Running { child, name, stderr, stdout: Some(stdout), watcher: Some(watcher) }
+}
+
+/// Runs the program to its end, which must come within two minutes.
+pub fn veilsum<S: AsRef<OsStr>>(args: &[S]) -> Ended {
+    start(args).wait(Duration::from_secs(120))
+}
+
+impl Running {
+    /// Waits until `enough` of what stands on standard error so far.
+    pub fn until(&self, what: &str, limit: Duration, enough: impl Fn(&str) -> bool) {
+        let end = Instant::now() + limit;
+        let mut text = self.stderr.text.lock().expect("text");
+        while !enough(&text) {
+            let left = end.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "{}: no {what} within {limit:?}:\n{text}", self.name);
+            text = self.stderr.more.wait_timeout(text, left).expect("text").0;
+        }
+    }
+
+    /// Without a word of farewell (SIGKILL), and the process is gone when this returns.
+    pub fn kill(mut self) -> Ended {
+        self.child.kill().expect("a killed process");
+        self.wait(Duration::from_secs(10))
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn wait(mut self, limit: Duration) -> Ended {
+        let end = Instant::now() + limit;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().expect("a status") {
+                break status;
+            }
+            let so_far = || self.stderr.text.lock().expect("text").clone();
+            assert!(Instant::now() < end, "{} still runs after {limit:?}:\n{}", self.name, so_far());
+            std::thread::sleep(Duration::from_millis(10));
+        };
+        let stdout = self.stdout.take().and_then(|t| t.join().ok()).unwrap_or_default();
+        self.watcher.take().map(std::thread::JoinHandle::join);
+        let stderr = std::mem::take(&mut *self.stderr.text.lock().expect("text"));
+        Ended { code: status.code(), stdout, stderr }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What `roster verify` prints of a roster for people to compare.
+pub fn fingerprint_of(roster: &str) -> String {
+    let told = veilsum(&["roster", "verify", "--roster", roster, "--json"]).expect(0).stdout;
+    let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+    told["fingerprint"].as_str().expect("a fingerprint").to_owned()
+}
+
+/// The documents and rows of a federation of separate processes, made with the program itself.
+pub struct Parties {
+    pub folder: Folder,
+    pub data: Vec<(String, Rows)>,
+    pub ports: [u16; 2],
+}
+
+impl Parties {
+    /// Sites of these sizes in the unit square, K = 3, and `plan` besides.
+    pub fn new(sizes: &[usize], plan: &[&str]) -> Parties {
+        let ports = [free_port(), free_port()];
+        let parties = Parties { folder: Folder::new(), data: made_up(sizes, 1.0, 41), ports };
+        for (name, port) in [("lead", Some(ports[0])), ("counter", Some(ports[1]))] {
+            parties.keygen(name, port);
+        }
+        for (name, rows) in &parties.data {
+            parties.keygen(name, None);
+            let lines = rows.iter().map(|r| format!("{},{},private\n", r[0], r[1]));
+            parties.folder.write(&format!("{name}.csv"), &format!("x,y,note\n{}", lines.collect::<String>()));
+        }
+        let cards: Vec<&str> = parties.data.iter().map(|(name, _)| name.as_str()).collect();
+        parties.roster("roster.toml", &cards);
+        // Few rows and many rounds: what a strict site would not answer.
+        let toy =
+            "min_rows = 1\nchange = 0\ncontributors = 1\nrecords = 1\nopening = false\n[release]\nrule = \"off\"\n";
+        parties.folder.write("toy.toml", toy);
+        parties.plan("roster.toml", "plan.toml", plan);
+        parties
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path(name)
+    }
+
+    pub fn keygen(&self, name: &str, port: Option<u16>) {
+        let mut args = vec!["keygen".into(), "--name".into(), name.to_owned(), "--out".into(), self.path("")];
+        args.extend(port.map(|p| format!("--address=127.0.0.1:{p}")));
+        veilsum(&args).expect(0);
+    }
+
+    pub fn roster(&self, file: &str, sites: &[&str]) {
+        self.roster_named("test", file, sites);
+    }
+
+    /// A roster of a federation of this name.
+    pub fn roster_named(&self, name: &str, file: &str, sites: &[&str]) {
+        let (lead, counter, key) = (self.path("lead.card"), self.path("counter.card"), self.path("lead.key"));
+        let mut args: Vec<String> =
+            ["roster", "make", "--name", name, "--coordinator", &lead, "--intermediary"].map(str::to_owned).to_vec();
+        args.extend([counter, "--key".into(), key, "--out".into(), self.path(file)]);
+        args.extend(sites.iter().map(|s| format!("--site={}", self.path(&format!("{s}.card")))));
+        veilsum(&args).expect(0);
+    }
+
+    pub fn plan(&self, roster: &str, file: &str, more: &[&str]) {
+        let (roster, key, out) = (self.path(roster), self.path("lead.key"), self.path(file));
+        let mut args = vec!["plan", "make", "--roster", &roster, "--key", &key, "--out", &out, "--k", "3"];
+        args.extend(["--column", "x=0:1", "y=0:1", "--max-rows", "2000"]);
+        args.extend(more);
+        veilsum(&args).expect(0);
+    }
+
+    fn role(&self, role: &str, name: &str, own: &[(&str, &str)], more: &[&str]) -> Vec<String> {
+        let mut all: Vec<(&str, String)> = vec![("--roster", self.path("roster.toml"))];
+        all.extend([("--plan", self.path("plan.toml")), ("--key", self.path(&format!("{name}.key")))]);
+        all.extend(own.iter().map(|(option, file)| (*option, self.path(file))));
+        // A later option of the same name takes the place of an earlier one.
+        let given = |option: &str| more.contains(&option);
+        let kept = all.into_iter().filter(|(option, _)| !given(option));
+        let head = std::iter::once(role.to_owned()).chain(kept.flat_map(|(option, file)| [option.to_owned(), file]));
+        let mut args: Vec<String> = head.chain(more.iter().map(|m| (*m).to_owned())).collect();
+        // What another member's operator would have read out.
+        let roster = args.iter().position(|arg| arg == "--roster").map(|at| args[at + 1].clone()).expect("a roster");
+        if role != "server" && Path::new(&roster).exists() {
+            args.extend(["--roster-fingerprint".into(), fingerprint_of(&roster)]);
+        }
+        args
+    }
+
+    pub fn server(&self, more: &[&str]) -> Vec<String> {
+        self.role("server", "lead", &[("--out", "out")], more)
+    }
+
+    pub fn intermediary(&self, more: &[&str]) -> Vec<String> {
+        self.role("intermediary", "counter", &[], more)
+    }
+
+    /// Site `i`, from 1.
+    pub fn client(&self, i: usize, more: &[&str]) -> Vec<String> {
+        let own = ["csv", "state", "model"].map(|end| format!("site-{i}.{end}"));
+        let own = [("--data", &*own[0]), ("--state", &*own[1]), ("--model", &*own[2]), ("--policy", "toy.toml")];
+        self.role("client", &format!("site-{i}"), &own, more)
+    }
+}

@@ -1,0 +1,361 @@
+//! An honest run written down, party by party, so that a site or the aggregator can be brought into any state of it
+//! again and then be told something else; and a ledger of all that a site gives away.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chacha20::ChaCha20Rng;
+use veilsum_proto::{
+    Error,
+    aggregator::{self, Aggregator, Event, Millis},
+    identity::Identity,
+    journal::Record,
+    message::Kind,
+    policy::{self, Asked},
+    site::{self, Site},
+    suite::Hash,
+    testing::Kit,
+};
+
+pub use crate::federation::{Heard, Told, rng_of};
+use crate::{
+    federation::{HUB, Reply, Verdict, World},
+    secrets::Secrets,
+    wire::*,
+};
+
+/// Kinds that an aggregator sends to a site.
+pub const OF_HUB: [Kind; 10] = [
+    Kind::OpenDeck,
+    Kind::Directory,
+    Kind::DirectoryCertificate,
+    Kind::DeliverShares,
+    Kind::Ask,
+    Kind::Survivors,
+    Kind::Certificate,
+    Kind::Opening,
+    Kind::Burn,
+    Kind::BurnCertificate,
+];
+
+/// Kinds that a site sends.
+pub const OF_SITES: [Kind; 10] = [
+    Kind::AdvertiseKeys,
+    Kind::AcceptDirectory,
+    Kind::ShareKeys,
+    Kind::ShareAck,
+    Kind::ShareComplaint,
+    Kind::MaskedInput,
+    Kind::ConsistencyCheck,
+    Kind::Unmask,
+    Kind::Refusal,
+    Kind::Burned,
+];
+
+/// The application's own kinds: neither state machine takes them.
+pub fn of_the_application(kind: Kind) -> bool {
+    kind as u16 >= Kind::Hello as u16
+}
+
+/// The question to which everybody answers.
+pub const ALL: &[u8] = b"all";
+/// The question to which the last site never answers.
+pub const DROP: &[u8] = b"drop";
+/// The question that the last site but one refuses.
+pub const REFUSE: &[u8] = b"refuse";
+
+/// A run that was honest but for what its name says.
+pub struct Course {
+    pub kit: Kit,
+    pub session: Hash,
+    pub seed: u64,
+    pub told: Vec<Vec<Told>>,
+    pub heard: Vec<(u64, Heard)>,
+    pub totals: Vec<(Vec<u64>, Vec<u16>)>,
+}
+
+fn aggregator_of(kit: &Kit, seed: u64) -> Aggregator {
+    Aggregator::new(kit.coordinator(), Millis(0), &mut rng_of(seed, HUB)).unwrap()
+}
+
+/// What the application of a site does with a question.
+fn manner(sites: u16, me: u16, asked: &Asked) -> Reply {
+    match &asked.query[..] {
+        REFUSE if me + 2 == sites => Reply::Refuse("POL-2"),
+        DROP if me + 1 == sites => Reply::Silence,
+        _ => Reply::Answer,
+    }
+}
+
+/// What a site's application says to a question that it does not pass over.
+pub fn answer(kit: &Kit, me: u16, asked: &Asked) -> site::Input<'static> {
+    if let Reply::Refuse(rule) = manner(kit.roster.sites.len() as u16, me, asked) {
+        return site::Input::Refuse { context: asked.context, rule: rule.into() };
+    }
+    let consent = policy::decide_by_floor(&kit.terms, &kit.floor, asked).unwrap();
+    // Values of so long a vector are not worth their time.
+    let value = |k| if asked.words > 1_000 { k as u64 } else { value(me, &asked.query, k) };
+    site::Input::Contribute { consent, values: (0..asked.words).map(value).collect() }
+}
+
+impl Course {
+    /// What these sites signed as their inputs in this round.
+    pub fn inputs(&self, round: &Hash, alive: &[u16]) -> Vec<Hash> {
+        let input = |site: &u16| {
+            self.heard.iter().find_map(|(_, heard)| match heard {
+                Heard::Frame(from, bytes)
+                    if from == site && veilsum_proto::message::kind_of(bytes) == Some(Kind::MaskedInput) =>
+                {
+                    let p = parts(bytes);
+                    (p.context == *round).then_some(p.proof.rest)
+                }
+                _ => None,
+            })
+        };
+        alive.iter().filter_map(input).collect()
+    }
+
+    /// Plays `questions` with `n` sites and decks of `slots`. Where `spoiled`, site 1 seals a box that site 2 cannot open.
+    pub fn new(n: usize, slots: u16, seed: u64, questions: &[&[u8]], spoiled: bool) -> Course {
+        let mut world = World::noted(n, seed, |t| t.slots = slots);
+        world.manner = Box::new(move |me, asked| manner(n as u16, me, asked));
+        let (signer, session) = (world.identity(1), world.session());
+        let mut spoils = spoiled;
+        world.hook = Box::new(move |wire| match (wire.from_site, wire.site, wire.kind) {
+            (true, 1, Kind::ShareKeys) if std::mem::take(&mut spoils) => {
+                let p = parts(wire.bytes);
+                let (commitments, mut boxes) = p.read::<Sealed>();
+                boxes.iter_mut().filter(|b| b.0 == 2).for_each(|b| b.2[0] ^= 1);
+                let rest = veilsum_proto::codec::encode(&(commitments, boxes));
+                Verdict::Replace(raw(&signer, &session, p.kind, &p.context, &rest))
+            }
+            _ => Verdict::Pass,
+        });
+        world.until(|e| matches!(e, Event::DeckReady { .. })).expect("a deck");
+        let mut totals = Vec::new();
+        for question in questions {
+            let (values, cohort) = world.total(question).expect("an honest run");
+            assert_eq!(values, sum(&cohort, question), "an honest total");
+            totals.push((values, cohort));
+        }
+        // A spoiled box is refused with an error, and a complaint leaves.
+        assert!(world.site_errors.iter().all(|(site, _)| spoiled && *site == 2), "{:?}", world.site_errors);
+        let notes = world.notes.take().expect("it is written down");
+        Course { kit: world.kit, session, seed, told: notes.told, heard: notes.heard, totals }
+    }
+
+    pub fn identity(&self, site: u16) -> &Identity {
+        &self.kit.identities[usize::from(site) + 2]
+    }
+
+    /// A frame that `site` signed.
+    pub fn sign_as(&self, site: u16, kind: Kind, context: &Hash, rest: &[u8]) -> Vec<u8> {
+        raw(self.identity(site), &self.session, kind, context, rest)
+    }
+
+    /// A frame that the coordinator signed.
+    pub fn sign(&self, kind: Kind, context: &Hash, rest: &[u8]) -> Vec<u8> {
+        raw(&self.kit.identities[0], &self.session, kind, context, rest)
+    }
+
+    /// The frames that a site was sent, with their places in its course.
+    pub fn frames_to(&self, site: u16) -> Vec<(usize, &[u8])> {
+        let told = self.told[usize::from(site)].iter().enumerate();
+        told.filter_map(|(i, t)| if let Told::Frame(b) = t { Some((i, &b[..])) } else { None }).collect()
+    }
+
+    /// The frames that the aggregator got, with their places.
+    pub fn frames_from(&self, wanted: impl Fn(u16) -> bool) -> Vec<(usize, u16, &[u8])> {
+        let heard = self.heard.iter().enumerate();
+        heard
+            .filter_map(|(i, (_, h))| match h {
+                Heard::Frame(from, b) if wanted(*from) => Some((i, *from, &b[..])),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// The aggregator after the first `steps` things it heard, with its events so far.
+    pub fn aggregator_at(&self, steps: usize) -> Aggregator {
+        let mut hub = aggregator_of(&self.kit, self.seed);
+        for (now, heard) in &self.heard[..steps] {
+            hear(&mut hub, heard, *now);
+            while hub.poll().is_some() {}
+        }
+        hub
+    }
+}
+
+pub fn kind(bytes: &[u8]) -> Kind {
+    veilsum_proto::message::kind_of(bytes).expect("a whole frame")
+}
+
+/// Tells the aggregator one thing.
+pub fn hear(hub: &mut Aggregator, heard: &Heard, now: u64) {
+    let input = match heard {
+        Heard::Attached(s) => aggregator::Input::Attached(*s),
+        Heard::Frame(from, bytes) => aggregator::Input::Message { from: *from, bytes },
+        Heard::Ask(query) => aggregator::Input::Ask { query: query.clone(), words: WORDS },
+        Heard::Tick => aggregator::Input::Tick,
+    };
+    hub.handle(input, Millis(now));
+}
+
+/// The events of an aggregator since the last look.
+pub fn events(hub: &mut Aggregator) -> Vec<Event> {
+    std::iter::from_fn(|| hub.poll())
+        .filter_map(|o| if let aggregator::Output::Event(e) = o { Some(e) } else { None })
+        .collect()
+}
+
+/// A slot: deck and number.
+pub type Slot = (u32, u16);
+
+/// What one site gave away about whom: by value, whatever the message around it claims.
+#[derive(Default, Clone, PartialEq, Eq, Debug)]
+pub struct Ledger {
+    pub seeds: BTreeSet<(Slot, u16)>,
+    pub shares: BTreeSet<(Slot, u16)>,
+    /// Masked vectors by slot.
+    pub masked: BTreeMap<Slot, BTreeSet<Vec<u8>>>,
+}
+
+impl Ledger {
+    /// What holds whatever the aggregator says: never both keys of one party, one vector a slot, few seeds.
+    pub fn check(&self, most_seeds: usize, what: &str) {
+        let both: Vec<_> = self.seeds.intersection(&self.shares).collect();
+        assert!(both.is_empty(), "{what}: both keys of one party left the site: {both:?}");
+        for (slot, vectors) in &self.masked {
+            assert!(vectors.len() < 2, "{what}: two vectors left in slot {slot:?}");
+            let seeds = self.seeds.iter().filter(|(s, _)| s == slot).count();
+            assert!(seeds <= most_seeds, "{what}: {seeds} seeds left in slot {slot:?}");
+        }
+    }
+
+    /// Nothing that the honest run did not give away too.
+    pub fn within(&self, honest: &Ledger, what: &str) {
+        let more: Vec<_> = self.seeds.difference(&honest.seeds).collect();
+        assert!(more.is_empty(), "{what}: seeds too many: {more:?}");
+        let more: Vec<_> = self.shares.difference(&honest.shares).collect();
+        assert!(more.is_empty(), "{what}: shares too many: {more:?}");
+    }
+}
+
+/// One site that is told things, with all that leaves it in the ledger.
+pub struct Victim<'a> {
+    pub course: &'a Course,
+    pub me: u16,
+    pub ledger: Ledger,
+    /// What left with the last input.
+    pub left: Vec<Parts>,
+    pub journal: Vec<Record>,
+    site: Site,
+    rng: ChaCha20Rng,
+    asked: Vec<Asked>,
+}
+
+impl<'a> Victim<'a> {
+    /// The site after the first `steps` things it was told.
+    pub fn at(course: &'a Course, me: u16, steps: usize) -> Victim<'a> {
+        let mut v = Victim {
+            course,
+            me,
+            ledger: Ledger::default(),
+            left: Vec::new(),
+            journal: Vec::new(),
+            site: Site::new(course.kit.site(me)).unwrap(),
+            rng: rng_of(course.seed, me),
+            asked: Vec::new(),
+        };
+        for told in &course.told[usize::from(me)][..steps] {
+            // In the spoiled run one delivery is honestly refused.
+            let _ = v.tell(told);
+        }
+        v
+    }
+
+    /// Tells it all that it was told from `step` on, whatever it says to that.
+    pub fn go_on(&mut self, step: usize) {
+        for told in &self.course.told[usize::from(self.me)][step..] {
+            let _ = self.tell(told);
+        }
+    }
+
+    pub fn tell(&mut self, told: &Told) -> Result<(), Error> {
+        match told {
+            Told::Frame(bytes) => self.hear(bytes),
+            Told::Answer => self.answer(),
+        }
+    }
+
+    pub fn hear(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        let result = self.site.handle(site::Input::Message(bytes), &mut self.rng);
+        self.drain();
+        result
+    }
+
+    fn answer(&mut self) -> Result<(), Error> {
+        let Some(asked) = self.asked.last().cloned() else { return Ok(()) };
+        let result = self.site.handle(answer(&self.course.kit, self.me, &asked), &mut self.rng);
+        self.drain();
+        result
+    }
+
+    /// Its application will not answer what was asked last.
+    pub fn refuse(&mut self) {
+        let Some(asked) = self.asked.last() else { return };
+        let refusal = site::Input::Refuse { context: asked.context, rule: "POL-2".into() };
+        self.site.handle(refusal, &mut self.rng).expect("a site may always refuse");
+        self.drain();
+    }
+
+    /// Its process ends and comes back from its journal.
+    pub fn restart(&mut self) {
+        let back = Site::restore(self.course.kit.site(self.me), self.journal.clone());
+        self.site = back.expect("what a site wrote restores it");
+    }
+
+    fn drain(&mut self) {
+        self.left.clear();
+        while let Some(output) = self.site.poll() {
+            match output {
+                site::Output::Persist(record) => self.journal.push(record),
+                site::Output::Rewrite(records) => self.journal = records,
+                site::Output::Send { bytes, .. } => self.left.push(parts(&bytes)),
+                site::Output::Event(site::Event::Asked(asked)) => self.asked.push(asked),
+                site::Output::Event(_) => {}
+            }
+        }
+        for p in self.left.clone() {
+            self.enter(&p);
+        }
+    }
+
+    fn enter(&mut self, p: &Parts) {
+        let slot_of = |context: &Hash| self.asked.iter().rfind(|a| a.context == *context).map(|a| a.slot);
+        match p.kind {
+            Kind::MaskedInput => {
+                let slot = slot_of(&p.context).expect("an answer has a question");
+                self.ledger.masked.entry(slot).or_default().insert(p.rest.clone());
+            }
+            Kind::ConsistencyCheck => {
+                let (context, seeds) = p.read::<Check>();
+                let slot = slot_of(&context).expect("a signature has a question");
+                let secrets = Secrets::among(&self.journal, slot.0);
+                for (_, seed) in seeds {
+                    let of = secrets.members.iter().find(|m| secrets.round_seed(**m, slot.1, &context) == seed);
+                    self.ledger.seeds.insert((slot, *of.expect("a seed of this round")));
+                }
+            }
+            Kind::Unmask => {
+                // Its context is that of the survivors and their inputs; a release is of the question asked last.
+                let slot = self.asked.last().expect("a release has a question").slot;
+                let secrets = Secrets::among(&self.journal, slot.0);
+                for share in p.read::<Vec<[u8; 32]>>() {
+                    let of = secrets.members.iter().find(|m| secrets.share(**m, slot.1) == share);
+                    self.ledger.shares.insert((slot, *of.expect("a share of this slot")));
+                }
+            }
+            _ => {}
+        }
+    }
+}

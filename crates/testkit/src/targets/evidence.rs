@@ -1,0 +1,193 @@
+//! Evidence: frames that a third party is shown, the file that they come in, and the transcript that a site keeps. Whatever
+//! the bytes are, nobody is blamed who did not sign something else than the protocol makes an honest party sign.
+
+use std::{fs, sync::LazyLock};
+
+use veilsum_node::{
+    documents::Federation,
+    evidence::verify,
+    store::{Said, Transcript},
+};
+use veilsum_proto::{
+    codec,
+    evidence::Documents,
+    message::Kind,
+    plan::Terms,
+    roster::PartyId,
+    suite::{self, Hash},
+};
+
+use super::honest::{self, Kept, course};
+use crate::{
+    recording::{Course, kind},
+    wire::{Parts, parts, raw},
+};
+
+/// What was said in the recorded run, by whom.
+struct Spoken {
+    directory: Hash,
+    frames: Vec<(PartyId, Vec<u8>)>,
+}
+
+fn spoken() -> &'static Spoken {
+    static MADE: LazyLock<Spoken> = LazyLock::new(|| {
+        let c = course();
+        let told = c.frames_to(0);
+        let certificate = told.iter().find(|(_, b)| kind(b) == Kind::DirectoryCertificate).expect("a deck");
+        let wanted = |b: &[u8]| matches!(kind(b), Kind::Ask | Kind::Opening | Kind::MaskedInput | Kind::Survivors);
+        let of_hub = told.iter().map(|(_, b)| (PartyId::Coordinator, b.to_vec()));
+        let of_sites = c.frames_from(|_| true).into_iter().map(|(_, s, b)| (PartyId::Site(s), b.to_vec()));
+        Spoken {
+            directory: parts(certificate.1).context,
+            frames: of_hub.chain(of_sites).filter(|(_, b)| wanted(b)).collect(),
+        }
+    });
+    &MADE
+}
+
+fn key(c: &Course, by: PartyId) -> &veilsum_proto::identity::Identity {
+    match by {
+        PartyId::Site(s) => c.identity(s),
+        _ => &c.kit.identities[0],
+    }
+}
+
+/// A frame of the run: its number, how it is changed, place (two bytes), length, bytes. Who spoke, the frame, whether it is
+/// as it was.
+fn shown<'a>(c: &Course, input: &mut &'a [u8]) -> Option<(PartyId, Vec<u8>, bool)> {
+    let (&[number, how, low, high, length], rest) = input.split_first_chunk::<5>()?;
+    let (with, rest): (&'a [u8], &'a [u8]) = rest.split_at(usize::from(length).min(rest.len()));
+    *input = rest;
+    let all = &spoken().frames;
+    let (by, honest) = &all[usize::from(number) % all.len()];
+    let mut bytes = honest.clone();
+    let at = usize::from(u16::from_le_bytes([low, high]));
+    match how % 3 {
+        // As it came, or with other bytes under a signature that was not on them.
+        0 => {
+            let at = at % bytes.len();
+            let end = bytes.len().min(at + with.len());
+            bytes[at..end].copy_from_slice(&with[..end - at]);
+        }
+        // With other bytes that its sender signed; all that was behind them stays, or is cut off.
+        cut => {
+            let Parts { kind, context, mut rest, .. } = parts(honest);
+            let at = at % (rest.len() + 1);
+            rest.resize(rest.len().max(at + with.len()), 0);
+            rest[at..at + with.len()].copy_from_slice(with);
+            if cut == 2 {
+                rest.truncate(at + with.len());
+            }
+            bytes = raw(key(c, *by), &c.session, kind, &context, &rest);
+        }
+    }
+    let same = bytes == *honest;
+    Some((*by, bytes, same))
+}
+
+/// All four judgements on two frames.
+pub(super) fn frames(bytes: &[u8]) {
+    let c = course();
+    let documents = Documents { roster: &c.kit.roster, terms: &c.kit.terms };
+    let mut input = bytes;
+    // The raw bytes themselves are nobody's.
+    assert!(documents.asked(&spoken().directory, bytes).is_err());
+    assert!(documents.input(0, bytes).is_err() && documents.twice(PartyId::Coordinator, bytes, bytes).is_err());
+    let (Some(one), Some(other)) = (shown(c, &mut input), shown(c, &mut input)) else { return };
+    let blamed = |what: &str, culprit: PartyId, of: &[&(PartyId, Vec<u8>, bool)]| {
+        assert!(
+            of.iter().any(|(by, _, same)| *by == culprit && !same),
+            "{what}: {culprit:?} said nothing but the truth"
+        );
+    };
+    drop(documents.asked(&spoken().directory, &one.1));
+    match documents.opened(&spoken().directory, &one.1, &other.1) {
+        Ok(Err(blame)) => {
+            assert_eq!(blame.culprit, PartyId::Coordinator);
+            blamed("an opening", blame.culprit, &[&one, &other]);
+        }
+        Ok(Ok(opened)) if one.2 && other.2 => {
+            let total = (opened.values, opened.cohort);
+            assert!(c.totals.contains(&total), "honest frames open another total");
+        }
+        _ => {}
+    }
+    if let PartyId::Site(site) = one.0
+        && let Ok(Some(blame)) = documents.input(site, &one.1)
+    {
+        assert_eq!(blame.culprit, one.0);
+        blamed("an input", blame.culprit, &[&one]);
+    }
+    for by in [one.0, PartyId::Coordinator, PartyId::Intermediary, PartyId::Site(0), PartyId::Site(u16::MAX)] {
+        if let Ok(Some(blame)) = documents.twice(by, &one.1, &other.1) {
+            assert_eq!((blame.culprit, one.0, other.0), (by, by, by));
+            blamed("two messages", blame.culprit, &[&one, &other]);
+        }
+    }
+}
+
+fn federation() -> Federation {
+    let f = honest::federation();
+    let terms = Terms { min_total_rows: 100, ..(*f.kit.terms).clone() };
+    Federation::new((*f.kit.roster).clone(), terms).expect("the plan holds")
+}
+
+/// An evidence file. Nobody signed a lie in this federation, so none convicts anybody.
+pub(super) fn file(bytes: &[u8]) {
+    static MADE: LazyLock<Federation> = LazyLock::new(federation);
+    let folder = Kept::folder("evidence");
+    let path = folder.path().join("evidence.json");
+    fs::write(&path, bytes).expect("the temporary folder can be written");
+    assert!(verify(&path, &MADE).is_err(), "honest parties are convicted");
+}
+
+/// A transcript on disk: what is read of it reads again, after what was torn is gone.
+pub(super) fn transcript(bytes: &[u8]) {
+    let folder = Kept::folder("transcript");
+    let session = suite::hash("fuzz", &[]);
+    let path = folder.path().join(format!("{}.transcript", &session.to_string()[..16]));
+    fs::write(&path, bytes).expect("the temporary folder can be written");
+    let (mut transcript, said) = Transcript::open(folder.path(), &session).expect("a transcript can always be begun");
+    assert_eq!(transcript.all().ok().as_ref(), Some(&said));
+    let more = Said { directory: session, frame: vec![1; 10] };
+    transcript.add(&more).expect("it can be written");
+    drop(transcript);
+    let (_, again) = Transcript::open(folder.path(), &session).expect("what was read once reads again");
+    assert!(again.split_last().is_some_and(|(last, before)| *last == more && before == said), "an entry is lost");
+}
+
+/// Honest inputs: target, name, bytes.
+pub(super) fn corpus() -> Vec<(&'static str, String, Vec<u8>)> {
+    let mut all = Vec::new();
+    let frames = &spoken().frames;
+    let at = |wanted: Kind, from: usize| {
+        let found = frames.iter().enumerate().skip(from).find(|(_, (_, b))| kind(b) == wanted);
+        found.expect("it was said in the run").0
+    };
+    let (ask, opening, input) = (at(Kind::Ask, 0), at(Kind::Opening, 0), at(Kind::MaskedInput, 0));
+    let plain = |n: usize| [n as u8, 0, 0, 0, 0];
+    all.push(("evidence", "opened".into(), [plain(ask), plain(opening)].concat()));
+    all.push(("evidence", "one-input-twice".into(), [plain(input), plain(input)].concat()));
+    let (lie, twice) = ([opening as u8, 1, 8, 0, 1, 0xff], [input as u8, 1, 0, 0, 1, 0xff]);
+    all.push(("evidence", "a-lie".into(), [&plain(ask)[..], &lie].concat()));
+    all.push(("evidence", "two-inputs".into(), [&plain(input)[..], &twice].concat()));
+    let said = |n: usize| codec::encode(&Said { directory: spoken().directory, frame: frames[n].1.clone() });
+    let entry = |n: usize| [&(said(n).len() as u64).to_le_bytes()[..], &said(n)].concat();
+    all.push(("transcript", "one-round".into(), [entry(ask), entry(opening)].concat()));
+    all.push(("transcript", "torn".into(), [&entry(ask)[..], &entry(opening)[..100]].concat()));
+    let kit = &honest::federation().kit;
+    let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
+    for (case, accused, numbers) in
+        [("opening", "hub", vec![ask, opening]), ("input", "site-0", vec![input]), ("course", "hub", vec![ask])]
+    {
+        let frame =
+            |n: &usize| serde_json::json!({"directory": spoken().directory.to_string(), "frame": hex(&frames[*n].1)});
+        let file = serde_json::json!({
+            "format": "veilsum-evidence/1", "roster": kit.roster.hash().to_string(), "plan": kit.terms.hash().to_string(),
+            "accused": accused, "rule": "OPN-4", "what": "lied", "case": case,
+            "frames": numbers.iter().map(frame).collect::<Vec<_>>(),
+        });
+        all.push(("evidence_file", case.into(), file.to_string().into_bytes()));
+    }
+    all
+}

@@ -1,0 +1,18 @@
+//! What is read and not run: arrows between crates, links, rules, references, advice.
+
+mod advice;
+mod layering;
+mod links;
+mod spec_coverage;
+mod threat_model;
+
+/// Where the workspace's own sources are.
+const SOURCES: [&str; 7] = [
+    "crates/proto/src",
+    "crates/node/src",
+    "crates/federation/src",
+    "crates/cli",
+    "crates/cluster/src",
+    "crates/lab/src",
+    "crates/audit/src",
+];

@@ -1,0 +1,24 @@
+//! The product as its users meet it: one file for each behaviour, one program for all of them. `cargo test --test product led_5`
+//! runs what tests a rule, and `cargo test --test product losses` a file.
+
+mod application_rules;
+mod cli;
+mod damaged_state;
+mod demo_cli;
+mod federation;
+mod hostile_bytes;
+mod hostile_plans;
+mod ledger;
+mod loss_processes;
+mod losses;
+mod methods;
+mod noise;
+mod opening;
+mod papers;
+mod processes;
+mod question_vectors;
+mod readme;
+mod second_implementation;
+mod spec_round;
+mod swapped_roster;
+mod views;
