@@ -110,15 +110,12 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         // Help that was asked for, or that stands in for a command that was not named.
-        Err(e) if !e.use_stderr() || (unnamed(&e) && !json) => {
+        Err(e) if !e.use_stderr() || e.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             // Nothing can be done where even this cannot be printed.
             let _ = e.print();
             return ExitCode::from(e.exit_code() as u8);
         }
-        Err(e) => {
-            let text = if unnamed(&e) { "no command was named".to_owned() } else { e.to_string() };
-            return report(&wrong_arguments(&text, std::env::args_os().skip(1)), json);
-        }
+        Err(e) => return report(&wrong_arguments(&e.to_string(), std::env::args_os().skip(1)), json),
     };
     log_to_stderr(cli.verbose);
     let result = match &cli.command {
@@ -139,11 +136,6 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => report(&failure, cli.json),
     }
-}
-
-/// Whether it is only that no command was named.
-fn unnamed(error: &clap::Error) -> bool {
-    error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
 }
 
 /// The parser's own words in the form of every other error: what is wrong, and which command's help tells more.
