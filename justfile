@@ -20,6 +20,10 @@ ci:
 bench:
     cargo bench --bench masked_ratio && cargo bench --bench round_cost && cargo bench --bench policy_overhead
 
+# Build the program as it is shipped: without a path of this machine, and within its limit of bytes
+release *folder:
+    .ci/release {{folder}}
+
 # Fuzz one target for some seconds
 fuzz target seconds="600":
     fuzz/run {{target}} {{seconds}}

@@ -265,12 +265,12 @@ fn bad_files() {
         (vec!["--data", &bare], 3, vec!["no rows"]),
         (vec!["--data", &empty], 3, vec!["empty"]),
         (vec!["--data", "/nowhere/rows.csv"], 3, vec!["/nowhere/rows.csv"]),
-        (vec!["--data", &good, "--columns", "x,z"], 3, vec!["\"z\""]),
-        (vec!["--data", &good, "--split", "town"], 3, vec!["\"town\""]),
+        (vec!["--data", &good, "--columns", "x,z"], 2, vec!["\"z\""]),
+        (vec!["--data", &good, "--split", "town"], 2, vec!["\"town\""]),
         (vec!["--data", &good, "--start", &start], 3, vec!["start.csv"]),
         (vec!["--data", &good, "--start", &wide], 3, vec!["wide.csv"]),
         (vec!["--data", &good, "--start", "/nowhere/start.csv"], 3, vec!["/nowhere/start.csv"]),
-        (vec!["--data", &few, "--sites", "5"], 3, vec!["no rows"]),
+        (vec!["--data", &few, "--sites", "5"], 2, vec!["no rows"]),
     ];
     for (args, code, words) in cases {
         let mut all = args.clone();
@@ -302,25 +302,56 @@ fn wrong_arguments() {
         assert!(words.iter().all(|w| text.contains(w)), "{words:?}:\n{text}");
         assert!(!out.0.join("out").exists());
     };
-    says(on_rows(&["--sites", "3", "--k", "10"]).expect(3), &["K = 10", "9 rows", "--k"]);
-    says(on_rows(&["--sites", "3", "--k", "0"]).expect(3), &["K must be at least 1"]);
-    says(on_rows(&["--sites", "2", "--k", "2"]).expect(3), &["at least 3", "--sites"]);
-    says(on_rows(&["--sites", "10", "--k", "2"]).expect(3), &["no rows", "--sites"]);
-    says(on_rows(&["--split", "label", "--k", "2"]).expect(3), &["at least 3"]);
+    says(on_rows(&["--sites", "3", "--k", "10"]).expect(2), &["K = 10", "9 rows", "--k"]);
+    says(on_rows(&["--sites", "3", "--k", "0"]).expect(2), &["K must be at least 1"]);
+    says(on_rows(&["--sites", "2", "--k", "2"]).expect(2), &["at least 3", "--sites"]);
+    says(on_rows(&["--sites", "10", "--k", "2"]).expect(2), &["no rows", "--sites"]);
+    says(on_rows(&["--split", "label", "--k", "2"]).expect(2), &["at least 3"]);
     says(on_rows(&["--sites", "3", "--split", "label", "--k", "2"]).expect(2), &["contradict"]);
     says(on_rows(&["--sites", "3"]).expect(2), &["--k"]);
     for m in ["1", "0.5", "NaN", "inf"] {
-        says(demo(&out, &["--m", m]).expect(3), &["fuzzifier"]);
+        says(demo(&out, &["--m", m]).expect(2), &["fuzzifier"]);
     }
     says(demo(&out, &["--m", "two"]).expect(2), &["--m"]);
-    says(demo(&out, &["--epsilon=-1"]).expect(3), &["epsilon"]);
-    says(demo(&out, &["--max-rounds", "0"]).expect(3), &["round"]);
+    says(demo(&out, &["--epsilon=-1"]).expect(2), &["epsilon"]);
+    says(demo(&out, &["--max-rounds", "0"]).expect(2), &["round"]);
     says(demo(&out, &["--scale", "log"]).expect(2), &["box"]);
     says(demo(&out, &["--sites", "4"]).expect(2), &["--data"]);
     says(demo(&out, &["--nonsense"]).expect(2), &["--nonsense"]);
+    // What to do next is about the command that was typed.
+    says(demo(&out, &["--m", "1"]).expect(2), &["fuzzifier", "next: correct the option", "demo --help-all"]);
+    says(demo(&out, &["--k", "x"]).expect(2), &["--k", "next: see `veilsum demo --help`"]);
+    says(
+        demo(&out, &["--sample", "0.5"]).expect(2),
+        &["2 of 3 sites would be drawn", "next: raise --sample", "--sites"],
+    );
+    says(demo(&out, &["--sample", "2"]).expect(2), &["share of sites", "demo --help-all"]);
+    says(demo(&out, &["--dp-epsilon", "1"]).expect(2), &["--expected-rows", "next: see `veilsum demo --help`"]);
+    let whole_site = ["--dp-epsilon", "1", "--expected-rows", "3120", "--dp-unit", "site"];
+    says(demo(&out, &whole_site).expect(2), &["hides a whole site", "3 sites", "--dp-unit record"]);
+    let label = ["--sites", "3", "--k", "2", "--columns", "x,label", "--split"];
+    says(on_rows(&[&label[..], &["seen:1"]].concat()).expect(2), &["--columns label", "last column", "--split iid"]);
+    says(on_rows(&[&label[..], &["label"]].concat()).expect(2), &["--columns label", "split by it"]);
     for bad in ["3", "3@", "@3", "3@0", "4@1", "0@1", "nobody@1", "3@5:late", "3@-1", "3@5:", "3@99999999999"] {
         says(demo(&out, &["--drop", bad]).expect(2), &["--drop", "SITE@ROUND"]);
     }
+}
+
+/// The last column is a label only where one is needed.
+#[test]
+fn the_last_column_can_be_clustered_when_it_is_named() {
+    let out = Folder::new();
+    let rows: String = (0..30).map(|i| format!("{},{}\n", i % 7, (i * i) % 5)).collect();
+    let data = out.write("rows.csv", &format!("x,y\n{rows}"));
+    let ended = demo(&out, &["--data", &data, "--columns", "x,y", "--sites", "3", "--k", "2"]).expect(0);
+    assert_eq!(out.json("out/result.json")["columns"], serde_json::json!(["x", "y"]));
+    assert!(ended.stdout.contains("30 rows, 2 columns, 3 sites"), "{}", ended.stdout);
+    // One of a thing is not several; and clusters have the numbers that they have in the lists of the result.
+    let ended = demo(&out, &["--data", &data, "--sites", "3", "--k", "2", "--max-rounds", "1"]).expect(0);
+    assert!(ended.stdout.contains(", 1 column,") && ended.stdout.contains(": 1 round, largest"), "{}", ended.stdout);
+    let clusters = |line: &&str| line.split_whitespace().next().is_some_and(|word| ["0", "1", "2"].contains(&word));
+    assert_eq!(ended.stdout.lines().filter(clusters).count(), 2, "{}", ended.stdout);
+    assert!(ended.stdout.lines().any(|line| line.trim_start().starts_with("0 ")), "{}", ended.stdout);
 }
 
 /// A reader that has seen enough is no error, and no panic.

@@ -135,7 +135,7 @@ fn what_may_be_released_is_decided_without_io() {
 /// The library knows no command line: words for a screen are the binary's.
 #[test]
 fn the_library_has_no_command_line() {
-    without("veilsum-node", &["clap", "indicatif", "tracing-subscriber", "veilsum"]);
+    without("veilsum-node", &["clap", "tracing-subscriber", "veilsum"]);
 }
 
 /// The simulator of the core (clock and randomness from a seed) is not in the product.

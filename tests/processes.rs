@@ -184,6 +184,18 @@ fn everybody_is_told_when_the_server_is_interrupted() {
     }
 }
 
+/// It says so, and is missed as one that was killed: its run is taken up when it is back.
+#[test]
+fn an_intermediary_that_is_interrupted_says_so() {
+    let p = Parties::new(&SIZES, &LONG);
+    let intermediary = start(&p.intermediary(&[&QUICK[..], &["-vv"]].concat()));
+    intermediary.until("attempts to dial", LIMIT, |log| log.contains("not yet"));
+    let pid = intermediary.id().to_string();
+    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().expect("kill").success());
+    let told = intermediary.wait(Duration::from_secs(20)).expect(130).stderr;
+    assert!(told.contains("error: interrupted") && told.contains("next: start it again"), "{told}");
+}
+
 /// Parties that do not belong are told so and end, and the run of the others is not touched.
 #[test]
 fn who_does_not_belong_is_refused() {

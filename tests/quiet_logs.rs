@@ -7,6 +7,12 @@ use std::{
     time::Duration,
 };
 
+use tracing_subscriber::{
+    Layer,
+    filter::{LevelFilter, Targets},
+    layer::SubscriberExt,
+    util::SubscriberInitExt,
+};
 use veilsum_cluster::method::Seeding;
 use veilsum_node::role::client::{Step, Vanish};
 use veilsum_proto::{
@@ -198,9 +204,10 @@ impl Write for Log {
 fn masked_words_and_shares_are_not_logged() {
     let log = Log::default();
     let writer = log.clone();
-    let filter = tracing_subscriber::EnvFilter::new("info,veilsum=trace,veilsum_proto=trace,veilsum_cluster=trace");
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false);
-    subscriber.with_writer(move || writer.clone()).try_init().expect("the only log of this process");
+    // A target stands for all that begin as it does.
+    let filter = Targets::new().with_default(LevelFilter::INFO).with_target("veilsum", LevelFilter::TRACE);
+    let lines = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(move || writer.clone());
+    tracing_subscriber::registry().with(lines.with_filter(filter)).try_init().expect("the only log of this process");
     let work = fcm(unit_square(), 3, 0.0, 6, Seeding::Uniform { seed: 3 });
     let sites = made_up(&SIZES, 0.2, 77);
     let vanish = vec![(1, Vanish { round: 3, at: Step::BeforeInput })];

@@ -7,9 +7,11 @@ use serde_json::json;
 use veilsum_cluster::assign::{hard_labels, memberships};
 
 use veilsum_node::{
+    cost::counted,
     documents,
     error::Failure,
     files::{self, Existing},
+    model::Model,
     table::{self, TableSpec},
 };
 
@@ -27,6 +29,14 @@ pub(crate) struct AssignArgs {
     pub out: PathBuf,
 }
 
+/// The rows, counted from 0, that lie outside the model's public box.
+fn outside(values: &[f64], model: &Model) -> Vec<usize> {
+    let inside =
+        |row: &[f64]| row.iter().zip(&model.columns).all(|(x, column)| (column.lower..=column.upper).contains(x));
+    let rows = values.chunks_exact(model.columns.len().max(1)).enumerate();
+    rows.filter(|(_, row)| !inside(row)).map(|(i, _)| i).collect()
+}
+
 /// Computes memberships and hard labels.
 ///
 /// # Errors
@@ -40,6 +50,15 @@ pub(crate) fn assign(args: &AssignArgs, json: bool) -> Result<(), Failure> {
     let fail = |why: String| Failure::input(format!("{}: {why}", args.data.display()), "correct the file");
     let columns = model.columns.iter().map(|c| c.name.clone()).collect();
     let table = table::read_csv(&args.data, &TableSpec { columns, label: None })?;
+    let outside = outside(&table.values, &model);
+    if let (Some(first), false) = (outside.first(), json) {
+        eprintln!(
+            "warning: {} outside the box that the model was made for, first {}: their memberships say which centre is nearest, \
+             and little more",
+            counted(outside.len(), "row"),
+            table::place_of(&args.data, *first)
+        );
+    }
     let rows = model.to_working(table.values).map_err(fail)?;
     let u = memberships(&rows, &model.centres().map_err(fail)?, model.m).map_err(|e| fail(e.to_string()))?;
     let labels = hard_labels(&u);
@@ -47,7 +66,8 @@ pub(crate) fn assign(args: &AssignArgs, json: bool) -> Result<(), Failure> {
     let to_file = args.out.as_os_str() != "-";
     if json && !to_file {
         let u: Vec<Vec<f64>> = u.outer_iter().map(|row| row.to_vec()).collect();
-        let value = json!({ "k": model.k, "memberships": u, "labels": labels, "caution": model.caution() });
+        let value = json!({ "k": model.k, "memberships": u, "labels": labels, "outside_box": outside,
+            "caution": model.caution() });
         return crate::print(true, &value, "");
     }
     // Clusters are numbered from 0, as the centres stand in the model.
@@ -63,8 +83,12 @@ pub(crate) fn assign(args: &AssignArgs, json: bool) -> Result<(), Failure> {
     if to_file {
         files::write_private(&args.out, &text, Existing::Replace)?;
         let shown = args.out.display().to_string();
-        let value = json!({ "written": shown, "k": model.k, "caution": model.caution() });
-        return crate::print(json, &value, &format!("memberships in {} clusters: {shown}", model.k));
+        let value = json!({ "written": shown, "k": model.k, "outside_box": outside, "caution": model.caution() });
+        return crate::print(
+            json,
+            &value,
+            &format!("memberships in {}: {shown}", counted(model.k as usize, "cluster")),
+        );
     }
     crate::print(false, &serde_json::Value::Null, &String::from_utf8_lossy(&text))
 }

@@ -17,7 +17,7 @@ use crate::{
     run::{LOSS_WAIT, Loss, block_on},
 };
 use veilsum_node::{
-    agreed,
+    agreed, cost,
     documents::SitePolicy,
     dp,
     error::{Code, Failure},
@@ -32,18 +32,21 @@ use veilsum_node::{
     table::{self, TableSpec},
 };
 
+/// What to do about an option that is wrong.
+const SEE_HELP: &str = "correct the option; `veilsum demo --help-all` says what each one takes";
+
 /// `veilsum demo`
 #[derive(Args, Debug, Clone)]
 pub(crate) struct DemoArgs {
     /// Cluster these rows instead of the generated example
     ///
-    /// The last column is taken for a label. It is neither used nor sent.
+    /// The last column is taken for a label, which is neither used nor sent, unless --columns names it.
     #[arg(long, value_name = "FILE.csv", help_heading = heading::ROWS)]
     pub data: Option<PathBuf>,
     /// Columns to use [default: all but the last]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', requires = "data", help_heading = heading::ROWS)]
     pub columns: Vec<String>,
-    /// Sites to spread the rows over [default: 20]
+    /// Sites to spread the rows of --data over [default: 20; the example has 3]
     #[arg(long, value_name = "N", requires = "data", help_heading = heading::ROWS)]
     pub sites: Option<usize>,
     /// How rows are spread: iid, a column, dirichlet:ALPHA, observers:BETA or seen:N
@@ -115,14 +118,16 @@ pub(crate) fn demo(args: &DemoArgs, json: bool) -> Result<(), Failure> {
         None => example(args),
     };
     let work = work(args, &source)?;
-    work.check().map_err(|e| Failure::input(e.0, "see `veilsum demo --help-all`"))?;
+    work.check().map_err(|e| Failure::new(Code::Usage, e.0, SEE_HELP))?;
+    args.method.noise.hides_sites_in_vain(source.sites.len())?;
     let names: Vec<String> = source.sites.iter().map(|site| site.name.clone()).collect();
     let vanish = args.drop.iter().map(|d| parse_drop(d, &names)).collect::<Result<Vec<_>, _>>()?;
     let domain = work.domain()?;
     let prepared = source.sites.iter().map(|s| s.prepare(&domain, work.out_of_box)).collect::<Result<Vec<_>, _>>()?;
     let rows: usize = prepared.iter().map(Prepared::len).sum();
     if u64::from(work.recipe.clusters.min) > rows as u64 {
-        return Err(Failure::input(
+        return Err(Failure::new(
+            Code::Usage,
             format!(
                 "K = {} clusters from {rows} rows: there must be at least as many rows as clusters",
                 work.recipe.clusters.min
@@ -130,9 +135,16 @@ pub(crate) fn demo(args: &DemoArgs, json: bool) -> Result<(), Failure> {
             "choose a smaller --k",
         ));
     }
-    crate::run::place_for(&args.out.join("result.json"))?;
     let demo = Demo::of(&source.sites, &work, &vanish, args.on_loss.is_some());
+    if let Some(sampling) = work.sampling {
+        let sites = source.sites.len();
+        agreed::prove_sampling(sites, &demo.terms, sampling.count(sites)).map_err(|f| {
+            let next = "raise --sample or leave it out, or deal the rows of --data to more --sites";
+            Failure::new(Code::Usage, f.message, next)
+        })?;
+    }
     let (site, told) = demo.policy()?;
+    crate::run::place_for(&args.out.join("result.json"))?;
     if !json {
         crate::say!("{}\n{told}", source.note);
     }
@@ -201,9 +213,9 @@ pub(crate) fn demo(args: &DemoArgs, json: bool) -> Result<(), Failure> {
     let _ = writeln!(out, "  the network    sizes and times of encrypted packets");
     crate::say!(@raw "{out}");
     crate::say!(
-        "\n{}: {} rounds, largest difference {:.1e} of a column's range",
+        "\n{}: {}, largest difference {:.1e} of a column's range",
         pooled.what,
-        pooled.rounds,
+        cost::counted(pooled.rounds as usize, "round"),
         pooled.max_abs_diff
     );
     if pooled.blurred {
@@ -264,18 +276,46 @@ fn example(args: &DemoArgs) -> Source {
 
 fn from_file(args: &DemoArgs, path: &std::path::Path) -> Result<Source, Failure> {
     let header = table::read_header(path)?;
-    let label = header.last().cloned().unwrap_or_default();
+    let last = header.last().cloned().unwrap_or_default();
     let way = Way::parse(&args.split, &header)?;
     let by_column = match &way {
         Way::Column(column) => Some(column.clone()),
         _ => None,
     };
+    if args.release_labels && by_column.is_some() {
+        return Err(Failure::new(
+            Code::Usage,
+            "--release-labels and --split by a column contradict each other",
+            "the labels are the file's last column; split by iid, dirichlet, observers or seen",
+        ));
+    }
+    // The last column is a label only where one is needed: it may be named as a column to use.
+    let by_label = args.release_labels || matches!(way, Way::Dirichlet(_) | Way::Seen(_));
+    let label = by_column.clone().or_else(|| by_label.then(|| last.clone()));
+    if let Some(column) = args.columns.iter().find(|column| !header.contains(column)) {
+        return Err(Failure::new(
+            Code::Usage,
+            format!("--columns {column:?}: {} has no such column", path.display()),
+            format!("the file has {}", header.join(", ")),
+        ));
+    }
+    if let Some(label) = label.as_ref().filter(|label| args.columns.contains(label)) {
+        let why = match by_column {
+            Some(_) => "the rows are split by it",
+            None => "as the last column it holds the labels",
+        };
+        return Err(Failure::new(
+            Code::Usage,
+            format!("--columns {label}: this column is not clustered, because {why}"),
+            "leave it out of --columns, or split the rows another way (--split iid)",
+        ));
+    }
     let wanted: Vec<String> = if args.columns.is_empty() {
         header[..header.len().saturating_sub(1)].iter().filter(|c| Some(*c) != by_column.as_ref()).cloned().collect()
     } else {
         args.columns.clone()
     };
-    let spec = TableSpec { columns: wanted, label: Some(by_column.clone().unwrap_or_else(|| label.clone())) };
+    let spec = TableSpec { columns: wanted, label };
     let table = table::read_csv(path, &spec)?;
     let d = table.columns.len();
     let rows = Rows::new(table.values, d)?;
@@ -302,9 +342,11 @@ fn from_file(args: &DemoArgs, path: &std::path::Path) -> Result<Source, Failure>
         }
         Way::Seen(labels) => split::lacking(&found, wanted, *labels, seed),
     };
-    check_sites(parts.len()).map_err(|e| Failure::input(e, "split into other --sites, or by another column"))?;
+    let next = "split into other --sites, or by another column";
+    check_sites(parts.len()).map_err(|e| Failure::new(Code::Usage, e, next))?;
     if let Some((name, _)) = parts.iter().find(|(_, rows)| rows.is_empty()) {
-        return Err(Failure::input(
+        return Err(Failure::new(
+            Code::Usage,
             format!("{name} would have no rows: {} rows for {} sites", table.rows, parts.len()),
             "use fewer --sites",
         ));
@@ -326,18 +368,12 @@ fn from_file(args: &DemoArgs, path: &std::path::Path) -> Result<Source, Failure>
         .zip(domain.lower().iter().zip(domain.upper()))
         .map(|(name, (lower, upper))| Column { name: name.clone(), lower: *lower, upper: *upper })
         .collect();
-    if args.release_labels && by_column.is_some() {
-        return Err(Failure::new(
-            Code::Usage,
-            "--release-labels and --split by a column contradict each other",
-            "the labels are the file's last column; split by iid, dirichlet, observers or seen",
-        ));
-    }
     let labels = args.release_labels.then(|| {
         let classes: std::collections::BTreeSet<&String> = found.iter().collect();
-        Labels { column: label.clone(), classes: classes.into_iter().cloned().collect() }
+        Labels { column: last.clone(), classes: classes.into_iter().cloned().collect() }
     });
-    let numbers = labels.as_ref().map(|labels| agreed::numbered(&found, labels)).transpose()?;
+    let unlisted = |_| Failure::new(Code::Internal, "a label of the file is not in its own list", "please report it");
+    let numbers = labels.as_ref().map(|labels| agreed::numbered(&found, labels)).transpose().map_err(unlisted)?;
     let sites = parts
         .into_iter()
         .map(|(name, members)| {
@@ -347,10 +383,11 @@ fn from_file(args: &DemoArgs, path: &std::path::Path) -> Result<Source, Failure>
         })
         .collect::<Result<Vec<_>, _>>()?;
     let note = format!(
-        "{}: {} rows, {d} columns, {} sites ({}); for this demonstration the public box is taken from the file, \
+        "{}: {}, {}, {} sites ({}); for this demonstration the public box is taken from the file, \
          which a real federation must not do\nmasked sums, QUIC on 127.0.0.1",
         path.display(),
-        rows.len(),
+        cost::counted(rows.len(), "row"),
+        cost::counted(d, "column"),
         sites.len(),
         by_column.map_or_else(|| format!("rows dealt by {}", args.split), |c| format!("one for every value of {c:?}"))
     );
@@ -367,7 +404,8 @@ fn work(args: &DemoArgs, source: &Source) -> Result<PlanSpec, Failure> {
     let seed = args.seed.unwrap_or(synthetic::DEFAULT_START_SEED);
     let classes = source.labels.as_ref().map_or(0, |labels| labels.classes.len());
     let mut recipe = args.method.recipe(clusters, given, seed, &source.columns, source.sites.len(), classes)?;
-    recipe.noise = args.method.noise.noise(clusters, 0);
+    let most = source.sites.iter().map(|site| site.rows.len()).max().unwrap_or(0);
+    recipe.noise = args.method.noise.noise(clusters, most as u64);
     Ok(PlanSpec {
         columns: source.columns.clone(),
         scaling: if args.scale == "box" { Scaling::Box } else { Scaling::None },
@@ -496,7 +534,8 @@ impl Way {
             Some(("dirichlet", Some(alpha))) => Ok(Way::Dirichlet(alpha)),
             Some(("observers", Some(beta))) => Ok(Way::Observers(beta)),
             Some(("seen", Some(labels))) if labels >= 1.0 => Ok(Way::Seen(labels as usize)),
-            _ => Err(Failure::input(
+            _ => Err(Failure::new(
+                Code::Usage,
                 format!("--split {text:?}: the file has no such column, and it is no way to spread rows"),
                 "write iid, dirichlet:0.5, observers:1, seen:2 or the name of a column",
             )),

@@ -12,7 +12,7 @@ use veilsum_proto::{identity::Identity, message::Kind, noise::Key, roster::Party
 use veilsum_node::{
     agreed::questions,
     app_messages::{self, Hello, SOFTWARE},
-    cost::{Cost, QuestionCost, frame_bytes},
+    cost::{Cost, QuestionCost, counted, frame_bytes},
     documents::{self, Federation, load_identity},
     error::{Code, Failure},
     question::{Question, Terms, contribute},
@@ -195,7 +195,7 @@ impl Report<'_> {
         for p in &self.parts {
             let who = format!("{} ({})", name(p.to), format!("{:?}", p.to).to_lowercase());
             if shown.replace(p.to) != Some(p.to) {
-                text += &format!("\nFor every deck of {} rounds, to {who}\n", p.slots);
+                text += &format!("\nFor every deck of {}, to {who}\n", counted(p.slots, "round"));
                 text += &self.lines(p, &p.rehearsal.deck);
             }
             text += &format!("\nFor every {} question of {who}\n", p.costs.name);

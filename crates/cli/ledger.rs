@@ -18,6 +18,7 @@ use veilsum_proto::{
 
 use crate::run::{head_of, state_of};
 use veilsum_node::{
+    cost::counted,
     documents::{fingerprint, load_card, load_identity, policy_of},
     error::{Code, Failure},
     release::{Account, Data, Known, Left, Origin},
@@ -341,7 +342,11 @@ fn budget(args: &BudgetArgs, json: bool) -> Result<(), Failure> {
             "answers_left": policy.max_rounds_in_all.saturating_sub(questions),
             "runs_left": policy.max_runs.saturating_sub(runs),
         }));
-        text += &format!("data set {name:?}\n  {questions} different answers in {runs} runs");
+        text += &format!(
+            "data set {name:?}\n  {} in {}",
+            counted(questions as usize, "different answer"),
+            counted(runs as usize, "run")
+        );
         text += &format!(
             " (the policy allows {} and {})\n  without noise: {scalars} numbers, {} bits",
             policy.max_rounds_in_all,

@@ -21,12 +21,19 @@ mod roster;
 mod run;
 
 use std::{
+    ffi::OsString,
     io::{self, Write},
     process::ExitCode,
 };
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
 use serde_json::json;
+use tracing_subscriber::{
+    Layer,
+    filter::{LevelFilter, Targets},
+    layer::SubscriberExt,
+    util::SubscriberInitExt,
+};
 
 use veilsum_node::error::{Code, Failure};
 
@@ -34,7 +41,7 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0    done
   1    a defect of veilsum: please report it
-  2    wrong arguments
+  2    wrong arguments: an option that does not exist, or a value that cannot be used, alone or beside the others
   3    a file of data, a roster, a plan or a key that cannot be used
   4    a peer cannot be reached, or the port cannot be opened
   5    a peer broke a rule of the protocol; it is named
@@ -102,16 +109,13 @@ fn main() -> ExitCode {
     let json = std::env::args_os().skip(1).take_while(|a| a != "--").any(|a| a == "--json");
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(e) if json && e.use_stderr() => {
-            let text = e.to_string();
-            let message = text.lines().next().unwrap_or("wrong arguments").trim_start_matches("error: ");
-            return report(&Failure::new(Code::Usage, message, "see `veilsum --help`"), true);
-        }
-        Err(e) => {
+        // Help that was asked for, or that stands in for a command that was not named.
+        Err(e) if !e.use_stderr() || e.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             // Nothing can be done where even this cannot be printed.
             let _ = e.print();
-            return ExitCode::from(u8::from(e.use_stderr()) * Code::Usage as u8);
+            return ExitCode::from(e.exit_code() as u8);
         }
+        Err(e) => return report(&wrong_arguments(&e.to_string(), std::env::args_os().skip(1)), json),
     };
     log_to_stderr(cli.verbose);
     let result = match &cli.command {
@@ -134,17 +138,32 @@ fn main() -> ExitCode {
     }
 }
 
+/// The parser's own words in the form of every other error: what is wrong, and which command's help tells more.
+fn wrong_arguments(text: &str, args: impl Iterator<Item = OsString>) -> Failure {
+    let words = text.trim_start_matches("error: ");
+    let words = words.split("\n\nUsage:").next().unwrap_or_default();
+    let words = words.split("\n\nFor more information").next().unwrap_or_default();
+    let message: Vec<&str> = words.split_whitespace().collect();
+    let all = Cli::command();
+    let (mut command, mut name) = (&all, String::from("veilsum"));
+    for arg in args {
+        if let Some(sub) = command.find_subcommand(&arg) {
+            (command, name) = (sub, format!("{name} {}", sub.get_name()));
+        }
+    }
+    Failure::new(Code::Usage, message.join(" "), format!("see `{name} --help`"))
+}
+
 fn log_to_stderr(verbose: u8) {
-    let level = match verbose {
-        0 => "warn",
-        1 => "warn,veilsum=info",
-        _ => "info,veilsum=debug",
+    let (others, ours) = match verbose {
+        0 => (LevelFilter::WARN, LevelFilter::WARN),
+        1 => (LevelFilter::WARN, LevelFilter::INFO),
+        _ => (LevelFilter::INFO, LevelFilter::DEBUG),
     };
-    // The environment has no say: a log must not become talkative by accident.
-    let filter = tracing_subscriber::EnvFilter::new(level);
-    let colour = io::IsTerminal::is_terminal(&io::stderr());
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
-    let _ = log.with_target(false).with_ansi(colour).try_init();
+    // The environment has no say: a log must not become talkative by accident. A target stands for all that begin as it does.
+    let filter = Targets::new().with_default(others).with_target("veilsum", ours);
+    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_target(false).with_ansi(false);
+    let _ = tracing_subscriber::registry().with(lines.with_filter(filter)).try_init();
 }
 
 fn report(failure: &Failure, json: bool) -> ExitCode {
@@ -193,7 +212,6 @@ fn written(result: io::Result<()>) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_command_line_is_consistent() {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
-use veilsum_cluster::{Clusters, OutOfBox, Recipe, Scaling, method::Seeding, privacy::Unit};
+use veilsum_cluster::{Clusters, OutOfBox, Recipe, Scaling, method::Seeding};
 use veilsum_proto::plan::Terms;
 
 use crate::{
@@ -12,10 +12,10 @@ use crate::{
     roster::signer,
 };
 use veilsum_node::{
-    cost::{Cost, blocks_mean},
+    cost::{Cost, blocks_mean, counted},
     documents::{self, Federation, fingerprint, load_identity, load_roster, roster_fingerprint, write_plan},
     dp::Privacy,
-    error::Failure,
+    error::{Code, Failure},
     plan::{Column, Judge, Labels, PlanSpec},
 };
 
@@ -200,7 +200,10 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
         labels: args.labels.clone(),
         step_bits,
     };
-    let again = |f: Failure| Failure { advice: "correct the option and run `veilsum plan make` again".into(), ..f };
+    // The files were read: what is wrong from here on is wrong with the options.
+    let wrong = |f: Failure| Failure { code: Code::Usage, ..f };
+    let again =
+        |f: Failure| wrong(Failure { advice: "correct the option and run `veilsum plan make` again".into(), ..f });
     work.check().map_err(|e| again(e.into()))?;
     let mut terms = Terms {
         roster: roster.hash(),
@@ -217,7 +220,7 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
     if args.on_loss.is_some() {
         let three = three_blocks(sites, terms.opening).ok_or_else(|| {
             let what = format!("{sites} sites are too few for a run that goes on without one of three blocks");
-            Failure::input(what, "leave --on-loss block out: the run then waits for a site that is lost, or is finished from what is out")
+            Failure::new(Code::Usage, what, "leave --on-loss block out: the run then waits for a site that is lost, or is finished from what is out")
         })?;
         (terms.block_size, terms.threshold, terms.colluders) = three;
     }
@@ -228,34 +231,18 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
     }
     terms.check(&roster).map_err(|e| again(e.into()))?;
     // Proved before it is signed, and again by everybody who loads it.
-    let federation = Federation::new(roster, terms.clone())?;
+    let federation = Federation::new(roster, terms.clone()).map_err(wrong)?;
     let privacy = Privacy::of(&federation.work, &federation.form()?);
-    let of_sites = federation.work.recipe.noise.filter(|noise| matches!(noise.unit, Unit::Site { .. }));
-    let needed = of_sites.map_or(0, |noise| sites_for_site_noise(noise.epsilon));
-    if !args.method.noise.dp_useless && sites < needed {
-        return Err(Failure::input(
-            format!(
-                "noise that hides a whole site leaves nothing of the centres among {sites} sites: at epsilon {} it is of use from some \
-                 {needed} sites on",
-                args.method.noise.dp_epsilon.unwrap_or_default()
-            ),
-            "hide single rows (--dp-unit record)",
-        ));
-    }
+    args.method.noise.hides_sites_in_vain(sites)?;
     if !args.method.noise.dp_useless && privacy.is_some_and(|privacy| !privacy.useful) {
-        return Err(Failure::input(
+        return Err(Failure::new(
+            Code::Usage,
             "under this noise centres cannot be told from chance",
             "expect more rows, or choose fewer K or rounds; --dp-useless makes the plan all the same",
         ));
     }
     write_plan(&args.out, &terms.sign(&federation.roster, &identity)?)?;
     check(&federation, &args.out, "written; send it to every party", json)
-}
-
-/// Sites from which noise that hides a whole one is of use: measured, some 200 at epsilon 10 and some 1,000 at epsilon 4, between
-/// and below by the same power. At 10 or 50 sites centres are off by 0.28 of the box and more.
-fn sites_for_site_noise(epsilon: f64) -> usize {
-    (200.0 * (10.0 / epsilon.min(10.0)).powf(1.75)).ceil() as usize
 }
 
 /// Block size, threshold and colluding sites of a plan over three blocks that can lose any one of them: the threshold is what is
@@ -300,12 +287,12 @@ fn check(federation: &Federation, path: &Path, what: &str, json: bool) -> Result
     }
     let (clusters, m) = (clusters(&federation.work), federation.work.recipe.judge_m());
     let text = format!(
-        "{}: {what}\nfingerprint {}\nmethod      {}, K = {clusters}, m = {m}, {} columns, {} questions at most\n{}",
+        "{}: {what}\nfingerprint {}\nmethod      {}, K = {clusters}, m = {m}, {}, {} at most\n{}",
         path.display(),
         fingerprint(&hash.0),
         federation.work.method_name(),
-        federation.work.columns.len(),
-        federation.work.max_questions(),
+        counted(federation.work.columns.len(), "column"),
+        counted(federation.work.max_questions() as usize, "question"),
         cost.to_text() + &privacy.map_or_else(String::new, |privacy| privacy.to_text())
     );
     crate::print(json, &value, &text)
@@ -313,7 +300,7 @@ fn check(federation: &Federation, path: &Path, what: &str, json: bool) -> Result
 
 fn to_json(federation: &Federation) -> Result<Value, Failure> {
     let (terms, work) = (&federation.terms, &federation.work);
-    let internal = |e| Failure::new(veilsum_node::error::Code::Internal, e, "this is a defect, please report it");
+    let internal = |e| Failure::new(Code::Internal, e, "this is a defect, please report it");
     Ok(json!({
         "hash": terms.hash().to_string(),
         "fingerprint": fingerprint(&terms.hash().0),
@@ -381,7 +368,12 @@ fn describe(work: &PlanSpec) -> String {
         Seeding::Given { .. } => line("start", "given centres".into()),
         Seeding::Tree(tree) => line(
             "start",
-            format!("from totals of cells of at least {} rows, seed {}, blur {}", tree.min_rows, tree.seed, tree.blur),
+            format!(
+                "from totals of cells of at least {}, seed {}, blur {}",
+                counted(tree.min_rows as usize, "row"),
+                tree.seed,
+                tree.blur
+            ),
         ),
     }
     if let Some(range) = &recipe.range {
@@ -409,7 +401,10 @@ fn describe(work: &PlanSpec) -> String {
     }
     let rule = recipe.rule;
     let first = if rule.two_steps() { "counts are asked first" } else { "asked together" };
-    line("a sum needs", format!("at least {} rows, sites: {} ({first})", rule.min_rows, rule.min_sites));
+    line(
+        "a sum needs",
+        format!("at least {}, sites: {} ({first})", counted(rule.min_rows as usize, "row"), rule.min_sites),
+    );
     if recipe.min_change > 1 {
         line("and again", format!("{} rows that entered or left its cluster since", recipe.min_change));
     }
@@ -463,12 +458,6 @@ fn parse_column(text: &str) -> Result<Column, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn noise_that_hides_a_site_is_offered_to_many() {
-        assert_eq!([20.0, 10.0, 4.0].map(sites_for_site_noise), [200, 200, 995]);
-        assert!(sites_for_site_noise(1.0) > 10_000);
-    }
 
     /// The numbers of the specification's table.
     #[test]

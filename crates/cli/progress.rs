@@ -1,43 +1,60 @@
-//! How a run shows itself: a bar on a terminal, a few quiet lines elsewhere.
+//! How a run shows itself: one line that is written over on a terminal, a few quiet lines elsewhere.
 
-use std::io::IsTerminal;
-
-use indicatif::{ProgressBar, ProgressStyle};
+use std::{
+    io::{self, IsTerminal, Write},
+    time::Instant,
+};
 
 use veilsum_node::{app_messages::clean, role::server::Progress};
+
+/// Cells of the bar.
+const BAR: u32 = 30;
+/// Back to the beginning of the line, and clear it.
+const CLEAR: &str = "\r\x1b[K";
 
 /// A reporter for [`Progress`] on standard error; silent where `quiet`.
 pub(crate) fn reporter(quiet: bool) -> Box<dyn Fn(Progress) + Send + Sync> {
     if quiet {
         return Box::new(|_| {});
     }
-    if !std::io::stderr().is_terminal() {
-        return Box::new(|p| match p {
-            Progress::Ready { sites, threshold } => eprintln!("keys exchanged: {sites} sites, threshold {threshold}"),
-            Progress::Lost { site, why } => eprintln!("left the run: {site}: {}", clean(&why)),
-            Progress::Waiting { sites, seconds } => eprintln!("{}", waiting(&sites, seconds)),
-            Progress::Round { .. } | Progress::Ended => {}
-        });
-    }
-    let bar = ProgressBar::new(1);
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg} ({elapsed})") {
-        bar.set_style(style);
-    }
-    Box::new(move |p| match p {
-        Progress::Ready { sites, threshold } => {
-            bar.println(format!("keys exchanged: {sites} sites, threshold {threshold}"))
-        }
-        Progress::Lost { site, why } => bar.println(format!("left the run: {site}: {}", clean(&why))),
-        Progress::Waiting { sites, seconds } => bar.println(waiting(&sites, seconds)),
-        Progress::Round { number, of, what, sites } => {
-            bar.set_length(u64::from(of));
-            bar.set_position(u64::from(number));
-            bar.set_message(format!("{what} over {sites} sites"));
-        }
-        Progress::Ended => bar.finish_and_clear(),
+    let begin = if io::stderr().is_terminal() { CLEAR } else { "" };
+    let started = Instant::now();
+    Box::new(move |p| {
+        let text = match p {
+            Progress::Ready { sites, threshold } => {
+                format!("keys exchanged: {sites} sites, threshold {threshold}\n")
+            }
+            Progress::Lost { site, why } => format!("left the run: {site}: {}\n", clean(&why)),
+            Progress::Waiting { sites, seconds } => format!("waiting for {} ({seconds} s)\n", sites.join(", ")),
+            Progress::Round { number, of, what, sites } if !begin.is_empty() => {
+                let seconds = started.elapsed().as_secs();
+                format!("{} {number}/{of} {what} over {sites} sites ({seconds} s)", bar(number, of))
+            }
+            Progress::Ended if !begin.is_empty() => String::new(),
+            Progress::Round { .. } | Progress::Ended => return,
+        };
+        // Nothing can be done where progress cannot be shown, and the run does not depend on it.
+        let _ = io::stderr().write_all(format!("{begin}{text}").as_bytes());
     })
 }
 
-fn waiting(sites: &[String], seconds: u64) -> String {
-    format!("waiting for {} ({seconds} s)", sites.join(", "))
+/// A bar that is filled for `number` of `of` questions.
+fn bar(number: u32, of: u32) -> String {
+    let full = (u64::from(BAR) * u64::from(number.min(of)) / u64::from(of.max(1))) as usize;
+    format!("[{}{}]", "#".repeat(full), " ".repeat(BAR as usize - full))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bar_fills_from_left_to_right_and_no_further() {
+        for (number, of, full) in
+            [(0, 31, 0), (1, 2, 15), (31, 31, 30), (40, 31, 30), (0, 0, 0), (u32::MAX, u32::MAX, 30)]
+        {
+            let bar = bar(number, of);
+            assert_eq!((bar.len(), bar.matches('#').count()), (BAR as usize + 2, full), "{number} of {of}");
+        }
+    }
 }

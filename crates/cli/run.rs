@@ -23,6 +23,7 @@ use crate::{
 };
 use veilsum_node::documents::Offered;
 use veilsum_node::{
+    cost,
     documents::{self, Federation, load_identity, policy_of},
     error::{Code, Failure},
     release::Data,
@@ -262,6 +263,14 @@ pub(super) fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> R
     result
 }
 
+/// What a role comes to, unless the user interrupts it (Ctrl-C).
+async fn unless_interrupted<T>(run: impl Future<Output = Result<T, Failure>>, next: &str) -> Result<T, Failure> {
+    tokio::select! {
+        result = run => result,
+        _ = tokio::signal::ctrl_c() => Err(Failure::new(Code::Interrupted, "interrupted", next)),
+    }
+}
+
 /// Runs the coordinator.
 ///
 /// # Errors
@@ -311,16 +320,20 @@ pub(crate) fn intermediary(args: &IntermediaryArgs, json: bool) -> Result<(), Fa
             federation.roster.sites.len()
         );
     }
-    let counted = block_on(intermediary::run(IntermediaryConfig {
-        identity,
-        federation: federation.clone(),
-        listen,
-        coordinator,
-        timing: args.patience.timing(),
-        on_loss: args.patience.on_loss.within(args.patience.loss_wait),
-        view: None,
-        bound: None,
-    }))?;
+    // Nobody is told: it keeps nothing that a restart would need, and counts again when it is back.
+    let counted = block_on(unless_interrupted(
+        intermediary::run(IntermediaryConfig {
+            identity,
+            federation: federation.clone(),
+            listen,
+            coordinator,
+            timing: args.patience.timing(),
+            on_loss: args.patience.on_loss.within(args.patience.loss_wait),
+            view: None,
+            bound: None,
+        }),
+        "start it again while the coordinator waits for it; the rows are then counted again",
+    ))?;
     if json {
         crate::say!(
             "{}",
@@ -328,7 +341,11 @@ pub(crate) fn intermediary(args: &IntermediaryArgs, json: bool) -> Result<(), Fa
                    "traffic": counted.traffic})
         );
     } else {
-        crate::say!("counted {} rows over {} sites", counted.total, counted.cohort.len());
+        crate::say!(
+            "counted {} over {}",
+            cost::counted(counted.total as usize, "row"),
+            cost::counted(counted.cohort.len(), "site")
+        );
         if !counted.handed_over {
             crate::say!("the total was withheld from the coordinator: a counted site left the run before its end");
         }
@@ -378,8 +395,8 @@ pub(crate) fn client(args: &ClientArgs, json: bool) -> Result<(), Failure> {
             eprintln!("warning: this site does not answer the whole plan; {stop}");
         }
     }
-    let report = block_on(async {
-        let run = client::run(ClientConfig {
+    let report = block_on(unless_interrupted(
+        client::run(ClientConfig {
             identity,
             federation: federation.clone(),
             site,
@@ -392,14 +409,9 @@ pub(crate) fn client(args: &ClientArgs, json: bool) -> Result<(), Failure> {
             patience: Duration::from_secs(args.join_timeout),
             vanish: None,
             view: None,
-        });
-        tokio::select! {
-            report = run => report,
-            _ = tokio::signal::ctrl_c() => {
-                Err(Failure::new(Code::Interrupted, "interrupted", "start again within the grace time to stay in the run"))
-            }
-        }
-    })?;
+        }),
+        "start again within the grace time to stay in the run",
+    ))?;
     let Some(model) = &report.model else {
         return Err(Failure::new(Code::Denied, "the run ended without a model", "ask the coordinator's operator"));
     };
@@ -416,8 +428,8 @@ pub(crate) fn client(args: &ClientArgs, json: bool) -> Result<(), Failure> {
         );
     } else {
         crate::say!(
-            "{name}: answered {} questions, sent {} bytes, masked words, shares, keys and signatures",
-            report.answered,
+            "{name}: answered {}, sent {} bytes, masked words, shares, keys and signatures",
+            cost::counted(report.answered as usize, "question"),
             report.traffic.bytes()
         );
         crate::say!("what was given away so far: veilsum ledger budget --key {}", args.documents.key.display());

@@ -94,16 +94,12 @@ pub fn whoami(roster: &Roster, identity: &Identity) -> Result<PartyId, Failure> 
 }
 
 /// Labels as their places in the plan's list.
-pub fn numbered(found: &[String], wanted: &Labels) -> Result<Vec<u32>, Failure> {
-    let place = |(row, label): (usize, &String)| {
-        wanted.classes.iter().position(|class| class == label).map(|at| at as u32).ok_or_else(|| {
-            Failure::input(
-                format!("row {} below the header: its label is not among those of the plan", row + 1),
-                "correct the row, or agree on a plan that lists its label",
-            )
-        })
-    };
-    found.iter().enumerate().map(place).collect()
+///
+/// # Errors
+/// The first row, counted from 0, whose label is not in the list.
+pub fn numbered(found: &[String], wanted: &Labels) -> Result<Vec<u32>, usize> {
+    let place = |label| wanted.classes.iter().position(|class| class == label).map(|at| at as u32);
+    found.iter().enumerate().map(|(row, label)| place(label).ok_or(row)).collect()
 }
 
 /// One question of every part of a run: the row count, then as the recipe would ask them.
@@ -158,7 +154,7 @@ pub fn prove(roster: &Roster, terms: &Terms, work: &PlanSpec) -> Result<(), Fail
         ));
     }
     if let Some(sampling) = &work.sampling {
-        prove_sampling(roster, terms, sampling.count(sites))?;
+        prove_sampling(roster.sites.len(), terms, sampling.count(sites))?;
     }
     prove_distances(work)?;
     let k = work.most_clusters();
@@ -192,8 +188,7 @@ fn prove_distances(work: &PlanSpec) -> Result<(), Failure> {
 
 /// [APP-6]: a sampled total covers only the sites drawn. Whoever may be missing from a round could be among them, and so could the
 /// colluders: two honest sites must be left.
-fn prove_sampling(roster: &Roster, terms: &Terms, drawn: usize) -> Result<(), Failure> {
-    let n = roster.sites.len();
+pub fn prove_sampling(n: usize, terms: &Terms, drawn: usize) -> Result<(), Failure> {
     let (missing, colluders) = (n - covers_at_least(terms, n), terms.colluders_of(n));
     let needed = (colluders + 2).max(MIN_SITES) + missing;
     if drawn < needed {

@@ -87,6 +87,8 @@ pub fn frame_bytes(kind: Kind, n: usize, slots: usize, words: usize) -> usize {
             // shares.
             Kind::ShareKeys => 8 + shares + 8 + n.saturating_sub(1) * (2 + CIPHERTEXT_BYTES + 8 + 16 + shares),
             Kind::MaskedInput => COMMITMENT + 8 * words,
+            // The round's context, and a list of seeds that is empty.
+            Kind::ConsistencyCheck => 32 + 8,
             Kind::Unmask => 8 + 32 * n,
             _ => 0,
         }
@@ -109,6 +111,7 @@ impl Cost {
         let questions = questions(work, n)?
             .iter()
             .map(|q| {
+                let counted = *q == Question::CountRows;
                 let layout = q.layout(&domain, &form)?;
                 let blocks = layout.blocks.iter().map(|b| BlockCost {
                     name: b.block.name,
@@ -119,21 +122,19 @@ impl Cost {
                         Per::Site => b.block.bound,
                     },
                     // A count is whole numbers, and those are exact.
-                    rounding: if *q == Question::CountRows {
-                        0.0
-                    } else {
-                        n as f64 * 2f64.powi(-b.scale.fraction_bits - 1)
-                    },
+                    rounding: if counted { 0.0 } else { n as f64 * 2f64.powi(-b.scale.fraction_bits - 1) },
                     noise: b
                         .noise
                         .map(|share| share.deviation as f64 * 2f64.powi(-b.scale.fraction_bits) * (n as f64).sqrt()),
                 });
+                // Towards the intermediary a site always releases against a certificate ([REL-8]).
+                let frames =
+                    [Kind::MaskedInput, Kind::Unmask].into_iter().chain(counted.then_some(Kind::ConsistencyCheck));
                 Ok(QuestionCost {
                     name: q.name(),
-                    asked_by: if *q == Question::CountRows { "intermediary" } else { "coordinator" },
+                    asked_by: if counted { "intermediary" } else { "coordinator" },
                     words: layout.words(),
-                    round_bytes: frame_bytes(Kind::MaskedInput, n, slots, layout.words())
-                        + frame_bytes(Kind::Unmask, n, slots, 0),
+                    round_bytes: frames.map(|kind| frame_bytes(kind, n, slots, layout.words())).sum(),
                     blocks: merged(blocks),
                 })
             })
@@ -252,13 +253,13 @@ impl Cost {
              blocks      {}\n\
              collusion   {}\n\
              threshold   t = {t} of {n}; withstands the coordinator with {}, the plan assumes {}\n\
-             deck        {} rounds; a site uploads {} bytes for it to each aggregator\n",
+             deck        {}; a site uploads {} bytes for it to each aggregator\n",
             self.covers,
             self.blocks,
             self.sites_mean(),
             counted(self.withstands, "colluding site"),
             self.colluders,
-            self.slots,
+            counted(self.slots, "round"),
             self.deck_bytes
         );
         for q in &self.questions {
@@ -317,7 +318,8 @@ fn withstands(terms: &Terms, sites: usize, covers: usize, drawn: usize) -> usize
     (covers..=sites).map(of_deck).min().unwrap_or(0).min(drawn.saturating_sub(2))
 }
 
-fn counted(n: usize, what: &str) -> String {
+/// A number with its noun: "1 round", "2 rounds".
+pub fn counted(n: usize, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 

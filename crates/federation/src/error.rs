@@ -77,12 +77,14 @@ impl From<PlanSpecError> for Failure {
     }
 }
 
+/// What to do about a row outside the plan's public box.
+pub const OUTSIDE_BOX: &str =
+    "correct the row, or agree on a new plan with a wider box, or with `veilsum plan make --out-of-box clip`";
+
 impl From<veilsum_cluster::DataError> for Failure {
     fn from(e: veilsum_cluster::DataError) -> Self {
         let next = match e {
-            veilsum_cluster::DataError::OutsideBox { .. } => {
-                "correct the row, or agree on a wider box, or on `out_of_box = \"clip\"` in the plan"
-            }
+            veilsum_cluster::DataError::OutsideBox { .. } => OUTSIDE_BOX,
             _ => "",
         };
         Failure::input(e, next)

@@ -7,7 +7,8 @@ use std::time::Duration;
 pub struct CpuTime(Duration);
 
 impl CpuTime {
-    /// Processor time of all threads of this process so far; time on the wall where the system does not tell.
+    /// Processor time of all threads of this process so far; time on the wall where the system does not tell, or without the feature
+    /// `cpu-clock`.
     pub fn now() -> CpuTime {
         CpuTime(read())
     }
@@ -18,13 +19,13 @@ impl CpuTime {
     }
 }
 
-#[cfg(unix)]
+#[cfg(all(unix, feature = "cpu-clock"))]
 fn read() -> Duration {
     let t = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(u64::try_from(t.tv_sec).unwrap_or(0), u32::try_from(t.tv_nsec).unwrap_or(0))
 }
 
-#[cfg(not(unix))]
+#[cfg(not(all(unix, feature = "cpu-clock")))]
 fn read() -> Duration {
     static BEGUN: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();
     BEGUN.get_or_init(std::time::Instant::now).elapsed()

@@ -29,7 +29,7 @@ pub use site::{SitePolicy, load_policy, policy_of};
 pub use veilsum_federation::agreed::{Federation, fingerprint, roster_fingerprint, whoami};
 use veilsum_federation::{
     agreed::numbered,
-    error::{Code, Failure},
+    error::{Code, Failure, OUTSIDE_BOX},
 };
 
 use crate::{
@@ -76,18 +76,18 @@ pub fn load_rows_and_origin(federation: &Federation, data: impl AsRef<Path>) -> 
     let label = work.labels.as_ref().map(|labels| labels.column.clone());
     let mut table = table::read_csv(data, &TableSpec { columns, label })?;
     let named = work.labels.as_ref().zip(table.labels.take());
-    let labels = named.as_ref().map(|(wanted, found)| numbered(found, wanted).map_err(|f| in_file(data, f)));
-    let labels = labels.transpose()?;
+    let labels = named.as_ref().map(|(wanted, found)| numbered(found, wanted)).transpose();
+    let labels = labels.map_err(|row| {
+        let what = format!("{}: its label is not among those of the plan", table::place_of(data, row));
+        Failure::input(what, "correct the row, or agree on a plan that lists its label")
+    })?;
     let rows = Rows::new(table.values, work.columns.len()).map_err(|e| in_file(data, e.into()))?;
     let domain = work.domain()?;
     let prepared = Prepared::new(&rows, &domain, work.out_of_box).map_err(|e| match e {
         DataError::OutsideBox { row, column } => {
             let name = work.columns.get(column).map_or("?", |c| c.name.as_str());
-            let shown = data.display();
-            let row = row + 1;
-            let what = format!("{shown}, row {row} below the header, column {name:?}: outside the plan's public box");
-            let next = "correct the row, or agree on a wider box or on `out_of_box = \"clip\"` in a new plan";
-            Failure::input(what, next)
+            let what = format!("{}, column {name:?}: outside the plan's public box", table::place_of(data, row));
+            Failure::input(what, OUTSIDE_BOX)
         }
         other => in_file(data, other.into()),
     })?;

@@ -8,7 +8,9 @@ use std::{
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::{app_messages::clean, error::Failure, files, model::Model, result::RunResult, traffic::Traffic};
+use crate::{
+    app_messages::clean, cost::counted, error::Failure, files, model::Model, result::RunResult, traffic::Traffic,
+};
 
 /// What pooled rows would have given, for comparison.
 #[derive(Debug, Clone, Serialize)]
@@ -88,7 +90,7 @@ pub fn write_site(path: &Path, model: &Model, result: Option<&RunResult>, traffi
     Ok(files::write_atomic(path, text.as_bytes())?)
 }
 
-/// The centres as a table with one line a cluster.
+/// The centres as a table with one line a cluster. Clusters are numbered from 0, as everywhere: it is their place in the lists.
 pub fn centres(result: &RunResult) -> String {
     let mut out = String::new();
     let shown = result.columns.len().min(8);
@@ -98,11 +100,11 @@ pub fn centres(result: &RunResult) -> String {
     }
     let rest = result.columns.len() - shown;
     if rest > 0 {
-        let _ = write!(out, "  (+{rest} columns)");
+        let _ = write!(out, "  (+{})", counted(rest, "column"));
     }
     out.push('\n');
     for (i, (row, weight)) in result.centres.iter().zip(&result.weights).enumerate() {
-        let _ = write!(out, "  {:>7} {weight:>12.2}", i + 1);
+        let _ = write!(out, "  {i:>7} {weight:>12.2}");
         for v in &row[..shown.min(row.len())] {
             let _ = write!(out, " {v:>12.5}");
         }

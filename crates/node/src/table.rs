@@ -136,6 +136,23 @@ pub fn read_csv_from(reader: impl Read, name: &str, spec: &TableSpec) -> Result<
     Ok(table)
 }
 
+/// Where row `row` (counted from 0, without the header) of the CSV file at `path` begins, for an error: the file and the line.
+/// Blank lines and cells over several lines make that another number than the row's.
+pub fn place_of(path: impl AsRef<Path>, row: usize) -> String {
+    let line = |path: &Path| -> Option<u64> {
+        let (reader, name) = open(path).ok()?;
+        let mut rows = Rows::new(reader, &name).ok()?;
+        (0..=row).try_for_each(|_| rows.next_row().ok()?.map(|_| ()))?;
+        Some(rows.next_row().ok()??.0)
+    };
+    let path = path.as_ref();
+    match line(path) {
+        Some(line) => format!("{}, line {line}", path.display()),
+        // It was changed, or is a pipe that has been read.
+        None => format!("{}, row {} below the header", path.display(), row + 1),
+    }
+}
+
 /// Reads a CSV file of numbers without a header, such as starting centres: rows of `columns` numbers each.
 pub fn read_matrix(path: impl AsRef<Path>, columns: usize) -> Result<Vec<Vec<f64>>, TableError> {
     let (reader, name) = open(path.as_ref())?;

@@ -77,7 +77,17 @@ pub fn write_key(path: impl AsRef<Path>, name: &str, identity: &Identity, existi
 /// A [`Failure`] that names the file and never its contents.
 pub fn load_identity(path: impl AsRef<Path>) -> Result<(Identity, String), Failure> {
     let path = path.as_ref();
-    let bytes = files::read_private(path, MAX_FILE)?;
+    let bytes = match files::read_private(path, MAX_FILE) {
+        Ok(bytes) if !is_card(&bytes) => bytes,
+        // It is open to others because it is no secret, so that is not what is wrong with it.
+        Err(e) if !files::read_limited(path, MAX_FILE).map(Zeroizing::new).is_ok_and(|bytes| is_card(&bytes)) => {
+            return Err(e.into());
+        }
+        _ => {
+            let next = "name the file with the secret key, which `veilsum keygen` wrote beside the card (NAME.key)";
+            return Err(Failure::input(format!("{}: this is a public card, and no secret key", path.display()), next));
+        }
+    };
     let (identity, name) = parse_key(&bytes).map_err(|why| {
         let next = "take the file that `veilsum keygen` wrote, or make a new key and send its card to the coordinator";
         Failure::input(format!("{}: {why}", path.display()), next)
@@ -88,6 +98,11 @@ pub fn load_identity(path: impl AsRef<Path>) -> Result<(Identity, String), Failu
         return Err(Failure::input(what, "put name and seed back as `veilsum keygen` wrote them, or make a new key"));
     }
     Ok((identity, name))
+}
+
+fn is_card(bytes: &[u8]) -> bool {
+    let card = format!("format = {CARD_FORMAT:?}");
+    bytes.split(|b| *b == b'\n').any(|line| line.trim_ascii() == card.as_bytes())
 }
 
 fn looks_like_a_seed(name: &str) -> bool {

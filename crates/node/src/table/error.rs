@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::cost::counted;
+
 use super::{MAX_CELL, MAX_COLUMNS, MAX_ROW, MAX_VALUES};
 
 /// What is wrong with a table. [`TableError::advice`] says what to do about it.
@@ -107,7 +109,7 @@ pub enum TableError {
         file: String,
     },
     /// A row with more or fewer cells than the header.
-    #[error("{file}, line {line}: {got} cells where {expected} belong")]
+    #[error("{file}, line {line}: {} where {expected} belong", counted(*got, "cell"))]
     Ragged {
         /// The file.
         file: String,

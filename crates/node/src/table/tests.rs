@@ -91,7 +91,7 @@ fn bad_shapes_are_named() {
     assert!(refused("a,b\n", &all()).contains("no rows"));
     let ragged = refused("a,b\n1,2\n1,2,3\n", &all());
     assert!(ragged.contains("line 3: 3 cells where 2 belong"), "{ragged}");
-    assert!(refused("a,b\n1,2\n\"1,2\n3,4\n", &all()).contains("line 3: 1 cells where 2 belong"));
+    assert!(refused("a,b\n1,2\n\"1,2\n3,4\n", &all()).contains("line 3: 1 cell where 2 belong"));
     assert!(refused("a,b,a\n1,2,3\n", &all()).contains("two columns are called \"a\""));
     assert!(refused("a,,b\n1,2,3\n", &all()).contains("column 2 has no name"));
     assert!(refused("a\nx\n", &spec(&[], Some("a"))).contains("no column beside the label"));
