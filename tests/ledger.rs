@@ -13,12 +13,15 @@ use veilsum_cluster::{Rows, method::Seeding};
 use veilsum_node::{
     documents::SitePolicy,
     error::Code,
-    loopback::{self, LOOPBACK_TIMING, LoopbackConfig, LoopbackRun, LoopbackSite},
+    loopback::{LoopbackConfig, LoopbackRun},
     role::client::{Step, Vanish},
 };
-use veilsum_proto::policy::{Floor, Policy};
+use veilsum_proto::{
+    plan::Terms,
+    policy::{Floor, Policy},
+};
 use veilsum_testkit::{
-    in_process::{fcm, made_up, unit_square},
+    in_process::{config, fcm, made_up, run, unit_square},
     program::{Ended, Folder, Parties, Running, start, veilsum},
 };
 
@@ -340,42 +343,34 @@ fn pol_8_noise_has_a_budget_over_all_plans() {
 /// The last site is lost in this round, and nobody waits for it.
 fn ended_early(folder: &Folder, sites: Vec<(String, Rows)>, round: u32) -> LoopbackRun {
     let lost = sites.len() - 1;
-    let config = LoopbackConfig {
-        site: SitePolicy::from(Policy::only(Floor::default())),
-        terms: Box::new(|_| {}),
-        sites: sites.into_iter().map(LoopbackSite::from).collect(),
-        work: fcm(unit_square(), 3, 0.0, 40, Seeding::Uniform { seed: 3 }),
+    let strict = SitePolicy::from(Policy::only(Floor::default()));
+    stopped(folder, sites, (lost, round), strict, |_| {})
+}
+
+/// A site is lost in this round, and nobody waits for it; all sites have this policy, and their state in the folder.
+fn stopped(
+    folder: &Folder,
+    sites: Vec<(String, Rows)>,
+    (lost, round): (usize, u32),
+    site: SitePolicy,
+    terms: impl FnOnce(&mut Terms) + Send + 'static,
+) -> LoopbackRun {
+    let work = fcm(unit_square(), 3, 0.0, 40, Seeding::Uniform { seed: 3 });
+    run(LoopbackConfig {
+        site,
+        terms: Box::new(terms),
         vanish: vec![(lost, Vanish { round, at: Step::BeforeInput })],
-        record: false,
         state: Some(folder.0.clone()),
-        way: None,
-        timing: LOOPBACK_TIMING,
-        on_loss: veilsum_node::role::server::OnLoss::Stop,
-        progress: Box::new(|_| {}),
-    };
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(loopback::run(config)).expect("a federation")
+        ..config(sites, &work)
+    })
 }
 
 /// One site is lost near the end; gives over whom site 1 let totals become readable.
 fn lost_near_the_end(block_size: u16, contributors: u32) -> (LoopbackRun, BTreeSet<String>) {
     let folder = Folder::new();
     let sites = made_up(&[60, 70, 80, 90, 100], 0.2, 7);
-    let config = LoopbackConfig {
-        site: SitePolicy::from(Policy::only(Floor { contributors, ..Floor::default() })),
-        terms: Box::new(move |terms| terms.block_size = block_size),
-        sites: sites.into_iter().map(LoopbackSite::from).collect(),
-        work: fcm(unit_square(), 3, 0.0, 40, Seeding::Uniform { seed: 3 }),
-        vanish: vec![(2, Vanish { round: 15, at: Step::BeforeInput })],
-        record: false,
-        state: Some(folder.0.clone()),
-        way: None,
-        timing: LOOPBACK_TIMING,
-        on_loss: veilsum_node::role::server::OnLoss::Stop,
-        progress: Box::new(|_| {}),
-    };
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
-    let run = runtime.block_on(loopback::run(config)).expect("a federation");
+    let policy = SitePolicy::from(Policy::only(Floor { contributors, ..Floor::default() }));
+    let run = stopped(&folder, sites, (2, 15), policy, move |terms| terms.block_size = block_size);
     let ledger = fs::read_to_string(folder.0.join("site-0").join("ledger.jsonl")).expect("a ledger");
     let entries = ledger.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
     let opened = entries.filter(|e| e["discloses"] == "round_seeds" || e["discloses"] == "self_mask_shares");

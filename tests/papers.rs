@@ -4,7 +4,7 @@
 use veilsum_cluster::{Centres, OutOfBox, Outcome, assign, method::Seeding, metrics};
 use veilsum_node::{plan::PlanSpec, result::RunResult};
 use veilsum_testkit::{
-    data::{DataSet, shared},
+    data::{DataSet, TABLE_1, shared},
     in_process::{columns_of, dealt, fcm, federate, matrix, max_difference, replay},
 };
 
@@ -85,23 +85,10 @@ fn table_1(name: &str, printed: f64) {
 }
 
 #[test]
-fn table_1_xclara() {
-    table_1("xclara", 0.99289);
-}
-
-#[test]
-fn table_1_s_set1() {
-    table_1("s-set1", 0.89728);
-}
-
-#[test]
-fn table_1_pendigits() {
-    table_1("pendigits", 0.42468);
-}
-
-#[test]
-fn table_1_waveform() {
-    table_1("waveform-v1", 0.24359);
+fn table_1_as_printed() {
+    for (name, printed) in TABLE_1 {
+        table_1(name, printed);
+    }
 }
 
 /// From a good start until the centres rest: the optimum of J/N and its ARI.

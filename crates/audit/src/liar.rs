@@ -29,6 +29,15 @@ use veilsum_testkit::cast::Cast;
 
 use crate::scene::Scene;
 
+/// What an attack by chosen centres needs.
+pub const NEEDS: &str = "totals over the whole cohort, and a coordinator that chooses where to ask";
+/// Where it succeeds.
+pub const CONTROL: &str = "the same questions to the same sites under a plan that opens no totals: masks on, every centre inside \
+                           the box [POL-3]";
+/// What stops it.
+pub const PROTECTION: &str =
+    "opening: a site asks its own copy of the method what comes next and answers nothing else [OPN-9]";
+
 /// The result of one lie.
 pub struct Told {
     /// Totals of the questions that were answered, in order: those of the method and those of the liar.

@@ -92,10 +92,9 @@ pub fn run(seed: u64, quick: bool) -> Result<Finding> {
     let median = errors[errors.len() / 2];
     Ok(Finding {
         attack: NAME,
-        needs: "totals over the whole cohort, and a coordinator that chooses where to ask",
-        control: "the same questions to the same sites under a plan that opens no totals: masks on, every centre inside the \
-                  box [POL-3]",
-        protection: "opening: a site asks its own copy of the method what comes next and answers nothing else [OPN-9]",
+        needs: liar::NEEDS,
+        control: liar::CONTROL,
+        protection: liar::PROTECTION,
         measures: vec![
             Measure::new(
                 "median distance to the outlier",

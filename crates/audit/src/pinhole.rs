@@ -174,10 +174,9 @@ pub fn run_against(seed: u64, quick: bool, opening: bool) -> Result<Finding> {
     let why = closed.refusals.values().next().map_or("nothing", String::as_str);
     Ok(Finding {
         attack: NAME,
-        needs: "totals over the whole cohort, and a coordinator that chooses where to ask",
-        control: "the same questions to the same sites under a plan that opens no totals: masks on, every centre inside the \
-                  box [POL-3]",
-        protection: "opening: a site asks its own copy of the method what comes next and answers nothing else [OPN-9]",
+        needs: liar::NEEDS,
+        control: liar::CONTROL,
+        protection: liar::PROTECTION,
         measures: vec![
             Measure::new("membership advantage", with, Limit::AtLeast(1.0), without, Limit::AtMost(0.06)),
             Measure::new(

@@ -10,7 +10,7 @@ use std::{collections::BTreeMap, time::Instant};
 use anyhow::{Context, Result, bail, ensure};
 use veilsum_cluster::{Batch, Method, Prepared, Rows, Statistic, Step, answer};
 use veilsum_node::{
-    loopback::{self, LOOPBACK_TIMING, LoopbackConfig, LoopbackSite},
+    loopback::{self, LoopbackConfig},
     question::{Layout, Question, Terms, contribute},
     role::View,
 };
@@ -19,6 +19,7 @@ use veilsum_proto::{
     message::{HEADER, Kind, kind_of},
     roster::PartyId,
 };
+use veilsum_testkit::in_process::config;
 
 use crate::scene::Scene;
 
@@ -77,16 +78,10 @@ pub fn record(scene: &Scene) -> Result<Recording> {
     let opening = scene.opening;
     let config = LoopbackConfig {
         site: scene.site.clone(),
-        sites: scene.sites.iter().cloned().map(LoopbackSite::from).collect(),
-        work: scene.work.clone(),
         terms: Box::new(move |terms| terms.opening = opening),
         vanish: scene.vanish.clone(),
         record: true,
-        state: None,
-        way: None,
-        timing: LOOPBACK_TIMING,
-        on_loss: veilsum_node::role::server::OnLoss::Stop,
-        progress: Box::new(|_| {}),
+        ..config(scene.sites.clone(), &scene.work)
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let run = runtime.block_on(loopback::run(config)).context("the federation could not be set up")?;

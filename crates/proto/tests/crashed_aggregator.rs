@@ -3,20 +3,12 @@
 //!
 //! By default at every third boundary; `VEILSUM_CRASHES=all cargo test -p veilsum-proto --test protocol crashed_aggregator` takes all.
 
-use chacha20::{
-    ChaCha20Rng,
-    rand_core::{Rng, SeedableRng},
-};
 use veilsum_proto::{
     Error,
     aggregator::{Aggregator, Event, Loss, Millis, Record},
     message::Kind,
 };
 use veilsum_testkit::{crashes::*, federation::*, wire::*};
-
-fn all() -> bool {
-    std::env::var("VEILSUM_CRASHES").is_ok_and(|v| v == "all")
-}
 
 #[test]
 fn the_run_ends_as_if_nothing_had_been() {
@@ -35,26 +27,18 @@ fn the_run_ends_as_if_nothing_had_been() {
 /// The aggregator twice, or once and a site.
 #[test]
 fn two_crashes() {
-    let seed = std::env::var("VEILSUM_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
-    println!("VEILSUM_SEED={seed}");
-    let mut rng = ChaCha20Rng::seed_from_u64(seed);
-    for scene in &SCENES {
-        let calm = scene.live(&[]);
-        for _ in 0..if all() { 1_000 } else { 12 } {
-            let mut below = |n: usize| rng.next_u32() as usize % n;
-            let first = below(calm.hub_boundaries);
-            if below(2) == 0 {
-                let lived = scene.live_with_hub(&[], &[first, first + 1 + below(40)]);
-                lived.fits(&calm);
-                continue;
-            }
-            let site = below(scene.sites);
-            let away = [Some(1), Some(1_000), Some(10_000), None][below(4)];
-            let crash = Crash { site: site as u16, boundary: below(calm.boundaries[site] + 8), away };
-            // A site lost while the coordinator is away, in a round whose shares may be out, ends the run.
-            scene.live_with_hub(&[crash], &[first]).ended_well();
+    pairs(|scene, calm, below| {
+        let first = below(calm.hub_boundaries);
+        if below(2) == 0 {
+            scene.live_with_hub(&[], &[first, first + 1 + below(40)]).fits(calm);
+            return;
         }
-    }
+        let site = below(scene.sites);
+        let away = [Some(1), Some(1_000), Some(10_000), None][below(4)];
+        let crash = Crash { site: site as u16, boundary: below(calm.boundaries[site] + 8), away };
+        // A site lost while the coordinator is away, in a round whose shares may be out, ends the run.
+        scene.live_with_hub(&[crash], &[first]).ended_well();
+    });
 }
 
 /// Entries that contradict each other, or belong to something else, are no run.

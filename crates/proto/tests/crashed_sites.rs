@@ -6,20 +6,12 @@
 //! crashes are drawn. `VEILSUM_CRASHES=all cargo test -p veilsum-proto --test protocol crashed_sites` takes every site, every boundary and
 //! many pairs.
 
-use chacha20::{
-    ChaCha20Rng,
-    rand_core::{Rng, SeedableRng},
-};
 use veilsum_proto::Error;
 use veilsum_testkit::{crashes::*, federation::*};
 
 const AT_ONCE: Option<u64> = Some(1);
 /// Longer than the aggregator waits for a broken connection.
 const TOO_LATE: Option<u64> = Some(10_000);
-
-fn all() -> bool {
-    std::env::var("VEILSUM_CRASHES").is_ok_and(|v| v == "all")
-}
 
 /// Crashes at the boundaries that each site passes where nobody crashes.
 fn boundaries(calm: &Lived, away: Option<u64>, every: usize) -> Vec<Crash> {
@@ -74,27 +66,21 @@ fn too_late_or_never_back_the_run_goes_on_without_it() {
 
 #[test]
 fn two_crashes() {
-    let seed = std::env::var("VEILSUM_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
-    println!("VEILSUM_SEED={seed}");
-    let mut rng = ChaCha20Rng::seed_from_u64(seed);
-    for scene in &SCENES {
-        let calm = calm(scene);
-        for _ in 0..if all() { 1_000 } else { 12 } {
-            let mut crash = || {
-                let site = rng.next_u32() as usize % scene.sites;
-                // A little more than in a calm run: a set-up that begins anew has boundaries of its own.
-                let boundary = rng.next_u32() as usize % (calm.boundaries[site] + 8);
-                let away = [AT_ONCE, AT_ONCE, Some(1_000), TOO_LATE, None][rng.next_u32() as usize % 5];
-                Crash { site: site as u16, boundary, away }
-            };
-            let crashes = [crash(), crash()];
-            let lived = scene.live(&crashes);
-            if crashes.iter().all(|c| c.away == AT_ONCE) {
-                lived.fits(&calm);
-            }
-            lived.ended_well();
+    pairs(|scene, calm, below| {
+        let mut crash = || {
+            let site = below(scene.sites);
+            // A little more than in a calm run: a set-up that begins anew has boundaries of its own.
+            let boundary = below(calm.boundaries[site] + 8);
+            let away = [AT_ONCE, AT_ONCE, Some(1_000), TOO_LATE, None][below(5)];
+            Crash { site: site as u16, boundary, away }
+        };
+        let crashes = [crash(), crash()];
+        let lived = scene.live(&crashes);
+        if crashes.iter().all(|c| c.away == AT_ONCE) {
+            lived.fits(calm);
         }
-    }
+        lived.ended_well();
+    });
 }
 
 /// The shares of a round left, the process died, and the coordinator tells the next one of fewer survivors.

@@ -6,6 +6,10 @@ use std::{
     rc::Rc,
 };
 
+use chacha20::{
+    ChaCha20Rng,
+    rand_core::{Rng, SeedableRng},
+};
 use veilsum_proto::{Error, message::Kind, suite::Hash};
 
 use crate::{
@@ -250,5 +254,25 @@ impl Scene {
         (lived.errors, lived.boundaries, lived.hub_boundaries) = (w.site_errors, w.boundaries, w.hub_boundaries);
         let broken = std::mem::take(&mut seen.borrow_mut().broken);
         (lived, broken)
+    }
+}
+
+/// `VEILSUM_CRASHES=all`: every boundary, and many pairs.
+pub fn all() -> bool {
+    std::env::var("VEILSUM_CRASHES").is_ok_and(|v| v == "all")
+}
+
+/// Plays pairs of crashes in every scene: what `play` does with a scene, its run without a crash, and numbers below a bound
+/// drawn from `VEILSUM_SEED`, which is printed.
+pub fn pairs(mut play: impl FnMut(&Scene, &Lived, &mut dyn FnMut(usize) -> usize)) {
+    let seed = std::env::var("VEILSUM_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(1);
+    println!("VEILSUM_SEED={seed}");
+    let mut rng = ChaCha20Rng::seed_from_u64(seed);
+    let mut below = |n: usize| rng.next_u32() as usize % n;
+    for scene in &SCENES {
+        let calm = scene.live(&[]);
+        for _ in 0..if all() { 1_000 } else { 12 } {
+            play(scene, &calm, &mut below);
+        }
     }
 }
