@@ -38,6 +38,7 @@
 //! ```
 
 pub mod assign;
+mod batch;
 mod data;
 pub mod distance;
 mod error;
@@ -56,15 +57,17 @@ pub mod sampling;
 mod scale;
 mod start;
 pub mod synthetic;
+mod totals_check;
 mod transform;
 pub mod validity;
 
+pub use batch::{Batch, MAX_BATCH, Statistic, Totals, answer, answer_with_noise};
 pub use data::{Centres, Rows};
 pub use error::{AnswerError, DataError, DriveError, MethodError, MetricError, QueryError};
 pub use method::fcm::{Fcm, FcmParams};
 pub use method::{Algorithm, Clusters, Indices, Method, Outcome, Recipe, Round, Run, Step};
 pub use packed::{Packed, Prepared};
-pub use query::{Batch, Block, Per, Query, Statistic, Totals, answer, answer_with_noise};
+pub use query::{Block, Per, Query};
 pub use scale::{Domain, OutOfBox, Scaling};
 pub use start::Start;
 pub use transform::Transform;

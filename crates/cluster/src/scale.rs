@@ -180,6 +180,11 @@ impl Domain {
         low.abs().max(high.abs())
     }
 
+    /// Largest absolute value of any column, working units.
+    pub fn largest(&self) -> f64 {
+        (0..self.columns()).map(|column| self.max_abs(column)).fold(0.0, f64::max)
+    }
+
     /// Largest Euclidean distance between two points of the box, working units: `sqrt(d)` for [`Scaling::Box`].
     pub fn diameter(&self) -> f64 {
         let squares = (0..self.columns()).map(|column| {

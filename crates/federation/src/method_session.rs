@@ -3,10 +3,9 @@
 
 use serde_json::Value;
 use veilsum_cluster::{
-    Batch, Domain, Method, MethodError, Outcome, Query, Run, Step,
+    Batch, Domain, Method, MethodError, Outcome, Run, Step,
     finish::{Released, finish},
     method::Stage,
-    query::Pull,
     sampling::{self, Sampling},
     validity::Verdict,
 };
@@ -217,23 +216,16 @@ fn rows_shown(question: &Question, layout: &Layout, values: &[u64], sites: usize
     let (mut most, mut at) = (0.0f64, 0);
     let mut blocks = layout.blocks.iter();
     for query in &batch.queries {
-        let (names, count): (&[&str], usize) = match query {
-            Query::FuzzySums { .. } => (&["weights"], 2),
-            Query::FuzzyValidation { .. } => (&["memberships"], 3),
-            Query::LocalFuzzy(q) if q.pull != Pull::Nearest => (&["weights"], 0),
-            Query::LocalMeans(_) => (&["rows"], 0),
-            Query::Sizes(_) => (&["rows"], 2),
-            // Others have blocks of which one row may add more.
-            _ => return whole(most),
-        };
+        // Of others one row may add more.
+        let Some(shown) = query.shows_rows() else { return whole(most) };
         // A batch has questions of one kind; only those of a fixed number of blocks can stand in a row.
-        if count == 0 && batch.queries.len() > 1 {
+        if shown.blocks.is_none() && batch.queries.len() > 1 {
             return whole(most);
         }
         let (mut sum, mut slack) = (0.0, 0.0);
-        for b in blocks.by_ref().take(if count == 0 { usize::MAX } else { count }) {
+        for b in blocks.by_ref().take(shown.blocks.unwrap_or(usize::MAX)) {
             let next = at + b.block.len;
-            if names.contains(&b.block.name) {
+            if b.block.name == shown.block {
                 sum += totals.values[at..next].iter().sum::<f64>();
                 slack += b.block.len as f64 * form.sites as f64 * 0.5f64.powi(b.scale.fraction_bits);
             }

@@ -457,7 +457,7 @@ mod tests {
         let w = sample();
         let first = w.first_question(3).unwrap();
         assert_eq!(w.admits(&first, 3), Ok(Stage::Iterating));
-        let with = |rows: &[Vec<f64>], m| Query::FuzzySums { centres: Centres::from_rows(rows).unwrap(), m }.into();
+        let with = |rows: &[Vec<f64>], m| Query::fuzzy_sums(Centres::from_rows(rows).unwrap(), m).into();
         let inside = vec![vec![0.1, 0.2]; 3];
         assert!(w.admits(&with(&inside, 2.0), 3).is_ok());
         assert!(w.admits(&with(&inside, 2.5), 3).is_err());

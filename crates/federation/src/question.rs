@@ -359,11 +359,8 @@ fn stand_in(batch: &Batch, domain: &Domain) -> Result<Batch, Error> {
     let corner: Vec<f64> = (0..inner.columns()).map(beyond).collect();
     let mut batch = batch.clone();
     for query in &mut batch.queries {
-        let centres = match query {
-            Query::FuzzyValidation { centres, .. } => centres,
-            Query::Validation(q) => &mut q.centres,
-            Query::Ungrouped(q) => &mut q.centres,
-            _ => return Err(unusable("only validation is judged", "APP-5")),
+        let Some(centres) = query.judged_centres() else {
+            return Err(unusable("only validation is judged", "APP-5"));
         };
         *centres = Centres::from_rows(&vec![corner.clone(); centres.k()]).map_err(|e| unusable(e, "APP-5"))?;
     }
@@ -467,7 +464,7 @@ mod tests {
                     Prepared::new(&Rows::new(rows, d).unwrap(), &domain, OutOfBox::Refuse).unwrap()
                 })
                 .collect();
-            let query = Batch::from(Query::FuzzyValidation { centres, m: 2.0 });
+            let query = Batch::from(Query::fuzzy_validation(centres, 2.0));
             let plain = pooled::totals(&query, &parts).unwrap().values;
             let question = Question::Cluster(query);
             let form = SumBounds::new(sites, 1000);
@@ -503,7 +500,7 @@ mod tests {
     fn a_plans_coarsest_step() {
         let domain = Domain::new(vec![0.0; 2], vec![1.0; 2], Scaling::Box).unwrap();
         let centres = Centres::from_rows(&[vec![0.2, 0.3], vec![0.9, 0.5]]).unwrap();
-        let question = Question::Cluster(Query::FuzzySums { centres, m: 2.0 }.into());
+        let question = Question::Cluster(Query::fuzzy_sums(centres, 2.0).into());
         let fine = SumBounds::new(20, 150);
         let coarse = SumBounds { step_bits: Some(8), ..fine };
         let (fine, coarse) = (question.layout(&domain, &fine).unwrap(), question.layout(&domain, &coarse).unwrap());
@@ -516,8 +513,7 @@ mod tests {
 
     #[test]
     fn questions_there_and_back() {
-        let q =
-            Question::Cluster(Query::FuzzySums { centres: Centres::from_rows(&[vec![0.25]]).unwrap(), m: 1.5 }.into());
+        let q = Question::Cluster(Query::fuzzy_sums(Centres::from_rows(&[vec![0.25]]).unwrap(), 1.5).into());
         assert_eq!(Question::from_bytes(&q.to_bytes()).unwrap(), q);
         assert!(Question::from_bytes(&q.to_bytes()[1..]).is_err());
     }

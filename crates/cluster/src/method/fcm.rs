@@ -27,10 +27,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use super::plausible::{check_rounds, check_values, check_weights, clear, hash, moved};
+use super::plausible::{check_rounds, clear, hash, moved};
 use super::run::from_centres;
 use super::{Algorithm, Fit, Iteration, Walls};
-use crate::query::usable_fuzzifier;
+use crate::distance::usable_fuzzifier;
+use crate::totals_check::{check_values, check_weights};
 use crate::validity::Verdict;
 use crate::{Centres, Method, MethodError, Query, Round, Run, Step, Totals};
 
@@ -109,7 +110,7 @@ impl Updates {
 
 impl Iteration for Updates {
     fn ask(&self) -> Query {
-        Query::FuzzySums { centres: self.fit.centres.clone(), m: self.m }
+        Query::fuzzy_sums(self.fit.centres.clone(), self.m)
     }
 
     /// Algorithm 1, the server's update: `V'_k = WS_k / U_k`, then the stop test on the shift.

@@ -38,12 +38,14 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use super::plausible::{check_values, check_weights, confined};
+use super::plausible::confined;
 use super::{Fit, GroupThreshold, Iteration, Walls};
+use crate::distance::usable_fuzzifier;
 use crate::offline::features::{Feature, Radius, Rules, merge_pass, usable_params};
 use crate::offline::wfcm;
-use crate::query::{FeatureParams, Features, Part, usable_fuzzifier};
+use crate::query::{FeatureParams, Features, RoundHalf};
 use crate::random::Stream;
+use crate::totals_check::{check_values, check_weights};
 use crate::{Centres, MethodError, Query, Round};
 
 const LABEL: &[u8; 24] = b"veilsum ffcf starts v1  ";
@@ -96,11 +98,11 @@ impl Ffcf {
         Ok(Self { anchors, k, m, features, merge, rule, seed, open: None, fit, walls: None })
     }
 
-    fn part(&self) -> Part {
+    fn part(&self) -> RoundHalf {
         match &self.open {
-            Some(list) => Part::Sums(list.clone()),
-            None if self.rule.two_steps() => Part::Counts,
-            None => Part::Both,
+            Some(list) => RoundHalf::Sums(list.clone()),
+            None if self.rule.two_steps() => RoundHalf::Counts,
+            None => RoundHalf::Both,
         }
     }
 
@@ -167,19 +169,19 @@ impl Iteration for Ffcf {
     fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError> {
         let (b, d) = (self.anchors.k(), self.anchors.columns());
         let (list, values) = match self.part() {
-            Part::Counts | Part::Changes(_) => {
+            RoundHalf::Counts | RoundHalf::Changes(_) => {
                 check_values(values, 2 * b)?;
                 let (m, sites) = values.split_at(b);
                 self.open = Some(self.allowed(m, sites, rows)?);
                 return Ok(false);
             }
-            Part::Both => {
+            RoundHalf::Both => {
                 check_values(values, b * (d + 3))?;
                 let (values, sites) = values.split_at(b * (d + 2));
                 let m = &values[b * d..][..b];
                 (self.allowed(m, sites, rows)?, values)
             }
-            Part::Sums(open) => {
+            RoundHalf::Sums(open) => {
                 check_values(values, open.len() * (d + 2))?;
                 // The listed anchors are all there is, in the order of the list.
                 ((0..open.len() as u32).collect(), values)

@@ -47,10 +47,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use super::plausible::{check_rounds, check_values, check_weights, clear, hash, moved};
+use super::plausible::{check_rounds, clear, hash, moved};
 use super::rounds::{Rounds, Weights};
 use super::{Fit, GroupThreshold, Iteration, Walls};
-use crate::query::{LocalFuzzy, LocalSteps, Part, Pull, usable_fuzzifier};
+use crate::distance::usable_fuzzifier;
+use crate::query::{LocalFuzzy, LocalSteps, Pull, RoundHalf};
+use crate::totals_check::{check_values, check_weights};
 use crate::{Centres, MethodError, Query, Round};
 
 /// Weighted mean of local centres by index.
@@ -93,7 +95,7 @@ impl Average1 {
 impl Iteration for Average1 {
     fn ask(&self) -> Query {
         let centres = self.fit.centres.clone();
-        Query::LocalFuzzy(LocalFuzzy { centres, m: self.m, local: self.local, pull: self.pull, part: Part::Both })
+        Query::LocalFuzzy(LocalFuzzy { centres, m: self.m, local: self.local, pull: self.pull, part: RoundHalf::Both })
     }
 
     /// Eq. 7.

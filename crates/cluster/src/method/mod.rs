@@ -4,7 +4,6 @@
 //! A [`Recipe`] says what a run consists of: preparation, seeding, an [`Algorithm`] for every K and restart, validity, the
 //! choice of K. [`Run`] is that conversation. An algorithm itself is an [`Iteration`], one file each.
 
-mod admit;
 pub mod choice;
 pub mod fcm;
 pub mod ffcf;
@@ -13,6 +12,7 @@ pub mod fkm;
 pub mod kmeans;
 pub mod kumar;
 mod noisy;
+mod plan_check;
 mod plausible;
 mod prepare;
 mod recipe;
@@ -22,18 +22,18 @@ mod seed;
 
 use serde::{Deserialize, Serialize};
 
-pub use admit::inside;
 pub use choice::{Choice, CurvePoint, Pick};
+pub use plan_check::inside;
 pub use plausible::Walls;
-pub(crate) use plausible::{SLACK, check_values, check_weights};
 pub use prepare::{Preparation, Preparing, Scale, Winsor};
-pub use recipe::{Algorithm, Clusters, GroupThreshold, LocalRange, Recipe, Seeding, Stage, TreeSeeding, Validity};
+pub use recipe::{Algorithm, Clusters, GroupThreshold, LocalRange, Recipe, Seeding, TreeSeeding, Validity};
 pub use run::Run;
 pub use seed::{SeedCells, TreeSearch};
 
 use crate::validity::Verdict;
 use crate::{Batch, Centres, MethodError, Query, Totals, Transform};
 
+pub use crate::query::Stage;
 pub use crate::validity::Indices;
 
 /// What the coordinator wants to know next, or that it is done.

@@ -5,10 +5,11 @@
 //! no weight counts as less than twice the noise; centres stay in the box. Totals of honest sites may be negative, so no
 //! total is implausible here but one of another length.
 
-use super::plausible::{check_rounds, check_values, confined};
+use super::plausible::{check_rounds, confined};
 use super::{Fit, Iteration, Walls};
 use crate::privacy::Levels;
 use crate::query::Shifts;
+use crate::totals_check::check_values;
 use crate::{Centres, DataError, Domain, MethodError, Query, Round, Start, distance};
 
 /// The rounds of one K.

@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Iteration, Preparation, Run, SeedCells, choice::Choice, fcm, ffcf, ffcm, fkm, inside, kmeans, kumar};
+use crate::distance::usable_fuzzifier;
 use crate::privacy::{Levels, Noise};
-use crate::query::{Family, FeatureParams, LocalChoice, LocalSteps, usable_fuzzifier};
-use crate::{Centres, Domain, MethodError};
+use crate::query::{FeatureParams, Features, LocalChoice, LocalFuzzy, LocalMeans, LocalSteps, Pull, RoundHalf};
+use crate::{Centres, Domain, MethodError, Query};
 
 /// K that a run may be asked for at most.
 pub(crate) const MAX_K: u32 = 4_096;
@@ -246,27 +247,6 @@ pub struct Validity {
     pub judge_m: f64,
 }
 
-/// In which part of a run a question belongs; a run never goes back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Stage {
-    /// Quantiles and moments.
-    Preparing,
-    /// Which K each site would choose alone.
-    Ranging,
-    /// Cells of the tree.
-    Seeding,
-    /// The algorithm's rounds.
-    Iterating,
-    /// Rows and sites of every cluster that round A would sum up.
-    Sizing,
-    /// Round A of the indices.
-    Validating,
-    /// Round B.
-    Silhouettes,
-    /// Counts by label.
-    Counting,
-}
-
 impl Algorithm {
     /// The name by which plans and results call it.
     pub fn name(&self) -> &'static str {
@@ -301,6 +281,57 @@ impl Algorithm {
             }
             Self::Fkm { max_rounds, finish, .. } => max_rounds.saturating_add(*finish).saturating_mul(each),
             Self::Ffcf { .. } => each,
+        }
+    }
+
+    /// Whether its rounds have a half that asks counts, where the rule wants counts first.
+    pub(crate) fn has_halves(&self) -> bool {
+        !matches!(self, Self::Fcm { .. } | Self::FfcmAvg1 { .. })
+    }
+
+    /// The anchors that it asks about in place of centres.
+    pub(crate) fn anchors(&self, clusters: u32) -> Option<u32> {
+        match self {
+            Self::Ffcf { anchors: 0, .. } => Some(clusters.saturating_mul(4).max(8)),
+            Self::Ffcf { anchors, .. } => Some(*anchors),
+            _ => None,
+        }
+    }
+
+    /// Centres that a site compares a row with in the longest question, where all K and restarts have `all_k` together.
+    pub(crate) fn comparisons(&self, all_k: f64) -> f64 {
+        match self {
+            Self::Fcm { .. } | Self::Kmeans { .. } => all_k,
+            Self::FfcmAvg1 { local, .. } | Self::FfcmAvg2 { local, .. } | Self::Kumar { local, .. } => {
+                all_k * f64::from(local.most)
+            }
+            Self::Fkm { local_steps, .. } => all_k * f64::from(*local_steps),
+            Self::Ffcf { features, .. } => f64::from(features.max).powi(2),
+        }
+    }
+
+    /// What its rounds ask about these centres, in this half.
+    pub(crate) fn asks(&self, centres: &Centres, half: &RoundHalf) -> Vec<Query> {
+        let (centres, part) = (centres.clone(), half.clone());
+        let means = |local, min_rows, nearest| {
+            Query::from(LocalMeans { centres: centres.clone(), local, min_rows, nearest, part: part.clone() })
+        };
+        match self {
+            Self::Fcm { m, .. } => vec![Query::fuzzy_sums(centres, *m)],
+            Self::FfcmAvg1 { m, local, powers, .. } => {
+                let pull = if *powers { Pull::Powers } else { Pull::Memberships };
+                vec![LocalFuzzy { centres, m: *m, local: *local, pull, part }.into()]
+            }
+            Self::FfcmAvg2 { m, local, .. } => {
+                vec![LocalFuzzy { centres, m: *m, local: *local, pull: Pull::Nearest, part }.into()]
+            }
+            Self::Fkm { min_rows, local_steps, finish, .. } => {
+                let aligned = means(LocalSteps { most: *local_steps, epsilon: 0.0 }, *min_rows, true);
+                std::iter::once(aligned).chain((*finish > 0).then(|| means(LocalSteps::ONE, 1, false))).collect()
+            }
+            Self::Kmeans { .. } => vec![means(LocalSteps::ONE, 1, false)],
+            Self::Kumar { local, .. } => vec![means(*local, 1, false)],
+            Self::Ffcf { features, .. } => vec![Features { anchors: centres, params: *features, part }.into()],
         }
     }
 
@@ -397,10 +428,10 @@ impl Recipe {
             return Err(MethodError::parameter(format!("restarts must be 1 to {MAX_RESTARTS}")));
         }
         let members = self.clusters.count() as u64 * u64::from(self.restarts);
-        if members > crate::query::MAX_BATCH as u64 {
+        if members > crate::MAX_BATCH as u64 {
             return Err(MethodError::parameter(format!(
                 "{members} runs side by side; a batch holds {}: fewer K or fewer restarts",
-                crate::query::MAX_BATCH
+                crate::MAX_BATCH
             )));
         }
         if self.rule.min_rows == 0 || self.rule.min_sites == 0 {
@@ -409,7 +440,7 @@ impl Recipe {
         self.check_min_change()?;
         self.preparation.check(domain)?;
         if let Some(choice) = self.local_choice() {
-            choice.check(domain).map_err(|error| MethodError::parameter(error.to_string()))?;
+            Query::from(choice).check(domain).map_err(|error| MethodError::parameter(error.to_string()))?;
         }
         self.check_seeding(domain)?;
         self.check_validity()?;
@@ -513,12 +544,9 @@ impl Recipe {
     }
 
     /// Cells that seeding looks for.
-    pub(crate) fn leaves(&self, tree: &TreeSeeding) -> usize {
-        match self.algorithm {
-            Algorithm::Ffcf { anchors, .. } if anchors > 0 => anchors as usize,
-            Algorithm::Ffcf { .. } => (4 * self.clusters.max as usize).max(8),
-            _ => self.clusters.max as usize * tree.cells_per_cluster as usize,
-        }
+    pub fn leaves(&self, tree: &TreeSeeding) -> usize {
+        let cells = || self.clusters.max.saturating_mul(tree.cells_per_cluster);
+        self.algorithm.anchors(self.clusters.max).unwrap_or_else(cells) as usize
     }
 
     /// The rule that seeding cells obey.

@@ -1,9 +1,10 @@
 //! What the methods that average groups have in common: counts before sums where the plan wants it, clusters frozen that too
 //! few stand behind, the stop rule.
 
-use super::plausible::{check_rounds, check_values, check_weights, hash, moved};
+use super::plausible::{check_rounds, hash, moved};
 use super::{Fit, GroupThreshold, Walls};
-use crate::query::{Part, Since};
+use crate::query::{RoundHalf, SinceCentres};
+use crate::totals_check::{check_values, check_weights};
 use crate::{Centres, MethodError, Round};
 
 /// What the weights in the totals are.
@@ -83,17 +84,17 @@ impl Rounds {
     }
 
     /// Which half the open question is.
-    pub(super) fn part(&self) -> Part {
+    pub(super) fn part(&self) -> RoundHalf {
         match &self.open {
-            Some(list) => Part::Sums(list.clone()),
-            None if self.since.iter().any(Option::is_some) => Part::Changes(self.since()),
-            None if self.rule.two_steps() => Part::Counts,
-            None => Part::Both,
+            Some(list) => RoundHalf::Sums(list.clone()),
+            None if self.since.iter().any(Option::is_some) => RoundHalf::Changes(self.since()),
+            None if self.rule.two_steps() => RoundHalf::Counts,
+            None => RoundHalf::Both,
         }
     }
 
-    fn since(&self) -> Since {
-        let mut since = Since { centres: Vec::new(), of: Vec::new() };
+    fn since(&self) -> SinceCentres {
+        let mut since = SinceCentres { centres: Vec::new(), of: Vec::new() };
         for centres in &self.since {
             since.of.push(centres.as_ref().map_or(0, |centres| {
                 let known = since.centres.iter().position(|known| known == centres);
@@ -122,8 +123,8 @@ impl Rounds {
         let (k, d) = (self.fit.centres.k(), self.fit.centres.columns());
         let rows = if self.weights == Weights::Rows { rows } else { None };
         match self.part() {
-            part @ (Part::Counts | Part::Changes(_)) => {
-                let again = part != Part::Counts;
+            part @ (RoundHalf::Counts | RoundHalf::Changes(_)) => {
+                let again = part != RoundHalf::Counts;
                 check_values(values, if again { 3 * k } else { 2 * k })?;
                 let (weights, rest) = values.split_at(k);
                 let (sites, changed) = rest.split_at(k);
@@ -145,7 +146,7 @@ impl Rounds {
                 self.open = Some(open);
                 Ok(false)
             }
-            Part::Sums(list) => {
+            RoundHalf::Sums(list) => {
                 check_values(values, list.len() * (1 + d))?;
                 let (weights, sums) = values.split_at(list.len());
                 check_weights(weights, rows, "weights")?;
@@ -161,7 +162,7 @@ impl Rounds {
                 }
                 self.update(&open_weights, &all_sums, all_weights)
             }
-            Part::Both => {
+            RoundHalf::Both => {
                 check_values(values, k * (d + 2) + 1)?;
                 let (weights, rest) = values.split_at(k);
                 let (sums, rest) = rest.split_at(k * d);
@@ -236,18 +237,18 @@ mod tests {
     fn a_cluster_that_hardly_changed_is_not_opened_again() {
         let mut rounds = rounds(TWO);
         rounds.min_change(3);
-        assert_eq!(rounds.part(), Part::Counts, "nothing was opened yet");
+        assert_eq!(rounds.part(), RoundHalf::Counts, "nothing was opened yet");
         assert_eq!(rounds.take(&[4.0, 9.0, 2.0, 2.0], Some(13)), Ok(false));
         assert_eq!(rounds.take(&[4.0, 9.0, 1.0, 9.0], Some(13)), Ok(false));
         assert_eq!(rounds.fit.centres.as_slice(), [0.25, 1.0]);
-        let Part::Changes(since) = rounds.part() else { panic!("{:?}", rounds.part()) };
+        let RoundHalf::Changes(since) = rounds.part() else { panic!("{:?}", rounds.part()) };
         assert_eq!((since.centres, since.of), (vec![start()], vec![1, 1]));
         // Two rows more in cluster 1 are too few; three that came and went in cluster 0 are enough.
         assert_eq!(rounds.take(&[4.0, 11.0, 2.0, 2.0, 3.0, 2.0], None), Ok(false));
-        assert_eq!(rounds.part(), Part::Sums(vec![0]));
+        assert_eq!(rounds.part(), RoundHalf::Sums(vec![0]));
         assert_eq!(rounds.take(&[4.0, 2.0], None), Ok(false));
         assert_eq!(rounds.fit.centres.as_slice(), [0.5, 1.0]);
-        let Part::Changes(since) = rounds.part() else { panic!("{:?}", rounds.part()) };
+        let RoundHalf::Changes(since) = rounds.part() else { panic!("{:?}", rounds.part()) };
         assert_eq!((since.centres.len(), since.of), (2, vec![1, 2]), "each cluster since its own last sum");
         assert_eq!(since.centres[1], start());
         // Nothing changed enough any more.
@@ -260,14 +261,14 @@ mod tests {
     #[test]
     fn counts_come_first_and_small_clusters_are_frozen() {
         let mut rounds = rounds(TWO);
-        assert_eq!(rounds.part(), Part::Counts);
+        assert_eq!(rounds.part(), RoundHalf::Counts);
         // Cluster 1 has rows enough, but of one site.
         assert_eq!(rounds.take(&[4.0, 9.0, 2.0, 1.0], Some(13)), Ok(false));
-        assert_eq!(rounds.part(), Part::Sums(vec![0]));
+        assert_eq!(rounds.part(), RoundHalf::Sums(vec![0]));
         assert_eq!(rounds.take(&[4.0, 2.0], Some(13)), Ok(false));
         assert_eq!(rounds.fit.centres.as_slice(), [0.5, 1.0]);
         assert_eq!(rounds.fit.weights, [4.0, 9.0]);
-        assert_eq!(rounds.part(), Part::Counts);
+        assert_eq!(rounds.part(), RoundHalf::Counts);
         // The same totals again: nothing moves, it is over.
         assert_eq!(rounds.take(&[4.0, 9.0, 2.0, 1.0], Some(13)), Ok(false));
         assert_eq!(rounds.take(&[4.0, 2.0], Some(13)), Ok(true));
@@ -277,7 +278,7 @@ mod tests {
     #[test]
     fn sums_that_come_along_are_frozen_too() {
         let mut rounds = rounds(GroupThreshold { ask_first: false, ..TWO });
-        assert_eq!(rounds.part(), Part::Both);
+        assert_eq!(rounds.part(), RoundHalf::Both);
         assert_eq!(rounds.take(&[4.0, 2.0, 2.0, 2.0, 2.0, 2.0, 0.1], None), Ok(false));
         assert_eq!(rounds.fit.centres.as_slice(), [0.5, 1.0]);
     }
@@ -319,15 +320,15 @@ mod tests {
         for (values, rows) in whole {
             let mut rounds = rounds(GroupThreshold::NONE);
             assert!(matches!(rounds.take(values, rows), Err(MethodError::Implausible { .. })), "{values:?}");
-            assert!(rounds.fit.centres == start() && rounds.fit.history.is_empty() && rounds.part() == Part::Both);
+            assert!(rounds.fit.centres == start() && rounds.fit.history.is_empty() && rounds.part() == RoundHalf::Both);
         }
         let mut rounds = rounds(TWO);
         assert!(rounds.take(&[1.0; 5], None).is_err());
-        assert_eq!(rounds.part(), Part::Counts);
+        assert_eq!(rounds.part(), RoundHalf::Counts);
         assert_eq!(rounds.take(&[4.0, 4.0, 2.0, 2.0], None), Ok(false));
         for values in [&[4.0, 4.0, 1.0][..], &[4.0, -1.0, 1.0, 1.0], &[4.0, f64::NAN, 1.0, 1.0]] {
             assert!(rounds.take(values, None).is_err());
-            assert_eq!(rounds.part(), Part::Sums(vec![0, 1]));
+            assert_eq!(rounds.part(), RoundHalf::Sums(vec![0, 1]));
         }
     }
 }

@@ -5,13 +5,14 @@ mod outcome;
 use outcome::silhouette;
 
 use super::noisy::spread;
-use super::plausible::{Walls, check_values, check_weights, confined};
+use super::plausible::{Walls, confined};
 use super::{
     Algorithm, Fit, GroupThreshold, Iteration, Method, Preparing, Recipe, SeedCells, Seeding, Stage, Step, TreeSearch,
 };
 use crate::offline::earliest_best;
 use crate::privacy::settled;
 use crate::query::{Contingency, LocalChoice, Sizes};
+use crate::totals_check::{check_values, check_weights};
 use crate::validity::{self, Geometry, Verdict};
 use crate::{Batch, Centres, Domain, MethodError, Query, Start, Totals, Transform};
 
@@ -388,9 +389,9 @@ impl Run {
                         let centres = member.iteration.fit().centres;
                         if self.recipe.noise.is_some() {
                             let settled = settled(query, values);
-                            return validity::judge(query, Geometry::Centres(&centres), &settled, None);
+                            return query.verdict(Geometry::Centres(&centres), &settled, None);
                         }
-                        validity::judge(query, Geometry::Centres(&centres), values, rows)
+                        query.verdict(Geometry::Centres(&centres), values, rows)
                     })
                     .collect::<Result<Vec<_>, _>>()?;
                 next.take_verdicts(&verdicts)?;

@@ -47,11 +47,11 @@
 #[cfg(test)]
 mod tests;
 
-use super::plausible::{SLACK, check_values};
 use crate::method::{GroupThreshold, TreeSeeding};
 use crate::offline::kmeans::best_of;
-use crate::query::{Blur, Cells, MAX_SPLITS, MAX_WORDS, Part, Split, Tree};
+use crate::query::{Blur, Cells, MAX_SPLITS, MAX_WORDS, RoundHalf, Split, Tree};
 use crate::random::Stream;
+use crate::totals_check::{SLACK, check_values};
 use crate::{Centres, Domain, MethodError, Query};
 
 const LABEL: &[u8; 24] = b"veilsum tree seeding v1 ";
@@ -217,10 +217,10 @@ impl TreeSearch {
         let first = 2 * self.tree.splits.len() as u32;
         let count = self.splits.len() as u32;
         let (nodes, part) = match self.phase {
-            Phase::Root => (vec![0], Part::Sums(Vec::new())),
-            Phase::Counts => ((first + 1..=first + 2 * count).collect(), Part::Counts),
-            Phase::Below => ((0..count).map(|i| first + 2 * i + 1).collect(), Part::Sums(Vec::new())),
-            Phase::Children => ((first + 1..=first + 2 * count).collect(), Part::Both),
+            Phase::Root => (vec![0], RoundHalf::Sums(Vec::new())),
+            Phase::Counts => ((first + 1..=first + 2 * count).collect(), RoundHalf::Counts),
+            Phase::Below => ((0..count).map(|i| first + 2 * i + 1).collect(), RoundHalf::Sums(Vec::new())),
+            Phase::Children => ((first + 1..=first + 2 * count).collect(), RoundHalf::Both),
         };
         let mut tree = self.tree.clone();
         for (at, split) in &self.splits {

@@ -16,8 +16,8 @@ pub use accountant::{advantage, epsilon, rho};
 pub use schedule::{Forecast, Level, Levels};
 pub use summation::slack;
 
+use crate::distance::usable_fuzzifier;
 use crate::method::Seeding;
-use crate::query::usable_fuzzifier;
 use crate::{Algorithm, Domain, MethodError, Query, Recipe};
 
 /// Above this share of the box's half width a predicted error of the centres makes a result useless.

@@ -2,6 +2,7 @@
 //! they do to the centres.
 
 use super::{Noise, USEFUL, advantage, rho};
+use crate::query::Sensitivity;
 use crate::{Algorithm, Domain, MethodError, Query, Recipe};
 
 /// What one block of a total may say, in working units.
@@ -132,17 +133,13 @@ impl Levels {
 
     /// Every block of a query, in its order; nothing where no sensitivity is proved for it.
     pub fn of(&self, query: &Query) -> Option<Vec<Level>> {
-        match query {
-            Query::Shifts(shifts) => Some(self.of_round(shifts.clip).to_vec()),
-            Query::FuzzyValidation { centres, m } => {
-                // Centres lie in the box, so no row is farther from one than its diagonal; and the weighted squares of one row
-                // add up to less than with equal memberships.
-                let (k, far) = (centres.k() as f64, 2.0 * self.reach);
-                let sensitivities = [k.sqrt() * far, 1.0, far * far * k.powf(1.0 - m)];
-                Some(sensitivities.map(|sensitivity| self.level(sensitivity, self.validation / 3.0)).to_vec())
+        Some(match query.sensitivity(self.reach)? {
+            Sensitivity::Round { clip } => self.of_round(clip).to_vec(),
+            Sensitivity::Validation(blocks) => {
+                let budget = self.validation / blocks.len() as f64;
+                blocks.into_iter().map(|sensitivity| self.level(sensitivity, budget)).collect()
             }
-            _ => None,
-        }
+        })
     }
 
     /// Weights and sums of a round in which a row pulls at most `clip` far: the sums get the larger part of the noise in the
@@ -234,7 +231,7 @@ mod tests {
             let x: Vec<f64> =
                 places[20..20 + d].iter().map(|x| if corner { if *x > 1.0 { 3.0 } else { -1.0 } } else { *x }).collect();
             let (levels, _) = levels(d, k as u32, 1, m);
-            let mut queries = vec![Query::FuzzyValidation { centres: centres.clone(), m }];
+            let mut queries = vec![Query::fuzzy_validation(centres.clone(), m)];
             for round in [0, 5] {
                 let (middle, clip) = levels.pull(round);
                 queries.push(Query::Shifts(crate::query::Shifts { centres: centres.clone(), m: Some(m), middle, clip, round }));
@@ -252,13 +249,13 @@ mod tests {
     fn sensitivities_are_reached() {
         let centres = Centres::from_rows(&vec![vec![-1.0, -1.0]; 3]).unwrap();
         let (levels, _) = levels(2, 3, 1, 2.0);
-        let validation = Query::FuzzyValidation { centres: centres.clone(), m: 2.0 };
+        let validation = Query::fuzzy_validation(centres.clone(), 2.0);
         let found = influence(&validation, &[3.0, 3.0]);
         let wanted = levels.of(&validation).unwrap();
         for i in [0, 2] {
             assert!(found[i] > wanted[i].sensitivity * 0.9999, "{i}: {} {:?}", found[i], wanted[i]);
         }
-        let one = Query::FuzzyValidation { centres: Centres::from_rows(&[vec![0.0, 0.0]]).unwrap(), m: 2.0 };
+        let one = Query::fuzzy_validation(Centres::from_rows(&[vec![0.0, 0.0]]).unwrap(), 2.0);
         assert_eq!(influence(&one, &[1.0, 1.0])[1], wanted[1].sensitivity);
     }
 
@@ -272,7 +269,7 @@ mod tests {
             let rounds: f64 =
                 (0..10).map(|t| levels.of_round(levels.pull(t).1).iter().map(Level::rho).sum::<f64>()).sum();
             let validation: f64 =
-                levels.of(&Query::FuzzyValidation { centres, m: 2.0 }).unwrap().iter().map(Level::rho).sum();
+                levels.of(&Query::fuzzy_validation(centres, 2.0)).unwrap().iter().map(Level::rho).sum();
             let whole = members * (rounds + validation) + levels.of_count().rho();
             assert!((whole / levels.rho() - 1.0).abs() < 1e-12, "{whole} {}", levels.rho());
             assert!((levels.rho() / 0.0244 - 1.0).abs() < 0.02);
