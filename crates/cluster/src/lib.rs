@@ -37,6 +37,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod algorithm;
 pub mod assign;
 mod batch;
 mod data;
@@ -61,13 +62,14 @@ mod totals_check;
 mod transform;
 pub mod validity;
 
+pub use algorithm::{Algorithm, Round};
 pub use batch::{Batch, MAX_BATCH, Statistic, Totals, answer, answer_with_noise};
 pub use data::{Centres, Rows};
 pub use error::{AnswerError, DataError, DriveError, MethodError, MetricError, QueryError};
-pub use method::fcm::{Fcm, FcmParams};
-pub use method::{Algorithm, Clusters, Indices, Method, Outcome, Recipe, Round, Run, Step};
+pub use method::{Clusters, Fcm, FcmParams, Method, Outcome, Recipe, Run, Step};
 pub use packed::{Packed, Prepared};
 pub use query::{Block, Per, Query};
 pub use scale::{Domain, OutOfBox, Scaling};
 pub use start::Start;
 pub use transform::Transform;
+pub use validity::Indices;

@@ -245,6 +245,26 @@ impl From<Domain> for Unchecked {
     }
 }
 
+/// Centres may lie outside the box by so much of its extent: fixed-point sums are rounded.
+pub(crate) const HAIR: f64 = 1e-6;
+
+/// Whether points lie in the box (a hair of rounding aside), as every weighted mean of rows does.
+///
+/// # Errors
+/// A sentence that names the column.
+pub fn inside(points: &Centres, domain: &Domain) -> Result<(), String> {
+    for row in points.rows() {
+        for (column, value) in row.iter().enumerate() {
+            let (low, high) = domain.working_interval(column);
+            let hair = HAIR * (high - low);
+            if *value < low - hair || *value > high + hair {
+                return Err(format!("a centre lies outside the public box in column {column} (counted from 0)"));
+            }
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

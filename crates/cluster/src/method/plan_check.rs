@@ -6,15 +6,17 @@
 
 use std::collections::BTreeMap;
 
-use super::{GroupThreshold, Preparing, Recipe, Scale, Seeding, Stage, TreeSearch};
+use super::prepare::{Preparing, Scale};
+use super::recipe::{Recipe, Seeding};
+use super::seed::TreeSearch;
+use crate::algorithm::{Beginning, GroupThreshold};
 use crate::query::{
-    Blur, Cells, Contingency, FuzzyValidation, Histogram, RoundHalf, Shifts, Silhouette, Sizes, Tree, Ungrouped,
+    Blur, Cells, Contingency, FuzzyValidation, Histogram, RoundHalf, Shifts, Silhouette, Sizes, Stage, Tree, Ungrouped,
     Validation,
 };
+use crate::scale::{HAIR, inside};
 use crate::{Batch, Centres, Domain, MethodError, Query, Start, Transform};
 
-/// Centres may lie outside the box by so much of its extent: fixed-point sums are rounded.
-const HAIR: f64 = 1e-6;
 /// A spread below this part of the box scales nothing, so no factor is larger than its reciprocal over the box.
 const MAX_SCALE: f64 = 1e9;
 
@@ -330,7 +332,7 @@ impl Recipe {
 
     /// Quantiles that the plan searches in a column.
     fn quantiles(&self, column: u32) -> usize {
-        let ends = |w: &super::Winsor| usize::from(w.lower > 0.0) + usize::from(w.upper < 1.0);
+        let ends = |w: &super::prepare::Winsor| usize::from(w.lower > 0.0) + usize::from(w.upper < 1.0);
         let winsors = self.preparation.winsorise.iter().filter(|w| w.column == column).map(ends).sum::<usize>();
         winsors + if self.preparation.scale == Scale::Robust { 3 } else { 0 }
     }
@@ -347,7 +349,7 @@ impl Recipe {
         if matches!(half, RoundHalf::Changes(_)) && self.min_change == 1 {
             return false;
         }
-        let two_steps = self.algorithm.has_halves() && self.rule.two_steps();
+        let two_steps = self.algorithm.sums_groups() && self.rule.two_steps();
         (*half != RoundHalf::Both) == two_steps
     }
 
@@ -413,10 +415,13 @@ impl Recipe {
                 Some(leaves) => Start::Uniform { seed: 0 }.centres(domain, leaves).map_err(once)?,
                 None => start.clone(),
             };
-            let cells = super::SeedCells { weights: vec![1.0; anchors.k()], means: anchors };
+            let cells = anchors;
             let query = match self.noisy(start.clone(), domain)? {
                 Some(iteration) => iteration.ask(),
-                None => self.algorithm.begin(start.clone(), Some(&cells), GroupThreshold::NONE, 0)?.ask(),
+                None => {
+                    let at = Beginning { start: &start, cells: Some(&cells), rule: GroupThreshold::NONE, seed: 0 };
+                    self.algorithm.begin(at)?.ask()
+                }
             };
             if !queries.contains(&query) {
                 queries.push(query);
@@ -513,21 +518,4 @@ fn asked_about(before: &Batch, batch: &Batch) -> bool {
     let centres = |batch: &Batch| batch.queries.iter().filter_map(|q| q.points().first().copied().cloned()).collect();
     let known: Vec<Centres> = centres(before);
     batch.queries.iter().all(|q| q.points().first().is_some_and(|centres| known.contains(centres)))
-}
-
-/// Whether points lie in the box (a hair of rounding aside), as every weighted mean of rows does.
-///
-/// # Errors
-/// A sentence that names the column.
-pub fn inside(points: &Centres, domain: &Domain) -> Result<(), String> {
-    for row in points.rows() {
-        for (column, value) in row.iter().enumerate() {
-            let (low, high) = domain.working_interval(column);
-            let hair = HAIR * (high - low);
-            if *value < low - hair || *value > high + hair {
-                return Err(format!("a centre lies outside the public box in column {column} (counted from 0)"));
-            }
-        }
-    }
-    Ok(())
 }

@@ -3,7 +3,7 @@
 
 use super::{Noise, USEFUL, advantage, rho};
 use crate::query::Sensitivity;
-use crate::{Algorithm, Domain, MethodError, Query, Recipe};
+use crate::{Domain, MethodError, Query};
 
 /// What one block of a total may say, in working units.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -20,6 +20,19 @@ impl Level {
         let ratio = self.sensitivity / self.deviation;
         ratio * ratio / 2.0
     }
+}
+
+/// How much a run asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// Rounds of each K and restart.
+    pub rounds: u32,
+    /// Every K and restart.
+    pub members: u32,
+    /// Questions in all at most.
+    pub questions: u32,
+    /// The largest K.
+    pub most_clusters: u32,
 }
 
 /// The levels of a whole run.
@@ -71,21 +84,19 @@ impl Forecast {
 const HAIR: f64 = 1.0 + 1e-5;
 
 impl Levels {
-    /// The levels of a recipe with this noise; for one that passes its checks.
+    /// The levels of a run of this extent with this noise.
     ///
     /// # Errors
     /// [`MethodError`] where the budget is too small to be split.
-    pub fn new(noise: &Noise, recipe: &Recipe, domain: &Domain) -> Result<Levels, MethodError> {
+    pub fn new(noise: &Noise, extent: Extent, domain: &Domain) -> Result<Levels, MethodError> {
         let whole = rho(noise.epsilon, noise.delta);
         if whole <= 0.0 {
             return Err(MethodError::parameter(
                 "under noise epsilon is so small beside this delta that no noise keeps both",
             ));
         }
-        let (Algorithm::Fcm { max_rounds, .. } | Algorithm::Kmeans { max_rounds, .. }) = recipe.algorithm else {
-            return Err(MethodError::parameter("under noise only fcm and kmeans can be run"));
-        };
-        let members = recipe.members() as f64;
+        let Extent { rounds: max_rounds, members, questions, most_clusters } = extent;
+        let members = f64::from(members);
         let half = (0..domain.columns()).map(|column| {
             let (low, high) = domain.working_interval(column);
             (high - low) / 2.0
@@ -100,8 +111,8 @@ impl Levels {
             reach: half.map(|half| half * half).sum::<f64>().sqrt() * HAIR,
             columns: domain.columns(),
             rounds: max_rounds,
-            questions: recipe.max_questions(),
-            most_clusters: recipe.clusters.max,
+            questions,
+            most_clusters,
         })
     }
 
@@ -189,7 +200,7 @@ impl Levels {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Batch, Centres, OutOfBox, Prepared, Rows, Scaling, answer, method::Seeding};
+    use crate::{Algorithm, Batch, Centres, OutOfBox, Prepared, Recipe, Rows, Scaling, answer, method::Seeding};
     use proptest::prelude::*;
 
     fn domain(d: usize) -> Domain {
@@ -198,9 +209,9 @@ mod tests {
 
     fn levels(d: usize, k: u32, restarts: u32, m: f64) -> (Levels, Recipe) {
         let algorithm = Algorithm::Fcm { m, epsilon: 0.0, max_rounds: 10 };
-        let recipe = Recipe { restarts, ..Recipe::plain(algorithm, k, Seeding::Uniform { seed: 1 }) };
-        let noise = Noise { delta: 1e-6, ..Noise::usual(1.0, 3000) };
-        (Levels::new(&noise, &recipe, &domain(d)).unwrap(), recipe)
+        let mut recipe = Recipe { restarts, ..Recipe::plain(algorithm, k, Seeding::Uniform { seed: 1 }) };
+        recipe.noise = Some(Noise { delta: 1e-6, ..Noise::usual(1.0, 3000) });
+        (recipe.levels(&domain(d)).unwrap().unwrap(), recipe)
     }
 
     /// Of one row, the blocks of a query in the Euclidean norm.
