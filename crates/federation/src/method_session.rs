@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 use veilsum_cluster::{
-    Batch, Domain, Method, MethodError, Outcome, Run, Step,
+    Batch, Domain, Method, Outcome, Run, Step,
     finish::{Released, finish},
     method::Stage,
     sampling::{self, Sampling},
@@ -11,7 +11,7 @@ use veilsum_cluster::{
 };
 
 use crate::{
-    error::{Code, Failure},
+    error::{Code, Failure, bad_method},
     plan::{Judge, PlanSpec},
     question::{Layout, Question, SumBounds},
 };
@@ -276,23 +276,6 @@ fn near_values(a: &Value, b: &Value) -> bool {
             a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| near_values(a, b)))
         }
         (a, b) => a == b,
-    }
-}
-
-/// A method that failed on totals.
-pub fn bad_method(e: MethodError) -> Failure {
-    use MethodError as M;
-    match e {
-        M::Implausible { .. } => Failure::new(
-            Code::Peer,
-            e,
-            "some site sent numbers that no rows give; the total does not say who. Ask the sites to check, then run again",
-        ),
-        M::TooFewRows { .. } => Failure::input(e, "agree on a smaller K"),
-        M::TooFewCells { .. } => {
-            Failure::input(e, "agree on a smaller K, or on uniform first centres (--init uniform)")
-        }
-        other => Failure::input(other, ""),
     }
 }
 

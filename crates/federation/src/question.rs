@@ -11,8 +11,8 @@ use veilsum_cluster::{
 use veilsum_proto::{
     Error, Rule, codec,
     fixed::{self, Scale},
-    limits::{MAX_QUERY, MIN_SITES},
-    noise, plan,
+    limits::MAX_QUERY,
+    noise,
     suite::{self, Hash},
 };
 
@@ -21,10 +21,7 @@ mod share;
 pub use share::{Share, Shared};
 use share::{head_room, share_of};
 
-use crate::{
-    dp,
-    plan::{PlanSpec, PlanSpecError},
-};
+use crate::error::{Code, Failure};
 
 /// What an aggregator may ask a site ([APP-4]).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -88,6 +85,27 @@ pub enum RoundError {
     },
 }
 
+impl From<RoundError> for Failure {
+    fn from(e: RoundError) -> Self {
+        match e {
+            RoundError::Protocol(e) => e.into(),
+            RoundError::Implausible { .. } => Failure::new(
+                Code::Peer,
+                e,
+                "the total does not say who; ask the sites to check their versions and data, then run again",
+            ),
+            RoundError::TooManyRows { .. } => Failure::input(
+                e,
+                "check that the file holds the rows of this plan and no others; if it does, agree on a new plan whose --max-rows is \
+                 what the largest site has, and no more",
+            ),
+            other => {
+                Failure::input(other, "check the data against the plan's public box; if they fit, report a defect")
+            }
+        }
+    }
+}
+
 /// What the form of every answer follows from, besides the question: the plan and its roster.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SumBounds {
@@ -105,23 +123,6 @@ impl SumBounds {
     /// Steps as fine as 64 bits allow.
     pub fn new(sites: usize, max_rows: u64) -> SumBounds {
         SumBounds { sites, max_rows, step_bits: None, noise: None }
-    }
-
-    /// The form that a plan gives to the answers of a roster of `sites` sites.
-    ///
-    /// # Errors
-    /// [`PlanSpecError`] where the method part cannot be used.
-    pub fn of(work: &PlanSpec, terms: &plan::Terms, sites: usize) -> Result<SumBounds, PlanSpecError> {
-        let covered = usize::from(terms.min_cohort).max(MIN_SITES);
-        work.form(sites, terms.max_rows, terms.opening, covered.saturating_sub(terms.colluders_of(sites)))
-    }
-
-    /// What a whole run may spend of zero-concentrated differential privacy as the plan promises it, in 10^-9: with the
-    /// surplus of [POL-8], and one for each total, because the cost of each is rounded up. `None` without noise.
-    pub fn nano_rho(&self) -> Option<u64> {
-        let levels = self.noise?.levels;
-        let noise = levels.noise();
-        Some(dp::nano_rho(noise.epsilon, noise.delta).saturating_add(u64::from(levels.totals())))
     }
 }
 

@@ -153,7 +153,7 @@ fn verdicts(
         let (head, tail) = rest.split_at_checked(length).unwrap_or((rest, &[]));
         rest = tail;
         let verdict = query.verdict(Geometry::Apart(matrix, columns), head, rows);
-        verdicts.push(verdict.map_err(crate::method_session::bad_method)?);
+        verdicts.push(verdict.map_err(crate::error::bad_method)?);
     }
     Ok(verdicts)
 }
