@@ -9,7 +9,7 @@ use tokio::{sync::oneshot, task::AbortHandle};
 use veilsum_cluster::{
     Algorithm, Batch, Centres, Clusters, Query, Rows,
     method::{Choice, GroupThreshold, Pick, Seeding, TreeSeeding},
-    query::{LocalMeans, LocalSteps, Part},
+    query::{LocalMeans, LocalSteps, RoundHalf},
     sampling::Sampling,
 };
 use veilsum_node::{
@@ -223,7 +223,7 @@ fn app_6_draws_begin_at_one_and_no_question_is_put_to_two_draws() {
     work.sampling = Some(Sampling { share: 0.8, seed: 1 });
     let terms = |terms: &mut Terms| (terms.min_cohort, terms.colluders) = (SIZES.len() as u16, 1);
     let first = work.first_question(SIZES.len()).unwrap();
-    let next: Batch = Query::FuzzySums { centres: centres(0.8), m: 2.0 }.into();
+    let next: Batch = Query::fuzzy_sums(centres(0.8), 2.0).into();
     let drawn = |number, batch: &Batch| Question::Drawn { number, batch: batch.clone() };
     assert_eq!(refused_at(&work, terms, &[drawn(1, &first), drawn(2, &next)]), None);
     assert_eq!(refused_at(&work, terms, &[drawn(0, &first)]), Some(0), "the draws begin at 1");
@@ -246,7 +246,7 @@ fn sites_refuse_sums_of_centres_that_were_not_counted() {
         Query::LocalMeans(q) => q.centres.clone(),
         _ => unreachable!(),
     };
-    let asked = |centres| [Question::Cluster(first.clone()), means(centres, Part::Sums(vec![0]))];
+    let asked = |centres| [Question::Cluster(first.clone()), means(centres, RoundHalf::Sums(vec![0]))];
     assert_eq!(refused_at(&work, |_| {}, &asked(counted)), None);
     assert_eq!(refused_at(&work, |_| {}, &asked(centres(0.8))), Some(1));
 }
@@ -390,7 +390,7 @@ fn verdict_and_count_together_do_not_show_the_rows_of_a_site_that_was_left_out()
         let first = Question::Cluster(work.first_question(SIZES.len()).unwrap());
         assert!(answered(&mut hub, &first, words(&cast, &first)).await);
         counted(&mut hub).await;
-        let batch: Batch = Query::FuzzyValidation { centres: centres(0.8), m: 2.0 }.into();
+        let batch: Batch = Query::fuzzy_validation(centres(0.8), 2.0).into();
         let domain = work.domain().unwrap();
         let layout = question::Layout::of_judged(&batch, &domain, &cast.federation.form().unwrap()).unwrap();
         let request = JudgeRequest {
@@ -462,7 +462,7 @@ fn sums_are_of_the_sites_whose_counts_allowed_them() {
         }
     }
     for pair in draws.windows(2) {
-        if let [(counted, Part::Counts), (summed, Part::Sums(_))] = pair {
+        if let [(counted, RoundHalf::Counts), (summed, RoundHalf::Sums(_))] = pair {
             assert_eq!(counted, summed, "counts of one draw, sums of another");
         }
     }

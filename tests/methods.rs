@@ -3,10 +3,12 @@
 //! are spread agrees with pooled rows too.
 
 use veilsum_cluster::{
-    Algorithm, Clusters, Indices, Outcome, Prepared, Recipe, Rows, assign,
+    Algorithm, Clusters, Indices, Outcome, Prepared, Recipe, Rows,
+    algorithm::ALGORITHMS,
+    assign,
     method::{Choice, GroupThreshold, LocalRange, Pick, Preparation, Scale, Seeding, TreeSeeding, Validity, Winsor},
     pooled,
-    query::{FeatureParams, LocalSteps},
+    query::LocalSteps,
     random::Stream,
     sampling::Sampling,
 };
@@ -53,21 +55,7 @@ fn tree() -> Seeding {
 const RULE: GroupThreshold = GroupThreshold { min_rows: 10, min_sites: 2, ask_first: true };
 
 fn algorithms() -> Vec<Algorithm> {
-    let local = LocalSteps { most: 1000, epsilon: 1e-4 };
-    let once = LocalSteps { most: 1, epsilon: 0.0 };
-    let features = FeatureParams { min: 5, max: 40, tau: 1.0, m: 2.0 };
-    vec![
-        Algorithm::Fcm { m: 2.0, epsilon: 1e-5, max_rounds: 60 },
-        Algorithm::FfcmAvg1 { m: 2.0, epsilon: 1e-4, max_rounds: 20, local, powers: false },
-        Algorithm::FfcmAvg1 { m: 1.7, epsilon: 1e-4, max_rounds: 20, local: once, powers: true },
-        Algorithm::FfcmAvg2 { m: 2.0, epsilon: 1e-4, max_rounds: 20, local },
-        Algorithm::Fkm { epsilon: 0.0, max_rounds: 20, min_rows: 2, local_steps: 1, finish: 0 },
-        Algorithm::Fkm { epsilon: 0.0, max_rounds: 5, min_rows: 2, local_steps: 3, finish: 20 },
-        Algorithm::Kmeans { epsilon: 0.0, max_rounds: 50 },
-        Algorithm::Ffcf { m: 2.0, features, anchors: 0, merge: false },
-        Algorithm::Ffcf { m: 2.0, features, anchors: 24, merge: true },
-        Algorithm::Kumar { epsilon: 1e-6, max_rounds: 20, local },
-    ]
+    ALGORITHMS.iter().flat_map(|about| (about.forms)()).collect()
 }
 
 fn work(algorithm: Algorithm) -> PlanSpec {
@@ -75,7 +63,7 @@ fn work(algorithm: Algorithm) -> PlanSpec {
     let validity = Validity { classes: 4, ..Validity::everything() };
     let labels = Labels { column: "group".into(), classes: ["a", "b", "c", "d"].map(str::to_owned).to_vec() };
     // Exact Lloyd as `plan make` has it: sums are not asked again for a few rows.
-    let lloyd = matches!(work.recipe.algorithm, Algorithm::Kmeans { .. } | Algorithm::Fkm { finish: 1.., .. });
+    let lloyd = work.recipe.algorithm.is_lloyd();
     let recipe = Recipe { rule: RULE, validity, min_change: if lloyd { 5 } else { 1 }, ..work.recipe };
     PlanSpec { recipe, labels: Some(labels), ..work }
 }
@@ -133,7 +121,7 @@ fn masked_is_plain_for_every_method() {
         assert_eq!(labels(&plain, &sites), labels(&masked, &sites), "{what}");
         assert!(plain.questions <= work.max_questions(), "{what}: {} questions", plain.questions);
         assert!(plain.indices.adjusted_rand.unwrap() > -1.0 && plain.indices.silhouette_squared.is_some(), "{what}");
-        if !matches!(work.recipe.algorithm, Algorithm::FfcmAvg1 { .. } | Algorithm::Kumar { .. }) {
+        if !work.recipe.algorithm.joins_by_index() {
             let ari = plain.indices.adjusted_rand.unwrap();
             assert!(ari > 0.9, "{what}: ARI {ari}");
         }
@@ -142,10 +130,7 @@ fn masked_is_plain_for_every_method() {
 
 #[test]
 fn what_does_not_depend_on_the_sites_is_what_pooled_rows_give() {
-    let pooled_like = |a: &Algorithm| {
-        matches!(a, Algorithm::Fcm { .. } | Algorithm::Kmeans { .. } | Algorithm::FfcmAvg1 { powers: true, .. })
-    };
-    for algorithm in algorithms().into_iter().filter(pooled_like) {
+    for algorithm in algorithms().into_iter().filter(Algorithm::is_exact) {
         let what = format!("{algorithm:?}");
         let mut work = work(algorithm);
         work.recipe.rule = GroupThreshold { min_sites: 1, ..RULE };

@@ -375,7 +375,7 @@ fn noi_5_what_no_sensitivity_is_proved_for_is_refused() {
     let work = work(1.0);
     let (form, domain) = (shared(&work), work.domain().unwrap());
     let centres = veilsum_cluster::Centres::from_rows(&vec![vec![0.5, 0.5]; 3]).unwrap();
-    let exact: Batch = Query::FuzzySums { centres, m: 2.0 }.into();
+    let exact: Batch = Query::fuzzy_sums(centres, 2.0).into();
     assert!(work.admits(&exact, 5).unwrap_err().contains("noise"));
     assert_eq!(Question::Cluster(exact).layout(&domain, &form).unwrap_err().rule().map(|r| r.0), Some("NOI-5"));
     let first = work.first_question(5).unwrap();

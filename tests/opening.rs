@@ -8,7 +8,7 @@ use std::{
 };
 
 use tokio::task::JoinHandle;
-use veilsum_cluster::{Algorithm, Query, Rows, method::Seeding};
+use veilsum_cluster::{Algorithm, Query, Rows, method::Seeding, query::FuzzySums};
 use veilsum_node::{
     documents::Federation,
     error::{Code, Failure},
@@ -113,7 +113,7 @@ async fn lie(hub: &mut AggregatorHost, mut conversation: MethodSession, change: 
 fn place_a_centre(question: &mut Question) {
     let Question::Cluster(batch) = question else { panic!("nothing is drawn here") };
     for query in &mut batch.queries {
-        if let Query::FuzzySums { centres, .. } = query {
+        if let Query::FuzzySums(FuzzySums { centres, .. }) = query {
             let mut rows: Vec<Vec<f64>> = centres.rows().map(<[f64]>::to_vec).collect();
             rows[0][0] = (rows[0][0] + 0.03) % 1.0;
             *centres = veilsum_cluster::Centres::from_rows(&rows).unwrap();

@@ -4,7 +4,7 @@ use std::{fmt::Write, path::PathBuf};
 
 use clap::Args;
 use veilsum_cluster::{
-    Algorithm, Clusters, Domain, Prepared, Recipe, Rows, Scaling, Start, method::Seeding, metrics, pooled, synthetic,
+    Clusters, Domain, Prepared, Recipe, Rows, Scaling, Start, method::Seeding, metrics, pooled, synthetic,
 };
 use veilsum_proto::{
     plan::Terms,
@@ -576,7 +576,7 @@ fn compare(work: &PlanSpec, sites: &[Prepared], result: &RunResult) -> Result<Po
     let noisy = work.recipe.noise.is_some();
     let work = &PlanSpec { recipe: Recipe { noise: None, ..work.recipe.clone() }, ..work.clone() };
     let mut run = work.run(sites.len())?;
-    let anywhere = matches!(work.recipe.algorithm, Algorithm::Fcm { .. } | Algorithm::Kmeans { .. });
+    let anywhere = work.recipe.algorithm.is_exact();
     let (what, outcome) = match work.sampling {
         Some(sampling) => ("plain sums over the same sampled sites", pooled::sampled(&mut run, sites, sampling)),
         None if anywhere && work.recipe.rule.min_sites == 1 => {

@@ -5,9 +5,9 @@ use std::path::Path;
 use clap::{Args, ValueEnum};
 use veilsum_cluster::{
     Algorithm, Centres, Clusters, OutOfBox, Recipe,
+    algorithm::{ALGORITHMS, About, Options},
     method::{Choice, GroupThreshold, LocalRange, Pick, Preparation, Scale, Seeding, TreeSeeding, Validity, Winsor},
     privacy::{Noise, Unit},
-    query::{FeatureParams, LocalSteps},
     sampling::Sampling,
 };
 
@@ -17,45 +17,31 @@ use veilsum_node::{
     table,
 };
 
-/// A method that a plan can name.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum MethodName {
-    /// Exact federated fuzzy c-means.
-    Fcm,
-    /// FFCM, weighted mean.
-    FfcmAvg1,
-    /// FFCM, k-means over local centres.
-    FfcmAvg2,
-    /// Federated k-means with weighted alignment.
-    Fkm,
-    /// Exact federated k-means.
-    Kmeans,
-    /// Federated fuzzy feature vectors.
-    Ffcf,
-    /// Weighted mean of local k-means.
-    Kumar,
-}
-
 /// Methods that exist here for comparison only: their server sees every site's centres.
 const COMPARISON_ONLY: [&str; 4] = ["k-fed", "kfed", "fkm-plain", "ffcf-plain"];
 
-fn parse_method(text: &str) -> Result<MethodName, String> {
-    Ok(match text {
-        "fcm" => MethodName::Fcm,
-        "ffcm-avg1" => MethodName::FfcmAvg1,
-        "ffcm-avg2" | "fedfcm" => MethodName::FfcmAvg2,
-        "fkm" => MethodName::Fkm,
-        "kmeans" => MethodName::Kmeans,
-        "ffcf" => MethodName::Ffcf,
-        "kumar" => MethodName::Kumar,
-        other if COMPARISON_ONLY.contains(&other) => {
-            return Err(format!(
-                "{other} is here for comparison in tables only and no plan can name it: its server sees every site's \
-                 centres"
-            ));
-        }
-        _ => return Err("the methods are fcm, ffcm-avg1, ffcm-avg2 (fedfcm), fkm, kmeans, ffcf, kumar".into()),
-    })
+fn parse_method(text: &str) -> Result<&'static About, String> {
+    if COMPARISON_ONLY.contains(&text) {
+        return Err(format!(
+            "{text} is here for comparison in tables only and no plan can name it: its server sees every site's centres"
+        ));
+    }
+    let named = |about: &&About| about.name == text || about.aliases.contains(&text);
+    ALGORITHMS.iter().find(named).ok_or_else(|| format!("the methods are {}", names().join(", ")))
+}
+
+/// All methods, each with its other names.
+fn names() -> Vec<String> {
+    let one = |about: &About| match about.aliases {
+        [] => about.name.to_owned(),
+        others => format!("{} ({})", about.name, others.join(", ")),
+    };
+    ALGORITHMS.iter().map(one).collect()
+}
+
+fn method_help() -> String {
+    let names = names();
+    names.split_last().map_or_else(String::new, |(last, others)| format!("{} or {last}", others.join(", ")))
 }
 
 /// Where first centres come from.
@@ -119,9 +105,9 @@ pub(crate) mod heading {
 /// What a run consists of.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct MethodArgs {
-    /// fcm, ffcm-avg1, ffcm-avg2 (fedfcm), fkm, kmeans, ffcf or kumar
-    #[arg(long, value_name = "NAME", default_value = "fcm", value_parser = parse_method, help_heading = heading::METHOD)]
-    pub method: MethodName,
+    #[arg(long, value_name = "NAME", default_value = "fcm", value_parser = parse_method, help = method_help(),
+        help_heading = heading::METHOD)]
+    pub method: &'static About,
     /// Fuzzifier, above 1
     ///
     /// For hard methods it is the fuzzifier that their partition is judged with.
@@ -376,7 +362,7 @@ impl MethodArgs {
         let usage = |what: String, next: &str| Failure::new(Code::Usage, what, next);
         let algorithm = self.algorithm();
         let noisy = self.noise.dp_epsilon.is_some();
-        let plain = noisy || matches!(self.method, MethodName::Fcm | MethodName::FfcmAvg1);
+        let plain = noisy || !algorithm.sums_groups();
         let init = self.init.unwrap_or(if plain { Init::Uniform } else { Init::Totals });
         let hard = algorithm.fuzzifier().is_none() && !noisy;
         // The other indices sum up rows by cluster, whatever the rounds do.
@@ -390,7 +376,7 @@ impl MethodArgs {
             (None, Init::Uniform) => Seeding::Uniform { seed },
             (None, Init::Totals) => Seeding::Tree(TreeSeeding {
                 seed,
-                cells_per_cluster: if self.method == MethodName::Fkm { 8 } else { 4 },
+                cells_per_cluster: self.method.cells_per_cluster,
                 tries: 20,
                 min_rows: self.min_records.unwrap_or(10),
                 blur: self.blur,
@@ -409,7 +395,7 @@ impl MethodArgs {
             min_sites: self.min_contributors.unwrap_or(if whole || sites < 10 { 1 } else { 2 }),
             ask_first: !self.sums_at_once && !noisy,
         };
-        let lloyd = self.method == MethodName::Kmeans || matches!(algorithm, Algorithm::Fkm { finish: 1.., .. });
+        let lloyd = algorithm.is_lloyd();
         Ok(Recipe {
             clusters,
             algorithm,
@@ -431,38 +417,21 @@ impl MethodArgs {
         })
     }
 
-    fn algorithm(&self) -> Algorithm {
+    /// The algorithm, as its registry builds it from these options.
+    pub(crate) fn algorithm(&self) -> Algorithm {
         let noisy = self.noise.dp_epsilon.is_some();
-        let (m, max_rounds) = (self.m, self.max_rounds.unwrap_or(if noisy { 10 } else { 30 }));
-        let local = |default: u32| {
-            let most = match self.local_steps.unwrap_or(default) {
-                0 => 1000,
-                steps => steps,
-            };
-            LocalSteps { most, epsilon: self.local_epsilon }
-        };
-        let epsilon = |default: f64| self.epsilon.unwrap_or(if noisy { 0.0 } else { default });
-        match self.method {
-            MethodName::Fcm => Algorithm::Fcm { m, epsilon: epsilon(0.005), max_rounds },
-            MethodName::FfcmAvg1 => {
-                let powers = self.powers;
-                Algorithm::FfcmAvg1 { m, epsilon: epsilon(1e-4), max_rounds, local: local(0), powers }
-            }
-            MethodName::FfcmAvg2 => Algorithm::FfcmAvg2 { m, epsilon: epsilon(1e-4), max_rounds, local: local(0) },
-            MethodName::Fkm => Algorithm::Fkm {
-                epsilon: epsilon(0.0),
-                max_rounds,
-                min_rows: self.min_group,
-                local_steps: self.local_steps.unwrap_or(1),
-                finish: self.finish,
-            },
-            MethodName::Kmeans => Algorithm::Kmeans { epsilon: epsilon(0.0), max_rounds },
-            MethodName::Ffcf => {
-                let features = FeatureParams { min: 5, max: self.features, tau: 1.0, m };
-                Algorithm::Ffcf { m, features, anchors: self.anchors, merge: false }
-            }
-            MethodName::Kumar => Algorithm::Kumar { epsilon: epsilon(0.0), max_rounds, local: local(0) },
-        }
+        (self.method.usual)(&Options {
+            m: self.m,
+            epsilon: self.epsilon.or(noisy.then_some(0.0)),
+            max_rounds: self.max_rounds.unwrap_or(if noisy { 10 } else { 30 }),
+            local_steps: self.local_steps,
+            local_epsilon: self.local_epsilon,
+            powers: self.powers,
+            min_group: self.min_group,
+            finish: self.finish,
+            anchors: self.anchors,
+            features: self.features,
+        })
     }
 
     fn preparation(&self, columns: &[Column]) -> Result<Preparation, Failure> {
@@ -514,7 +483,7 @@ mod tests {
 
     #[test]
     fn methods_and_ranges() {
-        assert_eq!(parse_method("fedfcm"), Ok(MethodName::FfcmAvg2));
+        assert_eq!(parse_method("fedfcm").unwrap().name, "ffcm-avg2");
         assert!(parse_method("k-fed").unwrap_err().contains("comparison"));
         assert!(parse_method("dbscan").unwrap_err().contains("kumar"));
         assert_eq!(parse_clusters("4"), Ok(Clusters { min: 4, max: 4 }));

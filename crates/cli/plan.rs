@@ -8,7 +8,7 @@ use veilsum_cluster::{Clusters, OutOfBox, Recipe, Scaling, method::Seeding};
 use veilsum_proto::plan::Terms;
 
 use crate::{
-    method::{IndexSet, Init, MethodArgs, MethodName, given_centres, heading, parse_clusters},
+    method::{IndexSet, Init, MethodArgs, given_centres, heading, parse_clusters},
     roster::signer,
 };
 use veilsum_node::{
@@ -260,7 +260,7 @@ fn three_blocks(sites: usize, opening: bool) -> Option<(u16, u16, u16)> {
 /// Where groups of rows or cells are summed, two sites stand behind every sum, as a site without a policy of its own asks.
 fn contributors(method: &MethodArgs) -> MethodArgs {
     let exact = method.noise.dp_epsilon.is_none();
-    let whole = matches!(method.method, MethodName::Fcm | MethodName::FfcmAvg1)
+    let whole = !method.algorithm().sums_groups()
         && method.init != Some(Init::Totals)
         && matches!(method.indices, None | Some(IndexSet::Basic));
     let two = (exact && !whole).then_some(2);

@@ -27,7 +27,7 @@ fn question() -> Result<Question> {
 }
 
 fn asked_at(centres: Centres) -> Result<Question> {
-    Ok(Question::Cluster(Batch::from(Query::FuzzySums { centres, m: FUZZIFIER })))
+    Ok(Question::Cluster(Batch::from(Query::fuzzy_sums(centres, FUZZIFIER))))
 }
 
 /// The next centres of fuzzy c-means from a total: all weighted sums by centre, then all weights.

@@ -31,7 +31,7 @@ const WEAK: usize = 9;
 
 fn question(shift: f64) -> Result<Question> {
     let centres = Centres::from_rows(&CLUMPS.map(|c| vec![c[0] + shift, c[1]]))?;
-    Ok(Question::Cluster(Batch::from(Query::FuzzySums { centres, m: FUZZIFIER })))
+    Ok(Question::Cluster(Batch::from(Query::fuzzy_sums(centres, FUZZIFIER))))
 }
 
 /// What the liar has of the target's input after one round.

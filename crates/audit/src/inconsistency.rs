@@ -26,7 +26,7 @@ const TARGET: u16 = 0;
 /// Centres as a question: the first two of three are what the target is asked about.
 fn about(centres: [[f64; 2]; 3]) -> Result<Question> {
     let centres = Centres::from_rows(&centres.map(|c| c.to_vec()))?;
-    Ok(Question::Cluster(Batch::from(Query::FuzzySums { centres, m: FUZZIFIER })))
+    Ok(Question::Cluster(Batch::from(Query::fuzzy_sums(centres, FUZZIFIER))))
 }
 
 /// Rows and public numbers of one federation.

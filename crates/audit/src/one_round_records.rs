@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use rayon::prelude::*;
-use veilsum_cluster::{Batch, Query, Rows, random::Stream};
+use veilsum_cluster::{Batch, Query, Rows, query::FuzzySums, random::Stream};
 
 use crate::{
     finding::{Finding, Measure, Rate},
@@ -65,7 +65,7 @@ impl Guess {
 
 /// Looks for the records behind `observed`: C x F weighted sums, then C weights.
 pub fn attack(batch: &Batch, observed: &[f64], starts: usize, stream: &mut Stream) -> Option<Guess> {
-    let [Query::FuzzySums { centres, m }] = &batch.queries[..] else { return None };
+    let [Query::FuzzySums(FuzzySums { centres, m })] = &batch.queries[..] else { return None };
     let (clusters, columns) = (centres.k(), centres.columns());
     let releases = Releases::of([batch])?;
     let system = Sums { releases: &releases, observed };

@@ -33,7 +33,7 @@ fn question(at: [f64; 2], step: f64) -> Result<Batch> {
     let mut rows: Vec<Vec<f64>> = CLUMPS.iter().flat_map(around).take(CLUSTERS - 2).collect();
     rows.push(at.to_vec());
     rows.push(vec![(at[0] - step).clamp(-EDGE, EDGE), (at[1] + step).clamp(-EDGE, EDGE)]);
-    Ok(Query::FuzzySums { centres: Centres::from_rows(&rows)?, m: FUZZIFIER }.into())
+    Ok(Query::fuzzy_sums(Centres::from_rows(&rows)?, FUZZIFIER).into())
 }
 
 /// Where the outlier is by the total of such a question: the mean of what its pair's clusters differ by.

@@ -61,7 +61,7 @@ fn filled(mut rows: Vec<Vec<f64>>, clusters: usize) -> Result<Batch> {
         rows.push(vec![corner; columns]);
         corner *= 0.5;
     }
-    Ok(Query::FuzzySums { centres: Centres::from_rows(&rows)?, m: FUZZIFIER }.into())
+    Ok(Query::fuzzy_sums(Centres::from_rows(&rows)?, FUZZIFIER).into())
 }
 
 /// The count at each candidate of [`probe`], read from a total.

@@ -41,8 +41,8 @@ impl Releases {
         for batch in batches {
             for query in &batch.queries {
                 let (centres, m, validation) = match query {
-                    Query::FuzzySums { centres, m } => (centres, *m, false),
-                    Query::FuzzyValidation { centres, m } => (centres, *m, true),
+                    Query::FuzzySums(q) => (&q.centres, q.m, false),
+                    Query::FuzzyValidation(q) => (&q.centres, q.m, true),
                     _ => return None,
                 };
                 columns = centres.columns();
@@ -186,7 +186,7 @@ mod tests {
 
     fn batch(m: f64) -> Batch {
         let centres = Centres::from_rows(&[vec![-0.6, 0.1], vec![0.5, 0.7], vec![0.2, -0.8]]).unwrap();
-        let queries = vec![Query::FuzzySums { centres: centres.clone(), m }, Query::FuzzyValidation { centres, m }];
+        let queries = vec![Query::fuzzy_sums(centres.clone(), m), Query::fuzzy_validation(centres, m)];
         Batch { transform: None, queries }
     }
 

@@ -69,7 +69,7 @@ pub fn run(seed: u64) -> Result<Finding> {
     let began = Instant::now();
     let field = Rc::new(Field::new(seed, SITES, ROWS)?);
     let centres = Centres::from_rows(&CLUMPS.map(|c| c.to_vec()))?;
-    let q = Question::Cluster(Batch::from(Query::FuzzySums { centres, m: FUZZIFIER }));
+    let q = Question::Cluster(Batch::from(Query::fuzzy_sums(centres, FUZZIFIER)));
     let layout = field.layout(&q)?;
     // The strict floor: three sites, one block of all of them.
     let kit = Kit::with_blocks(SITES, 0, |terms| terms.max_rows = field.max_rows);

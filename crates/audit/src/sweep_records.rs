@@ -240,7 +240,7 @@ mod tests {
         let mut stream = Stream::new(3, LABEL);
         let mut point = |n: usize| (0..2 * n).map(|_| 1.9 * stream.unit() - 0.95).collect::<Vec<f64>>();
         let rows = Rows::new(point(20), 2).unwrap();
-        let queries = (2..8).map(|k| Query::FuzzySums { centres: Centres::new(k, 2, point(k)).unwrap(), m: 2.0 });
+        let queries = (2..8).map(|k| Query::fuzzy_sums(Centres::new(k, 2, point(k)).unwrap(), 2.0));
         let batch = Batch { transform: None, queries: queries.collect() };
         let releases = Releases::of([&batch]).unwrap();
         let observed = releases.total(rows.as_slice());

@@ -2,7 +2,7 @@
 
 use ndarray::Array2;
 
-use crate::query::usable_fuzzifier;
+use crate::distance::usable_fuzzifier;
 use crate::{Centres, DataError, Rows, distance};
 
 /// Memberships of n rows (n x d, working units) in K clusters: n x K, each row adds up to 1.

@@ -11,6 +11,11 @@ pub const SAFE: RangeInclusive<f64> = 1e-290..=1e290;
 /// Brings differences that overflow back into range; a power of two, so nothing else changes.
 const SHRINK: f64 = 1.0 / (1u64 << 63) as f64;
 
+/// Whether m is a finite number above 1.
+pub(crate) fn usable_fuzzifier(m: f64) -> bool {
+    m.is_finite() && m > 1.0
+}
+
 /// Squared Euclidean distance in the direct difference form (the form with a dot product cancels far from the origin).
 pub fn squared(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(x, y)| (x - y) * (x - y)).sum()

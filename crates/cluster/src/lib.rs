@@ -12,13 +12,18 @@
 //!
 //! # How to read this crate
 //!
-//! 1. `data`, `scale`, `transform`, `packed`: rows, the public box, standardisation, the kernel's layout.
-//! 2. [`distance`], [`mod@reference`], [`kernel`]: memberships of one row, the plain sums, the same sums fast.
-//! 3. [`query`]: every question and its answer, one file for each family.
-//! 4. [`method`], `start`, [`sampling`]: the state machines that ask, and what a whole run consists of.
-//! 5. [`validity`], [`offline`], [`finish`]: what is computed from totals alone.
-//! 6. [`privacy`]: differential privacy of a run, and the rank of smooth questions.
-//! 7. [`pooled`], [`metrics`], [`synthetic`], [`assign`], [`random`]: driving a method, judging and using its result, seeded examples.
+//! No module uses one that comes later in this list.
+//!
+//! 1. `error`, [`random`], `data`, `scale`, `transform`, `packed`, `start`: rows, the public box, standardisation, the
+//!    kernel's layout, first centres.
+//! 2. [`distance`], [`assign`], [`kernel`], [`mod@reference`]: memberships of one row, the sums fast, the same sums plain.
+//! 3. `totals_check`, [`validity`], [`metrics`], [`offline`], [`synthetic`]: what is computed from totals alone, how results
+//!    are compared, seeded examples.
+//! 4. [`query`], `batch`: every question and its answer, one file for each family; several questions at once.
+//! 5. [`privacy`], [`sampling`]: differential privacy of a run, the rank of smooth questions, who is drawn.
+//! 6. [`algorithm`]: the algorithms that a plan can name, one file each, in one registry.
+//! 7. [`method`]: what a whole run consists of, which questions belong to it, and the state machine that asks them.
+//! 8. [`pooled`], [`finish`]: driving a method on rows at hand, and ending one from the totals that are out.
 //!
 //! ```
 //! use veilsum_cluster::{Domain, Fcm, FcmParams, OutOfBox, Prepared, Scaling, Start, pooled, synthetic};
@@ -37,7 +42,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod algorithm;
 pub mod assign;
+mod batch;
 mod data;
 pub mod distance;
 mod error;
@@ -56,15 +63,18 @@ pub mod sampling;
 mod scale;
 mod start;
 pub mod synthetic;
+mod totals_check;
 mod transform;
 pub mod validity;
 
+pub use algorithm::{Algorithm, Round};
+pub use batch::{Batch, MAX_BATCH, Statistic, Totals, answer, answer_with_noise};
 pub use data::{Centres, Rows};
 pub use error::{AnswerError, DataError, DriveError, MethodError, MetricError, QueryError};
-pub use method::fcm::{Fcm, FcmParams};
-pub use method::{Algorithm, Clusters, Indices, Method, Outcome, Recipe, Round, Run, Step};
+pub use method::{Clusters, Fcm, FcmParams, Method, Outcome, Recipe, Run, Step};
 pub use packed::{Packed, Prepared};
-pub use query::{Batch, Block, Per, Query, Statistic, Totals, answer, answer_with_noise};
+pub use query::{Block, Per, Query};
 pub use scale::{Domain, OutOfBox, Scaling};
 pub use start::Start;
 pub use transform::Transform;
+pub use validity::Indices;

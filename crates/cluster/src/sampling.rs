@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::query::Part;
+use crate::query::RoundHalf;
 use crate::{Batch, MethodError, Query, random::Stream};
 
 const LABEL: &[u8; 24] = b"veilsum site sampling v1";
@@ -55,7 +55,7 @@ impl Sampling {
 /// Whether a question asks the sums of clusters whose counts were asked before: it is the second half of a round, and the
 /// sites behind the counts are those behind the sums.
 pub fn second_half(batch: &Batch) -> bool {
-    let sums = |query: &Query| matches!(query.part(), Some(Part::Sums(_)));
+    let sums = |query: &Query| matches!(query.half(), Some(RoundHalf::Sums(_)));
     !batch.queries.is_empty() && batch.queries.iter().all(sums)
 }
 

@@ -180,6 +180,11 @@ impl Domain {
         low.abs().max(high.abs())
     }
 
+    /// Largest absolute value of any column, working units.
+    pub fn largest(&self) -> f64 {
+        (0..self.columns()).map(|column| self.max_abs(column)).fold(0.0, f64::max)
+    }
+
     /// Largest Euclidean distance between two points of the box, working units: `sqrt(d)` for [`Scaling::Box`].
     pub fn diameter(&self) -> f64 {
         let squares = (0..self.columns()).map(|column| {
@@ -238,6 +243,26 @@ impl From<Domain> for Unchecked {
     fn from(domain: Domain) -> Self {
         Self { lower: domain.lower, upper: domain.upper, scaling: domain.scaling }
     }
+}
+
+/// Centres may lie outside the box by so much of its extent: fixed-point sums are rounded.
+pub(crate) const HAIR: f64 = 1e-6;
+
+/// Whether points lie in the box (a hair of rounding aside), as every weighted mean of rows does.
+///
+/// # Errors
+/// A sentence that names the column.
+pub fn inside(points: &Centres, domain: &Domain) -> Result<(), String> {
+    for row in points.rows() {
+        for (column, value) in row.iter().enumerate() {
+            let (low, high) = domain.working_interval(column);
+            let hair = HAIR * (high - low);
+            if *value < low - hair || *value > high + hair {
+                return Err(format!("a centre lies outside the public box in column {column} (counted from 0)"));
+            }
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -52,10 +52,10 @@ fn the_open_question_is_repeated_until_it_is_answered() {
     let mut fcm = Fcm::new(params()).unwrap();
     assert_eq!(fcm.next(Some(&totals(&[0.3, 0.7, 1.0, 1.0], None))), Err(MethodError::NotAsked));
     let first = asked(fcm.next(None));
-    assert_eq!(first, Query::FuzzySums { centres: start(), m: 2.0 });
+    assert_eq!(first, Query::fuzzy_sums(start(), 2.0));
     assert_eq!(asked(fcm.next(None)), first);
     let second = asked(fcm.next(Some(&totals(&[0.3, 0.7, 1.0, 1.0], None))));
-    assert_eq!(second, Query::FuzzySums { centres: Centres::from_rows(&[vec![0.3], vec![0.7]]).unwrap(), m: 2.0 });
+    assert_eq!(second, Query::fuzzy_sums(Centres::from_rows(&[vec![0.3], vec![0.7]]).unwrap(), 2.0));
     assert_eq!(asked(fcm.next(None)), second);
 }
 
@@ -173,7 +173,7 @@ fn centres_that_rest_exactly_are_not_asked_about_again() {
     // WS / U gives the very centres that were asked about.
     let same = totals(&[0.2, 0.8, 1.0, 1.0], None);
     let next = asked(fcm.next(Some(&same)));
-    assert_eq!(next, Query::FuzzyValidation { centres: start(), m: 2.0 });
+    assert_eq!(next, Query::fuzzy_validation(start(), 2.0));
     assert_eq!(fcm.fit().history.len(), 10);
     assert!(fcm.fit().history.iter().enumerate().all(|(i, r)| r.round as usize == i + 1 && r.shift == 0.0));
     let endless = FcmParams { max_rounds: u32::MAX, ..params() };

@@ -5,7 +5,7 @@ use veilsum_cluster::{
     Transform, answer,
     method::{GroupThreshold, LocalRange, Preparation, Scale, Seeding, Stage, TreeSeeding, Validity, Winsor},
     pooled,
-    query::{Bracket, Cells, FeatureParams, Histogram, LocalMeans, LocalSteps, Moments, Part, Split},
+    query::{Bracket, Cells, FeatureParams, Histogram, LocalMeans, LocalSteps, Moments, RoundHalf, Split},
     random::Stream,
 };
 
@@ -140,7 +140,7 @@ fn clipping_works_in_raw_units_far_from_zero() {
     assert!(outcome.transform.unwrap().upper[0] < 20.0);
 }
 
-fn kmeans(centres: &[[f64; 2]], part: Part) -> Query {
+fn kmeans(centres: &[[f64; 2]], part: RoundHalf) -> Query {
     let centres = Centres::from_rows(&centres.iter().map(|c| c.to_vec()).collect::<Vec<_>>()).unwrap();
     Query::LocalMeans(LocalMeans { centres, local: LocalSteps::ONE, min_rows: 1, nearest: false, part })
 }
@@ -156,7 +156,7 @@ const THERE: [[f64; 2]; 3] = [[0.2, 0.2], [0.8, 0.3], [0.5, 0.8 + 1e-9]];
 fn one_k_is_not_asked_twice_in_a_batch_with_centres_that_differ_by_a_hair() {
     let mut recipe = recipe(Algorithm::Kmeans { epsilon: 0.0, max_rounds: 5 });
     recipe.clusters = Clusters { min: 2, max: 4 };
-    let twice = batch(&[kmeans(&HERE, Part::Counts), kmeans(&THERE, Part::Counts)]);
+    let twice = batch(&[kmeans(&HERE, RoundHalf::Counts), kmeans(&THERE, RoundHalf::Counts)]);
     assert!(recipe.admits(&twice, &domain(), SITES).unwrap_err().contains("one K"));
     recipe.restarts = 2;
     assert_eq!(recipe.admits(&twice, &domain(), SITES), Ok(Stage::Iterating));
@@ -166,16 +166,16 @@ fn one_k_is_not_asked_twice_in_a_batch_with_centres_that_differ_by_a_hair() {
 fn sums_are_asked_only_of_centres_whose_counts_were_just_asked() {
     let recipe = recipe(Algorithm::Kmeans { epsilon: 0.0, max_rounds: 5 });
     let domain = domain();
-    let counts = batch(&[kmeans(&HERE, Part::Counts)]);
-    let sums = |centres: &[[f64; 2]]| batch(&[kmeans(centres, Part::Sums(vec![1]))]);
+    let counts = batch(&[kmeans(&HERE, RoundHalf::Counts)]);
+    let sums = |centres: &[[f64; 2]]| batch(&[kmeans(centres, RoundHalf::Sums(vec![1]))]);
     assert_eq!(recipe.follows(&counts, &sums(&HERE), &domain), Ok(()));
     assert!(recipe.follows(&counts, &sums(&THERE), &domain).is_err());
     assert!(recipe.follows(&sums(&HERE), &sums(&THERE), &domain).is_err());
-    assert!(recipe.follows(&counts, &batch(&[kmeans(&THERE, Part::Counts)]), &domain).is_err());
-    assert_eq!(recipe.follows(&sums(&HERE), &batch(&[kmeans(&THERE, Part::Counts)]), &domain), Ok(()));
+    assert!(recipe.follows(&counts, &batch(&[kmeans(&THERE, RoundHalf::Counts)]), &domain).is_err());
+    assert_eq!(recipe.follows(&sums(&HERE), &batch(&[kmeans(&THERE, RoundHalf::Counts)]), &domain), Ok(()));
     let mut two = recipe.clone();
     two.restarts = 2;
-    let mixed = batch(&[kmeans(&HERE, Part::Counts), kmeans(&THERE, Part::Sums(vec![0]))]);
+    let mixed = batch(&[kmeans(&HERE, RoundHalf::Counts), kmeans(&THERE, RoundHalf::Sums(vec![0]))]);
     assert!(two.admits(&mixed, &domain, SITES).unwrap_err().contains("mixes"));
 }
 
@@ -206,7 +206,7 @@ fn quantiles_are_searched_only_in_the_plans_columns_and_inside_the_bins_of_the_s
     // Only the clipped end may clip.
     let around = |lower: f64, upper: f64| Batch {
         transform: Some(Transform { lower: vec![lower, 0.0], upper: vec![upper, 1.0], ..Transform::identity(&domain) }),
-        queries: vec![kmeans(&HERE, Part::Counts)],
+        queries: vec![kmeans(&HERE, RoundHalf::Counts)],
     };
     assert!(recipe.admits(&around(0.0, 0.9), &domain, SITES).is_ok());
     assert!(recipe.admits(&around(0.1, 0.9), &domain, SITES).is_err());
@@ -224,14 +224,14 @@ fn units_stay_what_they_were_found_to_be_and_no_column_vanishes_or_explodes() {
             shift: vec![shift, 0.5],
             ..Transform::identity(&domain)
         }),
-        queries: vec![kmeans(&[[0.0, 0.0]; 3], Part::Counts)],
+        queries: vec![kmeans(&[[0.0, 0.0]; 3], RoundHalf::Counts)],
     };
     assert_eq!(recipe.admits(&scaled(4.0, 0.5), &domain, SITES), Ok(Stage::Iterating));
     for factor in [1e-300, 1e-3, 1e10, 1e12] {
         assert!(recipe.admits(&scaled(factor, 0.5), &domain, SITES).is_err(), "{factor}");
     }
     let mut sums = scaled(4.0, 0.5);
-    sums.queries = vec![kmeans(&[[0.0, 0.0]; 3], Part::Sums(vec![0]))];
+    sums.queries = vec![kmeans(&[[0.0, 0.0]; 3], RoundHalf::Sums(vec![0]))];
     assert_eq!(recipe.follows(&scaled(4.0, 0.5), &sums, &domain), Ok(()));
     assert!(recipe.follows(&scaled(5.0, 0.5), &sums, &domain).unwrap_err().contains("standardised otherwise"));
     assert!(recipe.follows(&scaled(4.0, 0.4), &sums, &domain).is_err());
@@ -240,7 +240,7 @@ fn units_stay_what_they_were_found_to_be_and_no_column_vanishes_or_explodes() {
     assert!(recipe.follows(&moments(Some(vec![0.5, 0.5])), &moments(Some(vec![0.1, 0.5])), &domain).is_err());
 }
 
-fn cells(of: &[u32], at: &[f64], nodes: &[u32], part: Part) -> Query {
+fn cells(of: &[u32], at: &[f64], nodes: &[u32], part: RoundHalf) -> Query {
     let splits = at.iter().map(|at| Split { column: 0, at: *at }).collect();
     let tree = veilsum_cluster::query::Tree { of: of.to_vec(), splits };
     Query::Cells(Cells { tree, nodes: nodes.to_vec(), part, blur: None })
@@ -251,27 +251,27 @@ fn seeding_asks_only_about_children_of_leaves_that_are_divided_now() {
     let recipe = recipe(Algorithm::Kmeans { epsilon: 0.0, max_rounds: 5 });
     let domain = domain();
     let admits = |q: Query| recipe.admits(&batch(&[q]), &domain, SITES);
-    assert!(admits(cells(&[], &[], &[0], Part::Sums(vec![]))).is_ok());
-    assert!(admits(cells(&[0], &[0.5], &[1, 2], Part::Counts)).is_ok());
-    assert!(admits(cells(&[0], &[0.5], &[1], Part::Sums(vec![]))).is_ok());
-    assert!(admits(cells(&[0], &[0.5], &[1, 2], Part::Both)).is_err(), "counts come first");
-    assert!(admits(cells(&[0], &[0.5], &[0, 1, 2], Part::Counts)).is_err(), "the cohort again");
-    assert!(admits(cells(&[0], &[0.5], &[2], Part::Sums(vec![]))).is_err(), "the upper child");
+    assert!(admits(cells(&[], &[], &[0], RoundHalf::Sums(vec![]))).is_ok());
+    assert!(admits(cells(&[0], &[0.5], &[1, 2], RoundHalf::Counts)).is_ok());
+    assert!(admits(cells(&[0], &[0.5], &[1], RoundHalf::Sums(vec![]))).is_ok());
+    assert!(admits(cells(&[0], &[0.5], &[1, 2], RoundHalf::Both)).is_err(), "counts come first");
+    assert!(admits(cells(&[0], &[0.5], &[0, 1, 2], RoundHalf::Counts)).is_err(), "the cohort again");
+    assert!(admits(cells(&[0], &[0.5], &[2], RoundHalf::Sums(vec![]))).is_err(), "the upper child");
     // A chain of slivers: the same rows again and again, under fresh noise each time.
-    let chain = cells(&[0, 2, 4], &[1e-9, 2e-9, 3e-9], &[1, 2, 3, 4, 5, 6], Part::Counts);
+    let chain = cells(&[0, 2, 4], &[1e-9, 2e-9, 3e-9], &[1, 2, 3, 4, 5, 6], RoundHalf::Counts);
     assert!(admits(chain).is_err());
     let many: Vec<f64> = (1..=12).map(|i| f64::from(i) / 20.0).collect();
     let of: Vec<u32> = (0..12).map(|i| 2 * i).collect();
-    assert!(admits(cells(&of[..11], &many[..11], &[21, 22], Part::Counts)).is_ok());
-    assert!(admits(cells(&of, &many, &[23, 24], Part::Counts)).is_err(), "more leaves than the plan has");
+    assert!(admits(cells(&of[..11], &many[..11], &[21, 22], RoundHalf::Counts)).is_ok());
+    assert!(admits(cells(&of, &many, &[23, 24], RoundHalf::Counts)).is_err(), "more leaves than the plan has");
 }
 
 #[test]
 fn a_tree_only_grows_and_sums_belong_to_what_was_counted() {
     let recipe = recipe(Algorithm::Kmeans { epsilon: 0.0, max_rounds: 5 });
     let domain = domain();
-    let counts = batch(&[cells(&[0, 1, 2], &[0.5, 0.2, 0.7], &[3, 4, 5, 6], Part::Counts)]);
-    let sums = |of: &[u32], at: &[f64], nodes: &[u32]| batch(&[cells(of, at, nodes, Part::Sums(vec![]))]);
+    let counts = batch(&[cells(&[0, 1, 2], &[0.5, 0.2, 0.7], &[3, 4, 5, 6], RoundHalf::Counts)]);
+    let sums = |of: &[u32], at: &[f64], nodes: &[u32]| batch(&[cells(of, at, nodes, RoundHalf::Sums(vec![]))]);
     let fits = |next: &Batch| {
         recipe.admits(next, &domain, SITES).unwrap();
         recipe.follows(&counts, next, &domain).is_ok()
@@ -283,7 +283,7 @@ fn a_tree_only_grows_and_sums_belong_to_what_was_counted() {
     assert!(!fits(&sums(&[], &[], &[0])), "the cohort again");
     let grown = sums(&[0, 2], &[0.5, 0.7], &[3]);
     let next = |of: &[u32], at: &[f64], nodes: &[u32]| {
-        let next = batch(&[cells(of, at, nodes, Part::Counts)]);
+        let next = batch(&[cells(of, at, nodes, RoundHalf::Counts)]);
         recipe.admits(&next, &domain, SITES).unwrap();
         recipe.follows(&grown, &next, &domain).is_ok()
     };
@@ -347,10 +347,10 @@ fn whatever_units_a_coordinator_invents_answers_are_finite_and_inside_their_boun
         let local = LocalSteps { most: 3, epsilon: 0.0 };
         let features = FeatureParams { min: 2, max: 5, tau: 1.0, m: 2.0 };
         use veilsum_cluster::query::{Features, LocalFuzzy, Pull, Silhouette, Validation};
-        let fuzzy = |pull| LocalFuzzy { centres: centres.clone(), m: 2.0, local, pull, part: Part::Both };
+        let fuzzy = |pull| LocalFuzzy { centres: centres.clone(), m: 2.0, local, pull, part: RoundHalf::Both };
         let queries = vec![
-            Query::FuzzySums { centres: centres.clone(), m: 1.1 },
-            Query::FuzzyValidation { centres: centres.clone(), m: 2.0 },
+            Query::fuzzy_sums(centres.clone(), 1.1),
+            Query::fuzzy_validation(centres.clone(), 2.0),
             Query::LocalFuzzy(fuzzy(Pull::Nearest)),
             Query::LocalFuzzy(fuzzy(Pull::Memberships)),
             Query::LocalMeans(LocalMeans {
@@ -358,9 +358,9 @@ fn whatever_units_a_coordinator_invents_answers_are_finite_and_inside_their_boun
                 local,
                 min_rows: 1,
                 nearest: true,
-                part: Part::Both,
+                part: RoundHalf::Both,
             }),
-            Query::Features(Features { anchors: centres.clone(), params: features, part: Part::Both }),
+            Query::Features(Features { anchors: centres.clone(), params: features, part: RoundHalf::Both }),
             Query::Validation(Validation { centres: centres.clone(), m: 2.0, vectors: true }),
             Query::Silhouette(Silhouette {
                 centres: centres.clone(),

@@ -5,7 +5,7 @@ use veilsum_cluster::{
     Algorithm, Batch, Centres, Method, OutOfBox, Prepared, Query, Recipe, Step,
     method::{GroupThreshold, Seeding, TreeSeeding},
     pooled,
-    query::Part,
+    query::RoundHalf,
     synthetic,
 };
 
@@ -45,7 +45,7 @@ fn run(seeding: Seeding, min_change: u64, seed: u64) -> (Vec<usize>, f64) {
             Step::Ask(batch) => batch,
         };
         if let [Query::LocalMeans(q)] = &batch.queries[..]
-            && let Part::Sums(list) = &q.part
+            && let RoundHalf::Sums(list) = &q.part
         {
             let now = places(&rows, &q.centres);
             for cluster in list.iter().map(|c| *c as usize) {

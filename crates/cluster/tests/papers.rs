@@ -133,7 +133,7 @@ fn vectors_indices() {
     let sites: Vec<Rows> = vectors["clients"].as_array().expect("sites").iter().map(rows).collect();
     let all = Rows::pooled(&sites).expect("rows");
     let fixed = Centres::from_rows(&table(&known["C"])).expect("centres");
-    let query = veilsum_cluster::Query::FuzzyValidation { centres: fixed.clone(), m: number(&known["m"]) };
+    let query = veilsum_cluster::Query::fuzzy_validation(fixed.clone(), number(&known["m"]));
     for sites in [prepare_all(&sites, &wide()), vec![prepare(&all, &wide())]] {
         let totals = pooled::totals(&query.clone().into(), &sites).expect("totals");
         let k = fixed.k();

@@ -88,8 +88,8 @@ proptest! {
         let scaling = if raw { Scaling::None } else { Scaling::Box };
         let domain = Domain::new(vec![-3.0; d], vec![2.0; d], scaling).unwrap();
         for query in [
-            veilsum_cluster::Query::FuzzySums { centres: start.clone(), m },
-            veilsum_cluster::Query::FuzzyValidation { centres: start.clone(), m },
+            veilsum_cluster::Query::fuzzy_sums(start.clone(), m),
+            veilsum_cluster::Query::fuzzy_validation(start.clone(), m),
         ] {
             let layout = query.layout(&domain);
             for row in rows.iter().take(8) {

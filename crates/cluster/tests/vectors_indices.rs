@@ -4,8 +4,8 @@ use proptest::prelude::*;
 use veilsum_cluster::method::{
     GroupThreshold, Preparation, Preparing, Scale, SeedCells, TreeSearch, TreeSeeding, Winsor,
 };
-use veilsum_cluster::query::{Cells, Contingency, Moments, Part, Silhouette, Split, Tree, Validation};
-use veilsum_cluster::validity::{Geometry, Verdict, judge, silhouettes};
+use veilsum_cluster::query::{Cells, Contingency, Moments, RoundHalf, Silhouette, Split, Tree, Validation};
+use veilsum_cluster::validity::{Geometry, Verdict, silhouettes};
 use veilsum_cluster::{
     Batch, Centres, Domain, OutOfBox, Prepared, Query, Rows, Scaling, Transform, answer, metrics, pooled,
 };
@@ -37,7 +37,7 @@ fn verdict(sites: &[Prepared], centres: &Centres, m: f64) -> Verdict {
     let ask = |query: Query| pooled::totals(&Batch::from(query), sites).unwrap();
     let round_a = Query::Validation(Validation { centres: centres.clone(), m, vectors: true });
     let totals = ask(round_a.clone());
-    let mut verdict = judge(&round_a, Geometry::Centres(centres), &totals.values, totals.rows).unwrap();
+    let mut verdict = round_a.verdict(Geometry::Centres(centres), &totals.values, totals.rows).unwrap();
     let clusters = verdict.clusters.clone().unwrap();
     let round_b = Query::Silhouette(Silhouette {
         centres: centres.clone(),
@@ -405,7 +405,7 @@ proptest! {
             }),
             Query::Moments(Moments { around: None }),
             Query::Moments(Moments { around: Some(around.to_vec()) }),
-            Query::Cells(Cells { tree, nodes: vec![0, 1, 2], part: Part::Both, blur: None }),
+            Query::Cells(Cells { tree, nodes: vec![0, 1, 2], part: RoundHalf::Both, blur: None }),
         ] {
             let batch = Batch::from(query);
             let values = answer(&batch, &site).unwrap().values;

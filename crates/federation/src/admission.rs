@@ -167,7 +167,7 @@ mod tests {
 
     fn question(x: f64) -> Batch {
         let centres = Centres::from_rows(&[vec![x, 0.5], vec![0.5, x]]).unwrap();
-        Query::FuzzySums { centres, m: 2.0 }.into()
+        Query::fuzzy_sums(centres, 2.0).into()
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What a plan means in numbers: thresholds, layouts, precision and bytes, from the roster and the plan alone.
 
 use serde_json::{Value, json};
-use veilsum_cluster::{Algorithm, Per, method::Seeding};
+use veilsum_cluster::{Per, method::Seeding};
 use veilsum_proto::{
     kem::{CIPHERTEXT_BYTES, KEY_BYTES},
     limits::MIN_SITES,
@@ -345,7 +345,7 @@ fn merged(blocks: impl Iterator<Item = BlockCost>) -> Vec<BlockCost> {
 fn warn_method(federation: &Federation) -> Vec<String> {
     let (work, recipe) = (&federation.work, &federation.work.recipe);
     let mut out = Vec::new();
-    let grouped = !matches!(recipe.algorithm, Algorithm::Fcm { .. } | Algorithm::FfcmAvg1 { .. });
+    let grouped = recipe.algorithm.sums_groups();
     if grouped && recipe.rule.min_sites < 2 {
         out.push(
             "a cluster that only one site contributes to shows that site's mean (--min-contributors 2 closes it)"

@@ -7,7 +7,7 @@ use veilsum_cluster::{
 };
 
 use crate::{
-    error::Failure,
+    error::{Failure, bad_method},
     plan::PlanSpec,
     question::{Layout, Question, SumBounds},
 };
@@ -114,14 +114,24 @@ pub fn spent(work: &PlanSpec, form: &SumBounds) -> Result<Option<f64>, Failure> 
     let mut spent = cost(&Question::CountRows.layout(&domain, form)?);
     // The layouts of a run do not depend on what its totals are.
     let mut run = work.run(form.sites)?;
-    let mut step = run.next(None).map_err(crate::method_session::bad_method)?;
+    let mut step = run.next(None).map_err(bad_method)?;
     while let Step::Ask(batch) = step {
         let layout = Question::Cluster(batch).layout(&domain, form)?;
         spent += cost(&layout);
         let zeros = layout.decode(&vec![0; layout.words()], 0, None)?;
-        step = run.next(Some(&zeros)).map_err(crate::method_session::bad_method)?;
+        step = run.next(Some(&zeros)).map_err(bad_method)?;
     }
     Ok(Some(spent))
+}
+
+impl SumBounds {
+    /// What a whole run may spend of zero-concentrated differential privacy as the plan promises it, in 10^-9: with the
+    /// surplus of [POL-8], and one for each total, because the cost of each is rounded up. `None` without noise.
+    pub fn nano_rho(&self) -> Option<u64> {
+        let levels = self.noise?.levels;
+        let noise = levels.noise();
+        Some(nano_rho(noise.epsilon, noise.delta).saturating_add(u64::from(levels.totals())))
+    }
 }
 
 /// rho of zero-concentrated differential privacy that spends epsilon at delta, in 10^-9, and a hundred-thousandth and 32 more:

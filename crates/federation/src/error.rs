@@ -1,7 +1,5 @@
 //! Exit codes and the error that carries one: what happened, whose fault it is, what to do next.
 
-use crate::{plan::PlanSpecError, question::RoundError};
-
 /// Exit codes of every command. `veilsum --help` and the book list them; tests hold them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
@@ -71,12 +69,6 @@ impl std::fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-impl From<PlanSpecError> for Failure {
-    fn from(e: PlanSpecError) -> Self {
-        Failure::input(e, "change the plan with `veilsum plan make` and send it to everybody again")
-    }
-}
-
 /// What to do about a row outside the plan's public box.
 pub const OUTSIDE_BOX: &str =
     "correct the row, or agree on a new plan with a wider box, or with `veilsum plan make --out-of-box clip`";
@@ -88,27 +80,6 @@ impl From<veilsum_cluster::DataError> for Failure {
             _ => "",
         };
         Failure::input(e, next)
-    }
-}
-
-impl From<RoundError> for Failure {
-    fn from(e: RoundError) -> Self {
-        match e {
-            RoundError::Protocol(e) => e.into(),
-            RoundError::Implausible { .. } => Failure::new(
-                Code::Peer,
-                e,
-                "the total does not say who; ask the sites to check their versions and data, then run again",
-            ),
-            RoundError::TooManyRows { .. } => Failure::input(
-                e,
-                "check that the file holds the rows of this plan and no others; if it does, agree on a new plan whose --max-rows is \
-                 what the largest site has, and no more",
-            ),
-            other => {
-                Failure::input(other, "check the data against the plan's public box; if they fit, report a defect")
-            }
-        }
     }
 }
 
@@ -156,5 +127,22 @@ fn after_refusal(rule: &str) -> &'static str {
         "REL-6" => "wait for the coordinator's next round: nothing of this site is in a total of this one",
         "REL-7" => "agree with the sites of the block on one run from which the changed rows of enough of them count",
         _ => "agree on a plan that this site's policy allows (`veilsum policy show`)",
+    }
+}
+
+/// A method that failed on totals.
+pub fn bad_method(e: veilsum_cluster::MethodError) -> Failure {
+    use veilsum_cluster::MethodError as M;
+    match e {
+        M::Implausible { .. } => Failure::new(
+            Code::Peer,
+            e,
+            "some site sent numbers that no rows give; the total does not say who. Ask the sites to check, then run again",
+        ),
+        M::TooFewRows { .. } => Failure::input(e, "agree on a smaller K"),
+        M::TooFewCells { .. } => {
+            Failure::input(e, "agree on a smaller K, or on uniform first centres (--init uniform)")
+        }
+        other => Failure::input(other, ""),
     }
 }

@@ -240,7 +240,8 @@ const TRIAL_NUMBERS: usize = 3_000;
 /// Whether a site measures this question: the one that the intermediary judges it does not.
 fn is_smooth(work: &PlanSpec, question: &Question) -> bool {
     let Question::Cluster(batch) = question else { return false };
-    batch.is_smooth() && !(work.judge == Judge::Intermediary && batch.kind() == "fuzzy_validation")
+    batch.is_smooth()
+        && !(work.judge == Judge::Intermediary && batch.queries.iter().any(|query| query.stage() == Stage::Validating))
 }
 
 /// What the smooth questions of a run tell that never stops early, on rows generated in as many groups as the plan has
@@ -319,33 +320,22 @@ fn whole_part(work: &PlanSpec, question: &Question, one: Cost, forms: u64) -> (u
         milli_bits: (one.milli_bits * numerator).div_ceil(denominator),
         nano_rho: one.nano_rho.map(|rho| rho.saturating_mul(numerator).div_ceil(denominator)),
     };
-    match batch.queries.first() {
-        Some(Query::Moments(_) | Query::Histogram(_)) => (most(Stage::Preparing), times(most(Stage::Preparing), 1)),
-        Some(Query::Cells(_)) => {
+    let Some(stage) = batch.queries.first().map(Query::stage) else { return (1, one) };
+    match stage {
+        Stage::Preparing => (most(stage), times(most(stage), 1)),
+        Stage::Seeding => {
             // The question grows with the tree; all its cells together are what counts.
             let (d, Seeding::Tree(tree)) = (work.columns.len() as u64, &recipe.seeding) else { return (1, one) };
-            let leaves = match recipe.algorithm {
-                Algorithm::Ffcf { anchors: 0, .. } => (4 * u64::from(recipe.clusters.max)).max(8),
-                Algorithm::Ffcf { anchors, .. } => u64::from(anchors),
-                _ => u64::from(recipe.clusters.max) * u64::from(tree.cells_per_cluster),
-            };
+            let leaves = recipe.leaves(tree) as u64;
             let scalars = 1 + 2 * d + 2 * leaves * (2 * d + 3);
             let each = one.milli_bits.div_ceil(one.scalars.max(1));
-            (most(Stage::Seeding), exact(scalars, scalars * each))
+            (most(stage), exact(scalars, scalars * each))
         }
-        Some(
-            Query::LocalChoice(_)
-            | Query::FuzzyValidation { .. }
-            | Query::Sizes(_)
-            | Query::Validation(_)
-            | Query::Ungrouped(_)
-            | Query::Silhouette(_)
-            | Query::Contingency(_),
-        ) => (1, one),
         // Counts first and sums then are together at most half as much again as both at once.
-        _ if recipe.rule.two_steps() && release::facts(work).groups => {
-            (most(Stage::Iterating), times(3 * most(Stage::Iterating), 4))
+        Stage::Iterating if recipe.rule.two_steps() && release::facts(work).groups => {
+            (most(stage), times(3 * most(stage), 4))
         }
-        _ => (most(Stage::Iterating).div_ceil(forms), times(most(Stage::Iterating), forms)),
+        Stage::Iterating => (most(stage).div_ceil(forms), times(most(stage), forms)),
+        Stage::Ranging | Stage::Sizing | Stage::Validating | Stage::Silhouettes | Stage::Counting => (1, one),
     }
 }

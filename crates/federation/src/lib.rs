@@ -4,7 +4,7 @@
 //! Read it in this order:
 //!
 //! 1. [`error`]: what went wrong, whose fault it is, what to do next;
-//! 2. [`plan`], [`question`], [`app_messages`]: what a federation computes, a question with the form of its answer, and the
+//! 2. [`question`], [`plan`], [`app_messages`]: a question with the form of its answer, what a federation computes, and the
 //!    application's own messages;
 //! 3. [`dp`] and [`agreed`]: what noise promises, and the proof from the documents alone that no sum overflows;
 //! 4. [`admission`], [`replay`], [`release`]: the one door through which a site's answer leaves: does the question belong to the plan

@@ -3,16 +3,15 @@
 
 use serde_json::Value;
 use veilsum_cluster::{
-    Batch, Domain, Method, MethodError, Outcome, Query, Run, Step,
+    Batch, Domain, Method, Outcome, Run, Step,
     finish::{Released, finish},
     method::Stage,
-    query::Pull,
     sampling::{self, Sampling},
     validity::Verdict,
 };
 
 use crate::{
-    error::{Code, Failure},
+    error::{Code, Failure, bad_method},
     plan::{Judge, PlanSpec},
     question::{Layout, Question, SumBounds},
 };
@@ -217,23 +216,16 @@ fn rows_shown(question: &Question, layout: &Layout, values: &[u64], sites: usize
     let (mut most, mut at) = (0.0f64, 0);
     let mut blocks = layout.blocks.iter();
     for query in &batch.queries {
-        let (names, count): (&[&str], usize) = match query {
-            Query::FuzzySums { .. } => (&["weights"], 2),
-            Query::FuzzyValidation { .. } => (&["memberships"], 3),
-            Query::LocalFuzzy(q) if q.pull != Pull::Nearest => (&["weights"], 0),
-            Query::LocalMeans(_) => (&["rows"], 0),
-            Query::Sizes(_) => (&["rows"], 2),
-            // Others have blocks of which one row may add more.
-            _ => return whole(most),
-        };
+        // Of others one row may add more.
+        let Some(shown) = query.shows_rows() else { return whole(most) };
         // A batch has questions of one kind; only those of a fixed number of blocks can stand in a row.
-        if count == 0 && batch.queries.len() > 1 {
+        if shown.blocks.is_none() && batch.queries.len() > 1 {
             return whole(most);
         }
         let (mut sum, mut slack) = (0.0, 0.0);
-        for b in blocks.by_ref().take(if count == 0 { usize::MAX } else { count }) {
+        for b in blocks.by_ref().take(shown.blocks.unwrap_or(usize::MAX)) {
             let next = at + b.block.len;
-            if names.contains(&b.block.name) {
+            if b.block.name == shown.block {
                 sum += totals.values[at..next].iter().sum::<f64>();
                 slack += b.block.len as f64 * form.sites as f64 * 0.5f64.powi(b.scale.fraction_bits);
             }
@@ -284,23 +276,6 @@ fn near_values(a: &Value, b: &Value) -> bool {
             a.len() == b.len() && a.iter().all(|(key, a)| b.get(key).is_some_and(|b| near_values(a, b)))
         }
         (a, b) => a == b,
-    }
-}
-
-/// A method that failed on totals.
-pub fn bad_method(e: MethodError) -> Failure {
-    use MethodError as M;
-    match e {
-        M::Implausible { .. } => Failure::new(
-            Code::Peer,
-            e,
-            "some site sent numbers that no rows give; the total does not say who. Ask the sites to check, then run again",
-        ),
-        M::TooFewRows { .. } => Failure::input(e, "agree on a smaller K"),
-        M::TooFewCells { .. } => {
-            Failure::input(e, "agree on a smaller K, or on uniform first centres (--init uniform)")
-        }
-        other => Failure::input(other, ""),
     }
 }
 

@@ -10,11 +10,15 @@ use veilsum_cluster::{
 };
 use veilsum_proto::{
     codec,
-    limits::{MAX_APPLICATION, MAX_WORDS},
+    limits::{MAX_APPLICATION, MAX_WORDS, MIN_SITES},
+    plan::Terms,
     roster::check_name,
 };
 
-use crate::question::{Shared, SumBounds};
+use crate::{
+    error::Failure,
+    question::{Shared, SumBounds},
+};
 
 /// What is computed, on which columns.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -84,6 +88,23 @@ pub struct PlanSpecError(pub String);
 impl PlanSpecError {
     fn new(why: impl std::fmt::Display) -> Self {
         PlanSpecError(why.to_string())
+    }
+}
+
+impl From<PlanSpecError> for Failure {
+    fn from(e: PlanSpecError) -> Self {
+        Failure::input(e, "change the plan with `veilsum plan make` and send it to everybody again")
+    }
+}
+
+impl SumBounds {
+    /// The form that a plan gives to the answers of a roster of `sites` sites.
+    ///
+    /// # Errors
+    /// [`PlanSpecError`] where the method part cannot be used.
+    pub fn of(work: &PlanSpec, terms: &Terms, sites: usize) -> Result<SumBounds, PlanSpecError> {
+        let covered = usize::from(terms.min_cohort).max(MIN_SITES);
+        work.form(sites, terms.max_rows, terms.opening, covered.saturating_sub(terms.colluders_of(sites)))
     }
 }
 
@@ -457,7 +478,7 @@ mod tests {
         let w = sample();
         let first = w.first_question(3).unwrap();
         assert_eq!(w.admits(&first, 3), Ok(Stage::Iterating));
-        let with = |rows: &[Vec<f64>], m| Query::FuzzySums { centres: Centres::from_rows(rows).unwrap(), m }.into();
+        let with = |rows: &[Vec<f64>], m| Query::fuzzy_sums(Centres::from_rows(rows).unwrap(), m).into();
         let inside = vec![vec![0.1, 0.2]; 3];
         assert!(w.admits(&with(&inside, 2.0), 3).is_ok());
         assert!(w.admits(&with(&inside, 2.5), 3).is_err());

@@ -11,8 +11,8 @@ use veilsum_cluster::{
 use veilsum_proto::{
     Error, Rule, codec,
     fixed::{self, Scale},
-    limits::{MAX_QUERY, MIN_SITES},
-    noise, plan,
+    limits::MAX_QUERY,
+    noise,
     suite::{self, Hash},
 };
 
@@ -21,10 +21,7 @@ mod share;
 pub use share::{Share, Shared};
 use share::{head_room, share_of};
 
-use crate::{
-    dp,
-    plan::{PlanSpec, PlanSpecError},
-};
+use crate::error::{Code, Failure};
 
 /// What an aggregator may ask a site ([APP-4]).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -88,6 +85,27 @@ pub enum RoundError {
     },
 }
 
+impl From<RoundError> for Failure {
+    fn from(e: RoundError) -> Self {
+        match e {
+            RoundError::Protocol(e) => e.into(),
+            RoundError::Implausible { .. } => Failure::new(
+                Code::Peer,
+                e,
+                "the total does not say who; ask the sites to check their versions and data, then run again",
+            ),
+            RoundError::TooManyRows { .. } => Failure::input(
+                e,
+                "check that the file holds the rows of this plan and no others; if it does, agree on a new plan whose --max-rows is \
+                 what the largest site has, and no more",
+            ),
+            other => {
+                Failure::input(other, "check the data against the plan's public box; if they fit, report a defect")
+            }
+        }
+    }
+}
+
 /// What the form of every answer follows from, besides the question: the plan and its roster.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SumBounds {
@@ -105,23 +123,6 @@ impl SumBounds {
     /// Steps as fine as 64 bits allow.
     pub fn new(sites: usize, max_rows: u64) -> SumBounds {
         SumBounds { sites, max_rows, step_bits: None, noise: None }
-    }
-
-    /// The form that a plan gives to the answers of a roster of `sites` sites.
-    ///
-    /// # Errors
-    /// [`PlanSpecError`] where the method part cannot be used.
-    pub fn of(work: &PlanSpec, terms: &plan::Terms, sites: usize) -> Result<SumBounds, PlanSpecError> {
-        let covered = usize::from(terms.min_cohort).max(MIN_SITES);
-        work.form(sites, terms.max_rows, terms.opening, covered.saturating_sub(terms.colluders_of(sites)))
-    }
-
-    /// What a whole run may spend of zero-concentrated differential privacy as the plan promises it, in 10^-9: with the
-    /// surplus of [POL-8], and one for each total, because the cost of each is rounded up. `None` without noise.
-    pub fn nano_rho(&self) -> Option<u64> {
-        let levels = self.noise?.levels;
-        let noise = levels.noise();
-        Some(dp::nano_rho(noise.epsilon, noise.delta).saturating_add(u64::from(levels.totals())))
     }
 }
 
@@ -359,11 +360,8 @@ fn stand_in(batch: &Batch, domain: &Domain) -> Result<Batch, Error> {
     let corner: Vec<f64> = (0..inner.columns()).map(beyond).collect();
     let mut batch = batch.clone();
     for query in &mut batch.queries {
-        let centres = match query {
-            Query::FuzzyValidation { centres, .. } => centres,
-            Query::Validation(q) => &mut q.centres,
-            Query::Ungrouped(q) => &mut q.centres,
-            _ => return Err(unusable("only validation is judged", "APP-5")),
+        let Some(centres) = query.judged_centres() else {
+            return Err(unusable("only validation is judged", "APP-5"));
         };
         *centres = Centres::from_rows(&vec![corner.clone(); centres.k()]).map_err(|e| unusable(e, "APP-5"))?;
     }
@@ -467,7 +465,7 @@ mod tests {
                     Prepared::new(&Rows::new(rows, d).unwrap(), &domain, OutOfBox::Refuse).unwrap()
                 })
                 .collect();
-            let query = Batch::from(Query::FuzzyValidation { centres, m: 2.0 });
+            let query = Batch::from(Query::fuzzy_validation(centres, 2.0));
             let plain = pooled::totals(&query, &parts).unwrap().values;
             let question = Question::Cluster(query);
             let form = SumBounds::new(sites, 1000);
@@ -503,7 +501,7 @@ mod tests {
     fn a_plans_coarsest_step() {
         let domain = Domain::new(vec![0.0; 2], vec![1.0; 2], Scaling::Box).unwrap();
         let centres = Centres::from_rows(&[vec![0.2, 0.3], vec![0.9, 0.5]]).unwrap();
-        let question = Question::Cluster(Query::FuzzySums { centres, m: 2.0 }.into());
+        let question = Question::Cluster(Query::fuzzy_sums(centres, 2.0).into());
         let fine = SumBounds::new(20, 150);
         let coarse = SumBounds { step_bits: Some(8), ..fine };
         let (fine, coarse) = (question.layout(&domain, &fine).unwrap(), question.layout(&domain, &coarse).unwrap());
@@ -516,8 +514,7 @@ mod tests {
 
     #[test]
     fn questions_there_and_back() {
-        let q =
-            Question::Cluster(Query::FuzzySums { centres: Centres::from_rows(&[vec![0.25]]).unwrap(), m: 1.5 }.into());
+        let q = Question::Cluster(Query::fuzzy_sums(Centres::from_rows(&[vec![0.25]]).unwrap(), 1.5).into());
         assert_eq!(Question::from_bytes(&q.to_bytes()).unwrap(), q);
         assert!(Question::from_bytes(&q.to_bytes()[1..]).is_err());
     }

@@ -7,7 +7,7 @@ use veilsum_cluster::method::Seeding;
 use veilsum_cluster::offline::features::{Feature, Rules, features};
 use veilsum_cluster::offline::kmeans::weighted_lloyd;
 use veilsum_cluster::offline::wfcm::wfcm;
-use veilsum_cluster::query::{FeatureParams, LocalMeans, LocalSteps, Part};
+use veilsum_cluster::query::{FeatureParams, LocalMeans, LocalSteps, RoundHalf};
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::{Algorithm, Batch, Centres, Domain, Query, Recipe, Rows, Scaling, pooled};
 use veilsum_lab::comparison::{central, ffcf, fkm, kfed};
@@ -116,7 +116,7 @@ fn aligned_means_as_totals() {
         local: LocalSteps::ONE,
         min_rows: 2,
         nearest: true,
-        part: Part::Both,
+        part: RoundHalf::Both,
     };
     let near = [vec![0, 1], vec![1, 2], vec![2, 3]];
     for (site, rows) in sites(&vectors).iter().enumerate() {
@@ -139,7 +139,7 @@ fn lloyd_totals_as_fixed_point_integers() {
     let start = centres(&vectors["fed_lloyd_points"]["start"]);
     let known = table(&vectors["fed_lloyd_totals"]["totals_int"]);
     let scale = f64::from(1u32 << 24);
-    let question = |part: Part| {
+    let question = |part: RoundHalf| {
         Batch::from(Query::LocalMeans(LocalMeans {
             centres: start.clone(),
             local: LocalSteps::ONE,
@@ -153,7 +153,7 @@ fn lloyd_totals_as_fixed_point_integers() {
     let mut squares = [0.0; 4];
     for rows in sites(&vectors) {
         let site = prepare(&rows, &wide());
-        let own = pooled::totals(&question(Part::Both), std::slice::from_ref(&site)).expect("totals").values;
+        let own = pooled::totals(&question(RoundHalf::Both), std::slice::from_ref(&site)).expect("totals").values;
         totals.iter_mut().zip(own).for_each(|(total, x)| *total += (x * scale).round_ties_even());
         let hard = veilsum_cluster::kernel::hard_sums(site.packed(), &start).expect("sums");
         squares.iter_mut().zip(hard.squares).for_each(|(total, x)| *total += (x * scale).round_ties_even());

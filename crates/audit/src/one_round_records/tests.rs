@@ -5,7 +5,7 @@ fn example() -> (Batch, Rows, Vec<f64>) {
     let centres = Centres::from_rows(&[vec![-0.6, 0.1], vec![0.5, 0.7], vec![0.2, -0.8]]).unwrap();
     let rows = Rows::new(vec![0.31, 0.12, -0.71, -0.44, 0.05, 0.93], 2).unwrap();
     let domain = Domain::new(vec![-1.0; 2], vec![1.0; 2], Scaling::None).unwrap();
-    let query = Batch::from(Query::FuzzySums { centres, m: 2.0 });
+    let query = Batch::from(Query::fuzzy_sums(centres, 2.0));
     let prepared = Prepared::new(&rows, &domain, OutOfBox::Refuse).unwrap();
     let observed = answer(&query, &prepared).unwrap().values;
     (query, rows, observed)

@@ -357,7 +357,7 @@ fn near(k: u32, domain: &Domain, stream: &mut Stream) -> Result<Vec<Query>> {
             low + x * (high - low)
         };
         let rows: Vec<Vec<f64>> = parts.iter().map(|c| c.iter().enumerate().map(place).collect()).collect();
-        Ok(Query::FuzzySums { centres: Centres::from_rows(&rows)?, m: 2.0 })
+        Ok(Query::fuzzy_sums(Centres::from_rows(&rows)?, 2.0))
     };
     Ok(vec![working(first)?, working(second)?])
 }

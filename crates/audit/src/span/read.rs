@@ -14,7 +14,7 @@ use std::{
 use anyhow::{Context as _, Result, anyhow, ensure};
 use veilsum_cluster::{
     Algorithm, Batch, Centres, Query,
-    query::{LocalMeans, LocalSteps, Moments, Part},
+    query::{LocalMeans, LocalSteps, Moments, RoundHalf},
 };
 use veilsum_node::{
     documents::Federation,
@@ -205,16 +205,16 @@ fn rebuilt(answer: &Answer, federation: &Federation) -> Option<Question> {
         let centres = domain.centres_to_box(&Centres::from_rows(&rows).ok()?).ok()?;
         let m = algorithm.fuzzifier();
         queries.push(match (answer.kind.as_str(), algorithm) {
-            ("fuzzy_sums", _) => Query::FuzzySums { centres, m: m? },
-            ("fuzzy_validation", _) => Query::FuzzyValidation { centres, m: m? },
+            ("fuzzy_sums", _) => Query::fuzzy_sums(centres, m?),
+            ("fuzzy_validation", _) => Query::fuzzy_validation(centres, m?),
             ("local_means", Algorithm::Kmeans { .. }) => {
                 let local = LocalSteps::ONE;
-                Query::LocalMeans(LocalMeans { centres, local, min_rows: 1, nearest: false, part: Part::Both })
+                Query::LocalMeans(LocalMeans { centres, local, min_rows: 1, nearest: false, part: RoundHalf::Both })
             }
             // Of groups after rounds of a site's own only their sums over all groups are read, which are the same for all of these.
             ("local_means", _) => {
                 let local = LocalSteps { most: 2, epsilon: 0.0 };
-                Query::LocalMeans(LocalMeans { centres, local, min_rows: 1, nearest: false, part: Part::Both })
+                Query::LocalMeans(LocalMeans { centres, local, min_rows: 1, nearest: false, part: RoundHalf::Both })
             }
             _ => return None,
         });

@@ -3,7 +3,7 @@
 use anyhow::{Result, anyhow};
 use veilsum_cluster::{
     Batch, Block, Domain, Per, Prepared, Query, answer,
-    query::{LocalSteps, Part, Pull},
+    query::{LocalSteps, Pull, RoundHalf},
 };
 use veilsum_node::question::{Layout, Question, SumBounds};
 
@@ -100,8 +100,8 @@ fn for_a_row(query: &Query) -> Query {
 }
 
 /// Whether only exact Lloyd asks this.
-fn exact(part: &Part) -> bool {
-    matches!(part, Part::Changes(_))
+fn exact(part: &RoundHalf) -> bool {
+    matches!(part, RoundHalf::Changes(_))
 }
 
 fn picked(query: &Query, blocks: &[Block], columns: usize) -> Vec<Vec<usize>> {

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Result, anyhow, ensure};
 use veilsum_cluster::{
     Algorithm, Batch, Centres, Query,
-    query::{LocalMeans, LocalSteps, Part},
+    query::{LocalMeans, LocalSteps, RoundHalf},
     sampling::Sampling,
 };
 use veilsum_node::question::Question;
@@ -44,10 +44,10 @@ impl Answered {
 fn question(algorithm: &Algorithm, shift: f64) -> Result<Question> {
     let centres = Centres::from_rows(&CLUMPS.map(|c| vec![c[0] + shift, c[1]]))?;
     let query = match algorithm {
-        Algorithm::Fcm { .. } => Query::FuzzySums { centres, m: FUZZIFIER },
+        Algorithm::Fcm { .. } => Query::fuzzy_sums(centres, FUZZIFIER),
         _ => {
             let local = LocalSteps::ONE;
-            Query::LocalMeans(LocalMeans { centres, local, min_rows: 1, nearest: false, part: Part::Both })
+            Query::LocalMeans(LocalMeans { centres, local, min_rows: 1, nearest: false, part: RoundHalf::Both })
         }
     };
     Ok(Question::Cluster(Batch::from(query)))

@@ -232,7 +232,7 @@ fn root_mean_square(values: &[f64]) -> f64 {
 mod tests {
     use super::*;
     use crate::finish::GATE;
-    use crate::query::{Contingency, LocalMeans, LocalSteps, Moments, Part, Sizes};
+    use crate::query::{Contingency, LocalMeans, LocalSteps, Moments, RoundHalf, Sizes};
     use crate::{OutOfBox, pooled, synthetic};
 
     fn sites() -> (Domain, Vec<Prepared>) {
@@ -243,7 +243,7 @@ mod tests {
     }
 
     fn sums(x: f64) -> Query {
-        Query::FuzzySums { centres: Centres::known(vec![[x, 0.3], [0.7, 0.8 - x / 2.0], [0.4, 0.5]]), m: 2.0 }
+        Query::fuzzy_sums(Centres::known(vec![[x, 0.3], [0.7, 0.8 - x / 2.0], [0.4, 0.5]]), 2.0)
     }
 
     fn estimator(domain: &Domain, sites: &[Prepared], step: f64) -> Estimator {
@@ -289,10 +289,10 @@ mod tests {
             let centres = centres.clone();
             Query::LocalMeans(LocalMeans { centres, local: LocalSteps::ONE, min_rows: 1, nearest: false, part })
         };
-        let error = estimator.estimate(&lloyd(Part::Sums(vec![0, 1])).into()).unwrap().error;
+        let error = estimator.estimate(&lloyd(RoundHalf::Sums(vec![0, 1])).into()).unwrap().error;
         assert!(error > 10.0 * GATE, "{error:e}");
         let refused = |query: Query| matches!(estimator.estimate(&query.into()), Err(Refusal::NotOverRows(_)));
-        assert!(refused(lloyd(Part::Counts)) && refused(lloyd(Part::Both)), "sites are counted");
+        assert!(refused(lloyd(RoundHalf::Counts)) && refused(lloyd(RoundHalf::Both)), "sites are counted");
         assert!(refused(Query::Sizes(Sizes { centres: centres.clone() })));
         assert!(refused(Query::Contingency(Contingency { centres, classes: 2 })));
     }
@@ -318,7 +318,7 @@ mod tests {
         let out = |k: usize| {
             let centre = |i: usize| [0.1 + 0.8 * i as f64 / k as f64, 0.5];
             let centres = Centres::known((0..k).map(centre).collect());
-            let batch = Batch::from(Query::FuzzySums { centres, m: 2.0 });
+            let batch = Batch::from(Query::fuzzy_sums(centres, 2.0));
             let totals = pooled::totals(&batch, &sites).unwrap();
             Released { batch, totals, steps: vec![0.5, 0.25] }
         };

@@ -18,8 +18,8 @@ mod tests;
 use fearless_simd::{Level, Simd, dispatch};
 use rayon::prelude::*;
 
+use crate::distance::usable_fuzzifier;
 use crate::packed::{LANES, Lanes};
-use crate::query::usable_fuzzifier;
 use crate::{Centres, DataError, Packed};
 
 pub use hard::{HardSums, Nearest, hard_sums, nearest};

@@ -2,38 +2,35 @@
 //! asks again until it is done.
 //!
 //! A [`Recipe`] says what a run consists of: preparation, seeding, an [`Algorithm`] for every K and restart, validity, the
-//! choice of K. [`Run`] is that conversation. An algorithm itself is an [`Iteration`], one file each.
+//! choice of K. [`Run`] is that conversation. The algorithms themselves are in [`algorithm`](crate::algorithm), one file each.
 
-mod admit;
+mod alone;
 pub mod choice;
-pub mod fcm;
-pub mod ffcf;
-pub mod ffcm;
-pub mod fkm;
-pub mod kmeans;
-pub mod kumar;
-mod noisy;
-mod plausible;
+mod dp;
+mod plan_check;
 mod prepare;
 mod recipe;
-mod rounds;
 mod run;
 mod seed;
 
 use serde::{Deserialize, Serialize};
 
-pub use admit::inside;
+pub use alone::{Fcm, FcmParams};
 pub use choice::{Choice, CurvePoint, Pick};
-pub use plausible::Walls;
-pub(crate) use plausible::{SLACK, check_values, check_weights};
 pub use prepare::{Preparation, Preparing, Scale, Winsor};
-pub use recipe::{Algorithm, Clusters, GroupThreshold, LocalRange, Recipe, Seeding, Stage, TreeSeeding, Validity};
+pub use recipe::{Clusters, LocalRange, Recipe, Seeding, Validity};
 pub use run::Run;
-pub use seed::{SeedCells, TreeSearch};
+pub use seed::{SeedCells, TreeSearch, TreeSeeding};
 
 use crate::validity::Verdict;
-use crate::{Batch, Centres, MethodError, Query, Totals, Transform};
+use crate::{Batch, Centres, MethodError, Totals, Transform};
 
+pub use crate::algorithm::{
+    ALGORITHMS, About, Algorithm, Fit, GroupThreshold, Iteration, Options, Round, Walls, fcm, ffcf, ffcm, fkm, kmeans,
+    kumar,
+};
+pub use crate::query::Stage;
+pub use crate::scale::inside;
 pub use crate::validity::Indices;
 
 /// What the coordinator wants to know next, or that it is done.
@@ -65,50 +62,6 @@ pub trait Method: Send {
         let _ = verdicts;
         Err(MethodError::NotAsked)
     }
-}
-
-/// One algorithm's iteration from given first centres for one K: what it asks in each round and how it takes the answer.
-/// What comes before and after (standardisation, seeding, validity) is the [`Run`]'s.
-pub trait Iteration: Send {
-    /// The open question.
-    fn ask(&self) -> Query;
-    /// Takes the totals of the open question. True when it is over.
-    ///
-    /// # Errors
-    /// [`MethodError::Implausible`], and nothing has changed then.
-    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError>;
-    /// Where it stands.
-    fn fit(&self) -> Fit;
-    /// Keeps the centres of all further rounds inside these.
-    fn confine(&mut self, walls: &Walls);
-    /// Asks a cluster's sum again only where so many rows have entered or left it; for rounds of exact Lloyd.
-    fn min_change(&mut self, rows: u64) {
-        let _ = rows;
-    }
-    /// A copy, so that a batch can be taken whole or not at all.
-    fn copy(&self) -> Box<dyn Iteration>;
-}
-
-/// Where an iteration stands.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Fit {
-    /// Centres, K x d, in the units of the questions.
-    pub centres: Centres,
-    /// Weight of each cluster in the last round (K): `sum_j u_jk^m`, rows or mass, as the method counts.
-    pub weights: Vec<f64>,
-    /// The shift of every round that updated the centres.
-    pub history: Vec<Round>,
-    /// Whether the method's own stop rule held.
-    pub converged: bool,
-}
-
-/// One round of an iteration.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Round {
-    /// Counted from 1.
-    pub round: u32,
-    /// Frobenius norm of the change of the centres, working units.
-    pub shift: f64,
 }
 
 /// The result of a method.

@@ -50,8 +50,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::plausible::{SLACK, check_values};
 use crate::query::{Bracket, Histogram, MAX_BINS, MAX_WORDS, Moments};
+use crate::totals_check::{SLACK, check_values};
 use crate::transform::MAX_FACTOR;
 use crate::{Batch, Domain, MethodError, Query, Transform};
 

@@ -2,15 +2,18 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Iteration, Preparation, Run, SeedCells, choice::Choice, fcm, ffcf, ffcm, fkm, inside, kmeans, kumar};
-use crate::privacy::{Levels, Noise};
-use crate::query::{Family, FeatureParams, LocalChoice, LocalSteps, usable_fuzzifier};
-use crate::{Centres, Domain, MethodError};
+use super::choice::{Choice, Pick};
+use super::prepare::Preparation;
+use super::seed::{TreeSearch, TreeSeeding};
+use crate::algorithm::{Algorithm, Beginning, GroupThreshold};
+use crate::distance::usable_fuzzifier;
+use crate::privacy::Noise;
+use crate::query::{LocalChoice, LocalSteps};
+use crate::scale::inside;
+use crate::{Centres, Domain, MethodError, Query};
 
 /// K that a run may be asked for at most.
 pub(crate) const MAX_K: u32 = 4_096;
-/// More rounds than anybody waits for; bounds the history that a run keeps.
-pub(crate) const MAX_ROUNDS: u32 = 100_000;
 /// `K^(1 - m)` may be 10^-9: below it memberships to the power of m cannot be told from the rounding of fixed-point totals.
 const MAX_FUZZINESS: f64 = 20.7;
 /// Restarts at most.
@@ -86,115 +89,6 @@ pub struct LocalRange {
     pub seed: u64,
 }
 
-/// An algorithm that a plan can name, with its parameters.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Algorithm {
-    /// Exact federated fuzzy c-means ([`fcm`]).
-    Fcm {
-        /// Fuzzifier, > 1.
-        m: f64,
-        /// Stop when the centres move less (Frobenius norm); 0 runs all rounds.
-        epsilon: f64,
-        /// Rounds at most.
-        max_rounds: u32,
-    },
-    /// FFCM with the weighted mean of local centres ([`ffcm`]).
-    FfcmAvg1 {
-        /// Fuzzifier, > 1.
-        m: f64,
-        /// Stop when the centres move less (Frobenius norm); 0 runs all rounds.
-        epsilon: f64,
-        /// Rounds at most.
-        max_rounds: u32,
-        /// A site's own iteration.
-        local: LocalSteps,
-        /// Weights are `sum_j u_jk^m` as printed, and not `sum_j u_jk` as in the authors' code.
-        powers: bool,
-    },
-    /// FFCM with k-means over local centres, one Lloyd step on totals a round; FedFCM is this method ([`ffcm`]).
-    FfcmAvg2 {
-        /// Fuzzifier, > 1.
-        m: f64,
-        /// Stop when the centres move less (Frobenius norm); 0 stops only when nothing moves.
-        epsilon: f64,
-        /// Rounds at most.
-        max_rounds: u32,
-        /// A site's own iteration.
-        local: LocalSteps,
-    },
-    /// Federated k-means with weighted alignment ([`fkm`]).
-    Fkm {
-        /// Stop when the centres move less (Frobenius norm); 0 stops only when nothing moves.
-        epsilon: f64,
-        /// Rounds at most, the finisher's not counted.
-        max_rounds: u32,
-        /// A site leaves out its groups below this (the paper's p), >= 1.
-        min_rows: u64,
-        /// Lloyd steps of a site a round (the paper's E), >= 1.
-        local_steps: u32,
-        /// Rounds of exact Lloyd afterwards at most; 0 for none.
-        finish: u32,
-    },
-    /// Exact federated k-means ([`kmeans`]).
-    Kmeans {
-        /// Stop when the centres move less (Frobenius norm); 0 stops only when nothing moves.
-        epsilon: f64,
-        /// Rounds at most.
-        max_rounds: u32,
-    },
-    /// Federated fuzzy feature vectors on shared anchors, then weighted fuzzy c-means ([`ffcf`]).
-    Ffcf {
-        /// Fuzzifier of the clustering, > 1.
-        m: f64,
-        /// A site's own part.
-        features: FeatureParams,
-        /// Anchors; 0 for four times the largest K, but at least 8.
-        anchors: u32,
-        /// Whether the coordinator merges what is similar before it clusters.
-        merge: bool,
-    },
-    /// Weighted mean of local k-means centres by index ([`kumar`]).
-    Kumar {
-        /// Stop when the centres move less (Frobenius norm); 0 stops only when nothing moves.
-        epsilon: f64,
-        /// Rounds at most.
-        max_rounds: u32,
-        /// A site's own iteration.
-        local: LocalSteps,
-    },
-}
-
-/// How many rows and sites must stand behind a sum before the coordinator asks for it. Where either is above 1 and
-/// `ask_first` holds, counts are asked in a round of their own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GroupThreshold {
-    /// Rows of a cluster or seeding cell over the cohort (p), >= 1.
-    pub min_rows: u64,
-    /// Sites that contribute to it (t), >= 1.
-    pub min_sites: u32,
-    /// Ask the counts first; otherwise the sums come with them, and a small cluster's sums have been seen before it is
-    /// frozen.
-    pub ask_first: bool,
-}
-
-impl GroupThreshold {
-    /// Nothing is required.
-    pub const NONE: Self = Self { min_rows: 1, min_sites: 1, ask_first: false };
-
-    /// Whether counts are asked in a round of their own.
-    pub fn two_steps(&self) -> bool {
-        self.ask_first && (self.min_rows > 1 || self.min_sites > 1)
-    }
-
-    /// Whether so many rows and sites are enough.
-    pub fn allows(&self, rows: f64, sites: f64) -> bool {
-        // Counts are whole numbers up to rounding, or blurred.
-        rows > self.min_rows as f64 - 0.5 && sites > f64::from(self.min_sites) - 0.5
-    }
-}
-
 /// Where the first centres come from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -213,23 +107,6 @@ pub enum Seeding {
     Tree(TreeSeeding),
 }
 
-/// Seeding from totals: cells by repeated splits, then weighted greedy k-means++ off-line.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct TreeSeeding {
-    /// Seed of the off-line k-means++; restart r uses seed + r.
-    pub seed: u64,
-    /// Cells for each cluster of the largest K (4 to 8 are usual).
-    pub cells_per_cluster: u32,
-    /// Off-line tries, of which the best counts (20 is usual).
-    pub tries: u32,
-    /// Rows that a cell must hold.
-    pub min_rows: u64,
-    /// Standard deviation of the noise that all sites together add to the seeding totals, in units of one row's largest
-    /// influence; 0 for none, 0.5 costs nothing in practice.
-    pub blur: f64,
-}
-
 /// Which totals are asked at the end.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -246,95 +123,6 @@ pub struct Validity {
     pub judge_m: f64,
 }
 
-/// In which part of a run a question belongs; a run never goes back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Stage {
-    /// Quantiles and moments.
-    Preparing,
-    /// Which K each site would choose alone.
-    Ranging,
-    /// Cells of the tree.
-    Seeding,
-    /// The algorithm's rounds.
-    Iterating,
-    /// Rows and sites of every cluster that round A would sum up.
-    Sizing,
-    /// Round A of the indices.
-    Validating,
-    /// Round B.
-    Silhouettes,
-    /// Counts by label.
-    Counting,
-}
-
-impl Algorithm {
-    /// The name by which plans and results call it.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Fcm { .. } => "fcm",
-            Self::FfcmAvg1 { .. } => "ffcm-avg1",
-            Self::FfcmAvg2 { .. } => "ffcm-avg2",
-            Self::Fkm { .. } => "fkm",
-            Self::Kmeans { .. } => "kmeans",
-            Self::Ffcf { .. } => "ffcf",
-            Self::Kumar { .. } => "kumar",
-        }
-    }
-
-    /// The fuzzifier of a fuzzy method.
-    pub fn fuzzifier(&self) -> Option<f64> {
-        match self {
-            Self::Fcm { m, .. } | Self::FfcmAvg1 { m, .. } | Self::FfcmAvg2 { m, .. } | Self::Ffcf { m, .. } => {
-                Some(*m)
-            }
-            Self::Fkm { .. } | Self::Kmeans { .. } | Self::Kumar { .. } => None,
-        }
-    }
-
-    /// Questions of the iteration at most.
-    pub fn max_questions(&self, rule: GroupThreshold) -> u32 {
-        let each = if rule.two_steps() { 2 } else { 1 };
-        match self {
-            Self::Fcm { max_rounds, .. } | Self::FfcmAvg1 { max_rounds, .. } => *max_rounds,
-            Self::FfcmAvg2 { max_rounds, .. } | Self::Kmeans { max_rounds, .. } | Self::Kumar { max_rounds, .. } => {
-                max_rounds.saturating_mul(each)
-            }
-            Self::Fkm { max_rounds, finish, .. } => max_rounds.saturating_add(*finish).saturating_mul(each),
-            Self::Ffcf { .. } => each,
-        }
-    }
-
-    /// The iteration for one K from its first centres. `seed` is that of its restart.
-    pub(crate) fn begin(
-        &self,
-        start: Centres,
-        cells: Option<&SeedCells>,
-        rule: GroupThreshold,
-        seed: u64,
-    ) -> Result<Box<dyn Iteration>, MethodError> {
-        Ok(match self.clone() {
-            Self::Fcm { m, epsilon, max_rounds } => Box::new(fcm::Updates::new(start, m, epsilon, max_rounds)?),
-            Self::FfcmAvg1 { m, epsilon, max_rounds, local, powers } => {
-                Box::new(ffcm::Average1::new(start, m, epsilon, max_rounds, local, powers)?)
-            }
-            Self::FfcmAvg2 { m, epsilon, max_rounds, local } => {
-                Box::new(ffcm::Average2::new(start, m, epsilon, max_rounds, local, rule)?)
-            }
-            Self::Fkm { epsilon, max_rounds, min_rows, local_steps, finish } => {
-                Box::new(fkm::Fkm::new(start, epsilon, max_rounds, min_rows, local_steps, finish, rule)?)
-            }
-            Self::Kmeans { epsilon, max_rounds } => Box::new(kmeans::Kmeans::new(start, epsilon, max_rounds, rule)?),
-            Self::Ffcf { m, features, merge, .. } => {
-                let anchors = cells.map_or_else(|| start.clone(), |cells| cells.means.clone());
-                Box::new(ffcf::Ffcf::new(anchors, start.k(), m, features, merge, rule, seed)?)
-            }
-            Self::Kumar { epsilon, max_rounds, local } => {
-                Box::new(kumar::Kumar::new(start, epsilon, max_rounds, local, rule)?)
-            }
-        })
-    }
-}
-
 impl Recipe {
     /// A run with one K, no preparation and basic validity: the plainest recipe of an algorithm.
     pub fn plain(algorithm: Algorithm, k: u32, seeding: Seeding) -> Self {
@@ -347,25 +135,10 @@ impl Recipe {
             rule: GroupThreshold::NONE,
             preparation: Preparation::none(),
             validity: Validity::basic(),
-            choice: Choice { by: super::Pick::FuzzyDaviesBouldin, elbow: false },
+            choice: Choice { by: Pick::FuzzyDaviesBouldin, elbow: false },
             noise: None,
             min_change: 1,
         }
-    }
-
-    /// What every total of this recipe may say, where it has noise.
-    ///
-    /// # Errors
-    /// [`MethodError`] where the budget is too small.
-    pub fn levels(&self, domain: &Domain) -> Result<Option<Levels>, MethodError> {
-        self.noise.as_ref().map(|noise| Levels::new(noise, self, domain)).transpose()
-    }
-
-    /// The iteration of one K under noise, where there is any.
-    pub(crate) fn noisy(&self, start: Centres, domain: &Domain) -> Result<Option<Box<dyn Iteration>>, MethodError> {
-        let Some(levels) = self.levels(domain)? else { return Ok(None) };
-        let rounds = self.algorithm.max_questions(GroupThreshold::NONE);
-        Ok(Some(Box::new(super::noisy::Noisy::new(start, self.algorithm.fuzzifier(), rounds, levels, domain)?)))
     }
 
     /// Whether the validation asks more than fuzzy Davies-Bouldin and the objective need. Under noise it never does.
@@ -397,32 +170,29 @@ impl Recipe {
             return Err(MethodError::parameter(format!("restarts must be 1 to {MAX_RESTARTS}")));
         }
         let members = self.clusters.count() as u64 * u64::from(self.restarts);
-        if members > crate::query::MAX_BATCH as u64 {
+        if members > crate::MAX_BATCH as u64 {
             return Err(MethodError::parameter(format!(
                 "{members} runs side by side; a batch holds {}: fewer K or fewer restarts",
-                crate::query::MAX_BATCH
+                crate::MAX_BATCH
             )));
         }
-        if self.rule.min_rows == 0 || self.rule.min_sites == 0 {
-            return Err(MethodError::parameter("min_rows and min_sites must be at least 1"));
-        }
+        self.rule.check()?;
         self.check_min_change()?;
         self.preparation.check(domain)?;
         if let Some(choice) = self.local_choice() {
-            choice.check(domain).map_err(|error| MethodError::parameter(error.to_string()))?;
+            Query::from(choice).check(domain).map_err(|error| MethodError::parameter(error.to_string()))?;
         }
         self.check_seeding(domain)?;
         self.check_validity()?;
-        if let Some(noise) = &self.noise {
-            noise.check(self, domain)?;
-        }
+        self.check_noise(domain)?;
         // The parameters of the algorithm itself: its constructor says what is wrong, for any first centres.
         let probe = |k: u32| {
             crate::Start::Uniform { seed: 0 }
                 .centres(domain, k as usize)
                 .map_err(|error| MethodError::parameter(error.to_string()))
         };
-        let _ = self.algorithm.begin(probe(min.min(8))?, None, self.rule, 0)?;
+        let start = probe(min.min(8))?;
+        let _ = self.algorithm.begin(Beginning { start: &start, cells: None, rule: self.rule, seed: 0 })?;
         // The memberships of one row to the power of m add up to K^(1 - m) at least, and to little more where it is far off.
         if (self.judge_m() - 1.0) * f64::from(max).ln() > MAX_FUZZINESS {
             return Err(MethodError::parameter(format!(
@@ -434,14 +204,16 @@ impl Recipe {
     }
 
     fn check_min_change(&self) -> Result<(), MethodError> {
-        match (self.min_change, &self.algorithm) {
-            (0, _) => Err(MethodError::parameter("min_change must be at least 1")),
-            (1, _) => Ok(()),
-            (_, Algorithm::Kmeans { .. } | Algorithm::Fkm { finish: 1.., .. }) if self.rule.two_steps() => Ok(()),
-            (_, Algorithm::Kmeans { .. } | Algorithm::Fkm { finish: 1.., .. }) => {
+        match self.min_change {
+            0 => Err(MethodError::parameter("min_change must be at least 1")),
+            1 => Ok(()),
+            _ if !self.algorithm.is_lloyd() => {
+                Err(MethodError::parameter("min_change is for kmeans and for fkm with a finisher"))
+            }
+            _ if !self.rule.two_steps() => {
                 Err(MethodError::parameter("min_change needs a rule whose counts are asked first"))
             }
-            _ => Err(MethodError::parameter("min_change is for kmeans and for fkm with a finisher")),
+            _ => Ok(()),
         }
     }
 
@@ -480,8 +252,11 @@ impl Recipe {
                 }
             }
         }
-        if matches!(self.algorithm, Algorithm::Ffcf { .. }) && !matches!(self.seeding, Seeding::Tree(_)) {
-            return Err(MethodError::parameter("ffcf needs seeding from totals: its anchors are the tree's cells"));
+        if self.algorithm.anchors(self.clusters.max).is_some() && !matches!(self.seeding, Seeding::Tree(_)) {
+            let name = self.algorithm.name();
+            return Err(MethodError::parameter(format!(
+                "{name} needs seeding from totals: its anchors are the tree's cells"
+            )));
         }
         Ok(())
     }
@@ -497,7 +272,7 @@ impl Recipe {
         if self.clusters.min < self.clusters.max {
             let by = self.choice.by;
             let full = self.judges_fully();
-            let silhouette = by != super::Pick::SilhouetteSquared || validity.silhouette;
+            let silhouette = by != Pick::SilhouetteSquared || validity.silhouette;
             if (by.needs_full() && !full) || (by.needs_vectors() && !validity.vectors) || !silhouette {
                 return Err(MethodError::parameter("the index that chooses K is not among those that are asked"));
             }
@@ -513,12 +288,9 @@ impl Recipe {
     }
 
     /// Cells that seeding looks for.
-    pub(crate) fn leaves(&self, tree: &TreeSeeding) -> usize {
-        match self.algorithm {
-            Algorithm::Ffcf { anchors, .. } if anchors > 0 => anchors as usize,
-            Algorithm::Ffcf { .. } => (4 * self.clusters.max as usize).max(8),
-            _ => self.clusters.max as usize * tree.cells_per_cluster as usize,
-        }
+    pub fn leaves(&self, tree: &TreeSeeding) -> usize {
+        let cells = || self.clusters.max.saturating_mul(tree.cells_per_cluster);
+        self.algorithm.anchors(self.clusters.max).unwrap_or_else(cells) as usize
     }
 
     /// The rule that seeding cells obey.
@@ -529,7 +301,7 @@ impl Recipe {
     /// Questions that a whole run asks at most.
     pub fn max_questions(&self) -> u32 {
         let seeding = match &self.seeding {
-            Seeding::Tree(tree) => super::TreeSearch::max_questions(self.leaves(tree), self.seeding_rule(tree)),
+            Seeding::Tree(tree) => TreeSearch::max_questions(self.leaves(tree), self.seeding_rule(tree)),
             _ => 0,
         };
         let after = 1
@@ -539,14 +311,6 @@ impl Recipe {
             + u32::from(self.validity.classes > 0);
         let prepare = if self.preparation.is_none() { 0 } else { self.preparation.max_questions() };
         prepare.saturating_add(seeding).saturating_add(self.algorithm.max_questions(self.rule)).saturating_add(after)
-    }
-
-    /// The conversation at its beginning, for a cohort of `sites` sites.
-    ///
-    /// # Errors
-    /// Those of [`Recipe::check`].
-    pub fn run(&self, domain: &Domain, sites: u32) -> Result<Run, MethodError> {
-        Run::new(self.clone(), domain, sites)
     }
 
     /// The fuzzifier that results are judged with.

@@ -4,14 +4,16 @@ mod outcome;
 
 use outcome::silhouette;
 
-use super::noisy::spread;
-use super::plausible::{Walls, check_values, check_weights, confined};
-use super::{
-    Algorithm, Fit, GroupThreshold, Iteration, Method, Preparing, Recipe, SeedCells, Seeding, Stage, Step, TreeSearch,
-};
+use super::dp::spread;
+use super::prepare::Preparing;
+use super::recipe::{Recipe, Seeding};
+use super::seed::{SeedCells, TreeSearch};
+use super::{Method, Step};
+use crate::algorithm::{Beginning, Fit, Iteration, Walls, confined};
 use crate::offline::earliest_best;
 use crate::privacy::settled;
-use crate::query::{Contingency, LocalChoice, Sizes};
+use crate::query::{Contingency, LocalChoice, Sizes, Stage};
+use crate::totals_check::{check_values, check_weights};
 use crate::validity::{self, Geometry, Verdict};
 use crate::{Batch, Centres, Domain, MethodError, Query, Start, Totals, Transform};
 
@@ -222,7 +224,10 @@ impl Run {
                 let rule = self.recipe.rule;
                 let mut iteration = match self.recipe.noisy(start.clone(), &self.domain)? {
                     Some(iteration) => iteration,
-                    None => self.recipe.algorithm.begin(start, self.cells.as_ref(), rule, seed)?,
+                    None => {
+                        let cells = self.cells.as_ref().map(|cells| &cells.means);
+                        self.recipe.algorithm.begin(Beginning { start: &start, cells, rule, seed })?
+                    }
                 };
                 iteration.confine(&Walls { domain: self.domain.clone(), rounding: self.rounding });
                 if self.recipe.min_change > 1 {
@@ -388,9 +393,9 @@ impl Run {
                         let centres = member.iteration.fit().centres;
                         if self.recipe.noise.is_some() {
                             let settled = settled(query, values);
-                            return validity::judge(query, Geometry::Centres(&centres), &settled, None);
+                            return query.verdict(Geometry::Centres(&centres), &settled, None);
                         }
-                        validity::judge(query, Geometry::Centres(&centres), values, rows)
+                        query.verdict(Geometry::Centres(&centres), values, rows)
                     })
                     .collect::<Result<Vec<_>, _>>()?;
                 next.take_verdicts(&verdicts)?;
@@ -462,6 +467,16 @@ impl Run {
     }
 }
 
+impl Recipe {
+    /// The conversation at its beginning, for a cohort of `sites` sites.
+    ///
+    /// # Errors
+    /// Those of [`Recipe::check`].
+    pub fn run(&self, domain: &Domain, sites: u32) -> Result<Run, MethodError> {
+        Run::new(self.clone(), domain, sites)
+    }
+}
+
 impl Method for Run {
     fn next(&mut self, totals: Option<&Totals>) -> Result<Step, MethodError> {
         if matches!(self.state, State::Finished) {
@@ -488,15 +503,4 @@ impl Method for Run {
         *self = next;
         self.go_on()
     }
-}
-
-/// The plainest run of an algorithm from given centres.
-pub(super) fn from_centres(algorithm: Algorithm, k: usize, start: Centres) -> Result<Run, MethodError> {
-    let d = start.columns();
-    // The box is not known here; no bound is as good as one that nothing reaches.
-    let domain = Domain::known(vec![-1e150; d], vec![1e150; d], crate::Scaling::None);
-    let k = u32::try_from(k).unwrap_or(u32::MAX);
-    let recipe =
-        Recipe { rule: GroupThreshold::NONE, ..Recipe::plain(algorithm, k, Seeding::Given { centres: start }) };
-    Run::new(recipe, &domain, 1)
 }

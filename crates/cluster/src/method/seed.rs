@@ -47,11 +47,13 @@
 #[cfg(test)]
 mod tests;
 
-use super::plausible::{SLACK, check_values};
-use crate::method::{GroupThreshold, TreeSeeding};
+use serde::{Deserialize, Serialize};
+
+use crate::algorithm::GroupThreshold;
 use crate::offline::kmeans::best_of;
-use crate::query::{Blur, Cells, MAX_SPLITS, MAX_WORDS, Part, Split, Tree};
+use crate::query::{Blur, Cells, MAX_SPLITS, MAX_WORDS, RoundHalf, Split, Tree};
 use crate::random::Stream;
+use crate::totals_check::{SLACK, check_values};
 use crate::{Centres, Domain, MethodError, Query};
 
 const LABEL: &[u8; 24] = b"veilsum tree seeding v1 ";
@@ -60,6 +62,23 @@ const LABEL: &[u8; 24] = b"veilsum tree seeding v1 ";
 /// are), and a split lies on a grid as fine, so that where rows lie at the mean, neither the split of the rows over sites
 /// nor the rounding of sums decides on which side.
 const TIE: f64 = 1e-9;
+
+/// Seeding from totals: cells by repeated splits, then weighted greedy k-means++ off-line.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TreeSeeding {
+    /// Seed of the off-line k-means++; restart r uses seed + r.
+    pub seed: u64,
+    /// Cells for each cluster of the largest K (4 to 8 are usual).
+    pub cells_per_cluster: u32,
+    /// Off-line tries, of which the best counts (20 is usual).
+    pub tries: u32,
+    /// Rows that a cell must hold.
+    pub min_rows: u64,
+    /// Standard deviation of the noise that all sites together add to the seeding totals, in units of one row's largest
+    /// influence; 0 for none, 0.5 costs nothing in practice.
+    pub blur: f64,
+}
 
 /// Totals of the cells that seeding opened.
 #[derive(Debug, Clone, PartialEq)]
@@ -217,10 +236,10 @@ impl TreeSearch {
         let first = 2 * self.tree.splits.len() as u32;
         let count = self.splits.len() as u32;
         let (nodes, part) = match self.phase {
-            Phase::Root => (vec![0], Part::Sums(Vec::new())),
-            Phase::Counts => ((first + 1..=first + 2 * count).collect(), Part::Counts),
-            Phase::Below => ((0..count).map(|i| first + 2 * i + 1).collect(), Part::Sums(Vec::new())),
-            Phase::Children => ((first + 1..=first + 2 * count).collect(), Part::Both),
+            Phase::Root => (vec![0], RoundHalf::Sums(Vec::new())),
+            Phase::Counts => ((first + 1..=first + 2 * count).collect(), RoundHalf::Counts),
+            Phase::Below => ((0..count).map(|i| first + 2 * i + 1).collect(), RoundHalf::Sums(Vec::new())),
+            Phase::Children => ((first + 1..=first + 2 * count).collect(), RoundHalf::Both),
         };
         let mut tree = self.tree.clone();
         for (at, split) in &self.splits {

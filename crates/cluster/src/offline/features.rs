@@ -16,8 +16,22 @@
 //!
 //! Each row costs about max^2 d operations.
 
-use crate::query::FeatureParams;
+use serde::{Deserialize, Serialize};
+
 use crate::{Rows, distance};
+
+/// How a site builds its feature vectors.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct FeatureParams {
+    /// Feature vectors that are opened without a test.
+    pub min: u32,
+    /// Feature vectors held at most.
+    pub max: u32,
+    /// Similarity from which two are merged.
+    pub tau: f64,
+    /// Fuzzifier, m > 1.
+    pub m: f64,
+}
 
 /// One fuzzy feature vector.
 #[derive(Debug, Clone, PartialEq)]
@@ -128,7 +142,7 @@ pub fn usable_params(params: &FeatureParams) -> Result<(), &'static str> {
     if !(params.tau.is_finite() && params.tau > 0.0) {
         return Err("feature vectors: tau must be a finite number above 0");
     }
-    if !crate::query::usable_fuzzifier(params.m) {
+    if !distance::usable_fuzzifier(params.m) {
         return Err("feature vectors: m must be a finite number above 1");
     }
     Ok(())

@@ -13,12 +13,10 @@ mod summation;
 use serde::{Deserialize, Serialize};
 
 pub use accountant::{advantage, epsilon, rho};
-pub use schedule::{Forecast, Level, Levels};
+pub use schedule::{Extent, Forecast, Level, Levels};
 pub use summation::slack;
 
-use crate::method::Seeding;
-use crate::query::usable_fuzzifier;
-use crate::{Algorithm, Domain, MethodError, Query, Recipe};
+use crate::Query;
 
 /// Above this share of the box's half width a predicted error of the centres makes a result useless.
 pub const USEFUL: f64 = 0.1;
@@ -97,66 +95,6 @@ impl Noise {
             Unit::Record => 1.0,
             Unit::Site { rows } => rows as f64,
         }
-    }
-
-    /// Whether a recipe with this noise can be run and accounted for ([NOI-5]).
-    ///
-    /// # Errors
-    /// [`MethodError`] with a sentence that says what to change.
-    pub(crate) fn check(&self, recipe: &Recipe, domain: &Domain) -> Result<(), MethodError> {
-        let refuse = |what: &str| Err(MethodError::parameter(format!("under noise {what}")));
-        let within = |x: f64, low: f64, high: f64| x.is_finite() && x > low && x <= high;
-        if !within(self.epsilon, 0.0, 1e3) || !within(self.delta, 0.0, 1e-3) {
-            return refuse("epsilon lies above 0, up to 1000, and delta above 0, up to 0.001");
-        }
-        let shares = self.validation_share + self.count_share;
-        if !within(self.validation_share, 0.0, 0.9) || !within(self.count_share, 0.0, 0.9) || shares >= 0.95 {
-            return refuse("validation and row count take shares above 0 that leave a twentieth for the rounds");
-        }
-        if !(self.tau.is_finite() && (0.0..=1.0).contains(&self.tau)) {
-            return refuse("tau lies between 0 and 1");
-        }
-        if self.tau > 0.0 && self.absolute_rounds == 0 && matches!(recipe.seeding, Seeding::Uniform { .. }) {
-            return refuse("uniform first centres need a round around the middle of the box (absolute_rounds 1 or 2)");
-        }
-        if self.expected_rows == 0 || self.rows_of_unit() < 1.0 {
-            return refuse("the number of expected rows, and of rows of a site, is at least 1");
-        }
-        let (Algorithm::Fcm { epsilon, max_rounds, .. } | Algorithm::Kmeans { epsilon, max_rounds }) =
-            &recipe.algorithm
-        else {
-            return refuse("only fcm and kmeans can be run: for the other methods no sensitivity is proved");
-        };
-        if *epsilon != 0.0 || *max_rounds > 1_000 {
-            return refuse(
-                "the number of rounds is fixed, at most 1000, and nothing stops before (epsilon of the method 0)",
-            );
-        }
-        if matches!(recipe.seeding, Seeding::Tree(_)) {
-            return refuse(
-                "first centres are uniform or given: seeding from totals is not accounted for (--init uniform)",
-            );
-        }
-        if recipe.prepares() || recipe.range.is_some() {
-            return refuse(
-                "columns are not standardised or clipped at quantiles, and sites do not choose a range of K: choose the \
-                 box and K from public knowledge",
-            );
-        }
-        if (recipe.rule.min_rows, recipe.rule.min_sites) != (1, 1) {
-            return refuse("no counts decide what is asked (--min-records 1 --min-contributors 1)");
-        }
-        let validity = recipe.validity;
-        if validity.full || validity.vectors || validity.silhouette || validity.classes > 0 {
-            return refuse("only the basic validity totals are asked, and no counts by label (--indices basic)");
-        }
-        if recipe.clusters.min < recipe.clusters.max && recipe.choice.by.needs_full() {
-            return refuse("K is chosen by fuzzy-davies-bouldin");
-        }
-        if !usable_fuzzifier(recipe.judge_m()) {
-            return Err(MethodError::Fuzzifier);
-        }
-        Levels::new(self, recipe, domain).map(|_| ())
     }
 }
 

@@ -2,7 +2,8 @@
 //! standard deviations, and their effect on the centres.
 
 use super::{Noise, USEFUL, advantage, rho};
-use crate::{Algorithm, Domain, MethodError, Query, Recipe};
+use crate::query::Sensitivity;
+use crate::{Domain, MethodError, Query};
 
 /// How much one block of a total may say, in working units.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,6 +20,19 @@ impl Level {
         let ratio = self.sensitivity / self.deviation;
         ratio * ratio / 2.0
     }
+}
+
+/// How much a run asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// Rounds of each K and restart.
+    pub rounds: u32,
+    /// Every K and restart.
+    pub members: u32,
+    /// Questions in all at most.
+    pub questions: u32,
+    /// The largest K.
+    pub most_clusters: u32,
 }
 
 /// The levels of a whole run.
@@ -70,21 +84,19 @@ impl Forecast {
 const HAIR: f64 = 1.0 + 1e-5;
 
 impl Levels {
-    /// The levels of a recipe with this noise; for one that passes its checks.
+    /// The levels of a run of this extent with this noise.
     ///
     /// # Errors
     /// [`MethodError`] where the budget is too small to be split.
-    pub fn new(noise: &Noise, recipe: &Recipe, domain: &Domain) -> Result<Levels, MethodError> {
+    pub fn new(noise: &Noise, extent: Extent, domain: &Domain) -> Result<Levels, MethodError> {
         let whole = rho(noise.epsilon, noise.delta);
         if whole <= 0.0 {
             return Err(MethodError::parameter(
                 "under noise epsilon is so small beside this delta that no noise keeps both",
             ));
         }
-        let (Algorithm::Fcm { max_rounds, .. } | Algorithm::Kmeans { max_rounds, .. }) = recipe.algorithm else {
-            return Err(MethodError::parameter("under noise only fcm and kmeans can be run"));
-        };
-        let members = recipe.members() as f64;
+        let Extent { rounds: max_rounds, members, questions, most_clusters } = extent;
+        let members = f64::from(members);
         let half = (0..domain.columns()).map(|column| {
             let (low, high) = domain.working_interval(column);
             (high - low) / 2.0
@@ -99,8 +111,8 @@ impl Levels {
             reach: half.map(|half| half * half).sum::<f64>().sqrt() * HAIR,
             columns: domain.columns(),
             rounds: max_rounds,
-            questions: recipe.max_questions(),
-            most_clusters: recipe.clusters.max,
+            questions,
+            most_clusters,
         })
     }
 
@@ -132,17 +144,13 @@ impl Levels {
 
     /// Every block of a query, in its order; nothing where no sensitivity is proved for it.
     pub fn of(&self, query: &Query) -> Option<Vec<Level>> {
-        match query {
-            Query::Shifts(shifts) => Some(self.of_round(shifts.clip).to_vec()),
-            Query::FuzzyValidation { centres, m } => {
-                // Centres lie in the box, so no row is farther from one than its diagonal; and the weighted squares of one row
-                // add up to less than with equal memberships.
-                let (k, far) = (centres.k() as f64, 2.0 * self.reach);
-                let sensitivities = [k.sqrt() * far, 1.0, far * far * k.powf(1.0 - m)];
-                Some(sensitivities.map(|sensitivity| self.level(sensitivity, self.validation / 3.0)).to_vec())
+        Some(match query.sensitivity(self.reach)? {
+            Sensitivity::Round { clip } => self.of_round(clip).to_vec(),
+            Sensitivity::Validation(blocks) => {
+                let budget = self.validation / blocks.len() as f64;
+                blocks.into_iter().map(|sensitivity| self.level(sensitivity, budget)).collect()
             }
-            _ => None,
-        }
+        })
     }
 
     /// Weights and sums of a round in which a row pulls at most `clip` far: the sums get the larger part of the noise in the
@@ -192,7 +200,7 @@ impl Levels {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Batch, Centres, OutOfBox, Prepared, Rows, Scaling, answer, method::Seeding};
+    use crate::{Algorithm, Batch, Centres, OutOfBox, Prepared, Recipe, Rows, Scaling, answer, method::Seeding};
     use proptest::prelude::*;
 
     fn domain(d: usize) -> Domain {
@@ -201,9 +209,9 @@ mod tests {
 
     fn levels(d: usize, k: u32, restarts: u32, m: f64) -> (Levels, Recipe) {
         let algorithm = Algorithm::Fcm { m, epsilon: 0.0, max_rounds: 10 };
-        let recipe = Recipe { restarts, ..Recipe::plain(algorithm, k, Seeding::Uniform { seed: 1 }) };
-        let noise = Noise { delta: 1e-6, ..Noise::usual(1.0, 3000) };
-        (Levels::new(&noise, &recipe, &domain(d)).unwrap(), recipe)
+        let mut recipe = Recipe { restarts, ..Recipe::plain(algorithm, k, Seeding::Uniform { seed: 1 }) };
+        recipe.noise = Some(Noise { delta: 1e-6, ..Noise::usual(1.0, 3000) });
+        (recipe.levels(&domain(d)).unwrap().unwrap(), recipe)
     }
 
     /// Of one row, the blocks of a query in the Euclidean norm.
@@ -234,7 +242,7 @@ mod tests {
             let x: Vec<f64> =
                 places[20..20 + d].iter().map(|x| if corner { if *x > 1.0 { 3.0 } else { -1.0 } } else { *x }).collect();
             let (levels, _) = levels(d, k as u32, 1, m);
-            let mut queries = vec![Query::FuzzyValidation { centres: centres.clone(), m }];
+            let mut queries = vec![Query::fuzzy_validation(centres.clone(), m)];
             for round in [0, 5] {
                 let (middle, clip) = levels.pull(round);
                 queries.push(Query::Shifts(crate::query::Shifts { centres: centres.clone(), m: Some(m), middle, clip, round }));
@@ -252,13 +260,13 @@ mod tests {
     fn sensitivities_are_reached() {
         let centres = Centres::from_rows(&vec![vec![-1.0, -1.0]; 3]).unwrap();
         let (levels, _) = levels(2, 3, 1, 2.0);
-        let validation = Query::FuzzyValidation { centres: centres.clone(), m: 2.0 };
+        let validation = Query::fuzzy_validation(centres.clone(), 2.0);
         let found = influence(&validation, &[3.0, 3.0]);
         let wanted = levels.of(&validation).unwrap();
         for i in [0, 2] {
             assert!(found[i] > wanted[i].sensitivity * 0.9999, "{i}: {} {:?}", found[i], wanted[i]);
         }
-        let one = Query::FuzzyValidation { centres: Centres::from_rows(&[vec![0.0, 0.0]]).unwrap(), m: 2.0 };
+        let one = Query::fuzzy_validation(Centres::from_rows(&[vec![0.0, 0.0]]).unwrap(), 2.0);
         assert_eq!(influence(&one, &[1.0, 1.0])[1], wanted[1].sensitivity);
     }
 
@@ -272,7 +280,7 @@ mod tests {
             let rounds: f64 =
                 (0..10).map(|t| levels.of_round(levels.pull(t).1).iter().map(Level::rho).sum::<f64>()).sum();
             let validation: f64 =
-                levels.of(&Query::FuzzyValidation { centres, m: 2.0 }).unwrap().iter().map(Level::rho).sum();
+                levels.of(&Query::fuzzy_validation(centres, 2.0)).unwrap().iter().map(Level::rho).sum();
             let whole = members * (rounds + validation) + levels.of_count().rho();
             assert!((whole / levels.rho() - 1.0).abs() < 1e-12, "{whole} {}", levels.rho());
             assert!((levels.rho() / 0.0244 - 1.0).abs() < 0.02);

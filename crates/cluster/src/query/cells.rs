@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Block, Family, MAX_WORDS, Part};
+use super::family::{Block, Family, MAX_WORDS, RoundHalf, Stage};
 use crate::random::Stream;
 use crate::{AnswerError, Domain, Prepared, QueryError, kernel};
 
@@ -53,8 +53,8 @@ impl Blur {
 /// For each node asked about: number of rows, `sum x` (d), `sum x^2` (d), and whether the site has rows there (a count of
 /// sites in the total).
 ///
-/// The blocks follow each other: rows of all nodes, then their sums, squares, sites. [`Part::Counts`] leaves out sums and
-/// squares, [`Part::Sums`] (of no list: the nodes name themselves) the sites.
+/// The blocks follow each other: rows of all nodes, then their sums, squares, sites. [`RoundHalf::Counts`] leaves out sums and
+/// squares, [`RoundHalf::Sums`] (of no list: the nodes name themselves) the sites.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cells {
     /// The tree.
@@ -62,7 +62,7 @@ pub struct Cells {
     /// The nodes asked about, ascending.
     pub nodes: Vec<u32>,
     /// Counts, sums, or both.
-    pub part: Part,
+    pub part: RoundHalf,
     /// Noise on sums and counts of rows, if any.
     pub blur: Option<Blur>,
 }
@@ -102,11 +102,11 @@ impl Tree {
 
 impl Cells {
     fn has_sums(&self) -> bool {
-        self.part != Part::Counts
+        self.part != RoundHalf::Counts
     }
 
     fn has_sites(&self) -> bool {
-        !matches!(self.part, Part::Sums(_))
+        !matches!(self.part, RoundHalf::Sums(_))
     }
 
     /// Noise on every block but the sites.
@@ -137,7 +137,9 @@ impl Cells {
 }
 
 impl Family for Cells {
-    const KIND: &'static str = "cells";
+    fn stage(&self) -> Stage {
+        Stage::Seeding
+    }
 
     fn check(&self, domain: &Domain) -> Result<(), QueryError> {
         let refuse = |what| Err(QueryError::Parameter { what });
@@ -151,7 +153,7 @@ impl Family for Cells {
         if self.nodes.len() > MAX_WORDS / domain.columns().saturating_mul(2).saturating_add(2) {
             return refuse("too many sums are asked at once");
         }
-        if matches!(&self.part, Part::Sums(list) if !list.is_empty()) {
+        if matches!(&self.part, RoundHalf::Sums(list) if !list.is_empty()) {
             return refuse("the nodes of a tree name themselves");
         }
         match self.blur {
@@ -164,7 +166,7 @@ impl Family for Cells {
 
     fn layout(&self, domain: &Domain) -> Vec<Block> {
         let (n, d) = (self.nodes.len(), domain.columns());
-        let largest = (0..d).map(|column| domain.max_abs(column)).fold(0.0, f64::max);
+        let largest = domain.largest();
         // A site's share of the noise is bounded like that of one more row.
         let stretch = 1.0 + self.blur.map_or(0.0, |blur| NOISE_BOUND * blur.share());
         let mut blocks = vec![Block::per_row("rows", n, stretch)];
@@ -218,6 +220,14 @@ impl Family for Cells {
         }
         Ok(values)
     }
+
+    fn adds_up_over_rows(&self) -> bool {
+        self.blur.is_none_or(|blur| blur.strength == 0.0)
+    }
+
+    fn is_blurred(&self) -> bool {
+        self.blur.is_some()
+    }
 }
 
 #[cfg(test)]
@@ -239,7 +249,7 @@ mod tests {
         Tree { of: vec![0, 2], splits: vec![Split { column: 0, at: 2.0 }, Split { column: 1, at: 1.5 }] }
     }
 
-    fn cells(nodes: &[u32], part: Part) -> Cells {
+    fn cells(nodes: &[u32], part: RoundHalf) -> Cells {
         Cells { tree: tree(), nodes: nodes.to_vec(), part, blur: None }
     }
 
@@ -250,20 +260,23 @@ mod tests {
     #[test]
     fn totals_by_hand() {
         let ask = |cells: Cells| answer(&batch(cells), &site()).unwrap().values;
-        assert_eq!(ask(cells(&[0, 1, 2, 3, 4], Part::Counts)), [3.0, 1.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
-        assert_eq!(ask(cells(&[1, 2], Part::Both)), [1.0, 2.0, 1.0, -1.0, 5.0, 3.0, 1.0, 1.0, 13.0, 5.0, 1.0, 1.0]);
-        assert_eq!(ask(cells(&[3], Part::Sums(vec![]))), [1.0, 2.0, 1.0, 4.0, 1.0]);
+        assert_eq!(ask(cells(&[0, 1, 2, 3, 4], RoundHalf::Counts)), [3.0, 1.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]);
+        assert_eq!(
+            ask(cells(&[1, 2], RoundHalf::Both)),
+            [1.0, 2.0, 1.0, -1.0, 5.0, 3.0, 1.0, 1.0, 13.0, 5.0, 1.0, 1.0]
+        );
+        assert_eq!(ask(cells(&[3], RoundHalf::Sums(vec![]))), [1.0, 2.0, 1.0, 4.0, 1.0]);
         let lengths = |part| cells(&[1, 2], part).layout(&domain()).iter().map(|b| b.len).collect::<Vec<_>>();
-        assert_eq!(lengths(Part::Both), [2, 4, 4, 2]);
-        assert_eq!(lengths(Part::Counts), [2, 2]);
-        assert_eq!(lengths(Part::Sums(vec![])), [2, 4, 4]);
+        assert_eq!(lengths(RoundHalf::Both), [2, 4, 4, 2]);
+        assert_eq!(lengths(RoundHalf::Counts), [2, 2]);
+        assert_eq!(lengths(RoundHalf::Sums(vec![])), [2, 4, 4]);
     }
 
     #[test]
     fn trees_that_are_none_are_refused() {
         let split = Split { column: 0, at: 1.0 };
         let tree = |of: &[u32]| Tree { of: of.to_vec(), splits: vec![split; of.len()] };
-        let asked = |tree: Tree| Cells { tree, ..cells(&[0], Part::Both) }.check(&domain());
+        let asked = |tree: Tree| Cells { tree, ..cells(&[0], RoundHalf::Both) }.check(&domain());
         assert!(asked(Tree::default()).is_ok() && asked(tree(&[0, 1, 2, 5])).is_ok());
         let chain: Vec<u32> = (0..u32::from(u8::MAX)).map(|i| 2 * i).collect();
         for bad in [
@@ -278,14 +291,14 @@ mod tests {
             assert!(asked(bad.clone()).is_err(), "{bad:?}");
         }
         for bad in [
-            cells(&[], Part::Both),
-            cells(&[5], Part::Both),
-            cells(&[1, 1], Part::Both),
-            cells(&[2, 1], Part::Both),
-            cells(&[1], Part::Sums(vec![1])),
-            Cells { blur: Some(Blur { strength: 1.0, sites: 0 }), ..cells(&[1], Part::Both) },
-            Cells { blur: Some(Blur { strength: f64::NAN, sites: 1 }), ..cells(&[1], Part::Both) },
-            Cells { blur: Some(Blur { strength: 1e9, sites: 1 }), ..cells(&[1], Part::Both) },
+            cells(&[], RoundHalf::Both),
+            cells(&[5], RoundHalf::Both),
+            cells(&[1, 1], RoundHalf::Both),
+            cells(&[2, 1], RoundHalf::Both),
+            cells(&[1], RoundHalf::Sums(vec![1])),
+            Cells { blur: Some(Blur { strength: 1.0, sites: 0 }), ..cells(&[1], RoundHalf::Both) },
+            Cells { blur: Some(Blur { strength: f64::NAN, sites: 1 }), ..cells(&[1], RoundHalf::Both) },
+            Cells { blur: Some(Blur { strength: 1e9, sites: 1 }), ..cells(&[1], RoundHalf::Both) },
         ] {
             assert!(bad.check(&domain()).is_err(), "{bad:?}");
         }
@@ -293,9 +306,9 @@ mod tests {
 
     #[test]
     fn blur_has_the_declared_size_and_spares_the_bits() {
-        let blurred = Cells { blur: Some(Blur { strength: 2.0, sites: 4 }), ..cells(&[0], Part::Both) };
+        let blurred = Cells { blur: Some(Blur { strength: 2.0, sites: 4 }), ..cells(&[0], RoundHalf::Both) };
         assert_eq!(answer(&batch(blurred.clone()), &site()).unwrap_err(), AnswerError::NoNoise);
-        let exact = answer(&batch(cells(&[0], Part::Both)), &site()).unwrap().values;
+        let exact = answer(&batch(cells(&[0], RoundHalf::Both)), &site()).unwrap().values;
         let mut noise = Stream::new(5, b"veilsum test stream     ");
         let mut squares = vec![0.0; exact.len()];
         for _ in 0..2000 {

@@ -5,7 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Block, Family, LocalSteps, usable_fuzzifier};
+use super::family::{Block, Family, Stage};
+use super::local::LocalSteps;
+use crate::distance::usable_fuzzifier;
 use crate::random::Stream;
 use crate::validity::fuzzy_davies_bouldin;
 use crate::{AnswerError, Centres, Domain, Prepared, QueryError, Start, kernel};
@@ -82,7 +84,9 @@ impl LocalChoice {
 }
 
 impl Family for LocalChoice {
-    const KIND: &'static str = "local_choice";
+    fn stage(&self) -> Stage {
+        Stage::Ranging
+    }
 
     fn check(&self, _: &Domain) -> Result<(), QueryError> {
         if !usable_fuzzifier(self.m) {

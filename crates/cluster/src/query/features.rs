@@ -2,29 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Block, Family, Part, same_columns};
-use crate::offline::features::{Rules, features, usable_params};
+use super::family::{Block, Family, RoundHalf, Stage, same_columns};
+use crate::offline::features::{FeatureParams, Rules, features, usable_params};
 use crate::random::Stream;
 use crate::{AnswerError, Centres, Domain, Prepared, QueryError, distance};
-
-/// How a site builds its feature vectors.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct FeatureParams {
-    /// Feature vectors that are opened without a test.
-    pub min: u32,
-    /// Feature vectors held at most.
-    pub max: u32,
-    /// Similarity from which two are merged.
-    pub tau: f64,
-    /// Fuzzifier, m > 1.
-    pub m: f64,
-}
 
 /// Each feature vector counts at the nearest anchor.
 ///
 /// Blocks, in this order: `LS` (B x d), `M` (B), `Q = SS + |LS|^2 / M` (B), and the number of sites that contribute (B).
-/// They add up to exact merges: mean `LS / M`, scatter `Q - |LS|^2 / M`. [`Part::Counts`] has `M` and the sites,
-/// [`Part::Sums`] `LS`, `M` and `Q` of the anchors listed. The number of rows is not among them: it tells a large site from a
+/// They add up to exact merges: mean `LS / M`, scatter `Q - |LS|^2 / M`. [`RoundHalf::Counts`] has `M` and the sites,
+/// [`RoundHalf::Sums`] `LS`, `M` and `Q` of the anchors listed. The number of rows is not among them: it tells a large site from a
 /// small one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Features {
@@ -33,11 +20,13 @@ pub struct Features {
     /// The site's own part.
     pub params: FeatureParams,
     /// Which half; the counts are `M` and the number of sites.
-    pub part: Part,
+    pub part: RoundHalf,
 }
 
 impl Family for Features {
-    const KIND: &'static str = "features";
+    fn stage(&self) -> Stage {
+        Stage::Iterating
+    }
 
     fn check(&self, domain: &Domain) -> Result<(), QueryError> {
         same_columns(&self.anchors, domain)?;
@@ -47,7 +36,7 @@ impl Family for Features {
 
     fn layout(&self, domain: &Domain) -> Vec<Block> {
         let (b, d) = (self.anchors.k(), domain.columns());
-        let largest = (0..d).map(|column| domain.max_abs(column)).fold(0.0, f64::max);
+        let largest = domain.largest();
         let longest = domain.reach(&vec![0.0; d]);
         // A row that is added adds u |x|^2 and u^2 / (M + u) ||x - c||^2 to each Q, with M >= 1 and memberships that add up
         // to 1; merges add nothing.
@@ -57,9 +46,9 @@ impl Family for Features {
         };
         let sites = Block::per_site("sites", b, 1.0);
         match &self.part {
-            Part::Counts | Part::Changes(_) => vec![Block::per_row("M", b, 1.0), sites],
-            Part::Sums(list) => vectors(list.len()).into(),
-            Part::Both => vectors(b).into_iter().chain([sites]).collect(),
+            RoundHalf::Counts | RoundHalf::Changes(_) => vec![Block::per_row("M", b, 1.0), sites],
+            RoundHalf::Sums(list) => vectors(list.len()).into(),
+            RoundHalf::Both => vectors(b).into_iter().chain([sites]).collect(),
         }
     }
 
@@ -74,14 +63,26 @@ impl Family for Features {
             sites[at] = 1.0;
         }
         Ok(match &self.part {
-            Part::Counts | Part::Changes(_) => [m, sites].concat(),
-            Part::Both => [ls, m, q, sites].concat(),
-            Part::Sums(list) => {
+            RoundHalf::Counts | RoundHalf::Changes(_) => [m, sites].concat(),
+            RoundHalf::Both => [ls, m, q, sites].concat(),
+            RoundHalf::Sums(list) => {
                 let places = || list.iter().map(|at| *at as usize);
                 let vectors = places().flat_map(|at| &ls[at * d..(at + 1) * d]);
                 vectors.chain(places().map(|at| &m[at])).chain(places().map(|at| &q[at])).copied().collect()
             }
         })
+    }
+
+    fn points(&self) -> Vec<&Centres> {
+        vec![&self.anchors]
+    }
+
+    fn half(&self) -> Option<&RoundHalf> {
+        Some(&self.part)
+    }
+
+    fn half_mut(&mut self) -> Option<&mut RoundHalf> {
+        Some(&mut self.part)
     }
 }
 
@@ -95,7 +96,7 @@ mod tests {
         Domain::new(vec![-1.0, 0.0], vec![1.0, 4.0], Scaling::None).unwrap()
     }
 
-    fn question(part: Part) -> Features {
+    fn question(part: RoundHalf) -> Features {
         let anchors = Centres::from_rows(&[vec![0.0, 1.0], vec![0.0, 3.0], vec![9.0, 9.0]]).unwrap();
         Features { anchors, params: FeatureParams { min: 2, max: 4, tau: 1.0, m: 2.0 }, part }
     }
@@ -107,25 +108,28 @@ mod tests {
 
     #[test]
     fn what_is_asked_is_bounded() {
-        assert_eq!(question(Part::Both).check(&domain()), Ok(()));
+        assert_eq!(question(RoundHalf::Both).check(&domain()), Ok(()));
         for list in [vec![], vec![1, 1], vec![2, 1], vec![3]] {
-            assert!(question(Part::Sums(list)).check(&domain()).is_err());
+            assert!(question(RoundHalf::Sums(list)).check(&domain()).is_err());
         }
-        let mut greedy = question(Part::Both);
+        let mut greedy = question(RoundHalf::Both);
         greedy.params.max = u32::MAX;
         assert!(greedy.check(&domain()).is_err());
-        greedy.params = FeatureParams { tau: f64::NAN, ..question(Part::Both).params };
+        greedy.params = FeatureParams { tau: f64::NAN, ..question(RoundHalf::Both).params };
         assert!(greedy.check(&domain()).is_err());
     }
 
     #[test]
     fn an_empty_site_adds_nothing_and_halves_fit_the_whole() {
-        let whole = ask(&question(Part::Both), &[]);
+        let whole = ask(&question(RoundHalf::Both), &[]);
         assert_eq!(whole, vec![0.0; 3 * 2 + 9]);
         let rows = [0.1, 0.2, -0.3, 3.5, 0.0, 3.6, 0.2, 0.1, 0.4, 1.0];
-        let whole = ask(&question(Part::Both), &rows);
-        assert_eq!(ask(&question(Part::Counts), &rows), [&whole[6..9], &whole[12..]].concat());
-        assert_eq!(ask(&question(Part::Sums(vec![1])), &rows), [&whole[2..4], &whole[7..8], &whole[10..11]].concat());
+        let whole = ask(&question(RoundHalf::Both), &rows);
+        assert_eq!(ask(&question(RoundHalf::Counts), &rows), [&whole[6..9], &whole[12..]].concat());
+        assert_eq!(
+            ask(&question(RoundHalf::Sums(vec![1])), &rows),
+            [&whole[2..4], &whole[7..8], &whole[10..11]].concat()
+        );
         assert_eq!(whole[12..], [1.0, 1.0, 0.0]);
     }
 
@@ -136,7 +140,7 @@ mod tests {
             m in prop::sample::select(vec![1.1, 2.0, 3.0]),
         ) {
             let rows: Vec<f64> = values.iter().flat_map(|(x, y)| [*x, *y]).collect();
-            let mut question = question(Part::Both);
+            let mut question = question(RoundHalf::Both);
             question.params.m = m;
             let found = ask(&question, &rows);
             let n = values.len() as f64;

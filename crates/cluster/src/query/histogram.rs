@@ -1,8 +1,10 @@
 //! Row counts in bins of brackets: one round of the refinement that finds quantiles.
 
+use std::any::Any;
+
 use serde::{Deserialize, Serialize};
 
-use super::{Block, Family, MAX_WORDS};
+use super::family::{Block, Family, MAX_WORDS, Stage};
 use crate::random::Stream;
 use crate::{AnswerError, Domain, Prepared, QueryError, kernel};
 
@@ -61,7 +63,9 @@ pub struct Histogram {
 }
 
 impl Family for Histogram {
-    const KIND: &'static str = "histogram";
+    fn stage(&self) -> Stage {
+        Stage::Preparing
+    }
 
     fn check(&self, domain: &Domain) -> Result<(), QueryError> {
         let refuse = |what| Err(QueryError::Parameter { what });
@@ -100,6 +104,30 @@ impl Family for Histogram {
                 }
             }
         }))
+    }
+
+    /// Quantiles are searched inside the bins of the search before.
+    fn follows(&self, before: &dyn Family) -> bool {
+        let last = (before as &dyn Any).downcast_ref::<Self>();
+        last.is_some_and(|last| self.brackets.iter().all(|bracket| last.has_bin(bracket)))
+    }
+
+    fn adds_up_over_rows(&self) -> bool {
+        true
+    }
+}
+
+impl Histogram {
+    /// Whether a bracket is one of its bins, to the last bit: both sides compute edges by one expression.
+    fn has_bin(&self, bracket: &Bracket) -> bool {
+        let cuts = |old: &Bracket| {
+            let width = (old.upper - old.lower) / f64::from(self.bins);
+            let guess = ((bracket.lower - old.lower) / width).round() as u32;
+            let (bins, lower, upper) = (self.bins, bracket.lower, bracket.upper);
+            let bin = |bin: u32| bin < bins && old.edge(bin, bins) == lower && old.edge(bin + 1, bins) == upper;
+            (guess.saturating_sub(1)..=guess.saturating_add(1)).any(bin)
+        };
+        self.brackets.iter().filter(|old| old.column == bracket.column).any(cuts)
     }
 }
 

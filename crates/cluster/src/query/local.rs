@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Block, Family, same_columns, usable_fuzzifier};
+use super::family::{Block, Family, RoundHalf, ShowsRows, SinceCentres, Stage, fuzzy_centres, same_columns};
 use crate::kernel::{self, HardSums};
 use crate::random::Stream;
 use crate::{AnswerError, Centres, Domain, Packed, Prepared, QueryError, distance};
@@ -12,30 +12,6 @@ const MAX_STEPS: u32 = 1000;
 
 /// A weight below this gives no centre: the quotient of two such sums has no correct digit to spare.
 const CLEAR: f64 = 1e-250;
-
-/// Which half of a two-step question this is. Where a plan wants at least p rows and t sites behind every sum, the counts
-/// are asked first, and sums only of what passes.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Part {
-    /// Only counts.
-    Counts,
-    /// Only sums, of these clusters (or of the nodes asked about, where the question names them itself).
-    Sums(Vec<u32>),
-    /// Both at once.
-    Both,
-    /// Counts, and by cluster the rows that entered or left it since its sum was asked last (exact Lloyd only).
-    Changes(Since),
-}
-
-/// At which centres the sum of each cluster was asked last.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Since {
-    /// Earlier centres, K x d each, every one of them named by `of`.
-    pub centres: Vec<Centres>,
-    /// By cluster the place of its centres in that list, counted from 1; 0 where its sum was never asked.
-    pub of: Vec<u32>,
-}
 
 /// How far a site iterates on its own.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -63,8 +39,8 @@ pub enum Pull {
 ///
 /// Blocks, in this order: `weights` (K), `sums` of weight times local centre (K x d); for [`Pull::Nearest`] also `sites`, the
 /// number of sites that contribute to each cluster (K), and `distances`, the sum of squared distances of local centres to
-/// the global ones they count at (1). [`Part::Counts`] has `weights` and `sites` (`weights` alone where there are no sites),
-/// [`Part::Sums`] `weights` and `sums` of the clusters listed: the weights come again, so that a mean is made from one cohort.
+/// the global ones they count at (1). [`RoundHalf::Counts`] has `weights` and `sites` (`weights` alone where there are no sites),
+/// [`RoundHalf::Sums`] `weights` and `sums` of the clusters listed: the weights come again, so that a mean is made from one cohort.
 ///
 /// A local centre to which no row gives weight stays where it began, outside the rows perhaps. It says nothing about them and
 /// counts nowhere; so a site without rows contributes zeros, and everything that counts lies in the box. (The papers count
@@ -80,7 +56,7 @@ pub struct LocalFuzzy {
     /// What counts.
     pub pull: Pull,
     /// Which half.
-    pub part: Part,
+    pub part: RoundHalf,
 }
 
 /// Local Lloyd steps from the global centres; sums of the groups that come out.
@@ -90,8 +66,8 @@ pub struct LocalFuzzy {
 /// stays; with `nearest` the global centres to which no row is nearest are left out of the site's iteration altogether.
 ///
 /// Blocks, in this order: `rows` (K), `sums` of their values (K x d), `sites` that contribute (K), `distances`, the sum of
-/// squared distances of the rows counted to the local centre that they belonged to in the last step (1). [`Part::Counts`] has
-/// `rows` and `sites`, [`Part::Sums`] `rows` and `sums` of the clusters listed, [`Part::Changes`] `rows`, `sites` and `changed`,
+/// squared distances of the rows counted to the local centre that they belonged to in the last step (1). [`RoundHalf::Counts`] has
+/// `rows` and `sites`, [`RoundHalf::Sums`] `rows` and `sums` of the clusters listed, [`RoundHalf::Changes`] `rows`, `sites` and `changed`,
 /// the rows that are in the cluster and were not when its sum was asked last, or the other way round (K; 0 where it never was).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LocalMeans {
@@ -104,24 +80,23 @@ pub struct LocalMeans {
     /// A group counts at the global centre nearest to its mean (FKM), not at the one of its index (k-means, Kumar).
     pub nearest: bool,
     /// Which half.
-    pub part: Part,
+    pub part: RoundHalf,
 }
 
 impl Family for LocalFuzzy {
-    const KIND: &'static str = "local_fuzzy";
+    fn stage(&self) -> Stage {
+        Stage::Iterating
+    }
 
     fn check(&self, domain: &Domain) -> Result<(), QueryError> {
-        if !usable_fuzzifier(self.m) {
-            return Err(QueryError::Fuzzifier);
-        }
-        same_columns(&self.centres, domain)?;
+        fuzzy_centres(&self.centres, self.m, domain)?;
         self.local.check()?;
         self.part.check(self.centres.k())
     }
 
     fn layout(&self, domain: &Domain) -> Vec<Block> {
         let k = self.centres.k();
-        let largest = largest_value(domain);
+        let largest = domain.largest();
         if self.pull != Pull::Nearest {
             // A row adds at most 1 to a weight, and a local centre is a weighted mean of rows.
             let shape =
@@ -163,10 +138,26 @@ impl Family for LocalFuzzy {
             }
         }
         Ok(match (&self.part, self.pull) {
-            (Part::Sums(_), _) | (_, Pull::Nearest) => found.values(&self.part, d),
-            (Part::Counts | Part::Changes(_), _) => found.weights,
-            (Part::Both, _) => [found.weights, found.sums].concat(),
+            (RoundHalf::Sums(_), _) | (_, Pull::Nearest) => found.values(&self.part, d),
+            (RoundHalf::Counts | RoundHalf::Changes(_), _) => found.weights,
+            (RoundHalf::Both, _) => [found.weights, found.sums].concat(),
         })
+    }
+
+    fn points(&self) -> Vec<&Centres> {
+        vec![&self.centres]
+    }
+
+    fn half(&self) -> Option<&RoundHalf> {
+        Some(&self.part)
+    }
+
+    fn half_mut(&mut self) -> Option<&mut RoundHalf> {
+        Some(&mut self.part)
+    }
+
+    fn shows_rows(&self) -> Option<ShowsRows> {
+        (self.pull != Pull::Nearest).then_some(ShowsRows { block: "weights", blocks: None })
     }
 }
 
@@ -213,7 +204,9 @@ impl LocalFuzzy {
 }
 
 impl Family for LocalMeans {
-    const KIND: &'static str = "local_means";
+    fn stage(&self) -> Stage {
+        Stage::Iterating
+    }
 
     fn check(&self, domain: &Domain) -> Result<(), QueryError> {
         same_columns(&self.centres, domain)?;
@@ -221,9 +214,8 @@ impl Family for LocalMeans {
         if self.min_rows == 0 {
             return Err(QueryError::Parameter { what: "a group of no rows cannot be sent" });
         }
-        if let Part::Changes(since) = &self.part {
-            let exact = self.local.most == 1 && self.min_rows == 1 && !self.nearest;
-            if !exact {
+        if let RoundHalf::Changes(since) = &self.part {
+            if !self.is_exact() {
                 return Err(QueryError::Parameter {
                     what: "rows that change their cluster are counted for exact Lloyd only",
                 });
@@ -239,7 +231,7 @@ impl Family for LocalMeans {
         let distance = if self.local.most > 1 { first.max(domain.diameter().powi(2)) } else { first };
         let shape = Shape {
             weights: ("rows", 1.0),
-            sums: largest_value(domain),
+            sums: domain.largest(),
             per_site: false,
             sites: true,
             distance: Some(distance),
@@ -265,15 +257,43 @@ impl Family for LocalMeans {
                 found.add(at, *count, sum.iter().copied());
                 found.distance += groups.squares[c];
             }
-            if let Part::Changes(since) = &self.part {
+            if let RoundHalf::Changes(since) = &self.part {
                 found.changed = since.changes(rows.packed(), &self.centres)?;
             }
         }
         Ok(found.values(&self.part, d))
     }
+
+    fn points(&self) -> Vec<&Centres> {
+        match &self.part {
+            RoundHalf::Changes(since) => [&self.centres].into_iter().chain(&since.centres).collect(),
+            RoundHalf::Counts | RoundHalf::Sums(_) | RoundHalf::Both => vec![&self.centres],
+        }
+    }
+
+    fn half(&self) -> Option<&RoundHalf> {
+        Some(&self.part)
+    }
+
+    fn half_mut(&mut self) -> Option<&mut RoundHalf> {
+        Some(&mut self.part)
+    }
+
+    fn adds_up_over_rows(&self) -> bool {
+        self.is_exact()
+    }
+
+    fn shows_rows(&self) -> Option<ShowsRows> {
+        Some(ShowsRows { block: "rows", blocks: None })
+    }
 }
 
 impl LocalMeans {
+    /// Whether a round of it is a step of exact Lloyd.
+    fn is_exact(&self) -> bool {
+        self.local.most == 1 && self.min_rows == 1 && !self.nearest
+    }
+
     /// Groups of the last step.
     fn iterate(&self, rows: &Packed) -> Result<HardSums, AnswerError> {
         let d = self.centres.columns();
@@ -318,7 +338,7 @@ impl LocalSteps {
     }
 }
 
-impl Since {
+impl SinceCentres {
     fn check(&self, k: usize, domain: &Domain) -> Result<(), QueryError> {
         let all = self.centres.len() as u32;
         let named = (1..=all).all(|place| self.of.contains(&place));
@@ -353,33 +373,6 @@ fn places(rows: &Packed, centres: &Centres) -> Result<Vec<usize>, AnswerError> {
     Ok(kernel::nearest(rows, centres)?.into_iter().map(|near| near.index as usize).collect())
 }
 
-impl Part {
-    /// Whether this is the half that asks counts.
-    pub fn counts(&self) -> bool {
-        matches!(self, Self::Counts | Self::Changes(_))
-    }
-
-    /// Whether the list names clusters 0 to k-1, each once, in rising order.
-    pub(super) fn check(&self, k: usize) -> Result<(), QueryError> {
-        if matches!(self, Self::Changes(_)) {
-            return Err(QueryError::Parameter {
-                what: "rows that change their cluster are counted for exact Lloyd only",
-            });
-        }
-        let Self::Sums(list) = self else { return Ok(()) };
-        let rising = list.windows(2).all(|pair| pair[0] < pair[1]);
-        if !rising || list.last().is_none_or(|last| *last as usize >= k) {
-            return Err(QueryError::Parameter { what: "the list of open clusters is empty, out of order or too long" });
-        }
-        Ok(())
-    }
-}
-
-/// Largest absolute value in the box.
-fn largest_value(domain: &Domain) -> f64 {
-    (0..domain.columns()).map(|column| domain.max_abs(column)).fold(0.0, f64::max)
-}
-
 /// No point of the box is farther from its nearest centre (squared).
 fn nearest_reach(centres: &Centres, domain: &Domain) -> f64 {
     let nearest = centres.rows().map(|centre| domain.reach(centre)).fold(f64::INFINITY, f64::min);
@@ -398,15 +391,15 @@ struct Shape {
 }
 
 impl Shape {
-    fn blocks(&self, part: &Part, k: usize, d: usize) -> Vec<Block> {
+    fn blocks(&self, part: &RoundHalf, k: usize, d: usize) -> Vec<Block> {
         let block = if self.per_site { Block::per_site } else { Block::per_row };
         let weights = |len: usize| block(self.weights.0, len, self.weights.1);
         let sites = self.sites.then(|| Block::per_site("sites", k, 1.0));
         match part {
-            Part::Counts => [weights(k)].into_iter().chain(sites).collect(),
-            Part::Changes(_) => [weights(k)].into_iter().chain(sites).chain([block("changed", k, 1.0)]).collect(),
-            Part::Sums(list) => vec![weights(list.len()), block("sums", list.len() * d, self.sums)],
-            Part::Both => {
+            RoundHalf::Counts => [weights(k)].into_iter().chain(sites).collect(),
+            RoundHalf::Changes(_) => [weights(k)].into_iter().chain(sites).chain([block("changed", k, 1.0)]).collect(),
+            RoundHalf::Sums(list) => vec![weights(list.len()), block("sums", list.len() * d, self.sums)],
+            RoundHalf::Both => {
                 let distance = self.distance.map(|bound| block("distances", 1, bound));
                 [weights(k), block("sums", k * d, self.sums)].into_iter().chain(sites).chain(distance).collect()
             }
@@ -442,12 +435,12 @@ impl Found {
     }
 
     /// The vector of a question with sites and a distance.
-    fn values(self, part: &Part, d: usize) -> Vec<f64> {
+    fn values(self, part: &RoundHalf, d: usize) -> Vec<f64> {
         match part {
-            Part::Counts => [self.weights, self.sites].concat(),
-            Part::Changes(_) => [self.weights, self.sites, self.changed].concat(),
-            Part::Both => [self.weights, self.sums, self.sites, vec![self.distance]].concat(),
-            Part::Sums(list) => {
+            RoundHalf::Counts => [self.weights, self.sites].concat(),
+            RoundHalf::Changes(_) => [self.weights, self.sites, self.changed].concat(),
+            RoundHalf::Both => [self.weights, self.sums, self.sites, vec![self.distance]].concat(),
+            RoundHalf::Sums(list) => {
                 let places = || list.iter().map(|c| *c as usize);
                 let sums = places().flat_map(|c| &self.sums[c * d..(c + 1) * d]);
                 places().map(|c| &self.weights[c]).chain(sums).copied().collect()

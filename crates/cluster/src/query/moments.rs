@@ -3,9 +3,11 @@
 //! Squares are taken around the mean of the first round: the difference of raw second moments would lose in fixed point
 //! what it is meant to find.
 
+use std::any::Any;
+
 use serde::{Deserialize, Serialize};
 
-use super::{Block, Family};
+use super::family::{Block, Family, OfRow, Stage};
 use crate::random::Stream;
 use crate::{AnswerError, Domain, Prepared, QueryError, kernel};
 
@@ -17,7 +19,9 @@ pub struct Moments {
 }
 
 impl Family for Moments {
-    const KIND: &'static str = "moments";
+    fn stage(&self) -> Stage {
+        Stage::Preparing
+    }
 
     fn check(&self, domain: &Domain) -> Result<(), QueryError> {
         let Some(around) = &self.around else { return Ok(()) };
@@ -53,11 +57,29 @@ impl Family for Moments {
         let d = rows.domain().columns();
         Ok(kernel::over_rows(rows.packed(), 1 + d, |x, _, sums| self.add_row(x, sums)))
     }
+
+    /// Squares come once, after the means.
+    fn follows(&self, before: &dyn Family) -> bool {
+        let means = (before as &dyn Any).downcast_ref::<Self>().map(|before| before.around.is_none());
+        means.map_or(self.around.is_none(), |means| means && self.around.is_some())
+    }
+
+    fn adds_up_over_rows(&self) -> bool {
+        true
+    }
+
+    fn is_smooth(&self) -> bool {
+        true
+    }
+
+    fn of_row(&self, _: &Domain) -> Option<OfRow<'_>> {
+        Some(Box::new(|x, sums| self.add_row(x, sums)))
+    }
 }
 
 impl Moments {
     /// What one row adds.
-    pub(super) fn add_row(&self, x: &[f64], sums: &mut [f64]) {
+    fn add_row(&self, x: &[f64], sums: &mut [f64]) {
         sums[0] += 1.0;
         match &self.around {
             None => sums[1..].iter_mut().zip(x).for_each(|(sum, x)| *sum += x),

@@ -2,9 +2,12 @@
 //! noise. For ANY centres one row moves the weights by at most 1 and the sums by at most `clip`, in the Euclidean norm,
 //! because its memberships to the power of m add up to at most 1 (specification, section 17).
 
+use std::any::Any;
+
 use serde::{Deserialize, Serialize};
 
-use super::{Block, Family, MAX_WORDS, same_columns, usable_fuzzifier};
+use super::family::{Block, Family, MAX_WORDS, OfRow, Sensitivity, Stage, same_columns};
+use crate::distance::usable_fuzzifier;
 use crate::random::Stream;
 use crate::{AnswerError, Centres, Domain, Prepared, QueryError, distance, kernel};
 
@@ -39,7 +42,7 @@ impl Shifts {
     }
 
     /// What one row adds, with the points of reference.
-    pub(super) fn add_row(&self, x: &[f64], references: &[f64], sums: &mut [f64]) {
+    fn add_row(&self, x: &[f64], references: &[f64], sums: &mut [f64]) {
         let (k, d) = (self.centres.k(), self.centres.columns());
         let mut weights = vec![0.0; k];
         match self.m {
@@ -61,7 +64,9 @@ impl Shifts {
 }
 
 impl Family for Shifts {
-    const KIND: &'static str = "shifts";
+    fn stage(&self) -> Stage {
+        Stage::Iterating
+    }
 
     fn check(&self, domain: &Domain) -> Result<(), QueryError> {
         same_columns(&self.centres, domain)?;
@@ -86,6 +91,33 @@ impl Family for Shifts {
         let (k, d) = (self.centres.k(), self.centres.columns());
         let references = self.references(rows.domain());
         Ok(kernel::over_rows(rows.packed(), k * (d + 1), |x, _, sums| self.add_row(x, &references, sums)))
+    }
+
+    fn points(&self) -> Vec<&Centres> {
+        vec![&self.centres]
+    }
+
+    fn round(&self) -> Option<u32> {
+        Some(self.round)
+    }
+
+    fn follows(&self, before: &dyn Family) -> bool {
+        let before = (before as &dyn Any).downcast_ref::<Self>();
+        before.is_none_or(|before| before.round.checked_add(1) == Some(self.round))
+    }
+
+    fn is_smooth(&self) -> bool {
+        self.m.is_some()
+    }
+
+    fn of_row(&self, domain: &Domain) -> Option<OfRow<'_>> {
+        self.m?;
+        let references = self.references(domain);
+        Some(Box::new(move |x, sums| self.add_row(x, &references, sums)))
+    }
+
+    fn sensitivity(&self, _: f64) -> Option<Sensitivity> {
+        Some(Sensitivity::Round { clip: self.clip })
     }
 }
 

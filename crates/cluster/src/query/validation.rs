@@ -4,9 +4,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Block, Family, MAX_WORDS, same_columns, usable_fuzzifier};
+use super::family::{Block, Family, MAX_WORDS, ShowsRows, Stage, fuzzy_centres, same_columns};
 use crate::random::Stream;
-use crate::{AnswerError, Centres, Domain, Prepared, QueryError, distance, kernel};
+use crate::validity::{self, Geometry, Verdict};
+use crate::{AnswerError, Centres, Domain, MethodError, Prepared, QueryError, distance, kernel};
 
 /// Labels that rows are counted by at most.
 pub(crate) const MAX_CLASSES: u32 = 4096;
@@ -74,13 +75,12 @@ pub struct Contingency {
 }
 
 impl Family for Validation {
-    const KIND: &'static str = "validation";
+    fn stage(&self) -> Stage {
+        Stage::Validating
+    }
 
     fn check(&self, domain: &Domain) -> Result<(), QueryError> {
-        if !usable_fuzzifier(self.m) {
-            return Err(QueryError::Fuzzifier);
-        }
-        same_columns(&self.centres, domain)
+        fuzzy_centres(&self.centres, self.m, domain)
     }
 
     fn layout(&self, domain: &Domain) -> Vec<Block> {
@@ -99,7 +99,7 @@ impl Family for Validation {
         ];
         blocks.extend(over_all_rows(&self.centres, domain));
         if self.vectors {
-            let largest = (0..domain.columns()).map(|column| domain.max_abs(column)).fold(0.0, f64::max);
+            let largest = domain.largest();
             blocks.push(Block::per_row("cluster_sums", k * domain.columns(), largest));
         }
         blocks
@@ -107,6 +107,22 @@ impl Family for Validation {
 
     fn answer(&self, rows: &Prepared, _: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError> {
         Ok(kernel::validity_sums(rows.packed(), &self.centres, self.m, self.vectors)?)
+    }
+
+    fn points(&self) -> Vec<&Centres> {
+        vec![&self.centres]
+    }
+
+    fn adds_up_over_rows(&self) -> bool {
+        true
+    }
+
+    fn judged_centres(&mut self) -> Option<&mut Centres> {
+        Some(&mut self.centres)
+    }
+
+    fn verdict(&self, geometry: Geometry<'_>, values: &[f64], rows: Option<u64>) -> Result<Verdict, MethodError> {
+        validity::full(&self.centres, self.vectors, geometry, values, rows)
     }
 }
 
@@ -145,7 +161,9 @@ fn over_all_rows(centres: &Centres, domain: &Domain) -> [Block; 5] {
 }
 
 impl Family for Sizes {
-    const KIND: &'static str = "sizes";
+    fn stage(&self) -> Stage {
+        Stage::Sizing
+    }
 
     fn check(&self, domain: &Domain) -> Result<(), QueryError> {
         same_columns(&self.centres, domain)
@@ -164,16 +182,27 @@ impl Family for Sizes {
         values.extend(sites);
         Ok(values)
     }
+
+    fn points(&self) -> Vec<&Centres> {
+        vec![&self.centres]
+    }
+
+    fn adds_up_over_rows(&self) -> bool {
+        true
+    }
+
+    fn shows_rows(&self) -> Option<ShowsRows> {
+        Some(ShowsRows { block: "rows", blocks: Some(2) })
+    }
 }
 
 impl Family for Ungrouped {
-    const KIND: &'static str = "ungrouped";
+    fn stage(&self) -> Stage {
+        Stage::Validating
+    }
 
     fn check(&self, domain: &Domain) -> Result<(), QueryError> {
-        if !usable_fuzzifier(self.m) {
-            return Err(QueryError::Fuzzifier);
-        }
-        same_columns(&self.centres, domain)
+        fuzzy_centres(&self.centres, self.m, domain)
     }
 
     fn layout(&self, domain: &Domain) -> Vec<Block> {
@@ -197,10 +226,28 @@ impl Family for Ungrouped {
         let whole = |i: usize| block(i).iter().sum::<f64>();
         Ok([block(3), block(4), &[whole(6), whole(1), whole(2)], &sums[7 * k..]].concat())
     }
+
+    fn points(&self) -> Vec<&Centres> {
+        vec![&self.centres]
+    }
+
+    fn adds_up_over_rows(&self) -> bool {
+        true
+    }
+
+    fn judged_centres(&mut self) -> Option<&mut Centres> {
+        Some(&mut self.centres)
+    }
+
+    fn verdict(&self, geometry: Geometry<'_>, values: &[f64], rows: Option<u64>) -> Result<Verdict, MethodError> {
+        validity::ungrouped(&self.centres, geometry, values, rows)
+    }
 }
 
 impl Family for Silhouette {
-    const KIND: &'static str = "silhouette";
+    fn stage(&self) -> Stage {
+        Stage::Silhouettes
+    }
 
     fn check(&self, domain: &Domain) -> Result<(), QueryError> {
         same_columns(&self.centres, domain)?;
@@ -244,10 +291,20 @@ impl Family for Silhouette {
             }
         }))
     }
+
+    fn points(&self) -> Vec<&Centres> {
+        vec![&self.centres, &self.means]
+    }
+
+    fn adds_up_over_rows(&self) -> bool {
+        true
+    }
 }
 
 impl Family for Contingency {
-    const KIND: &'static str = "contingency";
+    fn stage(&self) -> Stage {
+        Stage::Counting
+    }
 
     fn check(&self, domain: &Domain) -> Result<(), QueryError> {
         if !(1..=MAX_CLASSES).contains(&self.classes) || self.centres.k() > MAX_WORDS / self.classes as usize {
@@ -274,5 +331,13 @@ impl Family for Contingency {
             let (own, _) = distance::nearest(x, self.centres.rows());
             counts[own * classes + labels[row] as usize] += 1.0;
         }))
+    }
+
+    fn points(&self) -> Vec<&Centres> {
+        vec![&self.centres]
+    }
+
+    fn reads_labels(&self) -> bool {
+        true
     }
 }

@@ -2,55 +2,62 @@
 
 use super::formulas::{self, finite};
 use super::{Geometry, HardClusters, Indices, Verdict};
-use crate::method::{SLACK, check_values, check_weights};
-use crate::{Centres, MethodError, Query, distance};
+use crate::totals_check::{SLACK, check_values, check_weights};
+use crate::{Centres, MethodError, distance};
 
 /// Two centres closer together than this part of the mean distance between rows and centres have collapsed.
 const COLLAPSED: f64 = 0.01;
 
-/// Draws the verdict from the totals of a [`Query::FuzzyValidation`], [`Query::Validation`] or [`Query::Ungrouped`]. `rows` is
-/// N where it is known; otherwise the sum of memberships counts.
-///
-/// Where only the distances between centres are known ([`Geometry::Apart`]), the indices that need coordinates are `None`.
-///
-/// # Errors
-/// [`MethodError::Implausible`].
-pub fn judge(query: &Query, geometry: Geometry<'_>, values: &[f64], rows: Option<u64>) -> Result<Verdict, MethodError> {
-    match query {
-        Query::FuzzyValidation { centres, .. } => {
-            check_values(values, 2 * centres.k() + 1)?;
-            let (distances, rest) = values.split_at(centres.k());
-            let (memberships, objective) = rest.split_at(centres.k());
-            let shape = Shape::new(centres, geometry)?;
-            let basic = Basic { distances, memberships, objective: objective[0] };
-            basic.verdict(&shape, rows)
-        }
-        Query::Validation(query) => {
-            let (k, d) = (query.centres.k(), query.centres.columns());
-            check_values(values, 7 * k + SCALARS + if query.vectors { k * d } else { 0 })?;
-            let shape = Shape::new(&query.centres, geometry)?;
-            Full::new(values, k).verdict(&shape, rows)
-        }
-        Query::Ungrouped(query) => {
-            let k = query.centres.k();
-            check_values(values, 2 * k + 3 + SCALARS)?;
-            let shape = Shape::new(&query.centres, geometry)?;
-            let (distances, rest) = values.split_at(k);
-            let (memberships, rest) = rest.split_at(k);
-            let (sums, scalars) = rest.split_at(3);
-            if sums.iter().any(|sum| *sum < 0.0) {
-                return Err(MethodError::implausible("a sum of distances is negative"));
-            }
-            let mut verdict = Basic { distances, memberships, objective: sums[0] }.verdict(&shape, rows)?;
-            let whole = Whole { inertia: sums[1], own: sums[2], scalars };
-            verdict.indices = whole.indices(&shape, verdict.rows as f64, verdict.indices)?;
-            Ok(verdict)
-        }
-        _ => Err(MethodError::implausible("the question is none that indices are computed from")),
-    }
+/// The verdict from the totals of the basic validation at `centres`: distances, memberships, objective. `rows` is N where it
+/// is known; otherwise the sum of memberships counts.
+pub(crate) fn basic(
+    centres: &Centres,
+    geometry: Geometry<'_>,
+    values: &[f64],
+    rows: Option<u64>,
+) -> Result<Verdict, MethodError> {
+    check_values(values, 2 * centres.k() + 1)?;
+    let (distances, rest) = values.split_at(centres.k());
+    let (memberships, objective) = rest.split_at(centres.k());
+    Basic { distances, memberships, objective: objective[0] }.verdict(&Shape::new(centres, geometry)?, rows)
 }
 
-/// Adds what round B says (the totals of a [`Query::Silhouette`]) to the verdict of round A.
+/// The verdict from the totals of round A, with sums of coordinates where `vectors` says so.
+pub(crate) fn full(
+    centres: &Centres,
+    vectors: bool,
+    geometry: Geometry<'_>,
+    values: &[f64],
+    rows: Option<u64>,
+) -> Result<Verdict, MethodError> {
+    let (k, d) = (centres.k(), centres.columns());
+    check_values(values, 7 * k + SCALARS + if vectors { k * d } else { 0 })?;
+    Full::new(values, k).verdict(&Shape::new(centres, geometry)?, rows)
+}
+
+/// The verdict from totals of which none is over one cluster alone.
+pub(crate) fn ungrouped(
+    centres: &Centres,
+    geometry: Geometry<'_>,
+    values: &[f64],
+    rows: Option<u64>,
+) -> Result<Verdict, MethodError> {
+    let k = centres.k();
+    check_values(values, 2 * k + 3 + SCALARS)?;
+    let shape = Shape::new(centres, geometry)?;
+    let (distances, rest) = values.split_at(k);
+    let (memberships, rest) = rest.split_at(k);
+    let (sums, scalars) = rest.split_at(3);
+    if sums.iter().any(|sum| *sum < 0.0) {
+        return Err(MethodError::implausible("a sum of distances is negative"));
+    }
+    let mut verdict = Basic { distances, memberships, objective: sums[0] }.verdict(&shape, rows)?;
+    let whole = Whole { inertia: sums[1], own: sums[2], scalars };
+    verdict.indices = whole.indices(&shape, verdict.rows as f64, verdict.indices)?;
+    Ok(verdict)
+}
+
+/// Adds what round B says (the totals of a [`Silhouette`](crate::query::Silhouette)) to the verdict of round A.
 ///
 /// # Errors
 /// [`MethodError::Implausible`].
@@ -265,7 +272,7 @@ impl<'a> Full<'a> {
 mod tests {
     use super::*;
     use crate::query::Validation;
-    use crate::{Batch, Domain, OutOfBox, Prepared, Rows, Scaling, pooled};
+    use crate::{Batch, Domain, OutOfBox, Prepared, Query, Rows, Scaling, pooled};
     use proptest::prelude::*;
 
     fn query(centres: &Centres, vectors: bool) -> Query {
@@ -287,19 +294,19 @@ mod tests {
     fn distances_between_centres_are_enough_for_most() {
         let centres = centres(&[0.1, 0.5, 0.9]);
         let rows = [0.0, 0.2, 0.4, 0.5, 0.95, 1.0];
-        for query in [query(&centres, false), Query::FuzzyValidation { centres: centres.clone(), m: 2.0 }] {
+        for query in [query(&centres, false), Query::fuzzy_validation(centres.clone(), 2.0)] {
             let (values, n) = totals(&rows, &query);
-            let known = judge(&query, Geometry::Centres(&centres), &values, n).unwrap();
+            let known = query.verdict(Geometry::Centres(&centres), &values, n).unwrap();
             let apart = formulas::apart(&centres);
-            assert_eq!(judge(&query, Geometry::Apart(&apart, 1), &values, n).unwrap(), known);
-            assert!(judge(&query, Geometry::Apart(&apart[1..], 1), &values, n).is_err());
-            assert!(judge(&query, Geometry::Apart(&[f64::NAN; 9], 1), &values, n).is_err());
+            assert_eq!(query.verdict(Geometry::Apart(&apart, 1), &values, n).unwrap(), known);
+            assert!(query.verdict(Geometry::Apart(&apart[1..], 1), &values, n).is_err());
+            assert!(query.verdict(Geometry::Apart(&[f64::NAN; 9], 1), &values, n).is_err());
         }
         let query = query(&centres, true);
         let (values, n) = totals(&rows, &query);
-        let known = judge(&query, Geometry::Centres(&centres), &values, n).unwrap();
+        let known = query.verdict(Geometry::Centres(&centres), &values, n).unwrap();
         assert!(known.indices.calinski_harabasz.is_some() && known.indices.fukuyama_sugeno.is_some());
-        let blind = judge(&query, Geometry::Apart(&formulas::apart(&centres), 1), &values, n).unwrap();
+        let blind = query.verdict(Geometry::Apart(&formulas::apart(&centres), 1), &values, n).unwrap();
         assert!(blind.indices.calinski_harabasz.is_none() && blind.clusters.is_none());
         assert_eq!(blind.indices.davies_bouldin, known.indices.davies_bouldin);
     }
@@ -309,7 +316,7 @@ mod tests {
         let three = centres(&[0.1, 0.6, 5.0]);
         let query_three = query(&three, true);
         let (values, n) = totals(&[0.1, 0.2, 0.7], &query_three);
-        let verdict = judge(&query_three, Geometry::Centres(&three), &values, n).unwrap();
+        let verdict = query_three.verdict(Geometry::Centres(&three), &values, n).unwrap();
         let clusters = verdict.clusters.unwrap();
         assert_eq!((clusters.rows.as_slice(), clusters.means.row(2)), ([2.0, 1.0, 0.0].as_slice(), [5.0].as_slice()));
         assert_eq!((clusters.scatter[1], clusters.scatter[2]), (0.0, 0.0));
@@ -319,7 +326,7 @@ mod tests {
         let one = centres(&[0.3]);
         let query = query(&one, true);
         let (values, n) = totals(&[0.1, 0.2, 0.7], &query);
-        let verdict = judge(&query, Geometry::Centres(&one), &values, n).unwrap();
+        let verdict = query.verdict(Geometry::Centres(&one), &values, n).unwrap();
         let indices = &verdict.indices;
         assert_eq!((indices.partition_coefficient, indices.partition_entropy), (Some(1.0), Some(0.0)));
         assert_eq!((indices.fuzzy_davies_bouldin, indices.osse), (f64::INFINITY, Some(0.0)));
@@ -336,7 +343,7 @@ mod tests {
             let centres = centres(&[0.5, at]);
             let query = query(&centres, false);
             let (values, n) = totals(&[0.0, 0.3, 0.7, 1.0], &query);
-            let verdict = judge(&query, Geometry::Centres(&centres), &values, n).unwrap();
+            let verdict = query.verdict(Geometry::Centres(&centres), &values, n).unwrap();
             assert_eq!(verdict.collapsed, collapsed);
         }
     }
@@ -346,19 +353,19 @@ mod tests {
         let centres = centres(&[0.1, 0.9]);
         let query = query(&centres, true);
         let (good, n) = totals(&[0.0, 0.2, 0.8, 1.0], &query);
-        assert!(judge(&query, Geometry::Centres(&centres), &good, n).is_ok());
-        assert!(judge(&query, Geometry::Centres(&centres), &good, None).is_ok());
+        assert!(query.verdict(Geometry::Centres(&centres), &good, n).is_ok());
+        assert!(query.verdict(Geometry::Centres(&centres), &good, None).is_ok());
         for (at, value) in [(0, -1.0), (0, 3.0), (2, -1.0), (5, -0.1), (6, -0.1), (8, 0.1), (9, 9.0), (11, -0.1)] {
             let mut values = good.clone();
             values[at] = value;
-            assert!(judge(&query, Geometry::Centres(&centres), &values, n).is_err(), "{at}");
+            assert!(query.verdict(Geometry::Centres(&centres), &values, n).is_err(), "{at}");
         }
         for (at, value) in [(12, -0.1), (14, 5.0), (15, 4.0), (16, -1.0), (17, -1.0), (18, 4.5)] {
             let mut values = good.clone();
             values[at] = value;
-            assert!(judge(&query, Geometry::Centres(&centres), &values, n).is_err(), "{at}");
+            assert!(query.verdict(Geometry::Centres(&centres), &values, n).is_err(), "{at}");
         }
-        let mut verdict = judge(&query, Geometry::Centres(&centres), &good, n).unwrap();
+        let mut verdict = query.verdict(Geometry::Centres(&centres), &good, n).unwrap();
         for bad in [vec![5.0, 0.0], vec![0.0, -5.0], vec![f64::NAN, 0.0], vec![0.0]] {
             assert!(silhouettes(&bad, &mut verdict).is_err());
         }
@@ -373,7 +380,7 @@ mod tests {
                 values.iter().map(|v| if positive && !(*v >= 0.0 && *v < 2.0) { 0.5 } else { *v }).collect();
             let centres = centres(&[0.1, 0.9]);
             let query = query(&centres, true);
-            if let Ok(verdict) = judge(&query, Geometry::Centres(&centres), &values, rows) {
+            if let Ok(verdict) = query.verdict(Geometry::Centres(&centres), &values, rows) {
                 let text = serde_json::to_string(&verdict).unwrap();
                 prop_assert!(!text.contains("NaN"));
                 prop_assert!(!verdict.indices.fuzzy_davies_bouldin.is_nan() && verdict.objective.is_finite());

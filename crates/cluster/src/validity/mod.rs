@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::Centres;
 
 pub use formulas::fuzzy_davies_bouldin;
-pub use judge::{judge, silhouettes};
+pub use judge::silhouettes;
+pub(crate) use judge::{basic, full, ungrouped};
 
 /// Validity indices of a result; `None` where the totals that an index needs were not asked or it is not defined.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -67,10 +67,9 @@ pub fn possible_rows(rows: &Rows) -> Option<u64> {
 
 /// Describes a plan to a policy.
 pub fn facts(work: &PlanSpec) -> PlanFacts<'_> {
-    use veilsum_cluster::Algorithm::{Fcm, FfcmAvg1, Fkm, Kmeans};
     let recipe = &work.recipe;
     // Whatever the rounds sum up, a full validation sums up by hard cluster.
-    let sums = !matches!(recipe.algorithm, Fcm { .. } | FfcmAvg1 { .. }) || recipe.judges_fully();
+    let sums = recipe.algorithm.sums_groups() || recipe.judges_fully();
     // Cells of seeding obey the stricter of two numbers.
     let cells = match &recipe.seeding {
         Seeding::Tree(tree) => Some(recipe.rule.min_rows.max(tree.min_rows)),
@@ -87,7 +86,7 @@ pub fn facts(work: &PlanSpec) -> PlanFacts<'_> {
         contributors: recipe.rule.min_sites,
         records,
         ask_first: recipe.rule.ask_first,
-        change: matches!(recipe.algorithm, Kmeans { .. } | Fkm { finish: 1.., .. }).then_some(recipe.min_change),
+        change: recipe.algorithm.is_lloyd().then_some(recipe.min_change),
     }
 }
 

@@ -179,7 +179,7 @@ pub fn question_digest(site: &Answering<'_>, question: &Question, query: &[u8]) 
 /// labels against a ledger.
 fn labels(question: &Question, identity: &Identity, work: &PlanSpec, rows: &Prepared) -> Vec<u8> {
     let (Question::Cluster(batch) | Question::Drawn { batch, .. }) = question else { return Vec::new() };
-    let counts = batch.queries.iter().any(|query| matches!(query, Query::Contingency(_)));
+    let counts = batch.queries.iter().any(Query::reads_labels);
     match (rows.labels(), &work.labels) {
         (Some(labels), Some(of)) if counts => {
             let labels: Vec<u8> = labels.iter().flat_map(|label| label.to_le_bytes()).collect();
@@ -315,7 +315,7 @@ mod tests {
         let ask = |query| Question::Cluster(Batch { transform: None, queries: vec![query] });
         let centres = Centres::new(2, 2, vec![0.2, 0.2, 0.8, 0.8]).unwrap();
         let counts = ask(Query::Contingency(Contingency { centres: centres.clone(), classes: 2 }));
-        let sums = ask(Query::FuzzySums { centres, m: 2.0 });
+        let sums = ask(Query::fuzzy_sums(centres, 2.0));
         let mut seen = std::collections::BTreeSet::new();
         for column in ["sex", "diagnosis"] {
             work.labels = Some(crate::plan::Labels { column: column.into(), classes: vec!["a".into(), "b".into()] });

@@ -95,7 +95,7 @@ mod tests {
     }
 
     fn batch() -> Batch {
-        Query::FuzzySums { centres: Centres::from_rows(&[vec![0.1], vec![0.9]]).unwrap(), m: 2.0 }.into()
+        Query::fuzzy_sums(Centres::from_rows(&[vec![0.1], vec![0.9]]).unwrap(), 2.0).into()
     }
 
     /// [APP-2], [APP-5], [REL-5]: neither question of the intermediary is answered before the first total, or over others.

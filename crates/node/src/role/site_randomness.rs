@@ -8,8 +8,7 @@ use crate::{question::Question, release::digest_of_rows};
 
 /// Whether its answer is blurred.
 pub(super) fn asks_blur(question: &Question) -> bool {
-    let blurred = |query: &Query| matches!(query, Query::Cells(cells) if cells.blur.is_some());
-    matches!(question, Question::Cluster(batch) if batch.queries.iter().any(blurred))
+    matches!(question, Question::Cluster(batch) if batch.queries.iter().any(Query::is_blurred))
 }
 
 /// [APP-7]: the noise for one question on these rows. Whoever puts it again gets the same: fresh noise each time would average out.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use veilsum_cluster::{
     Block, Centres, Domain, Query, Scaling,
-    validity::{self, Geometry, Verdict},
+    validity::{Geometry, Verdict},
 };
 use veilsum_proto::{Error, Rule, aggregator, message::Kind, roster::PartyId};
 
@@ -152,8 +152,8 @@ fn verdicts(
         let length = query.layout(&domain).iter().map(|block| block.len).sum();
         let (head, tail) = rest.split_at_checked(length).unwrap_or((rest, &[]));
         rest = tail;
-        let verdict = validity::judge(query, Geometry::Apart(matrix, columns), head, rows);
-        verdicts.push(verdict.map_err(crate::method_session::bad_method)?);
+        let verdict = query.verdict(Geometry::Apart(matrix, columns), head, rows);
+        verdicts.push(verdict.map_err(crate::error::bad_method)?);
     }
     Ok(verdicts)
 }

@@ -37,7 +37,7 @@ fn run(rows: &Rows, k: usize, rounds: usize, seed: u64) -> Vec<Batch> {
     let mut centres = Centres::new(k, d, (0..k * d).map(|_| stream.unit()).collect()).unwrap();
     let mut questions = Vec::new();
     for _ in 0..rounds {
-        let batch = Batch::from(Query::FuzzySums { centres, m: 2.0 });
+        let batch = Batch::from(Query::fuzzy_sums(centres, 2.0));
         let sums = answer(&batch, &site).unwrap().values;
         let next = (0..k * d).map(|at| sums[at] / sums[k * d + at / d]).collect();
         centres = Centres::new(k, d, next).unwrap();
@@ -111,9 +111,9 @@ fn functions_of_a_row_add_up_to_the_answer() {
     let centres = Centres::from_rows(&[vec![0.0, 3.0], vec![1.0, 9.0], vec![2.5, 4.0]]).unwrap();
     let shifts = crate::query::Shifts { centres: centres.clone(), m: Some(1.7), middle: true, clip: 0.9, round: 0 };
     let smooth = [
-        Query::FuzzySums { centres: centres.clone(), m: 2.0 },
-        Query::FuzzySums { centres: centres.clone(), m: 1.4 },
-        Query::FuzzyValidation { centres: centres.clone(), m: 2.0 },
+        Query::fuzzy_sums(centres.clone(), 2.0),
+        Query::fuzzy_sums(centres.clone(), 1.4),
+        Query::fuzzy_validation(centres.clone(), 2.0),
         Query::Moments(Moments { around: None }),
         Query::Moments(Moments { around: Some(vec![0.5, 5.0]) }),
         Query::Shifts(shifts.clone()),
@@ -140,7 +140,7 @@ fn functions_of_a_row_add_up_to_the_answer() {
         }
     }
     let hard = crate::query::Shifts { m: None, ..shifts };
-    let batch = Batch { transform: None, queries: vec![Query::FuzzySums { centres, m: 2.0 }, Query::Shifts(hard)] };
+    let batch = Batch { transform: None, queries: vec![Query::fuzzy_sums(centres, 2.0), Query::Shifts(hard)] };
     assert!(!batch.is_smooth());
     let (columns, steps) = (names(2), vec![1e-6; 4]);
     let asked = Asked { columns: &columns, domain: &domain, batch: &batch, steps: &steps, rows: 100 };
@@ -278,7 +278,7 @@ fn what_has_no_room_counts_in_full() {
     let (mut ranks, mut stream, mut asked_for) = (Ranks::default(), Stream::new(8, LABEL), 0);
     for _ in 0..14 {
         let centres = Centres::new(k, d, (0..k * d).map(|_| stream.unit()).collect()).unwrap();
-        let batch = Batch::from(Query::FuzzySums { centres, m: 2.0 });
+        let batch = Batch::from(Query::fuzzy_sums(centres, 2.0));
         let steps = steps(&batch, &domain, 30);
         ranks.add(&Asked { columns: &columns, domain: &domain, batch: &batch, steps: &steps, rows: 10_000 }).unwrap();
         asked_for += (k * (d + 1)) as u64;

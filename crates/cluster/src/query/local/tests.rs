@@ -22,12 +22,12 @@ fn steps(most: u32, epsilon: f64) -> LocalSteps {
 }
 
 fn fuzzy(pull: Pull, local: LocalSteps) -> LocalFuzzy {
-    LocalFuzzy { centres: centres(&[[-0.5, 1.0], [0.5, 3.0], [0.9, 0.1]]), m: 2.0, local, pull, part: Part::Both }
+    LocalFuzzy { centres: centres(&[[-0.5, 1.0], [0.5, 3.0], [0.9, 0.1]]), m: 2.0, local, pull, part: RoundHalf::Both }
 }
 
 fn means(nearest: bool, local: LocalSteps, min_rows: u64) -> LocalMeans {
     let centres = centres(&[[-0.5, 1.0], [0.5, 3.0], [0.9, 0.1]]);
-    LocalMeans { centres, local, min_rows, nearest, part: Part::Both }
+    LocalMeans { centres, local, min_rows, nearest, part: RoundHalf::Both }
 }
 
 fn ask(query: Query, rows: &[f64]) -> Vec<f64> {
@@ -70,8 +70,8 @@ fn what_is_asked_is_bounded() {
         assert!(means(true, local, 1).check(&domain()).is_err());
     }
     for list in [vec![], vec![0, 0], vec![1, 0], vec![3], vec![0, u32::MAX]] {
-        assert!(LocalFuzzy { part: Part::Sums(list.clone()), ..good.clone() }.check(&domain()).is_err());
-        assert!(LocalMeans { part: Part::Sums(list), ..means(true, steps(1, 0.0), 1) }.check(&domain()).is_err());
+        assert!(LocalFuzzy { part: RoundHalf::Sums(list.clone()), ..good.clone() }.check(&domain()).is_err());
+        assert!(LocalMeans { part: RoundHalf::Sums(list), ..means(true, steps(1, 0.0), 1) }.check(&domain()).is_err());
     }
     assert!(means(true, steps(1, 0.0), 0).check(&domain()).is_err());
     assert_eq!(means(true, steps(1, 0.0), u64::MAX).check(&domain()), Ok(()));
@@ -83,7 +83,7 @@ fn what_is_asked_is_bounded() {
 fn one_step_with_powers_is_the_sum_of_federated_fcm() {
     for m in [2.0, 1.3] {
         let question = LocalFuzzy { m, ..fuzzy(Pull::Powers, steps(1, 0.0)) };
-        let exact = ask(Query::FuzzySums { centres: question.centres.clone(), m }, &ROWS);
+        let exact = ask(Query::fuzzy_sums(question.centres.clone(), m), &ROWS);
         let found = ask(Query::LocalFuzzy(question), &ROWS);
         assert_eq!([&found[3..], &found[..3]].concat(), exact);
     }
@@ -109,21 +109,21 @@ fn local_steps_go_on_until_the_memberships_rest() {
 fn halves_fit_the_whole() {
     let question = means(false, steps(1, 0.0), 1);
     let whole = ask(Query::LocalMeans(question.clone()), &ROWS);
-    let counts = ask(Query::LocalMeans(LocalMeans { part: Part::Counts, ..question.clone() }), &ROWS);
+    let counts = ask(Query::LocalMeans(LocalMeans { part: RoundHalf::Counts, ..question.clone() }), &ROWS);
     assert_eq!(counts, [&whole[..3], &whole[9..12]].concat());
-    let sums = ask(Query::LocalMeans(LocalMeans { part: Part::Sums(vec![0, 2]), ..question }), &ROWS);
+    let sums = ask(Query::LocalMeans(LocalMeans { part: RoundHalf::Sums(vec![0, 2]), ..question }), &ROWS);
     assert_eq!(sums, [&whole[..1], &whole[2..3], &whole[3..5], &whole[7..9]].concat());
 
     let question = fuzzy(Pull::Nearest, steps(3, 0.0));
     let whole = ask(Query::LocalFuzzy(question.clone()), &ROWS);
-    let counts = ask(Query::LocalFuzzy(LocalFuzzy { part: Part::Counts, ..question.clone() }), &ROWS);
+    let counts = ask(Query::LocalFuzzy(LocalFuzzy { part: RoundHalf::Counts, ..question.clone() }), &ROWS);
     assert_eq!(counts, [&whole[..3], &whole[9..12]].concat());
-    let sums = ask(Query::LocalFuzzy(LocalFuzzy { part: Part::Sums(vec![1]), ..question }), &ROWS);
+    let sums = ask(Query::LocalFuzzy(LocalFuzzy { part: RoundHalf::Sums(vec![1]), ..question }), &ROWS);
     assert_eq!(sums, [&whole[1..2], &whole[5..7]].concat());
 
     let question = fuzzy(Pull::Memberships, steps(3, 0.0));
     let whole = ask(Query::LocalFuzzy(question.clone()), &ROWS);
-    assert_eq!(ask(Query::LocalFuzzy(LocalFuzzy { part: Part::Counts, ..question }), &ROWS), whole[..3]);
+    assert_eq!(ask(Query::LocalFuzzy(LocalFuzzy { part: RoundHalf::Counts, ..question }), &ROWS), whole[..3]);
 }
 
 #[test]
@@ -191,7 +191,7 @@ proptest! {
         if min_rows == 1 {
             prop_assert_eq!(rows, n as f64);
         }
-        for part in [Part::Counts, Part::Sums(vec![k as u32 - 1])] {
+        for part in [RoundHalf::Counts, RoundHalf::Sums(vec![k as u32 - 1])] {
             let question = LocalMeans { part, ..question.clone() };
             within(question.layout(&domain()), &ask(Query::LocalMeans(question), &values), n)?;
         }
@@ -207,7 +207,7 @@ proptest! {
     ) {
         let n = values.len() / 2;
         let question = LocalFuzzy { centres, m, ..fuzzy(pull, steps(most, 1e-4)) };
-        for part in [Part::Both, Part::Counts, Part::Sums(vec![0])] {
+        for part in [RoundHalf::Both, RoundHalf::Counts, RoundHalf::Sums(vec![0])] {
             let question = LocalFuzzy { part, ..question.clone() };
             let found = ask(Query::LocalFuzzy(question.clone()), &values);
             prop_assert!(n > 0 || found.iter().all(|x| *x == 0.0));
@@ -221,8 +221,8 @@ proptest! {
 fn rows_that_change_their_cluster_are_counted_by_cluster() {
     let now = centres(&[[-0.5, 1.0], [0.5, 3.0], [0.9, 0.1]]);
     let before = [centres(&[[-0.9, 0.5], [0.1, 2.0], [1.0, 0.0]]), centres(&[[0.7, 2.8], [0.4, 3.2], [-0.9, 0.5]])];
-    let since = Since { centres: before.to_vec(), of: vec![2, 0, 1] };
-    let question = LocalMeans { part: Part::Changes(since), ..means(false, LocalSteps::ONE, 1) };
+    let since = SinceCentres { centres: before.to_vec(), of: vec![2, 0, 1] };
+    let question = LocalMeans { part: RoundHalf::Changes(since), ..means(false, LocalSteps::ONE, 1) };
     let found = ask(Query::LocalMeans(question.clone()), &ROWS);
     let of = |centres: &Centres, row: &[f64]| distance::nearest(row, centres.rows()).0;
     let changed = |cluster: usize, before: &Centres| {
@@ -231,7 +231,7 @@ fn rows_that_change_their_cluster_are_counted_by_cluster() {
     let expected = [changed(0, &before[1]), 0.0, changed(2, &before[0])];
     assert!(expected[0] > 0.0 && expected[0] != changed(0, &before[0]));
     assert_eq!(found[6..], expected);
-    let counts = LocalMeans { part: Part::Counts, ..question.clone() };
+    let counts = LocalMeans { part: RoundHalf::Counts, ..question.clone() };
     assert_eq!(found[..6], ask(Query::LocalMeans(counts), &ROWS));
     assert_eq!(
         question.layout(&domain()).iter().map(|b| (b.name, b.len)).collect::<Vec<_>>(),
@@ -245,7 +245,7 @@ fn changes_are_of_exact_lloyd_and_of_centres_that_fit() {
     let one = centres(&[[0.0, 1.0], [0.0, 2.0], [0.0, 3.0]]);
     let two = vec![one.clone(), one.clone()];
     let with = |centres: Vec<Centres>, of: Vec<u32>| LocalMeans {
-        part: Part::Changes(Since { centres, of }),
+        part: RoundHalf::Changes(SinceCentres { centres, of }),
         ..means(false, LocalSteps::ONE, 1)
     };
     assert_eq!(with(vec![one.clone()], vec![0, 1, 1]).check(&domain()), Ok(()));

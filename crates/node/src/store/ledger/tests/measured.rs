@@ -17,7 +17,7 @@ fn smooth(x: f64) -> (Kept, Answer) {
 
 fn question(centres: Centres, rows: u64) -> (Kept, Answer) {
     let numbers = (centres.k() * 3) as u64;
-    let batch = Batch { transform: None, queries: vec![Query::FuzzySums { centres, m: 2.0 }] };
+    let batch = Batch { transform: None, queries: vec![Query::fuzzy_sums(centres, 2.0)] };
     let query = crate::question::Question::Cluster(batch).to_bytes();
     let question = suite::hash("question in a ledger", &[&query, &[]]);
     let domain = Domain::new(vec![0.0; 2], vec![1.0; 2], Scaling::Box).unwrap();
@@ -145,7 +145,7 @@ fn a_run_stops_before_its_rank_comes_near_to_the_rows() {
             account.take(&entry);
             account.measure();
             spent = account.spent(&Hash::default(), None, None);
-            let batch = Batch::from(Query::FuzzySums { centres, m: 2.0 });
+            let batch = Batch::from(Query::fuzzy_sums(centres, 2.0));
             let sums = veilsum_cluster::answer(&batch, &rows).unwrap().values;
             centres = Centres::new(3, 2, (0..6).map(|at| sums[at] / sums[6 + at / 2]).collect()).unwrap();
         }

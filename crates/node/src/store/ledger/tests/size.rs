@@ -14,7 +14,7 @@ fn fuzzy(clusters: usize, d: usize) -> Answer {
     let names: Vec<String> = (1..=d).map(|c| format!("column_{c}")).collect();
     let places = at.iter().map(|x| ((2.0 * x - 1.0) * 1e6).round() as i32).collect();
     let centres = Centres::new(clusters, d, at).unwrap();
-    let batch = Batch { transform: None, queries: vec![Query::FuzzySums { centres, m: 2.0 }] };
+    let batch = Batch { transform: None, queries: vec![Query::fuzzy_sums(centres, 2.0)] };
     let query = crate::question::Question::Cluster(batch).to_bytes();
     let numbers = (clusters * (d + 1)) as u64;
     Answer {

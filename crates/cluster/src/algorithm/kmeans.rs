@@ -34,58 +34,61 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use super::rounds::{Rounds, Weights};
-use super::{Fit, GroupThreshold, Iteration, Walls};
-use crate::query::{LocalMeans, LocalSteps};
+use super::rounds::{Averaging, Weights};
+use super::spec::{Beginning, Iteration, Named, Options, Spec};
+use crate::query::{LocalMeans, LocalSteps, RoundHalf};
 use crate::{Centres, MethodError, Query};
 
 /// Exact Lloyd on totals.
-#[derive(Debug, Clone)]
-pub struct Kmeans(Rounds);
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct KmeansSpec {
+    /// Stop when the centres move less (Frobenius norm); 0 stops only when nothing moves.
+    pub epsilon: f64,
+    /// Rounds at most.
+    pub max_rounds: u32,
+}
 
-impl Kmeans {
-    /// Its beginning, from first centres (K x d) until they move less than `epsilon`, at most `max_rounds` rounds.
-    ///
-    /// # Errors
-    /// [`MethodError`] naming the parameter that is outside its domain.
-    pub fn new(start: Centres, epsilon: f64, max_rounds: u32, rule: GroupThreshold) -> Result<Self, MethodError> {
-        Ok(Self(Rounds::new(start, Weights::Rows, epsilon, max_rounds, rule)?))
+impl Named for KmeansSpec {
+    const NAME: &'static str = "kmeans";
+    const HELP: &'static str = "Exact federated k-means";
+
+    fn usual(options: &Options) -> Self {
+        Self { epsilon: options.epsilon.unwrap_or(0.0), max_rounds: options.max_rounds }
+    }
+
+    fn forms() -> Vec<Self> {
+        vec![Self { epsilon: 0.0, max_rounds: 50 }]
     }
 }
 
 /// One exact Lloyd step.
-pub(super) fn lloyd(rounds: &Rounds) -> Query {
-    Query::LocalMeans(LocalMeans {
-        centres: rounds.fit.centres.clone(),
-        local: LocalSteps::ONE,
-        min_rows: 1,
-        nearest: false,
-        part: rounds.part(),
-    })
+pub(super) fn lloyd(centres: &Centres, half: &RoundHalf) -> Query {
+    let (centres, part) = (centres.clone(), half.clone());
+    LocalMeans { centres, local: LocalSteps::ONE, min_rows: 1, nearest: false, part }.into()
 }
 
-impl Iteration for Kmeans {
-    fn ask(&self) -> Query {
-        lloyd(&self.0)
+impl Spec for KmeansSpec {
+    fn rounds(&self) -> u32 {
+        self.max_rounds
     }
 
-    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError> {
-        self.0.take(values, rows)
+    fn asks(&self, centres: &Centres, half: &RoundHalf) -> Vec<Query> {
+        vec![lloyd(centres, half)]
     }
 
-    fn fit(&self) -> Fit {
-        self.0.fit.clone()
+    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
+        Averaging::begin(self, at, Weights::Rows, self.epsilon)
     }
 
-    fn confine(&mut self, walls: &Walls) {
-        self.0.walls = Some(walls.clone());
+    fn is_lloyd(&self) -> bool {
+        true
     }
 
-    fn min_change(&mut self, rows: u64) {
-        self.0.min_change(rows);
+    fn is_exact(&self) -> bool {
+        true
     }
 
-    fn copy(&self) -> Box<dyn Iteration> {
-        Box::new(self.clone())
+    fn tolerance_under_noise(&self) -> Option<f64> {
+        Some(self.epsilon)
     }
 }

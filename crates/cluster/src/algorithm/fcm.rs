@@ -27,89 +27,85 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use super::plausible::{check_rounds, check_values, check_weights, clear, hash, moved};
-use super::run::from_centres;
-use super::{Algorithm, Fit, Iteration, Walls};
-use crate::query::usable_fuzzifier;
-use crate::validity::Verdict;
-use crate::{Centres, Method, MethodError, Query, Round, Run, Step, Totals};
+use super::spec::{Beginning, Iteration, Named, Options, Spec};
+use super::update::{Fit, Round, Walls, check_rounds, clear, hash, moved};
+use crate::distance::usable_fuzzifier;
+use crate::query::RoundHalf;
+use crate::totals_check::{check_values, check_weights};
+use crate::{Centres, MethodError, Query};
 
-/// What a run of [`Fcm`] needs to know. Checked by [`Fcm::new`].
-#[derive(Debug, Clone, PartialEq)]
-pub struct FcmParams {
-    /// Number of clusters, K >= 1.
-    pub k: usize,
-    /// Fuzzifier, m > 1.
+/// Exact federated fuzzy c-means.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FcmSpec {
+    /// Fuzzifier, > 1.
     pub m: f64,
-    /// Stop when the Frobenius norm of the centres' shift (working units) is below it; 0 runs all rounds.
-    ///
-    /// It is a test on movement, not on convergence: at a saddle the centres may rest for a while.
+    /// Stop when the centres move less (Frobenius norm); 0 runs all rounds.
     pub epsilon: f64,
-    /// At most so many updates of the centres, >= 1.
+    /// Rounds at most.
     pub max_rounds: u32,
-    /// First centres, K x d, working units.
-    pub start: Centres,
 }
 
-/// Exact federated fuzzy c-means from given centres, with the totals of fuzzy Davies-Bouldin and the objective at the end:
-/// the plainest [`Run`].
-#[derive(Debug, Clone)]
-pub struct Fcm(Run);
+impl Named for FcmSpec {
+    const NAME: &'static str = "fcm";
+    const HELP: &'static str = "Exact federated fuzzy c-means";
 
-impl Fcm {
-    /// A run that has not asked anything yet.
-    ///
-    /// # Errors
-    /// [`MethodError`] naming the parameter. That K does not exceed the number of rows is checked with the first totals
-    /// that come with that number.
-    pub fn new(params: FcmParams) -> Result<Self, MethodError> {
-        let FcmParams { k, m, epsilon, max_rounds, start } = params;
-        from_centres(Algorithm::Fcm { m, epsilon, max_rounds }, k, start).map(Self)
+    fn usual(options: &Options) -> Self {
+        Self { m: options.m, epsilon: options.epsilon.unwrap_or(0.005), max_rounds: options.max_rounds }
     }
 
-    /// Where it stands: the current centres (working units) and the shifts of the rounds so far.
-    pub fn fit(&self) -> Fit {
-        self.0.fits().swap_remove(0)
+    fn forms() -> Vec<Self> {
+        vec![Self { m: 2.0, epsilon: 1e-5, max_rounds: 60 }]
     }
 }
 
-impl Method for Fcm {
-    fn next(&mut self, totals: Option<&Totals>) -> Result<Step, MethodError> {
-        self.0.next(totals)
+impl Spec for FcmSpec {
+    fn fuzzifier(&self) -> Option<f64> {
+        Some(self.m)
     }
 
-    fn judged(&mut self, verdicts: &[Verdict]) -> Result<Step, MethodError> {
-        self.0.judged(verdicts)
+    fn rounds(&self) -> u32 {
+        self.max_rounds
+    }
+
+    fn asks(&self, centres: &Centres, _: &RoundHalf) -> Vec<Query> {
+        vec![Query::fuzzy_sums(centres.clone(), self.m)]
+    }
+
+    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
+        if !usable_fuzzifier(self.m) {
+            return Err(MethodError::Fuzzifier);
+        }
+        check_rounds(self.epsilon, self.max_rounds)?;
+        let fit = Fit::at(at.start.clone());
+        Ok(Box::new(Updates { spec: *self, asked: vec![hash(&fit.centres)], fit, walls: None }))
+    }
+
+    fn sums_groups(&self) -> bool {
+        false
+    }
+
+    fn is_exact(&self) -> bool {
+        true
+    }
+
+    fn tolerance_under_noise(&self) -> Option<f64> {
+        Some(self.epsilon)
     }
 }
 
 /// The rounds of one K.
 #[derive(Debug, Clone)]
-pub(super) struct Updates {
+struct Updates {
+    spec: FcmSpec,
     fit: Fit,
-    m: f64,
-    epsilon: f64,
-    max_rounds: u32,
     /// Hashes of all centres that have been asked about.
     asked: Vec<u64>,
     walls: Option<Walls>,
 }
 
-impl Updates {
-    pub(super) fn new(start: Centres, m: f64, epsilon: f64, max_rounds: u32) -> Result<Self, MethodError> {
-        if !usable_fuzzifier(m) {
-            return Err(MethodError::Fuzzifier);
-        }
-        check_rounds(epsilon, max_rounds)?;
-        let fit = Fit { centres: start, weights: Vec::new(), history: Vec::new(), converged: false };
-        let asked = vec![hash(&fit.centres)];
-        Ok(Self { fit, m, epsilon, max_rounds, asked, walls: None })
-    }
-}
-
 impl Iteration for Updates {
     fn ask(&self) -> Query {
-        Query::FuzzySums { centres: self.fit.centres.clone(), m: self.m }
+        Query::fuzzy_sums(self.fit.centres.clone(), self.spec.m)
     }
 
     /// Algorithm 1, the server's update: `V'_k = WS_k / U_k`, then the stop test on the shift.
@@ -126,19 +122,19 @@ impl Iteration for Updates {
         let history = &mut self.fit.history;
         let round = u32::try_from(history.len() + 1).unwrap_or(u32::MAX);
         history.push(Round { round, shift });
-        self.fit.converged = shift < self.epsilon;
+        self.fit.converged = shift < self.spec.epsilon;
         let hash = hash(&self.fit.centres);
         if let (Some(first), false) = (self.asked.iter().position(|known| *known == hash), self.fit.converged) {
             // Centres that come back give the same totals for ever (rounding may let them alternate). The rounds that are
             // left are known without asking, and asking one question twice would only tell how the cohort changed in
             // between.
-            for round in round + 1..=self.max_rounds {
+            for round in round + 1..=self.spec.max_rounds {
                 let shift = history[first + (round as usize - 1 - first) % (self.asked.len() - first)].shift;
                 history.push(Round { round, shift });
             }
         }
         self.asked.push(hash);
-        Ok(self.fit.converged || history.len() >= self.max_rounds as usize)
+        Ok(self.fit.converged || history.len() >= self.spec.max_rounds as usize)
     }
 
     fn fit(&self) -> Fit {

@@ -6,15 +6,17 @@
 
 use std::collections::BTreeMap;
 
-use super::{Algorithm, GroupThreshold, Preparing, Recipe, Scale, Seeding, Stage, TreeSearch};
+use super::prepare::{Preparing, Scale};
+use super::recipe::{Recipe, Seeding};
+use super::seed::TreeSearch;
+use crate::algorithm::{Beginning, GroupThreshold};
 use crate::query::{
-    Blur, Bracket, Cells, Features, Histogram, LocalFuzzy, LocalMeans, Moments, Part, Shifts, Silhouette, Sizes, Tree,
-    Ungrouped,
+    Blur, Cells, Contingency, FuzzyValidation, Histogram, RoundHalf, Shifts, Silhouette, Sizes, Stage, Tree, Ungrouped,
+    Validation,
 };
+use crate::scale::{HAIR, inside};
 use crate::{Batch, Centres, Domain, MethodError, Query, Start, Transform};
 
-/// Centres may lie outside the box by so much of its extent: fixed-point sums are rounded.
-const HAIR: f64 = 1e-6;
 /// A spread below this part of the box scales nothing, so no factor is larger than its reciprocal over the box.
 const MAX_SCALE: f64 = 1e9;
 
@@ -31,7 +33,7 @@ impl Recipe {
         self.admits_transform(batch.transform.as_ref(), stage, domain)?;
         let inner = batch.domain(domain).map_err(|error| error.to_string())?;
         let one = matches!(stage, Stage::Preparing | Stage::Ranging | Stage::Seeding | Stage::Counting)
-            || matches!(first, Query::Features(_)); // Every K and restart asks about the same anchors.
+            || (stage == Stage::Iterating && self.algorithm.anchors(self.clusters.max).is_some()); // The same ones for all.
         let most = match stage {
             _ if one => 1,
             Stage::Silhouettes => self.clusters.count(),
@@ -46,12 +48,10 @@ impl Recipe {
             if self.stage_of(query)? != stage {
                 return Err("it mixes questions of different parts of the run".into());
             }
-            if let (Query::Shifts(one), Query::Shifts(other)) = (first, query)
-                && one.round != other.round
-            {
+            if query.round() != first.round() {
                 return Err("it mixes rounds".into());
             }
-            if query.part().is_some_and(|part| half(part) != first.part().map_or(0, half)) {
+            if query.half().map(number) != first.half().map(number) {
                 return Err("it mixes counts and sums".into());
             }
             self.admits_query(query, &inner, sites)?;
@@ -81,32 +81,29 @@ impl Recipe {
             return Err("a question of an earlier part of the run".into());
         }
         self.same_units(before, batch, was, domain)?;
-        let fits = match (last, first) {
-            (_, Query::Moments(Moments { around: Some(_) })) => {
-                matches!(last, Query::Moments(Moments { around: None }))
-            }
-            (Query::Moments(_), Query::Moments(_)) => false,
-            (Query::Histogram(last), Query::Histogram(next)) => next.brackets.iter().all(|b| is_bin(b, last)),
-            (_, Query::Histogram(_)) => false,
-            (Query::Cells(last), Query::Cells(next)) => self.grows(last, next),
-            (_, Query::Cells(next)) => next.tree.splits.is_empty(),
-            (_, Query::Validation(_) | Query::Ungrouped(_)) if self.counts_clusters() => {
-                was == Stage::Sizing && before.queries.len() == batch.queries.len() && asked_about(before, batch)
-            }
-            // Not of centres whose clusters were too small.
-            (_, Query::Silhouette(_)) => was == Stage::Validating && asked_about(&summed(before), batch),
-            (Query::Shifts(last), Query::Shifts(next)) => last.round.checked_add(1) == Some(next.round),
-            (_, Query::Contingency(_)) => was >= Stage::Validating && asked_about(before, batch),
-            _ => {
-                let counted = was == Stage::Iterating && last.part().is_some_and(Part::counts);
-                match first.part() {
-                    Some(Part::Sums(_)) => counted && batch.queries.iter().all(|sums| counts_of(before, sums)),
-                    // Where no cluster passes, the run is over.
-                    Some(Part::Counts | Part::Changes(_)) => !counted,
-                    _ => true,
+        let counted = was == Stage::Iterating && last.half().is_some_and(RoundHalf::counts);
+        let fits = first.follows(last)
+            && match is {
+                Stage::Seeding => match (last, first) {
+                    (Query::Cells(last), Query::Cells(next)) => self.grows(last, next),
+                    (_, Query::Cells(next)) => next.tree.splits.is_empty(),
+                    (..) => false,
+                },
+                Stage::Validating if self.counts_clusters() => {
+                    was == Stage::Sizing && before.queries.len() == batch.queries.len() && asked_about(before, batch)
                 }
-            }
-        };
+                // Not of centres whose clusters were too small.
+                Stage::Silhouettes => was == Stage::Validating && asked_about(&summed(before), batch),
+                Stage::Counting => was >= Stage::Validating && asked_about(before, batch),
+                Stage::Preparing | Stage::Ranging | Stage::Iterating | Stage::Sizing | Stage::Validating => {
+                    match first.half() {
+                        Some(RoundHalf::Sums(_)) => counted && batch.queries.iter().all(|sums| counts_of(before, sums)),
+                        // Where no cluster passes, the run is over.
+                        Some(RoundHalf::Counts | RoundHalf::Changes(_)) => !counted,
+                        Some(RoundHalf::Both) | None => true,
+                    }
+                }
+            };
         if fits { Ok(()) } else { Err(format!("{} does not follow {}", batch.kind(), before.kind())) }
     }
 
@@ -157,10 +154,10 @@ impl Recipe {
         let two = self.seeding_rule_of().is_some_and(|rule| rule.two_steps());
         match (two, &last.part, &next.part) {
             // Sums of what the counts allow; or counts of other splits, where they allowed none.
-            (true, Part::Counts, Part::Sums(_)) => mades == made && within(&new[made..], proposed),
-            (true, Part::Counts, _) => mades == made,
+            (true, RoundHalf::Counts, RoundHalf::Sums(_)) => mades == made && within(&new[made..], proposed),
+            (true, RoundHalf::Counts, _) => mades == made,
             // Whatever was counted first is made.
-            (true, _, Part::Counts) => new[..mades] == old[..],
+            (true, _, RoundHalf::Counts) => new[..mades] == old[..],
             (true, ..) => false,
             (false, ..) => within(&new[made..mades], proposed),
         }
@@ -179,40 +176,38 @@ impl Recipe {
     }
 
     fn stage_of(&self, query: &Query) -> Result<Stage, String> {
-        let full = self.judges_fully();
-        let stage = match query {
-            Query::Moments(_) | Query::Histogram(_) if self.prepares() => Stage::Preparing,
-            Query::LocalChoice(_) if self.range.is_some() => Stage::Ranging,
-            Query::Cells(_) if matches!(self.seeding, Seeding::Tree(_)) => Stage::Seeding,
-            Query::FuzzyValidation { .. } if !full => Stage::Validating,
-            Query::Sizes(_) if self.counts_clusters() => Stage::Sizing,
-            Query::Validation(_) if full => Stage::Validating,
-            Query::Ungrouped(_) if self.counts_clusters() => Stage::Validating,
-            Query::Silhouette(_) if self.validity.silhouette => Stage::Silhouettes,
-            Query::Contingency(_) if self.validity.classes > 0 => Stage::Counting,
-            // Under noise the rounds ask nothing but this.
-            Query::Shifts(_) if self.noise.is_some() => Stage::Iterating,
-            _ if self.noise.is_some() && !matches!(query, Query::FuzzyValidation { .. }) => {
-                return Err(format!("the plan has noise, and {} is not accounted for", query.kind()));
-            }
-            Query::FuzzySums { .. } if matches!(self.algorithm, Algorithm::Fcm { .. }) => Stage::Iterating,
-            Query::LocalFuzzy(_)
-                if matches!(self.algorithm, Algorithm::FfcmAvg1 { .. } | Algorithm::FfcmAvg2 { .. }) =>
-            {
-                Stage::Iterating
-            }
-            Query::LocalMeans(_)
-                if matches!(
-                    self.algorithm,
-                    Algorithm::Fkm { .. } | Algorithm::Kmeans { .. } | Algorithm::Kumar { .. }
-                ) =>
-            {
-                Stage::Iterating
-            }
-            Query::Features(_) if matches!(self.algorithm, Algorithm::Ffcf { .. }) => Stage::Iterating,
-            _ => return Err(format!("the plan's method never asks {}", query.kind())),
+        if self.noise.is_some() && query.sensitivity(1.0).is_none() {
+            return Err(format!("the plan has noise, and {} is not accounted for", query.kind()));
+        }
+        let stage = query.stage();
+        let open = match stage {
+            Stage::Preparing => self.prepares(),
+            Stage::Ranging => self.range.is_some(),
+            Stage::Seeding => matches!(self.seeding, Seeding::Tree(_)),
+            // Under noise the rounds ask nothing but what is accounted for.
+            Stage::Iterating => self.noise.is_some() || self.alike(query).iter().any(|one| one.kind() == query.kind()),
+            Stage::Sizing => self.counts_clusters(),
+            Stage::Validating => self.alike(query).iter().any(|one| one.kind() == query.kind()),
+            Stage::Silhouettes => self.validity.silhouette,
+            Stage::Counting => self.validity.classes > 0,
         };
-        Ok(stage)
+        if open { Ok(stage) } else { Err(format!("the plan's method never asks {}", query.kind())) }
+    }
+
+    /// What the plan asks in the part of a run and about the points of this question, wherever these say it all.
+    fn alike(&self, query: &Query) -> Vec<Query> {
+        let stage = query.stage();
+        if stage == Stage::Ranging {
+            return self.local_choice().map(Query::from).into_iter().collect();
+        }
+        let Some(centres) = query.points().first().copied().cloned() else { return Vec::new() };
+        match stage {
+            Stage::Preparing | Stage::Ranging | Stage::Seeding | Stage::Silhouettes => Vec::new(),
+            Stage::Iterating => self.algorithm.asks(&centres, query.half().unwrap_or(&RoundHalf::Both)),
+            Stage::Sizing => vec![Sizes { centres }.into()],
+            Stage::Validating => vec![self.validation_of(centres.clone(), true), self.validation_of(centres, false)],
+            Stage::Counting => vec![Contingency { centres, classes: self.validity.classes }.into()],
+        }
     }
 
     /// Only what the plan prepares may be moved, and only once it can be known.
@@ -253,105 +248,74 @@ impl Recipe {
         for points in query.points() {
             inside(points, domain)?;
         }
-        let k_fits = |k: usize| (self.clusters.min as usize..=self.clusters.max as usize).contains(&k);
-        let same = |holds: bool| if holds { Ok(()) } else { Err("a parameter is not the plan's".to_owned()) };
-        let judge = self.judge_m().to_bits();
-        match query {
-            Query::FuzzySums { centres, m } | Query::FuzzyValidation { centres, m } => {
-                same(k_fits(centres.k()) && m.to_bits() == judge)
+        let holds = self.fits_k(query)
+            && query.half().is_none_or(|half| self.admits_half(half))
+            && match query {
+                Query::Moments(_) => self.preparation.scale == Scale::Standard,
+                Query::Histogram(q) => q.bins == self.preparation.bins && self.wants(q, domain.columns()),
+                Query::Cells(q) => return self.admits_cells(q, sites),
+                Query::Shifts(q) => self.admits_shifts(q, domain)?,
+                Query::Silhouette(q) => q.rows.iter().all(|rows| rows.fract() == 0.0),
+                // All others follow from the plan and their points, to the last parameter.
+                other => self.alike(other).contains(other),
+            };
+        if holds { Ok(()) } else { Err("a parameter is not the plan's".into()) }
+    }
+
+    /// Whether a question about centres is about a K of the plan, and one about anchors about as many as the tree can have.
+    fn fits_k(&self, query: &Query) -> bool {
+        let most = self.algorithm.anchors(self.clusters.max).filter(|_| query.stage() == Stage::Iterating);
+        query.points().first().is_none_or(|points| match most {
+            Some(most) => points.k() <= most as usize,
+            None => (self.clusters.min as usize..=self.clusters.max as usize).contains(&points.k()),
+        })
+    }
+
+    /// Whether every bracket is of a quantile that the plan searches.
+    fn wants(&self, q: &Histogram, columns: usize) -> bool {
+        let mut left: Vec<usize> = (0..columns as u32).map(|column| self.quantiles(column)).collect();
+        q.brackets.iter().all(|bracket| match left.get_mut(bracket.column as usize) {
+            Some(left) if *left > 0 => {
+                *left -= 1;
+                true
             }
-            Query::LocalFuzzy(q) => {
-                use crate::query::Pull;
-                same(
-                    k_fits(q.centres.k())
-                        && q.m.to_bits() == judge
-                        && match &self.algorithm {
-                            Algorithm::FfcmAvg1 { local, powers, .. } => {
-                                let pull = if *powers { Pull::Powers } else { Pull::Memberships };
-                                q.local == *local && q.pull == pull && q.part == Part::Both
-                            }
-                            Algorithm::FfcmAvg2 { local, .. } => {
-                                q.local == *local && q.pull == Pull::Nearest && self.admits_part(&q.part)
-                            }
-                            _ => false,
-                        },
-                )
-            }
-            Query::LocalMeans(q) => same(
-                k_fits(q.centres.k())
-                    && self.admits_part(&q.part)
-                    && match &self.algorithm {
-                        Algorithm::Fkm { min_rows, local_steps, finish, .. } => {
-                            let aligned = q.nearest && q.min_rows == *min_rows && q.local.most == *local_steps;
-                            let lloyd = *finish > 0 && !q.nearest && q.min_rows == 1 && q.local.most == 1;
-                            (aligned || lloyd) && q.local.epsilon == 0.0
-                        }
-                        Algorithm::Kmeans { .. } => {
-                            !q.nearest && q.min_rows == 1 && q.local.most == 1 && q.local.epsilon == 0.0
-                        }
-                        Algorithm::Kumar { local, .. } => !q.nearest && q.min_rows == 1 && q.local == *local,
-                        _ => false,
-                    },
-            ),
-            Query::Features(q) => same(
-                matches!(&self.algorithm, Algorithm::Ffcf { features, .. } if q.params == *features)
-                    && self.tree_leaves().is_some_and(|most| q.anchors.k() <= most)
-                    && self.admits_part(&q.part),
-            ),
-            Query::Validation(q) => {
-                same(k_fits(q.centres.k()) && q.m.to_bits() == judge && q.vectors == self.validity.vectors)
-            }
-            Query::Ungrouped(q) => same(k_fits(q.centres.k()) && q.m.to_bits() == judge),
-            Query::Sizes(q) => same(k_fits(q.centres.k())),
-            Query::Silhouette(q) => same(k_fits(q.centres.k()) && q.rows.iter().all(|rows| rows.fract() == 0.0)),
-            Query::Contingency(q) => same(k_fits(q.centres.k()) && q.classes == self.validity.classes),
-            Query::Shifts(q) => {
-                let levels = self.levels(domain).map_err(|error| error.to_string())?.ok_or("the plan has no noise")?;
-                let (middle, clip) = levels.pull(q.round);
-                let rounds = self.algorithm.max_questions(self.rule);
-                let near = (q.clip - clip).abs() <= HAIR * clip && q.clip <= clip * (1.0 + 1e-9);
-                same(
-                    k_fits(q.centres.k())
-                        && q.m.map(f64::to_bits) == self.algorithm.fuzzifier().map(f64::to_bits)
-                        && (q.middle, near) == (middle, true)
-                        && q.round < rounds,
-                )
-            }
-            Query::Moments(_) => same(self.preparation.scale == Scale::Standard),
-            Query::Histogram(q) => {
-                let mut left: Vec<usize> = (0..domain.columns() as u32).map(|column| self.quantiles(column)).collect();
-                let mut wanted = |bracket: &Bracket| match left.get_mut(bracket.column as usize) {
-                    Some(left) if *left > 0 => {
-                        *left -= 1;
-                        true
-                    }
-                    _ => false,
-                };
-                same(q.bins == self.preparation.bins && q.brackets.iter().all(&mut wanted))
-            }
-            Query::LocalChoice(q) => same(self.local_choice().as_ref() == Some(q)),
-            Query::Cells(q) => {
-                let Seeding::Tree(tree) = &self.seeding else { return same(false) };
-                let blur = (tree.blur > 0.0).then_some(Blur { strength: tree.blur, sites });
-                same(q.blur == blur && q.tree.splits.len() < self.leaves(tree).max(1))?;
-                self.admits_nodes(q, self.seeding_rule(tree))
-            }
+            _ => false,
+        })
+    }
+
+    fn admits_shifts(&self, q: &Shifts, domain: &Domain) -> Result<bool, String> {
+        let levels = self.levels(domain).map_err(|error| error.to_string())?.ok_or("the plan has no noise")?;
+        let (middle, clip) = levels.pull(q.round);
+        let near = (q.clip - clip).abs() <= HAIR * clip && q.clip <= clip * (1.0 + 1e-9);
+        let m = self.algorithm.fuzzifier().map(f64::to_bits);
+        Ok(q.m.map(f64::to_bits) == m
+            && (q.middle, near) == (middle, true)
+            && q.round < self.algorithm.max_questions(self.rule))
+    }
+
+    fn admits_cells(&self, q: &Cells, sites: u32) -> Result<(), String> {
+        let not_ours = || Err("a parameter is not the plan's".into());
+        let Seeding::Tree(tree) = &self.seeding else { return not_ours() };
+        let blur = (tree.blur > 0.0).then_some(Blur { strength: tree.blur, sites });
+        if q.blur != blur || q.tree.splits.len() >= self.leaves(tree).max(1) {
+            return not_ours();
         }
+        self.admits_nodes(q, self.seeding_rule(tree))
     }
 
     /// The whole cohort, or children of leaves that are divided now: all of them, or the lower ones and the others are the
     /// difference. Nodes within each other would show the same rows twice, under fresh noise.
     fn admits_nodes(&self, q: &Cells, rule: GroupThreshold) -> Result<(), String> {
         let splits = q.tree.splits.len();
-        let sums = matches!(q.part, Part::Sums(_));
+        let sums = matches!(q.part, RoundHalf::Sums(_));
         if splits == 0 {
             return if sums { Ok(()) } else { Err("the whole cohort is asked with its sums".into()) };
         }
         let part = match &q.part {
-            Part::Counts => rule.two_steps(),
-            Part::Sums(_) => rule.two_steps() || rule.min_sites == 1,
-            Part::Both => !rule.two_steps() && rule.min_sites > 1,
-            Part::Changes(_) => false,
+            RoundHalf::Counts => rule.two_steps(),
+            RoundHalf::Sums(_) => rule.two_steps() || rule.min_sites == 1,
+            RoundHalf::Both => !rule.two_steps() && rule.min_sites > 1,
+            RoundHalf::Changes(_) => false,
         };
         if !part {
             return Err("it asks counts and sums otherwise than the plan".into());
@@ -368,7 +332,7 @@ impl Recipe {
 
     /// Quantiles that the plan searches in a column.
     fn quantiles(&self, column: u32) -> usize {
-        let ends = |w: &super::Winsor| usize::from(w.lower > 0.0) + usize::from(w.upper < 1.0);
+        let ends = |w: &super::prepare::Winsor| usize::from(w.lower > 0.0) + usize::from(w.upper < 1.0);
         let winsors = self.preparation.winsorise.iter().filter(|w| w.column == column).map(ends).sum::<usize>();
         winsors + if self.preparation.scale == Scale::Robust { 3 } else { 0 }
     }
@@ -381,11 +345,12 @@ impl Recipe {
     }
 
     /// Where counts are asked first, sums never come along with them.
-    fn admits_part(&self, part: &Part) -> bool {
-        if matches!(part, Part::Changes(_)) && self.min_change == 1 {
+    fn admits_half(&self, half: &RoundHalf) -> bool {
+        if matches!(half, RoundHalf::Changes(_)) && self.min_change == 1 {
             return false;
         }
-        if self.rule.two_steps() { *part != Part::Both } else { *part == Part::Both }
+        let two_steps = self.algorithm.sums_groups() && self.rule.two_steps();
+        (*half != RoundHalf::Both) == two_steps
     }
 
     /// Numbers that the largest question of a run has at most, without building it.
@@ -394,10 +359,11 @@ impl Recipe {
         let (min, max) = (u64::from(self.clusters.min), u64::from(self.clusters.max));
         let all_k = (max.saturating_sub(min) + 1).saturating_mul(min + max) / 2;
         let tree = self.tree_leaves().map_or(0, |leaves| (leaves as u64 + 1).saturating_mul(2 * d + 3));
-        let rounds = match &self.algorithm {
-            Algorithm::Ffcf { .. } => self.tree_leaves().unwrap_or(0) as u64 * (d + 3),
-            _ => all_k.saturating_mul(restarts).saturating_mul(d + 3),
+        let asked = match self.algorithm.anchors(self.clusters.max) {
+            Some(anchors) => u64::from(anchors),
+            None => all_k.saturating_mul(restarts),
         };
+        let rounds = asked.saturating_mul(d + 3);
         let vectors = if self.validity.vectors { d } else { 0 };
         let members = (max.saturating_sub(min) + 1).saturating_mul(restarts);
         // Of each cluster, and five sums over all of them.
@@ -416,14 +382,7 @@ impl Recipe {
         let (rows, d, restarts) = (rows as f64, columns as f64, f64::from(self.restarts));
         let (min, max) = (f64::from(self.clusters.min), f64::from(self.clusters.max));
         let all_k = self.clusters.count() as f64 * (min + max) / 2.0 * restarts;
-        let each_row = match &self.algorithm {
-            Algorithm::Fcm { .. } | Algorithm::Kmeans { .. } => all_k * d,
-            Algorithm::FfcmAvg1 { local, .. } | Algorithm::FfcmAvg2 { local, .. } | Algorithm::Kumar { local, .. } => {
-                all_k * d * f64::from(local.most)
-            }
-            Algorithm::Fkm { local_steps, .. } => all_k * d * f64::from(*local_steps),
-            Algorithm::Ffcf { features, .. } => f64::from(features.max).powi(2) * d,
-        };
+        let each_row = self.algorithm.comparisons(all_k) * d;
         let choice = self.local_choice().map_or(0.0, |choice| {
             let tried = f64::from(choice.most - choice.min + 1) * f64::from(choice.min + choice.most) / 2.0;
             tried * d * f64::from(choice.starts) * f64::from(choice.local.most)
@@ -456,10 +415,13 @@ impl Recipe {
                 Some(leaves) => Start::Uniform { seed: 0 }.centres(domain, leaves).map_err(once)?,
                 None => start.clone(),
             };
-            let cells = super::SeedCells { weights: vec![1.0; anchors.k()], means: anchors };
+            let cells = anchors;
             let query = match self.noisy(start.clone(), domain)? {
                 Some(iteration) => iteration.ask(),
-                None => self.algorithm.begin(start.clone(), Some(&cells), GroupThreshold::NONE, 0)?.ask(),
+                None => {
+                    let at = Beginning { start: &start, cells: Some(&cells), rule: GroupThreshold::NONE, seed: 0 };
+                    self.algorithm.begin(at)?.ask()
+                }
             };
             if !queries.contains(&query) {
                 queries.push(query);
@@ -506,11 +468,11 @@ impl Recipe {
     pub fn validation_of(&self, centres: Centres, grouped: bool) -> Query {
         let m = self.judge_m();
         if self.counts_clusters() && !grouped {
-            Query::Ungrouped(Ungrouped { centres, m })
+            Ungrouped { centres, m }.into()
         } else if self.judges_fully() {
-            Query::Validation(crate::query::Validation { centres, m, vectors: self.validity.vectors })
+            Validation { centres, m, vectors: self.validity.vectors }.into()
         } else {
-            Query::FuzzyValidation { centres, m }
+            FuzzyValidation { centres, m }.into()
         }
     }
 }
@@ -519,8 +481,8 @@ impl Recipe {
 fn open(q: &Cells) -> usize {
     match q.part {
         _ if q.tree.splits.is_empty() => 0,
-        Part::Sums(_) => q.nodes.len(),
-        Part::Counts | Part::Both | Part::Changes(_) => q.nodes.len() / 2,
+        RoundHalf::Sums(_) => q.nodes.len(),
+        RoundHalf::Counts | RoundHalf::Both | RoundHalf::Changes(_) => q.nodes.len() / 2,
     }
 }
 
@@ -530,24 +492,12 @@ fn within<T: PartialEq>(some: &[T], all: &[T]) -> bool {
     some.iter().all(|one| all.any(|other| other == one))
 }
 
-/// Whether a bracket is a bin of the search before, to the last bit: both sides compute edges by one expression.
-fn is_bin(bracket: &Bracket, last: &Histogram) -> bool {
-    let cuts = |old: &Bracket| {
-        let width = (old.upper - old.lower) / f64::from(last.bins);
-        let guess = ((bracket.lower - old.lower) / width).round() as u32;
-        let (bins, lower, upper) = (last.bins, bracket.lower, bracket.upper);
-        let bin = |bin: u32| bin < bins && old.edge(bin, bins) == lower && old.edge(bin + 1, bins) == upper;
-        (guess.saturating_sub(1)..=guess.saturating_add(1)).any(bin)
-    };
-    last.brackets.iter().filter(|old| old.column == bracket.column).any(cuts)
-}
-
 /// Which half of a round a question is, where its kind has halves.
-fn half(part: &Part) -> u8 {
-    match part {
-        Part::Counts | Part::Changes(_) => 1,
-        Part::Sums(_) => 2,
-        Part::Both => 3,
+fn number(half: &RoundHalf) -> u8 {
+    match half {
+        RoundHalf::Counts | RoundHalf::Changes(_) => 1,
+        RoundHalf::Sums(_) => 2,
+        RoundHalf::Both => 3,
     }
 }
 
@@ -559,17 +509,7 @@ fn summed(batch: &Batch) -> Batch {
 
 /// Whether `before` asked for the counts of what `sums` asks the sums of.
 fn counts_of(before: &Batch, sums: &Query) -> bool {
-    let counts = |query: &Query| {
-        let mut query = query.clone();
-        match &mut query {
-            Query::LocalFuzzy(LocalFuzzy { part, .. })
-            | Query::LocalMeans(LocalMeans { part, .. })
-            | Query::Features(Features { part, .. }) => *part = Part::Counts,
-            _ => return None,
-        }
-        Some(query)
-    };
-    let asked = |query: &Query| query.part().is_some_and(Part::counts) && counts(query) == counts(sums);
+    let asked = |query: &Query| query.half().is_some_and(RoundHalf::counts) && query.counts() == sums.counts();
     before.queries.iter().any(asked)
 }
 
@@ -578,21 +518,4 @@ fn asked_about(before: &Batch, batch: &Batch) -> bool {
     let centres = |batch: &Batch| batch.queries.iter().filter_map(|q| q.points().first().copied().cloned()).collect();
     let known: Vec<Centres> = centres(before);
     batch.queries.iter().all(|q| q.points().first().is_some_and(|centres| known.contains(centres)))
-}
-
-/// Whether points lie in the box (a hair of rounding aside), as every weighted mean of rows does.
-///
-/// # Errors
-/// A sentence that names the column.
-pub fn inside(points: &Centres, domain: &Domain) -> Result<(), String> {
-    for row in points.rows() {
-        for (column, value) in row.iter().enumerate() {
-            let (low, high) = domain.working_interval(column);
-            let hair = HAIR * (high - low);
-            if *value < low - hair || *value > high + hair {
-                return Err(format!("a centre lies outside the public box in column {column} (counted from 0)"));
-            }
-        }
-    }
-    Ok(())
 }

@@ -5,11 +5,93 @@
 //! no weight counts as less than twice the noise; centres stay in the box. Totals of honest sites may be negative, so no
 //! total is implausible here but one of another length.
 
-use super::plausible::{check_rounds, check_values, confined};
-use super::{Fit, Iteration, Walls};
-use crate::privacy::Levels;
+use super::recipe::{Recipe, Seeding};
+use crate::algorithm::{Fit, GroupThreshold, Iteration, Round, Walls, check_rounds, confined};
+use crate::distance::usable_fuzzifier;
+use crate::privacy::{Extent, Levels};
 use crate::query::Shifts;
-use crate::{Centres, DataError, Domain, MethodError, Query, Round, Start, distance};
+use crate::totals_check::check_values;
+use crate::{Centres, DataError, Domain, MethodError, Query, Start, distance};
+
+impl Recipe {
+    /// Whether it can be run and accounted for under its noise, where it has any ([NOI-5]).
+    ///
+    /// # Errors
+    /// [`MethodError`] with a sentence that says what to change.
+    pub(super) fn check_noise(&self, domain: &Domain) -> Result<(), MethodError> {
+        let Some(noise) = &self.noise else { return Ok(()) };
+        let refuse = |what: &str| Err(MethodError::parameter(format!("under noise {what}")));
+        let within = |x: f64, low: f64, high: f64| x.is_finite() && x > low && x <= high;
+        if !within(noise.epsilon, 0.0, 1e3) || !within(noise.delta, 0.0, 1e-3) {
+            return refuse("epsilon lies above 0, up to 1000, and delta above 0, up to 0.001");
+        }
+        let shares = noise.validation_share + noise.count_share;
+        if !within(noise.validation_share, 0.0, 0.9) || !within(noise.count_share, 0.0, 0.9) || shares >= 0.95 {
+            return refuse("validation and row count take shares above 0 that leave a twentieth for the rounds");
+        }
+        if !(noise.tau.is_finite() && (0.0..=1.0).contains(&noise.tau)) {
+            return refuse("tau lies between 0 and 1");
+        }
+        if noise.tau > 0.0 && noise.absolute_rounds == 0 && matches!(self.seeding, Seeding::Uniform { .. }) {
+            return refuse("uniform first centres need a round around the middle of the box (absolute_rounds 1 or 2)");
+        }
+        if noise.expected_rows == 0 || noise.rows_of_unit() < 1.0 {
+            return refuse("the number of expected rows, and of rows of a site, is at least 1");
+        }
+        let Some((epsilon, max_rounds)) = self.algorithm.under_noise() else {
+            return refuse("only fcm and kmeans can be run: for the other methods no sensitivity is proved");
+        };
+        if epsilon != 0.0 || max_rounds > 1_000 {
+            return refuse(
+                "the number of rounds is fixed, at most 1000, and nothing stops before (epsilon of the method 0)",
+            );
+        }
+        if matches!(self.seeding, Seeding::Tree(_)) {
+            return refuse(
+                "first centres are uniform or given: seeding from totals is not accounted for (--init uniform)",
+            );
+        }
+        if self.prepares() || self.range.is_some() {
+            return refuse(
+                "columns are not standardised or clipped at quantiles, and sites do not choose a range of K: choose the \
+                 box and K from public knowledge",
+            );
+        }
+        if (self.rule.min_rows, self.rule.min_sites) != (1, 1) {
+            return refuse("no counts decide what is asked (--min-records 1 --min-contributors 1)");
+        }
+        let validity = self.validity;
+        if validity.full || validity.vectors || validity.silhouette || validity.classes > 0 {
+            return refuse("only the basic validity totals are asked, and no counts by label (--indices basic)");
+        }
+        if self.clusters.min < self.clusters.max && self.choice.by.needs_full() {
+            return refuse("K is chosen by fuzzy-davies-bouldin");
+        }
+        if !usable_fuzzifier(self.judge_m()) {
+            return Err(MethodError::Fuzzifier);
+        }
+        self.levels(domain).map(|_| ())
+    }
+
+    /// What every total of this recipe may say, where it has noise.
+    ///
+    /// # Errors
+    /// [`MethodError`] where the budget is too small.
+    pub fn levels(&self, domain: &Domain) -> Result<Option<Levels>, MethodError> {
+        let Some(noise) = &self.noise else { return Ok(None) };
+        let rounds = self.algorithm.under_noise().map(|(_, rounds)| rounds);
+        let rounds = rounds.ok_or_else(|| MethodError::parameter("under noise only fcm and kmeans can be run"))?;
+        let (members, questions) = (self.members() as u32, self.max_questions());
+        Levels::new(noise, Extent { rounds, members, questions, most_clusters: self.clusters.max }, domain).map(Some)
+    }
+
+    /// The iteration of one K under noise, where there is any.
+    pub(crate) fn noisy(&self, start: Centres, domain: &Domain) -> Result<Option<Box<dyn Iteration>>, MethodError> {
+        let Some(levels) = self.levels(domain)? else { return Ok(None) };
+        let rounds = self.algorithm.max_questions(GroupThreshold::NONE);
+        Ok(Some(Box::new(Noisy::new(start, self.algorithm.fuzzifier(), rounds, levels, domain)?)))
+    }
+}
 
 /// The rounds of one K.
 #[derive(Debug, Clone)]
@@ -30,7 +112,7 @@ impl Noisy {
         domain: &Domain,
     ) -> Result<Self, MethodError> {
         check_rounds(0.0, max_rounds)?;
-        let fit = Fit { centres: start, weights: Vec::new(), history: Vec::new(), converged: false };
+        let fit = Fit::at(start);
         Ok(Self { fit, m, max_rounds, levels, domain: domain.clone() })
     }
 

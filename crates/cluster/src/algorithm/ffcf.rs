@@ -9,7 +9,7 @@
 //! where counts are asked first.
 //!
 //! With 8 anchors it comes within 0.0002 of the plain server's within-cluster error and within 0.03 of its gap in all four
-//! settings of the paper's Table 1. It fails where [`GroupThreshold`] closes anchors of one site in a skewed cohort: with two sites
+//! settings of the paper's Table 1. It fails where [`GroupThreshold`](super::GroupThreshold) closes anchors of one site in a skewed cohort: with two sites
 //! required the gap in those settings goes from 0.5 to 6 and from 0.2 to 25. Fewer open anchors than K end it with an error. One weighted
 //! start in place of ten fell into a bad minimum in 1 to 2 of 15 draws.
 //!
@@ -38,24 +38,89 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use super::plausible::{check_values, check_weights, confined};
-use super::{Fit, GroupThreshold, Iteration, Walls};
+use super::spec::{Beginning, GroupThreshold, Iteration, Named, Options, Spec};
+use super::update::{Fit, Round, Walls, confined};
+use crate::distance::usable_fuzzifier;
 use crate::offline::features::{Feature, Radius, Rules, merge_pass, usable_params};
 use crate::offline::wfcm;
-use crate::query::{FeatureParams, Features, Part, usable_fuzzifier};
+use crate::query::{FeatureParams, Features, RoundHalf};
 use crate::random::Stream;
-use crate::{Centres, MethodError, Query, Round};
+use crate::totals_check::{check_values, check_weights};
+use crate::{Centres, MethodError, Query};
 
 const LABEL: &[u8; 24] = b"veilsum ffcf starts v1  ";
 
 /// Anchors, then weighted fuzzy c-means.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FfcfSpec {
+    /// Fuzzifier of the clustering, > 1.
+    pub m: f64,
+    /// A site's own part.
+    pub features: FeatureParams,
+    /// Anchors; 0 for four times the largest K, but at least 8.
+    pub anchors: u32,
+    /// Whether the coordinator merges what is similar before it clusters.
+    pub merge: bool,
+}
+
+impl Named for FfcfSpec {
+    const NAME: &'static str = "ffcf";
+    const HELP: &'static str = "Federated fuzzy feature vectors";
+
+    fn usual(options: &Options) -> Self {
+        let features = FeatureParams { min: 5, max: options.features, tau: 1.0, m: options.m };
+        Self { m: options.m, features, anchors: options.anchors, merge: false }
+    }
+
+    fn forms() -> Vec<Self> {
+        let features = FeatureParams { min: 5, max: 40, tau: 1.0, m: 2.0 };
+        let plain = Self { m: 2.0, features, anchors: 0, merge: false };
+        vec![plain, Self { anchors: 24, merge: true, ..plain }]
+    }
+}
+
+impl Spec for FfcfSpec {
+    fn fuzzifier(&self) -> Option<f64> {
+        Some(self.m)
+    }
+
+    fn rounds(&self) -> u32 {
+        1
+    }
+
+    fn asks(&self, anchors: &Centres, half: &RoundHalf) -> Vec<Query> {
+        vec![Features { anchors: anchors.clone(), params: self.features, part: half.clone() }.into()]
+    }
+
+    /// B anchors (B x d), or K where there are no cells.
+    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
+        let (k, anchors, rule) = (at.start.k(), at.cells.unwrap_or(at.start).clone(), at.rule);
+        if !usable_fuzzifier(self.m) {
+            return Err(MethodError::Fuzzifier);
+        }
+        usable_params(&self.features).map_err(MethodError::parameter)?;
+        rule.check()?;
+        if anchors.k() < k {
+            return Err(MethodError::TooFewCells { k, cells: anchors.k() });
+        }
+        let fit = Fit::at(Centres::finite(anchors.columns(), &anchors.as_slice()[..k * anchors.columns()]));
+        Ok(Box::new(Ffcf { spec: *self, anchors, k, rule, seed: at.seed, open: None, fit, walls: None }))
+    }
+
+    fn anchors(&self, clusters: u32) -> Option<u32> {
+        Some(if self.anchors == 0 { clusters.saturating_mul(4).max(8) } else { self.anchors })
+    }
+
+    fn comparisons(&self, _: f64) -> f64 {
+        f64::from(self.features.max).powi(2)
+    }
+}
+
 #[derive(Debug, Clone)]
-pub struct Ffcf {
+struct Ffcf {
+    spec: FfcfSpec,
     anchors: Centres,
     k: usize,
-    m: f64,
-    features: FeatureParams,
-    merge: bool,
     rule: GroupThreshold,
     seed: u64,
     /// Between the two halves: what the counts allow.
@@ -65,42 +130,11 @@ pub struct Ffcf {
 }
 
 impl Ffcf {
-    /// Its beginning: B anchors (B x d), K clusters with fuzzifier `m`. `seed` is that of the off-line starts.
-    ///
-    /// # Errors
-    /// [`MethodError`] naming the parameter that is outside its domain; [`MethodError::TooFewCells`] for fewer anchors than K.
-    pub fn new(
-        anchors: Centres,
-        k: usize,
-        m: f64,
-        features: FeatureParams,
-        merge: bool,
-        rule: GroupThreshold,
-        seed: u64,
-    ) -> Result<Self, MethodError> {
-        if k == 0 {
-            return Err(MethodError::NoClusters);
-        }
-        if !usable_fuzzifier(m) {
-            return Err(MethodError::Fuzzifier);
-        }
-        usable_params(&features).map_err(MethodError::parameter)?;
-        if rule.min_rows == 0 || rule.min_sites == 0 {
-            return Err(MethodError::parameter("min_rows and min_sites must be at least 1"));
-        }
-        if anchors.k() < k {
-            return Err(MethodError::TooFewCells { k, cells: anchors.k() });
-        }
-        let centres = Centres::finite(anchors.columns(), &anchors.as_slice()[..k * anchors.columns()]);
-        let fit = Fit { centres, weights: Vec::new(), history: Vec::new(), converged: false };
-        Ok(Self { anchors, k, m, features, merge, rule, seed, open: None, fit, walls: None })
-    }
-
-    fn part(&self) -> Part {
+    fn part(&self) -> RoundHalf {
         match &self.open {
-            Some(list) => Part::Sums(list.clone()),
-            None if self.rule.two_steps() => Part::Counts,
-            None => Part::Both,
+            Some(list) => RoundHalf::Sums(list.clone()),
+            None if self.rule.two_steps() => RoundHalf::Counts,
+            None => RoundHalf::Both,
         }
     }
 
@@ -122,14 +156,14 @@ impl Ffcf {
         if all.len() < self.k {
             return Err(MethodError::TooFewCells { k: self.k, cells: all.len() });
         }
-        if self.merge {
-            merge_all(&mut all, self.features.tau, self.k);
+        if self.spec.merge {
+            merge_all(&mut all, self.spec.features.tau, self.k);
         }
         let values: Vec<f64> = all.iter().flat_map(Feature::centre).collect();
         let points = Centres::new(all.len(), self.anchors.columns(), values)
             .map_err(|error| MethodError::implausible(error.to_string()))?;
         let weights: Vec<f64> = all.iter().map(|feature| feature.m).collect();
-        let found = wfcm::best_of(&points, &weights, self.k, self.m, &mut Stream::new(self.seed, LABEL));
+        let found = wfcm::best_of(&points, &weights, self.k, self.spec.m, &mut Stream::new(self.seed, LABEL));
         let history = vec![Round { round: 1, shift: found.shift }];
         let centres =
             self.walls.as_ref().map_or_else(|| found.centres.clone(), |walls| confined(&found.centres, &walls.domain));
@@ -161,25 +195,25 @@ pub fn merge_all(all: &mut Vec<Feature>, tau: f64, fewest: usize) {
 
 impl Iteration for Ffcf {
     fn ask(&self) -> Query {
-        Query::Features(Features { anchors: self.anchors.clone(), params: self.features, part: self.part() })
+        self.spec.asks(&self.anchors, &self.part()).swap_remove(0)
     }
 
     fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError> {
         let (b, d) = (self.anchors.k(), self.anchors.columns());
         let (list, values) = match self.part() {
-            Part::Counts | Part::Changes(_) => {
+            RoundHalf::Counts | RoundHalf::Changes(_) => {
                 check_values(values, 2 * b)?;
                 let (m, sites) = values.split_at(b);
                 self.open = Some(self.allowed(m, sites, rows)?);
                 return Ok(false);
             }
-            Part::Both => {
+            RoundHalf::Both => {
                 check_values(values, b * (d + 3))?;
                 let (values, sites) = values.split_at(b * (d + 2));
                 let m = &values[b * d..][..b];
                 (self.allowed(m, sites, rows)?, values)
             }
-            Part::Sums(open) => {
+            RoundHalf::Sums(open) => {
                 check_values(values, open.len() * (d + 2))?;
                 // The listed anchors are all there is, in the order of the list.
                 ((0..open.len() as u32).collect(), values)

@@ -32,60 +32,55 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-use super::rounds::{Rounds, Weights};
-use super::{Fit, GroupThreshold, Iteration, Walls};
-use crate::query::{LocalMeans, LocalSteps};
+use super::rounds::{Averaging, Weights};
+use super::spec::{Beginning, Iteration, Named, Options, Spec};
+use crate::query::{LocalMeans, LocalSteps, RoundHalf};
 use crate::{Centres, MethodError, Query};
 
 /// Weighted mean by index.
-#[derive(Debug, Clone)]
-pub struct Kumar {
-    rounds: Rounds,
-    local: LocalSteps,
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct KumarSpec {
+    /// Stop when the centres move less (Frobenius norm); 0 stops only when nothing moves.
+    pub epsilon: f64,
+    /// Rounds at most.
+    pub max_rounds: u32,
+    /// A site's own iteration.
+    pub local: LocalSteps,
 }
 
-impl Kumar {
-    /// Its beginning, from first centres (K x d) until they move less than `epsilon`, at most `max_rounds` rounds, each with
-    /// the sites' own iteration `local`.
-    ///
-    /// # Errors
-    /// [`MethodError`] naming the parameter that is outside its domain.
-    pub fn new(
-        start: Centres,
-        epsilon: f64,
-        max_rounds: u32,
-        local: LocalSteps,
-        rule: GroupThreshold,
-    ) -> Result<Self, MethodError> {
-        local.check().map_err(|error| MethodError::parameter(error.to_string()))?;
-        Ok(Self { rounds: Rounds::new(start, Weights::Rows, epsilon, max_rounds, rule)?, local })
+impl Named for KumarSpec {
+    const NAME: &'static str = "kumar";
+    const HELP: &'static str = "Weighted mean of local k-means";
+
+    fn usual(options: &Options) -> Self {
+        Self { epsilon: options.epsilon.unwrap_or(0.0), max_rounds: options.max_rounds, local: options.local() }
+    }
+
+    fn forms() -> Vec<Self> {
+        vec![Self { epsilon: 1e-6, max_rounds: 20, local: LocalSteps { most: 1000, epsilon: 1e-4 } }]
     }
 }
 
-impl Iteration for Kumar {
-    fn ask(&self) -> Query {
-        Query::LocalMeans(LocalMeans {
-            centres: self.rounds.fit.centres.clone(),
-            local: self.local,
-            min_rows: 1,
-            nearest: false,
-            part: self.rounds.part(),
-        })
+impl Spec for KumarSpec {
+    fn rounds(&self) -> u32 {
+        self.max_rounds
     }
 
-    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError> {
-        self.rounds.take(values, rows)
+    fn asks(&self, centres: &Centres, half: &RoundHalf) -> Vec<Query> {
+        let (centres, part) = (centres.clone(), half.clone());
+        vec![LocalMeans { centres, local: self.local, min_rows: 1, nearest: false, part }.into()]
     }
 
-    fn fit(&self) -> Fit {
-        self.rounds.fit.clone()
+    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
+        self.local.check().map_err(|error| MethodError::parameter(error.to_string()))?;
+        Averaging::begin(self, at, Weights::Rows, self.epsilon)
     }
 
-    fn confine(&mut self, walls: &Walls) {
-        self.rounds.walls = Some(walls.clone());
+    fn joins_by_index(&self) -> bool {
+        true
     }
 
-    fn copy(&self) -> Box<dyn Iteration> {
-        Box::new(self.clone())
+    fn comparisons(&self, all_k: f64) -> f64 {
+        all_k * f64::from(self.local.most)
     }
 }

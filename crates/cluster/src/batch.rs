@@ -3,7 +3,7 @@
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
-use super::{Block, Query, Statistic};
+use crate::query::{Block, Query};
 use crate::random::Stream;
 use crate::{AnswerError, Domain, Prepared, QueryError, Rows, Transform};
 
@@ -94,7 +94,7 @@ impl Batch {
     }
 
     /// One site's statistic, working out [`Batch::layout`] entry by entry.
-    pub(super) fn values(&self, rows: &Prepared, mut noise: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError> {
+    fn values(&self, rows: &Prepared, mut noise: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError> {
         let moved;
         let rows = match &self.transform {
             None => rows,
@@ -109,6 +109,30 @@ impl Batch {
         }
         Ok(values)
     }
+}
+
+/// What ONE site contributes: the blocks of [`Query::layout`] one after the other, working units.
+///
+/// It says a lot about the site's rows, so it cannot be serialised here and `Debug` shows no entry.
+#[derive(Clone, PartialEq)]
+pub struct Statistic {
+    /// The entries.
+    pub values: Vec<f64>,
+}
+
+impl std::fmt::Debug for Statistic {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Statistic").field("len", &self.values.len()).finish_non_exhaustive()
+    }
+}
+
+/// The sum of the statistics over the cohort, same layout.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Totals {
+    /// The entries.
+    pub values: Vec<f64>,
+    /// Number of rows of the whole cohort, if the asking side may know it.
+    pub rows: Option<u64>,
 }
 
 /// The statistic of one site, in the layout of [`Batch::layout`] for the site's public box.

@@ -1,10 +1,11 @@
 //! What the methods that average groups have in common: counts before sums where the plan wants it, clusters frozen that too
 //! few stand behind, the stop rule.
 
-use super::plausible::{check_rounds, check_values, check_weights, hash, moved};
-use super::{Fit, GroupThreshold, Walls};
-use crate::query::{Part, Since};
-use crate::{Centres, MethodError, Round};
+use super::spec::{Beginning, GroupThreshold, Iteration, Spec};
+use super::update::{Fit, Trail, Walls};
+use crate::query::{RoundHalf, SinceCentres};
+use crate::totals_check::{check_values, check_weights};
+use crate::{Centres, MethodError, Query};
 
 /// What the weights in the totals are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,10 +19,8 @@ pub(super) enum Weights {
 /// Rounds of `mean = sum / weight`, each one question or two.
 #[derive(Debug, Clone)]
 pub(super) struct Rounds {
-    pub(super) fit: Fit,
+    pub(super) trail: Trail,
     weights: Weights,
-    epsilon: f64,
-    max_rounds: u32,
     rule: GroupThreshold,
     /// Rows that must have entered or left a cluster before its sum is asked again; 1 asks every time.
     min_change: u64,
@@ -29,71 +28,36 @@ pub(super) struct Rounds {
     since: Vec<Option<Centres>>,
     /// Between the two halves of a round: what the counts allow.
     open: Option<Vec<u32>>,
-    /// Hashes of all centres that have been asked about.
-    asked: Vec<u64>,
-    /// Where centres are kept.
-    pub(super) walls: Option<Walls>,
-    still: bool,
     /// Whether the last round found no cluster that enough rows and sites stand behind.
     nothing_open: bool,
 }
 
 impl Rounds {
-    pub(super) fn new(
-        start: Centres,
-        weights: Weights,
-        epsilon: f64,
-        max_rounds: u32,
-        rule: GroupThreshold,
-    ) -> Result<Self, MethodError> {
-        check_rounds(epsilon, max_rounds)?;
-        if rule.min_rows == 0 || rule.min_sites == 0 {
-            return Err(MethodError::parameter("min_rows and min_sites must be at least 1"));
-        }
-        let fit = Fit { centres: start, weights: Vec::new(), history: Vec::new(), converged: false };
-        let asked = vec![hash(&fit.centres)];
-        Ok(Self {
-            fit,
-            weights,
-            epsilon,
-            max_rounds,
-            rule,
-            min_change: 1,
-            since: Vec::new(),
-            open: None,
-            asked,
-            walls: None,
-            still: false,
-            nothing_open: false,
-        })
+    pub(super) fn new(at: Beginning<'_>, weights: Weights, epsilon: f64, max_rounds: u32) -> Result<Self, MethodError> {
+        at.rule.check()?;
+        let trail = Trail::new(at.start, epsilon, max_rounds)?;
+        Ok(Self { trail, weights, rule: at.rule, min_change: 1, since: Vec::new(), open: None, nothing_open: false })
     }
 
     /// A sum that was asked once is asked again only where so many rows have entered or left its cluster: the difference of
     /// two sums is otherwise the sum of a few rows, or one row. For rounds of exact Lloyd.
     pub(super) fn min_change(&mut self, rows: u64) {
         self.min_change = rows;
-        self.since = vec![None; self.fit.centres.k()];
-    }
-
-    /// Goes on for another kind of question, at most `max_rounds` more rounds.
-    pub(super) fn go_on(&mut self, max_rounds: u32) {
-        self.max_rounds = u32::try_from(self.fit.history.len()).unwrap_or(u32::MAX).saturating_add(max_rounds);
-        self.asked = vec![hash(&self.fit.centres)];
-        self.fit.converged = false;
+        self.since = vec![None; self.trail.fit.centres.k()];
     }
 
     /// Which half the open question is.
-    pub(super) fn part(&self) -> Part {
+    pub(super) fn part(&self) -> RoundHalf {
         match &self.open {
-            Some(list) => Part::Sums(list.clone()),
-            None if self.since.iter().any(Option::is_some) => Part::Changes(self.since()),
-            None if self.rule.two_steps() => Part::Counts,
-            None => Part::Both,
+            Some(list) => RoundHalf::Sums(list.clone()),
+            None if self.since.iter().any(Option::is_some) => RoundHalf::Changes(self.since()),
+            None if self.rule.two_steps() => RoundHalf::Counts,
+            None => RoundHalf::Both,
         }
     }
 
-    fn since(&self) -> Since {
-        let mut since = Since { centres: Vec::new(), of: Vec::new() };
+    fn since(&self) -> SinceCentres {
+        let mut since = SinceCentres { centres: Vec::new(), of: Vec::new() };
         for centres in &self.since {
             since.of.push(centres.as_ref().map_or(0, |centres| {
                 let known = since.centres.iter().position(|known| known == centres);
@@ -106,11 +70,6 @@ impl Rounds {
         since
     }
 
-    /// Whether the last update moved nothing at all.
-    pub(super) fn still(&self) -> bool {
-        self.still
-    }
-
     /// Whether it ended because too few stand behind every cluster.
     pub(super) fn nothing_open(&self) -> bool {
         self.nothing_open
@@ -119,11 +78,11 @@ impl Rounds {
     /// Takes the totals of the open half, in the blocks of `LocalMeans` and of `LocalFuzzy` with `Pull::Nearest`. True when
     /// the rounds are over. After an error nothing has changed.
     pub(super) fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError> {
-        let (k, d) = (self.fit.centres.k(), self.fit.centres.columns());
+        let (k, d) = (self.trail.fit.centres.k(), self.trail.fit.centres.columns());
         let rows = if self.weights == Weights::Rows { rows } else { None };
         match self.part() {
-            part @ (Part::Counts | Part::Changes(_)) => {
-                let again = part != Part::Counts;
+            part @ (RoundHalf::Counts | RoundHalf::Changes(_)) => {
+                let again = part != RoundHalf::Counts;
                 check_values(values, if again { 3 * k } else { 2 * k })?;
                 let (weights, rest) = values.split_at(k);
                 let (sites, changed) = rest.split_at(k);
@@ -137,19 +96,19 @@ impl Rounds {
                 open.retain(|c| {
                     self.since.get(*c as usize).is_none_or(Option::is_none) || changed[*c as usize] > least
                 });
-                self.fit.weights = weights.to_vec();
+                self.trail.fit.weights = weights.to_vec();
                 if open.is_empty() {
-                    self.fit.converged = !self.nothing_open;
+                    self.trail.fit.converged = !self.nothing_open;
                     return Ok(true);
                 }
                 self.open = Some(open);
                 Ok(false)
             }
-            Part::Sums(list) => {
+            RoundHalf::Sums(list) => {
                 check_values(values, list.len() * (1 + d))?;
                 let (weights, sums) = values.split_at(list.len());
                 check_weights(weights, rows, "weights")?;
-                let mut all_weights = self.fit.weights.clone();
+                let mut all_weights = self.trail.fit.weights.clone();
                 let (mut open_weights, mut all_sums) = (vec![0.0; k], vec![0.0; k * d]);
                 for ((c, weight), sum) in list.iter().map(|c| *c as usize).zip(weights).zip(sums.chunks_exact(d)) {
                     all_weights[c] = *weight;
@@ -161,7 +120,7 @@ impl Rounds {
                 }
                 self.update(&open_weights, &all_sums, all_weights)
             }
-            Part::Both => {
+            RoundHalf::Both => {
                 check_values(values, k * (d + 2) + 1)?;
                 let (weights, rest) = values.split_at(k);
                 let (sums, rest) = rest.split_at(k * d);
@@ -180,29 +139,19 @@ impl Rounds {
     /// Moves the centres that have a weight; the others are frozen and stay.
     fn update(&mut self, open: &[f64], sums: &[f64], weights: Vec<f64>) -> Result<bool, MethodError> {
         if open.iter().all(|weight| *weight <= 0.0) {
-            (self.open, self.fit.weights, self.nothing_open) = (None, weights, true);
+            (self.open, self.trail.fit.weights, self.nothing_open) = (None, weights, true);
             return Ok(true);
         }
-        let (next, shift) = moved(&self.fit.centres, sums, open, self.walls.as_ref())?;
+        let before = self.trail.fit.centres.clone();
+        let over = self.trail.step(sums, open, &weights)?;
         // Nothing has changed up to here: the caller may repeat the round after an error.
         let asked = self.open.take();
         if !self.since.is_empty() {
             for cluster in asked.into_iter().flatten() {
-                self.since[cluster as usize] = Some(self.fit.centres.clone());
+                self.since[cluster as usize] = Some(before.clone());
             }
         }
-        self.still = next == self.fit.centres;
-        self.fit.converged = self.still || shift < self.epsilon;
-        self.fit.centres = next;
-        self.fit.weights = weights;
-        let round = u32::try_from(self.fit.history.len() + 1).unwrap_or(u32::MAX);
-        self.fit.history.push(Round { round, shift });
-        // Centres that come back give the same totals for ever: the rest is a cycle, and asking one question twice would only
-        // tell how the cohort changed in between.
-        let hash = hash(&self.fit.centres);
-        let again = self.asked.contains(&hash);
-        self.asked.push(hash);
-        Ok(self.fit.converged || again || round >= self.max_rounds)
+        Ok(over)
     }
 
     fn allows(&self, weight: f64, sites: f64) -> bool {
@@ -218,6 +167,51 @@ impl Rounds {
     }
 }
 
+/// An algorithm whose rounds are all of one kind.
+#[derive(Debug, Clone)]
+pub(super) struct Averaging<S> {
+    spec: S,
+    rounds: Rounds,
+}
+
+impl<S: Spec + Clone + Send + 'static> Averaging<S> {
+    /// Its beginning, until the centres move less than `epsilon`.
+    pub(super) fn begin(
+        spec: &S,
+        at: Beginning<'_>,
+        weights: Weights,
+        epsilon: f64,
+    ) -> Result<Box<dyn Iteration>, MethodError> {
+        Ok(Box::new(Self { spec: spec.clone(), rounds: Rounds::new(at, weights, epsilon, spec.rounds())? }))
+    }
+}
+
+impl<S: Spec + Clone + Send + 'static> Iteration for Averaging<S> {
+    fn ask(&self) -> Query {
+        self.spec.asks(&self.rounds.trail.fit.centres, &self.rounds.part()).swap_remove(0)
+    }
+
+    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError> {
+        self.rounds.take(values, rows)
+    }
+
+    fn fit(&self) -> Fit {
+        self.rounds.trail.fit.clone()
+    }
+
+    fn confine(&mut self, walls: &Walls) {
+        self.rounds.trail.walls = Some(walls.clone());
+    }
+
+    fn min_change(&mut self, rows: u64) {
+        self.rounds.min_change(rows);
+    }
+
+    fn copy(&self) -> Box<dyn Iteration> {
+        Box::new(self.clone())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -227,7 +221,9 @@ mod tests {
     }
 
     fn rounds(rule: GroupThreshold) -> Rounds {
-        Rounds::new(start(), Weights::Rows, 0.0, 5, rule).unwrap()
+        let start = start();
+        let at = Beginning { start: &start, cells: None, rule, seed: 0 };
+        Rounds::new(at, Weights::Rows, 0.0, 5).unwrap()
     }
 
     const TWO: GroupThreshold = GroupThreshold { min_rows: 3, min_sites: 2, ask_first: true };
@@ -236,23 +232,23 @@ mod tests {
     fn a_cluster_that_hardly_changed_is_not_opened_again() {
         let mut rounds = rounds(TWO);
         rounds.min_change(3);
-        assert_eq!(rounds.part(), Part::Counts, "nothing was opened yet");
+        assert_eq!(rounds.part(), RoundHalf::Counts, "nothing was opened yet");
         assert_eq!(rounds.take(&[4.0, 9.0, 2.0, 2.0], Some(13)), Ok(false));
         assert_eq!(rounds.take(&[4.0, 9.0, 1.0, 9.0], Some(13)), Ok(false));
-        assert_eq!(rounds.fit.centres.as_slice(), [0.25, 1.0]);
-        let Part::Changes(since) = rounds.part() else { panic!("{:?}", rounds.part()) };
+        assert_eq!(rounds.trail.fit.centres.as_slice(), [0.25, 1.0]);
+        let RoundHalf::Changes(since) = rounds.part() else { panic!("{:?}", rounds.part()) };
         assert_eq!((since.centres, since.of), (vec![start()], vec![1, 1]));
         // Two rows more in cluster 1 are too few; three that came and went in cluster 0 are enough.
         assert_eq!(rounds.take(&[4.0, 11.0, 2.0, 2.0, 3.0, 2.0], None), Ok(false));
-        assert_eq!(rounds.part(), Part::Sums(vec![0]));
+        assert_eq!(rounds.part(), RoundHalf::Sums(vec![0]));
         assert_eq!(rounds.take(&[4.0, 2.0], None), Ok(false));
-        assert_eq!(rounds.fit.centres.as_slice(), [0.5, 1.0]);
-        let Part::Changes(since) = rounds.part() else { panic!("{:?}", rounds.part()) };
+        assert_eq!(rounds.trail.fit.centres.as_slice(), [0.5, 1.0]);
+        let RoundHalf::Changes(since) = rounds.part() else { panic!("{:?}", rounds.part()) };
         assert_eq!((since.centres.len(), since.of), (2, vec![1, 2]), "each cluster since its own last sum");
         assert_eq!(since.centres[1], start());
         // Nothing changed enough any more.
         assert_eq!(rounds.take(&[4.0, 11.0, 2.0, 2.0, 0.0, 2.0], None), Ok(true));
-        assert!(rounds.fit.converged && !rounds.nothing_open());
+        assert!(rounds.trail.fit.converged && !rounds.nothing_open());
         // And a negative count is none.
         assert!(rounds.take(&[4.0, 11.0, 2.0, 2.0, 0.0, -1.0], None).is_err());
     }
@@ -260,41 +256,41 @@ mod tests {
     #[test]
     fn counts_come_first_and_small_clusters_are_frozen() {
         let mut rounds = rounds(TWO);
-        assert_eq!(rounds.part(), Part::Counts);
+        assert_eq!(rounds.part(), RoundHalf::Counts);
         // Cluster 1 has rows enough, but of one site.
         assert_eq!(rounds.take(&[4.0, 9.0, 2.0, 1.0], Some(13)), Ok(false));
-        assert_eq!(rounds.part(), Part::Sums(vec![0]));
+        assert_eq!(rounds.part(), RoundHalf::Sums(vec![0]));
         assert_eq!(rounds.take(&[4.0, 2.0], Some(13)), Ok(false));
-        assert_eq!(rounds.fit.centres.as_slice(), [0.5, 1.0]);
-        assert_eq!(rounds.fit.weights, [4.0, 9.0]);
-        assert_eq!(rounds.part(), Part::Counts);
+        assert_eq!(rounds.trail.fit.centres.as_slice(), [0.5, 1.0]);
+        assert_eq!(rounds.trail.fit.weights, [4.0, 9.0]);
+        assert_eq!(rounds.part(), RoundHalf::Counts);
         // The same totals again: nothing moves, it is over.
         assert_eq!(rounds.take(&[4.0, 9.0, 2.0, 1.0], Some(13)), Ok(false));
         assert_eq!(rounds.take(&[4.0, 2.0], Some(13)), Ok(true));
-        assert!(rounds.fit.converged && rounds.fit.history.len() == 2);
+        assert!(rounds.trail.fit.converged && rounds.trail.fit.history.len() == 2);
     }
 
     #[test]
     fn sums_that_come_along_are_frozen_too() {
         let mut rounds = rounds(GroupThreshold { ask_first: false, ..TWO });
-        assert_eq!(rounds.part(), Part::Both);
+        assert_eq!(rounds.part(), RoundHalf::Both);
         assert_eq!(rounds.take(&[4.0, 2.0, 2.0, 2.0, 2.0, 2.0, 0.1], None), Ok(false));
-        assert_eq!(rounds.fit.centres.as_slice(), [0.5, 1.0]);
+        assert_eq!(rounds.trail.fit.centres.as_slice(), [0.5, 1.0]);
     }
 
     #[test]
     fn nothing_open_ends_it_without_convergence() {
         let mut two = rounds(TWO);
         assert_eq!(two.take(&[2.0, 9.0, 2.0, 1.0], None), Ok(true));
-        assert!(!two.fit.converged && two.fit.history.is_empty() && two.fit.centres == start());
+        assert!(!two.trail.fit.converged && two.trail.fit.history.is_empty() && two.trail.fit.centres == start());
         // A site left between the halves.
         let mut left = rounds(TWO);
         assert_eq!(left.take(&[4.0, 0.0, 2.0, 0.0], None), Ok(false));
         assert_eq!(left.take(&[2.0, 1.0], None), Ok(true));
-        assert!(!left.fit.converged && left.fit.centres == start());
+        assert!(!left.trail.fit.converged && left.trail.fit.centres == start());
         let mut empty = rounds(GroupThreshold::NONE);
         assert_eq!(empty.take(&[0.0; 7], None), Ok(true));
-        assert!(!empty.fit.converged && empty.fit.centres == start());
+        assert!(!empty.trail.fit.converged && empty.trail.fit.centres == start());
     }
 
     #[test]
@@ -302,7 +298,7 @@ mod tests {
         let mut rounds = rounds(GroupThreshold::NONE);
         assert_eq!(rounds.take(&[1.0, 1.0, 0.5, 1.0, 1.0, 1.0, 0.0], None), Ok(false));
         assert_eq!(rounds.take(&[1.0, 1.0, 0.0, 1.0, 1.0, 1.0, 0.0], None), Ok(true));
-        assert!(!rounds.fit.converged && rounds.fit.history.len() == 2);
+        assert!(!rounds.trail.fit.converged && rounds.trail.fit.history.len() == 2);
     }
 
     #[test]
@@ -319,15 +315,19 @@ mod tests {
         for (values, rows) in whole {
             let mut rounds = rounds(GroupThreshold::NONE);
             assert!(matches!(rounds.take(values, rows), Err(MethodError::Implausible { .. })), "{values:?}");
-            assert!(rounds.fit.centres == start() && rounds.fit.history.is_empty() && rounds.part() == Part::Both);
+            assert!(
+                rounds.trail.fit.centres == start()
+                    && rounds.trail.fit.history.is_empty()
+                    && rounds.part() == RoundHalf::Both
+            );
         }
         let mut rounds = rounds(TWO);
         assert!(rounds.take(&[1.0; 5], None).is_err());
-        assert_eq!(rounds.part(), Part::Counts);
+        assert_eq!(rounds.part(), RoundHalf::Counts);
         assert_eq!(rounds.take(&[4.0, 4.0, 2.0, 2.0], None), Ok(false));
         for values in [&[4.0, 4.0, 1.0][..], &[4.0, -1.0, 1.0, 1.0], &[4.0, f64::NAN, 1.0, 1.0]] {
             assert!(rounds.take(values, None).is_err());
-            assert_eq!(rounds.part(), Part::Sums(vec![0, 1]));
+            assert_eq!(rounds.part(), RoundHalf::Sums(vec![0, 1]));
         }
     }
 }

@@ -36,66 +36,98 @@
 //! ```
 
 use super::kmeans::lloyd;
-use super::plausible::check_rounds;
 use super::rounds::{Rounds, Weights};
-use super::{Fit, GroupThreshold, Iteration, Walls};
-use crate::query::{LocalMeans, LocalSteps};
+use super::spec::{Beginning, Iteration, Named, Options, Spec};
+use super::update::{Fit, Walls, check_rounds};
+use crate::query::{LocalMeans, LocalSteps, RoundHalf};
 use crate::{Centres, MethodError, Query};
 
 /// Weighted alignment of local means.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FkmSpec {
+    /// Stop when the centres move less (Frobenius norm); 0 stops only when nothing moves.
+    pub epsilon: f64,
+    /// Rounds at most, the finisher's not counted.
+    pub max_rounds: u32,
+    /// A site leaves out its groups below this (the paper's p), >= 1.
+    pub min_rows: u64,
+    /// Lloyd steps of a site a round (the paper's E), >= 1.
+    pub local_steps: u32,
+    /// Rounds of exact Lloyd afterwards at most, with the same stop rule; 0 for none.
+    pub finish: u32,
+}
+
+impl Named for FkmSpec {
+    const NAME: &'static str = "fkm";
+    const HELP: &'static str = "Federated k-means with weighted alignment";
+    const CELLS_PER_CLUSTER: u32 = 8;
+
+    fn usual(options: &Options) -> Self {
+        Self {
+            epsilon: options.epsilon.unwrap_or(0.0),
+            max_rounds: options.max_rounds,
+            min_rows: options.min_group,
+            local_steps: options.local_steps.unwrap_or(1),
+            finish: options.finish,
+        }
+    }
+
+    fn forms() -> Vec<Self> {
+        let plain = Self { epsilon: 0.0, max_rounds: 20, min_rows: 2, local_steps: 1, finish: 0 };
+        vec![plain, Self { max_rounds: 5, local_steps: 3, finish: 20, ..plain }]
+    }
+}
+
+impl Spec for FkmSpec {
+    fn rounds(&self) -> u32 {
+        self.max_rounds.saturating_add(self.finish)
+    }
+
+    fn asks(&self, centres: &Centres, half: &RoundHalf) -> Vec<Query> {
+        let (local, min_rows) = (LocalSteps { most: self.local_steps, epsilon: 0.0 }, self.min_rows);
+        let aligned = LocalMeans { centres: centres.clone(), local, min_rows, nearest: true, part: half.clone() };
+        [aligned.into()].into_iter().chain((self.finish > 0).then(|| lloyd(centres, half))).collect()
+    }
+
+    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
+        let local = LocalSteps { most: self.local_steps, epsilon: 0.0 };
+        local.check().map_err(|error| MethodError::parameter(error.to_string()))?;
+        if self.min_rows == 0 {
+            return Err(MethodError::parameter("a site's own min_rows must be at least 1"));
+        }
+        check_rounds(self.epsilon, self.rounds())?;
+        let rounds = Rounds::new(at, Weights::Rows, self.epsilon, self.max_rounds)?;
+        Ok(Box::new(Fkm { spec: *self, rounds, finishing: false, min_change: 1 }))
+    }
+
+    fn is_lloyd(&self) -> bool {
+        self.finish > 0
+    }
+
+    fn comparisons(&self, all_k: f64) -> f64 {
+        all_k * f64::from(self.local_steps)
+    }
+}
+
 #[derive(Debug, Clone)]
-pub struct Fkm {
+struct Fkm {
+    spec: FkmSpec,
     rounds: Rounds,
-    min_rows: u64,
-    local: LocalSteps,
-    finish: u32,
     finishing: bool,
     min_change: u64,
 }
 
 impl Fkm {
-    /// Its beginning, from first centres (K x d) until they move less than `epsilon`, at most `max_rounds` rounds; then at most
-    /// `finish` rounds of exact Lloyd with the same stop rule. `min_rows` is the paper's p, `local_steps` its E.
-    ///
-    /// # Errors
-    /// [`MethodError`] naming the parameter that is outside its domain.
-    pub fn new(
-        start: Centres,
-        epsilon: f64,
-        max_rounds: u32,
-        min_rows: u64,
-        local_steps: u32,
-        finish: u32,
-        rule: GroupThreshold,
-    ) -> Result<Self, MethodError> {
-        let local = LocalSteps { most: local_steps, epsilon: 0.0 };
-        local.check().map_err(|error| MethodError::parameter(error.to_string()))?;
-        if min_rows == 0 {
-            return Err(MethodError::parameter("a site's own min_rows must be at least 1"));
-        }
-        check_rounds(epsilon, max_rounds.saturating_add(finish))?;
-        let rounds = Rounds::new(start, Weights::Rows, epsilon, max_rounds, rule)?;
-        Ok(Self { rounds, min_rows, local, finish, finishing: false, min_change: 1 })
-    }
-
     /// Exact Lloyd would only repeat the last question where every row has counted at its nearest centre and none moved.
     fn at_rest(&self) -> bool {
-        self.local.most == 1 && self.min_rows == 1 && self.rounds.still()
+        self.spec.local_steps == 1 && self.spec.min_rows == 1 && self.rounds.trail.still
     }
 }
 
 impl Iteration for Fkm {
     fn ask(&self) -> Query {
-        if self.finishing {
-            return lloyd(&self.rounds);
-        }
-        Query::LocalMeans(LocalMeans {
-            centres: self.rounds.fit.centres.clone(),
-            local: self.local,
-            min_rows: self.min_rows,
-            nearest: true,
-            part: self.rounds.part(),
-        })
+        let (centres, half) = (&self.rounds.trail.fit.centres, self.rounds.part());
+        if self.finishing { lloyd(centres, &half) } else { self.spec.asks(centres, &half).swap_remove(0) }
     }
 
     fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError> {
@@ -103,11 +135,11 @@ impl Iteration for Fkm {
             return Ok(false);
         }
         let stuck = self.rounds.nothing_open();
-        if self.finishing || self.finish == 0 || stuck || self.at_rest() {
+        if self.finishing || self.spec.finish == 0 || stuck || self.at_rest() {
             return Ok(true);
         }
         self.finishing = true;
-        self.rounds.go_on(self.finish);
+        self.rounds.trail.go_on(self.spec.finish);
         if self.min_change > 1 {
             self.rounds.min_change(self.min_change);
         }
@@ -115,11 +147,11 @@ impl Iteration for Fkm {
     }
 
     fn fit(&self) -> Fit {
-        self.rounds.fit.clone()
+        self.rounds.trail.fit.clone()
     }
 
     fn confine(&mut self, walls: &Walls) {
-        self.rounds.walls = Some(walls.clone());
+        self.rounds.trail.walls = Some(walls.clone());
     }
 
     /// In the finisher alone: a site's own groups are no fixed sets of rows.

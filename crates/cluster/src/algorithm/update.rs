@@ -1,35 +1,14 @@
-//! What all methods ask of totals before they believe them, and the one update that they share.
+//! The one update that all algorithms share: centres move to the means of totals, and stay inside the box.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use serde::{Deserialize, Serialize};
+
+use crate::totals_check::SLACK;
 use crate::{Centres, Domain, MethodError};
 
-/// The right number of entries, all finite.
-pub(crate) fn check_values(values: &[f64], expected: usize) -> Result<(), MethodError> {
-    let found = values.len();
-    if found != expected {
-        return Err(MethodError::implausible(format!("expected {expected} entries, found {found}")));
-    }
-    if let Some(at) = values.iter().position(|value| !value.is_finite()) {
-        return Err(MethodError::implausible(format!("entry {at} is not a finite number")));
-    }
-    Ok(())
-}
-
-/// Totals of a masked run carry the rounding of their fixed-point numbers; a bound on a total is stretched by this.
-pub(crate) const SLACK: f64 = 1e-5;
-
-/// Weights of clusters are never negative, and those of one row add up to at most 1.
-pub(crate) fn check_weights(weights: &[f64], rows: Option<u64>, name: &str) -> Result<(), MethodError> {
-    if let Some(k) = weights.iter().position(|weight| *weight < 0.0) {
-        return Err(MethodError::implausible(format!("{name} of cluster {k} is negative")));
-    }
-    let all = weights.iter().sum::<f64>();
-    if rows.is_some_and(|rows| all > rows as f64 * (1.0 + SLACK)) {
-        return Err(MethodError::implausible(format!("the sum of {name} exceeds the number of rows")));
-    }
-    Ok(())
-}
+/// More rounds than anybody waits for; bounds the history that a run keeps.
+const MAX_ROUNDS: u32 = 100_000;
 
 /// The parameters that most iterations share.
 pub(crate) fn check_rounds(epsilon: f64, max_rounds: u32) -> Result<(), MethodError> {
@@ -39,10 +18,39 @@ pub(crate) fn check_rounds(epsilon: f64, max_rounds: u32) -> Result<(), MethodEr
     if max_rounds == 0 {
         return Err(MethodError::NoRounds);
     }
-    if max_rounds > super::recipe::MAX_ROUNDS {
-        return Err(MethodError::TooManyRounds { most: super::recipe::MAX_ROUNDS });
+    if max_rounds > MAX_ROUNDS {
+        return Err(MethodError::TooManyRounds { most: MAX_ROUNDS });
     }
     Ok(())
+}
+
+/// Where an iteration stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fit {
+    /// Centres, K x d, in the units of the questions.
+    pub centres: Centres,
+    /// Weight of each cluster in the last round (K): `sum_j u_jk^m`, rows or mass, as the method counts.
+    pub weights: Vec<f64>,
+    /// The shift of every round that updated the centres.
+    pub history: Vec<Round>,
+    /// Whether the method's own stop rule held.
+    pub converged: bool,
+}
+
+/// One round of an iteration.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Round {
+    /// Counted from 1.
+    pub round: u32,
+    /// Frobenius norm of the change of the centres, working units.
+    pub shift: f64,
+}
+
+impl Fit {
+    /// Before the first round.
+    pub(crate) fn at(centres: Centres) -> Self {
+        Self { centres, weights: Vec::new(), history: Vec::new(), converged: false }
+    }
 }
 
 /// Where centres are kept, and how coarse the totals are that move them.
@@ -60,11 +68,12 @@ impl Walls {
         Self { domain: domain.clone(), rounding: 1e-6 }
     }
 }
+
 /// Of the weight of all clusters: below this share a cluster's weight drowns in the rounding of fixed-point totals.
 const CLEAR_SHARE: f64 = 1e-9;
 
 /// The weights that a sum can be divided by; 0 for those that cannot be told from the rounding of totals.
-pub(crate) fn clear(weights: &[f64]) -> Vec<f64> {
+pub(super) fn clear(weights: &[f64]) -> Vec<f64> {
     let least = CLEAR_SHARE * weights.iter().sum::<f64>();
     weights.iter().map(|weight| if *weight > least { *weight } else { 0.0 }).collect()
 }
@@ -82,7 +91,7 @@ pub(crate) fn confined(centres: &Centres, domain: &Domain) -> Centres {
 
 /// Means that were made from a weight lie in the box, but for the rounding of their sums.
 fn check_means(means: &Centres, weights: &[f64], Walls { domain, rounding }: &Walls) -> Result<(), MethodError> {
-    let largest = (0..domain.columns()).map(|column| domain.max_abs(column)).fold(0.0, f64::max);
+    let largest = domain.largest();
     for (cluster, (mean, weight)) in means.rows().zip(weights).enumerate().filter(|(_, (_, weight))| **weight > 0.0) {
         for (column, value) in mean.iter().enumerate() {
             let (low, high) = domain.working_interval(column);
@@ -96,7 +105,7 @@ fn check_means(means: &Centres, weights: &[f64], Walls { domain, rounding }: &Wa
 }
 
 /// A name for centres, to know them again.
-pub(crate) fn hash(centres: &Centres) -> u64 {
+pub(super) fn hash(centres: &Centres) -> u64 {
     let mut hasher = DefaultHasher::new();
     centres.as_slice().iter().for_each(|x| x.to_bits().hash(&mut hasher));
     hasher.finish()
@@ -105,7 +114,7 @@ pub(crate) fn hash(centres: &Centres) -> u64 {
 /// Moves every centre to `sums / weights`; one without weight stays. A mean of rows lies in their box, so what rounding
 /// leaves outside goes back to its edge (sites refuse centres outside), and what is farther off is no mean of rows. With
 /// the Frobenius norm of the move.
-pub(crate) fn moved(
+pub(super) fn moved(
     centres: &Centres,
     sums: &[f64],
     weights: &[f64],
@@ -134,4 +143,50 @@ pub(crate) fn moved(
         .filter(|shift| shift.is_finite())
         .ok_or_else(|| MethodError::implausible("the centres' shift is not a finite number"))?;
     Ok((moved, shift))
+}
+
+/// Where an iteration has been: its fit, its stop rule, and every place that it has asked about.
+#[derive(Debug, Clone)]
+pub(super) struct Trail {
+    pub(super) fit: Fit,
+    epsilon: f64,
+    max_rounds: u32,
+    /// Hashes of all centres that have been asked about.
+    asked: Vec<u64>,
+    /// Where centres are kept.
+    pub(super) walls: Option<Walls>,
+    /// Whether the last update moved nothing at all.
+    pub(super) still: bool,
+}
+
+impl Trail {
+    pub(super) fn new(start: &Centres, epsilon: f64, max_rounds: u32) -> Result<Self, MethodError> {
+        check_rounds(epsilon, max_rounds)?;
+        let fit = Fit::at(start.clone());
+        Ok(Self { asked: vec![hash(start)], fit, epsilon, max_rounds, walls: None, still: false })
+    }
+
+    /// Goes on for another kind of question, at most `max_rounds` more rounds.
+    pub(super) fn go_on(&mut self, max_rounds: u32) {
+        self.max_rounds = u32::try_from(self.fit.history.len()).unwrap_or(u32::MAX).saturating_add(max_rounds);
+        self.asked = vec![hash(&self.fit.centres)];
+        self.fit.converged = false;
+    }
+
+    /// Moves the centres that have a weight in `open`. True when it is over; after an error nothing has changed.
+    pub(super) fn step(&mut self, sums: &[f64], open: &[f64], weights: &[f64]) -> Result<bool, MethodError> {
+        let (next, shift) = moved(&self.fit.centres, sums, open, self.walls.as_ref())?;
+        self.still = next == self.fit.centres;
+        self.fit.converged = self.still || shift < self.epsilon;
+        self.fit.centres = next;
+        self.fit.weights = weights.to_vec();
+        let round = u32::try_from(self.fit.history.len() + 1).unwrap_or(u32::MAX);
+        self.fit.history.push(Round { round, shift });
+        // Centres that come back give the same totals for ever: the rest is a cycle, and asking one question twice would only
+        // tell how the cohort changed in between.
+        let hash = hash(&self.fit.centres);
+        let again = self.asked.contains(&hash);
+        self.asked.push(hash);
+        Ok(self.fit.converged || again || round >= self.max_rounds)
+    }
 }

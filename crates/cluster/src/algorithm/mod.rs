@@ -1,0 +1,179 @@
+//! The algorithms that a plan can name. Each is a file that implements [`Named`] and [`Spec`], and an entry in the list below;
+//! whatever else needs to know an algorithm (the check of a plan, what a site answers, the command line, the tests of every
+//! method) reads it from here.
+
+pub mod fcm;
+pub mod ffcf;
+pub mod ffcm;
+pub mod fkm;
+pub mod kmeans;
+pub mod kumar;
+mod rounds;
+mod spec;
+mod update;
+
+use serde::{Deserialize, Serialize};
+
+pub use spec::{Beginning, GroupThreshold, Iteration, Named, Options, Spec};
+pub use update::{Fit, Round, Walls};
+pub(crate) use update::{check_rounds, confined};
+
+use crate::query::{FeatureParams, LocalSteps, RoundHalf};
+use crate::{Centres, MethodError, Query};
+
+/// What the registry says of an algorithm before anybody has chosen its parameters.
+#[derive(Debug, Clone, Copy)]
+pub struct About {
+    /// The name by which plans, results and the command line call it.
+    pub name: &'static str,
+    /// Other names for it on the command line.
+    pub aliases: &'static [&'static str],
+    /// One line for people.
+    pub help: &'static str,
+    /// Cells for each cluster where it is seeded from totals.
+    pub cells_per_cluster: u32,
+    /// Builds it from what somebody wants; what is not said gets the algorithm's own default.
+    pub usual: fn(&Options) -> Algorithm,
+    /// Forms that between them go through all its code, for data in the unit square: every test of methods drives them.
+    pub forms: fn() -> Vec<Algorithm>,
+}
+
+/// Makes [`Algorithm`] and the registry from the list. The order is that of their numbers on the wire.
+macro_rules! algorithms {
+    ($($(#[$doc:meta])* $name:ident = $module:ident::$spec:ident { $($field:ident: $type:ty),* })*) => {
+        /// An algorithm that a plan can name, with its parameters; they are explained where its file describes them.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(rename_all = "kebab-case", deny_unknown_fields)]
+        pub enum Algorithm {
+            $(
+                $(#[$doc])*
+                $name {
+                    $(
+                        #[doc = concat!("As in [`", stringify!($spec), "`](", stringify!($module), "::", stringify!($spec), ").")]
+                        $field: $type,
+                    )*
+                },
+            )*
+        }
+
+        impl Algorithm {
+            /// What the registry says of it.
+            pub fn about(&self) -> &'static About {
+                match self {
+                    $(Self::$name { .. } => const { &about::<$module::$spec>() },)*
+                }
+            }
+
+            fn spec(&self) -> Box<dyn Spec> {
+                match *self {
+                    $(Self::$name { $($field),* } => Box::new($module::$spec { $($field),* }),)*
+                }
+            }
+        }
+
+        $(impl From<$module::$spec> for Algorithm {
+            fn from(spec: $module::$spec) -> Self {
+                let $module::$spec { $($field),* } = spec;
+                Self::$name { $($field),* }
+            }
+        })*
+
+        /// Every algorithm that a plan can name.
+        pub const ALGORITHMS: &[About] = &[$(about::<$module::$spec>()),*];
+    };
+}
+
+algorithms! {
+    /// Exact federated fuzzy c-means ([`fcm`]).
+    Fcm = fcm::FcmSpec { m: f64, epsilon: f64, max_rounds: u32 }
+    /// FFCM with the weighted mean of local centres ([`ffcm`]).
+    FfcmAvg1 = ffcm::Average1Spec { m: f64, epsilon: f64, max_rounds: u32, local: LocalSteps, powers: bool }
+    /// FFCM with k-means over local centres, one Lloyd step on totals a round; FedFCM is this method ([`ffcm`]).
+    FfcmAvg2 = ffcm::Average2Spec { m: f64, epsilon: f64, max_rounds: u32, local: LocalSteps }
+    /// Federated k-means with weighted alignment ([`fkm`]).
+    Fkm = fkm::FkmSpec { epsilon: f64, max_rounds: u32, min_rows: u64, local_steps: u32, finish: u32 }
+    /// Exact federated k-means ([`kmeans`]).
+    Kmeans = kmeans::KmeansSpec { epsilon: f64, max_rounds: u32 }
+    /// Federated fuzzy feature vectors on shared anchors, then weighted fuzzy c-means ([`ffcf`]).
+    Ffcf = ffcf::FfcfSpec { m: f64, features: FeatureParams, anchors: u32, merge: bool }
+    /// Weighted mean of local k-means centres by index ([`kumar`]).
+    Kumar = kumar::KumarSpec { epsilon: f64, max_rounds: u32, local: LocalSteps }
+}
+
+const fn about<S: Named>() -> About
+where
+    Algorithm: From<S>,
+{
+    About {
+        name: S::NAME,
+        aliases: S::ALIASES,
+        help: S::HELP,
+        cells_per_cluster: S::CELLS_PER_CLUSTER,
+        usual: |options| S::usual(options).into(),
+        forms: || S::forms().into_iter().map(Algorithm::from).collect(),
+    }
+}
+
+impl Algorithm {
+    /// The name by which plans and results call it.
+    pub fn name(&self) -> &'static str {
+        self.about().name
+    }
+
+    /// The fuzzifier of a fuzzy method.
+    pub fn fuzzifier(&self) -> Option<f64> {
+        self.spec().fuzzifier()
+    }
+
+    /// Questions of the iteration at most.
+    pub fn max_questions(&self, rule: GroupThreshold) -> u32 {
+        let each = if self.sums_groups() && rule.two_steps() { 2 } else { 1 };
+        self.spec().rounds().saturating_mul(each)
+    }
+
+    /// Whether its rounds sum up groups of rows, so that the rule may have their counts asked first.
+    pub fn sums_groups(&self) -> bool {
+        self.spec().sums_groups()
+    }
+
+    /// Whether some of its rounds are exact Lloyd, where a sum need not be asked again for a few rows.
+    pub fn is_lloyd(&self) -> bool {
+        self.spec().is_lloyd()
+    }
+
+    /// Whether every iterate is that of the same method on pooled rows, however these are spread over sites.
+    pub fn is_exact(&self) -> bool {
+        self.spec().is_exact()
+    }
+
+    /// Whether it joins local centres by their index, which fails where sites hold different clusters.
+    pub fn joins_by_index(&self) -> bool {
+        self.spec().joins_by_index()
+    }
+
+    /// Its tolerance and its rounds, where it can be run under noise: for no other is a sensitivity proved.
+    pub(crate) fn under_noise(&self) -> Option<(f64, u32)> {
+        let spec = self.spec();
+        spec.tolerance_under_noise().map(|epsilon| (epsilon, spec.rounds()))
+    }
+
+    /// The anchors that it asks about in place of centres, for at most so many clusters.
+    pub(crate) fn anchors(&self, clusters: u32) -> Option<u32> {
+        self.spec().anchors(clusters)
+    }
+
+    /// Centres that a site compares a row with in the longest question, where all K and restarts have `all_k` together.
+    pub(crate) fn comparisons(&self, all_k: f64) -> f64 {
+        self.spec().comparisons(all_k)
+    }
+
+    /// What its rounds ask about these centres, in this half.
+    pub(crate) fn asks(&self, centres: &Centres, half: &RoundHalf) -> Vec<Query> {
+        self.spec().asks(centres, half)
+    }
+
+    /// The iteration for one K.
+    pub(crate) fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
+        self.spec().begin(at)
+    }
+}

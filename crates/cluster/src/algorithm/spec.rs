@@ -1,0 +1,185 @@
+//! What every algorithm says of itself, and the iteration that it begins.
+
+use serde::{Deserialize, Serialize};
+
+use super::update::{Fit, Walls};
+use crate::query::{LocalSteps, RoundHalf};
+use crate::{Centres, MethodError, Query};
+
+/// What is known of an algorithm before its parameters are.
+pub trait Named: Sized {
+    /// The name by which plans, results and the command line call it: that of its place in the list, in kebab-case.
+    const NAME: &'static str;
+    /// Other names for it on the command line.
+    const ALIASES: &'static [&'static str] = &[];
+    /// One line for people.
+    const HELP: &'static str;
+    /// Cells for each cluster where it is seeded from totals.
+    const CELLS_PER_CLUSTER: u32 = 4;
+    /// Builds it from what somebody wants; what is not said gets the algorithm's own default.
+    fn usual(options: &Options) -> Self;
+    /// Forms that between them go through all its code, for data in the unit square.
+    fn forms() -> Vec<Self>;
+}
+
+/// What somebody who names an algorithm may say of it; each takes what it has.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Options {
+    /// Fuzzifier, > 1.
+    pub m: f64,
+    /// Stop when the centres move less (Frobenius norm).
+    pub epsilon: Option<f64>,
+    /// Rounds at most.
+    pub max_rounds: u32,
+    /// A site's own steps in a round; 0 iterates to convergence.
+    pub local_steps: Option<u32>,
+    /// A site's own iteration stops when less than this changes.
+    pub local_epsilon: f64,
+    /// Weights are sums of u^m and not of u.
+    pub powers: bool,
+    /// Rows of a group that a site sends at least.
+    pub min_group: u64,
+    /// Rounds of exact Lloyd afterwards at most.
+    pub finish: u32,
+    /// Shared anchors; 0 for the usual number.
+    pub anchors: u32,
+    /// Feature vectors that a site holds at most.
+    pub features: u32,
+}
+
+impl Options {
+    /// A site's own iteration, by default to convergence: that is 1000 steps at most.
+    pub fn local(&self) -> LocalSteps {
+        let most = self.local_steps.filter(|steps| *steps > 0).unwrap_or(1000);
+        LocalSteps { most, epsilon: self.local_epsilon }
+    }
+}
+
+/// An algorithm with its parameters.
+pub trait Spec {
+    /// The fuzzifier of a fuzzy method.
+    fn fuzzifier(&self) -> Option<f64> {
+        None
+    }
+
+    /// Rounds at most.
+    fn rounds(&self) -> u32;
+
+    /// What a round asks about these centres (or anchors) in this half: what the iteration asks, and all that a site answers.
+    fn asks(&self, centres: &Centres, half: &RoundHalf) -> Vec<Query>;
+
+    /// The iteration for one K.
+    ///
+    /// # Errors
+    /// [`MethodError`] naming the parameter that is outside its domain, for any first centres.
+    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError>;
+
+    /// Whether its rounds sum up groups of rows, so that the rule may have their counts asked first.
+    fn sums_groups(&self) -> bool {
+        true
+    }
+
+    /// Whether some of its rounds are exact Lloyd, where a sum need not be asked again for a few rows.
+    fn is_lloyd(&self) -> bool {
+        false
+    }
+
+    /// Whether every iterate is that of the same method on pooled rows, however these are spread over sites.
+    fn is_exact(&self) -> bool {
+        false
+    }
+
+    /// Whether it joins local centres by their index, which fails where sites hold different clusters.
+    fn joins_by_index(&self) -> bool {
+        false
+    }
+
+    /// Its tolerance, where it can be run under noise because a sensitivity is proved.
+    fn tolerance_under_noise(&self) -> Option<f64> {
+        None
+    }
+
+    /// The anchors that it asks about in place of centres, for at most so many clusters; they are cells of the seeding.
+    fn anchors(&self, clusters: u32) -> Option<u32> {
+        let _ = clusters;
+        None
+    }
+
+    /// Centres that a site compares a row with in the longest question, where all K and restarts have `all_k` together.
+    fn comparisons(&self, all_k: f64) -> f64 {
+        all_k
+    }
+}
+
+/// What an iteration begins with.
+#[derive(Debug, Clone, Copy)]
+pub struct Beginning<'a> {
+    /// First centres, K x d.
+    pub start: &'a Centres,
+    /// Means of the cells that seeding opened, where it did: the anchors of an algorithm that has any.
+    pub cells: Option<&'a Centres>,
+    /// How many rows and sites must stand behind a sum.
+    pub rule: GroupThreshold,
+    /// The seed of its restart.
+    pub seed: u64,
+}
+
+/// One algorithm's iteration from given first centres for one K: what it asks in each round and how it takes the answer.
+/// What comes before and after (standardisation, seeding, validity) is the [`Run`](crate::Run)'s.
+pub trait Iteration: Send {
+    /// The open question.
+    fn ask(&self) -> Query;
+    /// Takes the totals of the open question. True when it is over.
+    ///
+    /// # Errors
+    /// [`MethodError::Implausible`], and nothing has changed then.
+    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError>;
+    /// Where it stands.
+    fn fit(&self) -> Fit;
+    /// Keeps the centres of all further rounds inside these.
+    fn confine(&mut self, walls: &Walls);
+    /// Asks a cluster's sum again only where so many rows have entered or left it; for rounds of exact Lloyd.
+    fn min_change(&mut self, rows: u64) {
+        let _ = rows;
+    }
+    /// A copy, so that a batch can be taken whole or not at all.
+    fn copy(&self) -> Box<dyn Iteration>;
+}
+
+/// How many rows and sites must stand behind a sum before the coordinator asks for it. Where either is above 1 and
+/// `ask_first` holds, counts are asked in a round of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GroupThreshold {
+    /// Rows of a cluster or seeding cell over the cohort (p), >= 1.
+    pub min_rows: u64,
+    /// Sites that contribute to it (t), >= 1.
+    pub min_sites: u32,
+    /// Ask the counts first; otherwise the sums come with them, and a small cluster's sums have been seen before it is
+    /// frozen.
+    pub ask_first: bool,
+}
+
+impl GroupThreshold {
+    /// Nothing is required.
+    pub const NONE: Self = Self { min_rows: 1, min_sites: 1, ask_first: false };
+
+    /// Whether counts are asked in a round of their own.
+    pub fn two_steps(&self) -> bool {
+        self.ask_first && (self.min_rows > 1 || self.min_sites > 1)
+    }
+
+    /// Whether both are at least 1.
+    pub(crate) fn check(&self) -> Result<(), MethodError> {
+        if self.min_rows == 0 || self.min_sites == 0 {
+            return Err(MethodError::parameter("min_rows and min_sites must be at least 1"));
+        }
+        Ok(())
+    }
+
+    /// Whether so many rows and sites are enough.
+    pub fn allows(&self, rows: f64, sites: f64) -> bool {
+        // Counts are whole numbers up to rounding, or blurred.
+        rows > self.min_rows as f64 - 0.5 && sites > f64::from(self.min_sites) - 0.5
+    }
+}

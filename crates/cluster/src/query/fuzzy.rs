@@ -1,0 +1,152 @@
+//! The questions of federated fuzzy c-means: the sums of one round, and the totals of the basic validation.
+
+use serde::{Deserialize, Serialize};
+
+use super::family::{Block, Family, OfRow, Sensitivity, ShowsRows, Stage, fuzzy_centres};
+use crate::random::Stream;
+use crate::validity::{self, Geometry, Verdict};
+use crate::{AnswerError, Centres, Domain, MethodError, Prepared, QueryError, distance, kernel};
+
+/// `WS_k = sum_j u_jk^m x_j` (K x d) and `U_k = sum_j u_jk^m` (K): one round of federated FCM (Bárcena et al. 2021,
+/// Algorithm 2).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FuzzySums {
+    /// Current centres, K x d.
+    pub centres: Centres,
+    /// Fuzzifier, m > 1.
+    pub m: f64,
+}
+
+/// `D_k = sum_j ||x_j - c_k||` over all rows (K), `A_k = sum_j u_jk` (K) and `J_m = sum_jk u_jk^m ||x_j - c_k||^2`
+/// (1): what FedFuzzDB (Stallmann & Wilbik 2022, Eqs. 15-17, q = 1) and the objective need.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FuzzyValidation {
+    /// Final centres, K x d.
+    pub centres: Centres,
+    /// Fuzzifier, m > 1.
+    pub m: f64,
+}
+
+impl Family for FuzzySums {
+    fn stage(&self) -> Stage {
+        Stage::Iterating
+    }
+
+    fn check(&self, domain: &Domain) -> Result<(), QueryError> {
+        fuzzy_centres(&self.centres, self.m, domain)
+    }
+
+    fn layout(&self, domain: &Domain) -> Vec<Block> {
+        let k = self.centres.k();
+        vec![
+            Block::per_row("weighted_sums", k * self.centres.columns(), domain.largest()),
+            Block::per_row("weights", k, 1.0),
+        ]
+    }
+
+    fn answer(&self, rows: &Prepared, _: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError> {
+        let sums = kernel::fuzzy_sums(rows.packed(), &self.centres, self.m)?;
+        Ok([sums.weighted_sums, sums.weights].concat())
+    }
+
+    fn points(&self) -> Vec<&Centres> {
+        vec![&self.centres]
+    }
+
+    fn adds_up_over_rows(&self) -> bool {
+        true
+    }
+
+    fn is_smooth(&self) -> bool {
+        true
+    }
+
+    fn of_row(&self, _: &Domain) -> Option<OfRow<'_>> {
+        let Self { centres, m } = self;
+        Some(Box::new(|x, sums| {
+            let mut u = vec![0.0; centres.k()];
+            distance::memberships(x, centres.rows(), *m, &mut u);
+            let (weighted_sums, weights) = sums.split_at_mut(centres.k() * x.len());
+            for ((u, sums), total) in u.iter().zip(weighted_sums.chunks_exact_mut(x.len())).zip(weights) {
+                let weight = distance::power(*u, *m);
+                *total += weight;
+                sums.iter_mut().zip(x).for_each(|(sum, x)| *sum += weight * x);
+            }
+        }))
+    }
+
+    fn shows_rows(&self) -> Option<ShowsRows> {
+        Some(ShowsRows { block: "weights", blocks: Some(2) })
+    }
+}
+
+impl Family for FuzzyValidation {
+    fn stage(&self) -> Stage {
+        Stage::Validating
+    }
+
+    fn check(&self, domain: &Domain) -> Result<(), QueryError> {
+        fuzzy_centres(&self.centres, self.m, domain)
+    }
+
+    fn layout(&self, domain: &Domain) -> Vec<Block> {
+        let k = self.centres.k();
+        let reaches = || self.centres.rows().map(|centre| domain.reach(centre));
+        // One row adds min over u of sum_k u^m d^2 to J, hence at most its squared distance to any one centre.
+        let nearest = reaches().fold(f64::INFINITY, f64::min);
+        vec![
+            Block::per_row("distances", k, reaches().fold(0.0, f64::max)),
+            Block::per_row("memberships", k, 1.0),
+            Block::per_row("objective", 1, nearest * nearest),
+        ]
+    }
+
+    fn answer(&self, rows: &Prepared, _: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError> {
+        let sums = kernel::fuzzy_validation(rows.packed(), &self.centres, self.m)?;
+        Ok([sums.distances, sums.memberships, vec![sums.objective]].concat())
+    }
+
+    fn points(&self) -> Vec<&Centres> {
+        vec![&self.centres]
+    }
+
+    fn adds_up_over_rows(&self) -> bool {
+        true
+    }
+
+    fn is_smooth(&self) -> bool {
+        true
+    }
+
+    fn of_row(&self, _: &Domain) -> Option<OfRow<'_>> {
+        let Self { centres, m } = self;
+        Some(Box::new(|x, sums| {
+            let k = centres.k();
+            let mut u = vec![0.0; k];
+            sums[2 * k] += distance::memberships(x, centres.rows(), *m, &mut u);
+            for (c, centre) in centres.rows().enumerate() {
+                sums[c] += distance::euclidean(x, centre);
+                sums[k + c] += u[c];
+            }
+        }))
+    }
+
+    fn shows_rows(&self) -> Option<ShowsRows> {
+        Some(ShowsRows { block: "memberships", blocks: Some(3) })
+    }
+
+    /// Centres lie in the box, so no row is farther from one than its diagonal; and the weighted squares of one row add up
+    /// to less than with equal memberships.
+    fn sensitivity(&self, reach: f64) -> Option<Sensitivity> {
+        let (k, far) = (self.centres.k() as f64, 2.0 * reach);
+        Some(Sensitivity::Validation(vec![k.sqrt() * far, 1.0, far * far * k.powf(1.0 - self.m)]))
+    }
+
+    fn judged_centres(&mut self) -> Option<&mut Centres> {
+        Some(&mut self.centres)
+    }
+
+    fn verdict(&self, geometry: Geometry<'_>, values: &[f64], rows: Option<u64>) -> Result<Verdict, MethodError> {
+        validity::basic(&self.centres, geometry, values, rows)
+    }
+}
