@@ -44,6 +44,7 @@ fn lose(
         vanish: vanish.iter().map(|(site, at, round)| (*site, Vanish { round: *round, at: *at })).collect(),
         record: false,
         state: None,
+        carrier: None,
         way: None,
         timing: LOOPBACK_TIMING,
         on_loss: OnLoss::Stop,

@@ -145,6 +145,7 @@ pub(crate) fn demo(args: &DemoArgs, json: bool) -> Result<(), Failure> {
         vanish: vanish.clone(),
         record: false,
         state: None,
+        carrier: None,
         way: None,
         timing: LOOPBACK_TIMING,
         on_loss: args.on_loss.unwrap_or(Loss::Stop).within(args.loss_wait),

@@ -29,6 +29,7 @@ use veilsum_node::{
     report,
     role::{
         client::{self, ClientConfig},
+        config::Party,
         intermediary::{self, IntermediaryConfig},
         server::{self, OnLoss, ServerConfig},
     },
@@ -276,12 +277,10 @@ pub(crate) fn server(args: &ServerArgs, json: bool) -> Result<(), Failure> {
     let state = args.documents.state(args.state.as_ref());
     let session = message::session(&federation.terms.hash(), &federation.roster.hash(), PartyId::Coordinator);
     let result = block_on(server::run(ServerConfig {
-        identity,
-        federation: federation.clone(),
+        party: Party::new(identity, federation.clone()),
         listen,
         timing: args.patience.timing(),
         on_loss: args.patience.on_loss.within(args.patience.loss_wait),
-        view: None,
         evidence: Some(args.out.clone()),
         state: Some(state.clone()),
         bound: None,
@@ -312,13 +311,11 @@ pub(crate) fn intermediary(args: &IntermediaryArgs, json: bool) -> Result<(), Fa
         );
     }
     let counted = block_on(intermediary::run(IntermediaryConfig {
-        identity,
-        federation: federation.clone(),
+        party: Party::new(identity, federation.clone()),
         listen,
         coordinator,
         timing: args.patience.timing(),
         on_loss: args.patience.on_loss.within(args.patience.loss_wait),
-        view: None,
         bound: None,
     }))?;
     if json {
@@ -380,8 +377,7 @@ pub(crate) fn client(args: &ClientArgs, json: bool) -> Result<(), Failure> {
     }
     let report = block_on(async {
         let run = client::run(ClientConfig {
-            identity,
-            federation: federation.clone(),
+            party: Party::new(identity, federation.clone()),
             site,
             rows: Arc::new(rows),
             origin: Arc::new(origin),
@@ -391,7 +387,6 @@ pub(crate) fn client(args: &ClientArgs, json: bool) -> Result<(), Failure> {
             head: Some(head_of(&args.documents.key)),
             patience: Duration::from_secs(args.join_timeout),
             vanish: None,
-            view: None,
         });
         tokio::select! {
             report = run => report,

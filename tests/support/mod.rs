@@ -151,6 +151,7 @@ pub fn federate_under(
         vanish,
         record,
         state: None,
+        carrier: None,
         way: None,
         timing: LOOPBACK_TIMING,
         on_loss: OnLoss::Stop,

@@ -82,6 +82,7 @@ pub fn record(scene: &Scene) -> Result<Recording> {
         vanish: scene.vanish.clone(),
         record: true,
         state: None,
+        carrier: None,
         way: None,
         timing: LOOPBACK_TIMING,
         on_loss: veilsum_node::role::server::OnLoss::Stop,

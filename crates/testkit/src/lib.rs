@@ -2,3 +2,4 @@
 
 pub mod cast;
 pub mod data;
+pub mod memory;

@@ -2,6 +2,7 @@
 
 pub mod aggregator_host;
 pub mod client;
+pub mod config;
 pub mod dial;
 mod follower;
 mod hand;

@@ -3,7 +3,7 @@
 use veilsum_cluster::{Query, random::Stream};
 use veilsum_proto::suite;
 
-use super::client::ClientConfig;
+use super::config::ClientConfig;
 use crate::{question::Question, release::digest_of_rows};
 
 /// Whether its answer is blurred.
@@ -17,6 +17,7 @@ pub(super) fn blur_of(config: &ClientConfig, query: &[u8]) -> Stream {
     let rows = digest_of_rows(&config.rows);
     // The seed of the identity makes it this site's secret.
     Stream::from_key(
-        suite::hash("blur", &[&*config.identity.seed(), &config.federation.terms.hash().0, query, &rows.0]).0,
+        suite::hash("blur", &[&*config.party.identity.seed(), &config.party.federation.terms.hash().0, query, &rows.0])
+            .0,
     )
 }

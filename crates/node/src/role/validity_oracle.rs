@@ -12,7 +12,7 @@ use veilsum_proto::{Error, Rule, aggregator, message::Kind, roster::PartyId};
 
 use super::{
     aggregator_host::{AggregatorHost, HostEvent},
-    intermediary::IntermediaryConfig,
+    config::IntermediaryConfig,
 };
 use crate::{
     app_messages::{CentreDistances, JudgeReply, JudgeRequest},
@@ -65,7 +65,7 @@ pub(super) async fn judge(
     counted: &[u16],
     rows: u64,
 ) -> Result<JudgeReply, Failure> {
-    let Blind { queries, layout } = blind(&config.federation.work, request, &config.form()?)?;
+    let Blind { queries, layout } = blind(&config.party.federation.work, request, &config.party.federation.form()?)?;
     let words = u32::try_from(layout.words()).unwrap_or(u32::MAX);
     hub.ask(Question::Judge { digest: request.digest, words }.to_bytes(), layout.words());
     let mut distances: Option<CentreDistances> = None;
@@ -75,7 +75,7 @@ pub(super) async fn judge(
         match hub.next(Some(deadline)).await {
             HostEvent::Aggregator(aggregator::Event::Total { values, cohort, .. }) => break (values, cohort),
             HostEvent::Aggregator(aggregator::Event::Failed(e)) => return Err(e.into()),
-            HostEvent::Aggregator(event) => super::server::log(&config.federation.roster, &event),
+            HostEvent::Aggregator(event) => super::server::log(&config.party.federation.roster, &event),
             HostEvent::Control { from, kind: Kind::CentreDistances, bytes } => {
                 take_distances(hub, config, (from, &bytes), request, &mut distances)?;
             }
@@ -94,12 +94,15 @@ pub(super) async fn judge(
     })?;
     let known = (cohort == counted).then_some(rows);
     let totals = layout.decode(&values, cohort.len(), known)?.values;
-    let verdicts = verdicts(&queries, &distances, &totals, known, config.federation.work.columns.len())?;
+    let verdicts = verdicts(&queries, &distances, &totals, known, config.party.federation.work.columns.len())?;
     // [APP-2] holds for those who are left, too.
-    if verdicts.iter().any(|verdict| verdict.rows < config.federation.terms.min_total_rows) {
+    if verdicts.iter().any(|verdict| verdict.rows < config.party.federation.terms.min_total_rows) {
         return Err(Failure::new(
             Code::Policy,
-            format!("the rows that are left are below the plan's floor of {}", config.federation.terms.min_total_rows),
+            format!(
+                "the rows that are left are below the plan's floor of {}",
+                config.party.federation.terms.min_total_rows
+            ),
             "run again when the missing sites are there",
         ));
     }
@@ -120,7 +123,7 @@ fn take_distances(
             matrix.len() == (*k as usize) * (*k as usize) && matrix.iter().all(|x| x.is_finite() && *x >= 0.0)
         });
     if found.digest != request.digest || !shaped {
-        let who = config.federation.roster.name_of(from);
+        let who = config.party.name_of(from);
         let what = "sent distances that do not fit the question".to_owned();
         return Err(Error::PeerMisbehaved { who, what, rule: Rule("APP-5") }.into());
     }

@@ -20,7 +20,7 @@ impl Run<'_> {
         let appear = Duration::from_millis(self.config.timing.join);
         while !self.counted && !self.hub.is_connected(PartyId::Intermediary) {
             if began.elapsed() > appear {
-                return Err(in_vain(&self.config.federation.roster.intermediary.name, began.elapsed()));
+                return Err(in_vain(&self.config.party.federation.roster.intermediary.name, began.elapsed()));
             }
             match self.hub.next(Some(Instant::now() + Duration::from_millis(100))).await {
                 HostEvent::Aggregator(event) => self.event(event)?,
@@ -53,7 +53,7 @@ impl Run<'_> {
             }
             let waited = if seen.elapsed() > appear { appear } else { began.elapsed() };
             if !self.counted && (Instant::now() >= deadline || seen.elapsed() > appear) {
-                return Err(in_vain(&self.config.federation.roster.intermediary.name, waited));
+                return Err(in_vain(&self.config.party.federation.roster.intermediary.name, waited));
             }
         }
         Ok(())
@@ -61,8 +61,8 @@ impl Run<'_> {
 
     /// Lays the final centres before the sites and has the intermediary judge them.
     pub(super) async fn ask_judge(&mut self, batch: Batch, cohort: &[u16]) -> Result<JudgeReply, Failure> {
-        let domain = self.config.federation.work.domain()?;
-        let layout = Layout::of_judged(&batch, &domain, &self.config.form()?)?;
+        let domain = self.config.party.federation.work.domain()?;
+        let layout = Layout::of_judged(&batch, &domain, &self.config.party.federation.form()?)?;
         let clusters = batch.queries.iter().flat_map(Query::points).map(|c| c.k() as u32).collect();
         let grouped = batch.queries.iter().map(|query| !matches!(query, Query::Ungrouped(_))).collect();
         let digest = question::digest(&batch);
@@ -130,7 +130,7 @@ impl Run<'_> {
                     return None;
                 }
                 // Every total is in: whoever leaves now takes nothing from the result.
-                HostEvent::Aggregator(event) => log(&self.config.federation.roster, &event),
+                HostEvent::Aggregator(event) => log(&self.config.party.federation.roster, &event),
                 HostEvent::Control { .. } => {}
             }
         }

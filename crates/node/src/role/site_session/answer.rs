@@ -56,7 +56,7 @@ impl SiteSession {
             line.tell(Kind::CentreDistances, &CentreDistances { digest: *digest, matrices }).await;
         }
         let rows = self.config.rows.clone();
-        let form = self.config.form()?;
+        let form = self.config.party.federation.form()?;
         let blur = self.config.clone();
         let key = form.noise.and_then(|_| self.site.noise_key());
         let values = tokio::task::spawn_blocking(move || {
@@ -84,7 +84,7 @@ impl SiteSession {
 
     /// Rows of this cohort at least, as far as the coordinator's totals have shown to either conversation.
     fn shown(&self, cohort: &[u16]) -> u64 {
-        self.keeper.shown(cohort, self.config.federation.terms.max_rows)
+        self.keeper.shown(cohort, self.config.party.federation.terms.max_rows)
     }
 
     /// [OPN-9]: whether this site's own copy of the method asks this next.
@@ -97,7 +97,8 @@ impl SiteSession {
 
     async fn check(&mut self, asked: &Asked) -> Result<Checked, String> {
         let question = Question::from_bytes(&asked.query).map_err(|e| e.to_string())?;
-        let (domain, form) = (self.config.rows.domain().clone(), self.config.form().map_err(|e| e.to_string())?);
+        let (domain, form) =
+            (self.config.rows.domain().clone(), self.config.party.federation.form().map_err(|e| e.to_string())?);
         let (mut drawn, mut judged) = (true, None);
         let site = self.keeper.answering(&self.config);
         let layout = match (&question, self.aggregator) {
