@@ -14,7 +14,8 @@ use veilsum_proto::{
 
 use crate::{
     method::{MethodArgs, given_centres, heading, parse_clusters},
-    run::{LOSS_WAIT, Loss, block_on},
+    party::{LOSS_WAIT, Loss, block_on},
+    verb::Verb,
 };
 use veilsum_node::{
     agreed,
@@ -32,7 +33,7 @@ use veilsum_node::{
     table::{self, TableSpec},
 };
 
-/// `veilsum demo`
+/// Run a whole federation on this machine, on generated or given rows
 #[derive(Args, Debug, Clone)]
 pub(crate) struct DemoArgs {
     /// Cluster these rows instead of the generated example
@@ -105,121 +106,125 @@ struct Source {
     labels: Option<Labels>,
 }
 
-/// Runs the demonstration.
-///
-/// # Errors
-/// A [`Failure`] with its exit code.
-pub(crate) fn demo(args: &DemoArgs, json: bool) -> Result<(), Failure> {
-    let source = match &args.data {
-        Some(path) => from_file(args, path)?,
-        None => example(args),
-    };
-    let work = work(args, &source)?;
-    work.check().map_err(|e| Failure::input(e.0, "see `veilsum demo --help-all`"))?;
-    let names: Vec<String> = source.sites.iter().map(|site| site.name.clone()).collect();
-    let vanish = args.drop.iter().map(|d| parse_drop(d, &names)).collect::<Result<Vec<_>, _>>()?;
-    let domain = work.domain()?;
-    let prepared = source.sites.iter().map(|s| s.prepare(&domain, work.out_of_box)).collect::<Result<Vec<_>, _>>()?;
-    let rows: usize = prepared.iter().map(Prepared::len).sum();
-    if u64::from(work.recipe.clusters.min) > rows as u64 {
-        return Err(Failure::input(
-            format!(
-                "K = {} clusters from {rows} rows: there must be at least as many rows as clusters",
-                work.recipe.clusters.min
-            ),
-            "choose a smaller --k",
-        ));
-    }
-    crate::run::place_for(&args.out.join("result.json"))?;
-    let demo = Demo::of(&source.sites, &work, &vanish, args.on_loss.is_some());
-    let (site, told) = demo.policy()?;
-    if !json {
-        crate::say!("{}\n{told}", source.note);
-    }
-    let terms = demo.terms;
-    let run = block_on(loopback::run(LoopbackConfig {
-        sites: source.sites,
-        work: work.clone(),
-        site,
-        terms: Box::new(move |t| *t = Terms { roster: t.roster, ..terms }),
-        vanish: vanish.clone(),
-        record: false,
-        state: None,
-        carrier: None,
-        way: None,
-        timing: LOOPBACK_TIMING,
-        on_loss: args.on_loss.unwrap_or(Loss::Stop).within(args.loss_wait),
-        progress: crate::progress::reporter(json),
-    }))?;
-    let LoopbackRun { result, counted, sites, .. } = run;
-    let mut result = result?;
-    // The coordinator cannot see what the sites sent to the intermediary; here both are known.
-    if let Ok(counted) = &counted {
-        result.traffic.add(&counted.traffic);
-    }
-    for (name, outcome) in names.iter().zip(&sites) {
-        if let Err(failure) = outcome
-            && !result.missing.contains(name)
-        {
-            result.warnings.push(format!("{name}: {}", failure.message));
+impl Verb for DemoArgs {
+    /// Runs the demonstration.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    fn run(&self, json: bool) -> Result<(), Failure> {
+        let args = self;
+        let source = match &args.data {
+            Some(path) => from_file(args, path)?,
+            None => example(args),
+        };
+        let work = work(args, &source)?;
+        work.check().map_err(|e| Failure::input(e.0, "see `veilsum demo --help-all`"))?;
+        let names: Vec<String> = source.sites.iter().map(|site| site.name.clone()).collect();
+        let vanish = args.drop.iter().map(|d| parse_drop(d, &names)).collect::<Result<Vec<_>, _>>()?;
+        let domain = work.domain()?;
+        let prepared =
+            source.sites.iter().map(|s| s.prepare(&domain, work.out_of_box)).collect::<Result<Vec<_>, _>>()?;
+        let rows: usize = prepared.iter().map(Prepared::len).sum();
+        if u64::from(work.recipe.clusters.min) > rows as u64 {
+            return Err(Failure::input(
+                format!(
+                    "K = {} clusters from {rows} rows: there must be at least as many rows as clusters",
+                    work.recipe.clusters.min
+                ),
+                "choose a smaller --k",
+            ));
         }
-    }
-    let pooled = compare(&work, &prepared, &result)?;
-    let written = report::write(&args.out, &result, Some(&pooled))?;
-    if json {
-        crate::say!("{}", report::document(&result, Some(&pooled)));
-        return early(&result);
-    }
-    crate::say!(@raw "{}{}", report::centres(&result), report::summary(&result));
-    let mut out = String::from("\nwho learnt what\n");
-    let over = if result.missing.is_empty() { result.cohort.len().to_string() } else { "the remaining".into() };
-    let judged = if work.judge == Judge::Intermediary { ", and the indices from the intermediary" } else { "" };
-    let _ = writeln!(
-        out,
-        "  coordinator    {} totals over {over} sites, all questions of the plan{judged}; of no single site's sums or row \
-         count anything",
-        result.questions
-    );
-    let counted = match counted {
-        Ok(c) if c.handed_over => format!("the number of rows of all sites together ({}); no centre", c.total),
-        Ok(c) => format!(
-            "the number of rows of {} sites together ({}), which it kept to itself; no centre",
-            c.cohort.len(),
-            c.total
-        ),
-        Err(f) => format!("nothing: {}", f.message),
-    };
-    let judging = if work.judge == Judge::Intermediary {
-        "; the validity totals, and how far the final centres are from each other"
-    } else {
-        ""
-    };
-    let _ = writeln!(out, "  intermediary   {counted}{judging}");
-    let _ = writeln!(
-        out,
-        "  every site     the centres and totals of every round; no other site's rows, sums or row count"
-    );
-    let _ = writeln!(out, "  the network    sizes and times of encrypted packets");
-    crate::say!(@raw "{out}");
-    crate::say!(
-        "\n{}: {} rounds, largest difference {:.1e} of a column's range",
-        pooled.what,
-        pooled.rounds,
-        pooled.max_abs_diff
-    );
-    if pooled.blurred {
-        crate::say!(
-            "(its seeding was blurred by other noise, so it may start and end elsewhere; --blur 0 compares exactly)"
+        crate::party::place_for(&args.out.join("result.json"))?;
+        let demo = Demo::of(&source.sites, &work, &vanish, args.on_loss.is_some());
+        let (site, told) = demo.policy()?;
+        if !json {
+            crate::say!("{}\n{told}", source.note);
+        }
+        let terms = demo.terms;
+        let run = block_on(loopback::run(LoopbackConfig {
+            sites: source.sites,
+            work: work.clone(),
+            site,
+            terms: Box::new(move |t| *t = Terms { roster: t.roster, ..terms }),
+            vanish: vanish.clone(),
+            record: false,
+            state: None,
+            carrier: None,
+            way: None,
+            timing: LOOPBACK_TIMING,
+            on_loss: args.on_loss.unwrap_or(Loss::Stop).within(args.loss_wait),
+            progress: crate::progress::reporter(json),
+        }))?;
+        let LoopbackRun { result, counted, sites, .. } = run;
+        let mut result = result?;
+        // The coordinator cannot see what the sites sent to the intermediary; here both are known.
+        if let Ok(counted) = &counted {
+            result.traffic.add(&counted.traffic);
+        }
+        for (name, outcome) in names.iter().zip(&sites) {
+            if let Err(failure) = outcome
+                && !result.missing.contains(name)
+            {
+                result.warnings.push(format!("{name}: {}", failure.message));
+            }
+        }
+        let pooled = compare(&work, &prepared, &result)?;
+        let written = report::write(&args.out, &result, Some(&pooled))?;
+        if json {
+            crate::say!("{}", report::document(&result, Some(&pooled)));
+            return early(&result);
+        }
+        crate::say!(@raw "{}{}", report::centres(&result), report::summary(&result));
+        let mut out = String::from("\nwho learnt what\n");
+        let over = if result.missing.is_empty() { result.cohort.len().to_string() } else { "the remaining".into() };
+        let judged = if work.judge == Judge::Intermediary { ", and the indices from the intermediary" } else { "" };
+        let _ = writeln!(
+            out,
+            "  coordinator    {} totals over {over} sites, all questions of the plan{judged}; of no single site's sums or row \
+             count anything",
+            result.questions
         );
+        let counted = match counted {
+            Ok(c) if c.handed_over => format!("the number of rows of all sites together ({}); no centre", c.total),
+            Ok(c) => format!(
+                "the number of rows of {} sites together ({}), which it kept to itself; no centre",
+                c.cohort.len(),
+                c.total
+            ),
+            Err(f) => format!("nothing: {}", f.message),
+        };
+        let judging = if work.judge == Judge::Intermediary {
+            "; the validity totals, and how far the final centres are from each other"
+        } else {
+            ""
+        };
+        let _ = writeln!(out, "  intermediary   {counted}{judging}");
+        let _ = writeln!(
+            out,
+            "  every site     the centres and totals of every round; no other site's rows, sums or row count"
+        );
+        let _ = writeln!(out, "  the network    sizes and times of encrypted packets");
+        crate::say!(@raw "{out}");
+        crate::say!(
+            "\n{}: {} rounds, largest difference {:.1e} of a column's range",
+            pooled.what,
+            pooled.rounds,
+            pooled.max_abs_diff
+        );
+        if pooled.blurred {
+            crate::say!(
+                "(its seeding was blurred by other noise, so it may start and end elsewhere; --blur 0 compares exactly)"
+            );
+        }
+        if !result.missing.is_empty() {
+            crate::say!("(it has the rows of the sites that vanished, so it differs)");
+        }
+        crate::say!("traffic: {} kB in all", result.traffic.bytes() / 1000);
+        for path in &written {
+            crate::say!("wrote {}", path.display());
+        }
+        early(&result)
     }
-    if !result.missing.is_empty() {
-        crate::say!("(it has the rows of the sites that vanished, so it differs)");
-    }
-    crate::say!("traffic: {} kB in all", result.traffic.bytes() / 1000);
-    for path in &written {
-        crate::say!("wrote {}", path.display());
-    }
-    early(&result)
 }
 
 /// Exit code 9 where the run ended early.

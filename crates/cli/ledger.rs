@@ -16,7 +16,8 @@ use veilsum_proto::{
     suite::Hash,
 };
 
-use crate::run::{head_of, state_of};
+use crate::party::{head_of, state_of};
+use crate::verb::Verb;
 use veilsum_node::{
     documents::{fingerprint, load_card, load_identity, policy_of},
     error::{Code, Failure},
@@ -28,7 +29,7 @@ use veilsum_node::{
     table::{self, TableSpec},
 };
 
-/// `veilsum ledger`
+/// What this site ever gave away: verify, show, budget
 #[derive(Args, Debug)]
 pub(crate) struct LedgerArgs {
     /// What to do
@@ -127,26 +128,34 @@ fn parse_link(text: &str) -> Result<Hash, String> {
     bytes.map(Hash).ok_or_else(|| "it is not 64 hexadecimal digits".into())
 }
 
-/// Runs `veilsum ledger`.
-///
-/// # Errors
-/// A [`Failure`] that names file and entry.
-pub(crate) fn ledger(args: &LedgerArgs, json: bool) -> Result<(), Failure> {
-    match &args.command {
-        LedgerCommand::Changed(a) => changed(a, json),
-        LedgerCommand::Separate(a) => separate(a, json),
-        LedgerCommand::Verify(a) => verify(a, json),
-        LedgerCommand::Show(a) => {
-            let entries = own(a)?;
-            crate::print(json, &entries.iter().map(to_json).collect(), &table(&entries))
-        }
-        LedgerCommand::Budget(a) => budget(a, json),
-        LedgerCommand::Adopt(a) => {
-            let (identity, _) = load_identity(&a.key)?;
-            let (path, head) = (file(a), head_of(&a.key));
-            let checked = ledger::adopt(&path, &head, &identity)?;
-            let text = format!("{}: {} entries; head written to {}", path.display(), checked.entries, head.display());
-            crate::print(json, &json!({ "entries": checked.entries, "link": checked.link.to_string() }), &text)
+impl Verb for LedgerArgs {
+    /// Runs `veilsum ledger`.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names file and entry.
+    fn run(&self, json: bool) -> Result<(), Failure> {
+        let args = self;
+        match &args.command {
+            LedgerCommand::Changed(a) => changed(a, json),
+            LedgerCommand::Separate(a) => separate(a, json),
+            LedgerCommand::Verify(a) => verify(a, json),
+            LedgerCommand::Show(a) => {
+                let entries = own(a)?;
+                crate::verb::print(json, &entries.iter().map(to_json).collect(), &table(&entries))
+            }
+            LedgerCommand::Budget(a) => budget(a, json),
+            LedgerCommand::Adopt(a) => {
+                let (identity, _) = load_identity(&a.key)?;
+                let (path, head) = (file(a), head_of(&a.key));
+                let checked = ledger::adopt(&path, &head, &identity)?;
+                let text =
+                    format!("{}: {} entries; head written to {}", path.display(), checked.entries, head.display());
+                crate::verb::print(
+                    json,
+                    &json!({ "entries": checked.entries, "link": checked.link.to_string() }),
+                    &text,
+                )
+            }
         }
     }
 }
@@ -168,7 +177,7 @@ fn verify(args: &VerifyArgs, json: bool) -> Result<(), Failure> {
     if args.head.is_none() {
         text += "\nWhether entries at its end are missing shows only against a link that was noted before (--head).";
     }
-    crate::print(json, &value, &text)
+    crate::verb::print(json, &value, &text)
 }
 
 /// [REL-7]: a change of few rows would show as the difference of two totals.
@@ -190,14 +199,14 @@ fn changed(args: &ChangedArgs, json: bool) -> Result<(), Failure> {
         "noted: version {version} of the rows. This site answers from them once as many sites of its block have declared a change as \
          the policies ask for, in one run"
     );
-    crate::print(json, &json!({ "version": version }), &text)
+    crate::verb::print(json, &json!({ "version": version }), &text)
 }
 
 fn separate(args: &RowsArgs, json: bool) -> Result<(), Failure> {
     let version = declare(args, Note::Separate)?;
     let text = "noted: these are other rows. This site joins a new block with them; what it gave away before still counts in its \
                 budget. If rows of before are among them, the totals of then and now can be subtracted";
-    crate::print(json, &json!({ "version": version }), text)
+    crate::verb::print(json, &json!({ "version": version }), text)
 }
 
 /// Notes the columns of the data set as they are now. The version from now on.
@@ -374,5 +383,5 @@ fn budget(args: &BudgetArgs, json: bool) -> Result<(), Failure> {
     if values.is_empty() {
         text += "nothing was given away yet\n";
     }
-    crate::print(json, &json!({ "data_sets": values }), &text)
+    crate::verb::print(json, &json!({ "data_sets": values }), &text)
 }
