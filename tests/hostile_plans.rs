@@ -310,7 +310,6 @@ fn a_run_that_ended_without_its_intermediary_leaves_no_secrets() {
         files.map(|path| std::fs::metadata(path).unwrap().len().saturating_sub(16)).collect()
     };
     run(async {
-        let Federation { roster, terms, .. } = cast.federation.clone();
         let (bound, address) = oneshot::channel();
         let server = tokio::spawn(server::run(cast.server(LOOPBACK_TIMING, bound)));
         let coordinator = address.await.unwrap();

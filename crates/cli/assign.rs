@@ -42,7 +42,7 @@ impl Verb for AssignArgs {
         }
         let fail = |why: String| Failure::input(format!("{}: {why}", args.data.display()), "correct the file");
         let columns = model.columns.iter().map(|c| c.name.clone()).collect();
-        let table = table::read_csv(&args.data, &TableSpec { columns, label: None })?;
+        let table = table::read(&args.data, &TableSpec { columns, label: None })?;
         let rows = model.to_working(table.values).map_err(fail)?;
         let u = memberships(&rows, &model.centres().map_err(fail)?, model.m).map_err(|e| fail(e.to_string()))?;
         let labels = hard_labels(&u);

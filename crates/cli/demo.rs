@@ -282,7 +282,7 @@ fn from_file(args: &DemoArgs, path: &std::path::Path) -> Result<Source, Failure>
         args.columns.clone()
     };
     let spec = TableSpec { columns: wanted, label: Some(by_column.clone().unwrap_or_else(|| label.clone())) };
-    let table = table::read_csv(path, &spec)?;
+    let table = table::read(path, &spec)?;
     let d = table.columns.len();
     let rows = Rows::new(table.values, d)?;
     let wanted = args.sites.unwrap_or(20);

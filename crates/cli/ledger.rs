@@ -225,10 +225,10 @@ fn declare(args: &RowsArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<u3
     let mut labels = BTreeMap::new();
     for column in together.iter().filter_map(|set| set.label.as_ref()) {
         let spec = TableSpec { columns: names.clone(), label: Some(column.clone()) };
-        labels.insert(column.clone(), table::read_csv(&args.data, &spec)?.labels.unwrap_or_default());
+        labels.insert(column.clone(), table::read(&args.data, &spec)?.labels.unwrap_or_default());
     }
     let spec = TableSpec { columns: names.clone(), label: None };
-    let rows = Rows::new(table::read_csv(&args.data, &spec)?.values, names.len())?;
+    let rows = Rows::new(table::read(&args.data, &spec)?.values, names.len())?;
     // What was answered from together before, as it is now.
     let columns = Origin::new(names, rows, labels).columns(&identity, &together);
     if matches!(account.known(&columns), Known::Same(_)) {

@@ -74,7 +74,7 @@ pub fn load_rows_and_origin(federation: &Federation, data: impl AsRef<Path>) -> 
     let (data, work) = (data.as_ref(), &federation.work);
     let columns: Vec<String> = work.columns.iter().map(|c| c.name.clone()).collect();
     let label = work.labels.as_ref().map(|labels| labels.column.clone());
-    let mut table = table::read_csv(data, &TableSpec { columns, label })?;
+    let mut table = table::read(data, &TableSpec { columns, label })?;
     let named = work.labels.as_ref().zip(table.labels.take());
     let labels = named.as_ref().map(|(wanted, found)| numbered(found, wanted).map_err(|f| in_file(data, f)));
     let labels = labels.transpose()?;
