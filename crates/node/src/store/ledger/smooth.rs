@@ -6,7 +6,7 @@
 //! one by one, which is never less strict: so nothing here is flushed before a frame leaves, and a lost line is no error.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::File,
     io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write},
     path::Path,
 };
@@ -17,7 +17,7 @@ use veilsum_proto::{
     limits::MAX_QUERY,
 };
 
-use crate::release::Kept;
+use crate::{release::Kept, store::log};
 
 /// Name of the file in the state folder.
 pub const QUESTIONS: &str = "questions.hex";
@@ -61,8 +61,7 @@ pub(super) fn append(path: &Path, record: &Kept, identity: &Identity) -> io::Res
     let bytes = codec::encode(record);
     let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
     let line = format!("{} {}\n", hex(&bytes), hex(&identity.sign(SIGNED, &[&bytes]).to_bytes()));
-    let mut options = OpenOptions::new();
-    let mut file = crate::store::journal::private(options.read(true).append(true).create(true)).open(path)?;
+    let mut file = log::private().append(true).open(path)?;
     // A line that was torn stays alone.
     if file.seek(SeekFrom::End(0))? > 0 {
         let mut last = [0];
