@@ -8,7 +8,6 @@ use std::{
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use veilsum_cluster::{Rows, privacy};
 use veilsum_proto::{
     identity::{PublicKey, from_hex},
     ledger::{Column, Entry, Note},
@@ -20,8 +19,9 @@ use crate::party::{head_of, state_of};
 use crate::verb::Verb;
 use veilsum_node::{
     documents::{fingerprint, load_card, load_identity, policy_of},
+    dp,
     error::{Code, Failure},
-    release::{Account, Data, Known, Left, Origin},
+    release::{Account, Data, Known, Left, Origin, Rows},
     store::{
         Ledger,
         ledger::{self, FILE},
@@ -337,7 +337,7 @@ fn budget(args: &BudgetArgs, json: bool) -> Result<(), Failure> {
     if spent.questions > 0 {
         let Spent { questions, runs, scalars, milli_bits, nano_rho, smooth } = spent;
         let used = policy::used(&spent, domain);
-        let epsilon = if nano_rho == 0 { 0.0 } else { privacy::epsilon(nano_rho as f64 / 1e9, site.delta) };
+        let epsilon = dp::epsilon(nano_rho, site.delta);
         let left = policy.noise.nano_rho.saturating_sub(nano_rho);
         values.push(json!({
             "data": name, "answers": questions, "runs": runs, "kinds": account.kinds(),

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
-use veilsum_cluster::{Clusters, OutOfBox, Recipe, Scaling, method::Seeding, privacy::Unit};
 use veilsum_proto::plan::Terms;
 
 use crate::{
@@ -17,7 +16,7 @@ use veilsum_node::{
     documents::{self, Federation, fingerprint, load_identity, load_roster, roster_fingerprint, write_plan},
     dp::Privacy,
     error::Failure,
-    plan::{Column, Judge, Labels, PlanSpec},
+    plan::{Clusters, Column, Judge, Labels, OutOfBox, PlanSpec, Recipe, Scaling, Seeding, Unit},
 };
 
 /// Say what is computed: make, check, show

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
-use veilsum_cluster::{Prepared, privacy};
 use veilsum_proto::{
     policy::{Enforcement, Policy, Spent},
     suite::Hash,
@@ -14,10 +13,11 @@ use crate::party::{head_of, state_of};
 use crate::verb::Verb;
 use veilsum_node::{
     documents::{self, Federation, load_identity, policy_of},
+    dp,
     error::{Code, Failure},
     forecast::{Forecast, Verdict},
     question::SumBounds,
-    release::{Known, check_promise, possible_rows},
+    release::{Known, Prepared, check_promise, possible_rows},
     store::Ledger,
 };
 
@@ -158,7 +158,7 @@ fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
     text += &match total.nano_rho {
         None => format!("{:<18} {:>5}            {:>8} numbers at most\n", "together", "", total.scalars),
         Some(rho) => {
-            let epsilon = privacy::epsilon((rho as f64 / 1e9).max(1e-12), site.delta);
+            let epsilon = dp::epsilon(rho, site.delta);
             format!("together           with noise: epsilon {epsilon:.4} at delta {} at most\n", site.delta)
         }
     };

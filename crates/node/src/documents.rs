@@ -15,7 +15,6 @@ mod site;
 use std::path::Path;
 
 use serde::{Deserialize, de::DeserializeOwned};
-use veilsum_cluster::{DataError, Prepared, Rows};
 use veilsum_proto::{Error, identity::from_hex, plan::SignedTerms, roster::SignedRoster, suite::Hash};
 
 pub use federations::{Changes, Federations, Fingerprint, Standing, Use};
@@ -34,7 +33,7 @@ use veilsum_federation::{
 
 use crate::{
     files,
-    release::Origin,
+    release::{DataError, Origin, Prepared, Rows},
     table::{self, TableSpec},
 };
 

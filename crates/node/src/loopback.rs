@@ -5,7 +5,6 @@
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use tokio::{sync::oneshot, task::JoinHandle};
-use veilsum_cluster::{Domain, OutOfBox, Prepared, Rows};
 use veilsum_proto::{
     aggregator::Timing,
     identity::Identity,
@@ -19,8 +18,8 @@ use crate::{
     carrier::{self, Carrier},
     documents::{Federation, SitePolicy},
     error::{Code, Failure},
-    plan::PlanSpec,
-    release::Origin,
+    plan::{OutOfBox, PlanSpec},
+    release::{Domain, Origin, Prepared, Rows},
     role::{
         View,
         client::{self, ClientConfig, ClientReport, Vanish},

@@ -2,7 +2,6 @@
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
-use veilsum_cluster::Prepared;
 use veilsum_proto::{aggregator::Timing, identity::Identity, message, roster::PartyId, suite::Hash};
 
 use super::View;
@@ -11,7 +10,7 @@ use crate::{
     carrier::{self, Carrier},
     documents::SitePolicy,
     model::Model,
-    release::Origin,
+    release::{Origin, Prepared},
     result::RunResult,
     traffic::Traffic,
 };

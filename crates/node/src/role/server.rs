@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use veilsum_cluster::Outcome;
 use veilsum_proto::{
     aggregator::{self, Loss},
     codec,
@@ -14,6 +13,7 @@ use veilsum_proto::{
 
 use super::aggregator_host::{AggregatorHost, HostConfig, HostEvent};
 pub use super::config::{OnLoss, Progress, ServerConfig};
+use crate::result::Outcome;
 pub use crate::result::RunResult;
 use crate::{
     app_messages::{Aborted, CountReady, Finished, clean},

@@ -3,7 +3,6 @@
 use std::{net::SocketAddr, time::Duration};
 
 use tokio::sync::watch;
-use veilsum_cluster::Batch;
 use veilsum_proto::{
     Error, Rule,
     message::{self, Disclosure, Kind},
@@ -27,6 +26,7 @@ use crate::{
     carrier::CarrierError,
     error::{Code, Failure},
     model::Model,
+    question::Batch,
     release::{Left, cohort_digest},
     replay::Absent,
     store::{self, Journal, wait_for_disk},

@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use veilsum_cluster::{Batch, Query};
 use veilsum_proto::{message::Kind, roster::PartyId};
 
 use super::{Run, in_vain, log};
 use crate::{
-    app_messages::{Count, CountReply, CountRequest, Held, JudgeReply, JudgeRequest},
+    app_messages::{Count, CountReply, CountRequest, Held, JudgeReply},
     error::{Code, Failure},
-    question::{self, Layout},
+    oracle,
+    question::Batch,
     role::aggregator_host::HostEvent,
 };
 
@@ -61,12 +61,8 @@ impl Run<'_> {
 
     /// Lays the final centres before the sites and has the intermediary judge them.
     pub(super) async fn ask_judge(&mut self, batch: Batch, cohort: &[u16]) -> Result<JudgeReply, Failure> {
-        let domain = self.config.party.federation.work.domain()?;
-        let layout = Layout::of_judged(&batch, &domain, &self.config.party.federation.form()?)?;
-        let clusters = batch.queries.iter().flat_map(Query::points).map(|c| c.k() as u32).collect();
-        let grouped = batch.queries.iter().map(|query| !matches!(query, Query::Ungrouped(_))).collect();
-        let digest = question::digest(&batch);
-        let request = JudgeRequest { digest, clusters, grouped, exponents: layout.exponents() };
+        let federation = &self.config.party.federation;
+        let request = oracle::request(&batch, &federation.work, &federation.form()?)?;
         let held = Held { batch };
         for site in cohort {
             self.hub.tell(PartyId::Site(*site), Kind::Held, &held);
