@@ -35,6 +35,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         vanish: Vec::new(),
         record: true,
         state: None,
+        carrier: None,
         way: None,
         timing: LOOPBACK_TIMING,
         on_loss: veilsum_node::role::server::OnLoss::Stop,

@@ -149,10 +149,10 @@ async fn line(
     to_child: mpsc::Sender<Record>,
     patience: Duration,
 ) -> Result<(), Failure> {
-    let mut since = Instant::now();
+    let (carrier, mut since) = (carrier::choose(), Instant::now());
     loop {
         let dialled = tokio::select! {
-            link = carrier::dial(address, &credentials, &key, app_messages::header_check, DIAL_LIMIT) => link,
+            link = carrier.dial(address, &credentials, &key, app_messages::header_check, DIAL_LIMIT) => link,
             said = from_child.recv() => match said {
                 // Meant for the connection before: the process will be asked again.
                 Some(frame) if !frame.is_empty() => continue,

@@ -51,7 +51,8 @@ async fn coordinator() -> (Vec<Arc<Identity>>, Federation, SocketAddr) {
 async fn knock(identity: &Identity, to: &Identity, address: SocketAddr, frame: &[u8]) -> (Option<Vec<u8>>, bool) {
     let credentials = Credentials::from_seed(&identity.seed()).expect("credentials");
     let key = to.public();
-    let link = carrier::dial(address, &credentials, &key.0, app_messages::header_check, Duration::from_secs(10));
+    let carrier = carrier::choose();
+    let link = carrier.dial(address, &credentials, &key.0, app_messages::header_check, Duration::from_secs(10));
     let (mut sender, mut receiver): (LinkSender, LinkReceiver) = link.await.expect("a link").split();
     sender.send(frame).await.expect("sent");
     let answer = receiver.recv().await.ok().flatten();

@@ -111,7 +111,8 @@ fn seeding_without_counts_first_is_answered_by_real_sites() {
 fn sites(cast: &Cast, coordinator: SocketAddr, intermediary: SocketAddr, view: &View) -> Vec<AbortHandle> {
     let site = |(i, (_, rows)): (usize, (String, Rows))| {
         let view = (i == 0).then(|| view.clone());
-        let config = ClientConfig { view, ..cast.site(i, &rows, coordinator, intermediary) };
+        let mut config = cast.site(i, &rows, coordinator, intermediary);
+        config.party.view = view;
         tokio::spawn(client::run(config)).abort_handle()
     };
     made_up(&SIZES, 0.2, 3).into_iter().enumerate().map(site).collect()
@@ -307,14 +308,12 @@ fn a_run_that_ended_without_its_intermediary_leaves_no_secrets() {
         files.map(|path| std::fs::metadata(path).unwrap().len().saturating_sub(16)).collect()
     };
     run(async {
-        let Federation { roster, terms, .. } = cast.federation.clone();
         let (bound, address) = oneshot::channel();
         let server = tokio::spawn(server::run(cast.server(LOOPBACK_TIMING, bound)));
         let coordinator = address.await.unwrap();
         let patience = Duration::from_secs(20);
-        let mut link = Line::connect(&cast.identities[1], &roster, &terms, PartyId::Coordinator, coordinator, patience)
-            .await
-            .unwrap();
+        let me = cast.party(1);
+        let mut link = Line::connect(&me, PartyId::Coordinator, coordinator, patience).await.unwrap();
         let mut hub = hub(&cast, PartyId::Intermediary, LOOPBACK_TIMING).await;
         let site = |(i, (_, rows)): (usize, (String, Rows))| {
             let config = cast.site(i, &rows, coordinator, hub.address().unwrap());
@@ -345,15 +344,13 @@ fn the_intermediary_cannot_put_one_judgement_in_two_forms() {
     work.judge = Judge::Intermediary;
     let cast = cast(&work, SIZES.len(), |_| {}).unwrap();
     run(async {
-        let Federation { roster, terms, .. } = cast.federation.clone();
         let (bound, address) = oneshot::channel();
         let config = cast.server(LOOPBACK_TIMING, bound);
         let server = tokio::spawn(server::run(config));
         let coordinator = address.await.unwrap();
         let patience = Duration::from_secs(20);
-        let mut link = Line::connect(&cast.identities[1], &roster, &terms, PartyId::Coordinator, coordinator, patience)
-            .await
-            .unwrap();
+        let me = cast.party(1);
+        let mut link = Line::connect(&me, PartyId::Coordinator, coordinator, patience).await.unwrap();
         let mut hub = hub(&cast, PartyId::Intermediary, LOOPBACK_TIMING).await;
         let mut tasks = Tasks(sites(&cast, coordinator, hub.address().unwrap(), &View::default()));
         tasks.0.push(server.abort_handle());

@@ -132,6 +132,24 @@ fn what_may_be_released_is_decided_without_io() {
     }
 }
 
+/// The protocol and the mathematics meet in the federation alone: no file of the floors above names both.
+#[test]
+fn only_the_federation_names_both_the_protocol_and_the_mathematics() {
+    // It simulates whole federations for the laboratory.
+    let elsewhere = Path::new(ROOT).join("crates/node/src/simulate.rs");
+    let mut read = 0;
+    for path in ["crates/node/src", "crates/cli"].iter().flat_map(|folder| sources(&Path::new(ROOT).join(folder))) {
+        if only_tests(&path) || path.components().any(|part| part.as_os_str() == "tests") || path == elsewhere {
+            continue;
+        }
+        read += 1;
+        let code = code(&path);
+        let names = |name: &str| words(&code).any(|word| word == name);
+        assert!(!(names("veilsum_proto") && names("veilsum_cluster")), "{} names both", path.display());
+    }
+    assert!(read > 40, "node and the command line have more files than {read}");
+}
+
 /// The library knows no command line: words for a screen are the binary's.
 #[test]
 fn the_library_has_no_command_line() {

@@ -6,6 +6,7 @@ use clap::Args;
 use serde_json::json;
 use veilsum_cluster::assign::{hard_labels, memberships};
 
+use crate::verb::Verb;
 use veilsum_node::{
     cost::counted,
     documents,
@@ -15,7 +16,7 @@ use veilsum_node::{
     table::{self, TableSpec},
 };
 
-/// `veilsum assign`
+/// Memberships of one's own rows in the clusters of a model
 #[derive(Args, Debug)]
 pub(crate) struct AssignArgs {
     /// The model that a run wrote
@@ -37,58 +38,61 @@ fn outside(values: &[f64], model: &Model) -> Vec<usize> {
     rows.filter(|(_, row)| !inside(row)).map(|(i, _)| i).collect()
 }
 
-/// Computes memberships and hard labels.
-///
-/// # Errors
-/// A [`Failure`] that names model, file, line or column.
-pub(crate) fn assign(args: &AssignArgs, json: bool) -> Result<(), Failure> {
-    let model = documents::read_model(&args.model)?;
-    // With --json the output says so.
-    if let (Some(caution), false) = (model.caution(), json) {
-        eprintln!("warning: {caution}");
-    }
-    let fail = |why: String| Failure::input(format!("{}: {why}", args.data.display()), "correct the file");
-    let columns = model.columns.iter().map(|c| c.name.clone()).collect();
-    let table = table::read_csv(&args.data, &TableSpec { columns, label: None })?;
-    let outside = outside(&table.values, &model);
-    if let (Some(first), false) = (outside.first(), json) {
-        eprintln!(
-            "warning: {} outside the box that the model was made for, first {}: their memberships say which centre is nearest, \
+impl Verb for AssignArgs {
+    /// Computes memberships and hard labels.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names model, file, line or column.
+    fn run(&self, json: bool) -> Result<(), Failure> {
+        let args = self;
+        let model = documents::read_model(&args.model)?;
+        // With --json the output says so.
+        if let (Some(caution), false) = (model.caution(), json) {
+            eprintln!("warning: {caution}");
+        }
+        let fail = |why: String| Failure::input(format!("{}: {why}", args.data.display()), "correct the file");
+        let columns = model.columns.iter().map(|c| c.name.clone()).collect();
+        let table = table::read(&args.data, &TableSpec { columns, label: None })?;
+        let outside = outside(&table.values, &model);
+        if let (Some(first), false) = (outside.first(), json) {
+            eprintln!(
+                "warning: {} outside the box that the model was made for, first {}: their memberships say which centre is nearest, \
              and little more",
-            counted(outside.len(), "row"),
-            table::place_of(&args.data, *first)
-        );
-    }
-    let rows = model.to_working(table.values).map_err(fail)?;
-    let u = memberships(&rows, &model.centres().map_err(fail)?, model.m).map_err(|e| fail(e.to_string()))?;
-    let labels = hard_labels(&u);
+                counted(outside.len(), "row"),
+                table::place_of(&args.data, *first)
+            );
+        }
+        let rows = model.to_working(table.values).map_err(fail)?;
+        let u = memberships(&rows, &model.centres().map_err(fail)?, model.m).map_err(|e| fail(e.to_string()))?;
+        let labels = hard_labels(&u);
 
-    let to_file = args.out.as_os_str() != "-";
-    if json && !to_file {
-        let u: Vec<Vec<f64>> = u.outer_iter().map(|row| row.to_vec()).collect();
-        let value = json!({ "k": model.k, "memberships": u, "labels": labels, "outside_box": outside,
+        let to_file = args.out.as_os_str() != "-";
+        if json && !to_file {
+            let u: Vec<Vec<f64>> = u.outer_iter().map(|row| row.to_vec()).collect();
+            let value = json!({ "k": model.k, "memberships": u, "labels": labels, "outside_box": outside,
             "caution": model.caution() });
-        return crate::print(true, &value, "");
+            return crate::verb::print(true, &value, "");
+        }
+        // Clusters are numbered from 0, as the centres stand in the model.
+        let mut header: Vec<String> = (0..model.k).map(|i| format!("membership_{i}")).collect();
+        header.push("cluster".into());
+        let lines = u.outer_iter().zip(&labels).map(|(row, label)| {
+            let mut cells: Vec<String> = row.iter().map(|x| format!("{x:?}")).collect();
+            cells.push(label.to_string());
+            cells
+        });
+        let mut text = Vec::new();
+        table::write_csv(&mut text, &header, lines)?;
+        if to_file {
+            files::write_private(&args.out, &text, Existing::Replace)?;
+            let shown = args.out.display().to_string();
+            let value = json!({ "written": shown, "k": model.k, "outside_box": outside, "caution": model.caution() });
+            return crate::verb::print(
+                json,
+                &value,
+                &format!("memberships in {}: {shown}", counted(model.k as usize, "cluster")),
+            );
+        }
+        crate::verb::print(false, &serde_json::Value::Null, &String::from_utf8_lossy(&text))
     }
-    // Clusters are numbered from 0, as the centres stand in the model.
-    let mut header: Vec<String> = (0..model.k).map(|i| format!("membership_{i}")).collect();
-    header.push("cluster".into());
-    let lines = u.outer_iter().zip(&labels).map(|(row, label)| {
-        let mut cells: Vec<String> = row.iter().map(|x| format!("{x:?}")).collect();
-        cells.push(label.to_string());
-        cells
-    });
-    let mut text = Vec::new();
-    table::write_csv(&mut text, &header, lines)?;
-    if to_file {
-        files::write_private(&args.out, &text, Existing::Replace)?;
-        let shown = args.out.display().to_string();
-        let value = json!({ "written": shown, "k": model.k, "outside_box": outside, "caution": model.caution() });
-        return crate::print(
-            json,
-            &value,
-            &format!("memberships in {}: {shown}", counted(model.k as usize, "cluster")),
-        );
-    }
-    crate::print(false, &serde_json::Value::Null, &String::from_utf8_lossy(&text))
 }

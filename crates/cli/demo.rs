@@ -1,20 +1,21 @@
 //! `veilsum demo`: a whole federation on loopback in one process, on generated or given rows.
 
+mod pooled;
+mod source;
+
 use std::{fmt::Write, path::PathBuf};
 
 use clap::Args;
-use veilsum_cluster::{
-    Clusters, Domain, Prepared, Recipe, Rows, Scaling, Start, method::Seeding, metrics, pooled, synthetic,
-};
 use veilsum_proto::{
     plan::Terms,
     policy::{Enforcement, Spent},
-    roster::check_sites,
 };
 
+use self::source::{Source, Wish};
 use crate::{
     method::{MethodArgs, given_centres, heading, parse_clusters},
-    run::{LOSS_WAIT, Loss, block_on},
+    party::{LOSS_WAIT, Loss, block_on},
+    verb::Verb,
 };
 use veilsum_node::{
     agreed, cost,
@@ -23,19 +24,17 @@ use veilsum_node::{
     error::{Code, Failure},
     forecast::{Forecast, Verdict},
     loopback::{self, LOOPBACK_TIMING, LoopbackConfig, LoopbackRun, LoopbackSite},
-    plan::{Column, Judge, Labels, PlanSpec},
-    release,
-    report::{self, Pooled},
+    plan::{Clusters, Judge, PlanSpec, Scaling},
+    release::{self, Prepared},
+    report,
     result::RunResult,
     role::client::{Step, Vanish},
-    split,
-    table::{self, TableSpec},
 };
 
 /// What to do about an option that is wrong.
 const SEE_HELP: &str = "correct the option; `veilsum demo --help-all` says what each one takes";
 
-/// `veilsum demo`
+/// Run a whole federation on this machine, on generated or given rows
 #[derive(Args, Debug, Clone)]
 pub(crate) struct DemoArgs {
     /// Cluster these rows instead of the generated example
@@ -98,300 +97,146 @@ pub(crate) struct DemoArgs {
     pub method: MethodArgs,
 }
 
-/// Rows at their sites, and what is known about their columns.
-struct Source {
-    sites: Vec<LoopbackSite>,
-    columns: Vec<Column>,
-    default_k: Option<u32>,
-    note: String,
-    /// The label column and its labels, where they are to be released.
-    labels: Option<Labels>,
-}
-
-/// Runs the demonstration.
-///
-/// # Errors
-/// A [`Failure`] with its exit code.
-pub(crate) fn demo(args: &DemoArgs, json: bool) -> Result<(), Failure> {
-    let source = match &args.data {
-        Some(path) => from_file(args, path)?,
-        None => example(args),
-    };
-    let work = work(args, &source)?;
-    work.check().map_err(|e| Failure::new(Code::Usage, e.0, SEE_HELP))?;
-    args.method.noise.hides_sites_in_vain(source.sites.len())?;
-    let names: Vec<String> = source.sites.iter().map(|site| site.name.clone()).collect();
-    let vanish = args.drop.iter().map(|d| parse_drop(d, &names)).collect::<Result<Vec<_>, _>>()?;
-    let domain = work.domain()?;
-    let prepared = source.sites.iter().map(|s| s.prepare(&domain, work.out_of_box)).collect::<Result<Vec<_>, _>>()?;
-    let rows: usize = prepared.iter().map(Prepared::len).sum();
-    if u64::from(work.recipe.clusters.min) > rows as u64 {
-        return Err(Failure::new(
-            Code::Usage,
-            format!(
-                "K = {} clusters from {rows} rows: there must be at least as many rows as clusters",
-                work.recipe.clusters.min
-            ),
-            "choose a smaller --k",
-        ));
-    }
-    let demo = Demo::of(&source.sites, &work, &vanish, args.on_loss.is_some());
-    if let Some(sampling) = work.sampling {
-        let sites = source.sites.len();
-        agreed::prove_sampling(sites, &demo.terms, sampling.count(sites)).map_err(|f| {
-            let next = "raise --sample or leave it out, or deal the rows of --data to more --sites";
-            Failure::new(Code::Usage, f.message, next)
-        })?;
-    }
-    let (site, told) = demo.policy()?;
-    crate::run::place_for(&args.out.join("result.json"))?;
-    if !json {
-        crate::say!("{}\n{told}", source.note);
-    }
-    let terms = demo.terms;
-    let run = block_on(loopback::run(LoopbackConfig {
-        sites: source.sites,
-        work: work.clone(),
-        site,
-        terms: Box::new(move |t| *t = Terms { roster: t.roster, ..terms }),
-        vanish: vanish.clone(),
-        record: false,
-        state: None,
-        way: None,
-        timing: LOOPBACK_TIMING,
-        on_loss: args.on_loss.unwrap_or(Loss::Stop).within(args.loss_wait),
-        progress: crate::progress::reporter(json),
-    }))?;
-    let LoopbackRun { result, counted, sites, .. } = run;
-    let mut result = result?;
-    // The coordinator cannot see what the sites sent to the intermediary; here both are known.
-    if let Ok(counted) = &counted {
-        result.traffic.add(&counted.traffic);
-    }
-    for (name, outcome) in names.iter().zip(&sites) {
-        if let Err(failure) = outcome
-            && !result.missing.contains(name)
-        {
-            result.warnings.push(format!("{name}: {}", failure.message));
+impl Verb for DemoArgs {
+    /// Runs the demonstration.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    fn run(&self, json: bool) -> Result<(), Failure> {
+        let args = self;
+        let wish = Wish {
+            columns: &args.columns,
+            split: &args.split,
+            sites: args.sites,
+            seed: args.seed,
+            release_labels: args.release_labels,
+        };
+        let source = match &args.data {
+            Some(path) => source::from_file(&wish, path)?,
+            None => source::example(&wish),
+        };
+        let work = work(args, &source)?;
+        work.check().map_err(|e| Failure::new(Code::Usage, e.0, SEE_HELP))?;
+        args.method.noise.hides_sites_in_vain(source.sites.len())?;
+        let names: Vec<String> = source.sites.iter().map(|site| site.name.clone()).collect();
+        let vanish = args.drop.iter().map(|d| parse_drop(d, &names)).collect::<Result<Vec<_>, _>>()?;
+        let domain = work.domain()?;
+        let prepared =
+            source.sites.iter().map(|s| s.prepare(&domain, work.out_of_box)).collect::<Result<Vec<_>, _>>()?;
+        let rows: usize = prepared.iter().map(Prepared::len).sum();
+        if u64::from(work.recipe.clusters.min) > rows as u64 {
+            return Err(Failure::new(
+                Code::Usage,
+                format!(
+                    "K = {} clusters from {rows} rows: there must be at least as many rows as clusters",
+                    work.recipe.clusters.min
+                ),
+                "choose a smaller --k",
+            ));
         }
-    }
-    let pooled = compare(&work, &prepared, &result)?;
-    let written = report::write(&args.out, &result, Some(&pooled))?;
-    if json {
-        crate::say!("{}", report::document(&result, Some(&pooled)));
-        return early(&result);
-    }
-    crate::say!(@raw "{}{}", report::centres(&result), report::summary(&result));
-    let mut out = String::from("\nwho learnt what\n");
-    let over = if result.missing.is_empty() { result.cohort.len().to_string() } else { "the remaining".into() };
-    let judged = if work.judge == Judge::Intermediary { ", and the indices from the intermediary" } else { "" };
-    let _ = writeln!(
-        out,
-        "  coordinator    {} totals over {over} sites, all questions of the plan{judged}; of no single site's sums or row \
+        let demo = Demo::of(&source.sites, &work, &vanish, args.on_loss.is_some());
+        if let Some(sampling) = work.sampling {
+            let sites = source.sites.len();
+            agreed::prove_sampling(sites, &demo.terms, sampling.count(sites)).map_err(|f| {
+                let next = "raise --sample or leave it out, or deal the rows of --data to more --sites";
+                Failure::new(Code::Usage, f.message, next)
+            })?;
+        }
+        let (site, told) = demo.policy()?;
+        crate::party::place_for(&args.out.join("result.json"))?;
+        if !json {
+            crate::say!("{}\n{told}", source.note);
+        }
+        let terms = demo.terms;
+        let run = block_on(loopback::run(LoopbackConfig {
+            sites: source.sites,
+            work: work.clone(),
+            site,
+            terms: Box::new(move |t| *t = Terms { roster: t.roster, ..terms }),
+            vanish: vanish.clone(),
+            record: false,
+            state: None,
+            carrier: None,
+            way: None,
+            timing: LOOPBACK_TIMING,
+            on_loss: args.on_loss.unwrap_or(Loss::Stop).within(args.loss_wait),
+            progress: crate::progress::reporter(json),
+        }))?;
+        let LoopbackRun { result, counted, sites, .. } = run;
+        let mut result = result?;
+        // The coordinator cannot see what the sites sent to the intermediary; here both are known.
+        if let Ok(counted) = &counted {
+            result.traffic.add(&counted.traffic);
+        }
+        for (name, outcome) in names.iter().zip(&sites) {
+            if let Err(failure) = outcome
+                && !result.missing.contains(name)
+            {
+                result.warnings.push(format!("{name}: {}", failure.message));
+            }
+        }
+        let pooled = pooled::compare(&work, &prepared, &result)?;
+        let written = report::write(&args.out, &result, Some(&pooled))?;
+        if json {
+            crate::say!("{}", report::document(&result, Some(&pooled)));
+            return early(&result);
+        }
+        crate::say!(@raw "{}{}", report::centres(&result), report::summary(&result));
+        let mut out = String::from("\nwho learnt what\n");
+        let over = if result.missing.is_empty() { result.cohort.len().to_string() } else { "the remaining".into() };
+        let judged = if work.judge == Judge::Intermediary { ", and the indices from the intermediary" } else { "" };
+        let _ = writeln!(
+            out,
+            "  coordinator    {} totals over {over} sites, all questions of the plan{judged}; of no single site's sums or row \
          count anything",
-        result.questions
-    );
-    let counted = match counted {
-        Ok(c) if c.handed_over => format!("the number of rows of all sites together ({}); no centre", c.total),
-        Ok(c) => format!(
-            "the number of rows of {} sites together ({}), which it kept to itself; no centre",
-            c.cohort.len(),
-            c.total
-        ),
-        Err(f) => format!("nothing: {}", f.message),
-    };
-    let judging = if work.judge == Judge::Intermediary {
-        "; the validity totals, and how far the final centres are from each other"
-    } else {
-        ""
-    };
-    let _ = writeln!(out, "  intermediary   {counted}{judging}");
-    let _ = writeln!(
-        out,
-        "  every site     the centres and totals of every round; no other site's rows, sums or row count"
-    );
-    let _ = writeln!(out, "  the network    sizes and times of encrypted packets");
-    crate::say!(@raw "{out}");
-    crate::say!(
-        "\n{}: {}, largest difference {:.1e} of a column's range",
-        pooled.what,
-        cost::counted(pooled.rounds as usize, "round"),
-        pooled.max_abs_diff
-    );
-    if pooled.blurred {
-        crate::say!(
-            "(its seeding was blurred by other noise, so it may start and end elsewhere; --blur 0 compares exactly)"
+            result.questions
         );
+        let counted = match counted {
+            Ok(c) if c.handed_over => format!("the number of rows of all sites together ({}); no centre", c.total),
+            Ok(c) => format!(
+                "the number of rows of {} sites together ({}), which it kept to itself; no centre",
+                c.cohort.len(),
+                c.total
+            ),
+            Err(f) => format!("nothing: {}", f.message),
+        };
+        let judging = if work.judge == Judge::Intermediary {
+            "; the validity totals, and how far the final centres are from each other"
+        } else {
+            ""
+        };
+        let _ = writeln!(out, "  intermediary   {counted}{judging}");
+        let _ = writeln!(
+            out,
+            "  every site     the centres and totals of every round; no other site's rows, sums or row count"
+        );
+        let _ = writeln!(out, "  the network    sizes and times of encrypted packets");
+        crate::say!(@raw "{out}");
+        crate::say!(
+            "\n{}: {}, largest difference {:.1e} of a column's range",
+            pooled.what,
+            cost::counted(pooled.rounds as usize, "round"),
+            pooled.max_abs_diff
+        );
+        if pooled.blurred {
+            crate::say!(
+                "(its seeding was blurred by other noise, so it may start and end elsewhere; --blur 0 compares exactly)"
+            );
+        }
+        if !result.missing.is_empty() {
+            crate::say!("(it has the rows of the sites that vanished, so it differs)");
+        }
+        crate::say!("traffic: {} kB in all", result.traffic.bytes() / 1000);
+        for path in &written {
+            crate::say!("wrote {}", path.display());
+        }
+        early(&result)
     }
-    if !result.missing.is_empty() {
-        crate::say!("(it has the rows of the sites that vanished, so it differs)");
-    }
-    crate::say!("traffic: {} kB in all", result.traffic.bytes() / 1000);
-    for path in &written {
-        crate::say!("wrote {}", path.display());
-    }
-    early(&result)
 }
 
 /// Exit code 9 where the run ended early.
 fn early(result: &RunResult) -> Result<(), Failure> {
     result.ended_early.as_ref().map_or(Ok(()), |early| Err(early.failure()))
-}
-
-/// The five-Gaussian example: no site can see five clusters alone.
-fn example(args: &DemoArgs) -> Source {
-    let example = synthetic::five_gaussians(args.seed.unwrap_or(synthetic::DEFAULT_SEED));
-    let domain = synthetic::five_gaussians_domain();
-    let columns = ["x", "y"]
-        .iter()
-        .zip(domain.lower().iter().zip(domain.upper()))
-        .map(|(name, (lower, upper))| Column { name: (*name).into(), lower: *lower, upper: *upper })
-        .collect();
-    let clusters = example.truth.k();
-    let labels = args
-        .release_labels
-        .then(|| Labels { column: "cluster".into(), classes: (0..clusters).map(|class| class.to_string()).collect() });
-    let sites: Vec<LoopbackSite> = example
-        .sites
-        .into_iter()
-        .enumerate()
-        .map(|(i, s)| LoopbackSite {
-            name: format!("site-{}", i + 1),
-            rows: s.rows,
-            labels: labels.is_some().then(|| s.labels.into_iter().map(|label| label as u32).collect()),
-        })
-        .collect();
-    let rows: usize = sites.iter().map(|s| s.rows.len()).sum();
-    Source {
-        note: format!(
-            "five Gaussians at 3 sites, {rows} rows, generated; each site sees three of the five clusters; \
-             public box [-1, 2] x [-1, 2]\nmasked sums, QUIC on 127.0.0.1"
-        ),
-        sites,
-        columns,
-        default_k: Some(5),
-        labels,
-    }
-}
-
-fn from_file(args: &DemoArgs, path: &std::path::Path) -> Result<Source, Failure> {
-    let header = table::read_header(path)?;
-    let last = header.last().cloned().unwrap_or_default();
-    let way = Way::parse(&args.split, &header)?;
-    let by_column = match &way {
-        Way::Column(column) => Some(column.clone()),
-        _ => None,
-    };
-    if args.release_labels && by_column.is_some() {
-        return Err(Failure::new(
-            Code::Usage,
-            "--release-labels and --split by a column contradict each other",
-            "the labels are the file's last column; split by iid, dirichlet, observers or seen",
-        ));
-    }
-    // The last column is a label only where one is needed: it may be named as a column to use.
-    let by_label = args.release_labels || matches!(way, Way::Dirichlet(_) | Way::Seen(_));
-    let label = by_column.clone().or_else(|| by_label.then(|| last.clone()));
-    if let Some(column) = args.columns.iter().find(|column| !header.contains(column)) {
-        return Err(Failure::new(
-            Code::Usage,
-            format!("--columns {column:?}: {} has no such column", path.display()),
-            format!("the file has {}", header.join(", ")),
-        ));
-    }
-    if let Some(label) = label.as_ref().filter(|label| args.columns.contains(label)) {
-        let why = match by_column {
-            Some(_) => "the rows are split by it",
-            None => "as the last column it holds the labels",
-        };
-        return Err(Failure::new(
-            Code::Usage,
-            format!("--columns {label}: this column is not clustered, because {why}"),
-            "leave it out of --columns, or split the rows another way (--split iid)",
-        ));
-    }
-    let wanted: Vec<String> = if args.columns.is_empty() {
-        header[..header.len().saturating_sub(1)].iter().filter(|c| Some(*c) != by_column.as_ref()).cloned().collect()
-    } else {
-        args.columns.clone()
-    };
-    let spec = TableSpec { columns: wanted, label };
-    let table = table::read_csv(path, &spec)?;
-    let d = table.columns.len();
-    let rows = Rows::new(table.values, d)?;
-    let wanted = args.sites.unwrap_or(20);
-    let seed = args.seed.unwrap_or(0);
-    let found = table.labels.clone().unwrap_or_default();
-    let parts = match &way {
-        Way::Column(column) => {
-            if args.sites.is_some() {
-                return Err(Failure::new(
-                    Code::Usage,
-                    "--sites and --split by a column contradict each other",
-                    format!("leave --sites out: every value of {column:?} is a site"),
-                ));
-            }
-            split::by_label(&found)
-        }
-        Way::Iid => split::iid(table.rows, wanted, seed),
-        Way::Dirichlet(alpha) => split::dirichlet(&found, wanted, *alpha, seed),
-        Way::Observers(beta) => {
-            let around = Domain::around(&rows, Scaling::None)?;
-            let places = Start::Uniform { seed }.centres(&around, wanted.max(1))?;
-            split::observers(&rows, &Rows::new(places.as_slice().to_vec(), d)?, *beta, seed)
-        }
-        Way::Seen(labels) => split::lacking(&found, wanted, *labels, seed),
-    };
-    let next = "split into other --sites, or by another column";
-    check_sites(parts.len()).map_err(|e| Failure::new(Code::Usage, e, next))?;
-    if let Some((name, _)) = parts.iter().find(|(_, rows)| rows.is_empty()) {
-        return Err(Failure::new(
-            Code::Usage,
-            format!("{name} would have no rows: {} rows for {} sites", table.rows, parts.len()),
-            "use fewer --sites",
-        ));
-    }
-    let domain = Domain::around(&rows, Scaling::Box).map_err(|e| match e {
-        veilsum_cluster::DataError::ConstantColumn { column } => Failure::input(
-            format!(
-                "{}: the column {:?} is constant and says nothing about clusters",
-                path.display(),
-                table.columns[column]
-            ),
-            "name the other columns with --columns",
-        ),
-        other => other.into(),
-    })?;
-    let columns = table
-        .columns
-        .iter()
-        .zip(domain.lower().iter().zip(domain.upper()))
-        .map(|(name, (lower, upper))| Column { name: name.clone(), lower: *lower, upper: *upper })
-        .collect();
-    let labels = args.release_labels.then(|| {
-        let classes: std::collections::BTreeSet<&String> = found.iter().collect();
-        Labels { column: last.clone(), classes: classes.into_iter().cloned().collect() }
-    });
-    let unlisted = |_| Failure::new(Code::Internal, "a label of the file is not in its own list", "please report it");
-    let numbers = labels.as_ref().map(|labels| agreed::numbered(&found, labels)).transpose().map_err(unlisted)?;
-    let sites = parts
-        .into_iter()
-        .map(|(name, members)| {
-            let values = members.iter().flat_map(|i| rows.row(*i).to_vec()).collect();
-            let labels = numbers.as_ref().map(|numbers| members.iter().map(|i| numbers[*i]).collect());
-            Rows::new(values, d).map(|rows| LoopbackSite { name, rows, labels }).map_err(Failure::from)
-        })
-        .collect::<Result<Vec<_>, _>>()?;
-    let note = format!(
-        "{}: {}, {}, {} sites ({}); for this demonstration the public box is taken from the file, \
-         which a real federation must not do\nmasked sums, QUIC on 127.0.0.1",
-        path.display(),
-        cost::counted(rows.len(), "row"),
-        cost::counted(d, "column"),
-        sites.len(),
-        by_column.map_or_else(|| format!("rows dealt by {}", args.split), |c| format!("one for every value of {c:?}"))
-    );
-    Ok(Source { sites, columns, default_k: None, note, labels })
 }
 
 fn work(args: &DemoArgs, source: &Source) -> Result<PlanSpec, Failure> {
@@ -401,7 +246,7 @@ fn work(args: &DemoArgs, source: &Source) -> Result<PlanSpec, Failure> {
         .or(given.as_ref().map(|centres| Clusters::exactly(centres.k() as u32)))
         .or(source.default_k.map(Clusters::exactly))
         .ok_or_else(|| Failure::new(Code::Usage, "how many clusters?", "say --k K, or give --start"))?;
-    let seed = args.seed.unwrap_or(synthetic::DEFAULT_START_SEED);
+    let seed = args.seed.unwrap_or(source::DEFAULT_START_SEED);
     let classes = source.labels.as_ref().map_or(0, |labels| labels.classes.len());
     let mut recipe = args.method.recipe(clusters, given, seed, &source.columns, source.sites.len(), classes)?;
     let most = source.sites.iter().map(|site| site.rows.len()).max().unwrap_or(0);
@@ -511,38 +356,6 @@ impl Demo<'_> {
     }
 }
 
-/// How rows are spread over sites.
-enum Way {
-    Iid,
-    Column(String),
-    Dirichlet(f64),
-    Observers(f64),
-    Seen(usize),
-}
-
-impl Way {
-    /// `iid`, `dirichlet:ALPHA`, `observers:BETA`, `seen:LABELS`, or a column of the file.
-    fn parse(text: &str, header: &[String]) -> Result<Way, Failure> {
-        if text == "iid" {
-            return Ok(Way::Iid);
-        }
-        if header.iter().any(|column| column == text) {
-            return Ok(Way::Column(text.to_owned()));
-        }
-        let number = |text: &str| text.parse::<f64>().ok().filter(|x| x.is_finite() && *x > 0.0);
-        match text.split_once(':').map(|(name, value)| (name, number(value))) {
-            Some(("dirichlet", Some(alpha))) => Ok(Way::Dirichlet(alpha)),
-            Some(("observers", Some(beta))) => Ok(Way::Observers(beta)),
-            Some(("seen", Some(labels))) if labels >= 1.0 => Ok(Way::Seen(labels as usize)),
-            _ => Err(Failure::new(
-                Code::Usage,
-                format!("--split {text:?}: the file has no such column, and it is no way to spread rows"),
-                "write iid, dirichlet:0.5, observers:1, seen:2 or the name of a column",
-            )),
-        }
-    }
-}
-
 /// `SITE@ROUND[:before|:after|:unmask]`, SITE a name or a number from 1.
 fn parse_drop(text: &str, names: &[String]) -> Result<(usize, Vanish), Failure> {
     let bad = |why: String| {
@@ -567,45 +380,4 @@ fn parse_drop(text: &str, names: &[String]) -> Result<(usize, Vanish), Failure> 
     let site =
         by_name.or(by_number).ok_or_else(|| bad(format!("there is no site {site:?}; there are {}", names.len())))?;
     Ok((site, Vanish { round, at }))
-}
-
-/// The same run in the clear: on all rows in one place where the method does not depend on how they are spread, otherwise
-/// over the same sites with plain sums.
-fn compare(work: &PlanSpec, sites: &[Prepared], result: &RunResult) -> Result<Pooled, Failure> {
-    // What the noise costs is seen beside a run without it.
-    let noisy = work.recipe.noise.is_some();
-    let work = &PlanSpec { recipe: Recipe { noise: None, ..work.recipe.clone() }, ..work.clone() };
-    let mut run = work.run(sites.len())?;
-    let anywhere = work.recipe.algorithm.is_exact();
-    let (what, outcome) = match work.sampling {
-        Some(sampling) => ("plain sums over the same sampled sites", pooled::sampled(&mut run, sites, sampling)),
-        None if anywhere && work.recipe.rule.min_sites == 1 => {
-            let all = Prepared::pooled(sites)?;
-            let what =
-                if noisy { "the same method on pooled rows, without noise" } else { "the same method on pooled rows" };
-            (what, pooled::run(&mut run, &all))
-        }
-        None => ("the same method with plain sums over the same sites", pooled::plain_federated(&mut run, sites)),
-    };
-    let outcome = outcome.map_err(|e| Failure::input(e, ""))?;
-    let (centres, boxed) = work.units(&outcome.centres)?;
-    let blurred = matches!(&work.recipe.seeding, Seeding::Tree(tree) if tree.blur > 0.0);
-    let max_abs_diff = if blurred || noisy {
-        // Seeding had other noise, which may turn the order of the clusters.
-        let matrix = |rows: &[Vec<f64>]| veilsum_cluster::Centres::from_rows(rows);
-        let matched = metrics::matched_distance(&matrix(&boxed)?, &matrix(&result.centres_box)?);
-        matched.map_or(f64::INFINITY, |matched| matched.max_abs)
-    } else {
-        let pairs = boxed.iter().flatten().zip(result.centres_box.iter().flatten());
-        pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
-    };
-    let index = outcome.indices.fuzzy_davies_bouldin;
-    Ok(Pooled {
-        what,
-        blurred,
-        centres,
-        max_abs_diff,
-        rounds: outcome.rounds,
-        fuzzy_davies_bouldin: index.is_finite().then_some(index),
-    })
 }

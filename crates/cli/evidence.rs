@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde_json::json;
 
+use crate::verb::Verb;
 use veilsum_node::error::Failure;
 use veilsum_node::{documents, evidence};
 
-/// `veilsum evidence`
+/// Judge signed evidence of a broken rule, from roster and plan alone: verify
 #[derive(Args, Debug)]
 pub(crate) struct EvidenceArgs {
     /// What to do
@@ -37,18 +38,21 @@ pub(crate) struct VerifyArgs {
     pub plan: PathBuf,
 }
 
-/// Runs `veilsum evidence`.
-///
-/// # Errors
-/// A [`Failure`] where the file cannot be read or proves nothing.
-pub(crate) fn evidence(args: &EvidenceArgs, json: bool) -> Result<(), Failure> {
-    let EvidenceCommand::Verify(args) = &args.command;
-    let federation = documents::load_federation(&args.roster, &args.plan)?;
-    let finding = evidence::verify(&args.file, &federation)?;
-    let value = json!({ "proven": true, "culprit": finding.culprit, "rule": finding.rule, "what": finding.what });
-    let text = format!(
-        "proven: {} {} [{}]\nIts own signatures show it; nothing else in the file was taken on trust.",
-        finding.culprit, finding.what, finding.rule
-    );
-    crate::print(json, &value, &text)
+impl Verb for EvidenceArgs {
+    /// Runs `veilsum evidence`.
+    ///
+    /// # Errors
+    /// A [`Failure`] where the file cannot be read or proves nothing.
+    fn run(&self, json: bool) -> Result<(), Failure> {
+        let args = self;
+        let EvidenceCommand::Verify(args) = &args.command;
+        let federation = documents::load_federation(&args.roster, &args.plan)?;
+        let finding = evidence::verify(&args.file, &federation)?;
+        let value = json!({ "proven": true, "culprit": finding.culprit, "rule": finding.rule, "what": finding.what });
+        let text = format!(
+            "proven: {} {} [{}]\nIts own signatures show it; nothing else in the file was taken on trust.",
+            finding.culprit, finding.what, finding.rule
+        );
+        crate::verb::print(json, &value, &text)
+    }
 }

@@ -9,6 +9,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use veilsum_proto::{identity::Identity, message::Kind, noise::Key, roster::PartyId};
 
+use crate::verb::Verb;
 use veilsum_node::{
     agreed::questions,
     app_messages::{self, Hello, SOFTWARE},
@@ -20,7 +21,7 @@ use veilsum_node::{
     role::{noise, system_rng},
 };
 
-/// `veilsum inspect`
+/// Show what this site would send for a plan and its data, without sending it
 #[derive(Args, Debug)]
 pub(crate) struct InspectArgs {
     /// The federation's roster
@@ -44,43 +45,46 @@ const NEVER_SENT: [&str; 4] = [
     "this site's own sums in the clear: every vector is masked before it leaves",
 ];
 
-/// Shows what this site would send.
-///
-/// # Errors
-/// A [`Failure`] for everything that would also stop the real run before its first message.
-pub(crate) fn inspect(args: &InspectArgs, json: bool) -> Result<(), Failure> {
-    let federation = documents::load_federation(&args.roster, &args.plan)?;
-    let (identity, _) = load_identity(&args.key)?;
-    let me = federation.whoami(&identity)?;
-    if !matches!(me, PartyId::Site(_)) {
-        return Err(Failure::new(
-            Code::Input,
-            format!("{}: this is the key of an aggregator, which sends no data", args.key.display()),
-            "run this with a site's key",
-        ));
+impl Verb for InspectArgs {
+    /// Shows what this site would send.
+    ///
+    /// # Errors
+    /// A [`Failure`] for everything that would also stop the real run before its first message.
+    fn run(&self, json: bool) -> Result<(), Failure> {
+        let args = self;
+        let federation = documents::load_federation(&args.roster, &args.plan)?;
+        let (identity, _) = load_identity(&args.key)?;
+        let me = federation.whoami(&identity)?;
+        if !matches!(me, PartyId::Site(_)) {
+            return Err(Failure::new(
+                Code::Input,
+                format!("{}: this is the key of an aggregator, which sends no data", args.key.display()),
+                "run this with a site's key",
+            ));
+        }
+        let rows = documents::load_rows(&federation, &args.data)?;
+        let (n, form) = (federation.roster.sites.len(), federation.form()?);
+        let cost = Cost::of(&federation)?;
+        let mut parts = Vec::new();
+        // One question of every part of a run stands for all its rounds.
+        for (question, costs) in questions(&federation.work, n)?.iter().zip(&cost.questions) {
+            // The noise of a rehearsal is nobody's: nothing of it leaves.
+            let key = Key::from_bytes([0; 32]);
+            let terms = Terms { noise: Some(&key), ..Terms::everybody(form) };
+            let answer = contribute(question, &rows, &terms, Some(&mut noise())).map_err(|e| {
+                let failure = Failure::from(e);
+                let next = "speak to the coordinator about the plan".to_owned();
+                if failure.advice.is_empty() { Failure { advice: next, ..failure } } else { failure }
+            })?;
+            let to = if *question == Question::CountRows { PartyId::Intermediary } else { PartyId::Coordinator };
+            let rehearsal = rehearse(&federation, to, &question.to_bytes(), answer)?;
+            parts.push(Part { to, costs, rehearsal, n, slots: cost.slots });
+        }
+        // First the coordinator's parts: they are the bulk.
+        parts.sort_by_key(|p| p.to);
+        let report = Report { federation: &federation, me, parts, cost: &cost };
+        crate::verb::print(json, &report.to_json(), &report.to_text())
     }
-    let rows = documents::load_rows(&federation, &args.data)?;
-    let (n, form) = (federation.roster.sites.len(), federation.form()?);
-    let cost = Cost::of(&federation)?;
-    let mut parts = Vec::new();
-    // One question of every part of a run stands for all its rounds.
-    for (question, costs) in questions(&federation.work, n)?.iter().zip(&cost.questions) {
-        // The noise of a rehearsal is nobody's: nothing of it leaves.
-        let key = Key::from_bytes([0; 32]);
-        let terms = Terms { noise: Some(&key), ..Terms::everybody(form) };
-        let answer = contribute(question, &rows, &terms, Some(&mut noise())).map_err(|e| {
-            let failure = Failure::from(e);
-            let next = "speak to the coordinator about the plan".to_owned();
-            if failure.advice.is_empty() { Failure { advice: next, ..failure } } else { failure }
-        })?;
-        let to = if *question == Question::CountRows { PartyId::Intermediary } else { PartyId::Coordinator };
-        let rehearsal = rehearse(&federation, to, &question.to_bytes(), answer)?;
-        parts.push(Part { to, costs, rehearsal, n, slots: cost.slots });
-    }
-    // First the coordinator's parts: they are the bulk.
-    parts.sort_by_key(|p| p.to);
-    let report = Report { federation: &federation, me, parts, cost: &cost };
-    crate::print(json, &report.to_json(), &report.to_text())
 }
 
 struct Part<'a> {

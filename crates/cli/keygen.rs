@@ -7,14 +7,15 @@ use serde_json::json;
 use veilsum_proto::{identity::Identity, roster::check_name};
 use zeroize::Zeroizing;
 
-use crate::run::{head_of, state_of};
+use crate::party::{head_of, state_of};
+use crate::verb::Verb;
 use veilsum_node::{
     documents::{Federations, check_address, fingerprint, write_card, write_key},
     error::{Code, Failure},
     files::{Existing, FileError},
 };
 
-/// `veilsum keygen`
+/// Make a party's secret key and its public card
 #[derive(Args, Debug)]
 pub(crate) struct KeygenArgs {
     /// Name of the party: letters, digits, `-`, `_`, `.`
@@ -31,52 +32,56 @@ pub(crate) struct KeygenArgs {
     pub force: bool,
 }
 
-/// Makes a key and its card.
-///
-/// # Errors
-/// A [`Failure`] where the name cannot be used or a file is there already.
-pub(crate) fn keygen(args: &KeygenArgs, json: bool) -> Result<(), Failure> {
-    let name = &args.name;
-    check_name(name).map_err(|why| Failure::new(Code::Usage, why, "choose another --name"))?;
-    let address = args.address.as_deref().unwrap_or_default();
-    check_address(address).map_err(|f| Failure { code: Code::Usage, ..f })?;
-    let (key_path, card_path) = (args.out.join(format!("{name}.key")), args.out.join(format!("{name}.card")));
-    let existing = if args.force { Existing::Replace } else { Existing::Refuse };
-    if !args.force {
-        // Looked at first: a new key beside the card of an older one would be a trap.
-        [&key_path, &card_path].into_iter().try_for_each(|p| absent(p))?;
-    }
-    // What was given away under a key is counted under it: another one in its place would begin the count anew.
-    let beside = [head_of(&key_path), state_of(&key_path, None), Federations::beside(&key_path)];
-    if let Some(past) = beside.into_iter().find(|path| path.exists()) {
-        return Err(Failure::input(
-            format!("{} is a key with a past: {} is beside it", key_path.display(), past.display()),
-            "keep this key with its ledger; a key for another party gets another --name or --out",
-        ));
-    }
-    let mut seed = Zeroizing::new([0u8; 32]);
-    getrandom::fill(&mut seed[..])
-        .map_err(|e| Failure::new(Code::Internal, format!("the system has no randomness ({e})"), "try again later"))?;
-    let identity = Identity::from_seed(&seed);
-    write_key(&key_path, name, &identity, existing)?;
-    write_card(&card_path, name, &identity, address)?;
+impl Verb for KeygenArgs {
+    /// Makes a key and its card.
+    ///
+    /// # Errors
+    /// A [`Failure`] where the name cannot be used or a file is there already.
+    fn run(&self, json: bool) -> Result<(), Failure> {
+        let args = self;
+        let name = &args.name;
+        check_name(name).map_err(|why| Failure::new(Code::Usage, why, "choose another --name"))?;
+        let address = args.address.as_deref().unwrap_or_default();
+        check_address(address).map_err(|f| Failure { code: Code::Usage, ..f })?;
+        let (key_path, card_path) = (args.out.join(format!("{name}.key")), args.out.join(format!("{name}.card")));
+        let existing = if args.force { Existing::Replace } else { Existing::Refuse };
+        if !args.force {
+            // Looked at first: a new key beside the card of an older one would be a trap.
+            [&key_path, &card_path].into_iter().try_for_each(|p| absent(p))?;
+        }
+        // What was given away under a key is counted under it: another one in its place would begin the count anew.
+        let beside = [head_of(&key_path), state_of(&key_path, None), Federations::beside(&key_path)];
+        if let Some(past) = beside.into_iter().find(|path| path.exists()) {
+            return Err(Failure::input(
+                format!("{} is a key with a past: {} is beside it", key_path.display(), past.display()),
+                "keep this key with its ledger; a key for another party gets another --name or --out",
+            ));
+        }
+        let mut seed = Zeroizing::new([0u8; 32]);
+        getrandom::fill(&mut seed[..]).map_err(|e| {
+            Failure::new(Code::Internal, format!("the system has no randomness ({e})"), "try again later")
+        })?;
+        let identity = Identity::from_seed(&seed);
+        write_key(&key_path, name, &identity, existing)?;
+        write_card(&card_path, name, &identity, address)?;
 
-    let short = fingerprint(&identity.public().0);
-    let value = json!({
-        "name": name,
-        "address": address,
-        "public_key": identity.public().to_string(),
-        "fingerprint": short,
-        "key_file": key_path.display().to_string(),
-        "card_file": card_path.display().to_string(),
-    });
-    let text = format!(
-        "secret key   {}  (stays here; mode 0600)\npublic card  {}  (send it to the coordinator)\n\
-         fingerprint  {short}  (tell it by telephone)",
-        key_path.display(),
-        card_path.display()
-    );
-    crate::print(json, &value, &text)
+        let short = fingerprint(&identity.public().0);
+        let value = json!({
+            "name": name,
+            "address": address,
+            "public_key": identity.public().to_string(),
+            "fingerprint": short,
+            "key_file": key_path.display().to_string(),
+            "card_file": card_path.display().to_string(),
+        });
+        let text = format!(
+            "secret key   {}  (stays here; mode 0600)\npublic card  {}  (send it to the coordinator)\n\
+             fingerprint  {short}  (tell it by telephone)",
+            key_path.display(),
+            card_path.display()
+        );
+        crate::verb::print(json, &value, &text)
+    }
 }
 
 fn absent(path: &Path) -> Result<(), Failure> {

@@ -8,7 +8,6 @@ use std::{
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use veilsum_cluster::{Rows, privacy};
 use veilsum_proto::{
     identity::{PublicKey, from_hex},
     ledger::{Column, Entry, Note},
@@ -16,12 +15,14 @@ use veilsum_proto::{
     suite::Hash,
 };
 
-use crate::run::{head_of, state_of};
+use crate::party::{head_of, state_of};
+use crate::verb::Verb;
 use veilsum_node::{
     cost::counted,
     documents::{fingerprint, load_card, load_identity, policy_of},
+    dp,
     error::{Code, Failure},
-    release::{Account, Data, Known, Left, Origin},
+    release::{Account, Data, Known, Left, Origin, Rows},
     store::{
         Ledger,
         ledger::{self, FILE},
@@ -29,7 +30,7 @@ use veilsum_node::{
     table::{self, TableSpec},
 };
 
-/// `veilsum ledger`
+/// What this site ever gave away: verify, show, budget
 #[derive(Args, Debug)]
 pub(crate) struct LedgerArgs {
     /// What to do
@@ -128,26 +129,34 @@ fn parse_link(text: &str) -> Result<Hash, String> {
     bytes.map(Hash).ok_or_else(|| "it is not 64 hexadecimal digits".into())
 }
 
-/// Runs `veilsum ledger`.
-///
-/// # Errors
-/// A [`Failure`] that names file and entry.
-pub(crate) fn ledger(args: &LedgerArgs, json: bool) -> Result<(), Failure> {
-    match &args.command {
-        LedgerCommand::Changed(a) => changed(a, json),
-        LedgerCommand::Separate(a) => separate(a, json),
-        LedgerCommand::Verify(a) => verify(a, json),
-        LedgerCommand::Show(a) => {
-            let entries = own(a)?;
-            crate::print(json, &entries.iter().map(to_json).collect(), &table(&entries))
-        }
-        LedgerCommand::Budget(a) => budget(a, json),
-        LedgerCommand::Adopt(a) => {
-            let (identity, _) = load_identity(&a.key)?;
-            let (path, head) = (file(a), head_of(&a.key));
-            let checked = ledger::adopt(&path, &head, &identity)?;
-            let text = format!("{}: {} entries; head written to {}", path.display(), checked.entries, head.display());
-            crate::print(json, &json!({ "entries": checked.entries, "link": checked.link.to_string() }), &text)
+impl Verb for LedgerArgs {
+    /// Runs `veilsum ledger`.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names file and entry.
+    fn run(&self, json: bool) -> Result<(), Failure> {
+        let args = self;
+        match &args.command {
+            LedgerCommand::Changed(a) => changed(a, json),
+            LedgerCommand::Separate(a) => separate(a, json),
+            LedgerCommand::Verify(a) => verify(a, json),
+            LedgerCommand::Show(a) => {
+                let entries = own(a)?;
+                crate::verb::print(json, &entries.iter().map(to_json).collect(), &table(&entries))
+            }
+            LedgerCommand::Budget(a) => budget(a, json),
+            LedgerCommand::Adopt(a) => {
+                let (identity, _) = load_identity(&a.key)?;
+                let (path, head) = (file(a), head_of(&a.key));
+                let checked = ledger::adopt(&path, &head, &identity)?;
+                let text =
+                    format!("{}: {} entries; head written to {}", path.display(), checked.entries, head.display());
+                crate::verb::print(
+                    json,
+                    &json!({ "entries": checked.entries, "link": checked.link.to_string() }),
+                    &text,
+                )
+            }
         }
     }
 }
@@ -169,7 +178,7 @@ fn verify(args: &VerifyArgs, json: bool) -> Result<(), Failure> {
     if args.head.is_none() {
         text += "\nWhether entries at its end are missing shows only against a link that was noted before (--head).";
     }
-    crate::print(json, &value, &text)
+    crate::verb::print(json, &value, &text)
 }
 
 /// [REL-7]: a change of few rows would show as the difference of two totals.
@@ -191,14 +200,14 @@ fn changed(args: &ChangedArgs, json: bool) -> Result<(), Failure> {
         "noted: version {version} of the rows. This site answers from them once as many sites of its block have declared a change as \
          the policies ask for, in one run"
     );
-    crate::print(json, &json!({ "version": version }), &text)
+    crate::verb::print(json, &json!({ "version": version }), &text)
 }
 
 fn separate(args: &RowsArgs, json: bool) -> Result<(), Failure> {
     let version = declare(args, Note::Separate)?;
     let text = "noted: these are other rows. This site joins a new block with them; what it gave away before still counts in its \
                 budget. If rows of before are among them, the totals of then and now can be subtracted";
-    crate::print(json, &json!({ "version": version }), text)
+    crate::verb::print(json, &json!({ "version": version }), text)
 }
 
 /// Notes the columns of the data set as they are now. The version from now on.
@@ -217,10 +226,10 @@ fn declare(args: &RowsArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<u3
     let mut labels = BTreeMap::new();
     for column in together.iter().filter_map(|set| set.label.as_ref()) {
         let spec = TableSpec { columns: names.clone(), label: Some(column.clone()) };
-        labels.insert(column.clone(), table::read_csv(&args.data, &spec)?.labels.unwrap_or_default());
+        labels.insert(column.clone(), table::read(&args.data, &spec)?.labels.unwrap_or_default());
     }
     let spec = TableSpec { columns: names.clone(), label: None };
-    let rows = Rows::new(table::read_csv(&args.data, &spec)?.values, names.len())?;
+    let rows = Rows::new(table::read(&args.data, &spec)?.values, names.len())?;
     // What was answered from together before, as it is now.
     let columns = Origin::new(names, rows, labels).columns(&identity, &together);
     if matches!(account.known(&columns), Known::Same(_)) {
@@ -329,7 +338,7 @@ fn budget(args: &BudgetArgs, json: bool) -> Result<(), Failure> {
     if spent.questions > 0 {
         let Spent { questions, runs, scalars, milli_bits, nano_rho, smooth } = spent;
         let used = policy::used(&spent, domain);
-        let epsilon = if nano_rho == 0 { 0.0 } else { privacy::epsilon(nano_rho as f64 / 1e9, site.delta) };
+        let epsilon = dp::epsilon(nano_rho, site.delta);
         let left = policy.noise.nano_rho.saturating_sub(nano_rho);
         values.push(json!({
             "data": name, "answers": questions, "runs": runs, "kinds": account.kinds(),
@@ -379,5 +388,5 @@ fn budget(args: &BudgetArgs, json: bool) -> Result<(), Failure> {
     if values.is_empty() {
         text += "nothing was given away yet\n";
     }
-    crate::print(json, &json!({ "data_sets": values }), &text)
+    crate::verb::print(json, &json!({ "data_sets": values }), &text)
 }

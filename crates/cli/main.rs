@@ -1,24 +1,29 @@
 //! The `veilsum` command: one file for each command, and one way to report an error.
 //!
 //! The map of all crates, and the order in which to read them, is the front page of [`veilsum_node`]. What the commands do is in the
-//! book in `docs/`. Here: `method` has the options that `plan make` and `demo` share, `run` the three roles, and `agree` the first use
-//! of a roster; every other file is one command.
+//! book in `docs/`. Here: `verb` says what a command is and how it prints, `method` has the options that `plan make` and `demo` share,
+//! `party` those of the three roles, and `agree` the first use of a roster; every other file is one command and a line in the list
+//! below.
 
 mod agree;
 mod assign;
+mod client;
 mod demo;
 mod evidence;
 mod inspect;
+mod intermediary;
 mod keygen;
 mod ledger;
 mod method;
+mod party;
 mod plan;
 mod policy;
 mod progress;
 #[cfg(test)]
 mod reference;
 mod roster;
-mod run;
+mod server;
+mod verb;
 
 use std::{
     ffi::OsString,
@@ -36,6 +41,8 @@ use tracing_subscriber::{
 };
 
 use veilsum_node::error::{Code, Failure};
+
+use verb::Verb;
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -75,32 +82,37 @@ pub(crate) struct Cli {
     pub help_all: Option<bool>,
 }
 
+/// The list of commands, in the order of `--help`: what is parsed, and what is run.
+macro_rules! verbs {
+    ($($verb:ident($args:ty),)*) => {
 /// What to do.
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
-    /// Run a whole federation on this machine, on generated or given rows
-    Demo(Box<demo::DemoArgs>),
-    /// Run the coordinator: it asks the questions of the plan's method and sees totals only
-    Server(run::ServerArgs),
-    /// Run the intermediary: it sums the masked row counts and never sees a centre
-    Intermediary(run::IntermediaryArgs),
-    /// Run a site: it answers with masked sums of its own rows
-    Client(run::ClientArgs),
-    /// Make a party's secret key and its public card
+            $(#[allow(missing_docs)] $verb(Box<$args>),)*
+        }
+
+        impl Command {
+            fn run(&self, json: bool) -> Result<(), Failure> {
+                match self {
+                    $(Command::$verb(verb) => verb.run(json),)*
+                }
+            }
+        }
+    };
+}
+
+verbs! {
+    Demo(demo::DemoArgs),
+    Server(server::ServerArgs),
+    Intermediary(intermediary::IntermediaryArgs),
+    Client(client::ClientArgs),
     Keygen(keygen::KeygenArgs),
-    /// Say who takes part: make, add, show, verify; agree to it: accept, agreed
     Roster(roster::RosterArgs),
-    /// Say what is computed: make, check, show
     Plan(plan::PlanArgs),
-    /// Memberships of one's own rows in the clusters of a model
     Assign(assign::AssignArgs),
-    /// Show what this site would send for a plan and its data, without sending it
     Inspect(inspect::InspectArgs),
-    /// What this site demands for itself, and whether it would answer a plan: show, check
     Policy(policy::PolicyArgs),
-    /// What this site ever gave away: verify, show, budget
     Ledger(ledger::LedgerArgs),
-    /// Judge signed evidence of a broken rule, from roster and plan alone: verify
     Evidence(evidence::EvidenceArgs),
 }
 
@@ -118,21 +130,7 @@ fn main() -> ExitCode {
         Err(e) => return report(&wrong_arguments(&e.to_string(), std::env::args_os().skip(1)), json),
     };
     log_to_stderr(cli.verbose);
-    let result = match &cli.command {
-        Command::Demo(args) => demo::demo(args, cli.json),
-        Command::Server(args) => run::server(args, cli.json),
-        Command::Intermediary(args) => run::intermediary(args, cli.json),
-        Command::Client(args) => run::client(args, cli.json),
-        Command::Keygen(args) => keygen::keygen(args, cli.json),
-        Command::Roster(args) => roster::roster(args, cli.json),
-        Command::Plan(args) => plan::plan(args, cli.json),
-        Command::Assign(args) => assign::assign(args, cli.json),
-        Command::Inspect(args) => inspect::inspect(args, cli.json),
-        Command::Policy(args) => policy::policy(args, cli.json),
-        Command::Ledger(args) => ledger::ledger(args, cli.json),
-        Command::Evidence(args) => evidence::evidence(args, cli.json),
-    };
-    match result {
+    match cli.command.run(cli.json) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => report(&failure, cli.json),
     }
@@ -180,33 +178,6 @@ fn report(failure: &Failure, json: bool) -> ExitCode {
         }
     }
     ExitCode::from(failure.code as u8)
-}
-
-/// Prints a command's result: the JSON value with --json, else the text.
-///
-/// # Errors
-/// A [`Failure`] where standard output cannot take it. A reader that has seen enough (`| head`) is no error.
-pub(crate) fn print(json: bool, value: &serde_json::Value, text: &str) -> Result<(), Failure> {
-    let text = if json { value.to_string() } else { text.trim_end().to_owned() };
-    written(writeln!(io::stdout(), "{text}").and_then(|()| io::stdout().flush()))
-}
-
-/// `println!`, and with `@raw` `print!`, for a reader that may have seen enough: see [`print()`].
-#[macro_export]
-macro_rules! say {
-    (@raw $($arg:tt)*) => { $crate::written(std::io::Write::write_fmt(&mut std::io::stdout(), format_args!($($arg)*)))? };
-    ($($arg:tt)*) => { $crate::written(std::io::Write::write_fmt(&mut std::io::stdout(), format_args!("{}\n", format_args!($($arg)*))))? };
-}
-
-fn written(result: io::Result<()>) -> Result<(), Failure> {
-    match result {
-        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(
-            Code::Internal,
-            format!("standard output cannot be written ({e})"),
-            "check where the output goes and its free space",
-        )),
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

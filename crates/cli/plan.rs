@@ -4,22 +4,22 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
-use veilsum_cluster::{Clusters, OutOfBox, Recipe, Scaling, method::Seeding};
 use veilsum_proto::plan::Terms;
 
 use crate::{
     method::{IndexSet, Init, MethodArgs, given_centres, heading, parse_clusters},
     roster::signer,
+    verb::Verb,
 };
 use veilsum_node::{
     cost::{Cost, blocks_mean, counted},
     documents::{self, Federation, fingerprint, load_identity, load_roster, roster_fingerprint, write_plan},
     dp::Privacy,
     error::{Code, Failure},
-    plan::{Column, Judge, Labels, PlanSpec},
+    plan::{Clusters, Column, Judge, Labels, OutOfBox, PlanSpec, Recipe, Scaling, Seeding},
 };
 
-/// `veilsum plan`
+/// Say what is computed: make, check, show
 #[derive(Args, Debug)]
 pub(crate) struct PlanArgs {
     /// What to do with it
@@ -151,20 +151,23 @@ pub(crate) struct ReadArgs {
     pub roster: PathBuf,
 }
 
-/// Runs `veilsum plan`.
-///
-/// # Errors
-/// A [`Failure`] that names the option or file at fault.
-pub(crate) fn plan(args: &PlanArgs, json: bool) -> Result<(), Failure> {
-    match &args.command {
-        PlanCommand::Make(a) => make(a, json),
-        PlanCommand::Check(a) => {
-            let federation = documents::load_federation(&a.roster, &a.plan)?;
-            check(&federation, &a.plan, "valid", json)
-        }
-        PlanCommand::Show(a) => {
-            let federation = documents::load_federation(&a.roster, &a.plan)?;
-            crate::print(json, &to_json(&federation)?, &to_text(&federation))
+impl Verb for PlanArgs {
+    /// Runs `veilsum plan`.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names the option or file at fault.
+    fn run(&self, json: bool) -> Result<(), Failure> {
+        let args = self;
+        match &args.command {
+            PlanCommand::Make(a) => make(a, json),
+            PlanCommand::Check(a) => {
+                let federation = documents::load_federation(&a.roster, &a.plan)?;
+                check(&federation, &a.plan, "valid", json)
+            }
+            PlanCommand::Show(a) => {
+                let federation = documents::load_federation(&a.roster, &a.plan)?;
+                crate::verb::print(json, &to_json(&federation)?, &to_text(&federation))
+            }
         }
     }
 }
@@ -295,7 +298,7 @@ fn check(federation: &Federation, path: &Path, what: &str, json: bool) -> Result
         counted(federation.work.max_questions() as usize, "question"),
         cost.to_text() + &privacy.map_or_else(String::new, |privacy| privacy.to_text())
     );
-    crate::print(json, &value, &text)
+    crate::verb::print(json, &value, &text)
 }
 
 fn to_json(federation: &Federation) -> Result<Value, Failure> {

@@ -4,23 +4,24 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
-use veilsum_cluster::{Prepared, privacy};
 use veilsum_proto::{
     policy::{Enforcement, Policy, Spent},
     suite::Hash,
 };
 
-use crate::run::{head_of, state_of};
+use crate::party::{head_of, state_of};
+use crate::verb::Verb;
 use veilsum_node::{
     documents::{self, Federation, load_identity, policy_of},
+    dp,
     error::{Code, Failure},
     forecast::{Forecast, Verdict},
     question::SumBounds,
-    release::{Known, check_promise, possible_rows},
+    release::{Known, Prepared, check_promise, possible_rows},
     store::Ledger,
 };
 
-/// `veilsum policy`
+/// What this site demands for itself, and whether it would answer a plan: show, check
 #[derive(Args, Debug)]
 pub(crate) struct PolicyArgs {
     /// What to do
@@ -71,19 +72,22 @@ pub(crate) struct CheckArgs {
     pub policy: ShowArgs,
 }
 
-/// Runs `veilsum policy`.
-///
-/// # Errors
-/// A [`Failure`]; with code 7 where this site would not answer the whole plan.
-pub(crate) fn policy(args: &PolicyArgs, json: bool) -> Result<(), Failure> {
-    match &args.command {
-        PolicyCommand::Show(a) => {
-            let (site, path) = policy_of(a.policy.as_deref(), a.key.as_deref())?;
-            let from = path.map_or("the strict default".to_owned(), |path| path.display().to_string());
-            let text = format!("# {from}\n{}", site.to_text());
-            crate::print(json, &json!({ "from": from, "policy": site.to_json() }), &text)
+impl Verb for PolicyArgs {
+    /// Runs `veilsum policy`.
+    ///
+    /// # Errors
+    /// A [`Failure`]; with code 7 where this site would not answer the whole plan.
+    fn run(&self, json: bool) -> Result<(), Failure> {
+        let args = self;
+        match &args.command {
+            PolicyCommand::Show(a) => {
+                let (site, path) = policy_of(a.policy.as_deref(), a.key.as_deref())?;
+                let from = path.map_or("the strict default".to_owned(), |path| path.display().to_string());
+                let text = format!("# {from}\n{}", site.to_text());
+                crate::verb::print(json, &json!({ "from": from, "policy": site.to_json() }), &text)
+            }
+            PolicyCommand::Check(a) => check(a, json),
         }
-        PolicyCommand::Check(a) => check(a, json),
     }
 }
 
@@ -154,7 +158,7 @@ fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
     text += &match total.nano_rho {
         None => format!("{:<18} {:>5}            {:>8} numbers at most\n", "together", "", total.scalars),
         Some(rho) => {
-            let epsilon = privacy::epsilon((rho as f64 / 1e9).max(1e-12), site.delta);
+            let epsilon = dp::epsilon(rho, site.delta);
             format!("together           with noise: epsilon {epsilon:.4} at delta {} at most\n", site.delta)
         }
     };
@@ -206,10 +210,10 @@ fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
     };
     (value["answers"], value["stops_at"]) = (json!(answers), json!(stops_at));
     if answers {
-        return crate::print(json, &value, &format!("{text}{message}"));
+        return crate::verb::print(json, &value, &format!("{text}{message}"));
     }
     if !json {
-        crate::print(false, &value, &text)?;
+        crate::verb::print(false, &value, &text)?;
     }
     Err(Failure::new(Code::Policy, message, next))
 }

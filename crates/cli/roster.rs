@@ -9,13 +9,14 @@ use veilsum_proto::{
     roster::{Member, Roster, SignedRoster},
 };
 
+use crate::verb::Verb;
 use veilsum_node::documents::{
     Card, Changes, Federations, Fingerprint, Offered, Standing, fingerprint, load_card, load_identity, load_roster,
     roster_fingerprint, whoami, write_roster,
 };
 use veilsum_node::error::Failure;
 
-/// `veilsum roster`
+/// Say who takes part: make, add, show, verify; agree to it: accept, agreed
 #[derive(Args, Debug)]
 pub(crate) struct RosterArgs {
     /// What to do with it
@@ -113,34 +114,37 @@ pub(crate) struct AgreedArgs {
     pub key: PathBuf,
 }
 
-/// Runs `veilsum roster`.
-///
-/// # Errors
-/// A [`Failure`] that names the card, member or file at fault.
-pub(crate) fn roster(args: &RosterArgs, json: bool) -> Result<(), Failure> {
-    match &args.command {
-        RosterCommand::Make(a) => make(a, json),
-        RosterCommand::Add(a) => add(a, json),
-        RosterCommand::Show(a) => {
-            let roster = load_roster(&a.roster)?;
-            crate::print(json, &to_json(&roster), &to_text(&roster))
+impl Verb for RosterArgs {
+    /// Runs `veilsum roster`.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names the card, member or file at fault.
+    fn run(&self, json: bool) -> Result<(), Failure> {
+        let args = self;
+        match &args.command {
+            RosterCommand::Make(a) => make(a, json),
+            RosterCommand::Add(a) => add(a, json),
+            RosterCommand::Show(a) => {
+                let roster = load_roster(&a.roster)?;
+                crate::verb::print(json, &to_json(&roster), &to_text(&roster))
+            }
+            RosterCommand::Verify(a) => {
+                let roster = load_roster(&a.roster)?;
+                let text = format!(
+                    "{} is valid: {} sites, signed by {}\n\
+                     fingerprint  {}  (compare it with the other operators by telephone)",
+                    a.roster.display(),
+                    roster.sites.len(),
+                    roster.coordinator.name,
+                    roster_fingerprint(&roster.hash())
+                );
+                let value = json!({ "valid": true, "name": roster.name, "sites": roster.sites.len(),
+                    "hash": roster.hash().to_string(), "fingerprint": roster_fingerprint(&roster.hash()) });
+                crate::verb::print(json, &value, &text)
+            }
+            RosterCommand::Accept(a) => accept(a, json),
+            RosterCommand::Agreed(a) => agreed(a, json),
         }
-        RosterCommand::Verify(a) => {
-            let roster = load_roster(&a.roster)?;
-            let text = format!(
-                "{} is valid: {} sites, signed by {}\n\
-                 fingerprint  {}  (compare it with the other operators by telephone)",
-                a.roster.display(),
-                roster.sites.len(),
-                roster.coordinator.name,
-                roster_fingerprint(&roster.hash())
-            );
-            let value = json!({ "valid": true, "name": roster.name, "sites": roster.sites.len(),
-                "hash": roster.hash().to_string(), "fingerprint": roster_fingerprint(&roster.hash()) });
-            crate::print(json, &value, &text)
-        }
-        RosterCommand::Accept(a) => accept(a, json),
-        RosterCommand::Agreed(a) => agreed(a, json),
     }
 }
 
@@ -222,7 +226,7 @@ fn accept(args: &AcceptArgs, json: bool) -> Result<(), Failure> {
         roster.sites.len(),
         path.display()
     );
-    crate::print(json, &value, &text)
+    crate::verb::print(json, &value, &text)
 }
 
 fn agreed(args: &AgreedArgs, json: bool) -> Result<(), Failure> {
@@ -251,7 +255,7 @@ fn agreed(args: &AgreedArgs, json: bool) -> Result<(), Failure> {
     if values.is_empty() {
         text += "nothing was agreed to yet\n";
     }
-    crate::print(json, &json!({ "agreed": values }), &text)
+    crate::verb::print(json, &json!({ "agreed": values }), &text)
 }
 
 fn sites(paths: &[PathBuf]) -> Result<Vec<Member>, Failure> {
@@ -294,7 +298,7 @@ fn done(json: bool, path: &Path, roster: &Roster, note: &str) -> Result<(), Fail
         roster.name,
         roster.sites.len()
     );
-    crate::print(json, &value, &text)
+    crate::verb::print(json, &value, &text)
 }
 
 fn to_json(roster: &Roster) -> Value {

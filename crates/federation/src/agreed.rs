@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+pub use veilsum_proto::roster::check_sites;
 use veilsum_proto::{
     Error,
     identity::Identity,

@@ -134,6 +134,11 @@ impl SumBounds {
     }
 }
 
+/// The epsilon at `delta` of so much zCDP, in 10^-9 of rho: what is shown to people.
+pub fn epsilon(nano_rho: u64, delta: f64) -> f64 {
+    if nano_rho == 0 { 0.0 } else { veilsum_cluster::privacy::epsilon(nano_rho as f64 / 1e9, delta) }
+}
+
 /// rho of zero-concentrated differential privacy that spends epsilon at delta, in 10^-9, and a hundred-thousandth and 32 more:
 /// parts of it that were each rounded up still fit, also where the whole is small.
 pub fn nano_rho(epsilon: f64, delta: f64) -> u64 {

@@ -10,17 +10,20 @@
 //! 4. [`admission`], [`replay`], [`release`]: the one door through which a site's answer leaves: does the question belong to the plan
 //!    and come in its turn, does the site's own copy of the method ask it, may the answer leave;
 //! 5. [`forecast`], [`cost`]: what a whole plan gives away, what it costs in bytes;
-//! 6. [`method_session`] and [`model`]: a method's questions and totals in turn, and what a run ends with.
+//! 6. [`method_session`], [`oracle`] and [`model`]: a method's questions and totals in turn, who judges them, and what a run ends
+//!    with; [`blur`]: what a site adds to seeding cells.
 
 pub mod admission;
 pub mod agreed;
 pub mod app_messages;
+pub mod blur;
 pub mod cost;
 pub mod dp;
 pub mod error;
 pub mod forecast;
 pub mod method_session;
 pub mod model;
+pub mod oracle;
 pub mod plan;
 pub mod question;
 pub mod release;

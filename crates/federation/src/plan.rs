@@ -4,10 +4,9 @@
 //! that every site reads before it says yes.
 
 use serde::{Deserialize, Serialize};
-use veilsum_cluster::{
-    Algorithm, Batch, Centres, Domain, Method, OutOfBox, Recipe, Run, Scaling, Step, method::Seeding, method::Stage,
-    privacy::Unit, sampling::Sampling,
-};
+use veilsum_cluster::{Algorithm, Batch, Centres, Domain, Method, Run, Step, method::Stage};
+/// What a [`PlanSpec`] consists of.
+pub use veilsum_cluster::{Clusters, OutOfBox, Recipe, Scaling, method::Seeding, privacy::Unit, sampling::Sampling};
 use veilsum_proto::{
     codec,
     limits::{MAX_APPLICATION, MAX_WORDS, MIN_SITES},

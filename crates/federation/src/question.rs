@@ -4,8 +4,10 @@
 //! touched; an entry that does not fit is an error of the site that has it, never a silent clip (spec section 7).
 
 use serde::{Deserialize, Serialize};
+/// What a method asks at a time: the content of a [`Question`].
+pub use veilsum_cluster::Batch;
 use veilsum_cluster::{
-    Batch, Block, Centres, Domain, Per, Prepared, Query, QueryError, Statistic, Totals, answer, answer_with_noise,
+    Block, Centres, Domain, Per, Prepared, Query, QueryError, Statistic, Totals, answer, answer_with_noise,
     privacy::Level, random::Stream,
 };
 use veilsum_proto::{

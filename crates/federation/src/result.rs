@@ -1,7 +1,9 @@
 //! The result of a run, for `result.json`.
 
 use serde::Serialize;
-use veilsum_cluster::{Outcome, method::Extrapolation};
+/// What a method ends with: a [`RunResult`] before it is told.
+pub use veilsum_cluster::Outcome;
+use veilsum_cluster::method::Extrapolation;
 use veilsum_proto::{
     plan::Terms,
     roster::{PartyId, Roster},

@@ -15,7 +15,6 @@ mod site;
 use std::path::Path;
 
 use serde::{Deserialize, de::DeserializeOwned};
-use veilsum_cluster::{DataError, Prepared, Rows};
 use veilsum_proto::{Error, identity::from_hex, plan::SignedTerms, roster::SignedRoster, suite::Hash};
 
 pub use federations::{Changes, Federations, Fingerprint, Standing, Use};
@@ -34,7 +33,7 @@ use veilsum_federation::{
 
 use crate::{
     files,
-    release::Origin,
+    release::{DataError, Origin, Prepared, Rows},
     table::{self, TableSpec},
 };
 
@@ -74,7 +73,7 @@ pub fn load_rows_and_origin(federation: &Federation, data: impl AsRef<Path>) -> 
     let (data, work) = (data.as_ref(), &federation.work);
     let columns: Vec<String> = work.columns.iter().map(|c| c.name.clone()).collect();
     let label = work.labels.as_ref().map(|labels| labels.column.clone());
-    let mut table = table::read_csv(data, &TableSpec { columns, label })?;
+    let mut table = table::read(data, &TableSpec { columns, label })?;
     let named = work.labels.as_ref().zip(table.labels.take());
     let labels = named.as_ref().map(|(wanted, found)| numbered(found, wanted)).transpose();
     let labels = labels.map_err(|row| {

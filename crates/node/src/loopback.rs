@@ -5,7 +5,6 @@
 use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use tokio::{sync::oneshot, task::JoinHandle};
-use veilsum_cluster::{Domain, OutOfBox, Prepared, Rows};
 use veilsum_proto::{
     aggregator::Timing,
     identity::Identity,
@@ -16,13 +15,15 @@ use veilsum_proto::{
 };
 
 use crate::{
+    carrier::{self, Carrier},
     documents::{Federation, SitePolicy},
     error::{Code, Failure},
-    plan::PlanSpec,
-    release::Origin,
+    plan::{OutOfBox, PlanSpec},
+    release::{Domain, Origin, Prepared, Rows},
     role::{
         View,
         client::{self, ClientConfig, ClientReport, Vanish},
+        config::Party,
         intermediary::{self, Counted, IntermediaryConfig},
         server::{self, OnLoss, Progress, RunResult, ServerConfig},
         system_rng,
@@ -128,6 +129,8 @@ pub struct LoopbackConfig {
     pub state: Option<PathBuf>,
     /// The address at which sites reach an aggregator that listens at another; at that one itself where there is none.
     pub way: Option<Way>,
+    /// What links run on; the usual carrier where there is none.
+    pub carrier: Option<Arc<dyn Carrier>>,
     /// Told how the run goes.
     pub progress: Box<dyn Fn(Progress) + Send + Sync>,
 }
@@ -184,29 +187,33 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
     (config.terms)(&mut terms);
     terms.check(&roster)?;
     let federation = Federation::new(roster, terms)?;
-    let Federation { roster, terms, work } = federation.clone();
+    let work = &federation.work;
     let domain = work.domain()?;
     let rows: Vec<(Arc<Prepared>, Arc<Origin>)> = config
         .sites
         .iter()
         .map(|site| {
             let prepared = site.prepare(&domain, work.out_of_box)?;
-            Ok((Arc::new(prepared), Arc::new(site.origin(&work))))
+            Ok((Arc::new(prepared), Arc::new(site.origin(work))))
         })
         .collect::<Result<_, Failure>>()?;
 
     let (coordinator_view, intermediary_view) = (View::default(), View::default());
-    let view = |v: &View| config.record.then(|| v.clone());
+    let carrier = config.carrier.unwrap_or_else(carrier::choose);
+    let party = |i: usize, view: Option<&View>| Party {
+        identity: identities[i].clone(),
+        federation: federation.clone(),
+        carrier: carrier.clone(),
+        view: view.filter(|_| config.record).cloned(),
+    };
     let any: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 0));
 
     let (bound, coordinator) = oneshot::channel();
     let server = tokio::spawn(server::run(ServerConfig {
-        identity: identities[0].clone(),
-        federation: Federation { roster: roster.clone(), terms: terms.clone(), work: work.clone() },
+        party: party(0, Some(&coordinator_view)),
         listen: any,
         timing: config.timing,
         on_loss: config.on_loss,
-        view: view(&coordinator_view),
         evidence: None,
         state: None,
         bound: Some(bound),
@@ -215,13 +222,11 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
     let coordinator = coordinator.await.map_err(not_bound)?;
     let (bound, address) = oneshot::channel();
     let counter = tokio::spawn(intermediary::run(IntermediaryConfig {
-        identity: identities[1].clone(),
-        federation: Federation { roster: roster.clone(), terms: terms.clone(), work: work.clone() },
+        party: party(1, Some(&intermediary_view)),
         listen: any,
         coordinator,
         timing: config.timing,
         on_loss: config.on_loss,
-        view: view(&intermediary_view),
         bound: Some(bound),
     }));
     let intermediary = address.await.map_err(not_bound)?;
@@ -232,8 +237,7 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
         .enumerate()
         .map(|(i, (rows, origin))| {
             tokio::spawn(client::run(ClientConfig {
-                identity: identities[i + 2].clone(),
-                federation: Federation { roster: roster.clone(), terms: terms.clone(), work: work.clone() },
+                party: party(i + 2, None),
                 site: config.site.clone(),
                 rows,
                 origin,
@@ -243,7 +247,6 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
                 head: config.state.as_ref().map(|folder| folder.join(format!("site-{i}.head"))),
                 patience: Duration::from_millis(config.timing.join),
                 vanish: config.vanish.iter().find(|(site, _)| *site == i).map(|(_, v)| *v),
-                view: None,
             }))
         })
         .collect();

@@ -14,6 +14,7 @@ use veilsum_node::{
     role::{
         aggregator_host::{AggregatorHost, HostConfig},
         client::ClientConfig,
+        config::Party,
         intermediary::{self, Counted, IntermediaryConfig},
         server::{OnLoss, ServerConfig},
         system_rng,
@@ -86,27 +87,28 @@ impl Cast {
         Ok(Cast { identities, federation })
     }
 
+    /// Party `i`: coordinator, intermediary, then the sites.
+    pub fn party(&self, i: usize) -> Party {
+        Party::new(self.identities[i].clone(), self.federation.clone())
+    }
+
     /// The host that a test drives as this aggregator.
     ///
     /// # Errors
     /// A [`Failure`] where no port can be opened.
     pub async fn host(&self, role: PartyId, timing: Timing, slots: u16) -> Result<AggregatorHost, Failure> {
-        let Federation { roster, terms, .. } = self.federation.clone();
-        let identity = self.identities[usize::from(role == PartyId::Intermediary)].clone();
-        AggregatorHost::open(HostConfig { identity, roster, terms, role, timing, slots, view: None, state: None }, ANY)
-            .await
+        let party = self.party(usize::from(role == PartyId::Intermediary));
+        AggregatorHost::open(HostConfig { party, role, timing, slots, state: None }, ANY).await
     }
 
     /// The real coordinator, which tells its address through `bound`.
     pub fn server(&self, timing: Timing, bound: oneshot::Sender<SocketAddr>) -> ServerConfig {
         ServerConfig {
-            identity: self.identities[0].clone(),
-            federation: self.federation.clone(),
+            party: self.party(0),
             listen: ANY,
             timing,
             on_loss: OnLoss::Stop,
             state: None,
-            view: None,
             evidence: None,
             bound: Some(bound),
             progress: Box::new(|_| {}),
@@ -124,13 +126,11 @@ impl Cast {
     ) -> (SocketAddr, JoinHandle<Result<Counted, Failure>>) {
         let (bound, address) = oneshot::channel();
         let config = IntermediaryConfig {
-            identity: self.identities[1].clone(),
-            federation: self.federation.clone(),
+            party: self.party(1),
             listen: ANY,
             coordinator,
             timing,
             on_loss: OnLoss::Stop,
-            view: None,
             bound: Some(bound),
         };
         let task = tokio::spawn(intermediary::run(config));
@@ -147,8 +147,7 @@ impl Cast {
         let prepared = Prepared::new(rows, &domain, work.out_of_box).expect("rows inside the box");
         let names = work.columns.iter().map(|column| column.name.clone()).collect();
         ClientConfig {
-            identity: self.identities[i + 2].clone(),
-            federation: self.federation.clone(),
+            party: self.party(i + 2),
             site: toy_policy(),
             rows: Arc::new(prepared),
             origin: Arc::new(Origin::new(names, rows.clone(), None)),
@@ -158,7 +157,6 @@ impl Cast {
             head: None,
             patience: Duration::from_secs(20),
             vanish: None,
-            view: None,
         }
     }
 }

@@ -28,6 +28,8 @@ pub mod lies;
 #[cfg(feature = "node")]
 pub mod measure;
 #[cfg(feature = "node")]
+pub mod memory;
+#[cfg(feature = "node")]
 pub mod program;
 pub mod recording;
 pub mod secrets;

@@ -14,3 +14,5 @@ pub use cost::{check_promise, cohort_digest, cost, facts, possible_rows};
 pub use decide::{Answering, Decision, Offer, Shown, decide, drawn, question_digest};
 pub use origin::{Origin, Together};
 pub use smooth::Kept;
+/// What a site's rows are before they are an [`Origin`], and once they are ready to answer.
+pub use veilsum_cluster::{DataError, Domain, Prepared, Rows};

@@ -1,6 +1,6 @@
 //! Frames between two parties that know each other's keys: what a link is, what may go wrong on it, and its limits.
 //!
-//! A link carries whole frames in both directions over QUIC ([`quic`]). Both ends prove possession of an Ed25519 key
+//! A [`link`] carries whole frames in both directions over a [`Carrier`], which is QUIC ([`quic`]). Both ends prove possession of an Ed25519 key
 //! that the other end has on its roster (RFC 7250 raw public keys, [`pinned`]); there is no certificate authority, no
 //! host name and no resumption. The link protects the bytes on their way and says who sent them. Nothing above it may
 //! rest on that alone: messages are signed and shares are sealed end to end.
@@ -15,19 +15,10 @@
 //!   their way; [`LinkSender::finish`] waits until they have arrived.
 
 mod frame;
+pub mod link;
+pub mod listener;
 pub mod pinned;
 pub mod quic;
-impl From<CarrierError> for crate::error::Failure {
-    fn from(e: CarrierError) -> Self {
-        let code = match e {
-            CarrierError::NotAccepted => crate::error::Code::Denied,
-            CarrierError::WrongServerKey { .. } | CarrierError::Frame(_) => crate::error::Code::Peer,
-            _ => crate::error::Code::Network,
-        };
-        let advice = e.advice();
-        crate::error::Failure::new(code, e, advice)
-    }
-}
 
 #[cfg(test)]
 mod tests;
@@ -37,8 +28,47 @@ use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 pub use frame::FrameFault;
 #[doc(hidden)]
 pub use frame::read_stream;
+pub use link::{Link, LinkHandle, LinkReceiver, LinkSender, Pending};
+pub use listener::{Listener, Refusals};
 pub use pinned::Credentials;
-pub use quic::{Link, LinkHandle, LinkReceiver, LinkSender, Listener, Refusals, dial, listen};
+
+/// One way to move the bytes of links, with both keys proven before the first frame. Roles know this and no more.
+///
+/// A new one is a file beside `quic.rs` and a line in [`carriers`]. It brings connections; frames and their limits ([`link`]), the
+/// door with the limits on strangers ([`listener`]) and the pinned keys of TLS 1.3 ([`pinned`]) are there for it to use.
+pub trait Carrier: Send + Sync {
+    /// Opens `at` for peers whose key is `allowed`. Must be called within a tokio runtime.
+    fn listen<'a>(
+        &'a self,
+        at: SocketAddr,
+        credentials: &'a Credentials,
+        allowed: Allowed,
+        check: HeaderCheck,
+    ) -> Pending<'a, Result<Listener, CarrierError>>;
+
+    /// Connects to the server at `to`, which must hold the key `expected`, within `limit`. Must be called within a tokio
+    /// runtime.
+    ///
+    /// An `Ok` says that the server is the right one. Whether it lets us in, its first frame says.
+    fn dial<'a>(
+        &'a self,
+        to: SocketAddr,
+        credentials: &'a Credentials,
+        expected: &'a PeerKey,
+        check: HeaderCheck,
+        limit: Duration,
+    ) -> Pending<'a, Result<Link, CarrierError>>;
+}
+
+/// The carriers of this build, the one to prefer first.
+pub fn carriers() -> Vec<Arc<dyn Carrier>> {
+    vec![Arc::new(quic::Quic)]
+}
+
+/// The carrier that a party uses where nothing else is said.
+pub fn choose() -> Arc<dyn Carrier> {
+    carriers().swap_remove(0)
+}
 
 /// A party on the wire: its Ed25519 public key.
 pub type PeerKey = [u8; 32];
@@ -119,9 +149,11 @@ pub enum Fault {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CarrierError {
-    /// The local UDP address can't be used.
-    #[error("cannot use the UDP address {addr} here: {source}")]
+    /// The local address can't be used.
+    #[error("cannot use the {kind} address {addr} here: {source}")]
     Bind {
+        /// Of which transport.
+        kind: &'static str,
         /// What was asked for.
         addr: SocketAddr,
         /// What the system said.
@@ -183,6 +215,11 @@ pub enum CarrierError {
 }
 
 impl CarrierError {
+    /// The connection is over for this reason.
+    pub fn closed(reason: &str) -> CarrierError {
+        CarrierError::Closed { reason: reason.to_owned() }
+    }
+
     /// What to do next.
     pub fn advice(&self) -> String {
         match self {
@@ -206,9 +243,7 @@ impl CarrierError {
             Self::Setup { .. } => "this is a fault in Veilsum, please report it".into(),
         }
     }
-}
 
-impl CarrierError {
     /// Whose doing it is.
     pub fn fault(&self) -> Fault {
         match self {
@@ -223,5 +258,17 @@ impl CarrierError {
             | Self::Frame(_)
             | Self::Closed { .. } => Fault::Peer,
         }
+    }
+}
+
+impl From<CarrierError> for crate::error::Failure {
+    fn from(e: CarrierError) -> Self {
+        let code = match e {
+            CarrierError::NotAccepted => crate::error::Code::Denied,
+            CarrierError::WrongServerKey { .. } | CarrierError::Frame(_) => crate::error::Code::Peer,
+            _ => crate::error::Code::Network,
+        };
+        let advice = e.advice();
+        crate::error::Failure::new(code, e, advice)
     }
 }

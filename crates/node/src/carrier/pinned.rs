@@ -6,12 +6,11 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
 
-use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
 use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error as TlsError, PeerIncompatible, SignatureScheme,
     client::{
@@ -28,7 +27,7 @@ use rustls::{
 use rustls_pki_types::{CertificateDer, PrivatePkcs8KeyDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
 use zeroize::Zeroizing;
 
-use super::{ALPN, Allowed, CarrierError, PeerKey, Refusals};
+use super::{ALPN, CarrierError, PeerKey, listener::Door};
 
 /// DER before an Ed25519 public key: SEQUENCE { SEQUENCE { id-Ed25519 }, BIT STRING } (RFC 8410, section 4).
 const SPKI_PREFIX: [u8; 12] = [0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00];
@@ -93,7 +92,7 @@ pub(super) fn peer_key(spki: &[u8]) -> Result<PeerKey, TlsError> {
 pub(super) fn client_config(
     credentials: &Credentials,
     expected: &PeerKey,
-) -> Result<(QuicClientConfig, Arc<PinnedServer>), CarrierError> {
+) -> Result<(rustls::ClientConfig, Arc<PinnedServer>), CarrierError> {
     let provider = Arc::new(provider());
     let verifier =
         Arc::new(PinnedServer { expected: *expected, provider: provider.clone(), wrong: AtomicBool::new(false) });
@@ -108,18 +107,13 @@ pub(super) fn client_config(
     config.enable_early_data = false;
     // Every connection proves both keys anew: a ticket would let a key in that has left the roster.
     config.resumption = Resumption::disabled();
-    let config = QuicClientConfig::try_from(config).map_err(setup)?;
     Ok((config, verifier))
 }
 
-/// A listener's TLS settings. Keys that `allowed` turns down are counted in `refusals`.
-pub(super) fn server_config(
-    credentials: &Credentials,
-    allowed: Allowed,
-    refusals: Arc<Mutex<Refusals>>,
-) -> Result<QuicServerConfig, CarrierError> {
+/// A listener's TLS settings. Which keys come in, `door` says.
+pub(super) fn server_config(credentials: &Credentials, door: Arc<Door>) -> Result<rustls::ServerConfig, CarrierError> {
     let provider = Arc::new(provider());
-    let verifier = Arc::new(PinnedClients { allowed, refusals, provider: provider.clone() });
+    let verifier = Arc::new(PinnedClients { door, provider: provider.clone() });
     let mut config = rustls::ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])
         .map_err(setup)?
@@ -129,7 +123,7 @@ pub(super) fn server_config(
     config.send_tls13_tickets = 0;
     config.session_storage = Arc::new(NoServerSessionStorage {});
     config.max_early_data_size = 0;
-    QuicServerConfig::try_from(config).map_err(setup)
+    Ok(config)
 }
 
 /// *ring* with one key exchange. Its three TLS 1.3 ciphers stay: QUIC's first packets need AES-128-GCM.
@@ -139,6 +133,37 @@ fn provider() -> CryptoProvider {
 
 fn setup(error: impl fmt::Display) -> CarrierError {
     CarrierError::Setup { reason: error.to_string() }
+}
+
+/// What both verifiers say of signatures: TLS 1.3 alone, by the raw Ed25519 key that was shown.
+macro_rules! proofs_of_possession {
+    () => {
+        fn verify_tls12_signature(
+            &self,
+            _message: &[u8],
+            _cert: &CertificateDer<'_>,
+            _dss: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, TlsError> {
+            Err(only_tls13())
+        }
+
+        fn verify_tls13_signature(
+            &self,
+            message: &[u8],
+            cert: &CertificateDer<'_>,
+            dss: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, TlsError> {
+            verify_signature(&self.provider, message, cert, dss)
+        }
+
+        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+            vec![SignatureScheme::ED25519]
+        }
+
+        fn requires_raw_public_keys(&self) -> bool {
+            true
+        }
+    };
 }
 
 /// Accepts one server key.
@@ -173,37 +198,12 @@ impl ServerCertVerifier for PinnedServer {
         }
     }
 
-    fn verify_tls12_signature(
-        &self,
-        _message: &[u8],
-        _cert: &CertificateDer<'_>,
-        _dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, TlsError> {
-        Err(only_tls13())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, TlsError> {
-        verify_signature(&self.provider, message, cert, dss)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        vec![SignatureScheme::ED25519]
-    }
-
-    fn requires_raw_public_keys(&self) -> bool {
-        true
-    }
+    proofs_of_possession!();
 }
 
 /// Accepts the client keys that a roster holds.
 struct PinnedClients {
-    allowed: Allowed,
-    refusals: Arc<Mutex<Refusals>>,
+    door: Arc<Door>,
     provider: Arc<CryptoProvider>,
 }
 
@@ -219,45 +219,13 @@ impl ClientCertVerifier for PinnedClients {
         _now: UnixTime,
     ) -> Result<ClientCertVerified, TlsError> {
         let key = alone(end_entity, intermediates)?;
-        if (self.allowed)(&key) {
+        if self.door.lets_in(&key) {
             return Ok(ClientCertVerified::assertion());
-        }
-        let mut refusals = self.refusals.lock().unwrap_or_else(PoisonError::into_inner);
-        refusals.unknown_key = refusals.unknown_key.saturating_add(1);
-        refusals.last_unknown = Some(key);
-        // Strangers decide how often this happens, so not every time makes a line: the 1st, 2nd, 4th, 8th ... does.
-        // Neither address nor key is logged; an operator who wants to know asks the listener.
-        if refusals.unknown_key.is_power_of_two() {
-            tracing::warn!(refused = refusals.unknown_key, "refused a peer: its key is not on the roster");
         }
         Err(not_expected())
     }
 
-    fn verify_tls12_signature(
-        &self,
-        _message: &[u8],
-        _cert: &CertificateDer<'_>,
-        _dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, TlsError> {
-        Err(only_tls13())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        cert: &CertificateDer<'_>,
-        dss: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, TlsError> {
-        verify_signature(&self.provider, message, cert, dss)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        vec![SignatureScheme::ED25519]
-    }
-
-    fn requires_raw_public_keys(&self) -> bool {
-        true
-    }
+    proofs_of_possession!();
 }
 
 // The library wants verifiers to be printable; these show no roster.

@@ -40,13 +40,13 @@ fn loopback() -> SocketAddr {
 /// Party 0 listens for parties 1 and 2.
 async fn server() -> (Listener, SocketAddr) {
     let allowed = only(vec![party(1).public_key(), party(2).public_key()]);
-    let listener = listen(loopback(), &party(0), allowed, check).await.expect("a port is free");
-    let addr = listener.local_addr().expect("it is bound");
+    let listener = choose().listen(loopback(), &party(0), allowed, check).await.expect("a port is free");
+    let addr = listener.local_addr();
     (listener, addr)
 }
 
 async fn dial_as(number: u8, addr: SocketAddr) -> Result<Link, CarrierError> {
-    dial(addr, &party(number), &party(0).public_key(), check, LIMIT).await
+    choose().dial(addr, &party(number), &party(0).public_key(), check, LIMIT).await
 }
 
 /// No test hangs: what takes a minute fails.
@@ -99,7 +99,7 @@ async fn both_ends_know_each_other_and_frames_go_both_ways() {
 async fn another_server_key_is_refused_and_sees_no_link() {
     soon(async {
         let (mut listener, addr) = server().await;
-        let refused = dial(addr, &party(1), &party(9).public_key(), check, LIMIT).await;
+        let refused = choose().dial(addr, &party(1), &party(9).public_key(), check, LIMIT).await;
         assert!(matches!(refused, Err(CarrierError::WrongServerKey { addr: at }) if at == addr));
         // The next one is served.
         let (_dialled, accepted) = link(&mut listener, addr, 1, &frame(1, b"")).await;
@@ -136,8 +136,8 @@ async fn a_key_that_leaves_the_roster_is_refused_next_time() {
         let open = Arc::new(AtomicBool::new(true));
         let gate = open.clone();
         let allowed: Allowed = Arc::new(move |_| gate.load(Ordering::SeqCst));
-        let mut listener = listen(loopback(), &party(0), allowed, check).await.expect("a port is free");
-        let addr = listener.local_addr().expect("it is bound");
+        let mut listener = choose().listen(loopback(), &party(0), allowed, check).await.expect("a port is free");
+        let addr = listener.local_addr();
         drop(link(&mut listener, addr, 1, &frame(1, b"")).await);
         open.store(false, Ordering::SeqCst);
         let outcome = async { dial_as(1, addr).await?.split().1.recv().await };
@@ -152,7 +152,8 @@ async fn a_public_key_alone_proves_nothing() {
         let (mut listener, addr) = server().await;
         let impostor = Credentials::impostor(&[9; 32], party(1).public_key());
         let outcome = async {
-            let (mut sender, mut receiver) = dial(addr, &impostor, &party(0).public_key(), check, LIMIT).await?.split();
+            let (mut sender, mut receiver) =
+                choose().dial(addr, &impostor, &party(0).public_key(), check, LIMIT).await?.split();
             sender.send(&frame(1, b"hello")).await?;
             receiver.recv().await
         };
@@ -162,8 +163,9 @@ async fn a_public_key_alone_proves_nothing() {
         assert_eq!(listener.refusals().failed, 1);
 
         let false_server = Credentials::impostor(&[9; 32], party(0).public_key());
-        let listener = listen(loopback(), &false_server, Arc::new(|_| true), check).await.expect("a port is free");
-        let addr = listener.local_addr().expect("it is bound");
+        let listener =
+            choose().listen(loopback(), &false_server, Arc::new(|_| true), check).await.expect("a port is free");
+        let addr = listener.local_addr();
         assert!(dial_as(1, addr).await.is_err(), "a server without the secret key was believed");
     })
     .await;
@@ -337,7 +339,7 @@ async fn a_dead_port_is_reported_in_time() {
         let gone = UdpSocket::bind(loopback()).and_then(|socket| socket.local_addr()).expect("a port was free");
         let begun = Instant::now();
         let limit = Duration::from_millis(300);
-        let outcome = dial(gone, &party(1), &party(0).public_key(), check, limit).await;
+        let outcome = choose().dial(gone, &party(1), &party(0).public_key(), check, limit).await;
         assert!(matches!(&outcome, Err(CarrierError::Unreachable { waited, .. }) if *waited <= limit));
         assert!(begun.elapsed() < limit + Duration::from_secs(5));
     })
@@ -348,7 +350,7 @@ async fn a_dead_port_is_reported_in_time() {
 async fn a_port_in_use_is_reported() {
     soon(async {
         let (_listener, addr) = server().await;
-        let outcome = listen(addr, &party(0), only(Vec::new()), check).await;
+        let outcome = choose().listen(addr, &party(0), only(Vec::new()), check).await;
         assert!(matches!(outcome, Err(CarrierError::Bind { addr: at, .. }) if at == addr));
     })
     .await;

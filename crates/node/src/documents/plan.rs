@@ -6,7 +6,6 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
-use veilsum_cluster::{OutOfBox, Recipe, Scaling, sampling::Sampling};
 use veilsum_proto::{
     identity::Signature,
     plan::{SignedTerms, Terms},
@@ -17,7 +16,7 @@ use super::{hash_of, hex, in_file, read_document, refused, roster_fingerprint, t
 use crate::{
     error::Failure,
     files,
-    plan::{Column, Judge, Labels, PlanSpec},
+    plan::{Column, Judge, Labels, OutOfBox, PlanSpec, Recipe, Sampling, Scaling},
 };
 
 const FORMAT: &str = "veilsum-plan/2";

@@ -15,14 +15,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use veilsum_proto::{
     Error,
     aggregator::{self, Aggregator, AggregatorConfig, Millis, Timing},
-    identity::Identity,
     message::{self, Kind},
-    plan::Terms,
-    roster::{PartyId, Roster},
+    roster::PartyId,
     suite::Hash,
 };
 
-use super::{View, system_rng};
+use super::{config::Party, system_rng};
 use crate::{
     app_messages::{self, Denied, Hello, SOFTWARE, Welcome},
     carrier::{self, CarrierError, Credentials, Link, LinkReceiver, LinkSender, Listener},
@@ -44,20 +42,14 @@ const FINISH_LIMIT: Duration = Duration::from_secs(5);
 
 /// Who listens, and where.
 pub struct HostConfig {
-    /// This aggregator's identity.
-    pub identity: Arc<Identity>,
-    /// The verified roster.
-    pub roster: Arc<Roster>,
-    /// The verified plan.
-    pub terms: Arc<Terms>,
+    /// This aggregator.
+    pub party: Party,
     /// Coordinator or intermediary.
     pub role: PartyId,
     /// How long it waits.
     pub timing: Timing,
     /// Slots of a deck.
     pub slots: u16,
-    /// Where the received frames are recorded, if anywhere.
-    pub view: Option<View>,
     /// Folder of a journal from which a process after this one takes the run up; without one, a crash ends it.
     pub state: Option<PathBuf>,
 }
@@ -132,16 +124,16 @@ impl AggregatorHost {
     /// # Errors
     /// `CarrierError` where the port cannot be opened; `Error` where the configuration does not fit.
     pub async fn open(config: HostConfig, address: SocketAddr) -> Result<AggregatorHost, Failure> {
-        let credentials = Credentials::from_seed(&config.identity.seed())?;
-        let allowed = carrier::only(config.roster.members().map(|m| m.key.0).collect());
-        let listener = carrier::listen(address, &credentials, allowed, app_messages::header_check).await?;
-        let address = listener.local_addr()?;
+        let credentials = Credentials::from_seed(&config.party.identity.seed())?;
+        let allowed = carrier::only(config.party.federation.roster.members().map(|m| m.key.0).collect());
+        let listener = config.party.carrier.listen(address, &credentials, allowed, app_messages::header_check).await?;
+        let address = listener.local_addr();
         let started = Instant::now();
-        let session = message::session(&config.terms.hash(), &config.roster.hash(), config.role);
+        let session = config.party.session(config.role);
         let machine = AggregatorConfig {
-            identity: config.identity.clone(),
-            roster: config.roster.clone(),
-            terms: config.terms.clone(),
+            identity: config.party.identity.clone(),
+            roster: config.party.federation.roster.clone(),
+            terms: config.party.federation.terms.clone(),
             role: config.role,
             timing: config.timing,
             slots: config.slots,
@@ -160,9 +152,12 @@ impl AggregatorHost {
         };
         let (sender, events) = mpsc::channel(1024);
         let door = Door {
-            identity: config.identity.clone(),
-            roster: config.roster.clone(),
-            hello: Hello { roster: config.roster.hash(), plan: config.terms.hash(), software: SOFTWARE.into() },
+            party: config.party.clone(),
+            hello: Hello {
+                roster: config.party.federation.roster.hash(),
+                plan: config.party.federation.terms.hash(),
+                software: SOFTWARE.into(),
+            },
             role: config.role,
             events: sender,
             room: Arc::new(Semaphore::new(ROOM)),
@@ -226,7 +221,7 @@ impl AggregatorHost {
 
     /// Names of sites, for people.
     pub fn names(&self, sites: &[u16]) -> Vec<String> {
-        sites.iter().map(|s| self.config.roster.name_of(PartyId::Site(*s))).collect()
+        sites.iter().map(|s| self.config.party.name_of(PartyId::Site(*s))).collect()
     }
 
     /// Sites that have a link now.
@@ -273,7 +268,7 @@ impl AggregatorHost {
 
     /// Sends a control frame to one party, if it has a link.
     pub fn tell<T: serde::Serialize>(&mut self, to: PartyId, kind: Kind, message: &T) -> bool {
-        let bytes = Arc::new(app_messages::frame(&self.config.identity, &self.session, kind, message));
+        let bytes = Arc::new(app_messages::frame(&self.config.party.identity, &self.session, kind, message));
         self.send(to, bytes)
     }
 
@@ -284,7 +279,7 @@ impl AggregatorHost {
 
     fn send(&mut self, to: PartyId, bytes: Arc<Vec<u8>>) -> bool {
         let Some(peer) = self.peers.get(&to) else { return false };
-        self.traffic.sent(&self.config.roster.name_of(self.config.role), &bytes);
+        self.traffic.sent(&self.config.party.name_of(self.config.role), &bytes);
         // A full queue means that the peer does not read; what matters is sent again by the state machine.
         peer.frames.try_send(Outgoing::Frame(bytes)).is_ok()
     }
@@ -329,7 +324,7 @@ impl AggregatorHost {
             LinkEvent::Up { party, id, frames } => {
                 // A newer link of the same party replaces the older one, whose sender is dropped here and ends it.
                 self.peers.insert(party, Peer { id, frames });
-                tracing::info!(party = %self.config.roster.name_of(party), "connected");
+                tracing::info!(party = %self.config.party.name_of(party), "connected");
                 if let PartyId::Site(site) = party {
                     self.aggregator.handle(aggregator::Input::Attached(site), now);
                 }
@@ -338,7 +333,7 @@ impl AggregatorHost {
             LinkEvent::Down { party, id } => {
                 if self.peers.get(&party).is_some_and(|p| p.id == id) {
                     self.peers.remove(&party);
-                    tracing::info!(party = %self.config.roster.name_of(party), "disconnected");
+                    tracing::info!(party = %self.config.party.name_of(party), "disconnected");
                     if let PartyId::Site(site) = party {
                         self.aggregator.handle(aggregator::Input::Detached(site), now);
                     }
@@ -349,12 +344,8 @@ impl AggregatorHost {
                 if self.peers.get(&party).is_none_or(|p| p.id != id) {
                     return None;
                 }
-                self.traffic.sent(&self.config.roster.name_of(party), &bytes);
-                if let Some(view) = &self.config.view
-                    && let Ok(mut view) = view.lock()
-                {
-                    view.push((party, bytes.clone()));
-                }
+                self.traffic.sent(&self.config.party.name_of(party), &bytes);
+                self.config.party.received(party, &bytes);
                 let kind = message::kind_of(&bytes)?;
                 match party {
                     PartyId::Site(from) if (kind as u16) < Kind::Hello as u16 => {
@@ -387,7 +378,8 @@ impl AggregatorHost {
         kind: Kind,
         bytes: &[u8],
     ) -> Result<T, Error> {
-        let member = self.config.roster.member(from).ok_or(Error::ApiMisuse("a party of the roster"))?;
+        let member =
+            self.config.party.federation.roster.member(from).ok_or(Error::ApiMisuse("a party of the roster"))?;
         message::open(bytes, session, &member.key, &member.name, kind)
     }
 
@@ -396,8 +388,13 @@ impl AggregatorHost {
         let parties: Vec<PartyId> = self.peers.keys().copied().collect();
         for party in parties {
             if let Some((kind, message)) = last(party) {
-                let bytes =
-                    message::frame_encoded(&self.config.identity, &self.session, kind, &Hash::default(), &message);
+                let bytes = message::frame_encoded(
+                    &self.config.party.identity,
+                    &self.session,
+                    kind,
+                    &Hash::default(),
+                    &message,
+                );
                 self.send(party, Arc::new(bytes));
             }
         }
@@ -416,8 +413,7 @@ impl AggregatorHost {
 }
 
 struct Door {
-    identity: Arc<Identity>,
-    roster: Arc<Roster>,
+    party: Party,
     hello: Hello,
     role: PartyId,
     events: mpsc::Sender<LinkEvent>,
@@ -443,8 +439,8 @@ async fn accept(mut listener: Listener, door: Arc<Door>) {
 /// Brings one link from its first frame to a place among the peers, then moves its frames.
 async fn greet(link: Link, door: Arc<Door>, id: u64) {
     let key = veilsum_proto::identity::PublicKey(link.peer());
-    let Some(party) = door.roster.find(&key) else { return };
-    let name = door.roster.name_of(party);
+    let Some(party) = door.party.federation.roster.find(&key) else { return };
+    let name = door.party.name_of(party);
     let (mut sender, mut receiver) = link.split();
     let first = tokio::time::timeout(HELLO_LIMIT, receiver.recv()).await;
     let Ok(Ok(Some(bytes))) = first else {
@@ -469,12 +465,13 @@ async fn greet(link: Link, door: Arc<Door>, id: u64) {
     };
     if let Err(why) = verdict {
         tracing::warn!(party = %name, "not accepted: {why}");
-        let denied = app_messages::frame(&door.identity, &session, Kind::Denied, &Denied { why });
+        let denied = app_messages::frame(&door.party.identity, &session, Kind::Denied, &Denied { why });
         let _ = sender.send_within(&denied, SEND_LIMIT).await;
         let _ = sender.finish(FINISH_LIMIT).await;
         return;
     }
-    let welcome = app_messages::frame(&door.identity, &session, Kind::Welcome, &Welcome { software: SOFTWARE.into() });
+    let welcome =
+        app_messages::frame(&door.party.identity, &session, Kind::Welcome, &Welcome { software: SOFTWARE.into() });
     if sender.send_within(&welcome, SEND_LIMIT).await.is_err() {
         return;
     }

@@ -1,107 +1,24 @@
 //! A site: answers the coordinator's and the intermediary's questions under masks, from rows that never leave it.
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::time::Duration;
 
 use tokio::{
     sync::watch,
     task::{AbortHandle, JoinHandle},
 };
-use veilsum_cluster::Prepared;
-use veilsum_proto::{identity::Identity, message, roster::PartyId};
+use veilsum_proto::roster::PartyId;
 
+pub use super::config::{ClientConfig, ClientReport, Step, Vanish};
 use super::{
-    View,
     hand::{self, Hand, Laid},
     keeper::Keeper,
     site_session::SiteSession,
 };
 use crate::{
-    agreed::Federation,
-    documents::SitePolicy,
     error::{Code, Failure},
-    model::Model,
-    plan::PlanSpecError,
-    question::{self, SumBounds},
-    release::Origin,
-    result::RunResult,
+    question,
     store::{Journal, Ledger},
-    traffic::Traffic,
 };
-
-/// Who this site is, what it holds, and whom it talks to.
-#[derive(Clone)]
-pub struct ClientConfig {
-    /// Its identity.
-    pub identity: Arc<Identity>,
-    /// What was agreed on, verified.
-    pub federation: Federation,
-    /// Its own policy.
-    pub site: SitePolicy,
-    /// Its rows, in working units.
-    pub rows: Arc<Prepared>,
-    /// The same as they came from their file, by which the ledger knows them again.
-    pub origin: Arc<Origin>,
-    /// Where the coordinator listens.
-    pub coordinator: SocketAddr,
-    /// Where the intermediary listens.
-    pub intermediary: SocketAddr,
-    /// Folder of its journals and its ledger; without one, a crash takes it out of the run, and nothing of what it gave away
-    /// is remembered.
-    pub state: Option<PathBuf>,
-    /// Where the ledger's head is kept, in another folder than the ledger.
-    pub head: Option<PathBuf>,
-    /// How long to keep trying to reach the others.
-    pub patience: Duration,
-    /// For demonstrations and tests: leave at this point without a word.
-    pub vanish: Option<Vanish>,
-    /// Records received frames.
-    pub view: Option<View>,
-}
-
-impl ClientConfig {
-    /// The plan's form.
-    ///
-    /// # Errors
-    /// [`PlanSpecError`] where the method part cannot be used.
-    pub fn form(&self) -> Result<SumBounds, PlanSpecError> {
-        SumBounds::of(&self.federation.work, &self.federation.terms, self.federation.roster.sites.len())
-    }
-}
-
-/// Where a site vanishes.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Vanish {
-    /// In this round of the method, counted from 1.
-    pub round: u32,
-    /// At this step of it.
-    pub at: Step,
-}
-
-/// A step of a round.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step {
-    /// Before its masked input leaves.
-    BeforeInput,
-    /// After its masked input has arrived.
-    AfterInput,
-    /// Before its shares leave.
-    BeforeUnmask,
-}
-
-/// What a site got out of a run.
-#[derive(Debug, Clone, Default)]
-pub struct ClientReport {
-    /// The centres; where the run ended early, the model says so.
-    pub model: Option<Model>,
-    /// The result as this site's own copy of the method has it, where totals are opened and the coordinator judges.
-    pub result: Option<RunResult>,
-    /// Questions it answered.
-    pub answered: u32,
-    /// Whether it left on purpose (see [`ClientConfig::vanish`]).
-    pub vanished: bool,
-    /// Frames it sent to both aggregators, by phase, under its own name.
-    pub traffic: Traffic,
-}
 
 /// Takes part in one run.
 ///
@@ -114,8 +31,8 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
             "a site without rows does not take part: leave it out of the roster",
         ));
     }
-    if config.rows.len() as u64 > config.federation.terms.max_rows {
-        return Err(question::RoundError::TooManyRows { max_rows: config.federation.terms.max_rows }.into());
+    if config.rows.len() as u64 > config.party.federation.terms.max_rows {
+        return Err(question::RoundError::TooManyRows { max_rows: config.party.federation.terms.max_rows }.into());
     }
     let (stop, stopped) = watch::channel(false);
     // What the one conversation lays down for the other.
@@ -182,9 +99,7 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
 /// lost its line before and kept its journal to come back with.
 fn empty_the_other(config: &ClientConfig) -> Result<(), Failure> {
     let Some(folder) = &config.state else { return Ok(()) };
-    let session =
-        |aggregator| message::session(&config.federation.terms.hash(), &config.federation.roster.hash(), aggregator);
-    let journal = |aggregator| Journal::open(folder, &session(aggregator));
+    let journal = |aggregator| Journal::open(folder, &config.party.session(aggregator));
     // One that cannot be opened is damaged, and was refused before.
     let (Ok((_, left)), Ok((mut other, kept))) = (journal(PartyId::Coordinator), journal(PartyId::Intermediary)) else {
         return Ok(());

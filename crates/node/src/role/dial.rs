@@ -2,6 +2,7 @@
 
 use std::{
     net::SocketAddr,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -9,14 +10,14 @@ use serde::{Serialize, de::DeserializeOwned};
 use veilsum_proto::{
     identity::Identity,
     message::{self, Kind},
-    plan::Terms,
-    roster::{Member, PartyId, Roster},
+    roster::{Member, PartyId},
     suite::Hash,
 };
 
+use super::config::Party;
 use crate::{
     app_messages::{self, Aborted, Denied, Hello, SOFTWARE, Welcome, clean},
-    carrier::{self, CarrierError, Credentials, LinkReceiver, LinkSender},
+    carrier::{Carrier, CarrierError, Credentials, LinkReceiver, LinkSender},
     error::{Code, Failure},
 };
 
@@ -31,7 +32,7 @@ const FINISH_LIMIT: Duration = Duration::from_secs(5);
 
 /// A dialled connection.
 pub struct Line {
-    identity_seed: std::sync::Arc<Identity>,
+    identity: Arc<Identity>,
     peer: Member,
     session: Hash,
     sender: LinkSender,
@@ -44,28 +45,23 @@ impl Line {
     /// # Errors
     /// A [`Failure`]: `Network` where nobody answers, `Denied` where the peer does not let us in, `Peer` where
     /// somebody else answers.
-    pub async fn connect(
-        identity: &std::sync::Arc<Identity>,
-        roster: &Roster,
-        terms: &Terms,
-        to: PartyId,
-        address: SocketAddr,
-        patience: Duration,
-    ) -> Result<Line, Failure> {
-        let Some(peer) = roster.member(to).cloned() else {
+    pub async fn connect(party: &Party, to: PartyId, address: SocketAddr, patience: Duration) -> Result<Line, Failure> {
+        let (identity, federation) = (&party.identity, &party.federation);
+        let Some(peer) = federation.roster.member(to).cloned() else {
             return Err(Failure::new(Code::Internal, "no such party", "this is a defect, please report it"));
         };
         let credentials = Credentials::from_seed(&identity.seed())?;
-        let hello = Hello { roster: roster.hash(), plan: terms.hash(), software: SOFTWARE.into() };
-        let session = message::session(&terms.hash(), &roster.hash(), to);
+        let hello =
+            Hello { roster: federation.roster.hash(), plan: federation.terms.hash(), software: SOFTWARE.into() };
+        let session = party.session(to);
         let greeting = app_messages::frame(identity, &app_messages::greeting_session(), Kind::Hello, &hello);
         let end = Instant::now() + patience;
         loop {
             let left = end.saturating_duration_since(Instant::now());
             let attempt = ATTEMPT.min(left.max(Duration::from_millis(500)));
-            match Self::attempt(&credentials, &peer, address, attempt, &greeting).await {
+            match Self::attempt(&*party.carrier, &credentials, &peer, address, attempt, &greeting).await {
                 Ok((sender, receiver)) => {
-                    return Ok(Line { identity_seed: identity.clone(), peer, session, sender, receiver });
+                    return Ok(Line { identity: identity.clone(), peer, session, sender, receiver });
                 }
                 Err(Attempt::Final(failure)) => return Err(failure),
                 Err(Attempt::Again(e)) if Instant::now() >= end => {
@@ -89,13 +85,14 @@ impl Line {
     }
 
     async fn attempt(
+        carrier: &dyn Carrier,
         credentials: &Credentials,
         peer: &Member,
         address: SocketAddr,
         limit: Duration,
         greeting: &[u8],
     ) -> Result<(LinkSender, LinkReceiver), Attempt> {
-        let link = carrier::dial(address, credentials, &peer.key.0, app_messages::header_check, limit).await?;
+        let link = carrier.dial(address, credentials, &peer.key.0, app_messages::header_check, limit).await?;
         let (mut sender, mut receiver) = link.split();
         sender.send_within(greeting, SEND_LIMIT).await?;
         let answer = tokio::time::timeout(SEND_LIMIT, receiver.recv()).await;
@@ -126,7 +123,7 @@ impl Line {
 
     /// Signs and sends a control message.
     pub async fn tell<T: Serialize>(&mut self, kind: Kind, message: &T) -> bool {
-        let frame = app_messages::frame(&self.identity_seed, &self.session, kind, message);
+        let frame = app_messages::frame(&self.identity, &self.session, kind, message);
         self.send(&frame).await
     }
 

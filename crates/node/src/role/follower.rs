@@ -9,7 +9,7 @@ use veilsum_proto::{
     suite::Hash,
 };
 
-use super::client::ClientConfig;
+use super::config::ClientConfig;
 use crate::{
     error::{Code, Failure},
     evidence::{self, Case},
@@ -43,9 +43,9 @@ impl Follower {
         let mut follower = Follower {
             config: config.clone(),
             replay: Replay::new(
-                config.federation.roster.clone(),
-                config.federation.terms.clone(),
-                config.federation.work.clone(),
+                config.party.federation.roster.clone(),
+                config.party.federation.terms.clone(),
+                config.party.federation.work.clone(),
             )?,
             transcript: None,
             asked: None,
@@ -70,7 +70,7 @@ impl Follower {
     }
 
     fn documents(&self) -> Documents<'_> {
-        Documents { roster: &self.config.federation.roster, terms: &self.config.federation.terms }
+        Documents { roster: &self.config.party.federation.roster, terms: &self.config.party.federation.terms }
     }
 
     fn take_up(&mut self, said: Vec<Said>) -> Result<(), Failure> {

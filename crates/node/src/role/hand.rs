@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use tokio::{sync::watch, time::timeout};
-use veilsum_cluster::Batch;
 use veilsum_proto::suite::Hash;
 
-use crate::question;
+use crate::question::{self, Batch};
 
 /// How long a site waits for the coordinator to have done what the intermediary asks about.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);

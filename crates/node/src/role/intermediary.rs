@@ -7,31 +7,26 @@
 
 use std::{
     collections::VecDeque,
-    net::SocketAddr,
-    sync::Arc,
     time::{Duration, Instant},
 };
 
 use veilsum_proto::{
-    aggregator::{self, Timing},
-    identity::Identity,
+    aggregator,
     message::{self, Kind},
     roster::PartyId,
 };
 
+pub use super::config::IntermediaryConfig;
 use super::{
-    View,
     aggregator_host::{AggregatorHost, HostConfig, HostEvent},
     dial::{self, Line},
-    server::OnLoss,
     validity_oracle::judge,
 };
 use crate::{
-    agreed::Federation,
     app_messages::{Aborted, Count, CountReady, CountReply, CountRequest, Finished, JudgeReply, JudgeRequest, clean},
     error::{Code, Failure},
     plan::Judge,
-    question::{Question, SumBounds},
+    question::Question,
     traffic::Traffic,
 };
 
@@ -43,26 +38,6 @@ const LATER: usize = 16;
 
 /// How long a coordinator that was cut off may take to come back once the rows are counted.
 const AGAIN: Duration = Duration::from_secs(30);
-
-/// Who runs, and where.
-pub struct IntermediaryConfig {
-    /// This party's identity.
-    pub identity: Arc<Identity>,
-    /// What was agreed on, verified.
-    pub federation: Federation,
-    /// Where to listen.
-    pub listen: SocketAddr,
-    /// Where the coordinator listens.
-    pub coordinator: SocketAddr,
-    /// How long to wait.
-    pub timing: Timing,
-    /// What to do about a site that is lost.
-    pub on_loss: OnLoss,
-    /// Records received frames.
-    pub view: Option<View>,
-    /// Told the bound address once the port is open.
-    pub bound: Option<tokio::sync::oneshot::Sender<SocketAddr>>,
-}
 
 /// What the intermediary learnt.
 #[derive(Debug, Clone)]
@@ -87,13 +62,10 @@ pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
     let mut link = dial(&config, patience).await?;
     let mut hub = AggregatorHost::open(
         HostConfig {
-            identity: config.identity.clone(),
-            roster: config.federation.roster.clone(),
-            terms: config.federation.terms.clone(),
+            party: config.party.clone(),
             role: PartyId::Intermediary,
             timing: config.on_loss.applied(config.timing),
-            slots: SLOTS.min(config.federation.terms.slots),
-            view: config.view.clone(),
+            slots: SLOTS.min(config.party.federation.terms.slots),
             state: None,
         },
         config.listen,
@@ -119,16 +91,8 @@ pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
     })
 }
 
-impl IntermediaryConfig {
-    /// The plan's form.
-    pub(super) fn form(&self) -> Result<SumBounds, Failure> {
-        Ok(SumBounds::of(&self.federation.work, &self.federation.terms, self.federation.roster.sites.len())?)
-    }
-}
-
 async fn dial(config: &IntermediaryConfig, patience: Duration) -> Result<Line, Failure> {
-    let (to, address) = (PartyId::Coordinator, config.coordinator);
-    Line::connect(&config.identity, &config.federation.roster, &config.federation.terms, to, address, patience).await
+    Line::connect(&config.party, PartyId::Coordinator, config.coordinator, patience).await
 }
 
 async fn count(hub: &mut AggregatorHost, link: &mut Line, config: &IntermediaryConfig) -> Result<Counted, Failure> {
@@ -136,10 +100,12 @@ async fn count(hub: &mut AggregatorHost, link: &mut Line, config: &IntermediaryC
     let (mut values, mut cohort) = (Vec::new(), Vec::new());
     // What the coordinator says meanwhile.
     let mut later = VecDeque::new();
-    let domain = config.federation.work.domain()?;
-    let layout = Question::CountRows.layout(&domain, &config.form()?)?;
+    let domain = config.party.federation.work.domain()?;
+    let layout = Question::CountRows.layout(&domain, &config.party.federation.form()?)?;
     hub.begin();
-    hub.without((0..config.federation.roster.sites.len() as u16).filter(|site| first.binary_search(site).is_err()));
+    hub.without(
+        (0..config.party.federation.roster.sites.len() as u16).filter(|site| first.binary_search(site).is_err()),
+    );
     hub.ask(Question::CountRows.to_bytes(), layout.words());
     while cohort.is_empty() {
         let event = tokio::select! {
@@ -162,7 +128,7 @@ async fn count(hub: &mut AggregatorHost, link: &mut Line, config: &IntermediaryC
             HostEvent::Aggregator(aggregator::Event::Total { values: v, cohort: c, .. }) => (values, cohort) = (v, c),
             HostEvent::Aggregator(aggregator::Event::Failed(e)) => return Err(e.into()),
             HostEvent::Aggregator(event) => {
-                super::server::log(&config.federation.roster, &event);
+                super::server::log(&config.party.federation.roster, &event);
                 if let aggregator::Event::TooLate(site) = event {
                     super::server::too_late(hub, site);
                 }
@@ -172,17 +138,17 @@ async fn count(hub: &mut AggregatorHost, link: &mut Line, config: &IntermediaryC
     }
     let total = layout.decode(&values, cohort.len(), None)?.values.first().copied().unwrap_or(0.0);
     let total = total.max(0.0).round() as u64;
-    let k = config.federation.work.recipe.clusters.min;
+    let k = config.party.federation.work.recipe.clusters.min;
     if total < u64::from(k) {
         return Err(Failure::input(
             format!("the plan asks for K = {k} clusters, and the whole cohort has fewer rows than that"),
             "agree on a smaller K",
         ));
     }
-    if total < config.federation.terms.min_total_rows {
+    if total < config.party.federation.terms.min_total_rows {
         return Err(Failure::new(
             Code::Policy,
-            format!("the cohort's rows are below the plan's floor of {}", config.federation.terms.min_total_rows),
+            format!("the cohort's rows are below the plan's floor of {}", config.party.federation.terms.min_total_rows),
             "run again when more sites, or sites with more rows, are there",
         ));
     }
@@ -198,7 +164,7 @@ async fn count(hub: &mut AggregatorHost, link: &mut Line, config: &IntermediaryC
                 Ok(Some(bytes)) => match message::kind_of(&bytes) {
                     Some(Kind::CountRequest) => break link.open::<CountRequest>(&bytes, Kind::CountRequest)?,
                     // Once a run, and only where the plan says so.
-                    Some(Kind::JudgeRequest) if config.federation.work.judge == Judge::Intermediary && judged.is_none() => {
+                    Some(Kind::JudgeRequest) if config.party.federation.work.judge == Judge::Intermediary && judged.is_none() => {
                         let request: JudgeRequest = link.open(&bytes, Kind::JudgeRequest)?;
                         let reply = judge(hub, config, &request, &cohort, total).await?;
                         link.tell(Kind::JudgeReply, &reply).await;
@@ -261,7 +227,7 @@ fn over(link: &Line, config: &IntermediaryConfig, bytes: &[u8]) -> Result<(), Fa
     match message::kind_of(bytes) {
         Some(Kind::Aborted) => {
             let aborted: Aborted = link.open(bytes, Kind::Aborted)?;
-            Err(dial::aborted(&config.federation.roster.coordinator.name, &aborted))
+            Err(dial::aborted(&config.party.federation.roster.coordinator.name, &aborted))
         }
         Some(Kind::Finished) => {
             link.open::<Finished>(bytes, Kind::Finished)?;

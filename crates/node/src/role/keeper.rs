@@ -10,7 +10,7 @@ use veilsum_proto::{
     suite::Hash,
 };
 
-use super::client::ClientConfig;
+use super::config::ClientConfig;
 use crate::{
     error::Failure,
     release::{Answering, Data, Known, Left, Offer, Origin, Shown, decide, possible_rows},
@@ -29,11 +29,11 @@ pub(super) struct Keeper {
 impl Keeper {
     /// This site's ledger: in its state folder, or as long as the process where it keeps no state.
     pub(super) fn open(config: &ClientConfig) -> Result<Keeper, Failure> {
-        let data = Data::of(&config.site.data, &config.identity, &config.rows);
-        let identity = config.identity.clone();
+        let data = Data::of(&config.site.data, &config.party.identity, &config.rows);
+        let identity = config.party.identity.clone();
         let ledger = match &config.state {
             Some(folder) => {
-                Ledger::open(folder, config.head.as_deref(), identity, data, config.federation.terms.hash())?
+                Ledger::open(folder, config.head.as_deref(), identity, data, config.party.federation.terms.hash())?
             }
             None => Ledger::in_memory(identity, data),
         };
@@ -60,10 +60,10 @@ impl Keeper {
     /// What this site answers from, and under what.
     pub(super) fn answering<'a>(&self, config: &'a ClientConfig) -> Answering<'a> {
         Answering {
-            identity: &config.identity,
-            roster: &config.federation.roster,
-            terms: &config.federation.terms,
-            work: &config.federation.work,
+            identity: &config.party.identity,
+            roster: &config.party.federation.roster,
+            terms: &config.party.federation.terms,
+            work: &config.party.federation.work,
             policy: &config.site.policy,
             rows: &config.rows,
             domain: self.domain,

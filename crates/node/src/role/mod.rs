@@ -2,21 +2,22 @@
 
 pub mod aggregator_host;
 pub mod client;
+pub mod config;
 pub mod dial;
 mod follower;
 mod hand;
 pub mod intermediary;
 mod keeper;
 pub mod server;
-mod site_randomness;
 mod site_session;
 mod validity_oracle;
 
 use std::sync::{Arc, Mutex};
 
 use rand_core::{Rng, UnwrapErr};
-use veilsum_cluster::random::Stream;
 use veilsum_proto::roster::PartyId;
+
+use crate::blur::Stream;
 
 /// Every frame that a party received, in order: the view that an auditor attacks.
 pub type View = Arc<Mutex<Vec<(PartyId, Vec<u8>)>>>;

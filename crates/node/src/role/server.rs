@@ -1,124 +1,28 @@
 //! The coordinator: runs the plan's method as a conversation in totals.
 
-use std::{
-    net::SocketAddr,
-    path::PathBuf,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use veilsum_cluster::Outcome;
 use veilsum_proto::{
-    aggregator::{self, Loss, Timing},
+    aggregator::{self, Loss},
     codec,
     evidence::Documents,
-    identity::Identity,
     message::{self, Kind},
     roster::{PartyId, Roster},
     suite::Hash,
 };
 
-use super::{
-    View,
-    aggregator_host::{AggregatorHost, HostConfig, HostEvent},
-};
+use super::aggregator_host::{AggregatorHost, HostConfig, HostEvent};
+pub use super::config::{OnLoss, Progress, ServerConfig};
+use crate::result::Outcome;
 pub use crate::result::RunResult;
 use crate::{
-    agreed::Federation,
     app_messages::{Aborted, CountReady, Finished, clean},
     error::{Code, Failure},
     evidence::{self, Case},
     method_session::{MethodSession, Turn},
     model::Early,
-    question::SumBounds,
     store::Said,
 };
-
-/// Who runs, and where.
-pub struct ServerConfig {
-    /// This party's identity.
-    pub identity: Arc<Identity>,
-    /// What was agreed on, verified.
-    pub federation: Federation,
-    /// Where to listen.
-    pub listen: SocketAddr,
-    /// How long to wait.
-    pub timing: Timing,
-    /// What to do about a site that is lost.
-    pub on_loss: OnLoss,
-    /// Records received frames.
-    pub view: Option<View>,
-    /// Folder for signed evidence against sites, if it is to be kept.
-    pub evidence: Option<PathBuf>,
-    /// Folder of the journal from which a restart takes the run up; without one, a crash ends the run.
-    pub state: Option<PathBuf>,
-    /// Told the bound address once the port is open.
-    pub bound: Option<tokio::sync::oneshot::Sender<SocketAddr>>,
-    /// Told how the run goes.
-    pub progress: Box<dyn Fn(Progress) + Send + Sync>,
-}
-
-/// What an aggregator does about a site that is lost in the midst of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnLoss {
-    /// Waits so long for it to come back, and only then goes on, or ends the run, without it.
-    Wait(Duration),
-    /// Goes on, or ends the run, when the ordinary time for an answer is over.
-    Stop,
-}
-
-impl OnLoss {
-    /// How long the state machine waits.
-    pub(crate) fn applied(self, timing: Timing) -> Timing {
-        let OnLoss::Wait(least) = self else { return timing };
-        let least = u64::try_from(least.as_millis()).unwrap_or(u64::MAX);
-        Timing {
-            join: timing.join,
-            phase: timing.phase.max(least),
-            grace: timing.grace.max(least),
-            resend: timing.resend,
-        }
-    }
-}
-
-/// How a run goes, for a person who watches.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Progress {
-    /// Keys are exchanged.
-    Ready {
-        /// Sites in the deck.
-        sites: usize,
-        /// Threshold.
-        threshold: usize,
-    },
-    /// A question was answered.
-    Round {
-        /// Counted from 1.
-        number: u32,
-        /// Questions of the whole run at most.
-        of: u32,
-        /// What was asked.
-        what: &'static str,
-        /// Sites in the total.
-        sites: usize,
-    },
-    /// These sites are waited for.
-    Waiting {
-        /// Their names.
-        sites: Vec<String>,
-        /// Seconds since the question was put.
-        seconds: u64,
-    },
-    /// No more is asked.
-    Ended,
-    /// A site is out of the run.
-    Lost {
-        /// Its name.
-        site: String,
-        /// Why.
-        why: String,
-    },
-}
 
 /// Runs the coordinator to the end of one run.
 ///
@@ -127,13 +31,10 @@ pub enum Progress {
 pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
     let mut hub = AggregatorHost::open(
         HostConfig {
-            identity: config.identity.clone(),
-            roster: config.federation.roster.clone(),
-            terms: config.federation.terms.clone(),
+            party: config.party.clone(),
             role: PartyId::Coordinator,
             timing: config.on_loss.applied(config.timing),
-            slots: config.federation.terms.slots,
-            view: config.view.clone(),
+            slots: config.party.federation.terms.slots,
             state: config.state.clone(),
         },
         config.listen,
@@ -142,7 +43,7 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
     if let (Some(bound), Some(address)) = (config.bound.take(), hub.address()) {
         let _ = bound.send(address);
     }
-    let conversation = MethodSession::of(&config.federation.work, config.form()?)?;
+    let conversation = MethodSession::of(&config.party.federation.work, config.party.federation.form()?)?;
     let mut run = Run {
         hub: &mut hub,
         config: &config,
@@ -184,18 +85,6 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
     })
 }
 
-impl ServerConfig {
-    fn form(&self) -> Result<SumBounds, Failure> {
-        Ok(SumBounds::of(&self.federation.work, &self.federation.terms, self.federation.roster.sites.len())?)
-    }
-
-    /// How long whatever one aggregator does may take at most, from the first connection to a total.
-    fn patience(&self) -> Duration {
-        let timing = self.on_loss.applied(self.timing);
-        Duration::from_millis(timing.join.saturating_add(timing.phase.saturating_mul(6)))
-    }
-}
-
 mod counting;
 
 struct Run<'a> {
@@ -230,7 +119,7 @@ impl Run<'_> {
         self.hub.close_rounds();
         let cohort = self.conversation.cohort().to_vec();
         let n = if self.counted { self.ask_count(&cohort).await } else { None };
-        let floor = self.config.federation.terms.min_total_rows;
+        let floor = self.config.party.federation.terms.min_total_rows;
         if !self.conversation.reaches(&outcome, floor, n) {
             return Err(Failure::new(
                 failure.code,
@@ -251,7 +140,7 @@ impl Run<'_> {
     /// Puts the method's questions until it has its outcome.
     async fn whole(&mut self) -> Result<(), Failure> {
         self.prepare().await?;
-        let of = self.config.federation.work.max_questions();
+        let of = self.config.party.federation.work.max_questions();
         let mut cohort = Vec::new();
         loop {
             let number = self.conversation.questions();
@@ -295,12 +184,12 @@ impl Run<'_> {
             return Err(Failure::new(Code::Internal, "a run without an outcome", "this is a defect, please report it"));
         };
         let (outcome, cohort) = ((**outcome).clone(), self.conversation.cohort().to_vec());
-        if outcome.n_total.is_some_and(|n| n < self.config.federation.terms.min_total_rows) {
+        if outcome.n_total.is_some_and(|n| n < self.config.party.federation.terms.min_total_rows) {
             return Err(Failure::new(
                 Code::Policy,
                 format!(
                     "the rows of the sites that are left are below the plan's floor of {}",
-                    self.config.federation.terms.min_total_rows
+                    self.config.party.federation.terms.min_total_rows
                 ),
                 "run again when the missing sites are there",
             ));
@@ -329,7 +218,7 @@ impl Run<'_> {
 
     /// Too few sites for a first deck: who is not there, by name.
     fn with_the_absent(&self, failure: Failure) -> Failure {
-        let sites = 0..self.config.federation.roster.sites.len() as u16;
+        let sites = 0..self.config.party.federation.roster.sites.len() as u16;
         let absent: Vec<u16> = sites.filter(|site| !self.hub.is_connected(PartyId::Site(*site))).collect();
         if failure.code != Code::Quorum || absent.is_empty() {
             return failure;
@@ -364,11 +253,11 @@ impl Run<'_> {
     }
 
     fn event(&mut self, event: aggregator::Event) -> Result<(), Failure> {
-        log(&self.config.federation.roster, &event);
+        log(&self.config.party.federation.roster, &event);
         match event {
             aggregator::Event::Failed(e) => Err(e.into()),
             aggregator::Event::Lost { site, why } => {
-                let site = self.config.federation.roster.name_of(PartyId::Site(site));
+                let site = self.config.party.name_of(PartyId::Site(site));
                 (self.config.progress)(Progress::Lost { site: site.clone(), why: why.to_string() });
                 self.told.push(format!("{site}: {why}"));
                 let absent = match why {
@@ -387,7 +276,7 @@ impl Run<'_> {
                 Ok(())
             }
             aggregator::Event::WrongShare { holder, owner } => {
-                let name = |s| self.config.federation.roster.name_of(PartyId::Site(s));
+                let name = |s| self.config.party.name_of(PartyId::Site(s));
                 self.told.push(format!(
                     "a share of the self-mask of {} that came from {} was wrong and was corrected; one of the two is at fault",
                     name(owner),
@@ -406,14 +295,15 @@ impl Run<'_> {
     /// What a site signed against the rules, for somebody else to judge.
     fn keep_evidence(&mut self, site: u16, frames: Vec<Vec<u8>>) {
         let Some(folder) = &self.config.evidence else { return };
-        let documents = Documents { roster: &self.config.federation.roster, terms: &self.config.federation.terms };
+        let documents =
+            Documents { roster: &self.config.party.federation.roster, terms: &self.config.party.federation.terms };
         let (case, claim) = match frames.len() {
             1 => (Case::Input, ("INP-4", "committed to another vector than it sent")),
             _ => (Case::Twice, ("INP-2", "answered one question twice, with different vectors")),
         };
         let said = |frame| Said { directory: Hash::default(), frame };
         let frames: Vec<Said> = frames.into_iter().map(said).collect();
-        let name = self.config.federation.roster.name_of(PartyId::Site(site));
+        let name = self.config.party.name_of(PartyId::Site(site));
         let kept = std::fs::create_dir_all(folder).map_err(|e| e.to_string()).and_then(|()| {
             evidence::write(folder, documents, PartyId::Site(site), claim, case, &frames).map_err(|f| f.message)
         });
@@ -438,10 +328,10 @@ impl Run<'_> {
             }
             (PartyId::Intermediary, Kind::Aborted) => {
                 let aborted: Aborted = self.hub.open_control(from, &session, kind, bytes)?;
-                Err(super::dial::aborted(&self.config.federation.roster.intermediary.name, &aborted))
+                Err(super::dial::aborted(&self.config.party.federation.roster.intermediary.name, &aborted))
             }
             _ => {
-                tracing::warn!(from = %self.config.federation.roster.name_of(from), ?kind, "ignored a message out of place");
+                tracing::warn!(from = %self.config.party.name_of(from), ?kind, "ignored a message out of place");
                 Ok(())
             }
         }
@@ -449,10 +339,10 @@ impl Run<'_> {
 
     fn result(&self, outcome: &Outcome, counted: Option<u64>, early: Option<Early>) -> Result<RunResult, Failure> {
         let config = &self.config;
-        let about = (&*config.federation.work, &*config.federation.terms, &*config.federation.roster);
+        let about = (&*config.party.federation.work, &*config.party.federation.terms, &*config.party.federation.roster);
         let mut result = RunResult::of(about, outcome, &self.conversation, counted, early)?;
         result.warnings.splice(0..0, self.told.iter().cloned());
-        if !result.missing.is_empty() && config.federation.terms.block_size == 1 {
+        if !result.missing.is_empty() && config.party.federation.terms.block_size == 1 {
             result.warnings.push(
                 "a site left the run, and by the plan every site is a block by itself: what it sent can be computed from the \
                  totals before and after"

@@ -3,7 +3,6 @@
 use std::{net::SocketAddr, time::Duration};
 
 use tokio::sync::watch;
-use veilsum_cluster::Batch;
 use veilsum_proto::{
     Error, Rule,
     message::{self, Disclosure, Kind},
@@ -14,7 +13,7 @@ use veilsum_proto::{
 };
 
 use super::{
-    client::{ClientConfig, ClientReport, Step},
+    config::{ClientConfig, ClientReport, Step},
     dial::{self, Line},
     follower::Follower,
     hand::Hand,
@@ -27,6 +26,7 @@ use crate::{
     carrier::CarrierError,
     error::{Code, Failure},
     model::Model,
+    question::Batch,
     release::{Left, cohort_digest},
     replay::Absent,
     store::{self, Journal, wait_for_disk},
@@ -88,11 +88,11 @@ impl SiteSession {
             PartyId::Intermediary => config.intermediary,
             _ => config.coordinator,
         };
-        let session = message::session(&config.federation.terms.hash(), &config.federation.roster.hash(), aggregator);
+        let session = config.party.session(aggregator);
         let site_config = || SiteConfig {
-            identity: config.identity.clone(),
-            roster: config.federation.roster.clone(),
-            terms: config.federation.terms.clone(),
+            identity: config.party.identity.clone(),
+            roster: config.party.federation.roster.clone(),
+            terms: config.party.federation.terms.clone(),
             floor: config.site.policy.floor.clone(),
             aggregator,
         };
@@ -117,6 +117,7 @@ impl SiteSession {
             }
         };
         let follower = config
+            .party
             .federation
             .terms
             .opens(aggregator)
@@ -146,21 +147,14 @@ impl SiteSession {
     }
 
     fn name(&self) -> String {
-        self.config.federation.roster.name_of(self.aggregator)
+        self.config.party.name_of(self.aggregator)
     }
 
     /// Talks until the aggregator says that the run is over, something fails, or `stop` says so.
     pub(super) async fn run(mut self, mut stop: watch::Receiver<bool>) -> Result<ClientReport, Failure> {
         let mut patience = self.config.patience;
         loop {
-            let connect = Line::connect(
-                &self.config.identity,
-                &self.config.federation.roster,
-                &self.config.federation.terms,
-                self.aggregator,
-                self.address,
-                patience,
-            );
+            let connect = Line::connect(&self.config.party, self.aggregator, self.address, patience);
             let line = tokio::select! {
                 line = connect => line,
                 Ok(_) = stop.wait_for(|s| *s) => return self.over(),
@@ -172,7 +166,7 @@ impl SiteSession {
                     return self.over();
                 }
                 Err(f) if f.code == Code::Network => {
-                    let coordinator = self.config.federation.roster.coordinator.name.clone();
+                    let coordinator = self.config.party.federation.roster.coordinator.name.clone();
                     return self.alone(&f, Absent::Lost(coordinator)).unwrap_or(Err(f));
                 }
                 line => line?,
@@ -197,7 +191,7 @@ impl SiteSession {
                 }
                 Err(failure) => {
                     line.finish().await;
-                    let own = self.config.federation.roster.name_of(PartyId::Site(self.site.number()));
+                    let own = self.config.party.name_of(PartyId::Site(self.site.number()));
                     let alone = if self.spent { self.alone(&failure, Absent::Refused(own)) } else { None };
                     if self.is_over_for_good(&failure) {
                         self.wipe()?;
@@ -257,11 +251,7 @@ impl SiteSession {
                 Err(e @ CarrierError::Frame(_)) => return Err(e.into()),
                 Err(e) => return Ok(Ending::Lost(e)),
             };
-            if let Some(view) = &self.config.view
-                && let Ok(mut view) = view.lock()
-            {
-                view.push((self.aggregator, bytes.clone()));
-            }
+            self.config.party.received(self.aggregator, &bytes);
             match message::kind_of(&bytes) {
                 Some(Kind::Finished) => {
                     let finished: Finished = line.open(&bytes, Kind::Finished)?;
@@ -368,9 +358,9 @@ impl SiteSession {
                     journal.rewrite(&[])?;
                 }
                 let config = SiteConfig {
-                    identity: self.config.identity.clone(),
-                    roster: self.config.federation.roster.clone(),
-                    terms: self.config.federation.terms.clone(),
+                    identity: self.config.party.identity.clone(),
+                    roster: self.config.party.federation.roster.clone(),
+                    terms: self.config.party.federation.terms.clone(),
                     floor: self.config.site.policy.floor.clone(),
                     aggregator: self.aggregator,
                 };
@@ -417,7 +407,7 @@ impl SiteSession {
                         return Ok(true);
                     }
                     self.write_down(&bytes, discloses)?;
-                    let name = self.config.federation.roster.name_of(PartyId::Site(self.site.number()));
+                    let name = self.config.party.name_of(PartyId::Site(self.site.number()));
                     self.report.traffic.sent(&name, &bytes);
                     tracing::debug!(bytes = bytes.len(), ?discloses, "sent");
                     // A broken link shows at the next receive; the state machine repeats what is asked for again.
@@ -469,7 +459,7 @@ impl SiteSession {
 
     /// Whether this site's rows were counted for the intermediary, under this plan.
     fn was_counted(&self) -> bool {
-        let (terms, roster) = (self.config.federation.terms.hash(), self.config.federation.roster.hash());
+        let (terms, roster) = (self.config.party.federation.terms.hash(), self.config.party.federation.roster.hash());
         let session = message::session(&terms, &roster, PartyId::Intermediary);
         self.keeper.with(|ledger| ledger.book().account().has_answered(&session))
     }
@@ -505,11 +495,11 @@ impl SiteSession {
 
     fn left(&self, slot: Option<(u32, u16)>, cohort: Option<&[u16]>, context: Hash) -> Left {
         Left {
-            plan: self.config.federation.terms.hash(),
+            plan: self.config.party.federation.terms.hash(),
             session: self.session,
             run: self.site.run().unwrap_or_default(),
             slot,
-            cohort: cohort.map(|cohort| cohort_digest(&self.config.federation.roster, cohort)),
+            cohort: cohort.map(|cohort| cohort_digest(&self.config.party.federation.roster, cohort)),
             context,
         }
     }
@@ -560,19 +550,19 @@ fn read_model(bytes: &[u8], config: &ClientConfig) -> Result<Model, String> {
             .lost
             .iter()
             .chain(&early.refused)
-            .all(|lost| config.federation.roster.members().any(|member| member.name == *lost))
+            .all(|lost| config.party.federation.roster.members().any(|member| member.name == *lost))
         {
             return Err("it names somebody who is not on the roster".into());
         }
     }
     let centres = model.working_centres()?;
-    let ours = Model::new(&config.federation.work, &config.federation.terms.hash(), &centres, None)
+    let ours = Model::new(&config.party.federation.work, &config.party.federation.terms.hash(), &centres, None)
         .map_err(|e| e.to_string())?;
     let same = (&ours.method, ours.m.to_bits(), &ours.columns, ours.scaling, &ours.plan)
         == (&model.method, model.m.to_bits(), &model.columns, model.scaling, &model.plan);
-    if !same || model.standardisation.is_some() != config.federation.work.recipe.prepares() {
+    if !same || model.standardisation.is_some() != config.party.federation.work.recipe.prepares() {
         return Err("it is not one of this plan".into());
     }
-    config.federation.work.admits_centres(&centres)?;
+    config.party.federation.work.admits_centres(&centres)?;
     Ok(model)
 }

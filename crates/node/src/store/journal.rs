@@ -5,8 +5,8 @@
 //! refused, because guessing could mean masking two vectors with one key.
 
 use std::{
-    fs::{self, File, OpenOptions, TryLockError},
-    io::{self, Read, Seek, SeekFrom, Write},
+    fs::File,
+    io::{self, Read},
     marker::PhantomData,
     path::{Path, PathBuf},
 };
@@ -18,7 +18,7 @@ use veilsum_proto::{
 };
 use zeroize::Zeroizing;
 
-use super::wait_for_disk;
+use super::log::{self, Log, NoLock};
 use crate::error::Failure;
 
 const MAGIC: &[u8; 16] = b"veilsum-journal1";
@@ -112,8 +112,7 @@ impl From<JournalError> for Failure {
 
 /// An open, locked journal.
 pub struct Journal<R = Record> {
-    path: PathBuf,
-    file: File,
+    log: Log,
     _lock: File,
     entries: PhantomData<R>,
 }
@@ -136,36 +135,30 @@ impl<R: Entry> Journal<R> {
     pub fn of(folder: &Path, session: &Hash) -> Result<(Journal<R>, Vec<R>), JournalError> {
         let path = file_of(folder, session);
         let io = |source| JournalError::Io { path: path.clone(), source };
-        make_private_folder(folder).map_err(|source| JournalError::Io { path: folder.to_owned(), source })?;
+        log::make_private_folder(folder).map_err(|source| JournalError::Io { path: folder.to_owned(), source })?;
         // The lock is a file of its own, because the journal's file is replaced when it is rewritten.
-        let lock = private(OpenOptions::new().write(true).create(true).truncate(false))
-            .open(path.with_extension("lock"))
-            .map_err(io)?;
-        match lock.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(JournalError::Locked { path }),
-            Err(TryLockError::Error(source)) => return Err(JournalError::Io { path, source }),
-        }
-        let mut options = OpenOptions::new();
-        let file = private(options.read(true).write(true).create(true).truncate(false)).open(&path).map_err(io)?;
-        let mut journal = Journal { path, file, _lock: lock, entries: PhantomData };
+        let lock = log::lock(&path.with_extension("lock"), "").map_err(|why| match why {
+            NoLock::Held(_) => JournalError::Locked { path: path.clone() },
+            NoLock::Io(source) => io(source),
+        })?;
+        let mut journal = Journal { log: Log::open(path.clone()).map_err(io)?, _lock: lock, entries: PhantomData };
         let records = journal.read()?;
         Ok((journal, records))
     }
 
     fn io(&self, source: io::Error) -> JournalError {
-        JournalError::Io { path: self.path.clone(), source }
+        JournalError::Io { path: self.log.path().to_owned(), source }
     }
 
     fn read(&mut self) -> Result<Vec<R>, JournalError> {
-        let path = self.path.clone();
+        let path = self.log.path().to_owned();
         let damaged = |what| JournalError::Damaged { path: path.clone(), what };
-        let length = self.file.metadata().map_err(|e| self.io(e))?.len();
+        let length = self.log.file().metadata().map_err(|e| self.io(e))?.len();
         if length > R::MAX_FILE {
             return Err(damaged("it is larger than any journal"));
         }
         let mut bytes = Zeroizing::new(Vec::with_capacity(length as usize));
-        (&self.file).read_to_end(&mut bytes).map_err(|e| self.io(e))?;
+        self.log.file().read_to_end(&mut bytes).map_err(|e| self.io(e))?;
         if bytes.len() < MAGIC.len() {
             // New, or torn before its first entry.
             self.rewrite(&[])?;
@@ -195,8 +188,7 @@ impl<R: Entry> Journal<R> {
             good += (HEAD + length) as u64;
             rest = after;
         }
-        self.file.set_len(good).map_err(|e| self.io(e))?;
-        self.file.seek(SeekFrom::End(0)).map_err(|e| self.io(e))?;
+        self.log.keep(good).map_err(|e| self.io(e))?;
         Ok(records)
     }
 
@@ -206,7 +198,7 @@ impl<R: Entry> Journal<R> {
     /// [`JournalError::Io`]; what it protects must then not be sent.
     pub fn append(&mut self, record: &R) -> Result<(), JournalError> {
         let bytes = lines(&[], std::slice::from_ref(record));
-        wait_for_disk(|| self.file.write_all(&bytes).and_then(|()| self.file.sync_data())).map_err(|e| self.io(e))
+        self.log.add(&bytes).map_err(|e| self.io(e))
     }
 
     /// Replaces all entries by `records`, durably: the new file is complete on disk before it takes the old one's name.
@@ -215,27 +207,7 @@ impl<R: Entry> Journal<R> {
     /// # Errors
     /// [`JournalError::Io`]; what the new entries protect must then not be sent.
     pub fn rewrite(&mut self, records: &[R]) -> Result<(), JournalError> {
-        wait_for_disk(|| self.replace(&lines(MAGIC, records))).map_err(|e| self.io(e))
-    }
-
-    fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let fresh = self.path.with_extension("journal.new");
-        let mut file = private(OpenOptions::new().write(true).read(true).create(true).truncate(true)).open(&fresh)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&fresh, &self.path)?;
-        let mut old = std::mem::replace(&mut self.file, file);
-        if let Some(folder) = self.path.parent() {
-            // The rename itself must survive a power cut. Where the system does not let a folder be opened, this is
-            // left to the system.
-            if let Ok(folder) = File::open(folder) {
-                folder.sync_all()?;
-            }
-        }
-        let length = old.metadata()?.len().min(R::MAX_FILE);
-        old.seek(SeekFrom::Start(0))?;
-        io::copy(&mut io::repeat(0).take(length), &mut old)?;
-        old.sync_data()
+        self.log.replace(&lines(MAGIC, records), R::MAX_FILE).map_err(|e| self.io(e))
     }
 }
 
@@ -258,13 +230,7 @@ fn lines<R: Entry>(first: &[u8], records: &[R]) -> Zeroizing<Vec<u8>> {
     bytes
 }
 
-pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
-    options
-}
-
-/// A length with a checksum of its own, so that a damaged length is not taken for a torn end.
+/// A length with a checksum of its own: a damaged length must not pass for a torn end.
 fn length_field(length: u32) -> [u8; 8] {
     let length = length.to_le_bytes();
     let sum = suite::hash("journal length", &[&length]).0;
@@ -277,20 +243,9 @@ fn checksum(entry: &[u8]) -> [u8; 8] {
     out
 }
 
-pub(super) fn make_private_folder(folder: &Path) -> io::Result<()> {
-    if folder.is_dir() {
-        return Ok(());
-    }
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::{fs, sync::Arc};
 
     use super::*;
     use crate::role::system_rng;
@@ -407,7 +362,7 @@ mod tests {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
-            assert_eq!(fs::metadata(&journal.path).unwrap().permissions().mode() & 0o777, 0o600);
+            assert_eq!(fs::metadata(journal.log.path()).unwrap().permissions().mode() & 0o777, 0o600);
         }
         assert!(matches!(Journal::open(&dir, &session), Err(JournalError::Locked { .. })));
         drop(journal);
@@ -451,7 +406,7 @@ mod tests {
         }
         let dir = folder("closed");
         let (mut journal, _) = Journal::open(&dir, &suite::hash("s", &[])).unwrap();
-        let path = journal.path.clone();
+        let path = journal.log.path().to_owned();
         let (mut deck, mut looked): (Option<Deck>, [usize; 2]) = (None, [0; 2]);
         run(5, |round, output| {
             match &output {
@@ -489,7 +444,7 @@ mod tests {
         let (_, records) = entries(2);
         let (mut journal, _) = Journal::open(&dir, &session).unwrap();
         records.iter().for_each(|r| journal.append(r).unwrap());
-        let path = journal.path.clone();
+        let path = journal.log.path().to_owned();
         drop(journal);
         let whole = fs::read(&path).unwrap();
         for cut in [1, 5, 11, 13, 40] {

@@ -11,8 +11,7 @@ mod smooth;
 
 use std::{
     collections::BTreeSet,
-    fs::{File, OpenOptions, TryLockError},
-    io::{Read, Seek, SeekFrom, Write},
+    fs::File,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -31,6 +30,7 @@ use file::Fault;
 pub use look::{Checked, adopt, all, check, questions_in};
 pub use smooth::QUESTIONS;
 
+use super::log::{self, Log, NoLock};
 use crate::{
     files::{self, Existing},
     release::{Book, Data, Kept, Left},
@@ -67,16 +67,9 @@ struct Words {
 }
 
 struct Disk {
-    path: PathBuf,
+    log: Log,
     head_path: Option<PathBuf>,
-    file: File,
     _locks: Vec<File>,
-    /// Bytes of whole entries.
-    good: u64,
-    /// Whether entries may not be on disk yet.
-    dirty: bool,
-    /// Whether an entry could not be written; nothing more leaves then.
-    broken: bool,
 }
 
 impl Ledger {
@@ -100,41 +93,29 @@ impl Ledger {
     ) -> Result<Ledger, LedgerError> {
         let path = folder.join(FILE);
         let io = |source| LedgerError::Io { path: path.clone(), source };
-        super::journal::make_private_folder(folder)
-            .map_err(|source| LedgerError::Io { path: folder.to_owned(), source })?;
+        log::make_private_folder(folder).map_err(|source| LedgerError::Io { path: folder.to_owned(), source })?;
         let locks = [Some(path.as_path()), head].into_iter().flatten();
         // The head is locked too, because another state folder with the same key would be another account of the same
         // rows.
         let locks = locks.map(|path| lock(path, &plan)).collect::<Result<Vec<_>, _>>()?;
-        let mut options = OpenOptions::new();
-        let file = super::journal::private(options.read(true).append(true).create(true)).open(&path).map_err(io)?;
-        // The file's name is durable before the head says that the file is there.
-        files::sync_folder(folder).map_err(io)?;
         let mut ledger = Ledger::in_memory(identity, data);
         ledger.book.keep(questions_in(folder, &ledger.identity.public())?);
-        let disk = Disk {
-            path: path.clone(),
-            head_path: head.map(Path::to_owned),
-            file,
-            _locks: locks,
-            good: 0,
-            dirty: false,
-            broken: false,
-        };
+        let log = Log::open(path.clone()).map_err(io)?;
+        let disk = Disk { log, head_path: head.map(Path::to_owned), _locks: locks };
         ledger.read(disk, &plan)?;
         ledger.words = rounds_in(folder, &ledger.identity.public());
         Ok(ledger)
     }
 
     fn read(&mut self, mut disk: Disk, plan: &Hash) -> Result<(), LedgerError> {
-        let path = disk.path.clone();
+        let path = disk.log.path().to_owned();
         let damaged = |what: String| LedgerError::Damaged { path: path.clone(), what };
         let key = self.identity.public();
         let known = disk.head_path.as_deref().map(|p| read_head(p, &key)).transpose()?.flatten();
         // The head's own entry must be there.
         let mut seen = known.is_none_or(|known| known.entries == 0);
         let (book, sent) = (&mut self.book, &mut self.sent);
-        let read = file::read(&disk.file, key, |entry, head| {
+        let read = file::read(disk.log.file(), key, |entry, head| {
             seen |= known == Some(head);
             if matches!(entry.note, Some(Note::Undone)) {
                 sent.remove(&entry.digest);
@@ -144,17 +125,15 @@ impl Ledger {
             book.take(&entry);
         });
         let cut = |head: Head| LedgerError::Cut { path: path.clone(), there: head.entries };
-        (self.head, disk.good) = match read {
+        let (head, good) = match read {
             Ok(whole) => whole,
-            // [LED-6]: the frame that the torn line protects did not leave, or the head would know it.
-            Err((head, Fault::Torn { good, .. })) if seen => {
-                disk.file.set_len(good).map_err(|source| LedgerError::Io { path: path.clone(), source })?;
-                (head, good)
-            }
+            // [LED-6]: what the torn line was to protect did not leave, or the head would know it.
+            Err((head, Fault::Torn { good, .. })) if seen => (head, good),
             Err((head, Fault::Torn { .. })) => return Err(cut(head)),
             Err((_, Fault::Io(source))) => return Err(LedgerError::Io { path, source }),
             Err((_, fault)) => return Err(damaged(fault.to_string())),
         };
+        self.head = head;
         if !seen {
             return Err(match known {
                 Some(known) if known.entries <= self.head.entries => {
@@ -172,7 +151,7 @@ impl Ledger {
             // An empty ledger has a head from the beginning, so that a ledger that was taken away is noticed.
             write_head(head_path, &self.head, &self.identity)?;
         }
-        disk.file.seek(SeekFrom::End(0)).map_err(|source| LedgerError::Io { path, source })?;
+        disk.log.keep(good).map_err(|source| LedgerError::Io { path, source })?;
         self.disk = Some(disk);
         Ok(())
     }
@@ -199,7 +178,7 @@ impl Ledger {
             return;
         }
         if let Some(disk) = &self.disk {
-            let path = disk.path.with_file_name(QUESTIONS);
+            let path = disk.log.path().with_file_name(QUESTIONS);
             if let Err(e) = smooth::append(&path, &record, &self.identity) {
                 tracing::warn!(
                     "{} cannot be written ({e}): after a restart this question counts by its numbers",
@@ -259,7 +238,7 @@ impl Ledger {
         {
             let list = codec::encode(&self.words);
             let signature = self.identity.sign(SIGNED_ROUNDS, &[&list]);
-            let path = disk.path.with_file_name(ROUNDS);
+            let path = disk.log.path().with_file_name(ROUNDS);
             let bytes = [&signature.to_bytes()[..], &list].concat();
             if let Err(e) = files::write_private(&path, &bytes, Existing::Replace) {
                 tracing::warn!(
@@ -293,7 +272,8 @@ impl Ledger {
 
     fn add(&mut self, entry: Entry) -> Result<(), LedgerError> {
         if let Some(disk) = &mut self.disk {
-            disk.append(&file::write(&entry, &entry.sign(&self.identity)))?;
+            let line = file::write(&entry, &entry.sign(&self.identity));
+            disk.log.append(line.as_bytes()).map_err(|source| disk.io(source))?;
         }
         self.head = Head { entries: entry.index + 1, link: entry.link() };
         self.book.take(&entry);
@@ -343,41 +323,15 @@ impl Ledger {
 
 impl Disk {
     fn io(&self, source: std::io::Error) -> LedgerError {
-        LedgerError::Io { path: self.path.clone(), source }
-    }
-
-    fn append(&mut self, line: &str) -> Result<(), LedgerError> {
-        if self.broken {
-            return Err(self.io(std::io::Error::other("an entry could not be written before")));
-        }
-        if let Err(source) = self.file.write_all(line.as_bytes()) {
-            // A part of the line may be in the file; nothing may follow it.
-            self.broken = true;
-            let _ = self.file.set_len(self.good);
-            return Err(self.io(source));
-        }
-        self.good += line.len() as u64;
-        self.dirty = true;
-        Ok(())
+        LedgerError::Io { path: self.log.path().to_owned(), source }
     }
 
     fn sync(&mut self, head: &Head, identity: &Identity) -> Result<(), LedgerError> {
-        if !self.dirty {
-            return Ok(());
-        }
-        let synced = if self.broken { Err(std::io::Error::other("an entry was lost")) } else { self.file.sync_data() };
-        if let Err(source) = synced {
-            // It is unknown what the system lost of it.
-            self.broken = true;
-            return Err(self.io(source));
-        }
-        if let Some(path) = &self.head_path
-            && let Err(e) = write_head(path, head, identity)
+        if self.log.sync().map_err(|source| self.io(source))?
+            && let Some(path) = &self.head_path
         {
-            self.broken = true;
-            return Err(e);
+            write_head(path, head, identity).inspect_err(|_| self.log.give_up())?;
         }
-        self.dirty = false;
         Ok(())
     }
 }
@@ -411,25 +365,11 @@ fn read_head(path: &Path, key: &PublicKey) -> Result<Option<Head>, LedgerError> 
 /// The file beside a ledger or a head whose lock the process that holds it keeps, with that process's number in it.
 fn lock(ledger: &Path, plan: &Hash) -> Result<File, LedgerError> {
     let path = ledger.with_added_extension("lock");
-    let io = |source| LedgerError::Io { path: path.clone(), source };
-    let mut options = OpenOptions::new();
-    let mut lock =
-        super::journal::private(options.read(true).write(true).create(true).truncate(false)).open(&path).map_err(io)?;
-    match lock.try_lock() {
-        Ok(()) => {}
-        Err(TryLockError::WouldBlock) => {
-            let mut who = String::new();
-            // The contents are shown if they are what another process of ours wrote.
-            let _ = lock.take(128).read_to_string(&mut who);
-            let plain = who.lines().next().filter(|line| line.chars().all(|c| c.is_ascii_graphic() || c == ' '));
-            let who = plain.filter(|line| !line.is_empty()).unwrap_or("which did not say who it is").to_owned();
-            return Err(LedgerError::Locked { path: ledger.to_owned(), who });
-        }
-        Err(TryLockError::Error(source)) => return Err(io(source)),
-    }
     let who = format!("process {}, plan {}\n", std::process::id(), crate::documents::fingerprint(&plan.0));
-    lock.set_len(0).and_then(|()| lock.write_all(who.as_bytes())).map_err(io)?;
-    Ok(lock)
+    log::lock(&path, &who).map_err(|why| match why {
+        NoLock::Held(who) => LedgerError::Locked { path: ledger.to_owned(), who },
+        NoLock::Io(source) => LedgerError::Io { path, source },
+    })
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 pub(crate) mod admission;
 mod journal;
 pub mod ledger;
+mod log;
 mod transcript;
 
 pub use journal::{Entry, Journal, JournalError};

@@ -4,15 +4,15 @@
 //! It holds no secret: a coordinator says the same to every site.
 
 use std::{
-    fs::{File, OpenOptions},
-    io::{self, Read, Write},
-    path::{Path, PathBuf},
+    fs::File,
+    io::{self, Read},
+    path::Path,
 };
 
 use serde::{Deserialize, Serialize};
 use veilsum_proto::{codec, limits::MAX_OPENING, suite::Hash};
 
-use super::wait_for_disk;
+use super::log::Log;
 use crate::error::Failure;
 
 /// One frame, and the directory of the deck it was used in.
@@ -29,8 +29,7 @@ const MAX_ENTRY: usize = MAX_OPENING + 4096;
 
 /// A transcript on disk.
 pub struct Transcript {
-    path: PathBuf,
-    file: File,
+    log: Log,
 }
 
 impl Transcript {
@@ -41,13 +40,10 @@ impl Transcript {
     /// A [`Failure`] where it cannot be read or written.
     pub fn open(folder: &Path, session: &Hash) -> Result<(Transcript, Vec<Said>), Failure> {
         let path = folder.join(format!("{}.transcript", &session.to_string()[..16]));
-        let mut options = OpenOptions::new();
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = options.read(true).append(true).create(true).open(&path);
-        let mut transcript = Transcript { file: file.map_err(|e| failure(&path, &e))?, path };
-        let said = transcript.read().map_err(|e| failure(&transcript.path, &e))?;
-        Ok((transcript, said))
+        let mut log = Log::open(path.clone()).map_err(|e| failure(&path, &e))?;
+        let (said, good) = entries(log.file());
+        log.keep(good).map_err(|e| failure(&path, &e))?;
+        Ok((Transcript { log }, said))
     }
 
     /// What a transcript holds, without a change to it: for an auditor.
@@ -59,12 +55,6 @@ impl Transcript {
         Ok(entries(&file).0)
     }
 
-    fn read(&mut self) -> io::Result<Vec<Said>> {
-        let (said, good) = entries(&self.file);
-        self.file.set_len(good)?;
-        Ok(said)
-    }
-
     /// Adds a frame and waits until it is on disk.
     ///
     /// # Errors
@@ -72,8 +62,7 @@ impl Transcript {
     pub fn add(&mut self, said: &Said) -> Result<(), Failure> {
         let entry = codec::encode(said);
         let bytes = [&(entry.len() as u64).to_le_bytes()[..], &entry].concat();
-        wait_for_disk(|| self.file.write_all(&bytes).and_then(|()| self.file.sync_data()))
-            .map_err(|e| failure(&self.path, &e))
+        self.log.add(&bytes).map_err(|e| failure(self.log.path(), &e))
     }
 
     /// Everything so far.
@@ -81,7 +70,7 @@ impl Transcript {
     /// # Errors
     /// A [`Failure`] where it cannot be read.
     pub fn all(&self) -> Result<Vec<Said>, Failure> {
-        Transcript::look(&self.path)
+        Transcript::look(self.log.path())
     }
 
     /// Begins anew: the run is over, or another one begins.
@@ -89,7 +78,7 @@ impl Transcript {
     /// # Errors
     /// A [`Failure`] where it cannot be emptied.
     pub fn clear(&mut self) -> Result<(), Failure> {
-        self.file.set_len(0).map_err(|e| failure(&self.path, &e))
+        self.log.keep(0).map_err(|e| failure(self.log.path(), &e))
     }
 }
 
@@ -130,7 +119,7 @@ mod tests {
         transcript.add(&said(1)).unwrap();
         transcript.add(&said(2)).unwrap();
         assert_eq!(transcript.all().unwrap(), [said(1), said(2)]);
-        let path = transcript.path.clone();
+        let path = transcript.log.path().to_owned();
         let whole = std::fs::metadata(&path).unwrap().len();
         std::fs::File::options().write(true).open(&path).unwrap().set_len(whole - 1).unwrap();
         let (mut transcript, before) = Transcript::open(&folder.0, &session).unwrap();

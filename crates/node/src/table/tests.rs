@@ -1,5 +1,7 @@
 //! What the reader accepts and refuses.
 
+use std::io::{self, Cursor, Read};
+
 use super::*;
 
 /// What happened and what to do next.
@@ -163,7 +165,7 @@ fn many_rows_share_no_allowance() {
 
 #[test]
 fn a_missing_file_is_told() {
-    let error = read_csv("no/such/site.csv", &all()).expect_err("no such file");
+    let error = super::read("no/such/site.csv", &all()).expect_err("no such file");
     assert!(error.advice().contains("check the path"), "{error}");
 }
 

@@ -2,14 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use veilsum_cluster::{Batch, Query};
 use veilsum_proto::{message::Kind, roster::PartyId};
 
 use super::{Run, in_vain, log};
 use crate::{
-    app_messages::{Count, CountReply, CountRequest, Held, JudgeReply, JudgeRequest},
+    app_messages::{Count, CountReply, CountRequest, Held, JudgeReply},
     error::{Code, Failure},
-    question::{self, Layout},
+    oracle,
+    question::Batch,
     role::aggregator_host::HostEvent,
 };
 
@@ -20,7 +20,7 @@ impl Run<'_> {
         let appear = Duration::from_millis(self.config.timing.join);
         while !self.counted && !self.hub.is_connected(PartyId::Intermediary) {
             if began.elapsed() > appear {
-                return Err(in_vain(&self.config.federation.roster.intermediary.name, began.elapsed()));
+                return Err(in_vain(&self.config.party.federation.roster.intermediary.name, began.elapsed()));
             }
             match self.hub.next(Some(Instant::now() + Duration::from_millis(100))).await {
                 HostEvent::Aggregator(event) => self.event(event)?,
@@ -53,7 +53,7 @@ impl Run<'_> {
             }
             let waited = if seen.elapsed() > appear { appear } else { began.elapsed() };
             if !self.counted && (Instant::now() >= deadline || seen.elapsed() > appear) {
-                return Err(in_vain(&self.config.federation.roster.intermediary.name, waited));
+                return Err(in_vain(&self.config.party.federation.roster.intermediary.name, waited));
             }
         }
         Ok(())
@@ -61,12 +61,8 @@ impl Run<'_> {
 
     /// Lays the final centres before the sites and has the intermediary judge them.
     pub(super) async fn ask_judge(&mut self, batch: Batch, cohort: &[u16]) -> Result<JudgeReply, Failure> {
-        let domain = self.config.federation.work.domain()?;
-        let layout = Layout::of_judged(&batch, &domain, &self.config.form()?)?;
-        let clusters = batch.queries.iter().flat_map(Query::points).map(|c| c.k() as u32).collect();
-        let grouped = batch.queries.iter().map(|query| !matches!(query, Query::Ungrouped(_))).collect();
-        let digest = question::digest(&batch);
-        let request = JudgeRequest { digest, clusters, grouped, exponents: layout.exponents() };
+        let federation = &self.config.party.federation;
+        let request = oracle::request(&batch, &federation.work, &federation.form()?)?;
         let held = Held { batch };
         for site in cohort {
             self.hub.tell(PartyId::Site(*site), Kind::Held, &held);
@@ -130,7 +126,7 @@ impl Run<'_> {
                     return None;
                 }
                 // Every total is in: whoever leaves now takes nothing from the result.
-                HostEvent::Aggregator(event) => log(&self.config.federation.roster, &event),
+                HostEvent::Aggregator(event) => log(&self.config.party.federation.roster, &event),
                 HostEvent::Control { .. } => {}
             }
         }

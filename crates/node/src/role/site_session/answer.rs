@@ -1,7 +1,6 @@
 //! One question, from its frame to the state machine: does it belong to the plan and come in its turn, does this site's own copy
 //! of the method ask it, may the answer leave, and what is it.
 
-use veilsum_cluster::Batch;
 use veilsum_proto::{
     Error, Rule,
     message::Kind,
@@ -12,16 +11,12 @@ use veilsum_proto::{
 
 use super::SiteSession;
 use crate::{
-    app_messages::CentreDistances,
+    blur,
     error::{Code, Failure},
-    question::{self, Layout, Question},
+    oracle,
+    question::{self, Batch, Layout, Question},
     release::{Offer, question_digest},
-    role::{
-        dial::Line,
-        site_randomness::{asks_blur, blur_of},
-        system_rng,
-        validity_oracle::distances_between,
-    },
+    role::{dial::Line, system_rng},
 };
 
 impl SiteSession {
@@ -51,17 +46,16 @@ impl SiteSession {
             }
         };
         self.save()?;
-        if let (Question::Judge { digest, .. }, Some(batch)) = (&question, &judged) {
-            let matrices = batch.queries.iter().flat_map(|q| q.points().into_iter().map(distances_between)).collect();
-            line.tell(Kind::CentreDistances, &CentreDistances { digest: *digest, matrices }).await;
+        if let Some(batch) = &judged {
+            line.tell(Kind::CentreDistances, &oracle::distances(batch)).await;
         }
         let rows = self.config.rows.clone();
-        let form = self.config.form()?;
-        let blur = self.config.clone();
+        let form = self.config.party.federation.form()?;
+        let (identity, plan) = (self.config.party.identity.clone(), self.config.party.federation.terms.hash());
         let key = form.noise.and_then(|_| self.site.noise_key());
         let values = tokio::task::spawn_blocking(move || {
             let terms = question::Terms { form, drawn, judged: judged.as_ref(), noise: key.as_ref() };
-            let mut noise = asks_blur(&question).then(|| blur_of(&blur, &asked.query));
+            let mut noise = blur::is_asked(&question).then(|| blur::of_site(&identity, &plan, &asked.query, &rows));
             question::contribute(&question, &rows, &terms, noise.as_mut())
         })
         .await
@@ -84,7 +78,7 @@ impl SiteSession {
 
     /// Rows of this cohort at least, as far as the coordinator's totals have shown to either conversation.
     fn shown(&self, cohort: &[u16]) -> u64 {
-        self.keeper.shown(cohort, self.config.federation.terms.max_rows)
+        self.keeper.shown(cohort, self.config.party.federation.terms.max_rows)
     }
 
     /// [OPN-9]: whether this site's own copy of the method asks this next.
@@ -97,7 +91,8 @@ impl SiteSession {
 
     async fn check(&mut self, asked: &Asked) -> Result<Checked, String> {
         let question = Question::from_bytes(&asked.query).map_err(|e| e.to_string())?;
-        let (domain, form) = (self.config.rows.domain().clone(), self.config.form().map_err(|e| e.to_string())?);
+        let (domain, form) =
+            (self.config.rows.domain().clone(), self.config.party.federation.form().map_err(|e| e.to_string())?);
         let (mut drawn, mut judged) = (true, None);
         let site = self.keeper.answering(&self.config);
         let layout = match (&question, self.aggregator) {

@@ -7,7 +7,7 @@
 //! frame leaves, and a lost line is no error.
 
 use std::{
-    fs::{File, OpenOptions},
+    fs::File,
     io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write},
     path::Path,
 };
@@ -18,7 +18,7 @@ use veilsum_proto::{
     limits::MAX_QUERY,
 };
 
-use crate::release::Kept;
+use crate::{release::Kept, store::log};
 
 /// Name of the file in the state folder.
 pub const QUESTIONS: &str = "questions.hex";
@@ -62,9 +62,8 @@ pub(super) fn append(path: &Path, record: &Kept, identity: &Identity) -> io::Res
     let bytes = codec::encode(record);
     let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
     let line = format!("{} {}\n", hex(&bytes), hex(&identity.sign(SIGNED, &[&bytes]).to_bytes()));
-    let mut options = OpenOptions::new();
-    let mut file = crate::store::journal::private(options.read(true).append(true).create(true)).open(path)?;
-    // A line that was torn stays on a line of its own.
+    let mut file = log::private().append(true).open(path)?;
+    // A line that was torn stays alone.
     if file.seek(SeekFrom::End(0))? > 0 {
         let mut last = [0];
         file.seek(SeekFrom::End(-1))?;

@@ -405,11 +405,11 @@ fn a_disk_that_fails_lets_nothing_leave() {
     let mut ledger = site.open().unwrap();
     round(&mut ledger, 1, 9).unwrap();
     let disk = ledger.disk.as_mut().unwrap();
-    let good = std::mem::replace(&mut disk.file, File::open(site.file()).unwrap());
+    let good = std::mem::replace(&mut disk.log.file, File::open(site.file()).unwrap());
     assert!(matches!(round(&mut ledger, 2, 9), Err(LedgerError::Io { .. })));
     assert_eq!(ledger.head().entries, 2);
     // Room again: still nothing, because a part of the line may stand there.
-    ledger.disk.as_mut().unwrap().file = good;
+    ledger.disk.as_mut().unwrap().log.file = good;
     let keys = ledger.record(b"keys", Disclosure::PublicKeys, &Left { slot: None, cohort: None, ..left(0, 9) });
     assert!(matches!(keys, Err(LedgerError::Io { .. })));
     drop(ledger);

@@ -1,16 +1,8 @@
-//! Tables of numbers from CSV files, and back: a site's rows, starting centres, memberships.
-//!
-//! Cells are private. An error names the file, the line and the column and what to do, and never what a cell holds;
-//! neither does `Debug`. A header is shown, so a first line that holds numbers is refused before anything quotes it: it
-//! is a row of data in a file without a header.
-//!
-//! Files are read as a stream, and what a hostile one can make us hold is limited by [`MAX_COLUMNS`], [`MAX_CELL`],
-//! [`MAX_ROW`] and [`MAX_VALUES`].
+//! Rows from CSV files, and tables as CSV files.
 
 use std::{
     cell::RefCell,
     collections::{HashMap, VecDeque},
-    fmt,
     fs::File,
     io::{self, BufRead, BufReader, Cursor, Read, Write},
     path::Path,
@@ -19,149 +11,113 @@ use std::{
 
 use csv::ByteRecord;
 
-mod error;
-
-pub use error::TableError;
-
-/// Columns of a file. Wider tables are no use to clustering by distance.
-pub const MAX_COLUMNS: usize = 4096;
-
-/// Bytes of a cell. The longest number worth writing has some 800 digits; labels are names.
-pub const MAX_CELL: usize = 4096;
-
-/// Bytes of a row with its quotes and delimiters: a bound on memory while its cells are still being told apart.
-pub const MAX_ROW: usize = 1 << 20;
-
-/// Numbers of a table: 4 GiB. Larger data belong into a database, or into several sites' worth of files.
-pub const MAX_VALUES: usize = 1 << 29;
-
-/// Column names that an error lists before it says "and more".
-const SHOWN_COLUMNS: usize = 30;
+use super::{
+    MAX_CELL, MAX_COLUMNS, MAX_ROW, MAX_VALUES, RowReader, RowSource, Table, TableError, TableSpec, Wanted, read_all,
+};
 
 /// How the reader is told that a row outgrew its allowance.
 const ROW_TOO_LONG: &str = "the row's allowance is used up";
 
-/// Which columns of a file are wanted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TableSpec {
-    /// The numeric columns by name, in the order wanted; empty means all but the label, in the file's order.
-    pub columns: Vec<String>,
-    /// A column of names to keep beside the numbers, to compare a clustering with. It is never clustered.
-    pub label: Option<String>,
-}
+/// Rows that are read at a time.
+const BATCH: usize = 4096;
 
-/// Numeric rows with named columns.
-#[derive(Clone, PartialEq)]
-pub struct Table {
-    /// Names of the numeric columns.
-    pub columns: Vec<String>,
-    /// Row after row, each as long as `columns`.
-    pub values: Vec<f64>,
-    /// How many rows.
-    pub rows: usize,
-    /// One label a row, where the specification names a label.
-    pub labels: Option<Vec<String>>,
-}
+/// Files of comma-separated values, or with semicolons or tabs between them.
+///
+/// The delimiter is told from the header line. A byte order mark, CRLF and blank lines are accepted, but for blank lines amid a
+/// single column: such a line is a missing value there.
+pub(super) struct Csv;
 
-impl fmt::Debug for Table {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // No cells and no row count: both are the site's own.
-        f.debug_struct("Table").field("columns", &self.columns).finish_non_exhaustive()
+impl RowSource for Csv {
+    fn knows(&self, _name: &Path) -> bool {
+        true
     }
-}
 
-/// Reads the column names of the CSV file at `path`, all of them.
-pub fn read_header(path: impl AsRef<Path>) -> Result<Vec<String>, TableError> {
-    let (reader, name) = open(path.as_ref())?;
-    let mut rows = Rows::new(reader, &name)?;
-    match rows.next_row()? {
-        Some((line, header)) => column_names(&name, line, header),
-        None => Err(TableError::Empty { file: name.clone() }),
+    fn open(&self, name: &Path) -> Result<Box<dyn RowReader>, TableError> {
+        let (reader, name) = open_file(name)?;
+        Ok(Box::new(CsvReader::new(reader, &name)?))
     }
-}
-
-/// Reads the chosen columns of the CSV file at `path`.
-pub fn read_csv(path: impl AsRef<Path>, spec: &TableSpec) -> Result<Table, TableError> {
-    let (reader, name) = open(path.as_ref())?;
-    read_csv_from(reader, &name, spec)
 }
 
 /// Reads the chosen columns of CSV text; errors call it `name`.
 ///
-/// The delimiter (comma, semicolon or tab) is told from the header line. A byte order mark, CRLF and blank lines are
-/// accepted, but for blank lines amid a single column: such a line is a missing value there.
+/// # Errors
+/// A [`TableError`] that names line and column.
 pub fn read_csv_from(reader: impl Read, name: &str, spec: &TableSpec) -> Result<Table, TableError> {
-    let mut rows = Rows::new(reader, name)?;
-    let Some((line, header)) = rows.next_row()? else { return Err(TableError::Empty { file: name.to_owned() }) };
-    let header = column_names(name, line, header)?;
-    let chosen = choose(name, &header, spec)?;
-    let width = chosen.columns.len();
-    let mut table = Table {
-        columns: chosen.columns.iter().map(|&at| header[at].clone()).collect(),
-        values: Vec::new(),
-        rows: 0,
-        labels: chosen.label.map(|_| Vec::new()),
-    };
-    let mut last_line = line;
-    while let Some((line, row)) = rows.next_row()? {
-        if header.len() == 1 && line > last_line + 1 {
-            return Err(TableError::EmptyCell {
-                file: name.to_owned(),
-                line: last_line + 1,
-                column: header[0].clone(),
-            });
-        }
-        last_line = line;
-        if row.len() != header.len() {
-            return Err(TableError::Ragged { file: name.to_owned(), line, got: row.len(), expected: header.len() });
-        }
-        if table.values.len() > MAX_VALUES - width {
-            return Err(TableError::TooLarge { file: name.to_owned(), line });
-        }
-        for &at in &chosen.columns {
-            table.values.push(number(name, line, &header[at], &row[at])?);
-        }
-        if let (Some(at), Some(labels)) = (chosen.label, &mut table.labels) {
-            let label = text(name, line, &row[at])?;
-            if label.is_empty() {
-                return Err(TableError::EmptyCell { file: name.to_owned(), line, column: header[at].clone() });
-            }
-            labels.push(label.to_owned());
-        }
-        table.rows += 1;
-    }
-    if table.rows == 0 {
-        return Err(TableError::NoRows { file: name.to_owned() });
-    }
-    Ok(table)
+    read_all(&mut CsvReader::new(reader, name)?, spec)
 }
 
-/// Where row `row` (counted from 0, without the header) of the CSV file at `path` begins, for an error: the file and the line.
-/// Blank lines and cells over several lines make that another number than the row's.
-pub fn place_of(path: impl AsRef<Path>, row: usize) -> String {
-    let line = |path: &Path| -> Option<u64> {
-        let (reader, name) = open(path).ok()?;
-        let mut rows = Rows::new(reader, &name).ok()?;
-        (0..=row).try_for_each(|_| rows.next_row().ok()?.map(|_| ()))?;
-        Some(rows.next_row().ok()??.0)
-    };
-    let path = path.as_ref();
-    match line(path) {
-        Some(line) => format!("{}, line {line}", path.display()),
-        // It was changed, or is a pipe that has been read.
-        None => format!("{}, row {} below the header", path.display(), row + 1),
+struct CsvReader<R: Read> {
+    records: Records<R>,
+    columns: Vec<String>,
+    last_line: u64,
+}
+
+impl<R: Read> CsvReader<R> {
+    fn new(reader: R, name: &str) -> Result<Self, TableError> {
+        let mut records = Records::new(reader, name)?;
+        let Some((last_line, header)) = records.next_row()? else {
+            return Err(TableError::Empty { file: name.to_owned() });
+        };
+        let columns = column_names(name, last_line, header)?;
+        Ok(CsvReader { records, columns, last_line })
+    }
+}
+
+impl<R: Read> RowReader for CsvReader<R> {
+    fn name(&self) -> &str {
+        &self.records.file
+    }
+
+    fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    fn read(&mut self, wanted: &Wanted, table: &mut Table) -> Result<bool, TableError> {
+        let (name, header) = (self.records.file.clone(), &self.columns);
+        let file = || name.clone();
+        for _ in 0..BATCH {
+            let Some((line, row)) = self.records.next_row()? else { return Ok(false) };
+            if header.len() == 1 && line > self.last_line + 1 {
+                return Err(TableError::EmptyCell {
+                    file: file(),
+                    line: self.last_line + 1,
+                    column: header[0].clone(),
+                });
+            }
+            self.last_line = line;
+            if row.len() != header.len() {
+                return Err(TableError::Ragged { file: file(), line, got: row.len(), expected: header.len() });
+            }
+            table.begin_row(&name, line)?;
+            for &at in &wanted.columns {
+                table.values.push(number(&name, line, &header[at], &row[at])?);
+            }
+            if let (Some(at), Some(labels)) = (wanted.label, &mut table.labels) {
+                let label = text(&name, line, &row[at])?;
+                if label.is_empty() {
+                    return Err(TableError::EmptyCell { file: file(), line, column: header[at].clone() });
+                }
+                labels.push(label.to_owned());
+            }
+        }
+        Ok(true)
+    }
+
+    fn line_of(&mut self, row: usize) -> Option<u64> {
+        (0..row).try_for_each(|_| self.records.next_row().ok()?.map(|_| ()))?;
+        Some(self.records.next_row().ok()??.0)
     }
 }
 
 /// Reads a CSV file of numbers without a header, such as starting centres: rows of `columns` numbers each.
 pub fn read_matrix(path: impl AsRef<Path>, columns: usize) -> Result<Vec<Vec<f64>>, TableError> {
-    let (reader, name) = open(path.as_ref())?;
+    let (reader, name) = open_file(path.as_ref())?;
     read_matrix_from(reader, &name, columns)
 }
 
 /// Like [`read_matrix`], from text that errors call `name`.
 pub fn read_matrix_from(reader: impl Read, name: &str, columns: usize) -> Result<Vec<Vec<f64>>, TableError> {
-    let mut rows = Rows::new(reader, name)?;
+    let mut rows = Records::new(reader, name)?;
     let mut matrix: Vec<Vec<f64>> = Vec::new();
     while let Some((line, row)) = rows.next_row()? {
         if matrix.is_empty() && row.iter().all(|cell| matches!(parse(cell), Parsed::Words)) {
@@ -250,54 +206,6 @@ fn column_names(file: &str, line: u64, header: &ByteRecord) -> Result<Vec<String
     Ok(names)
 }
 
-/// Where the wanted columns stand in the file.
-struct Chosen {
-    columns: Vec<usize>,
-    label: Option<usize>,
-}
-
-fn choose(file: &str, header: &[String], spec: &TableSpec) -> Result<Chosen, TableError> {
-    let find = |column: &String| {
-        header.iter().position(|known| known == column).ok_or_else(|| TableError::UnknownColumn {
-            file: file.to_owned(),
-            column: column.clone(),
-            known: list(header),
-        })
-    };
-    let label = spec.label.as_ref().map(find).transpose()?;
-    let mut taken = vec![false; header.len()];
-    if let Some(at) = label {
-        taken[at] = true;
-    }
-    let mut columns = Vec::new();
-    for column in &spec.columns {
-        let at = find(column)?;
-        if std::mem::replace(&mut taken[at], true) {
-            return Err(TableError::ChosenTwice { file: file.to_owned(), column: column.clone() });
-        }
-        columns.push(at);
-    }
-    if spec.columns.is_empty() {
-        columns.extend((0..header.len()).filter(|at| Some(*at) != label));
-    }
-    if columns.is_empty() {
-        return Err(TableError::NoColumns { file: file.to_owned() });
-    }
-    Ok(Chosen { columns, label })
-}
-
-fn list(header: &[String]) -> String {
-    let mut shown: Vec<String> = header
-        .iter()
-        .take(SHOWN_COLUMNS)
-        .map(|name| format!("{:?}", name.chars().take(64).collect::<String>()))
-        .collect();
-    if header.len() > SHOWN_COLUMNS {
-        shown.push(format!("and {} more", header.len() - SHOWN_COLUMNS));
-    }
-    shown.join(", ")
-}
-
 /// What a cell is, taken as a number.
 enum Parsed {
     Number(f64),
@@ -356,7 +264,7 @@ fn text<'a>(file: &str, line: u64, cell: &'a [u8]) -> Result<&'a str, TableError
 
 // ---- Rows within limits ---------------------------------------------------------------------------------------------
 
-fn open(path: &Path) -> Result<(File, String), TableError> {
+fn open_file(path: &Path) -> Result<(File, String), TableError> {
     let name = path.display().to_string();
     match File::open(path) {
         Ok(file) => Ok((file, name)),
@@ -364,12 +272,12 @@ fn open(path: &Path) -> Result<(File, String), TableError> {
     }
 }
 
-/// The rows of a CSV text, each within the limits.
-struct Rows<'a, R: Read> {
+/// The records of a CSV text, each within the limits.
+struct Records<R: Read> {
     reader: csv::Reader<Metered<R>>,
     record: ByteRecord,
     meter: Rc<RefCell<Meter>>,
-    file: &'a str,
+    file: String,
 }
 
 /// The text (the line that was read ahead, then the rest) on its way to the CSV library.
@@ -434,8 +342,8 @@ impl<R: Read> Read for Metered<R> {
     }
 }
 
-impl<'a, R: Read> Rows<'a, R> {
-    fn new(reader: R, file: &'a str) -> Result<Self, TableError> {
+impl<R: Read> Records<R> {
+    fn new(reader: R, file: &str) -> Result<Self, TableError> {
         let mut reader = BufReader::new(reader);
         let first = first_line(&mut reader).map_err(|source| TableError::Read { file: file.to_owned(), source })?;
         if first.starts_with(&[0xff, 0xfe]) || first.starts_with(&[0xfe, 0xff]) {
@@ -447,12 +355,12 @@ impl<'a, R: Read> Rows<'a, R> {
         let text = Metered { text: Cursor::new(first).chain(reader), meter: meter.clone() };
         // Rows are counted off here and not by the library, whose error would not name the file.
         let reader = csv::ReaderBuilder::new().delimiter(delimiter).has_headers(false).flexible(true).from_reader(text);
-        Ok(Self { reader, record: ByteRecord::new(), meter, file })
+        Ok(Self { reader, record: ByteRecord::new(), meter, file: file.to_owned() })
     }
 
     /// The next row that is not blank, and the line on which it begins.
     fn next_row(&mut self) -> Result<Option<(u64, &ByteRecord)>, TableError> {
-        let file = || self.file.to_owned();
+        let file = || self.file.clone();
         // The library may have read ahead into this row, by no more than its buffer.
         self.meter.borrow_mut().left = MAX_ROW;
         let begin = self.reader.position().byte();
@@ -531,6 +439,3 @@ fn into_io(error: csv::Error) -> io::Error {
         _ => io::Error::other("the CSV library gave up"),
     }
 }
-
-#[cfg(test)]
-mod tests;

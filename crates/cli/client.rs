@@ -1,0 +1,129 @@
+//! `veilsum client`: a site, in a process of its own.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use clap::Args;
+use serde_json::json;
+use veilsum_node::{
+    cost,
+    documents::{self, policy_of},
+    error::{Code, Failure},
+    release::Data,
+    report,
+    role::{
+        client::{self, ClientConfig},
+        config::Party,
+    },
+    store::Ledger,
+};
+use veilsum_proto::{roster::PartyId, suite::Hash};
+
+use crate::{
+    agree::FirstUse,
+    party::{Documents, block_on, head_of, place_for, resolve, unless_interrupted},
+    policy::judged,
+    verb::Verb,
+};
+
+/// Run a site: it answers with masked sums of its own rows
+#[derive(Args, Debug)]
+pub(crate) struct ClientArgs {
+    /// Roster, plan and key.
+    #[command(flatten)]
+    pub documents: Documents,
+    /// What the first use of a roster needs.
+    #[command(flatten)]
+    pub first: FirstUse,
+    /// This site's rows: a CSV file with a header that has the plan's columns
+    #[arg(long, value_name = "FILE.csv")]
+    pub data: PathBuf,
+    /// This site's own policy [default: site.toml beside the key, else the strict default]
+    ///
+    /// `veilsum policy show` prints the one in force.
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// Folder for this site's journal and ledger (mode 0700) [default: beside the key]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// Seconds to keep trying to reach coordinator and intermediary
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    pub join_timeout: u64,
+    /// Where to write the model (centres)
+    ///
+    /// The result is written beside it, as result.json for model.json.
+    #[arg(long, value_name = "FILE", default_value = "model.json")]
+    pub model: PathBuf,
+}
+
+impl Verb for ClientArgs {
+    /// Runs a site.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    fn run(&self, json: bool) -> Result<(), Failure> {
+        let args = self;
+        let (federation, identity, id) = args.documents.load("sites", |id| matches!(id, PartyId::Site(_)))?;
+        let (site, _) = policy_of(args.policy.as_deref(), Some(&args.documents.key))?;
+        place_for(&args.model)?;
+        let (rows, origin) = documents::load_rows_and_origin(&federation, &args.data)?;
+        let data = Data::of(&site.data, &identity, &rows);
+        args.documents.agree(&args.first, &federation, &identity, Some(&data))?;
+        let state = args.documents.state(args.state.as_ref());
+        let (coordinator, intermediary) =
+            (resolve(&federation.roster.coordinator)?, resolve(&federation.roster.intermediary)?);
+        // A ledger that does not hold is judged where it is opened, which mends a torn end ([LED-6]).
+        if let Ok(account) = Ledger::look(&state, &head_of(&args.documents.key), &identity) {
+            let spent = (&account.spent(&Hash::default(), None, None), account.rho_of(&federation.terms.hash()));
+            if let Some(stop) = judged(&federation, &site.policy, &rows, spent, 0)?.stop()
+                && !json
+            {
+                eprintln!("warning: this site does not answer the whole plan; {stop}");
+            }
+        }
+        let report = block_on(unless_interrupted(
+            client::run(ClientConfig {
+                party: Party::new(identity, federation.clone()),
+                site,
+                rows: Arc::new(rows),
+                origin: Arc::new(origin),
+                coordinator,
+                intermediary,
+                state: Some(state.clone()),
+                head: Some(head_of(&args.documents.key)),
+                patience: Duration::from_secs(args.join_timeout),
+                vanish: None,
+            }),
+            "start again within the grace time to stay in the run",
+        ))?;
+        let Some(model) = &report.model else {
+            return Err(Failure::new(Code::Denied, "the run ended without a model", "ask the coordinator's operator"));
+        };
+        documents::write_model(model, &args.model)?;
+        let result = report::beside(&args.model);
+        report::write_site(&result, model, report.result.as_ref(), &report.traffic)?;
+        let name = federation.roster.name_of(id);
+        if json {
+            crate::say!(
+                "{}",
+                json!({"site": name, "answered": report.answered, "traffic": report.traffic,
+                       "model": args.model, "result": result, "converged": model.converged, "ended_early": model.ended_early,
+                       "extrapolated": model.extrapolated, "centres": model.centres})
+            );
+        } else {
+            crate::say!(
+                "{name}: answered {}, sent {} bytes, masked words, shares, keys and signatures",
+                cost::counted(report.answered as usize, "question"),
+                report.traffic.bytes()
+            );
+            crate::say!("what was given away so far: veilsum ledger budget --key {}", args.documents.key.display());
+            crate::say!(
+                "wrote {} and {}; your rows' memberships: veilsum assign --model {} --data {}",
+                args.model.display(),
+                result.display(),
+                args.model.display(),
+                args.data.display()
+            );
+        }
+        model.ended_early.as_ref().map_or(Ok(()), |early| Err(early.failure()))
+    }
+}

@@ -1,0 +1,224 @@
+//! The rows of a demonstration: generated, or from a file and dealt to sites.
+
+use std::path::Path;
+
+pub(super) use veilsum_cluster::synthetic::DEFAULT_START_SEED;
+use veilsum_cluster::{Start, synthetic};
+use veilsum_node::{
+    agreed::{check_sites, numbered},
+    cost::counted,
+    error::{Code, Failure},
+    loopback::LoopbackSite,
+    plan::{Column, Labels, Scaling},
+    release::{DataError, Domain, Rows},
+    split,
+    table::{self, TableSpec},
+};
+
+/// Rows at their sites, and what is known about their columns.
+pub(super) struct Source {
+    pub sites: Vec<LoopbackSite>,
+    pub columns: Vec<Column>,
+    pub default_k: Option<u32>,
+    pub note: String,
+    /// The label column and its labels, where they are to be released.
+    pub labels: Option<Labels>,
+}
+
+/// What of the options says which rows there are.
+pub(super) struct Wish<'a> {
+    pub columns: &'a [String],
+    pub split: &'a str,
+    pub sites: Option<usize>,
+    pub seed: Option<u64>,
+    pub release_labels: bool,
+}
+
+/// The five-Gaussian example: no site can see five clusters alone.
+pub(super) fn example(wish: &Wish<'_>) -> Source {
+    let example = synthetic::five_gaussians(wish.seed.unwrap_or(synthetic::DEFAULT_SEED));
+    let domain = synthetic::five_gaussians_domain();
+    let columns = ["x", "y"]
+        .iter()
+        .zip(domain.lower().iter().zip(domain.upper()))
+        .map(|(name, (lower, upper))| Column { name: (*name).into(), lower: *lower, upper: *upper })
+        .collect();
+    let clusters = example.truth.k();
+    let labels = wish
+        .release_labels
+        .then(|| Labels { column: "cluster".into(), classes: (0..clusters).map(|class| class.to_string()).collect() });
+    let sites: Vec<LoopbackSite> = example
+        .sites
+        .into_iter()
+        .enumerate()
+        .map(|(i, s)| LoopbackSite {
+            name: format!("site-{}", i + 1),
+            rows: s.rows,
+            labels: labels.is_some().then(|| s.labels.into_iter().map(|label| label as u32).collect()),
+        })
+        .collect();
+    let rows: usize = sites.iter().map(|s| s.rows.len()).sum();
+    Source {
+        note: format!(
+            "five Gaussians at 3 sites, {rows} rows, generated; each site sees three of the five clusters; \
+             public box [-1, 2] x [-1, 2]\nmasked sums, QUIC on 127.0.0.1"
+        ),
+        sites,
+        columns,
+        default_k: Some(5),
+        labels,
+    }
+}
+
+/// Rows of a file, dealt to sites.
+pub(super) fn from_file(wish: &Wish<'_>, path: &Path) -> Result<Source, Failure> {
+    let header = table::read_header(path)?;
+    let last = header.last().cloned().unwrap_or_default();
+    let way = Way::parse(wish.split, &header)?;
+    let by_column = match &way {
+        Way::Column(column) => Some(column.clone()),
+        _ => None,
+    };
+    if wish.release_labels && by_column.is_some() {
+        return Err(Failure::new(
+            Code::Usage,
+            "--release-labels and --split by a column contradict each other",
+            "the labels are the file's last column; split by iid, dirichlet, observers or seen",
+        ));
+    }
+    // The last column is a label only where one is needed: it may be named as a column to use.
+    let by_label = wish.release_labels || matches!(way, Way::Dirichlet(_) | Way::Seen(_));
+    let label = by_column.clone().or_else(|| by_label.then(|| last.clone()));
+    if let Some(column) = wish.columns.iter().find(|column| !header.contains(column)) {
+        return Err(Failure::new(
+            Code::Usage,
+            format!("--columns {column:?}: {} has no such column", path.display()),
+            format!("the file has {}", header.join(", ")),
+        ));
+    }
+    if let Some(label) = label.as_ref().filter(|label| wish.columns.contains(label)) {
+        let why = match by_column {
+            Some(_) => "the rows are split by it",
+            None => "as the last column it holds the labels",
+        };
+        return Err(Failure::new(
+            Code::Usage,
+            format!("--columns {label}: this column is not clustered, because {why}"),
+            "leave it out of --columns, or split the rows another way (--split iid)",
+        ));
+    }
+    let wanted: Vec<String> = if wish.columns.is_empty() {
+        header[..header.len().saturating_sub(1)].iter().filter(|c| Some(*c) != by_column.as_ref()).cloned().collect()
+    } else {
+        wish.columns.to_vec()
+    };
+    let spec = TableSpec { columns: wanted, label };
+    let table = table::read(path, &spec)?;
+    let d = table.columns.len();
+    let rows = Rows::new(table.values, d)?;
+    let wanted = wish.sites.unwrap_or(20);
+    let seed = wish.seed.unwrap_or(0);
+    let found = table.labels.clone().unwrap_or_default();
+    let parts = match &way {
+        Way::Column(column) => {
+            if wish.sites.is_some() {
+                return Err(Failure::new(
+                    Code::Usage,
+                    "--sites and --split by a column contradict each other",
+                    format!("leave --sites out: every value of {column:?} is a site"),
+                ));
+            }
+            split::by_label(&found)
+        }
+        Way::Iid => split::iid(table.rows, wanted, seed),
+        Way::Dirichlet(alpha) => split::dirichlet(&found, wanted, *alpha, seed),
+        Way::Observers(beta) => {
+            let around = Domain::around(&rows, Scaling::None)?;
+            let places = Start::Uniform { seed }.centres(&around, wanted.max(1))?;
+            split::observers(&rows, &Rows::new(places.as_slice().to_vec(), d)?, *beta, seed)
+        }
+        Way::Seen(labels) => split::lacking(&found, wanted, *labels, seed),
+    };
+    let next = "split into other --sites, or by another column";
+    check_sites(parts.len()).map_err(|e| Failure::new(Code::Usage, e, next))?;
+    if let Some((name, _)) = parts.iter().find(|(_, rows)| rows.is_empty()) {
+        return Err(Failure::new(
+            Code::Usage,
+            format!("{name} would have no rows: {} rows for {} sites", table.rows, parts.len()),
+            "use fewer --sites",
+        ));
+    }
+    let domain = Domain::around(&rows, Scaling::Box).map_err(|e| match e {
+        DataError::ConstantColumn { column } => Failure::input(
+            format!(
+                "{}: the column {:?} is constant and says nothing about clusters",
+                path.display(),
+                table.columns[column]
+            ),
+            "name the other columns with --columns",
+        ),
+        other => other.into(),
+    })?;
+    let columns = table
+        .columns
+        .iter()
+        .zip(domain.lower().iter().zip(domain.upper()))
+        .map(|(name, (lower, upper))| Column { name: name.clone(), lower: *lower, upper: *upper })
+        .collect();
+    let labels = wish.release_labels.then(|| {
+        let classes: std::collections::BTreeSet<&String> = found.iter().collect();
+        Labels { column: last.clone(), classes: classes.into_iter().cloned().collect() }
+    });
+    let unlisted = |_| Failure::new(Code::Internal, "a label of the file is not in its own list", "please report it");
+    let numbers = labels.as_ref().map(|labels| numbered(&found, labels)).transpose().map_err(unlisted)?;
+    let sites = parts
+        .into_iter()
+        .map(|(name, members)| {
+            let values = members.iter().flat_map(|i| rows.row(*i).to_vec()).collect();
+            let labels = numbers.as_ref().map(|numbers| members.iter().map(|i| numbers[*i]).collect());
+            Rows::new(values, d).map(|rows| LoopbackSite { name, rows, labels }).map_err(Failure::from)
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    let note = format!(
+        "{}: {}, {}, {} sites ({}); for this demonstration the public box is taken from the file, \
+         which a real federation must not do\nmasked sums, QUIC on 127.0.0.1",
+        path.display(),
+        counted(rows.len(), "row"),
+        counted(d, "column"),
+        sites.len(),
+        by_column.map_or_else(|| format!("rows dealt by {}", wish.split), |c| format!("one for every value of {c:?}"))
+    );
+    Ok(Source { sites, columns, default_k: None, note, labels })
+}
+
+/// How rows are spread over sites.
+enum Way {
+    Iid,
+    Column(String),
+    Dirichlet(f64),
+    Observers(f64),
+    Seen(usize),
+}
+
+impl Way {
+    /// `iid`, `dirichlet:ALPHA`, `observers:BETA`, `seen:LABELS`, or a column of the file.
+    fn parse(text: &str, header: &[String]) -> Result<Way, Failure> {
+        if text == "iid" {
+            return Ok(Way::Iid);
+        }
+        if header.iter().any(|column| column == text) {
+            return Ok(Way::Column(text.to_owned()));
+        }
+        let number = |text: &str| text.parse::<f64>().ok().filter(|x| x.is_finite() && *x > 0.0);
+        match text.split_once(':').map(|(name, value)| (name, number(value))) {
+            Some(("dirichlet", Some(alpha))) => Ok(Way::Dirichlet(alpha)),
+            Some(("observers", Some(beta))) => Ok(Way::Observers(beta)),
+            Some(("seen", Some(labels))) if labels >= 1.0 => Ok(Way::Seen(labels as usize)),
+            _ => Err(Failure::new(
+                Code::Usage,
+                format!("--split {text:?}: the file has no such column, and it is no way to spread rows"),
+                "write iid, dirichlet:0.5, observers:1, seen:2 or the name of a column",
+            )),
+        }
+    }
+}

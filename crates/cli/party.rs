@@ -1,0 +1,213 @@
+//! What the commands of a party share: its documents, how long it waits, where its files lie and where it listens.
+
+use std::{
+    net::{SocketAddr, ToSocketAddrs},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use clap::Args;
+use veilsum_node::{
+    documents::{self, Federation, Offered, load_identity},
+    error::{Code, Failure},
+    release::Data,
+    role::server::OnLoss,
+};
+use veilsum_proto::{
+    aggregator::Timing,
+    identity::Identity,
+    roster::{Member, PartyId},
+};
+
+use crate::agree::{FirstUse, agree};
+
+/// What every role needs to know.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct Documents {
+    /// The federation's roster
+    #[arg(long, value_name = "FILE")]
+    pub roster: PathBuf,
+    /// The plan that everybody agreed to
+    #[arg(long, value_name = "FILE")]
+    pub plan: PathBuf,
+    /// This party's secret key file
+    #[arg(long, value_name = "FILE")]
+    pub key: PathBuf,
+}
+
+/// How long an aggregator waits.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct Patience {
+    /// Seconds to wait for the sites of the roster to appear
+    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
+    pub join_timeout: u64,
+    /// Seconds to wait for a site's answer to one message
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub phase_timeout: u64,
+    /// Seconds a site whose connection broke has to come back
+    #[arg(long, value_name = "SECONDS", default_value_t = 5)]
+    pub grace: u64,
+    /// What to do about a site that is lost
+    ///
+    /// Wait for it to come back, or stop waiting when --phase-timeout and --grace are over.
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Loss::Wait)]
+    pub on_loss: Loss,
+    /// Seconds to wait for a site that is lost, with --on-loss wait
+    #[arg(long, value_name = "SECONDS", default_value_t = LOSS_WAIT)]
+    pub loss_wait: u64,
+}
+
+/// What an aggregator does about a lost site.
+#[derive(clap::ValueEnum, Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Loss {
+    /// Wait for it
+    Wait,
+    /// Go on, or end the run, without it
+    Stop,
+}
+
+impl Loss {
+    /// With so many seconds to wait.
+    pub(super) fn within(self, seconds: u64) -> OnLoss {
+        match self {
+            Loss::Wait => OnLoss::Wait(Duration::from_secs(seconds.clamp(1, 1_000_000))),
+            Loss::Stop => OnLoss::Stop,
+        }
+    }
+}
+
+/// Seconds for which a lost site is waited for: time to start a process, or a machine, again.
+pub(super) const LOSS_WAIT: u64 = 600;
+
+/// Where a party keeps its journal and ledger: as told, else beside its key.
+pub(super) fn state_of(key: &Path, given: Option<&PathBuf>) -> PathBuf {
+    given.cloned().unwrap_or_else(|| beside(key, ".state"))
+}
+
+/// Where the head of its ledger is: beside the key.
+pub(super) fn head_of(key: &Path) -> PathBuf {
+    beside(key, ".head")
+}
+
+fn beside(key: &Path, end: &str) -> PathBuf {
+    let mut name = key.as_os_str().to_owned();
+    name.push(end);
+    PathBuf::from(name)
+}
+
+impl Documents {
+    /// As [`state_of`].
+    pub(super) fn state(&self, given: Option<&PathBuf>) -> PathBuf {
+        state_of(&self.key, given)
+    }
+
+    /// Reads everything and checks that the key belongs to `role`.
+    pub(super) fn load(
+        &self,
+        role: &str,
+        fits: impl Fn(PartyId) -> bool,
+    ) -> Result<(Federation, Arc<Identity>, PartyId), Failure> {
+        let federation = documents::load_federation(&self.roster, &self.plan)?;
+        let (identity, name) = load_identity(&self.key)?;
+        let id = federation.whoami(&identity)?;
+        if !fits(id) {
+            return Err(Failure::input(
+                format!("the key of {name} is not that of the roster's {role}"),
+                "use the command of the role that the roster gives this key, or the key of that role",
+            ));
+        }
+        Ok((federation, Arc::new(identity), id))
+    }
+
+    /// Asks whether this party agreed to the roster, for these rows. Nothing is resolved or dialled before.
+    pub(super) fn agree(
+        &self,
+        first: &FirstUse,
+        federation: &Federation,
+        identity: &Identity,
+        data: Option<&Data>,
+    ) -> Result<(), Failure> {
+        let offered = Offered { file: &self.roster, roster: &federation.roster, key: &self.key, identity };
+        agree(&offered, first.roster_fingerprint.as_ref(), data)
+    }
+}
+
+impl Patience {
+    /// What the state machine waits.
+    pub(super) fn timing(&self) -> Timing {
+        let ms = |s: u64| s.clamp(1, 1_000_000) * 1_000;
+        Timing {
+            join: ms(self.join_timeout),
+            phase: ms(self.phase_timeout),
+            grace: self.grace.min(1_000_000) * 1_000,
+            resend: (ms(self.phase_timeout) / 6).max(1_000),
+        }
+    }
+}
+
+/// The address at which a member is dialled.
+pub(super) fn resolve(member: &Member) -> Result<SocketAddr, Failure> {
+    let unusable = |why: String| {
+        Failure::input(
+            format!("the address {:?} of {} cannot be used: {why}", member.address, member.name),
+            "make its card again with `veilsum keygen --address HOST:PORT`, and the roster from it",
+        )
+    };
+    let mut found = member.address.to_socket_addrs().map_err(|e| unusable(e.to_string()))?;
+    found.next().ok_or_else(|| unusable("the name has no address".into()))
+}
+
+/// Where a role listens: as told, else the roster's port on all interfaces.
+pub(super) fn listen_at(given: Option<SocketAddr>, member: &Member) -> Result<SocketAddr, Failure> {
+    match given {
+        Some(address) => Ok(address),
+        None => {
+            let port = member.address.rsplit_once(':').and_then(|(_, p)| p.parse().ok());
+            port.map(|port| SocketAddr::from(([0, 0, 0, 0], port))).ok_or_else(|| {
+                Failure::input(format!("the roster's address of {} has no port", member.name), "say --listen ADDR:PORT")
+            })
+        }
+    }
+}
+
+/// An asynchronous runtime for one command.
+pub(super) fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::new(Code::Internal, e, "check the limits on threads"))?;
+    let result = runtime.block_on(future);
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    result
+}
+
+/// What a role comes to, unless the user interrupts it (Ctrl-C).
+pub(crate) async fn unless_interrupted<T>(
+    run: impl Future<Output = Result<T, Failure>>,
+    next: &str,
+) -> Result<T, Failure> {
+    tokio::select! {
+        result = run => result,
+        _ = tokio::signal::ctrl_c() => Err(Failure::new(Code::Interrupted, "interrupted", next)),
+    }
+}
+
+/// Makes the folder of a file that is written at the end of a run: whatever is wrong with it is said before anything is answered.
+///
+/// # Errors
+/// A [`Failure`] where nothing can be written there.
+pub(crate) fn place_for(file: &Path) -> Result<(), Failure> {
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let made = std::fs::create_dir_all(folder).and_then(|()| {
+        let probe = folder.join(format!(".veilsum-{}", std::process::id()));
+        std::fs::write(&probe, [])?;
+        std::fs::remove_file(probe)
+    });
+    made.map_err(|e| {
+        Failure::input(
+            format!("nothing can be written into {} ({e})", folder.display()),
+            "choose another place, or make this one writable; nothing has been sent yet",
+        )
+    })
+}

@@ -1,0 +1,75 @@
+//! `veilsum server`: the coordinator, in a process of its own.
+
+use std::{net::SocketAddr, path::PathBuf};
+
+use clap::Args;
+use veilsum_node::{
+    error::Failure,
+    report,
+    role::{
+        config::Party,
+        server::{self, ServerConfig},
+    },
+    store::Journal,
+};
+use veilsum_proto::{aggregator, roster::PartyId};
+
+use crate::party::{Documents, Patience, block_on, listen_at, place_for};
+use crate::verb::Verb;
+
+/// Run the coordinator: it asks the questions of the plan's method and sees totals only
+#[derive(Args, Debug)]
+pub(crate) struct ServerArgs {
+    /// Roster, plan and key.
+    #[command(flatten)]
+    pub documents: Documents,
+    /// Timeouts.
+    #[command(flatten)]
+    pub patience: Patience,
+    /// Address to listen on (UDP) [default: the roster's port on all interfaces]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub listen: Option<SocketAddr>,
+    /// Folder for result.json and model.json
+    #[arg(long, value_name = "DIR", default_value = "veilsum-out")]
+    pub out: PathBuf,
+    /// Folder for the journal from which a restart takes the run up [default: beside the key]
+    ///
+    /// It has mode 0700.
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+}
+
+impl Verb for ServerArgs {
+    /// Runs the coordinator.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    fn run(&self, json: bool) -> Result<(), Failure> {
+        let args = self;
+        let (federation, identity, _) = args.documents.load("coordinator", |id| id == PartyId::Coordinator)?;
+        let listen = listen_at(args.listen, &federation.roster.coordinator)?;
+        place_for(&args.out.join("result.json"))?;
+        if !json {
+            eprintln!("waiting for {} sites on {listen} (UDP)", federation.roster.sites.len());
+        }
+        let state = args.documents.state(args.state.as_ref());
+        let party = Party::new(identity, federation.clone());
+        let session = party.session(PartyId::Coordinator);
+        let result = block_on(server::run(ServerConfig {
+            party,
+            listen,
+            timing: args.patience.timing(),
+            on_loss: args.patience.on_loss.within(args.patience.loss_wait),
+            evidence: Some(args.out.clone()),
+            state: Some(state.clone()),
+            bound: None,
+            progress: crate::progress::reporter(json),
+        }))?;
+        let written = report::write(&args.out, &result, None)?;
+        // Not before the result is on disk: until then a restart finds all totals in the journal.
+        let (mut journal, _) = Journal::<aggregator::Record>::of(&state, &session)?;
+        journal.rewrite(&[])?;
+        crate::say!("{}", report::of_server(&result, &written, json).trim_end());
+        result.ended_early.map_or(Ok(()), |early| Err(early.failure()))
+    }
+}

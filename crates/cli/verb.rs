@@ -1,0 +1,45 @@
+//! What every command is, and how it prints its result.
+
+use std::io::{self, Write};
+
+use veilsum_node::error::{Code, Failure};
+
+/// A command with its options: a file of its own, and a line in the list of `main.rs`. Its help is the text on its options.
+pub(crate) trait Verb: clap::Args {
+    /// Does it.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    fn run(&self, json: bool) -> Result<(), Failure>;
+}
+
+/// Prints a command's result: the JSON value with --json, else the text.
+///
+/// # Errors
+/// A [`Failure`] where standard output cannot take it. A reader that has seen enough (`| head`) is no error.
+pub(crate) fn print(json: bool, value: &serde_json::Value, text: &str) -> Result<(), Failure> {
+    let text = if json { value.to_string() } else { text.trim_end().to_owned() };
+    written(writeln!(io::stdout(), "{text}").and_then(|()| io::stdout().flush()))
+}
+
+/// `println!`, and with `@raw` `print!`, for a reader that may have seen enough: see [`print()`].
+#[macro_export]
+macro_rules! say {
+    (@raw $($arg:tt)*) => { $crate::verb::written(std::io::Write::write_fmt(&mut std::io::stdout(), format_args!($($arg)*)))? };
+    ($($arg:tt)*) => { $crate::verb::written(std::io::Write::write_fmt(&mut std::io::stdout(), format_args!("{}\n", format_args!($($arg)*))))? };
+}
+
+/// What became of writing to standard output; a reader that has seen enough is no error.
+///
+/// # Errors
+/// A [`Failure`] where it cannot be written.
+pub(crate) fn written(result: io::Result<()>) -> Result<(), Failure> {
+    match result {
+        Err(e) if e.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(
+            Code::Internal,
+            format!("standard output cannot be written ({e})"),
+            "check where the output goes and its free space",
+        )),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,23 @@
+//! The blur of seeding cells, which a site draws from its identity's secret ([APP-7]).
+
+use veilsum_cluster::{Prepared, Query};
+use veilsum_proto::{
+    identity::Identity,
+    suite::{self, Hash},
+};
+
+pub use veilsum_cluster::random::Stream;
+
+use crate::{question::Question, release::digest_of_rows};
+
+/// Whether the answer to this question is blurred.
+pub fn is_asked(question: &Question) -> bool {
+    matches!(question, Question::Cluster(batch) if batch.queries.iter().any(Query::is_blurred))
+}
+
+/// [APP-7]: the noise for one question of the plan `terms` on these rows. Whoever puts it again gets the same: fresh noise each
+/// time would average out. The seed of the identity makes it this site's secret.
+pub fn of_site(identity: &Identity, terms: &Hash, question: &[u8], rows: &Prepared) -> Stream {
+    let rows = digest_of_rows(rows);
+    Stream::from_key(suite::hash("blur", &[&*identity.seed(), &terms.0, question, &rows.0]).0)
+}

@@ -1,0 +1,205 @@
+//! A listener, and the door that every peer passes on its way in, with the limits that hold for all carriers.
+
+use std::{
+    collections::HashMap,
+    net::SocketAddr,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc},
+    time::timeout,
+};
+
+use super::{
+    Allowed, CarrierError, HeaderCheck, MAX_HANDSHAKES, MAX_OPENING_PER_KEY, OPENING_TIMEOUT, PeerKey,
+    link::{Bytes, Closing, Connection, Link, Pending},
+};
+
+/// Peers that a listener turned away, since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Refusals {
+    /// Handshakes with a key that is not allowed.
+    pub unknown_key: u64,
+    /// The last of those keys. It proved nothing: show it to an operator, don't add it to a roster unasked.
+    pub last_unknown: Option<PeerKey>,
+    /// Handshakes that failed otherwise or took too long.
+    pub failed: u64,
+    /// Peers that were let in and sent no frame in time, or had too many connections opening.
+    pub silent: u64,
+    /// Attempts turned away because [`MAX_HANDSHAKES`] were running.
+    pub busy: u64,
+}
+
+/// The open port of a carrier. Dropping it stops new links; links that exist go on.
+pub trait Port: Send + Sync {
+    /// Where it listens: tells the port where 0 was asked for.
+    fn address(&self) -> SocketAddr;
+    /// Shuts the port and every link that came through it, and waits a moment for the peers to be told.
+    fn close<'a>(&'a self, reason: &'a str) -> Pending<'a, ()>;
+}
+
+/// An open port that turns dialling peers into links. Dropping it stops new ones; links that exist go on.
+pub struct Listener {
+    port: Box<dyn Port>,
+    links: mpsc::Receiver<Link>,
+    door: Arc<Door>,
+}
+
+impl Listener {
+    /// The links that come through this door.
+    pub fn new(port: Box<dyn Port>, door: Arc<Door>, links: mpsc::Receiver<Link>) -> Listener {
+        Listener { port, links, door }
+    }
+
+    /// Where it listens: tells the port where 0 was asked for.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.port.address()
+    }
+
+    /// The next peer that holds an allowed key and has begun its first frame. Peers that are refused show up in
+    /// [`Self::refusals`] and nowhere else: an error here means that the listener is finished. Cancel-safe.
+    pub async fn accept(&mut self) -> Result<Link, CarrierError> {
+        self.links.recv().await.ok_or_else(|| CarrierError::closed("this listener is shut"))
+    }
+
+    /// How many were turned away so far.
+    pub fn refusals(&self) -> Refusals {
+        *self.door.refusals()
+    }
+
+    /// Shuts the port and every link that came through it, and waits up to [`super::CLOSE_GRACE`] for the peers to be told.
+    pub async fn close(self, reason: &str) {
+        self.port.close(reason).await;
+    }
+}
+
+/// A peer after its handshake: its key is proven and allowed, and it has not sent a byte yet.
+pub struct Guest {
+    /// Its key.
+    pub peer: PeerKey,
+    /// Its connection.
+    pub connection: Arc<dyn Connection>,
+    /// Gives both directions once its first bytes are here; nothing where the connection ends before.
+    pub opening: Pending<'static, Option<Bytes>>,
+}
+
+/// How a handshake came to nothing.
+pub enum Refused {
+    /// Its key is not allowed; [`Door::lets_in`] has counted it.
+    UnknownKey,
+    /// It failed otherwise.
+    Failed,
+}
+
+/// Decides who comes in, and how many may be on their way in at a time.
+pub struct Door {
+    allowed: Allowed,
+    check: HeaderCheck,
+    refusals: Mutex<Refusals>,
+    handshakes: Arc<Semaphore>,
+    /// How many connections of each key stand between handshake and first frame.
+    openings: Mutex<HashMap<PeerKey, usize>>,
+    links: mpsc::Sender<Link>,
+}
+
+impl Door {
+    /// A door for peers whose key is `allowed`, and the links of those that came through it.
+    pub fn new(allowed: Allowed, check: HeaderCheck) -> (Arc<Door>, mpsc::Receiver<Link>) {
+        // One place: a link that nobody accepts keeps its task, and its task keeps its place among those of its key.
+        let (links, accepted) = mpsc::channel(1);
+        let handshakes = Arc::new(Semaphore::new(MAX_HANDSHAKES));
+        let (refusals, openings) = (Mutex::default(), Mutex::default());
+        (Arc::new(Door { allowed, check, refusals, handshakes, openings, links }), accepted)
+    }
+
+    /// Whether this key may connect. One that may not is counted.
+    pub fn lets_in(&self, key: &PeerKey) -> bool {
+        if (self.allowed)(key) {
+            return true;
+        }
+        let mut refusals = self.refusals();
+        refusals.unknown_key = refusals.unknown_key.saturating_add(1);
+        refusals.last_unknown = Some(*key);
+        // Strangers decide how often this happens, so not every time makes a line: the 1st, 2nd, 4th, 8th ... does.
+        // Neither address nor key is logged; an operator who wants to know asks the listener.
+        if refusals.unknown_key.is_power_of_two() {
+            tracing::warn!(refused = refusals.unknown_key, "refused a peer: its key is not on the roster");
+        }
+        false
+    }
+
+    /// A place among the handshakes, to be handed to [`Door::admit`]; nothing where too many run, which is counted.
+    pub fn place(&self) -> Option<OwnedSemaphorePermit> {
+        let place = self.handshakes.clone().try_acquire_owned().ok();
+        if place.is_none() {
+            count(&mut self.refusals().busy);
+        }
+        place
+    }
+
+    /// Brings one peer from its handshake to its first bytes, and hands its link to the listener.
+    pub async fn admit(
+        &self,
+        place: OwnedSemaphorePermit,
+        handshake: impl Future<Output = Result<Guest, Refused>> + Send,
+    ) {
+        let shaken = timeout(OPENING_TIMEOUT, handshake).await;
+        drop(place);
+        let guest = match shaken {
+            Ok(Ok(guest)) => guest,
+            Ok(Err(Refused::UnknownKey)) => return,
+            Ok(Err(Refused::Failed)) | Err(_) => return count(&mut self.refusals().failed),
+        };
+        let Some(_place) = self.open(guest.peer) else {
+            count(&mut self.refusals().silent);
+            return guest.connection.close(Closing::Done, "too many connections of this key are opening");
+        };
+        match timeout(OPENING_TIMEOUT, guest.opening).await {
+            Ok(Some(bytes)) => {
+                // Fails where the listener is gone; the link is then closed by being dropped.
+                let _ = self.links.send(Link::new(guest.connection, guest.peer, bytes, self.check)).await;
+            }
+            Ok(None) | Err(_) => {
+                count(&mut self.refusals().silent);
+                guest.connection.close(Closing::TooSlow, "no frame came in time");
+            }
+        }
+    }
+
+    fn open(&self, peer: PeerKey) -> Option<Opening<'_>> {
+        let mut open = self.openings.lock().unwrap_or_else(PoisonError::into_inner);
+        let places = open.entry(peer).or_default();
+        if *places >= MAX_OPENING_PER_KEY {
+            return None;
+        }
+        *places += 1;
+        Some(Opening { door: self, peer })
+    }
+
+    fn refusals(&self) -> std::sync::MutexGuard<'_, Refusals> {
+        self.refusals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn count(counter: &mut u64) {
+    *counter = counter.saturating_add(1);
+}
+
+/// A connection between handshake and first frame; gives its place back when dropped.
+struct Opening<'a> {
+    door: &'a Door,
+    peer: PeerKey,
+}
+
+impl Drop for Opening<'_> {
+    fn drop(&mut self) {
+        let mut open = self.door.openings.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(places) = open.get_mut(&self.peer) {
+            *places -= 1;
+            if *places == 0 {
+                open.remove(&self.peer);
+            }
+        }
+    }
+}

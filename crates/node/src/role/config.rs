@@ -1,0 +1,222 @@
+//! Who a party is, and what each role is given to run.
+
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+
+use veilsum_proto::{aggregator::Timing, identity::Identity, message, roster::PartyId, suite::Hash};
+
+use super::View;
+use crate::{
+    agreed::Federation,
+    carrier::{self, Carrier},
+    documents::SitePolicy,
+    model::Model,
+    release::{Origin, Prepared},
+    result::RunResult,
+    traffic::Traffic,
+};
+
+/// Who takes part in what, and how its frames travel: the same for every role.
+#[derive(Clone)]
+pub struct Party {
+    /// Its identity.
+    pub identity: Arc<Identity>,
+    /// What was agreed on, verified.
+    pub federation: Federation,
+    /// What its links run on.
+    pub carrier: Arc<dyn Carrier>,
+    /// Records the frames that it receives.
+    pub view: Option<View>,
+}
+
+impl Party {
+    /// On the usual carrier, without a record.
+    pub fn new(identity: Arc<Identity>, federation: Federation) -> Party {
+        Party { identity, federation, carrier: carrier::choose(), view: None }
+    }
+
+    /// The session of this run with an aggregator.
+    pub fn session(&self, aggregator: PartyId) -> Hash {
+        message::session(&self.federation.terms.hash(), &self.federation.roster.hash(), aggregator)
+    }
+
+    /// The name of a party of the roster.
+    pub fn name_of(&self, party: PartyId) -> String {
+        self.federation.roster.name_of(party)
+    }
+
+    /// Records a frame that came from `from`, where frames are recorded.
+    pub(super) fn received(&self, from: PartyId, bytes: &[u8]) {
+        if let Some(view) = &self.view
+            && let Ok(mut view) = view.lock()
+        {
+            view.push((from, bytes.to_vec()));
+        }
+    }
+}
+
+/// What the coordinator is given.
+pub struct ServerConfig {
+    /// This party.
+    pub party: Party,
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// How long to wait.
+    pub timing: Timing,
+    /// What to do about a site that is lost.
+    pub on_loss: OnLoss,
+    /// Folder for signed evidence against sites, if it is to be kept.
+    pub evidence: Option<PathBuf>,
+    /// Folder of the journal from which a restart takes the run up; without one, a crash ends the run.
+    pub state: Option<PathBuf>,
+    /// Told the bound address once the port is open.
+    pub bound: Option<tokio::sync::oneshot::Sender<SocketAddr>>,
+    /// Told how the run goes.
+    pub progress: Box<dyn Fn(Progress) + Send + Sync>,
+}
+
+/// What an aggregator does about a site that is lost in the midst of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnLoss {
+    /// Waits so long for it to come back, and only then goes on, or ends the run, without it.
+    Wait(Duration),
+    /// Goes on, or ends the run, when the ordinary time for an answer is over.
+    Stop,
+}
+
+impl OnLoss {
+    /// How long the state machine waits.
+    pub(super) fn applied(self, timing: Timing) -> Timing {
+        let OnLoss::Wait(least) = self else { return timing };
+        let least = u64::try_from(least.as_millis()).unwrap_or(u64::MAX);
+        Timing {
+            join: timing.join,
+            phase: timing.phase.max(least),
+            grace: timing.grace.max(least),
+            resend: timing.resend,
+        }
+    }
+}
+
+impl ServerConfig {
+    /// How long whatever one aggregator does may take at most, from the first connection to a total.
+    pub(super) fn patience(&self) -> Duration {
+        let timing = self.on_loss.applied(self.timing);
+        Duration::from_millis(timing.join.saturating_add(timing.phase.saturating_mul(6)))
+    }
+}
+
+/// What the intermediary is given.
+pub struct IntermediaryConfig {
+    /// This party.
+    pub party: Party,
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// Where the coordinator listens.
+    pub coordinator: SocketAddr,
+    /// How long to wait.
+    pub timing: Timing,
+    /// What to do about a site that is lost.
+    pub on_loss: OnLoss,
+    /// Told the bound address once the port is open.
+    pub bound: Option<tokio::sync::oneshot::Sender<SocketAddr>>,
+}
+
+/// What a site is given: its rows, its policy, and whom it talks to.
+#[derive(Clone)]
+pub struct ClientConfig {
+    /// This party.
+    pub party: Party,
+    /// Its own policy.
+    pub site: SitePolicy,
+    /// Its rows, in working units.
+    pub rows: Arc<Prepared>,
+    /// The same as they came from their file, by which the ledger knows them again.
+    pub origin: Arc<Origin>,
+    /// Where the coordinator listens.
+    pub coordinator: SocketAddr,
+    /// Where the intermediary listens.
+    pub intermediary: SocketAddr,
+    /// Folder of its journals and its ledger; without one, a crash takes it out of the run, and nothing of what it gave away
+    /// is remembered.
+    pub state: Option<PathBuf>,
+    /// Where the ledger's head is kept, in another folder than the ledger.
+    pub head: Option<PathBuf>,
+    /// How long to keep trying to reach the others.
+    pub patience: Duration,
+    /// For demonstrations and tests: leave at this point without a word.
+    pub vanish: Option<Vanish>,
+}
+
+/// Where a site vanishes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Vanish {
+    /// In this round of the method, counted from 1.
+    pub round: u32,
+    /// At this step of it.
+    pub at: Step,
+}
+
+/// A step of a round.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Step {
+    /// Before its masked input leaves.
+    BeforeInput,
+    /// After its masked input has arrived.
+    AfterInput,
+    /// Before its shares leave.
+    BeforeUnmask,
+}
+
+/// What a site got out of a run.
+#[derive(Debug, Clone, Default)]
+pub struct ClientReport {
+    /// The centres; where the run ended early, the model says so.
+    pub model: Option<Model>,
+    /// The result as this site's own copy of the method has it, where totals are opened and the coordinator judges.
+    pub result: Option<RunResult>,
+    /// Questions it answered.
+    pub answered: u32,
+    /// Whether it left on purpose (see [`ClientConfig::vanish`]).
+    pub vanished: bool,
+    /// Frames it sent to both aggregators, by phase, under its own name.
+    pub traffic: Traffic,
+}
+
+/// How a run goes, for a person who watches.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Progress {
+    /// Keys are exchanged.
+    Ready {
+        /// Sites in the deck.
+        sites: usize,
+        /// Threshold.
+        threshold: usize,
+    },
+    /// A question was answered.
+    Round {
+        /// Counted from 1.
+        number: u32,
+        /// Questions of the whole run at most.
+        of: u32,
+        /// What was asked.
+        what: &'static str,
+        /// Sites in the total.
+        sites: usize,
+    },
+    /// These sites are waited for.
+    Waiting {
+        /// Their names.
+        sites: Vec<String>,
+        /// Seconds since the question was put.
+        seconds: u64,
+    },
+    /// No more is asked.
+    Ended,
+    /// A site is out of the run.
+    Lost {
+        /// Its name.
+        site: String,
+        /// Why.
+        why: String,
+    },
+}
