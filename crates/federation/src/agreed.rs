@@ -6,7 +6,7 @@ use std::sync::Arc;
 pub use veilsum_proto::roster::check_sites;
 use veilsum_proto::{
     Error,
-    identity::Identity,
+    identity::{Identity, to_hex},
     limits::{MAX_QUERY, MIN_SITES},
     plan::Terms,
     policy::Floor,
@@ -247,6 +247,5 @@ pub fn roster_fingerprint(roster: &Hash) -> String {
 }
 
 fn groups(bytes: &[u8]) -> String {
-    let to_hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
     bytes.chunks(2).map(to_hex).collect::<Vec<_>>().join("-")
 }

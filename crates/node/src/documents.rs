@@ -15,7 +15,13 @@ mod site;
 use std::path::Path;
 
 use serde::{Deserialize, de::DeserializeOwned};
-use veilsum_proto::{Error, identity::from_hex, plan::SignedTerms, roster::SignedRoster, suite::Hash};
+use veilsum_proto::{
+    Error,
+    identity::{from_hex, to_hex},
+    plan::SignedTerms,
+    roster::SignedRoster,
+    suite::Hash,
+};
 
 pub use federations::{Changes, Federations, Fingerprint, Standing, Use};
 pub use key::{Card, check_address, load_card, load_identity, write_card, write_key};
@@ -156,10 +162,6 @@ fn hex<const N: usize>(path: &Path, key: &str, digits: &str) -> Result<[u8; N], 
         let what = format!("{}: {key} is not {} hexadecimal digits", path.display(), 2 * N);
         Failure::input(what, "ask whoever sent the file to send it again")
     })
-}
-
-fn to_hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
 fn hash_of(path: &Path, key: &str, digits: &str) -> Result<Hash, Failure> {

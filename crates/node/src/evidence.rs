@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use veilsum_proto::{
     evidence::{Blame, Documents},
-    identity::from_hex,
+    identity::{from_hex, to_hex},
     message::{Kind, kind_of},
     roster::PartyId,
     suite::Hash,
@@ -71,10 +71,6 @@ pub struct Finding {
     pub what: String,
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|b| format!("{b:02x}")).collect()
-}
-
 /// Writes evidence into `folder` and says where.
 ///
 /// # Errors
@@ -87,7 +83,7 @@ pub fn write(
     case: Case,
     frames: &[Said],
 ) -> Result<PathBuf, Failure> {
-    let text = |said: &Said| FrameText { directory: said.directory.to_string(), frame: hex(&said.frame) };
+    let text = |said: &Said| FrameText { directory: said.directory.to_string(), frame: to_hex(&said.frame) };
     let file = File {
         format: FORMAT.into(),
         roster: federation.roster.hash().to_string(),
@@ -99,7 +95,7 @@ pub fn write(
         frames: frames.iter().map(text).collect(),
     };
     let bytes = serde_json::to_vec_pretty(&file).map_err(|e| Failure::new(Code::Internal, e, "please report it"))?;
-    let name: String = hex(&veilsum_proto::suite::hash("evidence", &[&bytes]).0[..4]);
+    let name: String = to_hex(&veilsum_proto::suite::hash("evidence", &[&bytes]).0[..4]);
     let path = folder.join(format!("evidence-{rule}-{name}.json"));
     files::write_private(&path, &bytes, Existing::Replace)?;
     Ok(path)

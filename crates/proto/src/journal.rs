@@ -69,16 +69,45 @@ impl Record {
     }
 
     /// What kind of entry this is, without its contents.
-    pub fn name(&self) -> &'static str {
+    pub fn kind(&self) -> RecordKind {
         match self.0 {
-            Entry::Chain { .. } => "chain",
-            Entry::Deck(_) => "deck",
-            Entry::Masked { .. } => "masked",
-            Entry::Checked { .. } => "checked",
-            Entry::Released { .. } => "released",
-            Entry::Burned { .. } => "burned",
+            Entry::Chain { .. } => RecordKind::Chain,
+            Entry::Deck(_) => RecordKind::Deck,
+            Entry::Masked { .. } => RecordKind::Masked,
+            Entry::Checked { .. } => RecordKind::Checked,
+            Entry::Released { .. } => RecordKind::Released,
+            Entry::Burned { .. } => RecordKind::Burned,
         }
     }
+
+    /// The same as a word, for people.
+    pub fn name(&self) -> &'static str {
+        match self.kind() {
+            RecordKind::Chain => "chain",
+            RecordKind::Deck => "deck",
+            RecordKind::Masked => "masked",
+            RecordKind::Checked => "checked",
+            RecordKind::Released => "released",
+            RecordKind::Burned => "burned",
+        }
+    }
+}
+
+/// A kind of entry, as it is told apart when a run is taken up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordKind {
+    /// Where the rounds stood when the journal was rewritten.
+    Chain,
+    /// A deck is ready for use.
+    Deck,
+    /// A vector was masked.
+    Masked,
+    /// A set of survivors was signed.
+    Checked,
+    /// Shares of self-masks were given away.
+    Released,
+    /// A slot was given up.
+    Burned,
 }
 
 impl std::fmt::Debug for Record {

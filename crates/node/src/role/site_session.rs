@@ -5,6 +5,7 @@ use std::{net::SocketAddr, time::Duration};
 use tokio::sync::watch;
 use veilsum_proto::{
     Error, Rule,
+    journal::RecordKind,
     message::{self, Disclosure, Kind},
     policy::Asked,
     roster::PartyId,
@@ -102,10 +103,10 @@ impl SiteSession {
             None => (None, Site::new(site_config())?),
             Some(folder) => {
                 let (journal, records) = Journal::open(folder, &session)?;
-                if records.iter().any(|r| r.name() == "deck") {
+                if records.iter().any(|r| r.kind() == RecordKind::Deck) {
                     tracing::info!("taking up an interrupted run from the journal");
-                    released = records.iter().any(|r| r.name() == "released");
-                    let begun = records.iter().any(|r| ["masked", "chain"].contains(&r.name()));
+                    released = records.iter().any(|r| r.kind() == RecordKind::Released);
+                    let begun = records.iter().any(|r| [RecordKind::Masked, RecordKind::Chain].contains(&r.kind()));
                     if aggregator == PartyId::Coordinator && begun {
                         admission = store::admission::load(folder, &session);
                     }

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use veilsum_proto::{
-    identity::{PublicKey, Signature, from_hex},
+    identity::{PublicKey, Signature, from_hex, to_hex},
     ledger::{Answer, BoundingBox, Chain, Column, Entry, Head, Note, Places},
     message::Disclosure,
     policy::Cost,
@@ -22,7 +22,7 @@ struct Hex<const N: usize>([u8; N]);
 
 impl<const N: usize> Serialize for Hex<N> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_str(&self.0.iter().map(|b| format!("{b:02x}")).collect::<String>())
+        to.serialize_str(&to_hex(&self.0))
     }
 }
 

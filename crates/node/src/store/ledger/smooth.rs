@@ -14,7 +14,7 @@ use std::{
 
 use veilsum_proto::{
     codec,
-    identity::{Identity, PublicKey, Signature, from_hex},
+    identity::{Identity, PublicKey, Signature, from_hex, to_hex},
     limits::MAX_QUERY,
 };
 
@@ -60,8 +60,7 @@ fn parse(line: &str, key: &PublicKey) -> Option<Kept> {
 /// Those of the file.
 pub(super) fn append(path: &Path, record: &Kept, identity: &Identity) -> io::Result<()> {
     let bytes = codec::encode(record);
-    let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
-    let line = format!("{} {}\n", hex(&bytes), hex(&identity.sign(SIGNED, &[&bytes]).to_bytes()));
+    let line = format!("{} {}\n", to_hex(&bytes), to_hex(&identity.sign(SIGNED, &[&bytes]).to_bytes()));
     let mut file = log::private().append(true).open(path)?;
     // A line that was torn stays alone.
     if file.seek(SeekFrom::End(0))? > 0 {
