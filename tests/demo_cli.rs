@@ -62,7 +62,7 @@ fn contract(result: &Value) {
 
 #[test]
 fn without_arguments() {
-    let out = Folder::new();
+    let out = Folder::fresh();
     // The folder is the one beside where it is typed.
     let folder = out.path("veilsum-out");
     let ended = veilsum(&["demo", "--out", &folder]).expect(0);
@@ -99,7 +99,7 @@ fn without_arguments() {
 #[test]
 fn the_same_seed_gives_the_same_result() {
     let run = |seed: &str| {
-        let out = Folder::new();
+        let out = Folder::fresh();
         demo(&out, &["--seed", seed, "--json", "--max-rounds", "5"]).expect(0);
         let result = out.json("out/result.json");
         (result["centres"].clone(), result["history"].clone())
@@ -111,7 +111,7 @@ fn the_same_seed_gives_the_same_result() {
 
 #[test]
 fn json_is_one_document_and_nothing_else() {
-    let out = Folder::new();
+    let out = Folder::fresh();
     let ended = demo(&out, &["--json"]).expect(0);
     let value: Value = serde_json::from_str(&ended.stdout).expect("one JSON document");
     assert_eq!(value, out.json("out/result.json"));
@@ -131,7 +131,7 @@ fn a_reference_run_from_the_command_line() {
     let data = shared.join("data/xclara.csv").display().to_string();
     let reference = |what: &str| shared.join(format!("reference/federated_fcm/xclara-{what}-2.csv"));
     let start = reference("start").display().to_string();
-    let out = Folder::new();
+    let out = Folder::fresh();
     let args =
         ["--data", &data, "--sites", "20", "--k", "3", "--start", &start, "--epsilon", "0", "--max-rounds", "30"];
     let ended = demo(&out, &args).expect(0);
@@ -152,7 +152,7 @@ fn a_reference_run_from_the_command_line() {
 fn a_site_for_every_value_of_a_column() {
     let Some(shared) = shared() else { return };
     let data = shared.join("data/bank-by-job.csv").display().to_string();
-    let out = Folder::new();
+    let out = Folder::fresh();
     let args = ["--data", &data, "--split", "label", "--k", "4", "--max-rounds", "5", "--seed", "3"];
     let ended = demo(&out, &args).expect(0);
     assert!(ended.stdout.contains("11 sites"), "{}", ended.stdout);
@@ -177,7 +177,7 @@ fn sites_that_vanish() {
         return;
     }
     for drop in ["3@5", "3@5:before", "3@5:after", "site-3@5:unmask"] {
-        let out = Folder::new();
+        let out = Folder::fresh();
         let ended = iris(&out, &["--sites", "7", "--epsilon", "0", "--max-rounds", "8", "--drop", drop]).expect(0);
         let result = out.json("out/result.json");
         contract(&result);
@@ -191,7 +191,7 @@ fn sites_that_vanish() {
         assert!(result["traffic"]["site-1"]["consistency_check"]["messages"].as_u64().expect("a count") >= 1);
         assert!(ended.stdout.contains("missing at the end: site-3"), "{}", ended.stdout);
     }
-    let out = Folder::new();
+    let out = Folder::fresh();
     let two = ["--sites", "7", "--epsilon", "0", "--max-rounds", "6", "--drop", "1@2", "--drop", "7@4:before"];
     iris(&out, &two).expect(0);
     assert_eq!(out.json("out/result.json")["missing"], serde_json::json!(["site-1", "site-7"]));
@@ -201,12 +201,12 @@ fn sites_that_vanish() {
 fn too_few_sites_have_a_code_of_their_own() {
     // Three sites have threshold three: none may vanish.
     for drop in ["2@1:before", "2@1:unmask"] {
-        let out = Folder::new();
+        let out = Folder::fresh();
         let ended = demo(&out, &["--drop", drop]).expect(6);
         assert!(ended.stderr.contains("nothing was revealed"), "{drop}: {}", ended.stderr);
         assert!(!out.0.join("out/result.json").exists(), "{drop}");
     }
-    let out = Folder::new();
+    let out = Folder::fresh();
     let ended = demo(&out, &["--json", "--drop", "2@1:unmask"]).expect(6);
     let value: Value = serde_json::from_str(&ended.stdout).expect("one JSON document");
     assert_eq!(value["error"]["code"], 6);
@@ -216,7 +216,7 @@ fn too_few_sites_have_a_code_of_their_own() {
 #[test]
 fn a_run_that_ends_early_has_a_code_of_its_own() {
     for more in [&["--drop", "2@3"][..], &["--drop", "2@3:before"], &["--drop", "2@3:before", "--on-loss", "stop"]] {
-        let out = Folder::new();
+        let out = Folder::fresh();
         let ended = demo(&out, more).expect(9);
         assert!(ended.stderr.contains("ended early"), "{more:?}: {}", ended.stderr);
         let result = out.json("out/result.json");
@@ -226,7 +226,7 @@ fn a_run_that_ends_early_has_a_code_of_its_own() {
             "{more:?}"
         );
     }
-    let ended = demo(&Folder::new(), &["--json", "--drop", "2@3"]).expect(9);
+    let ended = demo(&Folder::fresh(), &["--json", "--drop", "2@3"]).expect(9);
     let value: Value = serde_json::from_str(&ended.stdout).expect("one JSON document");
     assert_eq!(value["ended_early"]["round"], 2);
 }
@@ -236,7 +236,7 @@ const SECRET: &str = "8765309";
 
 #[test]
 fn bad_files() {
-    let out = Folder::new();
+    let out = Folder::fresh();
     let rows = |n: usize| (0..n).map(|i| format!("{},{},a\n", i % 7, (i * i) % 5)).collect::<String>();
     let csv = |name: &str, text: &str| out.write(name, text);
     let good = csv("good.csv", &format!("x,y,label\n{}", rows(30)));
@@ -289,7 +289,7 @@ fn bad_files() {
 
 #[test]
 fn wrong_arguments() {
-    let out = Folder::new();
+    let out = Folder::fresh();
     let rows: String = (0..9).map(|i| format!("{},{},{}\n", i % 7, (i * i) % 5, i % 2)).collect();
     let data = out.write("nine.csv", &format!("x,y,label\n{rows}"));
     let on_rows = |more: &[&str]| {
@@ -357,7 +357,7 @@ fn the_last_column_can_be_clustered_when_it_is_named() {
 /// A reader that has seen enough is no error, and no panic.
 #[test]
 fn a_closed_pipe_ends_nothing() {
-    let folder = Folder::new();
+    let folder = Folder::fresh();
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_veilsum"));
     command.args(["demo", "--out", &folder.path("out")]).stdout(std::process::Stdio::piped());
     let mut demo = command.stderr(std::process::Stdio::piped()).spawn().expect("the demonstration starts");
@@ -371,7 +371,7 @@ fn a_closed_pipe_ends_nothing() {
 /// Whatever is wrong with the place of the results is said before the run, and not after it.
 #[test]
 fn a_place_where_nothing_can_be_written_is_said_first() {
-    let folder = Folder::new();
+    let folder = Folder::fresh();
     std::fs::write(folder.path("file"), "not a folder").expect("a file");
     let out = format!("{}/below", folder.path("file"));
     let told = veilsum(&["demo", "--out", &out]).expect(3);

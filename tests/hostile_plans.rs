@@ -299,7 +299,7 @@ fn noi_2_noise_is_new_in_every_session_of_a_plan() {
 /// run: then nothing of it stays on disk.
 #[test]
 fn a_run_that_ended_without_its_intermediary_leaves_no_secrets() {
-    let folder = veilsum_testkit::program::Folder::new();
+    let folder = veilsum_testkit::program::Folder::fresh();
     let cast = cast(&fcm(2), SIZES.len(), |_| {}).unwrap();
     let state = |i: usize| folder.0.join(format!("site-{i}"));
     let journals = |i: usize| -> Vec<u64> {

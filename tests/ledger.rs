@@ -226,7 +226,7 @@ fn secrets_in(state: &Path) -> u64 {
 /// whoever takes it up.
 #[test]
 fn a_run_that_is_ended_leaves_no_secrets() {
-    let folder = Folder::new();
+    let folder = Folder::fresh();
     let sites = made_up(&[60, 70, 80], 0.2, 7);
     let run = ended_early(&folder, sites, 1);
     assert!(run.result.is_err_and(|failure| failure.code == Code::Quorum));
@@ -367,7 +367,7 @@ fn stopped(
 
 /// One site is lost near the end; gives over whom site 1 let totals become readable.
 fn lost_near_the_end(block_size: u16, contributors: u32) -> (LoopbackRun, BTreeSet<String>) {
-    let folder = Folder::new();
+    let folder = Folder::fresh();
     let sites = made_up(&[60, 70, 80, 90, 100], 0.2, 7);
     let policy = SitePolicy::from(Policy::only(Floor { contributors, ..Floor::default() }));
     let run = stopped(&folder, sites, (2, 15), policy, move |terms| terms.block_size = block_size);

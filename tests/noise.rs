@@ -482,7 +482,7 @@ fn noi_3_too_few_survivors_open_nothing() {
 /// [PLN-7]: the noise is signed.
 #[test]
 fn pln_7_a_change_of_noise_breaks_the_signature() {
-    let folder = Folder::new();
+    let folder = Folder::fresh();
     let work = work(50.0);
     let (roster, identity) = support_roster();
     let terms = veilsum_proto::plan::Terms {

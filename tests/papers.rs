@@ -63,12 +63,14 @@ fn masked_is_pooled() {
     }
 }
 
-/// Ten starts, exactly 30 rounds.
+/// Exactly 30 rounds from a start each: two starts by default, whose centres are known; with `VEILSUM_PAPERS=all` all ten, and
+/// their mean is the printed one. (`crates/cluster/tests/papers.rs` has all ten of the same in plain sums every time.)
 fn table_1(name: &str, printed: f64) {
     let Some(data) = DataSet::read(name) else { return };
     let begun = std::time::Instant::now();
+    let starts = if std::env::var("VEILSUM_PAPERS").is_ok_and(|v| v == "all") { 10 } else { 2 };
     let mut sum = 0.0;
-    for start in 0..10 {
+    for start in 0..starts {
         let work = work(&data, name, start, 0.0, 30);
         let result = masked(&data, &work);
         assert_eq!((result.rounds, result.converged, result.history.len()), (30, false, 30), "{name} start {start}");
@@ -79,8 +81,11 @@ fn table_1(name: &str, printed: f64) {
             assert!(off <= 1e-8, "{name} start {start}: off by {off:e}");
         }
     }
-    let mean = sum / 10.0;
-    println!("{name}: mean ARI {mean:.6}, {:.2} s a run", begun.elapsed().as_secs_f64() / 10.0);
+    let mean = sum / f64::from(starts);
+    println!("{name}: mean ARI {mean:.6}, {:.2} s a run", begun.elapsed().as_secs_f64() / f64::from(starts));
+    if starts < 10 {
+        return;
+    }
     assert_eq!(format!("{mean:.5}"), format!("{printed:.5}"), "{name}");
 }
 

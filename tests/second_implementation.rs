@@ -100,7 +100,7 @@ async fn mixed(python: &Path, work: &PlanSpec, sites: &[(String, Rows)], vanish:
         })));
     }
 
-    let folder = Folder::new();
+    let folder = Folder::fresh();
     let (identity, (name, rows)) = (&cast.identities[PYTHON + 2], &sites[PYTHON]);
     let (key, data) = (folder.path("site.key"), folder.path("rows.csv"));
     write_key(&key, name, identity, Existing::Refuse).expect("a key file");

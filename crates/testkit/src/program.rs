@@ -20,7 +20,7 @@ use crate::in_process::made_up;
 pub struct Folder(pub PathBuf);
 
 impl Folder {
-    pub fn new() -> Folder {
+    pub fn fresh() -> Folder {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let name = format!("veilsum-it-{}-{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let path = std::env::temp_dir().join(name);
@@ -219,7 +219,7 @@ impl Parties {
     /// Sites of these sizes in the unit square, K = 3, and `plan` besides.
     pub fn new(sizes: &[usize], plan: &[&str]) -> Parties {
         let ports = [free_port(), free_port()];
-        let parties = Parties { folder: Folder::new(), data: made_up(sizes, 1.0, 41), ports };
+        let parties = Parties { folder: Folder::fresh(), data: made_up(sizes, 1.0, 41), ports };
         for (name, port) in [("lead", Some(ports[0])), ("counter", Some(ports[1]))] {
             parties.keygen(name, port);
         }
