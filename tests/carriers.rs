@@ -1,17 +1,16 @@
 //! What carries the frames is no business of the roles: a whole federation over links that are channels, without a socket.
 
-mod support;
-
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use support::{fcm, made_up, max_difference, prepared, replay, unit_square};
 use veilsum_cluster::method::Seeding;
 use veilsum_node::{
     carrier::{Carrier, CarrierError, Credentials, HEADER_LEN, only},
-    loopback::{self, LOOPBACK_TIMING, LoopbackConfig, LoopbackSite},
-    role::server::OnLoss,
+    loopback::{self, LoopbackConfig},
 };
-use veilsum_testkit::memory::Memory;
+use veilsum_testkit::{
+    in_process::{config, fcm, made_up, max_difference, prepared, replay, unit_square},
+    memory::Memory,
+};
 
 const SIZES: [usize; 4] = [31, 44, 58, 37];
 
@@ -24,20 +23,8 @@ async fn a_federation_without_a_socket_comes_to_the_centres_of_plain_sums() {
     let (work, sites) = (fcm(unit_square(), 3, 0.0, 5, Seeding::Uniform { seed: 11 }), made_up(&SIZES, 0.2, 5));
     let plain = replay(&work, &prepared(&work, &sites), |_| (0..SIZES.len()).collect());
     let memory = Memory::default();
-    let run = loopback::run(LoopbackConfig {
-        sites: sites.into_iter().map(LoopbackSite::from).collect(),
-        work: work.clone(),
-        site: loopback::toy_policy(),
-        terms: Box::new(|_| {}),
-        vanish: Vec::new(),
-        record: true,
-        timing: LOOPBACK_TIMING,
-        on_loss: OnLoss::Stop,
-        state: None,
-        way: None,
-        carrier: Some(Arc::new(memory.clone())),
-        progress: Box::new(|_| {}),
-    });
+    let run =
+        loopback::run(LoopbackConfig { record: true, carrier: Some(Arc::new(memory.clone())), ..config(sites, &work) });
     let run = run.await.expect("a federation");
     let result = run.result.expect("a result");
     let centres: Vec<Vec<f64>> = plain.centres.rows().map(<[f64]>::to_vec).collect();
