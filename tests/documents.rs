@@ -3,6 +3,7 @@
 mod advice;
 mod layering;
 mod links;
+mod reading_order;
 mod spec_coverage;
 mod threat_model;
 

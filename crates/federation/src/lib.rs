@@ -7,11 +7,13 @@
 //! 2. [`question`], [`plan`], [`app_messages`]: a question with the form of its answer, what a federation computes, and the
 //!    application's own messages;
 //! 3. [`dp`] and [`agreed`]: what noise promises, and the proof from the documents alone that no sum overflows;
-//! 4. [`admission`], [`replay`], [`release`]: the one door through which a site's answer leaves: does the question belong to the plan
-//!    and come in its turn, does the site's own copy of the method ask it, may the answer leave;
-//! 5. [`forecast`], [`cost`]: what a whole plan gives away, what it costs in bytes;
-//! 6. [`method_session`], [`oracle`] and [`model`]: a method's questions and totals in turn, who judges them, and what a run ends
-//!    with; [`blur`]: what a site adds to seeding cells.
+//! 4. [`traffic`], [`result`]: what was sent, and what a run comes to;
+//! 5. [`method_session`], [`oracle`] and [`model`]: a method's questions and totals in turn, who judges them, and what a site keeps;
+//! 6. [`release`], [`replay`], [`admission`]: the one door through which a site's answer leaves, from the inside out: may the answer
+//!    leave, does the site's own copy of the method ask it, does the question belong to the plan and come in its turn;
+//!    [`blur`]: what a site adds to seeding cells;
+//! 7. [`cost`], [`forecast`]: what a whole plan costs in bytes, and what it gives away;
+//! 8. `testing` (with the feature of that name): plans for tests.
 
 pub mod admission;
 pub mod agreed;

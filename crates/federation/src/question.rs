@@ -18,10 +18,11 @@ use veilsum_proto::{
     suite::{self, Hash},
 };
 
+mod blur;
 mod share;
 
 pub use share::{Share, Shared};
-use share::{head_room, share_of};
+use share::{head_room, power, share_of};
 
 use crate::error::{Code, Failure};
 
@@ -206,10 +207,6 @@ fn exponent(bound: f64) -> i16 {
         e -= 1;
     }
     e.clamp(-512, 1000) as i16
-}
-
-fn power(e: i32) -> f64 {
-    2f64.powi(e)
 }
 
 impl Layout {

@@ -23,8 +23,8 @@
 //! 1. [`files`], [`table`], [`clock`]: files, rows, the processor's time.
 //! 2. [`documents`]: key, card, roster, plan, policy and model as text files.
 //! 3. [`carrier`], [`store`]: QUIC links; journal, ledger and transcript.
-//! 4. [`role`]: site, coordinator and intermediary as programs over links.
-//! 5. [`report`], [`evidence`]: what a run leaves behind.
+//! 4. [`evidence`], [`report`]: what a run leaves behind.
+//! 5. [`role`]: site, coordinator and intermediary as programs over links.
 //! 6. [`simulate`], [`rehearsal`], [`split`], [`loopback`]: whole federations in one process.
 //!
 //! The modules of [`veilsum_federation`] are here under their own names.

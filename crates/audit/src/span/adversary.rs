@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 
-use super::{Told, probes, probes::Probes, reading::Reading};
+use super::{probes, probes::Probes, reading::Reading, told::Told};
 use crate::qr::{Columns, add, back, dot, row_space, triangularise};
 
 /// A direction of a cohort's totals counts if a row moves it by at least this many standard deviations of its rounding.

@@ -12,31 +12,22 @@ use std::{
 use anyhow::{Context as _, Result};
 use veilsum_cluster::{Algorithm, Domain, Recipe, Scaling, method::Seeding, query::LocalSteps, random::Stream};
 
-use super::{Assumed, Blocks, Found, Told, federations::Sites, real, span};
+pub use super::event::Event;
+use super::{
+    Assumed, Blocks, Found, Told,
+    event::{BLOCK, SITES},
+    federations::Sites,
+    real, span,
+};
 use crate::{
     finding::{Finding, Limit, Measure, Rate},
     scene::{CLUMPS, EDGE, Scene},
 };
 
 const LABEL: &[u8; 24] = b"veilsum audit span atk 1";
-/// Sites, in blocks of [`BLOCK`].
-pub(super) const SITES: usize = 9;
-/// Two contributors and one that may collude.
-pub(super) const BLOCK: usize = 3;
 const ROWS: usize = 100;
 /// Rounds on either side of a change.
 const ROUNDS: u32 = 10;
-
-/// What happens to the cohort.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Event {
-    /// A site leaves in the middle of a run.
-    Lost,
-    /// A site comes with a second run of other first centres.
-    Joiner,
-    /// Six of nine sites are drawn in every round; with the rule two of three blocks.
-    Sampled,
-}
 
 /// Name on the command line.
 pub const LOST: &str = "lost-site";

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use veilsum_cluster::{Centres, Domain, OutOfBox, Prepared, Rows, Scaling, random::Stream};
 use veilsum_node::question::Question;
 
-use super::{Told, reading::Reading};
+use super::{reading::Reading, told::Told};
 use crate::qr::Columns;
 
 const LABEL: &[u8; 24] = b"veilsum audit span    v1";

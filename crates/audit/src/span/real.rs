@@ -16,7 +16,7 @@ use veilsum_cluster::{
 use veilsum_node::question::Question;
 use veilsum_proto::{plan::Terms, suite::Hash, testing::Kit};
 
-use super::attacks::{BLOCK, Event, SITES};
+use super::event::{BLOCK, Event, SITES};
 use crate::{
     finding::Rate,
     inconsistency::Field,

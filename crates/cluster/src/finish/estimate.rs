@@ -3,8 +3,8 @@
 
 use rayon::prelude::*;
 
+use super::released::{Refusal, Released};
 use super::ridge::{Ridge, add, dot};
-use super::{Refusal, Released};
 use crate::random::Stream;
 use crate::{Batch, Centres, Domain, Per, Prepared, Query, Rows, Totals, answer};
 

@@ -7,8 +7,8 @@
 use fearless_simd::{Level, Simd, dispatch};
 use rayon::prelude::*;
 
+use super::plan::{BLOCK, CHUNK, Chunk, Plan};
 use super::tiles::distances;
-use super::{BLOCK, CHUNK, Chunk, Plan};
 use crate::packed::{LANES, Lanes};
 use crate::{Centres, DataError, Packed};
 

@@ -6,6 +6,7 @@
 //! not depend on the number of threads, and AVX2 and AVX-512 give the same bits.
 
 mod hard;
+mod plan;
 mod shift;
 mod tiles;
 mod validation;
@@ -16,30 +17,19 @@ mod weights;
 mod tests;
 
 use fearless_simd::{Level, Simd, dispatch};
-use rayon::prelude::*;
 
-use crate::distance::usable_fuzzifier;
 use crate::packed::{LANES, Lanes};
 use crate::{Centres, DataError, Packed};
 
 pub use hard::{HardSums, Nearest, hard_sums, nearest};
 pub use shift::membership_shift;
 
+pub(crate) use plan::CHUNK_ROWS;
+use plan::{BLOCK, Chunk, Plan};
 use tiles::{add_columns, distances, weighted_sums};
 use validation::chunk_validation;
 pub(crate) use validity::{over_rows, validity_sums};
 use weights::{general_weights, quadratic_weights};
-
-/// Groups in a block: 128 points.
-const BLOCK: usize = 16;
-/// Groups in a chunk, the unit of parallel work: 8,192 points, independent of the number of threads.
-const CHUNK: usize = 64 * BLOCK;
-/// Points in a chunk.
-pub(crate) const CHUNK_ROWS: usize = CHUNK * LANES;
-/// Chunks whose partial sums are held at once.
-const WAVE: usize = 64;
-/// Centres whose accumulators stay in registers together.
-const TILE: usize = 5;
 
 /// The sums of one round of fuzzy c-means over some rows, working units.
 #[derive(Debug, Clone, PartialEq)]
@@ -102,85 +92,6 @@ pub fn fuzzy_validation(rows: &Packed, centres: &Centres, m: f64) -> Result<Fuzz
     let objective = sums.pop().unwrap_or_default();
     let memberships = sums.split_off(k);
     Ok(FuzzyValidation { distances: sums, memberships, objective })
-}
-
-/// The centres as the distance phase reads them, and the shape of the problem.
-struct Plan<'a> {
-    centres: &'a Centres,
-    /// For each tile of centres d arrays: one coordinate of up to 5 centres.
-    tiles: Vec<[f64; TILE]>,
-    k: usize,
-    d: usize,
-    m: f64,
-    /// Tiles for 512-bit vectors at any level; only tests set it.
-    wide_tiles: bool,
-}
-
-/// A stretch of rows: whole groups, of whose points the first `valid` are real.
-#[derive(Clone, Copy)]
-struct Chunk<'a> {
-    lanes: &'a [Lanes],
-    valid: usize,
-}
-
-impl<'a> Chunk<'a> {
-    /// Splits into stretches of at most `groups` groups.
-    fn split(self, groups: usize, d: usize) -> impl Iterator<Item = Chunk<'a>> {
-        self.lanes.chunks(groups * d).enumerate().map(move |(i, lanes)| {
-            let valid = self.valid.saturating_sub(i * groups * LANES).min(lanes.len() / d * LANES);
-            Chunk { lanes, valid }
-        })
-    }
-
-    /// One coordinate of one point.
-    #[inline(always)]
-    fn value(&self, point: usize, column: usize, d: usize) -> f64 {
-        self.lanes[point / LANES * d + column].0[point % LANES]
-    }
-}
-
-impl<'a> Plan<'a> {
-    fn new(rows: &Packed, centres: &'a Centres, m: f64) -> Result<Self, DataError> {
-        if !usable_fuzzifier(m) {
-            return Err(DataError::Fuzzifier);
-        }
-        let (k, d) = (centres.k(), rows.columns());
-        if centres.columns() != d {
-            return Err(DataError::ColumnMismatch { expected: d, found: centres.columns() });
-        }
-        let mut tiles = vec![[0.0; TILE]; k.div_ceil(TILE) * d];
-        for (c, centre) in centres.rows().enumerate() {
-            for (j, value) in centre.iter().enumerate() {
-                tiles[c / TILE * d + j][c % TILE] = *value;
-            }
-        }
-        Ok(Self { centres, tiles, k, d, m, wide_tiles: false })
-    }
-
-    /// Adds up `part` over all chunks: in parallel, but always in the order of the rows.
-    fn over_chunks(&self, rows: &Packed, width: usize, part: impl Fn(Chunk<'_>) -> Vec<f64> + Sync) -> Vec<f64> {
-        let whole = Chunk { lanes: rows.lanes(), valid: rows.len() };
-        let chunks: Vec<Chunk<'_>> = whole.split(CHUNK, self.d).collect();
-        let mut sums = vec![0.0; width];
-        let mut add = |partial: Vec<f64>| sums.iter_mut().zip(partial).for_each(|(sum, value)| *sum += value);
-        match chunks.as_slice() {
-            // For a small site it is not worth waking other threads.
-            [only] => add(part(*only)),
-            _ => {
-                for wave in chunks.chunks(WAVE) {
-                    wave.par_iter().map(|chunk| part(*chunk)).collect::<Vec<_>>().into_iter().for_each(&mut add);
-                }
-            }
-        }
-        sums
-    }
-
-    /// The coordinates of a point of a block.
-    fn point(&self, block: Chunk<'_>, point: usize, x: &mut [f64]) {
-        for (column, slot) in x.iter_mut().enumerate() {
-            *slot = block.value(point, column, self.d);
-        }
-    }
 }
 
 /// `WS` (K x d), `U` (K), `J` (1) of one chunk.

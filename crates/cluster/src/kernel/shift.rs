@@ -4,8 +4,8 @@
 
 use fearless_simd::{Level, Simd, dispatch};
 
+use super::plan::{BLOCK, Chunk, Plan};
 use super::tiles::distances;
-use super::{BLOCK, Chunk, Plan};
 use crate::distance::{self, SAFE};
 use crate::packed::{LANES, Lanes};
 use crate::{Centres, DataError, Packed};

@@ -9,7 +9,7 @@
 
 use fearless_simd::{Simd, prelude::*};
 
-use super::{Chunk, Plan, TILE};
+use super::plan::{Chunk, Plan, TILE};
 use crate::packed::{LANES, Lanes};
 
 /// Whether tiles may be those of 512-bit vectors, which fill 32 registers. A test asks for them at any level, so that they

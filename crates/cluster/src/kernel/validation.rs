@@ -2,8 +2,8 @@
 
 use fearless_simd::Simd;
 
+use super::plan::{BLOCK, Chunk, Plan};
 use super::tiles::distances;
-use super::{BLOCK, Chunk, Plan};
 use crate::distance::{self, SAFE};
 use crate::packed::{LANES, Lanes};
 

@@ -3,8 +3,8 @@
 use fearless_simd::{Level, Simd, dispatch};
 use rayon::prelude::*;
 
+use super::plan::{BLOCK, CHUNK_ROWS, Chunk, Plan, WAVE};
 use super::tiles::distances;
-use super::{BLOCK, CHUNK_ROWS, Chunk, Plan, WAVE};
 use crate::distance::{self, SAFE};
 use crate::packed::{LANES, Lanes};
 use crate::{Centres, DataError, Packed};

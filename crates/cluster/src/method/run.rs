@@ -2,8 +2,6 @@
 
 mod outcome;
 
-use outcome::silhouette;
-
 use super::dp::spread;
 use super::prepare::Preparing;
 use super::recipe::{Recipe, Seeding};
@@ -12,7 +10,7 @@ use super::{Method, Step};
 use crate::algorithm::{Beginning, Fit, Iteration, Walls, confined};
 use crate::offline::earliest_best;
 use crate::privacy::settled;
-use crate::query::{Contingency, LocalChoice, Sizes, Stage};
+use crate::query::{Contingency, LocalChoice, Silhouette, Sizes, Stage};
 use crate::totals_check::{check_values, check_weights};
 use crate::validity::{self, Geometry, Verdict};
 use crate::{Batch, Centres, Domain, MethodError, Query, Start, Totals, Transform};
@@ -503,4 +501,16 @@ impl Method for Run {
         *self = next;
         self.go_on()
     }
+}
+
+/// Round B of one member; `None` where its clusters are not known.
+fn silhouette(member: &Member) -> Option<Query> {
+    let clusters = member.verdict.as_ref()?.clusters.clone()?;
+    let centres = member.iteration.fit().centres;
+    Some(Query::Silhouette(Silhouette {
+        centres,
+        means: clusters.means,
+        rows: clusters.rows,
+        scatter: clusters.scatter,
+    }))
 }

@@ -6,8 +6,6 @@ use veilsum_cluster::{
 };
 use veilsum_proto::{Error, Rule, fixed::Scale, noise};
 
-use super::{Layout, ScaledBlock, SumBounds, power};
-
 /// The noise of a plan, shared among the sites ([NOI-3]).
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Shared {
@@ -26,37 +24,9 @@ pub struct Share {
     pub sensitivity: f64,
 }
 
-impl Layout {
-    /// What the noise of a total of this layout leaves to be said, as zero-concentrated differential privacy, where `honest`
-    /// sites add their shares ([NOI-6]); `None` without noise.
-    pub fn rho(&self, honest: usize) -> Option<f64> {
-        let of = |b: &ScaledBlock| Some(b.noise?.rho(b.block.len, honest));
-        self.blocks.iter().map(of).sum()
-    }
-
-    /// [`Layout::rho`] in 10^-9, rounded up, where as many sites add their shares as the plan counts on.
-    pub fn nano_rho(&self, form: &SumBounds) -> Option<u64> {
-        let honest = form.noise?.honest;
-        // Saturates.
-        self.rho(honest).map(|rho| (rho * 1e9).ceil() as u64)
-    }
-
-    /// Adds this site's share of the noise.
-    pub(super) fn blur(&self, words: &mut [u64], key: Option<&noise::Key>) -> Result<(), Error> {
-        if self.blocks.iter().all(|b| b.noise.is_none()) {
-            return Ok(());
-        }
-        // Without a key nothing leaves.
-        let mut stream = noise::Stream::new(key.ok_or(Error::ApiMisuse("a plan with noise, and no key to draw it"))?);
-        let mut rest = words;
-        for b in &self.blocks {
-            let (own, next) = rest.split_at_mut_checked(b.block.len).ok_or(Error::ApiMisuse("a short answer"))?;
-            let share = b.noise.ok_or(Error::ApiMisuse("a block without noise beside one with it"))?;
-            noise::add(own, share.deviation, &mut stream)?;
-            rest = next;
-        }
-        Ok(())
-    }
+/// A power of two.
+pub(super) fn power(e: i32) -> f64 {
+    2f64.powi(e)
 }
 
 /// Rows' worth of room that the noise of one site takes: forty deviations, which are never exceeded ([NOI-4]).
@@ -91,7 +61,7 @@ pub(super) fn share_of(
 
 impl Share {
     /// The cost of one total in which `honest` sites add shares (Kairouz, Liu & Steinke 2021, on sums of discrete Gaussians).
-    fn rho(&self, len: usize, honest: usize) -> f64 {
+    pub(super) fn rho(&self, len: usize, honest: usize) -> f64 {
         let (deviation, len) = (self.deviation as f64, len as f64);
         let gap = |k: usize| (-2.0 * (std::f64::consts::PI * deviation).powi(2) * k as f64 / (k + 1) as f64).exp();
         let tau = 10.0 * (1..honest).map(gap).sum::<f64>();

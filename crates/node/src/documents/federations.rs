@@ -17,12 +17,15 @@ use veilsum_proto::{
     suite::Hash,
 };
 
-use super::{fingerprint, hash_of, hex, read_document, roster::MemberPart, to_hex, to_toml};
+use super::file::{hash_of, hex, read_document, to_toml};
+use super::roster::MemberPart;
 use crate::{
     error::Failure,
     files::{self, Existing},
     release::Data,
 };
+use veilsum_federation::agreed::fingerprint;
+use veilsum_proto::identity::to_hex;
 
 const FORMAT: &str = "veilsum-federations/1";
 /// Label under which the file is signed.

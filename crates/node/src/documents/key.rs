@@ -12,11 +12,12 @@ use veilsum_proto::{
 };
 use zeroize::Zeroizing;
 
-use super::{hex, read_document, to_hex, to_toml};
+use super::file::{hex, read_document, to_toml};
 use crate::{
     error::Failure,
     files::{self, Existing},
 };
+use veilsum_proto::identity::to_hex;
 
 const KEY_FORMAT: &str = "veilsum-key/1";
 const CARD_FORMAT: &str = "veilsum-card/1";

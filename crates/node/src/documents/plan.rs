@@ -12,12 +12,14 @@ use veilsum_proto::{
     roster::Roster,
 };
 
-use super::{hash_of, hex, in_file, read_document, refused, roster_fingerprint, to_hex, to_toml};
+use super::file::{hash_of, hex, in_file, read_document, refused, to_toml};
 use crate::{
     error::Failure,
     files,
     plan::{Column, Judge, Labels, OutOfBox, PlanSpec, Recipe, Sampling, Scaling},
 };
+use veilsum_federation::agreed::roster_fingerprint;
+use veilsum_proto::identity::to_hex;
 
 const FORMAT: &str = "veilsum-plan/2";
 /// Bytes of a plan file: the largest method part (1 MiB of doubles) as decimal text.

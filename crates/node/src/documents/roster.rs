@@ -8,8 +8,9 @@ use veilsum_proto::{
     roster::{Member, Roster, SignedRoster},
 };
 
-use super::{hex, read_document, refused, to_hex, to_toml};
+use super::file::{hex, read_document, refused, to_toml};
 use crate::{error::Failure, files};
+use veilsum_proto::identity::to_hex;
 
 const FORMAT: &str = "veilsum-roster/1";
 /// Bytes of a roster file: 1,000 members of at most 450 bytes, and room for comments.

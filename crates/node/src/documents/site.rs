@@ -10,7 +10,7 @@ use veilsum_proto::{
     policy::{Enforcement, Floor, Noise, Policy, Release},
 };
 
-use super::{parse_failure, read_text};
+use super::file::{parse_failure, read_text};
 use crate::error::Failure;
 
 /// The file's usual name, beside the key.

@@ -131,7 +131,7 @@ fn a_damaged_key_is_never_quoted() {
         good.replace("\"a\"", &format!("\"{}>\"", &secret[1..])),
         String::new(),
     ] {
-        files::write_private(folder.at("a.key"), bad.as_bytes(), Existing::Replace).unwrap();
+        crate::files::write_private(folder.at("a.key"), bad.as_bytes(), Existing::Replace).unwrap();
         let Err(failure) = load_identity(folder.at("a.key")) else { panic!("accepted: {bad}") };
         assert!(!failure.to_string().contains("abab") && failure.to_string().contains("a.key"), "{failure}");
     }

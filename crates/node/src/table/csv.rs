@@ -12,7 +12,9 @@ use std::{
 use csv::ByteRecord;
 
 use super::{
-    MAX_CELL, MAX_COLUMNS, MAX_ROW, MAX_VALUES, RowReader, RowSource, Table, TableError, TableSpec, Wanted, read_all,
+    error::TableError,
+    limits::{MAX_CELL, MAX_COLUMNS, MAX_ROW, MAX_VALUES},
+    source::{RowReader, RowSource, Table, TableSpec, Wanted, read_all},
 };
 
 /// How the reader is told that a row outgrew its allowance.

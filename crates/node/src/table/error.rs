@@ -4,7 +4,7 @@ use std::io;
 
 use crate::cost::counted;
 
-use super::{MAX_CELL, MAX_COLUMNS, MAX_ROW, MAX_VALUES};
+use super::limits::{MAX_CELL, MAX_COLUMNS, MAX_ROW, MAX_VALUES};
 
 /// What is wrong with a table. [`TableError::advice`] says what to do about it.
 #[derive(Debug, thiserror::Error)]

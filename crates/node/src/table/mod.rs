@@ -9,46 +9,18 @@
 //! Files are read as a stream, and what a hostile one can make us hold is limited by [`MAX_COLUMNS`], [`MAX_CELL`],
 //! [`MAX_ROW`] and [`MAX_VALUES`].
 
-use std::{fmt, path::Path};
+use std::path::Path;
 
 mod csv;
 mod error;
+mod limits;
+mod source;
 
 pub use csv::{read_csv_from, read_matrix, read_matrix_from, write_csv, write_numbers};
 pub use error::TableError;
-
-/// A kind of place where rows live: files of a form, or a database.
-pub trait RowSource: Sync {
-    /// Whether this is the name of one of its tables: a path, or whatever it can tell from others.
-    fn knows(&self, name: &Path) -> bool;
-
-    /// Opens a table, up to the names of its columns.
-    ///
-    /// # Errors
-    /// A [`TableError`] that names the table and, where there is one, line and column; never what a cell holds.
-    fn open(&self, name: &Path) -> Result<Box<dyn RowReader>, TableError>;
-}
-
-/// An open table. Its rows come in batches, so that none has to fit into memory twice.
-pub trait RowReader {
-    /// What errors call it.
-    fn name(&self) -> &str;
-
-    /// The names of all columns, each another.
-    fn columns(&self) -> &[String];
-
-    /// Appends the wanted cells of the next rows to `table`, through [`Table::begin_row`]; false where none is left.
-    ///
-    /// # Errors
-    /// As [`RowSource::open`].
-    fn read(&mut self, wanted: &Wanted, table: &mut Table) -> Result<bool, TableError>;
-
-    /// Of a file of text, the line on which row `row` begins, counted from 0 among the rows that were not read yet. Blank lines
-    /// and cells over several lines make that another number than the row's.
-    fn line_of(&mut self, _row: usize) -> Option<u64> {
-        None
-    }
-}
+pub use limits::{MAX_CELL, MAX_COLUMNS, MAX_ROW, MAX_VALUES};
+use source::read_all;
+pub use source::{RowReader, RowSource, Table, TableSpec, Wanted};
 
 /// The kinds of sources of this build; the first that knows a name reads it. Files of text know every name.
 fn sources() -> [&'static dyn RowSource; 1] {
@@ -84,130 +56,6 @@ pub fn place_of(name: impl AsRef<Path>, row: usize) -> String {
 /// A [`TableError`] that names table, line and column.
 pub fn read(name: impl AsRef<Path>, spec: &TableSpec) -> Result<Table, TableError> {
     read_all(&mut *open(name.as_ref())?, spec)
-}
-
-fn read_all(source: &mut dyn RowReader, spec: &TableSpec) -> Result<Table, TableError> {
-    let (file, known) = (source.name().to_owned(), source.columns());
-    let wanted = choose(&file, known, spec)?;
-    let mut table = Table {
-        columns: wanted.columns.iter().map(|&at| known[at].clone()).collect(),
-        values: Vec::new(),
-        rows: 0,
-        labels: wanted.label.map(|_| Vec::new()),
-    };
-    while source.read(&wanted, &mut table)? {}
-    if table.rows == 0 {
-        return Err(TableError::NoRows { file });
-    }
-    Ok(table)
-}
-
-/// Columns of a file. Wider tables are no use to clustering by distance.
-pub const MAX_COLUMNS: usize = 4096;
-
-/// Bytes of a cell. The longest number worth writing has some 800 digits; labels are names.
-pub const MAX_CELL: usize = 4096;
-
-/// Bytes of a row with its quotes and delimiters: a bound on memory while its cells are still being told apart.
-pub const MAX_ROW: usize = 1 << 20;
-
-/// Numbers of a table: 4 GiB. Larger data belong into a database, or into several sites' worth of files.
-pub const MAX_VALUES: usize = 1 << 29;
-
-/// Column names that an error lists before it says "and more".
-const SHOWN_COLUMNS: usize = 30;
-
-/// Which columns of a file are wanted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TableSpec {
-    /// The numeric columns by name, in the order wanted; empty means all but the label, in the file's order.
-    pub columns: Vec<String>,
-    /// A column of names to keep beside the numbers, to compare a clustering with. It is never clustered.
-    pub label: Option<String>,
-}
-
-/// Numeric rows with named columns.
-#[derive(Clone, PartialEq)]
-pub struct Table {
-    /// Names of the numeric columns.
-    pub columns: Vec<String>,
-    /// Row after row, each as long as `columns`.
-    pub values: Vec<f64>,
-    /// How many rows.
-    pub rows: usize,
-    /// One label a row, where the specification names a label.
-    pub labels: Option<Vec<String>>,
-}
-
-impl fmt::Debug for Table {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // No cells and no row count: both are the site's own.
-        f.debug_struct("Table").field("columns", &self.columns).finish_non_exhaustive()
-    }
-}
-
-impl Table {
-    /// Counts one more row, whose cells follow.
-    ///
-    /// # Errors
-    /// [`TableError::TooLarge`] where there is no room for it.
-    fn begin_row(&mut self, file: &str, line: u64) -> Result<(), TableError> {
-        if self.values.len() > MAX_VALUES - self.columns.len() {
-            return Err(TableError::TooLarge { file: file.to_owned(), line });
-        }
-        self.rows += 1;
-        Ok(())
-    }
-}
-
-/// Where the wanted columns stand in a table.
-pub struct Wanted {
-    /// The numeric ones, in the order wanted.
-    pub columns: Vec<usize>,
-    /// The label's.
-    pub label: Option<usize>,
-}
-
-fn choose(file: &str, header: &[String], spec: &TableSpec) -> Result<Wanted, TableError> {
-    let find = |column: &String| {
-        header.iter().position(|known| known == column).ok_or_else(|| TableError::UnknownColumn {
-            file: file.to_owned(),
-            column: column.clone(),
-            known: list(header),
-        })
-    };
-    let label = spec.label.as_ref().map(find).transpose()?;
-    let mut taken = vec![false; header.len()];
-    if let Some(at) = label {
-        taken[at] = true;
-    }
-    let mut columns = Vec::new();
-    for column in &spec.columns {
-        let at = find(column)?;
-        if std::mem::replace(&mut taken[at], true) {
-            return Err(TableError::ChosenTwice { file: file.to_owned(), column: column.clone() });
-        }
-        columns.push(at);
-    }
-    if spec.columns.is_empty() {
-        columns.extend((0..header.len()).filter(|at| Some(*at) != label));
-    }
-    if columns.is_empty() {
-        return Err(TableError::NoColumns { file: file.to_owned() });
-    }
-    Ok(Wanted { columns, label })
-}
-
-fn list(header: &[String]) -> String {
-    let mut shown: Vec<String> = header
-        .iter()
-        .take(SHOWN_COLUMNS)
-        .map(|name| format!("{:?}", name.chars().take(64).collect::<String>()))
-        .collect();
-    if header.len() > SHOWN_COLUMNS {
-        shown.push(format!("and {} more", header.len() - SHOWN_COLUMNS));
-    }
-    shown.join(", ")
 }
 
 #[cfg(test)]

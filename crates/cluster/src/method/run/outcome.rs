@@ -3,9 +3,8 @@
 use super::{Member, Run};
 use crate::method::{CurvePoint, Fit, Outcome};
 use crate::privacy::Noise;
-use crate::query::Silhouette;
 use crate::validity::Verdict;
-use crate::{Centres, Indices, MethodError, Query, metrics};
+use crate::{Centres, Indices, MethodError, metrics};
 
 impl Run {
     /// What decides between restarts: `J_m` for fuzzy methods, inertia for the others. A collapsed run comes last.
@@ -174,16 +173,4 @@ impl Run {
 
 fn rounds(fit: &Fit) -> u32 {
     u32::try_from(fit.history.len()).unwrap_or(u32::MAX)
-}
-
-/// Round B of one member; `None` where its clusters are not known.
-pub(super) fn silhouette(member: &Member) -> Option<Query> {
-    let clusters = member.verdict.as_ref()?.clusters.clone()?;
-    let centres = member.iteration.fit().centres;
-    Some(Query::Silhouette(Silhouette {
-        centres,
-        means: clusters.means,
-        rows: clusters.rows,
-        scatter: clusters.scatter,
-    }))
 }

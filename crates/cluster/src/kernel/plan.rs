@@ -1,0 +1,102 @@
+//! The shape of a problem, and the stretches of rows in which the kernel goes through it.
+
+use rayon::prelude::*;
+
+use crate::distance::usable_fuzzifier;
+use crate::packed::{LANES, Lanes};
+use crate::{Centres, DataError, Packed};
+
+/// Groups in a block: 128 points.
+pub(super) const BLOCK: usize = 16;
+/// Groups in a chunk, the unit of parallel work: 8,192 points, independent of the number of threads.
+pub(super) const CHUNK: usize = 64 * BLOCK;
+/// Points in a chunk.
+pub(crate) const CHUNK_ROWS: usize = CHUNK * LANES;
+/// Chunks whose partial sums are held at once.
+pub(super) const WAVE: usize = 64;
+/// Centres whose accumulators stay in registers together.
+pub(super) const TILE: usize = 5;
+
+/// The centres as the distance phase reads them, and the shape of the problem.
+pub(super) struct Plan<'a> {
+    pub(super) centres: &'a Centres,
+    /// For each tile of centres d arrays: one coordinate of up to 5 centres.
+    pub(super) tiles: Vec<[f64; TILE]>,
+    pub(super) k: usize,
+    pub(super) d: usize,
+    pub(super) m: f64,
+    /// Tiles for 512-bit vectors at any level; only tests set it.
+    pub(super) wide_tiles: bool,
+}
+
+/// A stretch of rows: whole groups, of whose points the first `valid` are real.
+#[derive(Clone, Copy)]
+pub(super) struct Chunk<'a> {
+    pub(super) lanes: &'a [Lanes],
+    pub(super) valid: usize,
+}
+
+impl<'a> Chunk<'a> {
+    /// Splits into stretches of at most `groups` groups.
+    pub(super) fn split(self, groups: usize, d: usize) -> impl Iterator<Item = Chunk<'a>> {
+        self.lanes.chunks(groups * d).enumerate().map(move |(i, lanes)| {
+            let valid = self.valid.saturating_sub(i * groups * LANES).min(lanes.len() / d * LANES);
+            Chunk { lanes, valid }
+        })
+    }
+
+    /// One coordinate of one point.
+    #[inline(always)]
+    pub(super) fn value(&self, point: usize, column: usize, d: usize) -> f64 {
+        self.lanes[point / LANES * d + column].0[point % LANES]
+    }
+}
+
+impl<'a> Plan<'a> {
+    pub(super) fn new(rows: &Packed, centres: &'a Centres, m: f64) -> Result<Self, DataError> {
+        if !usable_fuzzifier(m) {
+            return Err(DataError::Fuzzifier);
+        }
+        let (k, d) = (centres.k(), rows.columns());
+        if centres.columns() != d {
+            return Err(DataError::ColumnMismatch { expected: d, found: centres.columns() });
+        }
+        let mut tiles = vec![[0.0; TILE]; k.div_ceil(TILE) * d];
+        for (c, centre) in centres.rows().enumerate() {
+            for (j, value) in centre.iter().enumerate() {
+                tiles[c / TILE * d + j][c % TILE] = *value;
+            }
+        }
+        Ok(Self { centres, tiles, k, d, m, wide_tiles: false })
+    }
+
+    /// Adds up `part` over all chunks: in parallel, but always in the order of the rows.
+    pub(super) fn over_chunks(
+        &self,
+        rows: &Packed,
+        width: usize,
+        part: impl Fn(Chunk<'_>) -> Vec<f64> + Sync,
+    ) -> Vec<f64> {
+        let whole = Chunk { lanes: rows.lanes(), valid: rows.len() };
+        let chunks: Vec<Chunk<'_>> = whole.split(CHUNK, self.d).collect();
+        let mut sums = vec![0.0; width];
+        let mut add = |partial: Vec<f64>| sums.iter_mut().zip(partial).for_each(|(sum, value)| *sum += value);
+        match chunks.as_slice() {
+            // For a small site it is not worth waking other threads.
+            [only] => add(part(*only)),
+            _ => {
+                for wave in chunks.chunks(WAVE) {
+                    wave.par_iter().map(|chunk| part(*chunk)).collect::<Vec<_>>().into_iter().for_each(&mut add);
+                }
+            }
+        }
+        sums
+    }
+
+    /// The coordinates of a point of a block.
+    pub(super) fn point(&self, block: Chunk<'_>, point: usize, x: &mut [f64]) {
+        for (column, slot) in x.iter_mut().enumerate() {
+            *slot = block.value(point, column, self.d);
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! What all documents have in common: a format, a limit, errors that name the file and the line.
+
+use std::path::Path;
+
+use serde::{Deserialize, de::DeserializeOwned};
+use veilsum_federation::error::{Code, Failure};
+use veilsum_proto::{Error, identity::from_hex, suite::Hash};
+
+use crate::files;
+
+#[derive(Deserialize)]
+struct Head {
+    format: Option<String>,
+}
+
+/// Reads a document of exactly this format.
+pub(super) fn read_document<T: DeserializeOwned>(
+    path: &Path,
+    max: usize,
+    format: &str,
+    next: &str,
+) -> Result<T, Failure> {
+    let text = read_text(path, max)?;
+    let head: Head = toml::from_str(&text).map_err(|e| parse_failure(path, &text, &e, next))?;
+    match head.format.as_deref() {
+        Some(found) if found == format => {}
+        found => {
+            let found = found.map_or("says no format".into(), |f| format!("says format = {f:?}"));
+            let what = format!("{}: it {found} where {format:?} belongs", path.display());
+            return Err(Failure::input(what, format!("check that it is the right file; {next}")));
+        }
+    }
+    toml::from_str(&text).map_err(|e| parse_failure(path, &text, &e, next))
+}
+
+pub(super) fn read_text(path: &Path, max: usize) -> Result<String, Failure> {
+    let bytes = files::read_limited(path, max)?;
+    String::from_utf8(bytes).map_err(|_| {
+        Failure::input(format!("{}: it is not UTF-8 text", path.display()), "check that it is the right file")
+    })
+}
+
+/// The parser's own rendering quotes the line; its message alone does not.
+pub(super) fn parse_failure(path: &Path, text: &str, error: &toml::de::Error, next: &str) -> Failure {
+    let why = error.message().lines().next().unwrap_or("it is not TOML");
+    let line = error.span().map(|s| 1 + text.bytes().take(s.start).filter(|b| *b == b'\n').count());
+    let place = line.map_or(String::new(), |l| format!(", line {l}"));
+    Failure::input(format!("{}{place}: {why}", path.display()), next)
+}
+
+/// A document whose contents or signature the protocol core refused.
+pub(super) fn refused(path: &Path, error: &Error, next: impl Into<String>) -> Failure {
+    // Whoever changed the file need not be the signer, so the signer is not accused.
+    let why = match error {
+        Error::PeerMisbehaved { what, rule, .. } => format!("{what} {rule}"),
+        other => other.to_string(),
+    };
+    Failure::input(format!("{}: {why}", path.display()), next)
+}
+
+pub(super) fn in_file(path: &Path, failure: Failure) -> Failure {
+    Failure { message: format!("{}: {}", path.display(), failure.message), ..failure }
+}
+
+/// Fixed-length bytes from hexadecimal digits of `key` in the file.
+pub(super) fn hex<const N: usize>(path: &Path, key: &str, digits: &str) -> Result<[u8; N], Failure> {
+    from_hex(digits).and_then(|b| b.try_into().ok()).ok_or_else(|| {
+        let what = format!("{}: {key} is not {} hexadecimal digits", path.display(), 2 * N);
+        Failure::input(what, "ask whoever sent the file to send it again")
+    })
+}
+
+pub(super) fn hash_of(path: &Path, key: &str, digits: &str) -> Result<Hash, Failure> {
+    hex(path, key, digits).map(Hash)
+}
+
+/// The text of a document. The types here always have one.
+pub(super) fn to_toml<T: serde::Serialize>(comment: &str, value: &T) -> Result<String, Failure> {
+    toml::to_string(value).map(|text| format!("{comment}{text}")).map_err(|e| {
+        Failure::new(
+            Code::Internal,
+            format!("the document has no text form: {e}"),
+            "this is a defect, please report it",
+        )
+    })
+}
