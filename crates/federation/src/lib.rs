@@ -7,8 +7,8 @@
 //! 2. [`question`], [`plan`], [`app_messages`]: a question with the form of its answer, what a federation computes, and the
 //!    application's own messages;
 //! 3. [`dp`] and [`agreed`]: what noise promises, and the proof from the documents alone that no sum overflows;
-//! 4. [`traffic`], [`result`]: what was sent, and what a run comes to;
-//! 5. [`method_session`], [`oracle`] and [`model`]: a method's questions and totals in turn, who judges them, and what a site keeps;
+//! 4. [`method_session`], [`oracle`]: a method's questions and totals in turn, and who judges them;
+//! 5. [`model`], [`traffic`], [`result`]: what a site keeps, what was sent, and what a run comes to;
 //! 6. [`release`], [`replay`], [`admission`]: the one door through which a site's answer leaves, from the inside out: may the answer
 //!    leave, does the site's own copy of the method ask it, does the question belong to the plan and come in its turn;
 //!    [`blur`]: what a site adds to seeding cells;
