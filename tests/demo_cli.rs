@@ -28,14 +28,15 @@ fn table(value: &Value) -> Vec<Vec<f64>> {
 
 /// Everything that the contract promises about `result.json`.
 fn contract(result: &Value) {
-    let promised = ["method", "k", "m", "centres", "weights", "n_total", "rounds", "converged", "indices", "cohort"];
+    let promised = ["method", "k", "m", "centres", "n_total", "rounds", "converged", "indices", "cohort"];
+    let held = ["sizes", "mass", "weight", "left_out", "not_shown"];
     let more = ["missing", "plan_hash", "history", "traffic", "pooled", "centres_box"];
     let found = keys(result);
-    for key in promised.iter().chain(&more) {
+    for key in promised.iter().chain(&more).chain(&held) {
         assert!(found.contains(key), "{key} is not in {found:?}");
     }
     let beside = ["columns", "n_total_from", "objective", "objective_per_row", "questions", "warnings"];
-    let known = |key: &&str| promised.contains(key) || more.contains(key) || beside.contains(key);
+    let known = |key: &&str| promised.contains(key) || held.contains(key) || more.contains(key) || beside.contains(key);
     assert_eq!(found.iter().filter(|k| !known(k)).collect::<Vec<_>>(), Vec::<&&str>::new(), "keys nobody documented");
     assert_eq!(keys(&result["indices"]), ["fuzzy_davies_bouldin", "xie_beni"]);
     for key in ["centres", "max_abs_diff"] {
@@ -48,7 +49,7 @@ fn contract(result: &Value) {
     }
     assert_eq!(result["history"].as_array().unwrap().len() as u64, result["rounds"].as_u64().expect("rounds"));
     let k = result["k"].as_u64().expect("K") as usize;
-    for key in ["centres", "weights", "centres_box"] {
+    for key in ["centres", "sizes", "mass", "weight", "centres_box"] {
         assert_eq!(result[key].as_array().expect("a list").len(), k, "{key}");
     }
     for (party, phases) in result["traffic"].as_object().expect("parties") {

@@ -89,8 +89,9 @@ fn against_plain_sums(drops: &[(usize, Step, u32)]) -> (LoopbackRun, RunResult) 
         let whole = replay(&work, &prepared(&work, &made_up(&SIZES, 0.2, 5)), |_| (0..SIZES.len()).collect());
         assert!(whole.centres.frobenius_distance(&plain.centres).expect("one shape") > 1e-6, "{drops:?}");
     }
-    for (a, b) in result.weights.iter().zip(&plain.weights) {
-        assert!((a / b - 1.0).abs() <= 1e-9, "{drops:?}: weights {a} and {b}");
+    assert_eq!(result.clusters.sizes, plain.clusters.sizes, "{drops:?}");
+    for (a, b) in result.clusters.mass.iter().flatten().zip(plain.clusters.mass.iter().flatten()) {
+        assert!((a / b - 1.0).abs() <= 1e-9, "{drops:?}: mass {a} and {b}");
     }
     for (a, b) in result.history.iter().zip(&plain.history) {
         assert!((a.shift - b.shift).abs() <= 1e-9, "{drops:?}: round {}", a.round);

@@ -46,9 +46,23 @@ fn a_run_from_keys_to_memberships() {
         assert!(told.stdout.contains("masked words, shares, keys and signatures"), "{}", told.stdout);
     }
     let result = p.folder.json("out/result.json");
-    for key in ["method", "k", "m", "centres", "weights", "n_total", "rounds", "converged", "indices", "cohort"]
-        .into_iter()
-        .chain(["missing", "plan_hash", "history", "traffic", "centres_box"])
+    for key in [
+        "method",
+        "k",
+        "m",
+        "centres",
+        "sizes",
+        "mass",
+        "weight",
+        "left_out",
+        "n_total",
+        "rounds",
+        "converged",
+        "indices",
+        "cohort",
+    ]
+    .into_iter()
+    .chain(["missing", "plan_hash", "history", "traffic", "centres_box"])
     {
         assert!(result.get(key).is_some(), "{key}");
     }
@@ -141,7 +155,7 @@ fn a_killed_site_comes_back_from_its_journal() {
     assert!(strings(&result["missing"]).is_empty(), "{result}");
     assert_eq!((&result["rounds"], &result["n_total_from"]), (&300.into(), &"intermediary".into()));
     // Its rows were in every round: the same as a run in which nobody fell.
-    assert_eq!((&result["centres"], &result["weights"]), (&calm()["centres"], &calm()["weights"]));
+    assert_eq!((&result["centres"], &result["mass"]), (&calm()["centres"], &calm()["mass"]));
 }
 
 /// The result of the long plan where nobody falls.
@@ -329,7 +343,7 @@ fn a_killed_coordinator_takes_its_run_up() {
     let result = p.folder.json("out/result.json");
     assert_eq!((&result["rounds"], &result["n_total_from"]), (&300.into(), &"intermediary".into()));
     assert!(strings(&result["missing"]).is_empty(), "{result}");
-    assert_eq!((&result["centres"], &result["weights"]), (&calm()["centres"], &calm()["weights"]));
+    assert_eq!((&result["centres"], &result["mass"]), (&calm()["centres"], &calm()["mass"]));
     // The run is over: nothing is left to take up, and the keys' folder holds an empty journal.
     let state = std::fs::read_dir(p.folder.0.join("lead.key.state")).expect("a folder");
     assert!(state.flatten().all(|f| f.metadata().expect("its size").len() <= 16), "a journal with entries");

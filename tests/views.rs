@@ -279,7 +279,7 @@ fn exchanged_rows_leave_every_total_as_it_was() {
     let [a, b] = [sites, swapped].map(|s| federate(s, &work(), Vec::new(), false).0.result.expect("a result"));
     let bits = |rows: &[Vec<f64>]| rows.iter().flatten().map(|x| x.to_bits()).collect::<Vec<_>>();
     assert_eq!(bits(&a.centres_box), bits(&b.centres_box));
-    assert_eq!(bits(&[a.weights]), bits(&[b.weights]));
+    assert!(a.clusters.mass.iter().all(Option::is_some) && a.clusters == b.clusters);
     assert_eq!(a.objective.to_bits(), b.objective.to_bits());
     assert_eq!(a.indices.fuzzy_davies_bouldin.to_bits(), b.indices.fuzzy_davies_bouldin.to_bits());
     assert!(a.history.iter().zip(&b.history).all(|(x, y)| x.shift.to_bits() == y.shift.to_bits()));

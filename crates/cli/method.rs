@@ -203,7 +203,7 @@ pub(crate) struct MethodArgs {
     #[arg(long, value_name = "INDEX", default_value = "fuzzy-davies-bouldin", value_parser = parse_pick,
         help_heading = heading::CHOICE)]
     pub choose: Pick,
-    /// Choose K at the elbow of the index curve instead of its best value
+    /// Choose K at the elbow of the index curve instead of its best value, where the curve falls over the whole range
     #[arg(long, hide_short_help = true, help_heading = heading::CHOICE)]
     pub elbow: bool,
     /// Share of the blocks of sites that contributes in each round (Bárcena's gamma) [default: all]

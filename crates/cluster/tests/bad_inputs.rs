@@ -83,12 +83,15 @@ fn drive(recipe: &Recipe, domain: &Domain, sites: &[Prepared], sums: Sums) -> Re
 /// Nothing that is not a number, and centres where rows can be.
 fn sensible(outcome: &Outcome, domain: &Domain) {
     let finite = |values: &[f64]| values.iter().all(|value| value.is_finite());
-    assert!(finite(outcome.centres.as_slice()) && finite(&outcome.weights));
+    assert!(finite(outcome.centres.as_slice()));
+    assert!(outcome.clusters.mass.iter().flatten().all(|mass| mass.is_finite()));
     assert!(outcome.objective >= 0.0 && outcome.objective_per_row >= 0.0);
     assert!(!outcome.indices.fuzzy_davies_bouldin.is_nan());
     assert!(outcome.curve.iter().all(|point| !point.indices.fuzzy_davies_bouldin.is_nan()));
     assert_eq!(outcome.history.len(), outcome.rounds as usize);
-    assert_eq!(outcome.weights.len(), outcome.centres.k());
+    let clusters = &outcome.clusters;
+    let k = outcome.centres.k();
+    assert_eq!([clusters.sizes.len(), clusters.mass.len(), clusters.weight.len()], [k; 3]);
     inside(&outcome.centres, domain).expect("centres in the box");
     walk("", &serde_json::to_value(outcome).expect("JSON"));
 }

@@ -81,3 +81,51 @@ fn two_sums_of_a_cluster_differ_by_enough_rows_or_none() {
     assert!(exposed > 0, "without the rule no difference was small: the test shows nothing");
     println!("{exposed} differences of 1 to 4 rows without the rule");
 }
+
+/// The largest distance by which one step of Lloyd on all rows moves a centre.
+fn one_step(rows: &[Vec<f64>], centres: &Centres) -> f64 {
+    let places = places(rows, centres);
+    let step = |(c, centre): (usize, &[f64])| {
+        let own: Vec<&Vec<f64>> = rows.iter().zip(&places).filter(|(_, at)| **at == c).map(|(row, _)| row).collect();
+        let mean = |j: usize| own.iter().map(|row| row[j]).sum::<f64>() / own.len() as f64;
+        let moved = |(j, x): (usize, &f64)| if own.is_empty() { 0.0 } else { (mean(j) - x).powi(2) };
+        centre.iter().enumerate().map(moved).sum::<f64>().sqrt()
+    };
+    centres.rows().enumerate().map(step).fold(0.0, f64::max)
+}
+
+#[test]
+fn converged_is_said_of_fixed_points_alone_and_rested_of_the_others() {
+    let (mut rested, mut converged) = (0, 0);
+    for seed in 1..=6 {
+        println!("seed {seed}");
+        let example = synthetic::fkm::grid(50, 1.3, 0.1, seed);
+        let domain = synthetic::fkm::domain();
+        let sites: Vec<Prepared> =
+            example.sites.iter().map(|site| Prepared::new(&site.rows, &domain, OutOfBox::Refuse).unwrap()).collect();
+        let rows: Vec<Vec<f64>> = sites
+            .iter()
+            .flat_map(|site| site.packed().to_rows().iter().map(<[f64]>::to_vec).collect::<Vec<_>>())
+            .collect();
+        let kmeans = Algorithm::Kmeans { epsilon: 0.0, max_rounds: 200 };
+        let fkm = Algorithm::Fkm { epsilon: 0.0, max_rounds: 4, min_rows: 2, local_steps: 1, finish: 200 };
+        for (algorithm, min_change) in [(&kmeans, 1), (&kmeans, 5), (&kmeans, 20), (&fkm, 20)] {
+            let recipe = Recipe { rule: RULE, min_change, ..Recipe::plain(algorithm.clone(), 16, tree(seed)) };
+            let outcome =
+                pooled::plain_federated(&mut recipe.run(&domain, sites.len() as u32).unwrap(), &sites).unwrap();
+            let off = one_step(&rows, &outcome.centres);
+            match outcome.rested {
+                Some(found) => {
+                    assert!(!outcome.converged && found.frozen() > 0 && off > 1e-12, "{found:?}, {off}");
+                    assert!(outcome.notes.iter().any(|note| note.contains("no fixed point")), "{:?}", outcome.notes);
+                    rested += 1;
+                }
+                None => {
+                    assert!(outcome.converged && off < 1e-12, "{off}");
+                    converged += 1;
+                }
+            }
+        }
+    }
+    assert!(rested > 0 && converged > 0, "{rested} and {converged}: one of the two is not tested");
+}

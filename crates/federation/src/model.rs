@@ -1,7 +1,10 @@
 //! A model: the centres that a run ends with, and all that is needed to use them on one's own rows.
 
 use serde::{Deserialize, Serialize};
-use veilsum_cluster::{Centres, Domain, Outcome, Rows, Scaling, Transform, method::Extrapolation};
+use veilsum_cluster::{
+    Centres, Domain, Outcome, Rows, Scaling, Transform,
+    method::{Extrapolation, Rested},
+};
 use veilsum_proto::suite::Hash;
 
 use crate::{
@@ -45,6 +48,9 @@ pub struct Model {
     /// earlier versions do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub converged: Option<bool>,
+    /// Where the centres came to rest because clusters were frozen, and not at a fixed point of the method.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rested: Option<Rested>,
     /// Why the run ended before its method did, where it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_early: Option<Early>,
@@ -78,7 +84,7 @@ impl Early {
     pub fn of(outcome: &Outcome, reason: &str, lost: Vec<String>, refused: Vec<String>) -> Early {
         let estimated = outcome.extrapolated.map_or(0, |extrapolated| extrapolated.rounds);
         let round = outcome.rounds.saturating_sub(estimated);
-        Early { round, at_rest: outcome.converged, reason: clean(reason), lost, refused }
+        Early { round, at_rest: outcome.at_rest(), reason: clean(reason), lost, refused }
     }
 
     /// What came of a run that ended so, as a failed command says it.
@@ -105,7 +111,7 @@ impl Model {
     ) -> Result<Model, PlanSpecError> {
         let model = Model::new(work, plan, &outcome.centres, outcome.transform.clone())?;
         let converged = Some(outcome.converged && ended_early.is_none());
-        Ok(Model { converged, ended_early, extrapolated: outcome.extrapolated, ..model })
+        Ok(Model { converged, rested: outcome.rested, ended_early, extrapolated: outcome.extrapolated, ..model })
     }
 
     /// The model of final centres (working units).
@@ -132,6 +138,7 @@ impl Model {
             standardisation,
             plan: plan.to_string(),
             converged: None,
+            rested: None,
             ended_early: None,
             extrapolated: None,
         })
@@ -150,6 +157,10 @@ impl Model {
             }
             (Some(Early { round, .. }), _) => Some(format!(
                 "the run of this model ended early, after round {round}, before its centres came to rest{estimated}"
+            )),
+            (None, Some(false)) if let Some(rested) = self.rested => Some(format!(
+                "the centres of this model came to rest and are no fixed point of the method: {}",
+                rested.why()
             )),
             (None, Some(false)) => Some("the run of this model ended before its centres came to rest".into()),
             (None, _) => None,

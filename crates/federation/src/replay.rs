@@ -149,7 +149,7 @@ impl Replay {
             let working = transform.as_ref().map_or(Some(centres.clone()), |units| units.back(centres).ok())?;
             let own = Model::new(&self.work, &plan, &working, transform).ok()?;
             // Whether they had come to rest is not said by centres.
-            Some(Model { converged: model.converged, ..own })
+            Some(Model { converged: model.converged, rested: model.rested, ..own })
         };
         let mut judged = batch.queries.iter().flat_map(Query::points).filter_map(of);
         if judged.any(|own| near(&own, model)) {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 /// What a method ends with: a [`RunResult`] before it is told.
 pub use veilsum_cluster::Outcome;
-use veilsum_cluster::method::Extrapolation;
+use veilsum_cluster::method::{ClusterSizes, Extrapolation, Rested};
 use veilsum_proto::{
     plan::Terms,
     roster::{PartyId, Roster},
@@ -34,9 +34,9 @@ pub struct RunResult {
     pub centres: Vec<Vec<f64>>,
     /// K x d, box units.
     pub centres_box: Vec<Vec<f64>>,
-    /// Weight of every cluster in the last round: sums of u^m, rows or mass, as the method counts;
-    /// an estimate where `extrapolated` has rounds.
-    pub weights: Vec<f64>,
+    /// What each cluster of these centres holds: `sizes`, `mass`, `weight`, `left_out`, and why some of it is not shown.
+    #[serde(flatten)]
+    pub clusters: ClusterSizes,
     /// Rows of the sites that the indices are over (those of `cohort`, where no index is there); `null` where nobody told it: an
     /// estimated number of rows does not stand here.
     pub n_total: Option<u64>,
@@ -46,6 +46,10 @@ pub struct RunResult {
     pub rounds: u32,
     /// Whether the centres came to rest on totals that were asked, and the run to its end.
     pub converged: bool,
+    /// Where they came to rest because clusters were frozen, and are no fixed point of the method: how many, and why. Then
+    /// `converged` is false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rested: Option<Rested>,
     /// Why the run ended before its method did, where it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_early: Option<Early>,
@@ -70,7 +74,7 @@ pub struct RunResult {
     /// Rows by cluster and label, K x classes row-major, where the plan releases them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contingency: Option<Vec<f64>>,
-    /// Sites that the centres are over: those of the last total that moved them, which the weights are of.
+    /// Sites that the centres are over: those of the last total that moved them.
     pub cohort: Vec<String>,
     /// Sites that objective, indices, `n_total` and `contingency` are over, where a site was lost in between and these are not
     /// those of `cohort`.
@@ -84,7 +88,7 @@ pub struct RunResult {
     pub history: Vec<veilsum_cluster::Round>,
     /// Frames by sender and phase, as the coordinator saw them; at a site those that it sent.
     pub traffic: Traffic,
-    /// The differential privacy that the run promises, if it does: then weights, counts and indices are noisy too.
+    /// The differential privacy that the run promises, if it does: then masses, counts and indices are noisy too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub privacy: Option<Privacy>,
     /// What a reader should know before using the numbers.
@@ -145,11 +149,12 @@ impl RunResult {
             columns: work.columns.iter().map(|c| c.name.clone()).collect(),
             centres,
             centres_box,
-            weights: outcome.weights.clone(),
+            clusters: outcome.clusters.clone(),
             n_total,
             n_total_from: n_total.map(|_| from),
             rounds: outcome.rounds,
             converged: outcome.converged && ended_early.is_none(),
+            rested: outcome.rested,
             ended_early,
             extrapolated: outcome.extrapolated,
             objective: outcome.objective,

@@ -80,6 +80,7 @@ pub fn write_site(path: &Path, model: &Model, result: Option<&RunResult>, traffi
         Some(result) => document(&RunResult { traffic: traffic.clone(), ..result.clone() }, None),
         None => json!({
             "method": model.method, "k": model.k, "m": model.m, "centres": model.centres, "converged": model.converged,
+            "rested": model.rested,
             "columns": model.columns.iter().map(|column| &column.name).collect::<Vec<_>>(),
             "ended_early": model.ended_early, "extrapolated": model.extrapolated, "plan_hash": model.plan,
             "standardisation": model.standardisation, "traffic": traffic,
@@ -94,7 +95,13 @@ pub fn write_site(path: &Path, model: &Model, result: Option<&RunResult>, traffi
 pub fn centres(result: &RunResult) -> String {
     let mut out = String::new();
     let shown = result.columns.len().min(8);
-    let _ = write!(out, "  cluster {:>12}", "weight");
+    let clusters = &result.clusters;
+    let sized = clusters.sizes.iter().any(Option::is_some);
+    out.push_str("  cluster");
+    if sized {
+        let _ = write!(out, " {:>8}", "rows");
+    }
+    let _ = write!(out, " {:>12}", "mass");
     for c in &result.columns[..shown] {
         let _ = write!(out, " {:>12}", shorten(c));
     }
@@ -103,8 +110,14 @@ pub fn centres(result: &RunResult) -> String {
         let _ = write!(out, "  (+{})", counted(rest, "column"));
     }
     out.push('\n');
-    for (i, (row, weight)) in result.centres.iter().zip(&result.weights).enumerate() {
-        let _ = write!(out, "  {i:>7} {weight:>12.2}");
+    for (i, row) in result.centres.iter().enumerate() {
+        let _ = write!(out, "  {i:>7}");
+        if sized {
+            let size = clusters.sizes.get(i).copied().flatten();
+            let _ = write!(out, " {:>8}", size.map_or_else(|| "–".into(), |size| size.to_string()));
+        }
+        let mass = clusters.mass.get(i).copied().flatten();
+        let _ = write!(out, " {:>12}", mass.map_or_else(|| "–".into(), |mass| format!("{mass:.2}")));
         for v in &row[..shown.min(row.len())] {
             let _ = write!(out, " {v:>12.5}");
         }
@@ -131,7 +144,10 @@ pub fn summary(result: &RunResult) -> String {
         _ if result.converged => "converged".into(),
         _ if result.ended_early.as_ref().is_some_and(|early| early.at_rest) => "at rest; the run ended early".into(),
         _ if result.ended_early.is_some() => "not converged: the run ended early".into(),
-        _ => "stopped at the plan's last round".into(),
+        _ => match result.rested {
+            Some(rested) => format!("rested, not converged: {}", rested.why()),
+            None => "stopped at the plan's last round".into(),
+        },
     };
     let index = result.indices.fuzzy_davies_bouldin;
     let index = if index.is_finite() {
@@ -152,6 +168,9 @@ pub fn summary(result: &RunResult) -> String {
     out += &curve(result);
     if let (Some(n), Some(from)) = (result.n_total, result.n_total_from) {
         let _ = writeln!(out, "rows in all: {n} (from the {from})");
+    }
+    if let Some(left) = result.clusters.left_out.filter(|left| *left > 0) {
+        let _ = writeln!(out, "left out: {} that no cluster counted in the last round", counted(left as usize, "row"));
     }
     if let Some(privacy) = &result.privacy {
         let _ = writeln!(out, "privacy: {}", privacy.promise);

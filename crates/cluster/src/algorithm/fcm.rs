@@ -28,7 +28,7 @@
 //! ```
 
 use super::spec::{Beginning, Iteration, Named, Options, Spec};
-use super::update::{Fit, Round, Walls, check_rounds, clear, hash, moved};
+use super::update::{Counted, Fit, Round, Walls, check_rounds, clear, hash, moved};
 use crate::distance::usable_fuzzifier;
 use crate::query::RoundHalf;
 use crate::totals_check::{check_values, check_weights};
@@ -138,7 +138,7 @@ impl Iteration for Updates {
     }
 
     fn fit(&self) -> Fit {
-        self.fit.clone()
+        Fit { counted: Counted::All, ..self.fit.clone() }
     }
 
     fn confine(&mut self, walls: &Walls) {

@@ -39,7 +39,7 @@
 //! ```
 
 use super::spec::{Beginning, GroupThreshold, Iteration, Named, Options, Spec};
-use super::update::{Fit, Round, Walls, confined};
+use super::update::{Counted, Fit, Round, Walls, confined};
 use crate::distance::usable_fuzzifier;
 use crate::offline::features::{Feature, Radius, Rules, merge_pass, usable_params};
 use crate::offline::wfcm;
@@ -156,6 +156,8 @@ impl Ffcf {
         if all.len() < self.k {
             return Err(MethodError::TooFewCells { k: self.k, cells: all.len() });
         }
+        // The mass of a row is 1.
+        let counted = Counted::Rows(all.iter().map(|feature| feature.m).sum());
         if self.spec.merge {
             merge_all(&mut all, self.spec.features.tau, self.k);
         }
@@ -167,7 +169,7 @@ impl Ffcf {
         let history = vec![Round { round: 1, shift: found.shift }];
         let centres =
             self.walls.as_ref().map_or_else(|| found.centres.clone(), |walls| confined(&found.centres, &walls.domain));
-        self.fit = Fit { centres, weights: found.weights, history, converged: found.converged };
+        self.fit = Fit { weights: found.weights, history, converged: found.converged, counted, ..Fit::at(centres) };
         self.open = None;
         Ok(())
     }

@@ -49,7 +49,7 @@
 
 use super::rounds::{Averaging, Weights};
 use super::spec::{Beginning, Iteration, Named, Options, Spec};
-use super::update::{Fit, Trail, Walls, clear};
+use super::update::{Counted, Fit, Trail, Walls, clear};
 use crate::distance::usable_fuzzifier;
 use crate::query::{LocalFuzzy, LocalSteps, Pull, RoundHalf};
 use crate::totals_check::{check_values, check_weights};
@@ -144,7 +144,7 @@ impl Iteration for Average1 {
     }
 
     fn fit(&self) -> Fit {
-        self.trail.fit.clone()
+        Fit { counted: Counted::All, ..self.trail.fit.clone() }
     }
 
     fn confine(&mut self, walls: &Walls) {

@@ -147,7 +147,7 @@ impl Iteration for Fkm {
     }
 
     fn fit(&self) -> Fit {
-        self.rounds.trail.fit.clone()
+        self.rounds.fit()
     }
 
     fn confine(&mut self, walls: &Walls) {

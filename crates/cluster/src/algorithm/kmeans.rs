@@ -5,6 +5,9 @@
 //! same first centres, up to the rounding of sums. A row between two centres belongs to the one of lower index; an empty
 //! cluster keeps its centre (the usual repair, to move it to the farthest row, is not a total).
 //!
+//! A plan's rules may freeze clusters, with too few rows or too few changes: then the centres rest off Lloyd's fixed point, and
+//! the fit says so ([`Rested`](super::Rested)).
+//!
 //! It ends when no centre moves, or the Frobenius norm of the move is below epsilon. Centres that have been asked about once
 //! are never asked about again.
 //!
@@ -30,7 +33,7 @@
 //! let recipe = Recipe::plain(kmeans, 4, Seeding::Uniform { seed: 5 });
 //! let outcome = pooled::plain_federated(&mut recipe.run(&domain, 3)?, &sites)?;
 //! assert!(outcome.converged);
-//! assert_eq!(outcome.weights.iter().sum::<f64>(), 3120.0);
+//! assert_eq!(outcome.clusters.sizes.iter().flatten().sum::<u64>(), 3120);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

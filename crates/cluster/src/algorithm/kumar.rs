@@ -28,7 +28,7 @@
 //! let kumar = Algorithm::Kumar { epsilon: 1e-6, max_rounds: 50, local };
 //! let recipe = Recipe::plain(kumar, 4, Seeding::Uniform { seed: 5 });
 //! let outcome = pooled::plain_federated(&mut recipe.run(&domain, 3)?, &sites)?;
-//! assert_eq!(outcome.weights.iter().sum::<f64>(), 3120.0);
+//! assert_eq!(outcome.clusters.sizes.iter().flatten().sum::<u64>(), 3120);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -15,7 +15,7 @@ mod update;
 use serde::{Deserialize, Serialize};
 
 pub use spec::{Beginning, GroupThreshold, Iteration, Named, Options, Spec};
-pub use update::{Fit, Round, Walls};
+pub use update::{Counted, Fit, Rested, Round, Walls};
 pub(crate) use update::{check_rounds, confined};
 
 use crate::query::{FeatureParams, LocalSteps, RoundHalf};

@@ -2,7 +2,7 @@
 //! few stand behind, the stop rule.
 
 use super::spec::{Beginning, GroupThreshold, Iteration, Spec};
-use super::update::{Fit, Trail, Walls};
+use super::update::{Counted, Fit, Rested, Trail, Walls};
 use crate::query::{RoundHalf, SinceCentres};
 use crate::totals_check::{check_values, check_weights};
 use crate::{Centres, MethodError, Query};
@@ -30,13 +30,24 @@ pub(super) struct Rounds {
     open: Option<Vec<u32>>,
     /// Whether the last round found no cluster that enough rows and sites stand behind.
     nothing_open: bool,
+    /// Clusters that the open round leaves where they are although rows would move them.
+    frozen: Rested,
 }
 
 impl Rounds {
     pub(super) fn new(at: Beginning<'_>, weights: Weights, epsilon: f64, max_rounds: u32) -> Result<Self, MethodError> {
         at.rule.check()?;
         let trail = Trail::new(at.start, epsilon, max_rounds)?;
-        Ok(Self { trail, weights, rule: at.rule, min_change: 1, since: Vec::new(), open: None, nothing_open: false })
+        Ok(Self {
+            trail,
+            weights,
+            rule: at.rule,
+            min_change: 1,
+            since: Vec::new(),
+            open: None,
+            nothing_open: false,
+            frozen: Rested::default(),
+        })
     }
 
     /// A sum that was asked once is asked again only where so many rows have entered or left its cluster: the difference of
@@ -90,15 +101,20 @@ impl Rounds {
                 check_weights(changed, None, "rows that changed their cluster")?;
                 let allowed = |c: &u32| self.allows(weights[*c as usize], sites[*c as usize]);
                 let mut open: Vec<u32> = (0..k as u32).filter(allowed).collect();
-                self.nothing_open = open.is_empty();
+                let nothing_open = open.is_empty();
                 // A cluster that hardly changed keeps its centre: where nobody entered or left, that is its mean already.
                 let least = self.min_change as f64 - 0.5;
                 open.retain(|c| {
                     self.since.get(*c as usize).is_none_or(Option::is_none) || changed[*c as usize] > least
                 });
+                let hardly = |c: &u32| allowed(c) && !open.contains(c) && changed[*c as usize] > 0.5;
+                let hardly_changed = (0..k as u32).filter(hardly).count() as u32;
+                let too_small = too_small(weights, |c| allowed(&c));
+                (self.nothing_open, self.frozen) = (nothing_open, Rested { too_small, hardly_changed });
                 self.trail.fit.weights = weights.to_vec();
                 if open.is_empty() {
-                    self.trail.fit.converged = !self.nothing_open;
+                    self.trail.fit.converged = true;
+                    self.settle();
                     return Ok(true);
                 }
                 self.open = Some(open);
@@ -131,6 +147,7 @@ impl Rounds {
                 }
                 let open = |(weight, sites): (&f64, &f64)| if self.allows(*weight, *sites) { *weight } else { 0.0 };
                 let open: Vec<f64> = weights.iter().zip(sites).map(open).collect();
+                self.frozen = Rested { too_small: too_small(weights, |c| open[c as usize] > 0.0), hardly_changed: 0 };
                 self.update(&open, sums, weights.to_vec())
             }
         }
@@ -140,6 +157,7 @@ impl Rounds {
     fn update(&mut self, open: &[f64], sums: &[f64], weights: Vec<f64>) -> Result<bool, MethodError> {
         if open.iter().all(|weight| *weight <= 0.0) {
             (self.open, self.trail.fit.weights, self.nothing_open) = (None, weights, true);
+            self.settle();
             return Ok(true);
         }
         let before = self.trail.fit.centres.clone();
@@ -151,7 +169,27 @@ impl Rounds {
                 self.since[cluster as usize] = Some(before.clone());
             }
         }
+        self.settle();
         Ok(over)
+    }
+
+    /// Centres of frozen clusters that came to rest are no fixed point, and the fit must not say that they are.
+    fn settle(&mut self) {
+        let fit = &mut self.trail.fit;
+        if self.nothing_open || (fit.converged && self.frozen.frozen() > 0) {
+            (fit.converged, fit.rested) = (false, Some(self.frozen));
+        }
+    }
+
+    /// Where it stands.
+    pub(super) fn fit(&self) -> Fit {
+        let fit = &self.trail.fit;
+        let counted = match self.weights {
+            // Every site takes part with all its rows, and a local centre stands for many.
+            Weights::LocalCentres => Counted::All,
+            Weights::Rows => Counted::Rows(fit.weights.iter().sum()),
+        };
+        Fit { counted, ..fit.clone() }
     }
 
     fn allows(&self, weight: f64, sites: f64) -> bool {
@@ -165,6 +203,11 @@ impl Rounds {
         check_weights(weights, rows, "weights")?;
         check_weights(sites, None, "sites")
     }
+}
+
+/// Clusters with rows that may not be moved.
+fn too_small(weights: &[f64], allowed: impl Fn(u32) -> bool) -> u32 {
+    (0..).zip(weights).filter(|(c, weight)| **weight > 0.5 && !allowed(*c)).count() as u32
 }
 
 /// An algorithm whose rounds are all of one kind.
@@ -196,7 +239,7 @@ impl<S: Spec + Clone + Send + 'static> Iteration for Averaging<S> {
     }
 
     fn fit(&self) -> Fit {
-        self.rounds.trail.fit.clone()
+        self.rounds.fit()
     }
 
     fn confine(&mut self, walls: &Walls) {
@@ -248,7 +291,8 @@ mod tests {
         assert_eq!(since.centres[1], start());
         // Nothing changed enough any more.
         assert_eq!(rounds.take(&[4.0, 11.0, 2.0, 2.0, 0.0, 2.0], None), Ok(true));
-        assert!(rounds.trail.fit.converged && !rounds.nothing_open());
+        let frozen = Some(Rested { too_small: 0, hardly_changed: 1 });
+        assert!(!rounds.trail.fit.converged && rounds.trail.fit.rested == frozen && !rounds.nothing_open());
         // And a negative count is none.
         assert!(rounds.take(&[4.0, 11.0, 2.0, 2.0, 0.0, -1.0], None).is_err());
     }
@@ -267,7 +311,19 @@ mod tests {
         // The same totals again: nothing moves, it is over.
         assert_eq!(rounds.take(&[4.0, 9.0, 2.0, 1.0], Some(13)), Ok(false));
         assert_eq!(rounds.take(&[4.0, 2.0], Some(13)), Ok(true));
-        assert!(rounds.trail.fit.converged && rounds.trail.fit.history.len() == 2);
+        assert!(!rounds.trail.fit.converged && rounds.trail.fit.history.len() == 2);
+        assert_eq!(rounds.trail.fit.rested, Some(Rested { too_small: 1, hardly_changed: 0 }));
+    }
+
+    #[test]
+    fn where_nobody_entered_or_left_it_has_converged() {
+        let mut rounds = rounds(TWO);
+        rounds.min_change(3);
+        for (values, over) in [(&[4.0, 9.0, 2.0, 2.0][..], false), (&[4.0, 9.0, 1.0, 9.0], false)] {
+            assert_eq!(rounds.take(values, None), Ok(over));
+        }
+        assert_eq!(rounds.take(&[4.0, 9.0, 2.0, 2.0, 0.0, 0.0], None), Ok(true));
+        assert!(rounds.trail.fit.converged && rounds.trail.fit.rested.is_none());
     }
 
     #[test]

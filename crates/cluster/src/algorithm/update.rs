@@ -33,8 +33,54 @@ pub struct Fit {
     pub weights: Vec<f64>,
     /// The shift of every round that updated the centres.
     pub history: Vec<Round>,
-    /// Whether the method's own stop rule held.
+    /// Whether the method's own stop rule held, with no cluster frozen off its mean.
     pub converged: bool,
+    /// Where the centres came to rest because clusters were frozen, and not at a fixed point of the method.
+    pub rested: Option<Rested>,
+    /// Which rows the clusters of the last total counted.
+    pub counted: Counted,
+}
+
+/// Which rows the clusters of a total counted.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub enum Counted {
+    /// The totals do not say.
+    #[default]
+    Unknown,
+    /// Every row of the sites that were asked.
+    All,
+    /// So many rows, of all clusters together.
+    Rows(f64),
+}
+
+/// Centres that came to rest because clusters were frozen: one more step of the method on all rows may still move them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rested {
+    /// Clusters that were not moved because too few rows or sites stand behind them.
+    pub too_small: u32,
+    /// Clusters that were not asked about again because fewer rows than `min_change` had entered or left them.
+    pub hardly_changed: u32,
+}
+
+impl Rested {
+    /// Clusters that are frozen.
+    pub fn frozen(self) -> u32 {
+        self.too_small.saturating_add(self.hardly_changed)
+    }
+
+    /// Why the centres came to rest, for a person.
+    pub fn why(self) -> String {
+        let clusters = |n: u32| if n == 1 { "1 cluster".into() } else { format!("{n} clusters") };
+        let small = format!("too few rows or sites stand behind {}", clusters(self.too_small));
+        let few = format!("too few rows changed to ask about {} again", clusters(self.hardly_changed));
+        match (self.too_small, self.hardly_changed) {
+            (0, 0) => "no cluster had rows enough to be moved".into(),
+            (_, 0) => small,
+            (0, _) => few,
+            _ => format!("{small}, and {few}"),
+        }
+    }
 }
 
 /// One round of an iteration.
@@ -49,7 +95,14 @@ pub struct Round {
 impl Fit {
     /// Before the first round.
     pub(crate) fn at(centres: Centres) -> Self {
-        Self { centres, weights: Vec::new(), history: Vec::new(), converged: false }
+        Self {
+            centres,
+            weights: Vec::new(),
+            history: Vec::new(),
+            converged: false,
+            rested: None,
+            counted: Counted::Unknown,
+        }
     }
 }
 
@@ -170,7 +223,7 @@ impl Trail {
     pub(super) fn go_on(&mut self, max_rounds: u32) {
         self.max_rounds = u32::try_from(self.fit.history.len()).unwrap_or(u32::MAX).saturating_add(max_rounds);
         self.asked = vec![hash(&self.fit.centres)];
-        self.fit.converged = false;
+        (self.fit.converged, self.fit.rested) = (false, None);
     }
 
     /// Moves the centres that have a weight in `open`. True when it is over; after an error nothing has changed.

@@ -81,7 +81,7 @@ mod ridge;
 use released::MAX_ROUNDS;
 pub use released::{GATE, Refusal, Released};
 
-use crate::method::{Extrapolation, Stage};
+use crate::method::{ClusterSizes, Extrapolation, Stage};
 use crate::{Method, MethodError, Outcome, Run, Step};
 
 use estimate::{Estimate, Estimator};
@@ -173,11 +173,11 @@ impl Ahead {
             rounds: outcome.rounds - before.rounds_of(self.run.ends_with()?),
             held_out_error: self.error,
             gate: GATE,
-            at_rest: outcome.converged,
+            at_rest: outcome.at_rest(),
             index_error: self.index_error,
         };
         if self.rounds > 0 {
-            outcome.converged = false;
+            (outcome.converged, outcome.rested) = (false, None);
             for point in &mut outcome.curve {
                 point.converged &= !before.is_iterating(point.k, point.restart);
             }
@@ -188,6 +188,7 @@ impl Ahead {
             ));
         }
         if let Some(error) = self.index_error {
+            outcome.clusters = ClusterSizes::unknown(outcome.centres.k(), "the validity totals are estimates");
             outcome.notes.push(format!(
                 "indices and objective are estimated from what is out (relative error {error:.1e} on held-out probes)"
             ));

@@ -1,4 +1,5 @@
-//! The choice of K from the index curve of a sweep (Stallmann & Wilbik 2022, framework paper): argmin, or the elbow.
+//! The choice of K from the index curve of a sweep (Stallmann & Wilbik 2022, framework paper): argmin, or the
+//! elbow of a curve that falls over its whole range, which is told beside what Kneedle reads (Satopää et al. 2011).
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,7 @@ use crate::validity::Indices;
 pub struct Choice {
     /// The index that decides.
     pub by: Pick,
-    /// The elbow of its curve instead of its best value.
+    /// The elbow of its curve instead of its best value, where the curve falls over the whole range.
     pub elbow: bool,
 }
 
@@ -89,34 +90,88 @@ pub struct CurvePoint {
 
 impl Choice {
     /// The place of the chosen point in the curve (ascending K). A collapsed run, or one whose index is not defined, is
-    /// chosen only where there is no other.
+    /// chosen only where there is no other. Where the elbow is asked for and the curve has none, the best value counts.
     pub fn choose(&self, curve: &[CurvePoint]) -> usize {
-        let usable: Vec<(usize, f64)> = curve
-            .iter()
-            .enumerate()
-            .filter(|(_, point)| !point.collapsed)
-            .filter_map(|(at, point)| Some((at, self.by.badness(&point.indices)?)))
-            .collect();
-        let best = usable.iter().min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(at, _)| *at);
-        if !self.elbow || usable.len() < 3 {
-            return best;
+        let usable = self.usable(curve);
+        let values: Vec<(f64, f64)> = usable.iter().map(|(at, value)| (f64::from(curve[*at].k), *value)).collect();
+        let bend = if self.elbow { elbow(&values).ok() } else { None };
+        let best = || (0..values.len()).min_by(|a, b| values[*a].1.total_cmp(&values[*b].1));
+        bend.or_else(best).map_or(0, |i| usable[i].0)
+    }
+
+    /// How the elbow was read, for the reader of the result; nothing where it was not asked for.
+    pub fn told(&self, curve: &[CurvePoint]) -> Option<String> {
+        if !self.elbow {
+            return None;
         }
-        elbow(&usable.iter().map(|(at, value)| (f64::from(curve[*at].k), *value)).collect::<Vec<_>>())
-            .map_or(best, |i| usable[i].0)
+        let usable = self.usable(curve);
+        let values: Vec<(f64, f64)> = usable.iter().map(|(at, value)| (f64::from(curve[*at].k), *value)).collect();
+        let k = |place: usize| curve[usable[place].0].k;
+        let other = match kneedle(&values, 1.0) {
+            Some(place) => format!("Kneedle (sensitivity 1) reads K = {}", k(place)),
+            None => "Kneedle (sensitivity 1) finds no knee either".into(),
+        };
+        Some(match elbow(&values) {
+            Ok(place) => {
+                let other = other.replace(" either", "");
+                format!("K = {} is the elbow of an index curve that falls over the whole range; {other}", k(place))
+            }
+            Err(why) => {
+                format!(
+                    "no elbow was taken: {why}; K = {} has the best index; {other}",
+                    curve.get(self.choose(curve))?.k
+                )
+            }
+        })
+    }
+
+    /// The points whose index means something, with it.
+    fn usable(&self, curve: &[CurvePoint]) -> Vec<(usize, f64)> {
+        let points = curve.iter().enumerate().filter(|(_, point)| !point.collapsed);
+        points.filter_map(|(at, point)| Some((at, self.by.badness(&point.indices)?))).collect()
     }
 }
 
-/// The point of a falling curve that lies farthest below the line from its first to its last point; `None` where none
-/// lies below. (The papers read the elbow by eye and give no rule.)
-pub fn elbow(curve: &[(f64, f64)]) -> Option<usize> {
-    let (first, last) = (curve.first()?, curve.last()?);
-    if last.0 <= first.0 {
-        return None;
+/// The elbow of a falling curve: the point that lies farthest below the line from its first to its last point.
+///
+/// The framework paper reads an elbow by eye, and only where its index falls over the whole range and so has no minimum
+/// inside; elsewhere it takes the minimum. The same holds here.
+///
+/// # Errors
+/// Why the curve has none: fewer than three points, a rise, or no point below the line.
+pub fn elbow(curve: &[(f64, f64)]) -> Result<usize, &'static str> {
+    let [first, _, .., last] = curve else { return Err("an elbow needs three values of K") };
+    if curve.windows(2).any(|pair| pair[1].1 >= pair[0].1) {
+        return Err("the index does not fall over the whole range");
     }
     let slope = (last.1 - first.1) / (last.0 - first.0);
     let below = |point: &(f64, f64)| first.1 + slope * (point.0 - first.0) - point.1;
-    let (at, depth) = curve.iter().map(below).enumerate().max_by(|a, b| a.1.total_cmp(&b.1))?;
-    (depth > 0.0).then_some(at)
+    let inside = (1..curve.len() - 1).map(|at| (at, below(&curve[at])));
+    let deepest = inside.max_by(|a, b| a.1.total_cmp(&b.1)).filter(|(_, depth)| *depth > 0.0);
+    deepest.map(|(at, _)| at).ok_or("no point of the index curve lies below the line through its ends")
+}
+
+/// The knee of a falling convex curve by Kneedle (Satopää, Albrecht, Irwin & Raghavan 2011) with this sensitivity S, without
+/// its smoothing: both axes are scaled to 0 to 1, and the difference between the turned curve and the diagonal has a local
+/// maximum, from which it falls by more than S times the mean distance of points before it rises to another. The first one
+/// counts; `None` where there is none.
+pub fn kneedle(curve: &[(f64, f64)], sensitivity: f64) -> Option<usize> {
+    let (first, last) = (curve.first()?, curve.last()?);
+    let ends = |f: fn(f64, f64) -> f64, start: f64| curve.iter().map(|point| point.1).fold(start, f);
+    let (low, high) = (ends(f64::min, f64::INFINITY), ends(f64::max, f64::NEG_INFINITY));
+    let (wide, tall) = (last.0 - first.0, high - low);
+    if curve.len() < 3 || wide <= 0.0 || tall <= 0.0 {
+        return None;
+    }
+    let difference: Vec<f64> = curve.iter().map(|(x, y)| (high - y) / tall - (x - first.0) / wide).collect();
+    let step = sensitivity / (curve.len() - 1) as f64;
+    let peak = |at: &usize| difference[*at] > difference[at - 1] && difference[*at] >= difference[at + 1];
+    let knee = |at: &usize| {
+        let after = &difference[at + 1..];
+        let until = (1..after.len()).find(|i| after[*i] > after[i - 1]).unwrap_or(after.len());
+        after[..until].iter().any(|value| *value < difference[*at] - step)
+    };
+    (1..curve.len() - 1).filter(peak).find(knee)
 }
 
 #[cfg(test)]
@@ -145,7 +200,36 @@ mod tests {
         let dip = curve(&[0.8, 0.3, 0.9]);
         assert_eq!(choice.choose(&dip), 1);
         // Concave: nothing lies below the line, so the best value counts.
-        assert_eq!(Choice { elbow: true, ..choice }.choose(&curve(&[1.0, 0.95, 0.5])), 2);
+        let elbow = Choice { elbow: true, ..choice };
+        assert_eq!(elbow.choose(&curve(&[1.0, 0.95, 0.5])), 2);
+        assert!(elbow.told(&curve(&[1.0, 0.95, 0.5])).is_some_and(|told| told.contains("below the line")));
+        assert!(elbow.told(&falling).is_some_and(|told| told.starts_with("K = 3 is the elbow")));
+        assert_eq!((choice.told(&falling), elbow.choose(&curve(&[0.5, 0.4]))), (None, 1));
+    }
+
+    #[test]
+    fn a_curve_that_rises_has_a_minimum_and_no_elbow() {
+        let elbow = Choice { by: Pick::FuzzyDaviesBouldin, elbow: true };
+        // Smallest at K = 3, and its largest bend at K = 5, which no paper would read.
+        let bent = curve(&[0.62, 0.5, 1.4, 0.9, 0.88, 0.86]);
+        assert_eq!(bent[elbow.choose(&bent)].k, 3);
+        let told = elbow.told(&bent).unwrap();
+        assert!(
+            told.contains("no elbow was taken: the index does not fall") && told.contains("K = 3 has the best"),
+            "{told}"
+        );
+    }
+
+    /// Figure 2 of the paper: ten points of `y = 5 - 1 / (x + 0.1)` on 0 to 1, whose knee is at x = 0.22. Turned upside down it falls.
+    #[test]
+    fn kneedle_finds_the_knee_of_its_paper() {
+        let figure: Vec<(f64, f64)> = (0..10).map(|i| f64::from(i) / 9.0).map(|x| (x, 1.0 / (x + 0.1) - 5.0)).collect();
+        let knee = kneedle(&figure, 1.0).unwrap();
+        assert!((figure[knee].0 - 0.22).abs() < 0.005, "{knee}");
+        // A threshold that no fall reaches, a line, and too few points.
+        assert_eq!(kneedle(&figure, 20.0), None);
+        assert_eq!(kneedle(&[(2.0, 3.0), (3.0, 2.0), (4.0, 1.0)], 1.0), None);
+        assert_eq!(kneedle(&figure[..2], 1.0), None);
     }
 
     #[test]

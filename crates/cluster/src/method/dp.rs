@@ -6,7 +6,7 @@
 //! total is implausible here but one of another length.
 
 use super::recipe::{Recipe, Seeding};
-use crate::algorithm::{Fit, GroupThreshold, Iteration, Round, Walls, check_rounds, confined};
+use crate::algorithm::{Counted, Fit, GroupThreshold, Iteration, Round, Walls, check_rounds, confined};
 use crate::distance::usable_fuzzifier;
 use crate::privacy::{Extent, Levels};
 use crate::query::Shifts;
@@ -182,7 +182,7 @@ impl Iteration for Noisy {
     }
 
     fn fit(&self) -> Fit {
-        self.fit.clone()
+        Fit { counted: Counted::All, ..self.fit.clone() }
     }
 
     fn confine(&mut self, walls: &Walls) {

@@ -12,6 +12,7 @@ mod prepare;
 mod recipe;
 mod run;
 mod seed;
+mod sizes;
 
 use serde::{Deserialize, Serialize};
 
@@ -21,13 +22,14 @@ pub use prepare::{Preparation, Preparing, Scale, Winsor};
 pub use recipe::{Clusters, LocalRange, Recipe, Seeding, Validity};
 pub use run::Run;
 pub use seed::{SeedCells, TreeSearch, TreeSeeding};
+pub use sizes::ClusterSizes;
 
 use crate::validity::Verdict;
 use crate::{Batch, Centres, MethodError, Totals, Transform};
 
 pub use crate::algorithm::{
-    ALGORITHMS, About, Algorithm, Fit, GroupThreshold, Iteration, Options, Round, Walls, fcm, ffcf, ffcm, fkm, kmeans,
-    kumar,
+    ALGORITHMS, About, Algorithm, Fit, GroupThreshold, Iteration, Options, Rested, Round, Walls, fcm, ffcf, ffcm, fkm,
+    kmeans, kumar,
 };
 pub use crate::query::Stage;
 pub use crate::scale::inside;
@@ -71,9 +73,8 @@ pub struct Outcome {
     pub centres: Centres,
     /// Fuzzifier that memberships in these centres are computed with.
     pub m: f64,
-    /// Weight of each cluster in the last round (K), i.e. with respect to the centres BEFORE the last update:
-    /// `U_k = sum_j u_jk^m` for fuzzy methods, rows (or mass) for the others.
-    pub weights: Vec<f64>,
+    /// What each cluster of these centres holds.
+    pub clusters: ClusterSizes,
     /// Number of rows N that the objective and the indices were divided by: the given one, or the sum of all
     /// memberships, rounded. `None` where a run ended before they were asked for, also where the objective and the indices
     /// are estimated.
@@ -81,9 +82,12 @@ pub struct Outcome {
     /// Rounds that updated the centres.
     pub rounds: u32,
     /// Whether the method's own stop rule held: the centres moved less than epsilon in the last round or, for all but
-    /// `fcm`, not at all. `fcm` with epsilon = 0 runs all its rounds and never says so. A run that ends in a cycle, or because
-    /// too few stand behind every cluster, has not converged; for `ffcf` it is the iteration at the coordinator that counts.
+    /// `fcm`, not at all. `fcm` with epsilon = 0 runs all its rounds and never says so. A run that ends in a cycle, or at rest with
+    /// clusters that were frozen (see `rested`), has not converged; for `ffcf` it is the iteration at the coordinator that counts.
     pub converged: bool,
+    /// Where the centres came to rest because clusters were frozen; then `converged` is false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rested: Option<Rested>,
     /// The shift of every round, in order.
     pub history: Vec<Round>,
     /// Validity indices at the final centres; none, and `+inf` for fuzzy Davies-Bouldin, where a run ended before they were
@@ -104,8 +108,8 @@ pub struct Outcome {
     pub notes: Vec<String>,
     /// Rows by cluster and label, K x classes row-major, where the plan releases them.
     pub contingency: Option<Vec<f64>>,
-    /// The cohort of the last totals that moved these centres, by the caller's number of it ([`Run::over`]); weights and
-    /// history end with it.
+    /// The cohort of the last totals that moved these centres, by the caller's number of it ([`Run::over`]); the
+    /// history ends with it.
     #[serde(default)]
     pub centres_over: u32,
     /// The cohort of the objective, of every index, of N and of the counts by label; `None` where none was asked for.
@@ -114,6 +118,13 @@ pub struct Outcome {
     /// What of all this rests on estimated totals, where a run could not ask any more: see [`finish`](crate::finish).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extrapolated: Option<Extrapolation>,
+}
+
+impl Outcome {
+    /// Whether the centres came to rest on totals that were asked: at a fixed point of the method, or with clusters frozen.
+    pub fn at_rest(&self) -> bool {
+        self.converged || self.rested.is_some()
+    }
 }
 
 /// How much of a result rests on totals that were not asked, but estimated from those that were out.

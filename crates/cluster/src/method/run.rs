@@ -23,6 +23,8 @@ struct Member {
     over: bool,
     /// Whether every final cluster may be summed up alone.
     grouped: bool,
+    /// Rows of every final cluster and then sites behind it, where they were counted, with the cohort that they are of.
+    sizes: Option<(Vec<f64>, u32)>,
     verdict: Option<Verdict>,
     /// The cohort of the last totals that it took.
     cohort: u32,
@@ -30,9 +32,9 @@ struct Member {
 
 impl Clone for Member {
     fn clone(&self) -> Self {
-        let Self { k, restart, iteration, over, grouped, verdict, cohort } = self;
-        let (iteration, verdict, cohort) = (iteration.copy(), verdict.clone(), *cohort);
-        Self { k: *k, restart: *restart, iteration, over: *over, grouped: *grouped, verdict, cohort }
+        let Self { k, restart, iteration, over, grouped, sizes, verdict, cohort } = self;
+        let (iteration, sizes, verdict, cohort) = (iteration.copy(), sizes.clone(), verdict.clone(), *cohort);
+        Self { k: *k, restart: *restart, iteration, over: *over, grouped: *grouped, sizes, verdict, cohort }
     }
 }
 
@@ -231,8 +233,8 @@ impl Run {
                 if self.recipe.min_change > 1 {
                     iteration.min_change(self.recipe.min_change);
                 }
-                let (over, grouped, verdict, cohort) = (false, true, None, self.cohort);
-                members.push(Member { k, restart, iteration, over, grouped, verdict, cohort });
+                let (over, grouped, sizes, verdict, cohort) = (false, true, None, None, self.cohort);
+                members.push(Member { k, restart, iteration, over, grouped, sizes, verdict, cohort });
             }
         }
         if let Some((k, error)) = lacking {
@@ -377,6 +379,7 @@ impl Run {
                     let (sizes, sites) = values.split_at(member.k as usize);
                     check_weights(sizes, rows, "n")?;
                     check_weights(sites, None, "sites")?;
+                    member.sizes = Some((values.to_vec(), self.cohort));
                     member.grouped = sizes.iter().zip(sites).all(|(n, sites)| self.recipe.rule.allows(*n, *sites));
                 }
                 next.state = State::Validating;

@@ -1,7 +1,7 @@
 //! Turns the totals of one validation question into a verdict, or into the reason why no rows can have produced them.
 
 use super::formulas::{self, finite};
-use super::{Geometry, HardClusters, Indices, Verdict};
+use super::{Geometry, HardClusters, Held, Indices, Verdict};
 use crate::totals_check::{SLACK, check_values, check_weights};
 use crate::{Centres, MethodError, distance};
 
@@ -139,7 +139,8 @@ impl Basic<'_> {
             ..Indices::default()
         };
         let collapsed = shape.collapsed(distances, n);
-        Ok(Verdict { indices, objective, rows: count, collapsed, clusters: None })
+        let held = Held { mass: memberships.to_vec(), ..Held::default() };
+        Ok(Verdict { indices, objective, rows: count, collapsed, clusters: None, held })
     }
 }
 
@@ -227,6 +228,7 @@ impl<'a> Full<'a> {
         if (self.rows.iter().sum::<f64>() - n).abs() > 0.5 + SLACK * n {
             return Err(MethodError::implausible("the clusters do not add up to the number of rows"));
         }
+        (verdict.held.rows, verdict.held.weight) = (Some(self.rows.to_vec()), Some(self.powers.to_vec()));
         let inertia = self.squares.iter().sum::<f64>();
         let whole = Whole { inertia, own: self.own.iter().sum::<f64>(), scalars: self.scalars };
         verdict.indices = whole.indices(shape, n, verdict.indices)?;

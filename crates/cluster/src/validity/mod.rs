@@ -86,6 +86,20 @@ pub struct Verdict {
     pub collapsed: bool,
     /// Rows and means of the hard clusters and their scatter around them, for the silhouettes.
     pub clusters: Option<HardClusters>,
+    /// What each cluster holds; not sent by an intermediary, which judges alone.
+    #[serde(skip)]
+    pub held: Held,
+}
+
+/// What each cluster around the judged centres holds, as totals say it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Held {
+    /// Rows that are nearest to each centre, K; `None` where it was not asked.
+    pub rows: Option<Vec<f64>>,
+    /// `sum u`, K; empty where somebody else judged.
+    pub mass: Vec<f64>,
+    /// `sum u^m`, K; `None` where it was not asked.
+    pub weight: Option<Vec<f64>>,
 }
 
 /// The hard clusters around some centres.

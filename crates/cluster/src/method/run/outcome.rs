@@ -1,7 +1,8 @@
 //! How a run ends: the best restart of every K, the index curve, the choice, the outcome.
 
+use super::super::sizes::Known;
 use super::{Member, Run};
-use crate::method::{CurvePoint, Fit, Outcome};
+use crate::method::{ClusterSizes, CurvePoint, Fit, Outcome};
 use crate::privacy::Noise;
 use crate::validity::Verdict;
 use crate::{Centres, Indices, MethodError, metrics};
@@ -130,9 +131,17 @@ impl Run {
                     .into(),
             );
         }
+        notes.extend(
+            fit.rested.map(|rested| {
+                format!("the centres came to rest and are no fixed point of the method: {}", rested.why())
+            }),
+        );
         let small = self.best.iter().map(|at| &self.members[*at]).filter(|member| !member.grouped);
         notes.extend(small.map(|member| self.withheld(member.k)));
         let curve = if self.best.len() > 1 { self.curve() } else { Vec::new() };
+        if !curve.is_empty() {
+            notes.extend(self.recipe.choice.told(&curve));
+        }
         for point in curve.iter().filter(|point| point.collapsed) {
             notes.push(format!("K = {}: centres coincide, the run collapsed; its indices mean nothing", point.k));
         }
@@ -143,10 +152,11 @@ impl Run {
         Ok(Outcome {
             centres,
             m: self.recipe.judge_m(),
-            weights: fit.weights.clone(),
+            clusters: self.clusters(member, &fit),
             n_total: verdict.map(|verdict| verdict.rows),
             rounds: rounds(&fit),
             converged: fit.converged,
+            rested: fit.rested,
             history: fit.history,
             indices,
             objective,
@@ -159,6 +169,23 @@ impl Run {
             centres_over: member.cohort,
             judged_over: self.judged_over,
             extrapolated: None,
+        })
+    }
+
+    /// What the clusters hold, as far as it may be shown.
+    fn clusters(&self, member: &Member, fit: &Fit) -> ClusterSizes {
+        let k = member.k as usize;
+        let Some(verdict) = &member.verdict else {
+            return ClusterSizes::unknown(k, "the run ended before its validity totals were asked for");
+        };
+        let sized = member.sizes.as_ref().filter(|(_, over)| Some(*over) == self.judged_over);
+        ClusterSizes::of(Known {
+            k,
+            rule: self.recipe.rule,
+            held: &verdict.held,
+            counted_first: sized.map(|(counts, _)| counts.split_at(k)),
+            rows: (self.judged_over == Some(member.cohort)).then_some(verdict.rows),
+            last: fit.counted,
         })
     }
 

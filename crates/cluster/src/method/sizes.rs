@@ -1,0 +1,155 @@
+//! What the clusters of a result hold: one schema for all methods, from totals that a run asks anyway.
+
+use serde::{Deserialize, Serialize};
+
+use super::GroupThreshold;
+use crate::algorithm::Counted;
+use crate::validity::Held;
+
+/// What each cluster of the reported centres holds, K entries each; `None` (JSON `null`) is explained in `not_shown`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct ClusterSizes {
+    /// Rows that are nearest to each centre.
+    pub sizes: Vec<Option<u64>>,
+    /// `sum u`: memberships with the result's fuzzifier m, over all rows.
+    pub mass: Vec<Option<f64>>,
+    /// `sum u^m`, likewise.
+    pub weight: Vec<Option<f64>>,
+    /// Rows that no cluster counted in the last round, such as those of a site's groups below p under `fkm`.
+    pub left_out: Option<u64>,
+    /// Why numbers are missing, a sentence each.
+    pub not_shown: Vec<String>,
+}
+
+/// What is known of the clusters, and the rule on how much of it may be shown.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Known<'a> {
+    pub(super) k: usize,
+    pub(super) rule: GroupThreshold,
+    /// What the validation said.
+    pub(super) held: &'a Held,
+    /// Rows and sites of every cluster, where they were counted before the validation.
+    pub(super) counted_first: Option<(&'a [f64], &'a [f64])>,
+    /// N of the validation, where the last round is over the same sites.
+    pub(super) rows: Option<u64>,
+    /// What the last round counted.
+    pub(super) last: Counted,
+}
+
+impl ClusterSizes {
+    /// Nothing is known, for this reason.
+    pub fn unknown(k: usize, why: &str) -> Self {
+        let not_shown = vec![why.into()];
+        Self { sizes: vec![None; k], mass: vec![None; k], weight: vec![None; k], left_out: None, not_shown }
+    }
+
+    /// What may be shown of what is known. A cluster that the rule closes shows nothing; where it is the only one, the
+    /// smallest other one does not either, because the number of rows less all others would tell it.
+    pub(super) fn of(known: Known<'_>) -> Self {
+        let Known { k, rule, held, counted_first, .. } = known;
+        let mut not_shown = Vec::new();
+        let mut rows = held.rows.as_deref();
+        match (counted_first, rows) {
+            (Some((counted, _)), None) => rows = Some(counted),
+            (None, Some(_)) if rule.min_sites > 1 => {
+                not_shown
+                    .push("sizes: how many sites stand behind a cluster of these centres was not asked".to_owned());
+                rows = None;
+            }
+            (None, None) => not_shown.push("sizes: the plan does not ask for totals of hard clusters".to_owned()),
+            _ => {}
+        }
+        if held.mass.len() != k {
+            not_shown.push("mass: the intermediary judged, and the coordinator does not see its totals".to_owned());
+        } else if held.weight.is_none() {
+            not_shown.push("weight: the plan does not ask for sums of u^m at the final centres".to_owned());
+        }
+        let few = |c: usize| {
+            let sites = counted_first.map_or(f64::INFINITY, |(_, sites)| sites[c]);
+            rows.is_some_and(|rows| !rule.allows(rows[c], sites))
+                || held.mass.get(c).is_some_and(|mass| !rule.allows(*mass, f64::INFINITY))
+        };
+        let mut hidden: Vec<bool> = (0..k).map(|c| rule != GroupThreshold::NONE && few(c)).collect();
+        if hidden.iter().any(|hidden| *hidden) {
+            if hidden.iter().filter(|hidden| **hidden).count() == 1 {
+                let size = |c: usize| rows.or(Some(&held.mass)).and_then(|list| list.get(c)).copied().unwrap_or(0.0);
+                let others = (0..k).filter(|c| !hidden[*c]);
+                if let Some(smallest) = others.min_by(|a, b| size(*a).total_cmp(&size(*b))) {
+                    hidden[smallest] = true;
+                }
+            }
+            not_shown.push(format!(
+                "fewer than {} rows or {} sites stand behind a cluster: its numbers are not shown, and where it is the only \
+                 one, those of the smallest other one neither",
+                rule.min_rows, rule.min_sites
+            ));
+        }
+        let shown = |list: Option<&[f64]>| -> Vec<Option<f64>> {
+            let list = list.filter(|list| list.len() == k);
+            hidden.iter().enumerate().map(|(c, hidden)| list.filter(|_| !hidden).map(|list| list[c])).collect()
+        };
+        let sizes = shown(rows).into_iter().map(|size| size.map(|size| size.round() as u64)).collect();
+        let (mass, weight) = (shown(Some(&held.mass)), shown(held.weight.as_deref()));
+        let left_out = match (known.last, known.rows) {
+            (Counted::Unknown, _) => Err("the method's totals do not count rows"),
+            (_, None) => Err("the last round and the validation are not over the same rows"),
+            (Counted::All, Some(_)) => Ok(0),
+            (Counted::Rows(counted), Some(all)) => match (all as f64 - counted).round().max(0.0) {
+                0.0 => Ok(0),
+                few if !rule.allows(few, f64::INFINITY) => Err("they are fewer than the plan's smallest group"),
+                rows => Ok(rows as u64),
+            },
+        };
+        not_shown.extend(left_out.err().map(|why| format!("left_out: {why}")));
+        Self { sizes, mass, weight, left_out: left_out.ok(), not_shown }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RULE: GroupThreshold = GroupThreshold { min_rows: 5, min_sites: 2, ask_first: true };
+
+    fn known(held: &Held) -> Known<'_> {
+        Known { k: 3, rule: RULE, held, counted_first: None, rows: Some(31), last: Counted::Rows(31.0) }
+    }
+
+    #[test]
+    fn what_was_not_asked_is_null_with_its_reason() {
+        let held = Held { mass: vec![9.5, 10.5, 11.0], ..Held::default() };
+        let found = ClusterSizes::of(known(&held));
+        assert_eq!((found.sizes, found.weight, found.left_out), (vec![None; 3], vec![None; 3], Some(0)));
+        assert_eq!(found.mass, [Some(9.5), Some(10.5), Some(11.0)]);
+        assert_eq!(found.not_shown.len(), 2, "{:?}", found.not_shown);
+        let none = ClusterSizes::of(known(&Held::default()));
+        assert!(none.mass == [None; 3] && none.not_shown.iter().any(|why| why.contains("intermediary")));
+    }
+
+    #[test]
+    fn a_small_cluster_cannot_be_told_from_the_others() {
+        let held = Held { mass: vec![6.0, 7.0, 18.0], ..Held::default() };
+        let (rows, sites) = ([4.0, 7.0, 20.0], [2.0, 2.0, 2.0]);
+        let found = ClusterSizes::of(Known { counted_first: Some((&rows, &sites)), ..known(&held) });
+        assert_eq!(found.sizes, [None, None, Some(20)]);
+        assert_eq!(found.mass, [None, None, Some(18.0)]);
+        // Rows enough, but of one site.
+        let (rows, sites) = ([9.0, 8.0, 14.0], [2.0, 1.0, 2.0]);
+        let found = ClusterSizes::of(Known { counted_first: Some((&rows, &sites)), ..known(&held) });
+        assert_eq!(found.sizes, [None, None, Some(14)]);
+        // Sites were not counted at these centres.
+        let full = Held { rows: Some(rows.to_vec()), weight: Some(vec![5.0; 3]), ..held };
+        let found = ClusterSizes::of(known(&full));
+        assert!(found.sizes == [None; 3] && found.weight == [Some(5.0); 3], "{found:?}");
+    }
+
+    #[test]
+    fn rows_that_no_cluster_counted_are_told_unless_they_are_few() {
+        let held = Held { mass: vec![10.0, 10.0, 11.0], ..Held::default() };
+        let left = |last, rows| ClusterSizes::of(Known { last, rows, ..known(&held) }).left_out;
+        assert_eq!(left(Counted::Rows(20.0), Some(31)), Some(11));
+        assert_eq!(left(Counted::Rows(28.0), Some(31)), None);
+        assert_eq!(left(Counted::All, Some(31)), Some(0));
+        assert_eq!((left(Counted::All, None), left(Counted::Unknown, Some(31))), (None, None));
+    }
+}
