@@ -178,6 +178,7 @@ async fn masked_run(sites: &[(String, Rows)], work: &PlanSpec) -> Run {
         vanish: Vec::new(),
         record: false,
         state: None,
+        blur: None,
         carrier: None,
         way: None,
         timing: LOOPBACK_TIMING,

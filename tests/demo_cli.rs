@@ -85,7 +85,7 @@ fn without_arguments() {
         assert!(ended.stdout.contains(said), "{said}:\n{}", ended.stdout);
     }
     // Each party and each phase is in the traffic, and a site sends two messages a question.
-    let questions = result["rounds"].as_u64().unwrap() + 1;
+    let questions = result["questions"].as_u64().unwrap();
     for site in ["site-1", "site-2", "site-3"] {
         // The intermediary asks one more.
         assert_eq!(result["traffic"][site]["masked_input"]["messages"], questions + 1);
@@ -103,6 +103,7 @@ fn the_same_seed_gives_the_same_result() {
         let out = Folder::fresh();
         demo(&out, &["--seed", seed, "--json", "--max-rounds", "5"]).expect(0);
         let result = out.json("out/result.json");
+        assert!(result["pooled"]["max_abs_diff"].as_f64().expect("a number") <= 1e-9, "the blur is not the same");
         (result["centres"].clone(), result["history"].clone())
     };
     let first = run("7");
@@ -167,7 +168,7 @@ fn a_site_for_every_value_of_a_column() {
 
 fn iris(out: &Folder, more: &[&str]) -> Ended {
     let data = shared().expect("checked by the caller").join("data/iris.csv").display().to_string();
-    let mut args = vec!["--data", &data, "--k", "3", "--seed", "1"];
+    let mut args = vec!["--data", &data, "--k", "3", "--seed", "1", "--init", "uniform"];
     args.extend(more);
     demo(out, &args)
 }
@@ -218,7 +219,7 @@ fn too_few_sites_have_a_code_of_their_own() {
 fn a_run_that_ends_early_has_a_code_of_its_own() {
     for more in [&["--drop", "2@3"][..], &["--drop", "2@3:before"], &["--drop", "2@3:before", "--on-loss", "stop"]] {
         let out = Folder::fresh();
-        let ended = demo(&out, more).expect(9);
+        let ended = demo(&out, &[&["--init", "uniform"][..], more].concat()).expect(9);
         assert!(ended.stderr.contains("ended early"), "{more:?}: {}", ended.stderr);
         let result = out.json("out/result.json");
         assert_eq!(
@@ -227,7 +228,7 @@ fn a_run_that_ends_early_has_a_code_of_its_own() {
             "{more:?}"
         );
     }
-    let ended = demo(&Folder::fresh(), &["--json", "--drop", "2@3"]).expect(9);
+    let ended = demo(&Folder::fresh(), &["--json", "--init", "uniform", "--drop", "2@3"]).expect(9);
     let value: Value = serde_json::from_str(&ended.stdout).expect("one JSON document");
     assert_eq!(value["ended_early"]["round"], 2);
 }
@@ -331,24 +332,37 @@ fn wrong_arguments() {
     let whole_site = ["--dp-epsilon", "1", "--expected-rows", "3120", "--dp-unit", "site"];
     says(demo(&out, &whole_site).expect(2), &["hides a whole site", "3 sites", "--dp-unit record"]);
     let label = ["--sites", "3", "--k", "2", "--columns", "x,label", "--split"];
-    says(on_rows(&[&label[..], &["seen:1"]].concat()).expect(2), &["--columns label", "last column", "--split iid"]);
+    says(
+        on_rows(&[&label[..], &["seen:1"]].concat()).expect(2),
+        &["--columns label", "holds the labels", "--split iid"],
+    );
     says(on_rows(&[&label[..], &["label"]].concat()).expect(2), &["--columns label", "split by it"]);
     for bad in ["3", "3@", "@3", "3@0", "4@1", "0@1", "nobody@1", "3@5:late", "3@-1", "3@5:", "3@99999999999"] {
         says(demo(&out, &["--drop", bad]).expect(2), &["--drop", "SITE@ROUND"]);
     }
 }
 
-/// The last column is a label only where one is needed.
+/// The last column is a label only where it is called so, or told to be one; a constant column is left out with a note.
 #[test]
-fn the_last_column_can_be_clustered_when_it_is_named() {
+fn the_last_column_is_clustered_unless_it_is_a_label() {
     let out = Folder::fresh();
     let rows: String = (0..30).map(|i| format!("{},{}\n", i % 7, (i * i) % 5)).collect();
     let data = out.write("rows.csv", &format!("x,y\n{rows}"));
     let ended = demo(&out, &["--data", &data, "--columns", "x,y", "--sites", "3", "--k", "2"]).expect(0);
     assert_eq!(out.json("out/result.json")["columns"], serde_json::json!(["x", "y"]));
+    let unnamed = demo(&out, &["--data", &data, "--sites", "3", "--k", "2"]).expect(0);
+    assert!(unnamed.stdout.contains("30 rows, 2 columns, 3 sites"), "{}", unnamed.stdout);
+    let rows: String = (0..30).map(|i| format!("{},4,{}\n", i % 7, (i * i) % 5)).collect();
+    let constant = out.write("constant.csv", &format!("x,same,y\n{rows}"));
+    let noted = demo(&out, &["--data", &constant, "--sites", "3", "--k", "2"]).expect(0);
+    assert!(noted.stdout.contains("constant and say nothing about clusters: same"), "{}", noted.stdout);
+    assert_eq!(out.json("out/result.json")["columns"], serde_json::json!(["x", "y"]));
+    demo(&out, &["--data", &data, "--label", "z", "--sites", "3", "--k", "2"]).expect(2);
+    demo(&out, &["--data", &data, "--split", "seen:1", "--sites", "3", "--k", "2"]).expect(2);
     assert!(ended.stdout.contains("30 rows, 2 columns, 3 sites"), "{}", ended.stdout);
     // One of a thing is not several; and clusters have the numbers that they have in the lists of the result.
-    let ended = demo(&out, &["--data", &data, "--sites", "3", "--k", "2", "--max-rounds", "1"]).expect(0);
+    let label = ["--data", &data, "--label", "y", "--sites", "3", "--k", "2", "--max-rounds", "1"];
+    let ended = demo(&out, &label).expect(0);
     assert!(ended.stdout.contains(", 1 column,") && ended.stdout.contains(": 1 round, largest"), "{}", ended.stdout);
     let clusters = |line: &&str| line.split_whitespace().next().is_some_and(|word| ["0", "1", "2"].contains(&word));
     assert_eq!(ended.stdout.lines().filter(clusters).count(), 2, "{}", ended.stdout);

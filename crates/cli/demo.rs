@@ -18,7 +18,7 @@ use crate::{
     verb::Verb,
 };
 use veilsum_node::{
-    agreed, cost,
+    agreed,
     documents::SitePolicy,
     dp,
     error::{Code, Failure},
@@ -39,12 +39,18 @@ const SEE_HELP: &str = "correct the option; `veilsum demo --help-all` says what 
 pub(crate) struct DemoArgs {
     /// Cluster these rows instead of the generated example
     ///
-    /// The last column is taken for a label, which is neither used nor sent, unless --columns names it.
+    /// Every column is clustered but a last one named `label` (or the one that --label names), which is neither used nor sent.
+    /// Constant columns are left out with a note.
     #[arg(long, value_name = "FILE.csv", help_heading = heading::ROWS)]
     pub data: Option<PathBuf>,
-    /// Columns to use [default: all but the last]
+    /// Columns to use [default: all but the label]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', requires = "data", help_heading = heading::ROWS)]
     pub columns: Vec<String>,
+    /// The column that holds a label [default: the last one, where its name is label]
+    ///
+    /// It is used only to spread rows (--split dirichlet or seen) and for --release-labels.
+    #[arg(long, value_name = "COLUMN", requires = "data", hide_short_help = true, help_heading = heading::ROWS)]
+    pub label: Option<String>,
     /// Sites to spread the rows of --data over [default: 20; the example has 3]
     #[arg(long, value_name = "N", requires = "data", help_heading = heading::ROWS)]
     pub sites: Option<usize>,
@@ -63,15 +69,15 @@ pub(crate) struct DemoArgs {
     pub scale: String,
     /// Release counts by cluster and label, for the adjusted Rand index
     ///
-    /// The labels are those of the file's last column, or of the example.
+    /// The labels are those of --label, or of the example.
     #[arg(long, hide_short_help = true, help_heading = heading::ROWS)]
     pub release_labels: bool,
     /// Starting centres: K lines of d numbers in box units, no header
     ///
-    /// [default: uniform in the box, from the seed]
+    /// [default: as --init says]
     #[arg(long, value_name = "FILE.csv", hide_short_help = true, help_heading = heading::METHOD)]
     pub start: Option<PathBuf>,
-    /// Seed of everything random here but the keys: example rows, split, starting centres
+    /// Seed of everything random here but the keys and differential privacy: example rows, split, first centres and their blur
     #[arg(long, value_name = "S", help_heading = heading::ROWS)]
     pub seed: Option<u64>,
     /// A site vanishes in a round; may be repeated
@@ -97,6 +103,13 @@ pub(crate) struct DemoArgs {
     pub method: MethodArgs,
 }
 
+impl DemoArgs {
+    /// Seed of first centres and of their blur.
+    fn start_seed(&self) -> u64 {
+        self.seed.unwrap_or(source::DEFAULT_START_SEED)
+    }
+}
+
 impl Verb for DemoArgs {
     /// Runs the demonstration.
     ///
@@ -106,6 +119,7 @@ impl Verb for DemoArgs {
         let args = self;
         let wish = Wish {
             columns: &args.columns,
+            label: args.label.as_deref(),
             split: &args.split,
             sites: args.sites,
             seed: args.seed,
@@ -156,6 +170,7 @@ impl Verb for DemoArgs {
             vanish: vanish.clone(),
             record: false,
             state: None,
+            blur: Some(args.start_seed()),
             carrier: None,
             way: None,
             timing: LOOPBACK_TIMING,
@@ -175,7 +190,7 @@ impl Verb for DemoArgs {
                 result.warnings.push(format!("{name}: {}", failure.message));
             }
         }
-        let pooled = pooled::compare(&work, &prepared, &result)?;
+        let pooled = pooled::compare(&work, &prepared, args.start_seed(), &result)?;
         let written = report::write(&args.out, &result, Some(&pooled))?;
         if json {
             crate::say!("{}", report::document(&result, Some(&pooled)));
@@ -212,17 +227,7 @@ impl Verb for DemoArgs {
         );
         let _ = writeln!(out, "  the network    sizes and times of encrypted packets");
         crate::say!(@raw "{out}");
-        crate::say!(
-            "\n{}: {}, largest difference {:.1e} of a column's range",
-            pooled.what,
-            cost::counted(pooled.rounds as usize, "round"),
-            pooled.max_abs_diff
-        );
-        if pooled.blurred {
-            crate::say!(
-                "(its seeding was blurred by other noise, so it may start and end elsewhere; --blur 0 compares exactly)"
-            );
-        }
+        crate::say!("\n{}", pooled::told(&pooled));
         if !result.missing.is_empty() {
             crate::say!("(it has the rows of the sites that vanished, so it differs)");
         }
@@ -246,7 +251,7 @@ fn work(args: &DemoArgs, source: &Source) -> Result<PlanSpec, Failure> {
         .or(given.as_ref().map(|centres| Clusters::exactly(centres.k() as u32)))
         .or(source.default_k.map(Clusters::exactly))
         .ok_or_else(|| Failure::new(Code::Usage, "how many clusters?", "say --k K, or give --start"))?;
-    let seed = args.seed.unwrap_or(source::DEFAULT_START_SEED);
+    let seed = args.start_seed();
     let classes = source.labels.as_ref().map_or(0, |labels| labels.classes.len());
     let mut recipe = args.method.recipe(clusters, given, seed, &source.columns, source.sites.len(), classes)?;
     let most = source.sites.iter().map(|site| site.rows.len()).max().unwrap_or(0);

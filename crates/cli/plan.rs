@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use veilsum_proto::plan::Terms;
 
 use crate::{
-    method::{IndexSet, Init, MethodArgs, given_centres, heading, parse_clusters},
+    method::{MethodArgs, given_centres, heading, parse_clusters},
     roster::signer,
     verb::Verb,
 };
@@ -179,7 +179,8 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
     let sites = roster.sites.len();
     let given = given_centres(args.start.as_deref(), args.columns.len())?;
     let classes = args.labels.as_ref().map_or(0, |labels| labels.classes.len());
-    let mut recipe = contributors(&args.method).recipe(args.k, given, args.seed, &args.columns, sites, classes)?;
+    let mut recipe =
+        contributors(&args.method, given.is_some()).recipe(args.k, given, args.seed, &args.columns, sites, classes)?;
     recipe.noise = args.method.noise.noise(args.k, args.max_rows);
     if args.no_opening && args.method.min_change.is_none() {
         // Only the sites' own copies of the method see that it is kept.
@@ -261,12 +262,8 @@ fn three_blocks(sites: usize, opening: bool) -> Option<(u16, u16, u16)> {
 }
 
 /// Where groups of rows or cells are summed, two sites stand behind every sum, as a site without a policy of its own asks.
-fn contributors(method: &MethodArgs) -> MethodArgs {
-    let exact = method.noise.dp_epsilon.is_none();
-    let whole = !method.algorithm().sums_groups()
-        && method.init != Some(Init::Totals)
-        && matches!(method.indices, None | Some(IndexSet::Basic));
-    let two = (exact && !whole).then_some(2);
+fn contributors(method: &MethodArgs, given: bool) -> MethodArgs {
+    let two = method.sums_some_rows(given).then_some(2);
     MethodArgs { min_contributors: method.min_contributors.or(two), ..method.clone() }
 }
 

@@ -68,6 +68,7 @@ fn a_runs_ledgers_and_transcript_say_what_was_released() {
         vanish: Vec::new(),
         record: false,
         state: Some(folder.0.clone()),
+        blur: None,
         carrier: None,
         way: None,
         timing: LOOPBACK_TIMING,

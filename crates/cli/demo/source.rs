@@ -12,7 +12,7 @@ use veilsum_node::{
     plan::{Column, Labels, Scaling},
     release::{DataError, Domain, Rows},
     split,
-    table::{self, TableSpec},
+    table::{self, Table, TableSpec},
 };
 
 /// Rows at their sites, and what is known about their columns.
@@ -28,6 +28,7 @@ pub(super) struct Source {
 /// What of the options says which rows there are.
 pub(super) struct Wish<'a> {
     pub columns: &'a [String],
+    pub label: Option<&'a str>,
     pub split: &'a str,
     pub sites: Option<usize>,
     pub seed: Option<u64>,
@@ -73,7 +74,17 @@ pub(super) fn example(wish: &Wish<'_>) -> Source {
 /// Rows of a file, dealt to sites.
 pub(super) fn from_file(wish: &Wish<'_>, path: &Path) -> Result<Source, Failure> {
     let header = table::read_header(path)?;
-    let last = header.last().cloned().unwrap_or_default();
+    let named = match wish.label {
+        Some(name) if !header.iter().any(|column| column == name) => {
+            return Err(Failure::new(
+                Code::Usage,
+                format!("--label {name:?}: {} has no such column", path.display()),
+                format!("the file has {}", header.join(", ")),
+            ));
+        }
+        Some(name) => Some(name.to_owned()),
+        None => header.last().filter(|last| *last == "label").cloned(),
+    };
     let way = Way::parse(wish.split, &header)?;
     let by_column = match &way {
         Way::Column(column) => Some(column.clone()),
@@ -83,12 +94,19 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path) -> Result<Source, Failure>
         return Err(Failure::new(
             Code::Usage,
             "--release-labels and --split by a column contradict each other",
-            "the labels are the file's last column; split by iid, dirichlet, observers or seen",
+            "split by iid, dirichlet, observers or seen",
         ));
     }
-    // The last column is a label only where one is needed: it may be named as a column to use.
+    // Labels are read only where they are needed: their column may else be named as one to use.
     let by_label = wish.release_labels || matches!(way, Way::Dirichlet(_) | Way::Seen(_));
-    let label = by_column.clone().or_else(|| by_label.then(|| last.clone()));
+    if by_label && named.is_none() {
+        return Err(Failure::new(
+            Code::Usage,
+            format!("labels are needed, and {} has no last column called label", path.display()),
+            "say which column holds them with --label COLUMN",
+        ));
+    }
+    let label = by_column.clone().or_else(|| named.clone().filter(|_| by_label));
     if let Some(column) = wish.columns.iter().find(|column| !header.contains(column)) {
         return Err(Failure::new(
             Code::Usage,
@@ -99,7 +117,7 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path) -> Result<Source, Failure>
     if let Some(label) = label.as_ref().filter(|label| wish.columns.contains(label)) {
         let why = match by_column {
             Some(_) => "the rows are split by it",
-            None => "as the last column it holds the labels",
+            None => "it holds the labels",
         };
         return Err(Failure::new(
             Code::Usage,
@@ -108,12 +126,14 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path) -> Result<Source, Failure>
         ));
     }
     let wanted: Vec<String> = if wish.columns.is_empty() {
-        header[..header.len().saturating_sub(1)].iter().filter(|c| Some(*c) != by_column.as_ref()).cloned().collect()
+        let clustered = |column: &&String| Some(*column) != by_column.as_ref() && Some(*column) != named.as_ref();
+        header.iter().filter(clustered).cloned().collect()
     } else {
         wish.columns.to_vec()
     };
     let spec = TableSpec { columns: wanted, label };
-    let table = table::read(path, &spec)?;
+    let mut table = table::read(path, &spec)?;
+    let constant = if wish.columns.is_empty() { leave_out_constant(&mut table) } else { Vec::new() };
     let d = table.columns.len();
     let rows = Rows::new(table.values, d)?;
     let wanted = wish.sites.unwrap_or(20);
@@ -167,7 +187,7 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path) -> Result<Source, Failure>
         .collect();
     let labels = wish.release_labels.then(|| {
         let classes: std::collections::BTreeSet<&String> = found.iter().collect();
-        Labels { column: last.clone(), classes: classes.into_iter().cloned().collect() }
+        Labels { column: named.clone().unwrap_or_default(), classes: classes.into_iter().cloned().collect() }
     });
     let unlisted = |_| Failure::new(Code::Internal, "a label of the file is not in its own list", "please report it");
     let numbers = labels.as_ref().map(|labels| numbered(&found, labels)).transpose().map_err(unlisted)?;
@@ -179,8 +199,12 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path) -> Result<Source, Failure>
             Rows::new(values, d).map(|rows| LoopbackSite { name, rows, labels }).map_err(Failure::from)
         })
         .collect::<Result<Vec<_>, _>>()?;
+    let skipped = match constant.as_slice() {
+        [] => String::new(),
+        names => format!("left out, because they are constant and say nothing about clusters: {}\n", names.join(", ")),
+    };
     let note = format!(
-        "{}: {}, {}, {} sites ({}); for this demonstration the public box is taken from the file, \
+        "{skipped}{}: {}, {}, {} sites ({}); for this demonstration the public box is taken from the file, \
          which a real federation must not do\nmasked sums, QUIC on 127.0.0.1",
         path.display(),
         counted(rows.len(), "row"),
@@ -189,6 +213,20 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path) -> Result<Source, Failure>
         by_column.map_or_else(|| format!("rows dealt by {}", wish.split), |c| format!("one for every value of {c:?}"))
     );
     Ok(Source { sites, columns, default_k: None, note, labels })
+}
+
+/// Takes the constant columns out of a table where others are left, and returns their names.
+fn leave_out_constant(table: &mut Table) -> Vec<String> {
+    let d = table.columns.len();
+    let varies = |column: usize| table.values.chunks(d).any(|row| row[column] != table.values[column]);
+    let kept: Vec<usize> = (0..d).filter(|column| varies(*column)).collect();
+    if kept.is_empty() || kept.len() == d {
+        return Vec::new();
+    }
+    let names = (0..d).filter(|column| !kept.contains(column)).map(|column| table.columns[column].clone()).collect();
+    table.values = table.values.chunks(d).flat_map(|row| kept.iter().map(|column| row[*column])).collect();
+    table.columns = kept.iter().map(|column| table.columns[*column].clone()).collect();
+    names
 }
 
 /// How rows are spread over sites.

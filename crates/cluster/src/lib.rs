@@ -23,7 +23,8 @@
 //! 5. [`privacy`], [`sampling`]: differential privacy of a run, the rank of smooth questions, who is drawn.
 //! 6. [`algorithm`]: the algorithms that a plan can name, one file each, in one registry.
 //! 7. [`method`]: what a whole run consists of, which questions belong to it, and the state machine that asks them.
-//! 8. [`pooled`], [`finish`]: driving a method on rows at hand, and ending one from the totals that are out.
+//! 8. [`pooled`], [`finish`], [`warnings`]: driving a method on rows at hand, ending one from the totals that are out, and what to
+//!    doubt about a result.
 //!
 //! ```
 //! use veilsum_cluster::{Domain, Fcm, FcmParams, OutOfBox, Prepared, Scaling, Start, pooled, synthetic};
@@ -66,6 +67,7 @@ pub mod synthetic;
 mod totals_check;
 mod transform;
 pub mod validity;
+pub mod warnings;
 
 pub use algorithm::{Algorithm, Round};
 pub use batch::{Batch, MAX_BATCH, Statistic, Totals, answer, answer_with_noise};

@@ -8,7 +8,7 @@
 use crate::method::Stage;
 use crate::random::Stream;
 use crate::sampling::{self, Sampling};
-use crate::{Batch, DriveError, Method, Outcome, Prepared, Run, Step, Totals, answer_with_noise};
+use crate::{Batch, DriveError, Method, Outcome, Prepared, Query, Run, Step, Totals, answer_with_noise};
 
 /// Runs `method` to its end on the rows of one place; the number of rows is known.
 ///
@@ -38,24 +38,48 @@ pub fn plain_federated(method: &mut dyn Method, sites: &[Prepared]) -> Result<Ou
 /// # Errors
 /// As [`plain_federated`].
 pub fn sampled(run: &mut Run, sites: &[Prepared], sampling: Sampling) -> Result<Outcome, DriveError> {
+    beside(run, sites, None, Some(sampling), None)
+}
+
+/// The blur of the site at a place, for the queries of one question.
+pub type BlurOf<'a> = &'a dyn Fn(usize, &[Query]) -> Stream;
+
+/// What a masked run is compared with: the same method on `whole`, all rows in one place, or where there is none on the plain
+/// sums over `sites`, drawn as `sampling` says. With `blur` the sites' own, questions that ask for it have the same noise.
+///
+/// # Errors
+/// As [`plain_federated`].
+pub fn beside(
+    run: &mut Run,
+    sites: &[Prepared],
+    whole: Option<&Prepared>,
+    sampling: Option<Sampling>,
+    blur: Option<BlurOf<'_>>,
+) -> Result<Outcome, DriveError> {
     let mut number = 0;
+    let all = vec![true; sites.len()];
     let mut step = run.next(None)?;
     loop {
-        match step {
+        let batch = match step {
             Step::Done(outcome) => return Ok(*outcome),
-            Step::Ask(batch) => {
-                let drawn = match run.stage() {
-                    Some(Stage::Iterating) => {
-                        number += u32::from(!sampling::second_half(&batch));
-                        sampling.drawn(number, sites.len())
-                    }
-                    _ => vec![true; sites.len()],
-                };
-                let mut totals = some_totals(&batch, sites, &drawn)?;
-                totals.rows = None;
-                step = run.next(Some(&totals))?;
+            Step::Ask(batch) => batch,
+        };
+        let drawn = match (sampling, run.stage()) {
+            (Some(sampling), Some(Stage::Iterating)) => {
+                number += u32::from(!sampling::second_half(&batch));
+                sampling.drawn(number, sites.len())
             }
+            _ => all.clone(),
+        };
+        let blurred = batch.queries.iter().any(Query::is_blurred);
+        let mut totals = match whole.filter(|_| !blurred) {
+            Some(whole) => totals(&batch, std::slice::from_ref(whole))?,
+            None => some_totals(&batch, sites, &drawn, blur)?,
+        };
+        if sampling.is_some() {
+            totals.rows = None;
         }
+        step = run.next(Some(&totals))?;
     }
 }
 
@@ -66,13 +90,21 @@ pub fn sampled(run: &mut Run, sites: &[Prepared], sampling: Sampling) -> Result<
 /// # Errors
 /// [`DriveError::NoSites`], or the error of a site.
 pub fn totals(batch: &Batch, sites: &[Prepared]) -> Result<Totals, DriveError> {
-    some_totals(batch, sites, &vec![true; sites.len()])
+    some_totals(batch, sites, &vec![true; sites.len()], None)
 }
 
-fn some_totals(batch: &Batch, sites: &[Prepared], drawn: &[bool]) -> Result<Totals, DriveError> {
+fn some_totals(
+    batch: &Batch,
+    sites: &[Prepared],
+    drawn: &[bool],
+    blur: Option<BlurOf<'_>>,
+) -> Result<Totals, DriveError> {
     let mut noise = Stream::new(0, b"veilsum plain sum blur 1");
     let mut values: Option<Vec<f64>> = None;
-    for site in sites.iter().zip(drawn).filter(|(_, drawn)| **drawn).map(|(site, _)| site) {
+    for (place, site) in sites.iter().enumerate().filter(|(place, _)| drawn[*place]) {
+        if let Some(blur) = blur {
+            noise = blur(place, &batch.queries);
+        }
         let part = answer_with_noise(batch, site, &mut noise)?.values;
         match &mut values {
             None => values = Some(part),

@@ -2,6 +2,7 @@
 
 use veilsum_cluster::{Prepared, Query};
 use veilsum_proto::{
+    codec,
     identity::Identity,
     suite::{self, Hash},
 };
@@ -13,6 +14,23 @@ use crate::{question::Question, release::digest_of_rows};
 /// Whether the answer to this question is blurred.
 pub fn is_asked(question: &Question) -> bool {
     matches!(question, Question::Cluster(batch) if batch.queries.iter().any(Query::is_blurred))
+}
+
+/// Blur that repeats: for federations on one machine, whose rows are no secret. A real site draws its own ([`of_site`]).
+#[derive(Debug, Clone, Copy)]
+pub struct Repeatable {
+    /// The seed, known to everybody.
+    pub seed: u64,
+    /// The site's place.
+    pub site: usize,
+}
+
+impl Repeatable {
+    /// The noise of this site for the queries of one question.
+    pub fn stream(&self, queries: &[Query]) -> Stream {
+        let [seed, site] = [self.seed, self.site as u64].map(u64::to_le_bytes);
+        Stream::from_key(suite::hash("blur", &[&seed, &site, &codec::encode(&queries)]).0)
+    }
 }
 
 /// [APP-7]: the noise for one question of the plan `terms` on these rows. Whoever puts it again gets the same: fresh noise each

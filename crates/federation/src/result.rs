@@ -3,7 +3,10 @@
 use serde::Serialize;
 /// What a method ends with: a [`RunResult`] before it is told.
 pub use veilsum_cluster::Outcome;
-use veilsum_cluster::method::{ClusterSizes, Extrapolation, Rested};
+use veilsum_cluster::{
+    method::{ClusterSizes, Extrapolation, Rested},
+    warnings::{self, Warning},
+};
 use veilsum_proto::{
     plan::Terms,
     roster::{PartyId, Roster},
@@ -93,6 +96,9 @@ pub struct RunResult {
     pub privacy: Option<Privacy>,
     /// What a reader should know before using the numbers.
     pub warnings: Vec<String>,
+    /// What to doubt about the result, each with its name and the numbers it rests on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Warning>,
     /// The model that the sites received.
     #[serde(skip)]
     pub model: Option<Model>,
@@ -125,9 +131,9 @@ impl RunResult {
         let from = if counted.is_some() { "intermediary" } else { "sum of memberships" };
         let privacy = Privacy::of(work, &SumBounds::of(work, terms, roster.sites.len())?);
         let promised = |note: &&String| privacy.as_ref().is_some_and(|privacy| privacy.promise == **note);
-        let mut warnings: Vec<String> = outcome.notes.iter().filter(|note| !promised(note)).cloned().collect();
+        let mut told: Vec<String> = outcome.notes.iter().filter(|note| !promised(note)).cloned().collect();
         if let Some(indices_cohort) = &indices_cohort {
-            warnings.push(format!(
+            told.push(format!(
                 "a site was lost between the centres and their indices: row count, objective and indices are over {} alone",
                 indices_cohort.join(", ")
             ));
@@ -136,17 +142,21 @@ impl RunResult {
             && counted != summed
             && work.recipe.noise.is_none()
         {
-            warnings.push(
+            told.push(
                 "the intermediary's row count and the sum of all memberships differ: a site told them different things"
                     .into(),
             );
         }
+        let columns: Vec<String> = work.columns.iter().map(|c| c.name.clone()).collect();
+        let mut findings = warnings::of(&work.recipe, &work.domain()?, &columns, outcome);
+        // Why such a run has not converged is said already.
+        findings.retain(|finding| ended_early.is_none() || finding.name != "not-converged");
         let model = Model::of(work, &terms.hash(), outcome, ended_early.clone())?;
         Ok(RunResult {
             method: work.method_name(),
             k: outcome.centres.k() as u32,
             m: outcome.m,
-            columns: work.columns.iter().map(|c| c.name.clone()).collect(),
+            columns,
             centres,
             centres_box,
             clusters: outcome.clusters.clone(),
@@ -171,7 +181,8 @@ impl RunResult {
             history: outcome.history.clone(),
             traffic: Traffic::default(),
             privacy,
-            warnings,
+            warnings: told,
+            findings,
             model: Some(model),
         })
     }

@@ -15,6 +15,7 @@ use veilsum_proto::{
 };
 
 use crate::{
+    blur::Repeatable,
     carrier::{self, Carrier},
     documents::{Federation, SitePolicy},
     error::{Code, Failure},
@@ -131,6 +132,8 @@ pub struct LoopbackConfig {
     pub way: Option<Way>,
     /// What links run on; the usual carrier where there is none.
     pub carrier: Option<Arc<dyn Carrier>>,
+    /// Seed of the blur of seeding cells, so that a run can be repeated; without one every site draws from its own secret.
+    pub blur: Option<u64>,
     /// Told how the run goes.
     pub progress: Box<dyn Fn(Progress) + Send + Sync>,
 }
@@ -205,6 +208,7 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
         federation: federation.clone(),
         carrier: carrier.clone(),
         view: view.filter(|_| config.record).cloned(),
+        blur: config.blur.map(|seed| Repeatable { seed, site: i.saturating_sub(2) }),
     };
     let any: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 0));
 

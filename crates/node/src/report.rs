@@ -12,18 +12,18 @@ use crate::{
     app_messages::clean, cost::counted, error::Failure, files, model::Model, result::RunResult, traffic::Traffic,
 };
 
-/// What pooled rows would have given, for comparison.
+/// What the same code gives in the clear, on pooled rows or plain sums. It shows what masks, fixed point and the network change,
+/// and nothing about whether the method is right.
 #[derive(Debug, Clone, Serialize)]
 pub struct Pooled {
     /// What it was compared with.
     pub what: &'static str,
-    /// Whether its seeding totals were blurred by noise of their own: it may then start and end elsewhere.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub blurred: bool,
+    /// Its number of clusters, which it chose itself where the plan has a range.
+    pub k: u32,
     /// K x d, original units.
     pub centres: Vec<Vec<f64>>,
-    /// Largest difference to the federated centres, in units of each column's range.
-    pub max_abs_diff: f64,
+    /// Largest difference to the federated centres, in units of each column's range; `null` where it chose another K.
+    pub max_abs_diff: Option<f64>,
     /// Rounds of the pooled run.
     pub rounds: u32,
     /// Fuzzy Davies-Bouldin index of the pooled run.
@@ -181,7 +181,7 @@ pub fn summary(result: &RunResult) -> String {
     if !result.missing.is_empty() {
         let _ = writeln!(out, "missing at the end: {}", result.missing.join(", "));
     }
-    for w in &result.warnings {
+    for w in result.warnings.iter().chain(result.findings.iter().map(|finding| &finding.text)) {
         let _ = writeln!(out, "warning: {}", clean(w));
     }
     out

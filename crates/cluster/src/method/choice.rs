@@ -41,6 +41,36 @@ pub enum Pick {
 }
 
 impl Pick {
+    /// Every index.
+    pub const ALL: [Self; 10] = [
+        Self::FuzzyDaviesBouldin,
+        Self::DaviesBouldin,
+        Self::XieBeni,
+        Self::PartitionCoefficient,
+        Self::PartitionEntropy,
+        Self::ModifiedPartitionCoefficient,
+        Self::FukuyamaSugeno,
+        Self::CalinskiHarabasz,
+        Self::SimplifiedSilhouette,
+        Self::SilhouetteSquared,
+    ];
+
+    /// Its name in plans and results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::FuzzyDaviesBouldin => "fuzzy-davies-bouldin",
+            Self::DaviesBouldin => "davies-bouldin",
+            Self::XieBeni => "xie-beni",
+            Self::PartitionCoefficient => "partition-coefficient",
+            Self::PartitionEntropy => "partition-entropy",
+            Self::ModifiedPartitionCoefficient => "modified-partition-coefficient",
+            Self::FukuyamaSugeno => "fukuyama-sugeno",
+            Self::CalinskiHarabasz => "calinski-harabasz",
+            Self::SimplifiedSilhouette => "simplified-silhouette",
+            Self::SilhouetteSquared => "silhouette-squared",
+        }
+    }
+
     /// The value so that smaller is better; `None` where it was not computed or is not finite.
     pub fn badness(self, indices: &Indices) -> Option<f64> {
         let (value, sign) = match self {

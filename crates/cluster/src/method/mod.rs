@@ -115,6 +115,14 @@ pub struct Outcome {
     /// The cohort of the objective, of every index, of N and of the counts by label; `None` where none was asked for.
     #[serde(default)]
     pub judged_over: Option<u32>,
+    /// Standard deviation of every column over all rows, d, units of the questions, where first centres came from totals; a little
+    /// off where these were blurred.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deviations: Option<Vec<f64>>,
+    /// How far a centre is from the mean of the rows nearest to it, at most, units of the questions; where these means were asked
+    /// for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub off_means: Option<f64>,
     /// What of all this rests on estimated totals, where a run could not ask any more: see [`finish`](crate::finish).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extrapolated: Option<Extrapolation>,

@@ -87,6 +87,8 @@ pub struct SeedCells {
     pub weights: Vec<f64>,
     /// Mean of each cell, cells x d.
     pub means: Centres,
+    /// Standard deviation of every column over all rows, d, units of the questions; a little off where cells are blurred.
+    pub deviations: Vec<f64>,
 }
 
 impl SeedCells {
@@ -429,7 +431,13 @@ impl TreeSearch {
         let weights: Vec<f64> = full().map(|leaf| leaf.rows).collect();
         let means = Centres::new(weights.len(), d, values)
             .map_err(|_| MethodError::implausible("no cell is left that holds rows"))?;
-        Ok(SeedCells { weights, means })
+        let sum = |of: &dyn Fn(&Leaf) -> f64| full().map(of).sum::<f64>();
+        let rows = sum(&|leaf| leaf.rows);
+        let deviation = |column: usize| {
+            let mean = sum(&|leaf| leaf.sums[column]) / rows;
+            (sum(&|leaf| leaf.squares[column]) / rows - mean * mean).max(0.0).sqrt()
+        };
+        Ok(SeedCells { weights, means, deviations: (0..d).map(deviation).collect() })
     }
 }
 

@@ -7,6 +7,7 @@ use veilsum_proto::{aggregator::Timing, identity::Identity, message, roster::Par
 use super::View;
 use crate::{
     agreed::Federation,
+    blur::Repeatable,
     carrier::{self, Carrier},
     documents::SitePolicy,
     model::Model,
@@ -26,12 +27,14 @@ pub struct Party {
     pub carrier: Arc<dyn Carrier>,
     /// Records the frames that it receives.
     pub view: Option<View>,
+    /// Blur that repeats, on one machine only; none elsewhere, where it comes from the identity.
+    pub blur: Option<Repeatable>,
 }
 
 impl Party {
     /// On the usual carrier, without a record.
     pub fn new(identity: Arc<Identity>, federation: Federation) -> Party {
-        Party { identity, federation, carrier: carrier::choose(), view: None }
+        Party { identity, federation, carrier: carrier::choose(), view: None, blur: None }
     }
 
     /// The session of this run with an aggregator.

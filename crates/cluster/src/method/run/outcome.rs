@@ -148,6 +148,11 @@ impl Run {
         if verdict.is_some_and(|verdict| verdict.collapsed) && curve.is_empty() {
             notes.push("centres coincide, the run collapsed; the indices mean nothing".into());
         }
+        let clusters = verdict.and_then(|verdict| verdict.clusters.as_ref());
+        let off_means = clusters.map(|clusters| {
+            let apart = |(a, b): (&[f64], &[f64])| a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+            fit.centres.rows().zip(clusters.means.rows()).map(apart).fold(0.0, f64::max)
+        });
         let objective = verdict.map_or(f64::INFINITY, |verdict| self.objective_of(verdict));
         Ok(Outcome {
             centres,
@@ -168,6 +173,8 @@ impl Run {
             contingency: self.contingency.clone(),
             centres_over: member.cohort,
             judged_over: self.judged_over,
+            deviations: self.cells.as_ref().map(|cells| cells.deviations.clone()),
+            off_means,
             extrapolated: None,
         })
     }

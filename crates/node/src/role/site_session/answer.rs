@@ -52,10 +52,15 @@ impl SiteSession {
         let rows = self.config.rows.clone();
         let form = self.config.party.federation.form()?;
         let (identity, plan) = (self.config.party.identity.clone(), self.config.party.federation.terms.hash());
+        let repeatable = self.config.party.blur;
         let key = form.noise.and_then(|_| self.site.noise_key());
         let values = tokio::task::spawn_blocking(move || {
             let terms = question::Terms { form, drawn, judged: judged.as_ref(), noise: key.as_ref() };
-            let mut noise = blur::is_asked(&question).then(|| blur::of_site(&identity, &plan, &asked.query, &rows));
+            let own = || match (repeatable, &question) {
+                (Some(repeatable), Question::Cluster(batch)) => repeatable.stream(&batch.queries),
+                _ => blur::of_site(&identity, &plan, &asked.query, &rows),
+            };
+            let mut noise = blur::is_asked(&question).then(own);
             question::contribute(&question, &rows, &terms, noise.as_mut())
         })
         .await

@@ -1,0 +1,331 @@
+//! What the reader of a result should doubt, found from the result itself: a pure function of the recipe, the box and the outcome.
+//!
+//! A warning has a stable name, a sentence and the numbers it rests on. Nothing here asks a question: whatever a warning rests on was
+//! asked for the result anyway. Thresholds are named below, each with its reason; `veilsum-lab run defaults` measures how often they
+//! speak and how often they should have.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::algorithm::Algorithm;
+use crate::method::{CurvePoint, Pick};
+use crate::{Centres, Domain, Outcome, Recipe, Scaling};
+
+/// Two centres are one where their distance is below this part of the root mean square distance of rows to their centres: the same
+/// as a Xie-Beni index above 16. Two halves of one normal cluster are 1.6 deviations apart, which is far above.
+const CLOSE: f64 = 0.25;
+/// A column counts for nothing where its standard deviation is below this part of its box: a uniform column has 0.29, a normal one
+/// that fills its box some 0.1, and a squared distance then holds less than a hundredth of it.
+const FLAT: f64 = 0.01;
+/// A stop rule is coarse where the centres may still move by this part of the box's diagonal in a round. The defaults are 0.0035 of
+/// the diagonal of two columns, and less with more.
+const COARSE: f64 = 0.01;
+/// A hard centre is not its cluster's mean where it is further off than this part of the root mean square distance of the rows.
+const OFF_MEAN: f64 = 0.02;
+/// Rounds of power iteration: only the first two digits of the largest eigenvalue matter.
+const POWERS: usize = 100;
+
+/// Something to doubt.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Warning {
+    /// Its name, which does not change.
+    pub name: &'static str,
+    /// One or two sentences for people.
+    pub text: String,
+    /// The numbers it rests on, by name.
+    pub numbers: BTreeMap<String, f64>,
+}
+
+impl Warning {
+    fn new<const N: usize>(name: &'static str, text: String, numbers: [(&str, f64); N]) -> Self {
+        Self { name, text, numbers: numbers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect() }
+    }
+}
+
+/// Everything to doubt about this outcome of a run of `recipe` on `domain`, whose columns have these names.
+pub fn of(recipe: &Recipe, domain: &Domain, names: &[String], outcome: &Outcome) -> Vec<Warning> {
+    let mut found = Vec::new();
+    // Noise moves all of these numbers: what it does is told by the forecast and by standard errors.
+    if recipe.noise.is_some() {
+        return found;
+    }
+    found.extend(unfinished(recipe, outcome));
+    found.extend(border(outcome));
+    found.extend(disagreement(recipe, outcome));
+    found.extend(close_centres(outcome));
+    found.extend(fuzzifier(recipe, outcome));
+    found.extend(left_out(recipe, outcome));
+    found.extend(off_means(recipe, outcome));
+    found.extend(uneven(recipe, outcome));
+    found.extend(flat_columns(domain, names, outcome));
+    found.extend(coarse(recipe, domain, outcome));
+    found.extend(few_rows(outcome));
+    found
+}
+
+/// The stop rule did not hold within the plan's rounds.
+fn unfinished(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
+    let last = outcome.history.last()?;
+    let epsilon = tolerance(&recipe.algorithm).unwrap_or(0.0);
+    // Where no tolerance is given, a run that stands still for all practical purposes is done.
+    if outcome.converged || last.shift <= epsilon.max(1e-9) {
+        return None;
+    }
+    let text = format!(
+        "the centres still moved by {:.1e} in round {}, the last one: give the plan more rounds (--max-rounds)",
+        last.shift, last.round
+    );
+    let numbers = [("rounds", f64::from(last.round)), ("shift", last.shift), ("epsilon", epsilon)];
+    Some(Warning::new("not-converged", text, numbers))
+}
+
+/// The chosen K is an end of the range; the smallest K of all, 2, is none.
+fn border(outcome: &Outcome) -> Option<Warning> {
+    let (first, last) = (outcome.curve.first()?.k, outcome.curve.last()?.k);
+    let k = outcome.centres.k() as u32;
+    let lowest = k == first && first > 2;
+    (first < last && (k == last || lowest)).then(|| {
+        let end = if lowest { "smallest" } else { "largest" };
+        let text = format!("K = {k} is the {end} of the range {first} to {last}: the best K may lie beyond it");
+        Warning::new("k-at-border", text, [("k", k.into()), ("from", first.into()), ("to", last.into())])
+    })
+}
+
+/// Which K an index picks from a curve. An index that only rises or only falls over three and more K picks none: its best value is
+/// an end of the range whatever the rows are (Pal & Bezdek 1995 for the partition coefficient and entropy).
+pub fn vote(pick: Pick, curve: &[CurvePoint]) -> Option<u32> {
+    let usable: Vec<(u32, f64)> = curve
+        .iter()
+        .filter(|point| !point.collapsed)
+        .filter_map(|point| Some((point.k, pick.badness(&point.indices)?)))
+        .collect();
+    let rises = usable.windows(2).all(|pair| pair[0].1 <= pair[1].1);
+    let falls = usable.windows(2).all(|pair| pair[0].1 >= pair[1].1);
+    let says = usable.len() > 1 && (usable.len() < 3 || !(rises || falls));
+    says.then(|| usable.iter().min_by(|a, b| a.1.total_cmp(&b.1)).map(|best| best.0)).flatten()
+}
+
+/// The K that most indices pick: the stable choice. Of several such K the `preferred` one, else the smallest.
+fn stable(votes: &[(Pick, u32)], preferred: u32) -> u32 {
+    let count = |k: u32| votes.iter().filter(|vote| vote.1 == k).count();
+    let ks = votes.iter().map(|vote| vote.1);
+    ks.max_by_key(|k| (count(*k), *k == preferred, std::cmp::Reverse(*k))).unwrap_or(preferred)
+}
+
+/// The indices pick different K.
+fn disagreement(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
+    let k = outcome.centres.k() as u32;
+    let votes: Vec<(Pick, u32)> =
+        Pick::ALL.into_iter().filter_map(|pick| Some((pick, vote(pick, &outcome.curve)?))).collect();
+    // The index that chose counts even where its curve has no turn.
+    let others = votes.iter().filter(|(_, vote)| *vote != k).count();
+    if others == 0 {
+        return None;
+    }
+    let stable = stable(&votes, k);
+    let table: Vec<String> = votes.iter().map(|(pick, vote)| format!("{} {vote}", pick.name())).collect();
+    let advice = if stable == k {
+        format!("K = {k} is also what most of them pick")
+    } else {
+        format!("most of them pick K = {stable}")
+    };
+    let text = format!(
+        "the indices disagree about K: {} chose {k}, and alone they pick {}; {advice}",
+        recipe.choice.by.name(),
+        table.join(", ")
+    );
+    let mut warning = Warning::new("indices-disagree", text, [("chosen", k.into()), ("stable", stable.into())]);
+    warning.numbers.extend(votes.iter().map(|(pick, vote)| (pick.name().to_owned(), f64::from(*vote))));
+    Some(warning)
+}
+
+/// Two centres lie in one place.
+fn close_centres(outcome: &Outcome) -> Option<Warning> {
+    // Xie-Beni is J/N over the smallest squared distance of two centres.
+    let ratio = outcome.indices.xie_beni.filter(|index| *index > 0.0)?.sqrt().recip();
+    (ratio < CLOSE).then(|| {
+        let text = format!(
+            "two centres are closer to each other than rows are to their centres, at {ratio:.2} of the root mean square distance: \
+             they share a cluster. Fewer K, or for fuzzy methods a fuzzifier nearer to 1, keeps them apart"
+        );
+        Warning::new("centres-close", text, [("gap_over_spread", ratio), ("threshold", CLOSE)])
+    })
+}
+
+/// The fuzzifier is so large that all centres may rest on the mean of the rows: from m = 1 / (1 - 2 lambda) on, where lambda is the
+/// largest eigenvalue of the scatter of the rows' directions from their mean (Yu, Cheng & Huang 2004). It is at least 1/d. Where
+/// the columns' variances were asked for, it is estimated from them and from the scatter of the centres.
+fn fuzzifier(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
+    let m = recipe.algorithm.fuzzifier()?;
+    let centres = in_questions(outcome)?;
+    let d = centres.columns() as f64;
+    let least = 1.0 / d;
+    let total = outcome.deviations.as_ref().map(|all| all.iter().map(|sd| sd * sd).sum::<f64>()).filter(|t| *t > 0.0);
+    let (lambda, from) = match (total, &outcome.deviations) {
+        (Some(total), Some(deviations)) => {
+            let widest = deviations.iter().fold(0.0_f64, |most, sd| most.max(sd * sd));
+            (least.max(widest / total).max(between(&centres) / total).min(1.0), "the variances and the centres")
+        }
+        _ => (least, "the number of columns alone"),
+    };
+    let bound = if lambda < 0.5 { 1.0 / (1.0 - 2.0 * lambda) } else { f64::INFINITY };
+    // Without variances the bound is only the worst case: it speaks where the centres have come close as well.
+    let seen = total.is_some() || outcome.indices.xie_beni.is_some_and(|index| index.sqrt().recip() < 1.0);
+    (m >= bound && seen && centres.k() > 1).then(|| {
+        let text = format!(
+            "with m = {m} in {d} columns all centres may fall together on the mean of the rows, and are drawn towards it: below \
+             m = {bound:.2} they do not, judged by {from}"
+        );
+        Warning::new("fuzzifier-too-large", text, [("m", m), ("bound", bound), ("lambda", lambda)])
+    })
+}
+
+/// The largest eigenvalue of the scatter of the centres around their mean, each counting the same.
+fn between(centres: &Centres) -> f64 {
+    let (k, d) = (centres.k() as f64, centres.columns());
+    let mut mean = vec![0.0; d];
+    centres.rows().for_each(|row| mean.iter_mut().zip(row).for_each(|(mean, x)| *mean += x / k));
+    let off: Vec<Vec<f64>> =
+        centres.rows().map(|row| row.iter().zip(&mean).map(|(x, mean)| x - mean).collect()).collect();
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    // It begins at the centre that is farthest off, which is not at right angles to the first axis.
+    let Some(farthest) = off.iter().max_by(|a, b| dot(a, a).total_cmp(&dot(b, b))) else { return 0.0 };
+    let (mut axis, mut value) = (farthest.clone(), 0.0);
+    for _ in 0..POWERS {
+        let length = dot(&axis, &axis).sqrt();
+        if length == 0.0 {
+            return 0.0;
+        }
+        axis.iter_mut().for_each(|x| *x /= length);
+        let mut next = vec![0.0; d];
+        for row in &off {
+            let along = dot(row, &axis) / k;
+            next.iter_mut().zip(row).for_each(|(next, x)| *next += along * x);
+        }
+        value = dot(&next, &axis);
+        axis = next;
+    }
+    value
+}
+
+/// Rows that no centre stands for, and indices that a small cluster withholds.
+fn left_out(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
+    let small =
+        recipe.judges_fully() && outcome.judged_over.is_some() && outcome.indices.partition_coefficient.is_none();
+    if small {
+        let text = format!(
+            "a cluster has fewer than {} rows or rows of fewer than {} sites: nothing was summed up by cluster, and the indices that \
+             need it are missing",
+            recipe.rule.min_rows, recipe.rule.min_sites
+        );
+        let numbers = [("min_rows", recipe.rule.min_rows as f64), ("min_sites", recipe.rule.min_sites.into())];
+        return Some(Warning::new("small-cluster", text, numbers));
+    }
+    let n = outcome.n_total? as f64;
+    let missing = n - outcome.weights.iter().sum::<f64>();
+    (matches!(recipe.algorithm, Algorithm::Fkm { .. }) && missing > 0.5).then(|| {
+        let text = format!(
+            "{missing:.0} of {n:.0} rows were left out of the last centres: at their sites they are in groups that are too small"
+        );
+        Warning::new("rows-left-out", text, [("rows", missing), ("of", n)])
+    })
+}
+
+/// A hard method that came to rest beside the means of its clusters: it is no fixed point of k-means.
+fn off_means(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
+    let off = outcome.off_means.filter(|_| recipe.algorithm.fuzzifier().is_none())?;
+    let spread = outcome.objective_per_row.max(0.0).sqrt();
+    (spread.is_finite() && off > OFF_MEAN * spread).then(|| {
+        let text = format!(
+            "a centre is {:.1} % of the rows' root mean square distance away from the mean of its cluster: the run rests, but not at \
+             a fixed point of k-means. Too few rows changed clusters to ask for the sums again, or sites left out small groups",
+            100.0 * off / spread
+        );
+        Warning::new("not-a-fixed-point", text, [("distance", off), ("spread", spread)])
+    })
+}
+
+/// FFCM's second average: the sites' own centres do not match one another.
+fn uneven(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
+    if !matches!(recipe.algorithm, Algorithm::FfcmAvg2 { .. }) || outcome.weights.is_empty() {
+        return None;
+    }
+    // The weights of this method count local centres.
+    let each = outcome.weights.iter().sum::<f64>() / outcome.weights.len() as f64;
+    let (least, most) = outcome.weights.iter().fold((f64::MAX, 0.0_f64), |(a, b), w| (a.min(*w), b.max(*w)));
+    (most - each > 0.5 || each - least > 0.5).then(|| {
+        let text = format!(
+            "the sites' own centres do not match: {least:.0} to {most:.0} of them stand behind a centre, where each site finds one \
+             for each. Averages of such centres may be far from the clusters of all rows; fcm is exact"
+        );
+        Warning::new("local-centres-differ", text, [("least", least), ("most", most), ("each", each)])
+    })
+}
+
+/// A box so wide that a column counts for nothing.
+fn flat_columns(domain: &Domain, names: &[String], outcome: &Outcome) -> Vec<Warning> {
+    let deviations =
+        outcome.deviations.as_ref().filter(|_| domain.scaling() == Scaling::Box && outcome.transform.is_none());
+    let flat = deviations.into_iter().flatten().enumerate().filter(|(_, sd)| **sd < FLAT);
+    flat.map(|(column, sd)| {
+        let name = names.get(column).map_or("?", String::as_str);
+        let text = format!(
+            "the box of {name:?} is so wide that the column counts for nothing: its standard deviation is {:.2} % of the box. Narrow \
+             the box, or standardise the columns (--standardise standard)",
+            100.0 * sd
+        );
+        Warning::new("flat-column", text, [("column", column as f64), ("deviation_over_box", *sd), ("threshold", FLAT)])
+    })
+    .collect()
+}
+
+/// A stop rule that holds long before the centres rest.
+fn coarse(recipe: &Recipe, domain: &Domain, outcome: &Outcome) -> Option<Warning> {
+    let epsilon = tolerance(&recipe.algorithm)?;
+    let side = |column: usize| {
+        let (low, high) = domain.working_interval(column);
+        let factor = outcome.transform.as_ref().map_or(1.0, |transform| transform.factor[column]);
+        (high - low) * factor
+    };
+    let diagonal = (0..domain.columns()).map(|column| side(column).powi(2)).sum::<f64>().sqrt();
+    (epsilon > COARSE * diagonal).then(|| {
+        let text = format!(
+            "--epsilon {epsilon} is {:.1} % of the box's diagonal: the run stops while centres still move that far in a round",
+            100.0 * epsilon / diagonal
+        );
+        Warning::new("coarse-epsilon", text, [("epsilon", epsilon), ("diagonal", diagonal)])
+    })
+}
+
+/// Fewer rows than numbers that are estimated from them.
+fn few_rows(outcome: &Outcome) -> Option<Warning> {
+    let (n, numbers) = (outcome.n_total? as f64, (outcome.centres.k() * outcome.centres.columns()) as f64);
+    (n < numbers).then(|| {
+        let text = format!(
+            "{n:.0} rows for {numbers:.0} coordinates of centres: the centres describe these rows and no others"
+        );
+        Warning::new("few-rows", text, [("rows", n), ("coordinates", numbers)])
+    })
+}
+
+/// The centres in the units of the questions.
+fn in_questions(outcome: &Outcome) -> Option<Centres> {
+    match &outcome.transform {
+        Some(transform) => transform.centres(&outcome.centres).ok(),
+        None => Some(outcome.centres.clone()),
+    }
+}
+
+/// The movement below which a method stops.
+fn tolerance(algorithm: &Algorithm) -> Option<f64> {
+    match algorithm {
+        Algorithm::Fcm { epsilon, .. }
+        | Algorithm::FfcmAvg1 { epsilon, .. }
+        | Algorithm::FfcmAvg2 { epsilon, .. }
+        | Algorithm::Fkm { epsilon, .. }
+        | Algorithm::Kmeans { epsilon, .. }
+        | Algorithm::Kumar { epsilon, .. } => Some(*epsilon),
+        _ => None,
+    }
+}
