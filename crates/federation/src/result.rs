@@ -34,6 +34,10 @@ pub struct RunResult {
     pub centres: Vec<Vec<f64>>,
     /// K x d, box units.
     pub centres_box: Vec<Vec<f64>>,
+    /// Covariances and weights of a method whose clusters have any: lower triangles, row by row, original units. The
+    /// log-likelihood is in the units of the questions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shapes: Option<veilsum_cluster::method::Shapes>,
     /// Weight of every cluster in the last round: sums of u^m, rows or mass, as the method counts;
     /// an estimate where `extrapolated` has rounds.
     pub weights: Vec<f64>,
@@ -145,6 +149,7 @@ impl RunResult {
             columns: work.columns.iter().map(|c| c.name.clone()).collect(),
             centres,
             centres_box,
+            shapes: outcome.shapes.clone().map(|shapes| work.original(shapes)),
             weights: outcome.weights.clone(),
             n_total,
             n_total_from: n_total.map(|_| from),

@@ -167,7 +167,7 @@ impl Ffcf {
         let history = vec![Round { round: 1, shift: found.shift }];
         let centres =
             self.walls.as_ref().map_or_else(|| found.centres.clone(), |walls| confined(&found.centres, &walls.domain));
-        self.fit = Fit { centres, weights: found.weights, history, converged: found.converged };
+        self.fit = Fit { centres, weights: found.weights, history, converged: found.converged, shapes: None };
         self.open = None;
         Ok(())
     }

@@ -26,8 +26,8 @@ use crate::validity::Verdict;
 use crate::{Batch, Centres, MethodError, Totals, Transform};
 
 pub use crate::algorithm::{
-    ALGORITHMS, About, Algorithm, Fit, GroupThreshold, Iteration, Options, Round, Walls, fcm, ffcf, ffcm, fkm, kmeans,
-    kumar,
+    ALGORITHMS, About, Algorithm, Fit, GroupThreshold, Iteration, Options, Round, Shapes, Walls, fcm, ffcf, ffcm, fkm,
+    gk, gmm, kmeans, kumar,
 };
 pub use crate::query::Stage;
 pub use crate::scale::inside;
@@ -111,6 +111,9 @@ pub struct Outcome {
     /// The cohort of the objective, of every index, of N and of the counts by label; `None` where none was asked for.
     #[serde(default)]
     pub judged_over: Option<u32>,
+    /// Covariances of the clusters, where the method finds any; in working units.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shapes: Option<Shapes>,
     /// What of all this rests on estimated totals, where a run could not ask any more: see [`finish`](crate::finish).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extrapolated: Option<Extrapolation>,
