@@ -88,7 +88,7 @@ pub(crate) enum JudgeName {
 fn parse_pick(text: &str) -> Result<Pick, String> {
     serde_json::from_value(text.into()).map_err(|_| {
         "the indices are fuzzy-davies-bouldin, davies-bouldin, xie-beni, partition-coefficient, partition-entropy, \
-         modified-partition-coefficient, fukuyama-sugeno, calinski-harabasz, simplified-silhouette, silhouette-squared"
+         modified-partition-coefficient, fukuyama-sugeno, calinski-harabasz, simplified-silhouette, silhouette-squared, bic"
             .into()
     })
 }
@@ -152,6 +152,10 @@ pub(crate) struct MethodArgs {
     /// fkm: rounds of exact Lloyd afterwards, at most
     #[arg(long, value_name = "N", default_value_t = 0, hide_short_help = true, help_heading = heading::METHOD)]
     pub finish: u32,
+    /// gmm, gk: added to every variance, in parts of the squared extent of the box
+    #[arg(long, value_name = "V", default_value_t = 1e-6, allow_negative_numbers = true, hide_short_help = true,
+        help_heading = heading::METHOD)]
+    pub regularisation: f64,
     /// ffcf: shared anchors [default: 4 for each cluster, at least 8]
     #[arg(long, value_name = "B", default_value_t = 0, hide_default_value = true, hide_short_help = true, help_heading = heading::METHOD)]
     pub anchors: u32,
@@ -446,6 +450,7 @@ impl MethodArgs {
             powers: self.powers,
             min_group: self.min_group,
             finish: self.finish,
+            regularisation: self.regularisation,
             anchors: self.anchors,
             features: self.features,
         })

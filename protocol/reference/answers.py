@@ -10,6 +10,7 @@ from domain import BEYOND, moved_rows, refuse
 from distances import add_to, check_fuzzy, columns_fit, fuzzifier_fits, memberships, nearest, square
 from features import FEATURES
 from local_answers import LOCAL_CHOICE, LOCAL_FUZZY, LOCAL_MEANS
+from shaped_answers import SHAPED_SUMS
 from validity_answers import CONTINGENCY, SILHOUETTE, SIZES, UNGROUPED, VALIDATION
 
 MAX_BATCH, MAX_ENTRIES, MAX_SPLITS, MAX_DEPTH, MAX_BINS = 4096, 1 << 24, 1 << 16, 64, 1024
@@ -212,6 +213,7 @@ FAMILIES = {
     "shifts": (check_shifts, shifts_blocks, shifts),
     "sizes": SIZES,
     "ungrouped": UNGROUPED,
+    "shaped_sums": SHAPED_SUMS,
 }
 
 

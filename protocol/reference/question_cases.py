@@ -8,7 +8,7 @@ from documents import MAX_APPLICATION
 from draws import Stream, drawn, uniform_centres
 from question_samples import (
     BOTH, BOUNDS, BOXES, COUNT, GOOD, LABELS, ROWS, STANDARD, THREE, UNITS, cells, contingency, features, fuzzy,
-    histogram, local_choice, local_fuzzy, local_means, moments, question_of, silhouette, since, steps,
+    histogram, local_choice, local_fuzzy, local_means, moments, question_of, shaped, silhouette, since, steps,
     validation,
 )  # fmt: skip
 from questions import QUESTION, WORK, shown
@@ -97,6 +97,15 @@ def bad_questions():
         "blur of no sites": [cells([1], BOTH, blur={"strength": 1.0, "sites": 0})],
         "two sizes for three clusters": [silhouette((1.0, 2.0))],
         "a scatter below 0": [silhouette(scatter=(1.0, -1.0, 0.0))],
+        "a covariance that is not positive definite": [shaped(BOTH, covariances=[0.02, 0.0245, 0.03] * 3)],
+        "a covariance below the floor": [shaped(BOTH, covariances=[0.02, 0.0, 1e-7] * 3)],
+        "a covariance wider than the box": [shaped(BOTH, covariances=[5.0, 0.0, 1.0] * 3)],
+        "two covariances for three clusters": [shaped(BOTH, covariances=[0.02, 0.0, 0.02] * 2)],
+        "no floor": [shaped(BOTH, floor=0.0)], "a mixture of weight 2": [shaped(BOTH, weights=(1.0, 0.5, 0.5))],
+        "a weight below 0": [shaped(BOTH, weights=(1.0, 0.5, -0.5))],
+        "two weights for three clusters": [shaped(BOTH, weights=(0.5, 0.5))],
+        "covariances, m = 1": [shaped(BOTH, m=1.0)], "covariances, changes": [shaped(since([THREE], [1, 1, 1]))],
+        "a cluster with a covariance outside the box": [shaped(BOTH, [[0.5, 0.5], [0.5, 1.5], [0.0, 0.0]])],
         "no labels": [contingency(classes=0)], "4097 labels": [contingency(classes=4097)],
     }  # fmt: skip
     for name, queries in bad.items():
@@ -167,6 +176,10 @@ def works():
         },
     }  # fmt: skip
     yield noisy
+    mixed = work(("gmm", {**stop, "regularisation": 1e-6}), uniform)
+    mixed["recipe"]["choice"] = {"by": ("bic", {}), "elbow": False}
+    yield mixed
+    yield work(("gk", {**m, **stop, "regularisation": 1e-5}), uniform)
     kept = work(("kmeans", {"epsilon": 0.0, "max_rounds": 8}), uniform)
     kept["recipe"]["min_change"] = 5
     yield kept

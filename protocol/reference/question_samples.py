@@ -103,6 +103,15 @@ def fuzzy(name, centres=THREE, m=2.0):
     return name, {"centres": centres, "m": m}
 
 
+OVAL = [0.02, 0.01, 0.03, 0.04, 0.0, 0.01, 0.005, -0.002, 0.05]
+
+
+def shaped(part, centres=THREE, weights=(0.25, 0.5, 0.25), m=None, covariances=OVAL, floor=1e-6):
+    model = ("mixture", {"weights": list(weights)}) if m is None else ("gustafson_kessel", {"m": m})
+    fields = {"centres": centres, "covariances": list(covariances), "model": model, "floor": floor, "part": part}
+    return "shaped_sums", fields
+
+
 COUNT, BOTH = ("counts", {}), ("both", {})
 STANDARD = {"lower": [0.1, 0.0], "upper": [0.9, 1.0], "shift": [0.5, 0.25], "factor": [4.0, 2.5]}
 GOOD = {
@@ -156,11 +165,20 @@ GOOD = {
     "shifts around the middle": [shifts(0.75)],
     "shifts around the centres": [shifts(0.2, 1.5, False, TIED, 7)],
     "shifts of hard groups": [shifts(0.3, None, False)],
+    "mixture": [shaped(BOTH)],
+    "mixture, counts, a component of no weight": [shaped(COUNT, weights=(0.5, 0.0, 0.5))],
+    "mixture, sums of two": [shaped(("sums", [0, 2]))],
+    "mixture, rows beyond the least likelihood": [shaped(BOTH, THREE[:1], [1.0], None, [1e-6, 0.0, 1e-6])],
+    "Gustafson-Kessel": [shaped(BOTH, m=2.0)],
+    "Gustafson-Kessel, m below 2, counts": [shaped(COUNT, m=1.5)],
+    "Gustafson-Kessel, sums of one": [shaped(("sums", [1]), m=3.0)],
     "several": [fuzzy("fuzzy_sums"), fuzzy("fuzzy_sums", THREE[:2]), moments()],
 }
 UNITS = {
     "standardised": ("scaled", STANDARD, [fuzzy("fuzzy_sums"), validation(), moments([0.0, 0.0])]),
     "raw units": ("raw", None, [fuzzy("fuzzy_sums", RAW), fuzzy("fuzzy_validation", RAW), local_means(BOTH, RAW)]),
+    "raw units, mixture": ("raw", None, [shaped(BOTH, RAW), shaped(BOTH, RAW, m=2.0)]),
+    "standardised, mixture": ("scaled", STANDARD, [shaped(BOTH, [[0.0, 0.0], [1.0, 1.0], [-1.0, 0.5]])]),
     "raw units, moments": ("raw", None, [moments(), moments([1.0, 20.0]), histogram(5, (1, 12.5, 22.5))]),
     "raw units, features": ("raw", None, [features(BOTH, RAW)]),
 }

@@ -35,6 +35,7 @@ FEATURE_PARAMS = Struct(min=U32, max=U32, tau=F64, m=F64)
 BRACKET = Struct(column=U32, lower=F64, upper=F64)
 TREE = Struct(of=NUMBERS, splits=List(Struct(column=U32, at=F64)))
 BLUR = Struct(strength=F64, sites=U32)
+SHAPE_MODEL = Enum(mixture=Struct(weights=DOUBLES), gustafson_kessel=Struct(m=F64))
 QUERY = Enum(
     fuzzy_sums=Struct(centres=POINTS, m=F64),
     fuzzy_validation=Struct(centres=POINTS, m=F64),
@@ -51,6 +52,7 @@ QUERY = Enum(
     shifts=Struct(centres=POINTS, m=Option(F64), middle=BOOL, clip=F64, round=U32),
     sizes=Struct(centres=POINTS),
     ungrouped=Struct(centres=POINTS, m=F64),
+    shaped_sums=Struct(centres=POINTS, covariances=DOUBLES, model=SHAPE_MODEL, floor=F64, part=PART),
 )
 BATCH = Struct(transform=Option(TRANSFORM), queries=List(QUERY))
 QUESTION = Enum(
@@ -70,6 +72,8 @@ ALGORITHM = Enum(
         "kmeans": Struct(epsilon=F64, max_rounds=U32),
         "ffcf": Struct(m=F64, features=FEATURE_PARAMS, anchors=U32, merge=BOOL),
         "kumar": Struct(epsilon=F64, max_rounds=U32, local=STEPS),
+        "gmm": Struct(epsilon=F64, max_rounds=U32, regularisation=F64),
+        "gk": Struct(m=F64, epsilon=F64, max_rounds=U32, regularisation=F64),
     }
 )
 SEEDING = Enum(
@@ -81,7 +85,7 @@ PICK = Enum(
     **dict.fromkeys(
         "fuzzy-davies-bouldin davies-bouldin xie-beni partition-coefficient partition-entropy "
         "modified-partition-coefficient fukuyama-sugeno calinski-harabasz simplified-silhouette "
-        "silhouette-squared".split(),
+        "silhouette-squared bic".split(),
         NOTHING,
     )
 )

@@ -130,6 +130,8 @@ fn algorithms(m: f64) -> Vec<Algorithm> {
         Algorithm::Fkm { epsilon: 0.0, max_rounds, min_rows: 1, local_steps: 1, finish: 5 },
         Algorithm::Kmeans { epsilon: 0.0, max_rounds },
         Algorithm::Kumar { epsilon, max_rounds, local },
+        Algorithm::Gmm { epsilon, max_rounds, regularisation: 1e-6 },
+        Algorithm::Gk { m, epsilon, max_rounds, regularisation: 1e-6 },
         Algorithm::Ffcf { m, features, anchors: 0, merge: true },
         Algorithm::Ffcf { m, features, anchors: 6, merge: false },
     ]

@@ -2,6 +2,7 @@
 
 mod bad_inputs;
 mod conversation;
+mod covariances;
 mod finish;
 mod five_gaussians;
 mod hostile_questions;

@@ -4,7 +4,10 @@
 //! that every site reads before it says yes.
 
 use serde::{Deserialize, Serialize};
-use veilsum_cluster::{Algorithm, Batch, Centres, Domain, Method, Run, Step, method::Stage};
+use veilsum_cluster::{
+    Algorithm, Batch, Centres, Domain, Method, Run, Step,
+    method::{Shapes, Stage},
+};
 /// What a [`PlanSpec`] consists of.
 pub use veilsum_cluster::{Clusters, OutOfBox, Recipe, Scaling, method::Seeding, privacy::Unit, sampling::Sampling};
 use veilsum_proto::{
@@ -296,6 +299,20 @@ impl PlanSpec {
                 .collect(),
         };
         Ok((original, boxed))
+    }
+
+    /// Covariances in working units in the units of the columns.
+    pub(crate) fn original(&self, mut shapes: Shapes) -> Shapes {
+        let extent = |column: &Column| match self.scaling {
+            Scaling::Box => column.upper - column.lower,
+            Scaling::None => 1.0,
+        };
+        let extents: Vec<f64> = self.columns.iter().map(extent).collect();
+        for matrix in &mut shapes.covariances {
+            let pairs = (0..extents.len()).flat_map(|i| (0..=i).map(move |j| (i, j)));
+            matrix.iter_mut().zip(pairs).for_each(|(value, (i, j))| *value *= extents[i] * extents[j]);
+        }
+        shapes
     }
 
     /// The name by which plans and results call the method.

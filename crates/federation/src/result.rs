@@ -37,6 +37,10 @@ pub struct RunResult {
     pub centres: Vec<Vec<f64>>,
     /// K x d, box units.
     pub centres_box: Vec<Vec<f64>>,
+    /// Covariances and weights of a method whose clusters have any: lower triangles, row by row, original units. The
+    /// log-likelihood is in the units of the questions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shapes: Option<veilsum_cluster::method::Shapes>,
     /// What each cluster of these centres holds: `sizes`, `mass`, `weight`, `left_out`, and why some of it is not shown.
     #[serde(flatten)]
     pub clusters: ClusterSizes,
@@ -160,6 +164,7 @@ impl RunResult {
             centres,
             centres_box,
             clusters: outcome.clusters.clone(),
+            shapes: outcome.shapes.clone().map(|shapes| work.original(shapes)),
             n_total,
             n_total_from: n_total.map(|_| from),
             rounds: outcome.rounds,

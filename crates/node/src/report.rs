@@ -202,6 +202,7 @@ fn more_indices(indices: &veilsum_cluster::Indices) -> String {
         ("silhouette (squared distances)", indices.silhouette_squared),
         ("WSSE", indices.wsse),
         ("OSSE", indices.osse),
+        ("BIC of the mixture", indices.bic),
         ("adjusted Rand index", indices.adjusted_rand),
     ];
     let shown = all.iter().filter_map(|(name, value)| value.map(|value| format!("  {name:<38}{value:.6}\n")));

@@ -6,16 +6,19 @@ pub mod fcm;
 pub mod ffcf;
 pub mod ffcm;
 pub mod fkm;
+pub mod gk;
+pub mod gmm;
 pub mod kmeans;
 pub mod kumar;
 mod rounds;
+mod shaped;
 mod spec;
 mod update;
 
 use serde::{Deserialize, Serialize};
 
 pub use spec::{Beginning, GroupThreshold, Iteration, Named, Options, Spec};
-pub use update::{Counted, Fit, Rested, Round, Walls};
+pub use update::{Counted, Fit, Rested, Round, Shapes, Walls};
 pub(crate) use update::{check_rounds, confined};
 
 use crate::query::{FeatureParams, LocalSteps, RoundHalf};
@@ -98,6 +101,10 @@ algorithms! {
     Ffcf = ffcf::FfcfSpec { m: f64, features: FeatureParams, anchors: u32, merge: bool }
     /// Weighted mean of local k-means centres by index ([`kumar`]).
     Kumar = kumar::KumarSpec { epsilon: f64, max_rounds: u32, local: LocalSteps }
+    /// Gaussian mixture by expectation-maximisation ([`gmm`]).
+    Gmm = gmm::GmmSpec { epsilon: f64, max_rounds: u32, regularisation: f64 }
+    /// Fuzzy covariances of Gustafson and Kessel ([`gk`]).
+    Gk = gk::GkSpec { m: f64, epsilon: f64, max_rounds: u32, regularisation: f64 }
 }
 
 const fn about<S: Named>() -> About
@@ -128,7 +135,17 @@ impl Algorithm {
     /// Questions of the iteration at most.
     pub fn max_questions(&self, rule: GroupThreshold) -> u32 {
         let each = if self.sums_groups() && rule.two_steps() { 2 } else { 1 };
-        self.spec().rounds().saturating_mul(each)
+        self.spec().rounds().saturating_add(self.spec().closing_rounds()).saturating_mul(each)
+    }
+
+    /// Whether it maximises a likelihood, so that the Bayesian information criterion is known.
+    pub fn has_likelihood(&self) -> bool {
+        self.spec().has_likelihood()
+    }
+
+    /// Whether its clusters have covariances.
+    pub fn has_covariances(&self) -> bool {
+        self.spec().has_covariances()
     }
 
     /// Whether its rounds sum up groups of rows, so that the rule may have their counts asked first.

@@ -41,6 +41,8 @@ pub struct Options {
     pub min_group: u64,
     /// Rounds of exact Lloyd afterwards at most.
     pub finish: u32,
+    /// The smallest variance of a cluster with a covariance, in parts of the squared extent of the box.
+    pub regularisation: f64,
     /// Shared anchors; 0 for the usual number.
     pub anchors: u32,
     /// Feature vectors that a site holds at most.
@@ -103,6 +105,21 @@ pub trait Spec {
     fn anchors(&self, clusters: u32) -> Option<u32> {
         let _ = clusters;
         None
+    }
+
+    /// Rounds that it asks after these to know where it has ended.
+    fn closing_rounds(&self) -> u32 {
+        0
+    }
+
+    /// Whether it maximises a likelihood.
+    fn has_likelihood(&self) -> bool {
+        false
+    }
+
+    /// Whether its clusters have covariances: d (d + 1) / 2 numbers more for each, and d times the work.
+    fn has_covariances(&self) -> bool {
+        false
     }
 
     /// Centres that a site compares a row with in the longest question, where all K and restarts have `all_k` together.

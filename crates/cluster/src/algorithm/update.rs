@@ -39,6 +39,8 @@ pub struct Fit {
     pub rested: Option<Rested>,
     /// Which rows the clusters of the last total counted.
     pub counted: Counted,
+    /// Covariances, where the method finds any.
+    pub shapes: Option<Shapes>,
 }
 
 /// Which rows the clusters of a total counted.
@@ -83,6 +85,24 @@ impl Rested {
     }
 }
 
+/// Clusters with a shape of their own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Shapes {
+    /// Share of every cluster in a Gaussian mixture (K), which add up to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub weights: Option<Vec<f64>>,
+    /// Lower triangle of every cluster's covariance, row by row, K x d (d + 1) / 2; of an iteration in parts of the box, of an
+    /// [`Outcome`](crate::Outcome) in working units.
+    pub covariances: Vec<Vec<f64>>,
+    /// Log-likelihood of all rows in a Gaussian mixture with these parameters, nats in the units of the covariances; none
+    /// where a run ended before it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log_likelihood: Option<f64>,
+    /// The objective of Gustafson & Kessel with these covariances, in parts of the box; none as above.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objective: Option<f64>,
+}
+
 /// One round of an iteration.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Round {
@@ -102,6 +122,7 @@ impl Fit {
             converged: false,
             rested: None,
             counted: Counted::Unknown,
+            shapes: None,
         }
     }
 }

@@ -38,6 +38,8 @@ pub enum Pick {
     SimplifiedSilhouette,
     /// Silhouette with squared distances, largest.
     SilhouetteSquared,
+    /// Bayesian information criterion of a Gaussian mixture, smallest.
+    Bic,
 }
 
 impl Pick {
@@ -84,13 +86,14 @@ impl Pick {
             Self::CalinskiHarabasz => (indices.calinski_harabasz, -1.0),
             Self::SimplifiedSilhouette => (indices.simplified_silhouette, -1.0),
             Self::SilhouetteSquared => (indices.silhouette_squared, -1.0),
+            Self::Bic => (indices.bic, 1.0),
         };
         value.map(|value| value * sign).filter(|value| value.is_finite())
     }
 
     /// Whether it needs more than the basic totals.
     pub fn needs_full(self) -> bool {
-        !matches!(self, Self::FuzzyDaviesBouldin | Self::XieBeni)
+        !matches!(self, Self::FuzzyDaviesBouldin | Self::XieBeni | Self::Bic)
     }
 
     /// Whether it needs sums of coordinates.

@@ -28,8 +28,8 @@ use crate::validity::Verdict;
 use crate::{Batch, Centres, MethodError, Totals, Transform};
 
 pub use crate::algorithm::{
-    ALGORITHMS, About, Algorithm, Fit, GroupThreshold, Iteration, Options, Rested, Round, Walls, fcm, ffcf, ffcm, fkm,
-    kmeans, kumar,
+    ALGORITHMS, About, Algorithm, Fit, GroupThreshold, Iteration, Options, Rested, Round, Shapes, Walls, fcm, ffcf, ffcm, fkm,
+    gk, gmm, kmeans, kumar,
 };
 pub use crate::query::Stage;
 pub use crate::scale::inside;
@@ -123,6 +123,9 @@ pub struct Outcome {
     /// for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off_means: Option<f64>,
+    /// Covariances of the clusters, where the method finds any; in working units.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shapes: Option<Shapes>,
     /// What of all this rests on estimated totals, where a run could not ask any more: see [`finish`](crate::finish).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extrapolated: Option<Extrapolation>,

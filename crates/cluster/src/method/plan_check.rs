@@ -255,6 +255,9 @@ impl Recipe {
                 Query::Histogram(q) => q.bins == self.preparation.bins && self.wants(q, domain.columns()),
                 Query::Cells(q) => return self.admits_cells(q, sites),
                 Query::Shifts(q) => self.admits_shifts(q, domain)?,
+                Query::ShapedSums(q) => {
+                    self.alike(query).iter().any(|own| matches!(own, Query::ShapedSums(own) if q.like(own)))
+                }
                 Query::Silhouette(q) => q.rows.iter().all(|rows| rows.fract() == 0.0),
                 // All others follow from the plan and their points, to the last parameter.
                 other => self.alike(other).contains(other),
@@ -363,9 +366,11 @@ impl Recipe {
             Some(anchors) => u64::from(anchors),
             None => all_k.saturating_mul(restarts),
         };
-        let rounds = asked.saturating_mul(d + 3);
-        let vectors = if self.validity.vectors { d } else { 0 };
+        let covariance = if self.algorithm.has_covariances() { d.saturating_mul(d + 1) / 2 } else { 0 };
         let members = (max.saturating_sub(min) + 1).saturating_mul(restarts);
+        // Beside the numbers of every cluster, one of the fit.
+        let rounds = asked.saturating_mul(d + 3 + covariance).saturating_add(members);
+        let vectors = if self.validity.vectors { d } else { 0 };
         // Of each cluster, and five sums over all of them.
         let judging =
             all_k.saturating_mul(restarts).saturating_mul(7 + vectors).saturating_add(members.saturating_mul(5));
@@ -382,7 +387,8 @@ impl Recipe {
         let (rows, d, restarts) = (rows as f64, columns as f64, f64::from(self.restarts));
         let (min, max) = (f64::from(self.clusters.min), f64::from(self.clusters.max));
         let all_k = self.clusters.count() as f64 * (min + max) / 2.0 * restarts;
-        let each_row = self.algorithm.comparisons(all_k) * d;
+        let each = if self.algorithm.has_covariances() { d * (d + 1.0) } else { d };
+        let each_row = self.algorithm.comparisons(all_k) * each;
         let choice = self.local_choice().map_or(0.0, |choice| {
             let tried = f64::from(choice.most - choice.min + 1) * f64::from(choice.min + choice.most) / 2.0;
             tried * d * f64::from(choice.starts) * f64::from(choice.local.most)

@@ -273,7 +273,8 @@ impl Recipe {
             let by = self.choice.by;
             let full = self.judges_fully();
             let silhouette = by != Pick::SilhouetteSquared || validity.silhouette;
-            if (by.needs_full() && !full) || (by.needs_vectors() && !validity.vectors) || !silhouette {
+            let likelihood = by != Pick::Bic || self.algorithm.has_likelihood();
+            if !likelihood || (by.needs_full() && !full) || (by.needs_vectors() && !validity.vectors) || !silhouette {
                 return Err(MethodError::parameter("the index that chooses K is not among those that are asked"));
             }
         }

@@ -444,8 +444,11 @@ impl Run {
         if verdicts.len() != self.members.len() {
             return Err(MethodError::implausible("there is not one verdict for every run"));
         }
-        for (member, verdict) in self.members.iter_mut().zip(verdicts) {
-            member.verdict = Some(verdict.clone());
+        for (at, verdict) in verdicts.iter().enumerate() {
+            let fit = self.members[at].iteration.fit();
+            let mut verdict = verdict.clone();
+            verdict.indices.bic = self.likelihood(&fit, fit.weights.iter().sum()).map(|(_, bic)| bic);
+            self.members[at].verdict = Some(verdict);
         }
         let run = &*self;
         let of = |k: u32| (0..run.members.len()).filter(move |at| run.members[*at].k == k);

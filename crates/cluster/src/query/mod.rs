@@ -12,6 +12,7 @@ mod fuzzy;
 mod histogram;
 mod local;
 mod moments;
+mod shaped;
 mod shifts;
 mod validation;
 
@@ -29,6 +30,8 @@ pub(crate) use histogram::MAX_BINS;
 pub use histogram::{Bracket, Histogram};
 pub use local::{LocalFuzzy, LocalMeans, LocalSteps, Pull};
 pub use moments::Moments;
+pub(crate) use shaped::{LEAST_FLOOR, MAX_SHAPE_NUMBERS, MAX_SHAPED_COLUMNS, is_wide};
+pub use shaped::{ShapeModel, ShapedSums};
 pub use shifts::Shifts;
 pub use validation::{Contingency, Silhouette, Sizes, Ungrouped, Validation};
 
@@ -108,6 +111,8 @@ families! {
     Sizes "sizes",
     /// What the validity indices need where a cluster is too small to be summed up alone.
     Ungrouped "ungrouped",
+    /// Second moments of clusters with covariances (Gaussian mixture, Gustafson-Kessel).
+    ShapedSums "shaped_sums",
 }
 
 impl Query {

@@ -67,6 +67,10 @@ pub struct Indices {
     /// Sum of squared distances to the nearest centre.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inertia: Option<f64>,
+    /// Bayesian information criterion of a Gaussian mixture (Schwarz 1978), smaller is better: `p ln N - 2 log L` with
+    /// `p = K - 1 + K d + K d (d + 1) / 2` and the likelihood in the units of the questions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bic: Option<f64>,
     /// Adjusted Rand index against the released labels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adjusted_rand: Option<f64>,

@@ -2,8 +2,9 @@
 
 use super::super::sizes::Known;
 use super::{Member, Run};
-use crate::method::{ClusterSizes, CurvePoint, Fit, Outcome};
+use crate::method::{ClusterSizes, CurvePoint, Fit, Outcome, Shapes};
 use crate::privacy::Noise;
+use crate::shape::{extents, stretched};
 use crate::validity::Verdict;
 use crate::{Centres, Indices, MethodError, metrics};
 
@@ -11,7 +12,35 @@ impl Run {
     /// What decides between restarts: `J_m` for fuzzy methods, inertia for the others. A collapsed run comes last.
     pub(super) fn objective(&self, at: usize) -> f64 {
         let Some(verdict) = &self.members[at].verdict else { return f64::INFINITY };
-        if verdict.collapsed { f64::MAX } else { self.objective_of(verdict) }
+        if verdict.collapsed {
+            return f64::MAX;
+        }
+        // A method with covariances has an objective of its own.
+        let own = self.members[at].iteration.fit().shapes.and_then(|s| s.log_likelihood.map(|l| -l).or(s.objective));
+        own.unwrap_or_else(|| self.objective_of(verdict))
+    }
+
+    /// Log-likelihood in the units of the questions, and BIC, of a member's mixture over so many rows.
+    pub(super) fn likelihood(&self, fit: &Fit, rows: f64) -> Option<(f64, f64)> {
+        let in_box = fit.shapes.as_ref()?.log_likelihood?;
+        // A density is per volume.
+        let log = in_box - rows * extents(&self.domain).iter().map(|extent| extent.ln()).sum::<f64>();
+        let (k, d) = (fit.centres.k() as f64, fit.centres.columns() as f64);
+        let parameters = k - 1.0 + k * d + k * d * (d + 1.0) / 2.0;
+        Some((log, parameters * rows.ln() - 2.0 * log))
+    }
+
+    /// Covariances of a member in working units of the public box.
+    fn shapes(&self, fit: &Fit) -> Option<Shapes> {
+        let mut shapes = fit.shapes.clone()?;
+        let likelihood = self.likelihood(fit, fit.weights.iter().sum());
+        shapes.log_likelihood = likelihood.map(|(log, _)| log);
+        let mut by = extents(&self.domain);
+        if let Some(transform) = &self.transform {
+            by.iter_mut().zip(&transform.factor).for_each(|(extent, factor)| *extent /= factor);
+        }
+        shapes.covariances.iter_mut().for_each(|matrix| *matrix = stretched(matrix, &by));
+        Some(shapes)
     }
 
     fn objective_of(&self, verdict: &Verdict) -> f64 {
@@ -162,7 +191,7 @@ impl Run {
             rounds: rounds(&fit),
             converged: fit.converged,
             rested: fit.rested,
-            history: fit.history,
+            history: fit.history.clone(),
             indices,
             objective,
             objective_per_row: verdict.map_or(f64::INFINITY, |verdict| objective / verdict.rows as f64),
@@ -175,6 +204,7 @@ impl Run {
             judged_over: self.judged_over,
             deviations: self.cells.as_ref().map(|cells| cells.deviations.clone()),
             off_means,
+            shapes: self.shapes(&fit),
             extrapolated: None,
         })
     }

@@ -1,0 +1,82 @@
+//! Fuzzy covariances (Gustafson & Kessel 1979), on totals.
+//!
+//! It is fuzzy c-means in which every cluster has a distance of its own, `d_k² = det(F_k)^(1/d) zᵀ F_k⁻¹ z`, all of volume 1.
+//! Every round asks for `U_k = Σ u_k^m`, `Σ u_k^m x` and `Σ u_k^m z zᵀ` ([`ShapedSums`](crate::query::ShapedSums)), and takes
+//!
+//! ```text
+//! v_k = Σ u_k^m x / U_k,   F_k = Σ u_k^m (x - v_k)(x - v_k)ᵀ / U_k + λ I
+//! ```
+//!
+//! with λ the regularisation, in parts of the squared extent of the box: without it a cluster whose rows lie in a plane has no
+//! inverse (Babuška, van der Veen & Kaymak 2002). The first F are multiples of the identity in parts of the box. It ends when the
+//! centres move less than epsilon, and one more question tells the objective `Σ u^m d²` at the end.
+//!
+//! It fails where fuzzy c-means fails, and with few rows in a cluster, which then becomes a needle. The rule of small groups
+//! compares `U_k`, which is below the rows of the cluster, and closes what stays below; such a cluster keeps centre and
+//! covariance. 64 columns are the limit.
+//!
+//! Validity indices are in plain distances, as for every other method.
+
+use super::shaped::{Limits, Shaped, first};
+use super::spec::{Beginning, Iteration, Named, Options, Spec};
+use crate::distance::usable_fuzzifier;
+use crate::query::{RoundHalf, ShapeModel};
+use crate::{Centres, MethodError, Query};
+
+/// Gustafson-Kessel on totals.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GkSpec {
+    /// Fuzzifier, > 1.
+    pub m: f64,
+    /// Stop when the centres move less (Frobenius norm); 0 stops only when nothing moves.
+    pub epsilon: f64,
+    /// Rounds at most, the question after the last one not counted.
+    pub max_rounds: u32,
+    /// Added to every variance, in parts of the squared extent of the box: 1e-9 to 1.
+    pub regularisation: f64,
+}
+
+impl Named for GkSpec {
+    const NAME: &'static str = "gk";
+    const ALIASES: &'static [&'static str] = &["gustafson-kessel"];
+    const HELP: &'static str = "Fuzzy covariances of Gustafson and Kessel";
+
+    fn usual(options: &Options) -> Self {
+        let Options { m, epsilon, max_rounds, regularisation, .. } = *options;
+        Self { m, epsilon: epsilon.unwrap_or(0.005), max_rounds, regularisation }
+    }
+
+    fn forms() -> Vec<Self> {
+        vec![Self { m: 2.0, epsilon: 1e-5, max_rounds: 60, regularisation: 1e-6 }]
+    }
+}
+
+impl Spec for GkSpec {
+    fn fuzzifier(&self) -> Option<f64> {
+        Some(self.m)
+    }
+
+    fn rounds(&self) -> u32 {
+        self.max_rounds
+    }
+
+    fn closing_rounds(&self) -> u32 {
+        1
+    }
+
+    fn asks(&self, centres: &Centres, half: &RoundHalf) -> Vec<Query> {
+        vec![first(centres, ShapeModel::GustafsonKessel { m: self.m }, self.regularisation, half.clone()).into()]
+    }
+
+    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
+        if !usable_fuzzifier(self.m) {
+            return Err(MethodError::Fuzzifier);
+        }
+        let limits = Limits { epsilon: self.epsilon, max_rounds: self.max_rounds, floor: self.regularisation };
+        Shaped::begin(at, ShapeModel::GustafsonKessel { m: self.m }, limits)
+    }
+
+    fn has_covariances(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,286 @@
+//! Second moments of clusters that have a shape of their own: a round of a Gaussian mixture (Dempster, Laird & Rubin 1977)
+//! and of Gustafson & Kessel (1979).
+//!
+//! With `z = (x - c_k) / extent`, column by column in parts of the box, and `C_k` the covariance of cluster k in these units,
+//! a row's weight in cluster k is for a mixture the responsibility
+//!
+//! ```text
+//! r_k = π_k N(z; 0, C_k) / Σ_j π_j N(z; 0, C_j)
+//! ```
+//!
+//! and for Gustafson & Kessel `u_k^m`, where u are the memberships of fuzzy c-means with the squared distances
+//! `d_k² = det(C_k)^(1/d) zᵀ C_k⁻¹ z`.
+
+use serde::{Deserialize, Serialize};
+
+use super::family::{Block, Family, RoundHalf, ShowsRows, Stage, same_columns};
+use crate::random::Stream;
+use crate::scale::inside;
+use crate::shape::{Factor, add_square, extents, triangle};
+use crate::{AnswerError, Centres, Domain, Prepared, QueryError, distance, kernel};
+
+/// Columns at most: a cluster has d (d + 1) / 2 second moments, and each is a number that is given away.
+pub(crate) const MAX_SHAPED_COLUMNS: usize = 64;
+/// Numbers that describe the clusters of one question at most, 8 MiB: a question has to fit a frame.
+pub(crate) const MAX_SHAPE_NUMBERS: usize = 1 << 20;
+/// The smallest variance that a plan may set as the floor, in parts of the squared extent of the box: 3·10^-5 of the box.
+pub(crate) const LEAST_FLOOR: f64 = 1e-9;
+/// A row's log-likelihood is never counted below this, nats in a box of volume 1: the total needs a bound that everybody
+/// knows. A row is that far from every cluster where it is some hundred standard deviations from all of them.
+pub(crate) const LEAST_LOG_LIKELIHOOD: f64 = -8192.0;
+/// Largest covariance, in parts of the squared extent of the box: rows have a quarter at most, and the floor is added.
+const MOST_COVARIANCE: f64 = 4.0;
+/// What rounding may leave the smallest variance below the floor.
+const HAIR: f64 = 1e-3;
+
+/// Totals at clusters with centres, covariances and, for a mixture, weights. `weights`, K: `Σ w_k`, for those asked about;
+/// with sums, of the clusters asked about, `Σ w_k x` (d each, working units) and the lower triangle of `Σ w_k z zᵀ`
+/// (d (d + 1) / 2 each); with counts, the sites whose own `Σ w_k` is at least half a row (K), and the fit (1): for a mixture
+/// `Σ log Σ_k π_k N(z; 0, C_k)`, for Gustafson & Kessel `Σ Σ_k u_k^m d_k²`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ShapedSums {
+    /// Current centres, K x d.
+    pub centres: Centres,
+    /// Lower triangles of `C_k` one after the other, in parts of the box, K d (d + 1) / 2.
+    pub covariances: Vec<f64>,
+    /// What a row's weights are.
+    pub model: ShapeModel,
+    /// The smallest variance that a cluster has in any direction, in parts of the squared extent of the box.
+    pub floor: f64,
+    /// Weights, sites and fit, or the sums, or all.
+    pub part: RoundHalf,
+}
+
+/// What a row's weights in clusters with covariances are.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ShapeModel {
+    /// Responsibilities.
+    Mixture {
+        /// `π_k`, K, which add up to 1.
+        weights: Vec<f64>,
+    },
+    /// Memberships to the power of m.
+    GustafsonKessel {
+        /// Fuzzifier, > 1.
+        m: f64,
+    },
+}
+
+/// What a row is compared with.
+struct Clusters<'a> {
+    query: &'a ShapedSums,
+    extents: Vec<f64>,
+    factors: Vec<Factor>,
+    /// Of a mixture the logarithm of weight over the root of the determinant; else `det^(1/d)`.
+    scale: Vec<f64>,
+}
+
+impl<'a> Clusters<'a> {
+    /// `None` where a covariance is none.
+    fn of(query: &'a ShapedSums, domain: &Domain) -> Option<Self> {
+        let d = domain.columns();
+        let factors: Vec<Factor> = query.matrices().map(|matrix| Factor::of(matrix, d)).collect::<Option<_>>()?;
+        let scale = match &query.model {
+            ShapeModel::Mixture { weights } => {
+                let log = |(pi, factor): (&f64, &Factor)| pi.ln() - 0.5 * factor.log_det - 0.5 * d as f64 * LOG_TAU;
+                weights.iter().zip(&factors).map(log).collect()
+            }
+            ShapeModel::GustafsonKessel { .. } => factors.iter().map(|f| (f.log_det / d as f64).exp()).collect(),
+        };
+        Some(Self { query, extents: extents(domain), factors, scale })
+    }
+
+    /// A row's weights into `w`, with its part of the fit; `z` has the place of K d numbers.
+    fn weights(&self, x: &[f64], z: &mut [f64], w: &mut [f64]) -> f64 {
+        let d = x.len();
+        let mut y = vec![0.0; d];
+        for (((z, w), centre), factor) in
+            z.chunks_exact_mut(d).zip(w.iter_mut()).zip(self.query.centres.rows()).zip(&self.factors)
+        {
+            for ((z, (x, c)), extent) in z.iter_mut().zip(x.iter().zip(centre)).zip(&self.extents) {
+                *z = (x - c) / extent;
+            }
+            *w = factor.distance(z, &mut y);
+        }
+        match &self.query.model {
+            ShapeModel::Mixture { .. } => {
+                w.iter_mut().zip(&self.scale).for_each(|(w, scale)| *w = scale - 0.5 * *w);
+                let most = w.iter().fold(f64::NEG_INFINITY, |a, b| a.max(*b));
+                w.iter_mut().for_each(|w| *w = (*w - most).exp());
+                let sum: f64 = w.iter().sum();
+                w.iter_mut().for_each(|w| *w /= sum);
+                (most + sum.ln()).max(LEAST_LOG_LIKELIHOOD)
+            }
+            ShapeModel::GustafsonKessel { m } => {
+                w.iter_mut().zip(&self.scale).for_each(|(w, scale)| *w *= scale);
+                let squares = w.to_vec();
+                let nearest = squares.iter().fold(f64::INFINITY, |a, b| a.min(*b));
+                // A row that is a centre belongs to it, or to all centres there alike.
+                let share = |square: f64| match nearest > 0.0 {
+                    true => (nearest / square).powf(1.0 / (m - 1.0)),
+                    false => f64::from(u8::from(square == 0.0)),
+                };
+                w.iter_mut().zip(&squares).for_each(|(w, square)| *w = share(*square));
+                let sum: f64 = w.iter().sum();
+                w.iter_mut().for_each(|w| *w = distance::power(*w / sum, *m));
+                w.iter().zip(&squares).map(|(w, square)| w * square).sum()
+            }
+        }
+    }
+}
+
+/// ln 2π.
+const LOG_TAU: f64 = 1.837_877_066_409_345_5;
+
+impl ShapedSums {
+    fn matrices(&self) -> impl Iterator<Item = &[f64]> {
+        self.covariances.chunks_exact(triangle(self.centres.columns()).max(1))
+    }
+
+    /// Clusters whose sums are asked.
+    fn open(&self) -> Vec<usize> {
+        match &self.part {
+            RoundHalf::Counts | RoundHalf::Changes(_) => Vec::new(),
+            RoundHalf::Sums(list) => list.iter().map(|k| *k as usize).collect(),
+            RoundHalf::Both => (0..self.centres.k()).collect(),
+        }
+    }
+
+    /// Whether another question of the same plan differs in nothing but what follows from totals.
+    pub(crate) fn like(&self, other: &Self) -> bool {
+        let model = match (&self.model, &other.model) {
+            (ShapeModel::Mixture { .. }, ShapeModel::Mixture { .. }) => true,
+            (ShapeModel::GustafsonKessel { m }, ShapeModel::GustafsonKessel { m: other }) => m == other,
+            _ => false,
+        };
+        model && self.floor == other.floor && self.part == other.part
+    }
+}
+
+/// Whether a matrix is positive definite with no variance far below the floor: the trace of the inverse is at least one over
+/// the smallest variance in any direction, and at most d times that.
+pub(crate) fn is_wide(matrix: &[f64], d: usize, floor: f64) -> bool {
+    let most = d as f64 / floor * (1.0 + HAIR);
+    matrix.iter().all(|x| x.abs() <= MOST_COVARIANCE)
+        && Factor::of(matrix, d).is_some_and(|f| f.trace_of_inverse <= most)
+}
+
+fn refuse(what: &'static str) -> QueryError {
+    QueryError::Parameter { what }
+}
+
+impl Family for ShapedSums {
+    fn stage(&self) -> Stage {
+        Stage::Iterating
+    }
+
+    fn check(&self, domain: &Domain) -> Result<(), QueryError> {
+        same_columns(&self.centres, domain)?;
+        let (k, d) = (self.centres.k(), domain.columns());
+        if d > MAX_SHAPED_COLUMNS {
+            return Err(refuse("clusters have covariances in 64 columns at most"));
+        }
+        if k > MAX_SHAPE_NUMBERS / (triangle(d) + d + 1) || self.covariances.len() != k * triangle(d) {
+            return Err(refuse("there are too many clusters, or not one covariance for each"));
+        }
+        if !(LEAST_FLOOR..=1.0).contains(&self.floor) {
+            return Err(refuse("the smallest variance must be 1e-9 to 1 of the squared extent of the box"));
+        }
+        if inside(&self.centres, domain).is_err() {
+            return Err(refuse("a cluster with a covariance has its centre outside the box"));
+        }
+        match &self.model {
+            ShapeModel::Mixture { weights } => {
+                let sum: f64 = weights.iter().sum();
+                if weights.len() != k
+                    || !weights.iter().all(|w| (0.0..=1.0 + 1e-6).contains(w))
+                    || (sum - 1.0).abs() > 1e-6
+                {
+                    return Err(refuse("the weights of a mixture are K numbers from 0 on that add up to 1"));
+                }
+            }
+            ShapeModel::GustafsonKessel { m } if !distance::usable_fuzzifier(*m) => return Err(QueryError::Fuzzifier),
+            ShapeModel::GustafsonKessel { .. } => {}
+        }
+        if !self.matrices().all(|matrix| is_wide(matrix, d, self.floor)) {
+            return Err(refuse(
+                "a covariance is not positive definite, below the smallest variance, or wider than the box",
+            ));
+        }
+        self.part.check(k)
+    }
+
+    fn layout(&self, domain: &Domain) -> Vec<Block> {
+        let (k, d, open) = (self.centres.k(), domain.columns(), self.open().len());
+        let counts = !matches!(self.part, RoundHalf::Sums(_));
+        let mut blocks = vec![Block::per_row("weights", if counts { k } else { open }, 1.0)];
+        // How far a row may be from each centre in each column, in parts of the box: 1, and a hair.
+        let far = 1.0 + 2.0 * crate::scale::HAIR;
+        if open > 0 {
+            blocks.push(Block::per_row("sums", open * d, domain.largest()));
+            blocks.push(Block::per_row("scatter", open * triangle(d), far * far));
+        }
+        if counts {
+            blocks.push(Block::per_site("sites", k, 1.0));
+            let bound = match &self.model {
+                // No density is above 700 nats where variances are not below the least floor, in any number of columns.
+                ShapeModel::Mixture { .. } => -LEAST_LOG_LIKELIHOOD,
+                // As for fuzzy c-means, a row adds at most its squared distance to any one centre.
+                ShapeModel::GustafsonKessel { .. } => {
+                    let of = |matrix: &[f64]| Factor::of(matrix, d);
+                    let most = |f: Factor| (f.log_det / d as f64).exp() * f.trace_of_inverse * d as f64 * far * far;
+                    self.matrices().filter_map(of).map(most).fold(f64::INFINITY, f64::min)
+                }
+            };
+            blocks.push(Block::per_row("fit", 1, bound));
+        }
+        blocks
+    }
+
+    fn answer(&self, rows: &Prepared, _: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError> {
+        let (k, d) = (self.centres.k(), self.centres.columns());
+        let (open, triangle) = (self.open(), triangle(d));
+        let clusters = Clusters::of(self, rows.domain()).ok_or(refuse("a covariance is not positive definite"))?;
+        let mut values = kernel::over_rows(rows.packed(), k + open.len() * (d + triangle) + 1, |x, _, sums| {
+            let (mut z, mut w) = (vec![0.0; k * d], vec![0.0; k]);
+            let fit = clusters.weights(x, &mut z, &mut w);
+            let (weights, rest) = sums.split_at_mut(k);
+            weights.iter_mut().zip(&w).for_each(|(sum, w)| *sum += w);
+            let (sums, rest) = rest.split_at_mut(open.len() * d);
+            for (sum, k) in sums.chunks_exact_mut(d).zip(&open) {
+                sum.iter_mut().zip(x).for_each(|(sum, x)| *sum += w[*k] * x);
+            }
+            let (scatter, total) = rest.split_at_mut(open.len() * triangle);
+            for (matrix, k) in scatter.chunks_exact_mut(triangle).zip(&open) {
+                add_square(matrix, &z[k * d..(k + 1) * d], w[*k]);
+            }
+            total[0] += fit;
+        });
+        if matches!(self.part, RoundHalf::Sums(_)) {
+            let weights: Vec<f64> = open.iter().map(|k| values[*k]).collect();
+            return Ok([&weights[..], &values[k..values.len() - 1]].concat());
+        }
+        let fit = values.pop();
+        let sites: Vec<f64> = values[..k].iter().map(|w| f64::from(u8::from(*w >= 0.5))).collect();
+        values.extend(sites);
+        values.extend(fit);
+        Ok(values)
+    }
+
+    fn points(&self) -> Vec<&Centres> {
+        vec![&self.centres]
+    }
+
+    fn half(&self) -> Option<&RoundHalf> {
+        Some(&self.part)
+    }
+
+    fn half_mut(&mut self) -> Option<&mut RoundHalf> {
+        Some(&mut self.part)
+    }
+
+    fn shows_rows(&self) -> Option<ShowsRows> {
+        Some(ShowsRows { block: "weights", blocks: None })
+    }
+}

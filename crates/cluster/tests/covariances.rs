@@ -1,0 +1,223 @@
+//! The methods with covariances: against scikit-learn and numpy (`covariances.py`), in other units, under the rule of small
+//! groups, and against parameters that no totals give.
+
+use serde_json::Value;
+use veilsum_cluster::method::{Choice, GroupThreshold, Pick, Seeding, Validity};
+use veilsum_cluster::query::{RoundHalf, ShapeModel, ShapedSums};
+use veilsum_cluster::{
+    Algorithm, Batch, Centres, Clusters, Domain, OutOfBox, Outcome, Prepared, Query, Recipe, Rows, Scaling, answer,
+    pooled,
+};
+
+fn numbers(value: &Value) -> Vec<f64> {
+    match value {
+        Value::Array(items) => items.iter().flat_map(numbers).collect(),
+        number => vec![number.as_f64().expect("a number")],
+    }
+}
+
+fn cases() -> Vec<Value> {
+    serde_json::from_str(include_str!("covariances.json")).expect("the reference's numbers")
+}
+
+fn columns(case: &Value) -> usize {
+    case["start"][0].as_array().unwrap().len()
+}
+
+/// The rows times `stretch` at three sites, in a box of that extent.
+fn sites(case: &Value, stretch: f64) -> (Domain, Vec<Prepared>) {
+    let d = columns(case);
+    let domain = Domain::new(vec![0.0; d], vec![stretch; d], Scaling::None).unwrap();
+    let values: Vec<f64> = numbers(&case["rows"]).iter().map(|x| x * stretch).collect();
+    let part = |site: usize| {
+        let own = values.chunks(d).enumerate().filter(|(i, _)| i % 3 == site).flat_map(|(_, row)| row.to_vec());
+        Prepared::new(&Rows::new(own.collect(), d).unwrap(), &domain, OutOfBox::Refuse).unwrap()
+    };
+    let sites = (0..3).map(part).collect();
+    (domain, sites)
+}
+
+fn recipe(case: &Value, algorithm: Algorithm, stretch: f64) -> Recipe {
+    let start = numbers(&case["start"]).iter().map(|x| x * stretch).collect();
+    let k = case["start"].as_array().unwrap().len();
+    let centres = Centres::new(k, columns(case), start).unwrap();
+    Recipe::plain(algorithm, k as u32, Seeding::Given { centres })
+}
+
+fn run(case: &Value, algorithm: Algorithm, stretch: f64) -> Outcome {
+    let (domain, sites) = sites(case, stretch);
+    let mut run = recipe(case, algorithm, stretch).run(&domain, 3).unwrap();
+    pooled::plain_federated(&mut run, &sites).unwrap()
+}
+
+fn gmm(fit: &Value, floor: f64) -> Algorithm {
+    Algorithm::Gmm { epsilon: fit["epsilon"].as_f64().unwrap(), max_rounds: 500, regularisation: floor }
+}
+
+fn gk(fit: &Value, floor: f64) -> Algorithm {
+    let (m, epsilon) = (fit["m"].as_f64().unwrap(), fit["epsilon"].as_f64().unwrap());
+    Algorithm::Gk { m, epsilon, max_rounds: 500, regularisation: floor }
+}
+
+fn near(what: &str, found: &[f64], expected: &Value, tolerance: f64) {
+    let expected = numbers(expected);
+    assert_eq!(found.len(), expected.len(), "{what}");
+    for (found, expected) in found.iter().zip(expected) {
+        assert!((found - expected).abs() <= tolerance * expected.abs().max(1.0), "{what}: {found} and {expected}");
+    }
+}
+
+fn same_steps(what: &str, found: &Outcome, expected: &Value) {
+    assert_eq!(u64::from(found.rounds), expected["rounds"].as_u64().unwrap(), "{what}");
+    assert_eq!(found.converged, expected["converged"].as_bool().unwrap(), "{what}");
+    near(what, found.centres.as_slice(), &expected["centres"], 1e-8);
+    near(what, &found.shapes.as_ref().unwrap().covariances.concat(), &expected["covariances"], 1e-8);
+}
+
+#[test]
+fn a_mixture_makes_the_steps_of_scikit_learn() {
+    for case in cases() {
+        for fit in case["gmm"].as_array().unwrap() {
+            let what = format!("{} until {}", case["name"], fit["epsilon"]);
+            let found = run(&case, gmm(fit, case["floor"].as_f64().unwrap()), 1.0);
+            same_steps(&what, &found, fit);
+            let shapes = found.shapes.unwrap();
+            near(&what, &shapes.weights.unwrap(), &fit["weights"], 1e-8);
+            near(&what, &[shapes.log_likelihood.unwrap()], &fit["log_likelihood"], 1e-8);
+            near(&what, &[found.indices.bic.unwrap()], &fit["bic"], 1e-8);
+        }
+    }
+}
+
+#[test]
+fn fuzzy_covariances_are_those_of_the_reference() {
+    for case in cases() {
+        for fit in case["gk"].as_array().unwrap() {
+            let what = format!("{} with m = {}", case["name"], fit["m"]);
+            let found = run(&case, gk(fit, case["floor"].as_f64().unwrap()), 1.0);
+            same_steps(&what, &found, fit);
+            near(&what, &[found.shapes.unwrap().objective.unwrap()], &fit["objective"], 1e-8);
+        }
+    }
+}
+
+#[test]
+fn other_units_change_the_numbers_and_not_the_clusters() {
+    let case = &cases()[0];
+    let algorithm = gmm(&case["gmm"][1], 1e-6);
+    let (one, wide) = (run(case, algorithm.clone(), 1.0), run(case, algorithm, 64.0));
+    assert_eq!(one.rounds, wide.rounds);
+    let (a, b) = (one.shapes.unwrap(), wide.shapes.unwrap());
+    for (a, b) in a.covariances.concat().iter().zip(b.covariances.concat()) {
+        assert!((a * 4096.0 - b).abs() < 1e-8, "{a} {b}");
+    }
+    // Every row has a density per volume: 64 in each of two columns.
+    let rows = one.n_total.unwrap() as f64;
+    assert!((a.log_likelihood.unwrap() - 2.0 * rows * 64f64.ln() - b.log_likelihood.unwrap()).abs() < 1e-7);
+}
+
+#[test]
+fn bic_chooses_the_number_of_components() {
+    let case = &cases()[0];
+    let (domain, sites) = sites(case, 1.0);
+    let algorithm = Algorithm::Gmm { epsilon: 1e-6, max_rounds: 300, regularisation: 1e-6 };
+    let by_bic = Recipe {
+        clusters: Clusters { min: 1, max: 5 },
+        seeding: Seeding::Uniform { seed: 4 },
+        restarts: 5,
+        choice: Choice { by: Pick::Bic, elbow: false },
+        ..recipe(case, algorithm, 1.0)
+    };
+    let outcome = pooled::plain_federated(&mut by_bic.run(&domain, 3).unwrap(), &sites).unwrap();
+    assert_eq!(outcome.centres.k(), 3, "{:?}", outcome.curve.iter().map(|p| p.indices.bic).collect::<Vec<_>>());
+    // No other method has a likelihood to choose by.
+    let fcm = Algorithm::Fcm { m: 2.0, epsilon: 1e-3, max_rounds: 10 };
+    assert!(Recipe { algorithm: fcm, ..by_bic }.check(&domain).is_err());
+}
+
+#[test]
+fn components_that_few_stand_behind_keep_their_place() {
+    let case = &cases()[0];
+    let (domain, sites) = sites(case, 1.0);
+    let algorithm = Algorithm::Gmm { epsilon: 1e-6, max_rounds: 50, regularisation: 1e-6 };
+    let rule = GroupThreshold { min_rows: 80, min_sites: 2, ask_first: true };
+    let ruled = Recipe { rule, validity: Validity::everything(), ..recipe(case, algorithm, 1.0) };
+    let outcome = pooled::plain_federated(&mut ruled.run(&domain, 3).unwrap(), &sites).unwrap();
+    let Seeding::Given { centres: start } = &ruled.seeding else { unreachable!() };
+    let kept = (0..3).filter(|k| outcome.centres.row(*k) == start.row(*k)).count();
+    assert!((1..3).contains(&kept), "{kept} of 3 components never had 80 rows: {:?}", outcome.weights);
+    assert!((outcome.weights.iter().sum::<f64>() - 230.0).abs() < 1e-9, "counts are over all of them");
+}
+
+fn question() -> ShapedSums {
+    ShapedSums {
+        centres: Centres::from_rows(&[vec![0.25, 0.25], vec![0.75, 0.5]]).unwrap(),
+        covariances: vec![0.02, 0.01, 0.03, 0.04, 0.0, 0.01],
+        model: ShapeModel::Mixture { weights: vec![0.25, 0.75] },
+        floor: 1e-6,
+        part: RoundHalf::Both,
+    }
+}
+
+#[test]
+fn parameters_that_no_totals_give_are_refused() {
+    let domain = Domain::new(vec![0.0; 2], vec![1.0; 2], Scaling::None).unwrap();
+    let check = |change: &dyn Fn(&mut ShapedSums)| {
+        let mut asked = question();
+        change(&mut asked);
+        Query::from(asked).check(&domain)
+    };
+    assert_eq!(check(&|_| ()), Ok(()));
+    let bad: [&dyn Fn(&mut ShapedSums); 16] = [
+        &|q| q.covariances[1] = 0.0245,
+        &|q| q.covariances[0] = -0.02,
+        &|q| q.covariances[0] = f64::NAN,
+        &|q| q.covariances[0] = f64::INFINITY,
+        &|q| q.covariances[5] = 1e-8,
+        &|q| q.covariances[3] = 5.0,
+        &|q| q.covariances.truncate(5),
+        &|q| q.floor = 0.0,
+        &|q| q.floor = 2.0,
+        &|q| q.floor = f64::NAN,
+        &|q| q.model = ShapeModel::Mixture { weights: vec![1.0] },
+        &|q| q.model = ShapeModel::Mixture { weights: vec![1.5, -0.5] },
+        &|q| q.model = ShapeModel::Mixture { weights: vec![f64::NAN, 1.0] },
+        &|q| q.model = ShapeModel::GustafsonKessel { m: 1.0 },
+        &|q| q.part = RoundHalf::Sums(vec![1, 0]),
+        &|q| q.centres = Centres::from_rows(&[vec![0.25, 0.25], vec![1.75, 0.5]]).unwrap(),
+    ];
+    for (i, change) in bad.iter().enumerate() {
+        assert!(check(*change).is_err(), "change {i}");
+    }
+    let wide = Domain::new(vec![0.0; 65], vec![1.0; 65], Scaling::None).unwrap();
+    let centres = Centres::from_rows(&[vec![0.5; 65]]).unwrap();
+    let algorithm = Algorithm::Gmm { epsilon: 1e-3, max_rounds: 5, regularisation: 1e-6 };
+    assert!(Recipe::plain(algorithm, 1, Seeding::Given { centres }).check(&wide).is_err());
+}
+
+#[test]
+fn no_row_of_the_box_adds_more_than_its_bound() {
+    let domain = Domain::new(vec![-3.0, 0.0], vec![1.0, 50.0], Scaling::None).unwrap();
+    let models = [
+        ShapeModel::Mixture { weights: vec![1.0, 0.0] },
+        ShapeModel::Mixture { weights: vec![0.5, 0.5] },
+        ShapeModel::GustafsonKessel { m: 1.1 },
+        ShapeModel::GustafsonKessel { m: 3.0 },
+    ];
+    for model in models {
+        // One cluster as thin as the floor allows: densities are large in it, and far away hardly there.
+        let centres = Centres::from_rows(&[vec![1.0, 0.0], vec![-3.0, 50.0]]).unwrap();
+        let covariances = vec![1e-6, 0.0, 1e-6, 0.25, 0.1, 0.25];
+        let asked = Query::from(ShapedSums { centres, covariances, model, floor: 1e-6, part: RoundHalf::Both });
+        asked.check(&domain).unwrap();
+        let bounds: Vec<f64> = asked.layout(&domain).iter().flat_map(|b| vec![b.bound; b.len]).collect();
+        for row in [[-3.0, 0.0], [1.0, 0.0], [1.0, 50.0], [-3.0, 50.0], [0.99, 0.1], [-1.0, 25.0]] {
+            let site = Prepared::new(&Rows::new(row.to_vec(), 2).unwrap(), &domain, OutOfBox::Refuse).unwrap();
+            let values = answer(&Batch::from(asked.clone()), &site).unwrap().values;
+            assert_eq!(values.len(), bounds.len());
+            for (value, bound) in values.iter().zip(&bounds) {
+                assert!(value.abs() <= *bound * (1.0 + 1e-12), "{asked:?} {row:?}: {value} above {bound}");
+            }
+        }
+    }
+}

@@ -1,0 +1,154 @@
+"""Second moments of clusters that have covariances: `ShapedSums` (spec sections 13.3 to 13.5).
+
+Matrices are lower triangles, row by row. What a plain implementation would take from a library is written out: the factor L
+with L Lᵀ = C, whose squares of the inverse add up to the trace of C's inverse.
+"""
+
+import math
+
+from distances import columns_fit, fuzzifier_fits
+from domain import refuse
+from local_answers import part_fits
+
+MAX_COLUMNS, MAX_NUMBERS, LEAST_FLOOR, MOST_COVARIANCE, HAIR = 64, 1 << 20, 1e-9, 4.0, 1e-3
+LEAST_LOG_LIKELIHOOD, FAR, LOG_TAU = -8192.0, 1.0 + 2.0 * 1e-6, math.log(2 * math.pi)
+
+
+def triangle(d):
+    return d * (d + 1) // 2
+
+
+def matrices(q):
+    t = triangle(len(q["centres"][0]))
+    return [q["covariances"][i * t : (i + 1) * t] for i in range(len(q["centres"]))]
+
+
+class Factor:
+    """Of a matrix that is positive definite, else a refusal."""
+
+    def __init__(self, matrix, d):
+        self.lower, self.log_det = [[0.0] * d for _ in range(d)], 0.0
+        for i in range(d):
+            for j in range(i + 1):
+                known = 0.0
+                for k in range(j):
+                    known += self.lower[i][k] * self.lower[j][k]
+                rest = matrix[triangle(i) + j] - known
+                if i != j:
+                    self.lower[i][j] = rest / self.lower[j][j]
+                    continue
+                if not 0 < rest < math.inf:
+                    refuse("a covariance that is not positive definite")
+                self.lower[i][i] = math.sqrt(rest)
+                self.log_det += math.log(rest)
+        self.trace = 0.0
+        for column in range(d):
+            self.trace += self.distance([float(i == column) for i in range(d)])
+
+    def distance(self, z):
+        """zᵀ C⁻¹ z, by forward substitution."""
+        y, total = [], 0.0
+        for i, value in enumerate(z):
+            known = 0.0
+            for k in range(i):
+                known += self.lower[i][k] * y[k]
+            y.append((value - known) / self.lower[i][i])
+            total += y[i] * y[i]
+        return total
+
+
+def check(q, domain):
+    columns_fit(q["centres"], domain)
+    k, d = len(q["centres"]), domain.columns
+    if d > MAX_COLUMNS or k > MAX_NUMBERS // (triangle(d) + d + 1) or len(q["covariances"]) != k * triangle(d):
+        refuse("too many columns or clusters, or not one covariance for each")
+    if not LEAST_FLOOR <= q["floor"] <= 1:
+        refuse("the smallest variance")
+    for j, (low, high) in enumerate(map(domain.interval, range(d))):
+        hair = 1e-6 * (high - low)
+        if not all(low - hair <= c[j] <= high + hair for c in q["centres"]):
+            refuse("a centre outside the box")
+    kind, model = q["model"]
+    if kind == "mixture":
+        weights = model["weights"]
+        if len(weights) != k or not all(0 <= w <= 1 + 1e-6 for w in weights) or abs(sum(weights) - 1) > 1e-6:
+            refuse("the weights of the mixture")
+    else:
+        fuzzifier_fits(model["m"])
+    most = d / q["floor"] * (1 + HAIR)
+    for matrix in matrices(q):
+        if not all(abs(x) <= MOST_COVARIANCE for x in matrix) or not Factor(matrix, d).trace <= most:
+            refuse("a covariance wider than the box, or below the smallest variance")
+    part_fits(q["part"], k)
+
+
+def opened(q):
+    name, places = q["part"]
+    return {"counts": [], "sums": places, "both": list(range(len(q["centres"])))}[name]
+
+
+def blocks(q, domain):
+    k, d, places = len(q["centres"]), domain.columns, opened(q)
+    counts = q["part"][0] != "sums"
+    out = [("weights", k if counts else len(places), 1.0, "row")]
+    if places:
+        out.append(("sums", len(places) * d, domain.largest_of_all(), "row"))
+        out.append(("scatter", len(places) * triangle(d), FAR * FAR, "row"))
+    if not counts:
+        return out
+    bound = -LEAST_LOG_LIKELIHOOD
+    if q["model"][0] != "mixture":
+        factors = [Factor(matrix, d) for matrix in matrices(q)]
+        bound = min(math.exp(f.log_det / d) * f.trace * d * FAR * FAR for f in factors)
+    return [*out, ("sites", k, 1.0, "site"), ("fit", 1, bound, "row")]
+
+
+def weights_of(q, factors, zs):
+    """A row's weights, and its part of the fit."""
+    kind, model = q["model"]
+    d, squares = len(zs[0]), [f.distance(z) for f, z in zip(factors, zs)]
+    if kind == "mixture":
+        logs = [
+            math.log(p) - 0.5 * (f.log_det + d * LOG_TAU + s) if p > 0 else -math.inf
+            for p, f, s in zip(model["weights"], factors, squares)
+        ]
+        most = max(logs)
+        parts = [math.exp(x - most) for x in logs]
+        total = math.fsum(parts)
+        return [p / total for p in parts], max(most + math.log(total), LEAST_LOG_LIKELIHOOD)
+    squares = [math.exp(f.log_det / d) * s for f, s in zip(factors, squares)]
+    least = min(squares)
+    if least == 0:
+        ratios = [float(s == 0) for s in squares]
+    else:
+        ratios = [(least / s) ** (1 / (model["m"] - 1)) for s in squares]
+    total = math.fsum(ratios)
+    powers = [(r / total) ** model["m"] for r in ratios]
+    return powers, math.fsum(p * s for p, s in zip(powers, squares))
+
+
+def answer(q, domain, rows, labels):
+    k, d, places = len(q["centres"]), domain.columns, opened(q)
+    factors, extents = [Factor(m, d) for m in matrices(q)], [b - a for a, b in map(domain.interval, range(d))]
+    weights, fit = [[] for _ in range(k)], []
+    sums = {i: [[] for _ in range(d)] for i in places}
+    scatter = {i: [[] for _ in range(triangle(d))] for i in places}
+    for x in rows:
+        zs = [[(v - c) / e for v, c, e in zip(x, centre, extents)] for centre in q["centres"]]
+        own, part = weights_of(q, factors, zs)
+        fit.append(part)
+        for i, w in enumerate(own):
+            weights[i].append(w)
+        for i in places:
+            for j in range(d):
+                sums[i][j].append(own[i] * x[j])
+                for i2 in range(j + 1):
+                    scatter[i][triangle(j) + i2].append(own[i] * zs[i][j] * zs[i][i2])
+    totals = [math.fsum(w) for w in weights]
+    counts = q["part"][0] != "sums"
+    out = totals if counts else [totals[i] for i in places]
+    out = out + [math.fsum(x) for i in places for x in sums[i]] + [math.fsum(x) for i in places for x in scatter[i]]
+    return out + ([float(t >= 0.5) for t in totals] + [math.fsum(fit)] if counts else [])
+
+
+SHAPED_SUMS = (check, blocks, answer)
