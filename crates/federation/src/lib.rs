@@ -11,7 +11,7 @@
 //!    and come in its turn, does the site's own copy of the method ask it, may the answer leave;
 //! 5. [`forecast`], [`cost`]: what a whole plan gives away, what it costs in bytes;
 //! 6. [`method_session`], [`oracle`] and [`model`]: a method's questions and totals in turn, who judges them, and what a run ends
-//!    with; [`blur`]: what a site adds to seeding cells.
+//!    with; [`errors`]: how far noise moves it; [`blur`]: what a site adds to seeding cells.
 
 pub mod admission;
 pub mod agreed;
@@ -20,6 +20,7 @@ pub mod blur;
 pub mod cost;
 pub mod dp;
 pub mod error;
+pub mod errors;
 pub mod forecast;
 pub mod method_session;
 pub mod model;

@@ -12,6 +12,7 @@ use veilsum_proto::{
 use crate::{
     dp::Privacy,
     error::Failure,
+    errors::ResultErrors,
     method_session::MethodSession,
     model::{Early, Model},
     plan::PlanSpec,
@@ -87,6 +88,9 @@ pub struct RunResult {
     /// The differential privacy that the run promises, if it does: then weights, counts and indices are noisy too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub privacy: Option<Privacy>,
+    /// The standard errors of the noisy numbers, and which of these [`errors`](crate::errors) drown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub errors: Option<ResultErrors>,
     /// What a reader should know before using the numbers.
     pub warnings: Vec<String>,
     /// The model that the sites received.
@@ -119,7 +123,9 @@ impl RunResult {
         let counted = counted.filter(|_| judged == last);
         let n_total = counted.or(outcome.n_total);
         let from = if counted.is_some() { "intermediary" } else { "sum of memberships" };
-        let privacy = Privacy::of(work, &SumBounds::of(work, terms, roster.sites.len())?);
+        let form = SumBounds::of(work, terms, roster.sites.len())?;
+        let privacy = Privacy::of(work, &form);
+        let errors = ResultErrors::of(work, form.noise, judged.len(), outcome, counted);
         let promised = |note: &&String| privacy.as_ref().is_some_and(|privacy| privacy.promise == **note);
         let mut warnings: Vec<String> = outcome.notes.iter().filter(|note| !promised(note)).cloned().collect();
         if let Some(indices_cohort) = &indices_cohort {
@@ -137,6 +143,7 @@ impl RunResult {
                     .into(),
             );
         }
+        warnings.extend(privacy.as_ref().and_then(Privacy::warning));
         let model = Model::of(work, &terms.hash(), outcome, ended_early.clone())?;
         Ok(RunResult {
             method: work.method_name(),
@@ -166,6 +173,7 @@ impl RunResult {
             history: outcome.history.clone(),
             traffic: Traffic::default(),
             privacy,
+            errors,
             warnings,
             model: Some(model),
         })
