@@ -238,10 +238,12 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
     let federation = Federation::new(roster, terms.clone()).map_err(wrong)?;
     let privacy = Privacy::of(&federation.work, &federation.form()?);
     args.method.noise.hides_sites_in_vain(sites)?;
-    if !args.method.noise.dp_useless && privacy.is_some_and(|privacy| !privacy.useful) {
+    if !args.method.noise.dp_useless
+        && let Some(warning) = privacy.and_then(|privacy| privacy.warning())
+    {
         return Err(Failure::new(
             Code::Usage,
-            "under this noise centres cannot be told from chance",
+            warning,
             "expect more rows, or choose fewer K or rounds; --dp-useless makes the plan all the same",
         ));
     }

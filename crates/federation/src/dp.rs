@@ -3,6 +3,7 @@
 use serde::Serialize;
 use veilsum_cluster::{
     Method, Step,
+    method::mechanism::{self, Kept},
     privacy::{Forecast, Noise, Unit},
 };
 
@@ -11,6 +12,9 @@ use crate::{
     plan::PlanSpec,
     question::{Layout, Question, SumBounds},
 };
+
+/// A plan whose noise loses a cluster in more than one run of ten is of no use.
+pub const KEPT: f64 = 0.9;
 
 /// The promise of a run and what it does to the result.
 #[derive(Debug, Clone, Serialize)]
@@ -37,7 +41,11 @@ pub struct Privacy {
     pub noise_of_count: f64,
     /// Predicted error of a centre as a share of the box's half width, after the first and after the last round.
     pub predicted_error: [f64; 2],
-    /// Whether that error leaves a useful result.
+    /// Probability that every cluster has a centre of its own at the end: the plan's mechanism played over made-up clear clusters.
+    pub clusters_kept: f64,
+    /// The same without noise: what is missing here is not the noise's fault.
+    pub clusters_kept_without_noise: f64,
+    /// Whether that error is small enough and that probability at least [`KEPT`].
     pub useful: bool,
     /// Sites whose shares alone make the promised noise.
     pub honest_sites: usize,
@@ -51,6 +59,10 @@ impl Privacy {
         let excess = (form.sites as f64 / shared.honest as f64).sqrt();
         let forecast = shared.levels.forecast(excess);
         let Forecast { rho, advantage, first, last, count, error_first, error } = forecast;
+        let kept = work.domain().ok().and_then(|domain| mechanism::kept(&work.recipe, &domain, excess).ok()?);
+        // A plan whose mechanism cannot be played promises nothing.
+        let none = Kept { probability: 0.0, without_noise: 0.0, lost: 1.0, layouts: 0 };
+        let Kept { probability, without_noise, .. } = kept.unwrap_or(none);
         let (unit, rows_of_unit) = match noise.unit {
             Unit::Record => ("record", 1),
             Unit::Site { rows } => ("site", rows),
@@ -67,7 +79,9 @@ impl Privacy {
             noise_of_sums: [first[1], last[1]],
             noise_of_count: count,
             predicted_error: [error_first, error],
-            useful: forecast.useful(),
+            clusters_kept: probability,
+            clusters_kept_without_noise: without_noise,
+            useful: forecast.useful() && probability >= KEPT,
             honest_sites: shared.honest,
         })
     }
@@ -83,7 +97,8 @@ impl Privacy {
             "privacy     epsilon {}, delta {:e} for {unit} added or removed, over the whole run (rho {:.5})\n\
              \x20           whoever tests for it gains at most {:.3} over guessing\n\
              noise       weights {:.1} then {:.1}, sums {:.3} then {:.3} (working units), row count {:.1}\n\
-             forecast    error of a centre {:.3} of the box's half width after round 1, {:.3} at the end\n",
+             forecast    error of a centre {:.3} of the box's half width after round 1, {:.3} at the end\n\
+             \x20           all clusters kept with probability {:.2} ({:.2} without noise), of clear clusters anywhere in the box\n",
             self.epsilon,
             self.delta,
             self.rho,
@@ -95,11 +110,27 @@ impl Privacy {
             self.noise_of_count,
             first,
             last,
+            self.clusters_kept,
+            self.clusters_kept_without_noise,
         );
-        if !self.useful {
-            text += "warning: under this noise centres cannot be told from chance: more rows, or fewer K or rounds\n";
+        if let Some(warning) = self.warning() {
+            text += &format!("warning: {warning}\n");
         }
         text
+    }
+
+    /// What to say where the noise drowns the centres, and what to change.
+    pub fn warning(&self) -> Option<String> {
+        let blame = match self.clusters_kept_without_noise >= KEPT {
+            true => "more rows, or fewer K or rounds",
+            false => {
+                "also without noise these first centres lose clusters: more --restarts, other first centres or a smaller K"
+            }
+        };
+        let kept = self.clusters_kept;
+        (!self.useful).then(|| {
+            format!("under this noise centres cannot be told from chance (all clusters are kept with probability {kept:.2}): {blame}")
+        })
     }
 }
 

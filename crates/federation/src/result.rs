@@ -15,6 +15,7 @@ use veilsum_proto::{
 use crate::{
     dp::Privacy,
     error::Failure,
+    errors::ResultErrors,
     method_session::MethodSession,
     model::{Early, Model},
     plan::PlanSpec,
@@ -98,6 +99,9 @@ pub struct RunResult {
     /// The differential privacy that the run promises, if it does: then masses, counts and indices are noisy too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub privacy: Option<Privacy>,
+    /// The standard errors of the noisy numbers, and which of these [`errors`](crate::errors) drown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub errors: Option<ResultErrors>,
     /// What a reader should know before using the numbers.
     pub warnings: Vec<String>,
     /// What to doubt about the result, each with its name and the numbers it rests on.
@@ -133,7 +137,9 @@ impl RunResult {
         let counted = counted.filter(|_| judged == last);
         let n_total = counted.or(outcome.n_total);
         let from = if counted.is_some() { "intermediary" } else { "sum of memberships" };
-        let privacy = Privacy::of(work, &SumBounds::of(work, terms, roster.sites.len())?);
+        let form = SumBounds::of(work, terms, roster.sites.len())?;
+        let privacy = Privacy::of(work, &form);
+        let errors = ResultErrors::of(work, form.noise, judged.len(), outcome, counted);
         let promised = |note: &&String| privacy.as_ref().is_some_and(|privacy| privacy.promise == **note);
         let mut told: Vec<String> = outcome.notes.iter().filter(|note| !promised(note)).cloned().collect();
         if let Some(indices_cohort) = &indices_cohort {
@@ -151,6 +157,7 @@ impl RunResult {
                     .into(),
             );
         }
+        told.extend(privacy.as_ref().and_then(Privacy::warning));
         let columns: Vec<String> = work.columns.iter().map(|c| c.name.clone()).collect();
         let mut findings = warnings::of(&work.recipe, &work.domain()?, &columns, outcome);
         // Why such a run has not converged is said already.
@@ -186,6 +193,7 @@ impl RunResult {
             history: outcome.history.clone(),
             traffic: Traffic::default(),
             privacy,
+            errors,
             warnings: told,
             findings,
             model: Some(model),

@@ -3,5 +3,6 @@
 mod commands;
 mod comparison_papers;
 mod experiments;
+mod noise_errors;
 mod totals_and_plain;
 mod vectors_methods;

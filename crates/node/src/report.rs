@@ -9,7 +9,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    app_messages::clean, cost::counted, error::Failure, files, model::Model, result::RunResult, traffic::Traffic,
+    app_messages::clean, cost::counted, error::Failure, errors::ResultErrors, files, model::Model, result::RunResult,
+    traffic::Traffic,
 };
 
 /// What the same code gives in the clear, on pooled rows or plain sums. It shows what masks, fixed point and the network change,
@@ -30,9 +31,14 @@ pub struct Pooled {
     pub fuzzy_davies_bouldin: Option<f64>,
 }
 
-/// The content of `result.json`.
+/// The content of `result.json`. What noise drowns stands as `null`, and under `errors`.
 pub fn document(result: &RunResult, pooled: Option<&Pooled>) -> Value {
     let mut value = serde_json::to_value(result).unwrap_or_else(|_| json!({}));
+    for pointer in result.errors.iter().flat_map(|errors| &errors.not_distinguishable_from_noise) {
+        if let Some(drowned) = value.pointer_mut(pointer) {
+            *drowned = Value::Null;
+        }
+    }
     if let (Some(object), Some(pooled)) = (value.as_object_mut(), pooled) {
         object.insert("pooled".into(), json!(pooled));
     }
@@ -117,13 +123,51 @@ pub fn centres(result: &RunResult) -> String {
             let _ = write!(out, " {:>8}", size.map_or_else(|| "–".into(), |size| size.to_string()));
         }
         let mass = clusters.mass.get(i).copied().flatten();
-        let _ = write!(out, " {:>12}", mass.map_or_else(|| "–".into(), |mass| format!("{mass:.2}")));
-        for v in &row[..shown.min(row.len())] {
-            let _ = write!(out, " {v:>12.5}");
+        let mass = mass.map_or_else(|| "–".into(), |mass| format!("{mass:.2}"));
+        let _ = write!(out, " {:>12}", unless_drowned(result, &format!("/mass/{i}"), mass));
+        for (column, v) in row[..shown.min(row.len())].iter().enumerate() {
+            let v = unless_drowned(result, &format!("/centres/{i}/{column}"), format!("{v:.5}"));
+            let _ = write!(out, " {v:>12}");
         }
         out.push('\n');
+        if let Some(errors) = &result.errors {
+            let _ = write!(out, "       ± ");
+            if sized {
+                let _ = write!(out, "{:>9}", "");
+            }
+            let _ = write!(out, "{:>12.2}", errors.mass[i]);
+            for error in &errors.centres[i][..shown.min(row.len())] {
+                let _ = write!(out, " {error:>12.5}");
+            }
+            out.push('\n');
+        }
+    }
+    let drowned = |errors: &ResultErrors| !errors.not_distinguishable_from_noise.is_empty();
+    if result.errors.as_ref().is_some_and(drowned) {
+        let _ = writeln!(
+            out,
+            "  {DROWNED}: not distinguishable from noise (its standard error is more than a third of it)"
+        );
     }
     out
+}
+
+/// In place of a number that noise drowns.
+const DROWNED: &str = "noise";
+
+/// A number of the result as a text, if noise leaves something of it.
+fn unless_drowned(result: &RunResult, pointer: &str, number: String) -> String {
+    let hidden = result.errors.as_ref().is_some_and(|errors| errors.hides(pointer));
+    if hidden { DROWNED.to_owned() } else { number }
+}
+
+/// A number of a summary with its standard error, where it has one.
+fn with_error(result: &RunResult, pointer: &str, number: String, error: impl Fn(&ResultErrors) -> String) -> String {
+    match &result.errors {
+        Some(errors) if errors.hides(pointer) => "not distinguishable from noise".to_owned(),
+        Some(errors) => format!("{number} ± {}", error(errors)),
+        None => number,
+    }
 }
 
 fn shorten(name: &str) -> String {
@@ -151,7 +195,8 @@ pub fn summary(result: &RunResult) -> String {
     };
     let index = result.indices.fuzzy_davies_bouldin;
     let index = if index.is_finite() {
-        format!("{index:.4}")
+        let error = |errors: &ResultErrors| format!("{:.4}", errors.fuzzy_davies_bouldin);
+        with_error(result, "/indices/fuzzy_davies_bouldin", format!("{index:.4}"), error)
     } else if !result.objective.is_finite() {
         "was not asked for".into()
     } else if result.k == 1 {
@@ -161,12 +206,19 @@ pub fn summary(result: &RunResult) -> String {
     };
     let _ = write!(out, "rounds {} ({state}); fuzzy Davies–Bouldin {index}", result.rounds);
     if result.objective_per_row.is_finite() {
-        let _ = write!(out, "; J/N {:.8}", result.objective_per_row);
+        let error = |errors: &ResultErrors| format!("{:.8}", errors.objective_per_row);
+        let per_row = format!("{:.8}", result.objective_per_row);
+        let _ = write!(out, "; J/N {}", with_error(result, "/objective_per_row", per_row, error));
     }
     out.push('\n');
-    out += &more_indices(&result.indices);
+    let mut indices = result.indices.clone();
+    if result.errors.as_ref().is_some_and(|errors| errors.hides("/indices/xie_beni")) {
+        indices.xie_beni = None;
+    }
+    out += &more_indices(&indices);
     out += &curve(result);
     if let (Some(n), Some(from)) = (result.n_total, result.n_total_from) {
+        let n = with_error(result, "/n_total", n.to_string(), |errors| format!("{:.0}", errors.n_total));
         let _ = writeln!(out, "rows in all: {n} (from the {from})");
     }
     if let Some(left) = result.clusters.left_out.filter(|left| *left > 0) {

@@ -116,6 +116,20 @@ impl Noisy {
         Ok(Self { fit, m, max_rounds, levels, domain: domain.clone() })
     }
 
+    /// The rounds from this one on, counted from 0, at these centres.
+    pub(super) fn from_round(
+        round: u32,
+        start: Centres,
+        m: Option<f64>,
+        max_rounds: u32,
+        levels: Levels,
+        domain: &Domain,
+    ) -> Result<Self, MethodError> {
+        let mut noisy = Self::new(start, m, max_rounds, levels, domain)?;
+        noisy.fit.history = (1..=round).map(|round| Round { round, shift: 0.0 }).collect();
+        Ok(noisy)
+    }
+
     fn shifts(&self) -> Shifts {
         let round = u32::try_from(self.fit.history.len()).unwrap_or(u32::MAX);
         let (middle, clip) = self.levels.pull(round);
@@ -141,7 +155,7 @@ pub(super) fn spread(domain: &Domain, k: usize, seed: u64) -> Result<Centres, Da
     best.map_or_else(|| Start::Uniform { seed }.centres(domain, k), |(_, centres)| Ok(centres))
 }
 
-fn least_distance(centres: &Centres, domain: &Domain) -> f64 {
+pub(super) fn least_distance(centres: &Centres, domain: &Domain) -> f64 {
     let mut least = f64::INFINITY;
     for (c, centre) in centres.rows().enumerate() {
         for (column, x) in centre.iter().enumerate() {

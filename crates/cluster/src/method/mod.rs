@@ -7,6 +7,7 @@
 mod alone;
 pub mod choice;
 mod dp;
+pub mod mechanism;
 mod plan_check;
 mod prepare;
 mod recipe;

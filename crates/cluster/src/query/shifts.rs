@@ -42,7 +42,7 @@ impl Shifts {
     }
 
     /// What one row adds, with the points of reference.
-    fn add_row(&self, x: &[f64], references: &[f64], sums: &mut [f64]) {
+    pub(crate) fn add_row(&self, x: &[f64], references: &[f64], sums: &mut [f64]) {
         let (k, d) = (self.centres.k(), self.centres.columns());
         let mut weights = vec![0.0; k];
         match self.m {

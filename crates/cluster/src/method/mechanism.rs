@@ -1,0 +1,375 @@
+//! A plan's own mechanism played over made-up rows: what its noise does to a result, without a row of anybody (parametric
+//! bootstrap, Efron & Tibshirani 1993, chapter 6; under differential privacy Ferrando, Wang & Sheldon 2022).
+//!
+//! Two things follow. [`kept`] says before a run how likely it is that no cluster is lost. [`errors`] gives every number of a
+//! noisy result a standard error: rows are made up that have the released centres, masses and objective, and the rounds
+//! and the validation are repeated over them with fresh noise of the known scale. So the errors see how noise of one round
+//! moves the next, the floors of [NOI-7], and the ratios in the indices. All of it is post-processing of the plan and of noisy
+//! totals, and costs no privacy.
+//!
+//! It fails where rows are no round clusters at all: the made-up ones are isotropic, of one deviation.
+
+use super::dp::{Noisy, least_distance, spread};
+use super::recipe::{Recipe, Seeding};
+use crate::algorithm::{Fit, GroupThreshold, Iteration};
+use crate::privacy::{Levels, Noise, settled};
+use crate::random::Stream;
+use crate::validity::{Geometry, Verdict};
+use crate::{Centres, Domain, MethodError, Outcome, Query, distance};
+
+/// Repetitions for the errors: the 95 % quantile of so many is off by 1.1 percentage points.
+const REPETITIONS: usize = 400;
+/// Layouts of clusters for the forecast: a probability of 0.9 is then known to 0.02.
+const LAYOUTS: usize = 200;
+/// Fewest layouts, where many rounds, clusters or restarts make each one dear.
+const FEWEST: usize = 40;
+/// Made-up points of all clusters together, each of them for many rows; and of one cluster at least.
+const POINTS: usize = 240;
+const POINTS_EACH: usize = 8;
+/// Rounds that the errors repeat: noise of earlier ones is forgotten.
+const LAST_ROUNDS: u32 = 15;
+/// Distances of one row to one centre that a forecast computes at most, about a second's work.
+const WORK: usize = 30_000_000;
+/// Least distance of two clusters of a layout, in deviations of a cluster: they are clear without noise.
+const APART: f64 = 6.0;
+/// Draws of a layout among which the most spread one counts.
+const DRAWS: usize = 200;
+
+/// How likely a plan keeps all clusters.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Kept {
+    /// Share of the layouts in which every cluster has a centre of its own at the end.
+    pub probability: f64,
+    /// The same without noise: what is missing to 1 here is the fault of first centres, K or fuzzifier.
+    pub without_noise: f64,
+    /// Share of the clusters that are lost, over all layouts.
+    pub lost: f64,
+    /// Layouts that were played.
+    pub layouts: usize,
+}
+
+/// Standard errors of a noisy result: half of what 95 of 100 repetitions stay within, so that two of them hold the noise-free
+/// value in 95 %. The noise-free value is what the same plan without noise gives on the same rows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Errors {
+    /// Of the centres, K x d, working units.
+    pub centres: Vec<f64>,
+    /// Of the masses, K.
+    pub mass: Vec<f64>,
+    /// Of N as the sum of memberships.
+    pub rows: f64,
+    /// Of the objective.
+    pub objective: f64,
+    /// Of the objective over N.
+    pub objective_per_row: f64,
+    /// Of the fuzzy Davies-Bouldin index.
+    pub fuzzy_davies_bouldin: f64,
+    /// Of the Xie-Beni index.
+    pub xie_beni: f64,
+}
+
+/// Points that stand for rows.
+struct Cloud {
+    /// P x d.
+    points: Vec<f64>,
+    /// Rows behind each point, P.
+    weights: Vec<f64>,
+}
+
+/// Round standard normal points, the same number for every cluster, each with its mirror image.
+struct Shape {
+    normal: Vec<f64>,
+    each: usize,
+}
+
+impl Shape {
+    fn new(k: usize, d: usize) -> Self {
+        let each = (POINTS / k).max(POINTS_EACH).next_multiple_of(2);
+        let mut stream = Stream::new(0, b"veilsum mechanism points");
+        let half: Vec<f64> = std::iter::repeat_with(|| stream.normal_pair()).flatten().take(each / 2 * d).collect();
+        Self { normal: half.iter().copied().chain(half.iter().map(|z| -z)).collect(), each }
+    }
+
+    /// Clusters at `centres`, of so many rows each, of this deviation, cut off at the box.
+    fn cloud(&self, centres: &Centres, rows: &[f64], deviation: f64, domain: &Domain) -> Cloud {
+        let d = centres.columns();
+        let walls: Vec<(f64, f64)> = (0..d).map(|column| domain.working_interval(column)).collect();
+        let around = |centre: &[f64]| -> Vec<f64> {
+            let place = |(i, z): (usize, &f64)| (centre[i % d] + deviation * z).clamp(walls[i % d].0, walls[i % d].1);
+            self.normal.iter().enumerate().map(place).collect()
+        };
+        Cloud {
+            points: centres.rows().flat_map(around).collect(),
+            weights: rows.iter().flat_map(|n| std::iter::repeat_n(n / self.each as f64, self.each)).collect(),
+        }
+    }
+}
+
+/// What a plan does to totals.
+struct Mechanism<'a> {
+    m: Option<f64>,
+    judge_m: f64,
+    rounds: u32,
+    levels: Levels,
+    /// The noise of a total over the planned one.
+    excess: f64,
+    domain: &'a Domain,
+}
+
+impl<'a> Mechanism<'a> {
+    fn of(recipe: &Recipe, domain: &'a Domain, excess: f64) -> Result<Option<Self>, MethodError> {
+        let Some(levels) = recipe.levels(domain)? else { return Ok(None) };
+        let rounds = recipe.algorithm.max_questions(GroupThreshold::NONE);
+        let (m, judge_m) = (recipe.algorithm.fuzzifier(), recipe.judge_m());
+        Ok(Some(Self { m, judge_m, rounds, levels, excess, domain }))
+    }
+
+    /// The sum over the cloud of what `add` adds for one point.
+    fn sum(cloud: &Cloud, d: usize, len: usize, mut add: impl FnMut(&[f64], &mut [f64])) -> Vec<f64> {
+        let (mut total, mut one) = (vec![0.0; len], vec![0.0; len]);
+        for (x, weight) in cloud.points.chunks_exact(d).zip(&cloud.weights) {
+            one.fill(0.0);
+            add(x, &mut one);
+            total.iter_mut().zip(&one).for_each(|(total, one)| *total += weight * one);
+        }
+        total
+    }
+
+    /// Adds noise of the query's levels, where there is any.
+    fn blur(&self, query: &Query, values: &mut [f64], noise: Option<&mut Stream>) {
+        let (Some(stream), Some(levels)) = (noise, self.levels.of(query)) else { return };
+        let mut rest = values;
+        for (block, level) in query.layout(self.domain).iter().zip(levels) {
+            let (head, tail) = rest.split_at_mut(block.len);
+            for pair in head.chunks_mut(2) {
+                let draws = stream.normal_pair();
+                pair.iter_mut().zip(draws).for_each(|(x, z)| *x += level.deviation * self.excess * z);
+            }
+            rest = tail;
+        }
+    }
+
+    /// The rounds from this one on.
+    fn run(
+        &self,
+        cloud: &Cloud,
+        start: Centres,
+        from: u32,
+        mut noise: Option<&mut Stream>,
+    ) -> Result<Fit, MethodError> {
+        let (k, d) = (start.k(), start.columns());
+        let mut noisy = Noisy::from_round(from, start, self.m, self.rounds, self.levels, self.domain)?;
+        loop {
+            let query = noisy.ask();
+            let Query::Shifts(shifts) = &query else { return Ok(noisy.fit()) };
+            let references = shifts.references(self.domain);
+            let mut values = Self::sum(cloud, d, k * (d + 1), |x, sums| shifts.add_row(x, &references, sums));
+            self.blur(&query, &mut values, noise.as_deref_mut());
+            if noisy.take(&values, None)? {
+                return Ok(noisy.fit());
+            }
+        }
+    }
+
+    fn judge(&self, cloud: &Cloud, centres: &Centres, noise: Option<&mut Stream>) -> Result<Verdict, MethodError> {
+        let k = centres.k();
+        let mut u = vec![0.0; k];
+        let mut values = Self::sum(cloud, centres.columns(), 2 * k + 1, |x, sums| {
+            distance::memberships(x, centres.rows(), self.judge_m, &mut u);
+            for (i, (centre, u)) in centres.rows().zip(&u).enumerate() {
+                let far = distance::euclidean(x, centre);
+                sums[i] += far;
+                sums[k + i] += u;
+                sums[2 * k] += distance::power(*u, self.judge_m) * far * far;
+            }
+        });
+        let query = Query::fuzzy_validation(centres.clone(), self.judge_m);
+        self.blur(&query, &mut values, noise);
+        query.verdict(Geometry::Centres(centres), &settled(&query, &values), None)
+    }
+
+    /// Made-up rows with these centres, masses and objective: the rows are raked and the deviation is scaled until the
+    /// totals of the cloud are the released ones.
+    fn fitted(&self, outcome: &Outcome) -> Cloud {
+        let (centres, k) = (&outcome.centres, outcome.centres.k());
+        let shape = Shape::new(k, centres.columns());
+        let gap = gap(centres, self.domain);
+        let floor = self.levels.of_round(1.0)[0].deviation * self.excess;
+        let wanted: Vec<f64> = outcome.clusters.mass.iter().map(|mass| mass.unwrap_or(floor).max(floor)).collect();
+        let (mut rows, mut deviation) = (wanted.clone(), gap / APART);
+        let mut cloud = shape.cloud(centres, &rows, deviation, self.domain);
+        for _ in 0..20 {
+            let mut u = vec![0.0; k];
+            let d = centres.columns();
+            let found = Self::sum(&cloud, d, k + 1, |x, sums| {
+                distance::memberships(x, centres.rows(), self.judge_m, &mut u);
+                for (i, (centre, u)) in centres.rows().zip(&u).enumerate() {
+                    sums[i] += u;
+                    sums[k] += distance::power(*u, self.judge_m) * distance::squared(x, centre);
+                }
+            });
+            for ((n, found), wanted) in rows.iter_mut().zip(&found).zip(&wanted) {
+                *n *= (wanted / found.max(f64::MIN_POSITIVE)).clamp(0.25, 4.0);
+            }
+            if outcome.objective.is_finite() {
+                let factor = (outcome.objective / found[k].max(f64::MIN_POSITIVE)).sqrt().clamp(0.5, 2.0);
+                deviation = (deviation * factor).clamp(gap / 50.0, gap);
+            }
+            cloud = shape.cloud(centres, &rows, deviation, self.domain);
+        }
+        cloud
+    }
+}
+
+/// The least distance between two centres; of a single one half the narrowest side of the box.
+pub fn gap(centres: &Centres, domain: &Domain) -> f64 {
+    let side = |column| {
+        let (low, high) = domain.working_interval(column);
+        (high - low) / 2.0
+    };
+    let pairs = (0..centres.k()).flat_map(|i| (0..i).map(move |j| (i, j)));
+    let apart = pairs.map(|(i, j)| distance::euclidean(centres.row(i), centres.row(j))).min_by(f64::total_cmp);
+    apart.unwrap_or_else(|| (0..domain.columns()).map(side).fold(f64::INFINITY, f64::min))
+}
+
+/// Clusters of `truth` that no centre of `found` is near to: none lies within half the way to the next cluster.
+pub fn lost(found: &Centres, truth: &Centres, domain: &Domain) -> usize {
+    let gap_of = |i: usize| {
+        let others = (0..truth.k()).filter(|j| *j != i).map(|j| distance::euclidean(truth.row(i), truth.row(j)));
+        others.min_by(f64::total_cmp).unwrap_or_else(|| gap(truth, domain))
+    };
+    let near = |i: usize| distance::nearest(truth.row(i), found.rows()).1 <= gap_of(i) * gap_of(i) / 4.0;
+    (0..truth.k()).filter(|i| !near(*i)).count()
+}
+
+/// How likely a recipe with noise keeps all clusters, where the total has `excess` times the planned deviation; `None`
+/// without noise. K clear clusters (six deviations apart at least), their rows from half to one and a half of an equal share of
+/// the expected ones, are put into the box as the most spread of two hundred uniform draws. The plan's own first centres, rounds,
+/// restarts and choice between restarts run over them. Of a range of K it is the largest. Always the same for the same plan.
+///
+/// # Errors
+/// [`MethodError`] where the recipe cannot be run.
+pub fn kept(recipe: &Recipe, domain: &Domain, excess: f64) -> Result<Option<Kept>, MethodError> {
+    let (Some(mechanism), Some(noise)) = (Mechanism::of(recipe, domain, excess)?, &recipe.noise) else {
+        return Ok(None);
+    };
+    let (k, d) = (recipe.clusters.max as usize, domain.columns());
+    let unusable = |error: crate::DataError| MethodError::parameter(error.to_string());
+    // Without noise its floors do not bind either.
+    let quiet = Recipe { noise: Some(Noise { epsilon: 1e3, ..*noise }), ..recipe.clone() };
+    let Some(plain) = Mechanism::of(&quiet, domain, 1.0)? else { return Ok(None) };
+    let starts = (0..u64::from(recipe.restarts)).map(|restart| match &recipe.seeding {
+        Seeding::Given { centres } => Ok(centres.clone()),
+        Seeding::Uniform { seed } => spread(domain, k, seed.wrapping_add(restart)).map_err(unusable),
+        Seeding::Tree(_) => Err(MethodError::parameter("under noise first centres are uniform or given")),
+    });
+    let starts = starts.collect::<Result<Vec<_>, _>>()?;
+    let shape = Shape::new(k, d);
+    let one = 2 * starts.len() * (mechanism.rounds as usize + 1) * shape.each * k * k;
+    let layouts = (WORK / one.max(1)).clamp(FEWEST, LAYOUTS);
+    let mut stream = Stream::new(0, b"veilsum mechanism layout");
+    let (mut all_kept, mut lost_in_all) = ([0usize; 2], 0);
+    for _ in 0..layouts {
+        let truth = layout(domain, k, &mut stream)?;
+        let shares: Vec<f64> = (0..k).map(|_| 0.5 + stream.unit()).collect();
+        let part = noise.expected_rows as f64 / shares.iter().sum::<f64>();
+        let rows: Vec<f64> = shares.iter().map(|share| share * part).collect();
+        let cloud = shape.cloud(&truth, &rows, gap(&truth, domain) / APART, domain);
+        for (kept, noisy) in all_kept.iter_mut().zip([true, false]) {
+            let mut best: Option<(f64, Centres)> = None;
+            let mechanism = if noisy { &mechanism } else { &plain };
+            for start in &starts {
+                let mut noise = noisy.then_some(&mut stream);
+                let found = mechanism.run(&cloud, start.clone(), 0, noise.as_deref_mut())?.centres;
+                // A verdict that noise makes impossible comes last, as a collapsed one does.
+                let verdict = if starts.len() > 1 { mechanism.judge(&cloud, &found, noise).ok() } else { None };
+                let objective = verdict.filter(|verdict| !verdict.collapsed).map_or(f64::MAX, |v| v.objective);
+                if best.as_ref().is_none_or(|(known, _)| objective < *known) {
+                    best = Some((objective, found));
+                }
+            }
+            let lost = best.map_or(k, |(_, found)| lost(&found, &truth, domain));
+            *kept += usize::from(lost == 0);
+            lost_in_all += if noisy { lost } else { 0 };
+        }
+    }
+    let share = |part: usize, of: usize| part as f64 / of as f64;
+    let [probability, without_noise] = all_kept.map(|kept| share(kept, layouts));
+    Ok(Some(Kept { probability, without_noise, lost: share(lost_in_all, layouts * k), layouts }))
+}
+
+/// The most spread of some uniform draws of K places.
+fn layout(domain: &Domain, k: usize, stream: &mut Stream) -> Result<Centres, MethodError> {
+    let mut best: Option<(f64, Centres)> = None;
+    for _ in 0..DRAWS {
+        let place = |column| {
+            let (low, high) = domain.working_interval(column);
+            low + (high - low) * stream.unit()
+        };
+        let values = (0..k).flat_map(|_| 0..domain.columns()).map(place).collect();
+        let drawn = Centres::new(k, domain.columns(), values).map_err(|e| MethodError::parameter(e.to_string()))?;
+        let least = least_distance(&drawn, domain);
+        if best.as_ref().is_none_or(|(known, _)| least > *known) {
+            best = Some((least, drawn));
+        }
+    }
+    best.map(|(_, drawn)| drawn).ok_or_else(|| MethodError::parameter("no layout was drawn"))
+}
+
+/// The standard errors of a result of this recipe over the public box `domain`, where its totals had `excess` times the planned
+/// deviation; `None` without noise. Always the same for the same result.
+///
+/// # Errors
+/// [`MethodError`] where the outcome is none of this recipe.
+pub fn errors(recipe: &Recipe, domain: &Domain, outcome: &Outcome, excess: f64) -> Result<Option<Errors>, MethodError> {
+    let Some(mechanism) = Mechanism::of(recipe, domain, excess)? else { return Ok(None) };
+    if outcome.clusters.mass.iter().any(Option::is_none) {
+        return Ok(None);
+    }
+    // A run that ended early has made fewer rounds; the made-up one ends with the plan's last ones then, too.
+    let from = mechanism.rounds.saturating_sub(outcome.rounds.clamp(1, LAST_ROUNDS));
+    let cloud = mechanism.fitted(outcome);
+    let judge = |centres: &Centres, noise: Option<&mut Stream>| mechanism.judge(&cloud, centres, noise);
+    let base = mechanism.run(&cloud, outcome.centres.clone(), from, None)?;
+    let plain = numbers(&base, judge(&base.centres, None).ok());
+    let mut stream = Stream::new(1, b"veilsum mechanism noise ");
+    let mut off: Vec<Vec<f64>> = vec![Vec::with_capacity(REPETITIONS); plain.len()];
+    for _ in 0..REPETITIONS {
+        let fit = mechanism.run(&cloud, base.centres.clone(), from, Some(&mut stream))?;
+        let verdict = judge(&fit.centres, Some(&mut stream)).ok();
+        for ((off, found), plain) in off.iter_mut().zip(numbers(&fit, verdict)).zip(&plain) {
+            let far = (found - plain).abs();
+            off.push(if far.is_nan() { f64::INFINITY } else { far });
+        }
+    }
+    let within = |mut off: Vec<f64>| {
+        off.sort_by(f64::total_cmp);
+        off[(off.len() * 95).div_ceil(100) - 1] / 2.0
+    };
+    let mut found = off.into_iter().map(within);
+    let mut next = || found.next().unwrap_or(f64::INFINITY);
+    Ok(Some(Errors {
+        centres: base.centres.as_slice().iter().map(|_| next()).collect(),
+        mass: outcome.clusters.mass.iter().map(|_| next()).collect(),
+        rows: next(),
+        objective: next(),
+        objective_per_row: next(),
+        fuzzy_davies_bouldin: next(),
+        xie_beni: next(),
+    }))
+}
+
+/// Every number of a result, in the order of [`Errors`].
+fn numbers(fit: &Fit, verdict: Option<Verdict>) -> Vec<f64> {
+    let judged = verdict.map_or_else(
+        || vec![f64::INFINITY; fit.centres.k() + 5],
+        |verdict| {
+            let rows = verdict.rows as f64;
+            let indices = &verdict.indices;
+            let xie_beni = indices.xie_beni.unwrap_or(f64::INFINITY);
+            let alone = [rows, verdict.objective, verdict.objective / rows, indices.fuzzy_davies_bouldin, xie_beni];
+            verdict.held.mass.iter().copied().chain(alone).collect()
+        },
+    );
+    fit.centres.as_slice().iter().copied().chain(judged).collect()
+}
