@@ -223,7 +223,7 @@ fn left_out(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
         return Some(Warning::new("small-cluster", text, numbers));
     }
     let n = outcome.n_total? as f64;
-    let missing = n - outcome.weights.iter().sum::<f64>();
+    let missing = outcome.clusters.left_out? as f64;
     (matches!(recipe.algorithm, Algorithm::Fkm { .. }) && missing > 0.5).then(|| {
         let text = format!(
             "{missing:.0} of {n:.0} rows were left out of the last centres: at their sites they are in groups that are too small"
@@ -248,12 +248,9 @@ fn off_means(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
 
 /// FFCM's second average: the sites' own centres do not match one another.
 fn uneven(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
-    if !matches!(recipe.algorithm, Algorithm::FfcmAvg2 { .. }) || outcome.weights.is_empty() {
-        return None;
-    }
-    // The weights of this method count local centres.
-    let each = outcome.weights.iter().sum::<f64>() / outcome.weights.len() as f64;
-    let (least, most) = outcome.weights.iter().fold((f64::MAX, 0.0_f64), |(a, b), w| (a.min(*w), b.max(*w)));
+    let behind = outcome.local_centres.as_ref().filter(|_| matches!(recipe.algorithm, Algorithm::FfcmAvg2 { .. }))?;
+    let each = behind.iter().sum::<f64>() / behind.len() as f64;
+    let (least, most) = behind.iter().fold((f64::MAX, 0.0_f64), |(a, b), w| (a.min(*w), b.max(*w)));
     (most - each > 0.5 || each - least > 0.5).then(|| {
         let text = format!(
             "the sites' own centres do not match: {least:.0} to {most:.0} of them stand behind a centre, where each site finds one \

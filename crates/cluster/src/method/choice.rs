@@ -44,7 +44,7 @@ pub enum Pick {
 
 impl Pick {
     /// Every index.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::FuzzyDaviesBouldin,
         Self::DaviesBouldin,
         Self::XieBeni,
@@ -55,6 +55,7 @@ impl Pick {
         Self::CalinskiHarabasz,
         Self::SimplifiedSilhouette,
         Self::SilhouetteSquared,
+        Self::Bic,
     ];
 
     /// Its name in plans and results.
@@ -70,6 +71,7 @@ impl Pick {
             Self::CalinskiHarabasz => "calinski-harabasz",
             Self::SimplifiedSilhouette => "simplified-silhouette",
             Self::SilhouetteSquared => "silhouette-squared",
+            Self::Bic => "bic",
         }
     }
 

@@ -124,6 +124,9 @@ pub struct Outcome {
     /// for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off_means: Option<f64>,
+    /// Local centres behind each centre, K, where the method averages those of the sites.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local_centres: Option<Vec<f64>>,
     /// Covariances of the clusters, where the method finds any; in working units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shapes: Option<Shapes>,

@@ -2,7 +2,7 @@
 
 use super::super::sizes::Known;
 use super::{Member, Run};
-use crate::method::{ClusterSizes, CurvePoint, Fit, Outcome, Shapes};
+use crate::method::{Algorithm, ClusterSizes, CurvePoint, Fit, Outcome, Shapes};
 use crate::privacy::Noise;
 use crate::shape::{extents, stretched};
 use crate::validity::Verdict;
@@ -204,6 +204,9 @@ impl Run {
             judged_over: self.judged_over,
             deviations: self.cells.as_ref().map(|cells| cells.deviations.clone()),
             off_means,
+            local_centres: matches!(self.recipe.algorithm, Algorithm::FfcmAvg2 { .. })
+                .then(|| fit.weights.clone())
+                .filter(|weights| !weights.is_empty()),
             shapes: self.shapes(&fit),
             extrapolated: None,
         })
