@@ -16,7 +16,7 @@ const PLAN: Plan = Plan { honest: 14, step_bits: 20 };
 /// Every number of an outcome by its kind, in the order of the errors.
 fn numbers(outcome: &Outcome) -> Vec<(&'static str, f64)> {
     let centres = outcome.centres.as_slice().iter().map(|x| ("centres", *x));
-    let weights = outcome.weights.iter().map(|x| ("weights", *x));
+    let mass = outcome.clusters.mass.iter().map(|x| ("mass", x.expect("a mass")));
     let alone = [
         ("N", outcome.n_total.expect("N") as f64),
         ("objective", outcome.objective),
@@ -24,12 +24,12 @@ fn numbers(outcome: &Outcome) -> Vec<(&'static str, f64)> {
         ("fuzzy Davies-Bouldin", outcome.indices.fuzzy_davies_bouldin),
         ("Xie-Beni", outcome.indices.xie_beni.unwrap_or(f64::INFINITY)),
     ];
-    centres.chain(weights).chain(alone).collect()
+    centres.chain(mass).chain(alone).collect()
 }
 
 fn errors(found: &mechanism::Errors) -> Vec<f64> {
     let alone = [found.rows, found.objective, found.objective_per_row, found.fuzzy_davies_bouldin, found.xie_beni];
-    found.centres.iter().chain(&found.weights).copied().chain(alone).collect()
+    found.centres.iter().chain(&found.mass).copied().chain(alone).collect()
 }
 
 /// For every kind of number how often the value without noise lies within two standard errors.
