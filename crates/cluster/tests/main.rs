@@ -4,6 +4,7 @@ mod bad_inputs;
 mod conversation;
 mod finish;
 mod five_gaussians;
+mod held;
 mod hostile_questions;
 mod kernel;
 mod min_change;
