@@ -45,8 +45,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     .await?;
     let result = run.result?;
     println!("{} rounds, converged: {}", result.rounds, result.converged);
-    for (centre, weight) in result.centres.iter().zip(&result.weights) {
-        println!("centre ({:.3}, {:.3}), weight {weight:.1}", centre[0], centre[1]);
+    for (centre, mass) in result.centres.iter().zip(result.clusters.mass.iter().flatten()) {
+        println!("centre ({:.3}, {:.3}), mass {mass:.1}", centre[0], centre[1]);
     }
     let frames = run.coordinator_view.lock().map(|view| view.len()).unwrap_or(0);
     println!("the coordinator received {frames} frames; not one of them holds a site's sums");

@@ -48,14 +48,14 @@ impl Verb for AssignArgs {
         let model = documents::read_model(&args.model)?;
         // With --json the output says so.
         if let (Some(caution), false) = (model.caution(), json) {
-            eprintln!("warning: {caution}");
+            crate::tell!("warning: {caution}");
         }
         let fail = |why: String| Failure::input(format!("{}: {why}", args.data.display()), "correct the file");
         let columns = model.columns.iter().map(|c| c.name.clone()).collect();
         let table = table::read(&args.data, &TableSpec { columns, label: None })?;
         let outside = outside(&table.values, &model);
         if let (Some(first), false) = (outside.first(), json) {
-            eprintln!(
+            crate::tell!(
                 "warning: {} outside the box that the model was made for, first {}: their memberships say which centre is nearest, \
              and little more",
                 counted(outside.len(), "row"),

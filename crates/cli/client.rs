@@ -77,7 +77,7 @@ impl Verb for ClientArgs {
             if let Some(stop) = judged(&federation, &site.policy, &rows, spent, 0)?.stop()
                 && !json
             {
-                eprintln!("warning: this site does not answer the whole plan; {stop}");
+                crate::tell!("warning: this site does not answer the whole plan; {stop}");
             }
         }
         let report = block_on(unless_interrupted(

@@ -23,7 +23,7 @@ use veilsum_node::{
     dp,
     error::{Code, Failure},
     forecast::{Forecast, Verdict},
-    loopback::{self, LOOPBACK_TIMING, LoopbackConfig, LoopbackRun, LoopbackSite},
+    loopback::{self, LoopbackConfig, LoopbackRun, LoopbackSite},
     plan::{Clusters, Judge, PlanSpec, Scaling},
     release::{self, Prepared},
     report,
@@ -173,7 +173,7 @@ impl Verb for DemoArgs {
             blur: Some(args.start_seed()),
             carrier: None,
             way: None,
-            timing: LOOPBACK_TIMING,
+            timing: loopback::timing_of(demo.rows.len()),
             on_loss: args.on_loss.unwrap_or(Loss::Stop).within(args.loss_wait),
             progress: crate::progress::reporter(json),
         }))?;

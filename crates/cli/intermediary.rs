@@ -49,7 +49,7 @@ impl Verb for IntermediaryArgs {
         let listen = listen_at(args.listen, &federation.roster.intermediary)?;
         let coordinator = resolve(&federation.roster.coordinator)?;
         if !json {
-            eprintln!(
+            crate::tell!(
                 "waiting for {} at {coordinator}, then for {} sites on {listen} (UDP)",
                 federation.roster.coordinator.name,
                 federation.roster.sites.len()

@@ -463,7 +463,8 @@ impl MethodArgs {
             Standardise::Robust => Scale::Robust,
         };
         let winsorise = self.winsorise.iter().map(|text| winsor(text, columns)).collect::<Result<_, _>>()?;
-        Ok(Preparation { winsorise, scale, ..Preparation::none() })
+        let none = Preparation::none();
+        Ok(Preparation { winsorise, scale, min_rows: self.min_records.unwrap_or(none.min_rows), ..none })
     }
 
     /// Which share of the sites contributes.

@@ -191,7 +191,7 @@ fn accept(args: &AcceptArgs, json: bool) -> Result<(), Failure> {
     };
     if !json && !changes.is_empty() {
         // Before the question: it is about them.
-        eprintln!("another than the last roster of {} that was agreed to:\n  {}", roster.name, changes.join("\n  "));
+        crate::tell!("another than the last roster of {} that was agreed to:\n  {}", roster.name, changes.join("\n  "));
     }
     let heard = match &args.fingerprint {
         None if standing != Standing::Agreed => Some(crate::agree::ask(&offered)?),

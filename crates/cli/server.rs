@@ -50,7 +50,7 @@ impl Verb for ServerArgs {
         let listen = listen_at(args.listen, &federation.roster.coordinator)?;
         place_for(&args.out.join("result.json"))?;
         if !json {
-            eprintln!("waiting for {} sites on {listen} (UDP)", federation.roster.sites.len());
+            crate::tell!("waiting for {} sites on {listen} (UDP)", federation.roster.sites.len());
         }
         let state = args.documents.state(args.state.as_ref());
         let party = Party::new(identity, federation.clone());

@@ -29,6 +29,12 @@ macro_rules! say {
     ($($arg:tt)*) => { $crate::verb::written(std::io::Write::write_fmt(&mut std::io::stdout(), format_args!("{}\n", format_args!($($arg)*))))? };
 }
 
+/// `eprintln!` for a reader that may be gone: what nobody reads is no reason to end.
+#[macro_export]
+macro_rules! tell {
+    ($($arg:tt)*) => {{ let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{}\n", format_args!($($arg)*))); }};
+}
+
 /// What became of writing to standard output; a reader that has seen enough is no error.
 ///
 /// # Errors

@@ -92,6 +92,9 @@ fn sensible(outcome: &Outcome, domain: &Domain) {
     let clusters = &outcome.clusters;
     let k = outcome.centres.k();
     assert_eq!([clusters.sizes.len(), clusters.mass.len(), clusters.weight.len()], [k; 3]);
+    let whole = [&clusters.mass, &clusters.weight].iter().all(|list| list.iter().all(Option::is_some));
+    let whole = whole && clusters.sizes.iter().all(Option::is_some) && clusters.left_out.is_some();
+    assert_eq!(whole, clusters.not_shown.is_empty(), "{clusters:?}");
     inside(&outcome.centres, domain).expect("centres in the box");
     walk("", &serde_json::to_value(outcome).expect("JSON"));
 }
@@ -100,7 +103,9 @@ fn sensible(outcome: &Outcome, domain: &Domain) {
 fn walk(name: &str, value: &Value) {
     match value {
         Value::Null => {
-            assert!(["fuzzy_davies_bouldin", "transform", "contingency"].contains(&name), "{name} is not a number");
+            let may_be =
+                ["fuzzy_davies_bouldin", "transform", "contingency", "sizes", "mass", "weight", "left_out", "factor"];
+            assert!(may_be.contains(&name), "{name} is not a number");
         }
         Value::Array(list) => list.iter().for_each(|value| walk(name, value)),
         Value::Object(fields) => fields.iter().for_each(|(name, value)| walk(name, value)),

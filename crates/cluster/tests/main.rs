@@ -5,6 +5,7 @@ mod conversation;
 mod covariances;
 mod finish;
 mod five_gaussians;
+mod held;
 mod hostile_questions;
 mod kernel;
 mod min_change;

@@ -177,6 +177,53 @@ fn quantiles_equal_the_reference() {
     }
 }
 
+/// The quantile of definition 1, from the sorted column.
+fn quantile(sorted: &[f64], q: f64) -> f64 {
+    sorted[((q * sorted.len() as f64).ceil() as usize).max(1) - 1]
+}
+
+#[test]
+fn the_error_of_a_robust_scale_is_bounded_and_vanishes_without_the_rule() {
+    let (mut rough, mut off_at_most) = (0, 0.0f64);
+    for seed in 1..=20 {
+        println!("seed {seed}");
+        let mut stream = veilsum_cluster::random::Stream::new(seed, b"veilsum test stream     ");
+        let normal = |stream: &mut veilsum_cluster::random::Stream| (0..6).map(|_| stream.unit()).sum::<f64>() / 6.0;
+        let rows = Rows::new((0..2 * 150).map(|_| normal(&mut stream)).collect(), 2).unwrap();
+        let domain = Domain::new(vec![0.0, 0.0], vec![1.0, 1.0], Scaling::Box).unwrap();
+        let sites = [prepare(&rows, &domain)];
+        for min_rows in [1, 10] {
+            let preparation = Preparation { scale: Scale::Robust, min_rows, ..Preparation::none() };
+            let mut preparing = Preparing::new(&preparation, &domain).unwrap().unwrap();
+            assert!(preparing.robust_error().is_none(), "nothing is found yet");
+            let found = loop {
+                let totals = pooled::totals(&preparing.ask(), &sites).unwrap();
+                if let Some((found, _)) = preparing.take(&totals.values, totals.rows).unwrap() {
+                    break found;
+                }
+            };
+            let error = preparing.robust_error().unwrap();
+            assert!(error.definition.contains("definition 1"));
+            for column in 0..2 {
+                let mut sorted: Vec<f64> = rows.as_slice().iter().skip(column).step_by(2).copied().collect();
+                sorted.sort_by(f64::total_cmp);
+                let [first, median, third] = [0.25, 0.5, 0.75].map(|q| quantile(&sorted, q));
+                let off = ((third - first) * found.factor[column]).recip() - 1.0;
+                let bound = error.factor[column].unwrap();
+                assert!(off.abs() <= bound + 1e-12, "{off} {bound}");
+                assert!((found.shift[column] - median).abs() <= error.shift[column] + 1e-12);
+                match min_rows {
+                    1 => assert!(bound < 1e-7, "{bound}"),
+                    _ => off_at_most = off_at_most.max(off.abs()),
+                }
+            }
+            rough += error.notes().len();
+        }
+    }
+    assert!(rough > 0 && off_at_most > 0.01, "{rough}, {off_at_most}: the rule stops nothing here");
+    println!("off by {off_at_most} at most where the rule stops at 10 rows");
+}
+
 #[test]
 fn many_chunks_are_one_sum() {
     let mut stream = veilsum_cluster::random::Stream::new(2, b"veilsum test stream     ");

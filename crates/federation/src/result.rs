@@ -4,7 +4,7 @@ use serde::Serialize;
 /// What a method ends with: a [`RunResult`] before it is told.
 pub use veilsum_cluster::Outcome;
 use veilsum_cluster::{
-    method::{ClusterSizes, Extrapolation, Rested},
+    method::{ClusterSizes, Extrapolation, Rested, RobustError},
     warnings::{self, Warning},
 };
 use veilsum_proto::{
@@ -79,6 +79,9 @@ pub struct RunResult {
     /// How the cohort standardised working units, if it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub standardisation: Option<veilsum_cluster::Transform>,
+    /// How far medians and interquartile ranges of a robust standardisation may be from those of the rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub standardisation_error: Option<RobustError>,
     /// Rows by cluster and label, K x classes row-major, where the plan releases them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contingency: Option<Vec<f64>>,
@@ -185,6 +188,7 @@ impl RunResult {
             curve: outcome.curve.clone(),
             questions: outcome.questions,
             standardisation: outcome.transform.clone(),
+            standardisation_error: outcome.transform_error.clone(),
             contingency: outcome.contingency.clone(),
             cohort: names(cohort),
             indices_cohort,

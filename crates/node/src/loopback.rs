@@ -150,6 +150,13 @@ pub fn toy_policy() -> SitePolicy {
 /// Waits that suit one machine.
 pub const LOOPBACK_TIMING: Timing = Timing { join: 30_000, phase: 30_000, grace: 250, resend: 5_000 };
 
+/// [`LOOPBACK_TIMING`] for so many sites in one process: each exchanges keys with each, on the cores that all of them share.
+pub fn timing_of(sites: usize) -> Timing {
+    // 200 seconds for 100 sites; a build without optimisation needs 25 of them on two idle cores.
+    let pairs = (sites as u64).saturating_mul(sites as u64);
+    Timing { phase: LOOPBACK_TIMING.phase.max(pairs.saturating_mul(20)), ..LOOPBACK_TIMING }
+}
+
 /// What came of it.
 pub struct LoopbackRun {
     /// The coordinator's result.

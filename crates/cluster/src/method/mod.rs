@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub use alone::{Fcm, FcmParams};
 pub use choice::{Choice, CurvePoint, Pick};
-pub use prepare::{Preparation, Preparing, Scale, Winsor};
+pub use prepare::{Preparation, Preparing, RobustError, Scale, Winsor};
 pub use recipe::{Clusters, LocalRange, Recipe, Seeding, Validity};
 pub use run::Run;
 pub use seed::{SeedCells, TreeSearch, TreeSeeding};
@@ -101,6 +101,9 @@ pub struct Outcome {
     pub objective_per_row: f64,
     /// How the rows were standardised, if they were.
     pub transform: Option<Transform>,
+    /// How far a robust standardisation may be from that of the rows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transform_error: Option<RobustError>,
     /// One point for every K that was tried, ascending; empty where K was given.
     pub curve: Vec<CurvePoint>,
     /// Questions asked in all, each one masked sum.

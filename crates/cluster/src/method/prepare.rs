@@ -1,6 +1,7 @@
 //! Federated preparation of rows: winsorising at quantiles, then standardisation, each found from totals.
 //!
-//! *Quantiles.* The q-quantile is the smallest value x with `F(x) >= q`, the order statistic of rank `ceil(q N)`. Every
+//! *Quantiles.* The q-quantile is the smallest value x with `F(x) >= q`, the order statistic of rank `ceil(q N)` (definition 1 of
+//! Hyndman & Fan 1996, the inverse of the empirical distribution function). Every
 //! bracket starts as the column's side of the public box; each round counts the rows in its bins, and the bin that holds
 //! the rank becomes the next bracket, all columns and quantiles at once. It ends when the bracket is 10^-10 of the box wide
 //! (6 rounds of 64 bins), and the value is its middle; or when it holds fewer than p rows, and the value is interpolated
@@ -16,7 +17,7 @@
 //!
 //! *It fails* only where there are no rows. A column whose two quantiles coincide is not clipped, and one without spread is
 //! centred and not scaled; the result says so. Where p is large, or rows are few, quantiles are only as good as the last
-//! bin. Sites that drop out in between may move a rank out of its bracket; the nearest end then counts, and the result says
+//! bin: how far off median and interquartile range may be is known from the brackets ([`RobustError`]). Sites that drop out in between may move a rank out of its bracket; the nearest end then counts, and the result says
 //! that too.
 //!
 //! ```
@@ -173,6 +174,43 @@ impl Preparation {
             Target { quantile, bracket: Bracket { column, lower, upper }, value: None }
         };
         wanted.into_iter().map(target).collect()
+    }
+}
+
+/// How far the medians and interquartile ranges of [`Scale::Robust`] may be from those of the rows, by the last brackets of their
+/// quantiles.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RobustError {
+    /// How quantiles are defined.
+    pub definition: String,
+    /// Largest error of each column's median, d, working units.
+    pub shift: Vec<f64>,
+    /// Largest relative error of each column's interquartile range, d; `null` where its brackets leave room for a range of 0.
+    pub factor: Vec<Option<f64>>,
+}
+
+/// The quantile of [`RobustError`], in a sentence.
+const DEFINITION: &str =
+    "the smallest value that at least the share q of all rows does not exceed (Hyndman & Fan 1996, definition 1)";
+
+/// From this relative error of an interquartile range on, the reader of the result is told.
+const ROUGH: f64 = 0.01;
+
+impl RobustError {
+    /// Columns whose interquartile range is known roughly alone, with its error, as sentences.
+    pub fn notes(&self) -> Vec<String> {
+        let rough = |(column, error): (usize, &Option<f64>)| {
+            let known = match error {
+                Some(error) if *error <= ROUGH => return None,
+                Some(error) => format!("known to {:.1} % only", 100.0 * error),
+                None => "hardly known".into(),
+            };
+            Some(format!(
+                "column {column} (counted from 0): its interquartile range is {known}, because narrower bins would hold too few \
+                 rows"
+            ))
+        };
+        self.factor.iter().enumerate().filter_map(rough).collect()
     }
 }
 
@@ -364,6 +402,28 @@ impl Preparing {
         let (low, high) = self.domain.working_interval(column as usize);
         let found = self.targets.iter().find(|t| t.bracket.column == column && t.quantile == quantile);
         found.and_then(|target| target.value).unwrap_or(if quantile <= 0.0 { low } else { high }).clamp(low, high)
+    }
+
+    /// How far the robust scale may be off; `None` where there is none, or it is not found yet.
+    pub fn robust_error(&self) -> Option<RobustError> {
+        if self.preparation.scale != Scale::Robust || self.targets.iter().any(|target| target.value.is_none()) {
+            return None;
+        }
+        let (mut shift, mut factor) = (Vec::new(), Vec::new());
+        for column in 0..self.domain.columns() {
+            let (lower, upper) = (self.transform.lower[column], self.transform.upper[column]);
+            let of = |quantile: f64| {
+                let own = |t: &&Target| t.bracket.column as usize == column && t.quantile == quantile;
+                let found = self.targets.iter().find(own);
+                let ends = found.map_or([lower, upper], |target| [target.bracket.lower, target.bracket.upper]);
+                (ends.map(|end| end.clamp(lower, upper)), self.quantile(column as u32, quantile).clamp(lower, upper))
+            };
+            let [(first, q1), (middle, median), (third, q3)] = [0.25, 0.5, 0.75].map(of);
+            shift.push((median - middle[0]).max(middle[1] - median));
+            let (least, most, found) = ((third[0] - first[1]).max(0.0), third[1] - first[0], q3 - q1);
+            factor.push((least > 0.0).then(|| (found / least - 1.0).max(1.0 - found / most)));
+        }
+        Some(RobustError { definition: DEFINITION.into(), shift, factor })
     }
 
     fn clip(&mut self) {

@@ -3,7 +3,7 @@
 mod outcome;
 
 use super::dp::spread;
-use super::prepare::Preparing;
+use super::prepare::{Preparing, RobustError};
 use super::recipe::{Recipe, Seeding};
 use super::seed::{SeedCells, TreeSearch};
 use super::{Method, Step};
@@ -71,6 +71,7 @@ pub struct Run {
     /// As in [`Walls`].
     rounding: f64,
     transform: Option<Transform>,
+    transform_error: Option<RobustError>,
     cells: Option<SeedCells>,
     members: Vec<Member>,
     /// Places in `members` of the best restart of every K, once they are judged.
@@ -101,6 +102,7 @@ impl Run {
             sites,
             rounding: Walls::fine(domain).rounding,
             transform: None,
+            transform_error: None,
             cells: None,
             members: Vec::new(),
             best: Vec::new(),
@@ -345,7 +347,10 @@ impl Run {
                         MethodError::implausible(format!("the totals give no usable standardisation: {error}"))
                     })?;
                     (next.transform, next.prepared_over) = (Some(transform), self.cohort);
+                    let error = preparing.robust_error();
                     next.notes.extend(notes);
+                    next.notes.extend(error.iter().flat_map(RobustError::notes));
+                    next.transform_error = error;
                     next.range()?;
                 }
             }

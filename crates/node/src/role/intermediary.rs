@@ -148,7 +148,12 @@ async fn count(hub: &mut AggregatorHost, link: &mut Line, config: &IntermediaryC
     if total < config.party.federation.terms.min_total_rows {
         return Err(Failure::new(
             Code::Policy,
-            format!("the cohort's rows are below the plan's floor of {}", config.party.federation.terms.min_total_rows),
+            format!(
+                "the cohort's rows are below the plan's floor of {}: {} of the roster's {} sites are left",
+                config.party.federation.terms.min_total_rows,
+                cohort.len(),
+                config.party.federation.roster.sites.len()
+            ),
             "run again when more sites, or sites with more rows, are there",
         ));
     }

@@ -196,6 +196,7 @@ impl Run {
             objective,
             objective_per_row: verdict.map_or(f64::INFINITY, |verdict| objective / verdict.rows as f64),
             transform: self.transform.clone(),
+            transform_error: self.transform_error.clone(),
             curve,
             questions: self.questions,
             notes,
