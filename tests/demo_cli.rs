@@ -344,7 +344,7 @@ fn wrong_arguments() {
 /// The last column is a label only where it is called so, or told to be one; a constant column is left out with a note.
 #[test]
 fn the_last_column_is_clustered_unless_it_is_a_label() {
-    let out = Folder::new();
+    let out = Folder::fresh();
     let rows: String = (0..30).map(|i| format!("{},{}\n", i % 7, (i * i) % 5)).collect();
     let data = out.write("rows.csv", &format!("x,y\n{rows}"));
     let ended = demo(&out, &["--data", &data, "--columns", "x,y", "--sites", "3", "--k", "2"]).expect(0);

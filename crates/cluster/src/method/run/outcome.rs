@@ -131,8 +131,9 @@ impl Run {
                     .into(),
             );
         }
-        let small = self.best.iter().map(|at| &self.members[*at]).filter(|member| !member.grouped);
-        notes.extend(small.map(|member| self.withheld(member.k)));
+        // Of the chosen K it is a warning with a name.
+        let others = self.best.iter().map(|at| &self.members[*at]).filter(|other| other.k != member.k);
+        notes.extend(others.filter(|other| !other.grouped).map(|other| self.withheld(other.k)));
         let curve = if self.best.len() > 1 { self.curve() } else { Vec::new() };
         for point in curve.iter().filter(|point| point.collapsed) {
             notes.push(format!("K = {}: centres coincide, the run collapsed; its indices mean nothing", point.k));
