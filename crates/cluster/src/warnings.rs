@@ -211,9 +211,9 @@ fn between(centres: &Centres) -> f64 {
 
 /// Rows that no centre stands for, and indices that a small cluster withholds.
 fn left_out(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
-    let small =
-        recipe.judges_fully() && outcome.judged_over.is_some() && outcome.indices.partition_coefficient.is_none();
-    if small {
+    // Davies-Bouldin sums up distances by cluster, so it is among what such a cluster withholds.
+    let grouped = recipe.counts_clusters() && outcome.judged_over.is_some() && outcome.centres.k() > 1;
+    if grouped && outcome.indices.davies_bouldin.is_none() && outcome.indices.fuzzy_davies_bouldin.is_finite() {
         let text = format!(
             "a cluster has fewer than {} rows or rows of fewer than {} sites: nothing was summed up by cluster, and the indices that \
              need it are missing",
@@ -324,5 +324,59 @@ fn tolerance(algorithm: &Algorithm) -> Option<f64> {
         | Algorithm::Kmeans { epsilon, .. }
         | Algorithm::Kumar { epsilon, .. } => Some(*epsilon),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Indices;
+
+    fn curve(values: &[f64]) -> Vec<CurvePoint> {
+        let point = |(at, value): (usize, &f64)| CurvePoint {
+            k: at as u32 + 2,
+            restart: 0,
+            indices: Indices { fuzzy_davies_bouldin: *value, ..Indices::default() },
+            objective: 1.0,
+            rounds: 1,
+            converged: true,
+            collapsed: false,
+        };
+        values.iter().enumerate().map(point).collect()
+    }
+
+    #[test]
+    fn an_index_without_a_turn_picks_nothing() {
+        let by = Pick::FuzzyDaviesBouldin;
+        assert_eq!(vote(by, &curve(&[0.5, 0.3, 0.4])), Some(3));
+        assert_eq!(vote(by, &curve(&[0.5, 0.4, 0.3])), None);
+        assert_eq!(vote(by, &curve(&[0.3, 0.4, 0.5])), None);
+        assert_eq!(vote(by, &curve(&[0.5, 0.4])), Some(3), "two K have no turn");
+        assert_eq!(vote(Pick::XieBeni, &curve(&[0.5, 0.3, 0.4])), None, "it was not asked for");
+    }
+
+    #[test]
+    fn the_stable_choice_is_what_most_indices_pick() {
+        let votes = |ks: &[u32]| -> Vec<(Pick, u32)> { Pick::ALL.into_iter().zip(ks.iter().copied()).collect() };
+        assert_eq!(stable(&votes(&[3, 5, 5]), 3), 5);
+        assert_eq!(stable(&votes(&[3, 5]), 5), 5, "of two the chosen one");
+        assert_eq!(stable(&votes(&[3, 5]), 4), 3, "else the smaller");
+        assert_eq!(stable(&[], 4), 4);
+    }
+
+    #[test]
+    fn names_are_those_of_plans() {
+        for pick in Pick::ALL {
+            assert_eq!(serde_json::to_value(pick).unwrap(), pick.name());
+        }
+    }
+
+    #[test]
+    fn the_first_axis_of_centres() {
+        let centres =
+            |rows: &[[f64; 2]]| Centres::from_rows(&rows.iter().map(|row| row.to_vec()).collect::<Vec<_>>()).unwrap();
+        assert!((between(&centres(&[[0.0, 0.0], [2.0, 0.0]])) - 1.0).abs() < 1e-12);
+        assert!((between(&centres(&[[3.0, 0.0], [-3.0, 0.0], [0.0, 1.0], [0.0, -1.0]])) - 4.5).abs() < 1e-9);
+        assert_eq!(between(&centres(&[[1.0, 1.0], [1.0, 1.0]])), 0.0);
     }
 }

@@ -35,6 +35,11 @@ fn sweep() {
 }
 
 #[test]
+fn defaults() {
+    quick("defaults");
+}
+
+#[test]
 fn ffcm() {
     quick("ffcm");
 }

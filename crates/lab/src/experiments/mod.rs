@@ -7,6 +7,7 @@
 mod bank;
 mod chart;
 mod data;
+mod defaults;
 pub mod dp;
 mod exactness;
 mod federated_fcm;
@@ -42,13 +43,18 @@ pub struct Experiment {
 }
 
 /// All experiments, in the order in which they are run.
-pub const ALL: [Experiment; 10] = [
+pub const ALL: [Experiment; 11] = [
     Experiment {
         name: "exactness",
         about: "every method: plain sums and masked sums give the same",
         run: exactness::run,
     },
     Experiment { name: "sweep", about: "a sweep takes the rounds of its longest K; all indices", run: sweep::run },
+    Experiment {
+        name: "defaults",
+        about: "runs with defaults against the best of 20 pooled starts; warnings where there is trouble",
+        run: defaults::run,
+    },
     Experiment { name: "ffcm", about: "FFCM, cases 1 to 3 (Stallmann & Wilbik 2022, FFCM)", run: ffcm::run },
     Experiment { name: "motivational", about: "five Gaussians (framework paper, Table 1)", run: motivational::run },
     Experiment { name: "g2", about: "the G2 sets (framework paper, Tables 3 to 7)", run: g2::run },

@@ -1,0 +1,374 @@
+//! What a run with the product's defaults is worth, and whether it says so where it is worth little: the objective against the best
+//! of 20 pooled starts, a known K from a range, and planted troubles beside clean data.
+//!
+//! The recipes are those that `veilsum demo` and `plan make` make where nothing but the method and K is said, for ten sites.
+
+use veilsum_cluster::method::{Choice, Clusters, GroupThreshold, Options, Pick, Seeding, TreeSeeding, Validity};
+use veilsum_cluster::random::Stream;
+use veilsum_cluster::warnings::{self, Warning};
+use veilsum_cluster::{
+    Algorithm, Centres, Domain, OutOfBox, Outcome, Prepared, Recipe, Rows, Scaling, pooled, synthetic,
+};
+
+use super::harness::{each, plain};
+use super::{ExperimentError, Folder, Line, Report, Settings};
+
+/// Sites that the rows are dealt to.
+const SITES: usize = 10;
+/// Pooled starts that a default run is compared with.
+const STARTS: u64 = 20;
+const METHODS: [&str; 4] = ["fcm", "kmeans", "fkm", "ffcm-avg2"];
+
+/// Rows with a name, the number of clusters that is known or taken for them, and the box around them.
+struct Set {
+    name: String,
+    rows: Rows,
+    domain: Domain,
+    k: u32,
+}
+
+impl Set {
+    fn new(name: impl Into<String>, rows: Rows, k: u32) -> Result<Self, ExperimentError> {
+        let domain = Domain::around(&rows, Scaling::Box)?;
+        Ok(Self { name: name.into(), rows, domain, k })
+    }
+
+    /// The rows of the sites, shuffled and dealt in turn: in their own order a site might get every row of some clusters.
+    fn dealt(&self, sites: usize) -> Result<Vec<Prepared>, ExperimentError> {
+        let mut order: Vec<usize> = (0..self.rows.len()).collect();
+        Stream::new(1, b"veilsum defaults deal v1").shuffle(&mut order);
+        let part = |site: usize| {
+            let values = order.iter().skip(site).step_by(sites).flat_map(|row| self.rows.row(*row).to_vec()).collect();
+            Ok(Prepared::new(&Rows::new(values, self.rows.columns())?, &self.domain, OutOfBox::Refuse)?)
+        };
+        (0..sites).map(part).collect()
+    }
+}
+
+/// The recipe of the product's defaults.
+fn usual(method: &str, clusters: Clusters, seed: u64) -> Recipe {
+    let about = veilsum_cluster::algorithm::ALGORITHMS.iter().find(|about| about.name == method).expect("a method");
+    let algorithm = (about.usual)(&Options {
+        m: 2.0,
+        epsilon: None,
+        max_rounds: 30,
+        local_steps: None,
+        local_epsilon: 1e-4,
+        powers: false,
+        min_group: 2,
+        finish: 0,
+        anchors: 0,
+        features: 100,
+    });
+    let cells_per_cluster = about.cells_per_cluster;
+    let tree = TreeSeeding { seed, cells_per_cluster, tries: 20, min_rows: 10, blur: 0.5 };
+    let hard = algorithm.fuzzifier().is_none();
+    let min_change = if algorithm.is_lloyd() { 5 } else { 1 };
+    Recipe {
+        clusters,
+        rule: GroupThreshold { min_rows: 10, min_sites: 2, ask_first: true },
+        validity: if hard { Validity::everything() } else { Validity::basic() },
+        choice: Choice { by: Pick::FuzzyDaviesBouldin, elbow: false },
+        min_change,
+        ..Recipe::plain(algorithm, clusters.min, Seeding::Tree(tree))
+    }
+}
+
+/// The best objective of 20 pooled runs: ten uniform starts and ten from totals.
+fn best(set: &Set, hard: bool) -> Result<f64, ExperimentError> {
+    let whole = [Prepared::new(&set.rows, &set.domain, OutOfBox::Refuse)?];
+    let starts: Vec<u64> = (0..STARTS).collect();
+    let found = each(&starts, |seed| {
+        let seeding = match seed % 2 {
+            0 => Seeding::Uniform { seed: *seed },
+            _ => Seeding::Tree(TreeSeeding { seed: *seed, cells_per_cluster: 8, tries: 20, min_rows: 1, blur: 0.0 }),
+        };
+        let (algorithm, validity) = if hard {
+            (Algorithm::Kmeans { epsilon: 0.0, max_rounds: 300 }, Validity::everything())
+        } else {
+            (Algorithm::Fcm { m: 2.0, epsilon: 1e-5, max_rounds: 300 }, Validity::basic())
+        };
+        let recipe = Recipe { validity, ..Recipe::plain(algorithm, set.k, seeding) };
+        // A start whose clusters run empty is no best one.
+        Ok(plain(&recipe, &set.domain, &whole, None).map_or(f64::INFINITY, |outcome| outcome.objective))
+    })?;
+    Ok(found.into_iter().fold(f64::INFINITY, f64::min))
+}
+
+/// The outcome of a recipe on sites, and what it warns of. Every seed has its own blur.
+fn judged(
+    recipe: &Recipe,
+    set: &Set,
+    sites: &[Prepared],
+    seed: u64,
+) -> Result<(Outcome, Vec<Warning>), ExperimentError> {
+    let mut run = recipe.run(&set.domain, sites.len() as u32)?;
+    let mut draws = Stream::new(seed, b"veilsum defaults blur v1");
+    let keys: Vec<u64> = sites.iter().map(|_| draws.below(u64::MAX)).collect();
+    // A site's questions of seeding are blurred one by one.
+    let asked = std::cell::Cell::new(0u64);
+    let blur = |site: usize, _: &[veilsum_cluster::Query]| {
+        asked.set(asked.get() + 1);
+        Stream::new(keys[site].wrapping_add(asked.get()), b"veilsum defaults blur v1")
+    };
+    let outcome = pooled::beside(&mut run, sites, None, None, Some(&blur))?;
+    let names: Vec<String> = (0..set.rows.columns()).map(|column| format!("f{column}")).collect();
+    let found = warnings::of(recipe, &set.domain, &names, &outcome);
+    Ok((outcome, found))
+}
+
+fn names(found: &[Warning]) -> String {
+    found.iter().map(|warning| warning.name).collect::<Vec<_>>().join(" ")
+}
+
+pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
+    let mut report = Report::new("defaults", "runs with defaults: worth what ten restarts are, or they warn");
+    let seeds: Vec<u64> = (1..=if settings.quick { 1 } else { 5 }).collect();
+    let sets = sets(settings)?;
+    starts(&mut report, &sets, &seeds)?;
+    known(&mut report, settings, &sets, &seeds)?;
+    planted(&mut report)?;
+    clean(&mut report, if settings.quick { 12 } else { 50 })?;
+    Ok(report)
+}
+
+/// The nine sets where their files are there; the generated ones in any case.
+fn sets(settings: &Settings) -> Result<Vec<Set>, ExperimentError> {
+    let five = synthetic::five_gaussians(synthetic::DEFAULT_SEED).pooled();
+    let mut sets = vec![Set::new("five Gaussians", five, 5)?];
+    let files: &[(&str, u32)] = match settings.quick {
+        true => &[("iris", 3), ("xclara", 3)],
+        false => &[
+            ("iris", 3),
+            ("xclara", 3),
+            ("s-set1", 15),
+            ("waveform-v1", 3),
+            ("pendigits", 10),
+            ("bank-by-job", 4),
+            ("g2/g2-2-50", 2),
+            ("g2/g2-8-40", 2),
+        ],
+    };
+    if let Ok(folder) = Folder::new(settings, "defaults") {
+        for (name, k) in files {
+            sets.push(Set::new(*name, folder.labelled(&format!("{name}.csv"))?.rows, *k)?);
+        }
+    }
+    Ok(sets)
+}
+
+/// The objective of default runs against the best of 20 pooled starts.
+fn starts(report: &mut Report, sets: &[Set], seeds: &[u64]) -> Result<(), ExperimentError> {
+    let best = sets.iter().map(|set| Ok([best(set, false)?, best(set, true)?]));
+    let best = best.collect::<Result<Vec<_>, ExperimentError>>()?;
+    let (mut good, mut silent, mut all) = (0, 0, 0);
+    for method in METHODS {
+        for (set, best) in sets.iter().zip(&best) {
+            let sites = set.dealt(SITES)?;
+            let runs = each(seeds, |seed| {
+                let recipe = usual(method, Clusters::exactly(set.k), 100 * seed);
+                let best = best[usize::from(recipe.algorithm.fuzzifier().is_none())];
+                let (outcome, found) = judged(&recipe, set, &sites, *seed)?;
+                Ok((outcome.objective / best, found))
+            })?;
+            let near = runs.iter().filter(|(ratio, _)| *ratio <= 1.01).count();
+            let quiet = runs.iter().filter(|(ratio, found)| *ratio > 1.01 && found.is_empty()).count();
+            (good, silent, all) = (good + near, silent + quiet, all + runs.len());
+            let said = runs.iter().map(|run| names(&run.1)).find(|said| !said.is_empty()).unwrap_or_default();
+            let line = Line::new(format!("{method}, {}", set.name), format!("objective / best of 20; {said}"), 3);
+            report.lines.push(line.plain(runs.iter().map(|run| run.0).collect::<super::Sample>()));
+        }
+    }
+    let line = Line::new("every method and set", "runs within 1 % of the best of 20 pooled starts", 3);
+    report.lines.push(line.plain(f64::from(good as u32) / f64::from(all as u32)));
+    let line = Line::new("every method and set", "share of runs that are further off and do not warn", 3);
+    let share = f64::from(silent as u32) / f64::from(all as u32);
+    report.lines.push(line.plain(share).at_most(share, 0.05, "good, or it says so"));
+    Ok(())
+}
+
+/// A known K, chosen from a range by the default index.
+fn known(report: &mut Report, settings: &Settings, sets: &[Set], seeds: &[u64]) -> Result<(), ExperimentError> {
+    let mut ranges: Vec<(&Set, Clusters)> = Vec::new();
+    let g2 = g2(settings)?;
+    for set in sets.iter().chain(&g2) {
+        match set.name.as_str() {
+            "s-set1" => ranges.push((set, Clusters { min: 8, max: 20 })),
+            "five Gaussians" | "xclara" => ranges.push((set, Clusters { min: 2, max: 9 })),
+            name if name.starts_with("g2-") => ranges.push((set, Clusters { min: 2, max: 6 })),
+            _ => {}
+        }
+    }
+    let (mut right, mut silent, mut all) = (0, 0, 0);
+    for method in ["fcm", "kmeans"] {
+        for (set, clusters) in &ranges {
+            let sites = set.dealt(SITES)?;
+            let runs = each(seeds, |seed| judged(&usual(method, *clusters, 100 * seed), set, &sites, *seed))?;
+            let chosen: Vec<u32> = runs.iter().map(|(outcome, _)| outcome.centres.k() as u32).collect();
+            let doubts = |found: &[Warning]| found.iter().any(|warning| warning.name == "indices-disagree");
+            right += chosen.iter().filter(|k| **k == set.k).count();
+            silent += runs.iter().zip(&chosen).filter(|(run, k)| **k != set.k && !doubts(&run.1)).count();
+            all += runs.len();
+            let said = runs.iter().map(|run| names(&run.1)).find(|said| !said.is_empty()).unwrap_or_default();
+            let range = format!("K = {} from {} to {}; {said}", set.k, clusters.min, clusters.max);
+            let line = Line::new(format!("{method}, {}", set.name), range, 1);
+            report.lines.push(line.plain(chosen.iter().map(|k| f64::from(*k)).collect::<super::Sample>()));
+        }
+    }
+    let line = Line::new("every range", "share of runs that choose the known K", 3);
+    report.lines.push(line.plain(f64::from(right as u32) / f64::from(all as u32)));
+    let line = Line::new("every range", "share of runs that choose another K and do not say that indices disagree", 3);
+    let share = f64::from(silent as u32) / f64::from(all as u32);
+    report.lines.push(line.plain(share).at_most(share, 0.1, "right, or it says so"));
+    Ok(())
+}
+
+/// Two clusters that do not overlap, in 2, 8 and 64 columns.
+fn g2(settings: &Settings) -> Result<Vec<Set>, ExperimentError> {
+    let Ok(folder) = Folder::new(settings, "defaults") else { return Ok(Vec::new()) };
+    let names: &[&str] = match settings.quick {
+        true => &["g2-2-20"],
+        false => &["g2-2-10", "g2-2-30", "g2-2-50", "g2-8-20", "g2-8-40", "g2-64-20", "g2-64-40"],
+    };
+    names.iter().map(|name| Set::new(*name, folder.labelled(&format!("g2/{name}.csv"))?.rows, 2)).collect()
+}
+
+/// Normal clusters: `rows` each around these means, all columns with this deviation.
+fn normal(means: &[Vec<f64>], deviation: f64, rows: usize, seed: u64) -> Result<Rows, ExperimentError> {
+    let mut stream = Stream::new(seed, b"veilsum defaults rows v1");
+    let mut values = Vec::new();
+    for _ in 0..rows {
+        for x in means.iter().flatten() {
+            values.push(x + deviation * stream.normal_pair()[0]);
+        }
+    }
+    Ok(Rows::new(values, means.first().map_or(1, Vec::len))?)
+}
+
+/// One trouble after the other, each in data or a recipe that has it: its warning is there.
+fn planted(report: &mut Report) -> Result<(), ExperimentError> {
+    let corners = vec![vec![0.2, 0.2], vec![0.2, 0.8], vec![0.8, 0.8], vec![0.8, 0.2]];
+    let four = Set::new("four clusters", normal(&corners, 0.04, 500, 1)?, 4)?;
+    let usual_four = |method: &str| usual(method, Clusters::exactly(4), 1);
+    let given = |centres: &[Vec<f64>], set: &Set| -> Result<Seeding, ExperimentError> {
+        Ok(Seeding::Given { centres: set.domain.centres_to_box(&Centres::from_rows(centres)?)? })
+    };
+    let mut cases: Vec<(&str, Set, Recipe, usize)> = Vec::new();
+    let again =
+        |set: &Set| Set { name: set.name.clone(), rows: set.rows.clone(), domain: set.domain.clone(), k: set.k };
+
+    let rounds = Recipe { algorithm: Algorithm::Fcm { m: 2.0, epsilon: 1e-9, max_rounds: 2 }, ..usual_four("fcm") };
+    cases.push(("not-converged", again(&four), rounds, SITES));
+    cases.push(("k-at-border", again(&four), usual("fcm", Clusters { min: 2, max: 4 }, 1), SITES));
+    // No clusters at all: every index sees others.
+    let mut stream = Stream::new(2, b"veilsum defaults rows v1");
+    let even = Set::new("no clusters", Rows::new((0..3000).map(|_| stream.unit()).collect(), 2)?, 1)?;
+    cases.push(("indices-disagree", even, usual("kmeans", Clusters { min: 2, max: 8 }, 1), SITES));
+    // Two clusters in 64 columns that overlap so much that fuzzy c-means at m = 2 collapses (G2 with sigma 100).
+    let far = Set::new("64 columns", normal(&[vec![500.0; 64], vec![600.0; 64]], 100.0, 1000, 3)?, 2)?;
+    let more_rounds = Recipe {
+        algorithm: Algorithm::Fcm { m: 2.0, epsilon: 1e-6, max_rounds: 300 },
+        ..usual("fcm", Clusters::exactly(2), 1)
+    };
+    cases.push(("fuzzifier-too-large", again(&far), more_rounds.clone(), SITES));
+    cases.push(("centres-close", far, more_rounds, SITES));
+    let overlapping = Set::new("overlapping", normal(&[vec![0.4, 0.5], vec![0.6, 0.5]], 0.1, 75, 4)?, 2)?;
+    let beside = given(&[vec![0.3, 0.4], vec![0.5, 0.6]], &overlapping)?;
+    let frozen = Recipe { seeding: beside, min_change: 60, ..usual("kmeans", Clusters::exactly(2), 1) };
+    cases.push(("not-a-fixed-point", overlapping, frozen, SITES));
+    let scarce = Set::new("few rows a site", normal(&corners, 0.15, 20, 5)?, 4)?;
+    let left_out = Recipe { rule: GroupThreshold::NONE, ..usual_four("fkm") };
+    cases.push(("rows-left-out", scarce, left_out, 20));
+    let mut values = four.rows.as_slice().to_vec();
+    values.extend([5.0, 5.0, 5.1, 5.0, 5.0, 5.1]);
+    let alone = Set::new("three rows far away", Rows::new(values, 2)?, 5)?;
+    let five = given(&[&corners[..], &[vec![5.0, 5.0]]].concat(), &alone)?;
+    let small = Recipe { seeding: five, ..usual("kmeans", Clusters::exactly(5), 1) };
+    cases.push(("small-cluster", alone, small, SITES));
+    // Every site has rows of half of the clusters only: its own four centres are others than the next site's.
+    let lacking = Set::new("sites that lack clusters", four.rows.clone(), 4)?;
+    cases.push(("local-centres-differ", lacking, usual_four("ffcm-avg2"), 0));
+    let wide = Domain::new(vec![-1.0, -1000.0], vec![2.0, 1000.0], Scaling::Box)?;
+    cases.push(("flat-column", Set { domain: wide, ..again(&four) }, usual_four("fcm"), SITES));
+    let coarse = Recipe { algorithm: Algorithm::Fcm { m: 2.0, epsilon: 0.2, max_rounds: 30 }, ..usual_four("fcm") };
+    cases.push(("coarse-epsilon", again(&four), coarse, SITES));
+    let tiny = Set::new("six rows", normal(&[vec![0.2; 5], vec![0.8; 5]], 0.05, 3, 6)?, 2)?;
+    let centres = given(&[tiny.rows.row(0).to_vec(), tiny.rows.row(1).to_vec()], &tiny)?;
+    let tiny_recipe = Recipe { rule: GroupThreshold::NONE, seeding: centres, ..usual("fcm", Clusters::exactly(2), 1) };
+    cases.push(("few-rows", tiny, tiny_recipe, 3));
+
+    for (name, set, recipe, sites) in cases {
+        let sites = match sites {
+            0 => halves(&set)?,
+            sites => set.dealt(sites)?,
+        };
+        let (_, found) = judged(&recipe, &set, &sites, 1)?;
+        let warned = found.iter().any(|warning| warning.name == name);
+        let line = Line::new(format!("planted: {}", set.name), format!("{name}; said: {}", names(&found)), 0);
+        report.lines.push(line.holds(warned, "what is planted is said"));
+    }
+    Ok(())
+}
+
+/// The four clusters at ten sites, of which each has two.
+fn halves(set: &Set) -> Result<Vec<Prepared>, ExperimentError> {
+    let part = |site: usize| {
+        let has = |cluster: usize| (cluster + site).is_multiple_of(4) || (cluster + site) % 4 == 1;
+        let rows = set.rows.iter().enumerate().filter(|(i, _)| has(i % 4) && (i / 4) % SITES == site);
+        let values: Vec<f64> = rows.flat_map(|(_, row)| row.to_vec()).collect();
+        Ok(Prepared::new(&Rows::new(values, set.rows.columns())?, &set.domain, OutOfBox::Refuse)?)
+    };
+    (0..SITES).map(part).collect()
+}
+
+/// Clusters that lie well apart, of equal size, at ten sites alike, and found: nothing is said of them. A run that missed them is none
+/// of these; it has to warn.
+fn clean(report: &mut Report, runs: u64) -> Result<(), ExperimentError> {
+    let seeds: Vec<u64> = (0..runs).collect();
+    let said = each(&seeds, |seed| {
+        let mut stream = Stream::new(*seed, b"veilsum defaults clean 1");
+        let (k, d) = (2 + (seed % 4) as usize, 2 + (seed / 4 % 3) as usize);
+        let means = apart(k, d, &mut stream);
+        let set = Set::new(format!("clean {seed}"), normal(&means, 0.04, 400, *seed)?, k as u32)?;
+        let method = METHODS[(seed / 2 % 4) as usize];
+        let clusters = match seed % 3 {
+            0 => Clusters { min: 2, max: k as u32 + 3 },
+            _ => Clusters::exactly(k as u32),
+        };
+        let recipe = usual(method, clusters, *seed);
+        let (outcome, found) = judged(&recipe, &set, &set.dealt(SITES)?, *seed)?;
+        let start = Seeding::Given { centres: set.domain.centres_to_box(&Centres::from_rows(&means)?)? };
+        let exact = if recipe.algorithm.fuzzifier().is_none() { "kmeans" } else { "fcm" };
+        let whole = [Prepared::new(&set.rows, &set.domain, OutOfBox::Refuse)?];
+        let from_truth = Recipe { seeding: start, ..usual(exact, Clusters::exactly(set.k), *seed) };
+        let truth =
+            plain(&Recipe { rule: GroupThreshold::NONE, min_change: 1, ..from_truth }, &set.domain, &whole, None)?;
+        let missed = outcome.centres.k() != k || outcome.objective > 1.01 * truth.objective;
+        Ok((format!("{method}, K = {k} in {d} columns, chose {}", outcome.centres.k()), missed, found))
+    })?;
+    for (name, _, found) in said.iter().filter(|(_, _, found)| !found.is_empty()) {
+        let numbers: Vec<String> =
+            found.iter().map(|warning| format!("{} {:?}", warning.name, warning.numbers)).collect();
+        report.lines.push(Line::new(format!("clean: {name}"), numbers.join("; "), 0));
+    }
+    let (missed, clean): (Vec<_>, Vec<_>) = said.iter().partition(|(_, missed, _)| *missed);
+    let silent = missed.iter().filter(|(_, _, found)| found.is_empty()).count() as f64;
+    let line = Line::new(format!("{} runs on clean data that missed", missed.len()), "runs that do not warn", 0);
+    report.lines.push(line.plain(silent).at_most(silent, 0.0, "they are wrong"));
+    let wrong = clean.iter().filter(|(_, _, found)| !found.is_empty()).count() as f64;
+    let line = Line::new(format!("{} clean runs", clean.len()), "runs that warn", 0).plain(wrong);
+    report.lines.push(line.at_most(wrong, 0.0, "nothing is wrong with them"));
+    Ok(())
+}
+
+/// So many means in the unit box, each at least ten deviations from every other.
+fn apart(k: usize, d: usize, stream: &mut Stream) -> Vec<Vec<f64>> {
+    loop {
+        let means: Vec<Vec<f64>> = (0..k).map(|_| (0..d).map(|_| stream.unit()).collect()).collect();
+        let distance = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
+        let far = |i: usize| means[..i].iter().all(|other| distance(other, &means[i]) >= 0.4);
+        if (1..k).all(far) {
+            return means;
+        }
+    }
+}
