@@ -340,7 +340,7 @@ fn wrong_arguments() {
 /// The last column is a label only where one is needed.
 #[test]
 fn the_last_column_can_be_clustered_when_it_is_named() {
-    let out = Folder::new();
+    let out = Folder::fresh();
     let rows: String = (0..30).map(|i| format!("{},{}\n", i % 7, (i * i) % 5)).collect();
     let data = out.write("rows.csv", &format!("x,y\n{rows}"));
     let ended = demo(&out, &["--data", &data, "--columns", "x,y", "--sites", "3", "--k", "2"]).expect(0);

@@ -2,12 +2,12 @@
 
 mod bad_inputs;
 mod conversation;
-mod covariances;
 mod finish;
 mod five_gaussians;
 mod hostile_questions;
 mod kernel;
 mod min_change;
+mod models;
 mod papers;
 mod properties;
 mod small_clusters;
