@@ -113,7 +113,7 @@ fn questions_layouts_and_answers() {
         }
     }
     let families = "cells contingency features fuzzy_sums fuzzy_validation histogram local_choice local_fuzzy \
-                    local_means moments shifts silhouette sizes ungrouped validation";
+                    local_means moments shaped_sums shifts silhouette sizes typical_sums ungrouped validation";
     assert_eq!(kinds.into_iter().collect::<Vec<_>>(), families.split_whitespace().collect::<Vec<_>>());
 }
 
@@ -202,7 +202,7 @@ fn qry_9_the_applications_part_of_a_plan() {
         let read = PlanSpec::from_bytes(&hex(&c["encoded"])).unwrap_or_else(|e| panic!("{e}: {c}"));
         assert!(read == work, "{c}");
     }
-    assert_eq!(names.len(), 7, "every algorithm has a plan: {names:?}");
+    assert_eq!(names.len(), 11, "every algorithm has a plan: {names:?}");
 }
 
 #[test]

@@ -156,6 +156,12 @@ pub(crate) struct MethodArgs {
     #[arg(long, value_name = "V", default_value_t = 1e-6, allow_negative_numbers = true, hide_short_help = true,
         help_heading = heading::METHOD)]
     pub regularisation: f64,
+    /// fcm-noise, pcm: a row farther than this from a centre is noise, or belongs to it by less than half
+    ///
+    /// In the units of the questions, as the centres' movement is.
+    #[arg(long, value_name = "D", default_value_t = 0.2, allow_negative_numbers = true, hide_short_help = true,
+        help_heading = heading::METHOD)]
+    pub distance: f64,
     /// ffcf: shared anchors [default: 4 for each cluster, at least 8]
     #[arg(long, value_name = "B", default_value_t = 0, hide_default_value = true, hide_short_help = true, help_heading = heading::METHOD)]
     pub anchors: u32,
@@ -451,6 +457,7 @@ impl MethodArgs {
             min_group: self.min_group,
             finish: self.finish,
             regularisation: self.regularisation,
+            distance: self.distance,
             anchors: self.anchors,
             features: self.features,
         })

@@ -6,7 +6,7 @@ Every family is a triple of functions. A block is its name, its length, its boun
 
 import math
 
-from domain import BEYOND, moved_rows, refuse
+from domain import BEYOND, MAX_BOUND, moved_rows, refuse
 from distances import add_to, check_fuzzy, columns_fit, fuzzifier_fits, memberships, nearest, square
 from features import FEATURES
 from local_answers import LOCAL_CHOICE, LOCAL_FUZZY, LOCAL_MEANS
@@ -193,6 +193,29 @@ def shifts(q, domain, rows, labels):
     return [math.fsum(x) for x in entries]
 
 
+def check_typical(q, domain):
+    if not 0 < q["distance"] <= MAX_BOUND:
+        refuse("the distance of noise or of typical rows")
+    check_fuzzy(q, domain)
+
+
+def typical_sums(q, domain, rows, labels):
+    k, d, m, delta = len(q["centres"]), domain.columns, q["m"], q["distance"] * q["distance"]
+    sums, weights = [[] for _ in range(k * d)], [[] for _ in range(k)]
+    for x in rows:
+        squares = [square(x, c) for c in q["centres"]]
+        if q["typicality"][0] == "possibilistic":
+            us = [1 / (1 + (s / delta) ** (1 / (m - 1))) for s in squares]
+        else:
+            near = min([delta, *squares])
+            parts = [(near / s) ** (1 / (m - 1)) if near > 0 else float(s == 0) for s in [delta, *squares]]
+            us = [p / math.fsum(parts) for p in parts[1:]]
+        for i, u in enumerate(us):
+            add_to(sums, i * d, [u**m * v for v in x])
+            add_to(weights, i, [u**m])
+    return [math.fsum(x) for x in sums + weights]
+
+
 FAMILIES = {
     "fuzzy_sums": (check_fuzzy, fuzzy_sums_blocks, fuzzy_sums),
     "fuzzy_validation": (check_fuzzy, fuzzy_validation_blocks, fuzzy_validation),
@@ -214,6 +237,7 @@ FAMILIES = {
     "sizes": SIZES,
     "ungrouped": UNGROUPED,
     "shaped_sums": SHAPED_SUMS,
+    "typical_sums": (check_typical, fuzzy_sums_blocks, typical_sums),
 }
 
 

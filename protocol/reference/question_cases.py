@@ -9,7 +9,7 @@ from draws import Stream, drawn, uniform_centres
 from question_samples import (
     BOTH, BOUNDS, BOXES, COUNT, GOOD, LABELS, ROWS, STANDARD, THREE, UNITS, cells, contingency, features, fuzzy,
     histogram, local_choice, local_fuzzy, local_means, moments, question_of, shaped, silhouette, since, steps,
-    validation,
+    typical, validation,
 )  # fmt: skip
 from questions import QUESTION, WORK, shown
 from suite import H, le32, le64
@@ -106,6 +106,9 @@ def bad_questions():
         "two weights for three clusters": [shaped(BOTH, weights=(0.5, 0.5))],
         "covariances, m = 1": [shaped(BOTH, m=1.0)], "covariances, changes": [shaped(since([THREE], [1, 1, 1]))],
         "a cluster with a covariance outside the box": [shaped(BOTH, [[0.5, 0.5], [0.5, 1.5], [0.0, 0.0]])],
+        "noise at no distance": [typical("noise", distance=0.0)],
+        "typical at an infinite distance": [typical("possibilistic", distance=float("inf"))],
+        "a noise cluster, m = 1": [typical("noise", m=1.0)],
         "no labels": [contingency(classes=0)], "4097 labels": [contingency(classes=4097)],
     }  # fmt: skip
     for name, queries in bad.items():
@@ -179,6 +182,8 @@ def works():
     mixed = work(("gmm", {**stop, "regularisation": 1e-6}), uniform)
     mixed["recipe"]["choice"] = {"by": ("bic", {}), "elbow": False}
     yield mixed
+    yield work(("fcm-noise", {**m, **stop, "distance": 0.25}), uniform)
+    yield work(("pcm", {**m, **stop, "distance": 0.5}), uniform)
     yield work(("gk", {**m, **stop, "regularisation": 1e-5}), uniform)
     kept = work(("kmeans", {"epsilon": 0.0, "max_rounds": 8}), uniform)
     kept["recipe"]["min_change"] = 5

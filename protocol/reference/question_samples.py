@@ -103,6 +103,10 @@ def fuzzy(name, centres=THREE, m=2.0):
     return name, {"centres": centres, "m": m}
 
 
+def typical(name, centres=THREE, m=2.0, distance=0.2):
+    return "typical_sums", {"centres": centres, "m": m, "distance": distance, "typicality": (name, {})}
+
+
 OVAL = [0.02, 0.01, 0.03, 0.04, 0.0, 0.01, 0.005, -0.002, 0.05]
 
 
@@ -165,6 +169,10 @@ GOOD = {
     "shifts around the middle": [shifts(0.75)],
     "shifts around the centres": [shifts(0.2, 1.5, False, TIED, 7)],
     "shifts of hard groups": [shifts(0.3, None, False)],
+    "noise cluster": [typical("noise")],
+    "noise cluster, m below 2, centres twice": [typical("noise", TIED, 1.5, 0.5)],
+    "possibilistic": [typical("possibilistic")],
+    "possibilistic, m = 3, centres twice": [typical("possibilistic", TIED, 3.0)],
     "mixture": [shaped(BOTH)],
     "mixture, counts, a component of no weight": [shaped(COUNT, weights=(0.5, 0.0, 0.5))],
     "mixture, sums of two": [shaped(("sums", [0, 2]))],

@@ -53,6 +53,7 @@ QUERY = Enum(
     sizes=Struct(centres=POINTS),
     ungrouped=Struct(centres=POINTS, m=F64),
     shaped_sums=Struct(centres=POINTS, covariances=DOUBLES, model=SHAPE_MODEL, floor=F64, part=PART),
+    typical_sums=Struct(centres=POINTS, m=F64, distance=F64, typicality=Enum(noise=NOTHING, possibilistic=NOTHING)),
 )
 BATCH = Struct(transform=Option(TRANSFORM), queries=List(QUERY))
 QUESTION = Enum(
@@ -74,6 +75,8 @@ ALGORITHM = Enum(
         "kumar": Struct(epsilon=F64, max_rounds=U32, local=STEPS),
         "gmm": Struct(epsilon=F64, max_rounds=U32, regularisation=F64),
         "gk": Struct(m=F64, epsilon=F64, max_rounds=U32, regularisation=F64),
+        "fcm-noise": Struct(m=F64, epsilon=F64, max_rounds=U32, distance=F64),
+        "pcm": Struct(m=F64, epsilon=F64, max_rounds=U32, distance=F64),
     }
 )
 SEEDING = Enum(

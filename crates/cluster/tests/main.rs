@@ -2,13 +2,13 @@
 
 mod bad_inputs;
 mod conversation;
-mod covariances;
 mod finish;
 mod five_gaussians;
 mod held;
 mod hostile_questions;
 mod kernel;
 mod min_change;
+mod models;
 mod papers;
 mod properties;
 mod small_clusters;

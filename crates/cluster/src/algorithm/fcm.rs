@@ -75,9 +75,7 @@ impl Spec for FcmSpec {
         if !usable_fuzzifier(self.m) {
             return Err(MethodError::Fuzzifier);
         }
-        check_rounds(self.epsilon, self.max_rounds)?;
-        let fit = Fit::at(at.start.clone());
-        Ok(Box::new(Updates { spec: *self, asked: vec![hash(&fit.centres)], fit, walls: None }))
+        Updates::begin(*self, self.epsilon, self.max_rounds, true, at.start)
     }
 
     fn sums_groups(&self) -> bool {
@@ -93,19 +91,38 @@ impl Spec for FcmSpec {
     }
 }
 
-/// The rounds of one K.
+/// The rounds of one K, for sums of rows and weights of whatever memberships.
 #[derive(Debug, Clone)]
-struct Updates {
-    spec: FcmSpec,
+pub(super) struct Updates<S> {
+    spec: S,
+    epsilon: f64,
+    max_rounds: u32,
+    /// Whether the weights of one row add up to 1 at most.
+    shared: bool,
     fit: Fit,
     /// Hashes of all centres that have been asked about.
     asked: Vec<u64>,
     walls: Option<Walls>,
 }
 
-impl Iteration for Updates {
+impl<S: Spec + Clone + Send + 'static> Updates<S> {
+    /// Its beginning, until the centres move less than `epsilon`.
+    pub(super) fn begin(
+        spec: S,
+        epsilon: f64,
+        max_rounds: u32,
+        shared: bool,
+        start: &Centres,
+    ) -> Result<Box<dyn Iteration>, MethodError> {
+        check_rounds(epsilon, max_rounds)?;
+        let fit = Fit::at(start.clone());
+        Ok(Box::new(Self { spec, epsilon, max_rounds, shared, asked: vec![hash(&fit.centres)], fit, walls: None }))
+    }
+}
+
+impl<S: Spec + Clone + Send + 'static> Iteration for Updates<S> {
     fn ask(&self) -> Query {
-        Query::fuzzy_sums(self.fit.centres.clone(), self.spec.m)
+        self.spec.asks(&self.fit.centres, &RoundHalf::Both).swap_remove(0)
     }
 
     /// Algorithm 1, the server's update: `V'_k = WS_k / U_k`, then the stop test on the shift.
@@ -113,7 +130,7 @@ impl Iteration for Updates {
         let (k, columns) = (self.fit.centres.k(), self.fit.centres.columns());
         check_values(values, k * columns + k)?;
         let (sums, weights) = values.split_at(k * columns);
-        check_weights(weights, rows, "U")?;
+        check_weights(weights, rows.filter(|_| self.shared), "U")?;
         let (moved, shift) = moved(&self.fit.centres, sums, &clear(weights), self.walls.as_ref())?;
 
         // Nothing changes before everything has been checked: the caller may repeat the round after an error.
@@ -122,19 +139,19 @@ impl Iteration for Updates {
         let history = &mut self.fit.history;
         let round = u32::try_from(history.len() + 1).unwrap_or(u32::MAX);
         history.push(Round { round, shift });
-        self.fit.converged = shift < self.spec.epsilon;
+        self.fit.converged = shift < self.epsilon;
         let hash = hash(&self.fit.centres);
         if let (Some(first), false) = (self.asked.iter().position(|known| *known == hash), self.fit.converged) {
             // Centres that come back give the same totals for ever (rounding may let them alternate). The rounds that are
             // left are known without asking, and asking one question twice would only tell how the cohort changed in
             // between.
-            for round in round + 1..=self.spec.max_rounds {
+            for round in round + 1..=self.max_rounds {
                 let shift = history[first + (round as usize - 1 - first) % (self.asked.len() - first)].shift;
                 history.push(Round { round, shift });
             }
         }
         self.asked.push(hash);
-        Ok(self.fit.converged || history.len() >= self.spec.max_rounds as usize)
+        Ok(self.fit.converged || history.len() >= self.max_rounds as usize)
     }
 
     fn fit(&self) -> Fit {

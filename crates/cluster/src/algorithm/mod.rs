@@ -13,6 +13,7 @@ pub mod kumar;
 mod rounds;
 mod shaped;
 mod spec;
+pub mod typical;
 mod update;
 
 use serde::{Deserialize, Serialize};
@@ -105,6 +106,10 @@ algorithms! {
     Gmm = gmm::GmmSpec { epsilon: f64, max_rounds: u32, regularisation: f64 }
     /// Fuzzy covariances of Gustafson and Kessel ([`gk`]).
     Gk = gk::GkSpec { m: f64, epsilon: f64, max_rounds: u32, regularisation: f64 }
+    /// Fuzzy c-means with a noise cluster ([`typical`]).
+    FcmNoise = typical::NoiseSpec { m: f64, epsilon: f64, max_rounds: u32, distance: f64 }
+    /// Possibilistic c-means ([`typical`]).
+    Pcm = typical::PcmSpec { m: f64, epsilon: f64, max_rounds: u32, distance: f64 }
 }
 
 const fn about<S: Named>() -> About

@@ -43,6 +43,8 @@ pub struct Options {
     pub finish: u32,
     /// The smallest variance of a cluster with a covariance, in parts of the squared extent of the box.
     pub regularisation: f64,
+    /// How far a row may be from a centre before it counts as noise, or less than half, units of the questions.
+    pub distance: f64,
     /// Shared anchors; 0 for the usual number.
     pub anchors: u32,
     /// Feature vectors that a site holds at most.

@@ -14,6 +14,7 @@ mod local;
 mod moments;
 mod shaped;
 mod shifts;
+mod typical;
 mod validation;
 
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,7 @@ pub use moments::Moments;
 pub(crate) use shaped::{LEAST_FLOOR, MAX_SHAPE_NUMBERS, MAX_SHAPED_COLUMNS, is_wide};
 pub use shaped::{ShapeModel, ShapedSums};
 pub use shifts::Shifts;
+pub use typical::{TypicalSums, Typicality};
 pub use validation::{Contingency, Silhouette, Sizes, Ungrouped, Validation};
 
 pub use crate::offline::features::FeatureParams;
@@ -113,6 +115,8 @@ families! {
     Ungrouped "ungrouped",
     /// Second moments of clusters with covariances (Gaussian mixture, Gustafson-Kessel).
     ShapedSums "shaped_sums",
+    /// One round of fuzzy c-means in which rows far from every centre have little weight (noise cluster, possibilistic).
+    TypicalSums "typical_sums",
 }
 
 impl Query {

@@ -1,7 +1,8 @@
-"""Makes tests/covariances.json: what independent implementations give for the methods with covariances.
+"""Makes tests/models.json: what independent implementations give for Gaussian mixtures, Gustafson-Kessel, the noise cluster and
+possibilistic c-means.
 
-`gmm` is scikit-learn's GaussianMixture (`pip install scikit-learn`), `gk` the plain numpy below. Neither is needed to run the
-tests, which read the JSON. From this folder: `python3 covariances.py > covariances.json`.
+`gmm` is scikit-learn's GaussianMixture (`pip install scikit-learn`), the others the plain numpy below. Neither is needed to run
+the tests, which read the JSON. From this folder: `python3 models.py > models.json`.
 """
 
 import json
@@ -90,12 +91,35 @@ def gk(x, start, m, epsilon):
     }  # fmt: skip
 
 
+def typical(x, start, m, epsilon, delta, noise):
+    """Davé (1991), or Krishnapuram & Keller (1993) with the same scale delta squared for every cluster."""
+    centres, done = start.copy(), 0
+    while True:
+        squares = ((x[None] - centres[:, None]) ** 2).sum(axis=2)
+        if noise:
+            inverse = squares ** (-1 / (m - 1))
+            u = inverse / (inverse.sum(axis=0) + (delta**2) ** (-1 / (m - 1)))
+        else:
+            u = 1 / (1 + (squares / delta**2) ** (1 / (m - 1)))
+        w = u**m
+        new = w @ x / w.sum(axis=1)[:, None]
+        shift, centres, done = numpy.linalg.norm(new - centres), new, done + 1
+        if shift < epsilon or done == 500:
+            break
+    return {
+        "m": m, "epsilon": epsilon, "distance": delta, "rounds": done, "converged": bool(shift < epsilon),
+        "centres": centres.tolist(), "weights": w.sum(axis=1).tolist(),
+    }  # fmt: skip
+
+
 cases = []
 for name, x in DATA.items():
     start = numpy.array(STARTS[name])
     cases.append({
         "name": name, "rows": x.tolist(), "start": start.tolist(), "floor": FLOOR,
         "gmm": [gmm(x, start, tolerance) for tolerance in (1e-3, 1e-5, 1e-8)],
+        "noise": [typical(x, start, m, 1e-6, delta, True) for m in (2.0, 1.5) for delta in (0.1, 0.3)],
+        "possibilistic": [typical(x, start, m, 1e-6, delta, False) for m in (2.0, 1.5) for delta in (0.1, 0.2)],
         "gk": [gk(x, start, m, 1e-6) for m in (2.0, 1.5)],
     })  # fmt: skip
 print(json.dumps(cases))

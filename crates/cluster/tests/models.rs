@@ -1,9 +1,9 @@
-//! The methods with covariances: against scikit-learn and numpy (`covariances.py`), in other units, under the rule of small
-//! groups, and against parameters that no totals give.
+//! Gaussian mixtures, Gustafson-Kessel, the noise cluster and possibilistic c-means: against scikit-learn and numpy (`models.py`), in
+//! other units, under the rule of small groups, and against parameters that no totals give.
 
 use serde_json::Value;
 use veilsum_cluster::method::{Choice, GroupThreshold, Pick, Seeding, Validity};
-use veilsum_cluster::query::{RoundHalf, ShapeModel, ShapedSums};
+use veilsum_cluster::query::{RoundHalf, ShapeModel, ShapedSums, TypicalSums, Typicality};
 use veilsum_cluster::{
     Algorithm, Batch, Centres, Clusters, Domain, OutOfBox, Outcome, Prepared, Query, Recipe, Rows, Scaling, answer,
     pooled,
@@ -17,7 +17,7 @@ fn numbers(value: &Value) -> Vec<f64> {
 }
 
 fn cases() -> Vec<Value> {
-    serde_json::from_str(include_str!("covariances.json")).expect("the reference's numbers")
+    serde_json::from_str(include_str!("models.json")).expect("the reference's numbers")
 }
 
 fn columns(case: &Value) -> usize {
@@ -98,6 +98,46 @@ fn fuzzy_covariances_are_those_of_the_reference() {
             same_steps(&what, &found, fit);
             near(&what, &[found.shapes.unwrap().objective.unwrap()], &fit["objective"], 1e-8);
         }
+    }
+}
+
+#[test]
+fn rows_far_from_every_centre_lose_their_weight_as_in_the_reference() {
+    for case in cases() {
+        for (name, noise) in [("noise", true), ("possibilistic", false)] {
+            for fit in case[name].as_array().unwrap() {
+                let what = format!("{}: {name}, m = {}, {}", case["name"], fit["m"], fit["distance"]);
+                let of = |key: &str| fit[key].as_f64().unwrap();
+                let (m, epsilon, distance, max_rounds) = (of("m"), of("epsilon"), of("distance"), 500);
+                let algorithm = match noise {
+                    true => Algorithm::FcmNoise { m, epsilon, max_rounds, distance },
+                    false => Algorithm::Pcm { m, epsilon, max_rounds, distance },
+                };
+                let found = run(&case, algorithm, 1.0);
+                assert_eq!(u64::from(found.rounds), fit["rounds"].as_u64().unwrap(), "{what}");
+                assert_eq!(found.converged, fit["converged"].as_bool().unwrap(), "{what}");
+                near(&what, found.centres.as_slice(), &fit["centres"], 1e-8);
+                near(&what, &found.weights, &fit["weights"], 1e-8);
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_that_are_centres_and_distances_that_are_none() {
+    let domain = Domain::new(vec![0.0], vec![1.0], Scaling::None).unwrap();
+    let site = Prepared::new(&Rows::new(vec![0.5], 1).unwrap(), &domain, OutOfBox::Refuse).unwrap();
+    let asked = |typicality, distance| {
+        let centres = Centres::from_rows(&[vec![0.5], vec![0.5], vec![0.75]]).unwrap();
+        Query::from(TypicalSums { centres, m: 2.0, distance, typicality })
+    };
+    let weights = |typicality| answer(&Batch::from(asked(typicality, 0.25)), &site).unwrap().values[3..].to_vec();
+    assert_eq!(weights(Typicality::Noise), [0.25, 0.25, 0.0], "shared by the centres there");
+    assert_eq!(weights(Typicality::Possibilistic), [1.0, 1.0, 0.25], "each for itself");
+    for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert!(asked(Typicality::Noise, bad).check(&domain).is_err(), "{bad}");
+        let algorithm = Algorithm::Pcm { m: 2.0, epsilon: 0.0, max_rounds: 5, distance: bad };
+        assert!(Recipe::plain(algorithm, 2, Seeding::Uniform { seed: 1 }).check(&domain).is_err(), "{bad}");
     }
 }
 

@@ -1,0 +1,94 @@
+//! Sums of fuzzy c-means with other memberships, in which rows far from every centre have little weight: the noise cluster
+//! (Davé 1991) and possibilistic c-means (Krishnapuram & Keller 1993).
+
+use serde::{Deserialize, Serialize};
+
+use super::family::{Block, Family, Stage, fuzzy_centres};
+use crate::random::Stream;
+use crate::{AnswerError, Centres, Domain, Prepared, QueryError, distance, kernel};
+
+/// Distances above this leave the range in which bounds are kept.
+const MOST_DISTANCE: f64 = 1e150;
+
+/// `Σ u_k^m x` (K x d) and `Σ u_k^m` (K). With δ the distance and `d_k = ||x - c_k||`, under [`Typicality::Noise`]
+/// `u_k = d_k^(-2/(m-1)) / (Σ_j d_j^(-2/(m-1)) + δ^(-2/(m-1)))`, and under [`Typicality::Possibilistic`]
+/// `u_k = 1 / (1 + (d_k / δ)^(2/(m-1)))`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TypicalSums {
+    /// Current centres, K x d.
+    pub centres: Centres,
+    /// Fuzzifier, m > 1.
+    pub m: f64,
+    /// δ, > 0, units of the question.
+    pub distance: f64,
+    /// What a row's memberships are.
+    pub typicality: Typicality,
+}
+
+/// How a row that is far from every centre loses its weight.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Typicality {
+    /// To one cluster more, at the same distance from all rows.
+    Noise,
+    /// By every cluster for itself.
+    Possibilistic,
+}
+
+impl TypicalSums {
+    /// Memberships of a row, K.
+    fn memberships(&self, x: &[f64], u: &mut [f64]) {
+        let exponent = 2.0 / (self.m - 1.0);
+        u.iter_mut().zip(self.centres.rows()).for_each(|(u, centre)| *u = distance::euclidean(x, centre));
+        if self.typicality == Typicality::Possibilistic {
+            u.iter_mut().for_each(|u| *u = 1.0 / (1.0 + (*u / self.distance).powf(exponent)));
+            return;
+        }
+        let nearest = u.iter().fold(self.distance, |a, b| a.min(*b));
+        // A row that is a centre belongs to it, or to all centres there alike.
+        let share =
+            |far: f64| if nearest > 0.0 { (nearest / far).powf(exponent) } else { f64::from(u8::from(far == 0.0)) };
+        u.iter_mut().for_each(|u| *u = share(*u));
+        let sum = u.iter().sum::<f64>() + share(self.distance);
+        u.iter_mut().for_each(|u| *u /= sum);
+    }
+}
+
+impl Family for TypicalSums {
+    fn stage(&self) -> Stage {
+        Stage::Iterating
+    }
+
+    fn check(&self, domain: &Domain) -> Result<(), QueryError> {
+        if !(self.distance > 0.0 && self.distance <= MOST_DISTANCE) {
+            return Err(QueryError::Parameter { what: "the distance of noise or of typical rows must be above 0" });
+        }
+        fuzzy_centres(&self.centres, self.m, domain)
+    }
+
+    fn layout(&self, domain: &Domain) -> Vec<Block> {
+        let k = self.centres.k();
+        vec![
+            Block::per_row("weighted_sums", k * self.centres.columns(), domain.largest()),
+            Block::per_row("weights", k, 1.0),
+        ]
+    }
+
+    fn answer(&self, rows: &Prepared, _: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError> {
+        let (k, d) = (self.centres.k(), self.centres.columns());
+        Ok(kernel::over_rows(rows.packed(), k * d + k, |x, _, sums| {
+            let mut u = vec![0.0; k];
+            self.memberships(x, &mut u);
+            let (sums, weights) = sums.split_at_mut(k * d);
+            for ((u, sums), total) in u.iter().zip(sums.chunks_exact_mut(d)).zip(weights) {
+                let weight = distance::power(*u, self.m);
+                *total += weight;
+                sums.iter_mut().zip(x).for_each(|(sum, x)| *sum += weight * x);
+            }
+        }))
+    }
+
+    fn points(&self) -> Vec<&Centres> {
+        vec![&self.centres]
+    }
+}
