@@ -74,3 +74,22 @@ fn search_for_a_start_seed() {
         println!("start {seed}: {}", results.collect::<Vec<_>>().join(" | "));
     }
 }
+
+#[test]
+fn restarts_that_fall_into_other_optima_do_not_agree() {
+    use veilsum_cluster::{Algorithm, Recipe, method::Seeding};
+    let domain = synthetic::five_gaussians_domain();
+    let stability = |algorithm: Algorithm, k: u32, restarts: u32| {
+        let recipe = Recipe { restarts, ..Recipe::plain(algorithm, k, Seeding::Uniform { seed: 1 }) };
+        pooled::plain_federated(&mut recipe.run(&domain, 3).unwrap(), &sites(0)).unwrap().stability
+    };
+    let fcm = Algorithm::Fcm { m: 2.0, epsilon: 1e-6, max_rounds: 300 };
+    assert_eq!(stability(fcm.clone(), 5, 1), None, "one start says nothing");
+    // One centre has one optimum.
+    let same = stability(fcm, 1, 4).unwrap();
+    assert!(same.agreement == 1.0 && same.matched_distance.iter().all(|far| *far < 1e-3), "{same:?}");
+    let other = stability(Algorithm::Kmeans { epsilon: 0.0, max_rounds: 300 }, 5, 10).unwrap();
+    println!("{other:?}");
+    assert!((0.1..1.0).contains(&other.agreement), "{other:?}");
+    assert!(other.matched_distance.contains(&0.0) && other.matched_distance.iter().any(|far| *far > 0.1));
+}

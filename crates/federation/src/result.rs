@@ -74,6 +74,9 @@ pub struct RunResult {
     /// One point for every K that was tried; empty where the plan names one K.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub curve: Vec<veilsum_cluster::method::CurvePoint>,
+    /// Whether the restarts came to the same centres; absent where there was one start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stability: Option<veilsum_cluster::method::Stability>,
     /// Questions put to the sites, each one masked sum.
     pub questions: u32,
     /// How the cohort standardised working units, if it did.
@@ -186,6 +189,7 @@ impl RunResult {
             objective_per_row: outcome.objective_per_row,
             indices: outcome.indices.clone(),
             curve: outcome.curve.clone(),
+            stability: outcome.stability.clone(),
             questions: outcome.questions,
             standardisation: outcome.transform.clone(),
             standardisation_error: outcome.transform_error.clone(),

@@ -217,6 +217,15 @@ pub fn summary(result: &RunResult) -> String {
     }
     out += &more_indices(&indices);
     out += &curve(result);
+    if let Some(stability) = &result.stability {
+        let most = stability.matched_distance.iter().copied().fold(0.0, f64::max);
+        let _ = writeln!(
+            out,
+            "restarts: {:.0} % of {} agree with the result; the farthest has its centres {most:.2} of the least gap away",
+            100.0 * stability.agreement,
+            stability.matched_distance.len()
+        );
+    }
     if let (Some(n), Some(from)) = (result.n_total, result.n_total_from) {
         let n = with_error(result, "/n_total", n.to_string(), |errors| format!("{:.0}", errors.n_total));
         let _ = writeln!(out, "rows in all: {n} (from the {from})");

@@ -373,3 +373,59 @@ fn numbers(fit: &Fit, verdict: Option<Verdict>) -> Vec<f64> {
     );
     fit.centres.as_slice().iter().copied().chain(judged).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Algorithm, Scaling};
+
+    fn plan(k: u32, epsilon: f64, expected_rows: u64, restarts: u32) -> (Recipe, Domain) {
+        let algorithm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 10 };
+        let mut recipe = Recipe { restarts, ..Recipe::plain(algorithm, k, Seeding::Uniform { seed: 11 }) };
+        recipe.noise = Some(Noise::usual(epsilon, expected_rows));
+        (recipe, Domain::new(vec![-1.0; 2], vec![1.0; 2], Scaling::None).unwrap())
+    }
+
+    fn kept_by(k: u32, epsilon: f64, expected_rows: u64, restarts: u32) -> Kept {
+        let (recipe, domain) = plan(k, epsilon, expected_rows, restarts);
+        kept(&recipe, &domain, 1.0).unwrap().expect("noise")
+    }
+
+    #[test]
+    fn less_noise_and_fewer_clusters_keep_more() {
+        let good = kept_by(3, 1.0, 3000, 1);
+        assert!(good.probability >= 0.95 && good.without_noise >= 0.95 && good.lost < 0.02, "{good:?}");
+        let drowned = kept_by(3, 0.05, 3000, 1);
+        assert!(drowned.probability < 0.5 && drowned.without_noise == good.without_noise, "{drowned:?}");
+        // More rows stand against the same noise.
+        assert!(kept_by(3, 0.05, 300_000, 1).probability > 0.9);
+        // Many clusters fall to first centres already, and more restarts share one budget.
+        let many = kept_by(15, 8.0, 5000, 1);
+        assert!(many.probability < 0.3 && many.without_noise < 0.5, "{many:?}");
+        assert_eq!(kept_by(3, 1.0, 3000, 1), good, "the same plan");
+        assert!(kept_by(1, 1.0, 3000, 1).probability > 0.99);
+    }
+
+    #[test]
+    fn restarts_help_where_there_is_hardly_noise() {
+        let (one, three) = (kept_by(5, 500.0, 100_000, 1), kept_by(5, 500.0, 100_000, 3));
+        assert!(three.probability > one.probability, "{one:?} {three:?}");
+    }
+
+    #[test]
+    fn a_cluster_without_a_centre_near_it_is_lost() {
+        let (_, domain) = plan(2, 1.0, 100, 1);
+        let truth = Centres::known(vec![[-0.5, 0.0], [0.5, 0.0]]);
+        assert_eq!(lost(&truth, &truth, &domain), 0);
+        assert_eq!(lost(&Centres::known(vec![[0.45, 0.0], [-0.9, 0.0]]), &truth, &domain), 0);
+        assert_eq!(lost(&Centres::known(vec![[0.45, 0.0], [0.55, 0.0]]), &truth, &domain), 1);
+        assert_eq!(gap(&truth, &domain), 1.0);
+    }
+
+    #[test]
+    fn without_noise_there_is_nothing_to_play() {
+        let (mut recipe, domain) = plan(3, 1.0, 3000, 1);
+        recipe.noise = None;
+        assert_eq!(kept(&recipe, &domain, 1.0).unwrap(), None);
+    }
+}

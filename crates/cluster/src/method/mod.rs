@@ -29,8 +29,8 @@ use crate::validity::Verdict;
 use crate::{Batch, Centres, MethodError, Totals, Transform};
 
 pub use crate::algorithm::{
-    ALGORITHMS, About, Algorithm, Fit, GroupThreshold, Iteration, Options, Rested, Round, Shapes, Walls, fcm, ffcf, ffcm, fkm,
-    gk, gmm, kmeans, kumar,
+    ALGORITHMS, About, Algorithm, Fit, GroupThreshold, Iteration, Options, Rested, Round, Shapes, Walls, fcm, ffcf,
+    ffcm, fkm, gk, gmm, kmeans, kumar,
 };
 pub use crate::query::Stage;
 pub use crate::scale::inside;
@@ -133,6 +133,10 @@ pub struct Outcome {
     /// Covariances of the clusters, where the method finds any; in working units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shapes: Option<Shapes>,
+    /// Whether the restarts of this K came to the same centres; `None` where there was one start, or the run ended before all of
+    /// them had moved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stability: Option<Stability>,
     /// What of all this rests on estimated totals, where a run could not ask any more: see [`finish`](crate::finish).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extrapolated: Option<Extrapolation>,
@@ -143,6 +147,19 @@ impl Outcome {
     pub fn at_rest(&self) -> bool {
         self.converged || self.rested.is_some()
     }
+}
+
+/// How far the restarts of one K agree (after Ben-Hur, Elisseeff & Guyon 2002, with starts in the place of samples). It says
+/// whether the first centres decide the result, and nothing of other rows or other sites.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Stability {
+    /// For every restart the mean distance of its centres to those of the result, matched one to one so that it is smallest,
+    /// over the least distance between two centres of the result; 0 for the result itself. For K = 1, which has no such
+    /// distance, over half the narrowest side of the box.
+    pub matched_distance: Vec<f64>,
+    /// The part of the restarts, the result among them, that agree with it: no centre is farther from its match than a tenth of
+    /// that least distance.
+    pub agreement: f64,
 }
 
 /// How much of a result rests on totals that were not asked, but estimated from those that were out.

@@ -2,11 +2,16 @@
 
 use super::super::sizes::Known;
 use super::{Member, Run};
-use crate::method::{Algorithm, ClusterSizes, CurvePoint, Fit, Outcome, Shapes};
+use ndarray::Array2;
+
+use crate::method::{Algorithm, ClusterSizes, CurvePoint, Fit, Outcome, Shapes, Stability, mechanism};
 use crate::privacy::Noise;
 use crate::shape::{extents, stretched};
 use crate::validity::Verdict;
-use crate::{Centres, Indices, MethodError, metrics};
+use crate::{Centres, Indices, MethodError, distance, metrics};
+
+/// Restarts agree whose centres are all within this part of the least distance between two centres.
+const AGREE: f64 = 0.1;
 
 impl Run {
     /// What decides between restarts: `J_m` for fuzzy methods, inertia for the others. A collapsed run comes last.
@@ -210,6 +215,7 @@ impl Run {
                 .then(|| fit.weights.clone())
                 .filter(|weights| !weights.is_empty()),
             shapes: self.shapes(&fit),
+            stability: self.stability(member),
             extrapolated: None,
         })
     }
@@ -229,6 +235,30 @@ impl Run {
             rows: (self.judged_over == Some(member.cohort)).then_some(verdict.rows),
             last: fit.counted,
         })
+    }
+
+    /// How far the other restarts of a member's K agree with it.
+    fn stability(&self, chosen: &Member) -> Option<Stability> {
+        let centres = chosen.iteration.fit().centres;
+        let (gap, k) = (mechanism::gap(&centres, &self.domain), chosen.k as usize);
+        let restarts: Vec<&Member> = self.members.iter().filter(|member| member.k == chosen.k).collect();
+        if restarts.len() < 2 || restarts.iter().any(|member| member.iteration.fit().history.is_empty()) {
+            return None;
+        }
+        let matched = |member: &&Member| {
+            let other = member.iteration.fit().centres;
+            let apart = |(i, j)| distance::euclidean(centres.row(i), other.row(j));
+            let cost = Array2::from_shape_fn((k, k), apart);
+            let pairs = metrics::assignment(&cost).ok()?;
+            let far = pairs.into_iter().enumerate().map(|pair| cost[pair] / gap);
+            // Where two centres coincide no distance is small beside theirs.
+            Some(far.fold((0.0, 0.0f64), |(sum, most), far| (sum + far / k as f64, most.max(far))))
+                .filter(|(mean, _)| mean.is_finite())
+        };
+        let matched = restarts.iter().map(matched).collect::<Option<Vec<_>>>()?;
+        let agree = matched.iter().filter(|(_, most)| *most <= AGREE).count();
+        let agreement = agree as f64 / matched.len() as f64;
+        Some(Stability { matched_distance: matched.into_iter().map(|(mean, _)| mean).collect(), agreement })
     }
 
     /// Centres of the questions in working units.
