@@ -115,7 +115,7 @@ fn items(tree: &mut Tree, path: &[String], file: &Path, folder: &Path, all: &[sy
                     continue;
                 }
                 let name = child.ident.to_string();
-                let inner = [path, &[name.clone()]].concat();
+                let inner = [path, std::slice::from_ref(&name)].concat();
                 match &child.content {
                     Some((_, inside)) => items(tree, &inner, file, &folder.join(&name), inside),
                     None => {
