@@ -9,7 +9,7 @@
 //! where counts are asked first.
 //!
 //! With 8 anchors it comes within 0.0002 of the plain server's within-cluster error and within 0.03 of its gap in all four
-//! settings of the paper's Table 1. It fails where [`GroupThreshold`](super::GroupThreshold) closes anchors of one site in a skewed cohort: with two sites
+//! settings of the paper's Table 1. It fails where [`GroupThreshold`] closes anchors of one site in a skewed cohort: with two sites
 //! required the gap in those settings goes from 0.5 to 6 and from 0.2 to 25. Fewer open anchors than K end it with an error. One weighted
 //! start in place of ten fell into a bad minimum in 1 to 2 of 15 draws.
 //!

@@ -16,7 +16,7 @@
 //!
 //! The coordinator sees for each cluster the rows and the sum of the groups that count, the sites behind it, and the sum of
 //! squared distances. The finisher right after aligned rounds tells the difference: what the groups below p hold. Where p is
-//! meant as protection, set the plan's [`GroupThreshold`] (which holds for the finisher too) or do without a finisher.
+//! meant as protection, set the plan's [`GroupThreshold`](super::GroupThreshold) (which holds for the finisher too) or do without a finisher.
 //!
 //! ```
 //! use veilsum_cluster::{Algorithm, OutOfBox, Prepared, Recipe, method::Seeding, pooled, synthetic};

@@ -14,7 +14,7 @@ pub(super) const MAX_ROUNDS: u32 = 1000;
 pub struct Released {
     /// The question.
     pub batch: Batch,
-    /// Its totals over the cohort. The caller ensures that everything handed to one [`finish`] is over the same cohort.
+    /// Its totals over the cohort. The caller ensures that everything handed to one [`finish`](super::finish) is over the same cohort.
     pub totals: Totals,
     /// By block of [`Batch::layout`] the step that every site rounded its entries to, working units. Blocks that are missing
     /// count as exact to what `f64` holds.

@@ -1,7 +1,7 @@
 //! The questions a coordinator may ask and the additive vectors that answer them (Bárcena et al. 2021, Algorithm 2;
 //! Stallmann & Wilbik 2022, Eqs. 15-17).
 //!
-//! A family of questions is a file that implements [`family::Family`], and a line in the list below. Everything else in this
+//! A family of questions is a file that implements `Family`, and a line in the list below. Everything else in this
 //! crate and in `veilsum-federation` asks the question about itself.
 
 mod cells;

@@ -1,6 +1,6 @@
 //! Tables of numbers from where they live, and back: a site's rows, starting centres, memberships.
 //!
-//! Rows come from a [`RowSource`]. A new one is a file beside `csv.rs` and a line in [`sources`].
+//! Rows come from a [`RowSource`]. A new one is a file beside `csv.rs` and a line in `sources`.
 //!
 //! Cells are private. An error names the file, the line and the column and what to do, and never what a cell holds;
 //! neither does `Debug`. A header is shown, so a first line that holds numbers is refused before anything quotes it: it

@@ -27,7 +27,7 @@ pub trait RowReader {
     /// The names of all columns, each another.
     fn columns(&self) -> &[String];
 
-    /// Appends the wanted cells of the next rows to `table`, through [`Table::begin_row`]; false where none is left.
+    /// Appends the wanted cells of the next rows to `table`, through `Table::begin_row`; false where none is left.
     ///
     /// # Errors
     /// As [`RowSource::open`].
