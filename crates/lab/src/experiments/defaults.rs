@@ -59,6 +59,8 @@ fn usual(method: &str, clusters: Clusters, seed: u64) -> Recipe {
         finish: 0,
         anchors: 0,
         features: 100,
+        regularisation: 1e-6,
+        distance: 0.2,
     });
     let cells_per_cluster = about.cells_per_cluster;
     let tree = TreeSeeding { seed, cells_per_cluster, tries: 20, min_rows: 10, blur: 0.5 };
