@@ -77,7 +77,9 @@ pub(crate) struct DemoArgs {
     /// [default: as --init says]
     #[arg(long, value_name = "FILE.csv", hide_short_help = true, help_heading = heading::METHOD)]
     pub start: Option<PathBuf>,
-    /// Seed of everything random here but the keys and differential privacy: example rows, split, first centres and their blur
+    /// Seed of everything random but keys and noise
+    ///
+    /// Example rows, split, first centres and their blur. The noise of differential privacy is always fresh.
     #[arg(long, value_name = "S", help_heading = heading::ROWS)]
     pub seed: Option<u64>,
     /// A site vanishes in a round; may be repeated

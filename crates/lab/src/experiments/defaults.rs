@@ -45,7 +45,7 @@ impl Set {
     }
 }
 
-/// The recipe of the product's defaults.
+/// The recipe of the product's defaults with `--init totals`.
 fn usual(method: &str, clusters: Clusters, seed: u64) -> Recipe {
     let about = veilsum_cluster::algorithm::ALGORITHMS.iter().find(|about| about.name == method).expect("a method");
     let algorithm = (about.usual)(&Options {
