@@ -39,8 +39,9 @@ fn names() -> Vec<String> {
     ALGORITHMS.iter().map(one).collect()
 }
 
+/// Their names alone: a line of the help has room for no more.
 fn method_help() -> String {
-    let names = names();
+    let names: Vec<&str> = ALGORITHMS.iter().map(|about| about.name).collect();
     names.split_last().map_or_else(String::new, |(last, others)| format!("{} or {last}", others.join(", ")))
 }
 

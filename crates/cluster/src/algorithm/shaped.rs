@@ -4,7 +4,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::spec::{Beginning, GroupThreshold, Iteration};
-use super::update::{Fit, Round, Shapes, Walls, check_rounds, clear, moved};
+use super::update::{Counted, Fit, Round, Shapes, Walls, check_rounds, clear, moved};
 use crate::query::{LEAST_FLOOR, MAX_SHAPE_NUMBERS, MAX_SHAPED_COLUMNS, RoundHalf, ShapeModel, ShapedSums, is_wide};
 use crate::shape::{add_square, extents, lift, round, triangle};
 use crate::totals_check::{check_values, check_weights};
@@ -273,7 +273,8 @@ impl Iteration for Shaped {
         let triangles = self.covariances.chunks_exact(triangle(self.fit.centres.columns()));
         let (log_likelihood, objective) = if self.is_mixture() { (self.closed, None) } else { (None, self.closed) };
         let covariances = triangles.map(<[f64]>::to_vec).collect();
-        Fit { shapes: Some(Shapes { weights, covariances, log_likelihood, objective }), ..self.fit.clone() }
+        let shapes = Some(Shapes { weights, covariances, log_likelihood, objective });
+        Fit { shapes, counted: Counted::All, ..self.fit.clone() }
     }
 
     fn confine(&mut self, walls: &Walls) {

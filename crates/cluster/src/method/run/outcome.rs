@@ -170,9 +170,8 @@ impl Run {
                 format!("the centres came to rest and are no fixed point of the method: {}", rested.why())
             }),
         );
-        // Of the chosen K it is a warning with a name.
-        let others = self.best.iter().map(|at| &self.members[*at]).filter(|other| other.k != member.k);
-        notes.extend(others.filter(|other| !other.grouped).map(|other| self.withheld(other.k)));
+        let small = self.best.iter().map(|at| &self.members[*at]).filter(|member| !member.grouped);
+        notes.extend(small.map(|member| self.withheld(member.k)));
         let curve = if self.best.len() > 1 { self.curve() } else { Vec::new() };
         if !curve.is_empty() {
             notes.extend(self.recipe.choice.told(&curve));
