@@ -109,7 +109,7 @@ impl ResultErrors {
 
 /// Whether the error leaves nothing of the number; an error that is none does.
 fn drowned(value: f64, error: f64) -> bool {
-    !(error <= value.abs() * DROWNED)
+    error.partial_cmp(&(value.abs() * DROWNED)).is_none_or(std::cmp::Ordering::is_gt)
 }
 
 #[cfg(test)]
