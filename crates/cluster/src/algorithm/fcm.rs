@@ -75,7 +75,7 @@ impl Spec for FcmSpec {
         if !usable_fuzzifier(self.m) {
             return Err(MethodError::Fuzzifier);
         }
-        Updates::begin(*self, self.epsilon, self.max_rounds, true, at.start)
+        Updates::begin(*self, self.epsilon, self.max_rounds, (true, Counted::All), at.start)
     }
 
     fn sums_groups(&self) -> bool {
@@ -99,6 +99,7 @@ pub(super) struct Updates<S> {
     max_rounds: u32,
     /// Whether the weights of one row add up to 1 at most.
     shared: bool,
+    counted: Counted,
     fit: Fit,
     /// Hashes of all centres that have been asked about.
     asked: Vec<u64>,
@@ -106,17 +107,26 @@ pub(super) struct Updates<S> {
 }
 
 impl<S: Spec + Clone + Send + 'static> Updates<S> {
-    /// Its beginning, until the centres move less than `epsilon`.
+    /// Its beginning, until the centres move less than `epsilon`. `shared`: whether the weights of one row add up to 1 at most.
     pub(super) fn begin(
         spec: S,
         epsilon: f64,
         max_rounds: u32,
-        shared: bool,
+        (shared, counted): (bool, Counted),
         start: &Centres,
     ) -> Result<Box<dyn Iteration>, MethodError> {
         check_rounds(epsilon, max_rounds)?;
         let fit = Fit::at(start.clone());
-        Ok(Box::new(Self { spec, epsilon, max_rounds, shared, asked: vec![hash(&fit.centres)], fit, walls: None }))
+        Ok(Box::new(Self {
+            spec,
+            epsilon,
+            max_rounds,
+            shared,
+            counted,
+            asked: vec![hash(&fit.centres)],
+            fit,
+            walls: None,
+        }))
     }
 }
 
@@ -155,7 +165,7 @@ impl<S: Spec + Clone + Send + 'static> Iteration for Updates<S> {
     }
 
     fn fit(&self) -> Fit {
-        Fit { counted: Counted::All, ..self.fit.clone() }
+        Fit { counted: self.counted, ..self.fit.clone() }
     }
 
     fn confine(&mut self, walls: &Walls) {

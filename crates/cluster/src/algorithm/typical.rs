@@ -16,6 +16,7 @@
 
 use super::fcm::Updates;
 use super::spec::{Beginning, Iteration, Named, Options, Spec};
+use super::update::Counted;
 use crate::distance::usable_fuzzifier;
 use crate::query::{RoundHalf, TypicalSums, Typicality};
 use crate::{Centres, MethodError, Query};
@@ -84,8 +85,8 @@ macro_rules! typical {
                 if !(self.distance > 0.0 && self.distance.is_finite()) {
                     return Err(MethodError::parameter("the distance of noise or of typical rows must be above 0"));
                 }
-                // Whether the weights of a row add up to 1 at most.
-                Updates::begin(*self, self.epsilon, self.max_rounds, $rows, at.start)
+                // How many rows are noise is no total.
+                Updates::begin(*self, self.epsilon, self.max_rounds, ($rows, Counted::Unknown), at.start)
             }
 
             fn sums_groups(&self) -> bool {
