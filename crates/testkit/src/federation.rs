@@ -3,6 +3,8 @@
 //! The network delays, loses and duplicates frames as told; processes die and come back from their journals; a hook sees
 //! every frame on the wire and may drop or replace it. Nothing here sleeps, and the same seed gives the same run. Every party
 //! draws from a generator of its own ([`rng_of`]), so that a run that was written down can be played again for one of them.
+//!
+//! It is one file because it is one loop: whoever doubts a test reads here in which order time, loss and parties move.
 
 use std::{
     cmp::Reverse,
