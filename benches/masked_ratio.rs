@@ -14,7 +14,7 @@ use std::{
 use tokio::sync::mpsc;
 use veilsum_cluster::{Algorithm, Method, Prepared, Rows, Step, method::Seeding, random::Stream};
 use veilsum_node::{
-    carrier::{self, Credentials, HEADER_LEN},
+    carrier::{self, Carrier, Credentials, HEADER_LEN, Network, Transport},
     loopback::{self, LOOPBACK_TIMING, LoopbackConfig, LoopbackSite},
     plan::{Column, PlanSpec},
     question::{Question, SumBounds, Terms, contribute},
@@ -183,7 +183,7 @@ async fn masked_run(sites: &[(String, Rows)], work: &PlanSpec) -> Run {
         way: None,
         timing: LOOPBACK_TIMING,
         on_loss: veilsum_node::role::server::OnLoss::Stop,
-        progress: Box::new(move |p| {
+        progress: Arc::new(move |p| {
             if matches!(p, Progress::Round { .. }) {
                 mark(&seen);
             }
@@ -217,8 +217,10 @@ async fn plain_run(sites: &[(String, Rows)], work: &PlanSpec) -> Run {
     let credentials = |i: usize| Credentials::from_seed(&identities[i].seed()).expect("credentials");
     let keys = identities[1..].iter().map(|i| i.public().0).collect();
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let mut listener =
-        carrier::choose().listen(any, &credentials(0), carrier::only(keys), header_only).await.expect("a port");
+    let mut listener = Network::new(Transport::Quic, None)
+        .listen(any, &credentials(0), carrier::only(keys), header_only)
+        .await
+        .expect("a port");
     let (address, server_key) = (listener.local_addr(), identities[0].public().0);
     let n = sites.len();
     let limit = sites.iter().map(|(_, r)| r.len() as u64).max().unwrap_or(1).next_power_of_two();
@@ -276,7 +278,10 @@ async fn plain_run(sites: &[(String, Rows)], work: &PlanSpec) -> Run {
 }
 
 async fn plain_site(me: Credentials, to: SocketAddr, key: [u8; 32], rows: Arc<Prepared>, form: SumBounds) {
-    let link = carrier::choose().dial(to, &me, &key, header_only, Duration::from_secs(5)).await.expect("the server");
+    let link = Network::new(Transport::Quic, None)
+        .dial(&to.into(), &me, &key, header_only, Duration::from_secs(5))
+        .await
+        .expect("the server");
     let (mut sender, mut receiver) = link.split();
     sender.send(&frame(&[])).await.expect("a greeting");
     while let Ok(Some(asked)) = receiver.recv().await {

@@ -90,7 +90,7 @@ fn run(sites: usize, rounds: u32, form: SumBounds, one_way: Duration) -> Vec<f64
         blur: None,
         carrier: None,
         way: (!one_way.is_zero()).then(|| -> loopback::Way { Box::new(move |to| distance::away(to, one_way)) }),
-        progress: Box::new(move |progress| {
+        progress: Arc::new(move |progress| {
             if let Progress::Round { .. } = progress {
                 told.lock().expect("nobody panicked").push(Instant::now());
             }

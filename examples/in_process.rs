@@ -4,6 +4,8 @@
 //! cargo run --release --example in_process
 //! ```
 
+use std::sync::Arc;
+
 use veilsum_cluster::{Algorithm, Rows, method::Seeding, random::Stream};
 use veilsum_node::{
     loopback::{self, LOOPBACK_TIMING, LoopbackConfig, LoopbackSite},
@@ -40,7 +42,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         way: None,
         timing: LOOPBACK_TIMING,
         on_loss: veilsum_node::role::server::OnLoss::Stop,
-        progress: Box::new(|_| {}),
+        progress: Arc::new(|_| {}),
     })
     .await?;
     let result = run.result?;

@@ -13,7 +13,6 @@
 
 use std::{
     io::{self, Read, Write},
-    net::{SocketAddr, ToSocketAddrs},
     process::{Child, Command, ExitStatus, Stdio},
     sync::Arc,
     thread,
@@ -23,7 +22,7 @@ use std::{
 use tokio::sync::mpsc;
 use veilsum_node::{
     app_messages,
-    carrier::{self, Credentials},
+    carrier::{self, Address, Credentials, Transport},
     documents::{self, Offered},
 };
 use veilsum_proto::{
@@ -59,9 +58,9 @@ async fn main() -> Result<(), Failure> {
     // A roster's signature does not say whose it is: `veilsum roster accept` does, once.
     Offered { file: file.as_ref(), roster: &roster.roster, key: key.as_ref(), identity: &identity }
         .agree(None, None)?;
-    let address = |party| -> Result<SocketAddr, Failure> {
+    let address = |party| -> Result<Address, Failure> {
         let member = roster.roster.member(party).ok_or("no such party")?;
-        Ok(member.address.to_socket_addrs()?.next().ok_or("an address that leads nowhere")?)
+        Ok(member.address.parse()?)
     };
     let addresses = [address(PARTIES[0])?, address(PARTIES[1])?];
     let mut command = Command::new(program);
@@ -78,7 +77,7 @@ pub(crate) async fn relay(
     seed: &[u8; 32],
     roster: &SignedRoster,
     plan: &SignedTerms,
-    addresses: [SocketAddr; 2],
+    addresses: [Address; 2],
     patience: Duration,
 ) -> Result<(), Failure> {
     let credentials = Arc::new(Credentials::from_seed(seed)?);
@@ -142,17 +141,17 @@ impl Drop for Ours {
 /// One aggregator: dials, carries frames both ways, dials again where the connection broke.
 async fn line(
     channel: u8,
-    address: SocketAddr,
+    address: Address,
     credentials: Arc<Credentials>,
     key: [u8; 32],
     mut from_child: mpsc::Receiver<Vec<u8>>,
     to_child: mpsc::Sender<Record>,
     patience: Duration,
 ) -> Result<(), Failure> {
-    let (carrier, mut since) = (carrier::choose(), Instant::now());
+    let (carrier, mut since) = (carrier::choose(Transport::Auto)?, Instant::now());
     loop {
         let dialled = tokio::select! {
-            link = carrier.dial(address, &credentials, &key, app_messages::header_check, DIAL_LIMIT) => link,
+            link = carrier.dial(&address, &credentials, &key, app_messages::header_check, DIAL_LIMIT) => link,
             said = from_child.recv() => match said {
                 // Meant for the connection before: the process will be asked again.
                 Some(frame) if !frame.is_empty() => continue,

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 use veilsum_cluster::method::Seeding;
 use veilsum_node::{
     app_messages::{self, Denied, Hello, Welcome},
-    carrier::{self, Credentials, LinkReceiver, LinkSender},
+    carrier::{Carrier, Credentials, LinkReceiver, LinkSender, Network, Transport},
     documents::Federation,
     error::Code,
     loopback::{LOOPBACK_TIMING, LoopbackConfig, LoopbackRun},
@@ -51,8 +51,9 @@ async fn coordinator() -> (Vec<Arc<Identity>>, Federation, SocketAddr) {
 async fn knock(identity: &Identity, to: &Identity, address: SocketAddr, frame: &[u8]) -> (Option<Vec<u8>>, bool) {
     let credentials = Credentials::from_seed(&identity.seed()).expect("credentials");
     let key = to.public();
-    let carrier = carrier::choose();
-    let link = carrier.dial(address, &credentials, &key.0, app_messages::header_check, Duration::from_secs(10));
+    let carrier = Network::new(Transport::Auto, None);
+    let at = address.into();
+    let link = carrier.dial(&at, &credentials, &key.0, app_messages::header_check, Duration::from_secs(10));
     let (mut sender, mut receiver): (LinkSender, LinkReceiver) = link.await.expect("a link").split();
     sender.send(frame).await.expect("sent");
     let answer = receiver.recv().await.ok().flatten();

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use veilsum_cluster::method::Seeding;
 use veilsum_node::{
-    carrier::{Carrier, CarrierError, Credentials, HEADER_LEN, only},
+    carrier::{Address, Carrier, CarrierError, Credentials, HEADER_LEN, only},
     loopback::{self, LoopbackConfig},
 };
 use veilsum_testkit::{
@@ -33,8 +33,8 @@ async fn a_federation_without_a_socket_comes_to_the_centres_of_plain_sums() {
     assert!(!run.coordinator_view.lock().expect("a view").is_empty());
     // All ports were shut with their hosts: nobody is there to dial.
     let (me, them) = (Credentials::from_seed(&[1; 32]).expect("a key"), [2; 32]);
-    let there = SocketAddr::from(([127, 0, 0, 1], 1));
-    let gone = memory.dial(there, &me, &them, any_frame, Duration::from_secs(1)).await;
+    let there = Address::from(SocketAddr::from(([127, 0, 0, 1], 1)));
+    let gone = memory.dial(&there, &me, &them, any_frame, Duration::from_secs(1)).await;
     assert!(matches!(gone, Err(CarrierError::Unreachable { .. })));
 }
 
@@ -46,11 +46,11 @@ async fn the_door_of_another_carrier_counts_whom_it_turns_away() {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let allowed = only(vec![friend.public_key()]);
     let mut listener = memory.listen(any, &server, allowed, any_frame).await.expect("a port");
-    let (at, key, limit) = (listener.local_addr(), server.public_key(), Duration::from_secs(5));
-    assert!(matches!(memory.dial(at, &stranger, &key, any_frame, limit).await, Err(CarrierError::NotAccepted)));
-    let wrong = memory.dial(at, &friend, &stranger.public_key(), any_frame, limit).await;
+    let (at, key, limit) = (Address::from(listener.local_addr()), server.public_key(), Duration::from_secs(5));
+    assert!(matches!(memory.dial(&at, &stranger, &key, any_frame, limit).await, Err(CarrierError::NotAccepted)));
+    let wrong = memory.dial(&at, &friend, &stranger.public_key(), any_frame, limit).await;
     assert!(matches!(wrong, Err(CarrierError::WrongServerKey { .. })));
-    let (mut sender, _receiver) = memory.dial(at, &friend, &key, any_frame, limit).await.expect("a link").split();
+    let (mut sender, _receiver) = memory.dial(&at, &friend, &key, any_frame, limit).await.expect("a link").split();
     let (_sender, mut receiver) = listener.accept().await.expect("the friend").split();
     // A body in pieces, and one that is longer than it says.
     let frame = [[1, 0, 1, 0, 3, 0, 0, 0].as_slice(), b"abc"].concat();

@@ -417,7 +417,7 @@ fn rows_that_cannot_be_used_are_named_without_their_values() {
 fn help_documents_the_exit_codes() {
     let w = World::empty();
     let help = w.ok("--help");
-    for line in ["0    done", "3    a file", "6    too few sites", "130  interrupted"] {
+    for line in ["0    done", "3    a file", "6    too few sites", "130  interrupted", "143  told to stop"] {
         assert!(help.contains(line), "{line}");
     }
     w.fails("bogus", 2, &["bogus", "next: see `veilsum --help`"]);

@@ -313,7 +313,7 @@ fn a_run_that_ended_without_its_intermediary_leaves_no_secrets() {
         let coordinator = address.await.unwrap();
         let patience = Duration::from_secs(20);
         let me = cast.party(1);
-        let mut link = Line::connect(&me, PartyId::Coordinator, coordinator, patience).await.unwrap();
+        let mut link = Line::connect(&me, PartyId::Coordinator, &coordinator.into(), patience).await.unwrap();
         let mut hub = hub(&cast, PartyId::Intermediary, LOOPBACK_TIMING).await;
         let site = |(i, (_, rows)): (usize, (String, Rows))| {
             let config = cast.site(i, &rows, coordinator, hub.address().unwrap());
@@ -350,7 +350,7 @@ fn the_intermediary_cannot_put_one_judgement_in_two_forms() {
         let coordinator = address.await.unwrap();
         let patience = Duration::from_secs(20);
         let me = cast.party(1);
-        let mut link = Line::connect(&me, PartyId::Coordinator, coordinator, patience).await.unwrap();
+        let mut link = Line::connect(&me, PartyId::Coordinator, &coordinator.into(), patience).await.unwrap();
         let mut hub = hub(&cast, PartyId::Intermediary, LOOPBACK_TIMING).await;
         let mut tasks = Tasks(sites(&cast, coordinator, hub.address().unwrap(), &View::default()));
         tasks.0.push(server.abort_handle());

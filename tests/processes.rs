@@ -112,6 +112,49 @@ fn a_killed_site_is_missed_and_the_run_goes_on() {
     assert!(!p.folder.0.join("site-3.model").exists());
 }
 
+/// A site that its supervisor stops hangs up, so that nobody waits until its silence tells.
+#[test]
+fn a_site_that_is_told_to_stop_is_missed_at_once() {
+    let p = Parties::new(&SIZES, &[&LONG[..], &["--block-size=1"]].concat());
+    // Its silence would be noticed after a minute, and its absence may last a second.
+    let patience = ["--phase-timeout", "60", "--grace", "1", "--on-loss", "stop"];
+    let (server, intermediary, mut clients) = start_all(&p, &patience, 1..=5);
+    answered(&clients[2], 10);
+    let stopped = clients.remove(2);
+    stopped.signal("-TERM");
+    stopped.wait(Duration::from_secs(20)).expect(143);
+    server.until("loss", Duration::from_secs(30), |log| log.contains("left the run: site-3"));
+    server.wait(LIMIT).expect(0);
+    intermediary.wait(LIMIT).expect(0);
+    clients.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(0)));
+}
+
+/// Sites behind a firewall that drops UDP, and an intermediary that is not: one port serves both, and the numbers are the same.
+#[test]
+fn sites_that_reach_nobody_over_udp() {
+    let p = Parties::new(&SIZES, &["--epsilon=0.005"]);
+    let mut results = Vec::new();
+    for way in ["quic", "tcp"] {
+        let (server, intermediary) = (start(&p.server(&QUICK)), start(&p.intermediary(&QUICK)));
+        let clients: Vec<Running> = (1..=5).map(|i| start(&p.client(i, &["--transport", way]))).collect();
+        server.wait(LIMIT).expect(0);
+        intermediary.wait(LIMIT).expect(0);
+        for client in clients {
+            let told = client.wait(LIMIT).expect(0).stderr;
+            let lines = told.matches(&format!("over {}\n", way.to_uppercase())).count();
+            assert!(lines >= 2 && told.contains("connected to lead at 127.0.0.1:"), "{told}");
+        }
+        results.push(p.folder.json("out/result.json"));
+    }
+    assert_eq!(results[0]["centres"], results[1]["centres"]);
+    // An aggregator without TCP is not reached over it.
+    let server = start(&p.server(&[&QUICK[..], &["--transport", "quic"]].concat()));
+    let client = start(&p.client(1, &["--transport", "tcp", "--join-timeout", "2"]));
+    let told = client.wait(LIMIT).expect(4).stderr;
+    assert!(told.contains("lead did not answer at 127.0.0.1:") && told.contains("UDP or TCP"), "{told}");
+    server.kill();
+}
+
 /// The same plan over the same sites again gives what it gave, and the journals allow it.
 #[test]
 fn a_plan_that_is_run_twice() {
@@ -139,15 +182,16 @@ fn a_killed_site_comes_back_from_its_journal() {
         clients[victim] = start(&p.client(victim + 1, &["-vv"]));
         clients[victim].until("journal", LIMIT, |log| log.contains("taking up an interrupted run"));
     }
-    // Interrupted from the keyboard is no different: the journal stays, and the advice it prints holds.
-    answered(&clients[2], 10);
-    let interrupted = std::mem::replace(&mut clients[2], start::<&str>(&["--version"]));
-    let id = interrupted.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-INT", &id]).status().expect("kill").success());
-    let told = interrupted.wait(LIMIT).expect(130);
-    assert!(told.stderr.contains("within the grace time"), "{}", told.stderr);
-    clients[2] = start(&p.client(3, &["-vv"]));
-    clients[2].until("journal", LIMIT, |log| log.contains("taking up an interrupted run"));
+    // Stopped from the keyboard or by a supervisor is no different: the journal stays, and the advice that is printed holds.
+    for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
+        answered(&clients[2], 10);
+        let stopped = std::mem::replace(&mut clients[2], start::<&str>(&["--version"]));
+        stopped.signal(signal);
+        let told = stopped.wait(Duration::from_secs(20)).expect(code);
+        assert!(told.stderr.contains("within the grace time"), "{}", told.stderr);
+        clients[2] = start(&p.client(3, &["-vv"]));
+        clients[2].until("journal", LIMIT, |log| log.contains("taking up an interrupted run"));
+    }
     server.wait(LIMIT).expect(0);
     intermediary.wait(LIMIT).expect(0);
     clients.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(0)));
@@ -189,8 +233,7 @@ fn everybody_is_told_when_the_server_is_interrupted() {
     let p = Parties::new(&SIZES, &LONG);
     let (server, intermediary, clients) = start_all(&p, &QUICK, 1..=5);
     answered(&clients[0], 10);
-    let pid = server.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().expect("kill").success());
+    server.signal("-INT");
     server.wait(LIMIT).expect(130);
     assert!(intermediary.wait(Duration::from_secs(20)).expect(8).stderr.contains("ended the run: interrupted"));
     for client in clients {
@@ -202,12 +245,13 @@ fn everybody_is_told_when_the_server_is_interrupted() {
 #[test]
 fn an_intermediary_that_is_interrupted_says_so() {
     let p = Parties::new(&SIZES, &LONG);
-    let intermediary = start(&p.intermediary(&[&QUICK[..], &["-vv"]].concat()));
-    intermediary.until("attempts to dial", LIMIT, |log| log.contains("not yet"));
-    let pid = intermediary.id().to_string();
-    assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().expect("kill").success());
-    let told = intermediary.wait(Duration::from_secs(20)).expect(130).stderr;
-    assert!(told.contains("error: interrupted") && told.contains("next: start it again"), "{told}");
+    for (signal, code, what) in [("-INT", 130, "error: interrupted"), ("-TERM", 143, "error: told to stop (SIGTERM)")] {
+        let intermediary = start(&p.intermediary(&[&QUICK[..], &["-vv"]].concat()));
+        intermediary.until("attempts to dial", LIMIT, |log| log.contains("not yet"));
+        intermediary.signal(signal);
+        let told = intermediary.wait(Duration::from_secs(20)).expect(code).stderr;
+        assert!(told.contains(what) && told.contains("next: start it again"), "{told}");
+    }
 }
 
 /// Parties that do not belong are told so and end, and the run of the others is not touched.

@@ -23,7 +23,7 @@ use veilsum_node::{
     plan::PlanSpec,
     role::{
         client::{self, ClientConfig, Step, Vanish},
-        server::{self, Progress, RunResult, ServerConfig},
+        server::{self, Progress, RunResult},
     },
     table,
 };
@@ -83,12 +83,14 @@ async fn mixed(python: &Path, work: &PlanSpec, sites: &[(String, Rows)], vanish:
     let roster = (*all).clone().sign(&cast.identities[0]).expect("a roster");
     let (sizes, (bound, coordinator)) = (Arc::new(Mutex::new(Vec::new())), oneshot::channel());
     let seen = sizes.clone();
-    let progress = Box::new(move |p| {
+    let progress = Arc::new(move |p| {
         if let Progress::Round { sites, .. } = p {
             seen.lock().expect("sizes").push(sites);
         }
     });
-    let server = tokio::spawn(server::run(ServerConfig { progress, ..cast.server(LOOPBACK_TIMING, bound) }));
+    let mut config = cast.server(LOOPBACK_TIMING, bound);
+    config.party.progress = progress;
+    let server = tokio::spawn(server::run(config));
     let coordinator = coordinator.await.expect("an address");
     let (intermediary, counter) = cast.intermediary(coordinator, LOOPBACK_TIMING).await;
     let mut clients = Vec::new();
@@ -113,8 +115,8 @@ async fn mixed(python: &Path, work: &PlanSpec, sites: &[(String, Rows)], vanish:
     command.args(vanish.map(|n| format!("--vanish={n}")));
     command.stderr(File::create(folder.path("said.txt")).expect("a file"));
     let patience = Duration::from_secs(30);
-    let relayed =
-        stdio_relay::relay(command, &identity.seed(), &roster, &plan, [coordinator, intermediary], patience).await;
+    let addresses = [coordinator.into(), intermediary.into()];
+    let relayed = stdio_relay::relay(command, &identity.seed(), &roster, &plan, addresses, patience).await;
     let said = std::fs::read_to_string(folder.path("said.txt")).expect("what it said");
     if let Err(e) = relayed {
         panic!("the Python site: {e}\n{said}");

@@ -10,17 +10,14 @@ use veilsum_node::{
     error::{Code, Failure},
     release::Data,
     report,
-    role::{
-        client::{self, ClientConfig},
-        config::Party,
-    },
+    role::client::{self, ClientConfig},
     store::Ledger,
 };
 use veilsum_proto::{roster::PartyId, suite::Hash};
 
 use crate::{
     agree::FirstUse,
-    party::{Documents, block_on, head_of, place_for, resolve, unless_interrupted},
+    party::{Documents, Reach, address_of, block_on, head_of, place_for},
     policy::judged,
     verb::Verb,
 };
@@ -31,6 +28,9 @@ pub(crate) struct ClientArgs {
     /// Roster, plan and key.
     #[command(flatten)]
     pub documents: Documents,
+    /// Which way links take.
+    #[command(flatten)]
+    pub reach: Reach,
     /// What the first use of a roster needs.
     #[command(flatten)]
     pub first: FirstUse,
@@ -70,7 +70,7 @@ impl Verb for ClientArgs {
         args.documents.agree(&args.first, &federation, &identity, Some(&data))?;
         let state = args.documents.state(args.state.as_ref());
         let (coordinator, intermediary) =
-            (resolve(&federation.roster.coordinator)?, resolve(&federation.roster.intermediary)?);
+            (address_of(&federation.roster.coordinator)?, address_of(&federation.roster.intermediary)?);
         // A ledger that does not hold is judged where it is opened, which mends a torn end ([LED-6]).
         if let Ok(account) = Ledger::look(&state, &head_of(&args.documents.key), &identity) {
             let spent = (&account.spent(&Hash::default(), None, None), account.rho_of(&federation.terms.hash()));
@@ -80,21 +80,18 @@ impl Verb for ClientArgs {
                 crate::tell!("warning: this site does not answer the whole plan; {stop}");
             }
         }
-        let report = block_on(unless_interrupted(
-            client::run(ClientConfig {
-                party: Party::new(identity, federation.clone()),
-                site,
-                rows: Arc::new(rows),
-                origin: Arc::new(origin),
-                coordinator,
-                intermediary,
-                state: Some(state.clone()),
-                head: Some(head_of(&args.documents.key)),
-                patience: Duration::from_secs(args.join_timeout),
-                vanish: None,
-            }),
-            "start again within the grace time to stay in the run",
-        ))?;
+        let report = block_on(client::run(ClientConfig {
+            party: args.reach.party(identity, federation.clone(), json)?,
+            site,
+            rows: Arc::new(rows),
+            origin: Arc::new(origin),
+            coordinator,
+            intermediary,
+            state: Some(state.clone()),
+            head: Some(head_of(&args.documents.key)),
+            patience: Duration::from_secs(args.join_timeout),
+            vanish: None,
+        }))?;
         let Some(model) = &report.model else {
             return Err(Failure::new(Code::Denied, "the run ended without a model", "ask the coordinator's operator"));
         };

@@ -7,16 +7,13 @@ use serde_json::json;
 use veilsum_node::{
     cost,
     error::Failure,
-    role::{
-        config::Party,
-        intermediary::{self, IntermediaryConfig},
-    },
+    role::intermediary::{self, IntermediaryConfig},
 };
 use veilsum_proto::roster::PartyId;
 
 use crate::{
     agree::FirstUse,
-    party::{Documents, Patience, block_on, listen_at, resolve, unless_interrupted},
+    party::{Documents, Patience, Reach, address_of, block_on, listen_at},
     verb::Verb,
 };
 
@@ -26,13 +23,16 @@ pub(crate) struct IntermediaryArgs {
     /// Roster, plan and key.
     #[command(flatten)]
     pub documents: Documents,
+    /// Which way links take.
+    #[command(flatten)]
+    pub reach: Reach,
     /// Timeouts.
     #[command(flatten)]
     pub patience: Patience,
     /// What the first use of a roster needs.
     #[command(flatten)]
     pub first: FirstUse,
-    /// Address to listen on (UDP) [default: the roster's port on all interfaces]
+    /// Address to listen on [default: the roster's port on all interfaces]
     #[arg(long, value_name = "ADDR:PORT")]
     pub listen: Option<SocketAddr>,
 }
@@ -47,26 +47,23 @@ impl Verb for IntermediaryArgs {
         let (federation, identity, _) = args.documents.load("intermediary", |id| id == PartyId::Intermediary)?;
         args.documents.agree(&args.first, &federation, &identity, None)?;
         let listen = listen_at(args.listen, &federation.roster.intermediary)?;
-        let coordinator = resolve(&federation.roster.coordinator)?;
+        let coordinator = address_of(&federation.roster.coordinator)?;
         if !json {
             crate::tell!(
-                "waiting for {} at {coordinator}, then for {} sites on {listen} (UDP)",
+                "waiting for {} at {coordinator}, then for {} sites on {listen} ({})",
                 federation.roster.coordinator.name,
-                federation.roster.sites.len()
+                federation.roster.sites.len(),
+                args.reach.transport.protocols()
             );
         }
-        // Nobody is told: it keeps nothing that a restart would need, and counts again when it is back.
-        let counted = block_on(unless_interrupted(
-            intermediary::run(IntermediaryConfig {
-                party: Party::new(identity, federation.clone()),
-                listen,
-                coordinator,
-                timing: args.patience.timing(),
-                on_loss: args.patience.on_loss.within(args.patience.loss_wait),
-                bound: None,
-            }),
-            "start it again while the coordinator waits for it; the rows are then counted again",
-        ))?;
+        let counted = block_on(intermediary::run(IntermediaryConfig {
+            party: args.reach.party(identity, federation.clone(), json)?,
+            listen,
+            coordinator,
+            timing: args.patience.timing(),
+            on_loss: args.patience.on_loss.within(args.patience.loss_wait),
+            bound: None,
+        }))?;
         if json {
             crate::say!(
                 "{}",

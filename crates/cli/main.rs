@@ -57,6 +57,7 @@ Exit codes:
   8    the other side ended the run or did not let us in
   9    the run ended early; the result that is out so far was written
   130  interrupted
+  143  told to stop (SIGTERM)
 
 Errors go to standard error as `error: …` and `next: …`; with --json, as one JSON object on standard output:
   {\"error\":{\"code\":3,\"message\":\"…\",\"next\":\"…\"}}";
@@ -192,7 +193,7 @@ mod tests {
     #[test]
     fn every_code_is_documented() {
         use Code::*;
-        for code in [Internal, Usage, Input, Network, Peer, Quorum, Policy, Denied, Early, Interrupted] {
+        for code in [Internal, Usage, Input, Network, Peer, Quorum, Policy, Denied, Early, Interrupted, Terminated] {
             let line = format!("\n  {:<5}", code as u8);
             assert!(EXIT_CODES.contains(&line), "{code:?}");
         }

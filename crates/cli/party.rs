@@ -1,18 +1,19 @@
 //! What the commands of a party share: its documents, how long it waits, where its files lie and where it listens.
 
 use std::{
-    net::{SocketAddr, ToSocketAddrs},
+    net::{Ipv6Addr, SocketAddr},
     path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use veilsum_node::{
+    carrier::{self, Address, Transport},
     documents::{self, Federation, Offered, load_identity},
     error::{Code, Failure},
     release::Data,
-    role::server::OnLoss,
+    role::{config::Party, server::OnLoss},
 };
 use veilsum_proto::{
     aggregator::Timing,
@@ -34,6 +35,52 @@ pub(crate) struct Documents {
     /// This party's secret key file
     #[arg(long, value_name = "FILE")]
     pub key: PathBuf,
+}
+
+/// Which way links take.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct Reach {
+    /// What links run on: QUIC (UDP), TLS over TCP, or the one that gets through
+    ///
+    /// An aggregator listens on its port for each of them. Whoever dials tries QUIC first and TCP a moment later, anew for every
+    /// connection. TCP goes through the proxy that HTTPS_PROXY names, but for the hosts of NO_PROXY.
+    #[arg(long, value_name = "WAY", value_enum, default_value_t = Way::Auto)]
+    pub transport: Way,
+}
+
+/// The transports by name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Way {
+    /// QUIC, and TCP where QUIC does not get through
+    Auto,
+    /// QUIC alone
+    Quic,
+    /// TLS over TCP alone
+    Tcp,
+}
+
+impl Reach {
+    /// This party on the transports that were chosen, watched on standard error unless `quiet`.
+    pub(super) fn party(&self, identity: Arc<Identity>, federation: Federation, quiet: bool) -> Result<Party, Failure> {
+        let transport = match self.transport {
+            Way::Auto => Transport::Auto,
+            Way::Quic => Transport::Quic,
+            Way::Tcp => Transport::Tcp,
+        };
+        let carrier = carrier::choose(transport)?;
+        Ok(Party { carrier, progress: crate::progress::reporter(quiet), ..Party::new(identity, federation) })
+    }
+}
+
+impl Way {
+    /// What a port is opened for, for people.
+    pub(super) fn protocols(self) -> &'static str {
+        match self {
+            Way::Auto => "UDP and TCP",
+            Way::Quic => "UDP",
+            Way::Tcp => "TCP",
+        }
+    }
 }
 
 /// How long an aggregator waits.
@@ -146,25 +193,23 @@ impl Patience {
     }
 }
 
-/// The address at which a member is dialled.
-pub(super) fn resolve(member: &Member) -> Result<SocketAddr, Failure> {
-    let unusable = |why: String| {
+/// The address at which a member is dialled. Whether its name is known is seen when it is dialled.
+pub(super) fn address_of(member: &Member) -> Result<Address, Failure> {
+    member.address.parse().map_err(|why| {
         Failure::input(
             format!("the address {:?} of {} cannot be used: {why}", member.address, member.name),
             "make its card again with `veilsum keygen --address HOST:PORT`, and the roster from it",
         )
-    };
-    let mut found = member.address.to_socket_addrs().map_err(|e| unusable(e.to_string()))?;
-    found.next().ok_or_else(|| unusable("the name has no address".into()))
+    })
 }
 
-/// Where a role listens: as told, else the roster's port on all interfaces.
+/// Where a role listens: as told, else the roster's port on all interfaces, of IPv6 and of IPv4.
 pub(super) fn listen_at(given: Option<SocketAddr>, member: &Member) -> Result<SocketAddr, Failure> {
     match given {
         Some(address) => Ok(address),
         None => {
             let port = member.address.rsplit_once(':').and_then(|(_, p)| p.parse().ok());
-            port.map(|port| SocketAddr::from(([0, 0, 0, 0], port))).ok_or_else(|| {
+            port.map(|port| SocketAddr::from((Ipv6Addr::UNSPECIFIED, port))).ok_or_else(|| {
                 Failure::input(format!("the roster's address of {} has no port", member.name), "say --listen ADDR:PORT")
             })
         }
@@ -180,17 +225,6 @@ pub(super) fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> R
     let result = runtime.block_on(future);
     runtime.shutdown_timeout(Duration::from_secs(1));
     result
-}
-
-/// What a role comes to, unless the user interrupts it (Ctrl-C).
-pub(crate) async fn unless_interrupted<T>(
-    run: impl Future<Output = Result<T, Failure>>,
-    next: &str,
-) -> Result<T, Failure> {
-    tokio::select! {
-        result = run => result,
-        _ = tokio::signal::ctrl_c() => Err(Failure::new(Code::Interrupted, "interrupted", next)),
-    }
 }
 
 /// Makes the folder of a file that is written at the end of a run: whatever is wrong with it is said before anything is answered.

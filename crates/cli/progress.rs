@@ -2,10 +2,14 @@
 
 use std::{
     io::{self, IsTerminal, Write},
+    sync::Arc,
     time::Instant,
 };
 
-use veilsum_node::{app_messages::clean, role::server::Progress};
+use veilsum_node::{
+    app_messages::clean,
+    role::config::{Progress, Watcher},
+};
 
 /// Cells of the bar.
 const BAR: u32 = 30;
@@ -13,13 +17,13 @@ const BAR: u32 = 30;
 const CLEAR: &str = "\r\x1b[K";
 
 /// A reporter for [`Progress`] on standard error; silent where `quiet`.
-pub(crate) fn reporter(quiet: bool) -> Box<dyn Fn(Progress) + Send + Sync> {
+pub(crate) fn reporter(quiet: bool) -> Watcher {
     if quiet {
-        return Box::new(|_| {});
+        return Arc::new(|_| {});
     }
     let begin = if io::stderr().is_terminal() { CLEAR } else { "" };
     let started = Instant::now();
-    Box::new(move |p| {
+    Arc::new(move |p| {
         let text = match p {
             Progress::Ready { sites, threshold } => {
                 format!("keys exchanged: {sites} sites, threshold {threshold}\n")
@@ -30,8 +34,15 @@ pub(crate) fn reporter(quiet: bool) -> Box<dyn Fn(Progress) + Send + Sync> {
                 let seconds = started.elapsed().as_secs();
                 format!("{} {number}/{of} {what} over {sites} sites ({seconds} s)", bar(number, of))
             }
+            Progress::Connected { to, at, over } => format!("connected to {to} at {at} over {over}\n"),
+            Progress::Dialling { to, why } => {
+                format!("lost the connection to {to} ({}); dialling again\n", clean(&why))
+            }
+            Progress::Answered { number } if !begin.is_empty() => {
+                format!("answered {number} questions ({} s)", started.elapsed().as_secs())
+            }
             Progress::Ended if !begin.is_empty() => String::new(),
-            Progress::Round { .. } | Progress::Ended => return,
+            Progress::Round { .. } | Progress::Answered { .. } | Progress::Ended => return,
         };
         // Nothing can be done where progress cannot be shown, and the run does not depend on it.
         let _ = io::stderr().write_all(format!("{begin}{text}").as_bytes());

@@ -6,15 +6,12 @@ use clap::Args;
 use veilsum_node::{
     error::Failure,
     report,
-    role::{
-        config::Party,
-        server::{self, ServerConfig},
-    },
+    role::server::{self, ServerConfig},
     store::Journal,
 };
 use veilsum_proto::{aggregator, roster::PartyId};
 
-use crate::party::{Documents, Patience, block_on, listen_at, place_for};
+use crate::party::{Documents, Patience, Reach, block_on, listen_at, place_for};
 use crate::verb::Verb;
 
 /// Run the coordinator: it asks the questions of the plan's method and sees totals only
@@ -23,10 +20,13 @@ pub(crate) struct ServerArgs {
     /// Roster, plan and key.
     #[command(flatten)]
     pub documents: Documents,
+    /// Which way links take.
+    #[command(flatten)]
+    pub reach: Reach,
     /// Timeouts.
     #[command(flatten)]
     pub patience: Patience,
-    /// Address to listen on (UDP) [default: the roster's port on all interfaces]
+    /// Address to listen on [default: the roster's port on all interfaces]
     #[arg(long, value_name = "ADDR:PORT")]
     pub listen: Option<SocketAddr>,
     /// Folder for result.json and model.json
@@ -50,10 +50,14 @@ impl Verb for ServerArgs {
         let listen = listen_at(args.listen, &federation.roster.coordinator)?;
         place_for(&args.out.join("result.json"))?;
         if !json {
-            crate::tell!("waiting for {} sites on {listen} (UDP)", federation.roster.sites.len());
+            crate::tell!(
+                "waiting for {} sites on {listen} ({})",
+                federation.roster.sites.len(),
+                args.reach.transport.protocols()
+            );
         }
         let state = args.documents.state(args.state.as_ref());
-        let party = Party::new(identity, federation.clone());
+        let party = args.reach.party(identity, federation.clone(), json)?;
         let session = party.session(PartyId::Coordinator);
         let result = block_on(server::run(ServerConfig {
             party,
@@ -63,7 +67,6 @@ impl Verb for ServerArgs {
             evidence: Some(args.out.clone()),
             state: Some(state.clone()),
             bound: None,
-            progress: crate::progress::reporter(json),
         }))?;
         let written = report::write(&args.out, &result, None)?;
         // Not before the result is on disk: until then a restart finds all totals in the journal.

@@ -73,7 +73,7 @@ fn a_runs_ledgers_and_transcript_say_what_was_released() {
         way: None,
         timing: LOOPBACK_TIMING,
         on_loss: veilsum_node::role::server::OnLoss::Stop,
-        progress: Box::new(move |_| kept(&watched, &kept_at)),
+        progress: Arc::new(move |_| kept(&watched, &kept_at)),
     };
     let run = tokio::runtime::Runtime::new().unwrap().block_on(loopback::run(config)).unwrap();
     run.result.unwrap();

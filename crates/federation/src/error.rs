@@ -24,6 +24,8 @@ pub enum Code {
     Early = 9,
     /// Interrupted by the user.
     Interrupted = 130,
+    /// Told to stop by a supervisor (SIGTERM).
+    Terminated = 143,
 }
 
 impl Code {

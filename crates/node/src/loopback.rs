@@ -16,7 +16,7 @@ use veilsum_proto::{
 
 use crate::{
     blur::Repeatable,
-    carrier::{self, Carrier},
+    carrier::{Carrier, Network, Transport},
     documents::{Federation, SitePolicy},
     error::{Code, Failure},
     plan::{OutOfBox, PlanSpec},
@@ -24,9 +24,9 @@ use crate::{
     role::{
         View,
         client::{self, ClientConfig, ClientReport, Vanish},
-        config::Party,
+        config::{Party, Watcher},
         intermediary::{self, Counted, IntermediaryConfig},
-        server::{self, OnLoss, Progress, RunResult, ServerConfig},
+        server::{self, OnLoss, RunResult, ServerConfig},
         system_rng,
     },
 };
@@ -135,7 +135,7 @@ pub struct LoopbackConfig {
     /// Seed of the blur of seeding cells, so that a run can be repeated; without one every site draws from its own secret.
     pub blur: Option<u64>,
     /// Told how the run goes.
-    pub progress: Box<dyn Fn(Progress) + Send + Sync>,
+    pub progress: Watcher,
 }
 
 /// From the address of an aggregator to the one at which sites reach it, such as a relay's.
@@ -209,11 +209,12 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
         .collect::<Result<_, Failure>>()?;
 
     let (coordinator_view, intermediary_view) = (View::default(), View::default());
-    let carrier = config.carrier.unwrap_or_else(carrier::choose);
+    let carrier = config.carrier.unwrap_or_else(|| Arc::new(Network::new(Transport::Quic, None)));
     let party = |i: usize, view: Option<&View>| Party {
         identity: identities[i].clone(),
         federation: federation.clone(),
         carrier: carrier.clone(),
+        progress: Arc::new(|_| {}),
         view: view.filter(|_| config.record).cloned(),
         blur: config.blur.map(|seed| Repeatable { seed, site: i.saturating_sub(2) }),
     };
@@ -221,21 +222,20 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
 
     let (bound, coordinator) = oneshot::channel();
     let server = tokio::spawn(server::run(ServerConfig {
-        party: party(0, Some(&coordinator_view)),
+        party: Party { progress: config.progress, ..party(0, Some(&coordinator_view)) },
         listen: any,
         timing: config.timing,
         on_loss: config.on_loss,
         evidence: None,
         state: None,
         bound: Some(bound),
-        progress: config.progress,
     }));
     let coordinator = coordinator.await.map_err(not_bound)?;
     let (bound, address) = oneshot::channel();
     let counter = tokio::spawn(intermediary::run(IntermediaryConfig {
         party: party(1, Some(&intermediary_view)),
         listen: any,
-        coordinator,
+        coordinator: coordinator.into(),
         timing: config.timing,
         on_loss: config.on_loss,
         bound: Some(bound),
@@ -252,8 +252,8 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
                 site: config.site.clone(),
                 rows,
                 origin,
-                coordinator: near_coordinator,
-                intermediary: near_intermediary,
+                coordinator: near_coordinator.into(),
+                intermediary: near_intermediary.into(),
                 state: config.state.as_ref().map(|folder| folder.join(format!("site-{i}"))),
                 head: config.state.as_ref().map(|folder| folder.join(format!("site-{i}.head"))),
                 patience: Duration::from_millis(config.timing.join),

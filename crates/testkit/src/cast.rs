@@ -111,7 +111,6 @@ impl Cast {
             state: None,
             evidence: None,
             bound: Some(bound),
-            progress: Box::new(|_| {}),
         }
     }
 
@@ -128,7 +127,7 @@ impl Cast {
         let config = IntermediaryConfig {
             party: self.party(1),
             listen: ANY,
-            coordinator,
+            coordinator: coordinator.into(),
             timing,
             on_loss: OnLoss::Stop,
             bound: Some(bound),
@@ -151,8 +150,8 @@ impl Cast {
             site: toy_policy(),
             rows: Arc::new(prepared),
             origin: Arc::new(Origin::new(names, rows.clone(), None)),
-            coordinator,
-            intermediary,
+            coordinator: coordinator.into(),
+            intermediary: intermediary.into(),
             state: None,
             head: None,
             patience: Duration::from_secs(20),

@@ -115,7 +115,7 @@ pub fn config(sites: Vec<(String, Rows)>, work: &PlanSpec) -> LoopbackConfig {
         way: None,
         timing: LOOPBACK_TIMING,
         on_loss: OnLoss::Stop,
-        progress: Box::new(|_| {}),
+        progress: Arc::new(|_| {}),
     }
 }
 
@@ -134,7 +134,7 @@ pub fn counted(config: LoopbackConfig) -> (LoopbackRun, Vec<usize>) {
             seen.lock().expect("sizes").push(sites);
         }
     };
-    let run = run(LoopbackConfig { progress: Box::new(progress), ..config });
+    let run = run(LoopbackConfig { progress: Arc::new(progress), ..config });
     let sizes = sizes.lock().expect("sizes").clone();
     (run, sizes)
 }

@@ -10,8 +10,8 @@ use std::{
 
 use tokio::sync::{mpsc, watch};
 use veilsum_node::carrier::{
-    Allowed, Carrier, CarrierError, Credentials, HeaderCheck, Link, Listener, PeerKey, Pending,
-    link::{Bytes, Closing, Connection, Incoming, Outgoing, ReadError},
+    Address, Carrier, CarrierError, Credentials, HeaderCheck, Link, PeerKey,
+    link::{Bytes, Closing, Connection, Incoming, Outgoing, Pending, ReadError},
     listener::{Door, Guest, Port, Refused},
 };
 
@@ -31,15 +31,13 @@ struct Listening {
 }
 
 impl Carrier for Memory {
-    fn listen<'a>(
+    fn open<'a>(
         &'a self,
         at: SocketAddr,
         credentials: &'a Credentials,
-        allowed: Allowed,
-        check: HeaderCheck,
-    ) -> Pending<'a, Result<Listener, CarrierError>> {
+        door: Arc<Door>,
+    ) -> Pending<'a, Result<Box<dyn Port>, CarrierError>> {
         Box::pin(async move {
-            let (door, links) = Door::new(allowed, check);
             let mut ports = self.ports.lock().unwrap_or_else(PoisonError::into_inner);
             let free = (1..=u16::MAX).map(|port| SocketAddr::new(at.ip(), port)).find(|at| !ports.contains_key(at));
             let wanted = if at.port() == 0 { free } else { Some(at).filter(|at| !ports.contains_key(at)) };
@@ -48,26 +46,28 @@ impl Carrier for Memory {
                 addr: at,
                 source: std::io::ErrorKind::AddrInUse.into(),
             })?;
-            ports.insert(address, Listening { key: credentials.public_key(), door: door.clone() });
-            Ok(Listener::new(Box::new(Open { memory: self.clone(), address }), door, links))
+            ports.insert(address, Listening { key: credentials.public_key(), door });
+            Ok(Box::new(Open { memory: self.clone(), address }) as Box<dyn Port>)
         })
     }
 
     fn dial<'a>(
         &'a self,
-        to: SocketAddr,
+        to: &'a Address,
         credentials: &'a Credentials,
         expected: &'a PeerKey,
         check: HeaderCheck,
         _limit: Duration,
     ) -> Pending<'a, Result<Link, CarrierError>> {
         Box::pin(async move {
-            let port = self.ports.lock().unwrap_or_else(PoisonError::into_inner).get(&to).cloned();
-            let Listening { key, door } = port.ok_or(CarrierError::Unreachable { addr: to, waited: Duration::ZERO })?;
+            let at = format!("{to}").parse().ok();
+            let port = at.and_then(|at| self.ports.lock().unwrap_or_else(PoisonError::into_inner).get(&at).cloned());
+            let nobody = || CarrierError::Unreachable { addr: to.clone(), waited: Duration::ZERO };
+            let Listening { key, door } = port.ok_or_else(nobody)?;
             if key != *expected {
-                return Err(CarrierError::WrongServerKey { addr: to });
+                return Err(CarrierError::WrongServerKey { addr: to.clone() });
             }
-            let place = door.place().ok_or(CarrierError::Busy { addr: to })?;
+            let place = door.place().ok_or(CarrierError::Busy { addr: to.clone() })?;
             let peer = credentials.public_key();
             if !door.lets_in(&peer) {
                 return Err(CarrierError::NotAccepted);
@@ -129,6 +129,10 @@ impl Connection for Way {
 
     fn settled(&self) -> Pending<'_, ()> {
         Box::pin(async {})
+    }
+
+    fn over(&self) -> &'static str {
+        "memory"
     }
 }
 

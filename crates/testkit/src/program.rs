@@ -49,13 +49,14 @@ impl Drop for Folder {
     }
 }
 
-/// A UDP port that is free now, below the range from which the system serves those who ask for any.
+/// A port that is free now for UDP and TCP, below the range from which the system serves those who ask for any.
 pub fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     loop {
         let number = NEXT.fetch_add(1, Ordering::Relaxed) as u32;
         let port = 20_000 + (std::process::id().wrapping_mul(37).wrapping_add(number) % 12_000) as u16;
-        if std::net::UdpSocket::bind(("127.0.0.1", port)).is_ok() {
+        let free = std::net::UdpSocket::bind(("127.0.0.1", port)).is_ok();
+        if free && std::net::TcpListener::bind(("127.0.0.1", port)).is_ok() {
             return port;
         }
     }
@@ -175,6 +176,12 @@ impl Running {
 
     pub fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Sends it this signal, such as `-TERM`.
+    pub fn signal(&self, signal: &str) {
+        let sent = Command::new("kill").args([signal, &self.id().to_string()]).status();
+        assert!(sent.expect("kill").success(), "{signal}");
     }
 
     pub fn wait(mut self, limit: Duration) -> Ended {

@@ -47,6 +47,8 @@ pub trait Connection: Send + Sync {
     fn closed(&self) -> Pending<'_, CarrierError>;
     /// After [`Connection::close`]: waits, for a time that the carrier limits, until the news is out, so that the process may end.
     fn settled(&self) -> Pending<'_, ()>;
+    /// What the bytes travel on, for people.
+    fn over(&self) -> &'static str;
 }
 
 /// The outgoing bytes of a connection.
@@ -116,6 +118,11 @@ impl LinkHandle {
     /// Whose key the other end has proven to hold.
     pub fn peer(&self) -> PeerKey {
         self.peer
+    }
+
+    /// What the link runs on, for people: QUIC, or TCP.
+    pub fn over(&self) -> &'static str {
+        self.connection.over()
     }
 
     /// Ends the link in both directions at once; the peer is told `reason`, cut to [`REASON_LIMIT`]. Frames on their

@@ -1,6 +1,7 @@
 //! Frames between two parties that know each other's keys: what a link is, what may go wrong on it, and its limits.
 //!
-//! A [`link`] carries whole frames in both directions over a [`Carrier`], which is QUIC ([`quic`]). Both ends prove possession of an Ed25519 key
+//! A [`link`] carries whole frames in both directions over a [`Carrier`], which is QUIC ([`quic`]) or, where UDP does not pass,
+//! TLS over TCP ([`tcp`]). Both ends prove possession of an Ed25519 key
 //! that the other end has on its roster (RFC 7250 raw public keys, [`pinned`]); there is no certificate authority, no
 //! host name and no resumption. The link protects the bytes on their way and says who sent them. Nothing above it may
 //! rest on that alone: messages are signed and shares are sealed end to end.
@@ -14,37 +15,51 @@
 //! * **Finish before you drop.** Dropping both halves closes the connection at once, with frames possibly still on
 //!   their way; [`LinkSender::finish`] waits until they have arrived.
 
+mod address;
 mod frame;
 pub mod link;
 pub mod listener;
+mod network;
 pub mod pinned;
-pub mod quic;
+mod proxy;
+mod quic;
+mod race;
+mod record;
+mod tcp;
 
 #[cfg(test)]
 mod tests;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
+use self::{
+    link::Pending,
+    listener::{Door, Port},
+};
+
+pub use address::Address;
 pub use frame::FrameFault;
 #[doc(hidden)]
 pub use frame::read_stream;
-pub use link::{Link, LinkHandle, LinkReceiver, LinkSender, Pending};
+pub use link::{Link, LinkHandle, LinkReceiver, LinkSender};
 pub use listener::{Listener, Refusals};
+pub use network::Network;
 pub use pinned::Credentials;
+pub use proxy::Proxy;
+use serde::{Deserialize, Serialize};
 
 /// One way to move the bytes of links, with both keys proven before the first frame. Roles know this and no more.
 ///
-/// A new one is a file beside `quic.rs` and a line in [`carriers`]. It brings connections; frames and their limits ([`link`]), the
+/// A new one is a file beside `quic.rs` and a line in [`Network`]. It brings connections; frames and their limits ([`link`]), the
 /// door with the limits on strangers ([`listener`]) and the pinned keys of TLS 1.3 ([`pinned`]) are there for it to use.
 pub trait Carrier: Send + Sync {
-    /// Opens `at` for peers whose key is `allowed`. Must be called within a tokio runtime.
-    fn listen<'a>(
+    /// Opens `at` for peers that `door` lets in. Must be called within a tokio runtime.
+    fn open<'a>(
         &'a self,
         at: SocketAddr,
         credentials: &'a Credentials,
-        allowed: Allowed,
-        check: HeaderCheck,
-    ) -> Pending<'a, Result<Listener, CarrierError>>;
+        door: Arc<Door>,
+    ) -> Pending<'a, Result<Box<dyn Port>, CarrierError>>;
 
     /// Connects to the server at `to`, which must hold the key `expected`, within `limit`. Must be called within a tokio
     /// runtime.
@@ -52,22 +67,49 @@ pub trait Carrier: Send + Sync {
     /// An `Ok` says that the server is the right one. Whether it lets us in, its first frame says.
     fn dial<'a>(
         &'a self,
-        to: SocketAddr,
+        to: &'a Address,
         credentials: &'a Credentials,
         expected: &'a PeerKey,
         check: HeaderCheck,
         limit: Duration,
     ) -> Pending<'a, Result<Link, CarrierError>>;
+
+    /// Opens `at` for peers whose key is `allowed`.
+    fn listen<'a>(
+        &'a self,
+        at: SocketAddr,
+        credentials: &'a Credentials,
+        allowed: Allowed,
+        check: HeaderCheck,
+    ) -> Pending<'a, Result<Listener, CarrierError>> {
+        Box::pin(async move {
+            let (door, links) = Door::new(allowed, check);
+            let port = self.open(at, credentials, door.clone()).await?;
+            Ok(Listener::new(port, door, links))
+        })
+    }
 }
 
-/// The carriers of this build, the one to prefer first.
-pub fn carriers() -> Vec<Arc<dyn Carrier>> {
-    vec![Arc::new(quic::Quic)]
+/// Which transports a party uses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Transport {
+    /// QUIC, and TCP where QUIC does not get through. It is tried anew for every connection.
+    #[default]
+    Auto,
+    /// QUIC alone.
+    Quic,
+    /// TLS over TCP alone.
+    Tcp,
 }
 
-/// The carrier that a party uses where nothing else is said.
-pub fn choose() -> Arc<dyn Carrier> {
-    carriers().swap_remove(0)
+/// The carrier of this transport; where TCP may be used, through the proxy that the environment names.
+///
+/// # Errors
+/// [`CarrierError::Proxy`] where the environment names a proxy that cannot be used.
+pub fn choose(transport: Transport) -> Result<Arc<dyn Carrier>, CarrierError> {
+    let proxy = if transport == Transport::Quic { None } else { Proxy::of_environment()? };
+    Ok(Arc::new(Network::new(transport, proxy)))
 }
 
 /// A party on the wire: its Ed25519 public key.
@@ -159,11 +201,27 @@ pub enum CarrierError {
         /// What the system said.
         source: io::Error,
     },
+    /// A name is not known.
+    #[error("the name in {addr} cannot be looked up: {reason}")]
+    Unresolved {
+        /// Who was to be called.
+        addr: Address,
+        /// What the resolver said.
+        reason: String,
+    },
+    /// The proxy on the way out did not let us through, or is not there.
+    #[error("the proxy {proxy} cannot be used: {reason}")]
+    Proxy {
+        /// Its address, or the variable that names it.
+        proxy: String,
+        /// What went wrong.
+        reason: String,
+    },
     /// Nobody answered.
     #[error("no answer from {addr} within {waited:?}")]
     Unreachable {
         /// Who was called.
-        addr: SocketAddr,
+        addr: Address,
         /// For how long.
         waited: Duration,
     },
@@ -171,7 +229,7 @@ pub enum CarrierError {
     #[error("the server at {addr} holds another key than the roster says, and was sent nothing")]
     WrongServerKey {
         /// Who was called.
-        addr: SocketAddr,
+        addr: Address,
     },
     /// The server ended the handshake after it saw our key.
     #[error("the server closed: your key is not on its roster, or it expects another one from you")]
@@ -180,7 +238,7 @@ pub enum CarrierError {
     #[error("the server at {addr} has too many connections opening and turned this one away")]
     Busy {
         /// Who was called.
-        addr: SocketAddr,
+        addr: Address,
     },
     /// The two ends don't share a version of QUIC or of this protocol.
     #[error("the other end speaks another version of the protocol")]
@@ -225,7 +283,14 @@ impl CarrierError {
         match self {
             Self::Bind { .. } => "choose a free port and an address that this machine has".into(),
             Self::Unreachable { .. } => {
-                "check that the server runs there and that no firewall drops UDP to that port".into()
+                "check that the server runs there and that a firewall lets UDP or TCP to that port through".into()
+            }
+            Self::Unresolved { .. } => {
+                "check the name in the roster and this machine's name service; it is looked up again at every attempt"
+                    .into()
+            }
+            Self::Proxy { .. } => {
+                "check HTTPS_PROXY and NO_PROXY, and that the proxy lets CONNECT to that port through".into()
             }
             Self::WrongServerKey { .. } => {
                 "compare the key's fingerprint with its operator over another channel before you change the roster"
@@ -247,9 +312,9 @@ impl CarrierError {
     /// Whose doing it is.
     pub fn fault(&self) -> Fault {
         match self {
-            Self::Bind { .. } | Self::Setup { .. } => Fault::Ours,
+            Self::Bind { .. } | Self::Setup { .. } | Self::Proxy { .. } => Fault::Ours,
             Self::Frame(fault) if fault.is_ours() => Fault::Ours,
-            Self::Unreachable { .. } | Self::TimedOut { .. } => Fault::Network,
+            Self::Unreachable { .. } | Self::Unresolved { .. } | Self::TimedOut { .. } => Fault::Network,
             Self::WrongServerKey { .. }
             | Self::NotAccepted
             | Self::Busy { .. }

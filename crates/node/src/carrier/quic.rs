@@ -21,11 +21,12 @@ use tokio::{
 };
 
 use super::{
-    Allowed, CLOSE_GRACE, Carrier, CarrierError, Credentials, HeaderCheck, IDLE_TIMEOUT, KEEP_ALIVE, MAX_HANDSHAKES,
+    Address, CLOSE_GRACE, CarrierError, Credentials, HeaderCheck, IDLE_TIMEOUT, KEEP_ALIVE, MAX_HANDSHAKES,
     MAX_WAITING, PeerKey, WAITING_BUFFER, WINDOW,
     link::{Closing, Connection, Incoming, Link, Outgoing, Pending, ReadError, shorten},
-    listener::{Door, Guest, Listener, Port, Refused},
+    listener::{Door, Guest, Port, Refused},
     pinned,
+    race::Attempt,
 };
 
 /// The code that quinn sends where a connection was just dropped; the others are in [`Closing`].
@@ -36,32 +37,6 @@ const ALERTS: std::ops::Range<u64> = 0x100..0x200;
 const ALERT_ACCESS_DENIED: u64 = 0x100 + 49;
 const ALERT_NO_APPLICATION_PROTOCOL: u64 = 0x100 + 120;
 
-/// QUIC over UDP.
-pub struct Quic;
-
-impl Carrier for Quic {
-    fn listen<'a>(
-        &'a self,
-        at: SocketAddr,
-        credentials: &'a Credentials,
-        allowed: Allowed,
-        check: HeaderCheck,
-    ) -> Pending<'a, Result<Listener, CarrierError>> {
-        Box::pin(async move { listen(at, credentials, allowed, check) })
-    }
-
-    fn dial<'a>(
-        &'a self,
-        to: SocketAddr,
-        credentials: &'a Credentials,
-        expected: &'a PeerKey,
-        check: HeaderCheck,
-        limit: Duration,
-    ) -> Pending<'a, Result<Link, CarrierError>> {
-        Box::pin(dial(to, credentials, expected, check, limit))
-    }
-}
-
 // ---- Listening ------------------------------------------------------------------------------------------------------
 
 struct UdpPort {
@@ -70,13 +45,11 @@ struct UdpPort {
     welcome: JoinHandle<()>,
 }
 
-fn listen(
+pub(super) fn open(
     addr: SocketAddr,
     credentials: &Credentials,
-    allowed: Allowed,
-    check: HeaderCheck,
-) -> Result<Listener, CarrierError> {
-    let (door, links) = Door::new(allowed, check);
+    door: Arc<Door>,
+) -> Result<Box<dyn Port>, CarrierError> {
     let tls = QuicServerConfig::try_from(pinned::server_config(credentials, door.clone())?).map_err(setup)?;
     let mut config = quinn::ServerConfig::with_crypto(Arc::new(tls));
     // The dialler opens the one stream of a link.
@@ -91,8 +64,8 @@ fn listen(
     let bind = |source| CarrierError::Bind { kind: "UDP", addr, source };
     let endpoint = Endpoint::server(config, addr).map_err(bind)?;
     let address = endpoint.local_addr().map_err(bind)?;
-    let welcome = tokio::spawn(welcome(endpoint.clone(), door.clone()));
-    Ok(Listener::new(Box::new(UdpPort { endpoint, address, welcome }), door, links))
+    let welcome = tokio::spawn(welcome(endpoint.clone(), door));
+    Ok(Box::new(UdpPort { endpoint, address, welcome }))
 }
 
 impl Port for UdpPort {
@@ -167,56 +140,61 @@ fn identity(connection: &quinn::Connection) -> Option<PeerKey> {
 
 // ---- Dialling -------------------------------------------------------------------------------------------------------
 
-async fn dial(
-    addr: SocketAddr,
+/// One attempt to reach the server `to` at one of its addresses; it must hold the key `expected`.
+pub(super) fn attempt(
+    at: SocketAddr,
+    to: &Address,
     credentials: &Credentials,
     expected: &PeerKey,
     check: HeaderCheck,
     limit: Duration,
-) -> Result<Link, CarrierError> {
+) -> Result<Attempt, CarrierError> {
     let (tls, verifier) = pinned::client_config(credentials, expected)?;
     let mut config = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls).map_err(setup)?));
     // The server opens no streams.
     config.transport_config(Arc::new(transport(0)?));
-    // A socket of its own for every link: a link can then be closed, and waited for, without regard to others.
-    let local = match addr {
-        SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
-        SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
-    };
-    let endpoint = Endpoint::client(local).map_err(|source| CarrierError::Bind { kind: "UDP", addr: local, source })?;
-    let begun = Instant::now();
-    let unreachable = || CarrierError::Unreachable { addr, waited: begun.elapsed().min(limit) };
-    let connecting = endpoint.connect_with(config, addr, pinned::UNUSED_NAME).map_err(|error| match error {
-        ConnectError::InvalidRemoteAddress(_) => unreachable(),
-        other => setup(other),
-    })?;
-    // A limit too long for the clock means none; the idle timeout ends the wait then.
-    let deadline = tokio::time::Instant::now().checked_add(limit);
-    let opening = async {
-        let connection = connecting.await?;
-        let (send, receive) = connection.open_bi().await?;
-        Ok((connection, send, receive))
-    };
-    let opened = match deadline {
-        Some(deadline) => timeout_at(deadline, opening).await.map_err(|_| unreachable())?,
-        None => opening.await,
-    };
-    let (connection, send, receive) = opened.map_err(|error| match error {
-        _ if verifier.saw_wrong_key() => CarrierError::WrongServerKey { addr },
-        ConnectionError::TimedOut => unreachable(),
-        ConnectionError::ConnectionClosed(close) if close.error_code == TransportErrorCode::CONNECTION_REFUSED => {
-            CarrierError::Busy { addr }
+    let (addr, peer) = (to.clone(), *expected);
+    Ok(Box::pin(async move {
+        // A socket of its own for every link: a link can then be closed, and waited for, without regard to others.
+        let local = match at {
+            SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
+            SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
+        };
+        let bind = |source| CarrierError::Bind { kind: "UDP", addr: local, source };
+        let endpoint = Endpoint::client(local).map_err(bind)?;
+        let begun = Instant::now();
+        let unreachable = || CarrierError::Unreachable { addr: addr.clone(), waited: begun.elapsed().min(limit) };
+        let connecting = endpoint.connect_with(config, at, pinned::UNUSED_NAME).map_err(|error| match error {
+            ConnectError::InvalidRemoteAddress(_) => unreachable(),
+            other => setup(other),
+        })?;
+        // A limit too long for the clock means none; the idle timeout ends the wait then.
+        let deadline = tokio::time::Instant::now().checked_add(limit);
+        let opening = async {
+            let connection = connecting.await?;
+            let (send, receive) = connection.open_bi().await?;
+            Ok((connection, send, receive))
+        };
+        let opened = match deadline {
+            Some(deadline) => timeout_at(deadline, opening).await.map_err(|_| unreachable())?,
+            None => opening.await,
+        };
+        let (connection, send, receive) = opened.map_err(|error| match error {
+            _ if verifier.saw_wrong_key() => CarrierError::WrongServerKey { addr: addr.clone() },
+            ConnectionError::TimedOut => unreachable(),
+            ConnectionError::ConnectionClosed(close) if close.error_code == TransportErrorCode::CONNECTION_REFUSED => {
+                CarrierError::Busy { addr: addr.clone() }
+            }
+            other => lost(other, true),
+        })?;
+        if identity(&connection) != Some(peer) {
+            // Can't be after the verifier's check; were it so, this is no link to use.
+            return Err(CarrierError::WrongServerKey { addr });
         }
-        other => lost(other, true),
-    })?;
-    let peer = *expected;
-    if identity(&connection) != Some(peer) {
-        // Can't be after the verifier's check; were it so, this is no link to use.
-        return Err(CarrierError::WrongServerKey { addr });
-    }
-    let way = Arc::new(Way { connection, dialled: Some(endpoint), heard: AtomicBool::new(false) });
-    let bytes = halves(&way, send, receive);
-    Ok(Link::new(way, peer, bytes, check))
+        let way = Arc::new(Way { connection, dialled: Some(endpoint), heard: AtomicBool::new(false) });
+        let bytes = halves(&way, send, receive);
+        Ok(Link::new(way, peer, bytes, check))
+    }))
 }
 
 /// Settings of a connection whose other end may open `streams` streams.
@@ -273,6 +251,10 @@ impl Connection for Way {
                 let _ = timeout(CLOSE_GRACE, endpoint.wait_idle()).await;
             }
         })
+    }
+
+    fn over(&self) -> &'static str {
+        "QUIC"
     }
 }
 

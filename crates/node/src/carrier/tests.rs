@@ -12,6 +12,8 @@ use std::{
 
 use super::*;
 
+mod reach;
+
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Kind 1 may be long, kind 2 short, others are refused.
@@ -38,15 +40,27 @@ fn loopback() -> SocketAddr {
 }
 
 /// Party 0 listens for parties 1 and 2.
-async fn server() -> (Listener, SocketAddr) {
+async fn server(over: Transport) -> (Listener, SocketAddr) {
     let allowed = only(vec![party(1).public_key(), party(2).public_key()]);
-    let listener = choose().listen(loopback(), &party(0), allowed, check).await.expect("a port is free");
+    let listener = network(over).listen(loopback(), &party(0), allowed, check).await.expect("a port is free");
     let addr = listener.local_addr();
     (listener, addr)
 }
 
-async fn dial_as(number: u8, addr: SocketAddr) -> Result<Link, CarrierError> {
-    choose().dial(addr, &party(number), &party(0).public_key(), check, LIMIT).await
+async fn dial_as(over: Transport, number: u8, addr: SocketAddr) -> Result<Link, CarrierError> {
+    network(over).dial(&addr.into(), &party(number), &party(0).public_key(), check, LIMIT).await
+}
+
+fn network(transport: Transport) -> Network {
+    Network::new(transport, None)
+}
+
+/// The same over QUIC and over TCP.
+async fn over_each(test: impl AsyncFn(Transport)) {
+    for over in [Transport::Quic, Transport::Tcp] {
+        println!("over {over:?}");
+        soon(test(over)).await;
+    }
 }
 
 /// No test hangs: what takes a minute fails.
@@ -55,8 +69,8 @@ async fn soon<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// A link between party 1 and party 0 on which party 1 has sent `first`.
-async fn link(listener: &mut Listener, addr: SocketAddr, number: u8, first: &[u8]) -> (Link, Link) {
-    let dialled = dial_as(number, addr).await.expect("the server is there");
+async fn link(over: Transport, listener: &mut Listener, addr: SocketAddr, number: u8, first: &[u8]) -> (Link, Link) {
+    let dialled = dial_as(over, number, addr).await.expect("the server is there");
     let (mut sender, receiver) = dialled.split();
     sender.send_raw(first).await;
     let accepted = listener.accept().await.expect("the key is allowed");
@@ -73,10 +87,10 @@ async fn echo(link: Link) {
 
 #[tokio::test]
 async fn both_ends_know_each_other_and_frames_go_both_ways() {
-    soon(async {
-        let (mut listener, addr) = server().await;
+    over_each(async |over| {
+        let (mut listener, addr) = server(over).await;
         let hello = frame(1, b"hello");
-        let (dialled, accepted) = link(&mut listener, addr, 1, &hello).await;
+        let (dialled, accepted) = link(over, &mut listener, addr, 1, &hello).await;
         assert_eq!(dialled.peer(), party(0).public_key());
         assert_eq!(accepted.peer(), party(1).public_key());
         let server = tokio::spawn(echo(accepted));
@@ -97,12 +111,12 @@ async fn both_ends_know_each_other_and_frames_go_both_ways() {
 
 #[tokio::test]
 async fn another_server_key_is_refused_and_sees_no_link() {
-    soon(async {
-        let (mut listener, addr) = server().await;
-        let refused = choose().dial(addr, &party(1), &party(9).public_key(), check, LIMIT).await;
-        assert!(matches!(refused, Err(CarrierError::WrongServerKey { addr: at }) if at == addr));
+    over_each(async |over| {
+        let (mut listener, addr) = server(over).await;
+        let refused = network(over).dial(&addr.into(), &party(1), &party(9).public_key(), check, LIMIT).await;
+        assert!(matches!(refused, Err(CarrierError::WrongServerKey { addr: at }) if at == addr.into()));
         // The next one is served.
-        let (_dialled, accepted) = link(&mut listener, addr, 1, &frame(1, b"")).await;
+        let (_dialled, accepted) = link(over, &mut listener, addr, 1, &frame(1, b"")).await;
         assert_eq!(accepted.peer(), party(1).public_key());
     })
     .await;
@@ -110,11 +124,11 @@ async fn another_server_key_is_refused_and_sees_no_link() {
 
 #[tokio::test]
 async fn an_unknown_client_key_is_refused_in_words_and_the_next_is_served() {
-    soon(async {
-        let (mut listener, addr) = server().await;
+    over_each(async |over| {
+        let (mut listener, addr) = server(over).await;
         // The refusal may come with the dialling, the first sending or the first reading.
         let outcome = async {
-            let (mut sender, mut receiver) = dial_as(9, addr).await?.split();
+            let (mut sender, mut receiver) = dial_as(over, 9, addr).await?.split();
             sender.send(&frame(1, b"hello")).await?;
             receiver.recv().await
         };
@@ -122,7 +136,7 @@ async fn an_unknown_client_key_is_refused_in_words_and_the_next_is_served() {
         assert!(matches!(error, CarrierError::NotAccepted), "{error:?}");
         assert_eq!(error.fault(), Fault::Peer);
         assert!(error.to_string().contains("not on its roster"));
-        let (_dialled, accepted) = link(&mut listener, addr, 2, &frame(1, b"")).await;
+        let (_dialled, accepted) = link(over, &mut listener, addr, 2, &frame(1, b"")).await;
         assert_eq!(accepted.peer(), party(2).public_key());
         let refusals = listener.refusals();
         assert_eq!((refusals.unknown_key, refusals.last_unknown), (1, Some(party(9).public_key())));
@@ -132,15 +146,15 @@ async fn an_unknown_client_key_is_refused_in_words_and_the_next_is_served() {
 
 #[tokio::test]
 async fn a_key_that_leaves_the_roster_is_refused_next_time() {
-    soon(async {
+    over_each(async |over| {
         let open = Arc::new(AtomicBool::new(true));
         let gate = open.clone();
         let allowed: Allowed = Arc::new(move |_| gate.load(Ordering::SeqCst));
-        let mut listener = choose().listen(loopback(), &party(0), allowed, check).await.expect("a port is free");
+        let mut listener = network(over).listen(loopback(), &party(0), allowed, check).await.expect("a port is free");
         let addr = listener.local_addr();
-        drop(link(&mut listener, addr, 1, &frame(1, b"")).await);
+        drop(link(over, &mut listener, addr, 1, &frame(1, b"")).await);
         open.store(false, Ordering::SeqCst);
-        let outcome = async { dial_as(1, addr).await?.split().1.recv().await };
+        let outcome = async { dial_as(over, 1, addr).await?.split().1.recv().await };
         assert!(matches!(outcome.await, Err(CarrierError::NotAccepted)));
     })
     .await;
@@ -148,33 +162,33 @@ async fn a_key_that_leaves_the_roster_is_refused_next_time() {
 
 #[tokio::test]
 async fn a_public_key_alone_proves_nothing() {
-    soon(async {
-        let (mut listener, addr) = server().await;
+    over_each(async |over| {
+        let (mut listener, addr) = server(over).await;
         let impostor = Credentials::impostor(&[9; 32], party(1).public_key());
         let outcome = async {
             let (mut sender, mut receiver) =
-                choose().dial(addr, &impostor, &party(0).public_key(), check, LIMIT).await?.split();
+                network(over).dial(&addr.into(), &impostor, &party(0).public_key(), check, LIMIT).await?.split();
             sender.send(&frame(1, b"hello")).await?;
             receiver.recv().await
         };
         assert!(outcome.await.is_err(), "a client without the secret key got in");
-        let (_dialled, accepted) = link(&mut listener, addr, 2, &frame(1, b"")).await;
+        let (_dialled, accepted) = link(over, &mut listener, addr, 2, &frame(1, b"")).await;
         assert_eq!(accepted.peer(), party(2).public_key(), "the impostor's link must not come first");
         assert_eq!(listener.refusals().failed, 1);
 
         let false_server = Credentials::impostor(&[9; 32], party(0).public_key());
         let listener =
-            choose().listen(loopback(), &false_server, Arc::new(|_| true), check).await.expect("a port is free");
+            network(over).listen(loopback(), &false_server, Arc::new(|_| true), check).await.expect("a port is free");
         let addr = listener.local_addr();
-        assert!(dial_as(1, addr).await.is_err(), "a server without the secret key was believed");
+        assert!(dial_as(over, 1, addr).await.is_err(), "a server without the secret key was believed");
     })
     .await;
 }
 
 #[tokio::test]
 async fn a_frame_cut_off_is_named() {
-    soon(async {
-        let (mut listener, addr) = server().await;
+    over_each(async |over| {
+        let (mut listener, addr) = server(over).await;
         let whole = frame(1, b"hello");
         let cases = [
             (5, FrameFault::TruncatedHeader { got: 5 }),
@@ -182,7 +196,7 @@ async fn a_frame_cut_off_is_named() {
             (11, FrameFault::TruncatedBody { got: 3, declared: 5 }),
         ];
         for (cut, expected) in cases {
-            let (dialled, accepted) = link(&mut listener, addr, 1, &whole[..cut]).await;
+            let (dialled, accepted) = link(over, &mut listener, addr, 1, &whole[..cut]).await;
             let (mut sender, _receiver) = dialled.split();
             // The peer dies in an orderly way: the stream ends where no frame does.
             let finishing = tokio::spawn(async move { sender.finish(LIMIT).await });
@@ -200,9 +214,9 @@ async fn a_frame_cut_off_is_named() {
 
 #[tokio::test]
 async fn a_link_dropped_in_mid_frame_is_named_too() {
-    soon(async {
-        let (mut listener, addr) = server().await;
-        let (dialled, accepted) = link(&mut listener, addr, 1, &frame(1, b"hello")[..11]).await;
+    over_each(async |over| {
+        let (mut listener, addr) = server(over).await;
+        let (dialled, accepted) = link(over, &mut listener, addr, 1, &frame(1, b"hello")[..11]).await;
         let (_sender, mut receiver) = accepted.split();
         drop(dialled);
         assert!(matches!(receiver.recv().await, Err(CarrierError::Frame(FrameFault::TruncatedBody { .. }))));
@@ -212,8 +226,8 @@ async fn a_link_dropped_in_mid_frame_is_named_too() {
 
 #[tokio::test]
 async fn frames_against_the_rules_close_the_link_with_a_reason() {
-    soon(async {
-        let (mut listener, addr) = server().await;
+    over_each(async |over| {
+        let (mut listener, addr) = server(over).await;
         let long = [1, 0, 2, 0, 17, 0, 0, 0];
         let huge = [1, 0, 1, 0, 0xff, 0xff, 0xff, 0xff];
         let cases = [
@@ -223,7 +237,7 @@ async fn frames_against_the_rules_close_the_link_with_a_reason() {
             ([2, 0, 1, 0, 0, 0, 0, 0], FrameFault::Refused { why: "unknown version".to_owned() }),
         ];
         for (header, expected) in cases {
-            let (dialled, accepted) = link(&mut listener, addr, 1, &header).await;
+            let (dialled, accepted) = link(over, &mut listener, addr, 1, &header).await;
             let (_sender, mut receiver) = accepted.split();
             match receiver.recv().await {
                 Err(CarrierError::Frame(fault)) => assert_eq!(fault, expected),
@@ -240,9 +254,9 @@ async fn frames_against_the_rules_close_the_link_with_a_reason() {
 
 #[tokio::test]
 async fn a_frame_of_8_mib_passes() {
-    soon(async {
-        let (mut listener, addr) = server().await;
-        let (dialled, accepted) = link(&mut listener, addr, 1, &frame(1, b"")).await;
+    over_each(async |over| {
+        let (mut listener, addr) = server(over).await;
+        let (dialled, accepted) = link(over, &mut listener, addr, 1, &frame(1, b"")).await;
         let server = tokio::spawn(echo(accepted));
         let (mut sender, mut receiver) = dialled.split();
         let body: Vec<u8> = (0..8 << 20).map(|i: u32| i.to_le_bytes()[2]).collect();
@@ -261,10 +275,10 @@ async fn a_frame_of_8_mib_passes() {
 
 #[tokio::test]
 async fn a_peer_that_never_reads_loses_its_link_and_hinders_no_other() {
-    soon(async {
-        let (mut listener, addr) = server().await;
-        let (lazy, accepted_lazy) = link(&mut listener, addr, 1, &frame(1, b"")).await;
-        let (keen, accepted_keen) = link(&mut listener, addr, 2, &frame(1, b"")).await;
+    over_each(async |over| {
+        let (mut listener, addr) = server(over).await;
+        let (lazy, accepted_lazy) = link(over, &mut listener, addr, 1, &frame(1, b"")).await;
+        let (keen, accepted_keen) = link(over, &mut listener, addr, 2, &frame(1, b"")).await;
         let server = tokio::spawn(echo(accepted_keen));
         let (mut to_lazy, _from_lazy) = accepted_lazy.split();
         let big = frame(1, &vec![0; 12 << 20]);
@@ -285,10 +299,10 @@ async fn a_peer_that_never_reads_loses_its_link_and_hinders_no_other() {
 
 #[tokio::test]
 async fn a_receive_given_up_loses_no_byte() {
-    soon(async {
-        let (mut listener, addr) = server().await;
+    over_each(async |over| {
+        let (mut listener, addr) = server(over).await;
         let whole = frame(1, b"hello");
-        let (dialled, accepted) = link(&mut listener, addr, 1, &whole[..10]).await;
+        let (dialled, accepted) = link(over, &mut listener, addr, 1, &whole[..10]).await;
         let (_back, mut receiver) = accepted.split();
         let (mut sender, _receiver) = dialled.split();
         assert!(tokio::time::timeout(Duration::from_millis(50), receiver.recv()).await.is_err());
@@ -300,9 +314,9 @@ async fn a_receive_given_up_loses_no_byte() {
 
 #[tokio::test]
 async fn the_last_frame_arrives_before_the_link_is_dropped() {
-    soon(async {
-        let (mut listener, addr) = server().await;
-        let (dialled, accepted) = link(&mut listener, addr, 1, &frame(1, b"first")).await;
+    over_each(async |over| {
+        let (mut listener, addr) = server(over).await;
+        let (dialled, accepted) = link(over, &mut listener, addr, 1, &frame(1, b"first")).await;
         let (mut sender, receiver) = dialled.split();
         sender.send(&frame(1, &[7; 100_000])).await.expect("it is sent");
         sender.finish(LIMIT).await.expect("all has arrived");
@@ -317,9 +331,9 @@ async fn the_last_frame_arrives_before_the_link_is_dropped() {
 
 #[tokio::test]
 async fn a_closing_reason_reaches_the_peer_as_one_harmless_line() {
-    soon(async {
-        let (mut listener, addr) = server().await;
-        let (dialled, accepted) = link(&mut listener, addr, 1, &frame(1, b"")).await;
+    over_each(async |over| {
+        let (mut listener, addr) = server(over).await;
+        let (dialled, accepted) = link(over, &mut listener, addr, 1, &frame(1, b"")).await;
         accepted.close(&format!("round over\n\x1b[31m{}", "!".repeat(900))).await;
         let (_sender, mut receiver) = dialled.split();
         match receiver.recv().await {
@@ -335,11 +349,11 @@ async fn a_closing_reason_reaches_the_peer_as_one_harmless_line() {
 
 #[tokio::test]
 async fn a_dead_port_is_reported_in_time() {
-    soon(async {
+    over_each(async |over| {
         let gone = UdpSocket::bind(loopback()).and_then(|socket| socket.local_addr()).expect("a port was free");
         let begun = Instant::now();
         let limit = Duration::from_millis(300);
-        let outcome = choose().dial(gone, &party(1), &party(0).public_key(), check, limit).await;
+        let outcome = network(over).dial(&gone.into(), &party(1), &party(0).public_key(), check, limit).await;
         assert!(matches!(&outcome, Err(CarrierError::Unreachable { waited, .. }) if *waited <= limit));
         assert!(begun.elapsed() < limit + Duration::from_secs(5));
     })
@@ -348,9 +362,9 @@ async fn a_dead_port_is_reported_in_time() {
 
 #[tokio::test]
 async fn a_port_in_use_is_reported() {
-    soon(async {
-        let (_listener, addr) = server().await;
-        let outcome = choose().listen(addr, &party(0), only(Vec::new()), check).await;
+    over_each(async |over| {
+        let (_listener, addr) = server(over).await;
+        let outcome = network(over).listen(addr, &party(0), only(Vec::new()), check).await;
         assert!(matches!(outcome, Err(CarrierError::Bind { addr: at, .. }) if at == addr));
     })
     .await;
@@ -358,9 +372,9 @@ async fn a_port_in_use_is_reported() {
 
 #[tokio::test]
 async fn a_frame_that_lies_about_its_length_is_not_sent() {
-    soon(async {
-        let (mut listener, addr) = server().await;
-        let (dialled, _accepted) = link(&mut listener, addr, 1, &frame(1, b"")).await;
+    over_each(async |over| {
+        let (mut listener, addr) = server(over).await;
+        let (dialled, _accepted) = link(over, &mut listener, addr, 1, &frame(1, b"")).await;
         let (mut sender, _receiver) = dialled.split();
         let error = sender.send(&frame(1, b"hello")[..9]).await.expect_err("no frame");
         assert_eq!(error.fault(), Fault::Ours);
@@ -371,11 +385,11 @@ async fn a_frame_that_lies_about_its_length_is_not_sent() {
 
 #[tokio::test]
 async fn one_key_cannot_open_connections_without_end() {
-    soon(async {
-        let (mut listener, addr) = server().await;
+    over_each(async |over| {
+        let (mut listener, addr) = server(over).await;
         let mut silent = tokio::task::JoinSet::new();
         for _ in 0..=MAX_OPENING_PER_KEY {
-            let dialled = dial_as(1, addr).await.expect("the server is there");
+            let dialled = dial_as(over, 1, addr).await.expect("the server is there");
             silent.spawn(async move {
                 let reason = dialled.handle().closed().await;
                 drop(dialled);
@@ -387,7 +401,7 @@ async fn one_key_cannot_open_connections_without_end() {
             other => panic!("{other:?}"),
         }
         // Other keys don't notice.
-        let (_dialled, accepted) = link(&mut listener, addr, 2, &frame(1, b"")).await;
+        let (_dialled, accepted) = link(over, &mut listener, addr, 2, &frame(1, b"")).await;
         assert_eq!(accepted.peer(), party(2).public_key());
         assert_eq!(listener.refusals().silent, 1);
     })

@@ -12,7 +12,8 @@ pub use super::config::{ClientConfig, ClientReport, Step, Vanish};
 use super::{
     hand::{self, Hand, Laid},
     keeper::Keeper,
-    site_session::SiteSession,
+    site_session::{SiteSession, Stop},
+    stop,
 };
 use crate::{
     error::{Code, Failure},
@@ -34,7 +35,7 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
     if config.rows.len() as u64 > config.party.federation.terms.max_rows {
         return Err(question::RoundError::TooManyRows { max_rows: config.party.federation.terms.max_rows }.into());
     }
-    let (stop, stopped) = watch::channel(false);
+    let (stop, stopped) = watch::channel(Stop::Not);
     // What the one conversation lays down for the other.
     let (hold, held) = watch::channel(Laid::default());
     let keeper = Keeper::open(&config)?;
@@ -44,6 +45,8 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
     let mut clustering = Some(tokio::spawn(cluster.run(stopped)));
     let _guard = AbortOnDrop([&counting, &clustering].map(|t| t.as_ref().map(JoinHandle::abort_handle)));
     let mut counted = None;
+    let mut left = false;
+    let mut told = std::pin::pin!(stop::told());
     let mut result = loop {
         tokio::select! {
             done = ended(&mut counting), if counting.is_some() => match done {
@@ -55,10 +58,14 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
                 Err(failure) => break Err(failure),
             },
             done = ended(&mut clustering) => break done,
+            code = &mut told => {
+                left = true;
+                break Err(stop::failure(code, "start again within the grace time to stay in the run"));
+            }
         }
     };
     // This site's own refusal is the reason, whatever the others make of it.
-    if result.as_ref().is_err_and(|failure| failure.code != Code::Policy) && clustering.is_some() {
+    if result.as_ref().is_err_and(|failure| failure.code != Code::Policy) && clustering.is_some() && !left {
         // The coordinator tells the same story with its own words, or its last word is on its way.
         match tokio::time::timeout(LAST_WORD, ended(&mut clustering)).await {
             Ok(Ok(report)) => result = Ok(report),
@@ -70,7 +77,7 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
         counted = tokio::time::timeout(FAREWELL, ended(&mut counting)).await.ok().and_then(Result::ok);
     }
     // Whatever still runs says goodbye, so that nobody waits for this site.
-    let _ = stop.send(true);
+    let _ = stop.send(if left { Stop::Away } else { Stop::Over });
     for task in [&mut counting, &mut clustering] {
         if task.is_some()
             && tokio::time::timeout(FAREWELL, ended(task)).await.is_err()

@@ -8,7 +8,7 @@ use super::View;
 use crate::{
     agreed::Federation,
     blur::Repeatable,
-    carrier::{self, Carrier},
+    carrier::{Address, Carrier, Network, Transport},
     documents::SitePolicy,
     model::Model,
     release::{Origin, Prepared},
@@ -27,14 +27,23 @@ pub struct Party {
     pub carrier: Arc<dyn Carrier>,
     /// Records the frames that it receives.
     pub view: Option<View>,
+    /// Told how the run goes.
+    pub progress: Watcher,
     /// Blur that repeats, on one machine only; none elsewhere, where it comes from the identity.
     pub blur: Option<Repeatable>,
 }
 
 impl Party {
-    /// On the usual carrier, without a record.
+    /// On this machine's network, over any transport and through no proxy, without a record.
     pub fn new(identity: Arc<Identity>, federation: Federation) -> Party {
-        Party { identity, federation, carrier: carrier::choose(), view: None, blur: None }
+        Party {
+            identity,
+            federation,
+            carrier: Arc::new(Network::new(Transport::Auto, None)),
+            progress: Arc::new(|_| {}),
+            view: None,
+            blur: None,
+        }
     }
 
     /// The session of this run with an aggregator.
@@ -73,8 +82,6 @@ pub struct ServerConfig {
     pub state: Option<PathBuf>,
     /// Told the bound address once the port is open.
     pub bound: Option<tokio::sync::oneshot::Sender<SocketAddr>>,
-    /// Told how the run goes.
-    pub progress: Box<dyn Fn(Progress) + Send + Sync>,
 }
 
 /// What an aggregator does about a site that is lost in the midst of a run.
@@ -115,7 +122,7 @@ pub struct IntermediaryConfig {
     /// Where to listen.
     pub listen: SocketAddr,
     /// Where the coordinator listens.
-    pub coordinator: SocketAddr,
+    pub coordinator: Address,
     /// How long to wait.
     pub timing: Timing,
     /// What to do about a site that is lost.
@@ -136,9 +143,9 @@ pub struct ClientConfig {
     /// The same as they came from their file, by which the ledger knows them again.
     pub origin: Arc<Origin>,
     /// Where the coordinator listens.
-    pub coordinator: SocketAddr,
+    pub coordinator: Address,
     /// Where the intermediary listens.
-    pub intermediary: SocketAddr,
+    pub intermediary: Address,
     /// Folder of its journals and its ledger; without one, a crash takes it out of the run, and nothing of what it gave away
     /// is remembered.
     pub state: Option<PathBuf>,
@@ -185,6 +192,9 @@ pub struct ClientReport {
     pub traffic: Traffic,
 }
 
+/// Somebody who watches a run.
+pub type Watcher = Arc<dyn Fn(Progress) + Send + Sync>;
+
 /// How a run goes, for a person who watches.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Progress {
@@ -215,6 +225,27 @@ pub enum Progress {
     },
     /// No more is asked.
     Ended,
+    /// This party dialled another, which let it in.
+    Connected {
+        /// Its name.
+        to: String,
+        /// Where it was dialled.
+        at: Address,
+        /// What the link runs on.
+        over: &'static str,
+    },
+    /// A link broke, and the other party is dialled again.
+    Dialling {
+        /// Its name.
+        to: String,
+        /// Why the link broke.
+        why: String,
+    },
+    /// This site answered a question of the coordinator.
+    Answered {
+        /// Counted from 1.
+        number: u32,
+    },
     /// A site is out of the run.
     Lost {
         /// Its name.

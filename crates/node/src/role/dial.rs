@@ -1,7 +1,6 @@
 //! A dialled connection to an aggregator, greeted and accepted.
 
 use std::{
-    net::SocketAddr,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -14,10 +13,10 @@ use veilsum_proto::{
     suite::Hash,
 };
 
-use super::config::Party;
+use super::config::{Party, Progress};
 use crate::{
     app_messages::{self, Aborted, Denied, Hello, SOFTWARE, Welcome, clean},
-    carrier::{Carrier, CarrierError, Credentials, LinkReceiver, LinkSender},
+    carrier::{Address, Carrier, CarrierError, Credentials, LinkReceiver, LinkSender},
     error::{Code, Failure},
 };
 
@@ -45,7 +44,7 @@ impl Line {
     /// # Errors
     /// A [`Failure`]: `Network` where nobody answers, `Denied` where the peer does not let us in, `Peer` where
     /// somebody else answers.
-    pub async fn connect(party: &Party, to: PartyId, address: SocketAddr, patience: Duration) -> Result<Line, Failure> {
+    pub async fn connect(party: &Party, to: PartyId, address: &Address, patience: Duration) -> Result<Line, Failure> {
         let (identity, federation) = (&party.identity, &party.federation);
         let Some(peer) = federation.roster.member(to).cloned() else {
             return Err(Failure::new(Code::Internal, "no such party", "this is a defect, please report it"));
@@ -60,7 +59,8 @@ impl Line {
             let left = end.saturating_duration_since(Instant::now());
             let attempt = ATTEMPT.min(left.max(Duration::from_millis(500)));
             match Self::attempt(&*party.carrier, &credentials, &peer, address, attempt, &greeting).await {
-                Ok((sender, receiver)) => {
+                Ok((sender, receiver, over)) => {
+                    (party.progress)(Progress::Connected { to: peer.name.clone(), at: address.clone(), over });
                     return Ok(Line { identity: identity.clone(), peer, session, sender, receiver });
                 }
                 Err(Attempt::Final(failure)) => return Err(failure),
@@ -73,7 +73,7 @@ impl Line {
                             patience.as_secs(),
                             why(&e)
                         ),
-                        "check that it runs, that its address in the roster is right, and that UDP to it is not blocked",
+                        e.advice(),
                     ));
                 }
                 Err(Attempt::Again(e)) => {
@@ -88,11 +88,12 @@ impl Line {
         carrier: &dyn Carrier,
         credentials: &Credentials,
         peer: &Member,
-        address: SocketAddr,
+        address: &Address,
         limit: Duration,
         greeting: &[u8],
-    ) -> Result<(LinkSender, LinkReceiver), Attempt> {
+    ) -> Result<(LinkSender, LinkReceiver, &'static str), Attempt> {
         let link = carrier.dial(address, credentials, &peer.key.0, app_messages::header_check, limit).await?;
+        let over = link.handle().over();
         let (mut sender, mut receiver) = link.split();
         sender.send_within(greeting, SEND_LIMIT).await?;
         let answer = tokio::time::timeout(SEND_LIMIT, receiver.recv()).await;
@@ -113,7 +114,7 @@ impl Line {
             )));
         }
         message::open::<Welcome>(&bytes, &session, &peer.key, &peer.name, Kind::Welcome).map_err(Failure::from)?;
-        Ok((sender, receiver))
+        Ok((sender, receiver, over))
     }
 
     /// Sends a frame. False where the connection is gone; why shows at the next [`Line::recv`].
@@ -172,6 +173,8 @@ impl From<CarrierError> for Attempt {
     fn from(e: CarrierError) -> Self {
         match e {
             CarrierError::Unreachable { .. }
+            | CarrierError::Unresolved { .. }
+            | CarrierError::Proxy { .. }
             | CarrierError::Busy { .. }
             | CarrierError::TimedOut { .. }
             | CarrierError::Closed { .. }

@@ -20,6 +20,7 @@ pub use super::config::IntermediaryConfig;
 use super::{
     aggregator_host::{AggregatorHost, HostConfig, HostEvent},
     dial::{self, Line},
+    stop,
     validity_oracle::judge,
 };
 use crate::{
@@ -59,7 +60,8 @@ pub struct Counted {
 pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
     // The coordinator must be there before anybody's rows are counted for it.
     let patience = Duration::from_millis(config.timing.join);
-    let mut link = dial(&config, patience).await?;
+    let dialling = dial(&config, patience);
+    let mut link = stop::unless_told(dialling, "start it again; nothing was counted").await?;
     let mut hub = AggregatorHost::open(
         HostConfig {
             party: config.party.clone(),
@@ -74,7 +76,22 @@ pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
     if let (Some(bound), Some(address)) = (config.bound.take(), hub.address()) {
         let _ = bound.send(address);
     }
-    let result = count(&mut hub, &mut link, &config).await;
+    let counted = tokio::select! {
+        counted = count(&mut hub, &mut link, &config) => Ok(counted),
+        code = stop::told() => Err(code),
+    };
+    let result = match counted {
+        Ok(result) => result,
+        // It hangs up and tells nobody that the run is over: it keeps nothing that a restart would need, and counts again.
+        Err(code) => {
+            link.finish().await;
+            hub.close(|_| None).await;
+            return Err(stop::failure(
+                code,
+                "start it again while the coordinator waits for it; the rows are then counted again",
+            ));
+        }
+    };
     let last = match &result {
         Ok(_) => (Kind::Finished, veilsum_proto::codec::encode(&Finished { model: Vec::new() })),
         Err(failure) => {
@@ -92,7 +109,7 @@ pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
 }
 
 async fn dial(config: &IntermediaryConfig, patience: Duration) -> Result<Line, Failure> {
-    Line::connect(&config.party, PartyId::Coordinator, config.coordinator, patience).await
+    Line::connect(&config.party, PartyId::Coordinator, &config.coordinator, patience).await
 }
 
 async fn count(hub: &mut AggregatorHost, link: &mut Line, config: &IntermediaryConfig) -> Result<Counted, Failure> {

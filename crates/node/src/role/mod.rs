@@ -10,6 +10,7 @@ pub mod intermediary;
 mod keeper;
 pub mod server;
 mod site_session;
+pub mod stop;
 mod validity_oracle;
 
 use std::sync::{Arc, Mutex};

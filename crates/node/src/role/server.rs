@@ -11,8 +11,11 @@ use veilsum_proto::{
     suite::Hash,
 };
 
-use super::aggregator_host::{AggregatorHost, HostConfig, HostEvent};
 pub use super::config::{OnLoss, Progress, ServerConfig};
+use super::{
+    aggregator_host::{AggregatorHost, HostConfig, HostEvent},
+    stop,
+};
 use crate::result::Outcome;
 pub use crate::result::RunResult;
 use crate::{
@@ -54,11 +57,8 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
         refused: Vec::new(),
         told: Vec::new(),
     };
-    let result = tokio::select! {
-        result = run.until_it_ends() => result,
-        _ = tokio::signal::ctrl_c() => Err(Failure::new(Code::Interrupted, "interrupted", "start the run again")),
-    };
-    (config.progress)(Progress::Ended);
+    let result = stop::unless_told(run.until_it_ends(), "start the run again").await;
+    (config.party.progress)(Progress::Ended);
     // Where its files lie is nobody else's business.
     let unwritten = hub.broken.as_ref().map(|_| "it cannot write its journal");
     let result = result.map_err(|failure| hub.broken.take().unwrap_or(failure));
@@ -132,6 +132,9 @@ impl Run<'_> {
             ));
         }
         let reason: Vec<&str> = std::iter::once(&failure.message).chain(&self.told).map(String::as_str).collect();
+        // In the roster's order, whoever was noticed first.
+        let place = |name: &String| self.config.party.federation.roster.sites.iter().position(|m| m.name == *name);
+        self.lost.sort_by_key(place);
         let early = Early::of(&outcome, &reason.join("; "), self.lost.clone(), self.refused.clone());
         tracing::warn!("the run ends early: {}", early.reason);
         self.result(&outcome, n, Some(early))
@@ -151,7 +154,7 @@ impl Run<'_> {
                     // No question of this party follows a judgement.
                     self.hub.close_rounds();
                     let reply = self.ask_judge(batch, &cohort).await?;
-                    (self.config.progress)(Progress::Round { number, of, what, sites: reply.cohort.len() });
+                    (self.config.party.progress)(Progress::Round { number, of, what, sites: reply.cohort.len() });
                     let verdicts = reply.open().map_err(|why| {
                         let what = format!("the intermediary's verdicts are not usable: {}", clean(&why));
                         Failure::new(Code::Peer, what, "speak to its operator")
@@ -166,7 +169,7 @@ impl Run<'_> {
                     let what = question.name();
                     self.hub.ask(question.to_bytes(), layout.words());
                     let (values, answered) = self.total().await?;
-                    (self.config.progress)(Progress::Round { number, of, what, sites: answered.len() });
+                    (self.config.party.progress)(Progress::Round { number, of, what, sites: answered.len() });
                     cohort = answered;
                     self.conversation.take(&values, &cohort)?;
                     if !self.counted {
@@ -206,7 +209,7 @@ impl Run<'_> {
         loop {
             match self.hub.next(Some(deadline)).await {
                 HostEvent::Aggregator(aggregator::Event::DeckReady { members, threshold, .. }) => {
-                    (self.config.progress)(Progress::Ready { sites: members.len(), threshold });
+                    (self.config.party.progress)(Progress::Ready { sites: members.len(), threshold });
                     return self.intermediary_is_there().await;
                 }
                 HostEvent::Aggregator(event) => self.event(event).map_err(|failure| self.with_the_absent(failure))?,
@@ -241,7 +244,7 @@ impl Run<'_> {
                 HostEvent::Deadline => {
                     let sites = self.hub.awaited();
                     if said != sites && !sites.is_empty() {
-                        (self.config.progress)(Progress::Waiting {
+                        (self.config.party.progress)(Progress::Waiting {
                             sites: self.hub.names(&sites),
                             seconds: began.elapsed().as_secs(),
                         });
@@ -258,7 +261,7 @@ impl Run<'_> {
             aggregator::Event::Failed(e) => Err(e.into()),
             aggregator::Event::Lost { site, why } => {
                 let site = self.config.party.name_of(PartyId::Site(site));
-                (self.config.progress)(Progress::Lost { site: site.clone(), why: why.to_string() });
+                (self.config.party.progress)(Progress::Lost { site: site.clone(), why: why.to_string() });
                 self.told.push(format!("{site}: {why}"));
                 let absent = match why {
                     // Whoever waits for others of its block is not what the run lost.

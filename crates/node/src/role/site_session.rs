@@ -1,6 +1,6 @@
 //! A site's conversation with one aggregator: frames in, state machine, frames out, over as many connections as it takes.
 
-use std::{net::SocketAddr, time::Duration};
+use std::time::Duration;
 
 use tokio::sync::watch;
 use veilsum_proto::{
@@ -14,17 +14,17 @@ use veilsum_proto::{
 };
 
 use super::{
-    config::{ClientConfig, ClientReport, Step},
+    config::{ClientConfig, ClientReport, Progress, Step},
     dial::{self, Line},
     follower::Follower,
     hand::Hand,
     keeper::Keeper,
-    system_rng,
+    stop, system_rng,
 };
 use crate::{
     admission::Admission,
     app_messages::{Aborted, Finished, Held, clean},
-    carrier::CarrierError,
+    carrier::{Address, CarrierError},
     error::{Code, Failure},
     model::Model,
     question::Batch,
@@ -43,7 +43,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(super) struct SiteSession {
     config: ClientConfig,
     aggregator: PartyId,
-    address: SocketAddr,
+    address: Address,
     site: Site,
     journal: Option<Journal>,
     /// How far the coordinator's questions have come.
@@ -72,9 +72,35 @@ enum Ended {
     Interrupted,
 }
 
+/// Whether the conversations are to end, and how.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// They go on.
+    Not,
+    /// The run is over for this site: nothing of it stays.
+    Over,
+    /// This process ends, and may come back to the run.
+    Away,
+}
+
+/// Waits until the conversations are to end; for ever where nobody can say so any more.
+async fn stopped(stop: &mut watch::Receiver<Stop>) -> Stop {
+    let why = stop.wait_for(|stop| *stop != Stop::Not).await.map(|why| *why);
+    match why {
+        Ok(why) => why,
+        Err(_) => std::future::pending().await,
+    }
+}
+
+fn away() -> Failure {
+    stop::failure(Code::Interrupted, "start again")
+}
+
 /// How a connection ended.
 enum Ending {
     Finished,
+    /// This process was told to stop.
+    Left,
     Lost(CarrierError),
 }
 
@@ -86,8 +112,8 @@ impl SiteSession {
         keeper: Keeper,
     ) -> Result<SiteSession, Failure> {
         let address = match aggregator {
-            PartyId::Intermediary => config.intermediary,
-            _ => config.coordinator,
+            PartyId::Intermediary => config.intermediary.clone(),
+            _ => config.coordinator.clone(),
         };
         let session = config.party.session(aggregator);
         let site_config = || SiteConfig {
@@ -152,13 +178,13 @@ impl SiteSession {
     }
 
     /// Talks until the aggregator says that the run is over, something fails, or `stop` says so.
-    pub(super) async fn run(mut self, mut stop: watch::Receiver<bool>) -> Result<ClientReport, Failure> {
+    pub(super) async fn run(mut self, mut stop: watch::Receiver<Stop>) -> Result<ClientReport, Failure> {
         let mut patience = self.config.patience;
         loop {
-            let connect = Line::connect(&self.config.party, self.aggregator, self.address, patience);
+            let connect = Line::connect(&self.config.party, self.aggregator, &self.address, patience);
             let line = tokio::select! {
                 line = connect => line,
-                Ok(_) = stop.wait_for(|s| *s) => return self.over(),
+                why = stopped(&mut stop) => return if why == Stop::Over { self.over() } else { Err(away()) },
             };
             let mut line = match line {
                 // The rows are counted; without the intermediary the run goes on.
@@ -174,8 +200,7 @@ impl SiteSession {
             };
             let ending = tokio::select! {
                 ending = self.converse(&mut line) => ending,
-                // Only on a word to stop. Where this process is interrupted, the journal stays as it is, to come back with.
-                Ok(_) = stop.wait_for(|s| *s) => Ok(Ending::Finished),
+                why = stopped(&mut stop) => Ok(if why == Stop::Over { Ending::Finished } else { Ending::Left }),
             };
             match ending {
                 Ok(Ending::Finished) => {
@@ -184,8 +209,14 @@ impl SiteSession {
                     }
                     return self.over();
                 }
+                // The journal stays as it is, to come back with; the other side sees at once that this site is gone.
+                Ok(Ending::Left) => {
+                    line.finish().await;
+                    return Err(away());
+                }
                 Ok(Ending::Lost(e)) => {
-                    tracing::warn!(peer = %self.name(), "connection lost ({e}); dialling again");
+                    let (to, why) = (self.name(), e.to_string());
+                    (self.config.party.progress)(Progress::Dialling { to, why });
                     tokio::time::sleep(PAUSE).await;
                     // Once the run is on, an aggregator that stays away is gone.
                     patience = self.config.patience.min(Duration::from_secs(30));
@@ -419,6 +450,9 @@ impl SiteSession {
                             return Ok(true);
                         }
                         self.report.answered += 1;
+                        if self.aggregator == PartyId::Coordinator {
+                            (self.config.party.progress)(Progress::Answered { number: self.report.answered });
+                        }
                     }
                 }
                 Output::Event(Event::Asked(asked)) => {

@@ -1,0 +1,141 @@
+//! The carrier of real networks: QUIC, and TLS over TCP where UDP does not pass.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::time::timeout;
+
+use super::{
+    Address, Carrier, CarrierError, Credentials, HeaderCheck, PeerKey, Transport,
+    link::{Link, Pending},
+    listener::{Door, Port},
+    proxy::Proxy,
+    quic, race,
+    tcp::{self, Path},
+};
+
+/// Free ports that are tried until one is free for UDP and for TCP, where any will do.
+const FREE_PORTS: usize = 16;
+
+/// Links over this machine's network.
+pub struct Network {
+    transport: Transport,
+    proxy: Option<Proxy>,
+}
+
+impl Network {
+    /// Of these transports, TCP through the proxy if there is one.
+    pub fn new(transport: Transport, proxy: Option<Proxy>) -> Network {
+        Network { transport, proxy }
+    }
+
+    fn quic(&self) -> bool {
+        self.transport != Transport::Tcp
+    }
+
+    fn tcp(&self) -> bool {
+        self.transport != Transport::Quic
+    }
+
+    async fn open_at(
+        &self,
+        at: SocketAddr,
+        credentials: &Credentials,
+        door: &Arc<Door>,
+    ) -> Result<Ports, CarrierError> {
+        let mut ports = Vec::new();
+        if self.quic() {
+            ports.push(quic::open(at, credentials, door.clone())?);
+        }
+        if self.tcp() {
+            let same = ports.first().map_or(at, |port| port.address());
+            ports.push(tcp::open(same, credentials, door.clone()).await?);
+        }
+        Ok(Ports(ports))
+    }
+}
+
+impl Carrier for Network {
+    fn open<'a>(
+        &'a self,
+        at: SocketAddr,
+        credentials: &'a Credentials,
+        door: Arc<Door>,
+    ) -> Pending<'a, Result<Box<dyn Port>, CarrierError>> {
+        Box::pin(async move {
+            let mut at = at;
+            for attempt in 1.. {
+                match self.open_at(at, credentials, &door).await {
+                    Ok(ports) => return Ok(Box::new(ports) as Box<dyn Port>),
+                    // All addresses of a machine without IPv6.
+                    Err(CarrierError::Bind { source, .. })
+                        if at.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED)
+                            && source.kind() != std::io::ErrorKind::AddrInUse
+                            && source.kind() != std::io::ErrorKind::PermissionDenied =>
+                    {
+                        at.set_ip(Ipv4Addr::UNSPECIFIED.into());
+                    }
+                    // Somebody else has this number for TCP.
+                    Err(CarrierError::Bind { kind: "TCP", .. }) if at.port() == 0 && attempt < FREE_PORTS => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            unreachable!("the loop returns")
+        })
+    }
+
+    fn dial<'a>(
+        &'a self,
+        to: &'a Address,
+        credentials: &'a Credentials,
+        expected: &'a PeerKey,
+        check: HeaderCheck,
+        limit: Duration,
+    ) -> Pending<'a, Result<Link, CarrierError>> {
+        Box::pin(async move {
+            let unresolved = |reason: String| CarrierError::Unresolved { addr: to.clone(), reason };
+            let (found, none) = match timeout(limit, to.resolve()).await {
+                Ok(Ok(found)) => (found, unresolved("the name has no address".into())),
+                Ok(Err(error)) => (Vec::new(), unresolved(error.to_string())),
+                Err(_) => (Vec::new(), unresolved("the name server does not answer".into())),
+            };
+            let mut attempts = Vec::new();
+            if self.quic() {
+                for at in &found {
+                    attempts.push(quic::attempt(*at, to, credentials, expected, check, limit)?);
+                }
+            }
+            let proxy = self.proxy.iter().filter(|proxy| proxy.serves(to)).cloned().map(Path::Through);
+            let paths: Vec<Path> = match proxy.collect::<Vec<_>>() {
+                through if !through.is_empty() => through,
+                _ => found.into_iter().map(Path::Straight).collect(),
+            };
+            for path in paths.into_iter().filter(|_| self.tcp()) {
+                attempts.push(tcp::attempt(path, to, credentials, expected, check, limit)?);
+            }
+            race::first(attempts, none).await
+        })
+    }
+}
+
+/// The ports of one listener, of the same number.
+struct Ports(Vec<Box<dyn Port>>);
+
+impl Port for Ports {
+    fn address(&self) -> SocketAddr {
+        let any = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0));
+        self.0.first().map_or(any, |port| port.address())
+    }
+
+    fn close<'a>(&'a self, reason: &'a str) -> Pending<'a, ()> {
+        Box::pin(async move {
+            // Each takes its own grace; there are two at most.
+            for port in &self.0 {
+                port.close(reason).await;
+            }
+        })
+    }
+}

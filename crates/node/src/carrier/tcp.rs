@@ -1,0 +1,560 @@
+//! Links over TLS 1.3 on TCP, for where UDP does not pass: the same pinned keys, the same frames. What QUIC does for a link and TCP
+//! does not, records within TLS do ([`record`](super::record)): signs of life, a window, an end that is acknowledged, a reason.
+
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicI64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use rustls::{AlertDescription, CertificateError, Error as TlsError};
+use rustls_pki_types::{CertificateDer, ServerName};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split},
+    net::{TcpListener, TcpStream},
+    sync::{Semaphore, mpsc, watch},
+    task::{JoinHandle, JoinSet},
+    time::{sleep, timeout},
+};
+use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
+
+use super::{
+    Address, CLOSE_GRACE, CarrierError, Credentials, HeaderCheck, IDLE_TIMEOUT, KEEP_ALIVE, PeerKey, WINDOW,
+    link::{Closing, Connection, Incoming, Link, Outgoing, Pending, ReadError, shorten},
+    listener::{Door, Guest, Port, Refused},
+    pinned::{self, UNUSED_NAME},
+    proxy::Proxy,
+    race::Attempt,
+    record::{self, Record},
+};
+
+/// Pieces of a frame that wait to be written. The window limits what is under way; this limits how much of it is copied ahead.
+const QUEUE: usize = 4;
+
+/// After an error of the port, such as too many open files, connections that wait are taken up a little later.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Why everything that came through a port is to end, once it is.
+type Shutting = watch::Receiver<Option<String>>;
+
+// ---- Listening ------------------------------------------------------------------------------------------------------
+
+struct TcpPort {
+    address: SocketAddr,
+    welcome: JoinHandle<()>,
+    shut: watch::Sender<Option<String>>,
+}
+
+pub(super) async fn open(
+    addr: SocketAddr,
+    credentials: &Credentials,
+    door: Arc<Door>,
+) -> Result<Box<dyn Port>, CarrierError> {
+    let tls = TlsAcceptor::from(Arc::new(pinned::server_config(credentials, door.clone())?));
+    let bind = |source| CarrierError::Bind { kind: "TCP", addr, source };
+    let listener = TcpListener::bind(addr).await.map_err(bind)?;
+    let address = listener.local_addr().map_err(bind)?;
+    let (shut, shutting) = watch::channel(None);
+    let welcome = tokio::spawn(welcome(listener, tls, door, shutting));
+    Ok(Box::new(TcpPort { address, welcome, shut }))
+}
+
+impl Port for TcpPort {
+    fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    fn close<'a>(&'a self, reason: &'a str) -> Pending<'a, ()> {
+        Box::pin(async move {
+            self.welcome.abort();
+            self.shut.send_replace(Some(shorten(reason)));
+            // Every connection holds the other end of this until its peer has been told.
+            let _ = timeout(CLOSE_GRACE, self.shut.closed()).await;
+        })
+    }
+}
+
+impl Drop for TcpPort {
+    fn drop(&mut self) {
+        self.welcome.abort();
+    }
+}
+
+/// Runs for as long as the listener, and brings each peer up to its first frame in a task of its own.
+async fn welcome(listener: TcpListener, tls: TlsAcceptor, door: Arc<Door>, shutting: Shutting) {
+    let mut guests = JoinSet::new();
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            Some(_) = guests.join_next() => continue,
+        };
+        let Ok((stream, _)) = accepted else {
+            sleep(PAUSE).await;
+            continue;
+        };
+        // Where too many handshakes run, the connection is dropped.
+        let Some(place) = door.place() else { continue };
+        let (tls, door, shutting) = (tls.clone(), door.clone(), shutting.clone());
+        guests.spawn(async move { door.admit(place, handshake(stream, tls, shutting)).await });
+    }
+}
+
+async fn handshake(stream: TcpStream, tls: TlsAcceptor, shutting: Shutting) -> Result<Guest, Refused> {
+    let _ = stream.set_nodelay(true);
+    let stream = match tls.accept(stream).into_fallible().await {
+        Ok(stream) => stream,
+        Err((error, stream)) => {
+            // What the peer has sent is read before the socket goes: unread, it would cost the peer our alert.
+            tokio::spawn(timeout(CLOSE_GRACE, drain(stream)));
+            let unknown = TlsError::InvalidCertificate(CertificateError::ApplicationVerificationFailure);
+            return Err(if tls_error(&error) == Some(&unknown) { Refused::UnknownKey } else { Refused::Failed });
+        }
+    };
+    // The verifier asks for a key and checks it, so that there is none is a bug, and refused like any failed handshake.
+    let peer = identity(stream.get_ref().1.peer_certificates()).ok_or(Refused::Failed)?;
+    let (way, out, mut into) = begin(TlsStream::from(stream), None, Some(shutting));
+    let opening = async move {
+        into.piece().await?;
+        Some((Box::new(out) as Box<dyn Outgoing>, Box::new(into) as Box<dyn Incoming>))
+    };
+    Ok(Guest { peer, connection: way, opening: Box::pin(opening) })
+}
+
+async fn drain(mut stream: TcpStream) {
+    let _ = stream.shutdown().await;
+    let mut scrap = [0; 1024];
+    while stream.read(&mut scrap).await.is_ok_and(|got| got > 0) {}
+}
+
+fn identity(chain: Option<&[CertificateDer<'static>]>) -> Option<PeerKey> {
+    pinned::peer_key(chain?.first()?).ok()
+}
+
+// ---- Dialling -------------------------------------------------------------------------------------------------------
+
+/// How the server is reached.
+#[derive(Clone)]
+pub(super) enum Path {
+    /// At one of its addresses.
+    Straight(SocketAddr),
+    /// Through a proxy, which looks the name up itself.
+    Through(Proxy),
+}
+
+/// One attempt to reach the server `to`, which must hold the key `expected`.
+pub(super) fn attempt(
+    path: Path,
+    to: &Address,
+    credentials: &Credentials,
+    expected: &PeerKey,
+    check: HeaderCheck,
+    limit: Duration,
+) -> Result<Attempt, CarrierError> {
+    let (tls, verifier) = pinned::client_config(credentials, expected)?;
+    let name = ServerName::try_from(UNUSED_NAME).map_err(|e| CarrierError::Setup { reason: e.to_string() })?;
+    let (to, peer) = (to.clone(), *expected);
+    Ok(Box::pin(async move {
+        let begun = Instant::now();
+        let unreachable = || CarrierError::Unreachable { addr: to.clone(), waited: begun.elapsed().min(limit) };
+        let over = if matches!(path, Path::Through(_)) { "TCP through a proxy" } else { "TCP" };
+        let connecting = async {
+            let stream = match &path {
+                Path::Straight(at) => TcpStream::connect(at).await.map_err(|_| unreachable())?,
+                Path::Through(proxy) => proxy.connect(&to).await?,
+            };
+            let _ = stream.set_nodelay(true);
+            TlsConnector::from(Arc::new(tls)).connect(name, stream).await.map_err(|error| match tls_error(&error) {
+                _ if verifier.saw_wrong_key() => CarrierError::WrongServerKey { addr: to.clone() },
+                Some(error) => failed(error, true).error(),
+                None => Ended::Handshake(CUT.into()).error(),
+            })
+        };
+        let stream = timeout(limit, connecting).await.map_err(|_| unreachable())??;
+        if identity(stream.get_ref().1.peer_certificates()) != Some(peer) {
+            // Can't be after the verifier's check; were it so, this is no link to use.
+            return Err(CarrierError::WrongServerKey { addr: to });
+        }
+        let (way, out, into) = begin(TlsStream::from(stream), Some(over), None);
+        Ok(Link::new(way, peer, (Box::new(out), Box::new(into)), check))
+    }))
+}
+
+const CUT: &str = "the connection was cut in the midst of it, by the server or by something between";
+
+// ---- A connection ---------------------------------------------------------------------------------------------------
+
+/// Why a connection is over.
+#[derive(Clone)]
+enum Ended {
+    /// This end closed it.
+    Here,
+    /// The other end said so, and why.
+    There(String),
+    /// The other end is gone without a word.
+    LetGo,
+    /// Nothing came for too long.
+    Silent,
+    /// The server did not let us in.
+    NotAccepted,
+    /// The ends have no protocol in common.
+    OtherProtocol,
+    /// TLS failed for another reason.
+    Handshake(String),
+}
+
+impl Ended {
+    fn error(&self) -> CarrierError {
+        match self {
+            Self::Here => CarrierError::closed("this end closed it"),
+            Self::There(reason) => CarrierError::closed(&format!("the other end says: {}", shorten(reason))),
+            Self::LetGo => CarrierError::closed("the other end dropped it without a word"),
+            Self::Silent => CarrierError::TimedOut { what: "nothing was heard from the other end any more" },
+            Self::NotAccepted => CarrierError::NotAccepted,
+            Self::OtherProtocol => CarrierError::OtherProtocol,
+            Self::Handshake(reason) => CarrierError::Handshake { reason: shorten(reason) },
+        }
+    }
+}
+
+/// What TLS said. `unheard`: we dialled and have nothing from the server yet.
+fn failed(error: &TlsError, unheard: bool) -> Ended {
+    match error {
+        TlsError::AlertReceived(AlertDescription::NoApplicationProtocol) | TlsError::NoApplicationProtocol => {
+            Ended::OtherProtocol
+        }
+        TlsError::AlertReceived(_) if unheard => Ended::NotAccepted,
+        other => Ended::Handshake(other.to_string()),
+    }
+}
+
+fn tls_error(error: &io::Error) -> Option<&TlsError> {
+    error.get_ref()?.downcast_ref()
+}
+
+/// What both halves, all handles and the task of a connection share.
+struct Shared {
+    ended: watch::Sender<Option<Ended>>,
+    /// For a connection that we dialled, how.
+    dialled: Option<&'static str>,
+    /// Whether the peer has been heard: until then, a dialler's alert means "not accepted".
+    heard: AtomicBool,
+    /// Bytes that we may send.
+    credit: Semaphore,
+    /// Bytes that the peer may send.
+    owed: AtomicI64,
+    /// Whether the peer has acknowledged our end.
+    end_seen: watch::Sender<bool>,
+}
+
+impl Shared {
+    /// The first reason counts.
+    fn end(&self, why: Ended) {
+        self.ended.send_if_modified(|ended| {
+            let first = ended.is_none();
+            if first {
+                *ended = Some(why);
+                self.credit.close();
+            }
+            first
+        });
+    }
+
+    async fn over(&self) -> CarrierError {
+        let ended = self.ended.subscribe().wait_for(Option::is_some).await.ok().and_then(|ended| ended.clone());
+        ended.unwrap_or(Ended::LetGo).error()
+    }
+}
+
+/// What the writing half of the task is told beside data.
+enum Order {
+    Write(Vec<u8>),
+    /// The last record of all.
+    Close(Vec<u8>),
+}
+
+/// A connection, as long as somebody holds it.
+struct Way {
+    shared: Arc<Shared>,
+    orders: mpsc::UnboundedSender<Order>,
+    /// Ends with the connection's task.
+    task: watch::Receiver<()>,
+}
+
+impl Connection for Way {
+    fn close(&self, why: Closing, reason: &str) {
+        close(&self.shared, &self.orders, why, reason);
+    }
+
+    fn closed(&self) -> Pending<'_, CarrierError> {
+        Box::pin(self.shared.over())
+    }
+
+    fn settled(&self) -> Pending<'_, ()> {
+        Box::pin(async {
+            let mut task = self.task.clone();
+            // The task ends by itself soon after; a listener's links are not waited for, as others go on.
+            if self.shared.dialled.is_some() {
+                let _ = timeout(CLOSE_GRACE, async { while task.changed().await.is_ok() {} }).await;
+            }
+        })
+    }
+
+    fn over(&self) -> &'static str {
+        self.shared.dialled.unwrap_or("TCP")
+    }
+}
+
+fn close(shared: &Shared, orders: &mpsc::UnboundedSender<Order>, why: Closing, reason: &str) {
+    // The order stands before the end is known, so that the writing half finds it.
+    let _ = orders.send(Order::Close(record::close(why, reason)));
+    shared.end(Ended::Here);
+}
+
+/// Both directions of a fresh connection, and the task that moves its bytes.
+fn begin<S>(stream: S, dialled: Option<&'static str>, shutting: Option<Shutting>) -> (Arc<Way>, Out, In)
+where
+    S: AsyncRead + AsyncWrite + Send + 'static,
+{
+    let shared = Arc::new(Shared {
+        ended: watch::Sender::new(None),
+        dialled,
+        heard: AtomicBool::new(false),
+        credit: Semaphore::new(WINDOW as usize),
+        owed: AtomicI64::new(WINDOW.into()),
+        end_seen: watch::Sender::new(false),
+    });
+    let (orders, ordered) = mpsc::unbounded_channel();
+    let (pieces, queue) = mpsc::channel(QUEUE);
+    let (inbox, arrived) = mpsc::unbounded_channel();
+    let (running, task) = watch::channel(());
+    let (from, to) = split(stream);
+    let (its, weak) = (shared.clone(), orders.downgrade());
+    tokio::spawn(async move {
+        let _running = running;
+        let reading = reading(from, its.clone(), inbox, weak.clone());
+        let writing = writing(to, its.clone(), queue, ordered);
+        let shut = async {
+            let reason = shut(shutting).await;
+            if let Some(orders) = weak.upgrade() {
+                close(&its, &orders, Closing::Done, &reason);
+            }
+            std::future::pending::<()>().await;
+        };
+        // Once it is over, what is still on its way has a moment.
+        let late = async {
+            its.over().await;
+            sleep(CLOSE_GRACE).await;
+        };
+        tokio::select! {
+            _ = async { tokio::join!(reading, writing) } => {}
+            () = late => {}
+            () = shut => {}
+        }
+        its.end(Ended::LetGo);
+    });
+    let way = Arc::new(Way { shared, orders, task });
+    let out = Out { way: way.clone(), pieces: Some(pieces) };
+    let into = In { way: way.clone(), arrived, piece: Vec::new(), read: 0, eaten: 0, ended: false };
+    (way, out, into)
+}
+
+/// The reason why the port was shut; for ever, where it is not or there is none.
+async fn shut(shutting: Option<Shutting>) -> String {
+    if let Some(mut shutting) = shutting
+        && let Ok(reason) = shutting.wait_for(Option::is_some).await
+        && let Some(reason) = reason.clone()
+    {
+        return reason;
+    }
+    std::future::pending().await
+}
+
+/// What has come for the half that reads.
+enum Arrived {
+    Bytes(Vec<u8>),
+    End,
+}
+
+/// Takes records until the connection is over, and then what comes of it until the peer has shut it too.
+async fn reading(
+    mut from: impl AsyncRead + Unpin,
+    shared: Arc<Shared>,
+    inbox: mpsc::UnboundedSender<Arrived>,
+    orders: mpsc::WeakUnboundedSender<Order>,
+) {
+    let order = |order| orders.upgrade().map(|orders| orders.send(order));
+    let broken = |reason: &str| {
+        if let Some(orders) = orders.upgrade() {
+            close(&shared, &orders, Closing::BadFrame, reason);
+        }
+    };
+    loop {
+        let record = match timeout(IDLE_TIMEOUT, record::read(&mut from)).await {
+            Ok(Ok(Ok(record))) => record,
+            Ok(Ok(Err(fault))) => return broken(fault),
+            Ok(Err(error)) => {
+                let unheard = shared.dialled.is_some() && !shared.heard.load(Ordering::Acquire);
+                return shared.end(tls_error(&error).map_or(Ended::LetGo, |error| failed(error, unheard)));
+            }
+            Err(_) => return shared.end(Ended::Silent),
+        };
+        shared.heard.store(true, Ordering::Release);
+        match record {
+            Record::Data(bytes) => {
+                let length = bytes.len() as i64;
+                if shared.owed.fetch_sub(length, Ordering::AcqRel) < length {
+                    return broken("more was sent than there was leave for");
+                }
+                // Where nobody reads any more, it is dropped.
+                let _ = inbox.send(Arrived::Bytes(bytes));
+            }
+            Record::Alive => {}
+            Record::Window(more) => {
+                let room = (WINDOW as usize).saturating_sub(shared.credit.available_permits());
+                if more as usize > room {
+                    return broken("more leave was given than was used up");
+                }
+                shared.credit.add_permits(more as usize);
+            }
+            Record::End => {
+                let _ = inbox.send(Arrived::End);
+                order(Order::Write(record::end_seen()));
+            }
+            Record::EndSeen => {
+                shared.end_seen.send_replace(true);
+            }
+            Record::Close(reason) => return shared.end(Ended::There(reason)),
+        }
+    }
+}
+
+/// Writes what it is given until the connection is over. An error shows at the half that reads.
+async fn writing(
+    mut to: impl AsyncWrite + Unpin,
+    shared: Arc<Shared>,
+    mut pieces: mpsc::Receiver<Vec<u8>>,
+    mut orders: mpsc::UnboundedReceiver<Order>,
+) {
+    let mut ended = shared.ended.subscribe();
+    let mut more = true;
+    loop {
+        let bytes = tokio::select! {
+            biased;
+            order = orders.recv() => match order {
+                Some(Order::Write(bytes)) => bytes,
+                Some(Order::Close(bytes)) => {
+                    let _ = to.write_all(&bytes).await;
+                    break;
+                }
+                // Nobody holds the connection any more.
+                None => {
+                    while let Ok(piece) = pieces.try_recv() {
+                        let _ = to.write_all(&piece).await;
+                    }
+                    shared.end(Ended::Here);
+                    break;
+                }
+            },
+            () = async { drop(ended.wait_for(Option::is_some).await) } => break,
+            piece = pieces.recv(), if more => {
+                more = piece.is_some();
+                piece.unwrap_or_else(record::end)
+            }
+            () = sleep(KEEP_ALIVE) => record::alive(),
+        };
+        if to.write_all(&bytes).await.is_err() || to.flush().await.is_err() {
+            return;
+        }
+    }
+    let _ = to.shutdown().await;
+}
+
+struct Out {
+    way: Arc<Way>,
+    /// Gone once this direction has ended.
+    pieces: Option<mpsc::Sender<Vec<u8>>>,
+}
+
+impl Outgoing for Out {
+    fn write<'a>(&'a mut self, bytes: &'a [u8]) -> Pending<'a, Result<(), CarrierError>> {
+        Box::pin(async {
+            let Some(pieces) = &self.pieces else { return Err(CarrierError::closed("this end has finished sending")) };
+            for piece in bytes.chunks(record::MOST) {
+                match self.way.shared.credit.acquire_many(piece.len() as u32).await {
+                    Ok(used) => used.forget(),
+                    Err(_) => return Err(self.way.shared.over().await),
+                }
+                if pieces.send(record::data(piece)).await.is_err() {
+                    return Err(self.way.shared.over().await);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn finish(&mut self) -> Pending<'_, Result<(), CarrierError>> {
+        self.pieces = None;
+        Box::pin(async {
+            let mut seen = self.way.shared.end_seen.subscribe();
+            tokio::select! {
+                biased;
+                _ = seen.wait_for(|seen| *seen) => Ok(()),
+                over = self.way.shared.over() => Err(over),
+            }
+        })
+    }
+}
+
+struct In {
+    way: Arc<Way>,
+    arrived: mpsc::UnboundedReceiver<Arrived>,
+    piece: Vec<u8>,
+    /// Bytes of `piece` that were read.
+    read: usize,
+    /// Bytes that were read and the peer has no new leave for.
+    eaten: u32,
+    ended: bool,
+}
+
+impl In {
+    /// Waits until there is something to read; nothing where the connection ends before.
+    async fn piece(&mut self) -> Option<()> {
+        while self.read == self.piece.len() && !self.ended {
+            match self.arrived.recv().await? {
+                Arrived::Bytes(bytes) => (self.piece, self.read) = (bytes, 0),
+                Arrived::End => self.ended = true,
+            }
+        }
+        Some(())
+    }
+}
+
+impl Incoming for In {
+    fn read<'a>(&'a mut self, into: &'a mut [u8]) -> Pending<'a, Result<Option<usize>, ReadError>> {
+        Box::pin(async {
+            if self.piece().await.is_none() {
+                let over = self.way.shared.over().await;
+                let let_go = matches!(*self.way.shared.ended.borrow(), Some(Ended::LetGo));
+                return Err(if let_go { ReadError::LetGo(over) } else { ReadError::Over(over) });
+            }
+            let rest = &self.piece[self.read..];
+            if rest.is_empty() {
+                return Ok(None);
+            }
+            let got = rest.len().min(into.len());
+            into[..got].copy_from_slice(&rest[..got]);
+            self.read += got;
+            self.eaten += got as u32;
+            if self.eaten >= WINDOW / 4 {
+                self.way.shared.owed.fetch_add(self.eaten.into(), Ordering::AcqRel);
+                let _ = self.way.orders.send(Order::Write(record::window(self.eaten)));
+                self.eaten = 0;
+            }
+            Ok(Some(got))
+        })
+    }
+}
