@@ -18,7 +18,7 @@ use crate::{
     errors::ResultErrors,
     method_session::MethodSession,
     model::{Early, Model},
-    plan::PlanSpec,
+    plan::{PlanSpec, Shares},
     question::SumBounds,
     traffic::Traffic,
 };
@@ -38,6 +38,10 @@ pub struct RunResult {
     pub centres: Vec<Vec<f64>>,
     /// K x d, box units.
     pub centres_box: Vec<Vec<f64>>,
+    /// The shares of every category in every cluster, where there are columns of categories: the coordinates of `centres` behind
+    /// the numbers, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub categories: Vec<Shares>,
     /// Covariances and weights of a method whose clusters have any: lower triangles, row by row, original units. The
     /// log-likelihood is in the units of the questions.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -164,7 +168,9 @@ impl RunResult {
             );
         }
         told.extend(privacy.as_ref().and_then(Privacy::warning));
-        let columns: Vec<String> = work.columns.iter().map(|c| c.name.clone()).collect();
+        let columns = work.names();
+        let deviations = errors.as_ref().map(|errors| errors.centres.as_slice());
+        let categories = Shares::of(&work.columns, &work.categorical, &centres, deviations);
         let mut findings = warnings::of(&work.recipe, &work.domain()?, &columns, outcome);
         // Why such a run has not converged is said already.
         findings.retain(|finding| ended_early.is_none() || finding.name != "not-converged");
@@ -174,6 +180,7 @@ impl RunResult {
             k: outcome.centres.k() as u32,
             m: outcome.m,
             columns,
+            categories,
             centres,
             centres_box,
             clusters: outcome.clusters.clone(),

@@ -11,6 +11,8 @@
 //! *Mean and standard deviation* (divisor N) take two more rounds, of rows that the sites clip first: number and sums, then
 //! squares around the mean.
 //!
+//! *Indicators* of categories are neither clipped nor scaled: their weight is the plan's.
+//!
 //! *What the coordinator sees*: the counts of all bins, the quantiles, and N, means and variances. A bin with one row
 //! places that row within the bin; no bracket with fewer than p rows is asked about, but its neighbours' counts in the
 //! round before may be small. Smallest and largest value are rows of somebody: leave them to the public box.
@@ -128,6 +130,11 @@ impl Preparation {
                         "column {column} (counted from 0) is winsorised, but there are {d} columns"
                     )));
                 }
+                Some(_) if *column as usize >= domain.numbers() => {
+                    return Err(MethodError::parameter(format!(
+                        "column {column} (counted from 0) is winsorised, but it is a category: only numbers have quantiles"
+                    )));
+                }
                 Some(seen) if *seen => {
                     return Err(MethodError::parameter(format!(
                         "column {column} (counted from 0) is winsorised twice"
@@ -140,6 +147,9 @@ impl Preparation {
                     "column {column} (counted from 0) is winsorised at quantiles that do not rise from 0 to 1"
                 )));
             }
+        }
+        if self.scale != Scale::None && domain.numbers() == 0 {
+            return Err(MethodError::parameter("there is no column of numbers to standardise"));
         }
         let targets = self.targets(domain).len();
         if targets > MAX_WORDS / (self.bins as usize + 1) {
@@ -163,7 +173,7 @@ impl Preparation {
         }
         wanted.retain(|(_, q)| *q > 0.0 && *q < 1.0);
         if self.scale == Scale::Robust {
-            for column in 0..domain.columns() as u32 {
+            for column in 0..domain.numbers() as u32 {
                 wanted.extend([0.25, 0.5, 0.75].map(|q| (column, q)));
             }
         }
@@ -410,7 +420,7 @@ impl Preparing {
             return None;
         }
         let (mut shift, mut factor) = (Vec::new(), Vec::new());
-        for column in 0..self.domain.columns() {
+        for column in 0..self.domain.numbers() {
             let (lower, upper) = (self.transform.lower[column], self.transform.upper[column]);
             let of = |quantile: f64| {
                 let own = |t: &&Target| t.bracket.column as usize == column && t.quantile == quantile;
@@ -423,6 +433,9 @@ impl Preparing {
             let (least, most, found) = ((third[0] - first[1]).max(0.0), third[1] - first[0], q3 - q1);
             factor.push((least > 0.0).then(|| (found / least - 1.0).max(1.0 - found / most)));
         }
+        // Categories are not scaled.
+        shift.resize(self.domain.columns(), 0.0);
+        factor.resize(self.domain.columns(), Some(0.0));
         Some(RobustError { definition: DEFINITION.into(), shift, factor })
     }
 
@@ -443,7 +456,7 @@ impl Preparing {
     }
 
     fn robust(&mut self) {
-        for column in 0..self.domain.columns() {
+        for column in 0..self.domain.numbers() {
             let (lower, upper) = (self.transform.lower[column], self.transform.upper[column]);
             let [first, median, third] = [0.25, 0.5, 0.75].map(|q| self.quantile(column as u32, q).clamp(lower, upper));
             self.scale(column, median, third - first, "interquartile range");
@@ -499,7 +512,7 @@ impl Preparing {
                 return Err(MethodError::implausible(format!("no rows have this variance in column {column}")));
             }
         }
-        for (column, square) in squares.iter().enumerate() {
+        for (column, square) in squares.iter().enumerate().take(self.domain.numbers()) {
             self.scale(column, means[column], (square / n).sqrt(), "standard deviation");
         }
         Ok(true)
