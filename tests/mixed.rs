@@ -73,6 +73,13 @@ fn weighted_indicators_come_to_what_numpy_comes_to() {
             }
         }
         assert!(number(&result["pooled"]["max_abs_diff"]) <= 1e-9, "{what}");
+        // Krishnapuram & Keller (1993), equation 9, over all clusters.
+        let scales = [&result, case].map(|of| of["typical_distance"].as_f64());
+        let alike = |[found, expected]: [Option<f64>; 2]| match (found, expected) {
+            (Some(found), Some(expected)) => (found - expected).abs() < 1e-8,
+            (found, expected) => found == expected,
+        };
+        assert!(alike(scales), "{what}: {scales:?}");
         let shares = &result["categories"][0];
         assert_eq!((&shares["column"], &shares["categories"]), (&"smoker".into(), &fixture["categories"]));
         assert_eq!(shares["mode"], case["modes"], "{what}");

@@ -4,6 +4,7 @@ use serde::Serialize;
 /// What a method ends with: a [`RunResult`] before it is told.
 pub use veilsum_cluster::Outcome;
 use veilsum_cluster::{
+    Algorithm,
     method::{ClusterSizes, Extrapolation, Rested, RobustError},
     warnings::{self, Warning},
 };
@@ -73,6 +74,11 @@ pub struct RunResult {
     pub objective: f64,
     /// The objective over N.
     pub objective_per_row: f64,
+    /// Of `fcm`, where the weight of every cluster is shown: the root of Σ u^m d² over Σ u^m, over all rows and clusters, in the units of
+    /// the questions. It is the scale of Krishnapuram & Keller (1993, equation 9 with K = 1), one for all clusters, for the
+    /// `distance` of another plan of `pcm`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub typical_distance: Option<f64>,
     /// Validity indices.
     pub indices: veilsum_cluster::Indices,
     /// One point for every K that was tried; empty where the plan names one K.
@@ -120,6 +126,14 @@ pub struct RunResult {
     /// The model that the sites received.
     #[serde(skip)]
     pub model: Option<Model>,
+}
+
+/// See [`RunResult::typical_distance`].
+fn typical_distance(work: &PlanSpec, outcome: &Outcome) -> Option<f64> {
+    let exact = matches!(work.recipe.algorithm, Algorithm::Fcm { .. }) && work.recipe.noise.is_none();
+    let weight =
+        outcome.clusters.weight.iter().copied().sum::<Option<f64>>().filter(|weight| exact && *weight > 0.0)?;
+    Some((outcome.objective / weight).sqrt()).filter(|distance| distance.is_finite() && *distance > 0.0)
 }
 
 impl RunResult {
@@ -194,6 +208,7 @@ impl RunResult {
             extrapolated: outcome.extrapolated,
             objective: outcome.objective,
             objective_per_row: outcome.objective_per_row,
+            typical_distance: typical_distance(work, outcome),
             indices: outcome.indices.clone(),
             curve: outcome.curve.clone(),
             stability: outcome.stability.clone(),
