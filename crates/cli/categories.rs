@@ -17,7 +17,8 @@ pub(crate) struct CategoryArgs {
     /// A column of categories and every category that may occur; repeat for every such column
     ///
     /// The list is public and must not come from the rows. A row with a category that is not listed is an error at its site.
-    #[arg(long = "category", value_name = "COLUMN=NAME,NAME,...", value_parser = parse_category, help_heading = heading::ROWS)]
+    #[arg(long = "category", value_name = "COLUMN=NAME,NAME,...", value_parser = parse_category, hide_short_help = true,
+        help_heading = heading::ROWS)]
     pub category: Vec<(String, Vec<String>)>,
     /// Squared distance of two rows that differ in a category, for all such columns or for one [default: 0.5]
     ///
