@@ -257,8 +257,8 @@ fn declare(args: &RowsArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<u3
 fn from_indicators(names: &[String], header: &[String]) -> (Vec<String>, Vec<Categorical>) {
     let (mut columns, mut categorical) = (Vec::new(), Vec::<Categorical>::new());
     for name in names {
-        let ends = name.match_indices('=').map(|(at, _)| (&name[..at], &name[at + 1..]));
-        let found = ends.filter(|(column, _)| header.iter().any(|known| known == column)).last();
+        let mut ends = name.rmatch_indices('=').map(|(at, _)| (&name[..at], &name[at + 1..]));
+        let found = ends.find(|(column, _)| header.iter().any(|known| known == column));
         match found.filter(|_| !header.contains(name)) {
             None => columns.push(name.clone()),
             Some((column, category)) => {
