@@ -13,6 +13,7 @@ mod ledger;
 mod loss_processes;
 mod losses;
 mod methods;
+mod mixed;
 mod noise;
 mod opening;
 mod papers;

@@ -34,7 +34,7 @@ pub(crate) struct AssignArgs {
 fn outside(values: &[f64], model: &Model) -> Vec<usize> {
     let inside =
         |row: &[f64]| row.iter().zip(&model.columns).all(|(x, column)| (column.lower..=column.upper).contains(x));
-    let rows = values.chunks_exact(model.columns.len().max(1)).enumerate();
+    let rows = values.chunks_exact(model.names().len().max(1)).enumerate();
     rows.filter(|(_, row)| !inside(row)).map(|(i, _)| i).collect()
 }
 
@@ -52,7 +52,8 @@ impl Verb for AssignArgs {
         }
         let fail = |why: String| Failure::input(format!("{}: {why}", args.data.display()), "correct the file");
         let columns = model.columns.iter().map(|c| c.name.clone()).collect();
-        let table = table::read(&args.data, &TableSpec { columns, label: None })?;
+        let spec = TableSpec { columns, categorical: model.categorical.clone(), label: None };
+        let table = table::read(&args.data, &spec)?;
         let outside = outside(&table.values, &model);
         if let (Some(first), false) = (outside.first(), json) {
             crate::tell!(

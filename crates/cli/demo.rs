@@ -13,12 +13,14 @@ use veilsum_proto::{
 
 use self::source::{Source, Wish};
 use crate::{
+    categories::CategoryArgs,
     method::{MethodArgs, given_centres, heading, parse_clusters},
     party::{LOSS_WAIT, Loss, block_on},
     verb::Verb,
 };
 use veilsum_node::{
     agreed,
+    columns::names,
     documents::SitePolicy,
     dp,
     error::{Code, Failure},
@@ -46,6 +48,9 @@ pub(crate) struct DemoArgs {
     /// Columns to use [default: all but the label]
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', requires = "data", help_heading = heading::ROWS)]
     pub columns: Vec<String>,
+    /// Columns of categories of --data
+    #[command(flatten)]
+    pub categories: CategoryArgs,
     /// The column that holds a label [default: the last one, where its name is label]
     ///
     /// It is used only to spread rows (--split dirichlet or seen) and for --release-labels.
@@ -121,6 +126,7 @@ impl Verb for DemoArgs {
         let args = self;
         let wish = Wish {
             columns: &args.columns,
+            categorical: args.categories.columns()?,
             label: args.label.as_deref(),
             split: &args.split,
             sites: args.sites,
@@ -247,7 +253,7 @@ fn early(result: &RunResult) -> Result<(), Failure> {
 }
 
 fn work(args: &DemoArgs, source: &Source) -> Result<PlanSpec, Failure> {
-    let given = given_centres(args.start.as_deref(), source.columns.len())?;
+    let given = given_centres(args.start.as_deref(), names(&source.columns, &source.categorical).len())?;
     let clusters = args
         .k
         .or(given.as_ref().map(|centres| Clusters::exactly(centres.k() as u32)))
@@ -267,6 +273,7 @@ fn work(args: &DemoArgs, source: &Source) -> Result<PlanSpec, Failure> {
         judge: args.method.judge(),
         labels: source.labels.clone(),
         step_bits: args.method.noise.step_bits(None),
+        categorical: source.categorical.clone(),
     })
 }
 
@@ -294,7 +301,8 @@ impl Demo<'_> {
         if work.recipe.noise.is_none() {
             terms.min_total_rows = terms.min_total_rows.max(stay.map(|(_, rows)| rows).sum());
         }
-        let possible = sites.iter().map(|site| release::possible_rows(&site.rows)).collect();
+        let widths = work.widths();
+        let possible = sites.iter().map(|site| release::possible_rows(&site.rows, &widths)).collect();
         Demo { work, terms, rows, possible }
     }
 

@@ -22,6 +22,7 @@ use veilsum_node::{
     documents::{fingerprint, load_card, load_identity, policy_of},
     dp,
     error::{Code, Failure},
+    plan::Categorical,
     release::{Account, Data, Known, Left, Origin, Rows},
     store::{
         Ledger,
@@ -223,13 +224,15 @@ fn declare(args: &RowsArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<u3
         ));
     }
     let together = account.together();
+    let (columns, categorical) = from_indicators(&names, &table::read_header(&args.data)?);
     let mut labels = BTreeMap::new();
     for column in together.iter().filter_map(|set| set.label.as_ref()) {
-        let spec = TableSpec { columns: names.clone(), label: Some(column.clone()) };
+        let (columns, categorical) = (columns.clone(), categorical.clone());
+        let spec = TableSpec { columns, categorical, label: Some(column.clone()) };
         labels.insert(column.clone(), table::read(&args.data, &spec)?.labels.unwrap_or_default());
     }
-    let spec = TableSpec { columns: names.clone(), label: None };
-    let rows = Rows::new(table::read(&args.data, &spec)?.values, names.len())?;
+    let table = table::read(&args.data, &TableSpec { columns, categorical, label: None })?;
+    let (names, rows) = (table.columns, Rows::new(table.values, names.len())?);
     // What was answered from together before, as it is now.
     let columns = Origin::new(names, rows, labels).columns(&identity, &together);
     if matches!(account.known(&columns), Known::Same(_)) {
@@ -247,6 +250,27 @@ fn declare(args: &RowsArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<u3
     let mut ledger = Ledger::open(&state, Some(&head), Arc::new(identity), data, Hash::default())?;
     ledger.note(note(columns), &Left::default(), Hash::default())?;
     Ok(ledger.book().standing().version)
+}
+
+/// The columns of numbers among the columns of a ledger, and those of categories, which it knows by their indicators
+/// (`COLUMN=CATEGORY`) and the file's header by their own names.
+fn from_indicators(names: &[String], header: &[String]) -> (Vec<String>, Vec<Categorical>) {
+    let (mut columns, mut categorical) = (Vec::new(), Vec::<Categorical>::new());
+    for name in names {
+        let mut ends = name.rmatch_indices('=').map(|(at, _)| (&name[..at], &name[at + 1..]));
+        let found = ends.find(|(column, _)| header.iter().any(|known| known == column));
+        match found.filter(|_| !header.contains(name)) {
+            None => columns.push(name.clone()),
+            Some((column, category)) => {
+                let at = categorical.iter().position(|of| of.column == column).unwrap_or_else(|| {
+                    categorical.push(Categorical { column: column.to_owned(), categories: Vec::new(), weight: 1.0 });
+                    categorical.len() - 1
+                });
+                categorical[at].categories.push(category.to_owned());
+            }
+        }
+    }
+    (columns, categorical)
 }
 
 fn file(args: &OwnArgs) -> PathBuf {

@@ -7,6 +7,7 @@
 
 mod agree;
 mod assign;
+mod categories;
 mod client;
 mod demo;
 mod evidence;

@@ -506,7 +506,8 @@ fn winsor(text: &str, columns: &[Column]) -> Result<Winsor, Failure> {
     let (Some(lower), Some(upper)) = (quantile(low), quantile(high)) else {
         return Err(bad("the quantiles are not two numbers from 0 to 1"));
     };
-    let column = columns.iter().position(|c| c.name == name).ok_or_else(|| bad("there is no such column"))?;
+    let column =
+        columns.iter().position(|c| c.name == name).ok_or_else(|| bad("there is no such column of numbers"))?;
     Ok(Winsor { column: column as u32, lower, upper })
 }
 

@@ -7,11 +7,13 @@ use serde_json::{Value, json};
 use veilsum_proto::plan::Terms;
 
 use crate::{
+    categories::CategoryArgs,
     method::{MethodArgs, given_centres, heading, parse_clusters},
     roster::signer,
     verb::Verb,
 };
 use veilsum_node::{
+    columns::names,
     cost::{Cost, blocks_mean, counted},
     documents::{self, Federation, fingerprint, load_identity, load_roster, roster_fingerprint, write_plan},
     dp::Privacy,
@@ -79,10 +81,13 @@ pub(crate) struct MakeArgs {
     /// Under noise nothing but clip is possible.
     #[arg(long, value_enum, hide_short_help = true, help_heading = heading::ROWS)]
     pub out_of_box: Option<Outside>,
-    /// A column and its public range, known before any row is read; repeat for every column
-    #[arg(long = "column", value_name = "NAME=LOW:HIGH", required = true, num_args = 1.., value_parser = parse_column,
+    /// A column of numbers and its public range, known before any row is read; repeat for every column
+    #[arg(long = "column", value_name = "NAME=LOW:HIGH", required_unless_present = "category", num_args = 1.., value_parser = parse_column,
         help_heading = heading::ROWS)]
     pub columns: Vec<Column>,
+    /// Columns of categories
+    #[command(flatten)]
+    pub categories: CategoryArgs,
     /// Seed of first centres and of everything else that is random in the plan
     #[arg(long, default_value_t = 1, help_heading = heading::METHOD)]
     pub seed: u64,
@@ -177,7 +182,8 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
     let (identity, _) = load_identity(&args.key)?;
     signer(&identity, &roster, &args.key, "plan")?;
     let sites = roster.sites.len();
-    let given = given_centres(args.start.as_deref(), args.columns.len())?;
+    let categorical = args.categories.columns()?;
+    let given = given_centres(args.start.as_deref(), names(&args.columns, &categorical).len())?;
     let classes = args.labels.as_ref().map_or(0, |labels| labels.classes.len());
     let mut recipe =
         contributors(&args.method, given.is_some()).recipe(args.k, given, args.seed, &args.columns, sites, classes)?;
@@ -203,6 +209,7 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
         judge: args.method.judge(),
         labels: args.labels.clone(),
         step_bits,
+        categorical,
     };
     // The files were read: what is wrong from here on is wrong with the options.
     let wrong = |f: Failure| Failure { code: Code::Usage, ..f };
@@ -293,7 +300,7 @@ fn check(federation: &Federation, path: &Path, what: &str, json: bool) -> Result
         path.display(),
         fingerprint(&hash.0),
         federation.work.method_name(),
-        counted(federation.work.columns.len(), "column"),
+        counted(federation.work.headers().count(), "column"),
         counted(federation.work.max_questions() as usize, "question"),
         cost.to_text() + &privacy.map_or_else(String::new, |privacy| privacy.to_text())
     );
@@ -349,6 +356,9 @@ fn to_text(federation: &Federation) -> String {
     let width = work.columns.iter().map(|c| c.name.chars().count()).max().unwrap_or(0);
     for c in &work.columns {
         text += &format!("  {:<width$}  {} to {}\n", c.name, c.lower, c.upper);
+    }
+    for c in &work.categorical {
+        text += &format!("  {}  one of {}, weight {}\n", c.column, c.categories.join(", "), c.weight);
     }
     text
 }

@@ -117,7 +117,7 @@ pub(super) fn judged(
 ) -> Result<Judged, Failure> {
     let (work, terms, sites) = (&*federation.work, &*federation.terms, federation.roster.sites.len());
     let mut forecast = Forecast::of(work, terms, policy, sites)?;
-    let own = (rows.len() as u64, possible_rows(&rows.packed().to_rows()));
+    let own = (rows.len() as u64, possible_rows(&rows.packed().to_rows(), &federation.work.widths()));
     let known = own.0.max(terms.min_total_rows).max(rows_in_all);
     let mut verdict = forecast.verdict((work, terms, sites), policy, spent, own, known);
     let mut stops_at = forecast.stops_at((work, terms, sites), policy, spent, own, known);

@@ -22,8 +22,7 @@ class Course:
     def __init__(self, env):
         self.env, self.work = env, decode(WORK, env.terms["application"], 1 << 20)
         work, recipe = self.work, self.work["recipe"]
-        lower, upper = ([c[end] for c in work["columns"]] for end in ("lower", "upper"))
-        self.domain = Domain(lower, upper, work["scaling"][0])
+        self.domain = Domain.of(work)
         self.k, self.validated, self.centres = recipe["clusters"]["max"], False, None
         self.asked, self.scales = None, None
         (self.method, self.of_method), (seeding, start) = recipe["algorithm"], recipe["seeding"]

@@ -13,11 +13,23 @@ def refuse(why):
 
 
 class Domain:
-    def __init__(self, lower, upper, scaling):
-        self.lower, self.upper, self.scaling, self.columns = lower, upper, scaling, len(lower)
+    def __init__(self, lower, upper, scaling, indicators=()):
+        """Columns of numbers, and behind them one indicator for each of `indicators`, what its one is in working units."""
+        self.numbers, self.indicators = len(lower), list(indicators)
+        self.lower, self.upper = [*lower, *(0.0 for _ in indicators)], [*upper, *(1.0 for _ in indicators)]
+        self.scaling, self.columns = scaling, len(self.lower)
+
+    @classmethod
+    def of(cls, work):
+        """The box of a plan."""
+        lower, upper = ([c[end] for c in work["columns"]] for end in ("lower", "upper"))
+        ones = [math.sqrt(c["weight"] / 2) for c in work["categorical"] for _ in c["categories"]]
+        return cls(lower, upper, work["scaling"][0], ones)
 
     def interval(self, j):
         """The interval of column j in working units."""
+        if j >= self.numbers:
+            return (0.0, self.indicators[j - self.numbers])
         return (0.0, 1.0) if self.scaling == "box" else (self.lower[j], self.upper[j])
 
     def largest(self, j):
@@ -48,9 +60,11 @@ class Domain:
             if not inside and out_of_box == "refuse":
                 raise ValueError("a row outside the box")
             row = [min(max(x, low), high) for x, low, high in zip(row, self.lower, self.upper)]
+            scaled = [x * one for x, one in zip(row[self.numbers :], self.indicators)]
+            row = row[: self.numbers]
             if self.scaling == "box":
                 row = [(x - low) / (high - low) for x, low, high in zip(row, self.lower, self.upper)]
-            out.append(row)
+            out.append(row + scaled)
         return out
 
     def moved(self, t):

@@ -149,8 +149,8 @@ def share(sensitivity, deviation, length, bits, honest, max_rows):
 
 def noisy_answer(work, question, rows, sites, max_rows, honest, k):
     """The layout and the words of one site's answer, before they are masked."""
-    columns, recipe = work["columns"], work["recipe"]
-    domain = Domain([c["lower"] for c in columns], [c["upper"] for c in columns], work["scaling"][0])
+    recipe = work["recipe"]
+    domain = Domain.of(work)
     noise, rounds = recipe["noise"], recipe["algorithm"][1]["max_rounds"]
     of_each = levels(question, noise, budget(noise["epsilon"], noise["delta"]), rounds, domain)
     values = answers.answer(question, domain, domain.working(rows, work["out_of_box"][0]))
@@ -186,7 +186,7 @@ def answer_cases(secret):
             },
             "min_change": 1,
         },
-        "sampling": None, "judge": ("coordinator", {}), "labels": None, "step_bits": 20,
+        "sampling": None, "judge": ("coordinator", {}), "labels": None, "step_bits": 20, "categorical": [],
     }  # fmt: skip
     first = {"centres": centres, "m": 2.0, "middle": True, "clip": math.sqrt(0.5) * (1 + 1e-5), "round": 0}
     queries = {"first round": ("shifts", first), "validation": ("fuzzy_validation", {"centres": centres, "m": 2.0})}

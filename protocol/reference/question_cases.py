@@ -144,7 +144,7 @@ def works():
                 "validity": {"full": True, "vectors": False, "silhouette": False, "classes": 0, "judge_m": 2.0},
                 "choice": {"by": ("xie-beni", {}), "elbow": False}, "noise": None, "min_change": 1,
             },
-            "sampling": None, "judge": ("coordinator", {}), "labels": None, "step_bits": None, **change,
+            "sampling": None, "judge": ("coordinator", {}), "labels": None, "step_bits": None, "categorical": [], **change,
         }  # fmt: skip
 
     m, stop = {"m": 2.0}, {"epsilon": 0.001, "max_rounds": 50}
@@ -185,6 +185,9 @@ def works():
     yield work(("fcm-noise", {**m, **stop, "distance": 0.25}), uniform)
     yield work(("pcm", {**m, **stop, "distance": 0.5}), uniform)
     yield work(("gk", {**m, **stop, "regularisation": 1e-5}), uniform)
+    smoker = {"column": "smoker", "categories": ["never", "former", "é, current"], "weight": 0.5}
+    sex = {"column": "sex", "categories": ["f", "m"], "weight": 0.25}
+    yield work(("fcm", {**m, **stop}), uniform, categorical=[smoker, sex])
     kept = work(("kmeans", {"epsilon": 0.0, "max_rounds": 8}), uniform)
     kept["recipe"]["min_change"] = 5
     yield kept
@@ -229,14 +232,14 @@ def question_cases():
     stream = Stream(258, b"veilsum question vectors")
     words = [stream.word() for _ in range(20)]
     cases.append({"function": "stream", "seed": 258, "label": "veilsum question vectors", "words": words})
-    for domain, k, seed in [("scaled", 3, 1), ("raw", 2, 2**64 - 1)]:
+    for domain, k, seed in [("scaled", 3, 1), ("raw", 2, 2**64 - 1), ("mixed", 2, 5)]:
         centres = questions.POINTS.put(uniform_centres(BOXES[domain], k, seed))
         cases.append({"function": "uniform", "box": domain, "k": k, "seed": seed, "encoded": centres})
     for work in works():
         assert decode(WORK, encode(WORK, work), MAX_APPLICATION) == work
         cases.append({"function": "plan", "work": shown(WORK, work), "encoded": encode(WORK, work)})
     about = {
-        "boxes": {name: {"lower": b.lower, "upper": b.upper, "scaling": b.scaling} for name, b in BOXES.items()},
+        "boxes": {name: {"lower": b.lower, "upper": b.upper, "scaling": b.scaling, "indicators": b.indicators} for name, b in BOXES.items()},
         "rows": ROWS,
         "labels": LABELS,
     }

@@ -6,6 +6,7 @@ from draws import Stream
 BOXES = {
     "scaled": Domain([-1.0, 10.0], [3.0, 30.0], "box"),
     "raw": Domain([-1.0, 10.0], [3.0, 30.0], "none"),
+    "mixed": Domain([-1.0], [3.0], "none", [0.25, 0.25]),
     "unit": Domain([0.0, 0.0], [1.0, 1.0], "none"),
 }
 
@@ -190,6 +191,7 @@ UNITS = {
     "raw units, moments": ("raw", None, [moments(), moments([1.0, 20.0]), histogram(5, (1, 12.5, 22.5))]),
     "raw units, features": ("raw", None, [features(BOTH, RAW)]),
 }
+MIXED = [[0.0, 0.25, 0.0], [1.0, 0.0, 0.25]]
 # Bounds at and beside powers of two, where both ends must come to the same exponent; nobody answers these.
 BOUNDS = {
     "a bound of 2 by way of its root": ("unit", [fuzzy("fuzzy_validation", [[0.0, 0.0]])]),
@@ -200,6 +202,7 @@ BOUNDS = {
     "Lloyd": ("raw", [local_means(BOTH, RAW), local_means(BOTH, RAW, most=2)]),
     "Lloyd, far": ("raw", [local_means(BOTH, [[9.0, 99.0]], most=2)]),
     "features": ("raw", [features(BOTH, RAW), features(COUNT, RAW), features(("sums", [1]), RAW)]),
+    "categories": ("mixed", [fuzzy("fuzzy_sums", MIXED), fuzzy("fuzzy_validation", MIXED), moments([0.5, 0.25, 0.0])]),
     "many centres": ("scaled", [validation([[i / 16, 1 - i / 16] for i in range(17)])]),
 }
 

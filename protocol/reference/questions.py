@@ -129,6 +129,7 @@ WORK = Struct(
     judge=Enum(coordinator=NOTHING, intermediary=NOTHING),
     labels=Option(Struct(column=TEXT, classes=List(TEXT))),
     step_bits=Option(U8),
+    categorical=List(Struct(column=TEXT, categories=List(TEXT), weight=F64)),
 )
 
 

@@ -9,7 +9,7 @@ use veilsum_node::{
     cost::counted,
     error::{Code, Failure},
     loopback::LoopbackSite,
-    plan::{Column, Labels, Scaling},
+    plan::{Categorical, Column, Labels, Scaling},
     release::{DataError, Domain, Rows},
     split,
     table::{self, Table, TableSpec},
@@ -19,6 +19,8 @@ use veilsum_node::{
 pub(super) struct Source {
     pub sites: Vec<LoopbackSite>,
     pub columns: Vec<Column>,
+    /// Columns of categories, whose indicators follow the numbers.
+    pub categorical: Vec<Categorical>,
     pub default_k: Option<u32>,
     pub note: String,
     /// The label column and its labels, where they are to be released.
@@ -28,6 +30,8 @@ pub(super) struct Source {
 /// What of the options says which rows there are.
 pub(super) struct Wish<'a> {
     pub columns: &'a [String],
+    /// Those that hold categories.
+    pub categorical: Vec<Categorical>,
     pub label: Option<&'a str>,
     pub split: &'a str,
     pub sites: Option<usize>,
@@ -66,6 +70,7 @@ pub(super) fn example(wish: &Wish<'_>) -> Source {
         ),
         sites,
         columns,
+        categorical: Vec::new(),
         default_k: Some(5),
         labels,
     }
@@ -125,15 +130,24 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path) -> Result<Source, Failure>
             "leave it out of --columns, or split the rows another way (--split iid)",
         ));
     }
+    let category = |column: &String| wish.categorical.iter().any(|of| of.column == *column);
+    if let Some(column) = [&by_column, &named].into_iter().flatten().find(|column| category(column)) {
+        return Err(Failure::new(
+            Code::Usage,
+            format!("--category {column:?}: this column holds the labels, or the rows are split by it"),
+            "leave it out of --category, or split the rows another way (--split iid)",
+        ));
+    }
     let wanted: Vec<String> = if wish.columns.is_empty() {
         let clustered = |column: &&String| Some(*column) != by_column.as_ref() && Some(*column) != named.as_ref();
-        header.iter().filter(clustered).cloned().collect()
+        header.iter().filter(clustered).filter(|column| !category(column)).cloned().collect()
     } else {
-        wish.columns.to_vec()
+        wish.columns.iter().filter(|column| !category(column)).cloned().collect()
     };
-    let spec = TableSpec { columns: wanted, label };
+    let spec = TableSpec { columns: wanted, categorical: wish.categorical.clone(), label };
     let mut table = table::read(path, &spec)?;
-    let constant = if wish.columns.is_empty() { leave_out_constant(&mut table) } else { Vec::new() };
+    let ones: usize = wish.categorical.iter().map(|of| of.categories.len()).sum();
+    let constant = if wish.columns.is_empty() { leave_out_constant(&mut table, ones) } else { Vec::new() };
     let d = table.columns.len();
     let rows = Rows::new(table.values, d)?;
     let wanted = wish.sites.unwrap_or(20);
@@ -168,7 +182,12 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path) -> Result<Source, Failure>
             "use fewer --sites",
         ));
     }
-    let domain = Domain::around(&rows, Scaling::Box).map_err(|e| match e {
+    let numbers: Vec<f64> = rows.iter().flat_map(|row| row[..d - ones].to_vec()).collect();
+    let around = match d - ones {
+        0 => Ok(None),
+        numeric => Rows::new(numbers, numeric).and_then(|rows| Domain::around(&rows, Scaling::Box)).map(Some),
+    };
+    let around = around.map_err(|e| match e {
         DataError::ConstantColumn { column } => Failure::input(
             format!(
                 "{}: the column {:?} is constant and says nothing about clusters",
@@ -179,12 +198,11 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path) -> Result<Source, Failure>
         ),
         other => other.into(),
     })?;
-    let columns = table
-        .columns
-        .iter()
-        .zip(domain.lower().iter().zip(domain.upper()))
-        .map(|(name, (lower, upper))| Column { name: name.clone(), lower: *lower, upper: *upper })
-        .collect();
+    let column =
+        |(name, (lower, upper)): (&String, (&f64, &f64))| Column { name: name.clone(), lower: *lower, upper: *upper };
+    let of =
+        |domain: &Domain| table.columns.iter().zip(domain.lower().iter().zip(domain.upper())).map(column).collect();
+    let columns = around.as_ref().map(of).unwrap_or_default();
     let labels = wish.release_labels.then(|| {
         let classes: std::collections::BTreeSet<&String> = found.iter().collect();
         Labels { column: named.clone().unwrap_or_default(), classes: classes.into_iter().cloned().collect() }
@@ -208,17 +226,19 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path) -> Result<Source, Failure>
          which a real federation must not do\nmasked sums, QUIC on 127.0.0.1",
         path.display(),
         counted(rows.len(), "row"),
-        counted(d, "column"),
+        counted(d - ones + wish.categorical.len(), "column"),
         sites.len(),
         by_column.map_or_else(|| format!("rows dealt by {}", wish.split), |c| format!("one for every value of {c:?}"))
     );
-    Ok(Source { sites, columns, default_k: None, note, labels })
+    Ok(Source { sites, columns, categorical: wish.categorical.clone(), default_k: None, note, labels })
 }
 
-/// Takes the constant columns out of a table where others are left, and returns their names.
-fn leave_out_constant(table: &mut Table) -> Vec<String> {
+/// Takes the constant columns out of a table where others are left, and returns their names. The last `ones` columns are indicators,
+/// which stay.
+fn leave_out_constant(table: &mut Table, ones: usize) -> Vec<String> {
     let d = table.columns.len();
-    let varies = |column: usize| table.values.chunks(d).any(|row| row[column] != table.values[column]);
+    let varies =
+        |column: usize| column >= d - ones || table.values.chunks(d).any(|row| row[column] != table.values[column]);
     let kept: Vec<usize> = (0..d).filter(|column| varies(*column)).collect();
     if kept.is_empty() || kept.len() == d {
         return Vec::new();

@@ -28,7 +28,8 @@ pub enum OutOfBox {
 }
 
 /// The public box: for each of d columns a lower and an upper bound in original units, agreed on before any row is
-/// read, and the scaling.
+/// read, and the scaling. Behind the columns of numbers may stand *indicators*: columns of zeros and ones, one for each category
+/// of a categorical column, whose ones have a length of their own in working units.
 ///
 /// The box bounds what one row can add to a sum, so it must not be taken from the rows of the sites.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,6 +38,8 @@ pub struct Domain {
     lower: Vec<f64>,
     upper: Vec<f64>,
     scaling: Scaling,
+    /// What a one of each indicator is in working units; the indicators are the last columns.
+    indicators: Vec<f64>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -44,6 +47,8 @@ struct Unchecked {
     lower: Vec<f64>,
     upper: Vec<f64>,
     scaling: Scaling,
+    #[serde(default)]
+    indicators: Vec<f64>,
 }
 
 impl Domain {
@@ -71,13 +76,34 @@ impl Domain {
                 return Err(DataError::CrossedBounds { column });
             }
         }
-        Ok(Self { lower, upper, scaling })
+        Ok(Self { lower, upper, scaling, indicators: Vec::new() })
+    }
+
+    /// A box of columns of numbers as in [`Domain::new`], of which there may be none, and behind them one indicator for each of
+    /// `indicators`: 0 or 1 in original units, 0 or this number in working units, whatever the scaling (specification, QRY-1).
+    ///
+    /// # Errors
+    /// Those of [`Domain::new`], and [`DataError::BoundNotUsable`] where an indicator is not a number above 0 and up to 1e150.
+    pub fn mixed(
+        mut lower: Vec<f64>,
+        mut upper: Vec<f64>,
+        scaling: Scaling,
+        indicators: Vec<f64>,
+    ) -> Result<Self, DataError> {
+        let numbers = lower.len();
+        let usable = |one: &f64| *one > 0.0 && *one <= MAX_BOUND; // false for NaN
+        if let Some(bad) = indicators.iter().position(|one| !usable(one)) {
+            return Err(DataError::BoundNotUsable { column: numbers + bad });
+        }
+        lower.extend(indicators.iter().map(|_| 0.0));
+        upper.extend(indicators.iter().map(|_| 1.0));
+        Ok(Self { indicators, ..Self::new(lower, upper, scaling)? })
     }
 
     /// Bounds that are right by construction.
     pub(crate) fn known(lower: Vec<f64>, upper: Vec<f64>, scaling: Scaling) -> Self {
         debug_assert!(Self::new(lower.clone(), upper.clone(), scaling).is_ok());
-        Self { lower, upper, scaling }
+        Self { lower, upper, scaling, indicators: Vec::new() }
     }
 
     /// The smallest box around rows: the pooled min-max scaling of experiments and tests.
@@ -104,6 +130,16 @@ impl Domain {
     /// Number of columns, d >= 1.
     pub fn columns(&self) -> usize {
         self.lower.len()
+    }
+
+    /// How many of them are numbers; the others, behind them, are indicators.
+    pub fn numbers(&self) -> usize {
+        self.lower.len() - self.indicators.len()
+    }
+
+    /// What a one of this column is in working units, where it is an indicator.
+    fn indicator(&self, column: usize) -> Option<f64> {
+        self.indicators.get(column.checked_sub(self.numbers())?).copied()
     }
 
     /// Lower bounds, d, original units.
@@ -154,20 +190,22 @@ impl Domain {
     /// # Errors
     /// [`DataError::ColumnMismatch`], or [`DataError::CentreNotFinite`] if scaling leaves the range of `f64`.
     pub fn centres_to_original(&self, centres: &Centres) -> Result<Centres, DataError> {
-        self.map_centres(centres, |column, value| match self.scaling {
-            Scaling::Box => self.lower[column] + value * (self.upper[column] - self.lower[column]),
-            Scaling::None => value,
+        self.map_centres(centres, |column, value| match (self.indicator(column), self.scaling) {
+            (Some(one), _) => value / one,
+            (None, Scaling::Box) => self.lower[column] + value * (self.upper[column] - self.lower[column]),
+            (None, Scaling::None) => value,
         })
     }
 
-    /// The interval of one column in working units: `(0, 1)` for [`Scaling::Box`].
+    /// The interval of one column in working units: `(0, 1)` for a number under [`Scaling::Box`].
     ///
     /// # Panics
     /// If `column >= columns()`, as indexing a slice does.
     pub fn working_interval(&self, column: usize) -> (f64, f64) {
-        match self.scaling {
-            Scaling::Box => (0.0, 1.0),
-            Scaling::None => (self.lower[column], self.upper[column]),
+        match (self.indicator(column), self.scaling) {
+            (Some(one), _) => (0.0, one),
+            (None, Scaling::Box) => (0.0, 1.0),
+            (None, Scaling::None) => (self.lower[column], self.upper[column]),
         }
     }
 
@@ -206,10 +244,11 @@ impl Domain {
     }
 
     fn scale(&self, column: usize, value: f64) -> f64 {
-        match self.scaling {
+        match (self.indicator(column), self.scaling) {
+            (Some(one), _) => value * one,
             // Rounding is monotone, so a value between the bounds cannot leave [0, 1].
-            Scaling::Box => (value - self.lower[column]) / (self.upper[column] - self.lower[column]),
-            Scaling::None => value,
+            (None, Scaling::Box) => (value - self.lower[column]) / (self.upper[column] - self.lower[column]),
+            (None, Scaling::None) => value,
         }
     }
 
@@ -235,13 +274,17 @@ impl TryFrom<Unchecked> for Domain {
     type Error = DataError;
 
     fn try_from(raw: Unchecked) -> Result<Self, DataError> {
-        Self::new(raw.lower, raw.upper, raw.scaling)
+        let Unchecked { mut lower, mut upper, scaling, indicators } = raw;
+        let numbers = lower.len().checked_sub(indicators.len()).ok_or(DataError::NoColumns)?;
+        lower.truncate(numbers);
+        upper.truncate(numbers);
+        Self::mixed(lower, upper, scaling, indicators)
     }
 }
 
 impl From<Domain> for Unchecked {
     fn from(domain: Domain) -> Self {
-        Self { lower: domain.lower, upper: domain.upper, scaling: domain.scaling }
+        Self { lower: domain.lower, upper: domain.upper, scaling: domain.scaling, indicators: domain.indicators }
     }
 }
 
@@ -316,6 +359,29 @@ mod tests {
         assert_eq!(boxed.reach(&[0.0, 0.0]), boxed.diameter());
         assert_eq!(boxed.reach(&[0.5, 0.5]), 0.5f64.sqrt());
         assert_eq!(boxed.reach(&[-2.0, 1.0]), 10f64.sqrt());
+    }
+
+    /// [QRY-1]
+    #[test]
+    fn indicators_have_a_length_of_their_own() {
+        for scaling in [Scaling::Box, Scaling::None] {
+            let mixed = Domain::mixed(vec![10.0], vec![30.0], scaling, vec![0.5, 0.5]).unwrap();
+            assert_eq!((mixed.columns(), mixed.numbers()), (3, 1));
+            let rows = Rows::new(vec![20.0, 1.0, 0.0], 3).unwrap();
+            let working = mixed.to_working(&rows, OutOfBox::Refuse).unwrap();
+            assert_eq!(working.as_slice()[1..], [0.5, 0.0]);
+            assert_eq!((mixed.working_interval(1), mixed.max_abs(2)), ((0.0, 0.5), 0.5));
+            let centres = Centres::new(1, 3, rows.as_slice().to_vec()).unwrap();
+            let there = mixed.centres_to_box(&centres).unwrap();
+            assert_eq!(mixed.centres_to_original(&there).unwrap(), centres);
+            let text = serde_json::to_string(&mixed).unwrap();
+            assert_eq!(serde_json::from_str::<Domain>(&text).unwrap(), mixed);
+        }
+        assert_eq!(Domain::mixed(vec![], vec![], Scaling::Box, vec![0.5; 2]).unwrap().columns(), 2);
+        for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            let error = Domain::mixed(vec![0.0], vec![1.0], Scaling::Box, vec![1.0, bad]).unwrap_err();
+            assert_eq!(error, DataError::BoundNotUsable { column: 2 });
+        }
     }
 
     #[test]

@@ -61,6 +61,7 @@ pub fn of(recipe: &Recipe, domain: &Domain, names: &[String], outcome: &Outcome)
     found.extend(flat_columns(domain, names, outcome));
     found.extend(coarse(recipe, domain, outcome));
     found.extend(few_rows(outcome));
+    found.extend(rare_categories(recipe, domain, names, outcome));
     found
 }
 
@@ -264,7 +265,9 @@ fn uneven(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
 fn flat_columns(domain: &Domain, names: &[String], outcome: &Outcome) -> Vec<Warning> {
     let deviations =
         outcome.deviations.as_ref().filter(|_| domain.scaling() == Scaling::Box && outcome.transform.is_none());
-    let flat = deviations.into_iter().flatten().enumerate().filter(|(_, sd)| **sd < FLAT);
+    // A category has no box that could be too wide.
+    let numbers = deviations.into_iter().flatten().enumerate().take(domain.numbers());
+    let flat = numbers.filter(|(_, sd)| **sd < FLAT);
     flat.map(|(column, sd)| {
         let name = names.get(column).map_or("?", String::as_str);
         let text = format!(
@@ -304,6 +307,26 @@ fn few_rows(outcome: &Outcome) -> Option<Warning> {
         );
         Warning::new("few-rows", text, [("rows", n), ("coordinates", numbers)])
     })
+}
+
+/// A category that few rows of a hard cluster have. The rule of small groups is on the rows of a cluster and not on those of a
+/// category in it: the share is a coordinate of the centre, and share times size is the number of these rows.
+fn rare_categories(recipe: &Recipe, domain: &Domain, names: &[String], outcome: &Outcome) -> Option<Warning> {
+    let least = recipe.rule.min_rows as f64;
+    recipe.algorithm.fuzzifier().is_none().then_some(())?;
+    let shares = domain.centres_to_original(&outcome.centres).ok()?;
+    let rows = |i: usize, column: usize| Some(shares.row(i)[column] * (*outcome.clusters.sizes.get(i)?)? as f64);
+    let places = (0..shares.k()).flat_map(|i| (domain.numbers()..domain.columns()).map(move |column| (i, column)));
+    let rare: Vec<(usize, usize)> =
+        places.filter(|(i, column)| rows(*i, *column).is_some_and(|n| n > 0.5 && n < least - 0.5)).collect();
+    let (cluster, column) = *rare.first()?;
+    let text = format!(
+        "{} of category and cluster stand on fewer than {least:.0} rows, {:?} in cluster {cluster} among them: whoever sees the \
+         shares and the sizes can tell how few rows of a cluster have it. Merge rare categories in the plan",
+        if rare.len() == 1 { "1 share".into() } else { format!("{} shares", rare.len()) },
+        names.get(column).map_or("?", String::as_str),
+    );
+    Some(Warning::new("rare-category", text, [("shares", rare.len() as f64), ("min_rows", least)]))
 }
 
 /// The centres in the units of the questions.

@@ -231,6 +231,16 @@ fn parameters_that_no_totals_give_are_refused() {
     let centres = Centres::from_rows(&[vec![0.5; 65]]).unwrap();
     let algorithm = Algorithm::Gmm { epsilon: 1e-3, max_rounds: 5, regularisation: 1e-6 };
     assert!(Recipe::plain(algorithm, 1, Seeding::Given { centres }).check(&wide).is_err());
+    // 64 columns: 488 clusters fit and 489 do not, however small the range begins.
+    let wide = Domain::new(vec![0.0; 64], vec![1.0; 64], Scaling::None).unwrap();
+    for (max, fits) in [(2, true), (488, true), (489, false), (4096, false)] {
+        let algorithm = Algorithm::Gmm { epsilon: 1e-3, max_rounds: 5, regularisation: 1e-6 };
+        let clusters = Clusters { min: 2, max };
+        let choice = Choice { by: Pick::Bic, elbow: false };
+        let recipe = Recipe { clusters, choice, ..Recipe::plain(algorithm, 2, Seeding::Uniform { seed: 1 }) };
+        let refused = recipe.check(&wide).err().map(|error| error.to_string());
+        assert_eq!(refused.as_ref().is_none_or(|why| !why.contains("covariances")), fits, "{max}: {refused:?}");
+    }
 }
 
 #[test]

@@ -177,6 +177,18 @@ fn quantiles_equal_the_reference() {
     }
 }
 
+/// Rows that are spread evenly over a bracket which is too small to be refined are found where they are.
+#[test]
+fn a_small_bracket_is_read_off_at_the_mean_places_of_its_rows() {
+    let domain = Domain::new(vec![0.0], vec![64.0], Scaling::None).unwrap();
+    let rows = Rows::new((1..=7).map(|i| 31.0 + f64::from(i) / 8.0).collect(), 1).unwrap();
+    let preparation = Preparation { winsorise: Vec::new(), scale: Scale::Robust, min_rows: 10, bins: 64 };
+    let (found, notes) = transform(&preparation, &domain, &prepare_all(&[rows], &domain));
+    assert!(notes.is_empty(), "{notes:?}");
+    // Ranks 2, 4 and 6 of 7: 31.25, 31.5 and 31.75.
+    assert_eq!((found.shift[0], found.factor[0]), (31.5, 2.0));
+}
+
 /// The quantile of definition 1, from the sorted column.
 fn quantile(sorted: &[f64], q: f64) -> f64 {
     sorted[((q * sorted.len() as f64).ceil() as usize).max(1) - 1]

@@ -197,7 +197,7 @@ impl Cost {
         }
         out.extend(warn_method(federation));
         // Totals are equations on the rows: whoever has as many as there are unknown values may solve for them.
-        let (recipe, d) = (&federation.work.recipe, federation.work.columns.len() as u64);
+        let (recipe, d) = (&federation.work.recipe, federation.work.names().len() as u64);
         let all_k = recipe.clusters.count() as u64 * u64::from(recipe.clusters.min + recipe.clusters.max) / 2;
         let numbers = all_k.saturating_mul(u64::from(recipe.restarts)).saturating_mul(d + 1);
         let rounds = u64::from(recipe.algorithm.max_questions(recipe.rule));
@@ -372,7 +372,7 @@ fn warn_method(federation: &Federation) -> Vec<String> {
     if let Some(labels) = &work.labels {
         out.push(format!("counts by cluster and {:?} are released", labels.column));
     }
-    let operations = recipe.most_operations(federation.terms.max_rows, work.columns.len());
+    let operations = recipe.most_operations(federation.terms.max_rows, work.names().len());
     if operations > 1e12 {
         out.push(format!(
             "a question may cost a site up to {operations:.0e} operations, more than a quarter of an hour"

@@ -61,7 +61,7 @@ impl ResultErrors {
         let mut errors = ResultErrors {
             meaning: "standard error by repeating the plan's noise over made-up rows: the value without noise lies within two of \
                       them in about 95 of 100 runs",
-            centres: scaled(&|column| (work.columns[column].upper - work.columns[column].lower) / working(column)),
+            centres: scaled(&|column| (domain.upper()[column] - domain.lower()[column]) / working(column)),
             centres_box: scaled(&|column| 1.0 / working(column)),
             mass: found.mass.clone(),
             n_total: if counted.is_some() { count } else { found.rows },

@@ -158,7 +158,7 @@ impl Forecast {
             sites,
             own_rows,
             rows_in_all,
-            columns: u32::try_from(work.columns.len()).unwrap_or(u32::MAX),
+            columns: u32::try_from(work.headers().count()).unwrap_or(u32::MAX),
             domain,
             plan: plan.clone(),
             cost: total,
@@ -254,7 +254,7 @@ fn trial(work: &PlanSpec, terms: &Terms, form: &SumBounds) -> Option<Effective> 
     let domain = work.domain().ok()?;
     let mut stream = Stream::new(0, b"veilsum forecast rows v1");
     let sites = generated(&domain, work.recipe.clusters.max as usize, form.sites, &mut stream)?;
-    let columns: Vec<String> = work.columns.iter().map(|column| column.name.clone()).collect();
+    let columns = work.names();
     let rows = terms.max_rows.saturating_mul(form.sites as u64);
     let (mut run, mut ranks, mut idle, mut numbers) = (work.run(form.sites).ok()?, Ranks::default(), 0, 0);
     let mut step = run.next(None).ok()?;
@@ -325,7 +325,7 @@ fn whole_part(work: &PlanSpec, question: &Question, one: Cost, forms: u64) -> (u
         Stage::Preparing => (most(stage), times(most(stage), 1)),
         Stage::Seeding => {
             // The question grows with the tree; all its cells together are what counts.
-            let (d, Seeding::Tree(tree)) = (work.columns.len() as u64, &recipe.seeding) else { return (1, one) };
+            let (d, Seeding::Tree(tree)) = (work.names().len() as u64, &recipe.seeding) else { return (1, one) };
             let leaves = recipe.leaves(tree) as u64;
             let scalars = 1 + 2 * d + 2 * leaves * (2 * d + 3);
             let each = one.milli_bits.div_ceil(one.scalars.max(1));

@@ -4,8 +4,8 @@
 //! Read it in this order:
 //!
 //! 1. [`error`]: what went wrong, whose fault it is, what to do next;
-//! 2. [`question`], [`plan`], [`app_messages`]: a question with the form of its answer, what a federation computes, and the
-//!    application's own messages;
+//! 2. [`question`], [`columns`], [`plan`], [`app_messages`]: a question with the form of its answer, what a federation computes on
+//!    which columns, and the application's own messages;
 //! 3. [`dp`] and [`agreed`]: what noise promises, and the proof from the documents alone that no sum overflows;
 //! 4. [`method_session`], [`oracle`]: a method's questions and totals in turn, and who judges them;
 //! 5. [`model`], [`errors`], [`traffic`], [`result`]: what a site keeps, how far noise moves it, what was sent, and what a run comes
@@ -20,6 +20,7 @@ pub mod admission;
 pub mod agreed;
 pub mod app_messages;
 pub mod blur;
+pub mod columns;
 pub mod cost;
 pub mod dp;
 pub mod error;

@@ -9,8 +9,9 @@ use veilsum_proto::suite::Hash;
 
 use crate::{
     app_messages::clean,
+    columns,
     error::{Code, Failure},
-    plan::{Column, PlanSpec, PlanSpecError},
+    plan::{Categorical, Column, PlanSpec, PlanSpecError},
 };
 
 /// First line of every model file.
@@ -31,8 +32,11 @@ pub struct Model {
     pub k: u32,
     /// Fuzzifier.
     pub m: f64,
-    /// The columns in the order of every centre, with their public range.
+    /// The columns of numbers in the order of every centre, with their public range.
     pub columns: Vec<Column>,
+    /// The columns of categories, whose indicators follow the numbers in every centre: shares of the categories.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub categorical: Vec<Categorical>,
     /// How rows become working units.
     pub scaling: Scaling,
     /// Centres in original units, K x d.
@@ -132,6 +136,7 @@ impl Model {
             k,
             m,
             columns: work.columns.clone(),
+            categorical: work.categorical.clone(),
             scaling: work.scaling,
             centres,
             centres_working: working.rows().map(<[f64]>::to_vec).collect(),
@@ -199,6 +204,7 @@ impl Model {
         if !(self.m.is_finite() && self.m > 1.0) {
             return Err("the fuzzifier m must be a finite number above 1".into());
         }
+        columns::check(&self.columns, &self.categorical)?;
         let domain = self.domain()?;
         let working = self.working_centres()?;
         if let Some(standardisation) = &self.standardisation {
@@ -227,8 +233,12 @@ impl Model {
     /// # Errors
     /// A sentence that names the column.
     pub fn domain(&self) -> Result<Domain, String> {
-        let (lower, upper) = self.columns.iter().map(|c| (c.lower, c.upper)).unzip();
-        Domain::new(lower, upper, self.scaling).map_err(|e| format!("columns: {e}"))
+        columns::domain(&self.columns, &self.categorical, self.scaling).map_err(|e| format!("columns: {e}"))
+    }
+
+    /// The names of all coordinates of a centre.
+    pub fn names(&self) -> Vec<String> {
+        columns::names(&self.columns, &self.categorical)
     }
 
     /// The centres in working units.

@@ -55,7 +55,7 @@ impl Oracle {
     /// # Errors
     /// A [`Failure`] where that does not fit the plan.
     pub fn new(plan: &PlanSpec, request: &JudgeRequest, form: &SumBounds) -> Result<Oracle, Failure> {
-        let columns = plan.columns.len();
+        let columns = plan.names().len();
         let recipe = &plan.recipe;
         let members = recipe.clusters.count() * recipe.restarts as usize;
         let wrong =

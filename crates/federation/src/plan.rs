@@ -3,6 +3,8 @@
 //! The protocol core binds these bytes and never reads them; the clustering crate never sees a plan. This is the text
 //! that every site reads before it says yes.
 
+/// What a [`PlanSpec`] consists of.
+pub use crate::columns::{Categorical, Column, Shares};
 use serde::{Deserialize, Serialize};
 use veilsum_cluster::{
     Algorithm, Batch, Centres, Domain, Method, Run, Step,
@@ -18,6 +20,7 @@ use veilsum_proto::{
 };
 
 use crate::{
+    columns,
     error::Failure,
     question::{Shared, SumBounds},
 };
@@ -25,7 +28,7 @@ use crate::{
 /// What is computed, on which columns.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PlanSpec {
-    /// The columns in the order of every vector, each with its public range.
+    /// The columns of numbers in the order of every vector, each with its public range.
     pub columns: Vec<Column>,
     /// How rows become working units.
     pub scaling: Scaling,
@@ -43,6 +46,9 @@ pub struct PlanSpec {
     /// row. Where there is none, they are as fine as 64 bits allow ([FIX-4]).
     #[serde(default)]
     pub step_bits: Option<u8>,
+    /// The columns of categories: their indicators follow the numbers in every vector.
+    #[serde(default)]
+    pub categorical: Vec<Categorical>,
 }
 
 /// Who opens the totals that the validity indices need.
@@ -65,18 +71,6 @@ pub struct Labels {
     pub column: String,
     /// Every label that may occur.
     pub classes: Vec<String>,
-}
-
-/// A column and its range, known to everybody before any row is read.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Column {
-    /// Its name in every site's header.
-    pub name: String,
-    /// Smallest possible value, original units.
-    pub lower: f64,
-    /// Largest possible value, original units.
-    pub upper: f64,
 }
 
 /// K rows of d numbers.
@@ -134,7 +128,23 @@ impl PlanSpec {
             judge: Judge::Coordinator,
             labels: None,
             step_bits: None,
+            categorical: Vec::new(),
         }
+    }
+
+    /// The names in every site's header: numbers, then categories.
+    pub fn headers(&self) -> impl Iterator<Item = &str> {
+        columns::headers(&self.columns, &self.categorical)
+    }
+
+    /// The names of all coordinates of a centre: numbers, then the indicators of every category.
+    pub fn names(&self) -> Vec<String> {
+        columns::names(&self.columns, &self.categorical)
+    }
+
+    /// How many neighbouring coordinates tell one column of the header.
+    pub fn widths(&self) -> Vec<usize> {
+        columns::widths(&self.columns, &self.categorical)
     }
 
     /// Checks every parameter, and that a first question can be asked and laid out.
@@ -142,24 +152,16 @@ impl PlanSpec {
     /// # Errors
     /// [`PlanSpecError`] naming the parameter.
     pub fn check(&self) -> Result<(), PlanSpecError> {
-        if self.columns.is_empty() || self.columns.len() > MAX_COLUMNS {
-            return Err(PlanSpecError(format!(
-                "it has {} columns; 1 to {MAX_COLUMNS} are possible",
-                self.columns.len()
-            )));
+        let count: usize = self.widths().iter().sum();
+        if !(1..=MAX_COLUMNS).contains(&count) {
+            return Err(PlanSpecError(format!("it has {count} columns; 1 to {MAX_COLUMNS} are possible")));
         }
-        for (i, c) in self.columns.iter().enumerate() {
-            // A column may have any name that a CSV header can hold; only its length matters here.
-            if c.name.is_empty() || c.name.len() > 256 {
-                return Err(PlanSpecError(format!(
-                    "the name of column {} has {} bytes; 1 to 256 are possible",
-                    i + 1,
-                    c.name.len()
-                )));
-            }
-            if self.columns[..i].iter().any(|o| o.name == c.name) {
-                return Err(PlanSpecError(format!("the column {:?} stands twice", c.name)));
-            }
+        columns::check(&self.columns, &self.categorical).map_err(PlanSpecError)?;
+        if self.recipe.algorithm.has_covariances() && !self.categorical.is_empty() {
+            return Err(PlanSpecError(format!(
+                "{} is for numbers: the indicators of categories add up to 1, so they have no covariance that can be inverted",
+                self.method_name()
+            )));
         }
         let domain = self.domain()?;
         self.check_labels()?;
@@ -194,12 +196,6 @@ impl PlanSpec {
                 self.recipe.clusters.max
             )));
         }
-        if let Seeding::Given { centres } = &self.recipe.seeding
-            && centres.columns() != domain.columns()
-        {
-            let (got, want) = (centres.columns(), domain.columns());
-            return Err(PlanSpecError(format!("a starting centre has {got} coordinates, the plan {want} columns")));
-        }
         self.working_recipe()?.check(&domain).map_err(PlanSpecError::new)?;
         self.first_question(3)?.check(&domain).map_err(PlanSpecError::new)
     }
@@ -215,7 +211,7 @@ impl PlanSpec {
                 labels.classes.len()
             )));
         }
-        if self.columns.iter().any(|c| c.name == labels.column) {
+        if self.headers().any(|name| name == labels.column) {
             return Err(PlanSpecError(format!("the label column {:?} is also clustered", labels.column)));
         }
         for (i, class) in labels.classes.iter().enumerate() {
@@ -231,20 +227,22 @@ impl PlanSpec {
     /// # Errors
     /// [`PlanSpecError`] naming the column whose range is unusable.
     pub fn domain(&self) -> Result<Domain, PlanSpecError> {
-        let (lower, upper) = self.columns.iter().map(|c| (c.lower, c.upper)).unzip();
-        Domain::new(lower, upper, self.scaling).map_err(PlanSpecError::new)
+        columns::domain(&self.columns, &self.categorical, self.scaling).map_err(PlanSpecError::new)
     }
 
     /// The recipe with given centres in working units.
     fn working_recipe(&self) -> Result<Recipe, PlanSpecError> {
-        let mut recipe = self.recipe.clone();
-        if let Seeding::Given { centres } = &mut recipe.seeding
-            && self.scaling == Scaling::None
-        {
-            let mut rows: Matrix = centres.rows().map(<[f64]>::to_vec).collect();
-            rows.iter_mut().for_each(|r| {
-                r.iter_mut().zip(&self.columns).for_each(|(v, c)| *v = c.lower + *v * (c.upper - c.lower));
-            });
+        let (mut recipe, domain) = (self.recipe.clone(), self.domain()?);
+        if let Seeding::Given { centres } = &mut recipe.seeding {
+            let (got, want) = (centres.columns(), domain.columns());
+            if got != want {
+                return Err(PlanSpecError(format!("a starting centre has {got} coordinates, the plan {want} columns")));
+            }
+            let inside = |(column, part): (usize, &f64)| {
+                let (low, high) = domain.working_interval(column);
+                low + part * (high - low)
+            };
+            let rows: Matrix = centres.rows().map(|row| row.iter().enumerate().map(inside).collect()).collect();
             *centres = Centres::from_rows(&rows).map_err(PlanSpecError::new)?;
         }
         Ok(recipe)
@@ -291,13 +289,11 @@ impl PlanSpec {
         let domain = self.domain()?;
         let original = domain.centres_to_original(working).map_err(PlanSpecError::new)?;
         let original: Vec<Vec<f64>> = original.rows().map(<[f64]>::to_vec).collect();
-        let boxed = match self.scaling {
-            Scaling::Box => working.rows().map(<[f64]>::to_vec).collect(),
-            Scaling::None => original
-                .iter()
-                .map(|r| r.iter().zip(&self.columns).map(|(v, c)| (v - c.lower) / (c.upper - c.lower)).collect())
-                .collect(),
+        let part = |(column, value): (usize, &f64)| {
+            let (low, high) = domain.working_interval(column);
+            (value - low) / (high - low)
         };
+        let boxed = working.rows().map(|row| row.iter().enumerate().map(part).collect()).collect();
         Ok((original, boxed))
     }
 
@@ -307,6 +303,7 @@ impl PlanSpec {
             Scaling::Box => column.upper - column.lower,
             Scaling::None => 1.0,
         };
+        // Categories have no covariances (`check`).
         let extents: Vec<f64> = self.columns.iter().map(extent).collect();
         for matrix in &mut shapes.covariances {
             let pairs = (0..extents.len()).flat_map(|i| (0..=i).map(move |j| (i, j)));

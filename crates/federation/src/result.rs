@@ -4,6 +4,7 @@ use serde::Serialize;
 /// What a method ends with: a [`RunResult`] before it is told.
 pub use veilsum_cluster::Outcome;
 use veilsum_cluster::{
+    Algorithm,
     method::{ClusterSizes, Extrapolation, Rested, RobustError},
     warnings::{self, Warning},
 };
@@ -18,7 +19,7 @@ use crate::{
     errors::ResultErrors,
     method_session::MethodSession,
     model::{Early, Model},
-    plan::PlanSpec,
+    plan::{PlanSpec, Shares},
     question::SumBounds,
     traffic::Traffic,
 };
@@ -38,6 +39,10 @@ pub struct RunResult {
     pub centres: Vec<Vec<f64>>,
     /// K x d, box units.
     pub centres_box: Vec<Vec<f64>>,
+    /// The shares of every category in every cluster, where there are columns of categories: the coordinates of `centres` behind
+    /// the numbers, by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub categories: Vec<Shares>,
     /// Covariances and weights of a method whose clusters have any: lower triangles, row by row, original units. The
     /// log-likelihood is in the units of the questions.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,6 +74,11 @@ pub struct RunResult {
     pub objective: f64,
     /// The objective over N.
     pub objective_per_row: f64,
+    /// Of `fcm`, where the weight of every cluster is shown: the root of Σ u^m d² over Σ u^m, over all rows and clusters, in the units of
+    /// the questions. It is the scale of Krishnapuram & Keller (1993, equation 9 with K = 1), one for all clusters, for the
+    /// `distance` of another plan of `pcm`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub typical_distance: Option<f64>,
     /// Validity indices.
     pub indices: veilsum_cluster::Indices,
     /// One point for every K that was tried; empty where the plan names one K.
@@ -118,6 +128,14 @@ pub struct RunResult {
     pub model: Option<Model>,
 }
 
+/// See [`RunResult::typical_distance`].
+fn typical_distance(work: &PlanSpec, outcome: &Outcome) -> Option<f64> {
+    let exact = matches!(work.recipe.algorithm, Algorithm::Fcm { .. }) && work.recipe.noise.is_none();
+    let weight =
+        outcome.clusters.weight.iter().copied().sum::<Option<f64>>().filter(|weight| exact && *weight > 0.0)?;
+    Some((outcome.objective / weight).sqrt()).filter(|distance| distance.is_finite() && *distance > 0.0)
+}
+
 impl RunResult {
     /// Of an outcome of this conversation, with the intermediary's count of the sites of the last total, where it gave it; traffic
     /// is still to come.
@@ -164,7 +182,9 @@ impl RunResult {
             );
         }
         told.extend(privacy.as_ref().and_then(Privacy::warning));
-        let columns: Vec<String> = work.columns.iter().map(|c| c.name.clone()).collect();
+        let columns = work.names();
+        let deviations = errors.as_ref().map(|errors| errors.centres.as_slice());
+        let categories = Shares::of(&work.columns, &work.categorical, &centres, deviations);
         let mut findings = warnings::of(&work.recipe, &work.domain()?, &columns, outcome);
         // Why such a run has not converged is said already.
         findings.retain(|finding| ended_early.is_none() || finding.name != "not-converged");
@@ -174,6 +194,7 @@ impl RunResult {
             k: outcome.centres.k() as u32,
             m: outcome.m,
             columns,
+            categories,
             centres,
             centres_box,
             clusters: outcome.clusters.clone(),
@@ -187,6 +208,7 @@ impl RunResult {
             extrapolated: outcome.extrapolated,
             objective: outcome.objective,
             objective_per_row: outcome.objective_per_row,
+            typical_distance: typical_distance(work, outcome),
             indices: outcome.indices.clone(),
             curve: outcome.curve.clone(),
             stability: outcome.stability.clone(),

@@ -36,6 +36,7 @@ pub fn work(k: u32) -> PlanSpec {
         judge: Judge::Coordinator,
         labels: None,
         step_bits: None,
+        categorical: Vec::new(),
     }
 }
 

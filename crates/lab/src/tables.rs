@@ -60,8 +60,8 @@ pub(crate) fn experiments(args: &ExperimentsArgs, json: bool) -> Result<(), Fail
                 }
                 results.push(summary(&report));
             }
-            Err(ExperimentError::Missing(what)) => {
-                let _ = writeln!(std::io::stderr(), "SKIPPED {}: {what} is not in the data folder", experiment.name);
+            Err(absent @ (ExperimentError::Missing(_) | ExperimentError::NoPython(_))) => {
+                let _ = writeln!(std::io::stderr(), "SKIPPED {}: {absent}", experiment.name);
                 skipped.push(experiment.name);
             }
             Err(error @ (ExperimentError::File { .. } | ExperimentError::Data(_))) => {

@@ -10,7 +10,9 @@ fn quick(name: &str) {
     let experiment = experiments::find(name).expect("an experiment of this name");
     let report = match experiment.run(&settings) {
         Ok(report) => report,
-        Err(ExperimentError::Missing(what)) => return eprintln!("SKIPPED: {what} is not in ../shared/data"),
+        Err(absent @ (ExperimentError::Missing(_) | ExperimentError::NoPython(_))) => {
+            return eprintln!("SKIPPED: {absent}");
+        }
         Err(error) => panic!("{name}: {error}"),
     };
     let text = experiments::text(&report);
@@ -27,6 +29,11 @@ fn quick(name: &str) {
 #[test]
 fn exactness() {
     quick("exactness");
+}
+
+#[test]
+fn reference() {
+    quick("reference");
 }
 
 #[test]

@@ -74,15 +74,15 @@ pub fn load_rows_and_origin(federation: &Federation, data: impl AsRef<Path>) -> 
     let (data, work) = (data.as_ref(), &federation.work);
     let columns: Vec<String> = work.columns.iter().map(|c| c.name.clone()).collect();
     let label = work.labels.as_ref().map(|labels| labels.column.clone());
-    let mut table = table::read(data, &TableSpec { columns, label })?;
+    let domain = work.domain()?;
+    let mut table = table::read(data, &TableSpec { columns, categorical: work.categorical.clone(), label })?;
     let named = work.labels.as_ref().zip(table.labels.take());
     let labels = named.as_ref().map(|(wanted, found)| numbered(found, wanted)).transpose();
     let labels = labels.map_err(|row| {
         let what = format!("{}: its label is not among those of the plan", table::place_of(data, row));
         Failure::input(what, "correct the row, or agree on a plan that lists its label")
     })?;
-    let rows = Rows::new(table.values, work.columns.len()).map_err(|e| in_file(data, e.into()))?;
-    let domain = work.domain()?;
+    let rows = Rows::new(table.values, domain.columns()).map_err(|e| in_file(data, e.into()))?;
     let prepared = Prepared::new(&rows, &domain, work.out_of_box).map_err(|e| match e {
         DataError::OutsideBox { row, column } => {
             let name = work.columns.get(column).map_or("?", |c| c.name.as_str());
@@ -91,8 +91,7 @@ pub fn load_rows_and_origin(federation: &Federation, data: impl AsRef<Path>) -> 
         }
         other => in_file(data, other.into()),
     })?;
-    let names: Vec<String> = work.columns.iter().map(|c| c.name.clone()).collect();
-    let origin = Origin::new(names, rows, named.map(|(of, labels)| (of.column.clone(), labels)));
+    let origin = Origin::new(work.names(), rows, named.map(|(of, labels)| (of.column.clone(), labels)));
     let prepared = match labels {
         Some(labels) => prepared.with_labels(labels).map_err(|e| in_file(data, e.into()))?,
         None => prepared,

@@ -62,11 +62,10 @@ impl LoopbackSite {
 
     /// The same in original units, by which a ledger knows them again.
     fn origin(&self, work: &PlanSpec) -> Origin {
-        let names = work.columns.iter().map(|c| c.name.clone()).collect();
         let class = |label: &u32| label.to_string();
         let labels = work.labels.as_ref().zip(self.labels.as_ref());
         let labels = labels.map(|(of, labels)| (of.column.clone(), labels.iter().map(class).collect()));
-        Origin::new(names, self.rows.clone(), labels)
+        Origin::new(work.names(), self.rows.clone(), labels)
     }
 }
 

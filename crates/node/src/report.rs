@@ -87,7 +87,7 @@ pub fn write_site(path: &Path, model: &Model, result: Option<&RunResult>, traffi
         None => json!({
             "method": model.method, "k": model.k, "m": model.m, "centres": model.centres, "converged": model.converged,
             "rested": model.rested,
-            "columns": model.columns.iter().map(|column| &column.name).collect::<Vec<_>>(),
+            "columns": model.names(),
             "ended_early": model.ended_early, "extrapolated": model.extrapolated, "plan_hash": model.plan,
             "standardisation": model.standardisation, "traffic": traffic,
         }),
@@ -140,6 +140,17 @@ pub fn centres(result: &RunResult) -> String {
                 let _ = write!(out, " {error:>12.5}");
             }
             out.push('\n');
+        }
+    }
+    for of in &result.categories {
+        let _ = writeln!(out, "  shares of {}", clean(&of.column));
+        for (i, (shares, mode)) in of.shares.iter().zip(&of.mode).enumerate() {
+            let each = of.categories.iter().zip(shares).take(8);
+            let each: Vec<String> = each.map(|(name, share)| format!("{} {share:.3}", shorten(name))).collect();
+            let rest = of.categories.len().saturating_sub(8);
+            let more = if rest > 0 { format!(" (+{rest})") } else { String::new() };
+            let mode = mode.as_deref().map_or_else(|| "not clear".into(), shorten);
+            let _ = writeln!(out, "  {i:>7}  mode {mode}: {}{more}", each.join(", "));
         }
     }
     let drowned = |errors: &ResultErrors| !errors.not_distinguishable_from_noise.is_empty();

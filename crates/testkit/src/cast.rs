@@ -144,7 +144,7 @@ impl Cast {
         let work = &self.federation.work;
         let domain = work.domain().expect("a box");
         let prepared = Prepared::new(rows, &domain, work.out_of_box).expect("rows inside the box");
-        let names = work.columns.iter().map(|column| column.name.clone()).collect();
+        let names = work.names();
         ClientConfig {
             party: self.party(i + 2),
             site: toy_policy(),

@@ -6,7 +6,9 @@
 //! to K.
 //!
 //! δ is the plan's, in the units of the questions, and the same for all clusters. The papers also take it from the data (Davé from the
-//! mean distance, Krishnapuram and Keller from the rows of each cluster, with `η_k = δ²`); here nothing is asked for it.
+//! mean distance, Krishnapuram and Keller from the rows of each cluster, with `η_k = δ²`); here nothing is asked for it,
+//! and a run of `fcm` reports the scale of equation 9 for the next plan. A site has to see δ before it agrees: under a small one
+//! the sums are those of the few rows around a centre.
 //!
 //! `fcm-noise` fails where δ is small: all rows are noise, and centres rest where they began. `pcm` fails where δ is large: its
 //! clusters do not know of each other, and several move to the same place, which a run then reports as collapsed. Both begin

@@ -221,7 +221,7 @@ impl Recipe {
         if !self.prepares() {
             return Err("the plan does not standardise rows".into());
         }
-        let plain = self.preparation.scale == Scale::None || stage == Stage::Preparing;
+        let unscaled = self.preparation.scale == Scale::None || stage == Stage::Preparing;
         for column in 0..domain.columns() {
             let (low, high) = domain.working_interval(column);
             let clips = self.preparation.winsorise.iter().any(|w| {
@@ -232,6 +232,8 @@ impl Recipe {
             if !clips && (transform.lower[column], transform.upper[column]) != (low, high) {
                 return Err(format!("it clips column {column} (counted from 0), the plan does not"));
             }
+            // Categories have the plan's weight and keep it.
+            let plain = unscaled || column >= domain.numbers();
             if plain && (transform.shift[column], transform.factor[column]) != (0.0, 1.0) {
                 return Err(format!("it scales column {column} (counted from 0), the plan does not"));
             }
@@ -252,7 +254,7 @@ impl Recipe {
             && query.half().is_none_or(|half| self.admits_half(half))
             && match query {
                 Query::Moments(_) => self.preparation.scale == Scale::Standard,
-                Query::Histogram(q) => q.bins == self.preparation.bins && self.wants(q, domain.columns()),
+                Query::Histogram(q) => q.bins == self.preparation.bins && self.wants(q, domain.numbers()),
                 Query::Cells(q) => return self.admits_cells(q, sites),
                 Query::Shifts(q) => self.admits_shifts(q, domain)?,
                 Query::ShapedSums(q) => {

@@ -191,8 +191,12 @@ impl Recipe {
                 .centres(domain, k as usize)
                 .map_err(|error| MethodError::parameter(error.to_string()))
         };
-        let start = probe(min.min(8))?;
-        let _ = self.algorithm.begin(Beginning { start: &start, cells: None, rule: self.rule, seed: 0 })?;
+        // Covariances are limited by the largest K; in few columns, as the smallest K has shown by then.
+        let largest = self.algorithm.has_covariances().then_some(max);
+        for k in std::iter::once(min.min(8)).chain(largest) {
+            let start = probe(k)?;
+            let _ = self.algorithm.begin(Beginning { start: &start, cells: None, rule: self.rule, seed: 0 })?;
+        }
         // The memberships of one row to the power of m add up to K^(1 - m) at least, and to little more where it is far off.
         if (self.judge_m() - 1.0) * f64::from(max).ln() > MAX_FUZZINESS {
             return Err(MethodError::parameter(format!(

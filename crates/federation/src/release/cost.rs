@@ -50,12 +50,17 @@ const COUNTABLE: u64 = 1_024;
 
 /// The number of different rows that these values could form, where it is small. The totals of a few rounds then tell
 /// how often each row occurs, however many rows there are. An operator who knows the number sets `release.domain`.
-pub fn possible_rows(rows: &Rows) -> Option<u64> {
-    let mut possible = 1u64;
-    for column in 0..rows.columns() {
+///
+/// `widths` are how many neighbouring coordinates tell one column ([`PlanSpec::widths`]): the indicators of a category are not
+/// independent.
+pub fn possible_rows(rows: &Rows, widths: &[usize]) -> Option<u64> {
+    let (mut possible, mut from) = (1u64, 0);
+    for width in widths {
+        let place = from..from + width;
+        from = place.end;
         let mut values = std::collections::HashSet::new();
         for row in rows.iter() {
-            values.insert(row[column].to_bits());
+            values.insert(row[place.clone()].iter().map(|x| x.to_bits()).collect::<Vec<u64>>());
             if possible.saturating_mul(values.len() as u64) > COUNTABLE {
                 return None;
             }
@@ -76,7 +81,7 @@ pub fn facts(work: &PlanSpec) -> PlanFacts<'_> {
         _ => None,
     };
     let records = if sums { recipe.rule.min_rows } else { cells.unwrap_or(0) };
-    let columns = work.columns.iter().map(|c| c.name.as_str()).chain(work.labels.iter().map(|l| l.column.as_str()));
+    let columns = work.headers().chain(work.labels.iter().map(|l| l.column.as_str()));
     PlanFacts {
         method: work.method_name(),
         columns: columns.collect(),
@@ -143,10 +148,10 @@ mod tests {
     fn possible_rows_are_those_that_the_values_can_be_combined_to() {
         let rows = |values: Vec<f64>, columns| Rows::new(values, columns).unwrap();
         let scale = rows((0..200).flat_map(|i| [f64::from(i % 7), f64::from(i / 7 % 7)]).collect(), 2);
-        assert_eq!(possible_rows(&scale), Some(49));
-        assert_eq!(possible_rows(&rows(vec![1.0; 3], 1)), Some(1));
-        assert_eq!(possible_rows(&rows((0..1_024).map(f64::from).collect(), 1)), Some(1_024));
-        assert_eq!(possible_rows(&rows((0..1_025).map(f64::from).collect(), 1)), None);
-        assert_eq!(possible_rows(&rows((0..200).map(|i| f64::from(i) / 3.0).collect(), 2)), None);
+        assert_eq!(possible_rows(&scale, &[1, 1]), Some(49));
+        assert_eq!(possible_rows(&rows(vec![1.0; 3], 1), &[1]), Some(1));
+        assert_eq!(possible_rows(&rows((0..1_024).map(f64::from).collect(), 1), &[1]), Some(1_024));
+        assert_eq!(possible_rows(&rows((0..1_025).map(f64::from).collect(), 1), &[1]), None);
+        assert_eq!(possible_rows(&rows((0..200).map(|i| f64::from(i) / 3.0).collect(), 2), &[1, 1]), None);
     }
 }

@@ -128,7 +128,7 @@ pub fn decide(
         sites: site.roster.sites.len(),
         own_rows: site.rows.len() as u64,
         rows_in_all: rows_in_all(site, offer),
-        columns: u32::try_from(site.work.columns.len()).unwrap_or(u32::MAX),
+        columns: u32::try_from(site.work.headers().count()).unwrap_or(u32::MAX),
         domain: site.domain,
         plan: facts(site.work),
         repeated,
@@ -162,7 +162,7 @@ fn smooth(offer: &Offer<'_>, left: &Left, asked: &Asked, site: &Answering<'_>) -
     batch.is_smooth().then(|| Kept {
         plan: left.plan,
         query: asked.query.clone(),
-        columns: site.work.columns.iter().map(|column| column.name.clone()).collect(),
+        columns: site.work.names(),
         domain: site.rows.domain().clone(),
         fraction_bits: offer.layout.blocks.iter().map(|block| block.scale.fraction_bits).collect(),
         rows: site.terms.max_rows.saturating_mul(site.roster.sites.len() as u64),
@@ -246,7 +246,7 @@ fn places(offer: &Offer<'_>, site: &Answering<'_>) -> (BoundingBox, Vec<Places>)
     };
     match ends().filter(|_| !centres.is_empty()) {
         Some(ends) => {
-            let columns = site.work.columns.iter().map(|column| column.name.clone()).collect();
+            let columns = site.work.names();
             let mut ends = ends.rows().map(|row| row.iter().map(|end| end.to_bits()).collect());
             let (lower, upper) = (ends.next().unwrap_or_default(), ends.next().unwrap_or_default());
             (BoundingBox { columns, lower, upper }, centres)

@@ -20,11 +20,11 @@ const STARTS: u64 = 20;
 const METHODS: [&str; 4] = ["fcm", "kmeans", "fkm", "ffcm-avg2"];
 
 /// Rows with a name, the number of clusters that is known or taken for them, and the box around them.
-struct Set {
-    name: String,
-    rows: Rows,
-    domain: Domain,
-    k: u32,
+pub(super) struct Set {
+    pub(super) name: String,
+    pub(super) rows: Rows,
+    pub(super) domain: Domain,
+    pub(super) k: u32,
 }
 
 impl Set {
@@ -34,7 +34,7 @@ impl Set {
     }
 
     /// The rows of the sites, shuffled and dealt in turn: in their own order a site might get every row of some clusters.
-    fn dealt(&self, sites: usize) -> Result<Vec<Prepared>, ExperimentError> {
+    pub(super) fn dealt(&self, sites: usize) -> Result<Vec<Prepared>, ExperimentError> {
         let mut order: Vec<usize> = (0..self.rows.len()).collect();
         Stream::new(1, b"veilsum defaults deal v1").shuffle(&mut order);
         let part = |site: usize| {
@@ -135,7 +135,7 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
 }
 
 /// The nine sets where their files are there; the generated ones in any case.
-fn sets(settings: &Settings) -> Result<Vec<Set>, ExperimentError> {
+pub(super) fn sets(settings: &Settings) -> Result<Vec<Set>, ExperimentError> {
     let five = synthetic::five_gaussians(synthetic::DEFAULT_SEED).pooled();
     let mut sets = vec![Set::new("five Gaussians", five, 5)?];
     let files: &[(&str, u32)] = match settings.quick {

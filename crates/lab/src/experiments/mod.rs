@@ -19,6 +19,7 @@ mod harness;
 mod legacy;
 mod motivational;
 mod print;
+mod reference;
 mod report;
 mod server;
 mod settings;
@@ -43,11 +44,16 @@ pub struct Experiment {
 }
 
 /// All experiments, in the order in which they are run.
-pub const ALL: [Experiment; 11] = [
+pub const ALL: [Experiment; 12] = [
     Experiment {
         name: "exactness",
         about: "every method: plain sums and masked sums give the same",
         run: exactness::run,
+    },
+    Experiment {
+        name: "reference",
+        about: "fcm and kmeans against plain numpy (needs Python with numpy)",
+        run: reference::run,
     },
     Experiment { name: "sweep", about: "a sweep takes the rounds of its longest K; all indices", run: sweep::run },
     Experiment {

@@ -16,7 +16,7 @@ use super::file::{hash_of, hex, in_file, read_document, refused, to_toml};
 use crate::{
     error::Failure,
     files,
-    plan::{Column, Judge, Labels, OutOfBox, PlanSpec, Recipe, Sampling, Scaling},
+    plan::{Categorical, Column, Judge, Labels, OutOfBox, PlanSpec, Recipe, Sampling, Scaling},
 };
 use veilsum_federation::agreed::roster_fingerprint;
 use veilsum_proto::identity::to_hex;
@@ -45,6 +45,8 @@ struct PlanFile {
     step_bits: Option<u8>,
     #[serde(default)]
     column: Vec<Column>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    categorical: Vec<Categorical>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -89,6 +91,7 @@ pub fn write_plan(path: impl AsRef<Path>, signed: &SignedTerms) -> Result<(), Fa
         labels: work.labels,
         step_bits: work.step_bits,
         column: work.columns,
+        categorical: work.categorical,
     };
     let comment = "# What is computed and under which terms, signed by the coordinator: a change by hand breaks the\n\
                    # signature. `veilsum plan check` says what it means. Threshold, colluders and block_size: 0 is the default.\n";
@@ -131,6 +134,7 @@ pub(super) fn load_signed_plan(path: &Path, roster: &Roster) -> Result<SignedTer
         judge: file.judge,
         labels: file.labels,
         step_bits: file.step_bits,
+        categorical: file.categorical,
     };
     work.check().map_err(|e| in_file(path, e.into()))?;
     let c = file.cohort;

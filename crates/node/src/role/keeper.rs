@@ -38,7 +38,7 @@ impl Keeper {
             None => Ledger::in_memory(identity, data),
         };
         let ledger = recognised(ledger, &config.origin)?;
-        let domain = possible_rows(&config.rows.packed().to_rows());
+        let domain = possible_rows(&config.rows.packed().to_rows(), &config.party.federation.work.widths());
         Ok(Keeper { ledger: Arc::new(Mutex::new(ledger)), domain, shown: Arc::default() })
     }
 

@@ -593,8 +593,8 @@ fn read_model(bytes: &[u8], config: &ClientConfig) -> Result<Model, String> {
     let centres = model.working_centres()?;
     let ours = Model::new(&config.party.federation.work, &config.party.federation.terms.hash(), &centres, None)
         .map_err(|e| e.to_string())?;
-    let same = (&ours.method, ours.m.to_bits(), &ours.columns, ours.scaling, &ours.plan)
-        == (&model.method, model.m.to_bits(), &model.columns, model.scaling, &model.plan);
+    let same = (&ours.method, ours.m.to_bits(), &ours.columns, &ours.categorical, ours.scaling, &ours.plan)
+        == (&model.method, model.m.to_bits(), &model.columns, &model.categorical, model.scaling, &model.plan);
     if !same || model.standardisation.is_some() != config.party.federation.work.recipe.prepares() {
         return Err("it is not one of this plan".into());
     }

@@ -14,7 +14,7 @@ use csv::ByteRecord;
 use super::{
     error::TableError,
     limits::{MAX_CELL, MAX_COLUMNS, MAX_ROW, MAX_VALUES},
-    source::{RowReader, RowSource, Table, TableSpec, Wanted, read_all},
+    source::{RowReader, RowSource, Table, TableSpec, Wanted, list, read_all},
 };
 
 /// How the reader is told that a row outgrew its allowance.
@@ -93,6 +93,17 @@ impl<R: Read> RowReader for CsvReader<R> {
             table.begin_row(&name, line)?;
             for &at in &wanted.columns {
                 table.values.push(number(&name, line, &header[at], &row[at])?);
+            }
+            for (at, categories) in &wanted.categorical {
+                let (cell, column) = (text(&name, line, &row[*at])?, || header[*at].clone());
+                if cell.is_empty() {
+                    return Err(TableError::EmptyCell { file: file(), line, column: column() });
+                }
+                let Some(category) = categories.iter().position(|category| category == cell) else {
+                    let known = list(categories);
+                    return Err(TableError::UnknownCategory { file: file(), line, column: column(), known });
+                };
+                table.values.extend((0..categories.len()).map(|i| f64::from(u8::from(i == category))));
             }
             if let (Some(at), Some(labels)) = (wanted.label, &mut table.labels) {
                 let label = text(&name, line, &row[at])?;

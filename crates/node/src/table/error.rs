@@ -142,6 +142,18 @@ pub enum TableError {
         /// What to do.
         hint: &'static str,
     },
+    /// A cell that is none of the categories of its column.
+    #[error("{file}, line {line}, column {column:?}: the value is none of the column's categories")]
+    UnknownCategory {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: u64,
+        /// The column.
+        column: String,
+        /// The categories that are listed.
+        known: String,
+    },
     /// A cell that is not a finite number.
     #[error("{file}, line {line}, column {column:?}: the value is NaN, infinite or too large for a 64-bit number")]
     NotFinite {
@@ -216,6 +228,7 @@ impl TableError {
             Self::Ragged { .. } => "look for a missing or an extra delimiter, or a quotation mark without its partner".into(),
             Self::EmptyCell { .. } => "remove such rows, or fill them in before clustering".into(),
             Self::NotANumber { hint, .. } => (*hint).into(),
+            Self::UnknownCategory { known, .. } => format!("correct the row, or agree on a plan that lists its category: this one has {known}"),
             Self::NotFinite { .. } => "remove such rows or correct them".into(),
             Self::NotUtf8 { .. } => "save the file as \"CSV UTF-8\", or convert it with iconv".into(),
             Self::TooManyColumns { .. } => "keep the ones that are to be clustered".into(),

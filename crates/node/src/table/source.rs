@@ -3,6 +3,7 @@
 use std::{fmt, path::Path};
 
 use super::{error::TableError, limits::MAX_VALUES};
+use crate::plan::Categorical;
 
 /// Column names that an error lists before it says "and more".
 const SHOWN_COLUMNS: usize = 30;
@@ -44,7 +45,12 @@ pub(super) fn read_all(source: &mut dyn RowReader, spec: &TableSpec) -> Result<T
     let (file, known) = (source.name().to_owned(), source.columns());
     let wanted = choose(&file, known, spec)?;
     let mut table = Table {
-        columns: wanted.columns.iter().map(|&at| known[at].clone()).collect(),
+        columns: wanted
+            .columns
+            .iter()
+            .map(|&at| known[at].clone())
+            .chain(spec.categorical.iter().flat_map(Categorical::indicators))
+            .collect(),
         values: Vec::new(),
         rows: 0,
         labels: wanted.label.map(|_| Vec::new()),
@@ -57,10 +63,13 @@ pub(super) fn read_all(source: &mut dyn RowReader, spec: &TableSpec) -> Result<T
 }
 
 /// Which columns of a file are wanted.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TableSpec {
-    /// The numeric columns by name, in the order wanted; empty means all but the label, in the file's order.
+    /// The numeric columns by name, in the order wanted; empty means, where no categories are wanted, all but the label, in the
+    /// file's order.
     pub columns: Vec<String>,
+    /// The columns of categories, whose indicators follow the numbers in this order.
+    pub categorical: Vec<Categorical>,
     /// A column of names to keep beside the numbers, to compare a clustering with. It is never clustered.
     pub label: Option<String>,
 }
@@ -68,7 +77,7 @@ pub struct TableSpec {
 /// Numeric rows with named columns.
 #[derive(Clone, PartialEq)]
 pub struct Table {
-    /// Names of the numeric columns.
+    /// Names of the numeric columns and of the indicators behind them.
     pub columns: Vec<String>,
     /// Row after row, each as long as `columns`.
     pub values: Vec<f64>,
@@ -103,6 +112,8 @@ impl Table {
 pub struct Wanted {
     /// The numeric ones, in the order wanted.
     pub columns: Vec<usize>,
+    /// Those of categories, in the order wanted, each with its list.
+    pub categorical: Vec<(usize, Vec<String>)>,
     /// The label's.
     pub label: Option<usize>,
 }
@@ -120,24 +131,26 @@ fn choose(file: &str, header: &[String], spec: &TableSpec) -> Result<Wanted, Tab
     if let Some(at) = label {
         taken[at] = true;
     }
-    let mut columns = Vec::new();
-    for column in &spec.columns {
+    let mut take = |column: &String| {
         let at = find(column)?;
         if std::mem::replace(&mut taken[at], true) {
             return Err(TableError::ChosenTwice { file: file.to_owned(), column: column.clone() });
         }
-        columns.push(at);
-    }
-    if spec.columns.is_empty() {
+        Ok(at)
+    };
+    let mut columns = spec.columns.iter().map(&mut take).collect::<Result<Vec<usize>, _>>()?;
+    let of = |of: &Categorical| Ok((take(&of.column)?, of.categories.clone()));
+    let categorical = spec.categorical.iter().map(of).collect::<Result<Vec<_>, TableError>>()?;
+    if columns.is_empty() && categorical.is_empty() {
         columns.extend((0..header.len()).filter(|at| Some(*at) != label));
     }
-    if columns.is_empty() {
+    if columns.is_empty() && categorical.is_empty() {
         return Err(TableError::NoColumns { file: file.to_owned() });
     }
-    Ok(Wanted { columns, label })
+    Ok(Wanted { columns, categorical, label })
 }
 
-fn list(header: &[String]) -> String {
+pub(super) fn list(header: &[String]) -> String {
     let mut shown: Vec<String> = header
         .iter()
         .take(SHOWN_COLUMNS)

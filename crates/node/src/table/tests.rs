@@ -14,7 +14,23 @@ fn all() -> TableSpec {
 }
 
 fn spec(columns: &[&str], label: Option<&str>) -> TableSpec {
-    TableSpec { columns: columns.iter().map(|&c| c.to_owned()).collect(), label: label.map(str::to_owned) }
+    TableSpec { columns: columns.iter().map(|&c| c.to_owned()).collect(), label: label.map(str::to_owned), ..all() }
+}
+
+#[test]
+fn a_category_becomes_indicators_behind_the_numbers() {
+    use crate::plan::Categorical;
+    let categories = ["no", "yes", "é"].map(str::to_owned).to_vec();
+    let smoker = Categorical { column: "smoker".into(), categories, weight: 0.5 };
+    let wanted = TableSpec { categorical: vec![smoker], ..spec(&["age"], Some("site")) };
+    let table = read("smoker,age,site\nyes,40,a\né,50,b\n", &wanted).unwrap();
+    assert_eq!(table.columns, ["age", "smoker=no", "smoker=yes", "smoker=é"]);
+    assert_eq!(table.values, [40.0, 0.0, 1.0, 0.0, 50.0, 0.0, 0.0, 1.0]);
+    let unknown = refused("smoker,age,site\nno,40,a\nsometimes,50,b\n", &wanted);
+    assert!(unknown.contains("line 3, column \"smoker\"") && unknown.contains("\"no\", \"yes\", \"é\""), "{unknown}");
+    assert!(!unknown.contains("sometimes"), "{unknown}");
+    assert!(refused("smoker,age,site\n,50,b\n", &wanted).contains("column \"smoker\": the value is missing"));
+    assert!(refused("age,site\n50,b\n", &wanted).contains("no column is called \"smoker\""));
 }
 
 fn read(text: impl AsRef<[u8]>, spec: &TableSpec) -> Result<Table, TableError> {

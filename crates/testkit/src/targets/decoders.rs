@@ -205,7 +205,9 @@ pub(super) fn key(bytes: &[u8]) {
 
 pub(super) fn csv(bytes: &[u8]) {
     let label = Some("label".to_owned());
-    for spec in [TableSpec::default(), TableSpec { columns: vec!["a".into(), "b".into()], label }] {
+    for spec in
+        [TableSpec::default(), TableSpec { columns: vec!["a".into(), "b".into()], label, ..TableSpec::default() }]
+    {
         if let Ok(table) = table::read_csv_from(bytes, "fuzz", &spec) {
             assert_eq!(table.values.len(), table.rows * table.columns.len());
             assert!(table.values.iter().all(|v| v.is_finite()), "a number that is none passed");

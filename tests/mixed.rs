@@ -1,0 +1,164 @@
+//! Columns of categories from the command line: against numpy (`mixed.py`) from the same start, over several sites, and everything
+//! that is refused.
+
+use serde_json::Value;
+use veilsum_testkit::program::{Ended, Folder, veilsum};
+
+/// Two columns of numbers and one of categories, as a CSV file.
+fn table(fixture: &Value) -> String {
+    let cell = |cell: &Value| cell.as_str().map_or_else(|| cell.to_string(), str::to_owned);
+    let row = |row: &Value| row.as_array().unwrap().iter().map(cell).collect::<Vec<String>>().join(",");
+    let rows: Vec<String> = fixture["rows"].as_array().unwrap().iter().map(row).collect();
+    format!("age,income,smoker\n{}\n", rows.join("\n"))
+}
+
+fn fixture() -> Value {
+    serde_json::from_str(include_str!("mixed.json")).expect("the numbers of mixed.py")
+}
+
+fn demo(out: &Folder, data: &str, more: &[&str]) -> Ended {
+    let folder = out.path("out");
+    let mut args = vec!["demo", "--data", data, "--out", &folder, "--sites", "5"];
+    args.extend(more);
+    veilsum(&args)
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().expect("a number")
+}
+
+/// [QRY-1], [QRY-9]: pooled rows, numpy and masked sums come to the same centres, and shares have their categories' names.
+#[test]
+fn weighted_indicators_come_to_what_numpy_comes_to() {
+    let (out, fixture) = (Folder::fresh(), fixture());
+    let data = out.write("mixed.csv", &table(&fixture));
+    let line = |row: &Value| row.as_array().unwrap().iter().map(Value::to_string).collect::<Vec<String>>().join(",");
+    let start: Vec<String> = fixture["start"].as_array().unwrap().iter().map(line).collect();
+    let start = out.write("start.csv", &(start.join("\n") + "\n"));
+    for case in fixture["cases"].as_array().unwrap() {
+        let (weight, epsilon) = (case["weight"].to_string(), case["epsilon"].to_string());
+        let method = case["method"].as_str().unwrap();
+        let args = [
+            "--category",
+            "smoker=never,former,current",
+            "--category-weight",
+            &weight,
+            "--method",
+            method,
+            "--epsilon",
+            &epsilon,
+            "--k",
+            "3",
+            "--start",
+            &start,
+            "--max-rounds",
+            "200",
+        ]; // one option a pair
+        let exact = match method {
+            "kmeans" => ["--min-records", "1", "--min-change", "1"].as_slice(),
+            _ => &["--indices", "scalars"],
+        };
+        let ended = demo(&out, &data, &[&args[..], exact].concat()).expect(0);
+        let result = out.json("out/result.json");
+        let what = format!("{method}, weight {weight}");
+        assert_eq!(
+            result["columns"],
+            serde_json::json!(["age", "income", "smoker=never", "smoker=former", "smoker=current"])
+        );
+        assert_eq!((&result["rounds"], &result["converged"]), (&case["rounds"], &true.into()), "{what}");
+        for (found, expected) in result["centres"].as_array().unwrap().iter().zip(case["centres"].as_array().unwrap()) {
+            for (found, expected) in found.as_array().unwrap().iter().zip(expected.as_array().unwrap()) {
+                let (found, expected) = (number(found), number(expected));
+                assert!((found - expected).abs() <= 1e-8 * expected.abs().max(1.0), "{what}: {found} and {expected}");
+            }
+        }
+        assert!(number(&result["pooled"]["max_abs_diff"]) <= 1e-9, "{what}");
+        // Krishnapuram & Keller (1993), equation 9, over all clusters.
+        let scales = [&result, case].map(|of| of["typical_distance"].as_f64());
+        let alike = |[found, expected]: [Option<f64>; 2]| match (found, expected) {
+            (Some(found), Some(expected)) => (found - expected).abs() < 1e-8,
+            (found, expected) => found == expected,
+        };
+        assert!(alike(scales), "{what}: {scales:?}");
+        let shares = &result["categories"][0];
+        assert_eq!((&shares["column"], &shares["categories"]), (&"smoker".into(), &fixture["categories"]));
+        assert_eq!(shares["mode"], case["modes"], "{what}");
+        for (i, of) in shares["shares"].as_array().unwrap().iter().enumerate() {
+            let of: Vec<f64> = of.as_array().unwrap().iter().map(number).collect();
+            assert!((of.iter().sum::<f64>() - 1.0).abs() < 1e-8, "{what}");
+            assert_eq!(of[0], number(&result["centres"][i][2]), "{what}");
+        }
+        assert!(ended.stdout.contains("shares of smoker") && ended.stdout.contains("mode former"), "{}", ended.stdout);
+    }
+}
+
+/// A category with few rows in a hard cluster is no small group by the rule, and the result says so.
+#[test]
+fn a_rare_category_is_told() {
+    let (out, fixture) = (Folder::fresh(), fixture());
+    let data = out.write("mixed.csv", &table(&fixture));
+    let args =
+        ["--category", "smoker=never,former,current", "--category-weight", "0.01", "--k", "3", "--method", "kmeans"];
+    demo(&out, &data, &args).expect(0);
+    let findings = out.json("out/result.json")["findings"].to_string();
+    assert!(findings.contains("rare-category") && findings.contains("smoker="), "{findings}");
+}
+
+#[test]
+fn standardisation_leaves_categories_alone() {
+    let (out, fixture) = (Folder::fresh(), fixture());
+    let data = out.write("mixed.csv", &table(&fixture));
+    for how in ["standard", "robust"] {
+        let args = ["--category", "smoker=never,former,current", "--standardise", how, "--k", "3"];
+        demo(&out, &data, &args).expect(0);
+        let result = out.json("out/result.json");
+        assert!(number(&result["pooled"]["max_abs_diff"]) <= 1e-9, "{how}");
+        let of =
+            |name: &str| result["standardisation"][name].as_array().unwrap().iter().map(number).collect::<Vec<f64>>();
+        assert_eq!((&of("shift")[2..], &of("factor")[2..]), (&[0.0; 3][..], &[1.0; 3][..]), "{how}");
+        assert!(of("factor")[..2].iter().all(|factor| *factor != 1.0), "{how}");
+    }
+}
+
+/// Rows of one's own are assigned by their category, and what a model does not know is refused by place.
+#[test]
+fn assign_reads_categories() {
+    let (out, fixture) = (Folder::fresh(), fixture());
+    let data = out.write("mixed.csv", &table(&fixture));
+    let args = ["--category", "smoker=never,former,current", "--category-weight", "3", "--k", "3", "--init", "totals"];
+    demo(&out, &data, &args).expect(0);
+    let model = out.path("out/model.json");
+    let own = out.write("own.csv", "smoker,age,income\nnever,40,3\nformer,40,3\ncurrent,40,3\n");
+    let told = veilsum(&["assign", "--model", &model, "--data", &own, "--json"]).expect(0);
+    let told: Value = serde_json::from_str(&told.stdout).expect("JSON");
+    let labels: std::collections::BTreeSet<String> =
+        told["labels"].as_array().unwrap().iter().map(Value::to_string).collect();
+    assert_eq!(labels.len(), 3, "{told}");
+    let bad = out.write("bad.csv", "smoker,age,income\nnever,40,3\nsecretly,40,3\n");
+    let refused = veilsum(&["assign", "--model", &model, "--data", &bad]).expect(3).text();
+    assert!(refused.contains("line 3, column \"smoker\"") && refused.contains("\"never\""), "{refused}");
+    assert!(!refused.contains("secretly"), "{refused}");
+}
+
+#[test]
+fn what_is_wrong_with_categories_is_said() {
+    let (out, fixture) = (Folder::fresh(), fixture());
+    let data = out.write("mixed.csv", &table(&fixture));
+    let says = |code, more: &[&str], words: &[&str]| {
+        let text = demo(&out, &data, &[more, &["--k", "3"]].concat()).expect(code).text();
+        assert!(words.iter().all(|word| text.contains(word)), "{words:?}:\n{text}");
+    };
+    says(
+        3,
+        &["--category", "smoker=never,former"],
+        &["column \"smoker\"", "none of the column's categories", "\"former\""],
+    );
+    let smoker = ["--category", "smoker=never,former,current"];
+    let with = |more: &[&'static str]| [&smoker[..], more].concat();
+    says(2, &with(&["--category-weight", "0"]), &["above 0"]);
+    says(2, &with(&["--category-weight", "age=1"]), &["no such column of categories"]);
+    says(2, &with(&["--winsorise", "smoker=0:0.9"]), &["no such column of numbers"]);
+    says(2, &with(&["--label", "smoker"]), &["--category", "holds the labels"]);
+    says(2, &with(&["--method", "gmm"]), &["is for numbers"]);
+    says(2, &["--category", "smoker=never,never"], &["category 2", "stands twice"]);
+}
