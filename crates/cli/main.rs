@@ -12,6 +12,7 @@ mod demo;
 mod evidence;
 mod inspect;
 mod intermediary;
+mod jackknife;
 mod keygen;
 mod ledger;
 mod method;
@@ -114,6 +115,7 @@ verbs! {
     Policy(policy::PolicyArgs),
     Ledger(ledger::LedgerArgs),
     Evidence(evidence::EvidenceArgs),
+    Jackknife(jackknife::JackknifeArgs),
 }
 
 fn main() -> ExitCode {
