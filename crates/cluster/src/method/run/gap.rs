@@ -38,7 +38,7 @@ impl Run {
         let n = self.best.iter().filter_map(|at| self.members[*at].verdict.as_ref()).map(|verdict| verdict.rows).max();
         let n = n.unwrap_or(0);
         let curves = references(&self.recipe, Clusters { min, max }, &self.domain, n.min(REFERENCE_ROWS))?;
-        let up = (n as f64 / n.min(REFERENCE_ROWS).max(1) as f64).ln();
+        let up = (n as f64 / n.clamp(1, REFERENCE_ROWS) as f64).ln();
         for at in self.best.clone() {
             let member = &mut self.members[at];
             let inertia = |curve: &Vec<CurvePoint>| curve.iter().find(|point| point.k == member.k)?.indices.inertia;
