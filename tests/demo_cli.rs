@@ -29,7 +29,7 @@ fn table(value: &Value) -> Vec<Vec<f64>> {
 /// Everything that the contract promises about `result.json`.
 fn contract(result: &Value) {
     let promised = ["method", "k", "m", "centres", "n_total", "rounds", "converged", "indices", "cohort"];
-    let held = ["sizes", "mass", "weight", "left_out", "not_shown"];
+    let held = ["sizes", "mass", "weight", "deviations", "left_out", "not_shown"];
     let more = ["missing", "plan_hash", "history", "traffic", "pooled", "centres_box"];
     let found = keys(result);
     for key in promised.iter().chain(&more).chain(&held) {

@@ -9,6 +9,7 @@ mod demo_cli;
 mod federation;
 mod hostile_bytes;
 mod hostile_plans;
+mod jackknife;
 mod ledger;
 mod loss_processes;
 mod losses;

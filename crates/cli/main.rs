@@ -13,6 +13,7 @@ mod demo;
 mod evidence;
 mod inspect;
 mod intermediary;
+mod jackknife;
 mod keygen;
 mod ledger;
 mod method;
@@ -116,6 +117,7 @@ verbs! {
     Policy(policy::PolicyArgs),
     Ledger(ledger::LedgerArgs),
     Evidence(evidence::EvidenceArgs),
+    Jackknife(jackknife::JackknifeArgs),
 }
 
 fn main() -> ExitCode {

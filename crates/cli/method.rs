@@ -87,9 +87,14 @@ pub(crate) enum JudgeName {
 
 /// An index by the name that plans use.
 fn parse_pick(text: &str) -> Result<Pick, String> {
+    if text == "silhouette" {
+        return Err("the silhouette needs the distances between all pairs of rows, which no total gives: simplified-silhouette takes \
+                    the distances to the centres in their place, and silhouette-squared is exact for squared distances"
+            .into());
+    }
     serde_json::from_value(text.into()).map_err(|_| {
         "the indices are fuzzy-davies-bouldin, davies-bouldin, xie-beni, partition-coefficient, partition-entropy, \
-         modified-partition-coefficient, fukuyama-sugeno, calinski-harabasz, simplified-silhouette, silhouette-squared, bic"
+         modified-partition-coefficient, fukuyama-sugeno, calinski-harabasz, simplified-silhouette, silhouette-squared, bic, gap"
             .into()
     })
 }
@@ -210,7 +215,8 @@ pub(crate) struct MethodArgs {
     /// The index that chooses K from a range
     ///
     /// It is one of fuzzy-davies-bouldin, davies-bouldin, xie-beni, partition-coefficient, partition-entropy,
-    /// modified-partition-coefficient, fukuyama-sugeno, calinski-harabasz, simplified-silhouette and silhouette-squared.
+    /// modified-partition-coefficient, fukuyama-sugeno, calinski-harabasz, simplified-silhouette and silhouette-squared; bic with
+    /// gmm, gap with fcm, kmeans and fkm.
     #[arg(long, value_name = "INDEX", default_value = "fuzzy-davies-bouldin", value_parser = parse_pick,
         help_heading = heading::CHOICE)]
     pub choose: Pick,
@@ -530,7 +536,10 @@ mod tests {
     #[test]
     fn indices_have_the_names_of_plans() {
         assert_eq!(parse_pick("silhouette-squared"), Ok(Pick::SilhouetteSquared));
+        assert_eq!(parse_pick("gap"), Ok(Pick::Gap));
         assert!(parse_pick("dunn").unwrap_err().contains("xie-beni"));
+        let why = parse_pick("silhouette").unwrap_err();
+        assert!(why.contains("simplified-silhouette") && why.contains("silhouette-squared"), "{why}");
     }
 
     #[test]

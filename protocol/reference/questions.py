@@ -88,7 +88,7 @@ PICK = Enum(
     **dict.fromkeys(
         "fuzzy-davies-bouldin davies-bouldin xie-beni partition-coefficient partition-entropy "
         "modified-partition-coefficient fukuyama-sugeno calinski-harabasz simplified-silhouette "
-        "silhouette-squared bic".split(),
+        "silhouette-squared bic gap".split(),
         NOTHING,
     )
 )

@@ -21,12 +21,16 @@ def validation_blocks(q, domain):
     ]  # fmt: skip
     if q["vectors"]:
         blocks.append(("cluster_sums", k * domain.columns, domain.largest_of_all()))
+        for j in range(domain.columns):
+            (low, high), column = domain.interval(j), [c[j] for c in q["centres"]]
+            far = max(max(abs(x - low), abs(high - x)) for x in column)
+            blocks.append(("cluster_squares", k, far * far))
     return [(*block, "row") for block in blocks]
 
 
 def validation(q, domain, rows, labels):
     k, d, m = len(q["centres"]), domain.columns, q["m"]
-    entries = [[] for _ in range(7 * k + 5 + (k * d if q["vectors"] else 0))]
+    entries = [[] for _ in range(7 * k + 5 + (2 * k * d if q["vectors"] else 0))]
     for x in rows:
         squares, us = [square(x, c) for c in q["centres"]], memberships(x, q["centres"], m)
         far, own = [math.sqrt(s) for s in squares], nearest(x, q["centres"])[0]
@@ -42,6 +46,8 @@ def validation(q, domain, rows, labels):
         add_to(entries, 7 * k, [*sums, silhouette])
         if q["vectors"]:
             add_to(entries, 7 * k + 5 + own * d, x)
+            for j, (a, b) in enumerate(zip(x, q["centres"][own])):
+                add_to(entries, 7 * k + 5 + k * d + j * k + own, [(a - b) ** 2])
     return [math.fsum(x) for x in entries]
 
 

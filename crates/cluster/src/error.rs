@@ -259,6 +259,9 @@ pub enum MetricError {
     /// Centres of different shapes.
     #[error("the two sets of centres have different shapes")]
     CentreShape,
+    /// A jackknife of fewer than three blocks, or of blocks that do not make up all rows.
+    #[error("there are fewer than three blocks, or their rows are not all the rows")]
+    Blocks,
     /// An assignment problem that is not square or holds a value that is not finite.
     #[error("the cost matrix must be square and finite")]
     Cost,

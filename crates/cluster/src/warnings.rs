@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::algorithm::Algorithm;
-use crate::method::{CurvePoint, Pick};
+use crate::method::{Choice, CurvePoint, Pick};
 use crate::{Centres, Domain, Outcome, Recipe, Scaling};
 
 /// Two centres are one where their distance is below this part of the root mean square distance of rows to their centres: the same
@@ -96,6 +96,11 @@ fn border(outcome: &Outcome) -> Option<Warning> {
 /// Which K an index picks from a curve. An index that only rises or only falls over three and more K picks none: its best value is
 /// an end of the range whatever the rows are (Pal & Bezdek 1995 for the partition coefficient and entropy).
 pub fn vote(pick: Pick, curve: &[CurvePoint]) -> Option<u32> {
+    if pick == Pick::Gap {
+        // It has a rule of its own, and no best value.
+        let asked = curve.iter().any(|point| point.indices.gap.is_some());
+        return asked.then(|| Choice { by: pick, elbow: false }.choose(curve)).map(|at| curve[at].k);
+    }
     let usable: Vec<(u32, f64)> = curve
         .iter()
         .filter(|point| !point.collapsed)

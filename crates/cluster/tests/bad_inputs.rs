@@ -93,6 +93,9 @@ fn sensible(outcome: &Outcome, domain: &Domain) {
     let k = outcome.centres.k();
     assert_eq!([clusters.sizes.len(), clusters.mass.len(), clusters.weight.len()], [k; 3]);
     let whole = [&clusters.mass, &clusters.weight].iter().all(|list| list.iter().all(Option::is_some));
+    let deviations = clusters.deviations.iter().flatten().flatten().all(|of| of.is_finite() && *of >= 0.0);
+    assert!(deviations && clusters.deviations.len() == k, "{clusters:?}");
+    let whole = whole && clusters.deviations.iter().all(Option::is_some);
     let whole = whole && clusters.sizes.iter().all(Option::is_some) && clusters.left_out.is_some();
     assert_eq!(whole, clusters.not_shown.is_empty(), "{clusters:?}");
     inside(&outcome.centres, domain).expect("centres in the box");
@@ -103,8 +106,17 @@ fn sensible(outcome: &Outcome, domain: &Domain) {
 fn walk(name: &str, value: &Value) {
     match value {
         Value::Null => {
-            let may_be =
-                ["fuzzy_davies_bouldin", "transform", "contingency", "sizes", "mass", "weight", "left_out", "factor"];
+            let may_be = [
+                "fuzzy_davies_bouldin",
+                "transform",
+                "contingency",
+                "sizes",
+                "mass",
+                "weight",
+                "left_out",
+                "factor",
+                "deviations",
+            ];
             assert!(may_be.contains(&name), "{name} is not a number");
         }
         Value::Array(list) => list.iter().for_each(|value| walk(name, value)),

@@ -12,4 +12,5 @@ mod models;
 mod papers;
 mod properties;
 mod small_clusters;
+mod spread;
 mod vectors_indices;

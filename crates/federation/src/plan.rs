@@ -297,14 +297,20 @@ impl PlanSpec {
         Ok((original, boxed))
     }
 
-    /// Covariances in working units in the units of the columns.
-    pub(crate) fn original(&self, mut shapes: Shapes) -> Shapes {
+    /// What a working unit of every column is in the column's own.
+    pub(crate) fn extents(&self) -> Vec<f64> {
         let extent = |column: &Column| match self.scaling {
             Scaling::Box => column.upper - column.lower,
             Scaling::None => 1.0,
         };
-        // Categories have no covariances (`check`).
-        let extents: Vec<f64> = self.columns.iter().map(extent).collect();
+        // Indicators of categories stay as they are.
+        let indicators = self.categorical.iter().flat_map(|column| column.categories.iter().map(|_| 1.0));
+        self.columns.iter().map(extent).chain(indicators).collect()
+    }
+
+    /// Covariances in working units in the units of the columns.
+    pub(crate) fn original(&self, mut shapes: Shapes) -> Shapes {
+        let extents = self.extents();
         for matrix in &mut shapes.covariances {
             let pairs = (0..extents.len()).flat_map(|i| (0..=i).map(move |j| (i, j)));
             matrix.iter_mut().zip(pairs).for_each(|(value, (i, j))| *value *= extents[i] * extents[j]);

@@ -47,7 +47,8 @@ pub struct RunResult {
     /// log-likelihood is in the units of the questions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shapes: Option<veilsum_cluster::method::Shapes>,
-    /// What each cluster of these centres holds: `sizes`, `mass`, `weight`, `left_out`, and why some of it is not shown.
+    /// What each cluster of these centres holds: `sizes`, `mass`, `weight`, `deviations` (original units), `left_out`, and why
+    /// some of it is not shown.
     #[serde(flatten)]
     pub clusters: ClusterSizes,
     /// Rows of the sites that the indices are over (those of `cohort`, where no index is there); `null` where nobody told it: an
@@ -197,7 +198,7 @@ impl RunResult {
             categories,
             centres,
             centres_box,
-            clusters: outcome.clusters.clone(),
+            clusters: outcome.clusters.clone().stretched(&work.extents()),
             shapes: outcome.shapes.clone().map(|shapes| work.original(shapes)),
             n_total,
             n_total_from: n_total.map(|_| from),

@@ -39,14 +39,15 @@ pub(crate) fn over_rows(rows: &Packed, width: usize, add: impl Fn(&[f64], usize,
 
 /// The blocks of a validation round, one after the other: rows, own squared distances, own distances, all distances,
 /// `u`, `u^m`, `u^m d^2` (K each); `u^2`, `-u ln u`, other distances, other squared distances, simplified silhouette (1
-/// each); with `vectors` the coordinates of own rows (K x d). Every row owns its nearest centre, the first among equals.
+/// each); with `vectors` the coordinates of own rows (K x d) and their squared deviations from the centre (d x K). Every row
+/// owns its nearest centre, the first among equals.
 ///
 /// # Errors
 /// [`DataError::ColumnMismatch`], [`DataError::Fuzzifier`].
 pub(crate) fn validity_sums(rows: &Packed, centres: &Centres, m: f64, vectors: bool) -> Result<Vec<f64>, DataError> {
     let level = Level::new();
     let plan = Plan::new(rows, centres, m)?;
-    let width = 7 * plan.k + SCALARS + if vectors { plan.k * plan.d } else { 0 };
+    let width = 7 * plan.k + SCALARS + if vectors { 2 * plan.k * plan.d } else { 0 };
     Ok(plan.over_chunks(rows, width, |chunk| {
         let mut sums = vec![0.0; width];
         dispatch!(level, simd => chunk_validity(simd, &plan, chunk, &mut sums));
@@ -135,7 +136,12 @@ fn validate_point(plan: &Plan<'_>, block: Chunk<'_>, point: usize, scratch: &mut
     let silhouette = if second > 0.0 && second.is_finite() { (second - nearest) / second } else { 0.0 };
     let scalars = [partition, entropy, every, every_square, silhouette];
     sums[7 * k..].iter_mut().zip(scalars).for_each(|(sum, value)| *sum += value);
-    if let Some(vectors) = sums.get_mut(7 * k + SCALARS + own * plan.d..7 * k + SCALARS + (own + 1) * plan.d) {
-        vectors.iter_mut().zip(x.iter()).for_each(|(sum, value)| *sum += value);
+    let (_, vectors) = sums.split_at_mut(7 * k + SCALARS);
+    if !vectors.is_empty() {
+        let (sums, squares) = vectors.split_at_mut(k * plan.d);
+        for (column, (value, centre)) in x.iter().zip(plan.centres.row(own)).enumerate() {
+            sums[own * plan.d + column] += value;
+            squares[column * k + own] += (value - centre) * (value - centre);
+        }
     }
 }

@@ -40,11 +40,13 @@ pub enum Pick {
     SilhouetteSquared,
     /// Bayesian information criterion of a Gaussian mixture, smallest.
     Bic,
+    /// Gap statistic (Tibshirani, Walther & Hastie 2001): the smallest K whose gap is at least that of the next K less its `s`.
+    Gap,
 }
 
 impl Pick {
     /// Every index.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::FuzzyDaviesBouldin,
         Self::DaviesBouldin,
         Self::XieBeni,
@@ -56,6 +58,7 @@ impl Pick {
         Self::SimplifiedSilhouette,
         Self::SilhouetteSquared,
         Self::Bic,
+        Self::Gap,
     ];
 
     /// Its name in plans and results.
@@ -72,6 +75,7 @@ impl Pick {
             Self::SimplifiedSilhouette => "simplified-silhouette",
             Self::SilhouetteSquared => "silhouette-squared",
             Self::Bic => "bic",
+            Self::Gap => "gap",
         }
     }
 
@@ -89,6 +93,7 @@ impl Pick {
             Self::SimplifiedSilhouette => (indices.simplified_silhouette, -1.0),
             Self::SilhouetteSquared => (indices.silhouette_squared, -1.0),
             Self::Bic => (indices.bic, 1.0),
+            Self::Gap => (indices.gap, -1.0),
         };
         value.map(|value| value * sign).filter(|value| value.is_finite())
     }
@@ -125,17 +130,28 @@ pub struct CurvePoint {
 
 impl Choice {
     /// The place of the chosen point in the curve (ascending K). A collapsed run, or one whose index is not defined, is
-    /// chosen only where there is no other. Where the elbow is asked for and the curve has none, the best value counts.
+    /// chosen only where there is no other. Where the elbow is asked for and the curve has none, the best value counts. Where no K
+    /// passes the rule of the gap, the largest does, as in R's `clusGap`.
     pub fn choose(&self, curve: &[CurvePoint]) -> usize {
         let usable = self.usable(curve);
+        if self.by == Pick::Gap {
+            let ends = usable.last().map_or(0, |last| last.0);
+            return self.passes(curve).map_or(ends, |at| usable[at].0);
+        }
         let values: Vec<(f64, f64)> = usable.iter().map(|(at, value)| (f64::from(curve[*at].k), *value)).collect();
         let bend = if self.elbow { elbow(&values).ok() } else { None };
         let best = || (0..values.len()).min_by(|a, b| values[*a].1.total_cmp(&values[*b].1));
         bend.or_else(best).map_or(0, |i| usable[i].0)
     }
 
-    /// How the elbow was read, for the reader of the result; nothing where it was not asked for.
+    /// How the elbow was read, or that no gap passed, for the reader of the result; nothing where there is nothing to say.
     pub fn told(&self, curve: &[CurvePoint]) -> Option<String> {
+        if self.by == Pick::Gap && self.passes(curve).is_none() {
+            return Some(format!(
+                "no K of the range has a gap that the next one does not exceed by more than its s: K = {} is the largest",
+                curve.get(self.choose(curve))?.k
+            ));
+        }
         if !self.elbow {
             return None;
         }
@@ -158,6 +174,14 @@ impl Choice {
                 )
             }
         })
+    }
+
+    /// Of the usable points the place of the first whose gap is at least that of the next one less its `s`.
+    fn passes(&self, curve: &[CurvePoint]) -> Option<usize> {
+        let usable = self.usable(curve);
+        // The gap is turned, so that smaller is better.
+        let passes = |pair: &[(usize, f64)]| pair[0].1 <= pair[1].1 + curve[pair[1].0].indices.gap_error.unwrap_or(0.0);
+        usable.windows(2).position(passes)
     }
 
     /// The points whose index means something, with it.

@@ -372,7 +372,7 @@ impl Recipe {
         let members = (max.saturating_sub(min) + 1).saturating_mul(restarts);
         // Beside the numbers of every cluster, one of the fit.
         let rounds = asked.saturating_mul(d + 3 + covariance).saturating_add(members);
-        let vectors = if self.validity.vectors { d } else { 0 };
+        let vectors = if self.validity.vectors { 2 * d } else { 0 };
         // Of each cluster, and five sums over all of them.
         let judging =
             all_k.saturating_mul(restarts).saturating_mul(7 + vectors).saturating_add(members.saturating_mul(5));

@@ -16,6 +16,12 @@ use crate::{Centres, Domain, MethodError, Query};
 pub(crate) const MAX_K: u32 = 4_096;
 /// `K^(1 - m)` may be 10^-9: below it memberships to the power of m cannot be told from the rounding of fixed-point totals.
 const MAX_FUZZINESS: f64 = 20.7;
+/// References of the gap, B.
+pub(super) const REFERENCES: u64 = 20;
+/// Rows of a reference at most: so many make `s` about a hundredth, and each party clusters B of them.
+pub(super) const REFERENCE_ROWS: u64 = 2_048;
+/// Multiplications for the references of the gap: some ten seconds of a core.
+const MAX_REFERENCE_WORK: u64 = 1 << 35;
 /// Restarts at most.
 const MAX_RESTARTS: u32 = 1_000;
 
@@ -184,6 +190,7 @@ impl Recipe {
         }
         self.check_seeding(domain)?;
         self.check_validity()?;
+        self.check_gap(domain)?;
         self.check_noise(domain)?;
         // The parameters of the algorithm itself: its constructor says what is wrong, for any first centres.
         let probe = |k: u32| {
@@ -281,6 +288,30 @@ impl Recipe {
             if !likelihood || (by.needs_full() && !full) || (by.needs_vectors() && !validity.vectors) || !silhouette {
                 return Err(MethodError::parameter("the index that chooses K is not among those that are asked"));
             }
+        }
+        Ok(())
+    }
+
+    /// Whether the references of the gap can be clustered, and in bounded time: every party does that.
+    fn check_gap(&self, domain: &Domain) -> Result<(), MethodError> {
+        if self.choice.by != Pick::Gap || self.clusters.min == self.clusters.max {
+            return Ok(());
+        }
+        if !matches!(self.algorithm, Algorithm::Fcm { .. } | Algorithm::Kmeans { .. } | Algorithm::Fkm { .. }) {
+            return Err(MethodError::parameter("the gap chooses K for fcm, kmeans and fkm: it compares their inertia"));
+        }
+        if self.choice.elbow {
+            return Err(MethodError::parameter("the gap has a rule of its own, and no elbow"));
+        }
+        let all_k = self.clusters.each().map(u64::from).sum::<u64>().saturating_mul(u64::from(self.restarts));
+        let rounds = u64::from(self.algorithm.max_questions(GroupThreshold::NONE));
+        let rows = REFERENCES * REFERENCE_ROWS;
+        let work = [domain.columns() as u64, rounds, rows].into_iter().fold(all_k, u64::saturating_mul);
+        if work > MAX_REFERENCE_WORK {
+            return Err(MethodError::parameter(format!(
+                "the references of the gap may take {work} multiplications at every party, {MAX_REFERENCE_WORK} are allowed: a \
+                 smaller range of K, fewer restarts or rounds"
+            )));
         }
         Ok(())
     }

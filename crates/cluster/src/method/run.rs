@@ -1,5 +1,6 @@
 //! The whole conversation of a recipe: preparation, seeding, every K and restart side by side, validity, the choice.
 
+mod gap;
 mod outcome;
 
 use super::dp::spread;
@@ -459,6 +460,7 @@ impl Run {
         let of = |k: u32| (0..run.members.len()).filter(move |at| run.members[*at].k == k);
         let best = |k: u32| of(k).nth(earliest_best(of(k).map(|at| run.objective(at))));
         self.best = self.recipe.clusters.each().filter_map(best).collect();
+        self.compare_with_references()?;
         self.judged_over = Some(self.cohort);
         self.state = State::Silhouettes;
         if !self.recipe.validity.silhouette || self.best.iter().all(|at| silhouette(&self.members[*at]).is_none()) {

@@ -15,6 +15,9 @@ pub struct ClusterSizes {
     pub mass: Vec<Option<f64>>,
     /// `sum u^m`, likewise.
     pub weight: Vec<Option<f64>>,
+    /// Standard deviations of the rows nearest to each centre around that centre, one a column: `sqrt(sum (x - c)^2 / n)`. Hard, so
+    /// a row counts in one cluster, also where the method is fuzzy.
+    pub deviations: Vec<Option<Vec<f64>>>,
     /// Rows that no cluster counted in the last round, such as those of a site's groups below p under `fkm`.
     pub left_out: Option<u64>,
     /// Why numbers are missing, a sentence each.
@@ -40,7 +43,14 @@ impl ClusterSizes {
     /// Nothing is known, for this reason.
     pub fn unknown(k: usize, why: &str) -> Self {
         let not_shown = vec![why.into()];
-        Self { sizes: vec![None; k], mass: vec![None; k], weight: vec![None; k], left_out: None, not_shown }
+        Self {
+            sizes: vec![None; k],
+            mass: vec![None; k],
+            weight: vec![None; k],
+            deviations: vec![None; k],
+            left_out: None,
+            not_shown,
+        }
     }
 
     /// What may be shown of what is known. A cluster that the rule closes shows nothing; where it is the only one, the
@@ -49,12 +59,18 @@ impl ClusterSizes {
         let Known { k, rule, held, counted_first, .. } = known;
         let mut not_shown = Vec::new();
         let mut rows = held.rows.as_deref();
+        let mut deviations = held.deviations.as_deref();
+        if deviations.is_none() {
+            not_shown.push("deviations: squared deviations were not summed up by cluster".to_owned());
+        }
         match (counted_first, rows) {
             (Some((counted, _)), None) => rows = Some(counted),
             (None, Some(_)) if rule.min_sites > 1 => {
-                not_shown
-                    .push("sizes: how many sites stand behind a cluster of these centres was not asked".to_owned());
-                rows = None;
+                not_shown.push(
+                    "sizes, deviations: how many sites stand behind a cluster of these centres was not asked"
+                        .to_owned(),
+                );
+                (rows, deviations) = (None, None);
             }
             (None, None) => not_shown.push("sizes: the plan does not ask for totals of hard clusters".to_owned()),
             _ => {}
@@ -90,6 +106,12 @@ impl ClusterSizes {
         };
         let sizes = shown(rows).into_iter().map(|size| size.map(|size| size.round() as u64)).collect();
         let (mass, weight) = (shown(Some(&held.mass)), shown(held.weight.as_deref()));
+        let empty = |c: usize| rows.is_none_or(|rows| rows[c] < 0.5);
+        if deviations.is_some() && (0..k).any(|c| !hidden[c] && empty(c)) {
+            not_shown.push("deviations: a cluster is empty".to_owned());
+        }
+        let of = |c: usize| deviations.filter(|_| !hidden[c] && !empty(c)).map(|all| all[c].clone());
+        let deviations = (0..k).map(of).collect();
         let left_out = match (known.last, known.rows) {
             (Counted::Unknown, _) => Err("the method's totals do not count rows"),
             (_, None) => Err("the last round and the validation are not over the same rows"),
@@ -101,7 +123,15 @@ impl ClusterSizes {
             },
         };
         not_shown.extend(left_out.err().map(|why| format!("left_out: {why}")));
-        Self { sizes, mass, weight, left_out: left_out.ok(), not_shown }
+        Self { sizes, mass, weight, deviations, left_out: left_out.ok(), not_shown }
+    }
+
+    /// The same with other units of the columns: every deviation times the factor of its column.
+    #[must_use]
+    pub fn stretched(mut self, by: &[f64]) -> Self {
+        let all = self.deviations.iter_mut().flatten();
+        all.for_each(|of| of.iter_mut().zip(by).for_each(|(deviation, factor)| *deviation *= factor));
+        self
     }
 }
 
@@ -121,7 +151,9 @@ mod tests {
         let found = ClusterSizes::of(known(&held));
         assert_eq!((found.sizes, found.weight, found.left_out), (vec![None; 3], vec![None; 3], Some(0)));
         assert_eq!(found.mass, [Some(9.5), Some(10.5), Some(11.0)]);
-        assert_eq!(found.not_shown.len(), 2, "{:?}", found.not_shown);
+        let named: Vec<&str> = found.not_shown.iter().filter_map(|why| why.split(':').next()).collect();
+        assert_eq!(named, ["deviations", "sizes", "weight"]);
+        assert_eq!(found.deviations, [None, None, None]);
         let none = ClusterSizes::of(known(&Held::default()));
         assert!(none.mass == [None; 3] && none.not_shown.iter().any(|why| why.contains("intermediary")));
     }
@@ -141,6 +173,16 @@ mod tests {
         let full = Held { rows: Some(rows.to_vec()), weight: Some(vec![5.0; 3]), ..held };
         let found = ClusterSizes::of(known(&full));
         assert!(found.sizes == [None; 3] && found.weight == [Some(5.0); 3], "{found:?}");
+        // An empty cluster has no deviation, and a hidden one shows none.
+        let of = |rows: [f64; 3]| {
+            let around = vec![vec![0.1], vec![0.2], vec![0.0]];
+            let held =
+                Held { rows: Some(rows.to_vec()), mass: rows.to_vec(), deviations: Some(around), ..Held::default() };
+            let rule = GroupThreshold { min_sites: 1, ..RULE };
+            ClusterSizes::of(Known { rule, ..known(&held) }).deviations
+        };
+        assert_eq!(of([20.0, 11.0, 6.0]), [Some(vec![0.1]), Some(vec![0.2]), Some(vec![0.0])]);
+        assert_eq!(of([20.0, 11.0, 0.0]), [Some(vec![0.1]), None, None]);
     }
 
     #[test]

@@ -17,14 +17,15 @@ pub(crate) const MAX_CLASSES: u32 = 4096;
 /// Totals, K each: rows; `sum ||x - c||^2` and `sum ||x - c||` of own rows; `D_k = sum ||x - c_k||`, `A_k = sum u_k`,
 /// `sum u_k^m` and `sum u_k^m ||x - c_k||^2` over all rows. Then, 1 each: `sum u^2`, `-sum u ln u`, the sum of distances to
 /// the other centres, that of their squares, `sum (b - a) / max(a, b)` with a and b the distances to the nearest and second
-/// nearest centre (0 for K = 1). With `vectors` also `sum x` of own rows, K x d.
+/// nearest centre (0 for K = 1). With `vectors` also, of own rows, `sum x` (K x d) and for every column `sum (x - c)^2` (d x K).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Validation {
     /// Final centres, K x d.
     pub centres: Centres,
     /// Fuzzifier, m > 1.
     pub m: f64,
-    /// Whether the sums of coordinates are asked too (Calinski-Harabasz, Fukuyama-Sugeno, cluster means need them).
+    /// Whether the sums of coordinates and of their squared deviations are asked too (Calinski-Harabasz, Fukuyama-Sugeno, cluster
+    /// means and deviations need them).
     pub vectors: bool,
 }
 
@@ -101,6 +102,16 @@ impl Family for Validation {
         if self.vectors {
             let largest = domain.largest();
             blocks.push(Block::per_row("cluster_sums", k * domain.columns(), largest));
+            // Every column has a bound of its own, as in `Moments`.
+            let squares = |column: usize| {
+                let (low, high) = domain.working_interval(column);
+                let far = self
+                    .centres
+                    .rows()
+                    .fold(0.0f64, |far, c| far.max((c[column] - low).abs().max((high - c[column]).abs())));
+                Block::per_row("cluster_squares", k, far * far)
+            };
+            blocks.extend((0..domain.columns()).map(squares));
         }
         blocks
     }

@@ -22,7 +22,7 @@ pub(crate) fn basic(
     Basic { distances, memberships, objective: objective[0] }.verdict(&Shape::new(centres, geometry)?, rows)
 }
 
-/// The verdict from the totals of round A, with sums of coordinates where `vectors` says so.
+/// The verdict from the totals of round A, with sums of coordinates and of squared deviations where `vectors` says so.
 pub(crate) fn full(
     centres: &Centres,
     vectors: bool,
@@ -31,7 +31,7 @@ pub(crate) fn full(
     rows: Option<u64>,
 ) -> Result<Verdict, MethodError> {
     let (k, d) = (centres.k(), centres.columns());
-    check_values(values, 7 * k + SCALARS + if vectors { k * d } else { 0 })?;
+    check_values(values, 7 * k + SCALARS + if vectors { 2 * k * d } else { 0 })?;
     Full::new(values, k).verdict(&Shape::new(centres, geometry)?, rows)
 }
 
@@ -195,12 +195,15 @@ struct Full<'a> {
     scalars: &'a [f64],
     /// Sums of coordinates of own rows, K x d; empty where they were not asked.
     vectors: &'a [f64],
+    /// Their squared deviations from the centre, d x K; likewise.
+    deviations: &'a [f64],
 }
 
 impl<'a> Full<'a> {
     fn new(values: &'a [f64], k: usize) -> Self {
         let block = |i: usize| &values[i * k..(i + 1) * k];
         let (scalars, vectors) = values[7 * k..].split_at(SCALARS);
+        let (vectors, deviations) = vectors.split_at(vectors.len() / 2);
         Self {
             rows: block(0),
             squares: block(1),
@@ -211,6 +214,7 @@ impl<'a> Full<'a> {
             objectives: block(6),
             scalars,
             vectors,
+            deviations,
         }
     }
 
@@ -218,7 +222,7 @@ impl<'a> Full<'a> {
         let objective = self.objectives.iter().sum::<f64>();
         check_weights(self.rows, rows, "n")?;
         check_weights(self.powers, rows, "U")?;
-        let sums = [self.squares, self.own, self.objectives];
+        let sums = [self.squares, self.own, self.objectives, self.deviations];
         if sums.iter().any(|block| block.iter().any(|sum| *sum < 0.0)) {
             return Err(MethodError::implausible("a sum of distances is negative"));
         }
@@ -229,6 +233,7 @@ impl<'a> Full<'a> {
             return Err(MethodError::implausible("the clusters do not add up to the number of rows"));
         }
         (verdict.held.rows, verdict.held.weight) = (Some(self.rows.to_vec()), Some(self.powers.to_vec()));
+        verdict.held.deviations = (!self.deviations.is_empty()).then(|| self.around_centres(shape.k));
         let inertia = self.squares.iter().sum::<f64>();
         let whole = Whole { inertia, own: self.own.iter().sum::<f64>(), scalars: self.scalars };
         verdict.indices = whole.indices(shape, n, verdict.indices)?;
@@ -247,6 +252,13 @@ impl<'a> Full<'a> {
             verdict.clusters = Some(clusters);
         }
         Ok(verdict)
+    }
+
+    /// Standard deviations of own rows around the centre, K x d; 0 where a cluster is empty.
+    fn around_centres(&self, k: usize) -> Vec<Vec<f64>> {
+        let of =
+            |c: usize| self.deviations.iter().skip(c).step_by(k).map(move |sum| (sum / self.rows[c].max(1.0)).sqrt());
+        (0..k).map(|c| of(c).collect()).collect()
     }
 
     /// Means of the hard clusters, and the scatter around them by the shift theorem.
@@ -377,7 +389,7 @@ mod tests {
         #[test]
         fn no_totals_make_it_panic_or_give_nan(values in prop::collection::vec(prop_oneof![
             0.0f64..3.0, Just(0.0), Just(1.0), Just(1e308), Just(1e-308), Just(-1.0), Just(f64::NAN), Just(f64::INFINITY)
-        ], 21), positive: bool, rows in prop_oneof![Just(None), (0u64..5).prop_map(Some)]) {
+        ], 23), positive: bool, rows in prop_oneof![Just(None), (0u64..5).prop_map(Some)]) {
             let values: Vec<f64> =
                 values.iter().map(|v| if positive && !(*v >= 0.0 && *v < 2.0) { 0.5 } else { *v }).collect();
             let centres = centres(&[0.1, 0.9]);

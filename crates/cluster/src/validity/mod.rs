@@ -71,6 +71,12 @@ pub struct Indices {
     /// `p = K - 1 + K d + K d (d + 1) / 2` and the likelihood in the units of the questions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bic: Option<f64>,
+    /// Gap statistic (Tibshirani, Walther & Hastie 2001) against rows uniform in the box, where the plan chooses K by it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gap: Option<f64>,
+    /// Its `s`: the standard deviation over the references of the logarithm of their inertia, times `sqrt(1 + 1/B)`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gap_error: Option<f64>,
     /// Adjusted Rand index against the released labels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub adjusted_rand: Option<f64>,
@@ -104,6 +110,8 @@ pub struct Held {
     pub mass: Vec<f64>,
     /// `sum u^m`, K; `None` where it was not asked.
     pub weight: Option<Vec<f64>>,
+    /// `sqrt(sum (x - c)^2 / n)` in every column over the n rows nearest to each centre, K x d; `None` where it was not asked.
+    pub deviations: Option<Vec<Vec<f64>>>,
 }
 
 /// The hard clusters around some centres.

@@ -226,14 +226,18 @@ impl Run {
             return ClusterSizes::unknown(k, "the run ended before its validity totals were asked for");
         };
         let sized = member.sizes.as_ref().filter(|(_, over)| Some(*over) == self.judged_over);
-        ClusterSizes::of(Known {
+        let found = ClusterSizes::of(Known {
             k,
             rule: self.recipe.rule,
             held: &verdict.held,
             counted_first: sized.map(|(counts, _)| counts.split_at(k)),
             rows: (self.judged_over == Some(member.cohort)).then_some(verdict.rows),
             last: fit.counted,
-        })
+        });
+        match &self.transform {
+            Some(transform) => found.stretched(&transform.factor.iter().map(|factor| 1.0 / factor).collect::<Vec<_>>()),
+            None => found,
+        }
     }
 
     /// How far the other restarts of a member's K agree with it.
