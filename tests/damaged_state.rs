@@ -14,7 +14,7 @@ const SIZES: [usize; 5] = [40, 55, 61, 48, 70];
 const LIMIT: Duration = Duration::from_secs(120);
 const QUICK: [&str; 8] = ["--phase-timeout", "6", "--grace", "1", "--join-timeout", "60", "--on-loss", "stop"];
 /// Many rounds, so that files grow.
-const LONG: [&str; 4] = ["--epsilon=0", "--max-rounds=120", "--slots=64", "--seed=9"];
+const LONG: [&str; 5] = ["--init=uniform", "--epsilon=0", "--max-rounds=120", "--slots=64", "--seed=9"];
 
 fn told(ended: &Ended, texts: &[&str]) {
     for text in texts {

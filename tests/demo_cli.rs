@@ -369,6 +369,61 @@ fn the_last_column_is_clustered_unless_it_is_a_label() {
     assert!(ended.stdout.lines().any(|line| line.trim_start().starts_with("0 ")), "{}", ended.stdout);
 }
 
+/// Three normal clusters of so many rows in all, with a header.
+fn clusters(folder: &Folder, rows: usize) -> String {
+    let mut text = "a,b\n".to_owned();
+    for row in 0..rows {
+        let (x, y) = [(0.2, 0.2), (0.5, 0.8), (0.8, 0.2)][row % 3];
+        // Around the centre on a spiral: no two rows are alike.
+        let (angle, radius) = (2.4 * row as f64, 0.1 * ((row + 1) as f64 / rows as f64).sqrt());
+        text += &format!("{},{}\n", x + radius * angle.cos(), y + radius * angle.sin());
+    }
+    let path = folder.path("clusters.csv");
+    std::fs::write(&path, text).expect("a file");
+    path
+}
+
+/// One sentence tells where first centres come from and why; a single random start is a finding, and no other start is.
+#[test]
+fn first_centres_follow_the_number_of_sites() {
+    let folder = Folder::fresh();
+    let data = clusters(&folder, 1500);
+    for (sites, more, said, found) in [
+        ("3", &[][..], "drawn uniformly in the box, 1 start: with fewer than 5 sites", true),
+        ("5", &[], "strict sites answer the rounds, but not the totals of 12 cells", true),
+        ("5", &["--init", "totals"], "from totals of up to 12 cells: --init says so", false),
+        ("3", &["--restarts", "3"], "drawn uniformly in the box, 3 starts", false),
+        ("3", &["--method", "kmeans"], "from totals of up to 12 cells: the rounds sum up groups", false),
+        ("3", &["--dp-epsilon", "8", "--expected-rows", "1500", "--dp-useless"], "accounts for no cells", false),
+    ] {
+        let args = [&["--data", &data, "--k", "3", "--sites", sites], more].concat();
+        let ended = demo(&folder, &args).expect(0);
+        assert!(ended.stdout.contains(said), "{}", ended.text());
+        assert_eq!(ended.stdout.contains("one random start"), found, "{}", ended.text());
+    }
+}
+
+/// Too few rows for as many cells as clusters: the rest is drawn, every site follows, and the result is that of pooled rows.
+#[test]
+fn first_centres_without_cells_are_drawn() {
+    let folder = Folder::fresh();
+    let data = clusters(&folder, 24);
+    let args = ["--data", &data, "--k", "3", "--sites", "3", "--init", "totals", "--json"];
+    let result: Value = serde_json::from_str(&demo(&folder, &args).expect(0).stdout).expect("one document");
+    let names: Vec<&Value> = result["findings"].as_array().expect("a list").iter().map(|f| &f["name"]).collect();
+    assert!(names.contains(&&Value::from("few-cells")), "{names:?}");
+    assert!(result["pooled"]["max_abs_diff"].as_f64().expect("a difference") < 1e-9, "{}", result["pooled"]);
+}
+
+/// A hundred sites of one row end with a result, and not with a site that was waited for in vain.
+#[test]
+fn many_sites_of_one_row() {
+    let folder = Folder::fresh();
+    let data = clusters(&folder, 100);
+    let ended = demo(&folder, &["--data", &data, "--k", "3", "--sites", "100", "--max-rounds", "2"]).expect(0);
+    assert!(ended.stdout.contains("rows in all: 100") && ended.stdout.contains("min_rows = 1"), "{}", ended.text());
+}
+
 /// A reader that has seen enough is no error, and no panic.
 #[test]
 fn a_closed_pipe_ends_nothing() {

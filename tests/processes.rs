@@ -7,7 +7,7 @@ use veilsum_testkit::program::{Parties, Running, fingerprint_of, free_port, star
 const SIZES: [usize; 5] = [40, 55, 61, 48, 70];
 const LIMIT: Duration = Duration::from_secs(120);
 /// Many rounds, so that there is time to kill somebody.
-const LONG: [&str; 4] = ["--epsilon=0", "--max-rounds=300", "--slots=64", "--seed=9"];
+const LONG: [&str; 5] = ["--init=uniform", "--epsilon=0", "--max-rounds=300", "--slots=64", "--seed=9"];
 /// A silent site is given up soon, and one that comes back has time for it.
 const QUICK: [&str; 8] = ["--phase-timeout", "6", "--grace", "1", "--join-timeout", "60", "--on-loss", "stop"];
 
@@ -36,6 +36,13 @@ fn a_run_from_keys_to_memberships() {
     let (roster, plan) = (p.folder.path("roster.toml"), p.folder.path("plan.toml"));
     veilsum(&["roster", "verify", "--roster", &roster]).expect(0);
     veilsum(&["plan", "check", "--roster", &roster, "--plan", &plan]).expect(0);
+    // A reader that has seen enough is no error.
+    let mut check = std::process::Command::new(env!("CARGO_BIN_EXE_veilsum"));
+    check.args(["plan", "check", "--roster", &roster, "--plan", &plan]).stdout(std::process::Stdio::piped());
+    let mut check = check.stderr(std::process::Stdio::piped()).spawn().expect("it starts");
+    drop(check.stdout.take());
+    let ended = check.wait_with_output().expect("it ends");
+    assert!(ended.status.success() && ended.stderr.is_empty(), "{}", String::from_utf8_lossy(&ended.stderr));
     let (server, intermediary, clients) = start_all(&p, &QUICK, 1..=5);
     let told = server.wait(LIMIT).expect(0);
     assert!(told.stdout.contains("fuzzy Davies") && told.stdout.contains("result.json"), "{}", told.stdout);

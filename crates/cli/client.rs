@@ -103,7 +103,8 @@ impl Verb for ClientArgs {
             crate::say!(
                 "{}",
                 json!({"site": name, "answered": report.answered, "traffic": report.traffic,
-                       "model": args.model, "result": result, "converged": model.converged, "ended_early": model.ended_early,
+                       "model": args.model, "result": result, "converged": model.converged, "rested": model.rested,
+                       "ended_early": model.ended_early,
                        "extrapolated": model.extrapolated, "centres": model.centres})
             );
         } else {

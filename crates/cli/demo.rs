@@ -21,10 +21,11 @@ use crate::{
 use veilsum_node::{
     agreed,
     columns::names,
+    cost::first_centres,
     documents::SitePolicy,
     dp,
     error::{Code, Failure},
-    forecast::{Forecast, Verdict},
+    forecast::{self, Forecast, Verdict},
     loopback::{self, LoopbackConfig, LoopbackRun, LoopbackSite},
     plan::{Clusters, Judge, PlanSpec, Scaling},
     release::{self, Prepared},
@@ -115,6 +116,15 @@ impl DemoArgs {
     fn start_seed(&self) -> u64 {
         self.seed.unwrap_or(source::DEFAULT_START_SEED)
     }
+
+    /// Which K are tried: as many as are said, or given, or usual for the example.
+    fn clusters(&self, source: &Source) -> Result<Clusters, Failure> {
+        let given = given_centres(self.start.as_deref(), source.columns.len())?;
+        self.k
+            .or(given.map(|centres| Clusters::exactly(centres.k() as u32)))
+            .or(source.default_k.map(Clusters::exactly))
+            .ok_or_else(|| Failure::new(Code::Usage, "how many clusters?", "say --k K, or give --start"))
+    }
 }
 
 impl Verb for DemoArgs {
@@ -137,11 +147,19 @@ impl Verb for DemoArgs {
             Some(path) => source::from_file(&wish, path)?,
             None => source::example(&wish),
         };
-        let work = work(args, &source)?;
-        work.check().map_err(|e| Failure::new(Code::Usage, e.0, SEE_HELP))?;
-        args.method.noise.hides_sites_in_vain(source.sites.len())?;
         let names: Vec<String> = source.sites.iter().map(|site| site.name.clone()).collect();
         let vanish = args.drop.iter().map(|d| parse_drop(d, &names)).collect::<Result<Vec<_>, _>>()?;
+        let clusters = args.clusters(&source)?;
+        let strict = |method: &MethodArgs| {
+            Demo::of(&source.sites, &work(args, method, &source)?, &vanish, args.on_loss.is_some())
+                .strict_sites_answer()
+        };
+        let rows = source.sites.iter().map(|site| site.rows.len() as u64).sum();
+        let (method, why) =
+            args.method.decided(clusters, args.start.is_some(), source.sites.len(), Some(rows), strict)?;
+        let work = work(args, &method, &source)?;
+        work.check().map_err(|e| Failure::new(Code::Usage, e.0, SEE_HELP))?;
+        args.method.noise.hides_sites_in_vain(source.sites.len())?;
         let domain = work.domain()?;
         let prepared =
             source.sites.iter().map(|s| s.prepare(&domain, work.out_of_box)).collect::<Result<Vec<_>, _>>()?;
@@ -167,7 +185,7 @@ impl Verb for DemoArgs {
         let (site, told) = demo.policy()?;
         crate::party::place_for(&args.out.join("result.json"))?;
         if !json {
-            crate::say!("{}\n{told}", source.note);
+            crate::say!("{}\n{told}\n{}", source.note, first_centres(&work.recipe, &why));
         }
         let terms = demo.terms;
         let run = block_on(loopback::run(LoopbackConfig {
@@ -252,27 +270,23 @@ fn early(result: &RunResult) -> Result<(), Failure> {
     result.ended_early.as_ref().map_or(Ok(()), |early| Err(early.failure()))
 }
 
-fn work(args: &DemoArgs, source: &Source) -> Result<PlanSpec, Failure> {
+fn work(args: &DemoArgs, method: &MethodArgs, source: &Source) -> Result<PlanSpec, Failure> {
     let given = given_centres(args.start.as_deref(), names(&source.columns, &source.categorical).len())?;
-    let clusters = args
-        .k
-        .or(given.as_ref().map(|centres| Clusters::exactly(centres.k() as u32)))
-        .or(source.default_k.map(Clusters::exactly))
-        .ok_or_else(|| Failure::new(Code::Usage, "how many clusters?", "say --k K, or give --start"))?;
+    let clusters = args.clusters(source)?;
     let seed = args.start_seed();
     let classes = source.labels.as_ref().map_or(0, |labels| labels.classes.len());
-    let mut recipe = args.method.recipe(clusters, given, seed, &source.columns, source.sites.len(), classes)?;
+    let mut recipe = method.recipe(clusters, given, seed, &source.columns, source.sites.len(), classes)?;
     let most = source.sites.iter().map(|site| site.rows.len()).max().unwrap_or(0);
-    recipe.noise = args.method.noise.noise(clusters, most as u64);
+    recipe.noise = method.noise.noise(clusters, most as u64);
     Ok(PlanSpec {
         columns: source.columns.clone(),
         scaling: if args.scale == "box" { Scaling::Box } else { Scaling::None },
-        out_of_box: args.method.noise.out_of_box(),
+        out_of_box: method.noise.out_of_box(),
         recipe,
-        sampling: args.method.sampling(seed),
-        judge: args.method.judge(),
+        sampling: method.sampling(seed),
+        judge: method.judge(),
         labels: source.labels.clone(),
-        step_bits: args.method.noise.step_bits(None),
+        step_bits: method.noise.step_bits(None),
         categorical: source.categorical.clone(),
     })
 }
@@ -304,6 +318,12 @@ impl Demo<'_> {
         let widths = work.widths();
         let possible = sites.iter().map(|site| release::possible_rows(&site.rows, &widths)).collect();
         Demo { work, terms, rows, possible }
+    }
+
+    /// Whether every site answers the whole plan under the strict default.
+    fn strict_sites_answer(&self) -> Result<bool, Failure> {
+        let sites = self.rows.iter().copied().zip(self.possible.iter().copied());
+        forecast::strict_sites_answer((self.work, &self.terms, self.rows.len()), sites, self.terms.min_total_rows)
     }
 
     /// The strict default where every site can answer everything under it; else as little less as the data need, by name.

@@ -6,7 +6,10 @@ use clap::{Args, ValueEnum};
 use veilsum_cluster::{
     Algorithm, Centres, Clusters, OutOfBox, Recipe,
     algorithm::{ALGORITHMS, About, Options},
-    method::{Choice, GroupThreshold, LocalRange, Pick, Preparation, Scale, Seeding, TreeSeeding, Validity, Winsor},
+    method::{
+        Choice, GroupThreshold, LocalRange, Pick, Preparation, Scale, Seeding, TreeSeeding, Validity, Winsor,
+        first::{self, UsualStart},
+    },
     privacy::{Noise, Unit},
     sampling::Sampling,
 };
@@ -133,7 +136,8 @@ pub(crate) struct MethodArgs {
     pub restarts: u32,
     /// Where first centres come from
     ///
-    /// [default: uniform for fcm and ffcm-avg1 and under noise, totals for the others]
+    /// [default: totals from 5 sites on where they have rows enough, else uniform; under noise uniform. Methods that sum up groups of
+    /// rows always take totals: from random centres some groups have no rows]
     #[arg(long, value_name = "WHERE", value_enum, help_heading = heading::METHOD)]
     pub init: Option<Init>,
     /// Noise on the seeding totals, in units of one row's largest influence; 0 adds none
@@ -179,7 +183,7 @@ pub(crate) struct MethodArgs {
     /// A group is a cluster or a seeding cell [default: 10; where neither is summed up 1].
     #[arg(long, value_name = "P", help_heading = heading::METHOD)]
     pub min_records: Option<u64>,
-    /// Sites that must contribute to such a group [default: 2 from 10 sites on, else 1]
+    /// Sites that must contribute to such a group [default: 2; of `demo` 1 with fewer than 5 sites]
     #[arg(long, value_name = "T", hide_short_help = true, help_heading = heading::METHOD)]
     pub min_contributors: Option<u32>,
     /// Exact Lloyd: rows that must have entered or left a cluster before its sum is asked again
@@ -408,7 +412,7 @@ impl MethodArgs {
         let silhouette = vectors;
         let rule = GroupThreshold {
             min_rows,
-            min_sites: self.min_contributors.unwrap_or(if whole || sites < 10 { 1 } else { 2 }),
+            min_sites: self.min_contributors.unwrap_or(if whole || sites < first::SITES_FOR_TOTALS { 1 } else { 2 }),
             ask_first: !self.sums_at_once && !noisy,
         };
         let lloyd = algorithm.is_lloyd();
@@ -433,14 +437,44 @@ impl MethodArgs {
         })
     }
 
-    /// Whether first centres come from totals, where no file gives them. From one such start J ended within 1.001 of the best of 20
-    /// pooled starts on each of nine data sets; from one uniform start it was up to 1.37 times that, from ten side by side up to
-    /// 1.22. Methods that sum up no groups have no sums of few rows without it, so a strict site answers their plans as they are;
-    /// for them it has to be asked for.
+    /// These options with `--init` said, and why it says that. `rows` are those of all sites where they are known; then `answers` is
+    /// asked whether strict sites answer the whole plan with first centres from totals, and without.
+    ///
+    /// # Errors
+    /// Those of `answers`.
+    pub(crate) fn decided(
+        &self,
+        clusters: Clusters,
+        given: bool,
+        sites: usize,
+        rows: Option<u64>,
+        answers: impl Fn(&Self) -> Result<bool, Failure>,
+    ) -> Result<(Self, String), Failure> {
+        if given {
+            return Ok((self.clone(), "--start gives them".into()));
+        }
+        if self.init.is_some() {
+            return Ok((self.clone(), "--init says so".into()));
+        }
+        let with = |init| Self { init: Some(init), ..self.clone() };
+        let algorithm = self.algorithm();
+        let cells = algorithm.cells(clusters.max, self.method.cells_per_cluster);
+        let UsualStart { totals, why } =
+            first::usual_start(&algorithm, self.noise.dp_epsilon.is_some(), cells, sites, rows);
+        let (from_totals, uniform) = (with(Init::Totals), with(Init::Uniform));
+        match rows.filter(|_| totals && !algorithm.sums_groups()) {
+            Some(rows) if !answers(&from_totals)? && answers(&uniform)? => {
+                let why =
+                    format!("with {rows} rows strict sites answer the rounds, but not the totals of {cells} cells too");
+                Ok((uniform, why))
+            }
+            _ => Ok((if totals { from_totals } else { uniform }, why)),
+        }
+    }
+
+    /// Whether first centres come from totals, where no file gives them; once it is decided.
     fn seeds_from_totals(&self) -> bool {
-        let plain = self.noise.dp_epsilon.is_some() || !self.algorithm().sums_groups();
-        let usual = if plain { Init::Uniform } else { Init::Totals };
-        self.init.unwrap_or(usual) == Init::Totals
+        self.init == Some(Init::Totals)
     }
 
     /// Whether the rounds or the indices sum up rows by cluster.

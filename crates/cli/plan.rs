@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
-use veilsum_proto::plan::Terms;
+use veilsum_proto::{plan::Terms, roster::Roster};
 
 use crate::{
     categories::CategoryArgs,
@@ -14,10 +14,11 @@ use crate::{
 };
 use veilsum_node::{
     columns::names,
-    cost::{Cost, blocks_mean, counted},
+    cost::{Cost, blocks_mean, counted, first_centres},
     documents::{self, Federation, fingerprint, load_identity, load_roster, roster_fingerprint, write_plan},
     dp::Privacy,
     error::{Code, Failure},
+    forecast,
     plan::{Clusters, Column, Judge, Labels, OutOfBox, PlanSpec, Recipe, Scaling, Seeding},
 };
 
@@ -167,7 +168,7 @@ impl Verb for PlanArgs {
             PlanCommand::Make(a) => make(a, json),
             PlanCommand::Check(a) => {
                 let federation = documents::load_federation(&a.roster, &a.plan)?;
-                check(&federation, &a.plan, "valid", json)
+                check(&federation, &a.plan, "valid", None, json)
             }
             PlanCommand::Show(a) => {
                 let federation = documents::load_federation(&a.roster, &a.plan)?;
@@ -182,17 +183,50 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
     let (identity, _) = load_identity(&args.key)?;
     signer(&identity, &roster, &args.key, "plan")?;
     let sites = roster.sites.len();
+    let made = |method: &MethodArgs| -> Result<(PlanSpec, Terms), Failure> {
+        let work = work(args, method, sites)?;
+        let terms = terms(args, &roster, &work)?;
+        Ok((work, terms))
+    };
+    let rows = args.method.noise.expected_rows;
+    let strict = |method: &MethodArgs| {
+        let (work, terms) = made(method)?;
+        let each = rows.unwrap_or(0) / sites.max(1) as u64;
+        forecast::strict_sites_answer((&work, &terms, sites), [(each, None)], rows.unwrap_or(0))
+    };
+    let (method, why) = args.method.decided(args.k, args.start.is_some(), sites, rows, strict)?;
+    let (_, terms) = made(&method)?;
+    // Proved before it is signed, and again by everybody who loads it.
+    let federation = Federation::new(roster, terms.clone()).map_err(wrong)?;
+    let privacy = Privacy::of(&federation.work, &federation.form()?);
+    args.method.noise.hides_sites_in_vain(sites)?;
+    if !args.method.noise.dp_useless
+        && let Some(warning) = privacy.and_then(|privacy| privacy.warning())
+    {
+        return Err(Failure::new(
+            Code::Usage,
+            warning,
+            "expect more rows, or choose fewer K or rounds; --dp-useless makes the plan all the same",
+        ));
+    }
+    write_plan(&args.out, &terms.sign(&federation.roster, &identity)?)?;
+    let start = first_centres(&federation.work.recipe, &why);
+    check(&federation, &args.out, "written; send it to every party", Some(start), json)
+}
+
+/// The method part of a plan with these options.
+fn work(args: &MakeArgs, method: &MethodArgs, sites: usize) -> Result<PlanSpec, Failure> {
     let categorical = args.categories.columns()?;
     let given = given_centres(args.start.as_deref(), names(&args.columns, &categorical).len())?;
     let classes = args.labels.as_ref().map_or(0, |labels| labels.classes.len());
     let mut recipe =
-        contributors(&args.method, given.is_some()).recipe(args.k, given, args.seed, &args.columns, sites, classes)?;
-    recipe.noise = args.method.noise.noise(args.k, args.max_rows);
-    if args.no_opening && args.method.min_change.is_none() {
+        contributors(method, given.is_some()).recipe(args.k, given, args.seed, &args.columns, sites, classes)?;
+    recipe.noise = method.noise.noise(args.k, args.max_rows);
+    if args.no_opening && method.min_change.is_none() {
         // Only the sites' own copies of the method see that it is kept.
         recipe.min_change = 1;
     }
-    let step_bits = args.method.noise.step_bits(args.step_bits).or(default_step(&recipe));
+    let step_bits = method.noise.step_bits(args.step_bits).or(default_step(&recipe));
     let work = PlanSpec {
         columns: args.columns.clone(),
         scaling: match args.scale {
@@ -202,20 +236,22 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
         out_of_box: match args.out_of_box {
             Some(Outside::Refuse) => OutOfBox::Refuse,
             Some(Outside::Clip) => OutOfBox::Clip,
-            None => args.method.noise.out_of_box(),
+            None => method.noise.out_of_box(),
         },
         recipe,
-        sampling: args.method.sampling(args.seed),
-        judge: args.method.judge(),
+        sampling: method.sampling(args.seed),
+        judge: method.judge(),
         labels: args.labels.clone(),
         step_bits,
         categorical,
     };
-    // The files were read: what is wrong from here on is wrong with the options.
-    let wrong = |f: Failure| Failure { code: Code::Usage, ..f };
-    let again =
-        |f: Failure| wrong(Failure { advice: "correct the option and run `veilsum plan make` again".into(), ..f });
     work.check().map_err(|e| again(e.into()))?;
+    Ok(work)
+}
+
+/// The terms of a plan with these options.
+fn terms(args: &MakeArgs, roster: &Roster, work: &PlanSpec) -> Result<Terms, Failure> {
+    let sites = roster.sites.len();
     let mut terms = Terms {
         roster: roster.hash(),
         min_cohort: args.min_sites.unwrap_or(0),
@@ -240,22 +276,17 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
         let least = if work.sampling.is_some() { sites } else { threshold };
         terms.min_cohort = u16::try_from(least).unwrap_or(u16::MAX);
     }
-    terms.check(&roster).map_err(|e| again(e.into()))?;
-    // Proved before it is signed, and again by everybody who loads it.
-    let federation = Federation::new(roster, terms.clone()).map_err(wrong)?;
-    let privacy = Privacy::of(&federation.work, &federation.form()?);
-    args.method.noise.hides_sites_in_vain(sites)?;
-    if !args.method.noise.dp_useless
-        && let Some(warning) = privacy.and_then(|privacy| privacy.warning())
-    {
-        return Err(Failure::new(
-            Code::Usage,
-            warning,
-            "expect more rows, or choose fewer K or rounds; --dp-useless makes the plan all the same",
-        ));
-    }
-    write_plan(&args.out, &terms.sign(&federation.roster, &identity)?)?;
-    check(&federation, &args.out, "written; send it to every party", json)
+    terms.check(roster).map_err(|e| again(e.into()))?;
+    Ok(terms)
+}
+
+/// The files were read: what is wrong from there on is wrong with the options.
+fn wrong(f: Failure) -> Failure {
+    Failure { code: Code::Usage, ..f }
+}
+
+fn again(f: Failure) -> Failure {
+    wrong(Failure { advice: "correct the option and run `veilsum plan make` again".into(), ..f })
 }
 
 /// Block size, threshold and colluding sites of a plan over three blocks that can lose any one of them: the threshold is what is
@@ -283,8 +314,10 @@ fn default_step(recipe: &Recipe) -> Option<u8> {
     recipe.preparation.is_none().then_some(20)
 }
 
-fn check(federation: &Federation, path: &Path, what: &str, json: bool) -> Result<(), Failure> {
-    let cost = Cost::of(federation)?;
+fn check(federation: &Federation, path: &Path, what: &str, start: Option<String>, json: bool) -> Result<(), Failure> {
+    let mut cost = Cost::of(federation)?;
+    // Who makes the plan knows more of the reason than the plan says.
+    cost.first_centres = start.unwrap_or(cost.first_centres);
     let hash = federation.terms.hash();
     let mut value = cost.to_json();
     let privacy = Privacy::of(&federation.work, &federation.form()?);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::algorithm::Algorithm;
-use crate::method::{Choice, CurvePoint, Pick};
+use crate::method::{Choice, CurvePoint, Pick, Seeding, Stability};
 use crate::{Centres, Domain, Outcome, Recipe, Scaling};
 
 /// Two centres are one where their distance is below this part of the root mean square distance of rows to their centres: the same
@@ -23,6 +23,11 @@ const FLAT: f64 = 0.01;
 const COARSE: f64 = 0.01;
 /// A hard centre is not its cluster's mean where it is further off than this part of the root mean square distance of the rows.
 const OFF_MEAN: f64 = 0.02;
+/// Cells for each cluster below which seeding is coarse: it looks for four and more, and finds fewer where the rule of small groups
+/// closes the others. With 15 clusters of which each lies at one site or two it found as many or fewer, and J was 1.7 times the best.
+const COARSE_CELLS: u32 = 2;
+/// Of several restarts, the best one is a lucky one where less than this share of them came to the same centres.
+const LUCKY: f64 = 0.5;
 /// Rounds of power iteration: only the first two digits of the largest eigenvalue matter.
 const POWERS: usize = 100;
 
@@ -50,12 +55,14 @@ pub fn of(recipe: &Recipe, domain: &Domain, names: &[String], outcome: &Outcome)
     if recipe.noise.is_some() {
         return found;
     }
+    found.extend(first_centres(recipe, outcome));
     found.extend(unfinished(recipe, outcome));
     found.extend(border(outcome));
     found.extend(disagreement(recipe, outcome));
     found.extend(close_centres(outcome));
     found.extend(fuzzifier(recipe, outcome));
     found.extend(left_out(recipe, outcome));
+    found.extend(rested(outcome));
     found.extend(off_means(recipe, outcome));
     found.extend(uneven(recipe, outcome));
     found.extend(flat_columns(domain, names, outcome));
@@ -65,12 +72,48 @@ pub fn of(recipe: &Recipe, domain: &Domain, names: &[String], outcome: &Outcome)
     found
 }
 
+/// Whether the first centres may have decided the result.
+fn first_centres(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
+    let k = outcome.centres.k() as u32;
+    if k == 1 {
+        return None;
+    }
+    if let Some(cells) = outcome.cells.filter(|cells| *cells < COARSE_CELLS * k) {
+        let drawn = match k.saturating_sub(cells) {
+            0 => String::new(),
+            drawn => format!("; {drawn} of the first centres were drawn at random"),
+        };
+        let text = format!(
+            "the {k} first centres come from only {cells} cells of rows, because too few rows or sites stand behind further ones{drawn}. \
+             Others may have a better objective: --init uniform --restarts 10 tells, or a smaller K"
+        );
+        return Some(Warning::new("few-cells", text, [("cells", cells.into()), ("k", k.into())]));
+    }
+    if recipe.restarts == 1 {
+        return matches!(recipe.seeding, Seeding::Uniform { .. }).then(|| {
+            let text = "the centres come from one random start, and another may have a better objective: --restarts 10 tells, or \
+                        --init totals where many sites have rows enough";
+            Warning::new("one-start", text.to_owned(), [("restarts", 1.0)])
+        });
+    }
+    let lucky = |stability: &&Stability| stability.agreement < LUCKY && outcome.objective.is_finite();
+    let stability = outcome.stability.as_ref().filter(lucky)?;
+    let restarts = stability.matched_distance.len() as f64;
+    let text = format!(
+        "only {:.0} of {restarts} restarts came to these centres, which have the best objective: others that were not tried may have \
+         a better one. More restarts tell, or another K",
+        stability.agreement * restarts
+    );
+    let numbers = [("restarts", restarts), ("agreement", stability.agreement), ("threshold", LUCKY)];
+    Some(Warning::new("restarts-disagree", text, numbers))
+}
+
 /// The stop rule did not hold within the plan's rounds.
 fn unfinished(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
     let last = outcome.history.last()?;
     let epsilon = tolerance(&recipe.algorithm).unwrap_or(0.0);
     // Where no tolerance is given, a run that stands still for all practical purposes is done.
-    if outcome.converged || last.shift <= epsilon.max(1e-9) {
+    if outcome.converged || outcome.rested.is_some() || last.shift <= epsilon.max(1e-9) {
         return None;
     }
     let text = format!(
@@ -238,17 +281,30 @@ fn left_out(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
     })
 }
 
-/// A hard method that came to rest beside the means of its clusters: it is no fixed point of k-means.
+/// The centres came to rest because clusters were frozen.
+fn rested(outcome: &Outcome) -> Option<Warning> {
+    let rested = outcome.rested?;
+    let text = format!(
+        "the centres came to rest and are no fixed point of the method, and others may have a better objective: {}",
+        rested.why()
+    );
+    let numbers = [("too_small", rested.too_small.into()), ("hardly_changed", rested.hardly_changed.into())];
+    let mut warning = Warning::new("rested", text, numbers);
+    warning.numbers.extend(outcome.off_means.map(|off| ("distance".to_owned(), off)));
+    Some(warning)
+}
+
+/// A hard method that ended beside the means of its clusters, though none was frozen: its sites left out small groups.
 fn off_means(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
-    let off = outcome.off_means.filter(|_| recipe.algorithm.fuzzifier().is_none())?;
+    let off = outcome.off_means.filter(|_| recipe.algorithm.fuzzifier().is_none() && outcome.rested.is_none())?;
     let spread = outcome.objective_per_row.max(0.0).sqrt();
     (spread.is_finite() && off > OFF_MEAN * spread).then(|| {
         let text = format!(
-            "a centre is {:.1} % of the rows' root mean square distance away from the mean of its cluster: the run rests, but not at \
-             a fixed point of k-means. Too few rows changed clusters to ask for the sums again, or sites left out small groups",
+            "a centre is {:.1} % of the rows' root mean square distance away from the mean of its cluster: the sites left out small \
+             groups, or their own steps pull elsewhere (--finish 10 ends with exact Lloyd)",
             100.0 * off / spread
         );
-        Warning::new("not-a-fixed-point", text, [("distance", off), ("spread", spread)])
+        Warning::new("off-means", text, [("distance", off), ("spread", spread)])
     })
 }
 

@@ -1,7 +1,10 @@
 //! What a plan means in numbers: thresholds, layouts, precision and bytes, from the roster and the plan alone.
 
 use serde_json::{Value, json};
-use veilsum_cluster::{Per, method::Seeding};
+use veilsum_cluster::{
+    Per, Recipe,
+    method::{Seeding, first::usual_start},
+};
 use veilsum_proto::{
     kem::{CIPHERTEXT_BYTES, KEY_BYTES},
     limits::MIN_SITES,
@@ -40,6 +43,8 @@ pub struct Cost {
     pub deck_bytes: usize,
     /// Which sites are released together, in words.
     pub blocks: String,
+    /// Where first centres come from and why, in words.
+    pub first_centres: String,
     /// Every question that the run may ask.
     pub questions: Vec<QuestionCost>,
     /// What an operator should know before they agree.
@@ -154,6 +159,7 @@ impl Cost {
             slots,
             deck_bytes: DECK.iter().map(|k| frame_bytes(*k, n, slots, 0)).sum(),
             blocks: blocks_mean(terms, n),
+            first_centres: first_centres(&work.recipe, &reason(&work.recipe, n)),
             questions,
             warnings: Vec::new(),
         };
@@ -236,6 +242,7 @@ impl Cost {
             "colluders_withstood": self.withstands,
             "sites_mean": self.sites_mean(),
             "blocks": self.blocks,
+            "first_centres": self.first_centres,
             "total_covers_at_least": self.covers,
             "may_be_missing": self.may_be_missing(),
             "slots": self.slots,
@@ -253,14 +260,16 @@ impl Cost {
              blocks      {}\n\
              collusion   {}\n\
              threshold   t = {t} of {n}; withstands the coordinator with {}, the plan assumes {}\n\
-             deck        {}; a site uploads {} bytes for it to each aggregator\n",
+             deck        {}; a site uploads {} bytes for it to each aggregator\n\
+             start       {}\n",
             self.covers,
             self.blocks,
             self.sites_mean(),
             counted(self.withstands, "colluding site"),
             self.colluders,
             counted(self.slots, "round"),
-            self.deck_bytes
+            self.deck_bytes,
+            self.first_centres
         );
         for q in &self.questions {
             text += &format!(
@@ -309,6 +318,30 @@ pub fn blocks_mean(terms: &Terms, sites: usize) -> String {
         "{count} of at least {least} sites each, the same for the life of the data: no single joiner or leaver without new data, and \
          noise changes nothing of that; a run that loses a site {loss}; new sites come {least} at once"
     )
+}
+
+/// Where the first centres of a recipe come from, in a sentence that ends with the reason.
+pub fn first_centres(recipe: &Recipe, why: &str) -> String {
+    let from = match &recipe.seeding {
+        Seeding::Given { .. } => "given by the plan".to_owned(),
+        Seeding::Uniform { .. } => {
+            format!("drawn uniformly in the box, {}", counted(recipe.restarts as usize, "start"))
+        }
+        Seeding::Tree(tree) => format!("from totals of up to {}", counted(recipe.leaves(tree), "cell")),
+    };
+    format!("first centres are {from}: {why}")
+}
+
+/// Why, as far as a plan tells it.
+fn reason(recipe: &Recipe, sites: usize) -> String {
+    let (totals, cells_per_cluster) = match &recipe.seeding {
+        Seeding::Given { .. } => return "its maker chose them".into(),
+        Seeding::Uniform { .. } => (false, 4),
+        Seeding::Tree(tree) => (true, tree.cells_per_cluster),
+    };
+    let cells = recipe.algorithm.cells(recipe.clusters.max, cells_per_cluster);
+    let usual = usual_start(&recipe.algorithm, recipe.noise.is_some(), cells, sites, None);
+    if usual.totals == totals { usual.why } else { "its maker chose that, or knows how many rows there are".into() }
 }
 
 /// Colluding sites that the plan withstands: 2t > n + c in every deck that a run can shrink to ([THR-2]), and two sites at

@@ -207,6 +207,25 @@ impl Forecast {
     }
 }
 
+/// Whether sites under the strict default policy answer this whole plan, in a cohort with at least `rows_in_all`. `sites` are those
+/// that differ: the rows of each, and how many are possible.
+///
+/// # Errors
+/// Those of [`Forecast::of`].
+pub fn strict_sites_answer(
+    about: (&PlanSpec, &Terms, usize),
+    sites: impl IntoIterator<Item = (u64, Option<u64>)>,
+    rows_in_all: u64,
+) -> Result<bool, Failure> {
+    let policy = Policy::default();
+    let mut forecast = Forecast::of(about.0, about.1, &policy, about.2)?;
+    let mut answers = |site: (u64, Option<u64>)| {
+        let verdict = forecast.verdict(about, &policy, &Spent::default(), site, rows_in_all.max(site.0));
+        matches!(verdict, Verdict::Answers(_))
+    };
+    Ok(sites.into_iter().all(&mut answers))
+}
+
 /// More rows than any cohort has.
 const MANY: u64 = 1 << 40;
 

@@ -184,6 +184,11 @@ impl Algorithm {
         self.spec().anchors(clusters)
     }
 
+    /// Cells that seeding looks for where there are at most `most` clusters: the anchors, or so many for each cluster.
+    pub fn cells(&self, most: u32, cells_per_cluster: u32) -> usize {
+        self.anchors(most).unwrap_or_else(|| most.saturating_mul(cells_per_cluster)) as usize
+    }
+
     /// Centres that a site compares a row with in the longest question, where all K and restarts have `all_k` together.
     pub(crate) fn comparisons(&self, all_k: f64) -> f64 {
         self.spec().comparisons(all_k)

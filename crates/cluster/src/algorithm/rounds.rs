@@ -206,7 +206,7 @@ impl Rounds {
 }
 
 /// Clusters with rows that may not be moved.
-fn too_small(weights: &[f64], allowed: impl Fn(u32) -> bool) -> u32 {
+pub(super) fn too_small(weights: &[f64], allowed: impl Fn(u32) -> bool) -> u32 {
     (0..).zip(weights).filter(|(c, weight)| **weight > 0.5 && !allowed(*c)).count() as u32
 }
 

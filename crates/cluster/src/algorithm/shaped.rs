@@ -3,8 +3,9 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use super::rounds::too_small;
 use super::spec::{Beginning, GroupThreshold, Iteration};
-use super::update::{Counted, Fit, Round, Shapes, Walls, check_rounds, clear, moved};
+use super::update::{Counted, Fit, Rested, Round, Shapes, Walls, check_rounds, clear, moved};
 use crate::query::{LEAST_FLOOR, MAX_SHAPE_NUMBERS, MAX_SHAPED_COLUMNS, RoundHalf, ShapeModel, ShapedSums, is_wide};
 use crate::shape::{add_square, extents, lift, round, triangle};
 use crate::totals_check::{check_values, check_weights};
@@ -35,6 +36,8 @@ pub(super) struct Shaped {
     open: Option<(Vec<u32>, f64)>,
     /// The fit for each row in the round before.
     before: f64,
+    /// Clusters that the open round leaves where they are because too few rows or sites stand behind them.
+    too_small: u32,
     /// Hashes of all parameters that have been asked about.
     asked: Vec<u64>,
     /// Whether the rounds are over, and only the fit of the last update is missing.
@@ -79,6 +82,7 @@ impl Shaped {
             walls: None,
             open: None,
             before: f64::NEG_INFINITY,
+            too_small: 0,
             asked: Vec::new(),
             closing: false,
             closed: None,
@@ -131,6 +135,14 @@ impl Shaped {
         true
     }
 
+    /// Parameters of frozen clusters that came to rest are no fixed point, and the fit must not say that they are.
+    fn settle(&mut self) {
+        if self.fit.converged && self.too_small > 0 {
+            let rested = Rested { too_small: self.too_small, hardly_changed: 0 };
+            (self.fit.converged, self.fit.rested) = (false, Some(rested));
+        }
+    }
+
     /// Moves the clusters in `list`, whose weights, sums and second moments these are; the others keep centre and covariance.
     fn update(
         &mut self,
@@ -180,13 +192,15 @@ impl Shaped {
         self.open = None;
         // Parameters that come back give the same totals for ever: the rest is a cycle.
         let hash = self.hash();
-        if self.asked.contains(&hash) {
+        let again = self.asked.contains(&hash);
+        if again {
             self.closed = still.then_some(fit);
-            return Ok(true);
+        } else {
+            self.asked.push(hash);
+            self.closing = self.fit.converged || round >= self.limits.max_rounds;
         }
-        self.asked.push(hash);
-        self.closing = self.fit.converged || round >= self.limits.max_rounds;
-        Ok(false)
+        self.settle();
+        Ok(again)
     }
 
     /// A covariance with the floor on its diagonal. Totals of a coarse step may leave one below that; then more is added.
@@ -243,7 +257,13 @@ impl Iteration for Shaped {
                 self.check_fit(fit[0])?;
                 let clear = clear(weights);
                 let list: Vec<u32> = (0..k).filter(|c| self.allows(clear[*c], sites[*c])).map(|c| c as u32).collect();
-                if self.closing || list.is_empty() {
+                if self.closing {
+                    return Ok(self.close(weights, fit[0]));
+                }
+                self.too_small = too_small(weights, |c| list.contains(&c));
+                if list.is_empty() {
+                    self.fit.converged |= self.too_small > 0;
+                    self.settle();
                     return Ok(self.close(weights, fit[0]));
                 }
                 let held = std::mem::replace(&mut self.fit.weights, weights.to_vec());

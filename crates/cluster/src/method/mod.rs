@@ -7,6 +7,7 @@
 mod alone;
 pub mod choice;
 mod dp;
+pub mod first;
 pub mod mechanism;
 mod plan_check;
 mod prepare;
@@ -123,6 +124,9 @@ pub struct Outcome {
     /// off where these were blurred.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deviations: Option<Vec<f64>>,
+    /// Cells that seeding opened, where first centres came from totals: below K the rest of them were drawn at random.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cells: Option<u32>,
     /// How far a centre is from the mean of the rows nearest to it, at most, units of the questions; where these means were asked
     /// for.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -325,8 +325,7 @@ impl Recipe {
 
     /// Cells that seeding looks for.
     pub fn leaves(&self, tree: &TreeSeeding) -> usize {
-        let cells = || self.clusters.max.saturating_mul(tree.cells_per_cluster);
-        self.algorithm.anchors(self.clusters.max).unwrap_or_else(cells) as usize
+        self.algorithm.cells(self.clusters.max, tree.cells_per_cluster)
     }
 
     /// The rule that seeding cells obey.

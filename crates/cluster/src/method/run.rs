@@ -216,28 +216,14 @@ impl Run {
         let mut lacking = None;
         for k in self.recipe.clusters.each() {
             for restart in 0..self.recipe.restarts {
-                let (seed, start) = match self.start(k, restart) {
-                    Ok(found) => found,
+                match self.member(k, restart) {
+                    Ok(member) => members.push(member),
+                    // Of a method whose anchors are the cells.
                     Err(error @ MethodError::TooFewCells { .. }) => {
                         lacking.get_or_insert((k, error));
-                        continue;
                     }
                     Err(error) => return Err(error),
-                };
-                let rule = self.recipe.rule;
-                let mut iteration = match self.recipe.noisy(start.clone(), &self.domain)? {
-                    Some(iteration) => iteration,
-                    None => {
-                        let cells = self.cells.as_ref().map(|cells| &cells.means);
-                        self.recipe.algorithm.begin(Beginning { start: &start, cells, rule, seed })?
-                    }
-                };
-                iteration.confine(&Walls { domain: self.domain.clone(), rounding: self.rounding });
-                if self.recipe.min_change > 1 {
-                    iteration.min_change(self.recipe.min_change);
                 }
-                let (over, grouped, sizes, verdict, cohort) = (false, true, None, None, self.cohort);
-                members.push(Member { k, restart, iteration, over, grouped, sizes, verdict, cohort });
             }
         }
         if let Some((k, error)) = lacking {
@@ -249,6 +235,24 @@ impl Run {
         self.members = members;
         self.state = State::Iterating;
         Ok(())
+    }
+
+    /// One K and restart at its beginning.
+    fn member(&self, k: u32, restart: u32) -> Result<Member, MethodError> {
+        let (seed, start) = self.start(k, restart)?;
+        let mut iteration = match self.recipe.noisy(start.clone(), &self.domain)? {
+            Some(iteration) => iteration,
+            None => {
+                let cells = self.cells.as_ref().map(|cells| &cells.means);
+                self.recipe.algorithm.begin(Beginning { start: &start, cells, rule: self.recipe.rule, seed })?
+            }
+        };
+        iteration.confine(&Walls { domain: self.domain.clone(), rounding: self.rounding });
+        if self.recipe.min_change > 1 {
+            iteration.min_change(self.recipe.min_change);
+        }
+        let (over, grouped, sizes, verdict, cohort) = (false, true, None, None, self.cohort);
+        Ok(Member { k, restart, iteration, over, grouped, sizes, verdict, cohort })
     }
 
     /// First centres, in the units of the questions, and the seed they came from.
@@ -273,7 +277,7 @@ impl Run {
             Seeding::Tree(tree) => {
                 let seed = tree.seed.wrapping_add(u64::from(restart));
                 let cells = self.cells.as_ref().ok_or_else(|| MethodError::parameter("seeding has not run"))?;
-                (seed, cells.start(k as usize, seed, tree.tries)?)
+                (seed, cells.start(k as usize, seed, tree.tries, &self.domain)?)
             }
         })
     }

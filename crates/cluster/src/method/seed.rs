@@ -15,8 +15,9 @@
 //! the totals of the cells, never to those of the model. Here it means that counts may be off and even negative; weights
 //! are then clamped to 0 and means into their cells. It is no differential privacy.
 //!
-//! *It fails* with fewer cells than clusters: rows that coincide, K close to N / p, or t sites required where every cluster
-//! lives at one site. A cell is a box: clusters that no axis separates share cells until the cells are small. Where p is a
+//! *It falls short* with fewer cells than clusters: rows that coincide, K close to N / p, or t sites required where every cluster
+//! lives at one site. Every cell is then a first centre, the others are drawn uniformly in the box, and the result says so. A cell
+//! is a box: clusters that no axis separates share cells until the cells are small. Where p is a
 //! large part of a cluster's rows, the cluster may not get a cell of its own.
 //!
 //! ```
@@ -38,7 +39,7 @@
 //!         break cells;
 //!     }
 //! };
-//! let start = cells.start(5, params.seed, params.tries)?;
+//! let start = cells.start(5, params.seed, params.tries, &domain)?;
 //! let truth = domain.centres_to_box(&example.truth)?;
 //! assert!(veilsum_cluster::metrics::matched_distance(&start, &truth)?.max_abs < 0.1);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -54,7 +55,7 @@ use crate::offline::kmeans::best_of;
 use crate::query::{Blur, Cells, MAX_SPLITS, MAX_WORDS, RoundHalf, Split, Tree};
 use crate::random::Stream;
 use crate::totals_check::{SLACK, check_values};
-use crate::{Centres, Domain, MethodError, Query};
+use crate::{Centres, Domain, MethodError, Query, Start};
 
 const LABEL: &[u8; 24] = b"veilsum tree seeding v1 ";
 
@@ -92,19 +93,28 @@ pub struct SeedCells {
 }
 
 impl SeedCells {
-    /// First centres for K clusters: the best of `tries` weighted greedy k-means++ starts, each followed by weighted Lloyd.
+    /// First centres for K clusters (K x d, units of the questions): the best of `tries` weighted greedy k-means++ starts, each
+    /// followed by weighted Lloyd. Where there are fewer cells than clusters, the means of all cells, and the rest as
+    /// [`Start::Uniform`] draws them in `domain` from the same seed.
     ///
     /// # Errors
-    /// [`MethodError::NoClusters`], [`MethodError::TooFewCells`].
-    pub fn start(&self, k: usize, seed: u64, tries: u32) -> Result<Centres, MethodError> {
-        let cells = self.weights.len().min(self.means.k());
+    /// [`MethodError::NoClusters`], [`MethodError::Parameter`] where `domain` has other columns.
+    pub fn start(&self, k: usize, seed: u64, tries: u32, domain: &Domain) -> Result<Centres, MethodError> {
         if k == 0 {
             return Err(MethodError::NoClusters);
         }
-        if cells < k {
-            return Err(MethodError::TooFewCells { k, cells });
+        if self.count() >= k {
+            return Ok(best_of(&self.means, &self.weights, k, tries, &mut Stream::new(seed, LABEL)).centres);
         }
-        Ok(best_of(&self.means, &self.weights, k, tries, &mut Stream::new(seed, LABEL)).centres)
+        let unusable = |error: crate::DataError| MethodError::parameter(error.to_string());
+        let drawn = Start::Uniform { seed }.centres(domain, k - self.count()).map_err(unusable)?;
+        let values = self.means.as_slice().iter().chain(drawn.as_slice()).copied().collect();
+        Centres::new(k, self.means.columns(), values).map_err(unusable)
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.means.k()
     }
 }
 

@@ -3,6 +3,7 @@
 //!
 //! The recipes are those that `veilsum demo` and `plan make` make where nothing but the method and K is said, for ten sites.
 
+use veilsum_cluster::method::first::{STRICT, usual_start};
 use veilsum_cluster::method::{Choice, Clusters, GroupThreshold, Options, Pick, Seeding, TreeSeeding, Validity};
 use veilsum_cluster::random::Stream;
 use veilsum_cluster::warnings::{self, Warning};
@@ -45,8 +46,13 @@ impl Set {
     }
 }
 
-/// The recipe of the product's defaults with `--init totals`.
+/// The recipe of the product's defaults for [`SITES`] sites.
 fn usual(method: &str, clusters: Clusters, seed: u64) -> Recipe {
+    usual_among(SITES, method, clusters, seed)
+}
+
+/// The recipe of the product's defaults for so many sites, whose rows nobody has counted.
+fn usual_among(sites: usize, method: &str, clusters: Clusters, seed: u64) -> Recipe {
     let about = veilsum_cluster::algorithm::ALGORITHMS.iter().find(|about| about.name == method).expect("a method");
     let algorithm = (about.usual)(&Options {
         m: 2.0,
@@ -63,16 +69,20 @@ fn usual(method: &str, clusters: Clusters, seed: u64) -> Recipe {
         distance: 0.2,
     });
     let cells_per_cluster = about.cells_per_cluster;
-    let tree = TreeSeeding { seed, cells_per_cluster, tries: 20, min_rows: 10, blur: 0.5 };
+    let cells = algorithm.cells(clusters.max, cells_per_cluster);
+    let seeding = match usual_start(&algorithm, false, cells, sites, None).totals {
+        true => Seeding::Tree(TreeSeeding { seed, cells_per_cluster, tries: 20, min_rows: 10, blur: 0.5 }),
+        false => Seeding::Uniform { seed },
+    };
     let hard = algorithm.fuzzifier().is_none();
     let min_change = if algorithm.is_lloyd() { 5 } else { 1 };
     Recipe {
         clusters,
-        rule: GroupThreshold { min_rows: 10, min_sites: 2, ask_first: true },
+        rule: STRICT,
         validity: if hard { Validity::everything() } else { Validity::basic() },
         choice: Choice { by: Pick::FuzzyDaviesBouldin, elbow: false },
         min_change,
-        ..Recipe::plain(algorithm, clusters.min, Seeding::Tree(tree))
+        ..Recipe::plain(algorithm, clusters.min, seeding)
     }
 }
 
@@ -259,6 +269,12 @@ fn planted(report: &mut Report) -> Result<(), ExperimentError> {
     let again =
         |set: &Set| Set { name: set.name.clone(), rows: set.rows.clone(), domain: set.domain.clone(), k: set.k };
 
+    cases.push(("one-start", again(&four), usual_among(3, "fcm", Clusters::exactly(4), 1), 3));
+    // Three centres for four corners: every start leaves out another.
+    let restarts = Recipe { restarts: 8, ..usual_among(3, "fcm", Clusters::exactly(3), 1) };
+    cases.push(("restarts-disagree", again(&four), restarts, 3));
+    let thin = Set::new("fifty rows", normal(&corners, 0.04, 12, 8)?, 4)?;
+    cases.push(("few-cells", thin, usual_four("fcm"), SITES));
     let rounds = Recipe { algorithm: Algorithm::Fcm { m: 2.0, epsilon: 1e-9, max_rounds: 2 }, ..usual_four("fcm") };
     cases.push(("not-converged", again(&four), rounds, SITES));
     cases.push(("k-at-border", again(&four), usual("fcm", Clusters { min: 2, max: 4 }, 1), SITES));
@@ -277,7 +293,7 @@ fn planted(report: &mut Report) -> Result<(), ExperimentError> {
     let overlapping = Set::new("overlapping", normal(&[vec![0.4, 0.5], vec![0.6, 0.5]], 0.1, 75, 4)?, 2)?;
     let beside = given(&[vec![0.3, 0.4], vec![0.5, 0.6]], &overlapping)?;
     let frozen = Recipe { seeding: beside, min_change: 60, ..usual("kmeans", Clusters::exactly(2), 1) };
-    cases.push(("not-a-fixed-point", overlapping, frozen, SITES));
+    cases.push(("rested", overlapping, frozen, SITES));
     let scarce = Set::new("few rows a site", normal(&corners, 0.15, 20, 5)?, 4)?;
     let left_out = Recipe { rule: GroupThreshold::NONE, ..usual_four("fkm") };
     cases.push(("rows-left-out", scarce, left_out, 20));

@@ -165,12 +165,8 @@ impl Run {
                     .into(),
             );
         }
-        notes.extend(
-            fit.rested.map(|rested| {
-                format!("the centres came to rest and are no fixed point of the method: {}", rested.why())
-            }),
-        );
-        let small = self.best.iter().map(|at| &self.members[*at]).filter(|member| !member.grouped);
+        // Of the K that is reported, the findings say it.
+        let small = self.best.iter().map(|at| &self.members[*at]).filter(|other| !other.grouped && other.k != member.k);
         notes.extend(small.map(|member| self.withheld(member.k)));
         let curve = if self.best.len() > 1 { self.curve() } else { Vec::new() };
         if !curve.is_empty() {
@@ -209,6 +205,7 @@ impl Run {
             centres_over: member.cohort,
             judged_over: self.judged_over,
             deviations: self.cells.as_ref().map(|cells| cells.deviations.clone()),
+            cells: self.cells.as_ref().map(|cells| cells.count() as u32),
             off_means,
             local_centres: matches!(self.recipe.algorithm, Algorithm::FfcmAvg2 { .. })
                 .then(|| fit.weights.clone())

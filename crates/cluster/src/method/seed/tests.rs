@@ -56,11 +56,16 @@ fn clumps_are_found_and_no_row_is_lost() {
         assert_eq!(cells.weights.iter().sum::<f64>().round(), 100.0);
         assert!(cells.weights.iter().all(|weight| *weight > 4.5));
         assert!(questions <= if ask_first { 19 } else { 10 }, "{questions}");
-        let start = cells.start(5, 1, 10).unwrap();
+        let start = cells.start(5, 1, 10, &domain()).unwrap();
         let truth = Centres::known(vec![[0.1, 0.1], [0.9, 0.1], [0.1, 0.9], [0.9, 0.9], [0.5, 0.5]]);
         assert!(crate::metrics::matched_distance(&start, &truth).unwrap().max_abs < 0.1);
-        assert_eq!(cells.start(21, 1, 1), Err(MethodError::TooFewCells { k: 21, cells: cells.weights.len() }));
-        assert_eq!(cells.start(0, 1, 1), Err(MethodError::NoClusters));
+        assert_eq!(cells.start(0, 1, 1, &domain()), Err(MethodError::NoClusters));
+        // More clusters than cells: all of these, and the rest anywhere in the box.
+        let (more, all) = (cells.start(23, 1, 1, &domain()).unwrap(), cells.count());
+        let drawn = Start::Uniform { seed: 1 }.centres(&domain(), 23 - all).unwrap();
+        assert!(all <= 20 && more.as_slice()[..2 * all] == *cells.means.as_slice());
+        assert_eq!(more.as_slice()[2 * all..], *drawn.as_slice());
+        assert_eq!(cells.start(23, 1, 1, &domain()).unwrap(), more);
     }
 }
 
@@ -123,7 +128,7 @@ fn unusable_parameters() {
 fn half_a_row_of_blur_costs_nothing() {
     for ask_first in [false, true] {
         let (cells, _) = search(params(5, 0.5), 20, rule(1, ask_first), &clumps(3));
-        let start = cells.start(5, 1, 20).unwrap();
+        let start = cells.start(5, 1, 20, &domain()).unwrap();
         let truth = Centres::known(vec![[0.1, 0.1], [0.9, 0.1], [0.1, 0.9], [0.9, 0.9], [0.5, 0.5]]);
         assert!(crate::metrics::matched_distance(&start, &truth).unwrap().max_abs < 0.15);
     }
