@@ -321,6 +321,9 @@ fn tolerance(algorithm: &Algorithm) -> Option<f64> {
         | Algorithm::FfcmAvg1 { epsilon, .. }
         | Algorithm::FfcmAvg2 { epsilon, .. }
         | Algorithm::Fkm { epsilon, .. }
+        | Algorithm::Gk { epsilon, .. }
+        | Algorithm::FcmNoise { epsilon, .. }
+        | Algorithm::Pcm { epsilon, .. }
         | Algorithm::Kmeans { epsilon, .. }
         | Algorithm::Kumar { epsilon, .. } => Some(*epsilon),
         _ => None,
