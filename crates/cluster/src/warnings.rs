@@ -23,6 +23,9 @@ const FLAT: f64 = 0.01;
 const COARSE: f64 = 0.01;
 /// A hard centre is not its cluster's mean where it is further off than this part of the root mean square distance of the rows.
 const OFF_MEAN: f64 = 0.02;
+/// Most rows are noise where a row weighs less, on the mean, than this part of what it weighs when all clusters share it alike, which
+/// is the least that a row weighs where none is noise.
+const NOISE: f64 = 0.5;
 /// Rounds of power iteration: only the first two digits of the largest eigenvalue matter.
 const POWERS: usize = 100;
 
@@ -46,18 +49,19 @@ impl Warning {
 /// Everything to doubt about this outcome of a run of `recipe` on `domain`, whose columns have these names.
 pub fn of(recipe: &Recipe, domain: &Domain, names: &[String], outcome: &Outcome) -> Vec<Warning> {
     let mut found = Vec::new();
-    // Noise moves all of these numbers: what it does is told by the forecast and by standard errors.
+    found.extend(border(outcome));
+    // Noise moves the numbers of all others: what it does is told by the forecast and by standard errors.
     if recipe.noise.is_some() {
         return found;
     }
     found.extend(unfinished(recipe, outcome));
-    found.extend(border(outcome));
     found.extend(disagreement(recipe, outcome));
     found.extend(close_centres(outcome));
     found.extend(fuzzifier(recipe, outcome));
     found.extend(left_out(recipe, outcome));
     found.extend(off_means(recipe, outcome));
     found.extend(uneven(recipe, outcome));
+    found.extend(mostly_noise(recipe, outcome));
     found.extend(flat_columns(domain, names, outcome));
     found.extend(coarse(recipe, domain, outcome));
     found.extend(few_rows(outcome));
@@ -257,6 +261,20 @@ fn uneven(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
              for each. Averages of such centres may be far from the clusters of all rows; fcm is exact"
         );
         Warning::new("local-centres-differ", text, [("least", least), ("most", most), ("each", each)])
+    })
+}
+
+/// The distance is so small that hardly a row moves a centre: they rest where they began.
+fn mostly_noise(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
+    let (m, weight) = (recipe.algorithm.fuzzifier()?, outcome.weight_of_a_row?);
+    let least = NOISE * (outcome.centres.k() as f64).powf(1.0 - m);
+    (weight < least).then(|| {
+        let text = format!(
+            "most rows are farther than --distance from every centre and hardly move one: a row weighs {weight:.1e} on the mean, and \
+             without noise at least {:.2}. Centres rest near where they began; a larger --distance counts more rows",
+            least / NOISE
+        );
+        Warning::new("mostly-noise", text, [("weight", weight), ("threshold", least)])
     })
 }
 

@@ -219,6 +219,9 @@ impl Run {
             judged_over: self.judged_over,
             deviations: self.cells.as_ref().map(|cells| cells.deviations.clone()),
             off_means,
+            weight_of_a_row: matches!(self.recipe.algorithm, Algorithm::FcmNoise { .. } | Algorithm::Pcm { .. })
+                .then(|| verdict.map(|verdict| fit.weights.iter().sum::<f64>() / verdict.rows as f64))
+                .flatten(),
             local_centres: matches!(self.recipe.algorithm, Algorithm::FfcmAvg2 { .. })
                 .then(|| fit.weights.clone())
                 .filter(|weights| !weights.is_empty()),
