@@ -41,10 +41,11 @@ struct Data {
     start: Vec<Vec<f64>>,
 }
 
-/// For every kind of number how often the value without noise lies within two standard errors.
-fn coverage(recipe: &Recipe, data: &Data, runs: u64) -> Vec<(&'static str, f64)> {
+/// For every kind of number how often the value without noise lies within two standard errors, and whether noise drowns the number
+/// in most runs. A sum that noise drowns counts as 0 where it would be negative, which moves it towards its value: it is covered more often.
+fn coverage(recipe: &Recipe, data: &Data, runs: u64) -> Vec<(&'static str, f64, bool)> {
     let excess = (SITES as f64 / PLAN.honest as f64).sqrt();
-    let off: Vec<Vec<(&'static str, f64)>> = (0..runs)
+    let off: Vec<Vec<(&'static str, [f64; 2])>> = (0..runs)
         .into_par_iter()
         .map(|seed| {
             let (domain, sites) = &data.draws[seed as usize % data.draws.len()];
@@ -52,18 +53,26 @@ fn coverage(recipe: &Recipe, data: &Data, runs: u64) -> Vec<(&'static str, f64)>
             let found = noisy(recipe, domain, sites, PLAN, seed).unwrap();
             let errors = errors(&mechanism::errors(recipe, domain, &found, excess).unwrap().expect("noise"));
             let all = numbers(&truth).into_iter().zip(numbers(&found)).zip(errors);
-            all.map(|(((kind, truth), (_, found)), error)| (kind, (found - truth) / error)).collect()
+            all.map(|(((kind, truth), (_, found)), error)| (kind, [(found - truth) / error, truth.abs() / error]))
+                .collect()
         })
         .collect();
-    let mut kinds: Vec<(&'static str, Vec<f64>)> = Vec::new();
+    let mut kinds: Vec<(&'static str, Vec<[f64; 2]>)> = Vec::new();
     for (kind, off) in off.into_iter().flatten() {
         match kinds.iter_mut().find(|(known, _)| *known == kind) {
             Some((_, all)) => all.push(off),
             None => kinds.push((kind, vec![off])),
         }
     }
-    let within = |off: &[f64]| off.iter().filter(|off| off.abs() <= 2.0).count() as f64 / off.len() as f64;
-    kinds.into_iter().map(|(kind, off)| (kind, within(&off))).collect()
+    let share = |off: &[[f64; 2]], of: fn(&[f64; 2]) -> bool| {
+        off.iter().filter(|off| of(off)).count() as f64 / off.len() as f64
+    };
+    let judged = |(kind, off): (&'static str, Vec<[f64; 2]>)| {
+        // A coordinate is no sum that is cut off at 0.
+        let drowned = kind != "centres" && share(&off, |[_, errors]| *errors < 3.0) > 0.5;
+        (kind, share(&off, |[off, _]| off.abs() <= 2.0), drowned)
+    };
+    kinds.into_iter().map(judged).collect()
 }
 
 /// Four oblong clusters in three columns, of which the largest has five times the rows of the smallest.
@@ -122,8 +131,11 @@ fn the_value_without_noise_lies_within_two_standard_errors() {
             let setting = format!("{}, {} at epsilon {epsilon}, {runs} runs", data.name, recipe.algorithm.name());
             println!("{setting}: {found:?}");
             let slack = 0.03 + if runs < 400 { 3.0 * (0.95f64 * 0.05 / runs as f64).sqrt() } else { 0.0 };
-            let off = |(_, share): &(&str, f64)| (share - 0.95).abs() > slack + 1e-9;
-            beside.extend(found.into_iter().filter(off).map(|(kind, share)| format!("{setting}: {kind} in {share}")));
+            for (kind, share, drowned) in found {
+                if share < 0.95 - slack - 1e-9 || (share > 0.95 + slack + 1e-9 && !drowned) {
+                    beside.push(format!("{setting}: {kind} in {share}"));
+                }
+            }
         }
     }
     assert!(beside.is_empty(), "{beside:#?}");
