@@ -28,6 +28,9 @@ const OFF_MEAN: f64 = 0.02;
 const COARSE_CELLS: u32 = 2;
 /// Of several restarts, the best one is a lucky one where less than this share of them came to the same centres.
 const LUCKY: f64 = 0.5;
+/// Most rows are noise where a row weighs less, on the mean, than this part of what it weighs when all clusters share it alike, which
+/// is the least that a row weighs where none is noise.
+const NOISE: f64 = 0.5;
 /// Rounds of power iteration: only the first two digits of the largest eigenvalue matter.
 const POWERS: usize = 100;
 
@@ -51,13 +54,13 @@ impl Warning {
 /// Everything to doubt about this outcome of a run of `recipe` on `domain`, whose columns have these names.
 pub fn of(recipe: &Recipe, domain: &Domain, names: &[String], outcome: &Outcome) -> Vec<Warning> {
     let mut found = Vec::new();
-    // Noise moves all of these numbers: what it does is told by the forecast and by standard errors.
+    found.extend(border(outcome));
+    // Noise moves the numbers of all others: what it does is told by the forecast and by standard errors.
     if recipe.noise.is_some() {
         return found;
     }
     found.extend(first_centres(recipe, outcome));
     found.extend(unfinished(recipe, outcome));
-    found.extend(border(outcome));
     found.extend(disagreement(recipe, outcome));
     found.extend(close_centres(outcome));
     found.extend(fuzzifier(recipe, outcome));
@@ -65,6 +68,7 @@ pub fn of(recipe: &Recipe, domain: &Domain, names: &[String], outcome: &Outcome)
     found.extend(rested(outcome));
     found.extend(off_means(recipe, outcome));
     found.extend(uneven(recipe, outcome));
+    found.extend(mostly_noise(recipe, outcome));
     found.extend(flat_columns(domain, names, outcome));
     found.extend(coarse(recipe, domain, outcome));
     found.extend(few_rows(outcome));
@@ -322,6 +326,20 @@ fn uneven(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
     })
 }
 
+/// The distance is so small that hardly a row moves a centre: they rest where they began.
+fn mostly_noise(recipe: &Recipe, outcome: &Outcome) -> Option<Warning> {
+    let (m, weight) = (recipe.algorithm.fuzzifier()?, outcome.weight_of_a_row?);
+    let least = NOISE * (outcome.centres.k() as f64).powf(1.0 - m);
+    (weight < least).then(|| {
+        let text = format!(
+            "most rows are farther than --distance from every centre and hardly move one: a row weighs {weight:.1e} on the mean, and \
+             without noise at least {:.2}. Centres rest near where they began; a larger --distance counts more rows",
+            least / NOISE
+        );
+        Warning::new("mostly-noise", text, [("weight", weight), ("threshold", least)])
+    })
+}
+
 /// A box so wide that a column counts for nothing.
 fn flat_columns(domain: &Domain, names: &[String], outcome: &Outcome) -> Vec<Warning> {
     let deviations =
@@ -405,6 +423,9 @@ fn tolerance(algorithm: &Algorithm) -> Option<f64> {
         | Algorithm::FfcmAvg1 { epsilon, .. }
         | Algorithm::FfcmAvg2 { epsilon, .. }
         | Algorithm::Fkm { epsilon, .. }
+        | Algorithm::Gk { epsilon, .. }
+        | Algorithm::FcmNoise { epsilon, .. }
+        | Algorithm::Pcm { epsilon, .. }
         | Algorithm::Kmeans { epsilon, .. }
         | Algorithm::Kumar { epsilon, .. } => Some(*epsilon),
         _ => None,

@@ -6,7 +6,7 @@ use veilsum_cluster::method::{Choice, GroupThreshold, Pick, Seeding, Validity};
 use veilsum_cluster::query::{RoundHalf, ShapeModel, ShapedSums, TypicalSums, Typicality};
 use veilsum_cluster::{
     Algorithm, Batch, Centres, Clusters, Domain, OutOfBox, Outcome, Prepared, Query, Recipe, Rows, Scaling, answer,
-    pooled,
+    pooled, warnings,
 };
 
 fn numbers(value: &Value) -> Vec<f64> {
@@ -266,6 +266,33 @@ fn no_row_of_the_box_adds_more_than_its_bound() {
             for (value, bound) in values.iter().zip(&bounds) {
                 assert!(value.abs() <= *bound * (1.0 + 1e-12), "{asked:?} {row:?}: {value} above {bound}");
             }
+        }
+    }
+}
+
+#[test]
+fn a_distance_that_makes_nearly_all_rows_noise_is_warned_of() {
+    let case = &cases()[0];
+    let (domain, _) = sites(case, 1.0);
+    let names: Vec<String> = (0..columns(case)).map(|column| format!("f{column}")).collect();
+    for noise in [true, false] {
+        for (distance, warned) in [(1e-4, true), (0.3, false)] {
+            let (m, epsilon, max_rounds) = (2.0, 1e-5, 60);
+            let algorithm = match noise {
+                true => Algorithm::FcmNoise { m, epsilon, max_rounds, distance },
+                false => Algorithm::Pcm { m, epsilon, max_rounds, distance },
+            };
+            let found =
+                warnings::of(&recipe(case, algorithm.clone(), 1.0), &domain, &names, &run(case, algorithm, 1.0));
+            let said = found.iter().any(|warning| warning.name == "mostly-noise");
+            assert_eq!(said, warned, "{noise} {distance}: {found:?}");
+            // A stop rule of half the box is coarse for every method that moves centres.
+            let coarse = match noise {
+                true => Algorithm::FcmNoise { m, epsilon: 0.5, max_rounds, distance },
+                false => Algorithm::Pcm { m, epsilon: 0.5, max_rounds, distance },
+            };
+            let found = warnings::of(&recipe(case, coarse.clone(), 1.0), &domain, &names, &run(case, coarse, 1.0));
+            assert!(found.iter().any(|warning| warning.name == "coarse-epsilon"), "{found:?}");
         }
     }
 }

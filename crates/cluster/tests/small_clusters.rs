@@ -224,3 +224,56 @@ fn members_of_a_sweep_are_judged_one_by_one() {
     let without = Recipe { rule: GroupThreshold::NONE, ..plan.clone() };
     assert!(without.admits(&sizes.0, &domain, 3).is_err() && without.admits(&validation.0, &domain, 3).is_err());
 }
+
+/// In a mixture the share of a component times the number of rows would be how many rows stand behind it.
+#[test]
+fn shares_of_a_mixture_do_not_tell_a_small_component() {
+    let gmm = Algorithm::Gmm { epsilon: 1e-6, max_rounds: 40, regularisation: 1e-6 };
+    let run_of = |rule, vectors: bool, lone| {
+        let recipe = recipe(gmm.clone(), rule, vectors);
+        let basic = Recipe { validity: Validity::basic(), ..recipe.clone() };
+        run(if vectors { &recipe } else { &basic }, &sites(lone)).0
+    };
+    let open = run_of(GroupThreshold::NONE, false, true);
+    let shares = open.shapes.unwrap().weights.expect("no rule, no secret");
+    assert!(shares[2] > 0.0 && shares[2] < 9.0 / 121.0, "{shares:?}");
+    for vectors in [false, true] {
+        let closed = run_of(FIRST, vectors, true);
+        assert_eq!(closed.shapes.unwrap().weights, None);
+        assert!(closed.clusters.not_shown.iter().any(|why| why.starts_with("shapes.weights")));
+    }
+    // Two components that everybody may see.
+    let centres = Centres::from_rows(&[vec![0.1, 0.2], vec![0.25, 0.6]]).unwrap();
+    let large = Recipe { rule: FIRST, ..Recipe::plain(gmm, 2, Seeding::Given { centres }) };
+    let found = run(&large, &sites(false)).0;
+    assert_eq!(found.shapes.unwrap().weights.map(|shares| shares.len()), Some(2));
+}
+
+/// Counts by label, added up over the labels, are the sizes of the clusters.
+#[test]
+fn labels_are_not_counted_where_a_cluster_is_small() {
+    let labelled = |lone| -> Vec<Prepared> {
+        sites(lone)
+            .into_iter()
+            .map(|site| {
+                let rows = site.len();
+                site.with_labels(vec![0; rows]).unwrap()
+            })
+            .collect()
+    };
+    for (lone, counted) in [(true, false), (false, true)] {
+        let mut recipe = recipe(Algorithm::Kmeans { epsilon: 0.0, max_rounds: 9 }, FIRST, false);
+        recipe.validity.classes = 1;
+        if !lone {
+            let centres = Centres::from_rows(&[vec![0.1, 0.2], vec![0.25, 0.6]]).unwrap();
+            recipe = Recipe { clusters: Clusters::exactly(2), seeding: Seeding::Given { centres }, ..recipe };
+        }
+        let (found, all) = run(&recipe, &labelled(lone));
+        let asked = all.iter().any(|(batch, _)| matches!(batch.queries[0], Query::Contingency(_)));
+        assert_eq!(
+            (asked, found.contingency.is_some(), found.indices.adjusted_rand.is_some()),
+            (counted, counted, counted)
+        );
+        assert_eq!(found.notes.iter().any(|note| note.contains("counts by label")), !counted, "{:?}", found.notes);
+    }
+}

@@ -1,7 +1,10 @@
 //! The standard errors of a noisy result, and which of its numbers cannot be told from noise.
 
 use serde::Serialize;
-use veilsum_cluster::{Outcome, method::mechanism};
+use veilsum_cluster::{
+    Centres, Outcome, Query,
+    method::{CurvePoint, mechanism},
+};
 
 use crate::{plan::PlanSpec, question::Shared};
 
@@ -94,6 +97,13 @@ impl ResultErrors {
         for (name, ..) in alone.iter().filter(|(_, value, error)| value.is_finite() && drowned(*value, *error)) {
             errors.drown((*name).to_owned());
         }
+        // The points of a curve have no standard errors; what the noise of their own totals drowns is no number either.
+        let of_objective = |k: u32| {
+            let centres = Centres::new(k as usize, d, vec![0.0; k as usize * d]).ok()?;
+            let levels = shared.levels.of(&Query::fuzzy_validation(centres, outcome.m))?;
+            levels.last().map(|level| level.deviation * excess)
+        };
+        drowned_points(&outcome.curve, of_objective).into_iter().for_each(|pointer| errors.drown(pointer));
         Some(errors)
     }
 
@@ -107,6 +117,13 @@ impl ResultErrors {
     }
 }
 
+/// What noise drowns in a curve over K, given the deviation of the objective's noise at each K.
+fn drowned_points(curve: &[CurvePoint], of_objective: impl Fn(u32) -> Option<f64>) -> Vec<String> {
+    let hidden = |point: &CurvePoint| drowned(point.objective, of_objective(point.k).unwrap_or(f64::INFINITY));
+    let points = curve.iter().enumerate().filter(|(_, point)| hidden(point));
+    points.flat_map(|(at, _)| ["objective", "indices/xie_beni"].map(|name| format!("/curve/{at}/{name}"))).collect()
+}
+
 /// Whether the error leaves nothing of the number; an error that is none does.
 fn drowned(value: f64, error: f64) -> bool {
     error.partial_cmp(&(value.abs() * DROWNED)).is_none_or(std::cmp::Ordering::is_gt)
@@ -115,6 +132,24 @@ fn drowned(value: f64, error: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A negative noisy objective counts as hardly more than 0, and must not stand in the curve as a number.
+    #[test]
+    fn points_of_a_curve_that_noise_drowns_are_no_numbers() {
+        let point = |k, objective| CurvePoint {
+            k,
+            restart: 0,
+            indices: veilsum_cluster::Indices::default(),
+            objective,
+            rounds: 1,
+            converged: false,
+            collapsed: false,
+        };
+        let curve = [point(2, 90.0), point(3, f64::MIN_POSITIVE), point(4, 31.0)];
+        let found = drowned_points(&curve, |k| Some(24.0 / f64::from(k)));
+        assert_eq!(found, ["/curve/1/objective", "/curve/1/indices/xie_beni"]);
+        assert_eq!(drowned_points(&curve, |_| None).len(), 6, "noise of which nothing is known");
+    }
 
     #[test]
     fn a_third_is_the_border() {

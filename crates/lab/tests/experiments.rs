@@ -88,3 +88,8 @@ fn names_are_unique_and_found() {
     }
     assert!(experiments::find("no such").is_none());
 }
+
+#[test]
+fn forecast() {
+    quick("forecast");
+}

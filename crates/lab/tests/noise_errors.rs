@@ -1,15 +1,17 @@
 //! The standard errors of noisy results against runs with real integer noise, on rows whose result without noise is known.
 
+use rayon::prelude::*;
 use veilsum_cluster::{
-    Algorithm, Centres, Domain, Outcome, Prepared, Recipe,
+    Algorithm, Centres, Domain, OutOfBox, Outcome, Prepared, Recipe, Rows, Scaling,
     method::{Seeding, mechanism},
     pooled,
     privacy::Noise,
+    random::Stream,
 };
 use veilsum_lab::experiments::dp::{Plan, noisy, xclara_like};
 
 /// Runs in the quick form; `VEILSUM_NOISE_RUNS=400` is the long one.
-const RUNS: u64 = 40;
+const RUNS: u64 = 24;
 const SITES: usize = 20;
 const PLAN: Plan = Plan { honest: 14, step_bits: 20 };
 
@@ -32,50 +34,109 @@ fn errors(found: &mechanism::Errors) -> Vec<f64> {
     found.centres.iter().chain(&found.mass).copied().chain(alone).collect()
 }
 
-/// For every kind of number how often the value without noise lies within two standard errors.
-fn coverage(recipe: &Recipe, data: &[(Domain, Vec<Prepared>)], runs: u64) -> Vec<(&'static str, f64)> {
+/// One data set: of every seed the domain and the sites' rows, and public first centres.
+struct Data {
+    name: &'static str,
+    draws: Vec<(Domain, Vec<Prepared>)>,
+    start: Vec<Vec<f64>>,
+}
+
+/// For every kind of number how often the value without noise lies within two standard errors, and whether noise drowns the number
+/// in most runs. A sum that noise drowns counts as 0 where it would be negative, which moves it towards its value: it is covered more often.
+fn coverage(recipe: &Recipe, data: &Data, runs: u64) -> Vec<(&'static str, f64, bool)> {
     let excess = (SITES as f64 / PLAN.honest as f64).sqrt();
-    let mut kinds: Vec<(&'static str, f64, f64)> = Vec::new();
-    for seed in 0..runs {
-        let (domain, sites) = &data[seed as usize % data.len()];
-        let truth = pooled::plain_federated(&mut recipe.run(domain, SITES as u32).unwrap(), sites).unwrap();
-        let found = noisy(recipe, domain, sites, PLAN, seed).unwrap();
-        let errors = errors(&mechanism::errors(recipe, domain, &found, excess).unwrap().expect("noise"));
-        for (((kind, truth), (_, found)), error) in numbers(&truth).into_iter().zip(numbers(&found)).zip(errors) {
-            let at = kinds.iter().position(|(known, ..)| *known == kind).unwrap_or_else(|| {
-                kinds.push((kind, 0.0, 0.0));
-                kinds.len() - 1
-            });
-            kinds[at].1 += f64::from(u8::from((found - truth).abs() <= 2.0 * error));
-            kinds[at].2 += 1.0;
+    let off: Vec<Vec<(&'static str, [f64; 2])>> = (0..runs)
+        .into_par_iter()
+        .map(|seed| {
+            let (domain, sites) = &data.draws[seed as usize % data.draws.len()];
+            let truth = pooled::plain_federated(&mut recipe.run(domain, SITES as u32).unwrap(), sites).unwrap();
+            let found = noisy(recipe, domain, sites, PLAN, seed).unwrap();
+            let errors = errors(&mechanism::errors(recipe, domain, &found, excess).unwrap().expect("noise"));
+            let all = numbers(&truth).into_iter().zip(numbers(&found)).zip(errors);
+            all.map(|(((kind, truth), (_, found)), error)| (kind, [(found - truth) / error, truth.abs() / error]))
+                .collect()
+        })
+        .collect();
+    let mut kinds: Vec<(&'static str, Vec<[f64; 2]>)> = Vec::new();
+    for (kind, off) in off.into_iter().flatten() {
+        match kinds.iter_mut().find(|(known, _)| *known == kind) {
+            Some((_, all)) => all.push(off),
+            None => kinds.push((kind, vec![off])),
         }
     }
-    kinds.into_iter().map(|(kind, within, of)| (kind, within / of)).collect()
+    let share = |off: &[[f64; 2]], of: fn(&[f64; 2]) -> bool| {
+        off.iter().filter(|off| of(off)).count() as f64 / off.len() as f64
+    };
+    let judged = |(kind, off): (&'static str, Vec<[f64; 2]>)| {
+        // A coordinate is no sum that is cut off at 0.
+        let drowned = kind != "centres" && share(&off, |[_, errors]| *errors < 3.0) > 0.5;
+        (kind, share(&off, |[off, _]| off.abs() <= 2.0), drowned)
+    };
+    kinds.into_iter().map(judged).collect()
+}
+
+/// Four oblong clusters in three columns, of which the largest has five times the rows of the smallest.
+fn uneven(seed: u64) -> (Domain, Vec<Prepared>) {
+    const CLUSTERS: [(usize, [f64; 3], [f64; 3]); 4] = [
+        (2500, [-0.6, -0.5, 0.1], [0.16, 0.06, 0.1]),
+        (1000, [0.5, -0.55, -0.4], [0.07, 0.12, 0.1]),
+        (1000, [0.0, 0.6, -0.5], [0.1, 0.1, 0.05]),
+        (500, [0.4, 0.3, 0.6], [0.08, 0.08, 0.12]),
+    ];
+    let mut stream = Stream::new(seed, b"veilsum uneven clusters ");
+    let mut parts = vec![Vec::new(); SITES];
+    let mut row = 0;
+    for (rows, middle, deviation) in CLUSTERS {
+        for _ in 0..rows {
+            let [[a, b], [c, _]] = [stream.normal_pair(), stream.normal_pair()];
+            let place = [a, b, c].into_iter().zip(middle).zip(deviation);
+            parts[row % SITES].extend(place.map(|((z, middle), deviation)| (middle + deviation * z).clamp(-1.0, 1.0)));
+            row += 1;
+        }
+    }
+    let domain = Domain::new(vec![-1.0; 3], vec![1.0; 3], Scaling::None).unwrap();
+    let site = |part| Prepared::new(&Rows::new(part, 3).unwrap(), &domain, OutOfBox::Refuse).unwrap();
+    let sites = parts.into_iter().map(site).collect();
+    (domain, sites)
 }
 
 /// In 95 ± 3 % of 400 runs; of few runs chance leaves more room.
 #[test]
 fn the_value_without_noise_lies_within_two_standard_errors() {
     let runs = std::env::var("VEILSUM_NOISE_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(RUNS);
-    let data: Vec<(Domain, Vec<Prepared>)> = (1..=4)
-        .map(|seed| {
-            let (domain, sites, _) = xclara_like(3000, SITES, seed).unwrap();
-            (domain, sites)
-        })
-        .collect();
+    // First centres are public knowledge: into which optimum a run falls is another question (`mechanism::kept`).
+    let round = Data {
+        name: "three round clusters",
+        draws: (1..=4)
+            .map(|seed| xclara_like(3000, SITES, seed).map(|(domain, sites, _)| (domain, sites)).unwrap())
+            .collect(),
+        start: vec![vec![-0.5, -0.5], vec![0.0, 0.5], vec![0.5, -0.5]],
+    };
+    let oblong = Data {
+        name: "four oblong clusters",
+        draws: (1..=4).map(uneven).collect(),
+        start: vec![vec![-0.5, -0.5, 0.0], vec![0.5, -0.5, -0.5], vec![0.0, 0.5, -0.5], vec![0.5, 0.5, 0.5]],
+    };
     let fcm = Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 10 };
     let kmeans = Algorithm::Kmeans { epsilon: 0.0, max_rounds: 10 };
-    // At epsilon 4 the errors of J/N and Xie-Beni are a little too small: 91 to 92 of 100 were measured there, and methods.md says so.
-    for (algorithm, epsilon, within) in [(fcm.clone(), 1.0, 0.03), (kmeans, 1.0, 0.03), (fcm, 4.0, 0.05)] {
-        // A start that is public knowledge: into which optimum a run falls is another question (`mechanism::kept`).
-        let centres = Centres::from_rows(&[vec![-0.5, -0.5], vec![0.0, 0.5], vec![0.5, -0.5]]).unwrap();
-        let mut recipe = Recipe::plain(algorithm, 3, Seeding::Given { centres });
-        recipe.noise = Some(Noise::usual(epsilon, 3000));
-        let found = coverage(&recipe, &data, runs);
-        println!("{} at epsilon {epsilon}, {runs} runs: {found:?}", recipe.algorithm.name());
-        for (kind, share) in found {
-            let slack = within + if runs < 400 { 3.0 * (0.95f64 * 0.05 / runs as f64).sqrt() } else { 0.0 };
-            assert!((share - 0.95).abs() <= slack, "{kind}: {share} of {runs} runs");
+    let mut beside = Vec::new();
+    for (data, rows) in [(&round, 3000), (&oblong, 5000)] {
+        for (algorithm, epsilon) in
+            [(&fcm, 1.0), (&fcm, 2.0), (&fcm, 4.0), (&fcm, 10.0), (&kmeans, 1.0), (&kmeans, 4.0)]
+        {
+            let centres = Centres::from_rows(&data.start).unwrap();
+            let mut recipe = Recipe::plain(algorithm.clone(), data.start.len() as u32, Seeding::Given { centres });
+            recipe.noise = Some(Noise::usual(epsilon, rows));
+            let found = coverage(&recipe, data, runs);
+            let setting = format!("{}, {} at epsilon {epsilon}, {runs} runs", data.name, recipe.algorithm.name());
+            println!("{setting}: {found:?}");
+            let slack = 0.03 + if runs < 400 { 3.0 * (0.95f64 * 0.05 / runs as f64).sqrt() } else { 0.0 };
+            for (kind, share, drowned) in found {
+                if share < 0.95 - slack - 1e-9 || (share > 0.95 + slack + 1e-9 && !drowned) {
+                    beside.push(format!("{setting}: {kind} in {share}"));
+                }
+            }
         }
     }
+    assert!(beside.is_empty(), "{beside:#?}");
 }

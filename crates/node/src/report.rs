@@ -289,15 +289,16 @@ fn curve(result: &RunResult) -> String {
     let mut out = String::from("      K  rounds  fuzzy Davies–Bouldin  objective/N\n");
     // J and J/N of the chosen K say N also where it is an estimate.
     let n = if result.objective > 0.0 { result.objective / result.objective_per_row } else { 1.0 };
-    for point in &result.curve {
+    for (at, point) in result.curve.iter().enumerate() {
         let index = match point.indices.fuzzy_davies_bouldin {
             _ if point.collapsed => "collapsed".to_owned(),
             index if index.is_finite() => format!("{index:.4}"),
             _ => "undefined".to_owned(),
         };
         let mark = if point.k == result.k { "->" } else { "" };
-        let (k, rounds, each) = (point.k, point.rounds, point.objective / n);
-        let _ = writeln!(out, "  {mark:<2}{k:>3}  {rounds:>6}  {index:>20}  {each:.8}");
+        let each = unless_drowned(result, &format!("/curve/{at}/objective"), format!("{:.8}", point.objective / n));
+        let (k, rounds) = (point.k, point.rounds);
+        let _ = writeln!(out, "  {mark:<2}{k:>3}  {rounds:>6}  {index:>20}  {each}");
     }
     out
 }

@@ -44,6 +44,8 @@ pub(super) struct Shaped {
     closing: bool,
     /// The fit at the end.
     closed: Option<f64>,
+    /// Whether the rule closed a cluster in the last counts.
+    small: bool,
 }
 
 /// The first question about some centres: round clusters that together fill the box, of equal weight.
@@ -86,6 +88,7 @@ impl Shaped {
             asked: Vec::new(),
             closing: false,
             closed: None,
+            small: false,
         };
         shaped.asked.push(shaped.hash());
         Ok(Box::new(shaped))
@@ -257,6 +260,7 @@ impl Iteration for Shaped {
                 self.check_fit(fit[0])?;
                 let clear = clear(weights);
                 let list: Vec<u32> = (0..k).filter(|c| self.allows(clear[*c], sites[*c])).map(|c| c as u32).collect();
+                self.small = self.rule != GroupThreshold::NONE && list.len() < k;
                 if self.closing {
                     return Ok(self.close(weights, fit[0]));
                 }
@@ -287,8 +291,9 @@ impl Iteration for Shaped {
 
     fn fit(&self) -> Fit {
         let weights = match &self.model {
-            ShapeModel::Mixture { weights } => Some(weights.clone()),
-            ShapeModel::GustafsonKessel { .. } => None,
+            // The share of a cluster times the number of rows tells how many stand behind it.
+            ShapeModel::Mixture { weights } if !self.small => Some(weights.clone()),
+            ShapeModel::Mixture { .. } | ShapeModel::GustafsonKessel { .. } => None,
         };
         let triangles = self.covariances.chunks_exact(triangle(self.fit.centres.columns()));
         let (log_likelihood, objective) = if self.is_mixture() { (self.closed, None) } else { (None, self.closed) };

@@ -88,7 +88,7 @@ impl Rested {
 /// Clusters with a shape of their own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Shapes {
-    /// Share of every cluster in a Gaussian mixture (K), which add up to 1.
+    /// Share of every cluster in a Gaussian mixture (K), which add up to 1; none where the rule of small groups closes a cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<Vec<f64>>,
     /// Lower triangle of every cluster's covariance, row by row, K x d (d + 1) / 2; of an iteration in parts of the box, of an

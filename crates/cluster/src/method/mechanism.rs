@@ -171,7 +171,13 @@ impl<'a> Mechanism<'a> {
         }
     }
 
-    fn judge(&self, cloud: &Cloud, centres: &Centres, noise: Option<&mut Stream>) -> Result<Verdict, MethodError> {
+    /// What the validation says, and its totals before anything below 0 counts as 0.
+    fn judge(
+        &self,
+        cloud: &Cloud,
+        centres: &Centres,
+        noise: Option<&mut Stream>,
+    ) -> Result<(Verdict, Vec<f64>), MethodError> {
         let k = centres.k();
         let mut u = vec![0.0; k];
         let mut values = Self::sum(cloud, centres.columns(), 2 * k + 1, |x, sums| {
@@ -185,7 +191,7 @@ impl<'a> Mechanism<'a> {
         });
         let query = Query::fuzzy_validation(centres.clone(), self.judge_m);
         self.blur(&query, &mut values, noise);
-        query.verdict(Geometry::Centres(centres), &settled(&query, &values), None)
+        Ok((query.verdict(Geometry::Centres(centres), &settled(&query, &values), None)?, values))
     }
 
     /// Made-up rows with these centres, masses and objective: the rows are raked and the deviation is scaled until the
@@ -283,7 +289,7 @@ pub fn kept(recipe: &Recipe, domain: &Domain, excess: f64) -> Result<Option<Kept
                 let found = mechanism.run(&cloud, start.clone(), 0, noise.as_deref_mut())?.centres;
                 // A verdict that noise makes impossible comes last, as a collapsed one does.
                 let verdict = if starts.len() > 1 { mechanism.judge(&cloud, &found, noise).ok() } else { None };
-                let objective = verdict.filter(|verdict| !verdict.collapsed).map_or(f64::MAX, |v| v.objective);
+                let objective = verdict.filter(|(v, _)| !v.collapsed).map_or(f64::MAX, |(v, _)| v.objective);
                 if best.as_ref().is_none_or(|(known, _)| objective < *known) {
                     best = Some((objective, found));
                 }
@@ -332,7 +338,8 @@ pub fn errors(recipe: &Recipe, domain: &Domain, outcome: &Outcome, excess: f64) 
     let judge = |centres: &Centres, noise: Option<&mut Stream>| mechanism.judge(&cloud, centres, noise);
     let base = mechanism.run(&cloud, outcome.centres.clone(), from, None)?;
     let plain = numbers(&base, judge(&base.centres, None).ok());
-    let mut stream = Stream::new(1, b"veilsum mechanism noise ");
+    // Every result has draws of its own: what chance does to the quantile of these draws is no fault that all results share.
+    let mut stream = Stream::new(outcome.objective.to_bits(), b"veilsum mechanism noise ");
     let mut off: Vec<Vec<f64>> = vec![Vec::with_capacity(REPETITIONS); plain.len()];
     for _ in 0..REPETITIONS {
         let fit = mechanism.run(&cloud, base.centres.clone(), from, Some(&mut stream))?;
@@ -344,7 +351,8 @@ pub fn errors(recipe: &Recipe, domain: &Domain, outcome: &Outcome, excess: f64) 
     }
     let within = |mut off: Vec<f64>| {
         off.sort_by(f64::total_cmp);
-        off[(off.len() * 95).div_ceil(100) - 1] / 2.0
+        // One draw more, that of the result itself, lies below this one in 95 of 100.
+        off[((off.len() + 1) * 95).div_ceil(100) - 1] / 2.0
     };
     let mut found = off.into_iter().map(within);
     let mut next = || found.next().unwrap_or(f64::INFINITY);
@@ -359,16 +367,20 @@ pub fn errors(recipe: &Recipe, domain: &Domain, outcome: &Outcome, excess: f64) 
     }))
 }
 
-/// Every number of a result, in the order of [`Errors`].
-fn numbers(fit: &Fit, verdict: Option<Verdict>) -> Vec<f64> {
+/// Every number of a result, in the order of [`Errors`]. Masses and objective are those before anything below 0 counts as 0: where a
+/// result lies low by chance, its made-up rows lie near 0, and what would be cut off there are errors that the result itself may have.
+fn numbers(fit: &Fit, verdict: Option<(Verdict, Vec<f64>)>) -> Vec<f64> {
+    let k = fit.centres.k();
     let judged = verdict.map_or_else(
-        || vec![f64::INFINITY; fit.centres.k() + 5],
-        |verdict| {
-            let rows = verdict.rows as f64;
-            let indices = &verdict.indices;
-            let xie_beni = indices.xie_beni.unwrap_or(f64::INFINITY);
-            let alone = [rows, verdict.objective, verdict.objective / rows, indices.fuzzy_davies_bouldin, xie_beni];
-            verdict.held.mass.iter().copied().chain(alone).collect()
+        || vec![f64::INFINITY; k + 5],
+        |(verdict, totals)| {
+            let (rows, objective) = (verdict.rows as f64, totals[2 * k]);
+            let pairs = (0..k).flat_map(|i| (0..i).map(move |j| (i, j)));
+            let apart = pairs.map(|(i, j)| distance::squared(fit.centres.row(i), fit.centres.row(j)));
+            // As in `formulas::xie_beni`; of one cluster there is none.
+            let xie_beni = objective / rows / apart.min_by(f64::total_cmp).unwrap_or(0.0);
+            let alone = [rows, objective, objective / rows, verdict.indices.fuzzy_davies_bouldin, xie_beni];
+            totals[k..2 * k].iter().copied().chain(alone).collect()
         },
     );
     fit.centres.as_slice().iter().copied().chain(judged).collect()

@@ -134,6 +134,9 @@ pub struct Outcome {
     /// Local centres behind each centre, K, where the method averages those of the sites.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub local_centres: Option<Vec<f64>>,
+    /// Weights of all clusters in the last round together, over the number of rows, where rows far from every centre lose theirs
+    /// (`fcm-noise`, `pcm`).
+    pub weight_of_a_row: Option<f64>,
     /// Covariances of the clusters, where the method finds any; in working units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shapes: Option<Shapes>,

@@ -478,7 +478,13 @@ impl Run {
     }
 
     fn after_silhouettes(&mut self) {
-        self.state = if self.recipe.validity.classes > 0 { State::Counting } else { State::Finished };
+        let counts = self.recipe.validity.classes > 0;
+        // Added up over the labels they are the sizes of the clusters.
+        let small = counts && !self.chosen().grouped;
+        if small {
+            self.notes.push("the counts by label are left out: a cluster has too few rows or sites".into());
+        }
+        self.state = if counts && !small { State::Counting } else { State::Finished };
     }
 }
 

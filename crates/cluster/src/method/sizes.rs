@@ -53,8 +53,9 @@ impl ClusterSizes {
         }
     }
 
-    /// What may be shown of what is known. A cluster that the rule closes shows nothing; where it is the only one, the
-    /// smallest other one does not either, because the number of rows less all others would tell it.
+    /// What may be shown of what is known. A cluster that the rule closes shows nothing. The number of rows less all others
+    /// would tell it where it is the only one, and where there are several how many rows they have together: so the smallest
+    /// others show nothing either, until there are two and they have as many rows as the rule asks of one.
     pub(super) fn of(known: Known<'_>) -> Self {
         let Known { k, rule, held, counted_first, .. } = known;
         let mut not_shown = Vec::new();
@@ -87,16 +88,23 @@ impl ClusterSizes {
         };
         let mut hidden: Vec<bool> = (0..k).map(|c| rule != GroupThreshold::NONE && few(c)).collect();
         if hidden.iter().any(|hidden| *hidden) {
-            if hidden.iter().filter(|hidden| **hidden).count() == 1 {
-                let size = |c: usize| rows.or(Some(&held.mass)).and_then(|list| list.get(c)).copied().unwrap_or(0.0);
+            // Rows and memberships are both told by their sum, which is N.
+            let lists = [rows.unwrap_or_default(), &held.mass];
+            let size = |c: usize, list: &[f64]| list.get(c).copied().unwrap_or(0.0);
+            let told = |hidden: &[bool]| {
+                let sum = |list: &[f64]| (0..k).filter(|c| hidden[*c]).map(|c| size(c, list)).sum::<f64>();
+                let few = |list: &&[f64]| list.len() == k && !rule.allows(sum(list), f64::INFINITY);
+                hidden.iter().filter(|hidden| **hidden).count() < 2 || lists.iter().any(few)
+            };
+            while told(&hidden) {
+                let first = if lists[0].is_empty() { lists[1] } else { lists[0] };
                 let others = (0..k).filter(|c| !hidden[*c]);
-                if let Some(smallest) = others.min_by(|a, b| size(*a).total_cmp(&size(*b))) {
-                    hidden[smallest] = true;
-                }
+                let Some(smallest) = others.min_by(|a, b| size(*a, first).total_cmp(&size(*b, first))) else { break };
+                hidden[smallest] = true;
             }
             not_shown.push(format!(
-                "fewer than {} rows or {} sites stand behind a cluster: its numbers are not shown, and where it is the only \
-                 one, those of the smallest other one neither",
+                "fewer than {} rows or {} sites stand behind a cluster: its numbers are not shown, nor those of the smallest \
+                 others where the number of rows would tell them",
                 rule.min_rows, rule.min_sites
             ));
         }
@@ -183,6 +191,19 @@ mod tests {
         };
         assert_eq!(of([20.0, 11.0, 6.0]), [Some(vec![0.1]), Some(vec![0.2]), Some(vec![0.0])]);
         assert_eq!(of([20.0, 11.0, 0.0]), [Some(vec![0.1]), None, None]);
+    }
+
+    #[test]
+    fn small_clusters_together_are_no_fewer_rows_than_the_rule_asks() {
+        let held = Held { mass: vec![2.0, 3.0, 26.0], ..Held::default() };
+        let (rows, sites) = ([1.0, 2.0, 28.0], [1.0, 2.0, 2.0]);
+        let found = ClusterSizes::of(Known { counted_first: Some((&rows, &sites)), ..known(&held) });
+        // 31 - 28 would tell that the first two have 3 rows together.
+        assert_eq!((found.sizes, found.mass), (vec![None; 3], vec![None; 3]));
+        let held = Held { mass: vec![4.0, 4.0, 23.0], ..Held::default() };
+        let (rows, sites) = ([4.0, 4.0, 23.0], [2.0, 2.0, 2.0]);
+        let found = ClusterSizes::of(Known { counted_first: Some((&rows, &sites)), ..known(&held) });
+        assert_eq!(found.sizes, [None, None, Some(23)], "8 rows together are enough");
     }
 
     #[test]

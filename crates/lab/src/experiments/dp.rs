@@ -116,7 +116,7 @@ pub fn xclara_like(
 }
 
 /// Rows in their order dealt to sites one by one, and the labels in the order of the sites.
-fn dealt(
+pub(super) fn dealt(
     rows: &Rows,
     labels: &[usize],
     domain: &Domain,
@@ -132,8 +132,8 @@ fn dealt(
 }
 
 /// Sites of a cohort of 20 in all, of which all answer and 6 may collude.
-const SITES: usize = 20;
-const PLAN: Plan = Plan { honest: 14, step_bits: 20 };
+pub(super) const SITES: usize = 20;
+pub(super) const PLAN: Plan = Plan { honest: 14, step_bits: 20 };
 
 /// Epsilon, rounds around the middle, how far a row pulls in the others, and the least mean adjusted Rand index.
 const SCHEDULES: [(f64, u32, f64, Option<f64>); 7] = [
@@ -151,8 +151,8 @@ pub(super) fn run(settings: &Settings) -> Result<Report, ExperimentError> {
         Report::new("dp", "Noise inside the sum: fuzzy c-means, K = 3, 10 rounds, 20 sites of which 6 may collude");
     report.note("plain: mean of the seeds (of gaps the median); masked: the worst; gap in half widths of the box");
     report.note(
-        "over 60 seeds, at epsilon 0.5 and below, one or two runs of xclara end with two centres in one cluster; the \
-         forecast of plan check does not see that",
+        "over 60 seeds, at epsilon 0.5 and below, one or two runs of xclara end with two centres in one cluster; \
+         how well plan check forecasts that is the experiment forecast",
     );
     let seeds: Vec<u64> = (0..if settings.quick { 4 } else { 20 }).collect();
     let (domain, sites, labels) = xclara_like(3000, SITES, 1)?;

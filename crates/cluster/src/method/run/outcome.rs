@@ -35,9 +35,16 @@ impl Run {
         Some((log, parameters * rows.ln() - 2.0 * log))
     }
 
-    /// Covariances of a member in working units of the public box.
-    fn shapes(&self, fit: &Fit) -> Option<Shapes> {
+    /// Covariances of a member in working units of the public box; shares of clusters only where every mass is shown.
+    fn shapes(&self, member: &Member, fit: &Fit, clusters: &mut ClusterSizes) -> Option<Shapes> {
         let mut shapes = fit.shapes.clone()?;
+        let known = member.verdict.as_ref().is_some_and(|verdict| !verdict.held.mass.is_empty());
+        shapes.weights = shapes.weights.filter(|_| !known || clusters.mass.iter().all(Option::is_some));
+        if shapes.weights.is_none() && self.recipe.algorithm.has_likelihood() {
+            let why =
+                "shapes.weights: a share times the number of rows would tell how many stand behind a small cluster";
+            clusters.not_shown.push(why.into());
+        }
         let likelihood = self.likelihood(fit, fit.weights.iter().sum());
         shapes.log_likelihood = likelihood.map(|(log, _)| log);
         let mut by = extents(&self.domain);
@@ -178,16 +185,18 @@ impl Run {
         if verdict.is_some_and(|verdict| verdict.collapsed) && curve.is_empty() {
             notes.push("centres coincide, the run collapsed; the indices mean nothing".into());
         }
-        let clusters = verdict.and_then(|verdict| verdict.clusters.as_ref());
-        let off_means = clusters.map(|clusters| {
+        let hard = verdict.and_then(|verdict| verdict.clusters.as_ref());
+        let off_means = hard.map(|clusters| {
             let apart = |(a, b): (&[f64], &[f64])| a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f64>().sqrt();
             fit.centres.rows().zip(clusters.means.rows()).map(apart).fold(0.0, f64::max)
         });
         let objective = verdict.map_or(f64::INFINITY, |verdict| self.objective_of(verdict));
+        let mut clusters = self.clusters(member, &fit);
         Ok(Outcome {
             centres,
             m: self.recipe.judge_m(),
-            clusters: self.clusters(member, &fit),
+            shapes: self.shapes(member, &fit, &mut clusters),
+            clusters,
             n_total: verdict.map(|verdict| verdict.rows),
             rounds: rounds(&fit),
             converged: fit.converged,
@@ -207,10 +216,12 @@ impl Run {
             deviations: self.cells.as_ref().map(|cells| cells.deviations.clone()),
             cells: self.cells.as_ref().map(|cells| cells.count() as u32),
             off_means,
+            weight_of_a_row: matches!(self.recipe.algorithm, Algorithm::FcmNoise { .. } | Algorithm::Pcm { .. })
+                .then(|| verdict.map(|verdict| fit.weights.iter().sum::<f64>() / verdict.rows as f64))
+                .flatten(),
             local_centres: matches!(self.recipe.algorithm, Algorithm::FfcmAvg2 { .. })
                 .then(|| fit.weights.clone())
                 .filter(|weights| !weights.is_empty()),
-            shapes: self.shapes(&fit),
             stability: self.stability(member),
             extrapolated: None,
         })
