@@ -136,6 +136,7 @@ pub struct Outcome {
     pub local_centres: Option<Vec<f64>>,
     /// Weights of all clusters in the last round together, over the number of rows, where rows far from every centre lose theirs
     /// (`fcm-noise`, `pcm`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight_of_a_row: Option<f64>,
     /// Covariances of the clusters, where the method finds any; in working units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
