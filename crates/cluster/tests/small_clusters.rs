@@ -6,6 +6,7 @@ use veilsum_cluster::{
     Step,
     method::{Clusters, GroupThreshold, Seeding, Validity},
     pooled,
+    query::RoundHalf,
     random::Stream,
     warnings,
 };
@@ -223,6 +224,45 @@ fn members_of_a_sweep_are_judged_one_by_one() {
     // A plan without the rule asks neither.
     let without = Recipe { rule: GroupThreshold::NONE, ..plan.clone() };
     assert!(without.admits(&sizes.0, &domain, 3).is_err() && without.admits(&validation.0, &domain, 3).is_err());
+}
+
+/// What is told of all rows less the open sums would be the sum of those that the rule closes: they are none, or rows enough.
+#[test]
+fn the_rest_of_the_rows_is_no_small_group_either() {
+    let sites = sites(true);
+    let rule = GroupThreshold { min_rows: 10, min_sites: 2, ask_first: true };
+    let mut mattered = 0;
+    for seed in 0..60 {
+        let algorithm = Algorithm::Kmeans { epsilon: 0.0, max_rounds: 20 };
+        let plain = Recipe::plain(algorithm, 4, Seeding::Uniform { seed });
+        let (_, all) = run(&Recipe { rule, validity: Validity::basic(), ..plain.clone() }, &sites);
+        let mut told = false;
+        for pair in all.windows(2) {
+            let asked = |batch: &Batch| -> Vec<Option<RoundHalf>> {
+                let half = |query: &Query| match query {
+                    Query::LocalMeans(q) => Some(q.part.clone()),
+                    _ => None,
+                };
+                batch.queries.iter().map(half).collect()
+            };
+            let (counts, sums) = (asked(&pair[0].0), asked(&pair[1].0));
+            if counts.iter().any(|half| *half != Some(RoundHalf::Counts)) || counts.len() != 1 {
+                continue;
+            }
+            let k = pair[0].0.queries[0].points()[0].k();
+            let (rows, behind) = pair[0].1.split_at(k);
+            let [Some(RoundHalf::Sums(open))] = &sums[..] else { continue };
+            let alone = |c: usize| rows[c] > 0.5 && !rule.allows(rows[c], behind[c]);
+            let small = (0..k).filter(|c| alone(*c)).map(|c| rows[c]).sum::<f64>();
+            told |= small == 0.0;
+            let closed = (0..k).filter(|c| !open.contains(&(*c as u32))).map(|c| rows[c]).sum::<f64>();
+            if told {
+                assert!(closed < 0.5 || closed > 9.5, "seed {seed}: {closed} rows, of {rows:?} without {open:?}");
+                mattered += u32::from(small > 0.5 && small < 9.5);
+            }
+        }
+    }
+    assert!(mattered > 0, "no run had a small cluster after a round in which all were open");
 }
 
 /// In a mixture the share of a component times the number of rows would be how many rows stand behind it.

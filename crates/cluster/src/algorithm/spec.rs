@@ -161,6 +161,11 @@ pub trait Iteration: Send {
     fn min_change(&mut self, rows: u64) {
         let _ = rows;
     }
+    /// Hears whether other totals tell the sum of all rows, and says whether they or its own do: a round in which every cluster was
+    /// open. From then on a small cluster is not left closed alone.
+    fn sum_of_all(&mut self, told: bool) -> bool {
+        told
+    }
     /// A copy, so that a batch can be taken whole or not at all.
     fn copy(&self) -> Box<dyn Iteration>;
 }
@@ -194,6 +199,22 @@ impl GroupThreshold {
             return Err(MethodError::parameter("min_rows and min_sites must be at least 1"));
         }
         Ok(())
+    }
+
+    /// Closes open groups too, the smallest first, until those that are closed have rows and sites enough together, or no rows.
+    /// What other totals tell of all rows, less the sums of the open groups, is the sum of the closed ones.
+    pub(crate) fn close_with_the_small(&self, open: &mut [bool], rows: &[f64], sites: &[f64]) {
+        loop {
+            let closed = || (0..open.len()).filter(|c| !open[*c]);
+            // The same sites may stand behind all of them.
+            let (together, behind) = closed().fold((0.0, 0.0_f64), |(n, s), c| (n + rows[c], s.max(sites[c])));
+            if together < 0.5 || self.allows(together, behind) {
+                return;
+            }
+            let others = (0..open.len()).filter(|c| open[*c]);
+            let Some(smallest) = others.min_by(|a, b| rows[*a].total_cmp(&rows[*b])) else { return };
+            open[smallest] = false;
+        }
     }
 
     /// Whether so many rows and sites are enough.
