@@ -217,10 +217,10 @@ async fn plain_run(sites: &[(String, Rows)], work: &PlanSpec) -> Run {
     let credentials = |i: usize| Credentials::from_seed(&identities[i].seed()).expect("credentials");
     let keys = identities[1..].iter().map(|i| i.public().0).collect();
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let mut listener = Network::new(Transport::Quic, None)
-        .listen(any, &credentials(0), carrier::only(keys), header_only)
-        .await
-        .expect("a port");
+    let mut listener =
+        carrier::listen(&Network::new(Transport::Quic, None), any, &credentials(0), carrier::only(keys), header_only)
+            .await
+            .expect("a port");
     let (address, server_key) = (listener.local_addr(), identities[0].public().0);
     let n = sites.len();
     let limit = sites.iter().map(|(_, r)| r.len() as u64).max().unwrap_or(1).next_power_of_two();

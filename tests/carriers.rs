@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use veilsum_cluster::method::Seeding;
 use veilsum_node::{
-    carrier::{Address, Carrier, CarrierError, Credentials, HEADER_LEN, only},
+    carrier::{Address, Carrier, CarrierError, Credentials, HEADER_LEN, listen, only},
     loopback::{self, LoopbackConfig},
 };
 use veilsum_testkit::{
@@ -45,7 +45,7 @@ async fn the_door_of_another_carrier_counts_whom_it_turns_away() {
     let [server, friend, stranger] = [1, 2, 3].map(|n| Credentials::from_seed(&[n; 32]).expect("a key"));
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
     let allowed = only(vec![friend.public_key()]);
-    let mut listener = memory.listen(any, &server, allowed, any_frame).await.expect("a port");
+    let mut listener = listen(&memory, any, &server, allowed, any_frame).await.expect("a port");
     let (at, key, limit) = (Address::from(listener.local_addr()), server.public_key(), Duration::from_secs(5));
     assert!(matches!(memory.dial(&at, &stranger, &key, any_frame, limit).await, Err(CarrierError::NotAccepted)));
     let wrong = memory.dial(&at, &friend, &stranger.public_key(), any_frame, limit).await;

@@ -416,7 +416,8 @@ fn rows_that_cannot_be_used_are_named_without_their_values() {
 #[test]
 fn help_documents_the_exit_codes() {
     let w = World::empty();
-    let help = w.ok("--help");
+    assert!(w.ok("--help").contains("--help-all"));
+    let help = w.ok("--help-all");
     for line in ["0    done", "3    a file", "6    too few sites", "130  interrupted", "143  told to stop"] {
         assert!(help.contains(line), "{line}");
     }

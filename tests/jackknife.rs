@@ -6,7 +6,7 @@ use std::time::Duration;
 use veilsum_testkit::program::{Ended, Parties, Running, start, veilsum};
 
 const LIMIT: Duration = Duration::from_secs(120);
-const PLAN: [&str; 4] = ["--on-loss=block", "--epsilon=0.0001", "--m=1.5", "--seed=4"];
+const PLAN: [&str; 5] = ["--on-loss=block", "--epsilon=0.0001", "--m=1.5", "--seed=4", "--init=uniform"];
 
 /// A plan run by these sites alone; gives what the coordinator and the sites said. Questions count over all runs of a plan, so each
 /// run has its own, with another number of rounds at most.

@@ -46,6 +46,9 @@ use veilsum_node::error::{Code, Failure};
 
 use verb::Verb;
 
+const ERRORS: &str = "\
+Errors go to standard error as `error: …` and `next: …`. The exit codes are in --help-all.";
+
 const EXIT_CODES: &str = "\
 Exit codes:
   0    done
@@ -66,7 +69,7 @@ Errors go to standard error as `error: …` and `next: …`; with --json, as one
 
 /// Federated fuzzy clustering over masked sums: nobody sees anybody's numbers
 #[derive(Parser, Debug)]
-#[command(name = "veilsum", version, after_help = EXIT_CODES, arg_required_else_help = true, disable_help_flag = true)]
+#[command(name = "veilsum", version, after_help = ERRORS, after_long_help = EXIT_CODES, arg_required_else_help = true, disable_help_flag = true)]
 pub(crate) struct Cli {
     /// What to do
     #[command(subcommand)]

@@ -40,11 +40,11 @@ pub(crate) struct Documents {
 /// Which way links take.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct Reach {
-    /// What links run on: QUIC (UDP), TLS over TCP, or the one that gets through
+    /// What links run on: quic (UDP), tcp (TLS 1.3), or auto, the one that gets through
     ///
     /// An aggregator listens on its port for each of them. Whoever dials tries QUIC first and TCP a moment later, anew for every
     /// connection. TCP goes through the proxy that HTTPS_PROXY names, but for the hosts of NO_PROXY.
-    #[arg(long, value_name = "WAY", value_enum, default_value_t = Way::Auto)]
+    #[arg(long, value_name = "WAY", value_enum, hide_possible_values = true, default_value_t = Way::Auto)]
     pub transport: Way,
 }
 

@@ -34,7 +34,7 @@ pub(crate) fn reporter(quiet: bool) -> Watcher {
                 let seconds = started.elapsed().as_secs();
                 format!("{} {number}/{of} {what} over {sites} sites ({seconds} s)", bar(number, of))
             }
-            Progress::Connected { to, at, over } => format!("connected to {to} at {at} over {over}\n"),
+            Progress::Connected { to, over } => format!("connected to {to} over {over}\n"),
             Progress::Dialling { to, why } => {
                 format!("lost the connection to {to} ({}); dialling again\n", clean(&why))
             }

@@ -32,18 +32,13 @@ mod tests;
 
 use std::{io, net::SocketAddr, sync::Arc, time::Duration};
 
-use self::{
-    link::Pending,
-    listener::{Door, Port},
-};
-
 pub use address::Address;
 pub use frame::FrameFault;
 #[doc(hidden)]
 pub use frame::read_stream;
-pub use link::{Link, LinkHandle, LinkReceiver, LinkSender};
-pub use listener::{Listener, Refusals};
-pub use network::Network;
+pub use link::{Link, LinkHandle, LinkReceiver, LinkSender, Pending};
+pub use listener::{Door, Listener, Port, Refusals};
+pub use network::{Network, choose, listen};
 pub use pinned::Credentials;
 pub use proxy::Proxy;
 use serde::{Deserialize, Serialize};
@@ -73,21 +68,6 @@ pub trait Carrier: Send + Sync {
         check: HeaderCheck,
         limit: Duration,
     ) -> Pending<'a, Result<Link, CarrierError>>;
-
-    /// Opens `at` for peers whose key is `allowed`.
-    fn listen<'a>(
-        &'a self,
-        at: SocketAddr,
-        credentials: &'a Credentials,
-        allowed: Allowed,
-        check: HeaderCheck,
-    ) -> Pending<'a, Result<Listener, CarrierError>> {
-        Box::pin(async move {
-            let (door, links) = Door::new(allowed, check);
-            let port = self.open(at, credentials, door.clone()).await?;
-            Ok(Listener::new(port, door, links))
-        })
-    }
 }
 
 /// Which transports a party uses.
@@ -101,15 +81,6 @@ pub enum Transport {
     Quic,
     /// TLS over TCP alone.
     Tcp,
-}
-
-/// The carrier of this transport; where TCP may be used, through the proxy that the environment names.
-///
-/// # Errors
-/// [`CarrierError::Proxy`] where the environment names a proxy that cannot be used.
-pub fn choose(transport: Transport) -> Result<Arc<dyn Carrier>, CarrierError> {
-    let proxy = if transport == Transport::Quic { None } else { Proxy::of_environment()? };
-    Ok(Arc::new(Network::new(transport, proxy)))
 }
 
 /// A party on the wire: its Ed25519 public key.

@@ -9,9 +9,9 @@ use std::{
 use tokio::time::timeout;
 
 use super::{
-    Address, Carrier, CarrierError, Credentials, HeaderCheck, PeerKey, Transport,
+    Address, Allowed, Carrier, CarrierError, Credentials, HeaderCheck, PeerKey, Transport,
     link::{Link, Pending},
-    listener::{Door, Port},
+    listener::{Door, Listener, Port},
     proxy::Proxy,
     quic, race,
     tcp::{self, Path},
@@ -19,6 +19,31 @@ use super::{
 
 /// Free ports that are tried until one is free for UDP and for TCP, where any will do.
 const FREE_PORTS: usize = 16;
+
+/// The carrier of this transport; where TCP may be used, through the proxy that the environment names.
+///
+/// # Errors
+/// [`CarrierError::Proxy`] where the environment names a proxy that cannot be used.
+pub fn choose(transport: Transport) -> Result<Arc<dyn Carrier>, CarrierError> {
+    let proxy = if transport == Transport::Quic { None } else { Proxy::of_environment()? };
+    Ok(Arc::new(Network::new(transport, proxy)))
+}
+
+/// Opens `at` on `carrier` for peers whose key is `allowed`. Must be called within a tokio runtime.
+///
+/// # Errors
+/// [`CarrierError`] where the port cannot be opened.
+pub async fn listen(
+    carrier: &dyn Carrier,
+    at: SocketAddr,
+    credentials: &Credentials,
+    allowed: Allowed,
+    check: HeaderCheck,
+) -> Result<Listener, CarrierError> {
+    let (door, links) = Door::new(allowed, check);
+    let port = carrier.open(at, credentials, door.clone()).await?;
+    Ok(Listener::new(port, door, links))
+}
 
 /// Links over this machine's network.
 pub struct Network {

@@ -42,7 +42,7 @@ fn loopback() -> SocketAddr {
 /// Party 0 listens for parties 1 and 2.
 async fn server(over: Transport) -> (Listener, SocketAddr) {
     let allowed = only(vec![party(1).public_key(), party(2).public_key()]);
-    let listener = network(over).listen(loopback(), &party(0), allowed, check).await.expect("a port is free");
+    let listener = listen(&network(over), loopback(), &party(0), allowed, check).await.expect("a port is free");
     let addr = listener.local_addr();
     (listener, addr)
 }
@@ -150,7 +150,7 @@ async fn a_key_that_leaves_the_roster_is_refused_next_time() {
         let open = Arc::new(AtomicBool::new(true));
         let gate = open.clone();
         let allowed: Allowed = Arc::new(move |_| gate.load(Ordering::SeqCst));
-        let mut listener = network(over).listen(loopback(), &party(0), allowed, check).await.expect("a port is free");
+        let mut listener = listen(&network(over), loopback(), &party(0), allowed, check).await.expect("a port is free");
         let addr = listener.local_addr();
         drop(link(over, &mut listener, addr, 1, &frame(1, b"")).await);
         open.store(false, Ordering::SeqCst);
@@ -178,7 +178,7 @@ async fn a_public_key_alone_proves_nothing() {
 
         let false_server = Credentials::impostor(&[9; 32], party(0).public_key());
         let listener =
-            network(over).listen(loopback(), &false_server, Arc::new(|_| true), check).await.expect("a port is free");
+            listen(&network(over), loopback(), &false_server, Arc::new(|_| true), check).await.expect("a port is free");
         let addr = listener.local_addr();
         assert!(dial_as(over, 1, addr).await.is_err(), "a server without the secret key was believed");
     })
@@ -364,7 +364,7 @@ async fn a_dead_port_is_reported_in_time() {
 async fn a_port_in_use_is_reported() {
     over_each(async |over| {
         let (_listener, addr) = server(over).await;
-        let outcome = network(over).listen(addr, &party(0), only(Vec::new()), check).await;
+        let outcome = listen(&network(over), addr, &party(0), only(Vec::new()), check).await;
         assert!(matches!(outcome, Err(CarrierError::Bind { addr: at, .. }) if at == addr));
     })
     .await;

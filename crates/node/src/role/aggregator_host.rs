@@ -126,7 +126,8 @@ impl AggregatorHost {
     pub async fn open(config: HostConfig, address: SocketAddr) -> Result<AggregatorHost, Failure> {
         let credentials = Credentials::from_seed(&config.party.identity.seed())?;
         let allowed = carrier::only(config.party.federation.roster.members().map(|m| m.key.0).collect());
-        let listener = config.party.carrier.listen(address, &credentials, allowed, app_messages::header_check).await?;
+        let listener =
+            carrier::listen(&*config.party.carrier, address, &credentials, allowed, app_messages::header_check).await?;
         let address = listener.local_addr();
         let started = Instant::now();
         let session = config.party.session(config.role);

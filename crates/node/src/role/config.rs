@@ -229,8 +229,6 @@ pub enum Progress {
     Connected {
         /// Its name.
         to: String,
-        /// Where it was dialled.
-        at: Address,
         /// What the link runs on.
         over: &'static str,
     },

@@ -60,7 +60,7 @@ impl Line {
             let attempt = ATTEMPT.min(left.max(Duration::from_millis(500)));
             match Self::attempt(&*party.carrier, &credentials, &peer, address, attempt, &greeting).await {
                 Ok((sender, receiver, over)) => {
-                    (party.progress)(Progress::Connected { to: peer.name.clone(), at: address.clone(), over });
+                    (party.progress)(Progress::Connected { to: peer.name.clone(), over });
                     return Ok(Line { identity: identity.clone(), peer, session, sender, receiver });
                 }
                 Err(Attempt::Final(failure)) => return Err(failure),

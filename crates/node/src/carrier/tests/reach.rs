@@ -12,7 +12,7 @@ use crate::carrier::{pinned, proxy::Proxy, record};
 
 async fn listen(over: Transport, at: SocketAddr) -> Listener {
     let allowed = only(vec![party(1).public_key(), party(2).public_key()]);
-    network(over).listen(at, &party(0), allowed, check).await.expect("a port is free")
+    super::listen(&network(over), at, &party(0), allowed, check).await.expect("a port is free")
 }
 
 async fn dial(network: &Network, to: &Address) -> Result<Link, CarrierError> {
