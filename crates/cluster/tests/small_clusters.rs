@@ -257,8 +257,8 @@ fn the_rest_of_the_rows_is_no_small_group_either() {
             told |= small == 0.0;
             let closed = (0..k).filter(|c| !open.contains(&(*c as u32))).map(|c| rows[c]).sum::<f64>();
             if told {
-                assert!(closed < 0.5 || closed > 9.5, "seed {seed}: {closed} rows, of {rows:?} without {open:?}");
-                mattered += u32::from(small > 0.5 && small < 9.5);
+                assert!(!(0.5..=9.5).contains(&closed), "seed {seed}: {closed} rows, of {rows:?} without {open:?}");
+                mattered += u32::from((0.5..=9.5).contains(&small));
             }
         }
     }

@@ -196,7 +196,7 @@ mod tests {
         for weight in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e7] {
             assert!(refused(&[], smoker(&["a", "b"], weight)).contains("weight"), "{weight}");
         }
-        assert!(refused(&[column.clone()], smoker(&["a", "b"], 0.5)).contains("smoker=a"));
+        assert!(refused(std::slice::from_ref(&column), smoker(&["a", "b"], 0.5)).contains("smoker=a"));
         assert!(check(&[column], &[smoker(&["c", "b"], 0.5)]).is_ok());
     }
 

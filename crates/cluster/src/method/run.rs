@@ -382,8 +382,7 @@ impl Run {
                     member.cohort = self.cohort;
                 }
                 // What one K and restart tells, all others must mind.
-                let told =
-                    next.members.iter_mut().fold(false, |told, member| member.iteration.sum_of_all(false) || told);
+                let told = next.members.iter_mut().any(|member| member.iteration.sum_of_all(false));
                 next.members.iter_mut().for_each(|member| _ = member.iteration.sum_of_all(told));
                 if next.members.iter().all(|member| member.over) {
                     next.state = if next.recipe.counts_clusters() { State::Sizing } else { State::Validating };
