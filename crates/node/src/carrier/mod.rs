@@ -1,7 +1,7 @@
 //! Frames between two parties that know each other's keys: what a link is, what may go wrong on it, and its limits.
 //!
-//! A [`link`] carries whole frames in both directions over a [`Carrier`], which is QUIC ([`quic`]) or, where UDP does not pass,
-//! TLS over TCP ([`tcp`]). Both ends prove possession of an Ed25519 key
+//! A [`link`] carries whole frames in both directions over a [`Carrier`], which is QUIC (`quic`) or, where UDP does not pass,
+//! TLS over TCP (`tcp`). Both ends prove possession of an Ed25519 key
 //! that the other end has on its roster (RFC 7250 raw public keys, [`pinned`]); there is no certificate authority, no
 //! host name and no resumption. The link protects the bytes on their way and says who sent them. Nothing above it may
 //! rest on that alone: messages are signed and shares are sealed end to end.
