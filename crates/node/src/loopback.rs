@@ -153,7 +153,9 @@ pub const LOOPBACK_TIMING: Timing = Timing { join: 30_000, phase: 30_000, grace:
 pub fn timing_of(sites: usize) -> Timing {
     // 200 seconds for 100 sites; a build without optimisation needs 25 of them on two idle cores.
     let pairs = (sites as u64).saturating_mul(sites as u64);
-    Timing { phase: LOOPBACK_TIMING.phase.max(pairs.saturating_mul(20)), ..LOOPBACK_TIMING }
+    // So long nobody may be heard while all compute, and a link that broke over it is dialled again.
+    let grace = LOOPBACK_TIMING.grace.max(pairs);
+    Timing { phase: LOOPBACK_TIMING.phase.max(pairs.saturating_mul(20)), grace, ..LOOPBACK_TIMING }
 }
 
 /// What came of it.
