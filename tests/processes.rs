@@ -115,6 +115,7 @@ fn a_killed_site_is_missed_and_the_run_goes_on() {
     assert_eq!(strings(&result["cohort"]), ["site-1", "site-2", "site-4", "site-5"]);
     assert_eq!((&result["rounds"], &result["n_total_from"]), (&300.into(), &"sum of memberships".into()));
     assert_eq!(result["n_total"], SIZES.iter().sum::<usize>() - SIZES[2]);
+    assert!(strings(&result["warnings"]).iter().any(|w| w.contains("a site left the run")), "{result}");
     clients.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(0)));
     assert!(!p.folder.0.join("site-3.model").exists());
 }
@@ -329,6 +330,50 @@ fn one_identity_in_two_processes() {
     intermediary.wait(LIMIT).expect(0);
     std::iter::once(first).chain(clients).for_each(|c| drop(c.wait(LIMIT).expect(0)));
     assert!(strings(&p.folder.json("out/result.json")["missing"]).is_empty());
+}
+
+/// Sites before everybody, the intermediary before the coordinator, the last site long after it, and nobody told how long to wait:
+/// each says whom it waits for.
+#[test]
+fn any_order_of_starting() {
+    let p = Parties::new(&SIZES, &["--epsilon=0.005"]);
+    p.plan("roster.toml", "other-plan.toml", &["--epsilon=0.01"]);
+    let mut clients: Vec<Running> = (1..=4).map(|i| start(&p.client(i, &[]))).collect();
+    let at = |port: u16| format!("at 127.0.0.1:{port}");
+    let (lead, counter) = (at(p.ports[0]), at(p.ports[1]));
+    clients[0].until("whom", LIMIT, |log| {
+        log.contains(&format!("waiting for lead {lead} (")) && log.contains(&format!("waiting for counter {counter} ("))
+    });
+    let intermediary = start(&p.intermediary(&[]));
+    // Its port is open before it has reached the coordinator.
+    clients[0].until("the intermediary", LIMIT, |log| log.contains(&format!("connected to counter {counter}")));
+    intermediary.until("whom", LIMIT, |log| log.contains(&format!("waiting for lead {lead} (")));
+    let server = start(&p.server(&["-v"]));
+    // A site with another plan is turned away at once, and the coordinator knows why that site is not there.
+    server.until("sites", LIMIT, |log| log.matches("connected party=site-").count() >= 4);
+    let other = veilsum(&p.client(5, &["--plan", &p.folder.path("other-plan.toml")])).expect(8);
+    assert!(other.stderr.contains("you hold plan"), "{}", other.stderr);
+    server.until("whom", LIMIT, |log| log.contains("waiting for site-5 (turned away "));
+    clients.push(start(&p.client(5, &[])));
+    server.wait(LIMIT).expect(0);
+    intermediary.wait(LIMIT).expect(0);
+    clients.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(0)));
+    assert!(strings(&p.folder.json("out/result.json")["missing"]).is_empty());
+}
+
+/// A site that never came is missing, and did not leave: it sent nothing that could be computed from totals.
+#[test]
+fn a_site_that_never_came_did_not_leave() {
+    let p = Parties::new(&SIZES, &["--epsilon=0.005", "--block-size=1"]);
+    let waits = ["--phase-timeout", "6", "--grace", "1", "--join-timeout", "8", "--on-loss", "stop"];
+    let (server, intermediary, clients) = start_all(&p, &waits, 1..=4);
+    let told = server.wait(LIMIT).expect(0);
+    assert!(told.stderr.contains("waiting for site-5 (never connected)"), "{}", told.stderr);
+    intermediary.wait(LIMIT).expect(0);
+    clients.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(0)));
+    let result = p.folder.json("out/result.json");
+    assert_eq!(strings(&result["missing"]), ["site-5"]);
+    assert!(!strings(&result["warnings"]).iter().any(|w| w.contains("left the run")), "{result}");
 }
 
 /// Somebody else answers at the coordinator's address: nothing is sent to them.

@@ -50,10 +50,10 @@ impl Verb for IntermediaryArgs {
         let coordinator = address_of(&federation.roster.coordinator)?;
         if !json {
             crate::tell!(
-                "waiting for {} at {coordinator}, then for {} sites on {listen} ({})",
-                federation.roster.coordinator.name,
+                "waiting for {} sites on {listen} ({}), and for {} at {coordinator}",
                 federation.roster.sites.len(),
-                args.reach.transport.protocols()
+                args.reach.transport.protocols(),
+                federation.roster.coordinator.name,
             );
         }
         let counted = block_on(intermediary::run(IntermediaryConfig {

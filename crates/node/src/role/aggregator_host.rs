@@ -5,6 +5,7 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
+    convert::Infallible,
     net::SocketAddr,
     path::PathBuf,
     sync::Arc,
@@ -20,7 +21,11 @@ use veilsum_proto::{
     suite::Hash,
 };
 
-use super::{config::Party, system_rng};
+use super::{
+    config::{Party, Progress, returning},
+    notice::{Heard, Notice},
+    system_rng,
+};
 use crate::{
     app_messages::{self, Denied, Hello, SOFTWARE, Welcome},
     carrier::{self, CarrierError, Credentials, Link, LinkReceiver, LinkSender, Listener},
@@ -57,7 +62,8 @@ pub struct HostConfig {
 enum LinkEvent {
     Up { party: PartyId, id: u64, frames: mpsc::Sender<Outgoing> },
     Frame { party: PartyId, id: u64, bytes: Vec<u8>, room: OwnedSemaphorePermit },
-    Down { party: PartyId, id: u64 },
+    Down { party: PartyId, id: u64, why: String },
+    TurnedAway { party: PartyId, why: String },
 }
 
 enum Outgoing {
@@ -93,6 +99,8 @@ pub struct AggregatorHost {
     aggregator: Aggregator,
     listener: Option<Listening>,
     peers: BTreeMap<PartyId, Peer>,
+    /// What was last heard of whom.
+    heard: BTreeMap<PartyId, Heard>,
     events: mpsc::Receiver<LinkEvent>,
     /// What the machine reported while something else was done.
     put_off: VecDeque<aggregator::Event>,
@@ -130,18 +138,20 @@ impl AggregatorHost {
         let address = listener.local_addr();
         let started = Instant::now();
         let session = config.party.session(config.role);
+        let (journal, records) = match &config.state {
+            Some(folder) => Journal::<aggregator::Record>::of(folder, &session)
+                .map(|(journal, records)| (Some(journal), records))?,
+            None => (None, Vec::new()),
+        };
+        // Whoever is in a deck was there before.
+        let begun = records.iter().any(aggregator::Record::is_deck);
         let machine = AggregatorConfig {
             identity: config.party.identity.clone(),
             roster: config.party.federation.roster.clone(),
             terms: config.party.federation.terms.clone(),
             role: config.role,
-            timing: config.timing,
+            timing: if begun { returning(config.timing) } else { config.timing },
             slots: config.slots,
-        };
-        let (journal, records) = match &config.state {
-            Some(folder) => Journal::<aggregator::Record>::of(folder, &session)
-                .map(|(journal, records)| (Some(journal), records))?,
-            None => (None, Vec::new()),
         };
         let known = records.iter().filter(|r| r.is_total()).count();
         let aggregator = if records.is_empty() {
@@ -168,6 +178,7 @@ impl AggregatorHost {
             aggregator,
             listener: Some(Listening { address, task }),
             peers: BTreeMap::new(),
+            heard: BTreeMap::new(),
             events,
             put_off: VecDeque::new(),
             started,
@@ -203,14 +214,53 @@ impl AggregatorHost {
         self.peers.get(&party).map(|peer| peer.id)
     }
 
-    /// Sites whose answer is awaited now.
-    pub fn awaited(&self) -> Vec<u16> {
-        self.aggregator.awaited().into_iter().collect()
+    /// Where it is time to, tells whom is waited for, and what was last heard of them: all who are not connected, of the
+    /// intermediary and the sites that may still be asked, and the sites that are connected and have not answered.
+    pub(super) fn tell_of_wait(&self, notice: &mut Notice) {
+        let Some(seconds) = notice.due() else { return };
+        let roster = &self.config.party.federation.roster;
+        let awaited = self.aggregator.awaited();
+        let sites = (0..roster.sites.len() as u16).filter(|site| awaited.contains(site)).map(PartyId::Site);
+        let counts = (self.config.role == PartyId::Coordinator && !self.is_connected(PartyId::Intermediary))
+            .then_some(PartyId::Intermediary);
+        let parties: Vec<String> = counts.into_iter().chain(sites).map(|party| self.described(party)).collect();
+        if !parties.is_empty() {
+            (self.config.party.progress)(Progress::Waiting { parties, seconds });
+        }
     }
 
-    /// The aggregator's time begins now; the links that came so far were only let in.
+    /// The name of a party, and what was last heard of it.
+    pub(super) fn described(&self, party: PartyId) -> String {
+        let name = self.config.party.name_of(party);
+        let role = if party == PartyId::Intermediary { "intermediary, " } else { "" };
+        match self.heard.get(&party) {
+            None => format!("{name} ({role}never connected)"),
+            Some(heard) => format!("{name} ({role}{heard})"),
+        }
+    }
+
+    /// Lets parties in and asks nothing, for as long as it is polled.
+    pub(super) async fn let_in(&mut self) -> Infallible {
+        loop {
+            match self.events.recv().await {
+                Some(LinkEvent::Up { party, id, frames }) => self.up(party, id, frames),
+                Some(LinkEvent::Down { party, id, why }) => drop(self.down(party, id, &why)),
+                Some(LinkEvent::TurnedAway { party, why }) => self.turned_away(party, &why),
+                // Nobody was asked.
+                Some(LinkEvent::Frame { .. }) => {}
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    /// The aggregator's time begins now; whoever came so far was only let in ([`AggregatorHost::let_in`]).
     pub(super) fn begin(&mut self) {
         self.started = Instant::now();
+        for party in self.peers.keys() {
+            if let PartyId::Site(site) = party {
+                self.aggregator.handle(aggregator::Input::Attached(*site), Millis(0));
+            }
+        }
     }
 
     /// Goes on without these sites.
@@ -322,22 +372,22 @@ impl AggregatorHost {
         let now = self.now();
         match event {
             LinkEvent::Up { party, id, frames } => {
-                // A newer link of the same party replaces the older one, whose sender is dropped here and ends it.
-                self.peers.insert(party, Peer { id, frames });
-                tracing::info!(party = %self.config.party.name_of(party), "connected");
+                self.up(party, id, frames);
                 if let PartyId::Site(site) = party {
                     self.aggregator.handle(aggregator::Input::Attached(site), now);
                 }
                 None
             }
-            LinkEvent::Down { party, id } => {
-                if self.peers.get(&party).is_some_and(|p| p.id == id) {
-                    self.peers.remove(&party);
-                    tracing::info!(party = %self.config.party.name_of(party), "disconnected");
-                    if let PartyId::Site(site) = party {
-                        self.aggregator.handle(aggregator::Input::Detached(site), now);
-                    }
+            LinkEvent::Down { party, id, why } => {
+                if self.down(party, id, &why)
+                    && let PartyId::Site(site) = party
+                {
+                    self.aggregator.handle(aggregator::Input::Detached(site), now);
                 }
+                None
+            }
+            LinkEvent::TurnedAway { party, why } => {
+                self.turned_away(party, &why);
                 None
             }
             LinkEvent::Frame { party, id, bytes, room: _room } => {
@@ -355,6 +405,30 @@ impl AggregatorHost {
                     from => Some(HostEvent::Control { from, kind, bytes }),
                 }
             }
+        }
+    }
+
+    fn up(&mut self, party: PartyId, id: u64, frames: mpsc::Sender<Outgoing>) {
+        // A newer link of the same party replaces the older one, whose sender is dropped here and ends it.
+        self.peers.insert(party, Peer { id, frames });
+        self.heard.insert(party, Heard::connected());
+        tracing::info!(party = %self.config.party.name_of(party), "connected");
+    }
+
+    /// Whether that was the party's link.
+    fn down(&mut self, party: PartyId, id: u64, why: &str) -> bool {
+        if self.peers.get(&party).is_none_or(|p| p.id != id) {
+            return false;
+        }
+        self.peers.remove(&party);
+        self.heard.insert(party, Heard::left(why));
+        tracing::info!(party = %self.config.party.name_of(party), "disconnected");
+        true
+    }
+
+    fn turned_away(&mut self, party: PartyId, why: &str) {
+        if !self.is_connected(party) {
+            self.heard.insert(party, Heard::turned_away(why));
         }
     }
 
@@ -465,9 +539,11 @@ async fn greet(link: Link, door: Arc<Door>, id: u64) {
     };
     if let Err(why) = verdict {
         tracing::warn!(party = %name, "not accepted: {why}");
+        let turned_away = why.clone();
         let denied = app_messages::frame(&door.party.identity, &session, Kind::Denied, &Denied { why });
         let _ = sender.send_within(&denied, SEND_LIMIT).await;
         let _ = sender.finish(FINISH_LIMIT).await;
+        let _ = door.events.send(LinkEvent::TurnedAway { party, why: turned_away }).await;
         return;
     }
     let welcome =
@@ -482,10 +558,9 @@ async fn greet(link: Link, door: Arc<Door>, id: u64) {
     let write = write(sender, queue);
     let read = read(receiver, party, id, &door);
     let why = tokio::select! { why = write => why, why = read => why };
-    if let Err(e) = why {
-        tracing::debug!(party = %name, "link ended: {e}");
-    }
-    let _ = door.events.send(LinkEvent::Down { party, id }).await;
+    let why = why.map_or_else(|e| e.to_string(), |()| "it hung up".into());
+    tracing::debug!(party = %name, "link ended: {why}");
+    let _ = door.events.send(LinkEvent::Down { party, id, why }).await;
 }
 
 async fn write(mut sender: LinkSender, mut queue: mpsc::Receiver<Outgoing>) -> Result<(), CarrierError> {

@@ -19,7 +19,9 @@ use veilsum_proto::{
 pub use super::config::IntermediaryConfig;
 use super::{
     aggregator_host::{AggregatorHost, HostConfig, HostEvent},
+    config::returning,
     dial::{self, Line},
+    notice::Notice,
     stop,
     validity_oracle::judge,
 };
@@ -58,15 +60,13 @@ pub struct Counted {
 /// # Errors
 /// A [`Failure`] with its exit code; the sites and the coordinator are told before it returns.
 pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
-    // The coordinator must be there before anybody's rows are counted for it.
-    let patience = Duration::from_millis(config.timing.join);
-    let dialling = dial(&config, patience);
-    let mut link = stop::unless_told(dialling, "start it again; nothing was counted").await?;
+    let timing = config.on_loss.applied(config.timing);
     let mut hub = AggregatorHost::open(
         HostConfig {
             party: config.party.clone(),
             role: PartyId::Intermediary,
-            timing: config.on_loss.applied(config.timing),
+            // The sites that it asks were in the coordinator's first total.
+            timing: returning(timing),
             slots: SLOTS.min(config.party.federation.terms.slots),
             state: None,
         },
@@ -76,6 +76,21 @@ pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
     if let (Some(bound), Some(address)) = (config.bound.take(), hub.address()) {
         let _ = bound.send(address);
     }
+    // Nobody's rows are counted for a coordinator that is not there. Sites may come before it, and wait.
+    let patience = Duration::from_millis(config.timing.join);
+    let dialled = tokio::select! {
+        link = dial(&config, patience) => link,
+        code = stop::told() => Err(stop::failure(code, "start it again; nothing was counted")),
+        never = hub.let_in() => match never {},
+    };
+    let mut link = match dialled {
+        Ok(link) => link,
+        // The sites are told nothing: they dial whoever comes after this process.
+        Err(failure) => {
+            hub.close(|_| None).await;
+            return Err(failure);
+        }
+    };
     let counted = tokio::select! {
         counted = count(&mut hub, &mut link, &config) => Ok(counted),
         code = stop::told() => Err(code),
@@ -113,7 +128,7 @@ async fn dial(config: &IntermediaryConfig, patience: Duration) -> Result<Line, F
 }
 
 async fn count(hub: &mut AggregatorHost, link: &mut Line, config: &IntermediaryConfig) -> Result<Counted, Failure> {
-    let first = first_total(link, config).await?;
+    let first = first_total(hub, link, config).await?;
     let (mut values, mut cohort) = (Vec::new(), Vec::new());
     // What the coordinator says meanwhile.
     let mut later = VecDeque::new();
@@ -124,9 +139,10 @@ async fn count(hub: &mut AggregatorHost, link: &mut Line, config: &IntermediaryC
         (0..config.party.federation.roster.sites.len() as u16).filter(|site| first.binary_search(site).is_err()),
     );
     hub.ask(Question::CountRows.to_bytes(), layout.words());
+    let mut notice = Notice::new();
     while cohort.is_empty() {
         let event = tokio::select! {
-            event = hub.next(None) => event,
+            event = hub.next(Some(notice.next())) => event,
             frame = link.recv() => match frame {
                 Ok(Some(bytes)) => {
                     over(link, config, &bytes)?;
@@ -150,7 +166,8 @@ async fn count(hub: &mut AggregatorHost, link: &mut Line, config: &IntermediaryC
                     super::server::too_late(hub, site);
                 }
             }
-            HostEvent::Control { .. } | HostEvent::Deadline => {}
+            HostEvent::Deadline => hub.tell_of_wait(&mut notice),
+            HostEvent::Control { .. } => {}
         }
     }
     let total = layout.decode(&values, cohort.len(), None)?.values.first().copied().unwrap_or(0.0);
@@ -221,14 +238,30 @@ async fn count(hub: &mut AggregatorHost, link: &mut Line, config: &IntermediaryC
 }
 
 /// [APP-2]: waits for the coordinator's word that the first total is out, and over which sites.
-async fn first_total(link: &mut Line, config: &IntermediaryConfig) -> Result<Vec<u16>, Failure> {
+async fn first_total(
+    hub: &mut AggregatorHost,
+    link: &mut Line,
+    config: &IntermediaryConfig,
+) -> Result<Vec<u16>, Failure> {
+    let patience = Duration::from_millis(config.timing.join);
     loop {
-        match link.recv().await {
+        let frame = tokio::select! {
+            frame = link.recv() => frame,
+            never = hub.let_in() => match never {},
+        };
+        match frame {
             Ok(Some(bytes)) if message::kind_of(&bytes) == Some(Kind::Count) => {
                 return Ok(link.open::<Count>(&bytes, Kind::Count)?.cohort);
             }
             Ok(Some(bytes)) => over(link, config, &bytes)?,
-            gone => again(link, config, gone, "before its first total").await?,
+            gone => {
+                let why = ended(gone, "before its first total");
+                tracing::warn!("{}; dialling again", why.message);
+                *link = tokio::select! {
+                    link = dial(config, patience) => link?,
+                    never = hub.let_in() => match never {},
+                };
+            }
         }
     }
 }

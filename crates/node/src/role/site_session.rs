@@ -35,6 +35,9 @@ use crate::{
 
 mod answer;
 
+/// How long an aggregator that this site has answered may be out of reach.
+const AGAIN: Duration = Duration::from_secs(30);
+
 /// Between two attempts to dial after a connection was lost: two processes of one identity would otherwise take the
 /// connection from each other without pause.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -218,8 +221,10 @@ impl SiteSession {
                     let (to, why) = (self.name(), e.to_string());
                     (self.config.party.progress)(Progress::Dialling { to, why });
                     tokio::time::sleep(PAUSE).await;
-                    // Once the run is on, an aggregator that stays away is gone.
-                    patience = self.config.patience.min(Duration::from_secs(30));
+                    // Once this site has answered, an aggregator that stays away is gone.
+                    if self.released || self.report.answered > 0 {
+                        patience = self.config.patience.min(AGAIN);
+                    }
                 }
                 Err(failure) => {
                     line.finish().await;

@@ -10,7 +10,7 @@ use crate::{
     error::{Code, Failure},
     oracle,
     question::Batch,
-    role::aggregator_host::HostEvent,
+    role::{aggregator_host::HostEvent, notice::Notice},
 };
 
 impl Run<'_> {
@@ -18,7 +18,9 @@ impl Run<'_> {
     pub(super) async fn intermediary_is_there(&mut self) -> Result<(), Failure> {
         let began = Instant::now();
         let appear = Duration::from_millis(self.config.timing.join);
+        let mut notice = Notice::new();
         while !self.counted && !self.hub.is_connected(PartyId::Intermediary) {
+            self.hub.tell_of_wait(&mut notice);
             if began.elapsed() > appear {
                 return Err(in_vain(&self.config.party.federation.roster.intermediary.name, began.elapsed()));
             }
@@ -35,11 +37,12 @@ impl Run<'_> {
     /// are counted.
     pub(super) async fn have_counted(&mut self, cohort: &[u16]) -> Result<(), Failure> {
         let began = Instant::now();
-        let deadline = began + self.config.patience();
-        // One that has no connection must come back within the time that it has to appear.
-        let appear = Duration::from_millis(self.config.timing.join);
+        let deadline = began + self.config.patience_in_run();
+        let appear = self.config.back_within();
         let mut seen = began;
+        let mut notice = Notice::new();
         while !self.counted {
+            self.hub.tell_of_wait(&mut notice);
             if self.hub.tell(PartyId::Intermediary, Kind::Count, &Count { cohort: cohort.to_vec() }) {
                 seen = Instant::now();
             }
@@ -78,7 +81,7 @@ impl Run<'_> {
         if !self.hub.tell(PartyId::Intermediary, Kind::JudgeRequest, &request) {
             return Err(gone());
         }
-        let deadline = Instant::now() + self.config.patience();
+        let deadline = Instant::now() + self.config.patience_in_run();
         loop {
             let again = Instant::now() + Duration::from_millis(self.config.timing.resend);
             match self.hub.next(Some(deadline.min(again))).await {
