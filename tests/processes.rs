@@ -332,6 +332,34 @@ fn one_identity_in_two_processes() {
     assert!(strings(&p.folder.json("out/result.json")["missing"]).is_empty());
 }
 
+/// A copy of a key in a second process, in a folder of its own as on another machine: it is told so and ends, and the run of the
+/// first is not touched ([APP-1]).
+#[test]
+fn of_two_processes_with_one_key_the_first_goes_on() {
+    let p = Parties::new(&SIZES, &LONG);
+    let (server, intermediary, clients) = start_all(&p, &["--phase-timeout", "20"], 1..=5);
+    answered(&clients[1], 10);
+    std::fs::create_dir(p.folder.path("elsewhere")).expect("a folder");
+    let [key, state] = ["key", "state"].map(|end| p.folder.path(&format!("elsewhere/site-2.{end}")));
+    std::fs::copy(p.folder.path("site-2.key"), &key).expect("a copy");
+    let anywhere = format!("127.0.0.1:{}", free_port());
+    let second = start(&p.intermediary(&["--listen", &anywhere]));
+    for way in ["quic", "tcp"] {
+        let told = veilsum(&p.client(2, &["--key", &key, "--state", &state, "--transport", way])).expect(8).stderr;
+        assert!(told.contains("another process with your key is connected"), "{told}");
+    }
+    let told = second.wait(LIMIT).expect(8).stderr;
+    assert!(told.contains("another process with your key is connected"), "{told}");
+    server.wait(LIMIT).expect(0);
+    assert!(intermediary.wait(LIMIT).expect(0).stdout.contains("counted"));
+    for client in clients {
+        let told = client.wait(LIMIT).expect(0).stderr;
+        assert!(!told.contains("lost the connection"), "{told}");
+    }
+    let result = p.folder.json("out/result.json");
+    assert_eq!((&result["centres"], &result["n_total_from"]), (&calm()["centres"], &"intermediary".into()));
+}
+
 /// Sites before everybody, the intermediary before the coordinator, the last site long after it, and nobody told how long to wait:
 /// each says whom it waits for.
 #[test]

@@ -4,7 +4,7 @@ use std::{
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -17,12 +17,12 @@ use quinn::{
 use rustls_pki_types::CertificateDer;
 use tokio::{
     task::{JoinHandle, JoinSet},
-    time::{timeout, timeout_at},
+    time::{sleep, timeout, timeout_at},
 };
 
 use super::{
-    Address, CLOSE_GRACE, CarrierError, Credentials, HeaderCheck, IDLE_TIMEOUT, KEEP_ALIVE, MAX_HANDSHAKES,
-    MAX_WAITING, PeerKey, WAITING_BUFFER, WINDOW,
+    ANSWER_LIMIT, Address, CLOSE_GRACE, CarrierError, Credentials, HeaderCheck, IDLE_TIMEOUT, KEEP_ALIVE,
+    MAX_HANDSHAKES, MAX_WAITING, PeerKey, WAITING_BUFFER, WINDOW,
     link::{Closing, Connection, Incoming, Link, Outgoing, Pending, ReadError, shorten},
     listener::{Door, Guest, Port, Refused},
     pinned,
@@ -31,6 +31,9 @@ use super::{
 
 /// The code that quinn sends where a connection was just dropped; the others are in [`Closing`].
 const DROPPED: VarInt = VarInt::from_u32(0);
+
+/// How often an answer is looked for.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// TLS alerts that we tell apart, as QUIC carries them: 0x100 and the alert's number (RFC 9001, section 4.8).
 const ALERTS: std::ops::Range<u64> = 0x100..0x200;
@@ -122,7 +125,7 @@ async fn handshake(incoming: quinn::Incoming) -> Result<Guest, Refused> {
     })?;
     // The verifier asks for a key and checks it, so that there is none is a bug, and refused like any failed handshake.
     let peer = identity(&connection).ok_or(Refused::Failed)?;
-    let way = Arc::new(Way { connection, dialled: None, heard: AtomicBool::new(true) });
+    let way = Arc::new(Way { connection, dialled: None, heard: AtomicBool::new(true), asked: AtomicU32::new(0) });
     let stream = way.clone();
     let opening = async move {
         let (send, receive) = stream.connection.accept_bi().await.ok()?;
@@ -191,7 +194,8 @@ pub(super) fn attempt(
             // Can't be after the verifier's check; were it so, this is no link to use.
             return Err(CarrierError::WrongServerKey { addr });
         }
-        let way = Arc::new(Way { connection, dialled: Some(endpoint), heard: AtomicBool::new(false) });
+        let (heard, asked) = (AtomicBool::new(false), AtomicU32::new(0));
+        let way = Arc::new(Way { connection, dialled: Some(endpoint), heard, asked });
         let bytes = halves(&way, send, receive);
         Ok(Link::new(way, peer, bytes, check))
     }))
@@ -224,6 +228,8 @@ struct Way {
     dialled: Option<Endpoint>,
     /// Whether the peer has been heard: until then, a dialler's lost connection means "not accepted".
     heard: AtomicBool,
+    /// How often the peer was asked whether it is there.
+    asked: AtomicU32,
 }
 
 fn halves(way: &Arc<Way>, send: SendStream, receive: RecvStream) -> super::link::Bytes {
@@ -249,6 +255,25 @@ impl Connection for Way {
         Box::pin(async {
             if let Some(endpoint) = &self.dialled {
                 let _ = timeout(CLOSE_GRACE, endpoint.wait_idle()).await;
+            }
+        })
+    }
+
+    fn answers(&self) -> Pending<'_, bool> {
+        Box::pin(async {
+            let heard = || self.connection.stats().udp_rx.datagrams;
+            let before = heard();
+            // A byte more leave to send: that is a frame, which the other end has to acknowledge.
+            let asked = self.asked.fetch_add(1, Ordering::AcqRel).saturating_add(1);
+            self.connection.set_receive_window(VarInt::from_u32(WINDOW.saturating_add(asked)));
+            let answer = async {
+                while heard() == before {
+                    sleep(LOOK).await;
+                }
+            };
+            tokio::select! {
+                answered = timeout(ANSWER_LIMIT, answer) => answered.is_ok(),
+                _ = self.connection.closed() => false,
             }
         })
     }

@@ -85,6 +85,21 @@ async fn echo(link: Link) {
     let _ = sender.finish(LIMIT).await;
 }
 
+/// Without a frame between them, as often as it is asked, and not once it has let go.
+#[tokio::test]
+async fn an_end_that_is_there_answers_and_one_that_is_gone_does_not() {
+    over_each(async |over| {
+        let (mut listener, addr) = server(over).await;
+        let (dialled, accepted) = link(over, &mut listener, addr, 1, &frame(1, b"hello")).await;
+        for _ in 0..3 {
+            assert!(accepted.handle().answers().await && dialled.handle().answers().await);
+        }
+        drop(dialled);
+        assert!(!accepted.handle().answers().await);
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn both_ends_know_each_other_and_frames_go_both_ways() {
     over_each(async |over| {

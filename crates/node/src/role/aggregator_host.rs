@@ -4,11 +4,11 @@
 //! that does not read loses frames (they are sent again) and then its link, and holds up nobody else.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, VecDeque, btree_map::Entry},
     convert::Infallible,
     net::SocketAddr,
     path::PathBuf,
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -28,7 +28,7 @@ use super::{
 };
 use crate::{
     app_messages::{self, Denied, Hello, SOFTWARE, Welcome},
-    carrier::{self, CarrierError, Credentials, Link, LinkReceiver, LinkSender, Listener},
+    carrier::{self, CarrierError, Credentials, Link, LinkHandle, LinkReceiver, LinkSender, Listener},
     error::Failure,
     store::Journal,
     traffic::Traffic,
@@ -171,6 +171,7 @@ impl AggregatorHost {
             role: config.role,
             events: sender,
             room: Arc::new(Semaphore::new(ROOM)),
+            here: Mutex::default(),
         };
         let task = tokio::spawn(accept(listener, Arc::new(door)));
         Ok(AggregatorHost {
@@ -409,7 +410,7 @@ impl AggregatorHost {
     }
 
     fn up(&mut self, party: PartyId, id: u64, frames: mpsc::Sender<Outgoing>) {
-        // A newer link of the same party replaces the older one, whose sender is dropped here and ends it.
+        // A newer link replaces an older one whose other end is gone; its sender is dropped here and ends it.
         self.peers.insert(party, Peer { id, frames });
         self.heard.insert(party, Heard::connected());
         tracing::info!(party = %self.config.party.name_of(party), "connected");
@@ -492,6 +493,51 @@ struct Door {
     role: PartyId,
     events: mpsc::Sender<LinkEvent>,
     room: Arc<Semaphore>,
+    /// The link of each party, by its number.
+    here: Mutex<BTreeMap<PartyId, (u64, LinkHandle)>>,
+}
+
+impl Door {
+    /// [APP-1]: a place for the link of this number; nothing where the party has another one whose other end answers.
+    async fn place(&self, party: PartyId, id: u64, handle: &LinkHandle) -> Option<Place<'_>> {
+        loop {
+            let there = match self.here().entry(party) {
+                Entry::Occupied(there) => there.get().clone(),
+                Entry::Vacant(free) => {
+                    free.insert((id, handle.clone()));
+                    return Some(Place { door: self, party, id });
+                }
+            };
+            if there.1.answers().await {
+                return None;
+            }
+            self.clear(party, there.0);
+        }
+    }
+
+    fn clear(&self, party: PartyId, id: u64) {
+        let mut here = self.here();
+        if here.get(&party).is_some_and(|(there, _)| *there == id) {
+            here.remove(&party);
+        }
+    }
+
+    fn here(&self) -> MutexGuard<'_, BTreeMap<PartyId, (u64, LinkHandle)>> {
+        self.here.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A party's place, for as long as its link lasts.
+struct Place<'a> {
+    door: &'a Door,
+    party: PartyId,
+    id: u64,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.door.clear(self.party, self.id);
+    }
 }
 
 async fn accept(mut listener: Listener, door: Arc<Door>) {
@@ -515,6 +561,7 @@ async fn greet(link: Link, door: Arc<Door>, id: u64) {
     let key = veilsum_proto::identity::PublicKey(link.peer());
     let Some(party) = door.party.federation.roster.find(&key) else { return };
     let name = door.party.name_of(party);
+    let handle = link.handle();
     let (mut sender, mut receiver) = link.split();
     let first = tokio::time::timeout(HELLO_LIMIT, receiver.recv()).await;
     let Ok(Ok(Some(bytes))) = first else {
@@ -535,17 +582,24 @@ async fn greet(link: Link, door: Arc<Door>, id: u64) {
             short(&door.hello.plan)
         )),
         Ok(_) if party == door.role => Err("this is the identity of the party you dialled".into()),
-        Ok(_) => Ok(()),
+        Ok(_) => door.place(party, id, &handle).await.ok_or_else(|| {
+            "another process with your key is connected, and answers: a key is for one process. Stop that one before you start this one"
+                .to_owned()
+        }),
     };
-    if let Err(why) = verdict {
-        tracing::warn!(party = %name, "not accepted: {why}");
-        let turned_away = why.clone();
-        let denied = app_messages::frame(&door.party.identity, &session, Kind::Denied, &Denied { why });
-        let _ = sender.send_within(&denied, SEND_LIMIT).await;
-        let _ = sender.finish(FINISH_LIMIT).await;
-        let _ = door.events.send(LinkEvent::TurnedAway { party, why: turned_away }).await;
-        return;
-    }
+    drop(handle);
+    let _place = match verdict {
+        Ok(place) => place,
+        Err(why) => {
+            tracing::warn!(party = %name, "not accepted: {why}");
+            let turned_away = why.clone();
+            let denied = app_messages::frame(&door.party.identity, &session, Kind::Denied, &Denied { why });
+            let _ = sender.send_within(&denied, SEND_LIMIT).await;
+            let _ = sender.finish(FINISH_LIMIT).await;
+            let _ = door.events.send(LinkEvent::TurnedAway { party, why: turned_away }).await;
+            return;
+        }
+    };
     let welcome =
         app_messages::frame(&door.party.identity, &session, Kind::Welcome, &Welcome { software: SOFTWARE.into() });
     if sender.send_within(&welcome, SEND_LIMIT).await.is_err() {
