@@ -343,7 +343,8 @@ fn of_two_processes_with_one_key_the_first_goes_on() {
     let [key, state] = ["key", "state"].map(|end| p.folder.path(&format!("elsewhere/site-2.{end}")));
     std::fs::copy(p.folder.path("site-2.key"), &key).expect("a copy");
     let anywhere = format!("127.0.0.1:{}", free_port());
-    let second = start(&p.intermediary(&["--listen", &anywhere]));
+    let own = ["--listen", &anywhere, "--state", &p.folder.path("elsewhere/counter.state")];
+    let second = start(&p.intermediary(&own));
     for way in ["quic", "tcp"] {
         let told = veilsum(&p.client(2, &["--key", &key, "--state", &state, "--transport", way])).expect(8).stderr;
         assert!(told.contains("another process with your key is connected"), "{told}");
@@ -473,20 +474,35 @@ fn a_killed_coordinator_takes_its_run_up() {
     assert!(state.flatten().all(|f| f.metadata().expect("its size").len() <= 16), "a journal with entries");
 }
 
-/// The intermediary is killed in the middle of a run and started again: the sites count once more, the same over the same
-/// cohort, and the total is handed over at the end.
+/// The intermediary is killed in the middle of a run and started again, with its journal and then without: it goes on, or the sites
+/// count once more, the same over the same cohort. The total is handed over at the end ([JRN-5], [APP-2]).
 #[test]
-fn a_killed_intermediary_counts_again() {
+fn a_killed_intermediary_goes_on_and_without_its_journal_counts_again() {
     let p = Parties::new(&SIZES, &LONG);
     let patience = ["--phase-timeout", "20", "--grace", "20", "--join-timeout", "90"];
     let (server, intermediary, clients) = start_all(&p, &patience, 1..=5);
     answered(&clients[0], 20);
     intermediary.kill();
     let intermediary = start(&p.intermediary(&patience));
+    intermediary.until("its journal", LIMIT, |log| log.contains("totals so far: 1"));
+    // While it runs nobody else does with its key.
+    let second = veilsum(&p.intermediary(&["--listen", &format!("127.0.0.1:{}", free_port())])).expect(3);
+    assert!(second.stderr.contains("in use by another process"), "{}", second.stderr);
+    answered(&clients[0], 60);
+    assert!(!intermediary.kill().stderr.contains("began a new run"));
+    std::fs::remove_dir_all(p.folder.path("counter.key.state")).expect("its state");
+    let intermediary = start(&p.intermediary(&patience));
     let told = server.wait(LIMIT).expect(0);
     assert!(!told.stderr.contains("left the run"), "{}", told.stderr);
-    drop(intermediary);
-    clients.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(0)));
+    assert!(intermediary.wait(LIMIT).expect(0).stdout.contains("counted"));
+    for client in clients {
+        // One of them, for the count without the journal.
+        assert_eq!(client.wait(LIMIT).expect(0).stderr.matches("counter began a new run").count(), 1);
+    }
     let result = p.folder.json("out/result.json");
     assert_eq!((&result["rounds"], &result["n_total"]), (&300.into(), &SIZES.iter().sum::<usize>().into()));
+    assert_eq!((&result["centres"], &result["n_total_from"]), (&calm()["centres"], &"intermediary".into()));
+    // Nothing is left to take up.
+    let state = std::fs::read_dir(p.folder.path("counter.key.state")).expect("a folder");
+    assert!(state.flatten().all(|f| f.metadata().expect("its size").len() <= 16), "a journal with entries");
 }

@@ -10,10 +10,15 @@ use std::{
 };
 
 use quinn::{
-    ConnectError, ConnectionError, Endpoint, IdleTimeout, ReadError as StreamError, RecvStream, SendStream,
-    StoppedError, TransportConfig, TransportErrorCode, ValidationTokenConfig, VarInt, WriteError,
-    crypto::rustls::{QuicClientConfig, QuicServerConfig},
+    ConnectError, ConnectionError, ConnectionId, ConnectionIdGenerator, Endpoint, EndpointConfig, IdleTimeout,
+    ReadError as StreamError, RecvStream, SendStream, StoppedError, TransportConfig, TransportErrorCode,
+    ValidationTokenConfig, VarInt, WriteError,
+    crypto::{
+        CryptoError, HmacKey,
+        rustls::{QuicClientConfig, QuicServerConfig},
+    },
 };
+use rand_core::{Rng, UnwrapErr};
 use rustls_pki_types::CertificateDer;
 use tokio::{
     task::{JoinHandle, JoinSet},
@@ -31,6 +36,9 @@ use super::{
 
 /// The code that quinn sends where a connection was just dropped; the others are in [`Closing`].
 const DROPPED: VarInt = VarInt::from_u32(0);
+
+/// Bytes of a connection's number: no two of a listener are the same by accident.
+const NUMBER_LEN: usize = 8;
 
 /// How often an answer is looked for.
 const LOOK: Duration = Duration::from_millis(10);
@@ -65,10 +73,58 @@ pub(super) fn open(
     tokens.sent(0);
     config.validation_token_config(tokens);
     let bind = |source| CarrierError::Bind { kind: "UDP", addr, source };
-    let endpoint = Endpoint::server(config, addr).map_err(bind)?;
+    let endpoint = std::net::UdpSocket::bind(addr)
+        .and_then(|socket| Endpoint::new(afresh(credentials), Some(config), socket, Arc::new(quinn::TokioRuntime)))
+        .map_err(bind)?;
     let address = endpoint.local_addr().map_err(bind)?;
     let welcome = tokio::spawn(welcome(endpoint.clone(), door));
     Ok(Box::new(UdpPort { endpoint, address, welcome }))
+}
+
+/// A process that listens after another one of this party tells those whom that one had connections with, at their next packet, that
+/// it knows of none (RFC 9000, section 10.3): they need not wait until silence tells.
+fn afresh(credentials: &Credentials) -> EndpointConfig {
+    let mut config = EndpointConfig::new(Arc::new(Reset(credentials.afresh())));
+    config.cid_generator(|| Box::new(Numbers));
+    config
+}
+
+/// Connection numbers at random: quinn's own bear a mark of the process, and those with another mark get no answer.
+struct Numbers;
+
+impl ConnectionIdGenerator for Numbers {
+    fn generate_cid(&mut self) -> ConnectionId {
+        let mut number = [0; NUMBER_LEN];
+        UnwrapErr(getrandom::SysRng).fill_bytes(&mut number);
+        ConnectionId::new(&number)
+    }
+
+    fn cid_len(&self) -> usize {
+        NUMBER_LEN
+    }
+
+    fn cid_lifetime(&self) -> Option<Duration> {
+        None
+    }
+}
+
+/// Signs the tokens with which a connection is reset.
+struct Reset<F>(F);
+
+impl<F: Fn(&[u8]) -> Vec<u8> + Send + Sync> HmacKey for Reset<F> {
+    fn sign(&self, data: &[u8], signature_out: &mut [u8]) {
+        let signature = (self.0)(data);
+        signature_out.iter_mut().zip(signature).for_each(|(out, byte)| *out = byte);
+    }
+
+    fn signature_len(&self) -> usize {
+        (self.0)(&[]).len()
+    }
+
+    /// Nobody shows this end one of its own tokens.
+    fn verify(&self, _data: &[u8], _signature: &[u8]) -> Result<(), CryptoError> {
+        Err(CryptoError)
+    }
 }
 
 impl Port for UdpPort {

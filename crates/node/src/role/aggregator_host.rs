@@ -109,6 +109,10 @@ pub struct AggregatorHost {
     journal: Option<Journal<aggregator::Record>>,
     /// Totals that a process before this one had.
     pub known: usize,
+    /// Whether a process before this one had a deck.
+    pub(super) begun: bool,
+    /// What the intermediary is told whenever it connects.
+    standing: Option<Arc<Vec<u8>>>,
     /// Why the journal could not be written.
     pub broken: Option<Failure>,
     /// What this hub sent and received, by sender.
@@ -143,16 +147,8 @@ impl AggregatorHost {
                 .map(|(journal, records)| (Some(journal), records))?,
             None => (None, Vec::new()),
         };
-        // Whoever is in a deck was there before.
         let begun = records.iter().any(aggregator::Record::is_deck);
-        let machine = AggregatorConfig {
-            identity: config.party.identity.clone(),
-            roster: config.party.federation.roster.clone(),
-            terms: config.party.federation.terms.clone(),
-            role: config.role,
-            timing: if begun { returning(config.timing) } else { config.timing },
-            slots: config.slots,
-        };
+        let machine = machine(&config, begun);
         let known = records.iter().filter(|r| r.is_total()).count();
         let aggregator = if records.is_empty() {
             Aggregator::new(machine, Millis(0), &mut system_rng())?
@@ -186,9 +182,44 @@ impl AggregatorHost {
             session,
             journal,
             known,
+            begun,
+            standing: None,
             broken: None,
             traffic: Traffic::default(),
         })
+    }
+
+    /// What a process before this one left is of no use: another run begins.
+    ///
+    /// # Errors
+    /// A [`Failure`] where the journal cannot be emptied.
+    pub(super) fn begin_anew(&mut self) -> Result<(), Failure> {
+        if let Some(journal) = &mut self.journal {
+            journal.rewrite(&[])?;
+        }
+        self.aggregator = Aggregator::new(machine(&self.config, false), Millis(0), &mut system_rng())?;
+        (self.known, self.begun) = (0, false);
+        self.put_off.clear();
+        Ok(())
+    }
+
+    /// The run's name.
+    pub fn run(&self) -> Hash {
+        self.aggregator.run()
+    }
+
+    /// Tells the intermediary, now and whenever it connects again.
+    pub(super) fn stand_by<T: serde::Serialize>(&mut self, kind: Kind, message: &T) {
+        let bytes = Arc::new(app_messages::frame(&self.config.party.identity, &self.session, kind, message));
+        self.standing = Some(bytes);
+        self.stand_again();
+    }
+
+    /// Tells it once more.
+    pub(super) fn stand_again(&mut self) {
+        if let Some(bytes) = self.standing.clone() {
+            self.send(PartyId::Intermediary, bytes);
+        }
     }
 
     /// Where it listens.
@@ -414,6 +445,9 @@ impl AggregatorHost {
         self.peers.insert(party, Peer { id, frames });
         self.heard.insert(party, Heard::connected());
         tracing::info!(party = %self.config.party.name_of(party), "connected");
+        if party == PartyId::Intermediary {
+            self.stand_again();
+        }
     }
 
     /// Whether that was the party's link.
@@ -484,6 +518,18 @@ impl AggregatorHost {
         let all = async { while waiting.join_next().await.is_some() {} };
         let _ = tokio::time::timeout(FINISH_LIMIT + Duration::from_secs(1), all).await;
         self.traffic
+    }
+}
+
+/// The state machine; where it had begun before, whoever is in a deck was there.
+fn machine(config: &HostConfig, begun: bool) -> AggregatorConfig {
+    AggregatorConfig {
+        identity: config.party.identity.clone(),
+        roster: config.party.federation.roster.clone(),
+        terms: config.party.federation.terms.clone(),
+        role: config.role,
+        timing: if begun { returning(config.timing) } else { config.timing },
+        slots: config.slots,
     }
 }
 

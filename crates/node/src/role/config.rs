@@ -153,6 +153,8 @@ pub struct IntermediaryConfig {
     pub timing: Timing,
     /// What to do about a site that is lost.
     pub on_loss: OnLoss,
+    /// Folder of the journal from which a restart goes on; without one, a restart counts again.
+    pub state: Option<PathBuf>,
     /// Told the bound address once the port is open.
     pub bound: Option<tokio::sync::oneshot::Sender<SocketAddr>>,
 }

@@ -20,7 +20,7 @@ use super::{
 use crate::result::Outcome;
 pub use crate::result::RunResult;
 use crate::{
-    app_messages::{Aborted, CountReady, Finished, clean},
+    app_messages::{Aborted, Count, CountReady, Finished, clean},
     error::{Code, Failure},
     evidence::{self, Case},
     method_session::{MethodSession, Turn},
@@ -53,7 +53,6 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
         config: &config,
         conversation,
         counted: false,
-        counted_on: None,
         first: Vec::new(),
         lost: Vec::new(),
         refused: Vec::new(),
@@ -95,8 +94,6 @@ struct Run<'a> {
     conversation: MethodSession,
     /// Whether the intermediary has counted the rows, and found enough.
     counted: bool,
-    /// The link on which it said so: another process on another link has not.
-    counted_on: Option<u64>,
     /// The sites of the first total.
     first: Vec<u16>,
     /// Who was lost and is not merely waiting for others of its block.
@@ -174,13 +171,17 @@ impl Run<'_> {
                     self.hub.ask(question.to_bytes(), layout.words());
                     let (values, answered) = self.total().await?;
                     (self.config.party.progress)(Progress::Round { number, of, what, sites: answered.len() });
-                    cohort = answered;
+                    if cohort != answered {
+                        cohort = answered;
+                        let run = self.hub.run();
+                        self.hub.stand_by(Kind::Count, &Count { run, cohort: cohort.clone() });
+                    }
                     if self.first.is_empty() {
                         self.first.clone_from(&cohort);
                     }
                     self.conversation.take(&values, &cohort)?;
                     if !self.counted {
-                        self.have_counted(&cohort).await?;
+                        self.have_counted().await?;
                     }
                 }
             }
@@ -330,7 +331,7 @@ impl Run<'_> {
                     let what = "the intermediary counted a site that is not in the first total";
                     return Err(Failure::new(Code::Peer, what, "speak to its operator"));
                 }
-                (self.counted, self.counted_on) = (true, self.hub.link(from));
+                self.counted = true;
                 Ok(())
             }
             (PartyId::Intermediary, Kind::Aborted) => {
