@@ -158,7 +158,8 @@ async fn ready(hub: &mut AggregatorHost) {
 
 /// Has the intermediary count the rows of all sites, and waits for its word.
 async fn counted(hub: &mut AggregatorHost) {
-    hub.tell(PartyId::Intermediary, Kind::Count, &Count { cohort: (0..SIZES.len() as u16).collect() });
+    let run = hub.run();
+    hub.tell(PartyId::Intermediary, Kind::Count, &Count { run, cohort: (0..SIZES.len() as u16).collect() });
     loop {
         match hub.next(Some(Instant::now() + Duration::from_secs(30))).await {
             HostEvent::Control { from: PartyId::Intermediary, kind: Kind::CountReady, .. } => return,

@@ -112,7 +112,7 @@ fn a_site_that_never_appears_is_named() {
     let intermediary = start(&p.intermediary(&waits));
     let clients: Vec<Running> = (1..=3).map(|i| start(&p.client(i, &["--join-timeout", "20"]))).collect();
     let told = server.wait(LIMIT).expect(6);
-    assert!(told.stderr.contains("not there: site-4, site-5"), "{}", told.stderr);
+    assert!(told.stderr.contains("not there: site-4 (never connected), site-5 (never connected)"), "{}", told.stderr);
     assert_ne!(intermediary.wait(LIMIT).code, Some(0));
     clients.into_iter().for_each(|client| assert_ne!(client.wait(LIMIT).code, Some(0)));
 }
@@ -126,6 +126,7 @@ fn nothing_is_asked_before_the_intermediary_is_there() {
     let clients: Vec<Running> = (1..=5).map(|i| start(&p.client(i, &["--join-timeout", "60"]))).collect();
     let told = server.wait(LIMIT).expect(4);
     assert!(told.stderr.contains("counter in vain"), "{}", told.stderr);
+    assert!(told.stderr.contains("waiting for counter (intermediary, never connected)"), "{}", told.stderr);
     for (i, client) in (1..).zip(clients) {
         assert_ne!(client.wait(LIMIT).code, Some(0));
         assert!(!p.folder.0.join(format!("site-{i}.model")).exists());

@@ -115,6 +115,7 @@ fn a_killed_site_is_missed_and_the_run_goes_on() {
     assert_eq!(strings(&result["cohort"]), ["site-1", "site-2", "site-4", "site-5"]);
     assert_eq!((&result["rounds"], &result["n_total_from"]), (&300.into(), &"sum of memberships".into()));
     assert_eq!(result["n_total"], SIZES.iter().sum::<usize>() - SIZES[2]);
+    assert!(strings(&result["warnings"]).iter().any(|w| w.contains("a site left the run")), "{result}");
     clients.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(0)));
     assert!(!p.folder.0.join("site-3.model").exists());
 }
@@ -331,6 +332,79 @@ fn one_identity_in_two_processes() {
     assert!(strings(&p.folder.json("out/result.json")["missing"]).is_empty());
 }
 
+/// A copy of a key in a second process, in a folder of its own as on another machine: it is told so and ends, and the run of the
+/// first is not touched ([APP-1]).
+#[test]
+fn of_two_processes_with_one_key_the_first_goes_on() {
+    let p = Parties::new(&SIZES, &LONG);
+    let (server, intermediary, clients) = start_all(&p, &["--phase-timeout", "20"], 1..=5);
+    answered(&clients[1], 10);
+    std::fs::create_dir(p.folder.path("elsewhere")).expect("a folder");
+    let [key, state] = ["key", "state"].map(|end| p.folder.path(&format!("elsewhere/site-2.{end}")));
+    std::fs::copy(p.folder.path("site-2.key"), &key).expect("a copy");
+    let anywhere = format!("127.0.0.1:{}", free_port());
+    let own = ["--listen", &anywhere, "--state", &p.folder.path("elsewhere/counter.state")];
+    let second = start(&p.intermediary(&own));
+    for way in ["quic", "tcp"] {
+        let told = veilsum(&p.client(2, &["--key", &key, "--state", &state, "--transport", way])).expect(8).stderr;
+        assert!(told.contains("another process with your key is connected"), "{told}");
+    }
+    let told = second.wait(LIMIT).expect(8).stderr;
+    assert!(told.contains("another process with your key is connected"), "{told}");
+    server.wait(LIMIT).expect(0);
+    assert!(intermediary.wait(LIMIT).expect(0).stdout.contains("counted"));
+    for client in clients {
+        let told = client.wait(LIMIT).expect(0).stderr;
+        assert!(!told.contains("lost the connection"), "{told}");
+    }
+    let result = p.folder.json("out/result.json");
+    assert_eq!((&result["centres"], &result["n_total_from"]), (&calm()["centres"], &"intermediary".into()));
+}
+
+/// Sites before everybody, the intermediary before the coordinator, the last site long after it, and nobody told how long to wait:
+/// each says whom it waits for.
+#[test]
+fn any_order_of_starting() {
+    let p = Parties::new(&SIZES, &["--epsilon=0.005"]);
+    p.plan("roster.toml", "other-plan.toml", &["--epsilon=0.01"]);
+    let mut clients: Vec<Running> = (1..=4).map(|i| start(&p.client(i, &[]))).collect();
+    let at = |port: u16| format!("at 127.0.0.1:{port}");
+    let (lead, counter) = (at(p.ports[0]), at(p.ports[1]));
+    clients[0].until("whom", LIMIT, |log| {
+        log.contains(&format!("waiting for lead {lead} (")) && log.contains(&format!("waiting for counter {counter} ("))
+    });
+    let intermediary = start(&p.intermediary(&[]));
+    // Its port is open before it has reached the coordinator.
+    clients[0].until("the intermediary", LIMIT, |log| log.contains(&format!("connected to counter {counter}")));
+    intermediary.until("whom", LIMIT, |log| log.contains(&format!("waiting for lead {lead} (")));
+    let server = start(&p.server(&["-v"]));
+    // A site with another plan is turned away at once, and the coordinator knows why that site is not there.
+    server.until("sites", LIMIT, |log| log.matches("connected party=site-").count() >= 4);
+    let other = veilsum(&p.client(5, &["--plan", &p.folder.path("other-plan.toml")])).expect(8);
+    assert!(other.stderr.contains("you hold plan"), "{}", other.stderr);
+    server.until("whom", LIMIT, |log| log.contains("waiting for site-5 (turned away "));
+    clients.push(start(&p.client(5, &[])));
+    server.wait(LIMIT).expect(0);
+    intermediary.wait(LIMIT).expect(0);
+    clients.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(0)));
+    assert!(strings(&p.folder.json("out/result.json")["missing"]).is_empty());
+}
+
+/// A site that never came is missing, and did not leave: it sent nothing that could be computed from totals.
+#[test]
+fn a_site_that_never_came_did_not_leave() {
+    let p = Parties::new(&SIZES, &["--epsilon=0.005", "--block-size=1"]);
+    let waits = ["--phase-timeout", "6", "--grace", "1", "--join-timeout", "8", "--on-loss", "stop"];
+    let (server, intermediary, clients) = start_all(&p, &waits, 1..=4);
+    let told = server.wait(LIMIT).expect(0);
+    assert!(told.stderr.contains("waiting for site-5 (never connected)"), "{}", told.stderr);
+    intermediary.wait(LIMIT).expect(0);
+    clients.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(0)));
+    let result = p.folder.json("out/result.json");
+    assert_eq!(strings(&result["missing"]), ["site-5"]);
+    assert!(!strings(&result["warnings"]).iter().any(|w| w.contains("left the run")), "{result}");
+}
+
 /// Somebody else answers at the coordinator's address: nothing is sent to them.
 #[test]
 fn another_server_at_the_address() {
@@ -400,20 +474,35 @@ fn a_killed_coordinator_takes_its_run_up() {
     assert!(state.flatten().all(|f| f.metadata().expect("its size").len() <= 16), "a journal with entries");
 }
 
-/// The intermediary is killed in the middle of a run and started again: the sites count once more, the same over the same
-/// cohort, and the total is handed over at the end.
+/// The intermediary is killed in the middle of a run and started again, with its journal and then without: it goes on, or the sites
+/// count once more, the same over the same cohort. The total is handed over at the end ([JRN-5], [APP-2]).
 #[test]
-fn a_killed_intermediary_counts_again() {
+fn a_killed_intermediary_goes_on_and_without_its_journal_counts_again() {
     let p = Parties::new(&SIZES, &LONG);
     let patience = ["--phase-timeout", "20", "--grace", "20", "--join-timeout", "90"];
     let (server, intermediary, clients) = start_all(&p, &patience, 1..=5);
     answered(&clients[0], 20);
     intermediary.kill();
     let intermediary = start(&p.intermediary(&patience));
+    intermediary.until("its journal", LIMIT, |log| log.contains("totals so far: 1"));
+    // While it runs nobody else does with its key.
+    let second = veilsum(&p.intermediary(&["--listen", &format!("127.0.0.1:{}", free_port())])).expect(3);
+    assert!(second.stderr.contains("in use by another process"), "{}", second.stderr);
+    answered(&clients[0], 60);
+    assert!(!intermediary.kill().stderr.contains("began a new run"));
+    std::fs::remove_dir_all(p.folder.path("counter.key.state")).expect("its state");
+    let intermediary = start(&p.intermediary(&patience));
     let told = server.wait(LIMIT).expect(0);
     assert!(!told.stderr.contains("left the run"), "{}", told.stderr);
-    drop(intermediary);
-    clients.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(0)));
+    assert!(intermediary.wait(LIMIT).expect(0).stdout.contains("counted"));
+    for client in clients {
+        // One of them, for the count without the journal.
+        assert_eq!(client.wait(LIMIT).expect(0).stderr.matches("counter began a new run").count(), 1);
+    }
     let result = p.folder.json("out/result.json");
     assert_eq!((&result["rounds"], &result["n_total"]), (&300.into(), &SIZES.iter().sum::<usize>().into()));
+    assert_eq!((&result["centres"], &result["n_total_from"]), (&calm()["centres"], &"intermediary".into()));
+    // Nothing is left to take up.
+    let state = std::fs::read_dir(p.folder.path("counter.key.state")).expect("a folder");
+    assert!(state.flatten().all(|f| f.metadata().expect("its size").len() <= 16), "a journal with entries");
 }

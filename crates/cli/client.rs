@@ -1,6 +1,6 @@
 //! `veilsum client`: a site, in a process of its own.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc};
 
 use clap::Args;
 use serde_json::json;
@@ -17,7 +17,7 @@ use veilsum_proto::{roster::PartyId, suite::Hash};
 
 use crate::{
     agree::FirstUse,
-    party::{Documents, Reach, address_of, block_on, head_of, place_for},
+    party::{Documents, Reach, address_of, block_on, head_of, place_for, waiting},
     policy::judged,
     verb::Verb,
 };
@@ -45,9 +45,9 @@ pub(crate) struct ClientArgs {
     /// Folder for this site's journal and ledger (mode 0700) [default: beside the key]
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
-    /// Seconds to keep trying to reach coordinator and intermediary
-    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
-    pub join_timeout: u64,
+    /// Seconds to keep trying to reach coordinator and intermediary [default: without end]
+    #[arg(long, value_name = "SECONDS")]
+    pub join_timeout: Option<u64>,
     /// Where to write the model (centres)
     ///
     /// The result is written beside it, as result.json for model.json.
@@ -89,7 +89,7 @@ impl Verb for ClientArgs {
             intermediary,
             state: Some(state.clone()),
             head: Some(head_of(&args.documents.key)),
-            patience: Duration::from_secs(args.join_timeout),
+            patience: waiting(args.join_timeout),
             vanish: None,
         }))?;
         let Some(model) = &report.model else {

@@ -1,6 +1,6 @@
 //! `veilsum intermediary`: the party that counts rows, in a process of its own.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, path::PathBuf};
 
 use clap::Args;
 use serde_json::json;
@@ -35,6 +35,11 @@ pub(crate) struct IntermediaryArgs {
     /// Address to listen on [default: the roster's port on all interfaces]
     #[arg(long, value_name = "ADDR:PORT")]
     pub listen: Option<SocketAddr>,
+    /// Folder for the journal from which a restart goes on [default: beside the key]
+    ///
+    /// It has mode 0700.
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
 }
 
 impl Verb for IntermediaryArgs {
@@ -50,10 +55,10 @@ impl Verb for IntermediaryArgs {
         let coordinator = address_of(&federation.roster.coordinator)?;
         if !json {
             crate::tell!(
-                "waiting for {} at {coordinator}, then for {} sites on {listen} ({})",
-                federation.roster.coordinator.name,
+                "waiting for {} sites on {listen} ({}), and for {} at {coordinator}",
                 federation.roster.sites.len(),
-                args.reach.transport.protocols()
+                args.reach.transport.protocols(),
+                federation.roster.coordinator.name,
             );
         }
         let counted = block_on(intermediary::run(IntermediaryConfig {
@@ -62,6 +67,7 @@ impl Verb for IntermediaryArgs {
             coordinator,
             timing: args.patience.timing(),
             on_loss: args.patience.on_loss.within(args.patience.loss_wait),
+            state: Some(args.documents.state(args.state.as_ref())),
             bound: None,
         }))?;
         if json {

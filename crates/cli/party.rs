@@ -13,7 +13,10 @@ use veilsum_node::{
     documents::{self, Federation, Offered, load_identity},
     error::{Code, Failure},
     release::Data,
-    role::{config::Party, server::OnLoss},
+    role::{
+        config::{Party, WITHOUT_END},
+        server::OnLoss,
+    },
 };
 use veilsum_proto::{
     aggregator::Timing,
@@ -86,9 +89,11 @@ impl Way {
 /// How long an aggregator waits.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct Patience {
-    /// Seconds to wait for the sites of the roster to appear
-    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
-    pub join_timeout: u64,
+    /// Seconds to wait for the others to appear [default: without end]
+    ///
+    /// Whoever is not there is named on the screen, once a minute.
+    #[arg(long, value_name = "SECONDS")]
+    pub join_timeout: Option<u64>,
     /// Seconds to wait for a site's answer to one message
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub phase_timeout: u64,
@@ -180,12 +185,17 @@ impl Documents {
     }
 }
 
+/// How long others are waited for.
+pub(super) fn waiting(limit: Option<u64>) -> Duration {
+    limit.map_or(WITHOUT_END, |seconds| Duration::from_secs(seconds.clamp(1, 1_000_000)))
+}
+
 impl Patience {
     /// What the state machine waits.
     pub(super) fn timing(&self) -> Timing {
         let ms = |s: u64| s.clamp(1, 1_000_000) * 1_000;
         Timing {
-            join: ms(self.join_timeout),
+            join: waiting(self.join_timeout).as_millis() as u64,
             phase: ms(self.phase_timeout),
             grace: self.grace.min(1_000_000) * 1_000,
             resend: (ms(self.phase_timeout) / 6).max(1_000),

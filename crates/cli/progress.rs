@@ -29,7 +29,7 @@ pub(crate) fn reporter(quiet: bool) -> Watcher {
                 format!("keys exchanged: {sites} sites, threshold {threshold}\n")
             }
             Progress::Lost { site, why } => format!("left the run: {site}: {}\n", clean(&why)),
-            Progress::Waiting { sites, seconds } => format!("waiting for {} ({seconds} s)\n", sites.join(", ")),
+            Progress::Waiting { parties, seconds } => format!("waiting for {} ({seconds} s)\n", parties.join(", ")),
             Progress::Round { number, of, what, sites } if !begin.is_empty() => {
                 let seconds = started.elapsed().as_secs();
                 format!("{} {number}/{of} {what} over {sites} sites ({seconds} s)", bar(number, of))

@@ -203,7 +203,8 @@ async fn converse(
 
 /// Has the intermediary count the rows behind the first total.
 async fn counted(hub: &mut AggregatorHost, cohort: Vec<u16>) -> Result<()> {
-    hub.tell(PartyId::Intermediary, Kind::Count, &veilsum_node::app_messages::Count { cohort });
+    let run = hub.run();
+    hub.tell(PartyId::Intermediary, Kind::Count, &veilsum_node::app_messages::Count { run, cohort });
     loop {
         match hub.next(Some(Instant::now() + PATIENCE)).await {
             HostEvent::Control { from: PartyId::Intermediary, kind: Kind::CountReady, .. } => return Ok(()),

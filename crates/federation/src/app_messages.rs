@@ -36,6 +36,8 @@ pub struct Denied {
 /// Coordinator to intermediary: the first total is out over these sites; count their rows ([APP-2]).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Count {
+    /// The coordinator's run, by its name: a count of another one is of no use to it.
+    pub run: Hash,
     /// The sites of the first total.
     pub cohort: Vec<u16>,
 }

@@ -239,6 +239,7 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
         coordinator: coordinator.into(),
         timing: config.timing,
         on_loss: config.on_loss,
+        state: None,
         bound: Some(bound),
     }));
     let intermediary = address.await.map_err(not_bound)?;

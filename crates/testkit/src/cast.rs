@@ -130,6 +130,7 @@ impl Cast {
             coordinator: coordinator.into(),
             timing,
             on_loss: OnLoss::Stop,
+            state: None,
             bound: Some(bound),
         };
         let task = tokio::spawn(intermediary::run(config));

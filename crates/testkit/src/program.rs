@@ -184,20 +184,27 @@ impl Running {
         assert!(sent.expect("kill").success(), "{signal}");
     }
 
-    pub fn wait(mut self, limit: Duration) -> Ended {
+    pub fn wait(self, limit: Duration) -> Ended {
+        self.ends_within(limit).unwrap_or_else(|running| panic!("{running}"))
+    }
+
+    /// How it ended; what it has said, where it still runs after that time, and is then killed.
+    pub fn ends_within(mut self, limit: Duration) -> Result<Ended, String> {
         let end = Instant::now() + limit;
         let status = loop {
             if let Some(status) = self.child.try_wait().expect("a status") {
                 break status;
             }
-            let so_far = || self.stderr.text.lock().expect("text").clone();
-            assert!(Instant::now() < end, "{} still runs after {limit:?}:\n{}", self.name, so_far());
+            if Instant::now() >= end {
+                let so_far = self.stderr.text.lock().expect("text").clone();
+                return Err(format!("{} still runs after {limit:?}:\n{so_far}", self.name));
+            }
             std::thread::sleep(Duration::from_millis(10));
         };
         let stdout = self.stdout.take().and_then(|t| t.join().ok()).unwrap_or_default();
         self.watcher.take().map(std::thread::JoinHandle::join);
         let stderr = std::mem::take(&mut *self.stderr.text.lock().expect("text"));
-        Ended { code: status.code(), stdout, stderr }
+        Ok(Ended { code: status.code(), stdout, stderr })
     }
 }
 

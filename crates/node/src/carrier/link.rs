@@ -47,6 +47,12 @@ pub trait Connection: Send + Sync {
     fn closed(&self) -> Pending<'_, CarrierError>;
     /// After [`Connection::close`]: waits, for a time that the carrier limits, until the news is out, so that the process may end.
     fn settled(&self) -> Pending<'_, ()>;
+    /// Whether the other end is there: true as soon as anything has come from it that it sent after this call, false where the
+    /// connection is over, or nothing comes for a while that the carrier sets. As it stands: for a carrier that learns at once of
+    /// an end that is gone.
+    fn answers(&self) -> Pending<'_, bool> {
+        Box::pin(async { timeout(Duration::ZERO, self.closed()).await.is_err() })
+    }
     /// What the bytes travel on, for people.
     fn over(&self) -> &'static str;
 }
@@ -132,6 +138,11 @@ impl LinkHandle {
     pub async fn close(&self, reason: &str) {
         self.connection.close(Closing::Done, &shorten(reason));
         self.connection.settled().await;
+    }
+
+    /// Whether the other end is there ([`Connection::answers`]).
+    pub async fn answers(&self) -> bool {
+        self.connection.answers().await
     }
 
     /// Waits for the end of the link and tells why it came.

@@ -137,6 +137,10 @@ pub const KEEP_ALIVE: Duration = Duration::from_secs(5);
 /// A peer that has not been heard of for this long is gone: six lost keep-alives in a row are no accident.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// An end that is asked whether it is there has this long to answer where it answers at once: some round trips on the worst links
+/// that we want to serve, and little enough for a party that was killed and started again.
+pub const ANSWER_LIMIT: Duration = Duration::from_secs(2);
+
 /// Bytes a peer may have sent that we did not read yet, and what we keep of our own until it is acknowledged.
 /// 200 Mbit/s at 80 ms need 2 MB. Worst case for a coordinator with a thousand sites: 2 GiB in each direction.
 pub const WINDOW: u32 = 2 * 1024 * 1024;

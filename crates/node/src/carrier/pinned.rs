@@ -17,7 +17,11 @@ use rustls::{
         AlwaysResolvesClientRawPublicKeys, Resumption,
         danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
     },
-    crypto::{CryptoProvider, ring, verify_tls13_signature_with_raw_key},
+    crypto::{
+        CryptoProvider, ring,
+        tls13::{Hkdf, OkmBlock},
+        verify_tls13_signature_with_raw_key,
+    },
     server::{
         AlwaysResolvesServerRawPublicKeys, NoServerSessionStorage,
         danger::{ClientCertVerified, ClientCertVerifier},
@@ -47,6 +51,14 @@ pub(super) const UNUSED_NAME: &str = "veilsum";
 pub struct Credentials {
     certified: Arc<CertifiedKey>,
     public: PeerKey,
+    /// For [`Credentials::afresh`].
+    afresh: OkmBlock,
+}
+
+/// What the TLS library derives keys with: HKDF and HMAC with SHA-256.
+fn hkdf() -> &'static dyn Hkdf {
+    let suite = ring::cipher_suite::TLS13_CHACHA20_POLY1305_SHA256;
+    suite.tls13().map_or_else(|| unreachable!("it is one of TLS 1.3"), |suite| suite.hkdf_provider)
 }
 
 impl Credentials {
@@ -63,7 +75,15 @@ impl Credentials {
         let public = peer_key(&spki).map_err(setup)?;
         // With raw public keys the "chain" is the one SubjectPublicKeyInfo.
         let certified = Arc::new(CertifiedKey::new(vec![CertificateDer::from(spki.to_vec())], key));
-        Ok(Self { certified, public })
+        let afresh = hkdf().extract_from_secret(None, seed).expand_block(&[b"veilsum stateless reset"]);
+        Ok(Self { certified, public, afresh })
+    }
+
+    /// HMAC under a key that every process of this party derives from its secret: what one process promised, another after it can
+    /// keep.
+    pub(super) fn afresh(&self) -> impl Fn(&[u8]) -> Vec<u8> + Send + Sync + 'static {
+        let key = self.afresh.clone();
+        move |data| hkdf().hmac_sign(&key, data).as_ref().to_vec()
     }
 
     /// One who claims `public` without its secret half, as an attacker would.
@@ -72,7 +92,7 @@ impl Credentials {
         let own = Self::from_seed(seed).expect("a seed makes a key");
         let claimed = CertificateDer::from([SPKI_PREFIX.as_slice(), &public].concat());
         let certified = Arc::new(CertifiedKey::new(vec![claimed], own.certified.key.clone()));
-        Self { certified, public }
+        Self { certified, public, afresh: own.afresh.clone() }
     }
 
     /// The public half: what other parties put on their rosters.

@@ -4,25 +4,30 @@ use std::{
     net::{Ipv4Addr, Ipv6Addr, SocketAddr},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::{Duration, Instant},
 };
 
 use quinn::{
-    ConnectError, ConnectionError, Endpoint, IdleTimeout, ReadError as StreamError, RecvStream, SendStream,
-    StoppedError, TransportConfig, TransportErrorCode, ValidationTokenConfig, VarInt, WriteError,
-    crypto::rustls::{QuicClientConfig, QuicServerConfig},
+    ConnectError, ConnectionError, ConnectionId, ConnectionIdGenerator, Endpoint, EndpointConfig, IdleTimeout,
+    ReadError as StreamError, RecvStream, SendStream, StoppedError, TransportConfig, TransportErrorCode,
+    ValidationTokenConfig, VarInt, WriteError,
+    crypto::{
+        CryptoError, HmacKey,
+        rustls::{QuicClientConfig, QuicServerConfig},
+    },
 };
+use rand_core::{Rng, UnwrapErr};
 use rustls_pki_types::CertificateDer;
 use tokio::{
     task::{JoinHandle, JoinSet},
-    time::{timeout, timeout_at},
+    time::{sleep, timeout, timeout_at},
 };
 
 use super::{
-    Address, CLOSE_GRACE, CarrierError, Credentials, HeaderCheck, IDLE_TIMEOUT, KEEP_ALIVE, MAX_HANDSHAKES,
-    MAX_WAITING, PeerKey, WAITING_BUFFER, WINDOW,
+    ANSWER_LIMIT, Address, CLOSE_GRACE, CarrierError, Credentials, HeaderCheck, IDLE_TIMEOUT, KEEP_ALIVE,
+    MAX_HANDSHAKES, MAX_WAITING, PeerKey, WAITING_BUFFER, WINDOW,
     link::{Closing, Connection, Incoming, Link, Outgoing, Pending, ReadError, shorten},
     listener::{Door, Guest, Port, Refused},
     pinned,
@@ -31,6 +36,12 @@ use super::{
 
 /// The code that quinn sends where a connection was just dropped; the others are in [`Closing`].
 const DROPPED: VarInt = VarInt::from_u32(0);
+
+/// Bytes of a connection's number: no two of a listener are the same by accident.
+const NUMBER_LEN: usize = 8;
+
+/// How often an answer is looked for.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// TLS alerts that we tell apart, as QUIC carries them: 0x100 and the alert's number (RFC 9001, section 4.8).
 const ALERTS: std::ops::Range<u64> = 0x100..0x200;
@@ -62,10 +73,58 @@ pub(super) fn open(
     tokens.sent(0);
     config.validation_token_config(tokens);
     let bind = |source| CarrierError::Bind { kind: "UDP", addr, source };
-    let endpoint = Endpoint::server(config, addr).map_err(bind)?;
+    let endpoint = std::net::UdpSocket::bind(addr)
+        .and_then(|socket| Endpoint::new(afresh(credentials), Some(config), socket, Arc::new(quinn::TokioRuntime)))
+        .map_err(bind)?;
     let address = endpoint.local_addr().map_err(bind)?;
     let welcome = tokio::spawn(welcome(endpoint.clone(), door));
     Ok(Box::new(UdpPort { endpoint, address, welcome }))
+}
+
+/// A process that listens after another one of this party tells those whom that one had connections with, at their next packet, that
+/// it knows of none (RFC 9000, section 10.3): they need not wait until silence tells.
+fn afresh(credentials: &Credentials) -> EndpointConfig {
+    let mut config = EndpointConfig::new(Arc::new(Reset(credentials.afresh())));
+    config.cid_generator(|| Box::new(Numbers));
+    config
+}
+
+/// Connection numbers at random: quinn's own bear a mark of the process, and those with another mark get no answer.
+struct Numbers;
+
+impl ConnectionIdGenerator for Numbers {
+    fn generate_cid(&mut self) -> ConnectionId {
+        let mut number = [0; NUMBER_LEN];
+        UnwrapErr(getrandom::SysRng).fill_bytes(&mut number);
+        ConnectionId::new(&number)
+    }
+
+    fn cid_len(&self) -> usize {
+        NUMBER_LEN
+    }
+
+    fn cid_lifetime(&self) -> Option<Duration> {
+        None
+    }
+}
+
+/// Signs the tokens with which a connection is reset.
+struct Reset<F>(F);
+
+impl<F: Fn(&[u8]) -> Vec<u8> + Send + Sync> HmacKey for Reset<F> {
+    fn sign(&self, data: &[u8], signature_out: &mut [u8]) {
+        let signature = (self.0)(data);
+        signature_out.iter_mut().zip(signature).for_each(|(out, byte)| *out = byte);
+    }
+
+    fn signature_len(&self) -> usize {
+        (self.0)(&[]).len()
+    }
+
+    /// Nobody shows this end one of its own tokens.
+    fn verify(&self, _data: &[u8], _signature: &[u8]) -> Result<(), CryptoError> {
+        Err(CryptoError)
+    }
 }
 
 impl Port for UdpPort {
@@ -122,7 +181,7 @@ async fn handshake(incoming: quinn::Incoming) -> Result<Guest, Refused> {
     })?;
     // The verifier asks for a key and checks it, so that there is none is a bug, and refused like any failed handshake.
     let peer = identity(&connection).ok_or(Refused::Failed)?;
-    let way = Arc::new(Way { connection, dialled: None, heard: AtomicBool::new(true) });
+    let way = Arc::new(Way { connection, dialled: None, heard: AtomicBool::new(true), asked: AtomicU32::new(0) });
     let stream = way.clone();
     let opening = async move {
         let (send, receive) = stream.connection.accept_bi().await.ok()?;
@@ -191,7 +250,8 @@ pub(super) fn attempt(
             // Can't be after the verifier's check; were it so, this is no link to use.
             return Err(CarrierError::WrongServerKey { addr });
         }
-        let way = Arc::new(Way { connection, dialled: Some(endpoint), heard: AtomicBool::new(false) });
+        let (heard, asked) = (AtomicBool::new(false), AtomicU32::new(0));
+        let way = Arc::new(Way { connection, dialled: Some(endpoint), heard, asked });
         let bytes = halves(&way, send, receive);
         Ok(Link::new(way, peer, bytes, check))
     }))
@@ -224,6 +284,8 @@ struct Way {
     dialled: Option<Endpoint>,
     /// Whether the peer has been heard: until then, a dialler's lost connection means "not accepted".
     heard: AtomicBool,
+    /// How often the peer was asked whether it is there.
+    asked: AtomicU32,
 }
 
 fn halves(way: &Arc<Way>, send: SendStream, receive: RecvStream) -> super::link::Bytes {
@@ -249,6 +311,25 @@ impl Connection for Way {
         Box::pin(async {
             if let Some(endpoint) = &self.dialled {
                 let _ = timeout(CLOSE_GRACE, endpoint.wait_idle()).await;
+            }
+        })
+    }
+
+    fn answers(&self) -> Pending<'_, bool> {
+        Box::pin(async {
+            let heard = || self.connection.stats().udp_rx.datagrams;
+            let before = heard();
+            // A byte more leave to send: that is a frame, which the other end has to acknowledge.
+            let asked = self.asked.fetch_add(1, Ordering::AcqRel).saturating_add(1);
+            self.connection.set_receive_window(VarInt::from_u32(WINDOW.saturating_add(asked)));
+            let answer = async {
+                while heard() == before {
+                    sleep(LOOK).await;
+                }
+            };
+            tokio::select! {
+                answered = timeout(ANSWER_LIMIT, answer) => answered.is_ok(),
+                _ = self.connection.closed() => false,
             }
         })
     }

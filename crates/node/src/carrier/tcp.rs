@@ -6,7 +6,7 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicI64, Ordering},
+        atomic::{AtomicI64, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -23,7 +23,8 @@ use tokio::{
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
 use super::{
-    Address, CLOSE_GRACE, CarrierError, Credentials, HeaderCheck, IDLE_TIMEOUT, KEEP_ALIVE, PeerKey, WINDOW,
+    ANSWER_LIMIT, Address, CLOSE_GRACE, CarrierError, Credentials, HeaderCheck, IDLE_TIMEOUT, KEEP_ALIVE, PeerKey,
+    WINDOW,
     link::{Closing, Connection, Incoming, Link, Outgoing, Pending, ReadError, shorten},
     listener::{Door, Guest, Port, Refused},
     pinned::{self, UNUSED_NAME},
@@ -240,8 +241,8 @@ struct Shared {
     ended: watch::Sender<Option<Ended>>,
     /// For a connection that we dialled, how.
     dialled: Option<&'static str>,
-    /// Whether the peer has been heard: until then, a dialler's alert means "not accepted".
-    heard: AtomicBool,
+    /// Records of the peer: until there is one, a dialler's alert means "not accepted".
+    heard: AtomicU64,
     /// Bytes that we may send.
     credit: Semaphore,
     /// Bytes that the peer may send.
@@ -303,6 +304,24 @@ impl Connection for Way {
         })
     }
 
+    /// A process that ends tells its peer, or its system does. Of one whose machine or network is gone nothing tells, but it gives
+    /// no more signs of life.
+    fn answers(&self) -> Pending<'_, bool> {
+        Box::pin(async {
+            let heard = || self.shared.heard.load(Ordering::Acquire);
+            let before = heard();
+            let sign = async {
+                while heard() == before {
+                    sleep(PAUSE).await;
+                }
+            };
+            tokio::select! {
+                heard = timeout(KEEP_ALIVE + ANSWER_LIMIT, sign) => heard.is_ok(),
+                _ = self.shared.over() => false,
+            }
+        })
+    }
+
     fn over(&self) -> &'static str {
         self.shared.dialled.unwrap_or("TCP")
     }
@@ -322,7 +341,7 @@ where
     let shared = Arc::new(Shared {
         ended: watch::Sender::new(None),
         dialled,
-        heard: AtomicBool::new(false),
+        heard: AtomicU64::new(0),
         credit: Semaphore::new(WINDOW as usize),
         owed: AtomicI64::new(WINDOW.into()),
         end_seen: watch::Sender::new(false),
@@ -397,12 +416,12 @@ async fn reading(
             Ok(Ok(Ok(record))) => record,
             Ok(Ok(Err(fault))) => return broken(fault),
             Ok(Err(error)) => {
-                let unheard = shared.dialled.is_some() && !shared.heard.load(Ordering::Acquire);
+                let unheard = shared.dialled.is_some() && shared.heard.load(Ordering::Acquire) == 0;
                 return shared.end(tls_error(&error).map_or(Ended::LetGo, |error| failed(error, unheard)));
             }
             Err(_) => return shared.end(Ended::Silent),
         };
-        shared.heard.store(true, Ordering::Release);
+        shared.heard.fetch_add(1, Ordering::AcqRel);
         match record {
             Record::Data(bytes) => {
                 let length = bytes.len() as i64;

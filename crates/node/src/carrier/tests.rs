@@ -85,6 +85,58 @@ async fn echo(link: Link) {
     let _ = sender.finish(LIMIT).await;
 }
 
+/// Another process of the same party that listens there after the first was killed: at the next sign of life the other end learns
+/// that its connection is gone, long before silence would tell.
+#[tokio::test]
+async fn a_listener_after_a_killed_one_lets_the_other_end_know() {
+    let relayed = UdpSocket::bind(loopback()).expect("a port");
+    relayed.set_nonblocking(true).expect("a socket of the runtime");
+    let relay = tokio::net::UdpSocket::from_std(relayed).expect("a socket of the runtime");
+    let front = relay.local_addr().expect("an address");
+    let (mut first, at_first) = server(Transport::Quic).await;
+    let (_second, at_second) = server(Transport::Quic).await;
+    let (moved, to) = tokio::sync::watch::channel(at_first);
+    tokio::spawn(async move {
+        let (mut client, mut buffer) = (None, vec![0; 65_536]);
+        while let Ok((length, from)) = relay.recv_from(&mut buffer).await {
+            let there = *to.borrow();
+            let next = if from == at_first || from == at_second {
+                client.filter(|_| from == there)
+            } else {
+                client = Some(from);
+                Some(there)
+            };
+            if let Some(next) = next {
+                let _ = relay.send_to(&buffer[..length], next).await;
+            }
+        }
+    });
+    let (dialled, _accepted) = link(Transport::Quic, &mut first, front, 1, &frame(1, b"hello")).await;
+    // From here on the first one hears and says nothing, as one that was killed.
+    moved.send_replace(at_second);
+    let begun = Instant::now();
+    let why = soon(dialled.handle().closed()).await;
+    assert!(why.to_string().contains("may have been restarted"), "{why}");
+    assert!(begun.elapsed() < IDLE_TIMEOUT / 2, "{:?}", begun.elapsed());
+}
+
+/// Without a frame between them, as often as it is asked, and not once it has let go.
+#[tokio::test]
+async fn an_end_that_is_there_answers_and_one_that_is_gone_does_not() {
+    over_each(async |over| {
+        let (mut listener, addr) = server(over).await;
+        let (dialled, accepted) = link(over, &mut listener, addr, 1, &frame(1, b"hello")).await;
+        // Over TCP this waits for the next sign of life.
+        for _ in 0..if over == Transport::Quic { 3 } else { 1 } {
+            let (near, far) = (accepted.handle(), dialled.handle());
+            assert_eq!(tokio::join!(near.answers(), far.answers()), (true, true));
+        }
+        drop(dialled);
+        assert!(!accepted.handle().answers().await);
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn both_ends_know_each_other_and_frames_go_both_ways() {
     over_each(async |over| {

@@ -4,10 +4,11 @@
 //! that does not read loses frames (they are sent again) and then its link, and holds up nobody else.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, VecDeque, btree_map::Entry},
+    convert::Infallible,
     net::SocketAddr,
     path::PathBuf,
-    sync::Arc,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -20,10 +21,14 @@ use veilsum_proto::{
     suite::Hash,
 };
 
-use super::{config::Party, system_rng};
+use super::{
+    config::{Party, Progress, returning},
+    notice::{Heard, Notice},
+    system_rng,
+};
 use crate::{
     app_messages::{self, Denied, Hello, SOFTWARE, Welcome},
-    carrier::{self, CarrierError, Credentials, Link, LinkReceiver, LinkSender, Listener},
+    carrier::{self, CarrierError, Credentials, Link, LinkHandle, LinkReceiver, LinkSender, Listener},
     error::Failure,
     store::Journal,
     traffic::Traffic,
@@ -57,7 +62,8 @@ pub struct HostConfig {
 enum LinkEvent {
     Up { party: PartyId, id: u64, frames: mpsc::Sender<Outgoing> },
     Frame { party: PartyId, id: u64, bytes: Vec<u8>, room: OwnedSemaphorePermit },
-    Down { party: PartyId, id: u64 },
+    Down { party: PartyId, id: u64, why: String },
+    TurnedAway { party: PartyId, why: String },
 }
 
 enum Outgoing {
@@ -93,6 +99,8 @@ pub struct AggregatorHost {
     aggregator: Aggregator,
     listener: Option<Listening>,
     peers: BTreeMap<PartyId, Peer>,
+    /// What was last heard of whom.
+    heard: BTreeMap<PartyId, Heard>,
     events: mpsc::Receiver<LinkEvent>,
     /// What the machine reported while something else was done.
     put_off: VecDeque<aggregator::Event>,
@@ -101,6 +109,10 @@ pub struct AggregatorHost {
     journal: Option<Journal<aggregator::Record>>,
     /// Totals that a process before this one had.
     pub known: usize,
+    /// Whether a process before this one had a deck.
+    pub(super) begun: bool,
+    /// What the intermediary is told whenever it connects.
+    standing: Option<Arc<Vec<u8>>>,
     /// Why the journal could not be written.
     pub broken: Option<Failure>,
     /// What this hub sent and received, by sender.
@@ -131,19 +143,13 @@ impl AggregatorHost {
         let address = listener.local_addr();
         let started = Instant::now();
         let session = config.party.session(config.role);
-        let machine = AggregatorConfig {
-            identity: config.party.identity.clone(),
-            roster: config.party.federation.roster.clone(),
-            terms: config.party.federation.terms.clone(),
-            role: config.role,
-            timing: config.timing,
-            slots: config.slots,
-        };
         let (journal, records) = match &config.state {
             Some(folder) => Journal::<aggregator::Record>::of(folder, &session)
                 .map(|(journal, records)| (Some(journal), records))?,
             None => (None, Vec::new()),
         };
+        let begun = records.iter().any(aggregator::Record::is_deck);
+        let machine = machine(&config, begun);
         let known = records.iter().filter(|r| r.is_total()).count();
         let aggregator = if records.is_empty() {
             Aggregator::new(machine, Millis(0), &mut system_rng())?
@@ -162,6 +168,7 @@ impl AggregatorHost {
             role: config.role,
             events: sender,
             room: Arc::new(Semaphore::new(ROOM)),
+            here: Mutex::default(),
         };
         let task = tokio::spawn(accept(listener, Arc::new(door)));
         Ok(AggregatorHost {
@@ -169,15 +176,51 @@ impl AggregatorHost {
             aggregator,
             listener: Some(Listening { address, task }),
             peers: BTreeMap::new(),
+            heard: BTreeMap::new(),
             events,
             put_off: VecDeque::new(),
             started,
             session,
             journal,
             known,
+            begun,
+            standing: None,
             broken: None,
             traffic: Traffic::default(),
         })
+    }
+
+    /// What a process before this one left is of no use: another run begins.
+    ///
+    /// # Errors
+    /// A [`Failure`] where the journal cannot be emptied.
+    pub(super) fn begin_anew(&mut self) -> Result<(), Failure> {
+        if let Some(journal) = &mut self.journal {
+            journal.rewrite(&[])?;
+        }
+        self.aggregator = Aggregator::new(machine(&self.config, false), Millis(0), &mut system_rng())?;
+        (self.known, self.begun) = (0, false);
+        self.put_off.clear();
+        Ok(())
+    }
+
+    /// The run's name.
+    pub fn run(&self) -> Hash {
+        self.aggregator.run()
+    }
+
+    /// Tells the intermediary, now and whenever it connects again.
+    pub(super) fn stand_by<T: serde::Serialize>(&mut self, kind: Kind, message: &T) {
+        let bytes = Arc::new(app_messages::frame(&self.config.party.identity, &self.session, kind, message));
+        self.standing = Some(bytes);
+        self.stand_again();
+    }
+
+    /// Tells it once more.
+    pub(super) fn stand_again(&mut self) {
+        if let Some(bytes) = self.standing.clone() {
+            self.send(PartyId::Intermediary, bytes);
+        }
     }
 
     /// Where it listens.
@@ -204,14 +247,53 @@ impl AggregatorHost {
         self.peers.get(&party).map(|peer| peer.id)
     }
 
-    /// Sites whose answer is awaited now.
-    pub fn awaited(&self) -> Vec<u16> {
-        self.aggregator.awaited().into_iter().collect()
+    /// Where it is time to, tells whom is waited for, and what was last heard of them: all who are not connected, of the
+    /// intermediary and the sites that may still be asked, and the sites that are connected and have not answered.
+    pub(super) fn tell_of_wait(&self, notice: &mut Notice) {
+        let Some(seconds) = notice.due() else { return };
+        let roster = &self.config.party.federation.roster;
+        let awaited = self.aggregator.awaited();
+        let sites = (0..roster.sites.len() as u16).filter(|site| awaited.contains(site)).map(PartyId::Site);
+        let counts = (self.config.role == PartyId::Coordinator && !self.is_connected(PartyId::Intermediary))
+            .then_some(PartyId::Intermediary);
+        let parties: Vec<String> = counts.into_iter().chain(sites).map(|party| self.described(party)).collect();
+        if !parties.is_empty() {
+            (self.config.party.progress)(Progress::Waiting { parties, seconds });
+        }
     }
 
-    /// The aggregator's time begins now; the links that came so far were only let in.
+    /// The name of a party, and what was last heard of it.
+    pub(super) fn described(&self, party: PartyId) -> String {
+        let name = self.config.party.name_of(party);
+        let role = if party == PartyId::Intermediary { "intermediary, " } else { "" };
+        match self.heard.get(&party) {
+            None => format!("{name} ({role}never connected)"),
+            Some(heard) => format!("{name} ({role}{heard})"),
+        }
+    }
+
+    /// Lets parties in and asks nothing, for as long as it is polled.
+    pub(super) async fn let_in(&mut self) -> Infallible {
+        loop {
+            match self.events.recv().await {
+                Some(LinkEvent::Up { party, id, frames }) => self.up(party, id, frames),
+                Some(LinkEvent::Down { party, id, why }) => drop(self.down(party, id, &why)),
+                Some(LinkEvent::TurnedAway { party, why }) => self.turned_away(party, &why),
+                // Nobody was asked.
+                Some(LinkEvent::Frame { .. }) => {}
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    /// The aggregator's time begins now; whoever came so far was only let in ([`AggregatorHost::let_in`]).
     pub(super) fn begin(&mut self) {
         self.started = Instant::now();
+        for party in self.peers.keys() {
+            if let PartyId::Site(site) = party {
+                self.aggregator.handle(aggregator::Input::Attached(*site), Millis(0));
+            }
+        }
     }
 
     /// Goes on without these sites.
@@ -323,22 +405,22 @@ impl AggregatorHost {
         let now = self.now();
         match event {
             LinkEvent::Up { party, id, frames } => {
-                // A newer link of the same party replaces the older one, whose sender is dropped here and ends it.
-                self.peers.insert(party, Peer { id, frames });
-                tracing::info!(party = %self.config.party.name_of(party), "connected");
+                self.up(party, id, frames);
                 if let PartyId::Site(site) = party {
                     self.aggregator.handle(aggregator::Input::Attached(site), now);
                 }
                 None
             }
-            LinkEvent::Down { party, id } => {
-                if self.peers.get(&party).is_some_and(|p| p.id == id) {
-                    self.peers.remove(&party);
-                    tracing::info!(party = %self.config.party.name_of(party), "disconnected");
-                    if let PartyId::Site(site) = party {
-                        self.aggregator.handle(aggregator::Input::Detached(site), now);
-                    }
+            LinkEvent::Down { party, id, why } => {
+                if self.down(party, id, &why)
+                    && let PartyId::Site(site) = party
+                {
+                    self.aggregator.handle(aggregator::Input::Detached(site), now);
                 }
+                None
+            }
+            LinkEvent::TurnedAway { party, why } => {
+                self.turned_away(party, &why);
                 None
             }
             LinkEvent::Frame { party, id, bytes, room: _room } => {
@@ -356,6 +438,33 @@ impl AggregatorHost {
                     from => Some(HostEvent::Control { from, kind, bytes }),
                 }
             }
+        }
+    }
+
+    fn up(&mut self, party: PartyId, id: u64, frames: mpsc::Sender<Outgoing>) {
+        // A newer link replaces an older one whose other end is gone; its sender is dropped here and ends it.
+        self.peers.insert(party, Peer { id, frames });
+        self.heard.insert(party, Heard::connected());
+        tracing::info!(party = %self.config.party.name_of(party), "connected");
+        if party == PartyId::Intermediary {
+            self.stand_again();
+        }
+    }
+
+    /// Whether that was the party's link.
+    fn down(&mut self, party: PartyId, id: u64, why: &str) -> bool {
+        if self.peers.get(&party).is_none_or(|p| p.id != id) {
+            return false;
+        }
+        self.peers.remove(&party);
+        self.heard.insert(party, Heard::left(why));
+        tracing::info!(party = %self.config.party.name_of(party), "disconnected");
+        true
+    }
+
+    fn turned_away(&mut self, party: PartyId, why: &str) {
+        if !self.is_connected(party) {
+            self.heard.insert(party, Heard::turned_away(why));
         }
     }
 
@@ -413,12 +522,69 @@ impl AggregatorHost {
     }
 }
 
+/// The state machine; where it had begun before, whoever is in a deck was there.
+fn machine(config: &HostConfig, begun: bool) -> AggregatorConfig {
+    AggregatorConfig {
+        identity: config.party.identity.clone(),
+        roster: config.party.federation.roster.clone(),
+        terms: config.party.federation.terms.clone(),
+        role: config.role,
+        timing: if begun { returning(config.timing) } else { config.timing },
+        slots: config.slots,
+    }
+}
+
 struct Door {
     party: Party,
     hello: Hello,
     role: PartyId,
     events: mpsc::Sender<LinkEvent>,
     room: Arc<Semaphore>,
+    /// The link of each party, by its number.
+    here: Mutex<BTreeMap<PartyId, (u64, LinkHandle)>>,
+}
+
+impl Door {
+    /// [APP-1]: a place for the link of this number; nothing where the party has another one whose other end answers.
+    async fn place(&self, party: PartyId, id: u64, handle: &LinkHandle) -> Option<Place<'_>> {
+        loop {
+            let there = match self.here().entry(party) {
+                Entry::Occupied(there) => there.get().clone(),
+                Entry::Vacant(free) => {
+                    free.insert((id, handle.clone()));
+                    return Some(Place { door: self, party, id });
+                }
+            };
+            if there.1.answers().await {
+                return None;
+            }
+            self.clear(party, there.0);
+        }
+    }
+
+    fn clear(&self, party: PartyId, id: u64) {
+        let mut here = self.here();
+        if here.get(&party).is_some_and(|(there, _)| *there == id) {
+            here.remove(&party);
+        }
+    }
+
+    fn here(&self) -> MutexGuard<'_, BTreeMap<PartyId, (u64, LinkHandle)>> {
+        self.here.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A party's place, for as long as its link lasts.
+struct Place<'a> {
+    door: &'a Door,
+    party: PartyId,
+    id: u64,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.door.clear(self.party, self.id);
+    }
 }
 
 async fn accept(mut listener: Listener, door: Arc<Door>) {
@@ -442,6 +608,7 @@ async fn greet(link: Link, door: Arc<Door>, id: u64) {
     let key = veilsum_proto::identity::PublicKey(link.peer());
     let Some(party) = door.party.federation.roster.find(&key) else { return };
     let name = door.party.name_of(party);
+    let handle = link.handle();
     let (mut sender, mut receiver) = link.split();
     let first = tokio::time::timeout(HELLO_LIMIT, receiver.recv()).await;
     let Ok(Ok(Some(bytes))) = first else {
@@ -462,15 +629,24 @@ async fn greet(link: Link, door: Arc<Door>, id: u64) {
             short(&door.hello.plan)
         )),
         Ok(_) if party == door.role => Err("this is the identity of the party you dialled".into()),
-        Ok(_) => Ok(()),
+        Ok(_) => door.place(party, id, &handle).await.ok_or_else(|| {
+            "another process with your key is connected, and answers: a key is for one process. Stop that one before you start this one"
+                .to_owned()
+        }),
     };
-    if let Err(why) = verdict {
-        tracing::warn!(party = %name, "not accepted: {why}");
-        let denied = app_messages::frame(&door.party.identity, &session, Kind::Denied, &Denied { why });
-        let _ = sender.send_within(&denied, SEND_LIMIT).await;
-        let _ = sender.finish(FINISH_LIMIT).await;
-        return;
-    }
+    drop(handle);
+    let _place = match verdict {
+        Ok(place) => place,
+        Err(why) => {
+            tracing::warn!(party = %name, "not accepted: {why}");
+            let turned_away = why.clone();
+            let denied = app_messages::frame(&door.party.identity, &session, Kind::Denied, &Denied { why });
+            let _ = sender.send_within(&denied, SEND_LIMIT).await;
+            let _ = sender.finish(FINISH_LIMIT).await;
+            let _ = door.events.send(LinkEvent::TurnedAway { party, why: turned_away }).await;
+            return;
+        }
+    };
     let welcome =
         app_messages::frame(&door.party.identity, &session, Kind::Welcome, &Welcome { software: SOFTWARE.into() });
     if sender.send_within(&welcome, SEND_LIMIT).await.is_err() {
@@ -483,10 +659,9 @@ async fn greet(link: Link, door: Arc<Door>, id: u64) {
     let write = write(sender, queue);
     let read = read(receiver, party, id, &door);
     let why = tokio::select! { why = write => why, why = read => why };
-    if let Err(e) = why {
-        tracing::debug!(party = %name, "link ended: {e}");
-    }
-    let _ = door.events.send(LinkEvent::Down { party, id }).await;
+    let why = why.map_or_else(|e| e.to_string(), |()| "it hung up".into());
+    tracing::debug!(party = %name, "link ended: {why}");
+    let _ = door.events.send(LinkEvent::Down { party, id, why }).await;
 }
 
 async fn write(mut sender: LinkSender, mut queue: mpsc::Receiver<Outgoing>) -> Result<(), CarrierError> {

@@ -66,6 +66,18 @@ impl Party {
     }
 }
 
+/// How long parties are waited for where nobody set a limit: longer than anybody waits, and little enough to be added to a clock.
+pub const WITHOUT_END: Duration = Duration::from_secs(100 * 365 * 86_400);
+
+/// How long a party that was there may at least stay away, where nobody limits the wait for those that never were.
+const RETURN: u64 = 120_000;
+
+/// The time in which parties that were there come back: that in which they have to appear, where it is limited.
+pub(super) fn returning(timing: Timing) -> Timing {
+    let limited = u128::from(timing.join) < WITHOUT_END.as_millis();
+    Timing { join: if limited { timing.join } else { timing.phase.max(RETURN) }, ..timing }
+}
+
 /// What the coordinator is given.
 pub struct ServerConfig {
     /// This party.
@@ -108,11 +120,25 @@ impl OnLoss {
 }
 
 impl ServerConfig {
-    /// How long whatever one aggregator does may take at most, from the first connection to a total.
+    /// How long keys may take at most, from the first connection on.
     pub(super) fn patience(&self) -> Duration {
-        let timing = self.on_loss.applied(self.timing);
-        Duration::from_millis(timing.join.saturating_add(timing.phase.saturating_mul(6)))
+        patience(self.on_loss.applied(self.timing))
     }
+
+    /// How long whatever the intermediary does may take at most, once keys are exchanged.
+    pub(super) fn patience_in_run(&self) -> Duration {
+        patience(returning(self.on_loss.applied(self.timing)))
+    }
+
+    /// How long the intermediary may stay away in the midst of a run.
+    pub(super) fn back_within(&self) -> Duration {
+        Duration::from_millis(returning(self.on_loss.applied(self.timing)).join)
+    }
+}
+
+/// From the first connection to a total.
+fn patience(timing: Timing) -> Duration {
+    Duration::from_millis(timing.join.saturating_add(timing.phase.saturating_mul(6)))
 }
 
 /// What the intermediary is given.
@@ -127,6 +153,8 @@ pub struct IntermediaryConfig {
     pub timing: Timing,
     /// What to do about a site that is lost.
     pub on_loss: OnLoss,
+    /// Folder of the journal from which a restart goes on; without one, a restart counts again.
+    pub state: Option<PathBuf>,
     /// Told the bound address once the port is open.
     pub bound: Option<tokio::sync::oneshot::Sender<SocketAddr>>,
 }
@@ -151,7 +179,7 @@ pub struct ClientConfig {
     pub state: Option<PathBuf>,
     /// Where the ledger's head is kept, in another folder than the ledger.
     pub head: Option<PathBuf>,
-    /// How long to keep trying to reach the others.
+    /// How long to keep trying to reach the others, or [`WITHOUT_END`].
     pub patience: Duration,
     /// For demonstrations and tests: leave at this point without a word.
     pub vanish: Option<Vanish>,
@@ -216,11 +244,11 @@ pub enum Progress {
         /// Sites in the total.
         sites: usize,
     },
-    /// These sites are waited for.
+    /// These parties are waited for.
     Waiting {
-        /// Their names.
-        sites: Vec<String>,
-        /// Seconds since the question was put.
+        /// Their names, and what was last heard of each.
+        parties: Vec<String>,
+        /// Seconds since the wait began.
         seconds: u64,
     },
     /// No more is asked.

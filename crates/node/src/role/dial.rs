@@ -13,7 +13,10 @@ use veilsum_proto::{
     suite::Hash,
 };
 
-use super::config::{Party, Progress};
+use super::{
+    config::{Party, Progress},
+    notice::Notice,
+};
 use crate::{
     app_messages::{self, Aborted, Denied, Hello, SOFTWARE, Welcome, clean},
     carrier::{Address, Carrier, CarrierError, Credentials, LinkReceiver, LinkSender},
@@ -55,6 +58,7 @@ impl Line {
         let session = party.session(to);
         let greeting = app_messages::frame(identity, &app_messages::greeting_session(), Kind::Hello, &hello);
         let end = Instant::now() + patience;
+        let mut notice = Notice::new();
         loop {
             let left = end.saturating_duration_since(Instant::now());
             let attempt = ATTEMPT.min(left.max(Duration::from_millis(500)));
@@ -78,6 +82,10 @@ impl Line {
                 }
                 Err(Attempt::Again(e)) => {
                     tracing::debug!(peer = %peer.name, "not yet: {e}");
+                    if let Some(seconds) = notice.due() {
+                        let parties = vec![format!("{} at {address} ({})", peer.name, clean(&why(&e)))];
+                        (party.progress)(Progress::Waiting { parties, seconds });
+                    }
                     tokio::time::sleep(PAUSE).await;
                 }
             }

@@ -6,7 +6,8 @@
 //! have, could subtract.
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, VecDeque},
+    path::Path,
     time::{Duration, Instant},
 };
 
@@ -14,20 +15,27 @@ use veilsum_proto::{
     aggregator,
     message::{self, Kind},
     roster::PartyId,
+    suite::Hash,
 };
 
 pub use super::config::IntermediaryConfig;
 use super::{
     aggregator_host::{AggregatorHost, HostConfig, HostEvent},
+    config::returning,
     dial::{self, Line},
+    notice::Notice,
     stop,
     validity_oracle::judge,
 };
 use crate::{
-    app_messages::{Aborted, Count, CountReady, CountReply, CountRequest, Finished, JudgeReply, JudgeRequest, clean},
+    app_messages::{
+        Aborted, CentreDistances, Count, CountReady, CountReply, CountRequest, Finished, JudgeReply, JudgeRequest,
+        clean,
+    },
     error::{Code, Failure},
     plan::Judge,
     question::Question,
+    store::counting::{self, Counting},
     traffic::Traffic,
 };
 
@@ -39,6 +47,9 @@ const LATER: usize = 16;
 
 /// How long a coordinator that was cut off may take to come back once the rows are counted.
 const AGAIN: Duration = Duration::from_secs(30);
+
+/// What to do after this process was told to stop.
+const AFTERWARDS: &str = "start it again while the coordinator waits for it; it goes on where it was";
 
 /// What the intermediary learnt.
 #[derive(Debug, Clone)]
@@ -53,22 +64,34 @@ pub struct Counted {
     pub traffic: Traffic,
 }
 
+/// How the conversation ended without a count.
+enum End {
+    /// The coordinator was interrupted, and its run may be taken up.
+    Interrupted(Failure),
+    /// Otherwise.
+    Failed(Failure),
+}
+
+impl<E: Into<Failure>> From<E> for End {
+    fn from(e: E) -> End {
+        End::Failed(e.into())
+    }
+}
+
 /// Runs the intermediary to the end of one run.
 ///
 /// # Errors
 /// A [`Failure`] with its exit code; the sites and the coordinator are told before it returns.
 pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
-    // The coordinator must be there before anybody's rows are counted for it.
-    let patience = Duration::from_millis(config.timing.join);
-    let dialling = dial(&config, patience);
-    let mut link = stop::unless_told(dialling, "start it again; nothing was counted").await?;
+    let timing = config.on_loss.applied(config.timing);
     let mut hub = AggregatorHost::open(
         HostConfig {
             party: config.party.clone(),
             role: PartyId::Intermediary,
-            timing: config.on_loss.applied(config.timing),
+            // The sites that it asks were in the coordinator's first total.
+            timing: returning(timing),
             slots: SLOTS.min(config.party.federation.terms.slots),
-            state: None,
+            state: config.state.clone(),
         },
         config.listen,
     )
@@ -76,21 +99,34 @@ pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
     if let (Some(bound), Some(address)) = (config.bound.take(), hub.address()) {
         let _ = bound.send(address);
     }
+    // Nobody's rows are counted for a coordinator that is not there. Sites may come before it, and wait.
+    let patience = Duration::from_millis(config.timing.join);
+    let dialled = tokio::select! {
+        link = dial(&config, patience) => link,
+        code = stop::told() => Err(stop::failure(code, AFTERWARDS)),
+        never = hub.let_in() => match never {},
+    };
+    let mut link = match dialled {
+        Ok(link) => link,
+        // The sites are told nothing: they dial whoever comes after this process.
+        Err(failure) => {
+            hub.close(|_| None).await;
+            return Err(failure);
+        }
+    };
     let counted = tokio::select! {
-        counted = count(&mut hub, &mut link, &config) => Ok(counted),
-        code = stop::told() => Err(code),
+        counted = of_runs(&mut hub, &mut link, &config) => counted,
+        code = stop::told() => Err(End::Interrupted(stop::failure(code, AFTERWARDS))),
     };
     let result = match counted {
-        Ok(result) => result,
-        // It hangs up and tells nobody that the run is over: it keeps nothing that a restart would need, and counts again.
-        Err(code) => {
+        Ok(counted) => Ok(counted),
+        // It hangs up and tells nobody that the run is over: another process goes on.
+        Err(End::Interrupted(failure)) => {
             link.finish().await;
             hub.close(|_| None).await;
-            return Err(stop::failure(
-                code,
-                "start it again while the coordinator waits for it; the rows are then counted again",
-            ));
+            return Err(failure);
         }
+        Err(End::Failed(failure)) => Err(hub.broken.take().unwrap_or(failure)),
     };
     let last = match &result {
         Ok(_) => (Kind::Finished, veilsum_proto::codec::encode(&Finished { model: Vec::new() })),
@@ -101,6 +137,12 @@ pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
         }
     };
     link.finish().await;
+    if result.as_ref().err().is_none_or(|failure| Code::ends_a_run(failure.code as u8)) {
+        hub.forget();
+        if let Some(folder) = &config.state {
+            counting::forget(folder, &hub.session());
+        }
+    }
     let traffic = hub.close(|_| Some(last.clone())).await;
     result.map(|mut counted| {
         counted.traffic = traffic;
@@ -112,22 +154,78 @@ async fn dial(config: &IntermediaryConfig, patience: Duration) -> Result<Line, F
     Line::connect(&config.party, PartyId::Coordinator, &config.coordinator, patience).await
 }
 
-async fn count(hub: &mut AggregatorHost, link: &mut Line, config: &IntermediaryConfig) -> Result<Counted, Failure> {
-    let first = first_total(link, config).await?;
+/// What is counted for, here and beside the journal.
+struct Kept<'a> {
+    counting: Counting,
+    place: Option<(&'a Path, Hash)>,
+}
+
+impl Kept<'_> {
+    fn save(&self, counting: &Counting) -> Result<(), Failure> {
+        self.place.as_ref().map_or(Ok(()), |(folder, session)| counting::save(counting, folder, session))
+    }
+
+    /// What sites handed over to be judged by.
+    fn keep(&self, distances: &CentreDistances) -> Result<(), Failure> {
+        self.save(&Counting { distances: Some(distances.clone()), ..self.counting.clone() })
+    }
+}
+
+/// Counts for the coordinator's run, and anew where it begins another one.
+async fn of_runs(hub: &mut AggregatorHost, link: &mut Line, config: &IntermediaryConfig) -> Result<Counted, End> {
+    let place = config.state.as_deref().map(|folder| (folder, hub.session()));
+    let mut before = place.and_then(|(folder, session)| counting::load(folder, &session));
+    let mut count = first_total(hub, link, config).await?;
+    loop {
+        let counting = match before.take().filter(|before| before.run == count.run) {
+            Some(before) => before,
+            // A journal that is of another run, or of none that is known.
+            None => {
+                hub.begin_anew()?;
+                Counting { run: count.run, distances: None }
+            }
+        };
+        let kept = Kept { counting, place };
+        kept.save(&kept.counting)?;
+        match of_run(hub, link, config, &kept, count.cohort).await? {
+            Ok(counted) => return Ok(counted),
+            Err(another) => count = another,
+        }
+    }
+}
+
+/// What is counted for one run of the coordinator; the word of another one, where that begins.
+async fn of_run(
+    hub: &mut AggregatorHost,
+    link: &mut Line,
+    config: &IntermediaryConfig,
+    kept: &Kept<'_>,
+    first: Vec<u16>,
+) -> Result<Result<Counted, Count>, End> {
     let (mut values, mut cohort) = (Vec::new(), Vec::new());
-    // What the coordinator says meanwhile.
-    let mut later = VecDeque::new();
+    // What the coordinator says meanwhile, and what sites hand over before they are asked.
+    let (mut later, mut early) = (VecDeque::new(), BTreeMap::new());
     let domain = config.party.federation.work.domain()?;
     let layout = Question::CountRows.layout(&domain, &config.party.federation.form()?)?;
     hub.begin();
-    hub.without(
-        (0..config.party.federation.roster.sites.len() as u16).filter(|site| first.binary_search(site).is_err()),
-    );
+    // The sites of a deck that is there already were in that total.
+    if !hub.begun {
+        let others = 0..config.party.federation.roster.sites.len() as u16;
+        hub.without(others.filter(|site| first.binary_search(site).is_err()));
+    }
     hub.ask(Question::CountRows.to_bytes(), layout.words());
+    let mut notice = Notice::new();
     while cohort.is_empty() {
         let event = tokio::select! {
-            event = hub.next(None) => event,
+            event = hub.next(Some(notice.next())) => event,
             frame = link.recv() => match frame {
+                Ok(Some(bytes)) if message::kind_of(&bytes) == Some(Kind::Count) => {
+                    let count: Count = link.open(&bytes, Kind::Count)?;
+                    if count.run != kept.counting.run {
+                        return Ok(Err(count));
+                    }
+                    continue;
+                }
                 Ok(Some(bytes)) => {
                     over(link, config, &bytes)?;
                     if later.len() < LATER {
@@ -144,51 +242,34 @@ async fn count(hub: &mut AggregatorHost, link: &mut Line, config: &IntermediaryC
         match event {
             HostEvent::Aggregator(aggregator::Event::Total { values: v, cohort: c, .. }) => (values, cohort) = (v, c),
             HostEvent::Aggregator(aggregator::Event::Failed(e)) => return Err(e.into()),
-            HostEvent::Aggregator(event) => {
-                super::server::log(&config.party.federation.roster, &event);
-                if let aggregator::Event::TooLate(site) = event {
-                    super::server::too_late(hub, site);
-                }
-            }
-            HostEvent::Control { .. } | HostEvent::Deadline => {}
+            HostEvent::Aggregator(event) => report(hub, config, &event),
+            HostEvent::Deadline => hub.tell_of_wait(&mut notice),
+            HostEvent::Control { from, kind, bytes } => put_by(&mut early, from, kind, bytes),
         }
     }
     let total = layout.decode(&values, cohort.len(), None)?.values.first().copied().unwrap_or(0.0);
     let total = total.max(0.0).round() as u64;
-    let k = config.party.federation.work.recipe.clusters.min;
-    if total < u64::from(k) {
-        return Err(Failure::input(
-            format!("the plan asks for K = {k} clusters, and the whole cohort has fewer rows than that"),
-            "agree on a smaller K",
-        ));
-    }
-    if total < config.party.federation.terms.min_total_rows {
-        return Err(Failure::new(
-            Code::Policy,
-            format!(
-                "the cohort's rows are below the plan's floor of {}: {} of the roster's {} sites are left",
-                config.party.federation.terms.min_total_rows,
-                cohort.len(),
-                config.party.federation.roster.sites.len()
-            ),
-            "run again when more sites, or sites with more rows, are there",
-        ));
-    }
+    enough(config, total, cohort.len())?;
     // Where this does not arrive, the coordinator asks for it again.
-    link.tell(Kind::CountReady, &CountReady { cohort: cohort.clone() }).await;
-    // The rest of the run is the coordinator's; sites may hang up here in the meantime.
     let counted = CountReady { cohort: cohort.clone() };
+    link.tell(Kind::CountReady, &counted).await;
+    // The rest of the run is the coordinator's; sites may hang up here in the meantime.
     let mut judged: Option<(JudgeRequest, JudgeReply)> = None;
     let request = loop {
         tokio::select! {
-            _ = hub.next(Some(Instant::now() + Duration::from_secs(3600))) => {}
+            event = hub.next(Some(Instant::now() + Duration::from_secs(3600))) => {
+                if let HostEvent::Control { from, kind, bytes } = event {
+                    put_by(&mut early, from, kind, bytes);
+                }
+            }
             frame = next_frame(link, &mut later) => match frame {
                 Ok(Some(bytes)) => match message::kind_of(&bytes) {
                     Some(Kind::CountRequest) => break link.open::<CountRequest>(&bytes, Kind::CountRequest)?,
                     // Once a run, and only where the plan says so.
                     Some(Kind::JudgeRequest) if config.party.federation.work.judge == Judge::Intermediary && judged.is_none() => {
                         let request: JudgeRequest = link.open(&bytes, Kind::JudgeRequest)?;
-                        let reply = judge(hub, config, &request, &cohort, total).await?;
+                        let distances = (kept.counting.distances.clone(), |distances: &CentreDistances| kept.keep(distances));
+                        let reply = judge(hub, config, &request, (&cohort, total), &early, distances).await?;
                         link.tell(Kind::JudgeReply, &reply).await;
                         judged = Some((request, reply));
                     }
@@ -200,15 +281,16 @@ async fn count(hub: &mut AggregatorHost, link: &mut Line, config: &IntermediaryC
                         }
                     }
                     Some(Kind::Count) => {
+                        let count: Count = link.open(&bytes, Kind::Count)?;
+                        if count.run != kept.counting.run {
+                            return Ok(Err(count));
+                        }
                         link.tell(Kind::CountReady, &counted).await;
                     }
                     _ => over(link, config, &bytes)?,
                 },
-                gone => {
-                    // The count stands, and the sites need not be asked again.
-                    again(link, config, gone, "before it asked for the total").await?;
-                    link.tell(Kind::CountReady, &counted).await;
-                }
+                // The count stands, and the coordinator asks for it again.
+                gone => again(link, config, gone, "before it asked for the total").await?,
             },
         }
     };
@@ -217,18 +299,68 @@ async fn count(hub: &mut AggregatorHost, link: &mut Line, config: &IntermediaryC
     let handed_over = request.cohort == cohort && judged.is_none_or(|(_, reply)| reply.cohort == cohort);
     let reply = CountReply { total: handed_over.then_some(total) };
     link.tell(Kind::CountReply, &reply).await;
-    Ok(Counted { cohort: hub.names(&cohort), total, handed_over, traffic: Traffic::default() })
+    Ok(Ok(Counted { cohort: hub.names(&cohort), total, handed_over, traffic: Traffic::default() }))
 }
 
-/// [APP-2]: waits for the coordinator's word that the first total is out, and over which sites.
-async fn first_total(link: &mut Line, config: &IntermediaryConfig) -> Result<Vec<u16>, Failure> {
+/// [APP-2]: whether the rows of these sites together may be told.
+fn enough(config: &IntermediaryConfig, total: u64, sites: usize) -> Result<(), Failure> {
+    let federation = &config.party.federation;
+    let k = federation.work.recipe.clusters.min;
+    if total < u64::from(k) {
+        return Err(Failure::input(
+            format!("the plan asks for K = {k} clusters, and the whole cohort has fewer rows than that"),
+            "agree on a smaller K",
+        ));
+    }
+    if total < federation.terms.min_total_rows {
+        return Err(Failure::new(
+            Code::Policy,
+            format!(
+                "the cohort's rows are below the plan's floor of {}: {sites} of the roster's {} sites are left",
+                federation.terms.min_total_rows,
+                federation.roster.sites.len()
+            ),
+            "run again when more sites, or sites with more rows, are there",
+        ));
+    }
+    Ok(())
+}
+
+fn report(hub: &mut AggregatorHost, config: &IntermediaryConfig, event: &aggregator::Event) {
+    super::server::log(&config.party.federation.roster, event);
+    if let aggregator::Event::TooLate(site) = event {
+        super::server::too_late(hub, *site);
+    }
+}
+
+/// What sites hand over to be judged by, before the coordinator has asked for a judgement: the last of each site.
+fn put_by(early: &mut BTreeMap<PartyId, Vec<u8>>, from: PartyId, kind: Kind, bytes: Vec<u8>) {
+    if kind == Kind::CentreDistances && matches!(from, PartyId::Site(_)) {
+        early.insert(from, bytes);
+    }
+}
+
+/// [APP-2]: waits for the coordinator's word that the first total is out, over which sites, and in which run.
+async fn first_total(hub: &mut AggregatorHost, link: &mut Line, config: &IntermediaryConfig) -> Result<Count, End> {
+    let patience = Duration::from_millis(config.timing.join);
     loop {
-        match link.recv().await {
+        let frame = tokio::select! {
+            frame = link.recv() => frame,
+            never = hub.let_in() => match never {},
+        };
+        match frame {
             Ok(Some(bytes)) if message::kind_of(&bytes) == Some(Kind::Count) => {
-                return Ok(link.open::<Count>(&bytes, Kind::Count)?.cohort);
+                return Ok(link.open::<Count>(&bytes, Kind::Count)?);
             }
             Ok(Some(bytes)) => over(link, config, &bytes)?,
-            gone => again(link, config, gone, "before its first total").await?,
+            gone => {
+                let why = ended(gone, "before its first total");
+                tracing::warn!("{}; dialling again", why.message);
+                *link = tokio::select! {
+                    link = dial(config, patience) => link?,
+                    never = hub.let_in() => match never {},
+                };
+            }
         }
     }
 }
@@ -245,19 +377,20 @@ async fn next_frame(
 }
 
 /// Whether the coordinator says that the run is over.
-fn over(link: &Line, config: &IntermediaryConfig, bytes: &[u8]) -> Result<(), Failure> {
+fn over(link: &Line, config: &IntermediaryConfig, bytes: &[u8]) -> Result<(), End> {
     match message::kind_of(bytes) {
         Some(Kind::Aborted) => {
             let aborted: Aborted = link.open(bytes, Kind::Aborted)?;
-            Err(dial::aborted(&config.party.federation.roster.coordinator.name, &aborted))
+            let failure = dial::aborted(&config.party.federation.roster.coordinator.name, &aborted);
+            Err(if Code::ends_a_run(aborted.code) { End::Failed(failure) } else { End::Interrupted(failure) })
         }
         Some(Kind::Finished) => {
             link.open::<Finished>(bytes, Kind::Finished)?;
-            Err(Failure::new(
+            Err(End::Failed(Failure::new(
                 Code::Denied,
                 "the run ended early, before the rows were counted",
                 "see the coordinator's message; nothing was handed over",
-            ))
+            )))
         }
         _ => Ok(()),
     }

@@ -8,6 +8,7 @@ mod follower;
 mod hand;
 pub mod intermediary;
 mod keeper;
+mod notice;
 pub mod server;
 mod site_session;
 pub mod stop;

@@ -14,12 +14,13 @@ use veilsum_proto::{
 pub use super::config::{OnLoss, Progress, ServerConfig};
 use super::{
     aggregator_host::{AggregatorHost, HostConfig, HostEvent},
+    notice::Notice,
     stop,
 };
 use crate::result::Outcome;
 pub use crate::result::RunResult;
 use crate::{
-    app_messages::{Aborted, CountReady, Finished, clean},
+    app_messages::{Aborted, Count, CountReady, Finished, clean},
     error::{Code, Failure},
     evidence::{self, Case},
     method_session::{MethodSession, Turn},
@@ -52,7 +53,7 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
         config: &config,
         conversation,
         counted: false,
-        counted_on: None,
+        first: Vec::new(),
         lost: Vec::new(),
         refused: Vec::new(),
         told: Vec::new(),
@@ -93,8 +94,8 @@ struct Run<'a> {
     conversation: MethodSession,
     /// Whether the intermediary has counted the rows, and found enough.
     counted: bool,
-    /// The link on which it said so: another process on another link has not.
-    counted_on: Option<u64>,
+    /// The sites of the first total.
+    first: Vec<u16>,
     /// Who was lost and is not merely waiting for others of its block.
     lost: Vec<String>,
     /// Who refused to answer.
@@ -170,10 +171,17 @@ impl Run<'_> {
                     self.hub.ask(question.to_bytes(), layout.words());
                     let (values, answered) = self.total().await?;
                     (self.config.party.progress)(Progress::Round { number, of, what, sites: answered.len() });
-                    cohort = answered;
+                    if cohort != answered {
+                        cohort = answered;
+                        let run = self.hub.run();
+                        self.hub.stand_by(Kind::Count, &Count { run, cohort: cohort.clone() });
+                    }
+                    if self.first.is_empty() {
+                        self.first.clone_from(&cohort);
+                    }
                     self.conversation.take(&values, &cohort)?;
                     if !self.counted {
-                        self.have_counted(&cohort).await?;
+                        self.have_counted().await?;
                     }
                 }
             }
@@ -206,15 +214,19 @@ impl Run<'_> {
         // The second question is put after the count: where it was, the rows were counted.
         self.counted = self.hub.known > 1;
         let deadline = Instant::now() + self.config.patience();
+        let mut notice = Notice::new();
         loop {
-            match self.hub.next(Some(deadline)).await {
+            match self.hub.next(Some(deadline.min(notice.next()))).await {
                 HostEvent::Aggregator(aggregator::Event::DeckReady { members, threshold, .. }) => {
                     (self.config.party.progress)(Progress::Ready { sites: members.len(), threshold });
                     return self.intermediary_is_there().await;
                 }
                 HostEvent::Aggregator(event) => self.event(event).map_err(|failure| self.with_the_absent(failure))?,
                 HostEvent::Control { from, kind, bytes } => self.control(from, kind, &bytes)?,
-                HostEvent::Deadline => return Err(in_vain("enough sites", self.config.patience())),
+                HostEvent::Deadline if Instant::now() >= deadline => {
+                    return Err(in_vain("enough sites", self.config.patience()));
+                }
+                HostEvent::Deadline => self.hub.tell_of_wait(&mut notice),
             }
         }
     }
@@ -227,30 +239,23 @@ impl Run<'_> {
             return failure;
         }
         Failure {
-            message: format!("{}; not there: {}", failure.message, self.hub.names(&absent).join(", ")),
+            message: format!(
+                "{}; not there: {}",
+                failure.message,
+                absent.into_iter().map(|site| self.hub.described(PartyId::Site(site))).collect::<Vec<_>>().join(", ")
+            ),
             ..failure
         }
     }
 
     async fn total(&mut self) -> Result<(Vec<u64>, Vec<u16>), Failure> {
-        let began = Instant::now();
-        let mut said = Vec::new();
+        let mut notice = Notice::new();
         loop {
-            let next = Instant::now() + SAY_AFTER;
-            match self.hub.next(Some(next)).await {
+            match self.hub.next(Some(notice.next())).await {
                 HostEvent::Aggregator(aggregator::Event::Total { values, cohort, .. }) => return Ok((values, cohort)),
                 HostEvent::Aggregator(event) => self.event(event)?,
                 HostEvent::Control { from, kind, bytes } => self.control(from, kind, &bytes)?,
-                HostEvent::Deadline => {
-                    let sites = self.hub.awaited();
-                    if said != sites && !sites.is_empty() {
-                        (self.config.party.progress)(Progress::Waiting {
-                            sites: self.hub.names(&sites),
-                            seconds: began.elapsed().as_secs(),
-                        });
-                        said = sites;
-                    }
-                }
+                HostEvent::Deadline => self.hub.tell_of_wait(&mut notice),
             }
         }
     }
@@ -326,7 +331,7 @@ impl Run<'_> {
                     let what = "the intermediary counted a site that is not in the first total";
                     return Err(Failure::new(Code::Peer, what, "speak to its operator"));
                 }
-                (self.counted, self.counted_on) = (true, self.hub.link(from));
+                self.counted = true;
                 Ok(())
             }
             (PartyId::Intermediary, Kind::Aborted) => {
@@ -345,7 +350,10 @@ impl Run<'_> {
         let about = (&*config.party.federation.work, &*config.party.federation.terms, &*config.party.federation.roster);
         let mut result = RunResult::of(about, outcome, &self.conversation, counted, early)?;
         result.warnings.splice(0..0, self.told.iter().cloned());
-        if !result.missing.is_empty() && config.party.federation.terms.block_size == 1 {
+        // What a site that is in no total sent can be computed from none.
+        let last = self.conversation.cohort();
+        let left = self.first.iter().any(|site| !last.contains(site));
+        if left && config.party.federation.terms.block_size == 1 {
             result.warnings.push(
                 "a site left the run, and by the plan every site is a block by itself: what it sent can be computed from the \
                  totals before and after"
@@ -355,9 +363,6 @@ impl Run<'_> {
         Ok(result)
     }
 }
-
-/// Whoever has not answered for so long is named.
-const SAY_AFTER: Duration = Duration::from_secs(5);
 
 fn in_vain(who: &str, waited: Duration) -> Failure {
     Failure::new(

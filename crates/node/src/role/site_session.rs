@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     admission::Admission,
-    app_messages::{Aborted, Finished, Held, clean},
+    app_messages::{Aborted, CentreDistances, Finished, Held, clean},
     carrier::{Address, CarrierError},
     error::{Code, Failure},
     model::Model,
@@ -34,6 +34,9 @@ use crate::{
 };
 
 mod answer;
+
+/// How long an aggregator that this site has answered may be out of reach.
+const AGAIN: Duration = Duration::from_secs(30);
 
 /// Between two attempts to dial after a connection was lost: two processes of one identity would otherwise take the
 /// connection from each other without pause.
@@ -54,6 +57,8 @@ pub(super) struct SiteSession {
     /// What ever left, shared with the other conversation.
     keeper: Keeper,
     hand: Hand,
+    /// What was handed over to be judged by.
+    distances: Option<CentreDistances>,
     report: ClientReport,
     /// Shares have left for at least one question, in this process or one before it.
     released: bool,
@@ -164,6 +169,7 @@ impl SiteSession {
             session,
             keeper,
             hand,
+            distances: None,
             report: ClientReport::default(),
             released,
             spent: false,
@@ -218,8 +224,10 @@ impl SiteSession {
                     let (to, why) = (self.name(), e.to_string());
                     (self.config.party.progress)(Progress::Dialling { to, why });
                     tokio::time::sleep(PAUSE).await;
-                    // Once the run is on, an aggregator that stays away is gone.
-                    patience = self.config.patience.min(Duration::from_secs(30));
+                    // Once this site has answered, an aggregator that stays away is gone.
+                    if self.released || self.report.answered > 0 {
+                        patience = self.config.patience.min(AGAIN);
+                    }
                 }
                 Err(failure) => {
                     line.finish().await;
@@ -276,6 +284,10 @@ impl SiteSession {
     }
 
     async fn converse(&mut self, line: &mut Line) -> Result<Ending, Failure> {
+        // An intermediary that was started again may not have kept it.
+        if let Some(distances) = &self.distances {
+            line.tell(Kind::CentreDistances, distances).await;
+        }
         loop {
             let bytes = match line.recv().await {
                 Ok(Some(bytes)) => bytes,
@@ -326,9 +338,7 @@ impl SiteSession {
                 }
                 Some(Kind::Aborted) => {
                     let aborted: Aborted = line.open(&bytes, Kind::Aborted)?;
-                    // The intermediary keeps no journal.
-                    let for_good = self.aggregator == PartyId::Intermediary || Code::ends_a_run(aborted.code);
-                    self.ended = Some(if for_good { Ended::ForGood } else { Ended::Interrupted });
+                    self.ended = Some(if Code::ends_a_run(aborted.code) { Ended::ForGood } else { Ended::Interrupted });
                     // A refusal is another matter: the floor under the rows is the intermediary's to watch.
                     let refused = aborted.code == Code::Policy as u8;
                     if self.aggregator == PartyId::Intermediary && self.released && !refused {
@@ -399,7 +409,7 @@ impl SiteSession {
                 self.site = Site::new(config)?;
                 self.keeper.with(|ledger| ledger.book_mut().take_back(&self.session));
                 self.site.set_standing(self.keeper.standing());
-                (self.admission, self.released) = (Admission::default(), false);
+                (self.admission, self.released, self.distances) = (Admission::default(), false, None);
                 self.forget();
                 self.lay_first();
                 if let Some(follower) = &mut self.follower {

@@ -1,6 +1,9 @@
 //! The intermediary as the one who judges: it asks the sites for the validation totals, and draws the verdicts ([`Oracle`]).
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 use veilsum_proto::{Error, Rule, aggregator, message::Kind, roster::PartyId};
 
@@ -15,21 +18,32 @@ use crate::{
 };
 
 /// Asks the sites for the validation totals of what they hold, and draws the verdicts. `rows` is the count, `counted` whom
-/// it covers.
+/// it covers. `early` is what sites handed over before the coordinator asked, and `keep` writes down what a process after this one
+/// would lack: sites hand it over once.
 pub(super) async fn judge(
     hub: &mut AggregatorHost,
     config: &IntermediaryConfig,
     request: &JudgeRequest,
-    counted: &[u16],
-    rows: u64,
+    (counted, rows): (&[u16], u64),
+    early: &BTreeMap<PartyId, Vec<u8>>,
+    (kept, keep): (Option<CentreDistances>, impl Fn(&CentreDistances) -> Result<(), Failure>),
 ) -> Result<JudgeReply, Failure> {
     let oracle = Oracle::new(&config.party.federation.work, request, &config.party.federation.form()?)?;
     let (question, words) = oracle.question();
     hub.ask(question.to_bytes(), words);
-    let mut distances: Option<CentreDistances> = None;
+    let mut distances = kept.filter(|kept| oracle.fits(kept));
+    for (from, bytes) in early {
+        take_distances(hub, config, (*from, bytes), &oracle, &mut distances)?;
+    }
+    let mut written = false;
     let phase = config.on_loss.applied(config.timing).phase;
     let deadline = Instant::now() + Duration::from_millis(phase.saturating_mul(5));
     let (values, cohort) = loop {
+        // Before there is a total.
+        if let (false, Some(distances)) = (written, &distances) {
+            keep(distances)?;
+            written = true;
+        }
         match hub.next(Some(deadline)).await {
             HostEvent::Aggregator(aggregator::Event::Total { values, cohort, .. }) => break (values, cohort),
             HostEvent::Aggregator(aggregator::Event::Failed(e)) => return Err(e.into()),

@@ -1,6 +1,7 @@
 //! Files that a role keeps between processes.
 
 pub(crate) mod admission;
+pub(crate) mod counting;
 mod journal;
 pub mod ledger;
 mod log;

@@ -166,6 +166,11 @@ impl Aggregator {
         waits.min()
     }
 
+    /// The run's name.
+    pub fn run(&self) -> Hash {
+        self.run
+    }
+
     /// Sites that may still be asked in this run.
     pub fn cohort(&self) -> Vec<u16> {
         self.cohort.iter().flatten().copied().collect()

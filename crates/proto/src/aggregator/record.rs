@@ -79,6 +79,11 @@ impl Record {
         codec::decode("journal entry", bytes, MAX_RECORD).map_err(|e| Error::Journal(e.to_string()))
     }
 
+    /// Whether it is a deck that is ready.
+    pub fn is_deck(&self) -> bool {
+        matches!(self.0, Entry::Deck(_))
+    }
+
     /// Whether it is the total of a question.
     pub fn is_total(&self) -> bool {
         matches!(self.0, Entry::Total { .. })

@@ -174,7 +174,7 @@ fn application(all: &mut Corpus) {
     put(Kind::Welcome, codec::encode(&app_messages::Welcome { software }));
     put(Kind::Denied, codec::encode(&app_messages::Denied { why: "another plan".into() }));
     put(Kind::CountReady, codec::encode(&app_messages::CountReady { cohort: cohort.clone() }));
-    put(Kind::Count, codec::encode(&app_messages::Count { cohort: cohort.clone() }));
+    put(Kind::Count, codec::encode(&app_messages::Count { run: hash, cohort: cohort.clone() }));
     put(Kind::CountRequest, codec::encode(&app_messages::CountRequest { cohort: cohort.clone() }));
     put(Kind::CountReply, codec::encode(&app_messages::CountReply { total: Some(1_000) }));
     put(Kind::Aborted, codec::encode(&app_messages::Aborted { code: 4, why: "too few sites".into() }));

@@ -47,7 +47,9 @@ impl SiteSession {
         };
         self.save()?;
         if let Some(batch) = &judged {
-            line.tell(Kind::CentreDistances, &oracle::distances(batch)).await;
+            let distances = oracle::distances(batch);
+            line.tell(Kind::CentreDistances, &distances).await;
+            self.distances = Some(distances);
         }
         let rows = self.config.rows.clone();
         let form = self.config.party.federation.form()?;
