@@ -6,6 +6,7 @@ mod carriers;
 mod cli;
 mod damaged_state;
 mod demo_cli;
+mod doctor;
 mod federation;
 mod hostile_bytes;
 mod hostile_plans;

@@ -448,7 +448,9 @@ async fn greet(link: Link, door: Arc<Door>, id: u64) {
         return;
     };
     let session = app_messages::greeting_session();
-    let verdict = match message::open::<Hello>(&bytes, &session, &key, &name, Kind::Hello) {
+    let knocks = message::kind_of(&bytes) == Some(Kind::Knock);
+    let kind = if knocks { Kind::Knock } else { Kind::Hello };
+    let verdict = match message::open::<Hello>(&bytes, &session, &key, &name, kind) {
         Err(e) => Err(e.to_string()),
         Ok(hello) if hello.roster != door.hello.roster => Err(format!(
             "you hold roster {}, this federation's is {}: compare fingerprints and get the current file",
@@ -464,7 +466,11 @@ async fn greet(link: Link, door: Arc<Door>, id: u64) {
         Ok(_) => Ok(()),
     };
     if let Err(why) = verdict {
-        tracing::warn!(party = %name, "not accepted: {why}");
+        if knocks {
+            tracing::info!(party = %name, "asked whether it would be let in, and would not: {why}");
+        } else {
+            tracing::warn!(party = %name, "not accepted: {why}");
+        }
         let denied = app_messages::frame(&door.party.identity, &session, Kind::Denied, &Denied { why });
         let _ = sender.send_within(&denied, SEND_LIMIT).await;
         let _ = sender.finish(FINISH_LIMIT).await;
@@ -473,6 +479,11 @@ async fn greet(link: Link, door: Arc<Door>, id: u64) {
     let welcome =
         app_messages::frame(&door.party.identity, &session, Kind::Welcome, &Welcome { software: SOFTWARE.into() });
     if sender.send_within(&welcome, SEND_LIMIT).await.is_err() {
+        return;
+    }
+    // [APP-9]: nobody takes a place by it, and whoever has one keeps it.
+    if knocks {
+        let _ = sender.finish(FINISH_LIMIT).await;
         return;
     }
     let (frames, queue) = mpsc::channel(QUEUE);
