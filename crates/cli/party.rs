@@ -40,7 +40,7 @@ pub(crate) struct Documents {
 /// Which way links take.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct Reach {
-    /// What links run on: QUIC, TLS over TCP, or what passes
+    /// Links over QUIC, over TLS on TCP, or what passes
     ///
     /// An aggregator listens on its port for each of them. Whoever dials tries QUIC first and TCP a moment later, anew for every
     /// connection. TCP goes through the proxy that HTTPS_PROXY names, but for the hosts of NO_PROXY.

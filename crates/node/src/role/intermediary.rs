@@ -25,14 +25,12 @@ use super::{
 };
 use crate::{
     app_messages::{Aborted, Count, CountReady, CountReply, CountRequest, Finished, JudgeReply, JudgeRequest, clean},
+    cost::slots_of,
     error::{Code, Failure},
     plan::Judge,
     question::Question,
     traffic::Traffic,
 };
-
-/// Slots of the intermediary's deck: it counts, and judges where the plan lets it; each once more where it was lost.
-const SLOTS: u16 = 4;
 
 /// Frames of the coordinator that are kept while rows are counted: it sends one or two.
 const LATER: usize = 16;
@@ -67,7 +65,7 @@ pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
             party: config.party.clone(),
             role: PartyId::Intermediary,
             timing: config.on_loss.applied(config.timing),
-            slots: SLOTS.min(config.party.federation.terms.slots),
+            slots: slots_of(&config.party.federation.terms, PartyId::Intermediary),
             state: None,
         },
         config.listen,
