@@ -2,6 +2,7 @@
 //! runs what tests a rule, and `cargo test --test product losses` a file.
 
 mod application_rules;
+mod blame;
 mod carriers;
 mod cli;
 mod damaged_state;

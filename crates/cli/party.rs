@@ -40,7 +40,7 @@ pub(crate) struct Documents {
 /// Which way links take.
 #[derive(Args, Debug, Clone)]
 pub(crate) struct Reach {
-    /// Links over QUIC, over TLS on TCP, or what passes
+    /// Links over QUIC, over TCP, or what passes
     ///
     /// An aggregator listens on its port for each of them. Whoever dials tries QUIC first and TCP a moment later, anew for every
     /// connection. TCP goes through the proxy that HTTPS_PROXY names, but for the hosts of NO_PROXY.
@@ -199,6 +199,19 @@ pub(super) fn address_of(member: &Member) -> Result<Address, Failure> {
         Failure::input(
             format!("the address {:?} of {} cannot be used: {why}", member.address, member.name),
             "make its card again with `veilsum keygen --address HOST:PORT`, and the roster from it",
+        )
+    })
+}
+
+/// What to say of a role that listens on another port than the one at which the others dial it.
+pub(super) fn elsewhere(listen: SocketAddr, member: &Member) -> Option<String> {
+    let dialled = member.address.parse::<Address>().ok()?.port();
+    (![0, dialled].contains(&listen.port())).then(|| {
+        format!(
+            "warning: the roster says port {dialled} for {}, and this listens on {}: nobody reaches it unless something here forwards \
+             the one to the other",
+            member.name,
+            listen.port()
         )
     })
 }
