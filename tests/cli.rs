@@ -402,6 +402,15 @@ fn rows_that_cannot_be_used_are_named_without_their_values() {
     bad("x,y\n1,2\n1,7.3313371\n", &["rows.csv, line 3", "\"y\"", "box", "plan make --out-of-box clip"]);
     // The line of the file, whatever stands before it.
     bad("x,y,note\n\n1,2,\"two\nlines\"\n\n1,7.3313371,a\n", &["rows.csv, line 6", "\"y\"", "box"]);
+    // All of them are counted, by reason, with the first lines.
+    let many = "x,y\n1,2\n1,70\n\n11,2\n3,60\n1,-50\n1,80\n";
+    let counted = ["in all 5 rows", "4 with a value outside the plan's public box in \"y\" (lines 3, 6, 7, …)"];
+    bad(
+        many,
+        &[&["rows.csv, line 3", "1 with a value outside the plan's public box in \"x\" (line 5)"][..], &counted]
+            .concat(),
+    );
+    bad("x,y\n1,\n1,a\n2,\n", &["rows.csv, line 2", "in all 3 rows", "2 with no value in \"y\" (lines 2, 4)"]);
     bad("x,y\n1,2\n1,7.3313371e\n", &["rows.csv, line 3", "\"y\""]);
     bad("x,y\n1,NaN\n", &["rows.csv, line 2", "\"y\""]);
     bad("x,y\n", &["rows.csv"]);

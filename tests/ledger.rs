@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use veilsum_cluster::{Rows, method::Seeding};
 use veilsum_node::{
     documents::SitePolicy,
@@ -77,6 +77,35 @@ impl Strict {
         serde_json::from_str(&veilsum(&args).expect(0).stdout).expect("JSON")
     }
 
+    /// Every message of a deck and of a round that `inspect` announces has the size that the ledger then shows, towards both
+    /// aggregators, whose decks are for another number of rounds.
+    fn announces_what_it_sent(&self, entries: &[Value]) {
+        let [roster, plan, key, data] =
+            ["roster.toml", "plan.toml", "site-1.key", "site-1.csv"].map(|file| self.path(file));
+        let args = ["inspect", "--roster", &roster, "--plan", &plan, "--key", &key, "--data", &data, "--json"];
+        let told: Value = serde_json::from_str(&veilsum(&args).expect(0).stdout).expect("JSON");
+        let sent = |what: &str| {
+            let of = entries.iter().filter(|entry| entry["discloses"] == what);
+            of.map(|entry| entry["bytes"].as_u64().expect("bytes")).collect::<BTreeSet<u64>>()
+        };
+        let announced = |kind: &str| {
+            let frames = |of: &Value| of.as_array().expect("frames").clone();
+            let questions = told["questions"].as_array().expect("questions").iter();
+            let all = questions.flat_map(|q| [frames(&q["deck"]), frames(&q["round"])].concat());
+            all.filter(|frame| frame["kind"] == kind)
+                .map(|frame| frame["bytes"].as_u64().expect("bytes"))
+                .collect::<BTreeSet<u64>>()
+        };
+        let shares = announced("ShareKeys");
+        assert_eq!((shares.len(), &shares), (2, &sent("sealed_shares")), "one deck for each aggregator");
+        assert_eq!(announced("MaskedInput"), sent("masked_words"));
+        // The second deck is opened once the site has a block, which is named in it.
+        let with_block = announced("AdvertiseKeys").into_iter().flat_map(|bytes| [bytes, bytes + 32]).collect();
+        assert_eq!(sent("public_keys"), with_block);
+        assert!(told["says"].as_str().is_some_and(|says| says.starts_with("No: nothing of the rows of site-1")));
+        assert_eq!((&told["columns_used"], &told["columns_unread"]), (&json!(["x", "y"]), &json!(["note"])));
+    }
+
     fn check(&self, i: usize, more: &[&str]) -> Ended {
         let (roster, plan) = (self.path("roster.toml"), self.path("plan.toml"));
         let data = self.path(&format!("site-{i}.csv"));
@@ -90,7 +119,9 @@ impl Strict {
 #[test]
 fn a_strict_site_answers_an_ordinary_plan_and_knows_what_it_gave_away() {
     let p = Strict::new(&ORDINARY, &["--max-rounds=12"]);
-    assert!(p.check(1, &[]).expect(0).stdout.contains("answers the whole plan"));
+    let told = p.check(1, &[]).expect(0).stdout;
+    let said = told.lines().next().expect("a sentence");
+    assert!(said.starts_with("Yes: this site answers the whole plan") && said.contains("% of its budget"), "{told}");
     let (server, intermediary, clients) = p.run();
     server.expect(0);
     intermediary.expect(0);
@@ -141,7 +172,14 @@ fn a_strict_site_answers_an_ordinary_plan_and_knows_what_it_gave_away() {
     );
     let told =
         veilsum(&[p.own("budget", 1), ["--rows", "3000", "--columns", "2"].map(str::to_owned).to_vec()].concat());
-    assert!(told.expect(0).stdout.contains("allows 1500 numbers and 148"), "0.25 values, half the bits of 3,000 rows");
+    let told = told.expect(0).stdout;
+    assert!(told.contains("allows 1500 numbers and 148"), "0.25 values, half the bits of 3,000 rows");
+    // First in one sentence: what is used up first, and what it is good for.
+    let said = told.lines().next().expect("a sentence");
+    assert!(said.starts_with("Yes: ") && said.contains(" more run") && !said.contains("--rows"), "{said}");
+    let without = p.budget(1)["says"].as_str().expect("a sentence").to_owned();
+    assert!(without.starts_with("Yes, but for the release rule: ") && without.contains("say --rows"), "{without}");
+    p.announces_what_it_sent(entries);
     // The same run again gives nothing more away.
     p.run().0.expect(0);
     let again = p.budget(1);

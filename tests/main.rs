@@ -2,10 +2,12 @@
 //! runs what tests a rule, and `cargo test --test product losses` a file.
 
 mod application_rules;
+mod blame;
 mod carriers;
 mod cli;
 mod damaged_state;
 mod demo_cli;
+mod doctor;
 mod federation;
 mod hostile_bytes;
 mod hostile_plans;

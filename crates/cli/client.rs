@@ -122,6 +122,9 @@ impl Verb for ClientArgs {
                 args.data.display()
             );
         }
-        model.ended_early.as_ref().map_or(Ok(()), |early| Err(early.failure()))
+        model.ended_early.as_ref().map_or(Ok(()), |early| match &report.unreached {
+            Some(cause) => Err(client::blamed(early.failure(), cause)),
+            None => Err(early.failure()),
+        })
     }
 }

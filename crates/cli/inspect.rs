@@ -13,12 +13,13 @@ use crate::verb::Verb;
 use veilsum_node::{
     agreed::questions,
     app_messages::{self, Hello, SOFTWARE},
-    cost::{Cost, QuestionCost, counted, frame_bytes},
+    cost::{Cost, QuestionCost, counted, frame_bytes, slots_of},
     documents::{self, Federation, load_identity},
     error::{Code, Failure},
     question::{Question, Terms, contribute},
     rehearsal::{Rehearsal, Sent, rehearse},
     role::{noise, system_rng},
+    table,
 };
 
 /// Show what this site would send for a plan and its data, without sending it
@@ -78,13 +79,24 @@ impl Verb for InspectArgs {
             })?;
             let to = if *question == Question::CountRows { PartyId::Intermediary } else { PartyId::Coordinator };
             let rehearsal = rehearse(&federation, to, &question.to_bytes(), answer)?;
-            parts.push(Part { to, costs, rehearsal, n, slots: cost.slots });
+            parts.push(Part { to, costs, rehearsal, n, slots: usize::from(slots_of(&federation.terms, to)) });
         }
         // First the coordinator's parts: they are the bulk.
         parts.sort_by_key(|p| p.to);
-        let report = Report { federation: &federation, me, parts, cost: &cost };
+        let unread = table::read_header(&args.data)?;
+        let report = Report { federation: &federation, me, parts, cost: &cost, unread: unread_of(&federation, unread) };
         crate::verb::print(json, &report.to_json(), &report.to_text())
     }
+}
+
+/// The columns that a plan reads, its label among them.
+fn used_of(federation: &Federation) -> impl Iterator<Item = &str> {
+    federation.work.headers().chain(federation.work.labels.as_ref().map(|labels| labels.column.as_str()))
+}
+
+/// The others of a file.
+fn unread_of(federation: &Federation, header: Vec<String>) -> Vec<String> {
+    header.into_iter().filter(|name| used_of(federation).all(|used| used != name)).collect()
 }
 
 struct Part<'a> {
@@ -121,6 +133,8 @@ struct Report<'a> {
     me: PartyId,
     parts: Vec<Part<'a>>,
     cost: &'a Cost,
+    /// Columns of the file that the plan does not name.
+    unread: Vec<String>,
 }
 
 impl Report<'_> {
@@ -133,6 +147,28 @@ impl Report<'_> {
         };
         let stranger = Identity::generate(&mut system_rng());
         app_messages::frame(&stranger, &app_messages::greeting_session(), Kind::Hello, &hello).len()
+    }
+
+    /// Whether anything leaves that could be read, in a sentence.
+    fn says(&self) -> String {
+        format!(
+            "No: nothing of the rows of {} would leave it in readable form. What would leave are vectors under masks, shares in \
+             sealed boxes, public keys and signatures. Who learns what all the same: the coordinator and, where totals are opened, every \
+             site learn totals over the whole cohort; {}.",
+            self.federation.roster.name_of(self.me),
+            self.cost.sites_mean()
+        )
+    }
+
+    /// Which columns of the file are used, and which are not.
+    fn columns(&self) -> (String, String) {
+        let names = |mut all: Vec<&str>| {
+            if all.is_empty() {
+                all.push("none");
+            }
+            all.join(", ")
+        };
+        (names(used_of(self.federation).collect()), names(self.unread.iter().map(String::as_str).collect()))
     }
 
     fn one_missing(&self, part: &Part<'_>) -> &'static str {
@@ -171,6 +207,9 @@ impl Report<'_> {
         json!({
             "site": self.federation.roster.name_of(self.me),
             "sent": false,
+            "says": self.says(),
+            "columns_used": used_of(self.federation).collect::<Vec<_>>(),
+            "columns_unread": self.unread,
             "sites_mean": self.cost.sites_mean(),
             "blocks": self.cost.blocks,
             "rehearsed_sites": self.parts.first().map(|p| p.rehearsal.sites),
@@ -182,9 +221,12 @@ impl Report<'_> {
 
     fn to_text(&self) -> String {
         let name = |p| self.federation.roster.name_of(p);
-        let mut text = format!(
+        let (used, unread) = self.columns();
+        let mut text =
+            format!("{}\n\ncolumns that are used:    {used}\ncolumns that stay unread: {unread}\n\n", self.says());
+        text += &format!(
             "What {} would send. Nothing was sent: a rehearsal of {} sites with throwaway keys; sizes are those \
-             for all {}.\n",
+             for all {}. AdvertiseKeys has 32 bytes more once this site's rows have a block.\n",
             name(self.me),
             self.parts.first().map_or(0, |p| p.rehearsal.sites),
             self.cost.sites

@@ -13,7 +13,7 @@ use veilsum_proto::roster::PartyId;
 
 use crate::{
     agree::FirstUse,
-    party::{Documents, Patience, Reach, address_of, block_on, listen_at},
+    party::{Documents, Patience, Reach, address_of, block_on, elsewhere, listen_at},
     verb::Verb,
 };
 
@@ -53,6 +53,9 @@ impl Verb for IntermediaryArgs {
         args.documents.agree(&args.first, &federation, &identity, None)?;
         let listen = listen_at(args.listen, &federation.roster.intermediary)?;
         let coordinator = address_of(&federation.roster.coordinator)?;
+        if let Some(warning) = elsewhere(listen, &federation.roster.intermediary).filter(|_| !json) {
+            crate::tell!("{warning}");
+        }
         if !json {
             crate::tell!(
                 "waiting for {} sites on {listen} ({}), and for {} at {coordinator}",

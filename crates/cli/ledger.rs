@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use veilsum_proto::{
     identity::{PublicKey, from_hex},
     ledger::{Column, Entry, Note},
-    policy::{self, Enforcement, Release, Spent},
+    policy::{self, Enforcement, Policy, Release, Room, Spent},
     suite::Hash,
 };
 
@@ -409,8 +409,43 @@ fn budget(args: &BudgetArgs, json: bool) -> Result<(), Failure> {
         }
         text += &format!("  with noise: epsilon {epsilon:.4} at delta {} spent of {}\n", site.delta, site.epsilon);
     }
+    let says = left(policy, &spent, room);
     if values.is_empty() {
         text += "nothing was given away yet\n";
     }
-    crate::verb::print(json, &json!({ "data_sets": values }), &text)
+    crate::verb::print(json, &json!({ "says": says, "data_sets": values }), &format!("{says}\n\n{text}"))
+}
+
+/// Whether budget is left, in a sentence: by the measure that is used up first, and in runs like those so far.
+fn left(policy: &Policy, spent: &Spent, room: Option<Room>) -> String {
+    if spent.questions == 0 {
+        return "Yes: all of the budget is left.".into();
+    }
+    let used = policy::used(spent, policy.release.domain);
+    let mut parts = vec![
+        (spent.questions, policy.max_rounds_in_all, "answers (max_rounds_in_all)"),
+        (spent.runs, policy.max_runs, "runs (max_runs)"),
+        (spent.nano_rho, policy.noise.nano_rho, "the privacy budget (noise.epsilon)"),
+    ];
+    let enforced = policy.release.rule == Enforcement::Enforce;
+    if let Some(room) = room.filter(|_| enforced) {
+        parts.push((used.scalars, room.scalars, "what the release rule allows in numbers"));
+        parts.push((used.milli_bits, room.milli_bits, "what the release rule allows in bits"));
+    }
+    // In thousandths, so that a small part is not none.
+    let share = |(part, whole, _): &(u64, u64, &str)| u128::from(*part) * 1_000 / u128::from(*whole).max(1);
+    let Some(first) = parts.into_iter().max_by_key(share) else { return String::new() };
+    let (thousandths, what) = (share(&first), first.2);
+    let percent = thousandths.div_ceil(10);
+    let (yes, unknown) = match enforced && room.is_none() && spent.scalars > 0 {
+        true => ("Yes, but for the release rule", " What that leaves depends on the rows: say --rows and --columns."),
+        false => ("Yes", ""),
+    };
+    if thousandths >= 1_000 {
+        return format!("No: the budget is used up: {percent} % of {what}.{unknown}");
+    }
+    let each = thousandths.div_ceil(u128::from(spent.runs.max(1))).max(1);
+    let more = (1_000 - thousandths) / each;
+    let runs = if more == 1 { "run" } else { "runs" };
+    format!("{yes}: {percent} % is used of {what}; about {more} more {runs} like those so far.{unknown}")
 }

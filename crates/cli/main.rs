@@ -10,6 +10,7 @@ mod assign;
 mod categories;
 mod client;
 mod demo;
+mod doctor;
 mod evidence;
 mod inspect;
 mod intermediary;
@@ -63,9 +64,7 @@ Exit codes:
   9    the run ended early; the result that is out so far was written
   130  interrupted
   143  told to stop (SIGTERM)
-
-Errors go to standard error as `error: …` and `next: …`; with --json, as one JSON object on standard output:
-  {\"error\":{\"code\":3,\"message\":\"…\",\"next\":\"…\"}}";
+Errors: `error: …` and `next: …` on standard error; --json: {\"error\":{\"code\":3,\"message\":\"…\",\"next\":\"…\"}} on standard output";
 
 /// Federated fuzzy clustering over masked sums: nobody sees anybody's numbers
 #[derive(Parser, Debug)]
@@ -118,6 +117,7 @@ verbs! {
     Assign(assign::AssignArgs),
     Inspect(inspect::InspectArgs),
     Policy(policy::PolicyArgs),
+    Doctor(doctor::DoctorArgs),
     Ledger(ledger::LedgerArgs),
     Evidence(evidence::EvidenceArgs),
     Jackknife(jackknife::JackknifeArgs),
@@ -173,8 +173,8 @@ fn log_to_stderr(verbose: u8) {
 
 fn report(failure: &Failure, json: bool) -> ExitCode {
     let (message, next) = (&failure.message, &failure.advice);
-    if json && failure.code == Code::Early {
-        // The result that was printed says so (`ended_early`); there is one document.
+    if json && (failure.code == Code::Early || verb::has_printed()) {
+        // The document that was printed says so (`ended_early`, `error`); there is one.
     } else if json {
         let object = json!({ "error": { "code": failure.code as u8, "message": message, "next": next } });
         let _ = writeln!(io::stdout(), "{object}");

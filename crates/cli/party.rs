@@ -213,6 +213,19 @@ pub(super) fn address_of(member: &Member) -> Result<Address, Failure> {
     })
 }
 
+/// What to say of a role that listens on another port than the one at which the others dial it.
+pub(super) fn elsewhere(listen: SocketAddr, member: &Member) -> Option<String> {
+    let dialled = member.address.parse::<Address>().ok()?.port();
+    (![0, dialled].contains(&listen.port())).then(|| {
+        format!(
+            "warning: the roster says port {dialled} for {}, and this listens on {}: nobody reaches it unless something here forwards \
+             the one to the other",
+            member.name,
+            listen.port()
+        )
+    })
+}
+
 /// Where a role listens: as told, else the roster's port on all interfaces, of IPv6 and of IPv4.
 pub(super) fn listen_at(given: Option<SocketAddr>, member: &Member) -> Result<SocketAddr, Failure> {
     match given {

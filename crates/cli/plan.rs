@@ -168,7 +168,7 @@ impl Verb for PlanArgs {
             PlanCommand::Make(a) => make(a, json),
             PlanCommand::Check(a) => {
                 let federation = documents::load_federation(&a.roster, &a.plan)?;
-                check(&federation, &a.plan, "valid", None, json)
+                check(&federation, &a.plan, None, json)
             }
             PlanCommand::Show(a) => {
                 let federation = documents::load_federation(&a.roster, &a.plan)?;
@@ -211,7 +211,7 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
     }
     write_plan(&args.out, &terms.sign(&federation.roster, &identity)?)?;
     let start = first_centres(&federation.work.recipe, &why);
-    check(&federation, &args.out, "written; send it to every party", Some(start), json)
+    check(&federation, &args.out, Some(start), json)
 }
 
 /// The method part of a plan with these options.
@@ -314,8 +314,14 @@ fn default_step(recipe: &Recipe) -> Option<u8> {
     recipe.preparation.is_none().then_some(20)
 }
 
-fn check(federation: &Federation, path: &Path, what: &str, start: Option<String>, json: bool) -> Result<(), Failure> {
+/// What a plan means, in a sentence and then in numbers; `start` where it was made just now.
+fn check(federation: &Federation, path: &Path, start: Option<String>, json: bool) -> Result<(), Failure> {
     let mut cost = Cost::of(federation)?;
+    let shown = path.display();
+    let says = match &start {
+        Some(_) => format!("{shown}: written; send it to every party"),
+        None => says(federation, &cost, path),
+    };
     // Who makes the plan knows more of the reason than the plan says.
     cost.first_centres = start.unwrap_or(cost.first_centres);
     let hash = federation.terms.hash();
@@ -324,13 +330,13 @@ fn check(federation: &Federation, path: &Path, what: &str, start: Option<String>
     if let Some(map) = value.as_object_mut() {
         map.insert("privacy".into(), json!(privacy));
         map.insert("plan".into(), json!(path.display().to_string()));
+        map.insert("says".into(), json!(says));
         map.insert("hash".into(), json!(hash.to_string()));
         map.insert("fingerprint".into(), json!(fingerprint(&hash.0)));
     }
     let (clusters, m) = (clusters(&federation.work), federation.work.recipe.judge_m());
     let text = format!(
-        "{}: {what}\nfingerprint {}\nmethod      {}, K = {clusters}, m = {m}, {}, {} at most\n{}",
-        path.display(),
+        "{says}\nfingerprint {}\nmethod      {}, K = {clusters}, m = {m}, {}, {} at most\n{}",
         fingerprint(&hash.0),
         federation.work.method_name(),
         counted(federation.work.headers().count(), "column"),
@@ -338,6 +344,23 @@ fn check(federation: &Federation, path: &Path, what: &str, start: Option<String>
         cost.to_text() + &privacy.map_or_else(String::new, |privacy| privacy.to_text())
     );
     crate::verb::print(json, &value, &text)
+}
+
+/// Whether a plan can be used, in words for whoever has to agree to it. What it must not be was refused when it was loaded.
+fn says(federation: &Federation, cost: &Cost, path: &Path) -> String {
+    let know = match cost.warnings.len() {
+        0 => "without a warning".to_owned(),
+        n => format!("{} to read below", counted(n, "warning")),
+    };
+    format!(
+        "Yes: {} is valid, signed by {} for these {}; {know}. It asks at most {} about {}. Whether a site answers them, `veilsum policy check` \
+         says.\n",
+        path.display(),
+        federation.roster.coordinator.name,
+        counted(federation.roster.sites.len(), "site"),
+        counted(federation.work.max_questions() as usize, "question"),
+        federation.work.headers().collect::<Vec<_>>().join(", "),
+    )
 }
 
 fn to_json(federation: &Federation) -> Result<Value, Failure> {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use serde_json::json;
 use veilsum_proto::{
-    policy::{Enforcement, Policy, Spent},
+    policy::{self, Enforcement, Policy, Room, Spent},
     suite::Hash,
 };
 
@@ -97,9 +97,112 @@ pub(super) struct Judged {
     verdict: Verdict,
     /// The question at which it would stop.
     stops_at: Option<u64>,
+    asked: Asked,
+}
+
+/// What a verdict was found for.
+struct Asked {
+    federation: Federation,
+    policy: Policy,
+    spent: Spent,
+    own: (u64, Option<u64>),
+    known: u64,
+}
+
+/// Further runs that are counted; beyond, the number says nothing to anybody.
+const RUNS: u64 = 100;
+
+impl Judged {
+    /// Of a plan that is answered: how much of the budget is used then, by the release rule, the privacy budget or the policy's
+    /// bounds on answers and runs, and how often the plan would be answered again.
+    fn budget(&self, room: &Room) -> String {
+        let Asked { federation, policy, spent, own, known } = &self.asked;
+        let about = (&*federation.work, &*federation.terms, federation.roster.sites.len());
+        let mut forecast = self.forecast.clone();
+        let runs = loop {
+            let (bound, mut runs, mut after) = (!forecast.estimated, 0, forecast.added_to(spent));
+            while runs < RUNS && matches!(forecast.verdict(about, policy, &after, *own, *known), Verdict::Answers(_)) {
+                (runs, after) = (runs + 1, forecast.added_to(&after));
+            }
+            // The upper bound was in the way, and an estimate has taken its place.
+            if !(bound && forecast.estimated) {
+                break runs;
+            }
+        };
+        let after = forecast.added_to(spent);
+        let used = policy::used(&after, policy.release.domain.or(own.1));
+        let enforced = policy.release.rule == Enforcement::Enforce && forecast.total().nano_rho.is_none();
+        let parts = [
+            (used.scalars, room.scalars, enforced),
+            (used.milli_bits, room.milli_bits, enforced),
+            (after.nano_rho, policy.noise.nano_rho, true),
+            (after.questions, policy.max_rounds_in_all, true),
+            (after.runs, policy.max_runs, true),
+        ];
+        let percent = |(part, whole, counts): (u64, u64, bool)| {
+            if counts { (u128::from(part) * 100).div_ceil(u128::from(whole.max(1))) as u64 } else { 0 }
+        };
+        let percent = parts.into_iter().map(percent).max().unwrap_or(0);
+        let more = match runs {
+            0 => "no further run like this one fits".to_owned(),
+            1 => "about 1 more run like this one fits".to_owned(),
+            RUNS => format!("{RUNS} and more runs like this one fit"),
+            n => format!("about {n} more runs like this one fit"),
+        };
+        format!(" {percent} % of its budget is used then, and {more}.")
+    }
+}
+
+/// The same for a person.
+pub(super) struct Answer {
+    /// Whether the whole plan is answered for certain.
+    pub yes: bool,
+    /// Whether it certainly is not.
+    pub never: bool,
+    /// Yes or no, and why.
+    pub sentence: String,
+    /// What to do about a no.
+    pub next: &'static str,
 }
 
 impl Judged {
+    /// Yes or no in one sentence.
+    pub(super) fn answer(&self) -> Answer {
+        let most = self.forecast.most;
+        let stops =
+            self.stops_at.map_or(String::new(), |at| format!("; it would stop at question {at} of at most {most}"));
+        match &self.verdict {
+            Verdict::Answers(room) => {
+                let how = match self.forecast.estimated {
+                    true => ", if its smooth questions tell no more than is estimated",
+                    false => ", whatever its rounds need",
+                };
+                let sentence = format!("Yes: this site answers the whole plan{how}.{}", self.budget(room));
+                Answer { yes: true, never: false, sentence, next: "" }
+            }
+            Verdict::AnswersIf { rows, why } => Answer {
+                yes: false,
+                never: false,
+                sentence: format!(
+                    "No, unless the totals show {rows} rows in all: this site may stop before the end of the plan: {why}{stops}"
+                ),
+                next: "ask for a plan with fewer rounds or K, a coarser --step-bits, or a --max-rows near the largest site's; where it \
+                       is known that there are more rows, ask for a --min-total-rows nearer to the truth, or say --rows-in-all here",
+            },
+            Verdict::Refused(why) => Answer {
+                yes: false,
+                never: true,
+                sentence: format!("No: this site does not answer this plan: {why}{stops}"),
+                next: "agree on a plan that this site's policy allows (`veilsum policy show`)",
+            },
+        }
+    }
+
+    /// What the release rule leaves room for.
+    fn room(&self) -> Option<&Room> {
+        if let Verdict::Answers(room) = &self.verdict { Some(room) } else { None }
+    }
+
     /// Where this site would end the run, and why; `None` where it answers everything, or may.
     pub(super) fn stop(&self) -> Option<String> {
         let (Verdict::Refused(why), Some(at)) = (&self.verdict, self.stops_at) else { return None };
@@ -127,7 +230,8 @@ pub(super) fn judged(
             (verdict, stops_at) = (Verdict::Refused(e.to_string()), Some(1));
         }
     }
-    Ok(Judged { forecast, verdict, stops_at })
+    let asked = Asked { federation: federation.clone(), policy: policy.clone(), spent: *spent, own, known };
+    Ok(Judged { forecast, verdict, stops_at, asked })
 }
 
 fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
@@ -147,8 +251,8 @@ fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
             (account.spent(&Hash::default(), None, None), account.rho_of(&federation.terms.hash()))
         }
     };
-    let Judged { forecast, verdict, stops_at } =
-        judged(&federation, &site.policy, &rows, (&spent, of_plan), args.rows_in_all.unwrap_or(0))?;
+    let judged = judged(&federation, &site.policy, &rows, (&spent, of_plan), args.rows_in_all.unwrap_or(0))?;
+    let forecast = &judged.forecast;
     let total = forecast.total();
     let from = path.map_or("the strict default".to_owned(), |path| path.display().to_string());
     let mut text = format!("policy     {from}\ndata set   {}\n", site.data);
@@ -176,44 +280,21 @@ fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
         "policy": from, "data": site.data, "scalars": total.scalars, "milli_bits": total.milli_bits, "nano_rho": total.nano_rho,
         "spent": { "scalars": spent.scalars, "milli_bits": spent.milli_bits, "nano_rho": spent.nano_rho },
     });
-    let (answers, message, next) = match verdict {
-        Verdict::Answers(room) => {
-            if site.policy.release.rule != Enforcement::Off && total.nano_rho.is_none() {
-                value["room"] = json!({ "scalars": room.scalars, "milli_bits": room.milli_bits });
-            }
-            let text = match forecast.estimated {
-                true => "this site answers the whole plan, if its smooth questions tell no more than is estimated",
-                false => "this site answers the whole plan, whatever its rounds need",
-            };
-            (true, text.to_owned(), "")
-        }
-        Verdict::AnswersIf { rows, why } => {
-            value["rows_needed"] = json!(rows);
-            (
-                false,
-                format!(
-                    "this site may stop before the end of the plan: {why}; it answers all of it if the totals show {rows} rows in all"
-                ),
-                "ask for a plan with fewer rounds or K, a coarser --step-bits, or a --max-rows near the largest site's; where it is \
-                 known that there are more rows, ask for a --min-total-rows nearer to the truth, or say --rows-in-all here",
-            )
-        }
-        Verdict::Refused(why) => (
-            false,
-            format!("this site does not answer this plan: {why}"),
-            "agree on a plan that this site's policy allows (`veilsum policy show`)",
-        ),
-    };
-    let message = match stops_at {
-        Some(at) if !answers => format!("{message}; it would stop at question {at} of at most {}", forecast.most),
-        _ => message,
-    };
-    (value["answers"], value["stops_at"]) = (json!(answers), json!(stops_at));
-    if answers {
-        return crate::verb::print(json, &value, &format!("{text}{message}"));
+    let Answer { yes, sentence, next, .. } = judged.answer();
+    if let Some(room) =
+        judged.room().filter(|_| site.policy.release.rule != Enforcement::Off && total.nano_rho.is_none())
+    {
+        value["room"] = json!({ "scalars": room.scalars, "milli_bits": room.milli_bits });
+    }
+    if let Verdict::AnswersIf { rows, .. } = &judged.verdict {
+        value["rows_needed"] = json!(rows);
+    }
+    (value["answers"], value["stops_at"], value["says"]) = (json!(yes), json!(judged.stops_at), json!(sentence));
+    if yes {
+        return crate::verb::print(json, &value, &format!("{sentence}\n\n{text}"));
     }
     if !json {
-        crate::verb::print(false, &value, &text)?;
+        crate::verb::print(false, &value, &format!("{sentence}\n\n{text}"))?;
     }
-    Err(Failure::new(Code::Policy, message, next))
+    Err(Failure::new(Code::Policy, sentence, next))
 }

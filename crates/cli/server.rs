@@ -11,7 +11,7 @@ use veilsum_node::{
 };
 use veilsum_proto::{aggregator, roster::PartyId};
 
-use crate::party::{Documents, Patience, Reach, block_on, listen_at, place_for};
+use crate::party::{Documents, Patience, Reach, block_on, elsewhere, listen_at, place_for};
 use crate::verb::Verb;
 
 /// Run the coordinator: it asks the questions of the plan's method and sees totals only
@@ -49,6 +49,9 @@ impl Verb for ServerArgs {
         let (federation, identity, _) = args.documents.load("coordinator", |id| id == PartyId::Coordinator)?;
         let listen = listen_at(args.listen, &federation.roster.coordinator)?;
         place_for(&args.out.join("result.json"))?;
+        if let Some(warning) = elsewhere(listen, &federation.roster.coordinator).filter(|_| !json) {
+            crate::tell!("{warning}");
+        }
         if !json {
             crate::tell!(
                 "waiting for {} sites on {listen} ({})",

@@ -1,6 +1,9 @@
 //! What every command is, and how it prints its result.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use veilsum_node::error::{Code, Failure};
 
@@ -13,11 +16,20 @@ pub(crate) trait Verb: clap::Args {
     fn run(&self, json: bool) -> Result<(), Failure>;
 }
 
+/// Whether a JSON document went to standard output.
+static PRINTED: AtomicBool = AtomicBool::new(false);
+
+/// Whether [`print()`] has put out its JSON document, which is the only one of a command.
+pub(crate) fn has_printed() -> bool {
+    PRINTED.load(Ordering::Relaxed)
+}
+
 /// Prints a command's result: the JSON value with --json, else the text.
 ///
 /// # Errors
 /// A [`Failure`] where standard output cannot take it. A reader that has seen enough (`| head`) is no error.
 pub(crate) fn print(json: bool, value: &serde_json::Value, text: &str) -> Result<(), Failure> {
+    PRINTED.fetch_or(json, Ordering::Relaxed);
     let text = if json { value.to_string() } else { text.trim_end().to_owned() };
     written(writeln!(io::stdout(), "{text}").and_then(|()| io::stdout().flush()))
 }

@@ -22,7 +22,8 @@ for h in a b c; do "$veilsum" keygen --name "hospital-$h" >/dev/null; done
 
 "$veilsum" roster make --name three-hospitals --coordinator hub.card --intermediary counter.card \
   --site hospital-a.card --site hospital-b.card --site hospital-c.card --key hub.key --out roster.toml
-"$veilsum" plan make --roster roster.toml --key hub.key --k 3 --max-rounds 60 --epsilon 0.0005 --seed 3 --max-rows 1000 \
+"$veilsum" plan make --roster roster.toml --key hub.key --k 3 --max-rounds 60 --epsilon 0.0005 --seed 3 --max-rows 300 \
+  --min-total-rows 700 \
   --column age=0:110 --column systolic=70:220 --column bmi=12:60 --out plan.toml
 "$veilsum" plan check --roster roster.toml --plan plan.toml
 
@@ -37,7 +38,7 @@ docs=(--roster roster.toml --plan plan.toml)
 "$veilsum" server "${docs[@]}" --key hub.key --listen "127.0.0.1:$hub_port" --out result & server=$!; pids+=("$server")
 "$veilsum" intermediary "${docs[@]}" --key counter.key --listen "127.0.0.1:$counter_port" & pids+=($!)
 for h in a b c; do
-  "$veilsum" client "${docs[@]}" --key "hospital-$h.key" --data "$here/hospital-$h/rows.csv" --policy "$here/site.toml" \
+  "$veilsum" client "${docs[@]}" --key "hospital-$h.key" --data "$here/hospital-$h/rows.csv" \
     --model "model-$h.json" & pids+=($!)
 done
 for p in "${pids[@]}"; do wait "$p"; done

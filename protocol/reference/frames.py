@@ -77,6 +77,7 @@ KINDS = {
     "CentreDistances": (74, QUERY, Struct(digest=HASH, matrices=List(List(F64)))),
     "JudgeReply": (75, BODY, Struct(cohort=List(U16), verdicts=BLOB)),
     "Count": (76, LIST, Struct(cohort=List(U16))),
+    "Knock": (77, SMALL, Struct(roster=HASH, plan=HASH, software=TEXT)),
 }  # fmt: skip
 NAMES = {number: name for name, (number, _, _) in KINDS.items()}
 

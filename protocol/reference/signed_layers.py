@@ -183,6 +183,7 @@ def frame_cases():
         "JudgeRequest": {"digest": hashes[0], "clusters": [2, 3], "grouped": [True, False], "exponents": [-3, 0, 12]},
         "CentreDistances": {"digest": hashes[0], "matrices": [[0.0, 1.5], []]},
         "JudgeReply": {"cohort": [0, 1, 2], "verdicts": b"[]"}, "Count": {"cohort": [0, 2]},
+        "Knock": {"roster": hashes[1], "plan": hashes[0], "software": "veilsum 0.1.0"},
     }  # fmt: skip
     out = []
     for kind, value_ in values.items():
@@ -199,7 +200,7 @@ def frame_cases():
 
     bad = [
         ("another version", header(3, 16, 109)), ("version 1", header(1, 16, 109)), ("kind 0", header(2, 0, 109)),
-        ("kind 21", header(2, 21, 109)), ("kind 63", header(2, 63, 109)), ("kind 77", header(2, 77, 109)),
+        ("kind 21", header(2, 21, 109)), ("kind 63", header(2, 63, 109)), ("kind 78", header(2, 78, 109)),
         ("length over the limit", header(2, 16, 4097)), ("length of another frame", header(2, 16, 108)),
         ("empty", b""), ("a header cut short", data[:7]), ("a header alone", header(2, 16, 0)[:8]),
         ("no room for a signature", header(2, 16, 95)[: 8 + 95]), ("cut short", data[:-1]),

@@ -8,7 +8,8 @@ use veilsum_proto::{
     suite::{self, Hash},
 };
 
-/// A party's first frame: which federation and plan it holds ([APP-1]).
+/// A party's first frame: which federation and plan it holds ([APP-1]), also where it only asks whether it would be let in
+/// ([APP-9]).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Hello {
     /// Hash of its roster.

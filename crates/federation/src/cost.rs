@@ -11,6 +11,7 @@ use veilsum_proto::{
     message::{COMMITMENT, Kind, OVERHEAD},
     plan::Terms,
     policy::Floor,
+    roster::PartyId,
 };
 
 use crate::error::Failure;
@@ -37,10 +38,14 @@ pub struct Cost {
     pub opened: bool,
     /// Totals hold noise.
     pub noisy: bool,
-    /// Rounds that one deck is good for.
+    /// Rounds that one deck of the coordinator is good for.
     pub slots: usize,
-    /// Bytes that one site uploads for one deck, to each aggregator.
+    /// Bytes that one site uploads for one deck, to the coordinator.
     pub deck_bytes: usize,
+    /// Rounds that the intermediary's deck is good for.
+    pub count_slots: usize,
+    /// Bytes that one site uploads for it.
+    pub count_deck_bytes: usize,
     /// Which sites are released together, in words.
     pub blocks: String,
     /// Where first centres come from and why, in words.
@@ -81,6 +86,14 @@ pub struct BlockCost {
     pub noise: Option<f64>,
 }
 
+/// Slots of the intermediary's deck: it counts, and judges where the plan lets it; each once more where it was lost.
+const COUNT_SLOTS: u16 = 4;
+
+/// Rounds that one deck of this aggregator is good for.
+pub fn slots_of(terms: &Terms, aggregator: PartyId) -> u16 {
+    if aggregator == PartyId::Intermediary { COUNT_SLOTS.min(terms.slots) } else { terms.slots }
+}
+
 /// Bytes of the frames of one kind that a site sends: for a deck or a round of `n` sites, nobody missing.
 pub fn frame_bytes(kind: Kind, n: usize, slots: usize, words: usize) -> usize {
     let shares = 32 * slots;
@@ -112,6 +125,8 @@ impl Cost {
         let n = federation.roster.sites.len();
         let threshold = terms.threshold_of(n, n)?;
         let slots = usize::from(terms.slots);
+        let count_slots = usize::from(slots_of(terms, PartyId::Intermediary));
+        let deck_bytes = |slots| DECK.iter().map(|k| frame_bytes(*k, n, slots, 0)).sum();
         let (domain, form) = (work.domain()?, federation.form()?);
         let questions = questions(work, n)?
             .iter()
@@ -157,7 +172,9 @@ impl Cost {
             opened: terms.opening,
             noisy: work.recipe.noise.is_some(),
             slots,
-            deck_bytes: DECK.iter().map(|k| frame_bytes(*k, n, slots, 0)).sum(),
+            deck_bytes: deck_bytes(slots),
+            count_slots,
+            count_deck_bytes: deck_bytes(count_slots),
             blocks: blocks_mean(terms, n),
             first_centres: first_centres(&work.recipe, &reason(&work.recipe, n)),
             questions,
@@ -247,6 +264,8 @@ impl Cost {
             "may_be_missing": self.may_be_missing(),
             "slots": self.slots,
             "upload_bytes_per_deck": self.deck_bytes,
+            "count_slots": self.count_slots,
+            "upload_bytes_per_count_deck": self.count_deck_bytes,
             "questions": self.questions.iter().map(question).collect::<Vec<_>>(),
             "warnings": self.warnings,
         })
@@ -260,7 +279,7 @@ impl Cost {
              blocks      {}\n\
              collusion   {}\n\
              threshold   t = {t} of {n}; withstands the coordinator with {}, the plan assumes {}\n\
-             deck        {}; a site uploads {} bytes for it to each aggregator\n\
+             deck        {}; a site uploads {} bytes for it to the coordinator, and {} to the intermediary for {}\n\
              start       {}\n",
             self.covers,
             self.blocks,
@@ -269,6 +288,8 @@ impl Cost {
             self.colluders,
             counted(self.slots, "round"),
             self.deck_bytes,
+            self.count_deck_bytes,
+            counted(self.count_slots, "round"),
             self.first_centres
         );
         for q in &self.questions {

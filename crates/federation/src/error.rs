@@ -29,6 +29,13 @@ pub enum Code {
 }
 
 impl Code {
+    /// The code of this number; what is none is a defect.
+    pub fn from_number(code: u8) -> Code {
+        use Code::*;
+        let all = [Usage, Input, Network, Peer, Quorum, Policy, Denied, Early, Interrupted, Terminated];
+        all.into_iter().find(|known| *known as u8 == code).unwrap_or(Internal)
+    }
+
     /// Whether a run that an aggregator ended with this exit code is over for good. An interruption can be mended, and the run taken
     /// up; what was found wrong is found again.
     pub fn ends_a_run(code: u8) -> bool {

@@ -74,6 +74,25 @@ impl Forecast {
         Cost { scalars: all.scalars, milli_bits: all.milli_bits, nano_rho }
     }
 
+    /// What is given away once all of it was answered as well.
+    pub fn added_to(&self, spent: &Spent) -> Spent {
+        let total = self.total();
+        let Smooth { rank, milli_bits, instead } = spent.smooth;
+        Spent {
+            questions: spent.questions + self.most + 1,
+            runs: spent.runs + 1,
+            scalars: spent.scalars.saturating_add(total.scalars),
+            milli_bits: spent.milli_bits.saturating_add(total.milli_bits),
+            nano_rho: spent.nano_rho.saturating_add(total.nano_rho.unwrap_or(0)),
+            // Measured together they tell no more than apart.
+            smooth: Smooth {
+                rank: rank + self.smooth.rank,
+                milli_bits: milli_bits + self.smooth.milli_bits,
+                instead: (instead.0 + self.smooth.instead.0, instead.1 + self.smooth.instead.1),
+            },
+        }
+    }
+
     /// What the policy says to all of it, for a site with so many rows, of so many that are possible, in a cohort with at least
     /// `rows_in_all`. Where the numbers of smooth questions, which are an upper bound, are in the way, their rank is estimated.
     pub fn verdict(

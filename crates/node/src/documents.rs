@@ -34,8 +34,9 @@ use veilsum_federation::{
 };
 
 use crate::{
+    plan::PlanSpec,
     release::{DataError, Origin, Prepared, Rows},
-    table::{self, TableSpec},
+    table::{self, Reasons, TableSpec},
 };
 
 /// Both documents with their signatures, verified: for a client in another language, which verifies them itself.
@@ -79,14 +80,24 @@ pub fn load_rows_and_origin(federation: &Federation, data: impl AsRef<Path>) -> 
     let named = work.labels.as_ref().zip(table.labels.take());
     let labels = named.as_ref().map(|(wanted, found)| numbered(found, wanted)).transpose();
     let labels = labels.map_err(|row| {
-        let what = format!("{}: its label is not among those of the plan", table::place_of(data, row));
+        let others = work.labels.as_ref().zip(named.as_ref()).map_or(Vec::new(), |(wanted, (_, found))| {
+            let strange = |(row, label)| (!wanted.classes.contains(label)).then_some((row, wanted.column.as_str()));
+            found.iter().enumerate().filter_map(strange).collect()
+        });
+        let all = tallied(data, &others, "a label that the plan does not list in");
+        let what = format!("{}: its label is not among those of the plan{all}", table::place_of(data, row));
         Failure::input(what, "correct the row, or agree on a plan that lists its label")
     })?;
     let rows = Rows::new(table.values, domain.columns()).map_err(|e| in_file(data, e.into()))?;
     let prepared = Prepared::new(&rows, &domain, work.out_of_box).map_err(|e| match e {
         DataError::OutsideBox { row, column } => {
             let name = work.columns.get(column).map_or("?", |c| c.name.as_str());
-            let what = format!("{}, column {name:?}: outside the plan's public box", table::place_of(data, row));
+            let all = tallied(
+                data,
+                &outside(work, (domain.lower(), domain.upper()), &rows),
+                "a value outside the plan's public box in",
+            );
+            let what = format!("{}, column {name:?}: outside the plan's public box{all}", table::place_of(data, row));
             Failure::input(what, OUTSIDE_BOX)
         }
         other => in_file(data, other.into()),
@@ -97,6 +108,30 @@ pub fn load_rows_and_origin(federation: &Federation, data: impl AsRef<Path>) -> 
         None => prepared,
     };
     Ok((prepared, origin))
+}
+
+/// Every row outside the box, with the first column in which it is.
+fn outside<'a>(work: &'a PlanSpec, (low, high): (&[f64], &[f64]), rows: &Rows) -> Vec<(usize, &'a str)> {
+    let beyond = |row: &[f64]| {
+        let mut bounds = row.iter().zip(low.iter().zip(high));
+        bounds.position(|(value, (low, high))| !(low..=high).contains(&value))
+    };
+    let name = |column: usize| work.columns.get(column).map_or("?", |c| c.name.as_str());
+    rows.iter().enumerate().filter_map(|(row, values)| Some((row, name(beyond(values)?)))).collect()
+}
+
+/// What is added to an error about the first row where it is not the only one: how many there are by column, with the first
+/// lines of them.
+fn tallied(data: &Path, rows: &[(usize, &str)], why: &str) -> String {
+    if rows.len() < 2 {
+        return String::new();
+    }
+    let at: Vec<usize> = rows.iter().map(|(row, _)| *row).collect();
+    let mut reasons = Reasons::default();
+    for ((_, column), line) in rows.iter().zip(table::lines_of(data, &at)) {
+        reasons.note(format!("{why} {column:?}"), line);
+    }
+    format!("; in all {} rows cannot be used: {reasons}", reasons.rows())
 }
 
 #[cfg(test)]

@@ -25,11 +25,13 @@
 //! 3. [`carrier`], [`store`]: QUIC links; journal, ledger and transcript.
 //! 4. [`evidence`], [`report`]: what a run leaves behind.
 //! 5. [`role`]: site, coordinator and intermediary as programs over links.
-//! 6. [`simulate`], [`rehearsal`], [`split`], [`loopback`]: whole federations in one process.
+//! 6. [`checkup`]: what can be known of the way to the others before a run.
+//! 7. [`simulate`], [`rehearsal`], [`split`], [`loopback`]: whole federations in one process.
 //!
 //! The modules of [`veilsum_federation`] are here under their own names.
 
 pub mod carrier;
+pub mod checkup;
 pub mod clock;
 pub mod documents;
 pub mod evidence;

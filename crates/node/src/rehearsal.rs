@@ -5,8 +5,11 @@
 
 use veilsum_proto::{aggregator, roster::PartyId};
 
-use crate::error::{Code, Failure};
 pub use crate::simulate::Sent;
+use crate::{
+    cost::slots_of,
+    error::{Code, Failure},
+};
 use crate::{documents::Federation, simulate::Stage};
 
 /// Parties of a rehearsal at most. A deck costs the square of this; sizes beyond it follow from the layouts.
@@ -54,6 +57,7 @@ fn set_up<'a>(federation: &Federation, role: PartyId, answer: &'a [u64]) -> Resu
     let n = federation.roster.sites.len();
     let small = n.min(MAX_REHEARSED);
     let mut terms = federation.terms.as_ref().clone();
+    terms.slots = slots_of(&terms, role);
     if small < n {
         // Numbers for the real cohort may not fit the smaller one; none of them changes what is sent.
         (terms.min_cohort, terms.threshold, terms.colluders) = (3, 0, 0);

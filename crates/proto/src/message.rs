@@ -122,6 +122,8 @@ kinds! {
     JudgeReply = 75, MAX_BODY;
     /// Coordinator to intermediary: the first total is out over this cohort; count it.
     Count = 76, MAX_LIST_BODY;
+    /// Either: would this greeting let me in?
+    Knock = 77, MAX_SMALL_BODY;
 }
 
 /// Reads a header: which kind, and how many bytes of body follow ([FRM-1] to [FRM-3]).

@@ -453,12 +453,18 @@ pub fn check_release(terms: &Terms, policy: &Policy, request: &Request<'_>, spen
     if used.scalars <= room.scalars && used.milli_bits <= room.milli_bits {
         return Ok(());
     }
+    // Of the two measures the one that is further over, so that one number says it.
+    let numbers = u128::from(used.scalars) * u128::from(room.milli_bits.max(1));
+    let by_bits = u128::from(used.milli_bits) * u128::from(room.scalars.max(1)) > numbers;
+    let (what, part, whole) = match by_bits {
+        true => ("bits in the numbers", used.milli_bits, room.milli_bits),
+        false => ("numbers", used.scalars, room.scalars),
+    };
     Err(Error::refused(
         format!(
-            "the release rule: with this answer the numbers given away on this data set would be {} of what the rows \
-             that are known of allow, and their bits {}",
-            percent(used.scalars, room.scalars),
-            percent(used.milli_bits, room.milli_bits)
+            "the release rule: with this answer the {what} given away on this data set would be {} of what the rows \
+             that are known of allow",
+            percent(part, whole)
         ),
         "POL-9",
     ))

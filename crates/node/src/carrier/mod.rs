@@ -303,6 +303,12 @@ impl CarrierError {
 
 impl From<CarrierError> for crate::error::Failure {
     fn from(e: CarrierError) -> Self {
+        Self::from(&e)
+    }
+}
+
+impl From<&CarrierError> for crate::error::Failure {
+    fn from(e: &CarrierError) -> Self {
         let code = match e {
             CarrierError::NotAccepted => crate::error::Code::Denied,
             CarrierError::WrongServerKey { .. } | CarrierError::Frame(_) => crate::error::Code::Peer,

@@ -83,6 +83,11 @@ impl Proxy {
         Ok(Proxy { at, secret, direct: direct.split(',').filter_map(Direct::read).collect() })
     }
 
+    /// Where it is.
+    pub fn address(&self) -> &Address {
+        &self.at
+    }
+
     /// Whether this server is called through the proxy. This machine itself never is.
     pub fn serves(&self, to: &Address) -> bool {
         let here = to.host() == "localhost" || to.host().parse().is_ok_and(|number: IpAddr| number.is_loopback());

@@ -616,7 +616,9 @@ async fn greet(link: Link, door: Arc<Door>, id: u64) {
         return;
     };
     let session = app_messages::greeting_session();
-    let verdict = match message::open::<Hello>(&bytes, &session, &key, &name, Kind::Hello) {
+    let knocks = message::kind_of(&bytes) == Some(Kind::Knock);
+    let kind = if knocks { Kind::Knock } else { Kind::Hello };
+    let verdict = match message::open::<Hello>(&bytes, &session, &key, &name, kind) {
         Err(e) => Err(e.to_string()),
         Ok(hello) if hello.roster != door.hello.roster => Err(format!(
             "you hold roster {}, this federation's is {}: compare fingerprints and get the current file",
@@ -629,7 +631,9 @@ async fn greet(link: Link, door: Arc<Door>, id: u64) {
             short(&door.hello.plan)
         )),
         Ok(_) if party == door.role => Err("this is the identity of the party you dialled".into()),
-        Ok(_) => door.place(party, id, &handle).await.ok_or_else(|| {
+        // [APP-9]: it takes no place, and whoever has one keeps it.
+        Ok(_) if knocks => Ok(None),
+        Ok(_) => door.place(party, id, &handle).await.map(Some).ok_or_else(|| {
             "another process with your key is connected, and answers: a key is for one process. Stop that one before you start this one"
                 .to_owned()
         }),
@@ -638,18 +642,28 @@ async fn greet(link: Link, door: Arc<Door>, id: u64) {
     let _place = match verdict {
         Ok(place) => place,
         Err(why) => {
-            tracing::warn!(party = %name, "not accepted: {why}");
+            if knocks {
+                tracing::info!(party = %name, "asked whether it would be let in, and would not: {why}");
+            } else {
+                tracing::warn!(party = %name, "not accepted: {why}");
+            }
             let turned_away = why.clone();
             let denied = app_messages::frame(&door.party.identity, &session, Kind::Denied, &Denied { why });
             let _ = sender.send_within(&denied, SEND_LIMIT).await;
             let _ = sender.finish(FINISH_LIMIT).await;
-            let _ = door.events.send(LinkEvent::TurnedAway { party, why: turned_away }).await;
+            if !knocks {
+                let _ = door.events.send(LinkEvent::TurnedAway { party, why: turned_away }).await;
+            }
             return;
         }
     };
     let welcome =
         app_messages::frame(&door.party.identity, &session, Kind::Welcome, &Welcome { software: SOFTWARE.into() });
     if sender.send_within(&welcome, SEND_LIMIT).await.is_err() {
+        return;
+    }
+    if knocks {
+        let _ = sender.finish(FINISH_LIMIT).await;
         return;
     }
     let (frames, queue) = mpsc::channel(QUEUE);

@@ -1,6 +1,6 @@
 //! A site: answers the coordinator's and the intermediary's questions under masks, from rows that never leave it.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio::{
     sync::watch,
@@ -44,7 +44,7 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
     let mut counting = Some(tokio::spawn(count.run(stopped.clone())));
     let mut clustering = Some(tokio::spawn(cluster.run(stopped)));
     let _guard = AbortOnDrop([&counting, &clustering].map(|t| t.as_ref().map(JoinHandle::abort_handle)));
-    let mut counted = None;
+    let (mut counted, mut unreached) = (None, None);
     let mut left = false;
     let mut told = std::pin::pin!(stop::told());
     let mut result = loop {
@@ -54,6 +54,7 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
                 // Whether the run goes on is the coordinator's to say, who is told the same.
                 Err(failure) if [Code::Network, Code::Quorum, Code::Denied].contains(&failure.code) => {
                     tracing::warn!("{}", failure.message);
+                    unreached = Some(failure).filter(|failure| failure.code == Code::Network);
                 }
                 Err(failure) => break Err(failure),
             },
@@ -92,7 +93,12 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
         Err(failure) if !Code::ends_a_run(failure.code as u8) => Ok(()),
         _ => empty_the_other(&config),
     };
-    let mut report = result?;
+    // An aggregator that waited in vain for this site is not at fault where this site did not reach it.
+    let mut report = result.map_err(|failure| match unreached.take() {
+        Some(cause) if failure.code != Code::Policy => blamed(failure, &cause),
+        _ => failure,
+    })?;
+    report.unreached = unreached.map(Arc::new);
     kept?;
     emptied?;
     if let Some(counted) = counted {
@@ -100,6 +106,15 @@ pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
         report.answered += counted.answered;
     }
     Ok(report)
+}
+
+/// The end of a run for a site that could not reach an aggregator itself, which comes first.
+pub fn blamed(failure: Failure, cause: &Failure) -> Failure {
+    Failure {
+        message: format!("this site could not take part: {}; then {}", cause.message, failure.message),
+        advice: cause.advice.clone(),
+        ..failure
+    }
 }
 
 /// [JRN-4]: where nothing is left of the coordinator's run, nothing of the intermediary's stays, also where that conversation had

@@ -10,6 +10,7 @@ use crate::{
     blur::Repeatable,
     carrier::{Address, Carrier, Network, Transport},
     documents::SitePolicy,
+    error::Failure,
     model::Model,
     release::{Origin, Prepared},
     result::RunResult,
@@ -214,6 +215,8 @@ pub struct ClientReport {
     pub result: Option<RunResult>,
     /// Questions it answered.
     pub answered: u32,
+    /// Why the intermediary was not reached, where this site gave up and the run ended early or went on without it.
+    pub unreached: Option<Arc<Failure>>,
     /// Whether it left on purpose (see [`ClientConfig::vanish`]).
     pub vanished: bool,
     /// Frames it sent to both aggregators, by phase, under its own name.

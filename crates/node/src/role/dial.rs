@@ -53,10 +53,9 @@ impl Line {
             return Err(Failure::new(Code::Internal, "no such party", "this is a defect, please report it"));
         };
         let credentials = Credentials::from_seed(&identity.seed())?;
-        let hello =
-            Hello { roster: federation.roster.hash(), plan: federation.terms.hash(), software: SOFTWARE.into() };
         let session = party.session(to);
-        let greeting = app_messages::frame(identity, &app_messages::greeting_session(), Kind::Hello, &hello);
+        let documents = (federation.roster.hash(), federation.terms.hash());
+        let greeting = greeting(identity, documents, Kind::Hello);
         let end = Instant::now() + patience;
         let mut notice = Notice::new();
         loop {
@@ -103,25 +102,7 @@ impl Line {
         let link = carrier.dial(address, credentials, &peer.key.0, app_messages::header_check, limit).await?;
         let over = link.handle().over();
         let (mut sender, mut receiver) = link.split();
-        sender.send_within(greeting, SEND_LIMIT).await?;
-        let answer = tokio::time::timeout(SEND_LIMIT, receiver.recv()).await;
-        let bytes = match answer {
-            Ok(Ok(Some(bytes))) => bytes,
-            Ok(Ok(None)) => return Err(Attempt::Again(CarrierError::Closed { reason: "it hung up".into() })),
-            Ok(Err(e)) => return Err(e.into()),
-            Err(_) => return Err(Attempt::Again(CarrierError::TimedOut { what: "no answer to the greeting" })),
-        };
-        let session = app_messages::greeting_session();
-        if message::kind_of(&bytes) == Some(Kind::Denied) {
-            let denied: Denied =
-                message::open(&bytes, &session, &peer.key, &peer.name, Kind::Denied).map_err(Failure::from)?;
-            return Err(Attempt::Final(Failure::new(
-                Code::Denied,
-                format!("{} did not accept this party: {}", peer.name, clean(&denied.why)),
-                "put the difference right with its operator, then start again",
-            )));
-        }
-        message::open::<Welcome>(&bytes, &session, &peer.key, &peer.name, Kind::Welcome).map_err(Failure::from)?;
+        answer(&mut sender, &mut receiver, peer, greeting).await?;
         Ok((sender, receiver, over))
     }
 
@@ -156,6 +137,76 @@ impl Line {
     pub async fn finish(&mut self) {
         let _ = self.sender.finish(FINISH_LIMIT).await;
     }
+}
+
+/// An aggregator that was reached: its key was proven, and what it says to this party's documents.
+pub struct Knocked {
+    /// What the link ran on.
+    pub over: &'static str,
+    /// Its software, where it would let this party in.
+    pub answer: Result<String, Failure>,
+}
+
+/// Dials an aggregator and asks whether it would let this party in ([APP-9]). A run that goes on there is not disturbed.
+///
+/// # Errors
+/// `CarrierError` where it was not reached, or somebody else answered.
+pub async fn knock(
+    (identity, roster, plan): (&Identity, &Hash, &Hash),
+    carrier: &dyn Carrier,
+    (peer, address): (&Member, &Address),
+    limit: Duration,
+) -> Result<Knocked, CarrierError> {
+    let credentials = Credentials::from_seed(&identity.seed())?;
+    let link = carrier.dial(address, &credentials, &peer.key.0, app_messages::header_check, limit).await?;
+    let handle = link.handle();
+    let (mut sender, mut receiver) = link.split();
+    let greeting = greeting(identity, (*roster, *plan), Kind::Knock);
+    let asked = answer(&mut sender, &mut receiver, peer, &greeting);
+    let answer = match tokio::time::timeout(limit, asked).await {
+        Ok(Ok(software)) => Ok(software),
+        Ok(Err(Attempt::Final(failure))) => Err(failure),
+        Ok(Err(Attempt::Again(e))) => Err(e.into()),
+        Err(_) => Err(CarrierError::TimedOut { what: "no answer to the greeting" }.into()),
+    };
+    handle.close("only asked").await;
+    Ok(Knocked { over: handle.over(), answer })
+}
+
+/// A first frame: roster and plan, under this party's signature.
+fn greeting(identity: &Identity, (roster, plan): (Hash, Hash), kind: Kind) -> Vec<u8> {
+    let hello = Hello { roster, plan, software: SOFTWARE.into() };
+    app_messages::frame(identity, &app_messages::greeting_session(), kind, &hello)
+}
+
+/// Greets, and waits for the answer: the software of a peer that lets us in.
+async fn answer(
+    sender: &mut LinkSender,
+    receiver: &mut LinkReceiver,
+    peer: &Member,
+    greeting: &[u8],
+) -> Result<String, Attempt> {
+    sender.send_within(greeting, SEND_LIMIT).await?;
+    let answer = tokio::time::timeout(SEND_LIMIT, receiver.recv()).await;
+    let bytes = match answer {
+        Ok(Ok(Some(bytes))) => bytes,
+        Ok(Ok(None)) => return Err(Attempt::Again(CarrierError::Closed { reason: "it hung up".into() })),
+        Ok(Err(e)) => return Err(e.into()),
+        Err(_) => return Err(Attempt::Again(CarrierError::TimedOut { what: "no answer to the greeting" })),
+    };
+    let session = app_messages::greeting_session();
+    if message::kind_of(&bytes) == Some(Kind::Denied) {
+        let denied: Denied =
+            message::open(&bytes, &session, &peer.key, &peer.name, Kind::Denied).map_err(Failure::from)?;
+        return Err(Attempt::Final(Failure::new(
+            Code::Denied,
+            format!("{} did not accept this party: {}", peer.name, clean(&denied.why)),
+            "put the difference right with its operator, then start again",
+        )));
+    }
+    let welcome: Welcome =
+        message::open(&bytes, &session, &peer.key, &peer.name, Kind::Welcome).map_err(Failure::from)?;
+    Ok(clean(&welcome.software))
 }
 
 /// The reason without the address and the last attempt's own patience, which say nothing here.

@@ -32,15 +32,13 @@ use crate::{
         Aborted, CentreDistances, Count, CountReady, CountReply, CountRequest, Finished, JudgeReply, JudgeRequest,
         clean,
     },
+    cost::slots_of,
     error::{Code, Failure},
     plan::Judge,
     question::Question,
     store::counting::{self, Counting},
     traffic::Traffic,
 };
-
-/// Slots of the intermediary's deck: it counts, and judges where the plan lets it; each once more where it was lost.
-const SLOTS: u16 = 4;
 
 /// Frames of the coordinator that are kept while rows are counted: it sends one or two.
 const LATER: usize = 16;
@@ -90,7 +88,7 @@ pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
             role: PartyId::Intermediary,
             // The sites that it asks were in the coordinator's first total.
             timing: returning(timing),
-            slots: SLOTS.min(config.party.federation.terms.slots),
+            slots: slots_of(&config.party.federation.terms, PartyId::Intermediary),
             state: config.state.clone(),
         },
         config.listen,

@@ -248,6 +248,19 @@ impl Run<'_> {
         }
     }
 
+    /// Too few sites: what took each of those away that were here, so that nobody has to search for it above.
+    fn with_the_reasons(&self, failure: Failure) -> Failure {
+        let gone = |line: &&String| {
+            let mut names = self.refused.iter().chain(&self.lost);
+            names.any(|site| line.strip_prefix(site.as_str()).is_some_and(|rest| rest.starts_with(": ")))
+        };
+        let reasons: Vec<&str> = self.told.iter().filter(gone).map(String::as_str).collect();
+        if failure.code != Code::Quorum || reasons.is_empty() {
+            return failure;
+        }
+        Failure { message: format!("{}; {}", failure.message, reasons.join("; ")), ..failure }
+    }
+
     async fn total(&mut self) -> Result<(Vec<u64>, Vec<u16>), Failure> {
         let mut notice = Notice::new();
         loop {
@@ -263,7 +276,7 @@ impl Run<'_> {
     fn event(&mut self, event: aggregator::Event) -> Result<(), Failure> {
         log(&self.config.party.federation.roster, &event);
         match event {
-            aggregator::Event::Failed(e) => Err(e.into()),
+            aggregator::Event::Failed(e) => Err(self.with_the_reasons(e.into())),
             aggregator::Event::Lost { site, why } => {
                 let site = self.config.party.name_of(PartyId::Site(site));
                 (self.config.party.progress)(Progress::Lost { site: site.clone(), why: why.to_string() });

@@ -76,41 +76,19 @@ impl<R: Read> RowReader for CsvReader<R> {
 
     fn read(&mut self, wanted: &Wanted, table: &mut Table) -> Result<bool, TableError> {
         let (name, header) = (self.records.file.clone(), &self.columns);
-        let file = || name.clone();
         for _ in 0..BATCH {
             let Some((line, row)) = self.records.next_row()? else { return Ok(false) };
-            if header.len() == 1 && line > self.last_line + 1 {
-                return Err(TableError::EmptyCell {
-                    file: file(),
-                    line: self.last_line + 1,
-                    column: header[0].clone(),
-                });
+            if header.len() == 1 {
+                for missing in self.last_line + 1..line {
+                    let (file, column) = (name.clone(), header[0].clone());
+                    table.spoil(TableError::EmptyCell { file, line: missing, column })?;
+                }
             }
             self.last_line = line;
-            if row.len() != header.len() {
-                return Err(TableError::Ragged { file: file(), line, got: row.len(), expected: header.len() });
-            }
-            table.begin_row(&name, line)?;
-            for &at in &wanted.columns {
-                table.values.push(number(&name, line, &header[at], &row[at])?);
-            }
-            for (at, categories) in &wanted.categorical {
-                let (cell, column) = (text(&name, line, &row[*at])?, || header[*at].clone());
-                if cell.is_empty() {
-                    return Err(TableError::EmptyCell { file: file(), line, column: column() });
-                }
-                let Some(category) = categories.iter().position(|category| category == cell) else {
-                    let known = list(categories);
-                    return Err(TableError::UnknownCategory { file: file(), line, column: column(), known });
-                };
-                table.values.extend((0..categories.len()).map(|i| f64::from(u8::from(i == category))));
-            }
-            if let (Some(at), Some(labels)) = (wanted.label, &mut table.labels) {
-                let label = text(&name, line, &row[at])?;
-                if label.is_empty() {
-                    return Err(TableError::EmptyCell { file: file(), line, column: header[at].clone() });
-                }
-                labels.push(label.to_owned());
+            let before = table.rows;
+            if let Err(error) = take(&name, header, (line, row), wanted, table) {
+                table.keep(before);
+                table.spoil(error)?;
             }
         }
         Ok(true)
@@ -120,6 +98,43 @@ impl<R: Read> RowReader for CsvReader<R> {
         (0..row).try_for_each(|_| self.records.next_row().ok()?.map(|_| ()))?;
         Some(self.records.next_row().ok()??.0)
     }
+}
+
+/// Appends the wanted cells of one row.
+fn take(
+    name: &str,
+    header: &[String],
+    (line, row): (u64, &ByteRecord),
+    wanted: &Wanted,
+    table: &mut Table,
+) -> Result<(), TableError> {
+    let file = || name.to_owned();
+    if row.len() != header.len() {
+        return Err(TableError::Ragged { file: file(), line, got: row.len(), expected: header.len() });
+    }
+    table.begin_row(name, line)?;
+    for &at in &wanted.columns {
+        table.values.push(number(name, line, &header[at], &row[at])?);
+    }
+    for (at, categories) in &wanted.categorical {
+        let (cell, column) = (text(name, line, &row[*at])?, || header[*at].clone());
+        if cell.is_empty() {
+            return Err(TableError::EmptyCell { file: file(), line, column: column() });
+        }
+        let Some(category) = categories.iter().position(|category| category == cell) else {
+            let known = list(categories);
+            return Err(TableError::UnknownCategory { file: file(), line, column: column(), known });
+        };
+        table.values.extend((0..categories.len()).map(|i| f64::from(u8::from(i == category))));
+    }
+    if let (Some(at), Some(labels)) = (wanted.label, &mut table.labels) {
+        let label = text(name, line, &row[at])?;
+        if label.is_empty() {
+            return Err(TableError::EmptyCell { file: file(), line, column: header[at].clone() });
+        }
+        labels.push(label.to_owned());
+    }
+    Ok(())
 }
 
 /// Reads a CSV file of numbers without a header, such as starting centres: rows of `columns` numbers each.

@@ -172,6 +172,16 @@ pub enum TableError {
         /// The line, from 1.
         line: u64,
     },
+    /// More than one row that cannot be used.
+    #[error("{first}; in all {rows} rows cannot be used: {reasons}")]
+    Rows {
+        /// What is wrong with the first of them.
+        first: Box<TableError>,
+        /// How many they are.
+        rows: u64,
+        /// How many for each reason, with the first lines.
+        reasons: String,
+    },
     /// More columns than we read.
     #[error("{file}, line {line}: more than {MAX_COLUMNS} columns")]
     TooManyColumns {
@@ -209,6 +219,19 @@ pub enum TableError {
 }
 
 impl TableError {
+    /// Where one row is at fault and the rows after it can still be told apart: why, and its line.
+    pub(super) fn of_row(&self) -> Option<(String, u64)> {
+        Some(match self {
+            Self::Ragged { line, .. } => ("other cells than the header has".into(), *line),
+            Self::EmptyCell { line, column, .. } => (format!("no value in {column:?}"), *line),
+            Self::NotANumber { line, column, .. } => (format!("no number in {column:?}"), *line),
+            Self::UnknownCategory { line, column, .. } => (format!("another category in {column:?}"), *line),
+            Self::NotFinite { line, column, .. } => (format!("NaN, infinite or too large in {column:?}"), *line),
+            Self::NotUtf8 { line, .. } => ("not UTF-8".into(), *line),
+            _ => return None,
+        })
+    }
+
     /// What to do next.
     pub fn advice(&self) -> String {
         match self {
@@ -231,6 +254,7 @@ impl TableError {
             Self::UnknownCategory { known, .. } => format!("correct the row, or agree on a plan that lists its category: this one has {known}"),
             Self::NotFinite { .. } => "remove such rows or correct them".into(),
             Self::NotUtf8 { .. } => "save the file as \"CSV UTF-8\", or convert it with iconv".into(),
+            Self::Rows { first, .. } => first.advice(),
             Self::TooManyColumns { .. } => "keep the ones that are to be clustered".into(),
             Self::CellTooLong { .. } => "look for a quotation mark without its partner, or drop that column".into(),
             Self::RowTooLong { .. } => "look for a quotation mark without its partner, and check that this is a CSV file".into(),

@@ -20,7 +20,7 @@ pub use csv::{read_csv_from, read_matrix, read_matrix_from, write_csv, write_num
 pub use error::TableError;
 pub use limits::{MAX_CELL, MAX_COLUMNS, MAX_ROW, MAX_VALUES};
 use source::read_all;
-pub use source::{RowReader, RowSource, Table, TableSpec, Wanted};
+pub use source::{Reasons, RowReader, RowSource, Table, TableSpec, Wanted};
 
 /// The kinds of sources of this build; the first that knows a name reads it. Files of text know every name.
 fn sources() -> [&'static dyn RowSource; 1] {
@@ -48,6 +48,18 @@ pub fn place_of(name: impl AsRef<Path>, row: usize) -> String {
         // It has no lines, was changed, or is a pipe that has been read.
         None => format!("{}, row {} of the table", name.display(), row + 1),
     }
+}
+
+/// The lines of these rows (counted from 0, in rising order) of a table, as far as it has lines.
+pub fn lines_of(name: impl AsRef<Path>, rows: &[usize]) -> Vec<Option<u64>> {
+    let mut table = open(name.as_ref()).ok();
+    let mut read = 0;
+    let mut line = |row: usize| {
+        let line = table.as_mut()?.line_of(row - read);
+        read = row + 1;
+        line
+    };
+    rows.iter().map(|row| line(*row)).collect()
 }
 
 /// Reads the chosen columns of a table.

@@ -1,6 +1,6 @@
 //! Where rows come from, and what is taken of them.
 
-use std::{fmt, path::Path};
+use std::{fmt, path::Path, sync::Arc};
 
 use super::{error::TableError, limits::MAX_VALUES};
 use crate::plan::Categorical;
@@ -41,6 +41,50 @@ pub trait RowReader {
     }
 }
 
+/// Why rows cannot be used: how many for each reason, and on which lines the first of them are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reasons(Vec<(String, u64, Vec<u64>)>);
+
+impl Reasons {
+    /// Reasons that are listed; columns are up to thousands.
+    const LISTED: usize = 12;
+    /// Lines that are listed of each.
+    const LINES: usize = 3;
+
+    /// One more row, which begins on this line where the table has lines.
+    pub fn note(&mut self, why: String, line: Option<u64>) {
+        let at = self.0.iter().position(|(known, ..)| *known == why).unwrap_or_else(|| {
+            self.0.push((why, 0, Vec::new()));
+            self.0.len() - 1
+        });
+        let (_, rows, lines) = &mut self.0[at];
+        *rows += 1;
+        lines.extend(line.filter(|_| lines.len() < Self::LINES));
+    }
+
+    /// How many rows.
+    pub fn rows(&self) -> u64 {
+        self.0.iter().map(|(_, rows, _)| rows).sum()
+    }
+}
+
+impl fmt::Display for Reasons {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let listed = self.0.iter().take(Self::LISTED).map(|(why, rows, lines)| {
+            let of: Vec<String> = lines.iter().map(u64::to_string).collect();
+            let more = if *rows > lines.len() as u64 { ", …" } else { "" };
+            match &of[..] {
+                [] => format!("{rows} with {why}"),
+                [one] if more.is_empty() => format!("{rows} with {why} (line {one})"),
+                _ => format!("{rows} with {why} (lines {}{more})", of.join(", ")),
+            }
+        });
+        f.write_str(&listed.collect::<Vec<_>>().join("; "))?;
+        let others: u64 = self.0.iter().skip(Self::LISTED).map(|(_, rows, _)| rows).sum();
+        if others > 0 { write!(f, "; {others} for other reasons") } else { Ok(()) }
+    }
+}
+
 pub(super) fn read_all(source: &mut dyn RowReader, spec: &TableSpec) -> Result<Table, TableError> {
     let (file, known) = (source.name().to_owned(), source.columns());
     let wanted = choose(&file, known, spec)?;
@@ -54,8 +98,10 @@ pub(super) fn read_all(source: &mut dyn RowReader, spec: &TableSpec) -> Result<T
         values: Vec::new(),
         rows: 0,
         labels: wanted.label.map(|_| Vec::new()),
+        spoilt: Spoilt::default(),
     };
     while source.read(&wanted, &mut table)? {}
+    table.spoilt.take()?;
     if table.rows == 0 {
         return Err(TableError::NoRows { file });
     }
@@ -85,6 +131,35 @@ pub struct Table {
     pub rows: usize,
     /// One label a row, where the specification names a label.
     pub labels: Option<Vec<String>>,
+    /// Rows that cannot be used; none in a table that was read to its end.
+    spoilt: Spoilt,
+}
+
+/// What is wrong with the first row that cannot be used, and why how many cannot.
+#[derive(Clone, Debug, Default)]
+struct Spoilt {
+    first: Option<Arc<TableError>>,
+    reasons: Reasons,
+}
+
+impl PartialEq for Spoilt {
+    fn eq(&self, other: &Self) -> bool {
+        self.reasons == other.reasons
+    }
+}
+
+impl Spoilt {
+    /// The error that tells of them all.
+    fn take(&mut self) -> Result<(), TableError> {
+        let Spoilt { first, reasons } = std::mem::take(self);
+        match first.and_then(Arc::into_inner) {
+            None => Ok(()),
+            Some(only) if reasons.rows() == 1 => Err(only),
+            Some(first) => {
+                Err(TableError::Rows { first: Box::new(first), rows: reasons.rows(), reasons: reasons.to_string() })
+            }
+        }
+    }
 }
 
 impl fmt::Debug for Table {
@@ -105,6 +180,25 @@ impl Table {
         }
         self.rows += 1;
         Ok(())
+    }
+
+    /// Leaves out a row that cannot be used, and goes on to the next. What else the table has of it is taken back by
+    /// [`Table::keep`].
+    ///
+    /// # Errors
+    /// The same error where it is not one row that is at fault.
+    pub(super) fn spoil(&mut self, error: TableError) -> Result<(), TableError> {
+        let Some((why, line)) = error.of_row() else { return Err(error) };
+        self.spoilt.reasons.note(why, Some(line));
+        self.spoilt.first.get_or_insert(Arc::new(error));
+        Ok(())
+    }
+
+    /// Only so many rows, each of them whole.
+    pub(super) fn keep(&mut self, rows: usize) {
+        self.rows = rows;
+        self.values.truncate(rows * self.columns.len());
+        self.labels.iter_mut().for_each(|labels| labels.truncate(rows));
     }
 }
 

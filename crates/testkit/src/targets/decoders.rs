@@ -50,7 +50,7 @@ pub(super) fn message(bytes: &[u8]) {
     let Some((which, rest)) = bytes.split_first() else { return };
     let kind = Kind::ALL[usize::from(*which) % Kind::ALL.len()];
     match kind {
-        Kind::Hello => drop(canonical::<app_messages::Hello>(rest, kind.body_limit())),
+        Kind::Hello | Kind::Knock => drop(canonical::<app_messages::Hello>(rest, kind.body_limit())),
         Kind::Welcome => drop(canonical::<app_messages::Welcome>(rest, kind.body_limit())),
         Kind::Denied => {
             drop(canonical::<app_messages::Denied>(rest, kind.body_limit()).map(|d| app_messages::clean(&d.why)))

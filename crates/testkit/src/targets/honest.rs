@@ -170,7 +170,10 @@ fn application(all: &mut Corpus) {
     };
     let (hash, cohort) = (suite::hash("h", &[]), vec![0u16, 1, 2]);
     let software = app_messages::SOFTWARE.to_owned();
-    put(Kind::Hello, codec::encode(&app_messages::Hello { roster: hash, plan: hash, software: software.clone() }));
+    for kind in [Kind::Hello, Kind::Knock] {
+        let software = software.clone();
+        put(kind, codec::encode(&app_messages::Hello { roster: hash, plan: hash, software }));
+    }
     put(Kind::Welcome, codec::encode(&app_messages::Welcome { software }));
     put(Kind::Denied, codec::encode(&app_messages::Denied { why: "another plan".into() }));
     put(Kind::CountReady, codec::encode(&app_messages::CountReady { cohort: cohort.clone() }));

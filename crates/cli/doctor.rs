@@ -1,0 +1,399 @@
+//! `veilsum doctor`: whether this machine, its files and the way to the others are fit for a run, and what to do where not.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use clap::Args;
+use serde_json::json;
+use veilsum_node::{
+    app_messages::SOFTWARE,
+    carrier::{Address, Proxy},
+    checkup::{self, Caller, Finding, Outcome, Rule},
+    cost::counted,
+    documents::{
+        self, Federation, Federations, SitePolicy, Standing, fingerprint, load_identity, load_plan, load_roster,
+        policy_of, roster_fingerprint, whoami,
+    },
+    error::{Code, Failure},
+    release::{Account, Known, Origin, Prepared},
+    store::Ledger,
+    table,
+};
+use veilsum_proto::{
+    identity::Identity,
+    roster::{Member, PartyId, Roster},
+    suite::{Hash, VERSION},
+};
+
+use crate::{
+    party::{block_on, head_of, state_of},
+    policy::judged,
+    verb::Verb,
+};
+
+/// Check key, files, budget and the way to the others before a run; prints the table for a firewall
+#[derive(Args, Debug)]
+pub(crate) struct DoctorArgs {
+    /// This party's secret key file
+    ///
+    /// Its place on the roster says whether this is a site, the coordinator or the intermediary.
+    #[arg(long, value_name = "FILE.key")]
+    pub key: Option<PathBuf>,
+    /// The federation's roster [default: roster.toml, where it is there]
+    #[arg(long, value_name = "FILE")]
+    pub roster: Option<PathBuf>,
+    /// The plan [default: plan.toml, where it is there]
+    #[arg(long, value_name = "FILE")]
+    pub plan: Option<PathBuf>,
+    /// This site's rows
+    #[arg(long, value_name = "FILE.csv")]
+    pub data: Option<PathBuf>,
+    /// This site's own policy [default: site.toml beside the key, else the strict default]
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// Folder for this party's journal and ledger [default: beside the key]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// Seconds for one attempt to reach somebody
+    #[arg(long, value_name = "SECONDS", default_value_t = 3)]
+    pub timeout: u64,
+}
+
+impl Verb for DoctorArgs {
+    /// Runs `veilsum doctor`.
+    ///
+    /// # Errors
+    /// A [`Failure`] with the code of the first check that failed.
+    fn run(&self, json: bool) -> Result<(), Failure> {
+        let mut doctor = Doctor::default();
+        doctor.examine(self)?;
+        doctor.report(json)
+    }
+}
+
+#[derive(Default)]
+struct Doctor {
+    findings: Vec<Finding>,
+    rules: Vec<Rule>,
+    role: Option<String>,
+}
+
+/// What was read of a party's files; what is missing was said.
+#[derive(Default)]
+struct Papers {
+    identity: Option<Arc<Identity>>,
+    roster: Option<Roster>,
+    me: Option<PartyId>,
+    federation: Option<Federation>,
+    site: Option<SitePolicy>,
+    rows: Option<(Prepared, Origin)>,
+    account: Option<Account>,
+}
+
+impl Doctor {
+    fn pass(&mut self, check: &str, says: impl ToString) {
+        self.findings.push(Finding::pass(check, says));
+    }
+
+    fn skip(&mut self, check: &str, why: &str) {
+        self.findings.push(Finding::skip(check, why));
+    }
+
+    /// The value, or a finding that says why there is none.
+    fn took<T>(&mut self, check: &str, read: Result<T, Failure>) -> Option<T> {
+        read.map_err(|failure| self.findings.push(Finding::fail(check, failure))).ok()
+    }
+
+    fn examine(&mut self, args: &DoctorArgs) -> Result<(), Failure> {
+        let mut papers = Papers::default();
+        self.pass("version", format!("{SOFTWARE}, wire version {VERSION}"));
+        self.findings.push(checkup::clock(SystemTime::now()));
+        self.key(args, &mut papers);
+        self.roster(args, &mut papers);
+        self.plan(args, &mut papers);
+        if !matches!(papers.me, Some(PartyId::Coordinator | PartyId::Intermediary)) {
+            self.policy(args, &mut papers);
+            self.rows(args, &mut papers);
+            self.ledger(args, &mut papers);
+            self.budget(&papers);
+        }
+        match &args.key {
+            Some(key) => self.findings.push(checkup::disk(&state_of(key, args.state.as_ref()))),
+            None => self.skip("disk", "the folder of the state lies beside the key: give --key"),
+        }
+        self.network(args, &papers)
+    }
+
+    fn key(&mut self, args: &DoctorArgs, papers: &mut Papers) {
+        let Some(path) = &args.key else { return self.skip("key", "give --key FILE.key") };
+        if let Some((identity, name)) = self.took("key", load_identity(path)) {
+            let card = fingerprint(&identity.public().0);
+            self.pass(
+                "key",
+                format!("{}: the secret key of {name}, open to its owner alone; its card has {card}", path.display()),
+            );
+            papers.identity = Some(Arc::new(identity));
+        }
+    }
+
+    fn roster(&mut self, args: &DoctorArgs, papers: &mut Papers) {
+        let Some(path) = named_or(args.roster.as_deref(), "roster.toml") else {
+            return self.skip("roster", "give --roster FILE; what follows from it is not checked");
+        };
+        let Some(roster) = self.took("roster", load_roster(&path)) else { return };
+        let print = roster_fingerprint(&roster.hash());
+        let who = format!("{} with {}", roster.name, counted(roster.sites.len(), "site"));
+        self.pass(
+            "roster",
+            format!("{}: {who}, signed by {}; fingerprint {print}", path.display(), roster.coordinator.name),
+        );
+        if let (Some(identity), Some(key)) = (&papers.identity.clone(), &args.key)
+            && let Some(me) = self.took("role", whoami(&roster, identity))
+        {
+            let role = match me {
+                PartyId::Coordinator => "the coordinator",
+                PartyId::Intermediary => "the intermediary",
+                PartyId::Site(_) => "a site",
+            };
+            self.pass("role", format!("this key is {}, {role}", roster.name_of(me)));
+            self.role = Some(role.trim_start_matches("the ").trim_start_matches("a ").to_owned());
+            papers.me = Some(me);
+            // The coordinator makes the roster, and is asked for no fingerprint.
+            if me != PartyId::Coordinator {
+                self.agreed(&path, key, identity, &roster);
+            }
+        }
+        papers.roster = Some(roster);
+    }
+
+    fn agreed(&mut self, path: &Path, key: &Path, identity: &Identity, roster: &Roster) {
+        let offered = documents::Offered { file: path, roster, key, identity };
+        let Some(known) = self.took("agreed", Federations::load(key, identity)) else { return };
+        match known.standing(roster) {
+            Standing::Agreed => {
+                self.pass("agreed", "this key's owner compared this roster with another member's and accepted it")
+            }
+            Standing::New => {
+                let unheard = offered.unheard();
+                self.findings.push(Finding::warn("agreed", unheard.message, unheard.advice));
+            }
+            Standing::Changed { .. } => {
+                self.took("agreed", offered.agree(None, None));
+            }
+        }
+    }
+
+    fn plan(&mut self, args: &DoctorArgs, papers: &mut Papers) {
+        let Some(roster) = &papers.roster else { return self.skip("plan", "it is read with its roster") };
+        let Some(path) = named_or(args.plan.as_deref(), "plan.toml") else {
+            return self.skip("plan", "give --plan FILE; what follows from it is not checked");
+        };
+        let made = load_plan(&path, roster).and_then(|terms| Federation::new(roster.clone(), terms));
+        let Some(federation) = self.took("plan", made) else { return };
+        let hash = fingerprint(&federation.terms.hash().0);
+        let method = federation.work.method_name();
+        self.pass("plan", format!("{}: {method}, signed and made for this roster; fingerprint {hash}", path.display()));
+        papers.federation = Some(federation);
+    }
+
+    fn policy(&mut self, args: &DoctorArgs, papers: &mut Papers) {
+        if let Some((site, path)) = self.took("policy", policy_of(args.policy.as_deref(), args.key.as_deref())) {
+            let from = path.map_or("the strict default".to_owned(), |path| path.display().to_string());
+            self.pass("policy", format!("{from}, for the data set {:?}", site.data));
+            papers.site = Some(site);
+        }
+    }
+
+    fn rows(&mut self, args: &DoctorArgs, papers: &mut Papers) {
+        let Some(path) = &args.data else { return self.skip("rows", "give --data FILE.csv") };
+        let Some(header) = self.took("rows", table::read_header(path).map_err(Failure::from)) else { return };
+        let Some(federation) = &papers.federation else {
+            let names = counted(header.len(), "column");
+            return self.skip("rows", &format!("{}: {names}; which are needed, the plan says", path.display()));
+        };
+        let Some((rows, origin)) = self.took("rows", documents::load_rows_and_origin(federation, path)) else { return };
+        let label = federation.work.labels.as_ref().map(|labels| labels.column.as_str());
+        let used: Vec<&str> = federation.work.headers().chain(label).collect();
+        let ignored: Vec<&str> = header.iter().map(String::as_str).filter(|name| !used.contains(name)).collect();
+        let ignored = if ignored.is_empty() { "none".to_owned() } else { ignored.join(", ") };
+        // How many they are is the site's own, and a report like this one is sent to whoever helps.
+        let says = format!("{}: every row can be used", path.display());
+        self.pass("rows", format!("{says}; columns that are used: {}; that stay unread: {ignored}", used.join(", ")));
+        papers.rows = Some((rows, origin));
+    }
+
+    fn ledger(&mut self, args: &DoctorArgs, papers: &mut Papers) {
+        let (Some(identity), Some(key)) = (&papers.identity, &args.key) else {
+            return self.skip("ledger", "it lies beside the key: give --key");
+        };
+        let looked = Ledger::look(&state_of(key, args.state.as_ref()), &head_of(key), identity).map_err(Failure::from);
+        let Some(account) = self.took("ledger", looked) else { return };
+        let spent = account.spent(&Hash::default(), None, None);
+        if let Some((_, origin)) = &papers.rows {
+            let known = account.known(&origin.columns(identity, &account.together()));
+            if !matches!(known, Known::Same(_)) {
+                self.findings.push(Finding::fail("ledger", known.refusal()));
+                papers.account = Some(account);
+                return;
+            }
+        }
+        let mut says = match spent.questions {
+            0 => "whole, and nothing was given away yet".to_owned(),
+            n => format!(
+                "whole, and as its head says: {} in {} so far",
+                counted(n as usize, "different answer"),
+                counted(spent.runs as usize, "run")
+            ),
+        };
+        if let Some(SitePolicy { policy, .. }) = &papers.site {
+            let answers = policy.max_rounds_in_all.saturating_sub(spent.questions);
+            let runs = policy.max_runs.saturating_sub(spent.runs);
+            says += &format!("; the policy leaves {answers} answers in {runs} runs");
+        }
+        self.pass("ledger", says);
+        papers.account = Some(account);
+    }
+
+    /// What the policy says to the plan, with these rows and this account.
+    fn budget(&mut self, papers: &Papers) {
+        let (Some(federation), Some(site), Some((rows, _))) = (&papers.federation, &papers.site, &papers.rows) else {
+            return self.skip("answers", "whether this site answers the plan needs roster, plan, policy and rows");
+        };
+        let account = papers.account.as_ref();
+        let spent = account.map(|account| account.spent(&Hash::default(), None, None)).unwrap_or_default();
+        let of_plan = account.map_or(0, |account| account.rho_of(&federation.terms.hash()));
+        let Some(judged) = self.took("answers", judged(federation, &site.policy, rows, (&spent, of_plan), 0)) else {
+            return;
+        };
+        let answer = judged.answer();
+        self.findings.push(match (answer.yes, answer.never) {
+            (true, _) => Finding::pass("answers", answer.sentence),
+            (_, false) => Finding::warn("answers", answer.sentence, answer.next),
+            _ => Finding::fail("answers", Failure::new(Code::Policy, answer.sentence, answer.next)),
+        });
+    }
+
+    fn network(&mut self, args: &DoctorArgs, papers: &Papers) -> Result<(), Failure> {
+        let (Some(identity), Some(roster), Some(me)) = (&papers.identity, &papers.roster, papers.me) else {
+            self.skip("network", "whom to reach, and as whom, needs a key that is on the roster");
+            return Ok(());
+        };
+        let proxy = self.took("proxy", Proxy::of_environment().map_err(Failure::from));
+        match &proxy {
+            None => {}
+            Some(None) => self.pass("proxy", "none is named (HTTPS_PROXY)"),
+            Some(Some(proxy)) => {
+                let at = proxy.address();
+                self.pass("proxy", format!("{at} is named by HTTPS_PROXY; TCP goes through it but for NO_PROXY"));
+            }
+        }
+        let proxy = proxy.flatten();
+        self.rules = checkup::firewall(roster, me, proxy.as_ref());
+        let own = match me {
+            PartyId::Coordinator => Some(&roster.coordinator),
+            PartyId::Intermediary => Some(&roster.intermediary),
+            PartyId::Site(_) => None,
+        };
+        let caller = Caller {
+            identity: identity.clone(),
+            roster,
+            plan: papers.federation.as_ref().map(|federation| federation.terms.hash()),
+            proxy,
+            limit: Duration::from_secs(args.timeout.clamp(1, 60)),
+        };
+        let found = block_on(async {
+            let mut found = Vec::new();
+            if let Some(at) = own.and_then(|own| own.address.parse::<Address>().ok()) {
+                found.push(checkup::port(identity, at.port()).await);
+            }
+            let mut peers = checkup::dialled(roster, me).into_iter();
+            let reach = async |peer: Option<&Member>| match peer {
+                Some(peer) => checkup::reach(&caller, peer).await,
+                None => Vec::new(),
+            };
+            // Two at most, side by side: each may take its whole time.
+            let (one, other) = tokio::join!(reach(peers.next()), reach(peers.next()));
+            found.extend(one.into_iter().chain(other));
+            Ok(found)
+        })?;
+        self.findings.extend(found);
+        Ok(())
+    }
+
+    fn count(&self, outcome: Outcome) -> usize {
+        self.findings.iter().filter(|finding| finding.outcome == outcome).count()
+    }
+
+    /// Prints everything, and fails with the first failure's code.
+    fn report(&self, json: bool) -> Result<(), Failure> {
+        let [failed, warned, skipped] = [Outcome::Fail, Outcome::Warn, Outcome::Skip].map(|of| self.count(of));
+        let all = self.findings.len();
+        let verdict = match (failed, warned, skipped) {
+            (0, 0, 0) => format!("Yes: this party is ready; all {all} checks passed"),
+            (0, w, s) => {
+                format!("Yes: nothing failed of {all} checks; {} to look at, {s} left out", counted(w, "thing"))
+            }
+            (f, ..) => format!("No: {f} of {all} checks failed"),
+        };
+        let first = self.findings.iter().find(|finding| finding.outcome == Outcome::Fail);
+        let mut value = json!({
+            "ready": failed == 0, "says": verdict, "role": self.role, "software": SOFTWARE,
+            "checks": self.findings, "firewall": self.rules,
+        });
+        if let Some(first) = first {
+            value["error"] = json!({ "code": first.code, "message": first.says, "next": first.next });
+        }
+        crate::verb::print(json, &value, &self.text(&verdict))?;
+        let Some(first) = first else { return Ok(()) };
+        let code = Code::from_number(first.code.unwrap_or(0));
+        Err(Failure::new(code, format!("{}: {}", first.check, first.says), first.next.clone()))
+    }
+
+    fn text(&self, verdict: &str) -> String {
+        let mut text = format!("{verdict}.\n\n");
+        let width = self.findings.iter().map(|finding| finding.check.chars().count()).max().unwrap_or(0);
+        for Finding { check, outcome, says, next, .. } in &self.findings {
+            let word = match outcome {
+                Outcome::Pass => "PASS",
+                Outcome::Warn => "WARN",
+                Outcome::Fail => "FAIL",
+                Outcome::Skip => "SKIP",
+            };
+            text += &format!("{word}  {check:<width$}  {says}\n");
+            if !next.is_empty() {
+                text += &format!("      {:<width$}  next: {next}\n", "");
+            }
+        }
+        if self.role.is_some() {
+            text += "\nFor the network team: what a firewall has to let through. Answers belong to these connections; nothing else comes in.\n";
+            text += &table_of(&self.rules);
+        }
+        text
+    }
+}
+
+/// The rules as lines of equal columns.
+fn table_of(rules: &[Rule]) -> String {
+    let head = ["direction", "from", "to", "port", "protocol", "why"].map(str::to_owned);
+    let lines = rules.iter().map(|rule| {
+        let Rule { direction, from, to, port, protocol, why } = rule;
+        [direction.to_string(), from.clone(), to.clone(), port.to_string(), protocol.to_string(), why.clone()]
+    });
+    let lines: Vec<[String; 6]> = std::iter::once(head).chain(lines).collect();
+    let width = |at: usize| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0);
+    let widths: [usize; 5] = std::array::from_fn(width);
+    let mut text = String::new();
+    for line in &lines {
+        let cells: Vec<String> = line.iter().zip(widths).map(|(cell, width)| format!("{cell:<width$}")).collect();
+        text += &format!("  {}  {}\n", cells.join("  "), line[5]);
+    }
+    text
+}
+
+/// The file that was named, or the usual one where it is there.
+fn named_or(given: Option<&Path>, usual: &str) -> Option<PathBuf> {
+    given.map(Path::to_owned).or_else(|| Some(PathBuf::from(usual)).filter(|path| path.exists()))
+}

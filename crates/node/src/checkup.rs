@@ -1,0 +1,454 @@
+//! What a party can find out before a run: whether every aggregator can be reached, on which way, and whether it would let this
+//! party in; and whether this machine is fit. Nothing here takes part in a run or disturbs one.
+
+use std::{
+    fs, io,
+    io::Write,
+    net::{IpAddr, Ipv6Addr, SocketAddr},
+    path::Path,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use serde::Serialize;
+use tokio::{net::TcpStream, task::JoinSet, time::timeout};
+use veilsum_proto::{
+    identity::Identity,
+    roster::{Member, PartyId, Roster},
+    suite::Hash,
+};
+
+use crate::{
+    app_messages::{SOFTWARE, header_check},
+    carrier::{Address, CarrierError, Credentials, Network, Proxy, Transport, listen, only},
+    error::{Code, Failure},
+    role::{
+        aggregator_host::short,
+        dial::{Knocked, knock},
+    },
+};
+
+/// What came of a check.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Outcome {
+    /// As it should be.
+    Pass,
+    /// A run is possible; something should be known.
+    Warn,
+    /// A run is not possible like this.
+    Fail,
+    /// It could not be checked.
+    Skip,
+}
+
+/// One check.
+#[derive(Clone, Debug, Serialize)]
+pub struct Finding {
+    /// What was checked, in a word or two.
+    pub check: String,
+    /// What came of it.
+    pub outcome: Outcome,
+    /// What was found.
+    pub says: String,
+    /// What to do about it; empty where there is nothing to do.
+    pub next: String,
+    /// The exit code of a check that failed.
+    pub code: Option<u8>,
+}
+
+impl Finding {
+    fn new(check: &str, outcome: Outcome, says: impl ToString, next: impl Into<String>) -> Finding {
+        Finding { check: check.into(), outcome, says: says.to_string(), next: next.into(), code: None }
+    }
+
+    /// As it should be.
+    pub fn pass(check: &str, says: impl ToString) -> Finding {
+        Finding::new(check, Outcome::Pass, says, "")
+    }
+
+    /// Something to know, and what to do about it.
+    pub fn warn(check: &str, says: impl ToString, next: impl Into<String>) -> Finding {
+        Finding::new(check, Outcome::Warn, says, next)
+    }
+
+    /// Not checked, and what is needed to check it.
+    pub fn skip(check: &str, why: impl ToString) -> Finding {
+        Finding::new(check, Outcome::Skip, why, "")
+    }
+
+    /// What would end a run.
+    pub fn fail(check: &str, failure: Failure) -> Finding {
+        let code = Some(failure.code as u8);
+        Finding { code, ..Finding::new(check, Outcome::Fail, failure.message, failure.advice) }
+    }
+}
+
+// ---- This machine ---------------------------------------------------------------------------------------------------
+
+/// Seconds from 1970 to the beginning of 2026, when this software was made: no clock that is right shows less.
+const MADE: u64 = 1_767_225_600;
+/// The same to the beginning of 2100.
+const FAR: u64 = 4_102_444_800;
+/// Seconds of a mean year of the Gregorian calendar.
+const YEAR: u64 = 31_556_952;
+
+/// Whether the clock shows a year that can be. Nothing in a run rests on the time of day, so how far it is from the others'
+/// is not asked.
+pub fn clock(now: SystemTime) -> Finding {
+    let seconds = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let says = format!("it shows the year {}", 1970 + seconds / YEAR);
+    if (MADE..FAR).contains(&seconds) {
+        let more = "how far it is from the others' clocks is not known, and no rule of a run depends on it";
+        return Finding::pass("clock", format!("{says}; {more}"));
+    }
+    Finding::warn("clock", says, "set this machine's clock: dates in logs and of files are wrong")
+}
+
+/// Bytes that are written to try the disk. A journal and a ledger of a thousand questions are a few megabytes.
+const TRIED: usize = 16 << 20;
+
+/// Whether as much can be written into this folder as a run may need. A folder that is not there yet is tried where it will be
+/// made, and is not made.
+pub fn disk(folder: &Path) -> Finding {
+    let mut there = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+    while !there.exists() {
+        there = match there.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+    }
+    let file = there.join(format!(".veilsum-doctor-{}", std::process::id()));
+    let tried = write_and_remove(&file);
+    let made = if there == folder { String::new() } else { format!(", where {} will be made", folder.display()) };
+    match tried {
+        Ok(()) => Finding::pass(
+            "disk",
+            format!("{} MiB could be written into {}{made}, and were removed", TRIED >> 20, there.display()),
+        ),
+        Err(e) => Finding::fail(
+            "disk",
+            Failure::input(
+                format!("{} MiB cannot be written into {}{made} ({e})", TRIED >> 20, there.display()),
+                "make room, or make the folder yours to write to, or choose another one with --state",
+            ),
+        ),
+    }
+}
+
+fn write_and_remove(file: &Path) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    let written = options.write(true).create_new(true).open(file).and_then(|mut open| {
+        let block = vec![0; 1 << 20];
+        (0..TRIED / block.len()).try_for_each(|_| open.write_all(&block))?;
+        open.sync_all()
+    });
+    match written {
+        // It was not made, and is not ours.
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Err(e),
+        written => {
+            let removed = fs::remove_file(file);
+            written.and(removed)
+        }
+    }
+}
+
+/// Whether an aggregator can open its port on this machine, for UDP and TCP. It is shut again at once.
+pub async fn port(identity: &Identity, port: u16) -> Finding {
+    let at = SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
+    let opened = async {
+        let credentials = Credentials::from_seed(&identity.seed())?;
+        listen(&Network::new(Transport::Auto, None), at, &credentials, only(Vec::new()), header_check).await
+    };
+    match opened.await {
+        Ok(listener) => {
+            listener.close("only tried").await;
+            Finding::pass("port", format!("port {port} of this machine is free for UDP and TCP"))
+        }
+        Err(CarrierError::Bind { kind, source, .. }) if source.kind() == io::ErrorKind::AddrInUse => Finding::warn(
+            "port",
+            format!("port {port} of this machine is taken for {kind}"),
+            "if this party's own process runs, it is that one; otherwise end the other program, or make the card again with another port",
+        ),
+        Err(e) => Finding::fail("port", e.into()),
+    }
+}
+
+// ---- The others -----------------------------------------------------------------------------------------------------
+
+/// Who asks: its key, and the documents that it holds.
+pub struct Caller<'a> {
+    /// Its identity.
+    pub identity: Arc<Identity>,
+    /// Its roster.
+    pub roster: &'a Roster,
+    /// The hash of its plan, where it has one.
+    pub plan: Option<Hash>,
+    /// The proxy on its way out.
+    pub proxy: Option<Proxy>,
+    /// How long one attempt may take.
+    pub limit: Duration,
+}
+
+/// One way to an aggregator.
+struct Way {
+    check: String,
+    carrier: Network,
+    at: Address,
+    /// The address of a TCP connection without a proxy.
+    straight: Option<SocketAddr>,
+}
+
+/// Looks an aggregator's name up, makes a handshake with its pinned key on every way by itself, and asks on each whether this
+/// party would be let in ([APP-9]).
+pub async fn reach(caller: &Caller<'_>, peer: &Member) -> Vec<Finding> {
+    let address: Address = match peer.address.parse() {
+        Ok(address) => address,
+        Err(why) => {
+            let next = "ask the coordinator for a roster with an address HOST:PORT";
+            let what = format!("the address {:?} of {} cannot be used: {why}", peer.address, peer.name);
+            return vec![Finding::fail(&format!("{}: name", peer.name), Failure::input(what, next))];
+        }
+    };
+    let proxy = caller.proxy.clone().filter(|proxy| proxy.serves(&address));
+    let (named, found) = look_up(peer, &address, caller.limit, proxy.is_some()).await;
+    let mut findings = vec![named];
+    let mut running = JoinSet::new();
+    for (order, way) in ways(peer, &address, &found, proxy).into_iter().enumerate() {
+        let (identity, peer, limit) = (caller.identity.clone(), peer.clone(), caller.limit);
+        let documents = (caller.roster.hash(), caller.plan.unwrap_or_default());
+        running.spawn(async move {
+            let (roster, plan) = &documents;
+            let knocked = knock((&identity, roster, plan), &way.carrier, (&peer, &way.at), limit).await;
+            // An attempt says only that no link came about; that a port is shut is worth knowing.
+            let shut = match (&knocked, way.straight) {
+                (Err(CarrierError::Unreachable { .. }), Some(at)) => is_shut(at, limit).await,
+                _ => false,
+            };
+            (order, way, knocked, shut)
+        });
+    }
+    let mut tried = running.join_all().await;
+    tried.sort_by_key(|(order, ..)| *order);
+    let reached = tried.iter().any(|(_, _, knocked, _)| knocked.is_ok());
+    for (_, way, knocked, shut) in &tried {
+        findings.push(match knocked {
+            Ok(Knocked { over, .. }) => Finding::pass(
+                &way.check,
+                format!(
+                    "a handshake over {over} at {}: it holds the key of the roster, and this machine's was shown",
+                    way.at
+                ),
+            ),
+            Err(e) => unreached(peer, way, e, *shut, reached),
+        });
+    }
+    if reached {
+        findings.extend(let_in(caller, peer, tried.into_iter().filter_map(|(_, _, knocked, _)| knocked.ok())));
+    } else {
+        findings.push(Finding::skip(&format!("{}: let in", peer.name), "not known, because it was not reached"));
+    }
+    findings
+}
+
+/// What the name stands for. Through a proxy, the proxy looks it up as well.
+async fn look_up(peer: &Member, address: &Address, limit: Duration, proxied: bool) -> (Finding, Vec<SocketAddr>) {
+    let check = format!("{}: name", peer.name);
+    let why = match timeout(limit, address.resolve()).await {
+        Ok(Ok(found)) if !found.is_empty() => {
+            let all: Vec<String> = found.iter().map(|at| at.ip().to_string()).collect();
+            return (Finding::pass(&check, format!("{} is {}", address.host(), all.join(", "))), found);
+        }
+        Ok(Ok(_)) => "the name has no address".to_owned(),
+        Ok(Err(e)) => e.to_string(),
+        Err(_) => "the name server does not answer".to_owned(),
+    };
+    let e = CarrierError::Unresolved { addr: address.clone(), reason: why };
+    let finding = if proxied {
+        Finding::warn(&check, format!("{e}; the proxy looks it up itself"), "")
+    } else {
+        Finding::fail(&check, e.into())
+    };
+    (finding, Vec::new())
+}
+
+/// All ways that a run may take, each by itself.
+fn ways(peer: &Member, address: &Address, found: &[SocketAddr], proxy: Option<Proxy>) -> Vec<Way> {
+    let way = |over: &str, transport, proxy, at: Address, straight| Way {
+        check: format!("{}: {over}", peer.name),
+        carrier: Network::new(transport, proxy),
+        at,
+        straight,
+    };
+    let mut ways: Vec<Way> =
+        found.iter().map(|at| way("QUIC", Transport::Quic, None, Address::from(*at), None)).collect();
+    match proxy {
+        Some(proxy) => ways.push(way("proxy", Transport::Tcp, Some(proxy), address.clone(), None)),
+        None => ways.extend(found.iter().map(|at| way("TCP", Transport::Tcp, None, Address::from(*at), Some(*at)))),
+    }
+    ways
+}
+
+async fn is_shut(at: SocketAddr, limit: Duration) -> bool {
+    let refused = |e: io::Error| e.kind() == io::ErrorKind::ConnectionRefused;
+    timeout(limit, TcpStream::connect(at)).await.is_ok_and(|tried| tried.is_err_and(refused))
+}
+
+/// A way on which no link came about.
+fn unreached(peer: &Member, way: &Way, e: &CarrierError, shut: bool, otherwise: bool) -> Finding {
+    let (name, port) = (&peer.name, way.at.port());
+    let says = match e {
+        CarrierError::Unreachable { .. } if shut => {
+            format!("the machine at {} answers, and nothing listens there", way.at)
+        }
+        CarrierError::Unreachable { addr, .. } => format!("no answer from {addr}"),
+        other => other.to_string(),
+    };
+    let failure = Failure::from(e);
+    // Somebody else at a member's address is never a detail.
+    if failure.code != Code::Network {
+        return Finding::fail(&way.check, Failure { message: says, ..failure });
+    }
+    let udp = way.straight.is_none() && way.check.ends_with("QUIC");
+    match e {
+        CarrierError::Unreachable { .. } if otherwise && udp => Finding::warn(
+            &way.check,
+            says,
+            format!(
+                "a run takes the other way. A firewall drops UDP, or {name} listens on TCP alone: let UDP to its port {port} out, or \
+                 leave it so and start with --transport tcp"
+            ),
+        ),
+        _ if otherwise => Finding::warn(
+            &way.check,
+            says,
+            format!(
+                "a run takes the other way, and has none left where that one is lost: let TCP to port {port} of {name} out"
+            ),
+        ),
+        CarrierError::Unreachable { .. } => Finding::fail(
+            &way.check,
+            Failure {
+                message: says,
+                advice: format!(
+                    "ask the operator of {name} whether it runs now and whether {port} is its port; if so, give the network team the \
+                     table below"
+                ),
+                ..failure
+            },
+        ),
+        _ => Finding::fail(&way.check, Failure { message: says, ..failure }),
+    }
+}
+
+/// What it says to this party's key and documents, and which release it is.
+fn let_in(caller: &Caller<'_>, peer: &Member, answers: impl Iterator<Item = Knocked>) -> Vec<Finding> {
+    let check = format!("{}: let in", peer.name);
+    let mut software = None;
+    for Knocked { answer, .. } in answers {
+        match answer {
+            Ok(found) => software = Some(found),
+            // Whoever holds no plan named one that nobody has; the roster is compared first.
+            Err(failure) if caller.plan.is_none() && failure.message.contains(&short(&Hash::default())) => {
+                return vec![Finding::skip(
+                    &check,
+                    "it knows this key and roster; whether the plan is the same needs --plan",
+                )];
+            }
+            Err(failure) => return vec![Finding::fail(&check, failure)],
+        }
+    }
+    let Some(software) = software else { return Vec::new() };
+    let says = "it would let this party in, with this roster and plan; it was only asked, and no run is touched";
+    let version = format!("{}: version", peer.name);
+    let versions = if software == SOFTWARE {
+        Finding::pass(&version, format!("{software}, as here"))
+    } else {
+        let next = "bring both ends to the same release where a run does not come about";
+        Finding::warn(&version, format!("{software} there, {SOFTWARE} here"), next)
+    };
+    vec![Finding::pass(&check, says), versions]
+}
+
+// ---- For the network team -------------------------------------------------------------------------------------------
+
+/// A line of the table for a firewall.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Rule {
+    /// In or out, seen from this machine.
+    pub direction: &'static str,
+    /// Who opens the connection.
+    pub from: String,
+    /// To whom.
+    pub to: String,
+    /// The port there.
+    pub port: u16,
+    /// UDP or TCP.
+    pub protocol: &'static str,
+    /// What for.
+    pub why: String,
+}
+
+const HERE: &str = "this machine";
+
+/// What a firewall has to let through for this party. Answers belong to the connections in the table.
+pub fn firewall(roster: &Roster, me: PartyId, proxy: Option<&Proxy>) -> Vec<Rule> {
+    let mut rules = Vec::new();
+    let own = match me {
+        PartyId::Coordinator => Some((&roster.coordinator, format!("all sites and {}", roster.intermediary.name))),
+        PartyId::Intermediary => Some((&roster.intermediary, "all sites".to_owned())),
+        PartyId::Site(_) => None,
+    };
+    if let Some((port, from)) = own.and_then(|(own, from)| Some((own.address.parse::<Address>().ok()?.port(), from))) {
+        let rule = |protocol, why: &str| Rule {
+            direction: "in",
+            from: from.clone(),
+            to: HERE.into(),
+            port,
+            protocol,
+            why: why.into(),
+        };
+        rules.push(rule("UDP", "QUIC: questions and masked answers"));
+        rules.push(rule("TCP", "TLS 1.3: the same for whom UDP does not pass"));
+    }
+    let mut names = false;
+    for peer in dialled(roster, me) {
+        let Ok(address) = peer.address.parse::<Address>() else { continue };
+        names |= address.host().parse::<IpAddr>().is_err();
+        let rule = |to: &Address, protocol, why: String| Rule {
+            direction: "out",
+            from: HERE.into(),
+            to: to.host().into(),
+            port: to.port(),
+            protocol,
+            why,
+        };
+        rules.push(rule(&address, "UDP", format!("QUIC to {}: questions and masked answers", peer.name)));
+        match proxy.filter(|proxy| proxy.serves(&address)) {
+            Some(proxy) => {
+                rules.push(rule(proxy.address(), "TCP", format!("HTTP proxy: CONNECT {address} to {}", peer.name)))
+            }
+            None => rules.push(rule(&address, "TCP", format!("TLS 1.3 to {}, where UDP does not pass", peer.name))),
+        }
+    }
+    if names {
+        rules.push(Rule {
+            direction: "out",
+            from: HERE.into(),
+            to: "the name server".into(),
+            port: 53,
+            protocol: "UDP",
+            why: "to look up the names above".into(),
+        });
+    }
+    rules
+}
+
+/// Whom this party dials.
+pub fn dialled(roster: &Roster, me: PartyId) -> Vec<&Member> {
+    match me {
+        PartyId::Coordinator => Vec::new(),
+        PartyId::Intermediary => vec![&roster.coordinator],
+        PartyId::Site(_) => vec![&roster.coordinator, &roster.intermediary],
+    }
+}

@@ -1,0 +1,109 @@
+//! Who is named where a run does not come about: the party at fault, with the reason, on the screen of everybody who sees it.
+
+use std::{path::Path, time::Duration};
+
+use veilsum_testkit::program::{Folder, Parties, free_port, start, veilsum};
+
+const SIZES: [usize; 3] = [40, 55, 61];
+const PLAN: [&str; 2] = ["--epsilon=0.005", "--max-rounds=12"];
+const LIMIT: Duration = Duration::from_secs(120);
+const QUICK: [&str; 8] = ["--phase-timeout", "4", "--grace", "1", "--join-timeout", "8", "--on-loss", "stop"];
+
+fn error_of(stderr: &str) -> &str {
+    stderr.lines().find(|line| line.starts_with("error: ")).unwrap_or_else(|| panic!("no error: {stderr}"))
+}
+
+/// The intermediary listens on another port than its card says: what a site reports is not that sites are missing there.
+#[test]
+fn a_site_that_cannot_reach_an_aggregator_names_that_one_and_its_port() {
+    let p = Parties::new(&SIZES, &PLAN);
+    let lead = start(&p.server(&QUICK));
+    let wrong = format!("127.0.0.1:{}", free_port());
+    let counter = start(&p.intermediary(&[&QUICK[..], &["--listen", &wrong]].concat()));
+    let sites: Vec<_> = (1..=3).map(|i| start(&p.client(i, &["--join-timeout", "3"]))).collect();
+    let port = p.ports[1];
+    for site in sites {
+        let told = site.wait(LIMIT);
+        assert!([Some(6), Some(9)].contains(&told.code), "{told:?}");
+        let error = error_of(&told.stderr);
+        let cause = format!("this site could not take part: counter did not answer at 127.0.0.1:{port}");
+        assert!(error.contains(&cause), "{error}");
+        assert!(told.stderr.contains("next: check that the server runs there"), "{}", told.stderr);
+    }
+    let told = counter.wait(LIMIT).expect(6);
+    let warning = format!("warning: the roster says port {port} for counter, and this listens on");
+    assert!(told.stderr.contains(&warning), "{}", told.stderr);
+    drop(lead);
+}
+
+/// A site's own policy says no: the coordinator's last word names the site and the rule, and not only that sites are missing.
+#[test]
+fn the_coordinator_says_why_a_site_that_refused_is_missing() {
+    let p = Parties::new(&SIZES, &PLAN);
+    p.folder.write("strict.toml", "min_rows = 100000\n");
+    let lead = start(&p.server(&QUICK));
+    let counter = start(&p.intermediary(&QUICK));
+    let strict = p.folder.path("strict.toml");
+    let refuses = start(&p.client(3, &["--policy", &strict]));
+    let others: Vec<_> = [1, 2].map(|i| start(&p.client(i, &[]))).into();
+    let told = lead.wait(LIMIT).expect(6);
+    assert!(
+        error_of(&told.stderr).contains("site-3: it refused under rule [POL-4]; its operator sees why"),
+        "{}",
+        told.stderr
+    );
+    assert!(refuses.wait(LIMIT).expect(7).stderr.contains("min_rows"));
+    for site in others {
+        assert!(error_of(&site.wait(LIMIT).stderr).contains("site-3: it refused under rule [POL-4]"));
+    }
+    drop(counter);
+}
+
+/// A site that was never there did not leave.
+#[test]
+fn a_site_that_never_came_is_said_to_be_absent_and_not_to_have_left() {
+    let p = Parties::new(&SIZES, &PLAN);
+    let lead = start(&p.server(&QUICK));
+    let counter = start(&p.intermediary(&QUICK));
+    let sites: Vec<_> = [1, 2].map(|i| start(&p.client(i, &[]))).into();
+    let told = lead.wait(LIMIT).expect(6);
+    assert!(error_of(&told.stderr).contains("not there: site-3"), "{}", told.stderr);
+    for text in [told.text()].into_iter().chain(sites.into_iter().map(|site| site.wait(LIMIT).text())) {
+        assert!(!text.contains("left the run") && text.contains("not there: site-3"), "{text}");
+    }
+    drop(counter);
+}
+
+/// Its three hospitals have no policy of their own: the strict default answers its plan.
+#[test]
+fn the_example_of_three_hospitals_needs_no_laxer_policy() {
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/three-hospitals");
+    let script = std::fs::read_to_string(example.join("run.sh")).expect("the example").replace("\\\n", " ");
+    assert!(!script.contains("--policy"), "{script}");
+    let made = script.lines().find(|line| line.starts_with("\"$veilsum\" plan make")).expect("its plan");
+    let folder = Folder::fresh();
+    let at = |name: &str| folder.path(name);
+    for (name, address) in [("hub", "127.0.0.1:1"), ("counter", "127.0.0.1:2"), ("a", ""), ("b", ""), ("c", "")] {
+        let mut args = vec!["keygen".to_owned(), "--name".into(), name.into(), "--out".into(), at("")];
+        args.extend((!address.is_empty()).then(|| format!("--address={address}")));
+        veilsum(&args).expect(0);
+    }
+    let mut roster = ["roster", "make", "--name", "three", "--coordinator"].map(str::to_owned).to_vec();
+    roster.extend([at("hub.card"), "--intermediary".into(), at("counter.card"), "--key".into(), at("hub.key")]);
+    roster.extend(["a", "b", "c"].map(|site| format!("--site={}", at(&format!("{site}.card")))));
+    roster.extend(["--out".into(), at("roster.toml")]);
+    veilsum(&roster).expect(0);
+    let words = made.split_whitespace().skip(1).map(|word| {
+        match word.contains('.') && !word.starts_with(|c: char| c.is_ascii_digit()) {
+            true => at(word),
+            false => word.to_owned(),
+        }
+    });
+    veilsum(&words.collect::<Vec<_>>()).expect(0);
+    for hospital in ["a", "b", "c"] {
+        let rows = example.join(format!("hospital-{hospital}/rows.csv")).to_string_lossy().into_owned();
+        let [roster, plan] = ["roster.toml", "plan.toml"].map(at);
+        let told = veilsum(&["policy", "check", "--roster", &roster, "--plan", &plan, "--data", &rows]).expect(0);
+        assert!(told.stdout.starts_with("Yes: ") && told.stdout.contains("the strict default"), "{}", told.stdout);
+    }
+}

@@ -1,0 +1,298 @@
+//! `veilsum doctor` with real parties: what it says where everything is well, and with each thing broken in turn. To be asked
+//! whether somebody would be let in disturbs no run ([APP-9]).
+
+use std::{fs, os::unix::fs::PermissionsExt, time::Duration};
+
+use serde_json::Value;
+use veilsum_testkit::program::{Ended, Parties, Running, free_port, start, veilsum};
+
+const SIZES: [usize; 3] = [40, 55, 61];
+const PLAN: [&str; 2] = ["--epsilon=0.005", "--max-rounds=12"];
+const LIMIT: Duration = Duration::from_secs(120);
+
+fn federation() -> Parties {
+    Parties::new(&SIZES, &PLAN)
+}
+
+/// The doctor's document for one party, and its exit code. Of an option that is there twice, the later one counts.
+fn asked(p: &Parties, key: &str, more: &[&str]) -> (i32, Value) {
+    let [roster, plan, key] = ["roster.toml", "plan.toml", key].map(|file| p.folder.path(file));
+    let usual = ["--roster", &roster, "--plan", &plan, "--key", &key, "--timeout", "2"];
+    let mut args = vec!["doctor", "--json"];
+    let pairs: Vec<&[&str]> = usual.chunks(2).chain(more.chunks(2)).collect();
+    for (at, pair) in pairs.iter().enumerate() {
+        if pairs[at + 1..].iter().all(|later| later[0] != pair[0]) {
+            args.extend(*pair);
+        }
+    }
+    let Ended { code, stdout, stderr } = veilsum(&args);
+    let value = serde_json::from_str(&stdout).unwrap_or_else(|e| panic!("one document: {e}\n{stdout}\n{stderr}"));
+    (code.expect("a code"), value)
+}
+
+/// Of site-1, with its rows, its state and a policy that answers.
+fn of_site(p: &Parties, more: &[&str]) -> (i32, Value) {
+    let [data, policy, state] = ["site-1.csv", "toy.toml", "site-1.state"].map(|file| p.folder.path(file));
+    let own = ["--data", &*data, "--policy", &*policy, "--state", &*state];
+    asked(p, "site-1.key", &[&own[..], more].concat())
+}
+
+fn check<'a>(found: &'a Value, name: &str) -> &'a Value {
+    let all = found["checks"].as_array().expect("checks");
+    all.iter().find(|check| check["check"] == name).unwrap_or_else(|| panic!("no check {name:?}: {found:#}"))
+}
+
+/// This check failed with this code and says so; no other one failed that `besides` does not name.
+fn fails(found: &(i32, Value), name: &str, code: i32, words: &[&str], besides: &[&str]) {
+    let (ended, value) = found;
+    let it = check(value, name);
+    assert_eq!((it["outcome"].as_str(), it["code"].as_i64()), (Some("fail"), Some(code.into())), "{value:#}");
+    let told = ["says", "next"].map(|part| it[part].as_str().expect("words")).join("\n");
+    assert!(words.iter().all(|word| told.contains(word)) && it["next"] != "", "{told}");
+    for other in value["checks"].as_array().expect("checks") {
+        let other_name = other["check"].as_str().expect("a name");
+        let known = other_name == name || besides.contains(&other_name);
+        assert!(known || other["outcome"] != "fail", "{other_name} as well: {value:#}");
+    }
+    if besides.is_empty() {
+        assert_eq!(*ended, code, "{value:#}");
+    }
+    assert_ne!(*ended, 0);
+}
+
+fn aggregators(p: &Parties, more: &[&str]) -> [Running; 2] {
+    let lead = start(&p.server(more));
+    lead.until("port", LIMIT, |text| text.contains("waiting for 3 sites"));
+    let counter = start(&p.intermediary(more));
+    counter.until("link to the coordinator", LIMIT, |text| text.contains("connected to lead"));
+    [lead, counter]
+}
+
+fn accept(p: &Parties) {
+    let [roster, key] = ["roster.toml", "site-1.key"].map(|file| p.folder.path(file));
+    let print = veilsum_testkit::program::fingerprint_of(&roster);
+    veilsum(&["roster", "accept", "--roster", &roster, "--key", &key, "--fingerprint", &print]).expect(0);
+}
+
+/// [APP-9]: asked while it is connected itself, a site keeps its place, and the run comes to its end.
+#[test]
+fn everything_well_before_and_in_the_midst_of_a_run_which_goes_on() {
+    let p = federation();
+    // Before anybody runs, and before the roster was compared: two things to do.
+    let dead = of_site(&p, &[]);
+    let shut = ["lead: QUIC", "counter: QUIC", "lead: TCP", "counter: TCP"];
+    fails(&dead, "lead: TCP", 4, &["nothing listens", "operator of lead"], &shut);
+    assert_eq!((dead.0, check(&dead.1, "agreed")["outcome"].as_str()), (4, Some("warn")));
+    assert!(check(&dead.1, "agreed")["next"].as_str().is_some_and(|next| next.contains("roster accept")));
+    assert_eq!(check(&dead.1, "lead: let in")["outcome"], "skip");
+
+    accept(&p);
+    let [lead, counter] = aggregators(&p, &[]);
+    let (code, found) = of_site(&p, &[]);
+    assert_eq!((code, found["ready"].as_bool(), found["role"].as_str()), (0, Some(true), Some("site")), "{found:#}");
+    assert!(found.get("error").is_none());
+    for name in ["key", "roster", "role", "agreed", "plan", "policy", "rows", "ledger", "answers", "disk", "clock"] {
+        assert_eq!(check(&found, name)["outcome"], "pass", "{name}: {found:#}");
+    }
+    for peer in ["lead", "counter"] {
+        for way in ["name", "QUIC", "TCP", "let in", "version"] {
+            assert_eq!(check(&found, &format!("{peer}: {way}"))["outcome"], "pass", "{found:#}");
+        }
+    }
+    assert!(check(&found, "rows")["says"].as_str().is_some_and(|says| says.contains("every row can be used")
+        && !says.contains("40 rows")
+        && says.contains("unread: note")));
+    let rules = found["firewall"].as_array().expect("rules");
+    let ports: Vec<u64> = rules.iter().filter_map(|rule| rule["port"].as_u64()).collect();
+    let [hub, other] = p.ports.map(u64::from);
+    assert_eq!(ports, [hub, hub, other, other], "{rules:?}");
+    assert!(rules.iter().all(|rule| rule["direction"] == "out"));
+
+    // Two sites are connected, and one of them asks meanwhile, more often than a door has places.
+    let early: Vec<Running> = [1, 2].map(|i| start(&p.client(i, &[]))).into();
+    early[0].until("links", LIMIT, |text| text.contains("connected to lead") && text.contains("connected to counter"));
+    for _ in 0..3 {
+        assert_eq!(of_site(&p, &[]).0, 0);
+    }
+    let last = start(&p.client(3, &[]));
+    for site in early.into_iter().chain([last]) {
+        let told = site.wait(LIMIT).expect(0);
+        assert!(!told.stderr.contains("dialling again"), "its link was taken away: {}", told.stderr);
+    }
+    counter.wait(LIMIT).expect(0);
+    lead.wait(LIMIT).expect(0);
+    // What was given away shows.
+    let (_, found) = of_site(&p, &[]);
+    assert!(check(&found, "ledger")["says"].as_str().is_some_and(|says| says.contains("in 1 run so far")), "{found:#}");
+    // The rows are others than those that were answered from.
+    p.folder.write("site-1.csv", "x,y,note\n0.5,0.5,a\n0.2,0.3,b\n");
+    fails(&of_site(&p, &[]), "ledger", 7, &["[LED-8]", "ledger changed"], &shut);
+}
+
+#[test]
+fn a_key_that_others_can_read_and_one_of_nobody() {
+    let p = federation();
+    let key = p.folder.path("site-1.key");
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o644)).expect("its own file");
+    let open = of_site(&p, &[]);
+    fails(&open, "key", 3, &["chmod 600", "site-1.key"], &[]);
+    assert_eq!(check(&open.1, "network")["outcome"], "skip");
+    p.keygen("stranger", None);
+    fails(&asked(&p, "stranger.key", &[]), "role", 3, &["not on the roster", "veilsum roster add"], &[]);
+    fails(&asked(&p, "site-1.card", &[]), "key", 3, &["public card", "NAME.key"], &[]);
+    // Text for people has the same verdict, an error with a next step, and says what was left out.
+    let none = p.folder.path("nowhere");
+    let told = veilsum(&["doctor", "--key", &key, "--roster", &none]).expect(3);
+    assert!(told.stdout.starts_with("No: 2 of ") && told.stdout.contains("SKIP  plan"), "{}", told.stdout);
+    let told = veilsum(&["doctor"]).expect(0);
+    assert!(told.stdout.starts_with("Yes: nothing failed") && told.stdout.contains("give --key"), "{}", told.stdout);
+}
+
+#[test]
+fn a_plan_of_another_roster_rows_without_a_column_and_a_policy_that_refuses() {
+    let p = federation();
+    let shut = ["lead: QUIC", "counter: QUIC", "lead: TCP", "counter: TCP"];
+    p.folder.write("short.csv", "x,note\n0.5,a\n");
+    let short = p.folder.path("short.csv");
+    fails(
+        &of_site(&p, &["--timeout", "1", "--data", &short]),
+        "rows",
+        3,
+        &["no column is called \"y\"", "the file has"],
+        &shut,
+    );
+    p.folder.write("strict.toml", "min_rows = 41\n");
+    let strict = p.folder.path("strict.toml");
+    let found = of_site(&p, &["--policy", &strict]);
+    fails(&found, "answers", 7, &["No: ", "min_rows"], &shut);
+    p.folder.write("wrong.toml", "min_row = 41\n");
+    fails(&of_site(&p, &["--policy", &p.folder.path("wrong.toml")]), "policy", 3, &["line 1", "min_row"], &shut);
+    p.keygen("site-4", None);
+    p.roster("other.toml", &["site-1", "site-2", "site-4"]);
+    p.plan("other.toml", "other-plan.toml", &PLAN);
+    let other = p.folder.path("other-plan.toml");
+    fails(&of_site(&p, &["--plan", &other]), "plan", 3, &["another roster", "get the plan"], &shut);
+    let damaged = p.folder.write("site-1.key.head", "not a head");
+    fails(&of_site(&p, &[]), "ledger", 3, &["site-1.key.head"], &shut);
+    fs::remove_file(damaged).expect("the file");
+    // A folder that cannot be written into.
+    let folder = p.folder.write("a-file", "");
+    fails(
+        &of_site(&p, &["--state", &format!("{folder}/state")]),
+        "disk",
+        3,
+        &["cannot be written", "--state"],
+        &[&shut[..], &["ledger"]].concat(),
+    );
+}
+
+#[test]
+fn a_name_that_nobody_knows_and_a_machine_with_another_key() {
+    let p = federation();
+    let card = |name: &str, address: &str| {
+        veilsum(&["keygen", "--name", name, "--out", &p.folder.path(""), "--address", address]).expect(0);
+    };
+    let roster = |intermediary: &str| {
+        let [lead, other, key, out] =
+            ["lead.card", intermediary, "lead.key", "roster.toml"].map(|file| p.folder.path(file));
+        let mut args = ["roster", "make", "--name", "test", "--coordinator", &lead, "--intermediary", &other].to_vec();
+        let sites: Vec<String> =
+            (1..=3).map(|i| format!("--site={}", p.folder.path(&format!("site-{i}.card")))).collect();
+        args.extend(["--key", &key, "--out", &out]);
+        args.extend(sites.iter().map(String::as_str));
+        veilsum(&args).expect(0);
+        p.plan("roster.toml", "plan.toml", &PLAN);
+    };
+    card("far", "nowhere.invalid:4433");
+    roster("far.card");
+    let lead = start(&p.server(&[]));
+    lead.until("port", LIMIT, |text| text.contains("waiting for 3 sites"));
+    let found = of_site(&p, &[]);
+    fails(&found, "far: name", 4, &["nowhere.invalid", "name service"], &[]);
+    assert_eq!(check(&found.1, "lead: let in")["outcome"], "pass", "the other one is well: {:#}", found.1);
+    drop(lead);
+    // Its card has the coordinator's port.
+    card("twin", &format!("127.0.0.1:{}", p.ports[0]));
+    roster("twin.card");
+    let lead = start(&p.server(&[]));
+    lead.until("port", LIMIT, |text| text.contains("waiting for 3 sites"));
+    let found = of_site(&p, &[]);
+    fails(&found, "twin: QUIC", 5, &["another key", "fingerprint"], &["twin: TCP"]);
+    assert_eq!(found.0, 5);
+    // Another plan than the one that runs: it is reached, and not let in.
+    p.plan("roster.toml", "later.toml", &["--max-rounds=13"]);
+    let found = of_site(&p, &["--plan", &p.folder.path("later.toml")]);
+    fails(&found, "lead: let in", 8, &["this run's is", "current plan"], &["twin: QUIC", "twin: TCP"]);
+    assert_eq!(check(&found.1, "lead: QUIC")["outcome"], "pass");
+    drop(lead);
+}
+
+#[test]
+fn a_listener_on_tcp_alone_is_reached_and_quic_is_said_to_be_shut() {
+    let p = federation();
+    accept(&p);
+    let running = aggregators(&p, &["--transport", "tcp"]);
+    let (code, found) = of_site(&p, &[]);
+    assert_eq!((code, found["ready"].as_bool()), (0, Some(true)), "{found:#}");
+    for peer in ["lead", "counter"] {
+        let quic = check(&found, &format!("{peer}: QUIC"));
+        assert_eq!(quic["outcome"], "warn");
+        assert!(quic["next"].as_str().is_some_and(|next| next.contains("--transport tcp")), "{quic}");
+        assert_eq!(check(&found, &format!("{peer}: TCP"))["outcome"], "pass");
+        assert_eq!(check(&found, &format!("{peer}: let in"))["outcome"], "pass");
+    }
+    drop(running);
+}
+
+#[test]
+fn an_aggregator_sees_its_port_and_what_comes_in() {
+    let p = federation();
+    let (code, found) = asked(&p, "lead.key", &[]);
+    assert_eq!((code, found["role"].as_str()), (0, Some("coordinator")), "{found:#}");
+    assert_eq!(check(&found, "port")["outcome"], "pass");
+    assert!(found["checks"].as_array().is_some_and(|all| all.iter().all(|check| check["check"] != "rows")));
+    let rules = found["firewall"].as_array().expect("rules");
+    assert_eq!(rules.len(), 2);
+    assert!(rules.iter().all(|rule| rule["direction"] == "in" && rule["port"] == p.ports[0]), "{rules:?}");
+    let lead = start(&p.server(&[]));
+    lead.until("port", LIMIT, |text| text.contains("waiting for 3 sites"));
+    let (code, found) = asked(&p, "lead.key", &[]);
+    assert_eq!((code, check(&found, "port")["outcome"].as_str()), (0, Some("warn")), "{found:#}");
+    let (code, found) = asked(&p, "counter.key", &[]);
+    assert_eq!((code, found["role"].as_str()), (0, Some("intermediary")), "{found:#}");
+    assert_eq!(check(&found, "lead: let in")["outcome"], "pass");
+    let directions: Vec<&str> =
+        found["firewall"].as_array().expect("rules").iter().filter_map(|r| r["direction"].as_str()).collect();
+    assert_eq!(directions, ["in", "in", "out", "out"]);
+    drop(lead);
+}
+
+/// The only way out is a proxy that is not there.
+#[test]
+fn a_proxy_that_cannot_be_used_is_named() {
+    let p = federation();
+    let card = p.folder.path("");
+    veilsum(&["keygen", "--name", "away", "--out", &card, "--address", "192.0.2.1:4433"]).expect(0);
+    let [lead, away, key, out] = ["lead.card", "away.card", "lead.key", "roster.toml"].map(|file| p.folder.path(file));
+    let mut args = ["roster", "make", "--name", "test", "--coordinator", &lead, "--intermediary", &away].to_vec();
+    let sites: Vec<String> = (1..=3).map(|i| format!("--site={}", p.folder.path(&format!("site-{i}.card")))).collect();
+    args.extend(["--key", &key, "--out", &out]);
+    args.extend(sites.iter().map(String::as_str));
+    veilsum(&args).expect(0);
+    p.plan("roster.toml", "plan.toml", &PLAN);
+    let proxy = format!("http://127.0.0.1:{}", free_port());
+    let [roster, plan, key] = ["roster.toml", "plan.toml", "site-1.key"].map(|file| p.folder.path(file));
+    let args = ["doctor", "--roster", &roster, "--plan", &plan, "--key", &key, "--json", "--timeout", "1"];
+    let ended = std::process::Command::new(veilsum_testkit::program::binary())
+        .args(args)
+        .env("HTTPS_PROXY", &proxy)
+        .output()
+        .expect("the program");
+    let found: Value = serde_json::from_slice(&ended.stdout).expect("one document");
+    assert_eq!(ended.status.code(), Some(4));
+    let through = check(&found, "away: proxy");
+    assert_eq!(through["outcome"], "fail", "{found:#}");
+    assert!(through["next"].as_str().is_some_and(|next| next.contains("CONNECT")), "{through}");
+    let rules = found["firewall"].as_array().expect("rules");
+    assert!(rules.iter().any(|rule| rule["why"].as_str().is_some_and(|why| why.contains("CONNECT 192.0.2.1:4433"))));
+}
