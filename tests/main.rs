@@ -10,6 +10,7 @@ mod federation;
 mod hostile_bytes;
 mod hostile_plans;
 mod jackknife;
+mod joining;
 mod ledger;
 mod loss_processes;
 mod losses;

@@ -11,9 +11,11 @@ mod categories;
 mod client;
 mod demo;
 mod evidence;
+mod federation;
 mod inspect;
 mod intermediary;
 mod jackknife;
+mod join;
 mod keygen;
 mod ledger;
 mod method;
@@ -60,13 +62,12 @@ Exit codes:
   9    the run ended early; the result that is out so far was written
   130  interrupted
   143  told to stop (SIGTERM)
-
-Errors go to standard error as `error: …` and `next: …`; with --json, as one JSON object on standard output:
-  {\"error\":{\"code\":3,\"message\":\"…\",\"next\":\"…\"}}";
+Errors: `error: …` and `next: …` on standard error; with --json on standard output {\"error\":{\"code\":3,\"message\":\"…\",\"next\":\"…\"}}";
 
 /// Federated fuzzy clustering over masked sums: nobody sees anybody's numbers
 #[derive(Parser, Debug)]
-#[command(name = "veilsum", version, after_help = EXIT_CODES, arg_required_else_help = true, disable_help_flag = true)]
+#[command(name = "veilsum", version, after_help = EXIT_CODES, arg_required_else_help = true, disable_help_flag = true,
+    disable_help_subcommand = true)]
 pub(crate) struct Cli {
     /// What to do
     #[command(subcommand)]
@@ -109,6 +110,8 @@ verbs! {
     Server(server::ServerArgs),
     Intermediary(intermediary::IntermediaryArgs),
     Client(client::ClientArgs),
+    Federation(federation::FederationArgs),
+    Join(join::JoinArgs),
     Keygen(keygen::KeygenArgs),
     Roster(roster::RosterArgs),
     Plan(plan::PlanArgs),
