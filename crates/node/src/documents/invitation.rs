@@ -59,6 +59,7 @@ fn unseen(c: char) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use veilsum_proto::{
         identity::Identity,
         joining::{Role, Token},
@@ -109,5 +110,16 @@ mod tests {
         assert!(refused(&line.replacen("vs1:", "VS1:", 1)).contains("does not begin"));
         assert!(refused("hospital-a").contains("does not begin"));
         assert!(refused(&line.repeat(9)).contains("at most"));
+    }
+
+    proptest! {
+        /// [JOI-2]: whatever is pasted, and whatever a line holds, there is an answer.
+        #[test]
+        fn no_line_makes_reading_panic(text in ".{0,80}", bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
+            let line = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(&bytes));
+            let refused = [&text, &line].map(|line| parse_invitation(line).is_err());
+            prop_assert_eq!(refused, [true, true]);
+            let _ = Invitation::from_bytes(&bytes);
+        }
     }
 }

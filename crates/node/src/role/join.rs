@@ -12,7 +12,7 @@ use veilsum_proto::{
 };
 
 use super::{
-    lobby_frames::{self as frames, Answer, Knock, Message, Received, Shown, TurnedAway},
+    lobby_frames::{self as frames, Answer, Knock, Message, Noted, Received, Shown, TurnedAway},
     stop, system_rng,
 };
 use crate::{
@@ -173,6 +173,8 @@ async fn attempt(config: &JoinConfig, link: Link, begun: &mut Begun, compared: &
         .send_within(&frames::frame(identity, &session, &Shown { nonce: begun.nonce }), STEP)
         .await
         .map_err(Ended::Again)?;
+    let bytes = heard(timeout(STEP, receiver.recv()).await.map_err(gone)?)?;
+    let Noted {} = open(&bytes, &session, &invitation.coordinator)?;
     if !*compared {
         (config.news)(News::Compare { code: meeting.code(&begun.nonce, &answer.nonce), over });
         *compared = true;

@@ -24,7 +24,7 @@ use veilsum_proto::{
 };
 
 use super::{
-    lobby_frames::{self as frames, Answer, Knock, Received, Shown, TurnedAway},
+    lobby_frames::{self as frames, Answer, Knock, Noted, Received, Shown, TurnedAway},
     stop, system_rng,
 };
 use crate::{
@@ -319,6 +319,8 @@ impl Lobby {
             let key = fingerprint(&key.0);
             (self.news)(News::Waiting { party: clean(&knock.party), role: knock.role, key });
         }
+        let noted = frames::frame(&self.identity, session, &Noted {});
+        sender.send_within(&noted, STEP).await.map_err(|_| Over::Gone)?;
         Ok(token)
     }
 

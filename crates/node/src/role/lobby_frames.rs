@@ -43,6 +43,7 @@ messages! {
     SignedTerms = 132, MAX_PLAN;
     TurnedAway = 133, MAX_OUTSIDE;
     Received = 134, MAX_OUTSIDE;
+    Noted = 135, MAX_OUTSIDE;
 }
 
 /// Joiner: here is my token; this is who I want to be; and I have drawn a number.
@@ -66,6 +67,10 @@ pub(super) struct Answer {
 pub(super) struct Shown {
     pub(super) nonce: Nonce,
 }
+
+/// Coordinator: your number is on my disk, so the operators can compare.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Noted {}
 
 /// Coordinator: no.
 #[derive(Serialize, Deserialize)]
@@ -124,7 +129,14 @@ pub(super) fn from_outside(header: &[u8; HEADER_LEN]) -> Result<usize, String> {
 /// What whoever joins lets in.
 pub(super) fn from_inside(header: &[u8; HEADER_LEN]) -> Result<usize, String> {
     let documents = [(SignedRoster::KIND, SignedRoster::LIMIT), (SignedTerms::KIND, SignedTerms::LIMIT)];
-    check(header, &[&documents[..], &[(Answer::KIND, Answer::LIMIT), (TurnedAway::KIND, TurnedAway::LIMIT)]].concat())
+    check(
+        header,
+        &[
+            &documents[..],
+            &[(Answer::KIND, Answer::LIMIT), (TurnedAway::KIND, TurnedAway::LIMIT), (Noted::KIND, Noted::LIMIT)],
+        ]
+        .concat(),
+    )
 }
 
 fn check(header: &[u8; HEADER_LEN], kinds: &[(u16, usize)]) -> Result<usize, String> {
@@ -143,6 +155,7 @@ fn check(header: &[u8; HEADER_LEN], kinds: &[(u16, usize)]) -> Result<usize, Str
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use veilsum_proto::message::{self, Kind};
 
     use super::*;
@@ -158,7 +171,7 @@ mod tests {
                 from_outside(&header(*kind as u16, 64)).is_err() && from_inside(&header(*kind as u16, 64)).is_err()
             );
         }
-        for kind in 128..=134 {
+        for kind in 128..=135 {
             assert!(message::parse_header(&header(kind, 64)).is_err(), "{kind}");
             let outside = [128, 130, 134].contains(&kind);
             assert_eq!(
@@ -182,6 +195,23 @@ mod tests {
         assert!(open::<Shown>(&bytes, &session(&b.public(), &a.public()), &b.public()).is_err());
         for at in 0..bytes.len() {
             assert!(open::<Shown>(&bytes[..at], &here, &b.public()).is_err());
+        }
+    }
+
+    proptest! {
+        /// [JOI-7]: what a stranger signs need not be a message.
+        #[test]
+        fn no_signed_bytes_make_opening_panic(body in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let stranger = Identity::from_seed(&[2; 32]);
+            let here = session(&Identity::from_seed(&[1; 32]).public(), &stranger.public());
+            let signature = stranger.sign(LABEL, &[&here.0, &Knock::KIND.to_le_bytes(), &body]);
+            let length = ((body.len() + SIGNATURE) as u32).to_le_bytes();
+            let parts = [&VERSION.to_le_bytes()[..], &Knock::KIND.to_le_bytes(), &length, &body, &signature.to_bytes()];
+            // The signature holds, so what is refused is refused by the decoder.
+            if let Err(why) = open::<Knock>(&parts.concat(), &here, &stranger.public()) {
+                let refused_late = !why.contains("did not sign");
+                prop_assert!(refused_late, "{why}");
+            }
         }
     }
 }
