@@ -187,10 +187,10 @@ fn decoded(line: &str) -> Vec<u8> {
     out
 }
 
-/// [JOI-6], [ROS-9]: a fourth site joins a federation that stands; everybody fetches the changed roster and the new plan with the line
+/// [JOI-6], [ROS-9]: a fourth site joins a federation that stands, and one leaves; everybody fetches the changed roster and the new plan with the line
 /// that they have, and is told to accept what has changed. Here over TCP alone.
 #[test]
-fn a_later_party_changes_the_roster_and_everybody_is_told() {
+fn who_joins_later_or_leaves_changes_the_roster_and_everybody_is_told() {
     let mut founded = Founded::new();
     let lobby = founded.serve();
     let port = free_port().to_string();
@@ -245,6 +245,27 @@ fn a_later_party_changes_the_roster_and_everybody_is_told() {
     first.folder.write("rows.csv", &rows(0));
     let told = first.run(&["client", "--data", "rows.csv"]).expect(3);
     assert!(told.stderr.contains("[ROS-9]") && told.stderr.contains("hospital-d (site) is new"), "{}", told.stderr);
+
+    // And hospital-c leaves: it does not come back with the line that it has, and a federation keeps three sites.
+    let told = founded.hub.run(&["federation", "remove", "hospital-c"]).expect(0).stdout;
+    assert!(told.contains("3 sites") && told.contains("[REL-4]"), "{told}");
+    let told = founded.hub.run(&["federation", "remove", "hospital-b"]).expect(3).stderr;
+    assert!(told.contains("[ROS-1]"), "{told}");
+    founded.hub.run(&plan).expect(0);
+    let lobby = founded.serve();
+    let joining: Vec<_> =
+        parties.iter_mut().zip(&lines).map(|((name, party), (_, line))| join(party, name, line)).collect();
+    for (joining, (name, party)) in joining.into_iter().zip(&mut parties) {
+        let told = joining.wait(LIMIT).expect(if name == "hospital-c" { 8 } else { 0 });
+        assert_eq!(told.stderr.contains("has 3 sites"), name != "hospital-c", "{}", told.stderr);
+        let members = party.run(&["roster", "show"]).expect(0).stdout;
+        assert_eq!(
+            members.contains("hospital-c"),
+            name == "hospital-c",
+            "{name} keeps the roster that it was given: {members}"
+        );
+    }
+    lobby.wait(LIMIT).expect(0);
 }
 
 /// [JOI-3], [JOI-5]: whoever uses a stolen line first waits in the party's place; the party is told, and its digits are others.
@@ -277,7 +298,7 @@ fn a_line_that_was_used_is_void_and_the_compared_digits_reveal_the_thief() {
     assert_eq!(digits(&joining), heard);
     founded.hub.run(&["federation", "approve", &format!("hospital-a={heard}")]).expect(0);
     let told = founded.hub.run(&["federation", "reject", "hospital-a"]).expect(3);
-    assert!(told.stderr.contains("approved already"), "{}", told.stderr);
+    assert!(told.stderr.contains("federation remove hospital-a"), "{}", told.stderr);
 }
 
 /// [JOI-4], [JOI-5]: somebody who exchanged the line stands between the two, has a link with each, and cannot make them agree.

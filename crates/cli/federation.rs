@@ -1,4 +1,4 @@
-//! `veilsum federation`: create, invite, serve, approve, reject, show. The coordinator's side of joining by one line.
+//! `veilsum federation`: create, invite, serve, approve, reject, remove, show. The coordinator's side of joining by one line.
 
 use std::{
     io::{self, BufRead, Write},
@@ -35,7 +35,7 @@ use crate::{
 
 const DAY: u64 = 24 * 60 * 60;
 
-/// Found a federation and let parties join by one line each: create, invite, serve, approve, reject, show
+/// Found a federation and let parties join by a line each: create, invite, serve, approve, reject, remove, show
 #[derive(Args, Debug)]
 pub(crate) struct FederationArgs {
     /// What to do with it
@@ -55,7 +55,9 @@ pub(crate) enum FederationCommand {
     /// Let a party in, once its operator has read its 12 digits to you by telephone
     Approve(ApproveArgs),
     /// Say no to a party that waits, or take its invitation back
-    Reject(RejectArgs),
+    Reject(PartyArgs),
+    /// Take a party that was approved out of the roster, and sign the roster again; every party has to accept it
+    Remove(PartyArgs),
     /// Print who was invited, who waits, and who is in
     Show(FolderArgs),
 }
@@ -150,10 +152,10 @@ pub(crate) struct ApproveArgs {
     pub at: FolderArgs,
 }
 
-/// `veilsum federation reject`
+/// `veilsum federation reject` and `remove`
 #[derive(Args, Debug)]
-pub(crate) struct RejectArgs {
-    /// A party that is invited or waits
+pub(crate) struct PartyArgs {
+    /// Name of the party
     #[arg(value_name = "PARTY")]
     pub party: String,
     /// Where.
@@ -180,6 +182,7 @@ impl Verb for FederationArgs {
             FederationCommand::Serve(args) => serve(args, json),
             FederationCommand::Approve(args) => approve(args, json),
             FederationCommand::Reject(args) => reject(args, json),
+            FederationCommand::Remove(args) => remove(args, json),
             FederationCommand::Show(args) => show(&GuestList::load(&args.folder)?, json),
         }
     }
@@ -364,14 +367,14 @@ fn ask(party: &str) -> Result<String, Failure> {
     Ok(line.trim().to_owned())
 }
 
-fn reject(args: &RejectArgs, json: bool) -> Result<(), Failure> {
+fn reject(args: &PartyArgs, json: bool) -> Result<(), Failure> {
     let (folder, party) = (&args.at.folder, &args.party);
     GuestList::change(folder, |list| {
         let guest = list.guest(party).ok_or_else(|| nobody(party))?;
         if guest.stage == Stage::Approved {
             return Err(Failure::input(
                 format!("{party} was approved already, and may be on the roster"),
-                "a federation without it is another one: found it in another folder",
+                format!("to take it out of the federation: veilsum federation remove {party}"),
             ));
         }
         guest.stage = Stage::Rejected;
@@ -380,6 +383,32 @@ fn reject(args: &RejectArgs, json: bool) -> Result<(), Failure> {
     let (roster, more) = roster_of(folder)?;
     let text = format!("{party} is not let in, and its invitation is void\n{more}");
     crate::verb::print(json, &json!({ "rejected": party, "roster": roster }), &text)
+}
+
+/// A member leaves. Its invitation stays void, so that it does not come back by itself.
+fn remove(args: &PartyArgs, json: bool) -> Result<(), Failure> {
+    let (folder, party) = (&args.at.folder, &args.party);
+    GuestList::change(folder, |list| {
+        let guest = list.guest(party).ok_or_else(|| nobody(party))?;
+        if guest.stage != Stage::Approved {
+            let what = format!("{party} is no member: {}", stage_of(guest.stage));
+            return Err(Failure::input(what, format!("to say no to it: veilsum federation reject {party}")));
+        }
+        guest.stage = Stage::Rejected;
+        if let Some(Err(e)) = list.roster().map(|roster| roster.check()) {
+            return Err(Failure::input(
+                format!("{party} cannot be taken out: {e}"),
+                "let another party join first: veilsum federation invite PARTY",
+            ));
+        }
+        Ok(())
+    })?;
+    let (roster, more) = roster_of(folder)?;
+    let text = format!(
+        "{party} is a member no more. Every party fetches the changed roster with its `veilsum join` and accepts it.\n\
+         Sites that have answered in one block with {party} answer with the same rows only together with it [REL-4].\n{more}"
+    );
+    crate::verb::print(json, &json!({ "removed": party, "roster": roster }), &text)
 }
 
 fn nobody(party: &str) -> Failure {
@@ -427,7 +456,7 @@ fn stage_of(stage: Stage) -> &'static str {
         Stage::Invited => "invited, and has not knocked yet",
         Stage::Waiting => "waits for you to compare its digits",
         Stage::Approved => "is in",
-        Stage::Rejected => "was rejected",
+        Stage::Rejected => "was rejected or removed",
     }
 }
 
