@@ -12,6 +12,7 @@ mod federation;
 mod hostile_bytes;
 mod hostile_plans;
 mod jackknife;
+mod joining;
 mod kills;
 mod ledger;
 mod loss_processes;

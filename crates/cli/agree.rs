@@ -32,12 +32,17 @@ pub(crate) fn agree(offered: &Offered<'_>, given: Option<&Fingerprint>, data: Op
     offered.agree(heard.as_ref(), data)
 }
 
+/// Whether somebody sits at a terminal who can be asked.
+pub(crate) fn somebody_is_there() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
 /// Asks for the fingerprint, without showing it: what has to be typed is what somebody else says, not what stands there.
 ///
 /// # Errors
 /// A [`Failure`] where nobody sits at a terminal, or what was typed is no fingerprint.
 pub(crate) fn ask(offered: &Offered<'_>) -> Result<Fingerprint, Failure> {
-    if io::stdin().is_terminal() && io::stderr().is_terminal() {
+    if somebody_is_there() {
         return ask_there(offered, &mut io::stdin().lock(), &mut io::stderr());
     }
     Err(offered.unheard())

@@ -17,7 +17,7 @@ use veilsum_proto::{roster::PartyId, suite::Hash};
 
 use crate::{
     agree::FirstUse,
-    party::{Documents, Reach, address_of, block_on, head_of, place_for, waiting},
+    party::{Documents, Reach, address_of, block_on, head_of, place_for, state_of, waiting},
     policy::judged,
     verb::Verb,
 };
@@ -63,16 +63,17 @@ impl Verb for ClientArgs {
     fn run(&self, json: bool) -> Result<(), Failure> {
         let args = self;
         let (federation, identity, id) = args.documents.load("sites", |id| matches!(id, PartyId::Site(_)))?;
-        let (site, _) = policy_of(args.policy.as_deref(), Some(&args.documents.key))?;
+        let key = args.documents.key()?;
+        let (site, _) = policy_of(args.policy.as_deref(), Some(&key))?;
         place_for(&args.model)?;
         let (rows, origin) = documents::load_rows_and_origin(&federation, &args.data)?;
         let data = Data::of(&site.data, &identity, &rows);
         args.documents.agree(&args.first, &federation, &identity, Some(&data))?;
-        let state = args.documents.state(args.state.as_ref());
+        let state = state_of(&key, args.state.as_ref());
         let (coordinator, intermediary) =
             (address_of(&federation.roster.coordinator)?, address_of(&federation.roster.intermediary)?);
         // A ledger that does not hold is judged where it is opened, which mends a torn end ([LED-6]).
-        if let Ok(account) = Ledger::look(&state, &head_of(&args.documents.key), &identity) {
+        if let Ok(account) = Ledger::look(&state, &head_of(&key), &identity) {
             let spent = (&account.spent(&Hash::default(), None, None), account.rho_of(&federation.terms.hash()));
             if let Some(stop) = judged(&federation, &site.policy, &rows, spent, 0)?.stop()
                 && !json
@@ -88,7 +89,7 @@ impl Verb for ClientArgs {
             coordinator,
             intermediary,
             state: Some(state.clone()),
-            head: Some(head_of(&args.documents.key)),
+            head: Some(head_of(&key)),
             patience: waiting(args.join_timeout),
             vanish: None,
         }))?;
@@ -113,7 +114,7 @@ impl Verb for ClientArgs {
                 cost::counted(report.answered as usize, "question"),
                 report.traffic.bytes()
             );
-            crate::say!("what was given away so far: veilsum ledger budget --key {}", args.documents.key.display());
+            crate::say!("what was given away so far: veilsum ledger budget --key {}", key.display());
             crate::say!(
                 "wrote {} and {}; your rows' memberships: veilsum assign --model {} --data {}",
                 args.model.display(),

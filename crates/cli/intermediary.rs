@@ -13,7 +13,7 @@ use veilsum_proto::roster::PartyId;
 
 use crate::{
     agree::FirstUse,
-    party::{Documents, Patience, Reach, address_of, block_on, elsewhere, listen_at},
+    party::{Documents, Patience, Reach, address_of, block_on, elsewhere, listen_at, state_of},
     verb::Verb,
 };
 
@@ -70,7 +70,7 @@ impl Verb for IntermediaryArgs {
             coordinator,
             timing: args.patience.timing(),
             on_loss: args.patience.on_loss.within(args.patience.loss_wait),
-            state: Some(args.documents.state(args.state.as_ref())),
+            state: Some(state_of(&args.documents.key()?, args.state.as_ref())),
             bound: None,
         }))?;
         if json {

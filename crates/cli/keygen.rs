@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 use crate::party::{head_of, state_of};
 use crate::verb::Verb;
 use veilsum_node::{
-    documents::{Federations, check_address, fingerprint, write_card, write_key},
+    documents::{Federations, check_address, fingerprint, load_identity, write_card, write_key},
     error::{Code, Failure},
     files::{Existing, FileError},
 };
@@ -57,11 +57,7 @@ impl Verb for KeygenArgs {
                 "keep this key with its ledger; a key for another party gets another --name or --out",
             ));
         }
-        let mut seed = Zeroizing::new([0u8; 32]);
-        getrandom::fill(&mut seed[..]).map_err(|e| {
-            Failure::new(Code::Internal, format!("the system has no randomness ({e})"), "try again later")
-        })?;
-        let identity = Identity::from_seed(&seed);
+        let identity = fresh()?;
         write_key(&key_path, name, &identity, existing)?;
         write_card(&card_path, name, &identity, address)?;
 
@@ -82,6 +78,30 @@ impl Verb for KeygenArgs {
         );
         crate::verb::print(json, &value, &text)
     }
+}
+
+/// A new identity, from the operating system's randomness.
+fn fresh() -> Result<Identity, Failure> {
+    let mut seed = Zeroizing::new([0u8; 32]);
+    getrandom::fill(&mut seed[..])
+        .map_err(|e| Failure::new(Code::Internal, format!("the system has no randomness ({e})"), "try again later"))?;
+    Ok(Identity::from_seed(&seed))
+}
+
+/// The identity of a party whose key is at `path`; it is made there (mode 0600) where there is none.
+///
+/// # Errors
+/// A [`Failure`] where it cannot be written or read, or is another party's.
+pub(crate) fn key_of(path: &Path, name: &str) -> Result<Identity, Failure> {
+    if std::fs::symlink_metadata(path).is_err() {
+        write_key(path, name, &fresh()?, Existing::Refuse)?;
+    }
+    let (identity, of) = load_identity(path)?;
+    if of == name {
+        return Ok(identity);
+    }
+    let what = format!("{}: this is the key of {of}, and not of {name}", path.display());
+    Err(Failure::input(what, "choose another --folder"))
 }
 
 fn absent(path: &Path) -> Result<(), Failure> {

@@ -12,9 +12,11 @@ mod client;
 mod demo;
 mod doctor;
 mod evidence;
+mod federation;
 mod inspect;
 mod intermediary;
 mod jackknife;
+mod join;
 mod keygen;
 mod ledger;
 mod method;
@@ -68,7 +70,8 @@ Errors: `error: …` and `next: …` on standard error; --json: {\"error\":{\"co
 
 /// Federated fuzzy clustering over masked sums: nobody sees anybody's numbers
 #[derive(Parser, Debug)]
-#[command(name = "veilsum", version, after_help = ERRORS, after_long_help = EXIT_CODES, arg_required_else_help = true, disable_help_flag = true)]
+#[command(name = "veilsum", version, after_help = ERRORS, after_long_help = EXIT_CODES, arg_required_else_help = true, disable_help_flag = true,
+    disable_help_subcommand = true)]
 pub(crate) struct Cli {
     /// What to do
     #[command(subcommand)]
@@ -111,6 +114,8 @@ verbs! {
     Server(server::ServerArgs),
     Intermediary(intermediary::IntermediaryArgs),
     Client(client::ClientArgs),
+    Federation(federation::FederationArgs),
+    Join(join::JoinArgs),
     Keygen(keygen::KeygenArgs),
     Roster(roster::RosterArgs),
     Plan(plan::PlanArgs),

@@ -9,7 +9,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use veilsum_node::{
-    carrier::{self, Address, Transport},
+    carrier::{self, Address, Carrier, Transport},
     documents::{self, Federation, Offered, load_identity},
     error::{Code, Failure},
     release::Data,
@@ -30,14 +30,14 @@ use crate::agree::{FirstUse, agree};
 #[derive(Args, Debug, Clone)]
 pub(crate) struct Documents {
     /// The federation's roster
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", default_value = "roster.toml")]
     pub roster: PathBuf,
     /// The plan that everybody agreed to
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", default_value = "plan.toml")]
     pub plan: PathBuf,
-    /// This party's secret key file
+    /// This party's secret key file [default: the only *.key file beside the roster]
     #[arg(long, value_name = "FILE")]
-    pub key: PathBuf,
+    pub key: Option<PathBuf>,
 }
 
 /// Which way links take.
@@ -65,13 +65,20 @@ pub(crate) enum Way {
 impl Reach {
     /// This party on the transports that were chosen, watched on standard error unless `quiet`.
     pub(super) fn party(&self, identity: Arc<Identity>, federation: Federation, quiet: bool) -> Result<Party, Failure> {
+        let carrier = self.carrier()?;
+        Ok(Party { carrier, progress: crate::progress::reporter(quiet), ..Party::new(identity, federation) })
+    }
+}
+
+impl Reach {
+    /// What links run on.
+    pub(super) fn carrier(&self) -> Result<Arc<dyn Carrier>, Failure> {
         let transport = match self.transport {
             Way::Auto => Transport::Auto,
             Way::Quic => Transport::Quic,
             Way::Tcp => Transport::Tcp,
         };
-        let carrier = carrier::choose(transport)?;
-        Ok(Party { carrier, progress: crate::progress::reporter(quiet), ..Party::new(identity, federation) })
+        Ok(carrier::choose(transport)?)
     }
 }
 
@@ -142,6 +149,30 @@ pub(super) fn head_of(key: &Path) -> PathBuf {
     beside(key, ".head")
 }
 
+/// A key file: as told, else the only one in the folder of `document`.
+///
+/// # Errors
+/// A [`Failure`] where there is none, or more than one.
+pub(super) fn key_beside(given: Option<&PathBuf>, document: &Path) -> Result<PathBuf, Failure> {
+    if let Some(given) = given {
+        return Ok(given.clone());
+    }
+    let folder = document.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|file| file.path());
+    let mut keys: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|end| end == "key")).collect();
+    match (keys.pop(), keys.is_empty()) {
+        (Some(only), true) => Ok(only),
+        (Some(_), false) => Err(Failure::input(
+            format!("there is more than one key file in {}", folder.display()),
+            "say which: --key FILE",
+        )),
+        (None, _) => Err(Failure::input(
+            format!("there is no key file in {}", folder.display()),
+            "say where it is (--key FILE), or go to the folder in which this party joined",
+        )),
+    }
+}
+
 fn beside(key: &Path, end: &str) -> PathBuf {
     let mut name = key.as_os_str().to_owned();
     name.push(end);
@@ -149,9 +180,9 @@ fn beside(key: &Path, end: &str) -> PathBuf {
 }
 
 impl Documents {
-    /// As [`state_of`].
-    pub(super) fn state(&self, given: Option<&PathBuf>) -> PathBuf {
-        state_of(&self.key, given)
+    /// This party's key file: as told, else the one beside the roster.
+    pub(super) fn key(&self) -> Result<PathBuf, Failure> {
+        key_beside(self.key.as_ref(), &self.roster)
     }
 
     /// Reads everything and checks that the key belongs to `role`.
@@ -161,7 +192,7 @@ impl Documents {
         fits: impl Fn(PartyId) -> bool,
     ) -> Result<(Federation, Arc<Identity>, PartyId), Failure> {
         let federation = documents::load_federation(&self.roster, &self.plan)?;
-        let (identity, name) = load_identity(&self.key)?;
+        let (identity, name) = load_identity(self.key()?)?;
         let id = federation.whoami(&identity)?;
         if !fits(id) {
             return Err(Failure::input(
@@ -180,7 +211,8 @@ impl Documents {
         identity: &Identity,
         data: Option<&Data>,
     ) -> Result<(), Failure> {
-        let offered = Offered { file: &self.roster, roster: &federation.roster, key: &self.key, identity };
+        let key = self.key()?;
+        let offered = Offered { file: &self.roster, roster: &federation.roster, key: &key, identity };
         agree(&offered, first.roster_fingerprint.as_ref(), data)
     }
 }

@@ -9,6 +9,7 @@ use veilsum_proto::{plan::Terms, roster::Roster};
 use crate::{
     categories::CategoryArgs,
     method::{MethodArgs, given_centres, heading, parse_clusters},
+    party::key_beside,
     roster::signer,
     verb::Verb,
 };
@@ -65,9 +66,9 @@ pub(crate) struct MakeArgs {
     /// The federation's roster
     #[arg(long, value_name = "FILE", default_value = "roster.toml", help_heading = heading::ROWS)]
     pub roster: PathBuf,
-    /// The coordinator's secret key file
+    /// The coordinator's secret key file [default: the only *.key file beside the roster]
     #[arg(long, value_name = "FILE.key", help_heading = heading::ROWS)]
-    pub key: PathBuf,
+    pub key: Option<PathBuf>,
     /// Where to write the plan
     #[arg(long, value_name = "FILE", default_value = "plan.toml", help_heading = heading::ROWS)]
     pub out: PathBuf,
@@ -180,8 +181,9 @@ impl Verb for PlanArgs {
 
 fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
     let roster = load_roster(&args.roster)?;
-    let (identity, _) = load_identity(&args.key)?;
-    signer(&identity, &roster, &args.key, "plan")?;
+    let key = key_beside(args.key.as_ref(), &args.roster)?;
+    let (identity, _) = load_identity(&key)?;
+    signer(&identity, &roster, &key, "plan")?;
     let sites = roster.sites.len();
     let made = |method: &MethodArgs| -> Result<(PlanSpec, Terms), Failure> {
         let work = work(args, method, sites)?;

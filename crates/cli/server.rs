@@ -11,7 +11,7 @@ use veilsum_node::{
 };
 use veilsum_proto::{aggregator, roster::PartyId};
 
-use crate::party::{Documents, Patience, Reach, block_on, elsewhere, listen_at, place_for};
+use crate::party::{Documents, Patience, Reach, block_on, elsewhere, listen_at, place_for, state_of};
 use crate::verb::Verb;
 
 /// Run the coordinator: it asks the questions of the plan's method and sees totals only
@@ -59,7 +59,7 @@ impl Verb for ServerArgs {
                 args.reach.transport.protocols()
             );
         }
-        let state = args.documents.state(args.state.as_ref());
+        let state = state_of(&args.documents.key()?, args.state.as_ref());
         let party = args.reach.party(identity, federation.clone(), json)?;
         let session = party.session(PartyId::Coordinator);
         let result = block_on(server::run(ServerConfig {

@@ -6,7 +6,10 @@
 
 mod federations;
 mod file;
+mod guests;
+mod invitation;
 mod key;
+mod meeting;
 mod model;
 mod offered;
 mod plan;
@@ -20,11 +23,14 @@ use veilsum_proto::{plan::SignedTerms, roster::SignedRoster};
 use file::in_file;
 
 pub use federations::{Changes, Federations, Fingerprint, Standing, Use};
+pub use guests::{Guest, GuestList, Knocked, Stage};
+pub use invitation::{invitation_line, parse_invitation};
 pub use key::{Card, check_address, load_card, load_identity, write_card, write_key};
+pub use meeting::Begun;
 pub use model::{read_model, write_model};
 pub use offered::Offered;
 pub use plan::{load_plan, write_plan};
-pub use roster::{load_roster, write_roster};
+pub use roster::{load_roster, load_signed_roster, write_roster};
 pub use site::{SitePolicy, load_policy, policy_of};
 
 pub use veilsum_federation::agreed::{Federation, fingerprint, roster_fingerprint, whoami};
@@ -46,7 +52,7 @@ use crate::{
 pub fn load_signed(roster: impl AsRef<Path>, plan: impl AsRef<Path>) -> Result<(SignedRoster, SignedTerms), Failure> {
     let (roster, plan) = (roster.as_ref(), plan.as_ref());
     let federation = load_federation(roster, plan)?;
-    Ok((roster::load_signed_roster(roster)?, plan::load_signed_plan(plan, &federation.roster)?))
+    Ok((load_signed_roster(roster)?, plan::load_signed_plan(plan, &federation.roster)?))
 }
 
 /// What was agreed on, from the two files.

@@ -175,7 +175,7 @@ fn check_mode(_path: &Path, _meta: &fs::Metadata) -> Result<(), FileError> {
 }
 
 /// The path as a shell takes it.
-pub(crate) fn quoted(path: &Path) -> String {
+pub fn quoted(path: &Path) -> String {
     let plain = path.display().to_string();
     let safe = |c: char| c.is_alphanumeric() || "/._-+=:,@".contains(c);
     if !plain.is_empty() && !plain.starts_with('-') && plain.chars().all(safe) {

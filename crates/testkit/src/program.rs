@@ -120,6 +120,13 @@ pub fn start<S: AsRef<OsStr>>(args: &[S]) -> Running {
     launch(Command::new(binary()), args)
 }
 
+/// As [`start`], typed in this folder.
+pub fn start_in<S: AsRef<OsStr>>(folder: &Path, args: &[S]) -> Running {
+    let mut command = Command::new(binary());
+    command.current_dir(folder);
+    launch(command, args)
+}
+
 /// A process none of whose files may grow beyond `bytes`, as on a disk that is full; it sees an error and no signal.
 pub fn start_limited<S: AsRef<OsStr>>(args: &[S], bytes: u64) -> Running {
     let mut shell = Command::new("bash");
@@ -166,6 +173,11 @@ impl Running {
             assert!(!left.is_zero(), "{}: no {what} within {limit:?}:\n{text}", self.name);
             text = self.stderr.more.wait_timeout(text, left).expect("text").0;
         }
+    }
+
+    /// What stands on standard error so far.
+    pub fn heard(&self) -> String {
+        self.stderr.text.lock().expect("text").clone()
     }
 
     /// Without a word of farewell (SIGKILL), and the process is gone when this returns.

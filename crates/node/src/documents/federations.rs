@@ -17,7 +17,7 @@ use veilsum_proto::{
     suite::Hash,
 };
 
-use super::file::{hash_of, hex, read_document, to_toml};
+use super::file::{hash_of, hex, locked, read_document, to_toml};
 use super::roster::MemberPart;
 use crate::{
     error::Failure,
@@ -203,15 +203,7 @@ impl Federations {
         identity: &Identity,
         change: impl FnOnce(&mut Federations) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        let lock = Self::beside(key).with_added_extension("lock");
-        let mut options = fs::OpenOptions::new();
-        options.write(true).create(true).truncate(false);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let _held = options.open(&lock).and_then(|file| file.lock().map(|()| file)).map_err(|e| {
-            let what = format!("{} cannot be locked ({e})", lock.display());
-            Failure::input(what, "check free space and permissions of the key's folder")
-        })?;
+        let _held = locked(&Self::beside(key))?;
         let before = Self::load(key, identity)?;
         let mut after = before.clone();
         change(&mut after)?;

@@ -1,6 +1,6 @@
 //! What all documents have in common: a format, a limit, errors that name the file and the line.
 
-use std::path::Path;
+use std::{fs, path::Path};
 
 use serde::{Deserialize, de::DeserializeOwned};
 use veilsum_federation::error::{Code, Failure};
@@ -31,6 +31,19 @@ pub(super) fn read_document<T: DeserializeOwned>(
         }
     }
     toml::from_str(&text).map_err(|e| parse_failure(path, &text, &e, next))
+}
+
+/// Holds a document that several processes change: a lock beside it (mode 0600), until the file is dropped.
+pub(super) fn locked(path: &Path) -> Result<fs::File, Failure> {
+    let lock = path.with_added_extension("lock");
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(&lock).and_then(|file| file.lock().map(|()| file)).map_err(|e| {
+        let what = format!("{} cannot be locked ({e})", lock.display());
+        Failure::input(what, "check free space and permissions of its folder")
+    })
 }
 
 pub(super) fn read_text(path: &Path, max: usize) -> Result<String, Failure> {

@@ -74,12 +74,22 @@ pub fn write_roster(path: impl AsRef<Path>, signed: &SignedRoster) -> Result<(),
 /// # Errors
 /// A [`Failure`] that names the file and what is wrong with it.
 pub fn load_roster(path: impl AsRef<Path>) -> Result<Roster, Failure> {
+    load_signed_roster(path).map(|signed| signed.roster)
+}
+
+/// A roster with its signature, verified.
+///
+/// # Errors
+/// As [`load_roster`].
+pub fn load_signed_roster(path: impl AsRef<Path>) -> Result<SignedRoster, Failure> {
     let path = path.as_ref();
-    load_signed_roster(path)?.verify().map_err(|e| refused(path, &e, NEXT))
+    let signed = unverified(path)?;
+    signed.clone().verify().map_err(|e| refused(path, &e, NEXT))?;
+    Ok(signed)
 }
 
 /// A roster with its signature, which is not checked.
-pub(super) fn load_signed_roster(path: &Path) -> Result<SignedRoster, Failure> {
+fn unverified(path: &Path) -> Result<SignedRoster, Failure> {
     let file: RosterFile = read_document(path, MAX_FILE, FORMAT, NEXT)?;
     let signature = Signature::from_bytes(&hex(path, "signature", &file.signature)?);
     let roster = Roster {

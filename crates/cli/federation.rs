@@ -1,0 +1,477 @@
+//! `veilsum federation`: create, invite, serve, approve, reject, remove, show. The coordinator's side of joining by one line.
+
+use std::{
+    io::{self, BufRead, Write},
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use clap::{Args, Subcommand, ValueEnum};
+use serde_json::{Value, json};
+use veilsum_node::{
+    documents::{
+        GuestList, Stage, check_address, fingerprint, invitation_line, load_identity, load_signed_roster,
+        roster_fingerprint, write_roster,
+    },
+    error::{Code, Failure},
+    role::{
+        lobby::{self, LobbyConfig, News},
+        system_rng,
+    },
+};
+use veilsum_proto::{
+    identity::Identity,
+    joining::{self, Invitation, Token},
+    roster::{Member, check_name},
+};
+
+use crate::{
+    agree::somebody_is_there,
+    keygen::key_of,
+    party::{Reach, block_on, listen_at},
+    verb::Verb,
+};
+
+const DAY: u64 = 24 * 60 * 60;
+
+/// Found a federation and let parties join by a line each: create, invite, serve, approve, reject, remove, show
+#[derive(Args, Debug)]
+pub(crate) struct FederationArgs {
+    /// What to do with it
+    #[command(subcommand)]
+    pub command: FederationCommand,
+}
+
+/// What to do with a federation.
+#[derive(Subcommand, Debug)]
+pub(crate) enum FederationCommand {
+    /// Found a federation in a folder: its coordinator's key, and the list of whom it invites
+    Create(CreateArgs),
+    /// Print an invitation for each party: one line, for one use, to be sent to that party alone
+    Invite(InviteArgs),
+    /// Listen for parties that join, and hand roster and plan to those who were approved
+    Serve(ServeArgs),
+    /// Let a party in, once its operator has read its 12 digits to you by telephone
+    Approve(ApproveArgs),
+    /// Say no to a party that waits, or take its invitation back
+    Reject(PartyArgs),
+    /// Take a party that was approved out of the roster, and sign the roster again; every party has to accept it
+    Remove(PartyArgs),
+    /// Print who was invited, who waits, and who is in
+    Show(FolderArgs),
+}
+
+/// Where the federation is kept.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct FolderArgs {
+    /// Folder of the federation
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub folder: PathBuf,
+}
+
+/// `veilsum federation create`
+#[derive(Args, Debug)]
+pub(crate) struct CreateArgs {
+    /// Name of the federation: letters, digits, `-`, `_`, `.`
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// Where the other parties will find the coordinator
+    #[arg(long, value_name = "HOST:PORT")]
+    pub listen: String,
+    /// Name of the coordinator; its key is NAME.key in the folder
+    ///
+    /// It is made if it is not there.
+    #[arg(long, value_name = "NAME", default_value = "coordinator")]
+    pub party: String,
+    /// Sites to invite at once, as with `invite`
+    #[arg(long = "site", value_name = "PARTY", num_args = 1..)]
+    pub sites: Vec<String>,
+    /// The intermediary to invite at once; another organisation
+    #[arg(long, value_name = "PARTY")]
+    pub intermediary: Option<String>,
+    /// Days for which these invitations are good
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u64).range(1..=365))]
+    pub days: u64,
+    /// Where.
+    #[command(flatten)]
+    pub at: FolderArgs,
+}
+
+/// What a party is invited to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Role {
+    /// It has rows
+    Site,
+    /// It counts rows, and belongs to another organisation than the coordinator
+    Intermediary,
+}
+
+/// `veilsum federation invite`
+#[derive(Args, Debug)]
+pub(crate) struct InviteArgs {
+    /// Name of a party: letters, digits, `-`, `_`, `.`
+    #[arg(value_name = "PARTY", required = true)]
+    pub parties: Vec<String>,
+    /// What it will be
+    #[arg(long, value_enum, default_value_t = Role::Site)]
+    pub role: Role,
+    /// Days for which the invitation is good
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u64).range(1..=365))]
+    pub days: u64,
+    /// Where.
+    #[command(flatten)]
+    pub at: FolderArgs,
+}
+
+/// `veilsum federation serve`
+#[derive(Args, Debug)]
+pub(crate) struct ServeArgs {
+    /// Address to listen on [default: the port of `create --listen` on all interfaces]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub listen: Option<SocketAddr>,
+    /// Which way links take.
+    #[command(flatten)]
+    pub reach: Reach,
+    /// Where.
+    #[command(flatten)]
+    pub at: FolderArgs,
+}
+
+/// `veilsum federation approve`
+#[derive(Args, Debug)]
+pub(crate) struct ApproveArgs {
+    /// A party, and the 12 digits that its operator read to you; without them they are asked for on a terminal
+    ///
+    /// The digits are not shown before they are typed: what counts is what the other end sees. Whoever stands between the two ends
+    /// has the same digits at both with a probability of one in 10^12.
+    #[arg(value_name = "PARTY[=DIGITS]", required = true)]
+    pub parties: Vec<String>,
+    /// Where.
+    #[command(flatten)]
+    pub at: FolderArgs,
+}
+
+/// `veilsum federation reject` and `remove`
+#[derive(Args, Debug)]
+pub(crate) struct PartyArgs {
+    /// Name of the party
+    #[arg(value_name = "PARTY")]
+    pub party: String,
+    /// Where.
+    #[command(flatten)]
+    pub at: FolderArgs,
+}
+
+impl Verb for FederationArgs {
+    /// Runs `veilsum federation`.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    fn run(&self, json: bool) -> Result<(), Failure> {
+        match &self.command {
+            FederationCommand::Create(args) => create(args, json),
+            FederationCommand::Invite(args) => {
+                let role = match args.role {
+                    Role::Site => joining::Role::Site,
+                    Role::Intermediary => joining::Role::Intermediary,
+                };
+                let parties: Vec<_> = args.parties.iter().map(|party| (party.as_str(), role)).collect();
+                invite(&args.at.folder, &parties, args.days, json)
+            }
+            FederationCommand::Serve(args) => serve(args, json),
+            FederationCommand::Approve(args) => approve(args, json),
+            FederationCommand::Reject(args) => reject(args, json),
+            FederationCommand::Remove(args) => remove(args, json),
+            FederationCommand::Show(args) => show(&GuestList::load(&args.folder)?, json),
+        }
+    }
+}
+
+fn create(args: &CreateArgs, json: bool) -> Result<(), Failure> {
+    let folder = &args.at.folder;
+    let usage = |f: Failure| Failure { code: Code::Usage, ..f };
+    for name in [&args.name, &args.party] {
+        check_name(name)
+            .map_err(|why| Failure::new(Code::Usage, why, "a name has letters, digits, `-`, `_` and `.`"))?;
+    }
+    if args.listen.is_empty() {
+        return Err(Failure::new(Code::Usage, "the address is empty", "say --listen HOST:PORT"));
+    }
+    check_address(&args.listen).map_err(usage)?;
+    let list = GuestList::within(folder);
+    for there in [list, folder.join("roster.toml")] {
+        if there.exists() {
+            return Err(Failure::input(
+                format!("{}: there is a federation in this folder already", there.display()),
+                "choose another --folder",
+            ));
+        }
+    }
+    std::fs::create_dir_all(folder)
+        .map_err(|e| Failure::input(format!("{} cannot be made ({e})", folder.display()), "choose another --folder"))?;
+    let identity = key_of(&folder.join(format!("{}.key", args.party)), &args.party)?;
+    let coordinator = Member { name: args.party.clone(), key: identity.public(), address: args.listen.clone() };
+    GuestList::found(folder, &args.name, coordinator)?;
+    let sites = args.sites.iter().map(|party| (party.as_str(), joining::Role::Site));
+    let intermediary = args.intermediary.iter().map(|party| (party.as_str(), joining::Role::Intermediary));
+    let parties: Vec<_> = sites.chain(intermediary).collect();
+    if parties.is_empty() {
+        let value = json!({ "federation": args.name, "fingerprint": fingerprint(&identity.public().0) });
+        let text = format!("founded {}\nnext: veilsum federation invite PARTY", args.name);
+        return crate::verb::print(json, &value, &text);
+    }
+    invite(folder, &parties, args.days, json)
+}
+
+/// Prints a line for each party; in the folder there is a hash of its token alone ([JOI-1]).
+fn invite(folder: &Path, parties: &[(&str, joining::Role)], days: u64, json: bool) -> Result<(), Failure> {
+    let expires = lobby::now() + days * DAY;
+    let invitations = GuestList::change(folder, |list| {
+        let mut made = Vec::new();
+        for (party, role) in parties {
+            let token = Token::generate(&mut system_rng());
+            list.invite(party, *role, token.hash(), expires)?;
+            made.push(Invitation {
+                federation: list.federation.clone(),
+                party: (*party).to_owned(),
+                role: *role,
+                address: list.coordinator.address.clone(),
+                coordinator: list.coordinator.key,
+                expires,
+                token,
+            });
+        }
+        Ok(made)
+    })?;
+    let (mut values, mut text) = (Vec::new(), String::new());
+    for invitation in &invitations {
+        let line = invitation_line(invitation);
+        values.push(
+            json!({ "party": invitation.party, "role": invitation.role.name(), "line": *line, "expires": expires }),
+        );
+        text += &format!("{} ({}):\nveilsum join '{}'\n\n", invitation.party, invitation.role.name(), *line);
+    }
+    text += &format!(
+        "Send each line to its party alone: whoever uses it first waits in that party's place. It is good for {days} days and one use.\n\
+         next: veilsum federation serve"
+    );
+    crate::verb::print(json, &json!({ "invitations": values }), &text)
+}
+
+/// The coordinator's identity, from its key in the folder.
+fn identity_of(folder: &Path, list: &GuestList) -> Result<Identity, Failure> {
+    let (identity, _) = load_identity(folder.join(format!("{}.key", list.coordinator.name)))?;
+    if identity.public() == list.coordinator.key {
+        return Ok(identity);
+    }
+    let what = format!("{}.key is not the key with which the federation was founded", list.coordinator.name);
+    Err(Failure::input(what, "put that key back: every invitation names it"))
+}
+
+fn serve(args: &ServeArgs, json: bool) -> Result<(), Failure> {
+    let folder = &args.at.folder;
+    let list = GuestList::load(folder)?;
+    let identity = Arc::new(identity_of(folder, &list)?);
+    let listen = listen_at(args.listen, &list.coordinator)?;
+    crate::tell!("the lobby of {} is open on {listen} ({})", list.federation, args.reach.transport.protocols());
+    let federation = list.federation;
+    block_on(lobby::run(LobbyConfig {
+        identity,
+        folder: folder.clone(),
+        carrier: args.reach.carrier()?,
+        listen,
+        news: Arc::new(move |news| told(&news)),
+        bound: None,
+    }))?;
+    let value = json!({ "federation": federation, "handed_out": true });
+    crate::verb::print(json, &value, "everybody has roster and plan\nnext: veilsum server")
+}
+
+fn told(news: &News) {
+    match news {
+        News::Waiting { party, role, key } => crate::tell!(
+            "{party} ({}) waits, with the key {key}: let its operator read 12 digits to you, on a number that you know, then: veilsum \
+             federation approve {party}=DIGITS",
+            role.name()
+        ),
+        News::Has { party } => crate::tell!("{party} has roster and plan"),
+        News::TurnedAway { count, why } => crate::tell!("turned away so far: {count}; the last one because: {why}"),
+        News::Unusable { why } => crate::tell!("not handed out: {why}"),
+    }
+}
+
+fn approve(args: &ApproveArgs, json: bool) -> Result<(), Failure> {
+    let folder = &args.at.folder;
+    let mut given = Vec::new();
+    for party in &args.parties {
+        let (name, digits) = match party.split_once('=') {
+            Some((name, digits)) => (name, digits.to_owned()),
+            None => (party.as_str(), ask(party)?),
+        };
+        let code = joining::Code::parse(&digits);
+        let code = code.map_err(|why| {
+            Failure::new(Code::Usage, format!("{name}: {why}"), "type all digits as they are read to you")
+        })?;
+        given.push((name, code));
+    }
+    GuestList::change(folder, |list| {
+        for (name, code) in &given {
+            let guest = list.guests.iter().find(|guest| guest.party == *name).ok_or_else(|| nobody(name))?;
+            let seen = list.code(guest).filter(|_| guest.stage == Stage::Waiting);
+            let Some(seen) = seen else {
+                let what = format!("{name} does not wait: {}", stage_of(guest.stage));
+                return Err(Failure::input(what, "see `veilsum federation show`; who waits has run `veilsum join`"));
+            };
+            if seen != *code {
+                return Err(Failure::input(
+                    format!(
+                        "{name}: these are not the digits of whoever waits here under this name [JOI-5]; nobody was let in"
+                    ),
+                    format!(
+                        "listen to them once more; if they are others again, somebody stands between you: veilsum federation reject \
+                         {name}, and invite it anew on another way"
+                    ),
+                ));
+            }
+            if let Some(guest) = list.guest(name) {
+                guest.stage = Stage::Approved;
+            }
+        }
+        Ok(())
+    })?;
+    let mut text = String::new();
+    for (name, code) in &given {
+        text += &format!("{name} is in: tell its operator that {code} is right\n");
+    }
+    let names: Vec<_> = given.iter().map(|(name, _)| *name).collect();
+    let (roster, more) = roster_of(folder)?;
+    crate::verb::print(json, &json!({ "approved": names, "roster": roster }), &(text + &more))
+}
+
+/// Asks for the digits, without showing those that are expected.
+fn ask(party: &str) -> Result<String, Failure> {
+    if !somebody_is_there() {
+        return Err(Failure::new(
+            Code::Usage,
+            format!("the digits of {party} are missing"),
+            format!("let its operator read them to you by telephone: veilsum federation approve {party}=DIGITS"),
+        ));
+    }
+    let mut line = String::new();
+    let question = format!("Let the operator of {party} read 12 digits to you by telephone. Type them: ");
+    let asked = io::stderr().write_all(question.as_bytes()).and_then(|()| io::stderr().flush());
+    asked
+        .and_then(|()| io::stdin().lock().read_line(&mut line))
+        .map_err(|e| Failure::new(Code::Internal, format!("the terminal cannot be read ({e})"), "try again"))?;
+    Ok(line.trim().to_owned())
+}
+
+fn reject(args: &PartyArgs, json: bool) -> Result<(), Failure> {
+    let (folder, party) = (&args.at.folder, &args.party);
+    GuestList::change(folder, |list| {
+        let guest = list.guest(party).ok_or_else(|| nobody(party))?;
+        if guest.stage == Stage::Approved {
+            return Err(Failure::input(
+                format!("{party} was approved already, and may be on the roster"),
+                format!("to take it out of the federation: veilsum federation remove {party}"),
+            ));
+        }
+        guest.stage = Stage::Rejected;
+        Ok(())
+    })?;
+    let (roster, more) = roster_of(folder)?;
+    let text = format!("{party} is not let in, and its invitation is void\n{more}");
+    crate::verb::print(json, &json!({ "rejected": party, "roster": roster }), &text)
+}
+
+/// A member leaves. Its invitation stays void, so that it does not come back by itself.
+fn remove(args: &PartyArgs, json: bool) -> Result<(), Failure> {
+    let (folder, party) = (&args.at.folder, &args.party);
+    GuestList::change(folder, |list| {
+        let guest = list.guest(party).ok_or_else(|| nobody(party))?;
+        if guest.stage != Stage::Approved {
+            let what = format!("{party} is no member: {}", stage_of(guest.stage));
+            return Err(Failure::input(what, format!("to say no to it: veilsum federation reject {party}")));
+        }
+        guest.stage = Stage::Rejected;
+        if let Some(Err(e)) = list.roster().map(|roster| roster.check()) {
+            return Err(Failure::input(
+                format!("{party} cannot be taken out: {e}"),
+                "let another party join first: veilsum federation invite PARTY",
+            ));
+        }
+        Ok(())
+    })?;
+    let (roster, more) = roster_of(folder)?;
+    let text = format!(
+        "{party} is a member no more. Every party fetches the changed roster with its `veilsum join` and accepts it.\n\
+         Sites that have answered in one block with {party} answer with the same rows only together with it [REL-4].\n{more}"
+    );
+    crate::verb::print(json, &json!({ "removed": party, "roster": roster }), &text)
+}
+
+fn nobody(party: &str) -> Failure {
+    Failure::input(format!("nobody was invited as {party}"), "see `veilsum federation show`")
+}
+
+/// Signs the roster where nobody is waited for any more ([JOI-6]): what it came to, as a value and in words.
+fn roster_of(folder: &Path) -> Result<(Value, String), Failure> {
+    let list = GuestList::load(folder)?;
+    let Some(roster) = list.roster() else {
+        let open = |stage: Stage| matches!(stage, Stage::Invited | Stage::Waiting);
+        let names: Vec<_> = list.guests.iter().filter(|g| open(g.stage)).map(|g| g.party.as_str()).collect();
+        let text = if names.is_empty() {
+            "no roster yet: nobody is the intermediary\nnext: veilsum federation invite PARTY --role intermediary"
+                .into()
+        } else {
+            format!("no roster yet: waiting for {}", names.join(", "))
+        };
+        return Ok((Value::Null, text));
+    };
+    if let Err(e) = roster.check() {
+        return Ok((Value::Null, format!("no roster yet: {e}\nnext: veilsum federation invite PARTY")));
+    }
+    let path = folder.join("roster.toml");
+    let there = path.exists().then(|| load_signed_roster(&path)).transpose()?;
+    if there.is_none_or(|signed| signed.roster != roster) {
+        write_roster(&path, &roster.clone().sign(&identity_of(folder, &list)?)?)?;
+    }
+    let short = roster_fingerprint(&roster.hash());
+    let text = format!(
+        "{}: {} with {} sites\nfingerprint  {short}  (the parties compare it with each other by telephone)\n\
+         next: veilsum plan make --k K --column NAME=LOW:HIGH",
+        path.display(),
+        roster.name,
+        roster.sites.len()
+    );
+    Ok((
+        json!({ "written": path.display().to_string(), "hash": roster.hash().to_string(), "fingerprint": short }),
+        text,
+    ))
+}
+
+fn stage_of(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Invited => "invited, and has not knocked yet",
+        Stage::Waiting => "waits for you to compare its digits",
+        Stage::Approved => "is in",
+        Stage::Rejected => "was rejected or removed",
+    }
+}
+
+fn show(list: &GuestList, json: bool) -> Result<(), Failure> {
+    let now = lobby::now();
+    let (mut values, mut text) =
+        (Vec::new(), format!("{}, coordinated by {}\n", list.federation, list.coordinator.name));
+    for guest in &list.guests {
+        let key = guest.knocked.as_ref().map(|knocked| fingerprint(&knocked.key.0));
+        let expired = guest.stage == Stage::Invited && guest.knocked.is_none() && guest.expires <= now;
+        let stage = if expired { "invited, and the invitation has expired" } else { stage_of(guest.stage) };
+        values.push(json!({ "party": guest.party, "role": guest.role.name(), "stage": guest.stage, "expired": expired,
+            "key": key, "has_documents": guest.has.is_some() }));
+        let key = key.map_or(String::new(), |key| format!("; key {key}"));
+        text += &format!("{} ({}) {stage}{key}\n", guest.party, guest.role.name());
+    }
+    crate::verb::print(json, &json!({ "federation": list.federation, "guests": values }), &text)
+}

@@ -1,0 +1,147 @@
+//! `veilsum join`: a party's side of joining by one line.
+
+use std::{io::BufRead, path::PathBuf, sync::Arc};
+
+use clap::Args;
+use serde_json::json;
+use veilsum_node::{
+    documents::{Federations, Offered, Standing, check_address, load_roster, parse_invitation},
+    error::{Code, Failure},
+    files::quoted,
+    role::join::{self, JoinConfig, News},
+};
+use veilsum_proto::joining::Role;
+use zeroize::Zeroizing;
+
+use crate::{
+    agree::{agree, somebody_is_there},
+    keygen::key_of,
+    party::{Reach, block_on},
+    verb::Verb,
+};
+
+/// Join a federation by the line that its coordinator sent: makes a key, waits for roster and plan
+#[derive(Args, Debug)]
+pub(crate) struct JoinArgs {
+    /// The invitation, in quotes: `vs1:…`; a dash reads it from standard input
+    #[arg(value_name = "LINE", allow_hyphen_values = true)]
+    pub line: String,
+    /// Where the sites will find this party; for an intermediary only
+    #[arg(long, value_name = "HOST:PORT")]
+    pub address: Option<String>,
+    /// Folder for the key (mode 0600), roster.toml and plan.toml
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub folder: PathBuf,
+    /// Which way the link takes.
+    #[command(flatten)]
+    pub reach: Reach,
+}
+
+impl Verb for JoinArgs {
+    /// Joins. There is no deadline.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    fn run(&self, json: bool) -> Result<(), Failure> {
+        let (args, folder) = (self, &self.folder);
+        let invitation = parse_invitation(&args.line()?)?;
+        let address = args.address.clone().unwrap_or_default();
+        check_address(&address).map_err(|f| Failure { code: Code::Usage, ..f })?;
+        match (invitation.role, address.is_empty()) {
+            (Role::Intermediary, true) => {
+                let what = format!("{} is invited as intermediary, and the sites must reach it", invitation.party);
+                return Err(Failure::new(Code::Usage, what, "say where: --address HOST:PORT"));
+            }
+            (Role::Site, false) => {
+                let what = format!("{} is invited as a site, which only dials out", invitation.party);
+                return Err(Failure::new(Code::Usage, what, "leave --address out"));
+            }
+            _ => {}
+        }
+        let (roster, plan) = (folder.join("roster.toml"), folder.join("plan.toml"));
+        if roster.exists() {
+            let there = load_roster(&roster)?;
+            if there.name != invitation.federation {
+                let what = format!("{}: this is the roster of another federation, {}", roster.display(), there.name);
+                return Err(Failure::input(what, "join in a folder of its own: --folder DIR"));
+            }
+        }
+        std::fs::create_dir_all(folder).map_err(|e| {
+            Failure::input(format!("{} cannot be made ({e})", folder.display()), "choose another --folder")
+        })?;
+        let key = folder.join(format!("{}.key", invitation.party));
+        let identity = Arc::new(key_of(&key, &invitation.party)?);
+        let (party, role, federation) = (invitation.party.clone(), invitation.role, invitation.federation.clone());
+        crate::tell!(
+            "joining {federation} as {party} ({}) with the key {}, which stays here",
+            role.name(),
+            key.display()
+        );
+        let begun = folder.join(format!("{party}.joining"));
+        let joined = block_on(join::run(JoinConfig {
+            identity: identity.clone(),
+            invitation,
+            address,
+            begun: begun.clone(),
+            roster: roster.clone(),
+            plan: plan.clone(),
+            carrier: args.reach.carrier()?,
+            news: Arc::new(|news| told(&news)),
+        }))?;
+        let offered = Offered { file: &roster, roster: &joined.roster, key: &key, identity: &identity };
+        let mut standing = Federations::load(&key, &identity)?.standing(&joined.roster);
+        if standing == Standing::New && somebody_is_there() {
+            agree(&offered, None, None)?;
+            standing = Standing::Agreed;
+        }
+        let heard = if standing == Standing::New { " --roster-fingerprint HEX" } else { "" };
+        let next = match (&standing, role) {
+            (Standing::Changed { .. }, _) => format!("veilsum roster accept --key {party}.key --fingerprint HEX"),
+            (_, Role::Site) => format!("veilsum client --data ROWS.csv{heard}"),
+            (_, Role::Intermediary) => format!("veilsum intermediary{heard}"),
+        };
+        let agreed = standing == Standing::Agreed;
+        let next = if folder.as_os_str() == "." { next } else { format!("cd {} && {next}", quoted(folder)) };
+        let value = json!({ "federation": federation, "party": party, "role": role.name(), "key_file": key.display().to_string(),
+            "roster": roster.display().to_string(), "plan": plan.display().to_string(), "agreed": agreed, "next": next });
+        let mut text = format!("{party} has joined {federation}\nsee what is asked: veilsum plan check\n");
+        if !agreed {
+            text += "Call another member, on a number that did not come from the coordinator; they run `veilsum roster verify` and \
+                     read HEX to you.\n";
+        }
+        crate::verb::print(json, &value, &format!("{text}next: {next}"))
+    }
+}
+
+impl JoinArgs {
+    fn line(&self) -> Result<Zeroizing<String>, Failure> {
+        let mut line = Zeroizing::new(String::new());
+        if self.line != "-" {
+            line.push_str(&self.line);
+            return Ok(line);
+        }
+        std::io::stdin().lock().read_line(&mut line).map_err(|e| {
+            Failure::input(format!("standard input cannot be read ({e})"), "give the line as an argument, in quotes")
+        })?;
+        Ok(line)
+    }
+}
+
+fn told(news: &News) {
+    match news {
+        News::Again { why, advice } => {
+            crate::tell!("not yet: {why}\n  ({advice}; it is tried again until you stop it)")
+        }
+        News::Compare { code, over } => crate::tell!(
+            "the coordinator answered over {over}. Your digits are\n\n    {code}\n\nCall its operator on a number that did not come with the \
+             invitation, and read them aloud. If the operator says that they are others, stop: somebody stands between you.\n\
+             waiting to be let in; this may take days, and may be stopped and started again"
+        ),
+        News::Roster(roster) => crate::tell!(
+            "let in; the roster of {} has {} sites: {}. Waiting for the plan",
+            roster.name,
+            roster.sites.len(),
+            roster.sites.iter().map(|site| site.name.as_str()).collect::<Vec<_>>().join(", ")
+        ),
+    }
+}

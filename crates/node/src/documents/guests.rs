@@ -1,0 +1,491 @@
+//! `federation.toml`: whom the coordinator invited, who knocked with which key, and whom it let in (spec section 18).
+//!
+//! The file is the coordinator's own (mode 0600) and holds no secret: of a token it has the hash. Several processes change it, one
+//! at a time: those in which the operator decides, and the one that listens.
+
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use veilsum_proto::{
+    identity::{PublicKey, to_hex},
+    joining::{Code, Meeting, Nonce, Role},
+    limits::MAX_SITES,
+    roster::{Member, Roster, check_name},
+    suite::Hash,
+};
+
+use super::file::{hash_of, hex, locked, read_document, to_toml};
+use crate::{
+    error::Failure,
+    files::{self, Existing},
+};
+
+const FORMAT: &str = "veilsum-guests/1";
+/// Bytes of the file: as many guests as a roster has members, of at most 800 bytes.
+const MAX_FILE: usize = 1 << 20;
+const NEXT: &str = "put it back as it was, or begin the federation anew in another folder";
+
+/// How far a guest has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stage {
+    /// The invitation is out.
+    Invited,
+    /// A key knocked with it and has shown its nonce; the operator has to compare.
+    Waiting,
+    /// The operator compared, and it is on the roster.
+    Approved,
+    /// The operator said no, or took the invitation back.
+    Rejected,
+}
+
+/// What a guest knocked with, and what it was answered. Neither is ever another for one invitation ([JOI-5]).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Knocked {
+    /// Its key.
+    pub key: PublicKey,
+    /// Where it will listen; empty for a site.
+    pub address: String,
+    /// What it committed itself to.
+    pub commitment: Hash,
+    /// The coordinator's nonce.
+    pub nonce: Nonce,
+    /// The guest's own, once it has shown it.
+    pub shown: Option<Nonce>,
+}
+
+/// One invited party.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Guest {
+    /// Its name.
+    pub party: String,
+    /// Its role.
+    pub role: Role,
+    /// The hash of its token.
+    pub invitation: Hash,
+    /// Seconds since 1970 from which on nobody may knock with it.
+    pub expires: u64,
+    /// How far it has come.
+    pub stage: Stage,
+    /// The one who knocked.
+    pub knocked: Option<Knocked>,
+    /// What it has: the hash of the roster and of the plan that it said to have received.
+    pub has: Option<[Hash; 2]>,
+}
+
+/// The federation as its coordinator founds it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GuestList {
+    /// Name of the federation.
+    pub federation: String,
+    /// The coordinator.
+    pub coordinator: Member,
+    /// In the order in which they were invited.
+    pub guests: Vec<Guest>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    format: String,
+    federation: String,
+    coordinator: String,
+    key: String,
+    address: String,
+    #[serde(default)]
+    guest: Vec<GuestPart>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GuestPart {
+    party: String,
+    role: Role,
+    invitation: String,
+    expires: u64,
+    stage: Stage,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    has: Option<[String; 2]>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    knocked: Option<KnockedPart>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KnockedPart {
+    key: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    address: String,
+    commitment: String,
+    nonce: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    shown: Option<String>,
+}
+
+impl GuestList {
+    /// Where it is kept.
+    pub fn within(folder: &Path) -> PathBuf {
+        folder.join("federation.toml")
+    }
+
+    /// Begins a federation in a folder that has none.
+    ///
+    /// # Errors
+    /// A [`Failure`] where there is one already, or the name cannot be used.
+    pub fn found(folder: &Path, federation: &str, coordinator: Member) -> Result<(), Failure> {
+        check_name(federation)
+            .map_err(|why| Failure::input(why, "give the federation a name of letters, digits, `-`, `_` and `.`"))?;
+        let list = GuestList { federation: federation.into(), coordinator, guests: Vec::new() };
+        list.write(folder, Existing::Refuse)
+    }
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names the file.
+    pub fn load(folder: &Path) -> Result<GuestList, Failure> {
+        let path = Self::within(folder);
+        if !path.exists() {
+            let what = format!("{}: no federation was founded in this folder", path.display());
+            return Err(Failure::input(
+                what,
+                "say --folder, or found one: veilsum federation create NAME --listen HOST:PORT",
+            ));
+        }
+        let file: File = read_document(&path, MAX_FILE, FORMAT, NEXT)?;
+        let guest = |part: GuestPart| -> Result<Guest, Failure> {
+            let hash = |digits: &String| hash_of(&path, "has", digits);
+            let has =
+                part.has.as_ref().map(|[roster, plan]| Ok::<_, Failure>([hash(roster)?, hash(plan)?])).transpose()?;
+            let knocked = part.knocked.map(|k| {
+                Ok::<_, Failure>(Knocked {
+                    key: PublicKey(hex(&path, "key", &k.key)?),
+                    address: k.address,
+                    commitment: hash_of(&path, "commitment", &k.commitment)?,
+                    nonce: hex(&path, "nonce", &k.nonce)?,
+                    shown: k.shown.map(|shown| hex(&path, "shown", &shown)).transpose()?,
+                })
+            });
+            Ok(Guest {
+                invitation: hash_of(&path, "invitation", &part.invitation)?,
+                party: part.party,
+                role: part.role,
+                expires: part.expires,
+                stage: part.stage,
+                knocked: knocked.transpose()?,
+                has,
+            })
+        };
+        let key = PublicKey(hex(&path, "key", &file.key)?);
+        Ok(GuestList {
+            federation: file.federation,
+            coordinator: Member { name: file.coordinator, key, address: file.address },
+            guests: file.guest.into_iter().map(guest).collect::<Result<_, _>>()?,
+        })
+    }
+
+    /// Changes it, which no other process does meanwhile; it is on the disk when this returns.
+    ///
+    /// # Errors
+    /// As [`GuestList::load`], those of `change`, and where it cannot be written. Nothing is changed then.
+    pub fn change<T>(folder: &Path, change: impl FnOnce(&mut GuestList) -> Result<T, Failure>) -> Result<T, Failure> {
+        let _held = locked(&Self::within(folder))?;
+        let before = Self::load(folder)?;
+        let mut after = before.clone();
+        let done = change(&mut after)?;
+        if before != after {
+            after.write(folder, Existing::Replace)?;
+        }
+        Ok(done)
+    }
+
+    fn write(&self, folder: &Path, existing: Existing) -> Result<(), Failure> {
+        let knocked = |k: &Knocked| KnockedPart {
+            key: k.key.to_string(),
+            address: k.address.clone(),
+            commitment: k.commitment.to_string(),
+            nonce: to_hex(&k.nonce),
+            shown: k.shown.map(|shown| to_hex(&shown)),
+        };
+        let guest = |g: &Guest| GuestPart {
+            party: g.party.clone(),
+            role: g.role,
+            invitation: g.invitation.to_string(),
+            expires: g.expires,
+            stage: g.stage,
+            has: g.has.map(|has| has.map(|hash| hash.to_string())),
+            knocked: g.knocked.as_ref().map(knocked),
+        };
+        let file = File {
+            format: FORMAT.into(),
+            federation: self.federation.clone(),
+            coordinator: self.coordinator.name.clone(),
+            key: self.coordinator.key.to_string(),
+            address: self.coordinator.address.clone(),
+            guest: self.guests.iter().map(guest).collect(),
+        };
+        let comment = "# Whom the coordinator invited, and who came. Changed with `veilsum federation`.\n";
+        Ok(files::write_private(Self::within(folder), to_toml(comment, &file)?.as_bytes(), existing)?)
+    }
+
+    /// The guest of this name.
+    pub fn guest(&mut self, party: &str) -> Option<&mut Guest> {
+        self.guests.iter_mut().find(|guest| guest.party == party)
+    }
+
+    /// Invites a party, in the place of an invitation that was taken back ([JOI-3]).
+    ///
+    /// # Errors
+    /// A [`Failure`] where the name is in use, or there are as many as a roster takes.
+    pub fn invite(&mut self, party: &str, role: Role, invitation: Hash, expires: u64) -> Result<(), Failure> {
+        check_name(party).map_err(|why| {
+            Failure::input(why, "give each party a name of its own, of letters, digits, `-`, `_` and `.`")
+        })?;
+        let taken = |why: String, next: &str| Err(Failure::input(why, next));
+        if party == self.coordinator.name {
+            return taken(
+                format!("{party} is the coordinator [JOI-3]"),
+                "give each party a name of its own, of letters, digits, `-`, `_` and `.`",
+            );
+        }
+        if self.guest(party).is_some_and(|guest| guest.stage != Stage::Rejected) {
+            return taken(
+                format!("{party} is invited already [JOI-3]: two parties cannot have one name"),
+                "give each party a name of its own; to replace an invitation, take it back first: veilsum federation reject PARTY",
+            );
+        }
+        self.guests.retain(|guest| guest.party != party);
+        let of = |role: Role| self.guests.iter().filter(|g| g.role == role && g.stage != Stage::Rejected).count();
+        match role {
+            Role::Intermediary if of(role) > 0 => {
+                return taken("an intermediary is invited already".into(), "a federation has one intermediary");
+            }
+            Role::Site if of(role) >= MAX_SITES => {
+                return taken(format!("{MAX_SITES} sites are invited already"), "a federation has no more sites");
+            }
+            _ => {}
+        }
+        let (party, stage) = (party.to_owned(), Stage::Invited);
+        self.guests.push(Guest { party, role, invitation, expires, stage, knocked: None, has: None });
+        Ok(())
+    }
+
+    /// What is compared with this guest.
+    pub fn meeting(&self, guest: &Guest, key: PublicKey, address: &str) -> Meeting {
+        Meeting {
+            coordinator: self.coordinator.key,
+            joiner: key,
+            invitation: guest.invitation,
+            party: guest.party.clone(),
+            role: guest.role,
+            address: address.to_owned(),
+        }
+    }
+
+    /// The digits that this guest's operator will say; none before it has shown its nonce.
+    pub fn code(&self, guest: &Guest) -> Option<Code> {
+        let knocked = guest.knocked.as_ref()?;
+        Some(self.meeting(guest, knocked.key, &knocked.address).code(knocked.shown.as_ref()?, &knocked.nonce))
+    }
+
+    /// Somebody knocks with a token. The first key to do so is the only one from then on, with what it committed itself to, and is
+    /// answered `fresh` for good ([JOI-3], [JOI-5]).
+    ///
+    /// # Errors
+    /// A sentence for whoever knocked.
+    pub fn knock(&mut self, token: &Hash, knock: Knocked, named: (&str, Role), now: u64) -> Result<Nonce, String> {
+        let busy = self
+            .guests
+            .iter()
+            .any(|g| g.invitation != *token && g.knocked.as_ref().is_some_and(|k| k.key == knock.key));
+        let busy = busy || knock.key == self.coordinator.key;
+        let Some(guest) = self.guests.iter_mut().find(|guest| guest.invitation == *token) else {
+            return Err("nobody was invited with this line, or the invitation was replaced [JOI-3]".into());
+        };
+        if (guest.party.as_str(), guest.role) != named {
+            return Err("this line invites another party [JOI-3]".into());
+        }
+        match (&guest.knocked, guest.stage) {
+            (_, Stage::Rejected) => Err("the coordinator's operator took this invitation back".into()),
+            (Some(first), _)
+                if (first.key, &first.address, first.commitment) == (knock.key, &knock.address, knock.commitment) =>
+            {
+                Ok(first.nonce)
+            }
+            (Some(first), _) if first.key == knock.key => {
+                Err("this key knocked before and says something else now [JOI-5]".into())
+            }
+            (Some(_), _) => Err("this invitation was used already, by another key [JOI-3]".into()),
+            (None, _) if now >= guest.expires => Err("this invitation has expired [JOI-3]".into()),
+            (None, _) if busy => Err("this key belongs to another party of the federation [JOI-3]".into()),
+            (None, _) if (guest.role == Role::Intermediary) == knock.address.is_empty() => {
+                Err("an intermediary needs an address, and a site has none".into())
+            }
+            (None, _) => {
+                let nonce = knock.nonce;
+                guest.knocked = Some(Knocked { shown: None, ..knock });
+                Ok(nonce)
+            }
+        }
+    }
+
+    /// The one who knocked shows its nonce: from now on the operator can compare ([JOI-4]).
+    ///
+    /// # Errors
+    /// A sentence for whoever knocked.
+    pub fn show(&mut self, token: &Hash, nonce: Nonce) -> Result<(), String> {
+        let found = self
+            .guests
+            .iter()
+            .position(|guest| guest.invitation == *token)
+            .ok_or("nobody was invited with this line")?;
+        let guest = &self.guests[found];
+        let knocked = guest.knocked.as_ref().ok_or("nobody knocked with this line")?;
+        let meeting = self.meeting(guest, knocked.key, &knocked.address);
+        if meeting.commitment(&nonce) != knocked.commitment {
+            return Err("this is not the number that was committed to [JOI-4]".into());
+        }
+        let guest = &mut self.guests[found];
+        if let Some(knocked) = guest.knocked.as_mut() {
+            knocked.shown = Some(nonce);
+        }
+        if guest.stage == Stage::Invited {
+            guest.stage = Stage::Waiting;
+        }
+        Ok(())
+    }
+
+    /// The roster of everybody who was let in; none as long as somebody is invited or waits ([JOI-6]).
+    pub fn roster(&self) -> Option<Roster> {
+        let coming = |guest: &&Guest| guest.stage != Stage::Rejected;
+        let member = |guest: &Guest| {
+            let knocked = guest.knocked.as_ref().filter(|_| guest.stage == Stage::Approved)?;
+            Some(Member { name: guest.party.clone(), key: knocked.key, address: knocked.address.clone() })
+        };
+        let of = |role| self.guests.iter().filter(coming).filter(move |guest| guest.role == role).map(member);
+        Some(Roster {
+            name: self.federation.clone(),
+            coordinator: self.coordinator.clone(),
+            intermediary: of(Role::Intermediary).next()??,
+            sites: of(Role::Site).collect::<Option<_>>()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use veilsum_proto::identity::Identity;
+
+    use super::*;
+
+    fn key(seed: u8) -> PublicKey {
+        Identity::from_seed(&[seed; 32]).public()
+    }
+
+    fn list() -> GuestList {
+        let coordinator = Member { name: "hub".into(), key: key(1), address: "127.0.0.1:1".into() };
+        let mut list = GuestList { federation: "test".into(), coordinator, guests: Vec::new() };
+        list.invite("counter", Role::Intermediary, Hash([0; 32]), 100).unwrap();
+        for (i, party) in ["a", "b", "c"].into_iter().enumerate() {
+            list.invite(party, Role::Site, Hash([i as u8 + 1; 32]), 100).unwrap();
+        }
+        list
+    }
+
+    fn knock(list: &GuestList, of: usize, seed: u8, drawn: u8) -> Knocked {
+        let address = if list.guests[of].role == Role::Site { "" } else { "127.0.0.1:2" };
+        let commitment = list.meeting(&list.guests[of], key(seed), address).commitment(&[seed; 32]);
+        Knocked { key: key(seed), address: address.into(), commitment, nonce: [drawn; 32], shown: None }
+    }
+
+    /// [JOI-3], [JOI-5]: the first key is the only one, and gets the same answer however often it asks.
+    #[test]
+    fn an_invitation_serves_one_key_and_one_pair_of_nonces() {
+        let mut list = list();
+        let token = Hash([1; 32]);
+        assert_eq!(list.knock(&token, knock(&list, 1, 10, 7), ("a", Role::Site), 99), Ok([7; 32]));
+        assert_eq!(
+            list.knock(&token, knock(&list, 1, 10, 8), ("a", Role::Site), 500),
+            Ok([7; 32]),
+            "resumed, after its time"
+        );
+        let other = Knocked { commitment: Hash([9; 32]), ..knock(&list, 1, 10, 8) };
+        assert!(list.knock(&token, other, ("a", Role::Site), 99).unwrap_err().contains("something else"));
+        assert!(
+            list.knock(&token, knock(&list, 1, 11, 8), ("a", Role::Site), 99).unwrap_err().contains("used already")
+        );
+        assert!(list.code(&list.guests[1]).is_none(), "nothing to compare before the nonce is shown");
+        assert!(list.show(&token, [11; 32]).unwrap_err().contains("[JOI-4]"));
+        assert_eq!(list.guests[1].stage, Stage::Invited);
+        list.show(&token, [10; 32]).unwrap();
+        let code = list.code(&list.guests[1]).unwrap();
+        let meeting = list.meeting(&list.guests[1], key(10), "");
+        assert_eq!((code, list.guests[1].stage), (meeting.code(&[10; 32], &[7; 32]), Stage::Waiting));
+    }
+
+    /// [JOI-3].
+    #[test]
+    fn who_was_not_invited_does_not_come_in() {
+        let mut list = list();
+        let mut refused = |token: u8, of: usize, seed: u8, named: (&str, Role), now: u64| {
+            let knocked = knock(&list, of, seed, 7);
+            list.knock(&Hash([token; 32]), knocked, named, now).unwrap_err()
+        };
+        assert!(refused(9, 1, 10, ("a", Role::Site), 0).contains("nobody was invited"));
+        assert!(refused(1, 1, 10, ("b", Role::Site), 0).contains("another party"));
+        assert!(refused(1, 1, 10, ("a", Role::Intermediary), 0).contains("another party"));
+        assert!(refused(1, 1, 10, ("a", Role::Site), 100).contains("expired"));
+        assert!(refused(1, 1, 1, ("a", Role::Site), 0).contains("another party"), "the coordinator's own key");
+        assert!(refused(0, 1, 10, ("counter", Role::Intermediary), 0).contains("address"));
+        list.knock(&Hash([1; 32]), knock(&list, 1, 10, 7), ("a", Role::Site), 0).unwrap();
+        let twice = list.knock(&Hash([2; 32]), knock(&list, 2, 10, 7), ("b", Role::Site), 0);
+        assert!(twice.unwrap_err().contains("belongs to another party"));
+        list.guest("c").unwrap().stage = Stage::Rejected;
+        let gone = list.knock(&Hash([3; 32]), knock(&list, 3, 12, 7), ("c", Role::Site), 0);
+        assert!(gone.unwrap_err().contains("took this invitation back"));
+    }
+
+    /// [JOI-3], [JOI-6]: one name, one party; and no roster while somebody is waited for.
+    #[test]
+    fn a_roster_comes_about_when_nobody_is_waited_for() {
+        let mut list = list();
+        for name in ["a", "hub", "no name", ""] {
+            assert!(list.invite(name, Role::Site, Hash([5; 32]), 1).is_err(), "{name}");
+        }
+        assert!(list.invite("second", Role::Intermediary, Hash([5; 32]), 1).is_err());
+        for of in 0..4 {
+            assert_eq!(list.roster(), None);
+            let (name, role) = (list.guests[of].party.clone(), list.guests[of].role);
+            list.knock(&Hash([of as u8; 32]), knock(&list, of, 20 + of as u8, 1), (&name, role), 0).unwrap();
+            list.show(&Hash([of as u8; 32]), [20 + of as u8; 32]).unwrap();
+            assert_eq!(list.roster(), None, "{name} was not approved");
+            list.guests[of].stage = Stage::Approved;
+        }
+        let roster = list.roster().unwrap();
+        roster.check().unwrap();
+        assert_eq!(roster.sites.iter().map(|m| m.name.as_str()).collect::<Vec<_>>(), ["a", "b", "c"]);
+        list.invite("d", Role::Site, Hash([9; 32]), 1).unwrap();
+        assert_eq!(list.roster(), None);
+        list.guest("d").unwrap().stage = Stage::Rejected;
+        assert_eq!(list.roster(), Some(roster));
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let folder = std::env::temp_dir().join(format!("veilsum-guests-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut all = list();
+        all.knock(&Hash([1; 32]), knock(&all, 1, 10, 7), ("a", Role::Site), 0).unwrap();
+        all.show(&Hash([1; 32]), [10; 32]).unwrap();
+        all.guests[2].has = Some([Hash([1; 32]), Hash([2; 32])]);
+        GuestList::found(&folder, "test", all.coordinator.clone()).unwrap();
+        assert!(GuestList::found(&folder, "test", all.coordinator.clone()).is_err(), "there is one");
+        GuestList::change(&folder, |list| {
+            *list = all.clone();
+            Ok(())
+        })
+        .unwrap();
+        assert_eq!(GuestList::load(&folder).unwrap(), all);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,217 @@
+//! The frames of the lobby. Their kinds are unknown in a run, and a run's are unknown here ([JOI-7]).
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use veilsum_proto::{
+    codec,
+    identity::{Identity, PublicKey, Signature},
+    joining::{Nonce, Role, Token},
+    plan::SignedTerms,
+    roster::SignedRoster,
+    suite::{self, Hash, VERSION},
+};
+
+use crate::carrier::HEADER_LEN;
+
+/// Bytes of a body that somebody outside may send: three names, two hashes and a signature.
+const MAX_OUTSIDE: usize = 1 << 10;
+/// Bytes of a body with a roster of a thousand members.
+const MAX_ROSTER: usize = 1 << 20;
+/// Bytes of a body with a plan: its method part has 1 MiB at most.
+const MAX_PLAN: usize = 2 << 20;
+const SIGNATURE: usize = 64;
+
+/// A message of the lobby.
+pub(super) trait Message: Serialize + DeserializeOwned {
+    /// Its number on the wire.
+    const KIND: u16;
+    /// Bytes of its body at most.
+    const LIMIT: usize;
+}
+
+macro_rules! messages {
+    ($($name:ty = $kind:literal, $limit:expr;)*) => { $(impl Message for $name {
+        const KIND: u16 = $kind;
+        const LIMIT: usize = $limit;
+    })* };
+}
+
+messages! {
+    Knock = 128, MAX_OUTSIDE;
+    Answer = 129, MAX_OUTSIDE;
+    Shown = 130, MAX_OUTSIDE;
+    SignedRoster = 131, MAX_ROSTER;
+    SignedTerms = 132, MAX_PLAN;
+    TurnedAway = 133, MAX_OUTSIDE;
+    Received = 134, MAX_OUTSIDE;
+    Noted = 135, MAX_OUTSIDE;
+}
+
+/// Joiner: here is my token; this is who I want to be; and I have drawn a number.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Knock {
+    pub(super) token: Token,
+    pub(super) party: String,
+    pub(super) role: Role,
+    pub(super) address: String,
+    pub(super) commitment: Hash,
+}
+
+/// Coordinator: mine is this.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Answer {
+    pub(super) nonce: Nonce,
+}
+
+/// Joiner: mine was this.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Shown {
+    pub(super) nonce: Nonce,
+}
+
+/// Coordinator: your number is on my disk, so the operators can compare.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Noted {}
+
+/// Coordinator: no.
+#[derive(Serialize, Deserialize)]
+pub(super) struct TurnedAway {
+    pub(super) why: String,
+}
+
+/// Joiner: roster and plan are on my disk.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Received {
+    pub(super) has: [Hash; 2],
+}
+
+/// What a signature is bound to beside its message: both ends.
+pub(super) fn session(coordinator: &PublicKey, joiner: &PublicKey) -> Hash {
+    suite::hash("lobby", &[&coordinator.0, &joiner.0])
+}
+
+const LABEL: &str = "lobby frame";
+
+/// A signed frame.
+pub(super) fn frame<T: Message>(identity: &Identity, session: &Hash, message: &T) -> Vec<u8> {
+    let body = codec::encode(message);
+    let signature = identity.sign(LABEL, &[&session.0, &T::KIND.to_le_bytes(), &body]);
+    let length = (body.len() + SIGNATURE) as u32;
+    [&VERSION.to_le_bytes()[..], &T::KIND.to_le_bytes(), &length.to_le_bytes(), &body, &signature.to_bytes()].concat()
+}
+
+/// The kind of a frame that has come.
+pub(super) fn kind_of(bytes: &[u8]) -> Option<u16> {
+    Some(u16::from_le_bytes([*bytes.get(2)?, *bytes.get(3)?]))
+}
+
+/// The message in a frame, which `key` has signed.
+///
+/// # Errors
+/// A sentence that says what is wrong with it.
+pub(super) fn open<T: Message>(bytes: &[u8], session: &Hash, key: &PublicKey) -> Result<T, String> {
+    let odd = || "it sent something out of order".to_owned();
+    let (_, body) = bytes.split_first_chunk::<HEADER_LEN>().ok_or_else(odd)?;
+    if kind_of(bytes) != Some(T::KIND) {
+        return Err(odd());
+    }
+    let (message, signature) = body.split_last_chunk::<SIGNATURE>().ok_or_else(odd)?;
+    if !key.verify(LABEL, &[&session.0, &T::KIND.to_le_bytes(), message], &Signature::from_bytes(signature)) {
+        return Err("it sent something that its key did not sign".into());
+    }
+    codec::decode("message of the lobby", message, T::LIMIT).map_err(|e| e.to_string())
+}
+
+/// What the coordinator lets in: small frames of three kinds.
+pub(super) fn from_outside(header: &[u8; HEADER_LEN]) -> Result<usize, String> {
+    check(header, &[(Knock::KIND, Knock::LIMIT), (Shown::KIND, Shown::LIMIT), (Received::KIND, Received::LIMIT)])
+}
+
+/// What whoever joins lets in.
+pub(super) fn from_inside(header: &[u8; HEADER_LEN]) -> Result<usize, String> {
+    let documents = [(SignedRoster::KIND, SignedRoster::LIMIT), (SignedTerms::KIND, SignedTerms::LIMIT)];
+    check(
+        header,
+        &[
+            &documents[..],
+            &[(Answer::KIND, Answer::LIMIT), (TurnedAway::KIND, TurnedAway::LIMIT), (Noted::KIND, Noted::LIMIT)],
+        ]
+        .concat(),
+    )
+}
+
+fn check(header: &[u8; HEADER_LEN], kinds: &[(u16, usize)]) -> Result<usize, String> {
+    let [v, w, k, l, length @ ..] = *header;
+    let (version, kind, length) =
+        (u16::from_le_bytes([v, w]), u16::from_le_bytes([k, l]), u32::from_le_bytes(length) as usize);
+    if version != VERSION {
+        return Err(format!("wire version {version}, this side speaks {VERSION}"));
+    }
+    match kinds.iter().find(|(known, _)| *known == kind) {
+        Some((_, limit)) if length <= *limit => Ok(length),
+        Some((_, limit)) => Err(format!("a message of kind {kind} with {length} bytes, at most {limit} are allowed")),
+        None => Err(format!("message type {kind} has no business in the lobby")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use veilsum_proto::message::{self, Kind};
+
+    use super::*;
+
+    /// [JOI-7]: nothing of a run can be said in the lobby, and nothing of the lobby in a run.
+    #[test]
+    fn lobby_and_run_do_not_know_each_others_frames() {
+        let header = |kind: u16, length: u32| -> [u8; HEADER_LEN] {
+            [&VERSION.to_le_bytes()[..], &kind.to_le_bytes(), &length.to_le_bytes()].concat().try_into().unwrap()
+        };
+        for kind in Kind::ALL {
+            assert!(
+                from_outside(&header(*kind as u16, 64)).is_err() && from_inside(&header(*kind as u16, 64)).is_err()
+            );
+        }
+        for kind in 128..=135 {
+            assert!(message::parse_header(&header(kind, 64)).is_err(), "{kind}");
+            let outside = [128, 130, 134].contains(&kind);
+            assert_eq!(
+                (from_outside(&header(kind, 64)).is_ok(), from_inside(&header(kind, 64)).is_ok()),
+                (outside, !outside)
+            );
+            assert!(from_outside(&header(kind, 1025)).is_err(), "small frames only");
+        }
+    }
+
+    /// [JOI-7].
+    #[test]
+    fn a_frame_is_its_signers_and_of_its_session() {
+        let (a, b) = (Identity::from_seed(&[1; 32]), Identity::from_seed(&[2; 32]));
+        let here = session(&a.public(), &b.public());
+        let bytes = frame(&b, &here, &Shown { nonce: [5; 32] });
+        assert_eq!(from_outside(bytes[..HEADER_LEN].try_into().unwrap()), Ok(bytes.len() - HEADER_LEN));
+        assert!(open::<Shown>(&bytes, &here, &b.public()).is_ok_and(|shown| shown.nonce == [5; 32]));
+        assert!(open::<Shown>(&bytes, &here, &a.public()).is_err());
+        assert!(open::<Answer>(&bytes, &here, &b.public()).is_err());
+        assert!(open::<Shown>(&bytes, &session(&b.public(), &a.public()), &b.public()).is_err());
+        for at in 0..bytes.len() {
+            assert!(open::<Shown>(&bytes[..at], &here, &b.public()).is_err());
+        }
+    }
+
+    proptest! {
+        /// [JOI-7]: what a stranger signs need not be a message.
+        #[test]
+        fn no_signed_bytes_make_opening_panic(body in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let stranger = Identity::from_seed(&[2; 32]);
+            let here = session(&Identity::from_seed(&[1; 32]).public(), &stranger.public());
+            let signature = stranger.sign(LABEL, &[&here.0, &Knock::KIND.to_le_bytes(), &body]);
+            let length = ((body.len() + SIGNATURE) as u32).to_le_bytes();
+            let parts = [&VERSION.to_le_bytes()[..], &Knock::KIND.to_le_bytes(), &length, &body, &signature.to_bytes()];
+            // The signature holds, so what is refused is refused by the decoder.
+            if let Err(why) = open::<Knock>(&parts.concat(), &here, &stranger.public()) {
+                let refused_late = !why.contains("did not sign");
+                prop_assert!(refused_late, "{why}");
+            }
+        }
+    }
+}

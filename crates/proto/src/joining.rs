@@ -1,0 +1,313 @@
+//! Joining by one line (spec section 18): what an invitation says, and the few digits by which two people notice somebody
+//! between them. Everything here is bytes in and bytes out; who keeps what, and for how long, is the application's.
+
+use rand_core::CryptoRng;
+use serde::{Deserialize, Serialize};
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use crate::{
+    identity::PublicKey,
+    limits::MAX_ADDRESS,
+    roster::check_name,
+    suite::{self, Hash},
+};
+
+/// Bytes of a token: nobody guesses 128 bits.
+pub const TOKEN: usize = 16;
+/// Bytes of an invitation's checksum: one damaged line in four thousand million goes unnoticed here, and its token is nobody's.
+const CHECKSUM: usize = 4;
+/// Codes that there are: 12 decimal digits.
+const CODES: u128 = 1_000_000_000_000;
+
+/// What a party is invited to be. Somebody who coordinates invites, and is not invited.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// A data owner.
+    Site,
+    /// Who counts rows.
+    Intermediary,
+}
+
+impl Role {
+    /// For people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Site => "site",
+            Role::Intermediary => "intermediary",
+        }
+    }
+}
+
+/// The secret of an invitation: whoever holds it may knock once. Never printed but within its line; wiped on drop.
+#[derive(Clone, PartialEq, Eq, Zeroize, ZeroizeOnDrop, Serialize, Deserialize)]
+pub struct Token([u8; TOKEN]);
+
+impl Token {
+    /// A fresh one ([JOI-1]).
+    pub fn generate(rng: &mut impl CryptoRng) -> Token {
+        let mut token = Token([0; TOKEN]);
+        rng.fill_bytes(&mut token.0);
+        token
+    }
+
+    /// What the coordinator keeps of it ([JOI-1]).
+    pub fn hash(&self) -> Hash {
+        suite::hash("invitation", &[&self.0])
+    }
+}
+
+/// One party's invitation. It has no `Debug`, because of its token.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Invitation {
+    /// Name of the federation.
+    pub federation: String,
+    /// Name that the party will have.
+    pub party: String,
+    /// What it will be.
+    pub role: Role,
+    /// `host:port` where the coordinator lets knock.
+    pub address: String,
+    /// The coordinator's key: the only one that is spoken to.
+    pub coordinator: PublicKey,
+    /// Seconds since 1970 from which on it is void; the coordinator's clock decides.
+    pub expires: u64,
+    /// The right to knock.
+    pub token: Token,
+}
+
+impl Invitation {
+    /// Its bytes with their checksum ([JOI-2]).
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut out = [&self.coordinator.0[..], &self.token.0, &self.expires.to_le_bytes()].concat();
+        out.push(u8::from(self.role == Role::Intermediary));
+        for text in [&self.federation, &self.party] {
+            out.push(text.len() as u8);
+            out.extend_from_slice(text.as_bytes());
+        }
+        out.extend_from_slice(self.address.as_bytes());
+        let sum = checksum(&out);
+        out.extend_from_slice(&sum);
+        out
+    }
+
+    /// Reads what [`Invitation::to_bytes`] wrote ([JOI-2]).
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Invitation, String> {
+        let damaged = || "the invitation is damaged: its checksum does not fit what it says".to_owned();
+        let (all, sum) = bytes.split_last_chunk::<CHECKSUM>().ok_or_else(damaged)?;
+        if checksum(all) != *sum {
+            return Err(damaged());
+        }
+        let odd = || "the invitation says something that no coordinator writes".to_owned();
+        let (key, rest) = all.split_first_chunk::<32>().ok_or_else(odd)?;
+        let (token, rest) = rest.split_first_chunk::<TOKEN>().ok_or_else(odd)?;
+        let (expires, rest) = rest.split_first_chunk::<8>().ok_or_else(odd)?;
+        let (role, rest) = rest.split_first().ok_or_else(odd)?;
+        let role = match role {
+            0 => Role::Site,
+            1 => Role::Intermediary,
+            _ => return Err(odd()),
+        };
+        let name = |from: &[u8]| -> Option<(String, usize)> {
+            let (length, rest) = from.split_first()?;
+            let name = std::str::from_utf8(rest.get(..usize::from(*length))?).ok()?.to_owned();
+            check_name(&name).ok().map(|()| (name, 1 + usize::from(*length)))
+        };
+        let (federation, used) = name(rest).ok_or_else(odd)?;
+        let rest = &rest[used..];
+        let (party, used) = name(rest).ok_or_else(odd)?;
+        let address = std::str::from_utf8(&rest[used..]).map_err(|_| odd())?.to_owned();
+        let coordinator = PublicKey(*key);
+        if address.is_empty() || address.len() > MAX_ADDRESS || !coordinator.is_usable() {
+            return Err(odd());
+        }
+        let (expires, token) = (u64::from_le_bytes(*expires), Token(*token));
+        Ok(Invitation { federation, party, role, address, coordinator, expires, token })
+    }
+}
+
+fn checksum(bytes: &[u8]) -> [u8; CHECKSUM] {
+    let [a, b, c, d, ..] = suite::hash("invitation line", &[bytes]).0;
+    [a, b, c, d]
+}
+
+/// What one end of the comparison drew.
+pub type Nonce = [u8; 32];
+
+/// Who joins what, as both ends see it: everything that the spoken digits stand for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Meeting {
+    /// The coordinator's key.
+    pub coordinator: PublicKey,
+    /// The key that wants to join.
+    pub joiner: PublicKey,
+    /// The hash of the token.
+    pub invitation: Hash,
+    /// Under which name.
+    pub party: String,
+    /// As what.
+    pub role: Role,
+    /// Where it will listen; empty for a site.
+    pub address: String,
+}
+
+impl Meeting {
+    fn hash(&self) -> Hash {
+        let role = [u8::from(self.role == Role::Intermediary)];
+        suite::hash(
+            "joining",
+            &[
+                &self.coordinator.0,
+                &self.joiner.0,
+                &self.invitation.0,
+                self.party.as_bytes(),
+                &role,
+                self.address.as_bytes(),
+            ],
+        )
+    }
+
+    /// What the joiner sends in place of its nonce, before it has seen the coordinator's ([JOI-4]).
+    pub fn commitment(&self, joiners: &Nonce) -> Hash {
+        suite::hash("joining commitment", &[&self.hash().0, joiners])
+    }
+
+    /// The digits that two people compare ([JOI-5]). Whoever stands between the two ends has the same at both with a probability of
+    /// at most 10^-12 (2^-39.8), whatever it computes, because it has to fix its own nonces before it can know either end's.
+    pub fn code(&self, joiners: &Nonce, coordinators: &Nonce) -> Code {
+        let [low @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] =
+            suite::hash("joining code", &[&self.hash().0, joiners, coordinators]).0;
+        // 2^128 is so much larger that no code is likelier than another by more than 2^-88.
+        Code((u128::from_le_bytes(low) % CODES) as u64)
+    }
+}
+
+/// Twelve decimal digits, spoken in three groups of four.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Code(u64);
+
+impl Code {
+    /// From digits as a person types them, with or without dashes and spaces between them.
+    ///
+    /// # Errors
+    /// A sentence that says what is wrong with them.
+    pub fn parse(text: &str) -> Result<Code, String> {
+        let digits: String = text.chars().filter(|c| !"- ".contains(*c)).collect();
+        if digits.len() != 12 || !digits.bytes().all(|b| b.is_ascii_digit()) {
+            return Err("a code has 12 digits, as in 0123-4567-8901".into());
+        }
+        digits.parse().map(Code).map_err(|_| "a code has 12 digits".into())
+    }
+}
+
+impl std::fmt::Display for Code {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Code(n) = self;
+        write!(f, "{:04}-{:04}-{:04}", n / 100_000_000, n / 10_000 % 10_000, n % 10_000)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::identity::Identity;
+
+    fn invitation() -> Invitation {
+        Invitation {
+            federation: "three-hospitals".into(),
+            party: "hospital-a".into(),
+            role: Role::Site,
+            address: "hub.example.org:443".into(),
+            coordinator: Identity::from_seed(&[1; 32]).public(),
+            expires: 1_800_000_000,
+            token: Token([7; TOKEN]),
+        }
+    }
+
+    fn meeting() -> Meeting {
+        Meeting {
+            coordinator: Identity::from_seed(&[1; 32]).public(),
+            joiner: Identity::from_seed(&[2; 32]).public(),
+            invitation: Token([7; TOKEN]).hash(),
+            party: "hospital-a".into(),
+            role: Role::Site,
+            address: String::new(),
+        }
+    }
+
+    /// [JOI-2].
+    #[test]
+    fn what_is_written_is_read_and_every_damage_is_seen() {
+        for role in [Role::Site, Role::Intermediary] {
+            let bytes = Invitation { role, ..invitation() }.to_bytes();
+            assert!(Invitation::from_bytes(&bytes).is_ok_and(|read| read == Invitation { role, ..invitation() }));
+            for cut in 0..bytes.len() {
+                assert!(Invitation::from_bytes(&bytes[..cut]).is_err(), "{cut}");
+            }
+            for at in 0..bytes.len() {
+                let mut bad = bytes.clone();
+                bad[at] ^= 0x20;
+                assert!(Invitation::from_bytes(&bad).is_err(), "{at}");
+            }
+        }
+    }
+
+    /// [JOI-2]: a right checksum alone is not enough.
+    #[test]
+    fn what_no_coordinator_writes_is_refused() {
+        let odd = [
+            Invitation { party: "hospital a".into(), ..invitation() },
+            Invitation { federation: String::new(), ..invitation() },
+            Invitation { address: String::new(), ..invitation() },
+            Invitation { address: "h".repeat(MAX_ADDRESS + 1), ..invitation() },
+            Invitation { coordinator: PublicKey([0; 32]), ..invitation() },
+        ];
+        for odd in odd {
+            let said = Invitation::from_bytes(&odd.to_bytes()).err().unwrap();
+            assert!(said.contains("no coordinator writes"), "{said}");
+        }
+    }
+
+    /// [JOI-4], [JOI-5]: the digits and the commitment stand for everything that both ends saw.
+    #[test]
+    fn every_part_of_a_meeting_changes_code_and_commitment() {
+        let (all, nonce, other) = (meeting(), [3; 32], [4; 32]);
+        let key = Identity::from_seed(&[9; 32]).public();
+        let changed = [
+            Meeting { coordinator: key, ..meeting() },
+            Meeting { joiner: key, ..meeting() },
+            Meeting { invitation: Token([8; TOKEN]).hash(), ..meeting() },
+            Meeting { party: "hospital-b".into(), ..meeting() },
+            Meeting { role: Role::Intermediary, ..meeting() },
+            Meeting { address: "a:1".into(), ..meeting() },
+        ];
+        for changed in changed {
+            assert_ne!(changed.commitment(&nonce), all.commitment(&nonce));
+            assert_ne!(changed.code(&nonce, &other), all.code(&nonce, &other));
+        }
+        assert_ne!(all.commitment(&nonce), all.commitment(&other));
+        assert_ne!(all.code(&nonce, &other), all.code(&other, &nonce));
+    }
+
+    /// [JOI-5]: twelve digits, all of them in use.
+    #[test]
+    fn codes_are_twelve_digits_that_are_read_again() {
+        let mut seen = [[false; 10]; 12];
+        for i in 0..200u8 {
+            let code = meeting().code(&[i; 32], &[1; 32]);
+            let text = code.to_string();
+            assert_eq!(Code::parse(&text), Ok(code));
+            assert_eq!(Code::parse(&text.replace('-', " ")), Ok(code));
+            for (place, digit) in text.bytes().filter(u8::is_ascii_digit).enumerate() {
+                seen[place][usize::from(digit - b'0')] = true;
+            }
+        }
+        assert!(seen.iter().flatten().all(|seen| *seen));
+        for bad in ["", "1234-5678-901", "1234-5678-90123", "1234-5678-901x", "yes"] {
+            assert!(Code::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,432 @@
+//! Joining by one line (specification, section 18): separate processes from empty folders to a finished run, in which nothing is
+//! copied from one folder to another; and everybody who should not get in that way.
+
+use std::{
+    os::unix::fs::PermissionsExt,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use veilsum_node::carrier::{self, Address, Carrier, CarrierError, Credentials, HEADER_LEN, Transport};
+use veilsum_testkit::program::{Ended, Folder, Running, free_port, start_in};
+
+const LIMIT: Duration = Duration::from_secs(120);
+const SITES: [&str; 3] = ["hospital-a", "hospital-b", "hospital-c"];
+
+/// An organisation: its own folder, and somebody who types.
+struct Organisation {
+    folder: Folder,
+    typed: Vec<String>,
+}
+
+impl Organisation {
+    fn new() -> Organisation {
+        Organisation { folder: Folder::fresh(), typed: Vec::new() }
+    }
+
+    fn start(&mut self, args: &[&str]) -> Running {
+        self.typed.push(format!("veilsum {}", args.join(" ")));
+        start_in(&self.folder.0, args)
+    }
+
+    fn run(&mut self, args: &[&str]) -> Ended {
+        self.start(args).wait(LIMIT)
+    }
+
+    fn has(&self, file: &str) -> PathBuf {
+        let path = self.folder.0.join(file);
+        assert!(path.is_file(), "{}", path.display());
+        path
+    }
+}
+
+/// What stands between two words.
+fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
+    let (_, rest) = text.split_once(before).unwrap_or_else(|| panic!("no {before:?} in {text}"));
+    rest.split_once(after).unwrap_or_else(|| panic!("no {after:?} in {rest}")).0
+}
+
+/// The digits on the screen of somebody who joins, as they read them aloud.
+fn digits(joining: &Running) -> String {
+    joining.until("digits", LIMIT, |log| log.contains("waiting to be let in"));
+    between(&joining.heard(), "Your digits are\n\n    ", "\n").to_owned()
+}
+
+/// A coordinator that has invited three sites and an intermediary, and its lines.
+struct Founded {
+    hub: Organisation,
+    port: u16,
+    lines: Vec<(String, String)>,
+}
+
+impl Founded {
+    fn new() -> Founded {
+        let (mut hub, port) = (Organisation::new(), free_port());
+        let listen = format!("127.0.0.1:{port}");
+        let create = ["federation", "create", "three-hospitals", "--listen", &listen, "--site"];
+        let told = hub.run(&[&create[..], &SITES, &["--intermediary", "counter"]].concat()).expect(0);
+        let lines = told.stdout.lines().zip(told.stdout.lines().skip(1)).filter_map(|(name, line)| {
+            let line = line.strip_prefix("veilsum join '")?.strip_suffix('\'')?;
+            Some((name.split_once(' ')?.0.to_owned(), line.to_owned()))
+        });
+        let lines: Vec<_> = lines.collect();
+        assert_eq!(lines.len(), 4, "{}", told.stdout);
+        Founded { hub, port, lines }
+    }
+
+    fn line(&self, party: &str) -> String {
+        self.lines.iter().find(|(name, _)| name == party).expect("a line").1.clone()
+    }
+
+    fn serve(&mut self) -> Running {
+        let lobby = self.hub.start(&["federation", "serve", "--transport", "auto"]);
+        lobby.until("an open lobby", LIMIT, |log| log.contains("is open"));
+        lobby
+    }
+
+    fn list(&self) -> String {
+        std::fs::read_to_string(self.hub.has("federation.toml")).expect("a list")
+    }
+}
+
+/// Two groups of rows in the unit square, other ones at every site.
+fn rows(site: usize) -> String {
+    let lines = (0..400).map(|i| {
+        let (group, turn) = (f64::from(i % 3), f64::from(i * (7 + site as i32) % 400) / 400.0);
+        let x = 0.2 + 0.3 * group + 0.05 * (turn * std::f64::consts::TAU).cos();
+        let y = 0.2 + 0.25 * ((group * 2.0) % 3.0) + 0.05 * (turn * 2.0 * std::f64::consts::TAU).sin();
+        format!("{x:.6},{y:.6}\n")
+    });
+    format!("x,y\n{}", lines.collect::<String>())
+}
+
+/// [JOI-1], [JOI-6], [ROS-8]: from empty folders to memberships; nobody copies a file, and everybody types a handful of commands.
+#[test]
+fn three_sites_join_by_a_line_each_and_run() {
+    let mut founded = Founded::new();
+    let lobby = founded.serve();
+    let counters_port = free_port();
+    let mut parties: Vec<(&str, Organisation)> =
+        SITES.iter().chain(&["counter"]).map(|name| (*name, Organisation::new())).collect();
+    let mut joining = Vec::new();
+    for (name, party) in &mut parties {
+        let (line, address) = (founded.line(name), format!("127.0.0.1:{counters_port}"));
+        let own = if *name == "counter" { vec!["--address", address.as_str()] } else { Vec::new() };
+        joining.push(party.start(&[&["join", line.as_str()][..], &own].concat()));
+    }
+    // By telephone, to the coordinator.
+    let heard: Vec<String> =
+        parties.iter().zip(&joining).map(|((name, _), joining)| format!("{name}={}", digits(joining))).collect();
+    let approve: Vec<&str> = ["federation", "approve"].into_iter().chain(heard.iter().map(String::as_str)).collect();
+    let told = founded.hub.run(&approve).expect(0).stdout;
+    assert!(told.contains("3 sites") && told.contains("tell its operator"), "{told}");
+    let plan = ["plan", "make", "--k", "3", "--column", "x=0:1", "y=0:1", "--max-rows", "2000"];
+    founded.hub.run(&plan).expect(0);
+    for ((name, party), joining) in parties.iter().zip(joining) {
+        let told = joining.wait(LIMIT).expect(0);
+        assert!(
+            told.stdout.contains(&format!("{name} has joined")) && told.stdout.contains("next: veilsum "),
+            "{told:?}"
+        );
+        let key = std::fs::metadata(party.has(&format!("{name}.key"))).expect("a key");
+        assert_eq!(key.permissions().mode() & 0o777, 0o600);
+        assert!(party.folder.0.join(format!("{name}.key.federations")).metadata().is_err(), "agreed to without a call");
+    }
+    assert!(lobby.wait(LIMIT).expect(0).stdout.contains("everybody has roster and plan"));
+    // By telephone, among each other: hospital-b reads to all, and hospital-a to hospital-b.
+    let mut read = |of: usize| {
+        let told = parties[of].1.run(&["roster", "verify"]).expect(0).stdout;
+        between(&told, "fingerprint  ", "  (").to_owned()
+    };
+    let (from_a, from_b) = (read(0), read(1));
+    let server = founded.hub.start(&["server"]);
+    let mut running = Vec::new();
+    for (at, (name, party)) in parties.iter_mut().enumerate() {
+        let heard = ["--roster-fingerprint", if at == 1 { &from_a } else { &from_b }];
+        running.push(match *name {
+            "counter" => party.start(&[&["intermediary"][..], &heard].concat()),
+            _ => {
+                party.folder.write("rows.csv", &rows(at));
+                party.start(&[&["client", "--data", "rows.csv"][..], &heard].concat())
+            }
+        });
+    }
+    let told = server.wait(LIMIT).expect(0);
+    running.into_iter().for_each(|party| drop(party.wait(LIMIT).expect(0)));
+    let result = founded.hub.folder.json("veilsum-out/result.json");
+    assert_eq!((&result["n_total"], &result["converged"]), (&1200.into(), &true.into()), "{}", told.stdout);
+    for (name, party) in &parties[..3] {
+        assert_eq!(party.folder.json("model.json")["centres"], result["centres"], "{name}");
+    }
+    assert_eq!(founded.hub.typed.len(), 5, "{:#?}", founded.hub.typed);
+    for (name, party) in &parties {
+        let most = if *name == "counter" { 2 } else { 3 };
+        assert!(party.typed.len() <= most, "{name}: {:#?}", party.typed);
+    }
+    // A token is nowhere but in its line: what the coordinator keeps does not hold it.
+    for (_, line) in &founded.lines {
+        let secret: String = decoded(line)[32..48].iter().map(|b| format!("{b:02x}")).collect();
+        assert!(!founded.list().contains(&secret));
+    }
+}
+
+fn decoded(line: &str) -> Vec<u8> {
+    let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let text = line.strip_prefix("vs1:").expect("a line");
+    let (mut bits, mut have, mut out) = (0u32, 0, Vec::new());
+    for c in text.bytes() {
+        bits = bits << 6 | alphabet.iter().position(|a| *a == c).expect("a digit") as u32;
+        have += 6;
+        if have >= 8 {
+            have -= 8;
+            out.push((bits >> have) as u8);
+            bits &= (1 << have) - 1;
+        }
+    }
+    out
+}
+
+/// [JOI-6], [ROS-9]: a fourth site joins a federation that stands, and one leaves; everybody fetches the changed roster and the new plan with the line
+/// that they have, and is told to accept what has changed. Here over TCP alone.
+#[test]
+fn who_joins_later_or_leaves_changes_the_roster_and_everybody_is_told() {
+    let mut founded = Founded::new();
+    let lobby = founded.serve();
+    let port = free_port().to_string();
+    let address = format!("127.0.0.1:{port}");
+    let mut parties: Vec<(String, Organisation)> =
+        founded.lines.iter().map(|(name, _)| (name.clone(), Organisation::new())).collect();
+    let mut lines = founded.lines.clone();
+    let join = |party: &mut Organisation, name: &str, line: &str| {
+        let own = if name == "counter" { vec!["--address", address.as_str()] } else { Vec::new() };
+        party.start(&[&["join", line, "--transport", "tcp"][..], &own].concat())
+    };
+    let plan = ["plan", "make", "--k", "3", "--column", "x=0:1", "y=0:1", "--max-rows", "2000"];
+    for (at, (name, party)) in parties.iter_mut().enumerate() {
+        let joining = join(party, name, &lines[at].1);
+        let heard = format!("{name}={}", digits(&joining));
+        // Gone while it is let in: what it missed waits for it.
+        joining.kill();
+        let told = founded.hub.run(&["federation", "approve", &heard]).expect(0).stdout;
+        assert_eq!(told.contains("no roster yet"), at < 3, "{told}");
+    }
+    founded.hub.run(&plan).expect(0);
+    let joining: Vec<_> =
+        parties.iter_mut().zip(&lines).map(|((name, party), (_, line))| join(party, name, line)).collect();
+    joining.into_iter().for_each(|joining| drop(joining.wait(LIMIT).expect(0)));
+    lobby.wait(LIMIT).expect(0);
+    let (_, first) = &mut parties[0];
+    let read = first.run(&["roster", "verify"]).expect(0).stdout;
+    let heard = between(&read, "fingerprint  ", "  (").to_owned();
+    first.run(&["roster", "accept", "--key", "hospital-a.key", "--fingerprint", &heard]).expect(0);
+
+    let told = founded.hub.run(&["federation", "invite", "hospital-d"]).expect(0).stdout;
+    lines.push(("hospital-d".into(), between(&told, "veilsum join '", "'").to_owned()));
+    parties.push(("hospital-d".into(), Organisation::new()));
+    let lobby = founded.serve();
+    let joining: Vec<_> =
+        parties.iter_mut().zip(&lines).map(|((name, party), (_, line))| join(party, name, line)).collect();
+    let heard = digits(&joining[4]);
+    let told = founded.hub.run(&["federation", "approve", &format!("hospital-d={heard}")]).expect(0).stdout;
+    assert!(told.contains("4 sites"), "{told}");
+    lobby.until("a plan that no longer fits", LIMIT, |log| log.contains("made for another roster"));
+    founded.hub.run(&plan).expect(0);
+    for (joining, (name, party)) in joining.into_iter().zip(&mut parties) {
+        let told = joining.wait(LIMIT).expect(0);
+        assert!(told.stderr.contains("has 4 sites"), "{}", told.stderr);
+        // hospital-a agreed to the roster of three, and does not slide into another.
+        let next = if *name == "hospital-a" { "veilsum roster accept" } else { "--roster-fingerprint HEX" };
+        assert!(told.stdout.contains(next), "{name}: {}", told.stdout);
+        party.run(&["plan", "check"]).expect(0);
+    }
+    lobby.wait(LIMIT).expect(0);
+    let (_, first) = &mut parties[0];
+    first.folder.write("rows.csv", &rows(0));
+    let told = first.run(&["client", "--data", "rows.csv"]).expect(3);
+    assert!(told.stderr.contains("[ROS-9]") && told.stderr.contains("hospital-d (site) is new"), "{}", told.stderr);
+
+    // And hospital-c leaves: it does not come back with the line that it has, and a federation keeps three sites.
+    let told = founded.hub.run(&["federation", "remove", "hospital-c"]).expect(0).stdout;
+    assert!(told.contains("3 sites") && told.contains("[REL-4]"), "{told}");
+    let told = founded.hub.run(&["federation", "remove", "hospital-b"]).expect(3).stderr;
+    assert!(told.contains("[ROS-1]"), "{told}");
+    founded.hub.run(&plan).expect(0);
+    let lobby = founded.serve();
+    let joining: Vec<_> =
+        parties.iter_mut().zip(&lines).map(|((name, party), (_, line))| join(party, name, line)).collect();
+    for (joining, (name, party)) in joining.into_iter().zip(&mut parties) {
+        let told = joining.wait(LIMIT).expect(if name == "hospital-c" { 8 } else { 0 });
+        assert_eq!(told.stderr.contains("has 3 sites"), name != "hospital-c", "{}", told.stderr);
+        let members = party.run(&["roster", "show"]).expect(0).stdout;
+        assert_eq!(
+            members.contains("hospital-c"),
+            name == "hospital-c",
+            "{name} keeps the roster that it was given: {members}"
+        );
+    }
+    lobby.wait(LIMIT).expect(0);
+}
+
+/// [JOI-3], [JOI-5]: whoever uses a stolen line first waits in the party's place; the party is told, and its digits are others.
+#[test]
+fn a_line_that_was_used_is_void_and_the_compared_digits_reveal_the_thief() {
+    let mut founded = Founded::new();
+    let _lobby = founded.serve();
+    let (mut thief, mut robbed) = (Organisation::new(), Organisation::new());
+    let line = founded.line("hospital-a");
+    let stolen = thief.start(&["join", &line]);
+    let seen_by_the_thief = digits(&stolen);
+    let told = robbed.run(&["join", &line]).expect(8);
+    assert!(told.stderr.contains("used already") && told.stderr.contains("telephone"), "{}", told.stderr);
+    // Nobody could read these digits to the coordinator.
+    let guess = if seen_by_the_thief == "0000-0000-0000" { "1111-1111-1111" } else { "0000-0000-0000" };
+    let told = founded.hub.run(&["federation", "approve", &format!("hospital-a={guess}")]).expect(3);
+    assert!(told.stderr.contains("[JOI-5]") && told.stderr.contains("somebody stands between you"), "{}", told.stderr);
+    assert!(!founded.list().contains("approved"));
+    // The operator says no; a new invitation goes to the right one.
+    founded.hub.run(&["federation", "reject", "hospital-a"]).expect(0);
+    let told = stolen.wait(LIMIT).expect(8);
+    assert!(told.stderr.contains("operator said no"), "{}", told.stderr);
+    let told = founded.hub.run(&["federation", "invite", "hospital-a"]).expect(0).stdout;
+    let line = between(&told, "veilsum join '", "'").to_owned();
+    let joining = robbed.start(&["join", &line]);
+    let heard = digits(&joining);
+    // Killed and started again: the same digits, so that nobody between gets a second try.
+    joining.kill();
+    let joining = robbed.start(&["join", &line]);
+    assert_eq!(digits(&joining), heard);
+    founded.hub.run(&["federation", "approve", &format!("hospital-a={heard}")]).expect(0);
+    let told = founded.hub.run(&["federation", "reject", "hospital-a"]).expect(3);
+    assert!(told.stderr.contains("federation remove hospital-a"), "{}", told.stderr);
+}
+
+/// [JOI-4], [JOI-5]: somebody who exchanged the line stands between the two, has a link with each, and cannot make them agree.
+#[test]
+fn whoever_stands_between_has_other_digits_at_each_end() {
+    let (mut founded, mut between) = (Founded::new(), Founded::new());
+    let (_lobby, _lure) = (founded.serve(), between.serve());
+    let (mut site, mut thief) = (Organisation::new(), Organisation::new());
+    let there = thief.start(&["join", &founded.line("hospital-a")]);
+    let here = site.start(&["join", &between.line("hospital-a")]);
+    let (at_the_site, relayed) = (digits(&here), digits(&there));
+    assert_ne!(at_the_site, relayed);
+    let told = founded.hub.run(&["federation", "approve", &format!("hospital-a={at_the_site}")]).expect(3);
+    assert!(told.stderr.contains("somebody stands between you"), "{}", told.stderr);
+    // The control: these are the digits that the coordinator's end has.
+    founded.hub.run(&["federation", "approve", &format!("hospital-a={relayed}")]).expect(0);
+}
+
+/// [JOI-2], [JOI-3].
+#[test]
+fn expired_damaged_and_misdirected_lines_are_refused_in_words() {
+    let mut founded = Founded::new();
+    let mut site = Organisation::new();
+    let line = founded.line("hospital-a");
+    for (bad, why) in [
+        (line.replacen("vs1:", "vs2:", 1), "version vs2"),
+        (format!("{}\u{200b}{}", &line[..60], &line[60..]), "U+200B"),
+        (line[..line.len() - 3].to_owned(), "damaged"),
+        ("hospital-a".into(), "does not begin with"),
+    ] {
+        let told = site.run(&["join", &bad]).expect(3);
+        assert!(told.stderr.contains(why) && !told.text().contains(&line[20..60]), "{bad}: {}", told.stderr);
+    }
+    assert!(std::fs::read_dir(&site.folder.0).expect("a folder").next().is_none(), "nothing was made for a bad line");
+    let told = site.run(&["join", &founded.line("counter")]).expect(2);
+    assert!(told.stderr.contains("--address"), "{}", told.stderr);
+    // Expired, by the coordinator's clock.
+    let list = founded.list();
+    let expires = between(&list, "expires = ", "\n");
+    founded.hub.folder.write("federation.toml", &list.replace(&format!("expires = {expires}"), "expires = 1000"));
+    let lobby = founded.serve();
+    let told = site.run(&["join", &line]).expect(8);
+    assert!(told.stderr.contains("expired"), "{}", told.stderr);
+    let shown = founded.hub.run(&["federation", "show"]).expect(0).stdout;
+    assert!(shown.contains("hospital-a (site) invited, and the invitation has expired"), "{shown}");
+    drop(lobby);
+    // Another coordinator at the same address: it holds another key, and is sent nothing.
+    let mut other = Founded::new();
+    let listen = format!("127.0.0.1:{}", founded.port);
+    let impostor = other.hub.start(&["federation", "serve", "--listen", &listen]);
+    impostor.until("an open lobby", LIMIT, |log| log.contains("is open"));
+    let told = site.run(&["join", &line]).expect(5);
+    assert!(told.stderr.contains("[JOI-2]") && told.stderr.contains("do not go on"), "{}", told.stderr);
+    assert!(!other.list().contains("knocked"));
+}
+
+/// [JOI-3].
+#[test]
+fn two_parties_do_not_get_one_name() {
+    let mut founded = Founded::new();
+    for name in ["hospital-a", "counter", "coordinator"] {
+        let told = founded.hub.run(&["federation", "invite", name]).expect(3);
+        assert!(told.stderr.contains("[JOI-3]"), "{}", told.stderr);
+    }
+    let told = founded.hub.run(&["federation", "invite", "second", "--role", "intermediary"]).expect(3);
+    assert!(told.stderr.contains("one intermediary"), "{}", told.stderr);
+    let (before, mut again) = (founded.list(), Organisation::new());
+    assert_eq!(before.matches("[[guest]]").count(), 4);
+    let told = founded.hub.run(&["federation", "create", "second", "--listen", "127.0.0.1:1"]).expect(3);
+    assert!(told.stderr.contains("already"), "{}", told.stderr);
+    assert_eq!(founded.list(), before, "what was refused changed nothing");
+    // Without parties there are no invitations yet, and nobody serves a folder without a federation.
+    again.run(&["federation", "serve"]).expect(3);
+    again.run(&["federation", "create", "fourth", "--listen", "127.0.0.1:1"]).expect(0);
+    assert_eq!(again.has("coordinator.key").metadata().expect("a key").permissions().mode() & 0o777, 0o600);
+    assert!(again.run(&["federation", "invite", "x"]).expect(0).stdout.contains("veilsum join 'vs1:"));
+}
+
+fn small(_: &[u8; HEADER_LEN]) -> Result<usize, String> {
+    Ok(1024)
+}
+
+/// [JOI-7]: strangers without a token find a door that shuts after a while, and who knocked before is not kept out by them.
+#[test]
+fn a_flood_of_strangers_does_not_keep_out_who_knocked_before() {
+    let mut founded = Founded::new();
+    let lobby = founded.serve();
+    let mut site = Organisation::new();
+    let line = founded.line("hospital-a");
+    let joining = site.start(&["join", &line]);
+    let heard = digits(&joining);
+    joining.kill();
+    let pinned: [u8; 32] = decoded(&line)[..32].try_into().expect("a key");
+    let to: Address = format!("127.0.0.1:{}", founded.port).parse().expect("an address");
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    let network: Arc<dyn Carrier> = carrier::choose(Transport::Quic).expect("a carrier");
+    let (mut inside, mut answered) = (0, 0);
+    let joining = runtime.block_on(async {
+        let begun = Instant::now();
+        let mut tasks = tokio::task::JoinSet::new();
+        for seed in 0..160u8 {
+            let (network, to) = (network.clone(), to.clone());
+            tasks.spawn(async move {
+                let credentials = Credentials::from_seed(&[seed; 32]).expect("a key");
+                let link = network.dial(&to, &credentials, &pinned, small, Duration::from_secs(8)).await?;
+                let (mut sender, mut receiver) = link.split();
+                // No token, and no frame of the lobby: a greeting as in a run.
+                sender.send(&[2, 0, 64, 0, 2, 0, 0, 0, 0, 0]).await?;
+                receiver.recv().await
+            });
+        }
+        let joining = site.start(&["join", &line]);
+        assert_eq!(digits(&joining), heard);
+        assert!(begun.elapsed() < Duration::from_secs(60));
+        while let Some(ended) = tasks.join_next().await {
+            match ended.expect("no panic") {
+                Ok(Some(_)) => answered += 1,
+                Err(CarrierError::Closed { reason }) if reason.contains("no business in the lobby") => inside += 1,
+                _ => {}
+            }
+        }
+        // 64 at once, and 8 a second.
+        let most = 65.0 + 8.0 * begun.elapsed().as_secs_f64();
+        assert!((1.0..=most).contains(&f64::from(inside)), "{inside} of 160 strangers at once came in, at most {most}");
+        joining
+    });
+    assert_eq!(answered, 0, "the lobby has nothing to say to a frame of a run");
+    founded.hub.run(&["federation", "approve", &format!("hospital-a={heard}")]).expect(0);
+    assert!(!lobby.heard().contains("panicked"));
+    drop(joining);
+}
