@@ -159,10 +159,6 @@ impl Iteration for Fkm {
         self.min_change = rows;
     }
 
-    fn sum_of_all(&mut self, told: bool) -> bool {
-        self.rounds.sum_of_all(told)
-    }
-
     fn copy(&self) -> Box<dyn Iteration> {
         Box::new(self.clone())
     }

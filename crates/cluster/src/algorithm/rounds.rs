@@ -32,8 +32,6 @@ pub(super) struct Rounds {
     nothing_open: bool,
     /// Clusters that the open round leaves where they are although rows would move them.
     frozen: Rested,
-    /// Whether some total tells the sum of all rows.
-    told: bool,
 }
 
 impl Rounds {
@@ -49,7 +47,6 @@ impl Rounds {
             open: None,
             nothing_open: false,
             frozen: Rested::default(),
-            told: false,
         })
     }
 
@@ -58,12 +55,6 @@ impl Rounds {
     pub(super) fn min_change(&mut self, rows: u64) {
         self.min_change = rows;
         self.since = vec![None; self.trail.fit.centres.k()];
-    }
-
-    /// See [`Iteration::sum_of_all`].
-    pub(super) fn sum_of_all(&mut self, told: bool) -> bool {
-        self.told |= told;
-        self.told
     }
 
     /// Which half the open question is.
@@ -109,13 +100,9 @@ impl Rounds {
                 self.check(weights, sites, rows)?;
                 check_weights(changed, None, "rows that changed their cluster")?;
                 let mut enough: Vec<bool> = weights.iter().zip(sites).map(|(w, s)| self.allows(*w, *s)).collect();
-                let all = weights.iter().zip(&enough).all(|(weight, enough)| *enough || *weight < 0.5);
                 // The sum of all local centres is another one in every round, and no other total tells it.
                 if self.weights == Weights::Rows {
-                    self.told |= all;
-                    if self.told {
-                        self.rule.close_with_the_small(&mut enough, weights, sites);
-                    }
+                    self.rule.close_with_the_small(&mut enough, weights, sites);
                 }
                 let allowed = |c: &u32| enough[*c as usize];
                 let mut open: Vec<u32> = (0..k as u32).filter(allowed).collect();
@@ -268,10 +255,6 @@ impl<S: Spec + Clone + Send + 'static> Iteration for Averaging<S> {
         self.rounds.min_change(rows);
     }
 
-    fn sum_of_all(&mut self, told: bool) -> bool {
-        self.rounds.sum_of_all(told)
-    }
-
     fn copy(&self) -> Box<dyn Iteration> {
         Box::new(self.clone())
     }
@@ -321,45 +304,37 @@ mod tests {
 
     #[test]
     fn counts_come_first_and_small_clusters_are_frozen() {
-        let mut rounds = rounds(TWO);
+        let three = Centres::known(vec![[0.0], [1.0], [2.0]]);
+        let at = Beginning { start: &three, cells: None, rule: TWO, seed: 0 };
+        let mut rounds = Rounds::new(at, Weights::Rows, 0.0, 5).unwrap();
         assert_eq!(rounds.part(), RoundHalf::Counts);
-        // Cluster 1 has rows enough, but of one site.
-        assert_eq!(rounds.take(&[4.0, 9.0, 2.0, 1.0], Some(13)), Ok(false));
-        assert_eq!(rounds.part(), RoundHalf::Sums(vec![0]));
-        assert_eq!(rounds.take(&[4.0, 2.0], Some(13)), Ok(false));
-        assert_eq!(rounds.trail.fit.centres.as_slice(), [0.5, 1.0]);
-        assert_eq!(rounds.trail.fit.weights, [4.0, 9.0]);
+        // Cluster 1 has rows enough, but of one site; cluster 0 hides them.
+        assert_eq!(rounds.take(&[4.0, 9.0, 6.0, 2.0, 1.0, 2.0], Some(19)), Ok(false));
+        assert_eq!(rounds.part(), RoundHalf::Sums(vec![2]));
+        assert_eq!(rounds.take(&[6.0, 9.0], Some(19)), Ok(false));
+        assert_eq!(rounds.trail.fit.centres.as_slice(), [0.0, 1.0, 1.5]);
+        assert_eq!(rounds.trail.fit.weights, [4.0, 9.0, 6.0]);
         assert_eq!(rounds.part(), RoundHalf::Counts);
         // The same totals again: nothing moves, it is over.
-        assert_eq!(rounds.take(&[4.0, 9.0, 2.0, 1.0], Some(13)), Ok(false));
-        assert_eq!(rounds.take(&[4.0, 2.0], Some(13)), Ok(true));
+        assert_eq!(rounds.take(&[4.0, 9.0, 6.0, 2.0, 1.0, 2.0], Some(19)), Ok(false));
+        assert_eq!(rounds.take(&[6.0, 9.0], Some(19)), Ok(true));
         assert!(!rounds.trail.fit.converged && rounds.trail.fit.history.len() == 2);
-        assert_eq!(rounds.trail.fit.rested, Some(Rested { too_small: 1, hardly_changed: 0 }));
+        assert_eq!(rounds.trail.fit.rested, Some(Rested { too_small: 2, hardly_changed: 0 }));
     }
 
-    /// Otherwise the sum of all rows less the open sums would be the small cluster's.
+    /// Otherwise the sum of all rows, which another round or another K may tell, less the open sums would be the small cluster's.
     #[test]
-    fn a_small_cluster_is_not_closed_alone_once_the_sum_of_all_rows_is_told() {
+    fn a_small_cluster_is_not_closed_alone() {
         let three = Centres::known(vec![[0.0], [0.5], [1.0]]);
-        let begin = || {
-            Rounds::new(Beginning { start: &three, cells: None, rule: TWO, seed: 0 }, Weights::Rows, 0.0, 9).unwrap()
-        };
-        let small = [4.0, 13.0, 1.0, 2.0, 2.0, 1.0];
-        let mut alone = begin();
-        assert_eq!(alone.take(&small, Some(18)), Ok(false));
-        assert_eq!(alone.part(), RoundHalf::Sums(vec![0, 1]), "nobody knows the sum of all rows");
-        let mut told = begin();
-        assert_eq!(told.take(&[4.0, 9.0, 5.0, 2.0, 2.0, 2.0], Some(18)), Ok(false));
-        assert_eq!(told.take(&[4.0, 9.0, 5.0, 0.4, 4.5, 5.0], Some(18)), Ok(false));
-        assert_eq!(told.take(&small, Some(18)), Ok(false));
-        assert_eq!(told.part(), RoundHalf::Sums(vec![1]), "clusters 0 and 2 have rows enough together");
-        let mut elsewhere = begin();
-        assert!(elsewhere.sum_of_all(true));
-        assert_eq!(elsewhere.take(&small, Some(18)), Ok(false));
-        assert_eq!(elsewhere.part(), RoundHalf::Sums(vec![1]));
+        let at = Beginning { start: &three, cells: None, rule: TWO, seed: 0 };
+        let mut rounds = Rounds::new(at, Weights::Rows, 0.0, 9).unwrap();
+        assert_eq!(rounds.take(&[4.0, 13.0, 1.0, 2.0, 2.0, 1.0], Some(18)), Ok(false));
+        assert_eq!(rounds.part(), RoundHalf::Sums(vec![1]), "clusters 0 and 2 have rows enough together");
+        assert_eq!(rounds.take(&[13.0, 7.8], Some(18)), Ok(false));
+        assert_eq!(rounds.take(&[4.0, 14.0, 0.0, 2.0, 2.0, 0.0], Some(18)), Ok(false));
+        assert_eq!(rounds.part(), RoundHalf::Sums(vec![0, 1]), "an empty cluster hides nothing");
         // With two clusters there is nobody to hide behind.
-        let mut two = rounds(TWO);
-        two.sum_of_all(true);
+        let mut two = self::rounds(TWO);
         assert_eq!(two.take(&[17.0, 1.0, 2.0, 1.0], Some(18)), Ok(true));
         assert!(two.nothing_open());
     }

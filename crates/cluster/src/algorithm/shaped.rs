@@ -46,8 +46,6 @@ pub(super) struct Shaped {
     closed: Option<f64>,
     /// Whether the rule closed a cluster in the last counts.
     small: bool,
-    /// Whether some total tells the sum of all rows, and this is a mixture.
-    told: bool,
 }
 
 /// The first question about some centres: round clusters that together fill the box, of equal weight.
@@ -91,7 +89,6 @@ impl Shaped {
             closing: false,
             closed: None,
             small: false,
-            told: false,
         };
         shaped.asked.push(shaped.hash());
         Ok(Box::new(shaped))
@@ -264,8 +261,7 @@ impl Iteration for Shaped {
                 let clear = clear(weights);
                 let mut open: Vec<bool> = (0..k).map(|c| self.allows(clear[c], sites[c])).collect();
                 // The weights of a row in a mixture add up to one, so that the sums of all clusters are those of all rows.
-                self.told |= self.is_mixture() && open.iter().all(|open| *open);
-                if self.told && self.rule.two_steps() {
+                if self.is_mixture() && self.rule.two_steps() {
                     self.rule.close_with_the_small(&mut open, &clear, sites);
                 }
                 let list: Vec<u32> = (0..k).filter(|c| open[*c]).map(|c| c as u32).collect();
@@ -313,11 +309,6 @@ impl Iteration for Shaped {
 
     fn confine(&mut self, walls: &Walls) {
         self.walls = Some(walls.clone());
-    }
-
-    fn sum_of_all(&mut self, told: bool) -> bool {
-        self.told |= told && self.is_mixture();
-        self.told
     }
 
     fn copy(&self) -> Box<dyn Iteration> {

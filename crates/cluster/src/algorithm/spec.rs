@@ -161,11 +161,6 @@ pub trait Iteration: Send {
     fn min_change(&mut self, rows: u64) {
         let _ = rows;
     }
-    /// Hears whether other totals tell the sum of all rows, and says whether they or its own do: a round in which every cluster was
-    /// open. From then on a small cluster is not left closed alone.
-    fn sum_of_all(&mut self, told: bool) -> bool {
-        told
-    }
     /// A copy, so that a batch can be taken whole or not at all.
     fn copy(&self) -> Box<dyn Iteration>;
 }
@@ -202,7 +197,8 @@ impl GroupThreshold {
     }
 
     /// Closes open groups too, the smallest first, until those that are closed have rows and sites enough together, or no rows.
-    /// What other totals tell of all rows, less the sums of the open groups, is the sum of the closed ones.
+    /// What other totals tell of all rows, less the sums of the open groups, is the sum of the closed ones. A round in which every
+    /// group is open tells it, before or after, and so do another K and means.
     pub(crate) fn close_with_the_small(&self, open: &mut [bool], rows: &[f64], sites: &[f64]) {
         loop {
             let closed = || (0..open.len()).filter(|c| !open[*c]);

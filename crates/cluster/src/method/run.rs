@@ -4,7 +4,7 @@ mod gap;
 mod outcome;
 
 use super::dp::spread;
-use super::prepare::{Preparing, RobustError, Scale};
+use super::prepare::{Preparing, RobustError};
 use super::recipe::{Recipe, Seeding};
 use super::seed::{SeedCells, TreeSearch};
 use super::{Method, Step};
@@ -251,7 +251,6 @@ impl Run {
         if self.recipe.min_change > 1 {
             iteration.min_change(self.recipe.min_change);
         }
-        iteration.sum_of_all(self.recipe.preparation.scale == Scale::Standard);
         let (over, grouped, sizes, verdict, cohort) = (false, true, None, None, self.cohort);
         Ok(Member { k, restart, iteration, over, grouped, sizes, verdict, cohort })
     }
@@ -381,9 +380,6 @@ impl Run {
                     member.over = member.iteration.take(parts[at], rows)?;
                     member.cohort = self.cohort;
                 }
-                // What one K and restart tells, all others must mind.
-                let told = next.members.iter_mut().any(|member| member.iteration.sum_of_all(false));
-                next.members.iter_mut().for_each(|member| _ = member.iteration.sum_of_all(told));
                 if next.members.iter().all(|member| member.over) {
                     next.state = if next.recipe.counts_clusters() { State::Sizing } else { State::Validating };
                 }
