@@ -236,17 +236,27 @@ fn too_few_sites_after_two_are_killed() {
     clients.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(9)));
 }
 
+/// A coordinator that its operator or a supervisor stops ends nobody's run: the others are told, wait a little for it, and go on where
+/// it was when it is started again with the same command.
 #[test]
-fn everybody_is_told_when_the_server_is_interrupted() {
+fn a_coordinator_that_is_told_to_stop_takes_its_run_up() {
     let p = Parties::new(&SIZES, &LONG);
-    let (server, intermediary, clients) = start_all(&p, &QUICK, 1..=5);
-    answered(&clients[0], 10);
-    server.signal("-INT");
-    server.wait(LIMIT).expect(130);
-    assert!(intermediary.wait(Duration::from_secs(20)).expect(8).stderr.contains("ended the run: interrupted"));
-    for client in clients {
-        client.wait(Duration::from_secs(20)).expect(8);
+    let patience = ["--phase-timeout", "20", "--grace", "20", "--join-timeout", "60"];
+    let (mut server, intermediary, clients) = start_all(&p, &patience, 1..=5);
+    for (signal, code) in [("-INT", 130), ("-TERM", 143)] {
+        answered(&clients[0], 10);
+        server.signal(signal);
+        server.wait(LIMIT).expect(code);
+        clients[0].until("why", LIMIT, |log| {
+            log.contains("lost the connection to lead (") && log.contains("its operator stopped it")
+        });
+        server = start(&p.server(&patience));
+        server.until("its journal", LIMIT, |log| log.contains("taking up an interrupted run"));
     }
+    server.wait(LIMIT).expect(0);
+    assert!(intermediary.wait(LIMIT).expect(0).stdout.contains("counted"));
+    clients.into_iter().for_each(|client| drop(client.wait(LIMIT).expect(0)));
+    assert_eq!(p.folder.json("out/result.json")["centres"], calm()["centres"]);
 }
 
 /// It says so, and is missed as one that was killed: its run is taken up when it is back.

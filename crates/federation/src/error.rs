@@ -36,6 +36,11 @@ impl Code {
         all.into_iter().find(|known| *known as u8 == code).unwrap_or(Internal)
     }
 
+    /// Whether an aggregator that says this was told to stop by its operator, and may be started again in a moment.
+    pub fn is_told_to_stop(code: u8) -> bool {
+        [Code::Interrupted, Code::Terminated].map(|c| c as u8).contains(&code)
+    }
+
     /// Whether a run that an aggregator ended with this exit code is over for good. An interruption can be mended, and the run taken
     /// up; what was found wrong is found again.
     pub fn ends_a_run(code: u8) -> bool {

@@ -379,6 +379,10 @@ fn over(link: &Line, config: &IntermediaryConfig, bytes: &[u8]) -> Result<(), En
     match message::kind_of(bytes) {
         Some(Kind::Aborted) => {
             let aborted: Aborted = link.open(bytes, Kind::Aborted)?;
+            // It hangs up next, and is dialled again.
+            if Code::is_told_to_stop(aborted.code) {
+                return Ok(());
+            }
             let failure = dial::aborted(&config.party.federation.roster.coordinator.name, &aborted);
             Err(if Code::ends_a_run(aborted.code) { End::Failed(failure) } else { End::Interrupted(failure) })
         }

@@ -338,6 +338,9 @@ impl SiteSession {
                 }
                 Some(Kind::Aborted) => {
                     let aborted: Aborted = line.open(&bytes, Kind::Aborted)?;
+                    if Code::is_told_to_stop(aborted.code) {
+                        return Ok(Ending::Lost(CarrierError::closed("its operator stopped it")));
+                    }
                     self.ended = Some(if Code::ends_a_run(aborted.code) { Ended::ForGood } else { Ended::Interrupted });
                     // A refusal is another matter: the floor under the rows is the intermediary's to watch.
                     let refused = aborted.code == Code::Policy as u8;
