@@ -129,21 +129,27 @@ impl Door {
         false
     }
 
-    /// A place among the handshakes, to be handed to [`Door::admit`]; nothing where too many run, which is counted.
+    /// A place among the handshakes of a carrier that keeps no list of its own, to be handed to [`Door::admit`]; nothing where too many
+    /// run, which is counted.
     pub fn place(&self) -> Option<OwnedSemaphorePermit> {
         let place = self.handshakes.clone().try_acquire_owned().ok();
         if place.is_none() {
-            count(&mut self.refusals().busy);
+            self.turned_away();
         }
         place
     }
 
+    /// Counts an attempt for which there was no place.
+    pub fn turned_away(&self) {
+        let mut refusals = self.refusals();
+        count(&mut refusals.busy);
+        if refusals.busy.is_power_of_two() {
+            tracing::warn!(times = refusals.busy, "turned a connection away: too many are opening");
+        }
+    }
+
     /// Brings one peer from its handshake to its first bytes, and hands its link to the listener.
-    pub async fn admit(
-        &self,
-        place: OwnedSemaphorePermit,
-        handshake: impl Future<Output = Result<Guest, Refused>> + Send,
-    ) {
+    pub async fn admit(&self, place: impl Send, handshake: impl Future<Output = Result<Guest, Refused>> + Send) {
         let shaken = timeout(OPENING_TIMEOUT, handshake).await;
         drop(place);
         let guest = match shaken {

@@ -115,6 +115,12 @@ pub const RESERVE_LIMIT: usize = 64 * 1024;
 /// with real addresses holds some megabytes and no more.
 pub const MAX_HANDSHAKES: usize = 64;
 
+/// Handshakes that one address may have under way over TCP, where an attempt that says nothing costs its sender nothing.
+pub const MAX_HANDSHAKES_PER_ADDRESS: usize = 8;
+
+/// Time a connection over TCP has until its first byte. Handshakes begin with the dialler.
+pub const FIRST_BYTE_LIMIT: Duration = Duration::from_secs(3);
+
 /// Connection attempts waiting to be looked at; more are refused at once. Each holds a packet of at most 1.5 kB.
 pub const MAX_WAITING: usize = 256;
 
@@ -192,6 +198,14 @@ pub enum CarrierError {
         /// What went wrong.
         reason: String,
     },
+    /// The proxy does not let this user through.
+    #[error("the proxy {proxy} cannot be used: {reason}")]
+    ProxyDenied {
+        /// Its address.
+        proxy: String,
+        /// What it said.
+        reason: String,
+    },
     /// Nobody answered.
     #[error("no answer from {addr} within {waited:?}")]
     Unreachable {
@@ -264,7 +278,7 @@ impl CarrierError {
                 "check the name in the roster and this machine's name service; it is looked up again at every attempt"
                     .into()
             }
-            Self::Proxy { .. } => {
+            Self::Proxy { .. } | Self::ProxyDenied { .. } => {
                 "check HTTPS_PROXY and NO_PROXY, and that the proxy lets CONNECT to that port through".into()
             }
             Self::WrongServerKey { .. } => {
@@ -287,7 +301,7 @@ impl CarrierError {
     /// Whose doing it is.
     pub fn fault(&self) -> Fault {
         match self {
-            Self::Bind { .. } | Self::Setup { .. } | Self::Proxy { .. } => Fault::Ours,
+            Self::Bind { .. } | Self::Setup { .. } | Self::Proxy { .. } | Self::ProxyDenied { .. } => Fault::Ours,
             Self::Frame(fault) if fault.is_ours() => Fault::Ours,
             Self::Unreachable { .. } | Self::Unresolved { .. } | Self::TimedOut { .. } => Fault::Network,
             Self::WrongServerKey { .. }

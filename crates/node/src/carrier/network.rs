@@ -20,6 +20,9 @@ use super::{
 /// Free ports that are tried until one is free for UDP and for TCP, where any will do.
 const FREE_PORTS: usize = 16;
 
+/// How long a name may take to be looked up for QUIC where a proxy is the other way.
+const LOOKUP_BESIDE_PROXY: Duration = Duration::from_millis(500);
+
 /// The carrier of this transport; where TCP may be used, through the proxy that the environment names.
 ///
 /// # Errors
@@ -122,7 +125,14 @@ impl Carrier for Network {
     ) -> Pending<'a, Result<Link, CarrierError>> {
         Box::pin(async move {
             let unresolved = |reason: String| CarrierError::Unresolved { addr: to.clone(), reason };
-            let (found, none) = match timeout(limit, to.resolve()).await {
+            let through = self.proxy.as_ref().filter(|proxy| proxy.serves(to));
+            // A proxy looks the name up itself: it is not asked for here where nothing else needs it, and not long where QUIC does.
+            let patience = if through.is_none() { limit } else { limit.min(LOOKUP_BESIDE_PROXY) };
+            let looked_up = async {
+                let needed = self.quic() || through.is_none();
+                if needed { to.resolve().await } else { Ok(Vec::new()) }
+            };
+            let (found, none) = match timeout(patience, looked_up).await {
                 Ok(Ok(found)) => (found, unresolved("the name has no address".into())),
                 Ok(Err(error)) => (Vec::new(), unresolved(error.to_string())),
                 Err(_) => (Vec::new(), unresolved("the name server does not answer".into())),
@@ -133,10 +143,9 @@ impl Carrier for Network {
                     attempts.push(quic::attempt(*at, to, credentials, expected, check, limit)?);
                 }
             }
-            let proxy = self.proxy.iter().filter(|proxy| proxy.serves(to)).cloned().map(Path::Through);
-            let paths: Vec<Path> = match proxy.collect::<Vec<_>>() {
-                through if !through.is_empty() => through,
-                _ => found.into_iter().map(Path::Straight).collect(),
+            let paths: Vec<Path> = match through {
+                Some(proxy) => vec![Path::Through(proxy.clone())],
+                None => found.into_iter().map(Path::Straight).collect(),
             };
             for path in paths.into_iter().filter(|_| self.tcp()) {
                 attempts.push(tcp::attempt(path, to, credentials, expected, check, limit)?);

@@ -48,10 +48,9 @@ impl Proxy {
     /// # Errors
     /// [`CarrierError::Proxy`] where it names one that cannot be used.
     pub fn of_environment() -> Result<Option<Proxy>, CarrierError> {
-        let value = |names: [&str; 2]| names.into_iter().find_map(|name| std::env::var(name).ok());
-        let Some(url) = value(["HTTPS_PROXY", "https_proxy"]).filter(|url| !url.trim().is_empty()) else {
-            return Ok(None);
-        };
+        let said = |name| std::env::var(name).ok().filter(|value| !value.trim().is_empty());
+        let value = |names: [&'static str; 2]| names.into_iter().find_map(said);
+        let Some(url) = value(["HTTPS_PROXY", "https_proxy"]) else { return Ok(None) };
         Proxy::new(&url, &value(["NO_PROXY", "no_proxy"]).unwrap_or_default()).map(Some)
     }
 
@@ -67,11 +66,12 @@ impl Proxy {
             Some(_) => return Err(unusable("only proxies that begin with http:// are supported")),
             None => url,
         };
-        let rest = rest.split('/').next().unwrap_or_default();
+        // The password first, whatever stands in it: nothing of it may be taken for a host.
         let (user, host) = match rest.rsplit_once('@') {
             Some((user, host)) => (Some(user), host),
             None => (None, rest),
         };
+        let host = host.split('/').next().unwrap_or_default();
         let at = match host.parse::<Address>() {
             Ok(at) => at,
             Err(_) => format!("{host}:80").parse().map_err(|why: String| unusable(&why))?,
@@ -80,7 +80,7 @@ impl Proxy {
             let plain = Zeroizing::new(decoded(user));
             Arc::new(Zeroizing::new(format!("Basic {}", STANDARD.encode(plain.as_slice()))))
         });
-        Ok(Proxy { at, secret, direct: direct.split(',').filter_map(Direct::read).collect() })
+        Ok(Proxy { at, secret, direct: direct.split([',', ' ']).filter_map(Direct::read).collect() })
     }
 
     /// Where it is.
@@ -92,6 +92,12 @@ impl Proxy {
     pub fn serves(&self, to: &Address) -> bool {
         let here = to.host() == "localhost" || to.host().parse().is_ok_and(|number: IpAddr| number.is_loopback());
         !here && !self.direct.iter().any(|direct| direct.covers(to.host()))
+    }
+
+    /// The failure of an attempt that the proxy did not bring to an end in time.
+    pub(super) fn silent(&self) -> CarrierError {
+        let reason = "it did not answer, or did not come through, in time".into();
+        CarrierError::Proxy { proxy: self.at.to_string(), reason }
     }
 
     /// A connection to `to` through the proxy.
@@ -122,7 +128,10 @@ impl Proxy {
         parsed.parse(&answer).map_err(|_| failed("it does not answer in HTTP".into()))?;
         match parsed.code {
             Some(200..=299) => Ok(stream),
-            Some(407) => Err(failed("it wants a user name and a password (407)".into())),
+            Some(407) => Err(CarrierError::ProxyDenied {
+                proxy: self.at.to_string(),
+                reason: "it wants a user name and a password, or others than these (407)".into(),
+            }),
             Some(code) => Err(failed(format!("it refused to connect to {to} ({code})"))),
             None => Err(failed("it does not answer in HTTP".into())),
         }
@@ -131,10 +140,13 @@ impl Proxy {
 
 impl Direct {
     fn read(text: &str) -> Option<Direct> {
-        let text = text.trim().trim_start_matches('.').to_ascii_lowercase();
+        let text = text.trim().to_ascii_lowercase();
         if text == "*" {
             return Some(Direct::All);
         }
+        // A port is not told apart, nor are the ways to write the end of a domain.
+        let host = text.parse::<Address>().map_or(text, |at| at.host().to_owned());
+        let text = host.trim_start_matches("*.").trim_matches(['.', '[', ']']).to_owned();
         let (number, bits) = text.split_once('/').unwrap_or((&text, "128"));
         if let (Ok(number), Ok(bits)) = (number.parse(), bits.parse()) {
             return Some(Direct::Net(number, bits));
@@ -196,7 +208,13 @@ mod tests {
         assert_eq!(proxy.secret.as_ref().map(|s| s.as_str()), Some("Basic YW5uYTpwQHNz"));
         assert_eq!(format!("{proxy:?}"), "Proxy(proxy.example:3128)");
         assert_eq!(Proxy::new("proxy.example", "").expect("a proxy").at.to_string(), "proxy.example:80");
-        for bad in ["socks5://u:topsecret@proxy:1080", "https://u:topsecret@proxy", "http://u:topsecret@a b:1"] {
+        for bad in [
+            "socks5://u:topsecret@proxy:1080",
+            "https://u:topsecret@proxy",
+            "http://u:topsecret@a b:1",
+            "http://u:12/topsecret@a b:1",
+            "http://u:1/topsecret@:x",
+        ] {
             let error = Proxy::new(bad, "").expect_err("refused").to_string();
             assert!(!error.contains("topsecret"), "{error}");
         }
@@ -204,14 +222,19 @@ mod tests {
 
     #[test]
     fn what_no_proxy_names_is_called_directly() {
-        let proxy =
-            Proxy::new("http://proxy:1", "intranet, .inner.example,10.0.0.0/8,192.168.1.7,fd00::/8").expect("a proxy");
+        let proxy = Proxy::new(
+            "http://proxy:1",
+            "intranet, *.inner.example,10.0.0.0/8 192.168.1.7,fd00::/8,hub.far.:21111,[fc00::1]",
+        )
+        .expect("a proxy");
         let serves = |to: &str| proxy.serves(&to.parse().expect("an address"));
         for direct in [
             "localhost:1",
             "127.0.0.1:1",
             "[::1]:1",
             "intranet:1",
+            "hub.far:1",
+            "[fc00::1]:2",
             "hub.inner.example:1",
             "inner.example:1",
             "10.200.0.1:1",

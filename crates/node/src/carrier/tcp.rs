@@ -2,10 +2,11 @@
 //! does not, records within TLS do ([`record`](super::record)): signs of life, a window, an end that is acknowledged, a reason.
 
 use std::{
-    io,
-    net::SocketAddr,
+    collections::{HashMap, VecDeque},
+    io::{self, Read},
+    net::{IpAddr, SocketAddr},
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicI64, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
@@ -16,15 +17,15 @@ use rustls_pki_types::{CertificateDer, ServerName};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split},
     net::{TcpListener, TcpStream},
-    sync::{Semaphore, mpsc, watch},
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch},
     task::{JoinHandle, JoinSet},
     time::{sleep, timeout},
 };
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 
 use super::{
-    ANSWER_LIMIT, Address, CLOSE_GRACE, CarrierError, Credentials, HeaderCheck, IDLE_TIMEOUT, KEEP_ALIVE, PeerKey,
-    WINDOW,
+    ANSWER_LIMIT, Address, CLOSE_GRACE, CarrierError, Credentials, FIRST_BYTE_LIMIT, HeaderCheck, IDLE_TIMEOUT,
+    KEEP_ALIVE, MAX_HANDSHAKES, MAX_HANDSHAKES_PER_ADDRESS, PeerKey, WINDOW,
     link::{Closing, Connection, Incoming, Link, Outgoing, Pending, ReadError, shorten},
     listener::{Door, Guest, Port, Refused},
     pinned::{self, UNUSED_NAME},
@@ -85,20 +86,66 @@ impl Drop for TcpPort {
     }
 }
 
+/// Handshakes under way, all together and by address. QUIC has others: strangers on the one do not close the other.
+struct Places {
+    all: Arc<Semaphore>,
+    by_address: Mutex<HashMap<IpAddr, usize>>,
+}
+
+impl Places {
+    fn here(&self) -> MutexGuard<'_, HashMap<IpAddr, usize>> {
+        self.by_address.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(self: &Arc<Self>, address: IpAddr) -> Option<Place> {
+        let permit = self.all.clone().try_acquire_owned().ok()?;
+        let mut here = self.here();
+        let number = here.entry(address).or_default();
+        if *number >= MAX_HANDSHAKES_PER_ADDRESS {
+            return None;
+        }
+        *number += 1;
+        Some(Place { _permit: permit, places: self.clone(), address })
+    }
+}
+
+/// A handshake's place; given back when dropped.
+struct Place {
+    _permit: OwnedSemaphorePermit,
+    places: Arc<Places>,
+    address: IpAddr,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut here = self.places.here();
+        if let Some(number) = here.get_mut(&self.address) {
+            *number -= 1;
+            if *number == 0 {
+                here.remove(&self.address);
+            }
+        }
+    }
+}
+
 /// Runs for as long as the listener, and brings each peer up to its first frame in a task of its own.
 async fn welcome(listener: TcpListener, tls: TlsAcceptor, door: Arc<Door>, shutting: Shutting) {
     let mut guests = JoinSet::new();
+    let places = Arc::new(Places { all: Arc::new(Semaphore::new(MAX_HANDSHAKES)), by_address: Mutex::default() });
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             Some(_) = guests.join_next() => continue,
         };
-        let Ok((stream, _)) = accepted else {
+        let Ok((stream, from)) = accepted else {
             sleep(PAUSE).await;
             continue;
         };
         // Where too many handshakes run, the connection is dropped.
-        let Some(place) = door.place() else { continue };
+        let Some(place) = places.take(from.ip().to_canonical()) else {
+            door.turned_away();
+            continue;
+        };
         let (tls, door, shutting) = (tls.clone(), door.clone(), shutting.clone());
         guests.spawn(async move { door.admit(place, handshake(stream, tls, shutting)).await });
     }
@@ -106,11 +153,15 @@ async fn welcome(listener: TcpListener, tls: TlsAcceptor, door: Arc<Door>, shutt
 
 async fn handshake(stream: TcpStream, tls: TlsAcceptor, shutting: Shutting) -> Result<Guest, Refused> {
     let _ = stream.set_nodelay(true);
+    if !matches!(timeout(FIRST_BYTE_LIMIT, stream.readable()).await, Ok(Ok(()))) {
+        return Err(Refused::Failed);
+    }
     let stream = match tls.accept(stream).into_fallible().await {
         Ok(stream) => stream,
         Err((error, stream)) => {
-            // What the peer has sent is read before the socket goes: unread, it would cost the peer our alert.
-            tokio::spawn(timeout(CLOSE_GRACE, drain(stream)));
+            // What the peer has sent is read before the socket goes: unread, it would cost the peer our alert. The socket keeps its
+            // place as long.
+            let _ = timeout(CLOSE_GRACE, drain(stream)).await;
             let unknown = TlsError::InvalidCertificate(CertificateError::ApplicationVerificationFailure);
             return Err(if tls_error(&error) == Some(&unknown) { Refused::UnknownKey } else { Refused::Failed });
         }
@@ -171,10 +222,13 @@ pub(super) fn attempt(
             TlsConnector::from(Arc::new(tls)).connect(name, stream).await.map_err(|error| match tls_error(&error) {
                 _ if verifier.saw_wrong_key() => CarrierError::WrongServerKey { addr: to.clone() },
                 Some(error) => failed(error, true).error(),
-                None => Ended::Handshake(CUT.into()).error(),
+                None => CarrierError::closed(CUT),
             })
         };
-        let stream = timeout(limit, connecting).await.map_err(|_| unreachable())??;
+        let stream = timeout(limit, connecting).await.map_err(|_| match &path {
+            Path::Straight(_) => unreachable(),
+            Path::Through(proxy) => proxy.silent(),
+        })??;
         if identity(stream.get_ref().1.peer_certificates()) != Some(peer) {
             // Can't be after the verifier's check; were it so, this is no link to use.
             return Err(CarrierError::WrongServerKey { addr: to });
@@ -184,7 +238,7 @@ pub(super) fn attempt(
     }))
 }
 
-const CUT: &str = "the connection was cut in the midst of it, by the server or by something between";
+const CUT: &str = "it was cut before the other end said a word: that end has too many connections opening, or something between cuts them";
 
 // ---- A connection ---------------------------------------------------------------------------------------------------
 
@@ -285,6 +339,13 @@ struct Way {
     task: watch::Receiver<()>,
 }
 
+impl Drop for Way {
+    fn drop(&mut self) {
+        // Also where the peer reads nothing and the writing half waits for it: it has a moment left.
+        self.shared.end(Ended::Here);
+    }
+}
+
 impl Connection for Way {
     fn close(&self, why: Closing, reason: &str) {
         close(&self.shared, &self.orders, why, reason);
@@ -348,7 +409,9 @@ where
     });
     let (orders, ordered) = mpsc::unbounded_channel();
     let (pieces, queue) = mpsc::channel(QUEUE);
-    let (inbox, arrived) = mpsc::unbounded_channel();
+    let (inbox, arrived) = watch::channel(false);
+    let bytes = Arc::new(Mutex::new(VecDeque::new()));
+    let inbox = Inbox { bytes: bytes.clone(), ended: inbox };
     let (running, task) = watch::channel(());
     let (from, to) = split(stream);
     let (its, weak) = (shared.clone(), orders.downgrade());
@@ -377,7 +440,7 @@ where
     });
     let way = Arc::new(Way { shared, orders, task });
     let out = Out { way: way.clone(), pieces: Some(pieces) };
-    let into = In { way: way.clone(), arrived, piece: Vec::new(), read: 0, eaten: 0, ended: false };
+    let into = In { way: way.clone(), bytes, arrived, eaten: 0 };
     (way, out, into)
 }
 
@@ -392,17 +455,18 @@ async fn shut(shutting: Option<Shutting>) -> String {
     std::future::pending().await
 }
 
-/// What has come for the half that reads.
-enum Arrived {
-    Bytes(Vec<u8>),
-    End,
+/// What has come for the half that reads: no more than the window, however small its pieces were.
+struct Inbox {
+    bytes: Arc<Mutex<VecDeque<u8>>>,
+    /// Whether no more bytes follow.
+    ended: watch::Sender<bool>,
 }
 
 /// Takes records until the connection is over, and then what comes of it until the peer has shut it too.
 async fn reading(
     mut from: impl AsyncRead + Unpin,
     shared: Arc<Shared>,
-    inbox: mpsc::UnboundedSender<Arrived>,
+    inbox: Inbox,
     orders: mpsc::WeakUnboundedSender<Order>,
 ) {
     let order = |order| orders.upgrade().map(|orders| orders.send(order));
@@ -428,8 +492,11 @@ async fn reading(
                 if shared.owed.fetch_sub(length, Ordering::AcqRel) < length {
                     return broken("more was sent than there was leave for");
                 }
-                // Where nobody reads any more, it is dropped.
-                let _ = inbox.send(Arrived::Bytes(bytes));
+                if *inbox.ended.borrow() {
+                    return broken("bytes came after the end");
+                }
+                inbox.bytes.lock().unwrap_or_else(PoisonError::into_inner).extend(bytes);
+                inbox.ended.send_modify(|_| {});
             }
             Record::Alive => {}
             Record::Window(more) => {
@@ -440,7 +507,9 @@ async fn reading(
                 shared.credit.add_permits(more as usize);
             }
             Record::End => {
-                let _ = inbox.send(Arrived::End);
+                if inbox.ended.send_replace(true) {
+                    return broken("an end came after the end");
+                }
                 order(Order::Write(record::end_seen()));
             }
             Record::EndSeen => {
@@ -478,7 +547,15 @@ async fn writing(
                     break;
                 }
             },
-            () = async { drop(ended.wait_for(Option::is_some).await) } => break,
+            () = async { drop(ended.wait_for(Option::is_some).await) } => {
+                // Where nobody holds the connection any more, what they wrote still leaves.
+                while let Ok(piece) = pieces.try_recv() {
+                    if to.write_all(&piece).await.is_err() {
+                        return;
+                    }
+                }
+                break;
+            },
             piece = pieces.recv(), if more => {
                 more = piece.is_some();
                 piece.unwrap_or_else(record::end)
@@ -530,25 +607,30 @@ impl Outgoing for Out {
 
 struct In {
     way: Arc<Way>,
-    arrived: mpsc::UnboundedReceiver<Arrived>,
-    piece: Vec<u8>,
-    /// Bytes of `piece` that were read.
-    read: usize,
+    bytes: Arc<Mutex<VecDeque<u8>>>,
+    /// Changes where bytes have come; true where no more follow.
+    arrived: watch::Receiver<bool>,
     /// Bytes that were read and the peer has no new leave for.
     eaten: u32,
-    ended: bool,
 }
 
 impl In {
+    fn bytes(&self) -> MutexGuard<'_, VecDeque<u8>> {
+        self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Waits until there is something to read; nothing where the connection ends before.
     async fn piece(&mut self) -> Option<()> {
-        while self.read == self.piece.len() && !self.ended {
-            match self.arrived.recv().await? {
-                Arrived::Bytes(bytes) => (self.piece, self.read) = (bytes, 0),
-                Arrived::End => self.ended = true,
+        loop {
+            let ended = *self.arrived.borrow_and_update();
+            if ended || !self.bytes().is_empty() {
+                return Some(());
+            }
+            if self.arrived.changed().await.is_err() {
+                // The other half of the task is over; its last bytes count.
+                return (*self.arrived.borrow() || !self.bytes().is_empty()).then_some(());
             }
         }
-        Some(())
     }
 }
 
@@ -560,13 +642,11 @@ impl Incoming for In {
                 let let_go = matches!(*self.way.shared.ended.borrow(), Some(Ended::LetGo));
                 return Err(if let_go { ReadError::LetGo(over) } else { ReadError::Over(over) });
             }
-            let rest = &self.piece[self.read..];
-            if rest.is_empty() {
+            // Reading from a deque takes its front, at least a byte, and cannot fail.
+            let got = self.bytes().read(into).unwrap_or_default();
+            if got == 0 {
                 return Ok(None);
             }
-            let got = rest.len().min(into.len());
-            into[..got].copy_from_slice(&rest[..got]);
-            self.read += got;
             self.eaten += got as u32;
             if self.eaten >= WINDOW / 4 {
                 self.way.shared.owed.fetch_add(self.eaten.into(), Ordering::AcqRel);

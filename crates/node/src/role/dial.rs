@@ -27,6 +27,8 @@ use crate::{
 const ATTEMPT: Duration = Duration::from_secs(3);
 /// Pause between attempts where the answer comes at once.
 const PAUSE: Duration = Duration::from_millis(250);
+/// The pause doubles up to this: whoever waits for hours does not fill a proxy's log, or a name server's.
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 /// A peer that takes longer over one frame counts as gone.
 const SEND_LIMIT: Duration = Duration::from_secs(30);
 /// How long the last frame may take to be acknowledged.
@@ -58,6 +60,7 @@ impl Line {
         let greeting = greeting(identity, documents, Kind::Hello);
         let end = Instant::now() + patience;
         let mut notice = Notice::new();
+        let mut pause = PAUSE;
         loop {
             let left = end.saturating_duration_since(Instant::now());
             let attempt = ATTEMPT.min(left.max(Duration::from_millis(500)));
@@ -85,7 +88,8 @@ impl Line {
                         let parties = vec![format!("{} at {address} ({})", peer.name, clean(&why(&e)))];
                         (party.progress)(Progress::Waiting { parties, seconds });
                     }
-                    tokio::time::sleep(PAUSE).await;
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
                 }
             }
         }

@@ -137,7 +137,7 @@ async fn a_proxy_that_refuses_is_named_without_its_password() {
     let endless = concat!("HTTP/1.1 200 OK\r\nX: ", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef");
     let answers = [
         ("HTTP/1.1 403 Forbidden\r\n\r\n", "403"),
-        ("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "password (407)"),
+        ("HTTP/1.1 407 Proxy Authentication Required\r\n\r\n", "(407)"),
         ("SSH-2.0-x\r\n\r\n", "does not answer in HTTP"),
         (endless, "proxy"),
     ];
@@ -179,6 +179,8 @@ async fn records_against_the_rules_end_a_connection_over_tcp_with_a_reason() {
             (vec![2, 3, 0, 1, 2, 3], "no length that its kind may have"),
             (record::window(1), "more leave was given"),
             (too_much, "more was sent than there was leave for"),
+            ([record::end(), record::end()].concat(), "an end came after the end"),
+            ([record::end(), record::data(b"x")].concat(), "bytes came after the end"),
         ];
         for (bytes, expected) in cases {
             let mut stream = raw(at).await;
@@ -194,6 +196,29 @@ async fn records_against_the_rules_end_a_connection_over_tcp_with_a_reason() {
             let answer = String::from_utf8_lossy(&answer);
             assert!(answer.contains(expected), "{expected}: {answer:?}");
         }
+    })
+    .await;
+}
+
+/// Sockets that say nothing are turned away beyond a few of one address, give their places back soon, and do not close QUIC.
+#[tokio::test]
+async fn strangers_who_say_nothing_over_tcp_shut_nobody_out() {
+    soon(async {
+        let mut listener = listen(Transport::Auto, loopback()).await;
+        let at = listener.local_addr();
+        let mut idle = Vec::new();
+        for _ in 0..3 * MAX_HANDSHAKES {
+            idle.push(TcpStream::connect(at).await.expect("the port is open"));
+        }
+        assert_eq!(used(&network(Transport::Quic), &at.into(), &mut listener).await, "QUIC");
+        while listener.refusals().busy < (3 * MAX_HANDSHAKES - MAX_HANDSHAKES_PER_ADDRESS) as u64 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        tokio::time::sleep(FIRST_BYTE_LIMIT).await;
+        while listener.refusals().failed < MAX_HANDSHAKES_PER_ADDRESS as u64 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(used(&network(Transport::Tcp), &at.into(), &mut listener).await, "TCP");
     })
     .await;
 }
