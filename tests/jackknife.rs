@@ -76,4 +76,10 @@ fn rel_4_a_block_may_be_left_out_and_a_site_may_not() {
     let twice = [&args[..5], &args[4..5]].concat();
     assert!(veilsum(&twice).expect(3).stderr.contains("is left out of another run too"));
     assert!(veilsum(&args[..5]).expect(3).stderr.contains("is in every run"));
+    // A result that was tampered with.
+    let mut torn = p.folder.json("first/result.json");
+    torn["centres"][0] = serde_json::json!([0.5]);
+    let torn = p.folder.write("torn.json", &torn.to_string());
+    let with = [&args[..3], &[torn], &args[4..]].concat();
+    assert!(veilsum(&with).expect(3).stderr.contains("K rows of as many usable numbers"));
 }

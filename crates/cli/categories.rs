@@ -62,7 +62,10 @@ impl CategoryArgs {
 fn parse_category(text: &str) -> Result<(String, Vec<String>), String> {
     let form = "write it as COLUMN=NAME,NAME, as in smoker=never,former,current";
     let (column, categories) = text.split_once('=').filter(|(column, _)| !column.is_empty()).ok_or(form)?;
-    let categories: Vec<String> = categories.split(',').map(str::to_owned).collect();
+    let categories: Vec<String> = categories.split(',').map(|category| category.trim().to_owned()).collect();
+    if categories.iter().any(|category| category.chars().any(char::is_control)) {
+        return Err("a category holds a control character, such as the end of a line".into());
+    }
     if categories.len() < 2 || categories.iter().any(String::is_empty) {
         return Err(form.into());
     }

@@ -29,6 +29,9 @@ pub(crate) struct JackknifeArgs {
     pub without: Vec<PathBuf>,
 }
 
+/// No coordinate of a centre is larger, as no bound of a column is.
+const MOST: f64 = 1e150;
+
 /// What counts of a `result.json`.
 struct Told {
     method: String,
@@ -53,7 +56,7 @@ impl Told {
 
     fn of(result: Value) -> serde_json::Result<Told> {
         let of = |name: &str| result[name].clone();
-        Ok(Told {
+        let told = Told {
             method: from_value(of("method"))?,
             m: from_value(of("m"))?,
             columns: from_value(of("columns"))?,
@@ -64,7 +67,16 @@ impl Told {
             cohort: from_value(of("cohort"))?,
             indices_cohort: from_value(of("indices_cohort"))?,
             privacy: from_value(of("privacy"))?,
-        })
+        };
+        let width = told.centres_box.first().map_or(0, Vec::len);
+        let mut rows = told.centres.iter().chain(&told.centres_box);
+        let whole = rows.all(|row| row.len() == width && row.iter().all(|x| x.is_finite() && x.abs() < MOST));
+        if width == 0 || !whole || told.centres.len() != told.centres_box.len() {
+            return Err(serde_json::Error::io(std::io::Error::other(
+                "its centres are not K rows of as many usable numbers, in both units",
+            )));
+        }
+        Ok(told)
     }
 
     /// Rows behind the centres.
