@@ -16,6 +16,7 @@ use veilsum_node::{
     role::{
         config::{Party, WITHOUT_END},
         server::OnLoss,
+        stop,
     },
 };
 use veilsum_proto::{
@@ -277,7 +278,10 @@ pub(super) fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> R
         .enable_all()
         .build()
         .map_err(|e| Failure::new(Code::Internal, e, "check the limits on threads"))?;
-    let result = runtime.block_on(future);
+    let result = runtime.block_on(async {
+        stop::listen();
+        future.await
+    });
     runtime.shutdown_timeout(Duration::from_secs(1));
     result
 }

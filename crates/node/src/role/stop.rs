@@ -1,11 +1,55 @@
 //! How a process is told to stop: from the keyboard, or by its supervisor.
 
-use std::future::Future;
+use std::{
+    future::Future,
+    sync::atomic::{AtomicU8, Ordering},
+    time::Duration,
+};
+
+use tokio::sync::Notify;
 
 use crate::error::{Code, Failure};
 
+/// The exit code of whoever told this process to stop; 0 where nobody did.
+static TOLD: AtomicU8 = AtomicU8::new(0);
+/// Wakes those who wait for it.
+static NOW: Notify = Notify::const_new();
+
+/// How long what runs may take to end in good order.
+const IN_GOOD_ORDER: Duration = Duration::from_secs(15);
+
+/// Listens from now on, so that a word that comes before a role waits for it is not lost, and does not end the process at once. What
+/// has not ended in good order after 15 seconds, or when it is told again, ends all the same. For programs, which call it once, within
+/// a tokio runtime.
+pub fn listen() {
+    tokio::spawn(async {
+        let code = signalled().await;
+        TOLD.store(code as u8, Ordering::Release);
+        NOW.notify_waiters();
+        let _ = tokio::time::timeout(IN_GOOD_ORDER, signalled()).await;
+        std::process::exit(code as i32);
+    });
+}
+
 /// Waits until this process is told to stop, and says with which exit code it then ends.
 pub async fn told() -> Code {
+    let before = async {
+        loop {
+            let now = NOW.notified();
+            let code = TOLD.load(Ordering::Acquire);
+            if code != 0 {
+                return Code::from_number(code);
+            }
+            now.await;
+        }
+    };
+    tokio::select! {
+        code = before => code,
+        code = signalled() => code,
+    }
+}
+
+async fn signalled() -> Code {
     let keyboard = async {
         // Where the signal cannot be listened for, it ends the process by itself.
         if tokio::signal::ctrl_c().await.is_err() {
