@@ -339,7 +339,9 @@ fn a_cluster_of_one_site_is_frozen() {
             let outcome = run(begin(algorithm.clone(), &start, rule, 3), &sites);
             assert!(outcome.at_rest() && !outcome.converged, "{}", algorithm.name());
             assert_eq!(outcome.centres.row(0), [-2.5, -2.5], "{}", algorithm.name());
-            assert!((outcome.centres.row(1)[1] - 3.0).abs() < 0.2);
+            // Of the other two the smaller hides it, where counts are asked first: all rows less the open ones are not its own.
+            let moved = [1, 2].into_iter().filter(|c| outcome.centres.row(*c) != start.row(*c)).count();
+            assert_eq!(moved, if ask_first { 1 } else { 2 }, "{}", algorithm.name());
         }
         // Nobody has as many rows: nothing is open, nothing moves.
         let rule = GroupThreshold { min_rows: 100, min_sites: 1, ask_first: true };
