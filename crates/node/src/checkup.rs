@@ -23,8 +23,8 @@ use crate::{
     carrier::{Address, CarrierError, Credentials, Network, Proxy, Transport, listen, only},
     error::{Code, Failure},
     role::{
-        aggregator_host::short,
         dial::{Knocked, knock},
+        door::short,
     },
 };
 

@@ -25,6 +25,7 @@ mod proxy;
 mod quic;
 mod race;
 mod record;
+mod stream;
 mod tcp;
 
 #[cfg(test)]

@@ -94,8 +94,9 @@ impl Carrier for Network {
         door: Arc<Door>,
     ) -> Pending<'a, Result<Box<dyn Port>, CarrierError>> {
         Box::pin(async move {
-            let mut at = at;
-            for attempt in 1.. {
+            let (mut at, mut attempt) = (at, 0);
+            loop {
+                attempt += 1;
                 match self.open_at(at, credentials, &door).await {
                     Ok(ports) => return Ok(Box::new(ports) as Box<dyn Port>),
                     // All addresses of a machine without IPv6.
@@ -111,7 +112,6 @@ impl Carrier for Network {
                     Err(error) => return Err(error),
                 }
             }
-            unreachable!("the loop returns")
         })
     }
 

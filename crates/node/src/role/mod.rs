@@ -4,6 +4,7 @@ pub mod aggregator_host;
 pub mod client;
 pub mod config;
 pub mod dial;
+pub mod door;
 mod follower;
 mod hand;
 pub mod intermediary;

@@ -1,0 +1,449 @@
+//! One connection over a stream of bytes that TLS protects: both directions and its end, in [records](super::record).
+
+use std::{
+    collections::VecDeque,
+    io::{self, Read},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicI64, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use rustls::{AlertDescription, Error as TlsError};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt, split},
+    sync::{Semaphore, mpsc, watch},
+    time::{sleep, timeout},
+};
+
+use super::{
+    ANSWER_LIMIT, CLOSE_GRACE, CarrierError, IDLE_TIMEOUT, KEEP_ALIVE, WINDOW,
+    link::{Closing, Connection, Incoming, Outgoing, Pending, ReadError, shorten},
+    record::{self, Record},
+};
+
+/// Pieces of a frame that wait to be written. The window limits what is under way; this limits how much of it is copied ahead.
+const QUEUE: usize = 4;
+
+/// How often it is looked whether the other end was heard.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Why everything that came through a port is to end, once it is.
+pub(super) type Shutting = watch::Receiver<Option<String>>;
+
+/// Why a connection is over.
+#[derive(Clone)]
+pub(super) enum Ended {
+    /// This end closed it.
+    Here,
+    /// The other end said so, and why.
+    There(String),
+    /// The other end is gone without a word.
+    LetGo,
+    /// Nothing came for too long.
+    Silent,
+    /// The server did not let us in.
+    NotAccepted,
+    /// The ends have no protocol in common.
+    OtherProtocol,
+    /// TLS failed for another reason.
+    Handshake(String),
+}
+
+impl Ended {
+    pub(super) fn error(&self) -> CarrierError {
+        match self {
+            Self::Here => CarrierError::closed("this end closed it"),
+            Self::There(reason) => CarrierError::closed(&format!("the other end says: {}", shorten(reason))),
+            Self::LetGo => CarrierError::closed("the other end dropped it without a word"),
+            Self::Silent => CarrierError::TimedOut { what: "nothing was heard from the other end any more" },
+            Self::NotAccepted => CarrierError::NotAccepted,
+            Self::OtherProtocol => CarrierError::OtherProtocol,
+            Self::Handshake(reason) => CarrierError::Handshake { reason: shorten(reason) },
+        }
+    }
+}
+
+/// What TLS said. `unheard`: we dialled and have nothing from the server yet.
+pub(super) fn failed(error: &TlsError, unheard: bool) -> Ended {
+    match error {
+        TlsError::AlertReceived(AlertDescription::NoApplicationProtocol) | TlsError::NoApplicationProtocol => {
+            Ended::OtherProtocol
+        }
+        TlsError::AlertReceived(_) if unheard => Ended::NotAccepted,
+        other => Ended::Handshake(other.to_string()),
+    }
+}
+
+pub(super) fn tls_error(error: &io::Error) -> Option<&TlsError> {
+    error.get_ref()?.downcast_ref()
+}
+
+/// What both halves, all handles and the task of a connection share.
+struct Shared {
+    ended: watch::Sender<Option<Ended>>,
+    /// For a connection that we dialled, how.
+    dialled: Option<&'static str>,
+    /// Records of the peer: until there is one, a dialler's alert means "not accepted".
+    heard: AtomicU64,
+    /// Bytes that we may send.
+    credit: Semaphore,
+    /// Bytes that the peer may send.
+    owed: AtomicI64,
+    /// Whether the peer has acknowledged our end.
+    end_seen: watch::Sender<bool>,
+}
+
+impl Shared {
+    /// The first reason counts.
+    fn end(&self, why: Ended) {
+        self.ended.send_if_modified(|ended| {
+            let first = ended.is_none();
+            if first {
+                *ended = Some(why);
+                self.credit.close();
+            }
+            first
+        });
+    }
+
+    async fn over(&self) -> CarrierError {
+        let ended = self.ended.subscribe().wait_for(Option::is_some).await.ok().and_then(|ended| ended.clone());
+        ended.unwrap_or(Ended::LetGo).error()
+    }
+}
+
+/// What the writing half of the task is told beside data.
+enum Order {
+    Write(Vec<u8>),
+    /// The last record of all.
+    Close(Vec<u8>),
+}
+
+/// A connection, as long as somebody holds it.
+pub(super) struct Way {
+    shared: Arc<Shared>,
+    orders: mpsc::UnboundedSender<Order>,
+    /// Ends with the connection's task.
+    task: watch::Receiver<()>,
+}
+
+impl Drop for Way {
+    fn drop(&mut self) {
+        // Also where the peer reads nothing and the writing half waits for it: it has a moment left.
+        self.shared.end(Ended::Here);
+    }
+}
+
+impl Connection for Way {
+    fn close(&self, why: Closing, reason: &str) {
+        close(&self.shared, &self.orders, why, reason);
+    }
+
+    fn closed(&self) -> Pending<'_, CarrierError> {
+        Box::pin(self.shared.over())
+    }
+
+    fn settled(&self) -> Pending<'_, ()> {
+        Box::pin(async {
+            let mut task = self.task.clone();
+            // The task ends by itself soon after; a listener's links are not waited for, as others go on.
+            if self.shared.dialled.is_some() {
+                let _ = timeout(CLOSE_GRACE, async { while task.changed().await.is_ok() {} }).await;
+            }
+        })
+    }
+
+    /// A process that ends tells its peer, or its system does. Of one whose machine or network is gone nothing tells, but it gives
+    /// no more signs of life.
+    fn answers(&self) -> Pending<'_, bool> {
+        Box::pin(async {
+            let heard = || self.shared.heard.load(Ordering::Acquire);
+            let before = heard();
+            let sign = async {
+                while heard() == before {
+                    sleep(LOOK).await;
+                }
+            };
+            tokio::select! {
+                heard = timeout(KEEP_ALIVE + ANSWER_LIMIT, sign) => heard.is_ok(),
+                _ = self.shared.over() => false,
+            }
+        })
+    }
+
+    fn over(&self) -> &'static str {
+        self.shared.dialled.unwrap_or("TCP")
+    }
+}
+
+fn close(shared: &Shared, orders: &mpsc::UnboundedSender<Order>, why: Closing, reason: &str) {
+    // The order stands before the end is known, so that the writing half finds it.
+    let _ = orders.send(Order::Close(record::close(why, reason)));
+    shared.end(Ended::Here);
+}
+
+/// Both directions of a fresh connection, and the task that moves its bytes.
+pub(super) fn begin<S>(stream: S, dialled: Option<&'static str>, shutting: Option<Shutting>) -> (Arc<Way>, Out, In)
+where
+    S: AsyncRead + AsyncWrite + Send + 'static,
+{
+    let shared = Arc::new(Shared {
+        ended: watch::Sender::new(None),
+        dialled,
+        heard: AtomicU64::new(0),
+        credit: Semaphore::new(WINDOW as usize),
+        owed: AtomicI64::new(WINDOW.into()),
+        end_seen: watch::Sender::new(false),
+    });
+    let (orders, ordered) = mpsc::unbounded_channel();
+    let (pieces, queue) = mpsc::channel(QUEUE);
+    let (inbox, arrived) = watch::channel(false);
+    let bytes = Arc::new(Mutex::new(VecDeque::new()));
+    let inbox = Inbox { bytes: bytes.clone(), ended: inbox };
+    let (running, task) = watch::channel(());
+    let (from, to) = split(stream);
+    let (its, weak) = (shared.clone(), orders.downgrade());
+    tokio::spawn(async move {
+        let _running = running;
+        let reading = reading(from, its.clone(), inbox, weak.clone());
+        let writing = writing(to, its.clone(), queue, ordered);
+        let shut = async {
+            let reason = shut(shutting).await;
+            if let Some(orders) = weak.upgrade() {
+                close(&its, &orders, Closing::Done, &reason);
+            }
+            std::future::pending::<()>().await;
+        };
+        // Once it is over, what is still on its way has a moment.
+        let late = async {
+            its.over().await;
+            sleep(CLOSE_GRACE).await;
+        };
+        tokio::select! {
+            _ = async { tokio::join!(reading, writing) } => {}
+            () = late => {}
+            () = shut => {}
+        }
+        its.end(Ended::LetGo);
+    });
+    let way = Arc::new(Way { shared, orders, task });
+    let out = Out { way: way.clone(), pieces: Some(pieces) };
+    let into = In { way: way.clone(), bytes, arrived, eaten: 0 };
+    (way, out, into)
+}
+
+/// The reason why the port was shut; for ever, where it is not or there is none.
+async fn shut(shutting: Option<Shutting>) -> String {
+    if let Some(mut shutting) = shutting
+        && let Ok(reason) = shutting.wait_for(Option::is_some).await
+        && let Some(reason) = reason.clone()
+    {
+        return reason;
+    }
+    std::future::pending().await
+}
+
+/// What has come for the half that reads: no more than the window, however small its pieces were.
+struct Inbox {
+    bytes: Arc<Mutex<VecDeque<u8>>>,
+    /// Whether no more bytes follow.
+    ended: watch::Sender<bool>,
+}
+
+/// Takes records until the connection is over, and then what comes of it until the peer has shut it too.
+async fn reading(
+    mut from: impl AsyncRead + Unpin,
+    shared: Arc<Shared>,
+    inbox: Inbox,
+    orders: mpsc::WeakUnboundedSender<Order>,
+) {
+    let order = |order| orders.upgrade().map(|orders| orders.send(order));
+    let broken = |reason: &str| {
+        if let Some(orders) = orders.upgrade() {
+            close(&shared, &orders, Closing::BadFrame, reason);
+        }
+    };
+    loop {
+        let record = match timeout(IDLE_TIMEOUT, record::read(&mut from)).await {
+            Ok(Ok(Ok(record))) => record,
+            Ok(Ok(Err(fault))) => return broken(fault),
+            Ok(Err(error)) => {
+                let unheard = shared.dialled.is_some() && shared.heard.load(Ordering::Acquire) == 0;
+                return shared.end(tls_error(&error).map_or(Ended::LetGo, |error| failed(error, unheard)));
+            }
+            Err(_) => return shared.end(Ended::Silent),
+        };
+        shared.heard.fetch_add(1, Ordering::AcqRel);
+        match record {
+            Record::Data(bytes) => {
+                let length = bytes.len() as i64;
+                if shared.owed.fetch_sub(length, Ordering::AcqRel) < length {
+                    return broken("more was sent than there was leave for");
+                }
+                if *inbox.ended.borrow() {
+                    return broken("bytes came after the end");
+                }
+                inbox.bytes.lock().unwrap_or_else(PoisonError::into_inner).extend(bytes);
+                inbox.ended.send_modify(|_| {});
+            }
+            Record::Alive => {}
+            Record::Window(more) => {
+                let room = (WINDOW as usize).saturating_sub(shared.credit.available_permits());
+                if more as usize > room {
+                    return broken("more leave was given than was used up");
+                }
+                shared.credit.add_permits(more as usize);
+            }
+            Record::End => {
+                if inbox.ended.send_replace(true) {
+                    return broken("an end came after the end");
+                }
+                order(Order::Write(record::end_seen()));
+            }
+            Record::EndSeen => {
+                shared.end_seen.send_replace(true);
+            }
+            Record::Close(reason) => return shared.end(Ended::There(reason)),
+        }
+    }
+}
+
+/// Writes what it is given until the connection is over. An error shows at the half that reads.
+async fn writing(
+    mut to: impl AsyncWrite + Unpin,
+    shared: Arc<Shared>,
+    mut pieces: mpsc::Receiver<Vec<u8>>,
+    mut orders: mpsc::UnboundedReceiver<Order>,
+) {
+    let mut ended = shared.ended.subscribe();
+    let mut more = true;
+    loop {
+        let bytes = tokio::select! {
+            biased;
+            order = orders.recv() => match order {
+                Some(Order::Write(bytes)) => bytes,
+                Some(Order::Close(bytes)) => {
+                    let _ = to.write_all(&bytes).await;
+                    break;
+                }
+                // Nobody holds the connection any more.
+                None => {
+                    while let Ok(piece) = pieces.try_recv() {
+                        let _ = to.write_all(&piece).await;
+                    }
+                    shared.end(Ended::Here);
+                    break;
+                }
+            },
+            () = async { drop(ended.wait_for(Option::is_some).await) } => {
+                // Where nobody holds the connection any more, what they wrote still leaves.
+                while let Ok(piece) = pieces.try_recv() {
+                    if to.write_all(&piece).await.is_err() {
+                        return;
+                    }
+                }
+                break;
+            },
+            piece = pieces.recv(), if more => {
+                more = piece.is_some();
+                piece.unwrap_or_else(record::end)
+            }
+            () = sleep(KEEP_ALIVE) => record::alive(),
+        };
+        if to.write_all(&bytes).await.is_err() || to.flush().await.is_err() {
+            return;
+        }
+    }
+    let _ = to.shutdown().await;
+}
+
+pub(super) struct Out {
+    way: Arc<Way>,
+    /// Gone once this direction has ended.
+    pieces: Option<mpsc::Sender<Vec<u8>>>,
+}
+
+impl Outgoing for Out {
+    fn write<'a>(&'a mut self, bytes: &'a [u8]) -> Pending<'a, Result<(), CarrierError>> {
+        Box::pin(async {
+            let Some(pieces) = &self.pieces else { return Err(CarrierError::closed("this end has finished sending")) };
+            for piece in bytes.chunks(record::MOST) {
+                match self.way.shared.credit.acquire_many(piece.len() as u32).await {
+                    Ok(used) => used.forget(),
+                    Err(_) => return Err(self.way.shared.over().await),
+                }
+                if pieces.send(record::data(piece)).await.is_err() {
+                    return Err(self.way.shared.over().await);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn finish(&mut self) -> Pending<'_, Result<(), CarrierError>> {
+        self.pieces = None;
+        Box::pin(async {
+            let mut seen = self.way.shared.end_seen.subscribe();
+            tokio::select! {
+                biased;
+                _ = seen.wait_for(|seen| *seen) => Ok(()),
+                over = self.way.shared.over() => Err(over),
+            }
+        })
+    }
+}
+
+pub(super) struct In {
+    way: Arc<Way>,
+    bytes: Arc<Mutex<VecDeque<u8>>>,
+    /// Changes where bytes have come; true where no more follow.
+    arrived: watch::Receiver<bool>,
+    /// Bytes that were read and the peer has no new leave for.
+    eaten: u32,
+}
+
+impl In {
+    fn bytes(&self) -> MutexGuard<'_, VecDeque<u8>> {
+        self.bytes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until there is something to read; nothing where the connection ends before.
+    pub(super) async fn piece(&mut self) -> Option<()> {
+        loop {
+            let ended = *self.arrived.borrow_and_update();
+            if ended || !self.bytes().is_empty() {
+                return Some(());
+            }
+            if self.arrived.changed().await.is_err() {
+                // The other half of the task is over; its last bytes count.
+                return (*self.arrived.borrow() || !self.bytes().is_empty()).then_some(());
+            }
+        }
+    }
+}
+
+impl Incoming for In {
+    fn read<'a>(&'a mut self, into: &'a mut [u8]) -> Pending<'a, Result<Option<usize>, ReadError>> {
+        Box::pin(async {
+            if self.piece().await.is_none() {
+                let over = self.way.shared.over().await;
+                let let_go = matches!(*self.way.shared.ended.borrow(), Some(Ended::LetGo));
+                return Err(if let_go { ReadError::LetGo(over) } else { ReadError::Over(over) });
+            }
+            // Reading from a deque takes its front, at least a byte, and cannot fail.
+            let got = self.bytes().read(into).unwrap_or_default();
+            if got == 0 {
+                return Ok(None);
+            }
+            self.eaten += got as u32;
+            if self.eaten >= WINDOW / 4 {
+                self.way.shared.owed.fetch_add(self.eaten.into(), Ordering::AcqRel);
+                let _ = self.way.orders.send(Order::Write(record::window(self.eaten)));
+                self.eaten = 0;
+            }
+            Ok(Some(got))
+        })
+    }
+}

@@ -1,0 +1,229 @@
+//! Who comes in at an aggregator: greets each link, gives one place a party, and moves the frames of those who have one.
+
+use std::{
+    collections::{BTreeMap, btree_map::Entry},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use veilsum_proto::{
+    message::{self, Kind},
+    roster::PartyId,
+    suite::Hash,
+};
+
+use super::config::Party;
+use crate::{
+    app_messages::{self, Denied, Hello, SOFTWARE, Welcome},
+    carrier::{CarrierError, Link, LinkHandle, LinkReceiver, LinkSender, Listener},
+};
+
+/// Frames that may wait for one slow link; more are dropped and sent again later.
+const QUEUE: usize = 64;
+/// KiB of received frames that may wait for the state machine, over all links; more are left with their senders.
+const ROOM: usize = 256 << 10;
+/// A peer that takes longer over one frame loses its link.
+const SEND_LIMIT: Duration = Duration::from_secs(30);
+/// A peer that has connected must greet within this time.
+const HELLO_LIMIT: Duration = Duration::from_secs(10);
+/// How long the last frames may take to be acknowledged.
+pub(super) const FINISH_LIMIT: Duration = Duration::from_secs(5);
+
+/// What becomes of a party's link, which has a number.
+pub(super) enum LinkEvent {
+    Up { party: PartyId, id: u64, frames: mpsc::Sender<Outgoing> },
+    Frame { party: PartyId, id: u64, bytes: Vec<u8>, room: OwnedSemaphorePermit },
+    Down { party: PartyId, id: u64, why: String },
+    TurnedAway { party: PartyId, why: String },
+}
+
+/// What a link's task is given.
+pub(super) enum Outgoing {
+    Frame(Arc<Vec<u8>>),
+    Finish,
+}
+
+/// Who listens, and what it asks of those who come.
+pub(super) struct Door {
+    party: Party,
+    hello: Hello,
+    role: PartyId,
+    events: mpsc::Sender<LinkEvent>,
+    room: Arc<Semaphore>,
+    /// The link of each party, by its number.
+    here: Mutex<BTreeMap<PartyId, (u64, LinkHandle)>>,
+}
+
+impl Door {
+    /// The door of this role; what comes through it is told to `events`.
+    pub(super) fn new(party: Party, role: PartyId, events: mpsc::Sender<LinkEvent>) -> Door {
+        let (roster, plan) = (party.federation.roster.hash(), party.federation.terms.hash());
+        let hello = Hello { roster, plan, software: SOFTWARE.into() };
+        Door { party, hello, role, events, room: Arc::new(Semaphore::new(ROOM)), here: Mutex::default() }
+    }
+
+    /// [APP-1]: a place for the link of this number; nothing where the party has another one whose other end answers.
+    async fn place(&self, party: PartyId, id: u64, handle: &LinkHandle) -> Option<Place<'_>> {
+        loop {
+            let there = match self.here().entry(party) {
+                Entry::Occupied(there) => there.get().clone(),
+                Entry::Vacant(free) => {
+                    free.insert((id, handle.clone()));
+                    return Some(Place { door: self, party, id });
+                }
+            };
+            if there.1.answers().await {
+                return None;
+            }
+            self.clear(party, there.0);
+        }
+    }
+
+    fn clear(&self, party: PartyId, id: u64) {
+        let mut here = self.here();
+        if here.get(&party).is_some_and(|(there, _)| *there == id) {
+            here.remove(&party);
+        }
+    }
+
+    fn here(&self) -> MutexGuard<'_, BTreeMap<PartyId, (u64, LinkHandle)>> {
+        self.here.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A party's place, for as long as its link lasts.
+struct Place<'a> {
+    door: &'a Door,
+    party: PartyId,
+    id: u64,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.door.clear(self.party, self.id);
+    }
+}
+
+/// Runs for as long as the listener, and greets each link in a task of its own.
+pub(super) async fn accept(mut listener: Listener, door: Arc<Door>) {
+    let mut id = 0;
+    loop {
+        match listener.accept().await {
+            Ok(link) => {
+                id += 1;
+                tokio::spawn(greet(link, door.clone(), id));
+            }
+            Err(e) => {
+                tracing::error!("the listener is closed: {e}");
+                return;
+            }
+        }
+    }
+}
+
+/// Brings one link from its first frame to a place among the peers, then moves its frames.
+async fn greet(link: Link, door: Arc<Door>, id: u64) {
+    let key = veilsum_proto::identity::PublicKey(link.peer());
+    let Some(party) = door.party.federation.roster.find(&key) else { return };
+    let name = door.party.name_of(party);
+    let handle = link.handle();
+    let (mut sender, mut receiver) = link.split();
+    let first = tokio::time::timeout(HELLO_LIMIT, receiver.recv()).await;
+    let Ok(Ok(Some(bytes))) = first else {
+        tracing::warn!(party = %name, "connected and did not greet");
+        return;
+    };
+    let session = app_messages::greeting_session();
+    let knocks = message::kind_of(&bytes) == Some(Kind::Knock);
+    let kind = if knocks { Kind::Knock } else { Kind::Hello };
+    let verdict = match message::open::<Hello>(&bytes, &session, &key, &name, kind) {
+        Err(e) => Err(e.to_string()),
+        Ok(hello) if hello.roster != door.hello.roster => Err(format!(
+            "you hold roster {}, this federation's is {}: compare fingerprints and get the current file",
+            short(&hello.roster),
+            short(&door.hello.roster)
+        )),
+        Ok(hello) if hello.plan != door.hello.plan => Err(format!(
+            "you hold plan {}, this run's is {}: get the current plan file",
+            short(&hello.plan),
+            short(&door.hello.plan)
+        )),
+        Ok(_) if party == door.role => Err("this is the identity of the party you dialled".into()),
+        // [APP-9]: it takes no place, and whoever has one keeps it.
+        Ok(_) if knocks => Ok(None),
+        Ok(_) => door.place(party, id, &handle).await.map(Some).ok_or_else(|| {
+            "another process with your key is connected, and answers: a key is for one process. Stop that one before you start this one"
+                .to_owned()
+        }),
+    };
+    drop(handle);
+    let _place = match verdict {
+        Ok(place) => place,
+        Err(why) => {
+            if knocks {
+                tracing::info!(party = %name, "asked whether it would be let in, and would not: {why}");
+            } else {
+                tracing::warn!(party = %name, "not accepted: {why}");
+            }
+            let turned_away = why.clone();
+            let denied = app_messages::frame(&door.party.identity, &session, Kind::Denied, &Denied { why });
+            let _ = sender.send_within(&denied, SEND_LIMIT).await;
+            let _ = sender.finish(FINISH_LIMIT).await;
+            if !knocks {
+                let _ = door.events.send(LinkEvent::TurnedAway { party, why: turned_away }).await;
+            }
+            return;
+        }
+    };
+    let welcome =
+        app_messages::frame(&door.party.identity, &session, Kind::Welcome, &Welcome { software: SOFTWARE.into() });
+    if sender.send_within(&welcome, SEND_LIMIT).await.is_err() {
+        return;
+    }
+    if knocks {
+        let _ = sender.finish(FINISH_LIMIT).await;
+        return;
+    }
+    let (frames, queue) = mpsc::channel(QUEUE);
+    if door.events.send(LinkEvent::Up { party, id, frames }).await.is_err() {
+        return;
+    }
+    let write = write(sender, queue);
+    let read = read(receiver, party, id, &door);
+    let why = tokio::select! { why = write => why, why = read => why };
+    let why = why.map_or_else(|e| e.to_string(), |()| "it hung up".into());
+    tracing::debug!(party = %name, "link ended: {why}");
+    let _ = door.events.send(LinkEvent::Down { party, id, why }).await;
+}
+
+async fn write(mut sender: LinkSender, mut queue: mpsc::Receiver<Outgoing>) -> Result<(), CarrierError> {
+    while let Some(outgoing) = queue.recv().await {
+        match outgoing {
+            Outgoing::Frame(bytes) => sender.send_within(&bytes, SEND_LIMIT).await?,
+            Outgoing::Finish => {
+                sender.finish(FINISH_LIMIT).await?;
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn read(mut receiver: LinkReceiver, party: PartyId, id: u64, door: &Door) -> Result<(), CarrierError> {
+    while let Some(bytes) = receiver.recv().await? {
+        // A body has at most 16 MiB, so its share of the room fits a u32 and can always be had.
+        let share = (bytes.len() / 1024 + 1) as u32;
+        let Ok(room) = door.room.clone().acquire_many_owned(share).await else { return Ok(()) };
+        if door.events.send(LinkEvent::Frame { party, id, bytes, room }).await.is_err() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// The first digits of a hash, as people compare them.
+pub fn short(hash: &Hash) -> String {
+    let hex = hash.to_string();
+    hex.as_bytes()[..16].chunks(4).map(|c| String::from_utf8_lossy(c).into_owned()).collect::<Vec<_>>().join("-")
+}
