@@ -9,6 +9,7 @@ use std::{
 };
 
 use veilsum_node::carrier::{self, Address, Carrier, CarrierError, Credentials, HEADER_LEN, Transport};
+use veilsum_proto::message;
 use veilsum_testkit::program::{Ended, Folder, Running, free_port, start_in};
 
 const LIMIT: Duration = Duration::from_secs(120);
@@ -101,6 +102,14 @@ fn rows(site: usize) -> String {
     format!("x,y\n{}", lines.collect::<String>())
 }
 
+/// The folder of a run, which has the same name at every party.
+fn ended_in(party: &Organisation, number: usize) -> String {
+    let runs = std::fs::read_dir(party.folder.0.join("results")).expect("results").flatten();
+    let mut names = runs.map(|run| run.file_name().to_string_lossy().into_owned());
+    let begins = format!("{number:03}-");
+    format!("results/{}", names.find(|name| name.starts_with(&begins)).expect("a run"))
+}
+
 /// [JOI-1], [JOI-6], [ROS-8]: from empty folders to memberships; nobody copies a file, and everybody types a handful of commands.
 #[test]
 fn three_sites_join_by_a_line_each_and_run() {
@@ -133,31 +142,32 @@ fn three_sites_join_by_a_line_each_and_run() {
         assert_eq!(key.permissions().mode() & 0o777, 0o600);
         assert!(party.folder.0.join(format!("{name}.key.federations")).metadata().is_err(), "agreed to without a call");
     }
-    assert!(lobby.wait(LIMIT).expect(0).stdout.contains("everybody has roster and plan"));
     // By telephone, among each other: hospital-b reads to all, and hospital-a to hospital-b.
     let mut read = |of: usize| {
         let told = parties[of].1.run(&["roster", "verify"]).expect(0).stdout;
         between(&told, "fingerprint  ", "  (").to_owned()
     };
     let (from_a, from_b) = (read(0), read(1));
-    let server = founded.hub.start(&["server"]);
     let mut running = Vec::new();
     for (at, (name, party)) in parties.iter_mut().enumerate() {
-        let heard = ["--roster-fingerprint", if at == 1 { &from_a } else { &from_b }];
+        let heard = ["--once", "--roster-fingerprint", if at == 1 { &from_a } else { &from_b }];
         running.push(match *name {
-            "counter" => party.start(&[&["intermediary"][..], &heard].concat()),
+            "counter" => party.start(&[&["run"][..], &heard].concat()),
             _ => {
                 party.folder.write("rows.csv", &rows(at));
-                party.start(&[&["client", "--data", "rows.csv"][..], &heard].concat())
+                party.start(&[&["run", "--data", "rows.csv"][..], &heard].concat())
             }
         });
     }
-    let told = server.wait(LIMIT).expect(0);
+    let told = founded.hub.run(&["plan", "propose", "--start"]).expect(0);
+    assert!(told.stdout.matches("would answer, and about").count() == 3 && told.stdout.contains("run 1 begins"), "{told:?}");
     running.into_iter().for_each(|party| drop(party.wait(LIMIT).expect(0)));
-    let result = founded.hub.folder.json("veilsum-out/result.json");
+    lobby.until("an end", LIMIT, |log| log.contains("run 1 has ended: 3 clusters, converged"));
+    let folder = ended_in(&founded.hub, 1);
+    let result = founded.hub.folder.json(&format!("{folder}/result.json"));
     assert_eq!((&result["n_total"], &result["converged"]), (&1200.into(), &true.into()), "{}", told.stdout);
     for (name, party) in &parties[..3] {
-        assert_eq!(party.folder.json("model.json")["centres"], result["centres"], "{name}");
+        assert_eq!(party.folder.json(&format!("{folder}/model.json"))["centres"], result["centres"], "{name}");
     }
     assert_eq!(founded.hub.typed.len(), 5, "{:#?}", founded.hub.typed);
     for (name, party) in &parties {
@@ -215,7 +225,6 @@ fn who_joins_later_or_leaves_changes_the_roster_and_everybody_is_told() {
     let joining: Vec<_> =
         parties.iter_mut().zip(&lines).map(|((name, party), (_, line))| join(party, name, line)).collect();
     joining.into_iter().for_each(|joining| drop(joining.wait(LIMIT).expect(0)));
-    lobby.wait(LIMIT).expect(0);
     let (_, first) = &mut parties[0];
     let read = first.run(&["roster", "verify"]).expect(0).stdout;
     let heard = between(&read, "fingerprint  ", "  (").to_owned();
@@ -224,7 +233,6 @@ fn who_joins_later_or_leaves_changes_the_roster_and_everybody_is_told() {
     let told = founded.hub.run(&["federation", "invite", "hospital-d"]).expect(0).stdout;
     lines.push(("hospital-d".into(), between(&told, "veilsum join '", "'").to_owned()));
     parties.push(("hospital-d".into(), Organisation::new()));
-    let lobby = founded.serve();
     let joining: Vec<_> =
         parties.iter_mut().zip(&lines).map(|((name, party), (_, line))| join(party, name, line)).collect();
     let heard = digits(&joining[4]);
@@ -240,7 +248,6 @@ fn who_joins_later_or_leaves_changes_the_roster_and_everybody_is_told() {
         assert!(told.stdout.contains(next), "{name}: {}", told.stdout);
         party.run(&["plan", "check"]).expect(0);
     }
-    lobby.wait(LIMIT).expect(0);
     let (_, first) = &mut parties[0];
     first.folder.write("rows.csv", &rows(0));
     let told = first.run(&["client", "--data", "rows.csv"]).expect(3);
@@ -252,7 +259,6 @@ fn who_joins_later_or_leaves_changes_the_roster_and_everybody_is_told() {
     let told = founded.hub.run(&["federation", "remove", "hospital-b"]).expect(3).stderr;
     assert!(told.contains("[ROS-1]"), "{told}");
     founded.hub.run(&plan).expect(0);
-    let lobby = founded.serve();
     let joining: Vec<_> =
         parties.iter_mut().zip(&lines).map(|((name, party), (_, line))| join(party, name, line)).collect();
     for (joining, (name, party)) in joining.into_iter().zip(&mut parties) {
@@ -265,7 +271,6 @@ fn who_joins_later_or_leaves_changes_the_roster_and_everybody_is_told() {
             "{name} keeps the roster that it was given: {members}"
         );
     }
-    lobby.wait(LIMIT).expect(0);
 }
 
 /// [JOI-3], [JOI-5]: whoever uses a stolen line first waits in the party's place; the party is told, and its digits are others.
@@ -405,8 +410,8 @@ fn a_flood_of_strangers_does_not_keep_out_who_knocked_before() {
                 let credentials = Credentials::from_seed(&[seed; 32]).expect("a key");
                 let link = network.dial(&to, &credentials, &pinned, small, Duration::from_secs(8)).await?;
                 let (mut sender, mut receiver) = link.split();
-                // No token, and no frame of the lobby: a greeting as in a run.
-                sender.send(&[2, 0, 64, 0, 2, 0, 0, 0, 0, 0]).await?;
+                // No token, and no frame of the lobby: one of a run.
+                sender.send(&[2, 0, message::Kind::MaskedInput as u8, 0, 2, 0, 0, 0, 0, 0]).await?;
                 receiver.recv().await
             });
         }
@@ -416,7 +421,7 @@ fn a_flood_of_strangers_does_not_keep_out_who_knocked_before() {
         while let Some(ended) = tasks.join_next().await {
             match ended.expect("no panic") {
                 Ok(Some(_)) => answered += 1,
-                Err(CarrierError::Closed { reason }) if reason.contains("no business in the lobby") => inside += 1,
+                Err(CarrierError::Closed { reason }) if reason.contains("does not come first") => inside += 1,
                 _ => {}
             }
         }

@@ -61,8 +61,19 @@ impl Verb for ClientArgs {
     /// # Errors
     /// A [`Failure`] with its exit code.
     fn run(&self, json: bool) -> Result<(), Failure> {
+        let config = self.prepare(json)?;
+        block_on(self.take_part(config, json))
+    }
+}
+
+impl ClientArgs {
+    /// Reads all that a run needs, and asks whether this party agreed to the roster. Nothing is dialled.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names the file at fault.
+    pub(crate) fn prepare(&self, json: bool) -> Result<ClientConfig, Failure> {
         let args = self;
-        let (federation, identity, id) = args.documents.load("sites", |id| matches!(id, PartyId::Site(_)))?;
+        let (federation, identity, _) = args.documents.load("sites", |id| matches!(id, PartyId::Site(_)))?;
         let key = args.documents.key()?;
         let (site, _) = policy_of(args.policy.as_deref(), Some(&key))?;
         place_for(&args.model)?;
@@ -81,7 +92,7 @@ impl Verb for ClientArgs {
                 crate::tell!("warning: this site does not answer the whole plan; {stop}");
             }
         }
-        let report = block_on(client::run(ClientConfig {
+        Ok(ClientConfig {
             party: args.reach.party(identity, federation.clone(), json)?,
             site,
             rows: Arc::new(rows),
@@ -92,14 +103,23 @@ impl Verb for ClientArgs {
             head: Some(head_of(&key)),
             patience: waiting(args.join_timeout),
             vanish: None,
-        }))?;
+        })
+    }
+
+    /// Takes part in the run, and writes what comes of it.
+    ///
+    /// # Errors
+    /// A [`Failure`] with its exit code.
+    pub(crate) async fn take_part(&self, config: ClientConfig, json: bool) -> Result<(), Failure> {
+        let args = self;
+        let name = config.party.federation.roster.name_of(config.party.federation.whoami(&config.party.identity)?);
+        let report = client::run(config).await?;
         let Some(model) = &report.model else {
             return Err(Failure::new(Code::Denied, "the run ended without a model", "ask the coordinator's operator"));
         };
         documents::write_model(model, &args.model)?;
         let result = report::beside(&args.model);
         report::write_site(&result, model, report.result.as_ref(), &report.traffic)?;
-        let name = federation.roster.name_of(id);
         if json {
             crate::say!(
                 "{}",
@@ -114,7 +134,7 @@ impl Verb for ClientArgs {
                 cost::counted(report.answered as usize, "question"),
                 report.traffic.bytes()
             );
-            crate::say!("what was given away so far: veilsum ledger budget --key {}", key.display());
+            crate::say!("what was given away so far: veilsum ledger budget --key {}", args.documents.key()?.display());
             crate::say!(
                 "wrote {} and {}; your rows' memberships: veilsum assign --model {} --data {}",
                 args.model.display(),

@@ -16,7 +16,8 @@ use veilsum_node::{
     },
     error::{Code, Failure},
     role::{
-        lobby::{self, LobbyConfig, News},
+        lobby::{self, News},
+        service::{self, ServiceConfig},
         system_rng,
     },
 };
@@ -29,7 +30,7 @@ use veilsum_proto::{
 use crate::{
     agree::somebody_is_there,
     keygen::key_of,
-    party::{Reach, block_on, listen_at},
+    party::{Patience, Reach, block_on, elsewhere, listen_at, state_of},
     verb::Verb,
 };
 
@@ -50,7 +51,7 @@ pub(crate) enum FederationCommand {
     Create(CreateArgs),
     /// Print an invitation for each party: one line, for one use, to be sent to that party alone
     Invite(InviteArgs),
-    /// Listen for parties that join, and hand roster and plan to those who were approved
+    /// Stay open for parties that join and members that stand by, and run what `plan propose` begins
     Serve(ServeArgs),
     /// Let a party in, once its operator has read its 12 digits to you by telephone
     Approve(ApproveArgs),
@@ -133,6 +134,9 @@ pub(crate) struct ServeArgs {
     /// Which way links take.
     #[command(flatten)]
     pub reach: Reach,
+    /// Timeouts of runs.
+    #[command(flatten)]
+    pub patience: Patience,
     /// Where.
     #[command(flatten)]
     pub at: FolderArgs,
@@ -269,23 +273,39 @@ fn identity_of(folder: &Path, list: &GuestList) -> Result<Identity, Failure> {
     Err(Failure::input(what, "put that key back: every invitation names it"))
 }
 
+/// Until it is told to stop, which is how this command ends in good order.
 fn serve(args: &ServeArgs, json: bool) -> Result<(), Failure> {
     let folder = &args.at.folder;
     let list = GuestList::load(folder)?;
     let identity = Arc::new(identity_of(folder, &list)?);
     let listen = listen_at(args.listen, &list.coordinator)?;
-    crate::tell!("the lobby of {} is open on {listen} ({})", list.federation, args.reach.transport.protocols());
-    let federation = list.federation;
-    block_on(lobby::run(LobbyConfig {
+    let key = folder.join(format!("{}.key", list.coordinator.name));
+    if let Some(warning) = elsewhere(listen, &list.coordinator) {
+        crate::tell!("{warning}");
+    }
+    let (federation, protocols) = (list.federation, args.reach.transport.protocols());
+    let (bound, opened) = tokio::sync::oneshot::channel();
+    let config = ServiceConfig {
         identity,
         folder: folder.clone(),
+        state: state_of(&key, None),
         carrier: args.reach.carrier()?,
         listen,
+        timing: args.patience.timing(),
+        on_loss: args.patience.on_loss.within(args.patience.loss_wait),
         news: Arc::new(move |news| told(&news)),
-        bound: None,
-    }))?;
-    let value = json!({ "federation": federation, "handed_out": true });
-    crate::verb::print(json, &value, "everybody has roster and plan\nnext: veilsum server")
+        progress: crate::progress::reporter(json),
+        bound: Some(bound),
+    };
+    block_on(async {
+        let told = async {
+            if let Ok(at) = opened.await {
+                crate::tell!("the lobby of {federation} is open on {at} ({protocols})");
+            }
+            std::future::pending().await
+        };
+        tokio::select! { ended = service::run(config) => ended, never = told => never }
+    })
 }
 
 fn told(news: &News) {
@@ -296,6 +316,13 @@ fn told(news: &News) {
             role.name()
         ),
         News::Has { party } => crate::tell!("{party} has roster and plan"),
+        News::Here { party } => crate::tell!("{party} stands by"),
+        News::Gone { party } => crate::tell!("{party} does not stand by any more"),
+        News::Answers { party, answer } => crate::tell!("{party}: {answer}"),
+        News::Begins { number, folder } => {
+            crate::tell!("run {number} goes on; its result will be in {}", folder.display())
+        }
+        News::Ended { number, how } => crate::tell!("run {number} has ended: {how}"),
         News::TurnedAway { count, why } => crate::tell!("turned away so far: {count}; the last one because: {why}"),
         News::Unusable { why } => crate::tell!("not handed out: {why}"),
     }

@@ -48,6 +48,17 @@ impl Verb for IntermediaryArgs {
     /// # Errors
     /// A [`Failure`] with its exit code.
     fn run(&self, json: bool) -> Result<(), Failure> {
+        let config = self.prepare(json)?;
+        block_on(count(config, json))
+    }
+}
+
+impl IntermediaryArgs {
+    /// Reads all that a run needs, and asks whether this party agreed to the roster. Nothing is dialled.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names the file at fault.
+    pub(crate) fn prepare(&self, json: bool) -> Result<IntermediaryConfig, Failure> {
         let args = self;
         let (federation, identity, _) = args.documents.load("intermediary", |id| id == PartyId::Intermediary)?;
         args.documents.agree(&args.first, &federation, &identity, None)?;
@@ -64,7 +75,7 @@ impl Verb for IntermediaryArgs {
                 federation.roster.coordinator.name,
             );
         }
-        let counted = block_on(intermediary::run(IntermediaryConfig {
+        Ok(IntermediaryConfig {
             party: args.reach.party(identity, federation.clone(), json)?,
             listen,
             coordinator,
@@ -72,23 +83,31 @@ impl Verb for IntermediaryArgs {
             on_loss: args.patience.on_loss.within(args.patience.loss_wait),
             state: Some(state_of(&args.documents.key()?, args.state.as_ref())),
             bound: None,
-        }))?;
-        if json {
-            crate::say!(
-                "{}",
-                json!({"cohort": counted.cohort, "n_total": counted.total, "handed_over": counted.handed_over,
-                       "traffic": counted.traffic})
-            );
-        } else {
-            crate::say!(
-                "counted {} over {}",
-                cost::counted(counted.total as usize, "row"),
-                cost::counted(counted.cohort.len(), "site")
-            );
-            if !counted.handed_over {
-                crate::say!("the total was withheld from the coordinator: a counted site left the run before its end");
-            }
-        }
-        Ok(())
+        })
     }
+}
+
+/// Counts in one run, and prints what comes of it.
+///
+/// # Errors
+/// A [`Failure`] with its exit code.
+pub(crate) async fn count(config: IntermediaryConfig, json: bool) -> Result<(), Failure> {
+    let counted = intermediary::run(config).await?;
+    if json {
+        crate::say!(
+            "{}",
+            json!({"cohort": counted.cohort, "n_total": counted.total, "handed_over": counted.handed_over,
+                   "traffic": counted.traffic})
+        );
+    } else {
+        crate::say!(
+            "counted {} over {}",
+            cost::counted(counted.total as usize, "row"),
+            cost::counted(counted.cohort.len(), "site")
+        );
+        if !counted.handed_over {
+            crate::say!("the total was withheld from the coordinator: a counted site left the run before its end");
+        }
+    }
+    Ok(())
 }

@@ -97,8 +97,8 @@ impl Verb for JoinArgs {
         let heard = if standing == Standing::New { " --roster-fingerprint HEX" } else { "" };
         let next = match (&standing, role) {
             (Standing::Changed { .. }, _) => format!("veilsum roster accept --key {party}.key --fingerprint HEX"),
-            (_, Role::Site) => format!("veilsum client --data ROWS.csv{heard}"),
-            (_, Role::Intermediary) => format!("veilsum intermediary{heard}"),
+            (_, Role::Site) => format!("veilsum run --data ROWS.csv{heard}"),
+            (_, Role::Intermediary) => format!("veilsum run{heard}"),
         };
         let agreed = standing == Standing::Agreed;
         let next = if folder.as_os_str() == "." { next } else { format!("cd {} && {next}", quoted(folder)) };

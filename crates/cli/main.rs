@@ -24,9 +24,11 @@ mod party;
 mod plan;
 mod policy;
 mod progress;
+mod propose;
 #[cfg(test)]
 mod reference;
 mod roster;
+mod run;
 mod server;
 mod verb;
 
@@ -116,6 +118,7 @@ verbs! {
     Client(client::ClientArgs),
     Federation(federation::FederationArgs),
     Join(join::JoinArgs),
+    Run(run::RunArgs),
     Keygen(keygen::KeygenArgs),
     Roster(roster::RosterArgs),
     Plan(plan::PlanArgs),
@@ -184,10 +187,7 @@ fn report(failure: &Failure, json: bool) -> ExitCode {
         let object = json!({ "error": { "code": failure.code as u8, "message": message, "next": next } });
         let _ = writeln!(io::stdout(), "{object}");
     } else {
-        let _ = writeln!(io::stderr(), "error: {message}");
-        if !next.is_empty() {
-            let _ = writeln!(io::stderr(), "next: {next}");
-        }
+        verb::tell(failure);
     }
     ExitCode::from(failure.code as u8)
 }

@@ -224,6 +224,11 @@ pub(super) fn waiting(limit: Option<u64>) -> Duration {
 }
 
 impl Patience {
+    /// What the options say where none is given.
+    pub(super) fn usual() -> Patience {
+        Patience { join_timeout: None, phase_timeout: 60, grace: 5, on_loss: Loss::Wait, loss_wait: LOSS_WAIT }
+    }
+
     /// What the state machine waits.
     pub(super) fn timing(&self) -> Timing {
         let ms = |s: u64| s.clamp(1, 1_000_000) * 1_000;

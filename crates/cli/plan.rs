@@ -10,6 +10,7 @@ use crate::{
     categories::CategoryArgs,
     method::{MethodArgs, given_centres, heading, parse_clusters},
     party::key_beside,
+    propose::{ProposeArgs, propose},
     roster::signer,
     verb::Verb,
 };
@@ -23,7 +24,7 @@ use veilsum_node::{
     plan::{Clusters, Column, Judge, Labels, OutOfBox, PlanSpec, Recipe, Scaling, Seeding},
 };
 
-/// Say what is computed: make, check, show
+/// Say what is computed: make, check, show, propose
 #[derive(Args, Debug)]
 pub(crate) struct PlanArgs {
     /// What to do with it
@@ -40,6 +41,8 @@ pub(crate) enum PlanCommand {
     Check(ReadArgs),
     /// Print a verified plan
     Show(ReadArgs),
+    /// Ask every party what it would answer to the plan, before any key is exchanged, and begin the run
+    Propose(ProposeArgs),
 }
 
 /// How rows become working units.
@@ -167,6 +170,7 @@ impl Verb for PlanArgs {
         let args = self;
         match &args.command {
             PlanCommand::Make(a) => make(a, json),
+            PlanCommand::Propose(a) => propose(a, json),
             PlanCommand::Check(a) => {
                 let federation = documents::load_federation(&a.roster, &a.plan)?;
                 check(&federation, &a.plan, None, json)

@@ -12,7 +12,7 @@ use veilsum_proto::{
 use crate::party::{head_of, state_of};
 use crate::verb::Verb;
 use veilsum_node::{
-    documents::{self, Federation, load_identity, policy_of},
+    documents::{self, Federation, PlanAnswer, load_identity, policy_of},
     dp,
     error::{Code, Failure},
     forecast::{Forecast, Verdict},
@@ -112,23 +112,47 @@ struct Asked {
 /// Further runs that are counted; beyond, the number says nothing to anybody.
 const RUNS: u64 = 100;
 
+/// The rules by which a site keeps an account over all plans: what they refuse is a matter of its budget.
+const BUDGETS: [&str; 3] = ["POL-5", "POL-8", "POL-9"];
+
 impl Judged {
-    /// Of a plan that is answered: how much of the budget is used then, by the release rule, the privacy budget or the policy's
-    /// bounds on answers and runs, and how often the plan would be answered again.
-    fn budget(&self, room: &Room) -> String {
+    /// The same for the coordinator, before anything is asked ([PRO-2]).
+    pub(super) fn proposal(&self) -> PlanAnswer {
+        match &self.verdict {
+            Verdict::Answers(_) => {
+                let mut forecast = self.forecast.clone();
+                PlanAnswer::Would { runs: u32::try_from(self.further_runs(&mut forecast)).ok() }
+            }
+            Verdict::AnswersIf { .. } => PlanAnswer::Perhaps,
+            Verdict::Refused(why) => match PlanAnswer::refusal(why) {
+                PlanAnswer::Refuses { rule } if BUDGETS.contains(&rule.as_str()) => PlanAnswer::Budget,
+                other => other,
+            },
+        }
+    }
+
+    /// How often the plan would be answered again after this time. The forecast may become an estimate on the way.
+    fn further_runs(&self, forecast: &mut Forecast) -> u64 {
         let Asked { federation, policy, spent, own, known } = &self.asked;
         let about = (&*federation.work, &*federation.terms, federation.roster.sites.len());
-        let mut forecast = self.forecast.clone();
-        let runs = loop {
+        loop {
             let (bound, mut runs, mut after) = (!forecast.estimated, 0, forecast.added_to(spent));
             while runs < RUNS && matches!(forecast.verdict(about, policy, &after, *own, *known), Verdict::Answers(_)) {
                 (runs, after) = (runs + 1, forecast.added_to(&after));
             }
             // The upper bound was in the way, and an estimate has taken its place.
             if !(bound && forecast.estimated) {
-                break runs;
+                return runs;
             }
-        };
+        }
+    }
+
+    /// Of a plan that is answered: how much of the budget is used then, by the release rule, the privacy budget or the policy's
+    /// bounds on answers and runs, and how often the plan would be answered again.
+    fn budget(&self, room: &Room) -> String {
+        let Asked { policy, spent, own, .. } = &self.asked;
+        let mut forecast = self.forecast.clone();
+        let runs = self.further_runs(&mut forecast);
         let after = forecast.added_to(spent);
         let used = policy::used(&after, policy.release.domain.or(own.1));
         let enforced = policy.release.rule == Enforcement::Enforce && forecast.total().nano_rho.is_none();

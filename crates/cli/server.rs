@@ -7,9 +7,8 @@ use veilsum_node::{
     error::Failure,
     report,
     role::server::{self, ServerConfig},
-    store::Journal,
 };
-use veilsum_proto::{aggregator, roster::PartyId};
+use veilsum_proto::roster::PartyId;
 
 use crate::party::{Documents, Patience, Reach, block_on, elsewhere, listen_at, place_for, state_of};
 use crate::verb::Verb;
@@ -61,20 +60,17 @@ impl Verb for ServerArgs {
         }
         let state = state_of(&args.documents.key()?, args.state.as_ref());
         let party = args.reach.party(identity, federation.clone(), json)?;
-        let session = party.session(PartyId::Coordinator);
-        let result = block_on(server::run(ServerConfig {
+        let config = ServerConfig {
             party,
-            listen,
+            entrance: listen.into(),
+            without: Vec::new(),
             timing: args.patience.timing(),
             on_loss: args.patience.on_loss.within(args.patience.loss_wait),
             evidence: Some(args.out.clone()),
-            state: Some(state.clone()),
+            state: Some(state),
             bound: None,
-        }))?;
-        let written = report::write(&args.out, &result, None)?;
-        // Not before the result is on disk: until then a restart finds all totals in the journal.
-        let (mut journal, _) = Journal::<aggregator::Record>::of(&state, &session)?;
-        journal.rewrite(&[])?;
+        };
+        let (result, written) = block_on(server::run_and_write(config, &args.out))?;
         crate::say!("{}", report::of_server(&result, &written, json).trim_end());
         result.ended_early.map_or(Ok(()), |early| Err(early.failure()))
     }

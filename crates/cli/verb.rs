@@ -47,6 +47,14 @@ macro_rules! tell {
     ($($arg:tt)*) => {{ let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{}\n", format_args!($($arg)*))); }};
 }
 
+/// A failure on standard error, as every command ends with one. Nothing can be done where nobody reads it.
+pub(crate) fn tell(failure: &Failure) {
+    tell!("error: {}", failure.message);
+    if !failure.advice.is_empty() {
+        tell!("next: {}", failure.advice);
+    }
+}
+
 /// What became of writing to standard output; a reader that has seen enough is no error.
 ///
 /// # Errors

@@ -4,6 +4,7 @@
 //! ends in a verified type or in an error that names the file, the line and the next step. Signatures cover the meaning
 //! (the protocol's own encoding), not the text: comments may be added, numbers may not be changed.
 
+mod answer;
 mod federations;
 mod file;
 mod guests;
@@ -22,8 +23,9 @@ use veilsum_proto::{plan::SignedTerms, roster::SignedRoster};
 
 use file::in_file;
 
+pub use answer::PlanAnswer;
 pub use federations::{Changes, Federations, Fingerprint, Standing, Use};
-pub use guests::{Guest, GuestList, Knocked, Stage};
+pub use guests::{Guest, GuestList, Knocked, Run, Said, Stage};
 pub use invitation::{invitation_line, parse_invitation};
 pub use key::{Card, check_address, load_card, load_identity, write_card, write_key};
 pub use meeting::Begun;

@@ -224,7 +224,8 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
     let (bound, coordinator) = oneshot::channel();
     let server = tokio::spawn(server::run(ServerConfig {
         party: Party { progress: config.progress, ..party(0, Some(&coordinator_view)) },
-        listen: any,
+        entrance: any.into(),
+        without: Vec::new(),
         timing: config.timing,
         on_loss: config.on_loss,
         evidence: None,

@@ -186,6 +186,20 @@ fn shorten(name: &str) -> String {
     if name.chars().count() <= 12 { name } else { name.chars().take(11).chain(['…']).collect() }
 }
 
+/// What a run came to, in one line.
+pub fn in_a_sentence(result: &RunResult) -> String {
+    let how = match (&result.ended_early, result.converged) {
+        (Some(early), _) => format!("the run ended early, after round {}: {}", early.round, clean(&early.reason)),
+        (None, true) => format!("converged after {}", counted(result.rounds as usize, "round")),
+        (None, false) => format!("not converged after {}", counted(result.rounds as usize, "round")),
+    };
+    let warnings = match result.warnings.len() + result.findings.len() {
+        0 => String::new(),
+        n => format!("; {}, see result.json", counted(n, "warning")),
+    };
+    format!("{}, {how}{warnings}", counted(result.k as usize, "cluster"))
+}
+
 /// Rounds, rest, index, missing sites and warnings.
 pub fn summary(result: &RunResult) -> String {
     let mut out = String::new();

@@ -98,14 +98,15 @@ impl Cast {
     /// A [`Failure`] where no port can be opened.
     pub async fn host(&self, role: PartyId, timing: Timing, slots: u16) -> Result<AggregatorHost, Failure> {
         let party = self.party(usize::from(role == PartyId::Intermediary));
-        AggregatorHost::open(HostConfig { party, role, timing, slots, state: None }, ANY).await
+        AggregatorHost::open(HostConfig { party, role, timing, slots, state: None }, ANY.into()).await
     }
 
     /// The real coordinator, which tells its address through `bound`.
     pub fn server(&self, timing: Timing, bound: oneshot::Sender<SocketAddr>) -> ServerConfig {
         ServerConfig {
             party: self.party(0),
-            listen: ANY,
+            entrance: ANY.into(),
+            without: Vec::new(),
             timing,
             on_loss: OnLoss::Stop,
             state: None,

@@ -114,6 +114,11 @@ impl Assembler {
         Self { check, frame: Vec::new(), body: None }
     }
 
+    /// From the next frame on, this says how long a body may be.
+    pub(super) fn expects(&mut self, check: HeaderCheck) {
+        self.check = check;
+    }
+
     /// Bytes missing to the end of the header or of the body, never 0: the most that [`Self::push`] takes.
     pub(super) fn wants(&self) -> usize {
         self.total().saturating_sub(self.frame.len())

@@ -210,6 +210,11 @@ pub struct LinkReceiver {
 }
 
 impl LinkReceiver {
+    /// From the next frame on, `check` says which frames may come.
+    pub fn expects(&mut self, check: HeaderCheck) {
+        self.frames.expects(check);
+    }
+
     /// The next frame, header and body; `None` where the peer has finished after a whole frame.
     ///
     /// A frame that breaks the rules closes the connection: behind it, no frame's beginning can be told. Cancel-safe:

@@ -14,7 +14,10 @@ use veilsum_proto::{
     suite::Hash,
 };
 
-use super::file::{hash_of, hex, locked, read_document, to_toml};
+use super::{
+    PlanAnswer,
+    file::{hash_of, hex, locked, read_document, to_toml},
+};
 use crate::{
     error::Failure,
     files::{self, Existing},
@@ -71,6 +74,30 @@ pub struct Guest {
     pub knocked: Option<Knocked>,
     /// What it has: the hash of the roster and of the plan that it said to have received.
     pub has: Option<[Hash; 2]>,
+    /// What it said to which roster and plan, since it stands by.
+    pub said: Option<Said>,
+}
+
+/// What a member says to a plan before anything is asked ([PRO-2]).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Said {
+    /// The roster's hash and the plan's.
+    pub to: [Hash; 2],
+    /// The answer.
+    pub answer: PlanAnswer,
+}
+
+/// A run that the operator began.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Run {
+    /// Counted from 1.
+    pub number: u64,
+    /// The plan's hash.
+    pub plan: Hash,
+    /// Names of the sites that it goes without.
+    pub without: Vec<String>,
+    /// The exit code with which it ended; none while it goes on.
+    pub ended: Option<u8>,
 }
 
 /// The federation as its coordinator founds it.
@@ -82,6 +109,8 @@ pub struct GuestList {
     pub coordinator: Member,
     /// In the order in which they were invited.
     pub guests: Vec<Guest>,
+    /// The last run.
+    pub run: Option<Run>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -92,8 +121,29 @@ struct File {
     coordinator: String,
     key: String,
     address: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    run: Option<RunPart>,
     #[serde(default)]
     guest: Vec<GuestPart>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RunPart {
+    number: u64,
+    plan: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    without: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ended: Option<u8>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SaidPart {
+    roster: String,
+    plan: String,
+    answer: PlanAnswer,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -108,6 +158,8 @@ struct GuestPart {
     has: Option<[String; 2]>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     knocked: Option<KnockedPart>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    said: Option<SaidPart>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -135,7 +187,7 @@ impl GuestList {
     pub fn found(folder: &Path, federation: &str, coordinator: Member) -> Result<(), Failure> {
         check_name(federation)
             .map_err(|why| Failure::input(why, "give the federation a name of letters, digits, `-`, `_` and `.`"))?;
-        let list = GuestList { federation: federation.into(), coordinator, guests: Vec::new() };
+        let list = GuestList { federation: federation.into(), coordinator, guests: Vec::new(), run: None };
         list.write(folder, Existing::Refuse)
     }
 
@@ -174,13 +226,25 @@ impl GuestList {
                 stage: part.stage,
                 knocked: knocked.transpose()?,
                 has,
+                said: part
+                    .said
+                    .map(|said| {
+                        let to = [hash(&said.roster)?, hash(&said.plan)?];
+                        Ok::<_, Failure>(Said { to, answer: said.answer })
+                    })
+                    .transpose()?,
             })
         };
+        let run = file.run.map(|run| {
+            let plan = hash_of(&path, "plan", &run.plan)?;
+            Ok::<_, Failure>(Run { number: run.number, plan, without: run.without, ended: run.ended })
+        });
         let key = PublicKey(hex(&path, "key", &file.key)?);
         Ok(GuestList {
             federation: file.federation,
             coordinator: Member { name: file.coordinator, key, address: file.address },
             guests: file.guest.into_iter().map(guest).collect::<Result<_, _>>()?,
+            run: run.transpose()?,
         })
     }
 
@@ -215,6 +279,17 @@ impl GuestList {
             stage: g.stage,
             has: g.has.map(|has| has.map(|hash| hash.to_string())),
             knocked: g.knocked.as_ref().map(knocked),
+            said: g.said.as_ref().map(|Said { to: [roster, plan], answer }| SaidPart {
+                roster: roster.to_string(),
+                plan: plan.to_string(),
+                answer: answer.clone(),
+            }),
+        };
+        let run = |run: &Run| RunPart {
+            number: run.number,
+            plan: run.plan.to_string(),
+            without: run.without.clone(),
+            ended: run.ended,
         };
         let file = File {
             format: FORMAT.into(),
@@ -222,6 +297,7 @@ impl GuestList {
             coordinator: self.coordinator.name.clone(),
             key: self.coordinator.key.to_string(),
             address: self.coordinator.address.clone(),
+            run: self.run.as_ref().map(run),
             guest: self.guests.iter().map(guest).collect(),
         };
         let comment = "# Whom the coordinator invited, and who came. Changed with `veilsum federation`.\n";
@@ -266,7 +342,7 @@ impl GuestList {
             _ => {}
         }
         let (party, stage) = (party.to_owned(), Stage::Invited);
-        self.guests.push(Guest { party, role, invitation, expires, stage, knocked: None, has: None });
+        self.guests.push(Guest { party, role, invitation, expires, stage, knocked: None, has: None, said: None });
         Ok(())
     }
 
@@ -384,7 +460,7 @@ mod tests {
 
     fn list() -> GuestList {
         let coordinator = Member { name: "hub".into(), key: key(1), address: "127.0.0.1:1".into() };
-        let mut list = GuestList { federation: "test".into(), coordinator, guests: Vec::new() };
+        let mut list = GuestList { federation: "test".into(), coordinator, guests: Vec::new(), run: None };
         list.invite("counter", Role::Intermediary, Hash([0; 32]), 100).unwrap();
         for (i, party) in ["a", "b", "c"].into_iter().enumerate() {
             list.invite(party, Role::Site, Hash([i as u8 + 1; 32]), 100).unwrap();

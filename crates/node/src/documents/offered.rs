@@ -47,6 +47,16 @@ impl Offered<'_> {
         })
     }
 
+    /// Whether [`Offered::agree`] would let this roster pass, with these rows, without a fingerprint. Nothing is written.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn passes(&self, data: Option<&Data>) -> Result<(), Failure> {
+        let known = Federations::load(self.key, self.identity)?;
+        self.check(&known, data)?;
+        if known.standing(self.roster) == Standing::New { Err(self.unheard()) } else { Ok(()) }
+    }
+
     /// Neither is it another roster than before, nor another federation that these rows would go to.
     fn check(&self, known: &Federations, data: Option<&Data>) -> Result<(), Failure> {
         let (roster, file) = (self.roster, self.file.display());

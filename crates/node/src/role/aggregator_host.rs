@@ -23,8 +23,9 @@ use veilsum_proto::{
 
 use super::{
     config::{Party, Progress, returning},
-    door::{self, Door, FINISH_LIMIT, LinkEvent, Outgoing},
+    door::{Door, FINISH_LIMIT, LinkEvent, Outgoing},
     notice::{Heard, Notice},
+    reception::{Entrance, Opened},
     system_rng,
 };
 use crate::{
@@ -75,7 +76,7 @@ struct Peer {
 pub struct AggregatorHost {
     config: HostConfig,
     aggregator: Aggregator,
-    listener: Option<Listening>,
+    entrance: Option<Opened>,
     peers: BTreeMap<PartyId, Peer>,
     /// What was last heard of whom.
     heard: BTreeMap<PartyId, Heard>,
@@ -97,28 +98,17 @@ pub struct AggregatorHost {
     pub traffic: Traffic,
 }
 
-struct Listening {
-    address: SocketAddr,
-    task: tokio::task::JoinHandle<()>,
-}
-
-impl Drop for Listening {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
 impl AggregatorHost {
-    /// Opens the port and begins a run.
+    /// Opens the entrance and begins a run.
     ///
     /// # Errors
     /// `CarrierError` where the port cannot be opened; `Error` where the configuration does not fit.
-    pub async fn open(config: HostConfig, address: SocketAddr) -> Result<AggregatorHost, Failure> {
+    pub async fn open(config: HostConfig, entrance: Entrance) -> Result<AggregatorHost, Failure> {
         let credentials = Credentials::from_seed(&config.party.identity.seed())?;
         let allowed = carrier::only(config.party.federation.roster.members().map(|m| m.key.0).collect());
-        let listener =
-            carrier::listen(&*config.party.carrier, address, &credentials, allowed, app_messages::header_check).await?;
-        let address = listener.local_addr();
+        let (sender, events) = mpsc::channel(1024);
+        let door = Door::new(config.party.clone(), config.role, sender);
+        let entrance = Opened::new(entrance, door, &*config.party.carrier, &credentials, allowed).await?;
         let started = Instant::now();
         let session = config.party.session(config.role);
         let (journal, records) = match &config.state {
@@ -135,13 +125,10 @@ impl AggregatorHost {
             tracing::warn!("taking up an interrupted run from the journal; totals so far: {known}");
             Aggregator::resume(machine, records, Millis(0))?
         };
-        let (sender, events) = mpsc::channel(1024);
-        let door = Door::new(config.party.clone(), config.role, sender);
-        let task = tokio::spawn(door::accept(listener, Arc::new(door)));
         Ok(AggregatorHost {
             config,
             aggregator,
-            listener: Some(Listening { address, task }),
+            entrance: Some(entrance),
             peers: BTreeMap::new(),
             heard: BTreeMap::new(),
             events,
@@ -192,7 +179,7 @@ impl AggregatorHost {
 
     /// Where it listens.
     pub fn address(&self) -> Option<SocketAddr> {
-        self.listener.as_ref().map(|l| l.address)
+        self.entrance.as_ref().map(Opened::address)
     }
 
     /// The session that control frames of this run are signed for.
@@ -475,7 +462,7 @@ impl AggregatorHost {
                 self.send(party, Arc::new(bytes));
             }
         }
-        self.listener = None;
+        self.entrance = None;
         let mut waiting = tokio::task::JoinSet::new();
         for (_, peer) in std::mem::take(&mut self.peers) {
             waiting.spawn(async move {

@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use veilsum_proto::{aggregator::Timing, identity::Identity, message, roster::PartyId, suite::Hash};
 
-use super::View;
+use super::{View, reception::Entrance};
 use crate::{
     agreed::Federation,
     blur::Repeatable,
@@ -83,8 +83,10 @@ pub(super) fn returning(timing: Timing) -> Timing {
 pub struct ServerConfig {
     /// This party.
     pub party: Party,
-    /// Where to listen.
-    pub listen: SocketAddr,
+    /// How the others come to it.
+    pub entrance: Entrance,
+    /// Sites, by their places in the roster, that take no part: they are not waited for.
+    pub without: Vec<u16>,
     /// How long to wait.
     pub timing: Timing,
     /// What to do about a site that is lost.

@@ -2,7 +2,10 @@
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -13,7 +16,7 @@ use veilsum_proto::{
     suite::Hash,
 };
 
-use super::config::Party;
+use super::{config::Party, reception::Visit};
 use crate::{
     app_messages::{self, Denied, Hello, SOFTWARE, Welcome},
     carrier::{CarrierError, Link, LinkHandle, LinkReceiver, LinkSender, Listener},
@@ -53,6 +56,8 @@ pub(super) struct Door {
     room: Arc<Semaphore>,
     /// The link of each party, by its number.
     here: Mutex<BTreeMap<PartyId, (u64, LinkHandle)>>,
+    /// Links so far.
+    links: AtomicU64,
 }
 
 impl Door {
@@ -60,7 +65,8 @@ impl Door {
     pub(super) fn new(party: Party, role: PartyId, events: mpsc::Sender<LinkEvent>) -> Door {
         let (roster, plan) = (party.federation.roster.hash(), party.federation.terms.hash());
         let hello = Hello { roster, plan, software: SOFTWARE.into() };
-        Door { party, hello, role, events, room: Arc::new(Semaphore::new(ROOM)), here: Mutex::default() }
+        let (room, here) = (Arc::new(Semaphore::new(ROOM)), Mutex::default());
+        Door { party, hello, role, events, room, here, links: AtomicU64::new(0) }
     }
 
     /// [APP-1]: a place for the link of this number; nothing where the party has another one whose other end answers.
@@ -107,13 +113,9 @@ impl Drop for Place<'_> {
 
 /// Runs for as long as the listener, and greets each link in a task of its own.
 pub(super) async fn accept(mut listener: Listener, door: Arc<Door>) {
-    let mut id = 0;
     loop {
         match listener.accept().await {
-            Ok(link) => {
-                id += 1;
-                tokio::spawn(greet(link, door.clone(), id));
-            }
+            Ok(link) => drop(tokio::spawn(come_in(link, door.clone()))),
             Err(e) => {
                 tracing::error!("the listener is closed: {e}");
                 return;
@@ -122,18 +124,23 @@ pub(super) async fn accept(mut listener: Listener, door: Arc<Door>) {
     }
 }
 
+/// Waits for a link's first frame.
+async fn come_in(link: Link, door: Arc<Door>) {
+    let handle = link.handle();
+    let (sender, mut receiver) = link.split();
+    match tokio::time::timeout(HELLO_LIMIT, receiver.recv()).await {
+        Ok(Ok(Some(first))) => greet(Visit { handle, sender, receiver, first }, door).await,
+        _ => tracing::warn!("somebody connected and did not greet"),
+    }
+}
+
 /// Brings one link from its first frame to a place among the peers, then moves its frames.
-async fn greet(link: Link, door: Arc<Door>, id: u64) {
-    let key = veilsum_proto::identity::PublicKey(link.peer());
+pub(super) async fn greet(visit: Visit, door: Arc<Door>) {
+    let Visit { handle, mut sender, receiver, first: bytes } = visit;
+    let id = door.links.fetch_add(1, Ordering::Relaxed);
+    let key = veilsum_proto::identity::PublicKey(handle.peer());
     let Some(party) = door.party.federation.roster.find(&key) else { return };
     let name = door.party.name_of(party);
-    let handle = link.handle();
-    let (mut sender, mut receiver) = link.split();
-    let first = tokio::time::timeout(HELLO_LIMIT, receiver.recv()).await;
-    let Ok(Ok(Some(bytes))) = first else {
-        tracing::warn!(party = %name, "connected and did not greet");
-        return;
-    };
     let session = app_messages::greeting_session();
     let knocks = message::kind_of(&bytes) == Some(Kind::Knock);
     let kind = if knocks { Kind::Knock } else { Kind::Hello };

@@ -91,7 +91,7 @@ pub async fn run(mut config: IntermediaryConfig) -> Result<Counted, Failure> {
             slots: slots_of(&config.party.federation.terms, PartyId::Intermediary),
             state: config.state.clone(),
         },
-        config.listen,
+        config.listen.into(),
     )
     .await?;
     if let (Some(bound), Some(address)) = (config.bound.take(), hub.address()) {

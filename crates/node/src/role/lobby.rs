@@ -1,18 +1,18 @@
-//! The lobby, in which a key that nobody knows yet may do exactly one thing: present its token and wait ([JOI-7]).
+//! The lobby, in which a key that nobody knows yet may do exactly one thing: present its token and wait ([JOI-7]). Members stand by
+//! in it for plans ([PRO-1]).
 //!
-//! It is a listener of its own with frames of its own, so that nothing of a run can be reached through it. Strangers are limited
-//! in rate and number; keys that knocked with a good token before are not held up by them.
+//! It has frames of its own, and a connection that entered it stays in it, so that nothing of a run can be reached through it.
+//! Strangers are limited in rate and number; keys that knocked with a good token before are not held up by them.
 
 use std::{
     collections::{HashMap, HashSet},
-    net::SocketAddr,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch},
+    sync::{Semaphore, watch},
     time::timeout,
 };
 use veilsum_proto::{
@@ -24,13 +24,16 @@ use veilsum_proto::{
 };
 
 use super::{
-    lobby_frames::{self as frames, Answer, Knock, Noted, Received, Shown, TurnedAway},
-    stop, system_rng,
+    lobby_frames::{
+        self as frames, Answer, Begin, Knock, Message, Noted, Received, Shown, StandBy, Stands, TurnedAway,
+    },
+    reception::Visit,
+    system_rng,
 };
 use crate::{
     app_messages::clean,
-    carrier::{self, Carrier, Credentials, Link, LinkHandle, LinkReceiver, LinkSender, PeerKey},
-    documents::{self, GuestList, Knocked, Stage, fingerprint},
+    carrier::{LinkHandle, LinkReceiver, LinkSender, PeerKey},
+    documents::{self, Guest, GuestList, Knocked, PlanAnswer, Run, Said, Stage, fingerprint},
     error::{Code, Failure},
 };
 
@@ -46,24 +49,9 @@ const GUESTS_INSIDE: usize = 64;
 const STEP: Duration = Duration::from_secs(10);
 /// Time for a roster and a plan to be taken.
 const SEND_LIMIT: Duration = Duration::from_secs(60);
-/// How often the folder is looked at, where the operator decides.
-const LOOK: Duration = Duration::from_millis(300);
 
-/// What the lobby is given.
-pub struct LobbyConfig {
-    /// The coordinator's identity.
-    pub identity: Arc<Identity>,
-    /// The folder of the federation.
-    pub folder: PathBuf,
-    /// What its links run on.
-    pub carrier: Arc<dyn Carrier>,
-    /// Where to listen.
-    pub listen: SocketAddr,
-    /// Told what happens.
-    pub news: Arc<dyn Fn(News) + Send + Sync>,
-    /// Told the bound address once the port is open.
-    pub bound: Option<oneshot::Sender<SocketAddr>>,
-}
+/// Both directions of a connection.
+type Line = (LinkSender, LinkReceiver);
 
 /// What happens in the lobby.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -82,6 +70,37 @@ pub enum News {
         /// Its name.
         party: String,
     },
+    /// This member stands by.
+    Here {
+        /// Its name.
+        party: String,
+    },
+    /// A member that stood by is gone.
+    Gone {
+        /// Its name.
+        party: String,
+    },
+    /// A member's answer to the plan that is proposed.
+    Answers {
+        /// Its name.
+        party: String,
+        /// The answer.
+        answer: PlanAnswer,
+    },
+    /// A run begins, or goes on after a restart.
+    Begins {
+        /// Its number.
+        number: u64,
+        /// Where its result will lie.
+        folder: PathBuf,
+    },
+    /// A run has ended.
+    Ended {
+        /// Its number.
+        number: u64,
+        /// What it came to, in a sentence.
+        how: String,
+    },
     /// So many were turned away so far; told for the 1st, 2nd, 4th, 8th, …
     TurnedAway {
         /// How many.
@@ -98,17 +117,26 @@ pub enum News {
 
 /// What the folder says now.
 #[derive(Clone, Default)]
-struct State {
-    list: Option<GuestList>,
-    roster: Option<SignedRoster>,
-    plan: Option<SignedTerms>,
-    unusable: Option<String>,
+pub(super) struct State {
+    pub(super) list: Option<GuestList>,
+    pub(super) roster: Option<SignedRoster>,
+    pub(super) plan: Option<SignedTerms>,
+    pub(super) unusable: Option<String>,
+    /// Whether the parties of the run that is not over can greet.
+    pub(super) running: bool,
 }
 
 impl State {
-    fn read(folder: &std::path::Path) -> Result<State, Failure> {
+    /// Roster and plan of the run that is not over, from its own folder, or else those that are agreed to or proposed.
+    pub(super) fn read(folder: &Path) -> Result<State, Failure> {
         let list = GuestList::load(folder)?;
         let mut state = State::default();
+        if let Some(run) = list.run.as_ref().filter(|run| run.ended.is_none()) {
+            let kept = folder_of(folder, run);
+            let (roster, plan) = documents::load_signed(kept.join("roster.toml"), kept.join("plan.toml"))?;
+            (state.roster, state.plan, state.list) = (Some(roster), Some(plan), Some(list));
+            return Ok(state);
+        }
         let (roster, plan) = (folder.join("roster.toml"), folder.join("plan.toml"));
         if let Some(agreed) = list.roster()
             && roster.exists()
@@ -134,87 +162,42 @@ impl State {
         Some([self.roster.as_ref()?.roster.hash(), self.plan.as_ref()?.terms.hash()])
     }
 
-    /// Whether everybody who was let in has it.
-    fn is_done(&self) -> bool {
-        let (Some(list), Some(documents)) = (&self.list, self.documents()) else { return false };
-        list.guests.iter().filter(|g| g.stage == Stage::Approved).all(|guest| guest.has == Some(documents))
+    /// Whether this key has a place in the roster that is handed out. A party that is let in during a run waits for the end of it.
+    fn lists(&self, key: &PublicKey) -> bool {
+        self.roster.as_ref().is_some_and(|signed| signed.roster.find(key).is_some())
+    }
+
+    /// The run that is not over.
+    pub(super) fn run(&self) -> Option<&Run> {
+        self.list.as_ref()?.run.as_ref().filter(|run| run.ended.is_none())
+    }
+
+    fn guest(&self, is: impl Fn(&&Guest) -> bool) -> Option<&Guest> {
+        self.list.as_ref()?.guests.iter().find(is)
     }
 }
 
-struct Lobby {
+/// Where a run's roster, plan and result lie.
+pub fn folder_of(folder: &Path, run: &Run) -> PathBuf {
+    folder.join("results").join(run_name(run.number, &run.plan))
+}
+
+/// The name of a run's folder, the same at every party: `007-0123abcd`.
+pub fn run_name(number: u64, plan: &Hash) -> String {
+    format!("{number:03}-{}", &plan.to_string()[..8])
+}
+
+pub(super) struct Lobby {
     identity: Arc<Identity>,
     folder: PathBuf,
     news: Arc<dyn Fn(News) + Send + Sync>,
-    state: watch::Sender<Arc<State>>,
+    pub(super) state: watch::Sender<Arc<State>>,
     known: Mutex<HashSet<PeerKey>>,
     bucket: Mutex<(f64, Instant)>,
     inside: Mutex<HashMap<PeerKey, LinkHandle>>,
     refused: Mutex<u64>,
-}
-
-/// Listens until everybody who was let in has roster and plan, or this process is told to stop.
-///
-/// # Errors
-/// A [`Failure`] where the folder cannot be read or the port cannot be opened.
-pub async fn run(config: LobbyConfig) -> Result<(), Failure> {
-    let next = "start it again whenever you like: nobody who waits has to begin anew";
-    stop::unless_told(listen(config), next).await
-}
-
-async fn listen(config: LobbyConfig) -> Result<(), Failure> {
-    let LobbyConfig { identity, folder, carrier, listen, news, bound } = config;
-    let first = State::read(&folder)?;
-    if first.list.as_ref().is_none_or(|list| list.coordinator.key != identity.public()) {
-        return Err(Failure::input(
-            "this is not the key with which the federation was founded",
-            "use the coordinator's key file, which lies beside federation.toml",
-        ));
-    }
-    let credentials = Credentials::from_seed(&identity.seed())?;
-    let lobby = Arc::new(Lobby {
-        identity,
-        folder,
-        news,
-        state: watch::Sender::new(Arc::default()),
-        known: Mutex::default(),
-        bucket: Mutex::new((STRANGERS_AT_ONCE, Instant::now())),
-        inside: Mutex::default(),
-        refused: Mutex::default(),
-    });
-    lobby.take(first);
-    let door = lobby.clone();
-    let allowed = Arc::new(move |key: &PeerKey| door.may_knock(key, Instant::now()));
-    let mut listener = carrier::listen(&*carrier, listen, &credentials, allowed, frames::from_outside).await?;
-    if let Some(bound) = bound {
-        let _ = bound.send(listener.local_addr());
-    }
-    let (strangers, guests) = (Arc::new(Semaphore::new(STRANGERS_INSIDE)), Arc::new(Semaphore::new(GUESTS_INSIDE)));
-    let mut look = tokio::time::interval(LOOK);
-    let mut unusable = None;
-    loop {
-        tokio::select! {
-            link = listener.accept() => {
-                let link = link?;
-                let places = if lobby.knows(&link.peer()) { &guests } else { &strangers };
-                match places.clone().try_acquire_owned() {
-                    Ok(place) => drop(tokio::spawn(lobby.clone().visit(link, place))),
-                    Err(_) => link.handle().close("too many knock at the same time; try again in a moment").await,
-                }
-            }
-            _ = look.tick() => {
-                let state = State::read(&lobby.folder)?;
-                if state.unusable != unusable {
-                    unusable = state.unusable.clone();
-                    unusable.iter().for_each(|why| (lobby.news)(News::Unusable { why: why.clone() }));
-                }
-                if state.is_done() {
-                    listener.close("everybody has roster and plan").await;
-                    return Ok(());
-                }
-                lobby.take(state);
-            }
-        }
-    }
+    strangers: Arc<Semaphore>,
+    guests: Arc<Semaphore>,
 }
 
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -235,7 +218,22 @@ enum Over {
 }
 
 impl Lobby {
-    fn take(&self, state: State) {
+    pub(super) fn new(identity: Arc<Identity>, folder: PathBuf, news: Arc<dyn Fn(News) + Send + Sync>) -> Lobby {
+        Lobby {
+            identity,
+            folder,
+            news,
+            state: watch::Sender::new(Arc::default()),
+            known: Mutex::default(),
+            bucket: Mutex::new((STRANGERS_AT_ONCE, Instant::now())),
+            inside: Mutex::default(),
+            refused: Mutex::default(),
+            strangers: Arc::new(Semaphore::new(STRANGERS_INSIDE)),
+            guests: Arc::new(Semaphore::new(GUESTS_INSIDE)),
+        }
+    }
+
+    pub(super) fn take(&self, state: State) {
         let keys = state.list.iter().flat_map(|list| &list.guests).filter_map(|g| g.knocked.as_ref()).map(|k| k.key.0);
         *held(&self.known) = keys.collect();
         self.state.send_replace(Arc::new(state));
@@ -246,7 +244,7 @@ impl Lobby {
     }
 
     /// Whether this key's handshake goes on: a bucket of handshakes for strangers, filled at a constant rate.
-    fn may_knock(&self, key: &PeerKey, now: Instant) -> bool {
+    pub(super) fn may_knock(&self, key: &PeerKey, now: Instant) -> bool {
         if self.knows(key) {
             return true;
         }
@@ -259,21 +257,35 @@ impl Lobby {
         may
     }
 
-    async fn visit(self: Arc<Self>, link: Link, place: OwnedSemaphorePermit) {
-        let (peer, handle) = (link.peer(), link.handle());
+    /// Whoever has sent the first frame of the lobby, to the end of its visit.
+    pub(super) async fn visit(self: Arc<Self>, visit: Visit) {
+        let Visit { handle, sender, receiver, first } = visit;
+        let peer = handle.peer();
         let key = PublicKey(peer);
+        let places = if self.knows(&peer) { &self.guests } else { &self.strangers };
+        let Ok(place) = places.clone().try_acquire_owned() else {
+            return handle.close("too many knock at the same time; try again in a moment").await;
+        };
         let session = frames::session(&self.identity.public(), &key);
-        let (mut sender, mut receiver) = link.split();
-        let ended = match self.knock(&key, &session, &mut sender, &mut receiver).await {
-            Ok(invitation) => {
-                drop(place);
-                if let Some(older) = held(&self.inside).insert(peer, handle.clone()) {
-                    // A party that connects anew has lost its older connection, or runs twice.
-                    tokio::spawn(async move { older.close("this party has connected again").await });
-                }
-                self.attend(&key, &invitation, &session, &mut sender, &mut receiver).await
+        let mut line = (sender, receiver);
+        let ended = if frames::kind_of(&first) == Some(StandBy::KIND) {
+            drop(place);
+            match self.place(peer, &handle).await {
+                Ok(()) => self.stand_by(&key, &session, &first, &mut line).await,
+                Err(over) => Err(over),
             }
-            Err(over) => Err(over),
+        } else {
+            match self.knock(&key, &session, &first, &mut line).await {
+                Ok(invitation) => {
+                    drop(place);
+                    if let Some(older) = held(&self.inside).insert(peer, handle.clone()) {
+                        // A party that connects anew has lost its older connection, or runs twice.
+                        tokio::spawn(async move { older.close("this party has connected again").await });
+                    }
+                    self.attend(&key, &invitation, &session, &mut line).await
+                }
+                Err(over) => Err(over),
+            }
         };
         if let Err(Over::Refused(why)) = ended {
             let count = {
@@ -285,10 +297,23 @@ impl Lobby {
                 (self.news)(News::TurnedAway { count, why: why.clone() });
             }
             let frame = frames::frame(&self.identity, &session, &TurnedAway { why });
-            let _ = sender.send_within(&frame, STEP).await;
+            let _ = line.0.send_within(&frame, STEP).await;
         }
-        let _ = sender.finish(STEP).await;
+        let _ = line.0.finish(STEP).await;
         handle.close("done").await;
+    }
+
+    /// [APP-1]: a member's place, where no other process with its key has it and answers.
+    async fn place(&self, peer: PeerKey, handle: &LinkHandle) -> Result<(), Over> {
+        let older = held(&self.inside).insert(peer, handle.clone());
+        let Some(older) = older else { return Ok(()) };
+        if !older.answers().await {
+            return Ok(());
+        }
+        held(&self.inside).insert(peer, older);
+        Err(Over::Refused(
+            "another process with your key is connected, and answers: a key is for one process. Stop that one before you start this one".into(),
+        ))
     }
 
     /// Token, commitment, number, number ([JOI-3] to [JOI-5]). The hash of the token.
@@ -296,10 +321,10 @@ impl Lobby {
         &self,
         key: &PublicKey,
         session: &Hash,
-        sender: &mut LinkSender,
-        receiver: &mut LinkReceiver,
+        first: &[u8],
+        (sender, receiver): &mut Line,
     ) -> Result<Hash, Over> {
-        let knock: Knock = self.next(receiver, session, key).await?;
+        let knock: Knock = frames::open(first, session, key).map_err(Over::Refused)?;
         let token = knock.token.hash();
         documents::check_address(&knock.address).map_err(|f| Over::Refused(f.message))?;
         let mut nonce: Nonce = [0; 32];
@@ -325,40 +350,21 @@ impl Lobby {
     }
 
     /// Waits with a guest for the operator, and hands over what there is ([JOI-6]).
-    async fn attend(
-        &self,
-        key: &PublicKey,
-        invitation: &Hash,
-        session: &Hash,
-        sender: &mut LinkSender,
-        receiver: &mut LinkReceiver,
-    ) -> Result<(), Over> {
+    async fn attend(&self, key: &PublicKey, invitation: &Hash, session: &Hash, line: &mut Line) -> Result<(), Over> {
         let mut states = self.state.subscribe();
-        let (mut roster, mut plan) = (None, None);
+        let mut has = [Hash::default(); 2];
         loop {
             let state = states.borrow_and_update().clone();
-            let guest = state.list.iter().flat_map(|list| &list.guests).find(|guest| guest.invitation == *invitation);
-            match guest.map(|guest| guest.stage) {
+            match state.guest(|guest| guest.invitation == *invitation).map(|guest| guest.stage) {
                 None | Some(Stage::Rejected) => {
                     return Err(Over::Refused("the coordinator's operator said no".into()));
                 }
-                Some(Stage::Approved) => {
-                    let there = state.roster.as_ref().map(|signed| signed.roster.hash());
-                    if let Some(signed) = state.roster.as_ref().filter(|_| there != roster) {
-                        self.hand(sender, session, signed).await?;
-                        (roster, plan) = (there, None);
-                    }
-                    let there = state.plan.as_ref().map(|signed| signed.terms.hash());
-                    if let Some(signed) = state.plan.as_ref().filter(|_| there != plan) {
-                        self.hand(sender, session, signed).await?;
-                        plan = there;
-                    }
-                }
-                Some(Stage::Invited | Stage::Waiting) => {}
+                Some(Stage::Approved) if state.lists(key) => self.hand_over(&state, &mut has, session, line).await?,
+                _ => {}
             }
             tokio::select! {
                 changed = states.changed() => changed.map_err(|_| Over::Gone)?,
-                bytes = receiver.recv() => {
+                bytes = line.1.recv() => {
                     let Ok(Some(bytes)) = bytes else { return Err(Over::Gone) };
                     let Received { has } = frames::open(&bytes, session, key).map_err(Over::Refused)?;
                     if Some(has) != state.documents() {
@@ -375,6 +381,86 @@ impl Lobby {
                 }
             }
         }
+    }
+
+    /// A member that waits for plans: is handed what is new, says what it would answer, and is told when a run begins ([PRO-1] to
+    /// [PRO-4]).
+    async fn stand_by(&self, key: &PublicKey, session: &Hash, first: &[u8], line: &mut Line) -> Result<(), Over> {
+        let StandBy { mut has, done } = frames::open(first, session, key).map_err(Over::Refused)?;
+        let mut states = self.state.subscribe();
+        let member = |state: &State| {
+            let is = |guest: &&Guest| {
+                guest.stage == Stage::Approved && guest.knocked.as_ref().is_some_and(|knocked| knocked.key == *key)
+            };
+            state.guest(is).map(|guest| guest.party.clone())
+        };
+        let here = states.borrow().clone();
+        let none = || {
+            Over::Refused("this key belongs to no member of the federation; its operator may have taken it out".into())
+        };
+        let party = member(&here).ok_or_else(none)?;
+        (self.news)(News::Here { party: party.clone() });
+        let ended = async {
+            loop {
+                let state = states.borrow_and_update().clone();
+                member(&state).ok_or_else(none)?;
+                if state.lists(key) {
+                    self.hand_over(&state, &mut has, session, line).await?;
+                }
+                if let Some(run) = state.run()
+                    && (state.running && run.number > done && run.plan == has[1])
+                    && !run.without.contains(&party)
+                {
+                    let begin = Begin { number: run.number, plan: run.plan };
+                    return self.hand(&mut line.0, session, &begin).await;
+                }
+                tokio::select! {
+                    changed = states.changed() => changed.map_err(|_| Over::Gone)?,
+                    bytes = line.1.recv() => {
+                        let Ok(Some(bytes)) = bytes else { return Err(Over::Gone) };
+                        self.said(&party, frames::open(&bytes, session, key).map_err(Over::Refused)?)?;
+                    }
+                }
+            }
+        };
+        let ended = ended.await;
+        if ended.is_err() {
+            self.change(|list| {
+                list.guest(&party).into_iter().for_each(|guest| guest.said = None);
+                Ok(())
+            })?;
+            (self.news)(News::Gone { party });
+        }
+        ended
+    }
+
+    /// [PRO-2].
+    fn said(&self, party: &str, Stands { to, answer }: Stands) -> Result<(), Over> {
+        if !answer.is_well_formed() {
+            return Err(Over::Refused("an answer that no rule allows [PRO-2]".into()));
+        }
+        let said = Said { to, answer: answer.clone() };
+        let is_new = self.change(|list| {
+            let guest = list.guest(party).ok_or("this party was taken out")?;
+            Ok(guest.said.replace(said.clone()).is_none_or(|before| before != said))
+        })?;
+        if is_new {
+            (self.news)(News::Answers { party: party.to_owned(), answer });
+        }
+        Ok(())
+    }
+
+    /// Roster and plan, where the other end has others.
+    async fn hand_over(&self, state: &State, has: &mut [Hash; 2], session: &Hash, line: &mut Line) -> Result<(), Over> {
+        if let Some(signed) = state.roster.as_ref().filter(|signed| signed.roster.hash() != has[0]) {
+            self.hand(&mut line.0, session, signed).await?;
+            *has = [signed.roster.hash(), Hash::default()];
+        }
+        if let Some(signed) = state.plan.as_ref().filter(|signed| signed.terms.hash() != has[1]) {
+            self.hand(&mut line.0, session, signed).await?;
+            has[1] = signed.terms.hash();
+        }
+        Ok(())
     }
 
     async fn hand<T: frames::Message>(&self, to: &mut LinkSender, session: &Hash, document: &T) -> Result<(), Over> {
@@ -418,16 +504,9 @@ mod tests {
     #[test]
     fn strangers_are_let_in_at_a_bounded_rate_and_guests_always() {
         let start = Instant::now();
-        let lobby = Lobby {
-            identity: Arc::new(Identity::from_seed(&[1; 32])),
-            folder: PathBuf::new(),
-            news: Arc::new(|_| {}),
-            state: watch::Sender::new(Arc::default()),
-            known: Mutex::new(HashSet::from([[7; 32]])),
-            bucket: Mutex::new((STRANGERS_AT_ONCE, start)),
-            inside: Mutex::default(),
-            refused: Mutex::default(),
-        };
+        let mut lobby = Lobby::new(Arc::new(Identity::from_seed(&[1; 32])), PathBuf::new(), Arc::new(|_| {}));
+        lobby.known = Mutex::new(HashSet::from([[7; 32]]));
+        lobby.bucket = Mutex::new((STRANGERS_AT_ONCE, start));
         let flood = |from: Duration| {
             let at = |i: u32| start + from + Duration::from_millis(u64::from(i));
             (0..1000u32).filter(|i| lobby.may_knock(&[1; 32], at(*i))).count()

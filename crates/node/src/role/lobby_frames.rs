@@ -10,7 +10,7 @@ use veilsum_proto::{
     suite::{self, Hash, VERSION},
 };
 
-use crate::carrier::HEADER_LEN;
+use crate::{carrier::HEADER_LEN, documents::PlanAnswer};
 
 /// Bytes of a body that somebody outside may send: three names, two hashes and a signature.
 const MAX_OUTSIDE: usize = 1 << 10;
@@ -44,6 +44,9 @@ messages! {
     TurnedAway = 133, MAX_OUTSIDE;
     Received = 134, MAX_OUTSIDE;
     Noted = 135, MAX_OUTSIDE;
+    StandBy = 136, MAX_OUTSIDE;
+    Stands = 137, MAX_OUTSIDE;
+    Begin = 138, MAX_OUTSIDE;
 }
 
 /// Joiner: here is my token; this is who I want to be; and I have drawn a number.
@@ -84,6 +87,27 @@ pub(super) struct Received {
     pub(super) has: [Hash; 2],
 }
 
+/// Member: I am here, this is what I have, and I have done with the runs up to this one.
+#[derive(Serialize, Deserialize)]
+pub(super) struct StandBy {
+    pub(super) has: [Hash; 2],
+    pub(super) done: u64,
+}
+
+/// Member: what I say to this plan, with this roster.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Stands {
+    pub(super) to: [Hash; 2],
+    pub(super) answer: PlanAnswer,
+}
+
+/// Coordinator: the run of this number begins, or goes on.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Begin {
+    pub(super) number: u64,
+    pub(super) plan: Hash,
+}
+
 /// What a signature is bound to beside its message: both ends.
 pub(super) fn session(coordinator: &PublicKey, joiner: &PublicKey) -> Hash {
     suite::hash("lobby", &[&coordinator.0, &joiner.0])
@@ -121,9 +145,15 @@ pub(super) fn open<T: Message>(bytes: &[u8], session: &Hash, key: &PublicKey) ->
     codec::decode("message of the lobby", message, T::LIMIT).map_err(|e| e.to_string())
 }
 
-/// What the coordinator lets in: small frames of three kinds.
+/// Whether a frame is one of the lobby's, by its kind alone.
+pub(super) fn is_one(bytes: &[u8]) -> bool {
+    kind_of(bytes).is_some_and(|kind| kind >= Knock::KIND)
+}
+
+/// What the coordinator lets in: small frames of five kinds.
 pub(super) fn from_outside(header: &[u8; HEADER_LEN]) -> Result<usize, String> {
-    check(header, &[(Knock::KIND, Knock::LIMIT), (Shown::KIND, Shown::LIMIT), (Received::KIND, Received::LIMIT)])
+    let joining = [(Knock::KIND, Knock::LIMIT), (Shown::KIND, Shown::LIMIT), (Received::KIND, Received::LIMIT)];
+    check(header, &[&joining[..], &[(StandBy::KIND, StandBy::LIMIT), (Stands::KIND, Stands::LIMIT)]].concat())
 }
 
 /// What whoever joins lets in.
@@ -134,6 +164,7 @@ pub(super) fn from_inside(header: &[u8; HEADER_LEN]) -> Result<usize, String> {
         &[
             &documents[..],
             &[(Answer::KIND, Answer::LIMIT), (TurnedAway::KIND, TurnedAway::LIMIT), (Noted::KIND, Noted::LIMIT)],
+            &[(Begin::KIND, Begin::LIMIT)],
         ]
         .concat(),
     )
@@ -171,9 +202,9 @@ mod tests {
                 from_outside(&header(*kind as u16, 64)).is_err() && from_inside(&header(*kind as u16, 64)).is_err()
             );
         }
-        for kind in 128..=135 {
+        for kind in 128..=138 {
             assert!(message::parse_header(&header(kind, 64)).is_err(), "{kind}");
-            let outside = [128, 130, 134].contains(&kind);
+            let outside = [128, 130, 134, 136, 137].contains(&kind);
             assert_eq!(
                 (from_outside(&header(kind, 64)).is_ok(), from_inside(&header(kind, 64)).is_ok()),
                 (outside, !outside)

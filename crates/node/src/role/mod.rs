@@ -13,8 +13,11 @@ mod keeper;
 pub mod lobby;
 mod lobby_frames;
 mod notice;
+pub mod reception;
 pub mod server;
+pub mod service;
 mod site_session;
+pub mod standby;
 pub mod stop;
 mod validity_oracle;
 

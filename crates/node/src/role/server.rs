@@ -1,6 +1,9 @@
 //! The coordinator: runs the plan's method as a conversation in totals.
 
-use std::time::{Duration, Instant};
+use std::{
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
 
 use veilsum_proto::{
     aggregator::{self, Loss},
@@ -25,7 +28,8 @@ use crate::{
     evidence::{self, Case},
     method_session::{MethodSession, Turn},
     model::Early,
-    store::Said,
+    report,
+    store::{Journal, Said},
 };
 
 /// Runs the coordinator to the end of one run.
@@ -41,9 +45,10 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
             slots: config.party.federation.terms.slots,
             state: config.state.clone(),
         },
-        config.listen,
+        config.entrance.clone(),
     )
     .await?;
+    hub.without(config.without.iter().copied());
     if let (Some(bound), Some(address)) = (config.bound.take(), hub.address()) {
         let _ = bound.send(address);
     }
@@ -84,6 +89,21 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
         r.traffic = traffic;
         r
     })
+}
+
+/// The same, with the result written into `out` before the journal, from which a restart finds all totals, is emptied.
+///
+/// # Errors
+/// Those of [`run`], and a [`Failure`] where nothing can be written.
+pub async fn run_and_write(config: ServerConfig, out: &Path) -> Result<(RunResult, Vec<PathBuf>), Failure> {
+    let (state, session) = (config.state.clone(), config.party.session(PartyId::Coordinator));
+    let result = run(config).await?;
+    let written = report::write(out, &result, None)?;
+    if let Some(state) = state {
+        let (mut journal, _) = Journal::<aggregator::Record>::of(&state, &session)?;
+        journal.rewrite(&[])?;
+    }
+    Ok((result, written))
 }
 
 mod counting;

@@ -1,0 +1,163 @@
+//! `veilsum plan propose`: what every party would answer to a plan, and the beginning of a run.
+
+use std::{
+    path::PathBuf,
+    thread,
+    time::{Duration, Instant},
+};
+
+use clap::Args;
+use serde_json::json;
+use veilsum_node::{
+    cost::counted,
+    documents::{self, Federation, GuestList, PlanAnswer, Stage},
+    error::{Code, Failure},
+    role::service,
+};
+use veilsum_proto::joining::Role;
+
+/// How often the answers are looked at.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// `veilsum plan propose`
+#[derive(Args, Debug)]
+pub(crate) struct ProposeArgs {
+    /// Folder of the federation, in which roster.toml and plan.toml are
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    pub folder: PathBuf,
+    /// Begin the run, if everybody would answer
+    #[arg(long)]
+    pub start: bool,
+    /// Sites that the run goes without: they are not asked
+    ///
+    /// Sites that have answered from the same rows together with one of them do not answer without it [REL-5].
+    #[arg(long, value_name = "SITE", num_args = 1..)]
+    pub without: Vec<String>,
+    /// Seconds to wait for parties that have not answered
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    pub wait: u64,
+}
+
+/// What one party said.
+struct Line {
+    party: String,
+    answer: Option<PlanAnswer>,
+}
+
+/// Runs `veilsum plan propose` ([PRO-1], [PRO-4]).
+///
+/// # Errors
+/// A [`Failure`]; with code 7 where somebody would not answer, with 4 where somebody is not there.
+pub(crate) fn propose(args: &ProposeArgs, json: bool) -> Result<(), Failure> {
+    let federation = documents::load_federation(args.folder.join("roster.toml"), args.folder.join("plan.toml"))?;
+    enough(args, &federation)?;
+    let until = Instant::now() + Duration::from_secs(args.wait);
+    let mut said_so = false;
+    let lines = loop {
+        let lines = lines(args, &federation)?;
+        let open = lines.iter().any(|line| line.answer.is_none());
+        if !open || Instant::now() >= until {
+            break lines;
+        }
+        if !std::mem::replace(&mut said_so, true) && !json {
+            let silent = lines.iter().filter(|line| line.answer.is_none()).map(|line| line.party.as_str());
+            crate::tell!(
+                "waiting for {}; `veilsum federation serve` has to be running",
+                silent.collect::<Vec<_>>().join(", ")
+            );
+        }
+        thread::sleep(LOOK);
+    };
+    let text = |line: &Line| match &line.answer {
+        Some(answer) => format!("{:<20} {answer}\n", line.party),
+        None => format!("{:<20} is not there\n", line.party),
+    };
+    let mut shown: String = lines.iter().map(text).collect();
+    shown += &later(&federation);
+    let mut value = json!({
+        "plan": federation.terms.hash().to_string(),
+        "answers": lines.iter().map(|line| json!({ "party": line.party, "answer": line.answer,
+            "says": line.answer.as_ref().map(ToString::to_string) })).collect::<Vec<_>>(),
+    });
+    let refused = lines.iter().filter(|line| line.answer.as_ref().is_some_and(|answer| !answer.is_yes()));
+    let refused: Vec<&str> = refused.map(|line| line.party.as_str()).collect();
+    let absent: Vec<&str> = lines.iter().filter(|line| line.answer.is_none()).map(|line| line.party.as_str()).collect();
+    value["begins"] = json!(args.start && refused.is_empty() && absent.is_empty());
+    if !refused.is_empty() || !absent.is_empty() {
+        if json {
+            value["error"] = json!("not everybody would answer");
+        }
+        crate::verb::print(json, &value, &shown)?;
+        return Err(if refused.is_empty() {
+            Failure::new(
+                Code::Network,
+                format!("not there: {}; nothing was begun", absent.join(", ")),
+                "ask their operators to start `veilsum run`, and propose again",
+            )
+        } else {
+            Failure::new(
+                Code::Policy,
+                format!(
+                    "this plan would not be answered by {}; nothing was begun, and nobody spent anything",
+                    refused.join(", ")
+                ),
+                "speak to their operators, whose screens say why, and make another plan",
+            )
+        });
+    }
+    if args.start {
+        let run = service::start(&args.folder, &federation, args.without.clone())?;
+        value["run"] = json!(run.number);
+        shown += &format!("run {} begins; `veilsum federation serve` shows how it goes\n", run.number);
+    } else {
+        shown += "next: veilsum plan propose --start\n";
+    }
+    crate::verb::print(json, &value, &shown)
+}
+
+/// Those who are left out are sites, and enough are left.
+fn enough(args: &ProposeArgs, federation: &Federation) -> Result<(), Failure> {
+    let sites = &federation.roster.sites;
+    if let Some(other) = args.without.iter().find(|name| !sites.iter().any(|site| site.name == **name)) {
+        return Err(Failure::new(
+            Code::Usage,
+            format!("{other} is no site of the roster"),
+            "see the names: veilsum roster show",
+        ));
+    }
+    let (left, least) = (sites.len() - args.without.len(), usize::from(federation.terms.min_cohort));
+    if left < least {
+        return Err(Failure::input(
+            format!("{} would be left, and every total of this plan covers {least} at least", counted(left, "site")),
+            "wait for the others; a run that cannot end is not begun",
+        ));
+    }
+    Ok(())
+}
+
+fn lines(args: &ProposeArgs, federation: &Federation) -> Result<Vec<Line>, Failure> {
+    let list = GuestList::load(&args.folder)?;
+    let documents = [federation.roster.hash(), federation.terms.hash()];
+    let asked = list.guests.into_iter().filter(|guest| {
+        guest.stage == Stage::Approved && !(guest.role == Role::Site && args.without.contains(&guest.party))
+    });
+    let line = |guest: documents::Guest| {
+        let answer = guest.said.filter(|said| said.to == documents).map(|said| said.answer);
+        Line { party: guest.party, answer }
+    };
+    Ok(asked.map(line).collect())
+}
+
+/// What it means to let a site in after this run ([REL-5]).
+fn later(federation: &Federation) -> String {
+    let (terms, sites) = (&federation.terms, federation.roster.sites.len());
+    let colluders = terms.colluders_of(sites);
+    let least = match terms.block_size {
+        1 => return "A site that joins after this run answers from then on, in a block by itself.\n".into(),
+        size => usize::from(size).max(2 + colluders.max(usize::from(terms.opening))),
+    };
+    format!(
+        "After this run these sites answer from these rows together. A site that joins later is in no total with them before there are \
+         {least} new ones, or before all declare other rows (`veilsum ledger separate`).\n"
+    )
+}

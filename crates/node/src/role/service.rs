@@ -1,0 +1,259 @@
+//! The coordinator as a service: a lobby that stays open, and the runs that its operator begins, one after the other, on one port.
+//!
+//! What the operator decides stands in the folder of the federation, where other commands write it; this process looks there.
+
+use std::{
+    fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
+use veilsum_proto::{aggregator::Timing, identity::Identity};
+
+use super::{
+    config::{Party, Watcher},
+    lobby::{Lobby, News, State, folder_of},
+    reception::{Entrance, Reception},
+    server::{self, OnLoss, ServerConfig},
+    stop,
+};
+use crate::{
+    carrier::Carrier,
+    documents::{self, Federation, GuestList, Run},
+    error::{Code, Failure},
+    report,
+    result::RunResult,
+};
+
+/// How often the folder is looked at.
+const LOOK: Duration = Duration::from_millis(300);
+/// Looks after which the files are read although nothing shows that they have changed.
+const READ_ANYWAY: u32 = 100;
+/// Time for a run to end in good order where this process is told to stop.
+const IN_GOOD_ORDER: Duration = Duration::from_secs(14);
+
+/// What the coordinator's service is given.
+pub struct ServiceConfig {
+    /// The coordinator's identity.
+    pub identity: Arc<Identity>,
+    /// The folder of the federation.
+    pub folder: PathBuf,
+    /// Folder of the journal from which a restart takes a run up.
+    pub state: PathBuf,
+    /// What its links run on.
+    pub carrier: Arc<dyn Carrier>,
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// How long a run waits.
+    pub timing: Timing,
+    /// What a run does about a site that is lost.
+    pub on_loss: OnLoss,
+    /// Told what happens between runs.
+    pub news: Arc<dyn Fn(News) + Send + Sync>,
+    /// Told how a run goes.
+    pub progress: Watcher,
+    /// Told the bound address once the port is open.
+    pub bound: Option<oneshot::Sender<SocketAddr>>,
+}
+
+/// Serves until this process is told to stop. A run that is going on then is taken up by the next process.
+///
+/// # Errors
+/// A [`Failure`] where the folder cannot be read or the port cannot be opened; of the code of the signal where it was told to stop.
+pub async fn run(mut config: ServiceConfig) -> Result<(), Failure> {
+    let list = GuestList::load(&config.folder)?;
+    if list.coordinator.key != config.identity.public() {
+        return Err(Failure::input(
+            "this is not the key with which the federation was founded",
+            "use the coordinator's key file, which lies beside federation.toml",
+        ));
+    }
+    // Nobody stands by yet.
+    GuestList::change(&config.folder, |list| {
+        list.guests.iter_mut().for_each(|guest| guest.said = None);
+        Ok(())
+    })?;
+    let first = State::read(&config.folder)?;
+    let lobby = Arc::new(Lobby::new(config.identity.clone(), config.folder.clone(), config.news.clone()));
+    lobby.take(first);
+    let door = lobby.clone();
+    let allowed = Arc::new(move |key: &_| door.may_knock(key, std::time::Instant::now()));
+    let (reception, mut visitors) =
+        Reception::open(config.identity.clone(), &*config.carrier, config.listen, allowed).await?;
+    if let Some(bound) = config.bound.take() {
+        let _ = bound.send(reception.address());
+    }
+    let mut service = Service { config, lobby, reception, running: None, unusable: None, seen: None, looks: 0 };
+    let mut look = tokio::time::interval(LOOK);
+    let mut told = std::pin::pin!(stop::told());
+    loop {
+        tokio::select! {
+            visit = visitors.recv() => match visit {
+                Some(visit) => drop(tokio::spawn(service.lobby.clone().visit(visit))),
+                None => return Err(Failure::new(Code::Network, "the port was shut", "start it again")),
+            },
+            _ = look.tick() => service.look().await?,
+            code = &mut told => {
+                if let Some(Running { task, .. }) = &mut service.running {
+                    let _ = timeout(IN_GOOD_ORDER, finished(task)).await;
+                }
+                service.tend().await?;
+                service.reception.close();
+                let next = "start it again whenever you like: nobody who waits has to begin anew, and a run goes on";
+                return Err(stop::failure(code, next));
+            }
+        }
+    }
+}
+
+struct Running {
+    run: Run,
+    task: JoinHandle<Result<RunResult, Failure>>,
+    opened: Option<oneshot::Receiver<SocketAddr>>,
+}
+
+struct Service {
+    config: ServiceConfig,
+    lobby: Arc<Lobby>,
+    reception: Arc<Reception>,
+    running: Option<Running>,
+    unusable: Option<String>,
+    /// Length and age of the files at the last reading.
+    seen: Option<[Stamp; 3]>,
+    looks: u32,
+}
+
+/// What shows that a file is another: it is always replaced as a whole.
+type Stamp = Option<(u64, String)>;
+
+impl Service {
+    async fn look(&mut self) -> Result<(), Failure> {
+        self.tend().await?;
+        let seen = ["federation.toml", "roster.toml", "plan.toml"].map(|file| {
+            let metadata = fs::metadata(self.config.folder.join(file)).ok()?;
+            Some((metadata.len(), format!("{:?}", metadata.modified())))
+        });
+        self.looks += 1;
+        if self.seen.as_ref() == Some(&seen) && !self.looks.is_multiple_of(READ_ANYWAY) {
+            return Ok(());
+        }
+        self.seen = Some(seen);
+        let mut state = State::read(&self.config.folder)?;
+        if state.unusable != self.unusable {
+            self.unusable = state.unusable.clone();
+            self.unusable.iter().for_each(|why| (self.config.news)(News::Unusable { why: why.clone() }));
+        }
+        match (&self.running, state.run()) {
+            (Some(running), _) => state.running = running.opened.is_none(),
+            (None, Some(run)) => {
+                let run = run.clone();
+                self.begin(run, &state)?;
+            }
+            (None, None) => self.reception.nothing_goes_on(),
+        }
+        self.lobby.take(state);
+        Ok(())
+    }
+
+    /// Begins a run, or takes it up.
+    fn begin(&mut self, run: Run, state: &State) -> Result<(), Failure> {
+        let (Some(roster), Some(plan)) = (&state.roster, &state.plan) else { return Ok(()) };
+        let roster = roster.clone().verify()?;
+        let federation = Federation::new(roster.clone(), plan.clone().verify(&roster)?)?;
+        let out = folder_of(&self.config.folder, &run);
+        (self.config.news)(News::Begins { number: run.number, folder: out.clone() });
+        let named =
+            |(at, site): (usize, &veilsum_proto::roster::Member)| run.without.contains(&site.name).then_some(at as u16);
+        let (bound, opened) = oneshot::channel();
+        let config = ServerConfig {
+            without: roster.sites.iter().enumerate().filter_map(named).collect(),
+            party: Party {
+                carrier: self.config.carrier.clone(),
+                progress: self.config.progress.clone(),
+                ..Party::new(self.config.identity.clone(), federation)
+            },
+            entrance: Entrance::Shared(self.reception.clone()),
+            timing: self.config.timing,
+            on_loss: self.config.on_loss,
+            evidence: Some(out.clone()),
+            state: Some(self.config.state.clone()),
+            bound: Some(bound),
+        };
+        let task = tokio::spawn(async move { server::run_and_write(config, &out).await.map(|(result, _)| result) });
+        self.running = Some(Running { run, task, opened: Some(opened) });
+        Ok(())
+    }
+
+    /// Sees whether a run's door is open, and whether it has ended.
+    async fn tend(&mut self) -> Result<(), Failure> {
+        let Some(running) = &mut self.running else { return Ok(()) };
+        if running.opened.as_mut().is_some_and(|opened| opened.try_recv().is_ok()) {
+            running.opened = None;
+            self.seen = None;
+        }
+        if !running.task.is_finished() {
+            return Ok(());
+        }
+        let Some(Running { run, task, .. }) = self.running.take() else { return Ok(()) };
+        self.seen = None;
+        let ended = task.await.unwrap_or_else(|e| Err(Failure::new(Code::Internal, e, "please report this defect")));
+        let (code, how) = match &ended {
+            Ok(result) => {
+                let code = result.ended_early.as_ref().map_or(0, |early| early.failure().code as u8);
+                (code, report::in_a_sentence(result))
+            }
+            // The next process takes it up.
+            Err(failure) if [Code::Interrupted, Code::Terminated].contains(&failure.code) => return Ok(()),
+            Err(failure) => (failure.code as u8, format!("{} ({})", failure.message, failure.advice)),
+        };
+        GuestList::change(&self.config.folder, |list| {
+            list.run.iter_mut().filter(|last| last.number == run.number).for_each(|last| last.ended = Some(code));
+            Ok(())
+        })?;
+        self.reception.nothing_goes_on();
+        (self.config.news)(News::Ended { number: run.number, how });
+        Ok(())
+    }
+}
+
+/// Waits until a task is over, and leaves its result to whoever asks for it.
+async fn finished<T>(task: &JoinHandle<T>) {
+    while !task.is_finished() {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+/// Writes down that a run is to begin, with the roster and the plan that are in the folder now; the service then begins it.
+///
+/// # Errors
+/// A [`Failure`] where a run goes on already, or nothing can be written.
+pub fn start(folder: &Path, federation: &Federation, without: Vec<String>) -> Result<Run, Failure> {
+    let (roster, plan) = documents::load_signed(folder.join("roster.toml"), folder.join("plan.toml"))?;
+    if [roster.roster.hash(), plan.terms.hash()] != [federation.roster.hash(), federation.terms.hash()] {
+        return Err(Failure::input("roster or plan were replaced meanwhile", "propose the plan anew"));
+    }
+    GuestList::change(folder, |list| {
+        let number = match &list.run {
+            None => 1,
+            Some(Run { number, ended: Some(_), .. }) => number + 1,
+            Some(run) => {
+                return Err(Failure::input(
+                    format!("run {} has not ended", run.number),
+                    "wait for its end; `veilsum federation serve` goes on with it",
+                ));
+            }
+        };
+        let run = Run { number, plan: plan.terms.hash(), without, ended: None };
+        let kept = folder_of(folder, &run);
+        fs::create_dir_all(&kept).map_err(|e| {
+            Failure::input(format!("the folder {} cannot be made: {e}", kept.display()), "make room for it")
+        })?;
+        documents::write_roster(kept.join("roster.toml"), &roster)?;
+        documents::write_plan(kept.join("plan.toml"), &plan)?;
+        list.run = Some(run.clone());
+        Ok(run)
+    })
+}

@@ -1,0 +1,287 @@
+//! A member that waits for plans at its coordinator: takes the roster and the plan that are handed out, says what it would answer,
+//! and is told when a run begins ([PRO-1] to [PRO-4]).
+
+use std::{
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use veilsum_proto::{
+    identity::Identity,
+    plan::SignedTerms,
+    roster::{Roster, SignedRoster},
+    suite::Hash,
+};
+
+use super::{
+    lobby_frames::{self as frames, Begin, Message, StandBy, Stands, TurnedAway},
+    stop,
+};
+use crate::{
+    agreed::Federation,
+    app_messages::clean,
+    carrier::{Address, Carrier, CarrierError, Credentials, Link, LinkSender},
+    documents::{self, PlanAnswer},
+    error::{Code, Failure},
+};
+
+/// One attempt to connect.
+const ATTEMPT: Duration = Duration::from_secs(5);
+/// Pause before the next, which doubles up to the other. There is no last one.
+const PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// Time for a frame to be sent.
+const STEP: Duration = Duration::from_secs(15);
+/// How often this party looks whether something has changed here that its answer rests on.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What this party makes of a roster and a plan.
+pub struct Judged {
+    /// What the coordinator is told.
+    pub answer: PlanAnswer,
+    /// What this party's own operator is told.
+    pub words: String,
+}
+
+/// What a member that stands by is given.
+pub struct StandbyConfig {
+    /// Its identity.
+    pub identity: Arc<Identity>,
+    /// The roster that it agreed to last, whose coordinator is dialled.
+    pub agreed: Roster,
+    /// Where rosters are kept.
+    pub roster: PathBuf,
+    /// Where plans are kept.
+    pub plan: PathBuf,
+    /// What its link runs on.
+    pub carrier: Arc<dyn Carrier>,
+    /// Runs up to this one are done with.
+    pub done: u64,
+    /// What it makes of what it was handed.
+    pub judge: Arc<dyn Fn(&Federation) -> Judged + Send + Sync>,
+    /// Another value whenever something may have changed that [`StandbyConfig::judge`] looks at.
+    pub stamp: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
+    /// Told what happens.
+    pub news: Arc<dyn Fn(News) + Send + Sync>,
+}
+
+/// How standing by goes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum News {
+    /// The coordinator knows that this party is here.
+    Standing {
+        /// What the link runs on.
+        over: &'static str,
+    },
+    /// There is no link, and the attempts go on.
+    Again {
+        /// Why.
+        why: String,
+        /// What may help.
+        advice: String,
+    },
+    /// Another roster is on the disk.
+    Roster(Box<Roster>),
+    /// A plan is on the disk, and this is what this party said to it.
+    Answered {
+        /// What the coordinator was told.
+        answer: PlanAnswer,
+        /// Why, for the own operator.
+        words: String,
+    },
+}
+
+/// A run that begins.
+pub struct Beginning {
+    /// Its number.
+    pub number: u64,
+    /// Roster and plan.
+    pub federation: Federation,
+}
+
+/// Waits, for ever if need be, until a run begins that this party would answer.
+///
+/// # Errors
+/// A [`Failure`]: `Peer` where somebody else answers or what is handed out is not for this party, `Denied` where the coordinator knows
+/// it no more; the signal's where this process is told to stop.
+pub async fn run(config: &StandbyConfig) -> Result<Beginning, Failure> {
+    stop::unless_told(stand_by(config), "start it again whenever you like").await
+}
+
+/// How an attempt ended.
+enum Ended {
+    /// Another one may do.
+    Again(CarrierError),
+    /// None will.
+    Final(Failure),
+}
+
+impl From<Failure> for Ended {
+    fn from(failure: Failure) -> Self {
+        Ended::Final(failure)
+    }
+}
+
+impl From<CarrierError> for Ended {
+    fn from(error: CarrierError) -> Self {
+        Ended::Again(error)
+    }
+}
+
+async fn stand_by(config: &StandbyConfig) -> Result<Beginning, Failure> {
+    let coordinator = &config.agreed.coordinator;
+    let to: Address = coordinator.address.parse().map_err(|why: String| {
+        Failure::input(
+            format!("the coordinator's address cannot be used: {why}"),
+            "ask its operator for another roster",
+        )
+    })?;
+    let credentials = Credentials::from_seed(&config.identity.seed())?;
+    let (mut told, mut pause) = (String::new(), PAUSE);
+    loop {
+        let since = Instant::now();
+        let dialled = config.carrier.dial(&to, &credentials, &coordinator.key.0, frames::from_inside, ATTEMPT).await;
+        let ended = match dialled {
+            Ok(link) => attempt(config, link).await,
+            Err(e @ CarrierError::WrongServerKey { .. }) => Err(Ended::Final(e.into())),
+            Err(e) => Err(Ended::Again(e)),
+        };
+        match ended {
+            Ok(beginning) => return Ok(beginning),
+            Err(Ended::Final(failure)) => return Err(failure),
+            Err(Ended::Again(e)) => {
+                // A link that held for a while is another matter than one that was never had.
+                if since.elapsed() > LONGEST_PAUSE {
+                    (told, pause) = (String::new(), PAUSE);
+                }
+                let why = e.to_string();
+                if why != told {
+                    (config.news)(News::Again { why: why.clone(), advice: e.advice() });
+                    told = why;
+                }
+                tokio::time::sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
+            }
+        }
+    }
+}
+
+/// What this party holds, as far as it is usable.
+#[derive(Default)]
+struct Held {
+    roster: Option<Roster>,
+    federation: Option<Federation>,
+    answer: Option<PlanAnswer>,
+}
+
+impl Held {
+    fn load(config: &StandbyConfig) -> Held {
+        let usable = |roster: &Roster| mine(config, roster).is_ok();
+        let roster = documents::load_roster(&config.roster).ok().filter(usable);
+        let federation = roster.as_ref().and_then(|_| documents::load_federation(&config.roster, &config.plan).ok());
+        Held { roster, federation, answer: None }
+    }
+
+    fn has(&self) -> [Hash; 2] {
+        let plan = self.federation.as_ref().map_or(Hash::default(), |federation| federation.terms.hash());
+        [self.roster.as_ref().map_or(Hash::default(), Roster::hash), plan]
+    }
+}
+
+async fn attempt(config: &StandbyConfig, link: Link) -> Result<Beginning, Ended> {
+    let coordinator = &config.agreed.coordinator.key;
+    let session = frames::session(coordinator, &config.identity.public());
+    let over = link.handle().over();
+    let (mut sender, mut receiver) = link.split();
+    let mut held = Held::load(config);
+    let greeting = StandBy { has: held.has(), done: config.done };
+    sender.send_within(&frames::frame(&config.identity, &session, &greeting), STEP).await?;
+    (config.news)(News::Standing { over });
+    say(config, &mut held, &session, &mut sender).await?;
+    let mut stamp = (config.stamp)();
+    let mut look = tokio::time::interval(LOOK);
+    loop {
+        let bytes = tokio::select! {
+            bytes = receiver.recv() => bytes?.ok_or_else(|| CarrierError::closed("the coordinator hung up"))?,
+            _ = look.tick() => {
+                let now = (config.stamp)();
+                if now != stamp {
+                    stamp = now;
+                    say(config, &mut held, &session, &mut sender).await?;
+                }
+                continue;
+            }
+        };
+        match frames::kind_of(&bytes) {
+            Some(SignedRoster::KIND) => {
+                let signed: SignedRoster = frames::open(&bytes, &session, coordinator).map_err(odd)?;
+                let roster = signed.clone().verify().map_err(Failure::from)?;
+                mine(config, &roster)?;
+                documents::write_roster(&config.roster, &signed)?;
+                held = Held { roster: Some(roster.clone()), ..Held::default() };
+                (config.news)(News::Roster(Box::new(roster)));
+            }
+            Some(SignedTerms::KIND) => {
+                let signed: SignedTerms = frames::open(&bytes, &session, coordinator).map_err(odd)?;
+                let roster = held.roster.clone().ok_or_else(|| odd("a plan before a roster".into()))?;
+                let terms = signed.clone().verify(&roster).map_err(Failure::from)?;
+                let federation = Federation::new(roster, terms)?;
+                documents::write_plan(&config.plan, &signed)?;
+                (held.federation, held.answer) = (Some(federation), None);
+                say(config, &mut held, &session, &mut sender).await?;
+            }
+            Some(Begin::KIND) => {
+                let Begin { number, plan } = frames::open(&bytes, &session, coordinator).map_err(odd)?;
+                let federation = held.federation.clone().filter(|federation| federation.terms.hash() == plan);
+                let federation = federation.ok_or_else(|| odd("a run of another plan begins".into()))?;
+                let _ = sender.finish(STEP).await;
+                return Ok(Beginning { number, federation });
+            }
+            _ => {
+                let TurnedAway { why } = frames::open(&bytes, &session, coordinator).map_err(odd)?;
+                return Err(Ended::Final(Failure::new(
+                    Code::Denied,
+                    format!("the coordinator does not let this party stand by: {}", clean(&why)),
+                    "ask its operator by telephone",
+                )));
+            }
+        }
+    }
+}
+
+/// Judges what is held, and says so where it is another answer than before ([PRO-2]).
+async fn say(config: &StandbyConfig, held: &mut Held, session: &Hash, sender: &mut LinkSender) -> Result<(), Ended> {
+    let Some(federation) = &held.federation else { return Ok(()) };
+    let (judge, about) = (config.judge.clone(), federation.clone());
+    let judged = tokio::task::spawn_blocking(move || judge(&about)).await;
+    let Judged { answer, words } =
+        judged.map_err(|e| Failure::new(Code::Internal, e, "this is a defect, please report it"))?;
+    if held.answer.as_ref() == Some(&answer) {
+        return Ok(());
+    }
+    let stands = Stands { to: held.has(), answer: answer.clone() };
+    sender.send_within(&frames::frame(&config.identity, session, &stands), STEP).await?;
+    (config.news)(News::Answered { answer: answer.clone(), words });
+    held.answer = Some(answer);
+    Ok(())
+}
+
+fn odd(why: String) -> Failure {
+    Failure::new(Code::Peer, format!("the coordinator broke a rule [PRO-3]: {why}"), "ask its operator")
+}
+
+/// A roster of this federation, under this coordinator, with this party in the role that it has ([PRO-3]). To take it is not to agree.
+fn mine(config: &StandbyConfig, roster: &Roster) -> Result<(), Failure> {
+    let (agreed, own) = (&config.agreed, config.identity.public());
+    let role = |roster: &Roster| roster.find(&own).map(|id| std::mem::discriminant(&id));
+    let same = roster.name == agreed.name && roster.coordinator.key == agreed.coordinator.key;
+    if same && role(roster).is_some() && role(roster) == role(agreed) {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Code::Peer,
+        "the coordinator sent a roster that is not of this federation, or gives this party another place [PRO-3]",
+        "it was not kept; ask its operator by telephone what happened",
+    ))
+}
