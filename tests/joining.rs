@@ -12,26 +12,26 @@ use veilsum_node::carrier::{self, Address, Carrier, CarrierError, Credentials, H
 use veilsum_proto::message;
 use veilsum_testkit::program::{Ended, Folder, Running, free_port, start_in};
 
-const LIMIT: Duration = Duration::from_secs(120);
-const SITES: [&str; 3] = ["hospital-a", "hospital-b", "hospital-c"];
+pub(crate) const LIMIT: Duration = Duration::from_secs(120);
+pub(crate) const SITES: [&str; 3] = ["hospital-a", "hospital-b", "hospital-c"];
 
 /// An organisation: its own folder, and somebody who types.
-struct Organisation {
-    folder: Folder,
-    typed: Vec<String>,
+pub(crate) struct Organisation {
+    pub(crate) folder: Folder,
+    pub(crate) typed: Vec<String>,
 }
 
 impl Organisation {
-    fn new() -> Organisation {
+    pub(crate) fn new() -> Organisation {
         Organisation { folder: Folder::fresh(), typed: Vec::new() }
     }
 
-    fn start(&mut self, args: &[&str]) -> Running {
+    pub(crate) fn start(&mut self, args: &[&str]) -> Running {
         self.typed.push(format!("veilsum {}", args.join(" ")));
         start_in(&self.folder.0, args)
     }
 
-    fn run(&mut self, args: &[&str]) -> Ended {
+    pub(crate) fn run(&mut self, args: &[&str]) -> Ended {
         self.start(args).wait(LIMIT)
     }
 
@@ -43,26 +43,26 @@ impl Organisation {
 }
 
 /// What stands between two words.
-fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
+pub(crate) fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
     let (_, rest) = text.split_once(before).unwrap_or_else(|| panic!("no {before:?} in {text}"));
     rest.split_once(after).unwrap_or_else(|| panic!("no {after:?} in {rest}")).0
 }
 
 /// The digits on the screen of somebody who joins, as they read them aloud.
-fn digits(joining: &Running) -> String {
+pub(crate) fn digits(joining: &Running) -> String {
     joining.until("digits", LIMIT, |log| log.contains("waiting to be let in"));
     between(&joining.heard(), "Your digits are\n\n    ", "\n").to_owned()
 }
 
 /// A coordinator that has invited three sites and an intermediary, and its lines.
-struct Founded {
-    hub: Organisation,
+pub(crate) struct Founded {
+    pub(crate) hub: Organisation,
     port: u16,
-    lines: Vec<(String, String)>,
+    pub(crate) lines: Vec<(String, String)>,
 }
 
 impl Founded {
-    fn new() -> Founded {
+    pub(crate) fn new() -> Founded {
         let (mut hub, port) = (Organisation::new(), free_port());
         let listen = format!("127.0.0.1:{port}");
         let create = ["federation", "create", "three-hospitals", "--listen", &listen, "--site"];
@@ -80,7 +80,7 @@ impl Founded {
         self.lines.iter().find(|(name, _)| name == party).expect("a line").1.clone()
     }
 
-    fn serve(&mut self) -> Running {
+    pub(crate) fn serve(&mut self) -> Running {
         let lobby = self.hub.start(&["federation", "serve", "--transport", "auto"]);
         lobby.until("an open lobby", LIMIT, |log| log.contains("is open"));
         lobby
@@ -92,9 +92,14 @@ impl Founded {
 }
 
 /// Two groups of rows in the unit square, other ones at every site.
-fn rows(site: usize) -> String {
-    let lines = (0..400).map(|i| {
-        let (group, turn) = (f64::from(i % 3), f64::from(i * (7 + site as i32) % 400) / 400.0);
+pub(crate) fn rows(site: usize) -> String {
+    many_rows(site, 400)
+}
+
+/// The same, so many of them.
+pub(crate) fn many_rows(site: usize, rows: i32) -> String {
+    let lines = (0..rows).map(|i| {
+        let (group, turn) = (f64::from(i % 3), f64::from(i * (7 + site as i32) % rows) / f64::from(rows));
         let x = 0.2 + 0.3 * group + 0.05 * (turn * std::f64::consts::TAU).cos();
         let y = 0.2 + 0.25 * ((group * 2.0) % 3.0) + 0.05 * (turn * 2.0 * std::f64::consts::TAU).sin();
         format!("{x:.6},{y:.6}\n")
@@ -103,7 +108,7 @@ fn rows(site: usize) -> String {
 }
 
 /// The folder of a run, which has the same name at every party.
-fn ended_in(party: &Organisation, number: usize) -> String {
+pub(crate) fn ended_in(party: &Organisation, number: usize) -> String {
     let runs = std::fs::read_dir(party.folder.0.join("results")).expect("results").flatten();
     let mut names = runs.map(|run| run.file_name().to_string_lossy().into_owned());
     let begins = format!("{number:03}-");
@@ -160,7 +165,7 @@ fn three_sites_join_by_a_line_each_and_run() {
         });
     }
     let told = founded.hub.run(&["plan", "propose", "--start"]).expect(0);
-    assert!(told.stdout.matches("would answer, and about").count() == 3 && told.stdout.contains("run 1 begins"), "{told:?}");
+    assert!(told.stdout.matches("would answer, and").count() == 3 && told.stdout.contains("run 1 begins"), "{told:?}");
     running.into_iter().for_each(|party| drop(party.wait(LIMIT).expect(0)));
     lobby.until("an end", LIMIT, |log| log.contains("run 1 has ended: 3 clusters, converged"));
     let folder = ended_in(&founded.hub, 1);

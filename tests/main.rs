@@ -26,6 +26,7 @@ mod processes;
 mod question_vectors;
 mod readme;
 mod second_implementation;
+mod service;
 mod spec_round;
 mod swapped_roster;
 mod views;

@@ -51,6 +51,16 @@ struct Line {
 pub(crate) fn propose(args: &ProposeArgs, json: bool) -> Result<(), Failure> {
     let federation = documents::load_federation(args.folder.join("roster.toml"), args.folder.join("plan.toml"))?;
     enough(args, &federation)?;
+    if GuestList::serving(&args.folder)?.is_some() {
+        return Err(Failure::new(
+            Code::Network,
+            "nobody serves this federation, so nobody can answer",
+            "start it in another window: veilsum federation serve",
+        ));
+    }
+    if let Some(run) = GuestList::load(&args.folder)?.run.filter(|run| run.ended.is_none()) {
+        return Err(service::goes_on(&run));
+    }
     let until = Instant::now() + Duration::from_secs(args.wait);
     let mut said_so = false;
     let lines = loop {
@@ -61,10 +71,7 @@ pub(crate) fn propose(args: &ProposeArgs, json: bool) -> Result<(), Failure> {
         }
         if !std::mem::replace(&mut said_so, true) && !json {
             let silent = lines.iter().filter(|line| line.answer.is_none()).map(|line| line.party.as_str());
-            crate::tell!(
-                "waiting for {}; `veilsum federation serve` has to be running",
-                silent.collect::<Vec<_>>().join(", ")
-            );
+            crate::tell!("waiting for {}", silent.collect::<Vec<_>>().join(", "));
         }
         thread::sleep(LOOK);
     };

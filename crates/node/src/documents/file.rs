@@ -36,14 +36,31 @@ pub(super) fn read_document<T: DeserializeOwned>(
 /// Holds a document that several processes change: a lock beside it (mode 0600), until the file is dropped.
 pub(super) fn locked(path: &Path) -> Result<fs::File, Failure> {
     let lock = path.with_added_extension("lock");
+    opened(&lock).and_then(|file| file.lock().map(|()| file)).map_err(|e| no_lock(&lock, &e))
+}
+
+/// The same for a lock that is held for long: nothing where another process holds it.
+pub(super) fn try_locked(path: &Path) -> Result<Option<fs::File>, Failure> {
+    let lock = path.with_added_extension("serving");
+    let file = opened(&lock).map_err(|e| no_lock(&lock, &e))?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(fs::TryLockError::WouldBlock) => Ok(None),
+        Err(fs::TryLockError::Error(e)) => Err(no_lock(&lock, &e)),
+    }
+}
+
+fn opened(lock: &Path) -> std::io::Result<fs::File> {
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).truncate(false);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(&lock).and_then(|file| file.lock().map(|()| file)).map_err(|e| {
-        let what = format!("{} cannot be locked ({e})", lock.display());
-        Failure::input(what, "check free space and permissions of its folder")
-    })
+    options.open(lock)
+}
+
+fn no_lock(lock: &Path, e: &std::io::Error) -> Failure {
+    let what = format!("{} cannot be locked ({e})", lock.display());
+    Failure::input(what, "check free space and permissions of its folder")
 }
 
 pub(super) fn read_text(path: &Path, max: usize) -> Result<String, Failure> {

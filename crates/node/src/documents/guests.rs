@@ -16,7 +16,7 @@ use veilsum_proto::{
 
 use super::{
     PlanAnswer,
-    file::{hash_of, hex, locked, read_document, to_toml},
+    file::{hash_of, hex, locked, read_document, to_toml, try_locked},
 };
 use crate::{
     error::Failure,
@@ -246,6 +246,14 @@ impl GuestList {
             guests: file.guest.into_iter().map(guest).collect::<Result<_, _>>()?,
             run: run.transpose()?,
         })
+    }
+
+    /// The place of the one process that serves this federation, until it is dropped; nothing where another has it.
+    ///
+    /// # Errors
+    /// A [`Failure`] where the lock cannot be made.
+    pub fn serving(folder: &Path) -> Result<Option<std::fs::File>, Failure> {
+        try_locked(&Self::within(folder))
     }
 
     /// Changes it, which no other process does meanwhile; it is on the disk when this returns.

@@ -239,6 +239,16 @@ impl Lobby {
         self.state.send_replace(Arc::new(state));
     }
 
+    /// Looks at the folder for somebody who has just come: nobody is handed what was replaced before.
+    fn refresh(&self) {
+        let running = self.state.borrow().running;
+        // What is wrong with it is told by whoever looks regularly.
+        if let Ok(state) = State::read(&self.folder) {
+            let running = running && state.run().is_some();
+            self.take(State { running, ..state });
+        }
+    }
+
     fn knows(&self, key: &PeerKey) -> bool {
         held(&self.known).contains(key)
     }
@@ -297,7 +307,10 @@ impl Lobby {
                 (self.news)(News::TurnedAway { count, why: why.clone() });
             }
             let frame = frames::frame(&self.identity, &session, &TurnedAway { why });
-            let _ = line.0.send_within(&frame, STEP).await;
+            if line.0.send_within(&frame, STEP).await.is_ok() && line.0.finish(STEP).await.is_ok() {
+                // What a closed connection holds is lost, so it hangs up that has read this.
+                let _ = timeout(STEP, async { while let Ok(Some(_)) = line.1.recv().await {} }).await;
+            }
         }
         let _ = line.0.finish(STEP).await;
         handle.close("done").await;
@@ -351,6 +364,7 @@ impl Lobby {
 
     /// Waits with a guest for the operator, and hands over what there is ([JOI-6]).
     async fn attend(&self, key: &PublicKey, invitation: &Hash, session: &Hash, line: &mut Line) -> Result<(), Over> {
+        self.refresh();
         let mut states = self.state.subscribe();
         let mut has = [Hash::default(); 2];
         loop {
@@ -387,6 +401,7 @@ impl Lobby {
     /// [PRO-4]).
     async fn stand_by(&self, key: &PublicKey, session: &Hash, first: &[u8], line: &mut Line) -> Result<(), Over> {
         let StandBy { mut has, done } = frames::open(first, session, key).map_err(Over::Refused)?;
+        self.refresh();
         let mut states = self.state.subscribe();
         let member = |state: &State| {
             let is = |guest: &&Guest| {
@@ -412,7 +427,10 @@ impl Lobby {
                     && !run.without.contains(&party)
                 {
                     let begin = Begin { number: run.number, plan: run.plan };
-                    return self.hand(&mut line.0, session, &begin).await;
+                    self.hand(&mut line.0, session, &begin).await?;
+                    // It may be looking at its rows, and hangs up when it has read this. What a closed connection holds is lost.
+                    while let Ok(Some(_)) = line.1.recv().await {}
+                    return Ok(());
                 }
                 tokio::select! {
                     changed = states.changed() => changed.map_err(|_| Over::Gone)?,

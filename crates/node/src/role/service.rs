@@ -71,6 +71,7 @@ pub async fn run(mut config: ServiceConfig) -> Result<(), Failure> {
             "use the coordinator's key file, which lies beside federation.toml",
         ));
     }
+    let _serving = only_one(&config.folder).await?;
     // Nobody stands by yet.
     GuestList::change(&config.folder, |list| {
         list.guests.iter_mut().for_each(|guest| guest.said = None);
@@ -107,6 +108,17 @@ pub async fn run(mut config: ServiceConfig) -> Result<(), Failure> {
             }
         }
     }
+}
+
+/// The place of the one process that serves. Somebody who only looks whether it is taken has it for a moment.
+async fn only_one(folder: &Path) -> Result<fs::File, Failure> {
+    for _ in 0..10 {
+        if let Some(place) = GuestList::serving(folder)? {
+            return Ok(place);
+        }
+        tokio::time::sleep(LOOK / 3).await;
+    }
+    Err(Failure::input("another process serves this federation already", "let that one go on, or stop it first"))
 }
 
 struct Running {
@@ -226,6 +238,12 @@ async fn finished<T>(task: &JoinHandle<T>) {
     }
 }
 
+/// One run at a time: whoever is in it does not stand by.
+pub fn goes_on(run: &Run) -> Failure {
+    let what = format!("run {} has not ended, and members answer a plan between two runs", run.number);
+    Failure::input(what, "wait for its end; `veilsum federation serve` goes on with it")
+}
+
 /// Writes down that a run is to begin, with the roster and the plan that are in the folder now; the service then begins it.
 ///
 /// # Errors
@@ -239,12 +257,7 @@ pub fn start(folder: &Path, federation: &Federation, without: Vec<String>) -> Re
         let number = match &list.run {
             None => 1,
             Some(Run { number, ended: Some(_), .. }) => number + 1,
-            Some(run) => {
-                return Err(Failure::input(
-                    format!("run {} has not ended", run.number),
-                    "wait for its end; `veilsum federation serve` goes on with it",
-                ));
-            }
+            Some(run) => return Err(goes_on(run)),
         };
         let run = Run { number, plan: plan.terms.hash(), without, ended: None };
         let kept = folder_of(folder, &run);

@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tokio::task::JoinHandle;
 use veilsum_proto::{
     identity::Identity,
     plan::SignedTerms,
@@ -21,7 +22,7 @@ use super::{
 use crate::{
     agreed::Federation,
     app_messages::clean,
-    carrier::{Address, Carrier, CarrierError, Credentials, Link, LinkSender},
+    carrier::{Address, Carrier, CarrierError, Credentials, Link},
     documents::{self, PlanAnswer},
     error::{Code, Failure},
 };
@@ -173,6 +174,8 @@ struct Held {
     roster: Option<Roster>,
     federation: Option<Federation>,
     answer: Option<PlanAnswer>,
+    /// It is being looked at, while the coordinator is listened to.
+    judging: Option<JoinHandle<Judged>>,
 }
 
 impl Held {
@@ -180,12 +183,26 @@ impl Held {
         let usable = |roster: &Roster| mine(config, roster).is_ok();
         let roster = documents::load_roster(&config.roster).ok().filter(usable);
         let federation = roster.as_ref().and_then(|_| documents::load_federation(&config.roster, &config.plan).ok());
-        Held { roster, federation, answer: None }
+        Held { roster, federation, ..Held::default() }
     }
 
     fn has(&self) -> [Hash; 2] {
         let plan = self.federation.as_ref().map_or(Hash::default(), |federation| federation.terms.hash());
         [self.roster.as_ref().map_or(Hash::default(), Roster::hash), plan]
+    }
+
+    fn judge(&mut self, config: &StandbyConfig) {
+        let Some(federation) = self.federation.clone() else { return };
+        let judge = config.judge.clone();
+        self.judging = Some(tokio::task::spawn_blocking(move || judge(&federation)));
+    }
+
+    /// What came of [`Held::judge`]; never where nothing is looked at. Cancel-safe.
+    async fn judged(&mut self) -> Result<Judged, Failure> {
+        let Some(judging) = &mut self.judging else { return std::future::pending().await };
+        let judged = judging.await;
+        self.judging = None;
+        judged.map_err(|e| Failure::new(Code::Internal, e, "this is a defect, please report it"))
     }
 }
 
@@ -198,17 +215,29 @@ async fn attempt(config: &StandbyConfig, link: Link) -> Result<Beginning, Ended>
     let greeting = StandBy { has: held.has(), done: config.done };
     sender.send_within(&frames::frame(&config.identity, &session, &greeting), STEP).await?;
     (config.news)(News::Standing { over });
-    say(config, &mut held, &session, &mut sender).await?;
+    // Before the first look at what it stands for.
     let mut stamp = (config.stamp)();
+    held.judge(config);
     let mut look = tokio::time::interval(LOOK);
     loop {
         let bytes = tokio::select! {
             bytes = receiver.recv() => bytes?.ok_or_else(|| CarrierError::closed("the coordinator hung up"))?,
+            judged = held.judged() => {
+                let Judged { answer, words } = judged?;
+                // [PRO-2]: once for every answer.
+                if held.answer.as_ref() != Some(&answer) {
+                    let stands = Stands { to: held.has(), answer: answer.clone() };
+                    sender.send_within(&frames::frame(&config.identity, &session, &stands), STEP).await?;
+                    (config.news)(News::Answered { answer: answer.clone(), words });
+                    held.answer = Some(answer);
+                }
+                continue;
+            }
             _ = look.tick() => {
                 let now = (config.stamp)();
-                if now != stamp {
+                if now != stamp && held.judging.is_none() {
                     stamp = now;
-                    say(config, &mut held, &session, &mut sender).await?;
+                    held.judge(config);
                 }
                 continue;
             }
@@ -229,7 +258,7 @@ async fn attempt(config: &StandbyConfig, link: Link) -> Result<Beginning, Ended>
                 let federation = Federation::new(roster, terms)?;
                 documents::write_plan(&config.plan, &signed)?;
                 (held.federation, held.answer) = (Some(federation), None);
-                say(config, &mut held, &session, &mut sender).await?;
+                held.judge(config);
             }
             Some(Begin::KIND) => {
                 let Begin { number, plan } = frames::open(&bytes, &session, coordinator).map_err(odd)?;
@@ -248,23 +277,6 @@ async fn attempt(config: &StandbyConfig, link: Link) -> Result<Beginning, Ended>
             }
         }
     }
-}
-
-/// Judges what is held, and says so where it is another answer than before ([PRO-2]).
-async fn say(config: &StandbyConfig, held: &mut Held, session: &Hash, sender: &mut LinkSender) -> Result<(), Ended> {
-    let Some(federation) = &held.federation else { return Ok(()) };
-    let (judge, about) = (config.judge.clone(), federation.clone());
-    let judged = tokio::task::spawn_blocking(move || judge(&about)).await;
-    let Judged { answer, words } =
-        judged.map_err(|e| Failure::new(Code::Internal, e, "this is a defect, please report it"))?;
-    if held.answer.as_ref() == Some(&answer) {
-        return Ok(());
-    }
-    let stands = Stands { to: held.has(), answer: answer.clone() };
-    sender.send_within(&frames::frame(&config.identity, session, &stands), STEP).await?;
-    (config.news)(News::Answered { answer: answer.clone(), words });
-    held.answer = Some(answer);
-    Ok(())
 }
 
 fn odd(why: String) -> Failure {

@@ -1,0 +1,206 @@
+//! The coordinator's service and the members that stand by (specification, section 19): separate processes over many plans, in which
+//! nobody starts anything anew.
+
+use std::{thread, time::Duration};
+
+use serde_json::Value;
+use veilsum_testkit::program::{Ended, Running, free_port};
+
+use crate::joining::{Founded, LIMIT, Organisation, SITES, between, digits, ended_in, many_rows};
+
+const PLAN: [&str; 8] = ["plan", "make", "--k", "3", "--column", "x=0:1", "y=0:1", "--max-rows=5000"];
+
+/// A federation of running services.
+struct Standing {
+    founded: Founded,
+    serve: Option<Running>,
+    members: Vec<Member>,
+}
+
+/// A member in its own organisation, and the process that stands by.
+struct Member {
+    name: String,
+    house: Organisation,
+    address: Option<String>,
+    process: Option<Running>,
+}
+
+impl Member {
+    fn arguments(&self) -> Vec<&'static str> {
+        if self.address.is_none() { vec!["run", "--data", "rows.csv"] } else { vec!["run"] }
+    }
+
+    fn start(&mut self, more: &[&str]) {
+        let process = self.house.start(&[&self.arguments()[..], more].concat());
+        process.until("standing by", LIMIT, |log| log.contains("standing by"));
+        self.process = Some(process);
+    }
+
+    fn running(&self) -> &Running {
+        self.process.as_ref().expect("it runs")
+    }
+}
+
+impl Standing {
+    /// Three sites with so many rows each and an intermediary, let in; nobody stands by yet.
+    fn founded(rows: i32) -> Standing {
+        let mut founded = Founded::new();
+        let serve = founded.serve();
+        let lines = founded.lines.clone();
+        let mut members: Vec<Member> = Vec::new();
+        for (at, (name, _)) in lines.iter().enumerate() {
+            let house = Organisation::new();
+            house.folder.write("rows.csv", &many_rows(at, rows));
+            let address = (!SITES.contains(&name.as_str())).then(|| format!("127.0.0.1:{}", free_port()));
+            members.push(Member { name: name.clone(), house, address, process: None });
+        }
+        let mut standing = Standing { founded, serve: Some(serve), members };
+        let joining: Vec<Running> = (0..4).map(|at| standing.join(at, &lines[at].1)).collect();
+        let heard: Vec<String> =
+            lines.iter().zip(&joining).map(|((name, _), joining)| format!("{name}={}", digits(joining))).collect();
+        let approve = ["federation", "approve"].into_iter().chain(heard.iter().map(String::as_str));
+        standing.hub(&approve.collect::<Vec<_>>()).expect(0);
+        standing.hub(&PLAN).expect(0);
+        joining.into_iter().for_each(|joining| drop(joining.wait(LIMIT).expect(0)));
+        standing
+    }
+
+    /// The same, and everybody stands by.
+    fn new(rows: i32) -> Standing {
+        let mut standing = Standing::founded(rows);
+        let heard = standing.fingerprint();
+        standing.members.iter_mut().for_each(|member| member.start(&["--roster-fingerprint", &heard]));
+        standing
+    }
+
+    fn join(&mut self, at: usize, line: &str) -> Running {
+        let member = &mut self.members[at];
+        let address = member.address.clone().unwrap_or_default();
+        let own = if address.is_empty() { Vec::new() } else { vec!["--address", address.as_str()] };
+        member.house.start(&[&["join", line][..], &own].concat())
+    }
+
+    fn hub(&mut self, args: &[&str]) -> Ended {
+        self.founded.hub.run(args)
+    }
+
+    fn fingerprint(&mut self) -> String {
+        between(&self.hub(&["roster", "verify"]).expect(0).stdout, "fingerprint  ", "  (").to_owned()
+    }
+
+    fn serves(&self) -> &Running {
+        self.serve.as_ref().expect("it serves")
+    }
+
+    fn until(&self, what: &str) {
+        self.serves().until(what, LIMIT, |log| log.contains(what));
+    }
+
+    fn result(&self, run: usize) -> Value {
+        self.founded.hub.folder.json(&format!("{}/result.json", ended_in(&self.founded.hub, run)))
+    }
+
+    /// Everybody has the same centres.
+    fn agrees(&self, run: usize, sites: &[&str]) -> Value {
+        let result = self.result(run);
+        for member in self.members.iter().filter(|member| sites.contains(&member.name.as_str())) {
+            // The last word is on its way to the sites when the coordinator has written.
+            let folder = format!("{}/model.json", ended_in(&member.house, run));
+            for _ in 0..200 {
+                if member.house.folder.0.join(&folder).exists() {
+                    break;
+                }
+                thread::sleep(Duration::from_millis(50));
+            }
+            assert_eq!(member.house.folder.json(&folder)["centres"], result["centres"], "{}", member.name);
+        }
+        result
+    }
+}
+
+/// Whether anything was written down as given away.
+fn has_answered(house: &Organisation, name: &str) -> bool {
+    let ledger = house.folder.0.join(format!("{name}.key.state/ledger.jsonl"));
+    std::fs::read_to_string(ledger).is_ok_and(|text| text.contains("masked"))
+}
+
+/// [PRO-1], [PRO-2], [PRO-4]: who would not answer, and who is not there, is known by name before a key is exchanged; nothing is spent.
+#[test]
+fn a_plan_is_answered_before_anything_is_asked() {
+    let mut all = Standing::new(400);
+    let b = &mut all.members[1];
+    b.house.folder.write("site.toml", "min_rows = 100000\n");
+    all.until("hospital-b: refuses: rule POL-4");
+    let told = all.hub(&["plan", "propose", "--start"]).expect(7);
+    assert!(told.stdout.contains("hospital-b           refuses: rule POL-4"), "{}", told.stdout);
+    assert!(
+        told.stdout.contains("hospital-a           would answer") && told.stdout.contains("3 new ones"),
+        "{told:?}"
+    );
+    assert!(told.stderr.contains("not be answered by hospital-b") && !told.text().contains("400"), "{}", told.stderr);
+    let at_home = all.members[1].running().heard();
+    assert!(at_home.contains("min_rows of its own policy"), "its own operator is told all: {at_home}");
+    // Rows that do not fit: the coordinator is told that, and not what they are.
+    all.members[1].house.folder.write("site.toml", "min_rows = 10\n");
+    all.members[2].house.folder.write("rows.csv", "x,y\n0.5,77.5\n");
+    all.until("hospital-c: its rows are not ready");
+    let told = all.hub(&["plan", "propose"]).expect(7);
+    assert!(told.stdout.contains("hospital-b           would answer"), "{}", told.stdout);
+    assert!(!told.text().contains("77.5") && !all.serves().heard().contains("77.5"), "{told:?}");
+    assert!(all.members[2].running().heard().contains("rows.csv"), "{}", all.members[2].running().heard());
+    all.members[2].house.folder.write("rows.csv", &many_rows(2, 400));
+    // Not there.
+    all.members[3].process.take().expect("it runs").kill();
+    all.serves().until("the counter to be gone", LIMIT, |log| log.contains("counter does not stand by"));
+    let told = all.hub(&["plan", "propose", "--start", "--wait", "1"]).expect(4);
+    assert!(told.stdout.contains("counter              is not there"), "{}", told.stdout);
+    // Too few are left for a total of this plan, and nobody of that name is there.
+    let told = all.hub(&["plan", "propose", "--start", "--without", "hospital-a"]).expect(3);
+    assert!(told.stderr.contains("2 sites would be left"), "{}", told.stderr);
+    all.hub(&["plan", "propose", "--without", "hospital-x"]).expect(2);
+    assert!(all.members.iter().all(|member| !has_answered(&member.house, &member.name)), "something was given away");
+    // The control: with everybody there it runs.
+    all.members[3].start(&[]);
+    all.hub(&["plan", "propose", "--start"]).expect(0);
+    all.until("run 1 has ended");
+    all.agrees(1, &SITES);
+    let given = |member: &Member| has_answered(&member.house, &member.name);
+    assert_eq!(all.members.iter().filter(|member| given(member)).count(), 3);
+}
+
+/// [PRO-4], [APP-1]: whoever is killed is started again with the same words, and the run goes on; two processes with one key do not fight.
+#[test]
+fn a_run_goes_on_whoever_is_started_again() {
+    let mut all = Standing::new(4000);
+    let long = ["--epsilon=0", "--max-rounds=100", "--init=uniform", "--slots=64"];
+    all.hub(&[&PLAN[..], &long].concat()).expect(0);
+    all.hub(&["plan", "propose", "--start"]).expect(0);
+    all.until("keys exchanged");
+    all.serve.take().expect("it serves").kill();
+    let told = all.hub(&["plan", "propose", "--start", "--wait", "0"]).expect(4);
+    assert!(told.stderr.contains("veilsum federation serve"), "{}", told.stderr);
+    let serve = all.founded.serve();
+    serve.until("the run again", LIMIT, |log| log.contains("run 1 goes on"));
+    all.serve = Some(serve);
+    all.members[0].process.take().expect("it runs").kill();
+    let told = all.hub(&["federation", "serve", "--listen", "127.0.0.1:0"]).expect(3);
+    assert!(told.stderr.contains("another process serves"), "{}", told.stderr);
+    let told = all.hub(&["plan", "propose", "--start"]).expect(3);
+    assert!(told.stderr.contains("run 1 has not ended"), "{}", told.stderr);
+    let site = &mut all.members[0];
+    site.start(&[]);
+    site.running().until("the run again", LIMIT, |log| log.contains("run 1 begins"));
+    all.until("run 1 has ended: 3 clusters");
+    all.serves().until("hospital-a again", LIMIT, |log| log.matches("hospital-a stands by").count() >= 2);
+    let second = all.members[0].house.run(&["run", "--data", "rows.csv"]);
+    assert!(second.stderr.contains("another process") && second.code == Some(8), "{second:?}");
+    let result = all.agrees(1, &SITES);
+    assert_eq!(result["ended_early"], Value::Null);
+    // In good order: everybody can be told to stop, and says what to do.
+    let serve = all.serve.take().expect("it serves");
+    serve.signal("-TERM");
+    assert!(serve.wait(LIMIT).expect(143).stderr.contains("start it again"));
+    let site = all.members[0].process.take().expect("it runs");
+    site.signal("-TERM");
+    site.wait(LIMIT).expect(143);
+}
