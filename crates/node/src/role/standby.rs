@@ -9,7 +9,7 @@ use std::{
 
 use tokio::task::JoinHandle;
 use veilsum_proto::{
-    identity::Identity,
+    identity::{Identity, PublicKey},
     plan::SignedTerms,
     roster::{Roster, SignedRoster},
     suite::Hash,
@@ -180,7 +180,7 @@ struct Held {
 
 impl Held {
     fn load(config: &StandbyConfig) -> Held {
-        let usable = |roster: &Roster| mine(config, roster).is_ok();
+        let usable = |roster: &Roster| mine(&config.agreed, &config.identity.public(), roster).is_ok();
         let roster = documents::load_roster(&config.roster).ok().filter(usable);
         let federation = roster.as_ref().and_then(|_| documents::load_federation(&config.roster, &config.plan).ok());
         Held { roster, federation, ..Held::default() }
@@ -246,7 +246,7 @@ async fn attempt(config: &StandbyConfig, link: Link) -> Result<Beginning, Ended>
             Some(SignedRoster::KIND) => {
                 let signed: SignedRoster = frames::open(&bytes, &session, coordinator).map_err(odd)?;
                 let roster = signed.clone().verify().map_err(Failure::from)?;
-                mine(config, &roster)?;
+                mine(&config.agreed, &config.identity.public(), &roster)?;
                 documents::write_roster(&config.roster, &signed)?;
                 held = Held { roster: Some(roster.clone()), ..Held::default() };
                 (config.news)(News::Roster(Box::new(roster)));
@@ -284,9 +284,8 @@ fn odd(why: String) -> Failure {
 }
 
 /// A roster of this federation, under this coordinator, with this party in the role that it has ([PRO-3]). To take it is not to agree.
-fn mine(config: &StandbyConfig, roster: &Roster) -> Result<(), Failure> {
-    let (agreed, own) = (&config.agreed, config.identity.public());
-    let role = |roster: &Roster| roster.find(&own).map(|id| std::mem::discriminant(&id));
+fn mine(agreed: &Roster, own: &PublicKey, roster: &Roster) -> Result<(), Failure> {
+    let role = |roster: &Roster| roster.find(own).map(|id| std::mem::discriminant(&id));
     let same = roster.name == agreed.name && roster.coordinator.key == agreed.coordinator.key;
     if same && role(roster).is_some() && role(roster) == role(agreed) {
         return Ok(());
@@ -296,4 +295,39 @@ fn mine(config: &StandbyConfig, roster: &Roster) -> Result<(), Failure> {
         "the coordinator sent a roster that is not of this federation, or gives this party another place [PRO-3]",
         "it was not kept; ask its operator by telephone what happened",
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use veilsum_proto::roster::Member;
+
+    use super::*;
+
+    /// [PRO-3]: a roster of another federation, of another coordinator, without this party or with it in another role is not kept.
+    #[test]
+    fn only_rosters_that_leave_this_party_its_place_are_kept() {
+        let key = |seed: u8| Identity::from_seed(&[seed; 32]).public();
+        let member = |seed, name: &str| Member { name: name.into(), key: key(seed), address: String::new() };
+        let agreed = Roster {
+            name: "test".into(),
+            coordinator: member(1, "hub"),
+            intermediary: member(2, "counter"),
+            sites: (3..6).map(|seed| member(seed, &format!("site-{seed}"))).collect(),
+        };
+        let kept = |roster: &Roster| mine(&agreed, &key(3), roster).is_ok();
+        let mut grown = agreed.clone();
+        grown.sites.push(member(9, "site-9"));
+        assert!(kept(&agreed) && kept(&grown));
+        let mut other = agreed.clone();
+        other.name = "other".into();
+        assert!(!kept(&other));
+        other.clone_from(&agreed);
+        other.coordinator = member(7, "hub");
+        assert!(!kept(&other), "a coordinator's key does not change");
+        other.clone_from(&agreed);
+        other.sites.remove(0);
+        assert!(!kept(&other));
+        other.intermediary = member(3, "site-3");
+        assert!(!kept(&other), "a site that is to count");
+    }
 }
