@@ -11,8 +11,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use veilsum_node::{
     documents::{
-        GuestList, Stage, check_address, fingerprint, invitation_line, load_identity, load_signed_roster,
-        roster_fingerprint, write_roster,
+        GuestList, Stage, check_address, fingerprint, invitation_line, load_identity, roster_fingerprint, sign_next,
     },
     error::{Code, Failure},
     role::{
@@ -433,10 +432,7 @@ fn roster_of(folder: &Path) -> Result<(Value, String), Failure> {
         return Ok((Value::Null, format!("no roster yet: {e}\nnext: veilsum federation invite PARTY")));
     }
     let path = folder.join("roster.toml");
-    let there = path.exists().then(|| load_signed_roster(&path)).transpose()?;
-    if there.is_none_or(|signed| signed.roster != roster) {
-        write_roster(&path, &roster.clone().sign(&identity_of(folder, &list)?)?)?;
-    }
+    let roster = sign_next(&path, roster, Vec::new(), &identity_of(folder, &list)?)?.signed.roster;
     let short = roster_fingerprint(&roster.hash());
     let text = format!(
         "{}: {} with {} sites\nfingerprint  {short}  (the parties compare it with each other by telephone)\n\

@@ -12,7 +12,7 @@ use veilsum_proto::{
 use crate::verb::Verb;
 use veilsum_node::documents::{
     Card, Changes, Federations, Fingerprint, Offered, Standing, fingerprint, load_card, load_identity, load_roster,
-    roster_fingerprint, whoami, write_roster,
+    roster_fingerprint, sign_next, whoami, write_roster,
 };
 use veilsum_node::error::Failure;
 
@@ -172,8 +172,7 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
 fn add(args: &AddArgs, json: bool) -> Result<(), Failure> {
     let mut roster = load_roster(&args.roster)?;
     roster.sites.extend(sites(&args.sites)?);
-    let signed = sign(roster, &args.key)?;
-    write_roster(&args.roster, &signed)?;
+    let signed = sign_next(&args.roster, roster.clone(), Vec::new(), &signer_of(&roster, &args.key)?)?.signed;
     let note = "send it to every party; plans made for the old roster are void: make a new one";
     done(json, &args.roster, &signed.roster, note)
 }
@@ -268,12 +267,18 @@ fn member(card: Card) -> Member {
 }
 
 fn sign(roster: Roster, key: &Path) -> Result<SignedRoster, Failure> {
+    let identity = signer_of(&roster, key)?;
+    Ok(roster.sign(&identity)?)
+}
+
+/// The coordinator's identity, for a roster that it may sign.
+fn signer_of(roster: &Roster, key: &Path) -> Result<Identity, Failure> {
     let (identity, _) = load_identity(key)?;
     roster.check().map_err(|e| {
         Failure::input(e, "correct the list of cards: 3 to 1,000 sites, and every party has its own name and key")
     })?;
-    signer(&identity, &roster, key, "roster")?;
-    Ok(roster.sign(&identity)?)
+    signer(&identity, roster, key, "roster")?;
+    Ok(identity)
 }
 
 /// Only the coordinator signs, and it should hear so by name.

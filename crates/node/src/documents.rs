@@ -4,6 +4,7 @@
 //! ends in a verified type or in an error that names the file, the line and the next step. Signatures cover the meaning
 //! (the protocol's own encoding), not the text: comments may be added, numbers may not be changed.
 
+mod change;
 mod federations;
 mod file;
 mod guests;
@@ -30,7 +31,9 @@ pub use meeting::Begun;
 pub use model::{read_model, write_model};
 pub use offered::Offered;
 pub use plan::{load_plan, write_plan};
-pub use roster::{load_roster, load_signed_roster, write_roster};
+pub use roster::{
+    load_roster, load_roster_document, load_signed_roster, sign_next, write_roster, write_roster_document,
+};
 pub use site::{SitePolicy, load_policy, policy_of};
 
 pub use veilsum_federation::agreed::{Federation, fingerprint, roster_fingerprint, whoami};
