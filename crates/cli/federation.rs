@@ -1,4 +1,4 @@
-//! `veilsum federation`: create, invite, serve, approve, reject, remove, show. The coordinator's side of joining by one line.
+//! `veilsum federation`: create, invite, serve, approve, reject, remove, rekey, show. The coordinator's side of joining by one line.
 
 use std::{
     io::{self, BufRead, Write},
@@ -34,7 +34,7 @@ use crate::{
 
 const DAY: u64 = 24 * 60 * 60;
 
-/// Found a federation and let parties join by a line each: create, invite, serve, approve, reject, remove, show
+/// Found a federation and let parties join by a line each: create, invite, serve, approve, reject, remove, rekey, show
 #[derive(Args, Debug)]
 pub(crate) struct FederationArgs {
     /// What to do with it
@@ -57,6 +57,8 @@ pub(crate) enum FederationCommand {
     Reject(PartyArgs),
     /// Take a party that was approved out of the roster, and sign the roster again; every party has to accept it
     Remove(PartyArgs),
+    /// Give members the new keys that they stated with `veilsum rekey`, and sign the roster again
+    Rekey(RekeyArgs),
     /// Print who was invited, who waits, and who is in
     Show(FolderArgs),
 }
@@ -162,6 +164,17 @@ pub(crate) struct PartyArgs {
     pub at: FolderArgs,
 }
 
+/// `veilsum federation rekey`
+#[derive(Args, Debug)]
+pub(crate) struct RekeyArgs {
+    /// What members sent: statements of new keys, each signed with the old key and the new one
+    #[arg(value_name = "FILE.rekey", required = true)]
+    pub files: Vec<PathBuf>,
+    /// Where.
+    #[command(flatten)]
+    pub at: FolderArgs,
+}
+
 impl Verb for FederationArgs {
     /// Runs `veilsum federation`.
     ///
@@ -182,6 +195,10 @@ impl Verb for FederationArgs {
             FederationCommand::Approve(args) => approve(args, json),
             FederationCommand::Reject(args) => reject(args, json),
             FederationCommand::Remove(args) => remove(args, json),
+            FederationCommand::Rekey(RekeyArgs { files, at: FolderArgs { folder } }) => {
+                let key = folder.join(format!("{}.key", GuestList::load(folder)?.coordinator.name));
+                crate::roster::rekey(&folder.join("roster.toml"), &key, files, json)
+            }
             FederationCommand::Show(args) => show(&GuestList::load(&args.folder)?, json),
         }
     }

@@ -49,7 +49,8 @@ impl Verb for IntermediaryArgs {
     /// A [`Failure`] with its exit code.
     fn run(&self, json: bool) -> Result<(), Failure> {
         let args = self;
-        let (federation, identity, _) = args.documents.load("intermediary", |id| id == PartyId::Intermediary)?;
+        let (federation, identity, _) =
+            args.documents.load_with("intermediary", |id| id == PartyId::Intermediary, args.state.as_ref())?;
         args.documents.agree(&args.first, &federation, &identity, None)?;
         let listen = listen_at(args.listen, &federation.roster.intermediary)?;
         let coordinator = address_of(&federation.roster.coordinator)?;

@@ -26,6 +26,7 @@ mod policy;
 mod progress;
 #[cfg(test)]
 mod reference;
+mod rekey;
 mod roster;
 mod server;
 mod verb;
@@ -117,6 +118,7 @@ verbs! {
     Federation(federation::FederationArgs),
     Join(join::JoinArgs),
     Keygen(keygen::KeygenArgs),
+    Rekey(rekey::RekeyArgs),
     Roster(roster::RosterArgs),
     Plan(plan::PlanArgs),
     Assign(assign::AssignArgs),

@@ -23,10 +23,10 @@ use veilsum_proto::{plan::SignedTerms, roster::SignedRoster};
 
 use file::in_file;
 
-pub use federations::{Changes, Federations, Fingerprint, Standing, Use};
+pub use federations::{Changes, Federations, Fingerprint, Never, Standing, Use};
 pub use guests::{Guest, GuestList, Knocked, Stage};
 pub use invitation::{invitation_line, parse_invitation};
-pub use key::{Card, check_address, load_card, load_identity, write_card, write_key};
+pub use key::{Card, check_address, load_card, load_identity, load_rekey, write_card, write_key, write_rekey};
 pub use meeting::Begun;
 pub use model::{read_model, write_model};
 pub use offered::Offered;

@@ -239,23 +239,22 @@ impl RosterDocument {
         next.verify()?;
         Ok(next)
     }
+}
 
-    /// How this document, which verifies, relates to the roster that was agreed to last ([ROS-13]).
-    pub fn step_from(&self, last: &Roster) -> Step<'_> {
-        let roster = &self.signed.roster;
-        if last == roster {
-            return Step::Same;
-        }
-        let from = last.hash();
-        let starts = (0..self.history.len()).filter(|at| self.history[*at].change.previous == from);
-        for at in starts {
-            let rekeys: Vec<&Rekey> = self.history[at..].iter().flat_map(|signed| &signed.change.rekeys).collect();
-            if rekeyed(last, rekeys.iter().copied()) == *roster {
-                return Step::Rekeyed(rekeys);
-            }
-        }
-        Step::Other
+/// How the roster `to`, with the history that leads to it and holds, relates to the one that was agreed to last ([ROS-13]).
+pub fn step<'a>(from: &Roster, to: &Roster, history: &'a [SignedChange]) -> Step<'a> {
+    if from == to {
+        return Step::Same;
     }
+    let hash = from.hash();
+    let starts = (0..history.len()).filter(|at| history[*at].change.previous == hash);
+    for at in starts {
+        let rekeys: Vec<&Rekey> = history[at..].iter().flat_map(|signed| &signed.change.rekeys).collect();
+        if rekeyed(from, rekeys.iter().copied()) == *to {
+            return Step::Rekeyed(rekeys);
+        }
+    }
+    Step::Other
 }
 
 /// `roster` with the keys that these statements name, one after the other, in the place of those before them.
