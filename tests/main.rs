@@ -25,6 +25,7 @@ mod papers;
 mod processes;
 mod question_vectors;
 mod readme;
+mod rekey;
 mod second_implementation;
 mod service;
 mod spec_round;

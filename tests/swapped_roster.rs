@@ -95,7 +95,7 @@ fn ros_9_swapped_roster() {
         let told = veilsum(&args).expect(3);
         says(&told, &["roster.toml", "[ROS-9]", "lead (coordinator) has another key", "lead has another address"]);
         says(&told, &["counter (intermediary) has another key", "site-2 (site) has another key", "site-3 (site)"]);
-        says(&told, &["veilsum roster accept"]);
+        says(&told, &["a coordinator's key is never another [ROS-13]", "do not use it"]);
         assert!(!told.stderr.contains("site-1 (site)"), "its own key is the same: {}", told.stderr);
         assert!(!sockets.iter().any(heard), "a packet reached the attacker");
     }
@@ -108,9 +108,11 @@ fn ros_9_swapped_roster() {
     assert!(!sockets.iter().any(heard), "a packet reached the attacker");
     assert_eq!(account(&p), honest);
 
-    // The rule off: an operator who accepts whatever comes. The first packet is that of the next run.
-    let told = accept(&p, "site-1", &attacker.folder.path("roster.toml"), &[]).expect(0);
-    says(&told, &["another than the last roster of test", "site-2 (site) has another key"]);
+    // Not even an operator who accepts whatever comes can accept another coordinator.
+    says(&accept(&p, "site-1", &attacker.folder.path("roster.toml"), &[]).expect(3), &["[ROS-13]"]);
+    // The rule off: what was agreed to is forgotten. The first packet is that of the next run.
+    fs::remove_file(p.folder.0.join("site-1.key.federations")).expect("what was agreed to");
+    accept(&p, "site-1", &attacker.folder.path("roster.toml"), &[]).expect(0);
     knocks(&handed(&p, &attacker, &short));
     assert!(sockets.iter().any(heard), "the test would not see a packet");
     drop(sockets);
@@ -126,9 +128,8 @@ fn ros_9_swapped_roster() {
     // Rounds of K (d + 1) numbers, a validation and a count, as in `tests/ledger.rs`.
     let numbers = |result: &Value| (result["questions"].as_u64().expect("a number") - 1) * 9 + 7 + 1;
     assert_eq!((honest, account(&p)), ((1, numbers(&first)), (1, numbers(&first))));
-    // Both rosters stay listed, and the first one is not the one in force any more.
     let listed = veilsum(&["roster", "agreed", "--key", &p.folder.path("site-1.key")]).expect(0).stdout;
-    assert!(listed.contains("replaced; data sets: rows") && listed.contains("in force; data sets: rows"), "{listed}");
+    assert!(listed.contains("in force; data sets: rows"), "{listed}");
     says(&veilsum(&p.client(1, &short)).expect(3), &["[ROS-9]"]);
 }
 
@@ -204,6 +205,8 @@ fn ros_9_one_changed_member_is_named_and_the_change_can_be_accepted() {
     }
     accept(&p, "site-1", &roster, &[]).expect(0);
     knocks(&without_fingerprint(p.client(1, &short)));
+    let listed = veilsum(&["roster", "agreed", "--key", &p.folder.path("site-1.key")]).expect(0).stdout;
+    assert!(listed.contains("replaced; data sets: rows") && listed.contains("in force; data sets: rows"), "{listed}");
     // A site more, and one less.
     p.keygen("site-4", None);
     p.roster("roster.toml", &["site-1", "site-2", "site-4"]);

@@ -29,7 +29,11 @@ pub(crate) fn agree(offered: &Offered<'_>, given: Option<&Fingerprint>, data: Op
         None if offered.is_new()? => Some(ask(offered)?),
         given => given.cloned(),
     };
-    offered.agree(heard.as_ref(), data)
+    let taken = offered.agree(heard.as_ref(), data)?;
+    if !taken.0.is_empty() {
+        crate::tell!("the roster of {} is another than before, and needs no call: {taken}", offered.roster.name);
+    }
+    Ok(())
 }
 
 /// Whether somebody sits at a terminal who can be asked.

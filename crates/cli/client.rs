@@ -11,13 +11,13 @@ use veilsum_node::{
     release::Data,
     report,
     role::client::{self, ClientConfig},
-    store::Ledger,
+    store::{self, Ledger},
 };
 use veilsum_proto::{roster::PartyId, suite::Hash};
 
 use crate::{
     agree::FirstUse,
-    party::{Documents, Reach, address_of, block_on, head_of, place_for, state_of, waiting},
+    party::{Documents, Reach, address_of, block_on, head_of, place_for, place_of, state_of, waiting},
     policy::judged,
     verb::Verb,
 };
@@ -73,13 +73,15 @@ impl ClientArgs {
     /// A [`Failure`] that names the file at fault.
     pub(crate) fn prepare(&self, json: bool) -> Result<ClientConfig, Failure> {
         let args = self;
-        let (federation, identity, _) = args.documents.load("sites", |id| matches!(id, PartyId::Site(_)))?;
+        let (federation, identity, _) =
+            args.documents.load_with("sites", |id| matches!(id, PartyId::Site(_)), args.state.as_ref())?;
         let key = args.documents.key()?;
         let (site, _) = policy_of(args.policy.as_deref(), Some(&key))?;
         place_for(&args.model)?;
         let (rows, origin) = documents::load_rows_and_origin(&federation, &args.data)?;
         let data = Data::of(&site.data, &identity, &rows);
         args.documents.agree(&args.first, &federation, &identity, Some(&data))?;
+        store::follow(&place_of(&key, args.state.as_ref()), &args.documents.roster, &federation.roster, &identity)?;
         let state = state_of(&key, args.state.as_ref());
         let (coordinator, intermediary) =
             (address_of(&federation.roster.coordinator)?, address_of(&federation.roster.intermediary)?);

@@ -172,7 +172,13 @@ impl Doctor {
     fn agreed(&mut self, path: &Path, key: &Path, identity: &Identity, roster: &Roster) {
         let offered = documents::Offered { file: path, roster, key, identity };
         let Some(known) = self.took("agreed", Federations::load(key, identity)) else { return };
-        match known.standing(roster) {
+        let standing = offered.history().and_then(|history| offered.standing(&known, &history));
+        let Some(standing) = self.took("agreed", standing) else { return };
+        match standing {
+            Standing::Rekeyed { .. } => self.pass(
+                "agreed",
+                "only keys are others than in the roster that was agreed to, each signed with the one before it",
+            ),
             Standing::Agreed => {
                 self.pass("agreed", "this key's owner compared this roster with another member's and accepted it")
             }

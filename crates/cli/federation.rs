@@ -1,4 +1,4 @@
-//! `veilsum federation`: create, invite, serve, approve, reject, remove, show. The coordinator's side of joining by one line.
+//! `veilsum federation`: create, invite, serve, approve, reject, remove, rekey, show. The coordinator's side of joining by one line.
 
 use std::{
     io::{self, BufRead, Write},
@@ -11,8 +11,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use veilsum_node::{
     documents::{
-        GuestList, Stage, check_address, fingerprint, invitation_line, load_identity, load_signed_roster,
-        roster_fingerprint, write_roster,
+        GuestList, Stage, check_address, fingerprint, invitation_line, load_identity, roster_fingerprint, sign_next,
     },
     error::{Code, Failure},
     role::{
@@ -36,7 +35,7 @@ use crate::{
 
 const DAY: u64 = 24 * 60 * 60;
 
-/// Found a federation and let parties join by a line each: create, invite, serve, approve, reject, remove, show
+/// Found a federation and let parties join by a line each: create, invite, serve, approve, reject, remove, rekey, show
 #[derive(Args, Debug)]
 pub(crate) struct FederationArgs {
     /// What to do with it
@@ -59,6 +58,8 @@ pub(crate) enum FederationCommand {
     Reject(PartyArgs),
     /// Take a party that was approved out of the roster, and sign the roster again; every party has to accept it
     Remove(PartyArgs),
+    /// Give members the new keys that they stated with `veilsum rekey`, and sign the roster again
+    Rekey(RekeyArgs),
     /// Print who was invited, who waits, and who is in
     Show(FolderArgs),
 }
@@ -167,6 +168,17 @@ pub(crate) struct PartyArgs {
     pub at: FolderArgs,
 }
 
+/// `veilsum federation rekey`
+#[derive(Args, Debug)]
+pub(crate) struct RekeyArgs {
+    /// What members sent: statements of new keys, each signed with the old key and the new one
+    #[arg(value_name = "FILE.rekey", required = true)]
+    pub files: Vec<PathBuf>,
+    /// Where.
+    #[command(flatten)]
+    pub at: FolderArgs,
+}
+
 impl Verb for FederationArgs {
     /// Runs `veilsum federation`.
     ///
@@ -187,6 +199,10 @@ impl Verb for FederationArgs {
             FederationCommand::Approve(args) => approve(args, json),
             FederationCommand::Reject(args) => reject(args, json),
             FederationCommand::Remove(args) => remove(args, json),
+            FederationCommand::Rekey(RekeyArgs { files, at: FolderArgs { folder } }) => {
+                let key = folder.join(format!("{}.key", GuestList::load(folder)?.coordinator.name));
+                crate::roster::rekey(&folder.join("roster.toml"), &key, files, json)
+            }
             FederationCommand::Show(args) => show(&GuestList::load(&args.folder)?, json),
         }
     }
@@ -319,6 +335,10 @@ fn told(news: &News) {
         News::Here { party } => crate::tell!("{party} stands by"),
         News::Gone { party } => crate::tell!("{party} does not stand by any more"),
         News::Answers { party, answer } => crate::tell!("{party}: {answer}"),
+        News::Stated { party, key, file } => crate::tell!(
+            "{party} states a new key, {key}, signed with its old one: call its operator, on a number that you know, then: veilsum federation \
+             rekey {file}"
+        ),
         News::Begins { number, folder } => {
             crate::tell!("run {number} goes on; its result will be in {}", folder.display())
         }
@@ -460,10 +480,7 @@ fn roster_of(folder: &Path) -> Result<(Value, String), Failure> {
         return Ok((Value::Null, format!("no roster yet: {e}\nnext: veilsum federation invite PARTY")));
     }
     let path = folder.join("roster.toml");
-    let there = path.exists().then(|| load_signed_roster(&path)).transpose()?;
-    if there.is_none_or(|signed| signed.roster != roster) {
-        write_roster(&path, &roster.clone().sign(&identity_of(folder, &list)?)?)?;
-    }
+    let roster = sign_next(&path, roster, Vec::new(), &identity_of(folder, &list)?)?.signed.roster;
     let short = roster_fingerprint(&roster.hash());
     let text = format!(
         "{}: {} with {} sites\nfingerprint  {short}  (the parties compare it with each other by telephone)\n\

@@ -60,7 +60,8 @@ impl IntermediaryArgs {
     /// A [`Failure`] that names the file at fault.
     pub(crate) fn prepare(&self, json: bool) -> Result<IntermediaryConfig, Failure> {
         let args = self;
-        let (federation, identity, _) = args.documents.load("intermediary", |id| id == PartyId::Intermediary)?;
+        let (federation, identity, _) =
+            args.documents.load_with("intermediary", |id| id == PartyId::Intermediary, args.state.as_ref())?;
         args.documents.agree(&args.first, &federation, &identity, None)?;
         let listen = listen_at(args.listen, &federation.roster.intermediary)?;
         let coordinator = address_of(&federation.roster.coordinator)?;

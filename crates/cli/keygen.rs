@@ -80,12 +80,17 @@ impl Verb for KeygenArgs {
     }
 }
 
-/// A new identity, from the operating system's randomness.
+/// A new identity, with a secret of its own for digests, so that a later key need not keep this one's seed.
 fn fresh() -> Result<Identity, Failure> {
+    Ok(Identity::from_seed(&*seed()?).with_digests(seed()?))
+}
+
+/// 32 bytes of the operating system's randomness.
+pub(crate) fn seed() -> Result<Zeroizing<[u8; 32]>, Failure> {
     let mut seed = Zeroizing::new([0u8; 32]);
     getrandom::fill(&mut seed[..])
         .map_err(|e| Failure::new(Code::Internal, format!("the system has no randomness ({e})"), "try again later"))?;
-    Ok(Identity::from_seed(&seed))
+    Ok(seed)
 }
 
 /// The identity of a party whose key is at `path`; it is made there (mode 0600) where there is none.

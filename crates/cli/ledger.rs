@@ -173,7 +173,7 @@ fn verify(args: &VerifyArgs, json: bool) -> Result<(), Failure> {
         "{}: {} entries, each signed by {} and following from the one before\nlink of the last one: {}",
         args.file.display(),
         checked.head.entries,
-        fingerprint(&key.0),
+        checked.owners.iter().map(|key| fingerprint(&key.0)).collect::<Vec<_>>().join(" and then "),
         checked.head.link
     );
     if args.head.is_none() {
@@ -310,6 +310,8 @@ fn note_name(note: &Note) -> &'static str {
         Note::Changed(_) => "rows changed",
         Note::Separate(_) => "other rows",
         Note::Undone => "round undone",
+        Note::Rekeyed(_) => "own key replaced",
+        Note::Renamed(_) => "another's new key",
     }
 }
 
@@ -353,7 +355,8 @@ fn budget(args: &BudgetArgs, json: bool) -> Result<(), Failure> {
     account.keep(ledger::questions_in(&state_of(&args.own.key, args.own.state.as_ref()), &identity.public())?);
     entries.iter().for_each(|entry| account.take(entry));
     account.measure();
-    let name = entries.last().map_or(&site.data, |entry| &entry.data);
+    // Notes of new keys are about no rows.
+    let name = entries.iter().rev().map(|entry| &entry.data).find(|name| !name.is_empty()).unwrap_or(&site.data);
     let policy = &site.policy;
     let Release { rule, bits, domain } = policy.release;
     let room = args.rows.zip(args.columns).map(|(rows, columns)| policy::room(rows, columns, bits, domain));

@@ -27,6 +27,7 @@ mod progress;
 mod propose;
 #[cfg(test)]
 mod reference;
+mod rekey;
 mod roster;
 mod run;
 mod server;
@@ -120,6 +121,7 @@ verbs! {
     Join(join::JoinArgs),
     Run(run::RunArgs),
     Keygen(keygen::KeygenArgs),
+    Rekey(rekey::RekeyArgs),
     Roster(roster::RosterArgs),
     Plan(plan::PlanArgs),
     Assign(assign::AssignArgs),

@@ -10,7 +10,7 @@ use std::{
 use clap::{Args, ValueEnum};
 use veilsum_node::{
     carrier::{self, Address, Carrier, Transport},
-    documents::{self, Federation, Offered, load_identity},
+    documents::{self, Federation, Offered},
     error::{Code, Failure},
     release::Data,
     role::{
@@ -18,6 +18,7 @@ use veilsum_node::{
         server::OnLoss,
         stop,
     },
+    store::{self, Place},
 };
 use veilsum_proto::{
     aggregator::Timing,
@@ -150,6 +151,11 @@ pub(super) fn head_of(key: &Path) -> PathBuf {
     beside(key, ".head")
 }
 
+/// Everything that is a party's own.
+pub(super) fn place_of(key: &Path, state: Option<&PathBuf>) -> Place {
+    Place { key: key.to_owned(), state: state_of(key, state), head: head_of(key) }
+}
+
 /// A key file: as told, else the only one in the folder of `document`.
 ///
 /// # Errors
@@ -192,8 +198,22 @@ impl Documents {
         role: &str,
         fits: impl Fn(PartyId) -> bool,
     ) -> Result<(Federation, Arc<Identity>, PartyId), Failure> {
+        self.load_with(role, fits, None)
+    }
+
+    /// The same for a party with a ledger in `state`, which takes up its new key where the roster has it.
+    pub(super) fn load_with(
+        &self,
+        role: &str,
+        fits: impl Fn(PartyId) -> bool,
+        state: Option<&PathBuf>,
+    ) -> Result<(Federation, Arc<Identity>, PartyId), Failure> {
         let federation = documents::load_federation(&self.roster, &self.plan)?;
-        let (identity, name) = load_identity(self.key()?)?;
+        let place = place_of(&self.key()?, state);
+        let (identity, name, told) = store::identity_for(&place, &self.roster, &federation.roster)?;
+        if !told.0.is_empty() {
+            crate::tell!("the roster of {} is another than before: {told}", federation.roster.name);
+        }
         let id = federation.whoami(&identity)?;
         if !fits(id) {
             return Err(Failure::input(

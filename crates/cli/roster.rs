@@ -1,4 +1,4 @@
-//! `veilsum roster`: make, add, show, verify; accept, agreed.
+//! `veilsum roster`: make, add, rekey, show, verify; accept, agreed.
 
 use std::path::{Path, PathBuf};
 
@@ -9,14 +9,14 @@ use veilsum_proto::{
     roster::{Member, Roster, SignedRoster},
 };
 
-use crate::verb::Verb;
+use crate::{party::place_of, verb::Verb};
 use veilsum_node::documents::{
-    Card, Changes, Federations, Fingerprint, Offered, Standing, fingerprint, load_card, load_identity, load_roster,
-    roster_fingerprint, whoami, write_roster,
+    Card, Changes, Federations, Fingerprint, Offered, Standing, fingerprint, load_card, load_identity, load_rekey,
+    load_roster, load_roster_document, roster_fingerprint, sign_next, whoami, write_roster,
 };
-use veilsum_node::error::Failure;
+use veilsum_node::{error::Failure, store};
 
-/// Say who takes part: make, add, show, verify; agree to it: accept, agreed
+/// Say who takes part: make, add, rekey, show, verify; agree to it: accept, agreed
 #[derive(Args, Debug)]
 pub(crate) struct RosterArgs {
     /// What to do with it
@@ -31,6 +31,8 @@ pub(crate) enum RosterCommand {
     Make(MakeArgs),
     /// Add sites and sign again; every party needs the new file, and a new plan
     Add(AddArgs),
+    /// Give members the new keys that they stated with `veilsum rekey`, and sign again
+    Rekey(RekeyArgs),
     /// Print a verified roster
     Show(ReadArgs),
     /// Check contents and signature; exit code 3 where they are bad
@@ -78,6 +80,20 @@ pub(crate) struct AddArgs {
     pub key: PathBuf,
 }
 
+/// `veilsum roster rekey`
+#[derive(Args, Debug)]
+pub(crate) struct RekeyArgs {
+    /// The roster; it is replaced
+    #[arg(long, value_name = "FILE", default_value = "roster.toml")]
+    pub roster: PathBuf,
+    /// The coordinator's secret key file
+    #[arg(long, value_name = "FILE.key")]
+    pub key: PathBuf,
+    /// What members sent: statements of new keys, each signed with the old key and the new one
+    #[arg(value_name = "FILE.rekey", required = true)]
+    pub files: Vec<PathBuf>,
+}
+
 /// `veilsum roster show` and `verify`
 #[derive(Args, Debug)]
 pub(crate) struct ReadArgs {
@@ -95,6 +111,9 @@ pub(crate) struct AcceptArgs {
     /// This party's secret key file; what was agreed to is kept beside it
     #[arg(long, value_name = "FILE.key")]
     pub key: PathBuf,
+    /// Folder of its ledger, where it has one; a new key of its own is noted there [default: beside the key]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
     /// The roster's fingerprint as another member's operator told it
     ///
     /// It has at least 32 hexadecimal digits, with or without dashes: for fewer, a false roster with the same ones can be searched
@@ -124,6 +143,7 @@ impl Verb for RosterArgs {
         match &args.command {
             RosterCommand::Make(a) => make(a, json),
             RosterCommand::Add(a) => add(a, json),
+            RosterCommand::Rekey(a) => rekey(&a.roster, &a.key, &a.files, json),
             RosterCommand::Show(a) => {
                 let roster = load_roster(&a.roster)?;
                 crate::verb::print(json, &to_json(&roster), &to_text(&roster))
@@ -172,40 +192,98 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
 fn add(args: &AddArgs, json: bool) -> Result<(), Failure> {
     let mut roster = load_roster(&args.roster)?;
     roster.sites.extend(sites(&args.sites)?);
-    let signed = sign(roster, &args.key)?;
-    write_roster(&args.roster, &signed)?;
+    let signed = sign_next(&args.roster, roster.clone(), Vec::new(), &signer_of(&roster, &args.key)?)?.signed;
     let note = "send it to every party; plans made for the old roster are void: make a new one";
     done(json, &args.roster, &signed.roster, note)
+}
+
+/// Gives members the keys that they stated, in a roster that follows the one at `path` ([ROS-11], [ROS-12]).
+///
+/// # Errors
+/// A [`Failure`] that names the statement at fault; nothing is signed then.
+pub(crate) fn rekey(path: &Path, key: &Path, files: &[PathBuf], json: bool) -> Result<(), Failure> {
+    let before = load_roster_document(path)?;
+    let roster = &before.signed.roster;
+    let mut rekeys = Vec::new();
+    for file in files {
+        let rekey = load_rekey(file)?;
+        let bad = |why: String, next: &str| Err(Failure::input(format!("{}: {why}", file.display()), next));
+        if rekey.federation != roster.name {
+            return bad(
+                format!("{} stated it for the federation {}", rekey.party, rekey.federation),
+                "take it to that federation's coordinator",
+            );
+        }
+        if before.rekeys().any(|known| *known == rekey) {
+            crate::tell!("{}: {} has this key already", file.display(), rekey.party);
+            continue;
+        }
+        match roster.members().find(|m| m.name == rekey.party) {
+            Some(member) if member.key == roster.coordinator.key => {
+                return bad("the coordinator's key cannot be another [ROS-12]".into(), "found a new federation");
+            }
+            Some(member) if member.key == rekey.old => rekeys.push(rekey),
+            _ => {
+                return bad(
+                    format!("{} has not the old key that it names on this roster", rekey.party),
+                    "ask its operator, on a number that you know, whether it is the newest one; it may be an old one sent again",
+                );
+            }
+        }
+    }
+    let names: Vec<String> = rekeys.iter().map(|rekey| rekey.party.clone()).collect();
+    let next = sign_next(path, roster.clone(), rekeys, &signer_of(roster, key)?)?.signed;
+    let note = format!(
+        "new keys: {}. Ask each on a number that you know whether it wants this: whoever has stolen the old key can state it too.\n\
+         Send the file to every party, which takes it without a call; plans made for the old roster are void: make a new one",
+        if names.is_empty() { "none".into() } else { names.join(", ") }
+    );
+    done(json, path, &next.roster, &note)
 }
 
 /// [ROS-8] to [ROS-10]: the operator's own act, after a look at what is another than before.
 fn accept(args: &AcceptArgs, json: bool) -> Result<(), Failure> {
     let roster = load_roster(&args.roster)?;
+    let place = place_of(&args.key, args.state.as_ref());
+    // Where this party's own next key is on it, and was agreed to before: it is taken up.
+    if let Ok((_, _, taken)) = store::identity_for(&place, &args.roster, &roster)
+        && !taken.0.is_empty()
+    {
+        crate::tell!("{taken}");
+    }
     let (identity, _) = load_identity(&args.key)?;
-    whoami(&roster, &identity)?;
+    let waiting = store::next_of(&args.key);
+    let own = whoami(&roster, &identity);
+    own.or_else(|none| load_identity(&waiting).and_then(|(next, _)| whoami(&roster, &next)).map_err(|_| none))?;
     let offered = Offered { file: &args.roster, roster: &roster, key: &args.key, identity: &identity };
-    let standing = Federations::load(&args.key, &identity)?.standing(&roster);
-    let changes = match &standing {
-        Standing::Changed { from } => Changes::between(from, &roster).0,
-        _ => Vec::new(),
+    let history = offered.history()?;
+    let standing = offered.standing(&Federations::load(&args.key, &identity)?, &history)?;
+    let (changes, meaning) = match &standing {
+        Standing::Changed { from } | Standing::Rekeyed { from } => {
+            (Changes::along(from, &roster, &history).0, Changes::meaning(from, &roster, &history))
+        }
+        Standing::New | Standing::Agreed => (Vec::new(), Vec::new()),
     };
     if !json && !changes.is_empty() {
         // Before the question: it is about them.
-        crate::tell!("another than the last roster of {} that was agreed to:\n  {}", roster.name, changes.join("\n  "));
+        crate::tell!(
+            "another than the last roster of {} that was agreed to:\n  {}\nwhat it means:\n  {}",
+            roster.name,
+            changes.join("\n  "),
+            meaning.join("\n  ")
+        );
     }
     let heard = match &args.fingerprint {
-        None if standing != Standing::Agreed => Some(crate::agree::ask(&offered)?),
+        None if matches!(standing, Standing::New | Standing::Changed { .. }) => Some(crate::agree::ask(&offered)?),
         given => given.clone(),
     };
     heard.as_ref().map_or(Ok(()), |heard| offered.compare(heard))?;
     Federations::change(&args.key, &identity, |federations| {
-        if federations.standing(&roster) != standing {
+        if offered.standing(federations, &history)? != standing {
             let what = format!("another roster of {} was accepted at the same moment", roster.name);
             return Err(Failure::input(what, "see `veilsum roster agreed`, and start again"));
         }
-        if standing != Standing::Agreed {
-            federations.agreed.push(roster.clone());
-        }
+        federations.take(&roster, &history);
         for name in &args.data_set {
             let uses: Vec<_> =
                 federations.used.iter().filter(|u| u.data.name == *name).map(|u| u.data.clone()).collect();
@@ -217,9 +295,13 @@ fn accept(args: &AcceptArgs, json: bool) -> Result<(), Failure> {
         }
         Ok(())
     })?;
+    let (_, _, taken) = store::identity_for(&place, &args.roster, &roster)?;
+    if !taken.0.is_empty() {
+        crate::tell!("{taken}");
+    }
     let (short, path) = (roster_fingerprint(&roster.hash()), Federations::beside(&args.key));
     let value = json!({ "agreed": roster.name, "hash": roster.hash().to_string(), "fingerprint": short,
-        "changes": changes, "data_sets": args.data_set, "written": path.display().to_string() });
+        "changes": changes, "meaning": meaning, "data_sets": args.data_set, "written": path.display().to_string() });
     let text = format!(
         "agreed to {} with {} sites\nfingerprint  {short}\nremembered in {}",
         roster.name,
@@ -268,12 +350,18 @@ fn member(card: Card) -> Member {
 }
 
 fn sign(roster: Roster, key: &Path) -> Result<SignedRoster, Failure> {
+    let identity = signer_of(&roster, key)?;
+    Ok(roster.sign(&identity)?)
+}
+
+/// The coordinator's identity, for a roster that it may sign.
+fn signer_of(roster: &Roster, key: &Path) -> Result<Identity, Failure> {
     let (identity, _) = load_identity(key)?;
     roster.check().map_err(|e| {
         Failure::input(e, "correct the list of cards: 3 to 1,000 sites, and every party has its own name and key")
     })?;
-    signer(&identity, &roster, key, "roster")?;
-    Ok(roster.sign(&identity)?)
+    signer(&identity, roster, key, "roster")?;
+    Ok(identity)
 }
 
 /// Only the coordinator signs, and it should hear so by name.

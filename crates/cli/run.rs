@@ -4,6 +4,7 @@ use std::{
     fs,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use clap::Args;
@@ -16,11 +17,13 @@ use veilsum_node::{
     release::{Data, Known},
     role::{
         lobby::run_name,
-        standby::{self, Beginning, Judged, News, StandbyConfig},
+        standby::{self, Judged, News, Next, StandbyConfig},
+        stop,
     },
-    store::{Ledger, ledger},
+    store::{self, Ledger, Place, ledger},
 };
 use veilsum_proto::{
+    history::Rekey,
     identity::Identity,
     roster::{PartyId, Roster},
     suite::Hash,
@@ -30,7 +33,7 @@ use crate::{
     agree::{FirstUse, agree},
     client::ClientArgs,
     intermediary::{IntermediaryArgs, count},
-    party::{Documents, Patience, Reach, block_on, head_of, key_beside, place_for, state_of},
+    party::{Documents, Patience, Reach, block_on, head_of, key_beside, place_for, place_of, state_of},
     policy::judged,
     verb::{self, Verb},
 };
@@ -69,6 +72,9 @@ pub(crate) struct RunArgs {
     pub once: bool,
 }
 
+/// How often it is looked whether this party has agreed to a roster meanwhile.
+const LOOK: Duration = Duration::from_secs(2);
+
 /// This party, as it stands by.
 struct Member<'a> {
     args: &'a RunArgs,
@@ -86,7 +92,11 @@ impl Verb for RunArgs {
     fn run(&self, json: bool) -> Result<(), Failure> {
         let roster = load_roster(&self.documents.roster)?;
         let key = key_beside(self.documents.key.as_ref(), &self.documents.roster)?;
-        let (identity, name) = load_identity(&key)?;
+        let (identity, name, told) =
+            store::identity_for(&place_of(&key, self.state.as_ref()), &self.documents.roster, &roster)?;
+        if !told.0.is_empty() {
+            crate::tell!("the roster of {} is another than before: {told}", roster.name);
+        }
         let id = whoami(&roster, &identity)?;
         let is_site = match (id, &self.data) {
             (PartyId::Coordinator, _) => {
@@ -108,38 +118,79 @@ impl Verb for RunArgs {
         match Federations::load(&key, &identity)?.standing(&roster) {
             Standing::New => agree(&offered, self.first.roster_fingerprint.as_ref(), None)?,
             Standing::Agreed => {}
+            Standing::Rekeyed { .. } => agree(&offered, None, None)?,
             // It stands by with the roster that it agreed to, and says what has to be done about this one.
             Standing::Changed { .. } => offered.passes(None).err().iter().for_each(verb::tell),
         }
-        let member = Member { args: self, key, identity: Arc::new(identity), is_site, json };
-        block_on(member.serve())
+        block_on(self.serve(&key, is_site, json))
+    }
+}
+
+impl RunArgs {
+    async fn serve(&self, key: &Path, is_site: bool, json: bool) -> Result<(), Failure> {
+        let mut done = 0;
+        loop {
+            let (identity, _) = load_identity(key)?;
+            let member = Member { args: self, key: key.to_owned(), identity: Arc::new(identity), is_site, json };
+            match standby::run(&member.standing_by(done)?).await? {
+                Next::OwnKey(roster) => {
+                    let taken_up = self.take_up(key, &roster);
+                    stop::unless_told(taken_up, "start it again whenever you like").await?;
+                }
+                Next::Run { number, federation } => {
+                    let folder = self.out.join(run_name(number, &federation.terms.hash()));
+                    crate::tell!("run {number} begins");
+                    let ended = member.take_part(&folder).await;
+                    done = number;
+                    match ended {
+                        Err(failure) if [Code::Interrupted, Code::Terminated].contains(&failure.code) => {
+                            return Err(failure);
+                        }
+                        ended if self.once => return ended,
+                        Err(failure) => verb::tell(&failure),
+                        Ok(()) => {}
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl RunArgs {
+    /// Takes up the key that the roster has; where the roster has more that is new, once this party's operator has agreed to it.
+    async fn take_up(&self, key: &Path, roster: &Roster) -> Result<(), Failure> {
+        let place = place_of(key, self.state.as_ref());
+        let mut said = String::new();
+        loop {
+            match store::identity_for(&place, &self.documents.roster, roster) {
+                Ok((_, _, told)) => {
+                    crate::tell!("the roster of {} is another than before: {told}", roster.name);
+                    return Ok(());
+                }
+                Err(failure) if failure.message != said => {
+                    verb::tell(&failure);
+                    said = failure.message;
+                }
+                Err(_) => tokio::time::sleep(LOOK).await,
+            }
+        }
     }
 }
 
 impl Member<'_> {
-    async fn serve(&self) -> Result<(), Failure> {
-        let mut done = 0;
-        loop {
-            let Beginning { number, federation } = standby::run(&self.standing_by(done)?).await?;
-            let folder = self.args.out.join(run_name(number, &federation.terms.hash()));
-            crate::tell!("run {number} begins");
-            let ended = self.take_part(&folder).await;
-            done = number;
-            match ended {
-                Err(failure) if [Code::Interrupted, Code::Terminated].contains(&failure.code) => return Err(failure),
-                ended if self.args.once => return ended,
-                Err(failure) => verb::tell(&failure),
-                Ok(()) => {}
-            }
-        }
-    }
-
     fn standing_by(&self, done: u64) -> Result<StandbyConfig, Failure> {
         let documents = &self.args.documents;
         let roster = load_roster(&documents.roster)?;
         let agreed = match Federations::load(&self.key, &self.identity)?.standing(&roster) {
-            Standing::Changed { from } => *from,
+            Standing::Changed { from } | Standing::Rekeyed { from } => *from,
             Standing::New | Standing::Agreed => roster,
+        };
+        let (waiting, old) = (store::next_of(&self.key), self.identity.clone());
+        let own = agreed.find(&old.public()).map(|id| (agreed.name.clone(), agreed.name_of(id)));
+        let rekey = move || {
+            let (federation, own) = own.as_ref()?;
+            let (next, _) = waiting.exists().then(|| load_identity(&waiting).ok())??;
+            Some(Rekey::make(federation, own, &old, &next))
         };
         let judge = Judge {
             identity: self.identity.clone(),
@@ -157,6 +208,7 @@ impl Member<'_> {
             roster: documents.roster.clone(),
             plan: documents.plan.clone(),
             carrier: self.args.reach.carrier()?,
+            rekey: Arc::new(rekey),
             done,
             judge: Arc::new(move |federation| judge.judge(federation)),
             stamp: Arc::new(move || watched.iter().map(|file| stamp(file)).collect()),
@@ -235,6 +287,8 @@ impl Judge {
         }
         let SitePolicy { policy, data: name, .. } = &site;
         self.offered(&federation.roster).passes(Some(&Data::of(name, &self.identity, &rows)))?;
+        let place = Place { key: self.key.clone(), state: self.state.clone(), head: head_of(&self.key) };
+        store::follow(&place, &self.roster, &federation.roster, &self.identity)?;
         let account = Ledger::look(&self.state, &head_of(&self.key), &self.identity)?;
         let known = account.known(&origin.columns(&self.identity, &account.together()));
         if !matches!(known, Known::Same(_)) {

@@ -37,5 +37,5 @@ impl Repeatable {
 /// time would average out. The seed of the identity makes it this site's secret.
 pub fn of_site(identity: &Identity, terms: &Hash, question: &[u8], rows: &Prepared) -> Stream {
     let rows = digest_of_rows(rows);
-    Stream::from_key(suite::hash("blur", &[&*identity.seed(), &terms.0, question, &rows.0]).0)
+    Stream::from_key(suite::hash("blur", &[&*identity.digest_secret(), &terms.0, question, &rows.0]).0)
 }

@@ -5,6 +5,7 @@
 //! (the protocol's own encoding), not the text: comments may be added, numbers may not be changed.
 
 mod answer;
+mod change;
 mod federations;
 mod file;
 mod guests;
@@ -24,15 +25,17 @@ use veilsum_proto::{plan::SignedTerms, roster::SignedRoster};
 use file::in_file;
 
 pub use answer::PlanAnswer;
-pub use federations::{Changes, Federations, Fingerprint, Standing, Use};
+pub use federations::{Changes, Federations, Fingerprint, Never, Standing, Use};
 pub use guests::{Guest, GuestList, Knocked, Run, Said, Stage};
 pub use invitation::{invitation_line, parse_invitation};
-pub use key::{Card, check_address, load_card, load_identity, write_card, write_key};
+pub use key::{Card, check_address, load_card, load_identity, load_rekey, write_card, write_key, write_rekey};
 pub use meeting::Begun;
 pub use model::{read_model, write_model};
 pub use offered::Offered;
 pub use plan::{load_plan, write_plan};
-pub use roster::{load_roster, load_signed_roster, write_roster};
+pub use roster::{
+    load_roster, load_roster_document, load_signed_roster, sign_next, write_roster, write_roster_document,
+};
 pub use site::{SitePolicy, load_policy, policy_of};
 
 pub use veilsum_federation::agreed::{Federation, fingerprint, roster_fingerprint, whoami};

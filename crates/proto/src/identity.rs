@@ -114,6 +114,8 @@ impl PublicKey {
 /// A party's secret identity. It has no `Debug` and no `Clone`, and is wiped on drop.
 pub struct Identity {
     key: SigningKey,
+    /// What its digests of rows are keyed with, where it is not the seed.
+    digests: Option<Zeroizing<[u8; 32]>>,
 }
 
 impl Identity {
@@ -126,7 +128,17 @@ impl Identity {
 
     /// The identity of a stored seed.
     pub fn from_seed(seed: &[u8; 32]) -> Self {
-        Identity { key: SigningKey::from_bytes(seed) }
+        Identity { key: SigningKey::from_bytes(seed), digests: None }
+    }
+
+    /// The same identity with a secret of its own for digests of rows, which outlives the key ([LED-9]).
+    pub fn with_digests(self, secret: Zeroizing<[u8; 32]>) -> Self {
+        Identity { digests: Some(secret), ..self }
+    }
+
+    /// The secret with which rows, columns and labels are known again ([LED-8]): the seed, where there is no other.
+    pub fn digest_secret(&self) -> Zeroizing<[u8; 32]> {
+        self.digests.clone().unwrap_or_else(|| self.seed())
     }
 
     /// The seed, for the file that keeps it (mode 0600) and for the transport's key.

@@ -1,5 +1,5 @@
 //! The ledger, an account of everything that ever left a site: its entries, their hash chain and their signatures (spec
-//! section 11.2, [LED-1] to [LED-3]). This module opens no file. An entry contains digests, lengths and what is public
+//! section 11.2, [LED-1] to [LED-3], [LED-9]). This module opens no file. An entry contains digests, lengths and what is public
 //! anyway; it contains no value and no row count.
 
 use serde::{Deserialize, Serialize};
@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     codec,
     error::Error,
+    history::Rekey,
     identity::{Identity, PublicKey, Signature},
     message::Disclosure,
     policy::Cost,
@@ -73,6 +74,10 @@ pub enum Note {
     Separate(Vec<Column>),
     /// The masked words whose frame has the digest of this entry enter no total ([REL-6]).
     Undone,
+    /// The owner of the ledger has a new key: this entry is the last one that the old key signs ([LED-9]).
+    Rekeyed(Box<Rekey>),
+    /// Another site of the block has a new key ([LED-9]).
+    Renamed(Box<Rekey>),
 }
 
 /// A column of a data set.
@@ -205,7 +210,7 @@ impl Entry {
         let round = self.slot.is_some() == self.cohort.is_some() && (self.slot.is_some() || !answers);
         let columns = match &self.note {
             Some(Note::Columns(list) | Note::Changed(list) | Note::Separate(list)) => list.as_slice(),
-            Some(Note::Undone) | None => &[],
+            Some(Note::Undone | Note::Rekeyed(_) | Note::Renamed(_)) | None => &[],
         };
         let nothing_new = self.version == 0 && self.block.is_none() && self.note.is_none();
         let undone = self.note == Some(Note::Undone);
@@ -252,16 +257,22 @@ impl Head {
 
 /// A chain that is checked entry by entry.
 pub struct Chain {
-    key: PublicKey,
+    /// Whose it was, one key after the other; the last one signs now.
+    owners: Vec<PublicKey>,
     head: Head,
     /// Whether entries of the present form have begun.
     present: bool,
 }
 
 impl Chain {
-    /// Starts the chain of this party at its beginning.
+    /// Starts the chain that this key began.
     pub fn new(key: PublicKey) -> Chain {
-        Chain { key, head: Head::default(), present: false }
+        Chain { owners: vec![key], head: Head::default(), present: false }
+    }
+
+    /// The keys of its owner so far, oldest first ([LED-9]).
+    pub fn owners(&self) -> &[PublicKey] {
+        &self.owners
     }
 
     /// Where it ends so far.
@@ -269,7 +280,7 @@ impl Chain {
         self.head
     }
 
-    /// Takes the next entry ([LED-1] to [LED-3]).
+    /// Takes the next entry ([LED-1] to [LED-3], [LED-9]).
     ///
     /// # Errors
     /// `Error::Invalid` where it is not the next one, or not signed by the party.
@@ -285,8 +296,18 @@ impl Chain {
         if !entry.is_whole() || (entry.old && self.present) {
             return bad(format!("entry {at} is not of a form that a ledger has"), "LED-1");
         }
-        if !self.key.verify(SIGNED, &[&entry.encoded()], signature) {
+        let owner = self.owners.last().copied();
+        if !owner.is_some_and(|owner| owner.verify(SIGNED, &[&entry.encoded()], signature)) {
             return bad(format!("entry {at} is not signed by the ledger's owner"), "LED-3");
+        }
+        if let Some(Note::Rekeyed(rekey) | Note::Renamed(rekey)) = &entry.note {
+            let own = matches!(entry.note, Some(Note::Rekeyed(_)));
+            if rekey.verify().is_err() || own != (owner == Some(rekey.old)) {
+                return bad(format!("entry {at} has a new key that nobody stated, or another party's"), "LED-9");
+            }
+            if own {
+                self.owners.push(rekey.new);
+            }
         }
         self.head = Head { entries: at + 1, link: entry.link() };
         self.present |= !entry.old;
@@ -378,6 +399,45 @@ mod tests {
         chain.take(&e, &e.sign(&identity)).unwrap();
         let late = old(3, chain.head().link);
         assert_eq!(chain.take(&late, &late.sign(&identity)).unwrap_err().rule().unwrap().0, "LED-1");
+    }
+
+    /// [LED-9]: the note hands the chain over; nobody else's statement does, and the old key signs nothing behind it.
+    #[test]
+    fn led_9_a_chain_goes_on_under_the_key_that_its_owner_named() {
+        let [old, new, other] = [1, 2, 3].map(|seed| Identity::from_seed(&[seed; 32]));
+        let note = |previous, note| Entry {
+            slot: None,
+            cohort: None,
+            discloses: Disclosure::Nothing,
+            answer: None,
+            block: None,
+            note: Some(note),
+            ..entry(1, previous)
+        };
+        let rekey = |from: &Identity| Box::new(Rekey::make("test", "site-1", from, &new));
+        let began = || {
+            let mut chain = Chain::new(old.public());
+            let first = entry(0, Hash::default());
+            chain.take(&first, &first.sign(&old)).unwrap();
+            chain
+        };
+        let mut chain = began();
+        let rekeyed = note(chain.head().link, Note::Rekeyed(rekey(&old)));
+        chain.take(&rekeyed, &rekeyed.sign(&old)).unwrap();
+        assert_eq!(chain.owners(), [old.public(), new.public()]);
+        let next = entry(2, chain.head().link);
+        assert_eq!(chain.take(&next, &next.sign(&old)).unwrap_err().rule().unwrap().0, "LED-3");
+        chain.take(&next, &next.sign(&new)).unwrap();
+        let mut chain = began();
+        let link = chain.head().link;
+        let forged = Box::new(Rekey { old: old.public(), ..*rekey(&other) });
+        for bad in [Note::Rekeyed(rekey(&other)), Note::Rekeyed(forged), Note::Renamed(rekey(&old))] {
+            let bad = note(link, bad);
+            assert_eq!(chain.take(&bad, &bad.sign(&old)).unwrap_err().rule().unwrap().0, "LED-9");
+        }
+        let renamed = note(link, Note::Renamed(rekey(&other)));
+        chain.take(&renamed, &renamed.sign(&old)).unwrap();
+        assert_eq!(chain.owners(), [old.public()]);
     }
 
     /// [LED-1] to [LED-3]: whatever is changed, left out or put in is found, and the entry is named.

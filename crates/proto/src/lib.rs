@@ -12,7 +12,7 @@
 //! # How to read this crate
 //!
 //! 1. [`limits`], `error`, [`codec`], [`suite`]: every bound with its reason, faults with their rule, bytes, the ciphersuite.
-//! 2. [`identity`], [`roster`], [`joining`], [`release`], [`plan`]: who takes part and how they came, over which sites a total may be, and under which terms.
+//! 2. [`identity`], [`roster`], [`history`], [`joining`], [`release`], [`plan`]: who takes part, how that changes and how they came, over which sites a total may be, and under which terms.
 //! 3. [`fixed`], [`noise`]: integers in place of numbers, and exact noise.
 //! 4. [`kem`], `shamir`, `spread`, `mask`, `commit`: the parts of a deck and a round.
 //! 5. [`message`]: what is on the wire.
@@ -28,6 +28,7 @@ mod commit;
 mod error;
 pub mod evidence;
 pub mod fixed;
+pub mod history;
 pub mod identity;
 pub mod joining;
 pub mod journal;

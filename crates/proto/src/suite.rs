@@ -20,8 +20,10 @@ const SALT: &[u8] = b"veilsum/2";
 /// keeps its name as long, and a roster is compared by telephone once.
 const LASTING_SALT: &[u8] = b"veilsum/1";
 /// Labels with that salt. None of them names a key.
-const LASTING: [&str; 16] = [
+const LASTING: [&str; 18] = [
     "roster",
+    "roster change",
+    "rekey",
     "card",
     "federations",
     "cohort in a ledger",

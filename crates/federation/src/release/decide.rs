@@ -183,7 +183,7 @@ fn labels(question: &Question, identity: &Identity, work: &PlanSpec, rows: &Prep
     match (rows.labels(), &work.labels) {
         (Some(labels), Some(of)) if counts => {
             let labels: Vec<u8> = labels.iter().flat_map(|label| label.to_le_bytes()).collect();
-            suite::hash("labels in a ledger", &[&*identity.seed(), of.column.as_bytes(), &labels]).0.to_vec()
+            suite::hash("labels in a ledger", &[&*identity.digest_secret(), of.column.as_bytes(), &labels]).0.to_vec()
         }
         _ => Vec::new(),
     }

@@ -62,7 +62,7 @@ impl Origin {
     pub fn columns(&self, identity: &Identity, known: &[Together]) -> Vec<Column> {
         let key = |name: String, values: Hash| Column {
             name,
-            values: suite::hash("column in a ledger", &[&*identity.seed(), &values.0]),
+            values: suite::hash("column in a ledger", &[&*identity.digest_secret(), &values.0]),
         };
         let alone = self.names.iter().enumerate().map(|(at, name)| key(name.clone(), self.alone(at)));
         let mut sets: Vec<&Together> = known.iter().collect();

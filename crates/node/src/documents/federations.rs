@@ -1,5 +1,5 @@
-//! `KEYFILE.federations`: the rosters that the owner of a key agreed to, and with which of them each data set was used
-//! ([ROS-8] to [ROS-10]).
+//! `KEYFILE.federations`: the rosters that the owner of a key agreed to, the changes between them, and with which of them each data
+//! set was used ([ROS-8] to [ROS-10], [ROS-13]).
 //!
 //! A roster is signed with a key that stands in it, so its signature does not say whose roster it is: anybody can sign one with
 //! everybody's names. What a site compared with others once is therefore kept, whole, so that a later roster can be held
@@ -12,11 +12,14 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use veilsum_proto::{
+    codec,
+    history::{Rekey, SignedChange, Step, fork, rekeyed, step},
     identity::{Identity, Signature},
     roster::{Member, Roster},
     suite::Hash,
 };
 
+use super::change::ChangePart;
 use super::file::{hash_of, hex, locked, read_document, to_toml};
 use super::roster::MemberPart;
 use crate::{
@@ -77,11 +80,27 @@ pub enum Standing {
     Agreed,
     /// No roster of this federation.
     New,
+    /// Another roster of this federation, which differs by keys that the keys before them vouch for, and by nothing else.
+    Rekeyed {
+        /// That roster.
+        from: Box<Roster>,
+    },
     /// Another roster of this federation.
     Changed {
         /// That roster.
         from: Box<Roster>,
     },
+}
+
+/// What no operator can agree to ([ROS-13]).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Never {
+    /// The coordinator signed two changes of one roster: the one that was kept, and the one that is offered.
+    Fork(Box<[SignedChange; 2]>),
+    /// The coordinator of this name of a federation has another key.
+    Coordinator,
+    /// This member has a key that it replaced.
+    Replaced(String),
 }
 
 /// A data set that was used with a federation.
@@ -103,6 +122,8 @@ pub struct Federations {
     pub agreed: Vec<Roster>,
     /// Every data set with every federation that it was used with, or may be used with.
     pub used: Vec<Use>,
+    /// Every change of a roster that was shown with one of them.
+    pub changes: Vec<SignedChange>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -114,6 +135,8 @@ struct File {
     agreed: Vec<AgreedPart>,
     #[serde(default)]
     data: Vec<DataPart>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    change: Vec<ChangePart>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -150,13 +173,13 @@ impl Federations {
     pub fn load(key: &Path, identity: &Identity) -> Result<Federations, Failure> {
         let path = Self::beside(key);
         if fs::symlink_metadata(&path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
-            return Ok(Federations { path, agreed: Vec::new(), used: Vec::new() });
+            return Ok(Federations { path, agreed: Vec::new(), used: Vec::new(), changes: Vec::new() });
         }
         let damaged = || {
             let what = format!("{}: it is damaged, or another key signed it [ROS-8]", path.display());
             Failure::input(what, NEXT)
         };
-        let File { format: _, signature, agreed, data } = read_document(&path, MAX_FILE, FORMAT, NEXT)?;
+        let File { format: _, signature, agreed, data, change } = read_document(&path, MAX_FILE, FORMAT, NEXT)?;
         let signature = Signature::from_bytes(&hex(&path, "signature", &signature).map_err(again)?);
         let roster = |part: AgreedPart| -> Result<Roster, Failure> {
             let roster = Roster {
@@ -174,6 +197,7 @@ impl Federations {
         let all = Federations {
             agreed: agreed.into_iter().map(roster).collect::<Result<_, _>>().map_err(again)?,
             used: data.into_iter().map(used).collect::<Result<_, _>>().map_err(again)?,
+            changes: change.into_iter().map(|part| part.read(&path)).collect::<Result<_, _>>().map_err(again)?,
             path: path.clone(),
         };
         let signed = all.signed();
@@ -190,6 +214,10 @@ impl Federations {
         for Use { data, federation, roster } in &self.used {
             let texts = [&data.name, federation].map(|text| text.as_bytes().to_vec());
             parts.extend(texts.into_iter().chain([data.rows, *roster].map(|hash| hash.0.to_vec())));
+        }
+        // A file from before there were any has no such part; uses have four each.
+        if !self.changes.is_empty() {
+            parts.push(codec::encode(&self.changes));
         }
         parts
     }
@@ -208,6 +236,20 @@ impl Federations {
         let mut after = before.clone();
         change(&mut after)?;
         if before == after { Ok(()) } else { after.write(identity) }
+    }
+
+    /// Signs the file anew with the key that takes the place of `old` ([LED-9]); where it has signed it already, nothing is left to
+    /// do.
+    ///
+    /// # Errors
+    /// As [`Federations::load`] with the old key, and where it cannot be written.
+    pub fn hand_over(key: &Path, old: &Identity, new: &Identity) -> Result<(), Failure> {
+        let path = Self::beside(key);
+        let _held = locked(&path)?;
+        if !path.exists() || Self::load(key, new).is_ok() {
+            return Ok(());
+        }
+        Self::load(key, old)?.write(new)
     }
 
     fn write(&self, identity: &Identity) -> Result<(), Failure> {
@@ -231,6 +273,7 @@ impl Federations {
             signature: to_hex(&identity.sign(LABEL, &parts).to_bytes()),
             agreed: self.agreed.iter().map(agreed).collect(),
             data: self.used.iter().map(data).collect(),
+            change: self.changes.iter().map(ChangePart::of).collect(),
         };
         let comment = "# The rosters that this party agreed to, oldest first, and the data sets that it used with them.\n\
                        # Signed with the key beside it: a change by hand breaks the signature.\n";
@@ -256,6 +299,47 @@ impl Federations {
             None => Standing::New,
             Some(last) if last == roster => Standing::Agreed,
             Some(last) => Standing::Changed { from: Box::new(last.clone()) },
+        }
+    }
+
+    /// The same for a roster with the history that leads to it and holds ([ROS-9], [ROS-13]).
+    ///
+    /// # Errors
+    /// [`Never`] where it is one that cannot be agreed to, whoever says so.
+    pub fn judge(&self, roster: &Roster, history: &[SignedChange]) -> Result<Standing, Never> {
+        let Some(last) = self.last(&roster.name) else { return Ok(Standing::New) };
+        if last.coordinator.key != roster.coordinator.key {
+            return Err(Never::Coordinator);
+        }
+        if let Some((known, offered)) = fork(&self.changes, history) {
+            return Err(Never::Fork(Box::new([known.clone(), offered.clone()])));
+        }
+        let replaced = |m: &&Member| self.rekeys(&roster.name).any(|rekey| rekey.old == m.key);
+        if let Some(member) = roster.members().find(replaced) {
+            return Err(Never::Replaced(member.name.clone()));
+        }
+        let from = Box::new(last.clone());
+        Ok(match step(last, roster, history) {
+            Step::Same => Standing::Agreed,
+            Step::Rekeyed(_) => Standing::Rekeyed { from },
+            Step::Other => Standing::Changed { from },
+        })
+    }
+
+    /// Statements of new keys in this federation, of all changes that were shown.
+    fn rekeys<'a>(&'a self, federation: &'a str) -> impl Iterator<Item = &'a Rekey> {
+        self.changes.iter().flat_map(|signed| &signed.change.rekeys).filter(move |r| r.federation == federation)
+    }
+
+    /// Adds a roster that is agreed to, and the changes that it came with.
+    pub fn take(&mut self, roster: &Roster, history: &[SignedChange]) {
+        if self.last(&roster.name) != Some(roster) {
+            self.agreed.push(roster.clone());
+        }
+        for signed in history {
+            if !self.changes.contains(signed) {
+                self.changes.push(signed.clone());
+            }
         }
     }
 
@@ -288,6 +372,63 @@ fn again(failure: Failure) -> Failure {
 pub struct Changes(pub Vec<String>);
 
 impl Changes {
+    /// As [`Changes::between`], where new keys that the history has with both signatures are told as such.
+    pub fn along(old: &Roster, new: &Roster, history: &[SignedChange]) -> Changes {
+        let stated = rekeyed(old, history.iter().flat_map(|signed| &signed.change.rekeys));
+        let fresh = stated.members().zip(old.members()).filter(|(now, was)| now.key != was.key);
+        let mut told: Vec<String> =
+            fresh.map(|(now, _)| format!("{} has a new key, signed with its old one", now.name)).collect();
+        told.extend(Changes::between(&stated, new).0);
+        Changes(told)
+    }
+
+    /// What a change from `old` to `new` means for whoever has agreed to `old`, a sentence for each kind ([REL-2] to [REL-5]).
+    pub fn meaning(old: &Roster, new: &Roster, history: &[SignedChange]) -> Vec<String> {
+        let stated = rekeyed(old, history.iter().flat_map(|signed| &signed.change.rekeys));
+        let missing = |of: &Roster, from: &Roster| {
+            let gone = of.sites.iter().filter(|site| !from.sites.iter().any(|other| other.key == site.key));
+            gone.map(|site| site.name.clone()).collect::<Vec<_>>()
+        };
+        let (joins, leaves) = (missing(new, &stated), missing(&stated, new));
+        let mut told = Vec::new();
+        let both: Vec<String> = joins.iter().filter(|name| leaves.contains(name)).cloned().collect();
+        if !both.is_empty() {
+            told.push(format!(
+                "{}: a key that its old one did not sign makes another site of it; what follows holds for both",
+                some(&both)
+            ));
+        }
+        if !joins.is_empty() {
+            told.push(format!(
+                "joining: {}. A block of sites that has answered stays as it is, so these rows enter totals only in a block of enough \
+                 sites that have answered in none, or have declared their rows separate [REL-3]",
+                some(&joins)
+            ));
+        }
+        if !leaves.is_empty() {
+            told.push(format!(
+                "leaving: {}. Sites that have answered in one block with a site that left give no totals of these rows without it; they can \
+                 declare other rows altogether (`veilsum ledger separate`), and join as new ones [REL-4]",
+                some(&leaves)
+            ));
+        }
+        let fresh = stated.members().zip(old.members()).filter(|(now, was)| now.key != was.key);
+        let fresh: Vec<String> = fresh.map(|(now, _)| now.name.clone()).collect();
+        if !fresh.is_empty() {
+            told.push(format!(
+                "a new key by its own statement: {}. Blocks, ledgers and budgets go on [LED-9]",
+                some(&fresh)
+            ));
+        }
+        if stated.intermediary.key != new.intermediary.key {
+            let name = &new.intermediary.name;
+            told.push(format!(
+                "{name} sums the row counts; it must belong to another organisation than the coordinator"
+            ));
+        }
+        told
+    }
+
     /// Between two rosters of one federation: who is new or gone, and whose key, name, role or address is another.
     pub fn between(old: &Roster, new: &Roster) -> Changes {
         let mut told = Vec::new();
@@ -333,6 +474,15 @@ impl fmt::Display for Changes {
             0 => Ok(()),
             more => write!(f, "; and {more} more"),
         }
+    }
+}
+
+/// A few names, and how many more there are.
+fn some(names: &[String]) -> String {
+    let shown = &names[..names.len().min(TOLD)];
+    match names.len() - shown.len() {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Secret key files and the public cards made from them.
+//! Secret key files, the public cards made from them, and the statements of new keys.
 //!
 //! A card says under which name and key somebody wants to be on a roster; its self-signature proves that the key is
 //! theirs, not whose they are. Operators compare fingerprints for that.
@@ -7,12 +7,14 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use veilsum_proto::{
+    history::Rekey,
     identity::{Identity, PublicKey, Signature, from_hex},
     roster::check_name,
 };
 use zeroize::Zeroizing;
 
-use super::file::{hex, read_document, to_toml};
+use super::change::RekeyPart;
+use super::file::{hex, read_document, refused, to_toml};
 use crate::{
     error::Failure,
     files::{self, Existing},
@@ -20,6 +22,7 @@ use crate::{
 use veilsum_proto::identity::to_hex;
 
 const KEY_FORMAT: &str = "veilsum-key/1";
+const REKEY_FORMAT: &str = "veilsum-rekey/1";
 const CARD_FORMAT: &str = "veilsum-card/1";
 /// Label under which a card is signed.
 const LABEL: &str = "card";
@@ -63,13 +66,19 @@ pub fn write_key(path: impl AsRef<Path>, name: &str, identity: &Identity, existi
     text.push_str("format = \"veilsum-key/1\"\nname = \"");
     text.push_str(name);
     text.push_str("\"\nseed = \"");
-    for byte in identity.seed().iter() {
-        for digit in [byte >> 4, byte & 15] {
-            text.push(char::from_digit(u32::from(digit), 16).unwrap_or('0'));
-        }
+    push_hex(&mut text, &identity.seed());
+    if identity.digest_secret() != identity.seed() {
+        text.push_str("\"\ndigests = \"");
+        push_hex(&mut text, &identity.digest_secret());
     }
     text.push_str("\"\n");
     Ok(files::write_private(path, text.as_bytes(), existing)?)
+}
+
+fn push_hex(text: &mut String, secret: &[u8; 32]) {
+    for digit in secret.iter().flat_map(|byte| [byte >> 4, byte & 15]) {
+        text.push(char::from_digit(u32::from(digit), 16).unwrap_or('0'));
+    }
 }
 
 /// Reads a secret key file that only its owner can read: the identity and its name.
@@ -110,22 +119,24 @@ fn looks_like_a_seed(name: &str) -> bool {
     name.len() == 64 && name.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
-/// A key file is three lines of TOML, read by hand: a general parser would copy the seed and quote it in its errors.
+/// A key file is three or four lines of TOML, read by hand: a general parser would copy the seed and quote it in its errors.
 fn parse_key(bytes: &[u8]) -> Result<(Identity, String), String> {
     let text = std::str::from_utf8(bytes).map_err(|_| "it is not UTF-8 text")?;
-    let (mut format, mut name, mut seed) = (None, None, None);
+    let (mut format, mut name, mut seed, mut digests) = (None, None, None, None);
     for (at, line) in text.lines().enumerate() {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
         }
-        let bad = || format!("line {}: not one of format, name and seed with a value in double quotes", at + 1);
+        let bad =
+            || format!("line {}: not one of format, name, seed and digests with a value in double quotes", at + 1);
         let (key, value) = line.split_once('=').ok_or_else(bad)?;
         let value = value.trim().strip_prefix('"').and_then(|v| v.strip_suffix('"')).ok_or_else(bad)?;
         let place = match key.trim() {
             "format" => &mut format,
             "name" => &mut name,
             "seed" => &mut seed,
+            "digests" => &mut digests,
             _ => return Err(bad()),
         };
         if place.replace(value).is_some() {
@@ -136,13 +147,18 @@ fn parse_key(bytes: &[u8]) -> Result<(Identity, String), String> {
         return Err(format!("it does not say format = {KEY_FORMAT:?}"));
     }
     let name = name.ok_or("the name is missing")?.to_owned();
-    let digits = Zeroizing::new(from_hex(seed.ok_or("the seed is missing")?).ok_or("the seed is damaged")?);
-    let mut seed = Zeroizing::new([0u8; 32]);
-    if digits.len() != seed.len() {
-        return Err("the seed is damaged".into());
-    }
-    seed.copy_from_slice(&digits);
-    Ok((Identity::from_seed(&seed), name))
+    let seed = secret(seed.ok_or("the seed is missing")?).ok_or("the seed is damaged")?;
+    let identity = Identity::from_seed(&seed);
+    let Some(digests) = digests else { return Ok((identity, name)) };
+    let digests = secret(digests).ok_or("the secret of digests is damaged")?;
+    Ok((identity.with_digests(digests), name))
+}
+
+fn secret(digits: &str) -> Option<Zeroizing<[u8; 32]>> {
+    let bytes = Zeroizing::new(from_hex(digits)?);
+    let mut secret = Zeroizing::new([0u8; 32]);
+    (bytes.len() == secret.len()).then(|| secret.copy_from_slice(&bytes))?;
+    Some(secret)
 }
 
 /// Writes a party's public card. Anybody may read it.
@@ -182,6 +198,36 @@ pub fn load_card(path: impl AsRef<Path>) -> Result<Card, Failure> {
         return Err(bad(format!("the card of {} was changed after it was signed with its own key", file.name)));
     }
     Ok(Card { name: file.name, key, address: file.address })
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RekeyFile {
+    format: String,
+    rekey: RekeyPart,
+}
+
+/// Writes a statement of a new key, which is public.
+///
+/// # Errors
+/// A [`Failure`] where the file cannot be written.
+pub fn write_rekey(path: impl AsRef<Path>, rekey: &Rekey) -> Result<(), Failure> {
+    let file = RekeyFile { format: REKEY_FORMAT.into(), rekey: RekeyPart::of(rekey) };
+    let comment = "# A party has a new key, and its old one says so: send it to the coordinator.\n";
+    Ok(files::write_atomic(path, to_toml(comment, &file)?.as_bytes())?)
+}
+
+/// Reads a statement of a new key and checks both signatures ([ROS-11]).
+///
+/// # Errors
+/// A [`Failure`] that names the file.
+pub fn load_rekey(path: impl AsRef<Path>) -> Result<Rekey, Failure> {
+    let path = path.as_ref();
+    let next = "ask its party to make it again with `veilsum rekey`";
+    let file: RekeyFile = read_document(path, MAX_FILE, REKEY_FORMAT, next)?;
+    let rekey = file.rekey.read(path)?;
+    rekey.verify().map_err(|e| refused(path, &e, next))?;
+    Ok(rekey)
 }
 
 /// Whether `address` is empty or `HOST:PORT`.

@@ -8,8 +8,10 @@ use std::{
 use proptest::prelude::*;
 use veilsum_cluster::{Centres, method::Seeding};
 use veilsum_proto::{
+    history::Rekey,
     identity::Identity,
     plan::{SignedTerms, Terms},
+    roster::Member,
 };
 
 pub(crate) use veilsum_federation::testing::{fcm, kit, terms, work};
@@ -189,4 +191,39 @@ fn plans_that_could_overflow_or_show_rows_are_refused() {
     let failure = prove(&roster, &Terms { min_total_rows: 2, ..good }, &w).unwrap_err();
     assert!(failure.message.contains("K = 3") && failure.advice.contains("--min-total-rows"), "{failure}");
     assert_eq!(fingerprint(&[0xab; 32]), "abab-abab-abab-abab");
+}
+
+/// [ROS-12]: the file carries the changes, a byte of them changed is found, and a roster without them is a first one.
+#[test]
+fn a_roster_carries_its_history() {
+    let folder = Folder::new("history");
+    let (roster, ids) = kit(3);
+    let path = folder.at("roster.toml");
+    let first = sign_next(&path, roster.clone(), Vec::new(), &ids[0]).unwrap();
+    assert!(first.history.is_empty() && load_roster_document(&path).unwrap() == first);
+    let fresh = Identity::from_seed(&[77; 32]);
+    let rekey = Rekey::make(&roster.name, &roster.sites[1].name, &ids[3], &fresh);
+    let second = sign_next(&path, roster.clone(), vec![rekey.clone()], &ids[0]).unwrap();
+    assert_eq!(second.signed.roster.sites[1].key, fresh.public());
+    // Whoever lists members lists the keys with which they came; nothing changes by that.
+    assert_eq!(sign_next(&path, roster.clone(), vec![rekey], &ids[0]).unwrap(), second);
+    let mut fewer = roster.clone();
+    let gone = fewer.sites.remove(0);
+    assert!(sign_next(&path, fewer.clone(), Vec::new(), &ids[0]).is_err(), "two sites");
+    fewer.sites.push(Member { name: "late".into(), key: Identity::from_seed(&[78; 32]).public(), ..gone });
+    let third = sign_next(&path, fewer, Vec::new(), &ids[0]).unwrap();
+    assert_eq!(third.history.len(), 2);
+    assert_eq!(load_roster_document(&path).unwrap(), third);
+    assert_eq!(load_signed_roster(&path).unwrap(), third.signed);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let changes = text.find("[[change]]").unwrap();
+    for (at, byte) in text.bytes().enumerate().skip(changes).filter(|(at, b)| at % 5 == 0 && b.is_ascii_digit()) {
+        let mut bad = text.clone().into_bytes();
+        bad[at] = if byte == b'1' { b'2' } else { b'1' };
+        std::fs::write(&path, bad).unwrap();
+        assert!(load_roster(&path).is_err(), "byte {at}");
+    }
+    // Cut off with their changes: the roster itself holds, as one whose history is not told.
+    std::fs::write(&path, &text[..changes]).unwrap();
+    assert_eq!(load_roster_document(&path).unwrap(), third.signed.into());
 }

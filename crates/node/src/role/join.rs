@@ -4,10 +4,11 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use tokio::time::timeout;
 use veilsum_proto::{
+    history::RosterDocument,
     identity::{Identity, PublicKey},
     joining::{Code as Digits, Invitation, Meeting, Nonce, Role},
     plan::SignedTerms,
-    roster::{PartyId, Roster, SignedRoster},
+    roster::{PartyId, Roster},
     suite::Hash,
 };
 
@@ -197,10 +198,11 @@ async fn attempt(config: &JoinConfig, link: Link, begun: &mut Begun, compared: &
                 return Ok(federation);
             }
             _ => {
-                let signed: SignedRoster = open(&bytes, &session, &invitation.coordinator)?;
-                let verified = signed.clone().verify().map_err(Failure::from)?;
+                let document: RosterDocument = open(&bytes, &session, &invitation.coordinator)?;
+                document.verify().map_err(Failure::from)?;
+                let verified = document.signed.roster.clone();
                 mine(config, &verified)?;
-                documents::write_roster(&config.roster, &signed)?;
+                documents::write_roster_document(&config.roster, &document)?;
                 (config.news)(News::Roster(Box::new(verified.clone())));
                 roster = Some(verified);
             }

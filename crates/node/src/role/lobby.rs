@@ -16,10 +16,10 @@ use tokio::{
     time::timeout,
 };
 use veilsum_proto::{
+    history::{Rekey, RosterDocument, rekeyed},
     identity::{Identity, PublicKey},
     joining::{Nonce, Role},
     plan::SignedTerms,
-    roster::SignedRoster,
     suite::Hash,
 };
 
@@ -87,6 +87,15 @@ pub enum News {
         /// The answer.
         answer: PlanAnswer,
     },
+    /// A member stated a new key.
+    Stated {
+        /// Its name.
+        party: String,
+        /// The new key's fingerprint.
+        key: String,
+        /// The file in the folder that says so.
+        file: String,
+    },
     /// A run begins, or goes on after a restart.
     Begins {
         /// Its number.
@@ -119,7 +128,7 @@ pub enum News {
 #[derive(Clone, Default)]
 pub(super) struct State {
     pub(super) list: Option<GuestList>,
-    pub(super) roster: Option<SignedRoster>,
+    pub(super) roster: Option<RosterDocument>,
     pub(super) plan: Option<SignedTerms>,
     pub(super) unusable: Option<String>,
     /// Whether the parties of the run that is not over can greet.
@@ -133,7 +142,9 @@ impl State {
         let mut state = State::default();
         if let Some(run) = list.run.as_ref().filter(|run| run.ended.is_none()) {
             let kept = folder_of(folder, run);
-            let (roster, plan) = documents::load_signed(kept.join("roster.toml"), kept.join("plan.toml"))?;
+            let roster = kept.join("roster.toml");
+            let (_, plan) = documents::load_signed(&roster, kept.join("plan.toml"))?;
+            let roster = documents::load_roster_document(&roster)?;
             (state.roster, state.plan, state.list) = (Some(roster), Some(plan), Some(list));
             return Ok(state);
         }
@@ -141,8 +152,11 @@ impl State {
         if let Some(agreed) = list.roster()
             && roster.exists()
         {
-            match documents::load_signed_roster(&roster) {
-                Ok(signed) if signed.roster == agreed => state.roster = Some(signed),
+            match documents::load_roster_document(&roster) {
+                // The list has the keys with which its guests came.
+                Ok(document) if document.signed.roster == rekeyed(&agreed, document.rekeys()) => {
+                    state.roster = Some(document);
+                }
                 Ok(_) => state.unusable = Some("roster.toml is not the roster of those who were let in".into()),
                 Err(failure) => state.unusable = Some(failure.message),
             }
@@ -159,12 +173,27 @@ impl State {
 
     /// The hashes of what there is to have.
     fn documents(&self) -> Option<[Hash; 2]> {
-        Some([self.roster.as_ref()?.roster.hash(), self.plan.as_ref()?.terms.hash()])
+        Some([self.roster.as_ref()?.signed.roster.hash(), self.plan.as_ref()?.terms.hash()])
     }
 
     /// Whether this key has a place in the roster that is handed out. A party that is let in during a run waits for the end of it.
     fn lists(&self, key: &PublicKey) -> bool {
-        self.roster.as_ref().is_some_and(|signed| signed.roster.find(key).is_some())
+        self.roster.as_ref().is_some_and(|document| document.signed.roster.find(key).is_some())
+    }
+
+    /// The key that has taken this one's place by now; the same one where none has.
+    fn now(&self, key: PublicKey) -> PublicKey {
+        let rekeys = self.roster.iter().flat_map(RosterDocument::rekeys);
+        rekeys.fold(key, |key, rekey| if rekey.old == key { rekey.new } else { key })
+    }
+
+    /// The member with this key, or with one that has taken its place ([PRO-1]).
+    fn member(&self, key: &PublicKey) -> Option<&Guest> {
+        let key = self.now(*key);
+        let is = |guest: &&Guest| {
+            guest.stage == Stage::Approved && guest.knocked.as_ref().is_some_and(|knocked| self.now(knocked.key) == key)
+        };
+        self.guest(is)
     }
 
     /// The run that is not over.
@@ -234,8 +263,10 @@ impl Lobby {
     }
 
     pub(super) fn take(&self, state: State) {
-        let keys = state.list.iter().flat_map(|list| &list.guests).filter_map(|g| g.knocked.as_ref()).map(|k| k.key.0);
-        *held(&self.known) = keys.collect();
+        let knocked =
+            state.list.iter().flat_map(|list| &list.guests).filter_map(|g| g.knocked.as_ref()).map(|k| k.key.0);
+        let members = state.roster.iter().flat_map(|document| document.signed.roster.members()).map(|m| m.key.0);
+        *held(&self.known) = knocked.chain(members).collect();
         self.state.send_replace(Arc::new(state));
     }
 
@@ -403,24 +434,21 @@ impl Lobby {
         let StandBy { mut has, done } = frames::open(first, session, key).map_err(Over::Refused)?;
         self.refresh();
         let mut states = self.state.subscribe();
-        let member = |state: &State| {
-            let is = |guest: &&Guest| {
-                guest.stage == Stage::Approved && guest.knocked.as_ref().is_some_and(|knocked| knocked.key == *key)
-            };
-            state.guest(is).map(|guest| guest.party.clone())
-        };
-        let here = states.borrow().clone();
         let none = || {
             Over::Refused("this key belongs to no member of the federation; its operator may have taken it out".into())
         };
-        let party = member(&here).ok_or_else(none)?;
+        let party = states.borrow().member(key).map(|guest| guest.party.clone()).ok_or_else(none)?;
         (self.news)(News::Here { party: party.clone() });
         let ended = async {
             loop {
                 let state = states.borrow_and_update().clone();
-                member(&state).ok_or_else(none)?;
+                state.member(key).ok_or_else(none)?;
                 if state.lists(key) {
                     self.hand_over(&state, &mut has, session, line).await?;
+                } else if state.now(*key) != *key {
+                    // It waits for the roster that has its new key.
+                    let roster = State { plan: None, ..(*state).clone() };
+                    self.hand_over(&roster, &mut has, session, line).await?;
                 }
                 if let Some(run) = state.run()
                     && (state.running && run.number > done && run.plan == has[1])
@@ -436,7 +464,11 @@ impl Lobby {
                     changed = states.changed() => changed.map_err(|_| Over::Gone)?,
                     bytes = line.1.recv() => {
                         let Ok(Some(bytes)) = bytes else { return Err(Over::Gone) };
-                        self.said(&party, frames::open(&bytes, session, key).map_err(Over::Refused)?)?;
+                        if frames::kind_of(&bytes) == Some(Rekey::KIND) {
+                            self.stated(&party, key, &frames::open(&bytes, session, key).map_err(Over::Refused)?)?;
+                        } else {
+                            self.said(&party, frames::open(&bytes, session, key).map_err(Over::Refused)?)?;
+                        }
                     }
                 }
             }
@@ -450,6 +482,26 @@ impl Lobby {
             (self.news)(News::Gone { party });
         }
         ended
+    }
+
+    /// A member's statement of its new key is laid into the folder, for the operator.
+    fn stated(&self, party: &str, key: &PublicKey, rekey: &Rekey) -> Result<(), Over> {
+        rekey.verify().map_err(|e| Over::Refused(e.to_string()))?;
+        let federation = self.state.borrow().list.as_ref().map(|list| list.federation.clone());
+        if rekey.old != *key || rekey.party != party || Some(&rekey.federation) != federation.as_ref() {
+            return Err(Over::Refused("a new key of somebody else [ROS-11]".into()));
+        }
+        let file = format!("{party}.rekey");
+        let path = self.folder.join(&file);
+        if documents::load_rekey(&path).is_ok_and(|there| there == *rekey) {
+            return Ok(());
+        }
+        documents::write_rekey(&path, rekey).map_err(|failure| {
+            tracing::warn!("the federation's folder cannot be used: {}", failure.message);
+            Over::Gone
+        })?;
+        (self.news)(News::Stated { party: party.to_owned(), key: fingerprint(&rekey.new.0), file });
+        Ok(())
     }
 
     /// [PRO-2].
@@ -470,9 +522,9 @@ impl Lobby {
 
     /// Roster and plan, where the other end has others.
     async fn hand_over(&self, state: &State, has: &mut [Hash; 2], session: &Hash, line: &mut Line) -> Result<(), Over> {
-        if let Some(signed) = state.roster.as_ref().filter(|signed| signed.roster.hash() != has[0]) {
-            self.hand(&mut line.0, session, signed).await?;
-            *has = [signed.roster.hash(), Hash::default()];
+        if let Some(document) = state.roster.as_ref().filter(|document| document.signed.roster.hash() != has[0]) {
+            self.hand(&mut line.0, session, document).await?;
+            *has = [document.signed.roster.hash(), Hash::default()];
         }
         if let Some(signed) = state.plan.as_ref().filter(|signed| signed.terms.hash() != has[1]) {
             self.hand(&mut line.0, session, signed).await?;

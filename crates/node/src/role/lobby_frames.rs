@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use veilsum_proto::{
     codec,
+    history::{Rekey, RosterDocument},
     identity::{Identity, PublicKey, Signature},
     joining::{Nonce, Role, Token},
+    limits::MAX_ROSTER,
     plan::SignedTerms,
-    roster::SignedRoster,
     suite::{self, Hash, VERSION},
 };
 
@@ -14,8 +15,6 @@ use crate::{carrier::HEADER_LEN, documents::PlanAnswer};
 
 /// Bytes of a body that somebody outside may send: three names, two hashes and a signature.
 const MAX_OUTSIDE: usize = 1 << 10;
-/// Bytes of a body with a roster of a thousand members.
-const MAX_ROSTER: usize = 1 << 20;
 /// Bytes of a body with a plan: its method part has 1 MiB at most.
 const MAX_PLAN: usize = 2 << 20;
 const SIGNATURE: usize = 64;
@@ -39,7 +38,7 @@ messages! {
     Knock = 128, MAX_OUTSIDE;
     Answer = 129, MAX_OUTSIDE;
     Shown = 130, MAX_OUTSIDE;
-    SignedRoster = 131, MAX_ROSTER;
+    RosterDocument = 131, MAX_ROSTER;
     SignedTerms = 132, MAX_PLAN;
     TurnedAway = 133, MAX_OUTSIDE;
     Received = 134, MAX_OUTSIDE;
@@ -47,6 +46,7 @@ messages! {
     StandBy = 136, MAX_OUTSIDE;
     Stands = 137, MAX_OUTSIDE;
     Begin = 138, MAX_OUTSIDE;
+    Rekey = 140, MAX_OUTSIDE;
 }
 
 /// Joiner: here is my token; this is who I want to be; and I have drawn a number.
@@ -150,15 +150,16 @@ pub(super) fn is_one(bytes: &[u8]) -> bool {
     kind_of(bytes).is_some_and(|kind| kind >= Knock::KIND)
 }
 
-/// What the coordinator lets in: small frames of five kinds.
+/// What the coordinator lets in: small frames of six kinds.
 pub(super) fn from_outside(header: &[u8; HEADER_LEN]) -> Result<usize, String> {
     let joining = [(Knock::KIND, Knock::LIMIT), (Shown::KIND, Shown::LIMIT), (Received::KIND, Received::LIMIT)];
-    check(header, &[&joining[..], &[(StandBy::KIND, StandBy::LIMIT), (Stands::KIND, Stands::LIMIT)]].concat())
+    let member = [(StandBy::KIND, StandBy::LIMIT), (Stands::KIND, Stands::LIMIT), (Rekey::KIND, Rekey::LIMIT)];
+    check(header, &[joining, member].concat())
 }
 
 /// What whoever joins lets in.
 pub(super) fn from_inside(header: &[u8; HEADER_LEN]) -> Result<usize, String> {
-    let documents = [(SignedRoster::KIND, SignedRoster::LIMIT), (SignedTerms::KIND, SignedTerms::LIMIT)];
+    let documents = [(RosterDocument::KIND, RosterDocument::LIMIT), (SignedTerms::KIND, SignedTerms::LIMIT)];
     check(
         header,
         &[
@@ -202,9 +203,9 @@ mod tests {
                 from_outside(&header(*kind as u16, 64)).is_err() && from_inside(&header(*kind as u16, 64)).is_err()
             );
         }
-        for kind in 128..=138 {
+        for kind in (128..=138).chain([140]) {
             assert!(message::parse_header(&header(kind, 64)).is_err(), "{kind}");
-            let outside = [128, 130, 134, 136, 137].contains(&kind);
+            let outside = [128, 130, 134, 136, 137, 140].contains(&kind);
             assert_eq!(
                 (from_outside(&header(kind, 64)).is_ok(), from_inside(&header(kind, 64)).is_ok()),
                 (outside, !outside)

@@ -173,7 +173,7 @@ impl Service {
     /// Begins a run, or takes it up.
     fn begin(&mut self, run: Run, state: &State) -> Result<(), Failure> {
         let (Some(roster), Some(plan)) = (&state.roster, &state.plan) else { return Ok(()) };
-        let roster = roster.clone().verify()?;
+        let roster = roster.signed.roster.clone();
         let federation = Federation::new(roster.clone(), plan.clone().verify(&roster)?)?;
         let out = folder_of(&self.config.folder, &run);
         (self.config.news)(News::Begins { number: run.number, folder: out.clone() });
@@ -264,8 +264,11 @@ pub fn start(folder: &Path, federation: &Federation, without: Vec<String>) -> Re
         fs::create_dir_all(&kept).map_err(|e| {
             Failure::input(format!("the folder {} cannot be made: {e}", kept.display()), "make room for it")
         })?;
-        documents::write_roster(kept.join("roster.toml"), &roster)?;
-        documents::write_plan(kept.join("plan.toml"), &plan)?;
+        for document in ["roster.toml", "plan.toml"] {
+            fs::copy(folder.join(document), kept.join(document)).map_err(|e| {
+                Failure::input(format!("{document} cannot be kept in {} ({e})", kept.display()), "make room for it")
+            })?;
+        }
         list.run = Some(run.clone());
         Ok(run)
     })

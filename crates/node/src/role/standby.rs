@@ -9,9 +9,10 @@ use std::{
 
 use tokio::task::JoinHandle;
 use veilsum_proto::{
+    history::{Rekey, RosterDocument, rekeyed},
     identity::{Identity, PublicKey},
     plan::SignedTerms,
-    roster::{Roster, SignedRoster},
+    roster::Roster,
     suite::Hash,
 };
 
@@ -57,6 +58,8 @@ pub struct StandbyConfig {
     pub plan: PathBuf,
     /// What its link runs on.
     pub carrier: Arc<dyn Carrier>,
+    /// The statement of its next key, which waits for a roster that has it.
+    pub rekey: Arc<dyn Fn() -> Option<Rekey> + Send + Sync>,
     /// Runs up to this one are done with.
     pub done: u64,
     /// What it makes of what it was handed.
@@ -93,12 +96,17 @@ pub enum News {
     },
 }
 
-/// A run that begins.
-pub struct Beginning {
-    /// Its number.
-    pub number: u64,
-    /// Roster and plan.
-    pub federation: Federation,
+/// What ends the wait.
+pub enum Next {
+    /// A run begins that this party is asked to take part in.
+    Run {
+        /// Its number.
+        number: u64,
+        /// Roster and plan.
+        federation: Box<Federation>,
+    },
+    /// A roster is on the disk that has the key which this party stated, in place of its own.
+    OwnKey(Box<Roster>),
 }
 
 /// Waits, for ever if need be, until a run begins that this party would answer.
@@ -106,7 +114,7 @@ pub struct Beginning {
 /// # Errors
 /// A [`Failure`]: `Peer` where somebody else answers or what is handed out is not for this party, `Denied` where the coordinator knows
 /// it no more; the signal's where this process is told to stop.
-pub async fn run(config: &StandbyConfig) -> Result<Beginning, Failure> {
+pub async fn run(config: &StandbyConfig) -> Result<Next, Failure> {
     stop::unless_told(stand_by(config), "start it again whenever you like").await
 }
 
@@ -130,7 +138,7 @@ impl From<CarrierError> for Ended {
     }
 }
 
-async fn stand_by(config: &StandbyConfig) -> Result<Beginning, Failure> {
+async fn stand_by(config: &StandbyConfig) -> Result<Next, Failure> {
     let coordinator = &config.agreed.coordinator;
     let to: Address = coordinator.address.parse().map_err(|why: String| {
         Failure::input(
@@ -149,7 +157,7 @@ async fn stand_by(config: &StandbyConfig) -> Result<Beginning, Failure> {
             Err(e) => Err(Ended::Again(e)),
         };
         match ended {
-            Ok(beginning) => return Ok(beginning),
+            Ok(next) => return Ok(next),
             Err(Ended::Final(failure)) => return Err(failure),
             Err(Ended::Again(e)) => {
                 // A link that held for a while is another matter than one that was never had.
@@ -206,7 +214,7 @@ impl Held {
     }
 }
 
-async fn attempt(config: &StandbyConfig, link: Link) -> Result<Beginning, Ended> {
+async fn attempt(config: &StandbyConfig, link: Link) -> Result<Next, Ended> {
     let coordinator = &config.agreed.coordinator.key;
     let session = frames::session(coordinator, &config.identity.public());
     let over = link.handle().over();
@@ -218,8 +226,16 @@ async fn attempt(config: &StandbyConfig, link: Link) -> Result<Beginning, Ended>
     // Before the first look at what it stands for.
     let mut stamp = (config.stamp)();
     held.judge(config);
+    let mut stated = None;
     let mut look = tokio::time::interval(LOOK);
     loop {
+        let rekey = (config.rekey)();
+        if rekey != stated {
+            stated = rekey;
+            if let Some(rekey) = &stated {
+                sender.send_within(&frames::frame(&config.identity, &session, rekey), STEP).await?;
+            }
+        }
         let bytes = tokio::select! {
             bytes = receiver.recv() => bytes?.ok_or_else(|| CarrierError::closed("the coordinator hung up"))?,
             judged = held.judged() => {
@@ -243,11 +259,21 @@ async fn attempt(config: &StandbyConfig, link: Link) -> Result<Beginning, Ended>
             }
         };
         match frames::kind_of(&bytes) {
-            Some(SignedRoster::KIND) => {
-                let signed: SignedRoster = frames::open(&bytes, &session, coordinator).map_err(odd)?;
-                let roster = signed.clone().verify().map_err(Failure::from)?;
-                mine(&config.agreed, &config.identity.public(), &roster)?;
-                documents::write_roster(&config.roster, &signed)?;
+            Some(RosterDocument::KIND) => {
+                let document: RosterDocument = frames::open(&bytes, &session, coordinator).map_err(odd)?;
+                document.verify().map_err(Failure::from)?;
+                let roster = document.signed.roster.clone();
+                let as_now = mine(&config.agreed, &config.identity.public(), &roster);
+                if as_now.is_err()
+                    && let Some(rekey) = &stated
+                    && mine(&rekeyed(&config.agreed, [rekey]), &rekey.new, &roster).is_ok()
+                {
+                    documents::write_roster_document(&config.roster, &document)?;
+                    let _ = sender.finish(STEP).await;
+                    return Ok(Next::OwnKey(Box::new(roster)));
+                }
+                as_now?;
+                documents::write_roster_document(&config.roster, &document)?;
                 held = Held { roster: Some(roster.clone()), ..Held::default() };
                 (config.news)(News::Roster(Box::new(roster)));
             }
@@ -265,7 +291,7 @@ async fn attempt(config: &StandbyConfig, link: Link) -> Result<Beginning, Ended>
                 let federation = held.federation.clone().filter(|federation| federation.terms.hash() == plan);
                 let federation = federation.ok_or_else(|| odd("a run of another plan begins".into()))?;
                 let _ = sender.finish(STEP).await;
-                return Ok(Beginning { number, federation });
+                return Ok(Next::Run { number, federation: Box::new(federation) });
             }
             _ => {
                 let TurnedAway { why } = frames::open(&bytes, &session, coordinator).map_err(odd)?;

@@ -1,5 +1,5 @@
 //! A site's ledger on disk. It records everything that ever left under one identity, over all plans and runs ([LED-1]
-//! to [LED-7]), and what was given away about the rows at hand.
+//! to [LED-7], [LED-9]), and what was given away about the rows at hand.
 //!
 //! The file is in the state folder and its head beside the key. Anybody who cuts the file, or puts an older copy in its
 //! place, would have to change both places.
@@ -7,6 +7,7 @@
 mod error;
 mod file;
 mod look;
+mod rekey;
 mod smooth;
 
 use std::{
@@ -111,7 +112,7 @@ impl Ledger {
         let path = disk.log.path().to_owned();
         let damaged = |what: String| LedgerError::Damaged { path: path.clone(), what };
         let key = self.identity.public();
-        let known = disk.head_path.as_deref().map(|p| read_head(p, &key)).transpose()?.flatten();
+        let known = disk.head_path.as_deref().map(|p| own_head(&path, p, &key)).transpose()?.flatten();
         // The head's own entry must be there.
         let mut seen = known.is_none_or(|known| known.entries == 0);
         let (book, sent) = (&mut self.book, &mut self.sent);
@@ -125,14 +126,17 @@ impl Ledger {
             book.take(&entry);
         });
         let cut = |head: Head| LedgerError::Cut { path: path.clone(), there: head.entries };
-        let (head, good) = match read {
-            Ok(whole) => whole,
+        let (head, good, owners) = match read {
+            Ok(whole) => (whole.head, whole.good, whole.owners),
             // [LED-6]: what the torn line was to protect did not leave, or the head would know it.
-            Err((head, Fault::Torn { good, .. })) if seen => (head, good),
+            Err((head, Fault::Torn { good, owners, .. })) if seen => (head, good, owners),
             Err((head, Fault::Torn { .. })) => return Err(cut(head)),
             Err((_, Fault::Io(source))) => return Err(LedgerError::Io { path, source }),
             Err((_, fault)) => return Err(damaged(fault.to_string())),
         };
+        if owners.last() != Some(&key) {
+            return Err(LedgerError::Rekeyed { path });
+        }
         self.head = head;
         if !seen {
             return Err(match known {
@@ -360,6 +364,14 @@ fn read_head(path: &Path, key: &PublicKey) -> Result<Option<Head>, LedgerError> 
     let head = file::read_head(&text, key);
     head.map(Some)
         .ok_or_else(|| LedgerError::Damaged { path: path.to_owned(), what: "it is not signed by this key".into() })
+}
+
+/// The same for the ledger at `path`, whose owner may have a newer key by now.
+fn own_head(path: &Path, head: &Path, key: &PublicKey) -> Result<Option<Head>, LedgerError> {
+    read_head(head, key).map_err(|e| match check(path, *key, None) {
+        Ok(checked) if checked.owners.last() != Some(key) => LedgerError::Rekeyed { path: path.to_owned() },
+        _ => e,
+    })
 }
 
 /// The file beside a ledger or a head whose lock the process that holds it keeps, with that process's number in it.

@@ -5,10 +5,12 @@ pub(crate) mod counting;
 mod journal;
 pub mod ledger;
 mod log;
+mod new_key;
 mod transcript;
 
 pub use journal::{Entry, Journal, JournalError};
 pub use ledger::{Ledger, LedgerError};
+pub use new_key::{Place, follow, identity_for, next_of};
 pub use transcript::{Said, Transcript};
 
 use tokio::runtime::{Handle, RuntimeFlavor};

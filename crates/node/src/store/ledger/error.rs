@@ -66,6 +66,12 @@ pub enum LedgerError {
         /// The file.
         path: PathBuf,
     },
+    /// Its owner has a newer key than the one at hand.
+    #[error("the ledger {} goes on under a newer key than this one [LED-9]", path.display())]
+    Rekeyed {
+        /// The file.
+        path: PathBuf,
+    },
     /// A defect of this software: an answer to which nobody consented.
     #[error("an answer was about to leave without the policy's consent")]
     Unasked,
@@ -97,6 +103,10 @@ impl From<LedgerError> for Failure {
                 Code::Input,
                 "put it back from where the key came from; if you are sure that the ledger is the newest, write a head with \
                  `veilsum ledger adopt`",
+            ),
+            LedgerError::Rekeyed { .. } => (
+                Code::Input,
+                "start the site with the newest roster: it takes up its new key; if that key is lost, so is the ledger",
             ),
             LedgerError::Unasked => (Code::Internal, "this is a defect, please report it"),
         };

@@ -1,9 +1,13 @@
 //! The ledger as text: one line of JSON an entry, in exactly one form, read back without trust ([LED-1]).
 
-use std::io::{BufRead, BufReader, Read};
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader, Read, Seek},
+};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use veilsum_proto::{
+    history::Rekey,
     identity::{PublicKey, Signature, from_hex, to_hex},
     ledger::{Answer, BoundingBox, Chain, Column, Entry, Head, Note, Places},
     message::Disclosure,
@@ -13,6 +17,11 @@ use veilsum_proto::{
 
 /// Bytes of one line: a question's coordinates as numbers of at most eleven characters.
 const MAX_LINE: u64 = 32 << 20;
+/// Bytes of a line in which the owner has a new key, at most: 64 characters of a data set's name, each of which may take twelve, and
+/// the fields of fixed size.
+const MAX_REKEYED: usize = 8 << 10;
+/// How such a note begins; within a text the quotes would have a stroke before them.
+const REKEYED: &[u8] = b"\"note\":{\"rekeyed\":{";
 /// Bytes of a head file.
 pub(super) const MAX_HEAD: usize = 1 << 10;
 
@@ -67,6 +76,43 @@ enum NoteLine {
     Changed(Vec<(String, Hex<32>)>),
     Separate(Vec<(String, Hex<32>)>),
     Undone,
+    Rekeyed(RekeyLine),
+    Renamed(RekeyLine),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RekeyLine {
+    federation: String,
+    party: String,
+    old: Hex<32>,
+    new: Hex<32>,
+    by_old: Hex<64>,
+    by_new: Hex<64>,
+}
+
+impl RekeyLine {
+    fn of(rekey: &Rekey) -> RekeyLine {
+        RekeyLine {
+            federation: rekey.federation.clone(),
+            party: rekey.party.clone(),
+            old: Hex(rekey.old.0),
+            new: Hex(rekey.new.0),
+            by_old: Hex(rekey.by_old.to_bytes()),
+            by_new: Hex(rekey.by_new.to_bytes()),
+        }
+    }
+
+    fn into_rekey(self) -> Box<Rekey> {
+        Box::new(Rekey {
+            federation: self.federation,
+            party: self.party,
+            old: PublicKey(self.old.0),
+            new: PublicKey(self.new.0),
+            by_old: Signature::from_bytes(&self.by_old.0),
+            by_new: Signature::from_bytes(&self.by_new.0),
+        })
+    }
 }
 
 impl NoteLine {
@@ -77,6 +123,8 @@ impl NoteLine {
             Note::Changed(list) => NoteLine::Changed(plain(list)),
             Note::Separate(list) => NoteLine::Separate(plain(list)),
             Note::Undone => NoteLine::Undone,
+            Note::Rekeyed(rekey) => NoteLine::Rekeyed(RekeyLine::of(rekey)),
+            Note::Renamed(rekey) => NoteLine::Renamed(RekeyLine::of(rekey)),
         }
     }
 
@@ -89,6 +137,8 @@ impl NoteLine {
             NoteLine::Changed(list) => Note::Changed(columns(list)),
             NoteLine::Separate(list) => Note::Separate(columns(list)),
             NoteLine::Undone => Note::Undone,
+            NoteLine::Rekeyed(line) => Note::Rekeyed(line.into_rekey()),
+            NoteLine::Renamed(line) => Note::Renamed(line.into_rekey()),
         }
     }
 }
@@ -206,6 +256,8 @@ pub(super) enum Fault {
         entry: u64,
         /// Bytes before it.
         good: u64,
+        /// The keys of its owner up to there.
+        owners: Vec<PublicKey>,
     },
     /// A line that is no entry.
     #[error("entry {0} is not in the form in which it was written [LED-1]")]
@@ -215,26 +267,56 @@ pub(super) enum Fault {
     Chain(String),
 }
 
-/// Reads a whole ledger of `key` and hands over every valid entry. Returns where it ends, and its bytes.
-pub(super) fn read(
-    file: impl Read,
-    key: PublicKey,
-    mut take: impl FnMut(Entry, Head),
-) -> Result<(Head, u64), (Head, Fault)> {
+/// The key that began a ledger in which the owner has had others since; none where it has not ([LED-9]). The first note of a new
+/// key names the old one, and nothing is believed of it here.
+fn first_owner(mut file: &File) -> io::Result<Option<PublicKey>> {
+    let (mut reader, mut line, mut found) = (BufReader::new(file), Vec::new(), None);
+    while found.is_none() {
+        line.clear();
+        if (&mut reader).take(MAX_LINE).read_until(b'\n', &mut line)? == 0 {
+            break;
+        }
+        if line.len() <= MAX_REKEYED && line.windows(REKEYED.len()).any(|part| part == REKEYED) {
+            found = parse(&line).and_then(|(entry, _)| match entry.note {
+                Some(Note::Rekeyed(rekey)) => Some(rekey.old),
+                _ => None,
+            });
+        }
+    }
+    file.rewind()?;
+    Ok(found)
+}
+
+/// How a whole ledger ends.
+pub(super) struct Whole {
+    /// Where.
+    pub(super) head: Head,
+    /// Its bytes.
+    pub(super) good: u64,
+    /// The keys of its owner, oldest first.
+    pub(super) owners: Vec<PublicKey>,
+}
+
+/// Reads a whole ledger of `key`, which may be any of the keys that its owner had, and hands over every valid entry.
+pub(super) fn read(file: &File, key: PublicKey, mut take: impl FnMut(Entry, Head)) -> Result<Whole, (Head, Fault)> {
+    let began = first_owner(file).map_err(|e| (Head::default(), e.into()))?.unwrap_or(key);
     let mut reader = BufReader::new(file);
-    let (mut chain, mut good, mut line) = (Chain::new(key), 0u64, Vec::new());
+    let (mut chain, mut good, mut line) = (Chain::new(began), 0u64, Vec::new());
     loop {
         line.clear();
         let at = chain.head();
         let read = (&mut reader).take(MAX_LINE).read_until(b'\n', &mut line).map_err(|e| (at, e.into()))?;
         if read == 0 {
-            return Ok((at, good));
+            if !chain.owners().contains(&key) {
+                return Err((at, Fault::Chain("it is signed by other keys from its first entry on [LED-3]".into())));
+            }
+            return Ok(Whole { head: at, good, owners: chain.owners().to_vec() });
         }
         if line.last() != Some(&b'\n') {
             let fault = if line.len() as u64 == MAX_LINE {
                 Fault::SumBounds(at.entries)
             } else {
-                Fault::Torn { entry: at.entries, good }
+                Fault::Torn { entry: at.entries, good, owners: chain.owners().to_vec() }
             };
             return Err((at, fault));
         }

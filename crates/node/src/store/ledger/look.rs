@@ -12,7 +12,7 @@ use veilsum_proto::{
 use super::{
     FILE, Ledger, LedgerError,
     file::{self, Fault},
-    read_head,
+    own_head,
     smooth::{self, QUESTIONS},
 };
 use crate::{
@@ -26,6 +26,8 @@ pub struct Checked {
     pub head: Head,
     /// Every entry.
     pub entries: Vec<Entry>,
+    /// The keys of its owner, oldest first ([LED-9]).
+    pub owners: Vec<PublicKey>,
 }
 
 /// Reads a ledger from its file and its owner's public key alone, and checks that it holds the entry with the link `head`
@@ -41,13 +43,13 @@ pub fn check(path: &Path, key: PublicKey, head: Option<Hash>) -> Result<Checked,
         return Err(LedgerError::Damaged { path: path.to_owned(), what: "it is not a file".into() });
     }
     let (mut entries, mut seen) = (Vec::new(), head.is_none_or(|link| link == Hash::default()));
-    let read = file::read(File::open(path).map_err(io)?, key, |entry, at| {
+    let read = file::read(&File::open(path).map_err(io)?, key, |entry, at| {
         seen |= head == Some(at.link);
         entries.push(entry);
     });
     match read {
-        Ok((at, _)) if seen => Ok(Checked { head: at, entries }),
-        Ok((at, _)) => Err(LedgerError::Cut { path: path.to_owned(), there: at.entries }),
+        Ok(whole) if seen => Ok(Checked { head: whole.head, entries, owners: whole.owners }),
+        Ok(whole) => Err(LedgerError::Cut { path: path.to_owned(), there: whole.head.entries }),
         Err((_, Fault::Io(source))) => Err(io(source)),
         Err((_, fault @ Fault::Torn { .. })) if seen => {
             Err(LedgerError::Torn { path: path.to_owned(), what: fault.to_string() })
@@ -70,14 +72,17 @@ pub fn questions_in(folder: &Path, key: &PublicKey) -> Result<Vec<Kept>, LedgerE
 /// # Errors
 /// As [`check`].
 pub fn all(path: &Path, head: &Path, identity: &Identity) -> Result<Vec<Entry>, LedgerError> {
-    let known = read_head(head, &identity.public())?;
+    let known = own_head(path, head, &identity.public())?;
     if std::fs::symlink_metadata(path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound) {
         return match known {
             Some(known) if known.entries > 0 => Err(LedgerError::Cut { path: path.to_owned(), there: 0 }),
             _ => Ok(Vec::new()),
         };
     }
-    let entries = check(path, identity.public(), known.map(|known| known.link))?.entries;
+    let Checked { entries, owners, .. } = check(path, identity.public(), known.map(|known| known.link))?;
+    if owners.last() != Some(&identity.public()) {
+        return Err(LedgerError::Rekeyed { path: path.to_owned() });
+    }
     if known.is_none() && !entries.is_empty() {
         return Err(LedgerError::NoHead { path: head.to_owned() });
     }
@@ -90,6 +95,9 @@ pub fn all(path: &Path, head: &Path, identity: &Identity) -> Result<Vec<Entry>, 
 /// As [`check`], and where there is a head already.
 pub fn adopt(path: &Path, head: &Path, identity: &Identity) -> Result<Head, LedgerError> {
     let checked = check(path, identity.public(), None)?;
+    if checked.owners.last() != Some(&identity.public()) {
+        return Err(LedgerError::Rekeyed { path: path.to_owned() });
+    }
     let text = file::write_head(&checked.head, &checked.head.sign(identity));
     files::write_private(head, text.as_bytes(), Existing::Refuse).map_err(LedgerError::Head)?;
     Ok(checked.head)
