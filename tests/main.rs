@@ -27,5 +27,7 @@ mod question_vectors;
 mod readme;
 mod second_implementation;
 mod spec_round;
+#[cfg(unix)]
+mod status;
 mod swapped_roster;
 mod views;

@@ -10,7 +10,10 @@ use veilsum_node::{
     error::{Code, Failure},
     release::Data,
     report,
-    role::client::{self, ClientConfig},
+    role::{
+        client::{self, ClientConfig},
+        status,
+    },
     store::Ledger,
 };
 use veilsum_proto::{roster::PartyId, suite::Hash};
@@ -81,8 +84,10 @@ impl Verb for ClientArgs {
                 crate::tell!("warning: this site does not answer the whole plan; {stop}");
             }
         }
+        let mut party = args.reach.party(identity, federation.clone(), json)?;
+        let _window = status::show(&mut party, id, &state);
         let report = block_on(client::run(ClientConfig {
-            party: args.reach.party(identity, federation.clone(), json)?,
+            party,
             site,
             rows: Arc::new(rows),
             origin: Arc::new(origin),

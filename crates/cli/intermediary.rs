@@ -7,7 +7,10 @@ use serde_json::json;
 use veilsum_node::{
     cost,
     error::Failure,
-    role::intermediary::{self, IntermediaryConfig},
+    role::{
+        intermediary::{self, IntermediaryConfig},
+        status,
+    },
 };
 use veilsum_proto::roster::PartyId;
 
@@ -64,13 +67,16 @@ impl Verb for IntermediaryArgs {
                 federation.roster.coordinator.name,
             );
         }
+        let state = state_of(&args.documents.key()?, args.state.as_ref());
+        let mut party = args.reach.party(identity, federation.clone(), json)?;
+        let _window = status::show(&mut party, PartyId::Intermediary, &state);
         let counted = block_on(intermediary::run(IntermediaryConfig {
-            party: args.reach.party(identity, federation.clone(), json)?,
+            party,
             listen,
             coordinator,
             timing: args.patience.timing(),
             on_loss: args.patience.on_loss.within(args.patience.loss_wait),
-            state: Some(state_of(&args.documents.key()?, args.state.as_ref())),
+            state: Some(state),
             bound: None,
         }))?;
         if json {

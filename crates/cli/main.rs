@@ -28,6 +28,7 @@ mod progress;
 mod reference;
 mod roster;
 mod server;
+mod status;
 mod verb;
 
 use std::{
@@ -123,6 +124,7 @@ verbs! {
     Inspect(inspect::InspectArgs),
     Policy(policy::PolicyArgs),
     Doctor(doctor::DoctorArgs),
+    Status(status::StatusArgs),
     Ledger(ledger::LedgerArgs),
     Evidence(evidence::EvidenceArgs),
     Jackknife(jackknife::JackknifeArgs),

@@ -15,6 +15,7 @@ mod lobby_frames;
 mod notice;
 pub mod server;
 mod site_session;
+pub mod status;
 pub mod stop;
 mod validity_oracle;
 
