@@ -25,6 +25,7 @@ mod papers;
 mod processes;
 mod question_vectors;
 mod readme;
+mod scale;
 mod second_implementation;
 mod spec_round;
 #[cfg(unix)]
