@@ -1,6 +1,9 @@
 //! Who is named where a run does not come about: the party at fault, with the reason, on the screen of everybody who sees it.
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use veilsum_testkit::program::{Folder, Parties, free_port, start, veilsum};
 
@@ -106,4 +109,54 @@ fn the_example_of_three_hospitals_needs_no_laxer_policy() {
         let told = veilsum(&["policy", "check", "--roster", &roster, "--plan", &plan, "--data", &rows]).expect(0);
         assert!(told.stdout.starts_with("Yes: ") && told.stdout.contains("the strict default"), "{}", told.stdout);
     }
+}
+
+/// A name server may be down for a while: the name is looked up until the time is over, and nobody is told to make another card.
+#[test]
+fn a_name_that_nobody_knows_is_looked_up_until_the_time_is_over() {
+    let p = Parties::new(&SIZES, &PLAN);
+    // Reserved for names that nobody has (RFC 6761).
+    veilsum(&["keygen", "--name", "lost", "--out", &p.folder.path(""), "--address", "lead.invalid:7000"]).expect(0);
+    let at = |name: &str| p.folder.path(name);
+    let mut args = ["roster", "make", "--name", "test", "--coordinator"].map(str::to_owned).to_vec();
+    args.extend([at("lost.card"), "--intermediary".into(), at("counter.card"), "--key".into(), at("lost.key")]);
+    args.extend([1, 2, 3].map(|i| format!("--site={}", at(&format!("site-{i}.card")))));
+    veilsum(&[args, vec!["--out".into(), at("lost.toml")]].concat()).expect(0);
+    let [roster, plan, key] = ["lost.toml", "lost-plan.toml", "lost.key"].map(at);
+    let make = ["plan", "make", "--roster", &roster, "--key", &key, "--out", &plan, "--k", "3", "--max-rows", "2000"];
+    veilsum(&[&make[..], &["--column", "x=0:1", "y=0:1"]].concat()).expect(0);
+    let begun = Instant::now();
+    let told = veilsum(&p.client(1, &["--roster", &roster, "--plan", &plan, "--join-timeout", "4"])).expect(4);
+    assert!(begun.elapsed() >= Duration::from_secs(4), "{:?}", begun.elapsed());
+    assert!(error_of(&told.stderr).contains("lead.invalid:7000"), "{}", told.stderr);
+    assert!(!told.stderr.contains("keygen") && !told.stderr.contains("card"), "{}", told.stderr);
+}
+
+/// Where a result cannot be written, that is said before a port is opened or anybody is dialled.
+#[test]
+fn a_place_where_no_result_can_be_written_is_said_before_the_run() {
+    let p = Parties::new(&SIZES, &PLAN);
+    let below = p.folder.path("toy.toml/result");
+    for args in [p.server(&["--out", &below]), p.client(1, &["--model", &below])] {
+        let told = veilsum(&args).expect(3);
+        assert!(
+            told.stderr.contains("nothing has been sent yet") && !told.stderr.contains("waiting"),
+            "{}",
+            told.stderr
+        );
+    }
+    assert!(!p.folder.0.join("site-1.state").exists(), "nothing was begun");
+}
+
+/// What a site's own policy refuses for certain is said on its screen before it dials anybody.
+#[test]
+fn a_site_whose_policy_refuses_the_plan_says_so_before_it_dials() {
+    let p = Parties::new(&SIZES, &PLAN);
+    p.folder.write("strict.toml", "min_rows = 100000\n");
+    let told = veilsum(&p.client(3, &["--policy", &p.folder.path("strict.toml"), "--join-timeout", "1"])).expect(4);
+    let first = told.stderr.lines().next().unwrap_or_default();
+    assert!(
+        first.starts_with("warning: this site does not answer the whole plan") && first.contains("min_rows"),
+        "{first}"
+    );
 }

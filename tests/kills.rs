@@ -1,7 +1,13 @@
-//! Every role killed (SIGKILL) or told to stop (SIGTERM) at random moments of runs of separate processes, and started again with the
-//! same command ([JRN-1], [JRN-5]): a run ends with the right centres, or in good order with a reason, and never otherwise.
+//! Every role killed (SIGKILL) or told to stop (SIGTERM) at a random moment of a run of separate processes, and started again with the
+//! same command ([JRN-1], [JRN-5]): a run ends with the right centres, or in good order with a reason, and never otherwise. In every
+//! other run the intermediary judges, and half of the moments there lie in that phase ([APP-5]).
 //!
-//! `VEILSUM_KILLS=150` sets how many; `VEILSUM_SEED` repeats the moments, as far as moments can be repeated.
+//! The long form, 100 runs with SIGKILL and 50 with SIGTERM, in one command:
+//!
+//! `VEILSUM_KILLS=150 cargo test --release -p veilsum --test product -- kills:: --include-ignored --nocapture`
+//!
+//! `VEILSUM_SEED` repeats the moments, as far as moments can be repeated. What the processes of a run that went wrong have said stays in
+//! a folder that is named.
 
 use std::{
     collections::BTreeMap,
@@ -13,13 +19,15 @@ use serde_json::Value;
 use veilsum_testkit::program::{Ended, Parties, Running, start};
 
 const SIZES: [usize; 5] = [40, 55, 61, 48, 70];
-const PLAN: [&str; 5] = ["--init=uniform", "--epsilon=0", "--max-rounds=100", "--slots=64", "--seed=9"];
-const AGGREGATOR: [&str; 8] = ["--phase-timeout", "20", "--grace", "20", "--join-timeout", "20", "--loss-wait", "40"];
-const SITE: [&str; 2] = ["--join-timeout", "20"];
+const COMMON: [&str; 5] = ["--init=uniform", "--epsilon=0", "--max-rounds=100", "--slots=64", "--seed=9"];
+const JUDGED: [&str; 2] = ["--judge", "intermediary"];
+const LIMITS: [&str; 8] = ["--phase-timeout", "20", "--grace", "20", "--join-timeout", "20", "--loss-wait", "40"];
 /// Longer than any wait that is set above, in a row.
 const LIMIT: Duration = Duration::from_secs(150);
-/// Kills of one run.
-const EACH: usize = 2;
+/// What the intermediary's log says when judging begins.
+const JUDGING: &str = "asks to have its result judged";
+/// Judging takes about so long here.
+const JUDGED_WITHIN: u64 = 80;
 
 /// Numbers that need not be good (splitmix64).
 struct Dice(u64);
@@ -34,22 +42,43 @@ impl Dice {
     }
 }
 
-/// Party 0 is the coordinator, 1 the intermediary, then the sites.
-fn run_of(p: &Parties, party: usize) -> Running {
+/// The documents of a run, and whether the intermediary judges in it.
+fn documents(judged: bool) -> Parties {
+    let judge = if judged { &JUDGED[..] } else { &[] };
+    Parties::new(&SIZES, &[&COMMON[..], judge].concat())
+}
+
+/// Party 0 is the coordinator, 1 the intermediary, then the sites. Where nothing is `limited`, they wait as long as they do by default.
+fn run_of(p: &Parties, party: usize, limited: bool) -> Running {
+    let limits = if limited { &LIMITS[..] } else { &[] };
+    let site = if limited { &LIMITS[4..6] } else { &[] };
     match party {
-        0 => start(&p.server(&AGGREGATOR)),
-        1 => start(&p.intermediary(&AGGREGATOR)),
-        site => start(&p.client(site - 1, &SITE)),
+        0 => start(&p.server(&[limits, &["-v"]].concat())),
+        1 => start(&p.intermediary(&[limits, &["-v"]].concat())),
+        number => start(&p.client(number - 1, &[site, &["-v"]].concat())),
     }
 }
 
-/// A run in which nobody falls: its centres, and how long it takes.
-fn calm() -> (Value, Duration) {
-    let p = Parties::new(&SIZES, &PLAN);
+fn all_of(p: &Parties, limited: bool) -> Vec<Option<Running>> {
+    (0..2 + SIZES.len()).map(|party| Some(run_of(p, party, limited))).collect()
+}
+
+/// What must come out: the centres, and the indices that led to them.
+type Right = (Value, Value);
+
+fn outcome(p: &Parties) -> Right {
+    let result = p.folder.json("out/result.json");
+    (result["centres"].clone(), result["indices"].clone())
+}
+
+/// A run in which nobody falls: what comes out, and how long it takes.
+fn calm(judged: bool) -> (Right, Duration) {
+    let p = documents(judged);
     let begun = Instant::now();
-    let parties: Vec<Running> = (0..2 + SIZES.len()).map(|party| run_of(&p, party)).collect();
-    parties.into_iter().for_each(|party| drop(party.wait(LIMIT).expect(0)));
-    (p.folder.json("out/result.json")["centres"].clone(), begun.elapsed())
+    for party in all_of(&p, true).into_iter().flatten() {
+        party.wait(LIMIT).expect(0);
+    }
+    (outcome(&p), begun.elapsed())
 }
 
 /// How a run ended, for the table.
@@ -64,39 +93,95 @@ enum Came {
 }
 
 /// The run's end from the files and the last words of all processes; with what to look at, where it did not end well.
-fn judge(p: &Parties, ended: &[Result<Ended, String>], right: &Value) -> (Came, String) {
+fn judge(p: &Parties, ended: &[Result<Ended, String>], right: &Right) -> (Came, String) {
     if let Some(running) = ended.iter().find_map(|ended| ended.as_ref().err()) {
-        return (Came::Hung, running.clone());
+        return (Came::Hung, running.lines().next().unwrap_or_default().to_owned());
     }
     let ended: Vec<&Ended> = ended.iter().flatten().collect();
-    let odd = |found: Came, ended: &Ended| (found, format!("{ended:#?}"));
+    let errors =
+        |ended: &Ended| ended.stderr.lines().filter(|line| line.starts_with("error: ")).collect::<Vec<_>>().join("; ");
     if let Some(ended) = ended.iter().find(|ended| ended.text().contains("panicked at")) {
-        return odd(Came::Panicked, ended);
+        return (Came::Panicked, errors(ended));
     }
-    // Whoever did not end well says why and what to do next.
+    // Whoever did not end well says why and what to do next; whoever was killed cannot.
     let told = |ended: &Ended| ["error: ", "next: "].iter().all(|what| ended.stderr.contains(what));
-    if let Some(ended) = ended.iter().find(|ended| ended.code != Some(0) && !told(ended)) {
-        return odd(Came::Wrong, ended);
+    if let Some(ended) = ended.iter().find(|ended| ended.code.is_some_and(|code| code != 0) && !told(ended)) {
+        return (Came::Wrong, format!("code {:?} without a reason", ended.code));
     }
     let files =
         std::iter::once("out/result.json".to_owned()).chain((1..=SIZES.len()).map(|i| format!("site-{i}.model")));
-    let results: Vec<Value> =
-        files.filter(|file| p.folder.0.join(file).exists()).map(|file| p.folder.json(&file)).collect();
-    let whole: Vec<&Value> = results.iter().filter(|result| result["ended_early"].is_null()).collect();
-    if let Some(wrong) = whole.iter().find(|result| result["centres"] != *right) {
-        return (Came::Wrong, format!("{wrong:#}"));
-    }
-    let last: Vec<String> = ended
-        .iter()
-        .filter(|ended| ended.code != Some(0))
-        .map(|ended| ended.stderr.lines().filter(|line| line.starts_with("error: ")).collect::<Vec<_>>().join("; "))
+    let results: Vec<(String, Value)> = files
+        .filter(|file| p.folder.0.join(file).exists())
+        .map(|file| {
+            let result = p.folder.json(&file);
+            (file, result)
+        })
         .collect();
+    let whole: Vec<_> = results.iter().filter(|(_, result)| result["ended_early"].is_null()).collect();
+    let wrong = whole.iter().find(|(file, result)| {
+        result["centres"] != right.0 || (file.starts_with("out/") && result["indices"] != right.1)
+    });
+    if let Some((file, _)) = wrong {
+        return (Came::Wrong, format!("{file} holds other centres or indices than a run in which nobody falls"));
+    }
+    let last: Vec<String> = ended.iter().map(|ended| errors(ended)).filter(|errors| !errors.is_empty()).collect();
     let came = match (whole.is_empty(), results.is_empty()) {
         (false, _) => Came::RightCentres,
         (true, false) => Came::LastTotals,
         (true, true) => Came::CleanStop,
     };
     (came, last.join(" | "))
+}
+
+/// Everything that was said in a run that went wrong, in a folder that stays.
+fn keep_logs(name: &str, ended: &[Result<Ended, String>]) -> String {
+    let folder = std::env::temp_dir().join(name);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    for (i, ended) in ended.iter().enumerate() {
+        let text = ended.as_ref().map_or_else(String::clone, |ended| format!("{:?}\n{}", ended.code, ended.text()));
+        std::fs::write(folder.join(format!("{i}.log")), text).expect("a log");
+    }
+    folder.display().to_string()
+}
+
+/// One run with one kill.
+struct Kill {
+    party: usize,
+    signal: &'static str,
+    judged: bool,
+    /// After the beginning, or after that of judging.
+    moment: Duration,
+    in_judging: bool,
+    away: Duration,
+    limited: bool,
+}
+
+impl Kill {
+    fn role(&self) -> &'static str {
+        ["coordinator", "intermediary", "site"][self.party.min(2)]
+    }
+
+    /// The run to its end, and what all of its processes said.
+    fn carry_out(&self, p: &Parties) -> Vec<Result<Ended, String>> {
+        let mut parties = all_of(p, self.limited);
+        if self.in_judging {
+            let judge = parties[1].as_ref().expect("it was started");
+            judge.until("judging", LIMIT, |log| log.contains(JUDGING));
+        }
+        std::thread::sleep(self.moment);
+        let victim = parties[self.party].take().expect("it was started");
+        victim.signal(self.signal);
+        let mut ended = vec![victim.ends_within(Duration::from_secs(30))];
+        std::thread::sleep(self.away);
+        // One that had come to its end would begin another run, for which nobody is there.
+        if !ended[0].as_ref().is_ok_and(|ended| ended.code == Some(0)) {
+            parties[self.party] = Some(run_of(p, self.party, self.limited));
+        }
+        let end = Instant::now() + LIMIT + self.away;
+        let rest = parties.into_iter().flatten();
+        ended.extend(rest.map(|party| party.ends_within(end.saturating_duration_since(Instant::now()))));
+        ended
+    }
 }
 
 #[test]
@@ -107,53 +192,79 @@ fn every_role_killed_at_random_moments() {
     let seed = number("VEILSUM_SEED").unwrap_or_else(clock);
     println!("VEILSUM_KILLS={kills} VEILSUM_SEED={seed}");
     let mut dice = Dice(seed);
-    let (right, takes) = calm();
-    println!("a run in which nobody falls takes {takes:?}");
-    let mut table: BTreeMap<(&str, &str), BTreeMap<Came, usize>> = BTreeMap::new();
+    let right = [calm(false), calm(true)];
+    println!("runs in which nobody falls take {:?} and, with judging, {:?}", right[0].1, right[1].1);
+    let mut table: BTreeMap<(&str, &str, &str), BTreeMap<Came, usize>> = BTreeMap::new();
     let mut bad = String::new();
-    for first in (0..kills).step_by(EACH) {
-        let p = Parties::new(&SIZES, &PLAN);
-        let mut parties: Vec<Option<Running>> = (0..2 + SIZES.len()).map(|party| Some(run_of(&p, party))).collect();
-        let mut gone = Vec::new();
-        let mut killed = Vec::new();
-        for kill in first..kills.min(first + EACH) {
-            // Each role in turn, two of three times without a word.
-            let (party, role) = match kill % 3 {
-                0 => (0, "coordinator"),
-                1 => (1, "intermediary"),
-                _ => (2 + dice.below(SIZES.len() as u64) as usize, "site"),
-            };
-            let signal = if dice.below(3) < 2 { "-KILL" } else { "-TERM" };
-            let moment = Duration::from_millis(dice.below(takes.as_millis() as u64));
-            let away = Duration::from_millis(dice.below(1_500));
-            std::thread::sleep(moment);
-            let victim = parties[party].take().expect("it was started");
-            victim.signal(signal);
-            match victim.ends_within(Duration::from_secs(30)) {
-                // Without a word, or with one.
-                Ok(ended) if ended.code.is_none() => {}
-                ended => gone.push(ended),
-            }
-            std::thread::sleep(away);
-            parties[party] = Some(run_of(&p, party));
-            println!("{kill}: {role} {signal} after {moment:?}, back after {away:?}");
-            killed.push((role, signal));
-        }
-        let end = Instant::now() + LIMIT;
-        let rest = parties.into_iter().flatten();
-        gone.extend(rest.map(|party| party.ends_within(end.saturating_duration_since(Instant::now()))));
-        let (came, what) = judge(&p, &gone, &right);
-        println!("   {came:?} {what}");
-        killed.into_iter().for_each(|kill| *table.entry(kill).or_default().entry(came).or_default() += 1);
+    for number in 0..kills {
+        let judged = number % 2 == 1;
+        let (right, takes) = &right[usize::from(judged)];
+        let in_judging = judged && dice.below(2) == 0;
+        let within = if in_judging { JUDGED_WITHIN } else { takes.as_millis() as u64 };
+        let kill = Kill {
+            // Each role in turn.
+            party: [0, 1, 2 + dice.below(SIZES.len() as u64) as usize][number % 3],
+            // Two of three without a word.
+            signal: if number < kills.div_ceil(3) * 2 { "-KILL" } else { "-TERM" },
+            judged,
+            moment: Duration::from_millis(dice.below(within)),
+            in_judging,
+            away: Duration::from_millis(dice.below(1_500)),
+            limited: true,
+        };
+        let p = documents(judged);
+        let ended = kill.carry_out(&p);
+        let (came, what) = judge(&p, &ended, right);
+        let phase = if in_judging { "judging" } else { "any" };
+        println!(
+            "{number}: {} {} {:?} after {}, back after {:?}: {came:?} {what}",
+            kill.role(),
+            kill.signal,
+            kill.moment,
+            if in_judging {
+                "judging began"
+            } else if kill.judged {
+                "the start (judged)"
+            } else {
+                "the start"
+            },
+            kill.away
+        );
+        *table.entry((kill.role(), kill.signal, phase)).or_default().entry(came).or_default() += 1;
         if came >= Came::Wrong {
-            let _ = writeln!(bad, "{came:?}: {what}");
+            let logs = keep_logs(&format!("veilsum-kills-{seed}-{number}"), &ended);
+            let _ = writeln!(bad, "run {number}: {came:?}: {what}; all that was said: {logs}");
         }
     }
-    println!("{:<13} {:<6} right centres, last totals, clean stops, wrong, hung, panics", "killed", "with");
-    for ((role, signal), came) in &table {
+    println!("{:<13} {:<6} {:<8} right centres, last totals, clean stops, wrong, hung, panics", "killed", "with", "in");
+    for ((role, signal, phase), came) in &table {
         let of = |what: Came| came.get(&what).copied().unwrap_or(0);
         let all = [Came::RightCentres, Came::LastTotals, Came::CleanStop, Came::Wrong, Came::Hung, Came::Panicked];
-        println!("{role:<13} {signal:<6} {}", all.map(|what| of(what).to_string()).join(", "));
+        println!("{role:<13} {signal:<6} {phase:<8} {}", all.map(|what| of(what).to_string()).join(", "));
     }
     assert!(bad.is_empty(), "VEILSUM_SEED={seed}\n{bad}");
+}
+
+/// [APP-5], [JRN-5]: nobody limits how long a judgement is waited for, and the intermediary is named meanwhile. That a process was killed
+/// is noticed after half a minute, in which nothing was heard of it.
+#[test]
+#[ignore = "somebody is away for 70 seconds: part of the long form"]
+fn an_intermediary_that_is_away_for_long_judges_when_it_is_back() {
+    let right = calm(true).0;
+    let p = documents(true);
+    let kill = Kill {
+        party: 1,
+        signal: "-KILL",
+        judged: true,
+        moment: Duration::ZERO,
+        in_judging: true,
+        away: Duration::from_secs(70),
+        limited: false,
+    };
+    let ended = kill.carry_out(&p);
+    let (came, what) = judge(&p, &ended, &right);
+    let logs = || keep_logs(&format!("veilsum-kills-away-{}", std::process::id()), &ended);
+    assert_eq!(came, Came::RightCentres, "{what}; all that was said: {}", logs());
+    let named = ended.iter().flatten().filter(|ended| ended.stderr.contains("waiting for counter")).count();
+    assert!(named > SIZES.len(), "the coordinator and every site say whom they wait for: {named}; {}", logs());
 }

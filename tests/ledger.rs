@@ -122,6 +122,9 @@ fn a_strict_site_answers_an_ordinary_plan_and_knows_what_it_gave_away() {
     let told = p.check(1, &[]).expect(0).stdout;
     let said = told.lines().next().expect("a sentence");
     assert!(said.starts_with("Yes: this site answers the whole plan") && said.contains("% of its budget"), "{told}");
+    // One share, of what is used up first.
+    let shares: Vec<u64> = said.split(" %").filter_map(|part| part.rsplit(' ').next()?.parse().ok()).collect();
+    assert!(shares.len() == 1 && shares[0] <= 100 && said.matches('%').count() == 1, "{said}");
     let (server, intermediary, clients) = p.run();
     server.expect(0);
     intermediary.expect(0);

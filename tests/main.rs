@@ -26,8 +26,11 @@ mod processes;
 mod question_vectors;
 mod readme;
 mod rekey;
+mod scale;
 mod second_implementation;
 mod service;
 mod spec_round;
+#[cfg(unix)]
+mod status;
 mod swapped_roster;
 mod views;

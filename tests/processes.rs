@@ -137,6 +137,32 @@ fn a_site_that_is_told_to_stop_is_missed_at_once() {
     clients.into_iter().for_each(|c| drop(c.wait(LIMIT).expect(0)));
 }
 
+/// Ctrl-C at a site, again and again at whatever moment: it hangs up, ends with the code for it and without a panic, and comes back to the
+/// run, which nobody leaves.
+#[test]
+fn a_site_that_is_interrupted_again_and_again_hangs_up_and_comes_back() {
+    let p = Parties::new(&SIZES, &LONG);
+    let patience = ["--phase-timeout", "60", "--grace", "60", "-v"];
+    let (server, intermediary, mut clients) = start_all(&p, &patience, 1..=5);
+    for moment in [0, 5, 20, 60, 140, 300, 600, 1_000] {
+        clients[2].until("its link", LIMIT, |log| log.contains("connected to lead over "));
+        std::thread::sleep(Duration::from_millis(moment));
+        let goodbyes = |log: &str| log.matches("disconnected party=site-3").count();
+        let before = goodbyes(&server.heard());
+        let stopped = clients.remove(2);
+        stopped.signal("-INT");
+        stopped.wait(Duration::from_secs(20)).expect(130);
+        // Its silence would be noticed after half a minute.
+        server.until("its goodbye", Duration::from_secs(10), |log| goodbyes(log) > before);
+        clients.insert(2, start(&p.client(3, &[])));
+    }
+    server.wait(LIMIT).expect(0);
+    intermediary.wait(LIMIT).expect(0);
+    clients.into_iter().for_each(|client| drop(client.wait(LIMIT).expect(0)));
+    let result = p.folder.json("out/result.json");
+    assert_eq!((&result["centres"], strings(&result["missing"]).len()), (&calm()["centres"], 0));
+}
+
 /// Sites behind a firewall that drops UDP, and an intermediary that is not: one port serves both, and the numbers are the same.
 #[test]
 fn sites_that_reach_nobody_over_udp() {

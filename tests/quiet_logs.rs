@@ -141,6 +141,19 @@ fn processes_at_their_most_talkative() {
     let roles = [start(&p.server(&quick)), start(&p.intermediary(&quick))];
     let mut clients: Vec<_> = (1..=5).map(|i| start(&p.client(i, &["-vv"]))).collect();
     clients[4].until("answers", LIMIT, |log| log.matches("MaskedWords").count() >= 5);
+    // What is shown of a running party holds no more than what it logs.
+    if cfg!(unix) {
+        for (state, round) in
+            [("lead.key.state", "of at most"), ("counter.key.state", "round 1"), ("site-5.state", "round ")]
+        {
+            for more in [&[][..], &["--json"]] {
+                let told = veilsum(&[&["status", "--state", &p.folder.path(state)], more].concat()).expect(0);
+                assert!(!more.is_empty() || told.stdout.contains(round), "{}", told.stdout);
+                secrets.check(&format!("status of {state}"), &told.text());
+                no_addresses(&format!("status of {state}"), &told.text());
+            }
+        }
+    }
     let mut ended: Vec<(String, Ended)> = vec![("a killed client".into(), clients.remove(4).kill())];
     // The run ends early, with what is out; the intermediary's part of it is done.
     let [server, intermediary] = roles;

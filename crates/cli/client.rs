@@ -10,7 +10,10 @@ use veilsum_node::{
     error::{Code, Failure},
     release::Data,
     report,
-    role::client::{self, ClientConfig},
+    role::{
+        client::{self, ClientConfig},
+        status::Window,
+    },
     store::{self, Ledger},
 };
 use veilsum_proto::{roster::PartyId, suite::Hash};
@@ -62,7 +65,8 @@ impl Verb for ClientArgs {
     /// A [`Failure`] with its exit code.
     fn run(&self, json: bool) -> Result<(), Failure> {
         let config = self.prepare(json)?;
-        block_on(self.take_part(config, json))
+        let window = Window::open(&state_of(&self.documents.key()?, self.state.as_ref()), "", "");
+        block_on(self.take_part(config, &window, json))
     }
 }
 
@@ -112,9 +116,11 @@ impl ClientArgs {
     ///
     /// # Errors
     /// A [`Failure`] with its exit code.
-    pub(crate) async fn take_part(&self, config: ClientConfig, json: bool) -> Result<(), Failure> {
+    pub(crate) async fn take_part(&self, mut config: ClientConfig, window: &Window, json: bool) -> Result<(), Failure> {
         let args = self;
-        let name = config.party.federation.roster.name_of(config.party.federation.whoami(&config.party.identity)?);
+        let id = config.party.federation.whoami(&config.party.identity)?;
+        let name = config.party.name_of(id);
+        window.watch(&mut config.party, id);
         let report = client::run(config).await?;
         let Some(model) = &report.model else {
             return Err(Failure::new(Code::Denied, "the run ended without a model", "ask the coordinator's operator"));

@@ -515,6 +515,7 @@ fn show(list: &GuestList, json: bool) -> Result<(), Failure> {
         values.push(json!({ "party": guest.party, "role": guest.role.name(), "stage": guest.stage, "expired": expired,
             "key": key, "has_documents": guest.has.is_some() }));
         let key = key.map_or(String::new(), |key| format!("; key {key}"));
+        let key = guest.said.as_ref().map_or(key.clone(), |said| format!("{key}; stands by: {}", said.answer));
         text += &format!("{} ({}) {stage}{key}\n", guest.party, guest.role.name());
     }
     crate::verb::print(json, &json!({ "federation": list.federation, "guests": values }), &text)

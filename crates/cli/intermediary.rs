@@ -7,7 +7,10 @@ use serde_json::json;
 use veilsum_node::{
     cost,
     error::Failure,
-    role::intermediary::{self, IntermediaryConfig},
+    role::{
+        intermediary::{self, IntermediaryConfig},
+        status::Window,
+    },
 };
 use veilsum_proto::roster::PartyId;
 
@@ -49,7 +52,8 @@ impl Verb for IntermediaryArgs {
     /// A [`Failure`] with its exit code.
     fn run(&self, json: bool) -> Result<(), Failure> {
         let config = self.prepare(json)?;
-        block_on(count(config, json))
+        let window = Window::open(&state_of(&self.documents.key()?, self.state.as_ref()), "", "");
+        block_on(count(config, &window, json))
     }
 }
 
@@ -76,13 +80,14 @@ impl IntermediaryArgs {
                 federation.roster.coordinator.name,
             );
         }
+        let state = state_of(&args.documents.key()?, args.state.as_ref());
         Ok(IntermediaryConfig {
             party: args.reach.party(identity, federation.clone(), json)?,
             listen,
             coordinator,
             timing: args.patience.timing(),
             on_loss: args.patience.on_loss.within(args.patience.loss_wait),
-            state: Some(state_of(&args.documents.key()?, args.state.as_ref())),
+            state: Some(state),
             bound: None,
         })
     }
@@ -92,7 +97,8 @@ impl IntermediaryArgs {
 ///
 /// # Errors
 /// A [`Failure`] with its exit code.
-pub(crate) async fn count(config: IntermediaryConfig, json: bool) -> Result<(), Failure> {
+pub(crate) async fn count(mut config: IntermediaryConfig, window: &Window, json: bool) -> Result<(), Failure> {
+    window.watch(&mut config.party, PartyId::Intermediary);
     let counted = intermediary::run(config).await?;
     if json {
         crate::say!(

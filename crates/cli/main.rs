@@ -31,6 +31,7 @@ mod rekey;
 mod roster;
 mod run;
 mod server;
+mod status;
 mod verb;
 
 use std::{
@@ -128,6 +129,7 @@ verbs! {
     Inspect(inspect::InspectArgs),
     Policy(policy::PolicyArgs),
     Doctor(doctor::DoctorArgs),
+    Status(status::StatusArgs),
     Ledger(ledger::LedgerArgs),
     Evidence(evidence::EvidenceArgs),
     Jackknife(jackknife::JackknifeArgs),

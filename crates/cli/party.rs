@@ -329,3 +329,39 @@ pub(crate) fn place_for(file: &Path) -> Result<(), Failure> {
         )
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use veilsum_proto::identity::Identity;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Waits {
+        #[command(flatten)]
+        patience: Patience,
+    }
+
+    /// Nobody gives up on a party that has not come, unless it is told how long to wait.
+    #[test]
+    fn others_are_waited_for_without_end() {
+        let join = |args: &[&str]| {
+            let Waits { patience } = Waits::parse_from([&["waits"], args].concat());
+            Duration::from_millis(patience.timing().join)
+        };
+        assert_eq!(join(&[]), WITHOUT_END);
+        assert_eq!(join(&["--join-timeout", "360"]), Duration::from_secs(360));
+        assert_eq!(waiting(None), WITHOUT_END);
+    }
+
+    /// One socket for IPv6 and IPv4, where nobody says otherwise.
+    #[test]
+    fn an_aggregator_listens_on_all_interfaces_of_both_families() {
+        let key = Identity::generate(&mut veilsum_node::role::system_rng()).public();
+        let member = Member { name: "hub".into(), key, address: "hub.example.org:4433".into() };
+        assert_eq!(listen_at(None, &member).ok(), Some((Ipv6Addr::UNSPECIFIED, 4433).into()));
+        let given = "127.0.0.1:1".parse().ok();
+        assert_eq!(listen_at(given, &member).ok(), given);
+    }
+}

@@ -43,6 +43,8 @@ pub(crate) fn reporter(quiet: bool) -> Watcher {
             }
             Progress::Ended if !begin.is_empty() => String::new(),
             Progress::Round { .. } | Progress::Answered { .. } | Progress::Ended => return,
+            // For `veilsum status`; whoever is not there is named where it is waited for.
+            Progress::Came { .. } | Progress::Left { .. } | Progress::TurnedAway { .. } => return,
         };
         // Nothing can be done where progress cannot be shown, and the run does not depend on it.
         let _ = io::stderr().write_all(format!("{begin}{text}").as_bytes());

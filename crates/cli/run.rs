@@ -18,6 +18,7 @@ use veilsum_node::{
     role::{
         lobby::run_name,
         standby::{self, Judged, News, Next, StandbyConfig},
+        status::Window,
         stop,
     },
     store::{self, Ledger, Place, ledger},
@@ -129,6 +130,7 @@ impl Verb for RunArgs {
 impl RunArgs {
     async fn serve(&self, key: &Path, is_site: bool, json: bool) -> Result<(), Failure> {
         let mut done = 0;
+        let window = Window::open(&state_of(key, self.state.as_ref()), "", "");
         loop {
             let (identity, _) = load_identity(key)?;
             let member = Member { args: self, key: key.to_owned(), identity: Arc::new(identity), is_site, json };
@@ -140,7 +142,8 @@ impl RunArgs {
                 Next::Run { number, federation } => {
                     let folder = self.out.join(run_name(number, &federation.terms.hash()));
                     crate::tell!("run {number} begins");
-                    let ended = member.take_part(&folder).await;
+                    let ended = member.take_part(&folder, &window).await;
+                    window.rest();
                     done = number;
                     match ended {
                         Err(failure) if [Code::Interrupted, Code::Terminated].contains(&failure.code) => {
@@ -217,7 +220,7 @@ impl Member<'_> {
     }
 
     /// One run, whose documents and result are kept in `folder`.
-    async fn take_part(&self, folder: &Path) -> Result<(), Failure> {
+    async fn take_part(&self, folder: &Path, window: &Window) -> Result<(), Failure> {
         let args = self.args;
         place_for(&folder.join("model.json"))?;
         let documents = Documents { key: Some(self.key.clone()), ..args.documents.clone() };
@@ -233,12 +236,12 @@ impl Member<'_> {
                 let policy = args.policy.clone();
                 let site = ClientArgs { documents, reach, first, data, policy, state, join_timeout: None, model };
                 let config = site.prepare(self.json)?;
-                site.take_part(config, self.json).await
+                site.take_part(config, window, self.json).await
             }
             None => {
                 let (listen, patience) = (args.listen, Patience::usual());
                 let counter = IntermediaryArgs { documents, reach, patience, first, listen, state };
-                count(counter.prepare(self.json)?, self.json).await
+                count(counter.prepare(self.json)?, window, self.json).await
             }
         }
     }

@@ -6,7 +6,10 @@ use clap::Args;
 use veilsum_node::{
     error::Failure,
     report,
-    role::server::{self, ServerConfig},
+    role::{
+        server::{self, ServerConfig},
+        status,
+    },
 };
 use veilsum_proto::roster::PartyId;
 
@@ -59,7 +62,8 @@ impl Verb for ServerArgs {
             );
         }
         let state = state_of(&args.documents.key()?, args.state.as_ref());
-        let party = args.reach.party(identity, federation.clone(), json)?;
+        let mut party = args.reach.party(identity, federation.clone(), json)?;
+        let _window = status::show(&mut party, PartyId::Coordinator, &state);
         let config = ServerConfig {
             party,
             entrance: listen.into(),

@@ -230,7 +230,7 @@ impl AggregatorHost {
     pub(super) async fn let_in(&mut self) -> Infallible {
         loop {
             match self.events.recv().await {
-                Some(LinkEvent::Up { party, id, frames }) => self.up(party, id, frames),
+                Some(LinkEvent::Up { party, id, over, frames }) => self.up(party, id, over, frames),
                 Some(LinkEvent::Down { party, id, why }) => drop(self.down(party, id, &why)),
                 Some(LinkEvent::TurnedAway { party, why }) => self.turned_away(party, &why),
                 // Nobody was asked.
@@ -358,8 +358,8 @@ impl AggregatorHost {
     fn link_event(&mut self, event: LinkEvent) -> Option<HostEvent> {
         let now = self.now();
         match event {
-            LinkEvent::Up { party, id, frames } => {
-                self.up(party, id, frames);
+            LinkEvent::Up { party, id, over, frames } => {
+                self.up(party, id, over, frames);
                 if let PartyId::Site(site) = party {
                     self.aggregator.handle(aggregator::Input::Attached(site), now);
                 }
@@ -395,11 +395,13 @@ impl AggregatorHost {
         }
     }
 
-    fn up(&mut self, party: PartyId, id: u64, frames: mpsc::Sender<Outgoing>) {
+    fn up(&mut self, party: PartyId, id: u64, over: &'static str, frames: mpsc::Sender<Outgoing>) {
         // A newer link replaces an older one whose other end is gone; its sender is dropped here and ends it.
         self.peers.insert(party, Peer { id, frames });
         self.heard.insert(party, Heard::connected());
-        tracing::info!(party = %self.config.party.name_of(party), "connected");
+        let name = self.config.party.name_of(party);
+        tracing::info!(party = %name, "connected");
+        (self.config.party.progress)(Progress::Came { party: name, over });
         if party == PartyId::Intermediary {
             self.stand_again();
         }
@@ -412,13 +414,17 @@ impl AggregatorHost {
         }
         self.peers.remove(&party);
         self.heard.insert(party, Heard::left(why));
-        tracing::info!(party = %self.config.party.name_of(party), "disconnected");
+        let name = self.config.party.name_of(party);
+        tracing::info!(party = %name, "disconnected");
+        (self.config.party.progress)(Progress::Left { party: name, why: why.into() });
         true
     }
 
     fn turned_away(&mut self, party: PartyId, why: &str) {
         if !self.is_connected(party) {
             self.heard.insert(party, Heard::turned_away(why));
+            let party = self.config.party.name_of(party);
+            (self.config.party.progress)(Progress::TurnedAway { party, why: why.into() });
         }
     }
 

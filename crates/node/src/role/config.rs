@@ -258,6 +258,27 @@ pub enum Progress {
     },
     /// No more is asked.
     Ended,
+    /// This aggregator let a party in.
+    Came {
+        /// Its name.
+        party: String,
+        /// What the link runs on.
+        over: &'static str,
+    },
+    /// The link of a party that was let in ended.
+    Left {
+        /// Its name.
+        party: String,
+        /// Why.
+        why: String,
+    },
+    /// This aggregator let a party not in.
+    TurnedAway {
+        /// Its name.
+        party: String,
+        /// Why.
+        why: String,
+    },
     /// This party dialled another, which let it in.
     Connected {
         /// Its name.

@@ -35,7 +35,7 @@ pub(super) const FINISH_LIMIT: Duration = Duration::from_secs(5);
 
 /// What becomes of a party's link, which has a number.
 pub(super) enum LinkEvent {
-    Up { party: PartyId, id: u64, frames: mpsc::Sender<Outgoing> },
+    Up { party: PartyId, id: u64, over: &'static str, frames: mpsc::Sender<Outgoing> },
     Frame { party: PartyId, id: u64, bytes: Vec<u8>, room: OwnedSemaphorePermit },
     Down { party: PartyId, id: u64, why: String },
     TurnedAway { party: PartyId, why: String },
@@ -164,6 +164,7 @@ pub(super) async fn greet(visit: Visit, door: Arc<Door>) {
                 .to_owned()
         }),
     };
+    let over = handle.over();
     drop(handle);
     let _place = match verdict {
         Ok(place) => place,
@@ -193,7 +194,7 @@ pub(super) async fn greet(visit: Visit, door: Arc<Door>) {
         return;
     }
     let (frames, queue) = mpsc::channel(QUEUE);
-    if door.events.send(LinkEvent::Up { party, id, frames }).await.is_err() {
+    if door.events.send(LinkEvent::Up { party, id, over, frames }).await.is_err() {
         return;
     }
     let write = write(sender, queue);

@@ -8,6 +8,7 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     path::Path,
+    sync::{Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -21,7 +22,7 @@ use veilsum_proto::{
 pub use super::config::IntermediaryConfig;
 use super::{
     aggregator_host::{AggregatorHost, HostConfig, HostEvent},
-    config::returning,
+    config::{Progress, returning},
     dial::{self, Line},
     notice::Notice,
     stop,
@@ -154,18 +155,45 @@ async fn dial(config: &IntermediaryConfig, patience: Duration) -> Result<Line, F
 
 /// What is counted for, here and beside the journal.
 struct Kept<'a> {
-    counting: Counting,
+    counting: Mutex<Counting>,
     place: Option<(&'a Path, Hash)>,
 }
 
 impl Kept<'_> {
-    fn save(&self, counting: &Counting) -> Result<(), Failure> {
-        self.place.as_ref().map_or(Ok(()), |(folder, session)| counting::save(counting, folder, session))
+    fn counting(&self) -> MutexGuard<'_, Counting> {
+        self.counting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What sites handed over to be judged by.
-    fn keep(&self, distances: &CentreDistances) -> Result<(), Failure> {
-        self.save(&Counting { distances: Some(distances.clone()), ..self.counting.clone() })
+    fn run(&self) -> Hash {
+        self.counting().run
+    }
+
+    /// What this process, or one before it, was asked to judge.
+    fn judged(&self) -> Option<JudgeRequest> {
+        self.counting().judged.clone()
+    }
+
+    /// [APP-5]: whether this is the question that is judged in this run: the first that is asked, which is on disk before a site is
+    /// asked for it.
+    fn takes(&self, request: &JudgeRequest) -> Result<bool, Failure> {
+        if let Some(before) = self.judged() {
+            return Ok(before == *request);
+        }
+        self.keep(|counting| counting.judged = Some(request.clone()))?;
+        tracing::info!("the coordinator asks to have its result judged");
+        Ok(true)
+    }
+
+    /// What sites handed over to judge by.
+    fn distances(&self) -> Option<CentreDistances> {
+        self.counting().distances.clone()
+    }
+
+    /// Changes it, here and on disk.
+    fn keep(&self, change: impl FnOnce(&mut Counting)) -> Result<(), Failure> {
+        let mut counting = self.counting();
+        change(&mut counting);
+        self.place.as_ref().map_or(Ok(()), |(folder, session)| counting::save(&counting, folder, session))
     }
 }
 
@@ -180,11 +208,11 @@ async fn of_runs(hub: &mut AggregatorHost, link: &mut Line, config: &Intermediar
             // A journal that is of another run, or of none that is known.
             None => {
                 hub.begin_anew()?;
-                Counting { run: count.run, distances: None }
+                Counting { run: count.run, judged: None, distances: None }
             }
         };
-        let kept = Kept { counting, place };
-        kept.save(&kept.counting)?;
+        let kept = Kept { counting: Mutex::new(counting), place };
+        kept.keep(|_| {})?;
         match of_run(hub, link, config, &kept, count.cohort).await? {
             Ok(counted) => return Ok(counted),
             Err(another) => count = another,
@@ -219,7 +247,7 @@ async fn of_run(
             frame = link.recv() => match frame {
                 Ok(Some(bytes)) if message::kind_of(&bytes) == Some(Kind::Count) => {
                     let count: Count = link.open(&bytes, Kind::Count)?;
-                    if count.run != kept.counting.run {
+                    if count.run != kept.run() {
                         return Ok(Err(count));
                     }
                     continue;
@@ -245,6 +273,7 @@ async fn of_run(
             HostEvent::Control { from, kind, bytes } => put_by(&mut early, from, kind, bytes),
         }
     }
+    told_round(config, (1, Question::CountRows.name()), cohort.len());
     let total = layout.decode(&values, cohort.len(), None)?.values.first().copied().unwrap_or(0.0);
     let total = total.max(0.0).round() as u64;
     enough(config, total, cohort.len())?;
@@ -252,8 +281,25 @@ async fn of_run(
     let counted = CountReady { cohort: cohort.clone() };
     link.tell(Kind::CountReady, &counted).await;
     // The rest of the run is the coordinator's; sites may hang up here in the meantime.
-    let mut judged: Option<(JudgeRequest, JudgeReply)> = None;
-    let request = loop {
+    let mut verdicts: Option<JudgeReply> = None;
+    let mut handed: Option<CountReply> = None;
+    loop {
+        // What a process before this one was asked to judge is judged before the count leaves: the two must cover the same sites.
+        let open = kept.judged().filter(|_| verdicts.is_none());
+        if let Some(request) = open {
+            let distances = (kept.distances(), |found: &CentreDistances| {
+                kept.keep(|counting| counting.distances = Some(found.clone()))
+            });
+            let judging = judge(hub, config, &request, (&cohort, total), &early, distances);
+            match meanwhile(judging, link, config, kept, &mut later).await? {
+                Ok(reply) => {
+                    told_round(config, (2, "Judge"), reply.cohort.len());
+                    link.tell(Kind::JudgeReply, &reply).await;
+                    verdicts = Some(reply);
+                }
+                Err(another) => return Ok(Err(another)),
+            }
+        }
         tokio::select! {
             event = hub.next(Some(Instant::now() + Duration::from_secs(3600))) => {
                 if let HostEvent::Control { from, kind, bytes } = event {
@@ -262,42 +308,90 @@ async fn of_run(
             }
             frame = next_frame(link, &mut later) => match frame {
                 Ok(Some(bytes)) => match message::kind_of(&bytes) {
-                    Some(Kind::CountRequest) => break link.open::<CountRequest>(&bytes, Kind::CountRequest)?,
-                    // Once a run, and only where the plan says so.
-                    Some(Kind::JudgeRequest) if config.party.federation.work.judge == Judge::Intermediary && judged.is_none() => {
-                        let request: JudgeRequest = link.open(&bytes, Kind::JudgeRequest)?;
-                        let distances = (kept.counting.distances.clone(), |distances: &CentreDistances| kept.keep(distances));
-                        let reply = judge(hub, config, &request, (&cohort, total), &early, distances).await?;
-                        link.tell(Kind::JudgeReply, &reply).await;
-                        judged = Some((request, reply));
-                    }
                     // A coordinator that took its run up asks again, and gets the same.
-                    Some(Kind::JudgeRequest) => {
-                        let again: JudgeRequest = link.open(&bytes, Kind::JudgeRequest)?;
-                        if let Some((_, reply)) = judged.as_ref().filter(|(request, _)| *request == again) {
+                    Some(Kind::CountRequest) => {
+                        let request: CountRequest = link.open(&bytes, Kind::CountRequest)?;
+                        let reply = handed.get_or_insert_with(|| {
+                            // The verdicts say how many rows they cover. Where they cover others than the count, the difference
+                            // would be the rows of those who left.
+                            let of_all = verdicts.as_ref().is_none_or(|reply| reply.cohort == cohort);
+                            CountReply { total: (of_all && request.cohort == cohort).then_some(total) }
+                        });
+                        link.tell(Kind::CountReply, reply).await;
+                    }
+                    // One question a run, and only where the plan says so.
+                    Some(Kind::JudgeRequest) if config.party.federation.work.judge == Judge::Intermediary => {
+                        let request: JudgeRequest = link.open(&bytes, Kind::JudgeRequest)?;
+                        if !kept.takes(&request)? {
+                            tracing::warn!("the coordinator asks to have another question judged; it is one a run [APP-5]");
+                        } else if let Some(reply) = &verdicts {
+                            // A coordinator that took its run up gets the same.
                             link.tell(Kind::JudgeReply, reply).await;
                         }
                     }
                     Some(Kind::Count) => {
                         let count: Count = link.open(&bytes, Kind::Count)?;
-                        if count.run != kept.counting.run {
+                        if count.run != kept.run() {
                             return Ok(Err(count));
                         }
                         link.tell(Kind::CountReady, &counted).await;
                     }
-                    _ => over(link, config, &bytes)?,
+                    // Its last word: nobody asks for the total again.
+                    Some(Kind::Finished) if handed.is_some() => {
+                        link.open::<Finished>(&bytes, Kind::Finished)?;
+                        break;
+                    }
+                    _ => match over(link, config, &bytes) {
+                        // This party's part is done, whatever became of the run.
+                        Err(_) if handed.is_some() => break,
+                        goes_on => goes_on?,
+                    },
                 },
                 // The count stands, and the coordinator asks for it again.
-                gone => again(link, config, gone, "before it asked for the total").await?,
+                gone => match again(link, config, gone, "before its last word").await {
+                    Err(_) if handed.is_some() => break,
+                    back => back?,
+                },
             },
         }
-    };
-    // The verdicts say how many rows they cover. Where they cover others than the count, the difference would be the rows of
-    // those who left.
-    let handed_over = request.cohort == cohort && judged.is_none_or(|(_, reply)| reply.cohort == cohort);
-    let reply = CountReply { total: handed_over.then_some(total) };
-    link.tell(Kind::CountReply, &reply).await;
+    }
+    let handed_over = handed.is_some_and(|reply| reply.total.is_some());
     Ok(Ok(Counted { cohort: hub.names(&cohort), total, handed_over, traffic: Traffic::default() }))
+}
+
+/// The verdicts, and what the coordinator says until they are drawn: another run of its ends them, and so does its last word. Where it
+/// is away they are drawn all the same, and told when it is back.
+async fn meanwhile(
+    judging: impl Future<Output = Result<JudgeReply, Failure>>,
+    link: &mut Line,
+    config: &IntermediaryConfig,
+    kept: &Kept<'_>,
+    later: &mut VecDeque<Vec<u8>>,
+) -> Result<Result<JudgeReply, Count>, End> {
+    tokio::pin!(judging);
+    let gone = loop {
+        let bytes = tokio::select! {
+            reply = &mut judging => return Ok(Ok(reply?)),
+            frame = link.recv() => match frame {
+                Ok(Some(bytes)) => bytes,
+                gone => break gone,
+            },
+        };
+        if message::kind_of(&bytes) == Some(Kind::Count) {
+            let count: Count = link.open(&bytes, Kind::Count)?;
+            if count.run != kept.run() {
+                return Ok(Err(count));
+            }
+        }
+        over(link, config, &bytes)?;
+        // The same question again is answered with the verdicts.
+        if message::kind_of(&bytes) != Some(Kind::JudgeRequest) && later.len() < LATER {
+            later.push_back(bytes);
+        }
+    };
+    let reply = judging.await?;
+    again(link, config, gone, "while the result was judged").await?;
+    Ok(Ok(reply))
 }
 
 /// [APP-2]: whether the rows of these sites together may be told.
@@ -326,6 +420,9 @@ fn enough(config: &IntermediaryConfig, total: u64, sites: usize) -> Result<(), F
 
 fn report(hub: &mut AggregatorHost, config: &IntermediaryConfig, event: &aggregator::Event) {
     super::server::log(&config.party.federation.roster, event);
+    if let aggregator::Event::DeckReady { members, threshold, .. } = event {
+        (config.party.progress)(Progress::Ready { sites: members.len(), threshold: *threshold });
+    }
     if let aggregator::Event::TooLate(site) = event {
         super::server::too_late(hub, *site);
     }
@@ -353,7 +450,7 @@ async fn first_total(hub: &mut AggregatorHost, link: &mut Line, config: &Interme
             Ok(Some(bytes)) => over(link, config, &bytes)?,
             gone => {
                 let why = ended(gone, "before its first total");
-                tracing::warn!("{}; dialling again", why.message);
+                told_lost(config, &why);
                 *link = tokio::select! {
                     link = dial(config, patience) => link?,
                     never = hub.let_in() => match never {},
@@ -406,9 +503,21 @@ async fn again(
     when: &str,
 ) -> Result<(), Failure> {
     let why = ended(gone, when);
-    tracing::warn!("{}; dialling again", why.message);
+    told_lost(config, &why);
     *link = dial(config, AGAIN.min(Duration::from_millis(config.timing.join))).await.map_err(|_| why)?;
     Ok(())
+}
+
+/// Its questions: the count, and the validation where it judges.
+fn told_round(config: &IntermediaryConfig, (number, what): (u32, &'static str), sites: usize) {
+    let of = if config.party.federation.work.judge == Judge::Intermediary { 2 } else { 1 };
+    (config.party.progress)(Progress::Round { number, of, what, sites });
+}
+
+fn told_lost(config: &IntermediaryConfig, why: &Failure) {
+    tracing::warn!("{}; dialling again", why.message);
+    let to = config.party.federation.roster.coordinator.name.clone();
+    (config.party.progress)(Progress::Dialling { to, why: why.message.clone() });
 }
 
 fn ended(gone: Result<Option<Vec<u8>>, crate::carrier::CarrierError>, when: &str) -> Failure {
@@ -418,4 +527,37 @@ fn ended(gone: Result<Option<Vec<u8>>, crate::carrier::CarrierError>, when: &str
         Ok(Some(_)) => "it sent something out of order".into(),
     };
     Failure::new(Code::Network, format!("lost the coordinator {when}: {why}"), "start the run again")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::documents::tests::Folder;
+
+    /// [APP-5]: the question that is judged is one a run, also for a process that was started again, and another run has another.
+    #[test]
+    fn after_a_restart_no_other_question_is_judged_in_the_same_run() {
+        let folder = Folder::new("judged");
+        let session = Hash([3; 32]);
+        let request = |digest| JudgeRequest {
+            digest: Hash([digest; 32]),
+            clusters: vec![2],
+            grouped: vec![true],
+            exponents: vec![1],
+        };
+        let of = |run| {
+            let none = Counting { run: Hash([run; 32]), judged: None, distances: None };
+            let before = counting::load(&folder.0, &session).filter(|before| before.run == none.run);
+            Kept { counting: Mutex::new(before.unwrap_or(none)), place: Some((&folder.0, session)) }
+        };
+        let first = of(1);
+        assert!(first.takes(&request(7)).unwrap() && first.takes(&request(7)).unwrap());
+        assert!(!first.takes(&request(8)).unwrap());
+        drop(first);
+        let again = of(1);
+        assert_eq!(again.judged(), Some(request(7)));
+        assert!(!again.takes(&request(8)).unwrap() && again.takes(&request(7)).unwrap());
+        drop(again);
+        assert!(of(2).takes(&request(8)).unwrap());
+    }
 }

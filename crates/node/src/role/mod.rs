@@ -18,6 +18,7 @@ pub mod server;
 pub mod service;
 mod site_session;
 pub mod standby;
+pub mod status;
 pub mod stop;
 mod validity_oracle;
 

@@ -225,6 +225,7 @@ impl Run<'_> {
                 "run again when the missing sites are there",
             ));
         }
+        self.all_are_there(&cohort).await;
         let n = self.ask_count(&cohort).await;
         self.result(&outcome, n, None)
     }

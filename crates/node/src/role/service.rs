@@ -11,13 +11,14 @@ use std::{
 };
 
 use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
-use veilsum_proto::{aggregator::Timing, identity::Identity};
+use veilsum_proto::{aggregator::Timing, identity::Identity, roster::PartyId};
 
 use super::{
     config::{Party, Watcher},
     lobby::{Lobby, News, State, folder_of},
     reception::{Entrance, Reception},
     server::{self, OnLoss, ServerConfig},
+    status::Window,
     stop,
 };
 use crate::{
@@ -87,7 +88,8 @@ pub async fn run(mut config: ServiceConfig) -> Result<(), Failure> {
     if let Some(bound) = config.bound.take() {
         let _ = bound.send(reception.address());
     }
-    let mut service = Service { config, lobby, reception, running: None, unusable: None, seen: None, looks: 0 };
+    let window = Window::open(&config.state, &list.coordinator.name, "coordinator");
+    let mut service = Service { config, lobby, window, reception, running: None, unusable: None, seen: None, looks: 0 };
     let mut look = tokio::time::interval(LOOK);
     let mut told = std::pin::pin!(stop::told());
     loop {
@@ -130,6 +132,7 @@ struct Running {
 struct Service {
     config: ServiceConfig,
     lobby: Arc<Lobby>,
+    window: Window,
     reception: Arc<Reception>,
     running: Option<Running>,
     unusable: Option<String>,
@@ -180,13 +183,15 @@ impl Service {
         let named =
             |(at, site): (usize, &veilsum_proto::roster::Member)| run.without.contains(&site.name).then_some(at as u16);
         let (bound, opened) = oneshot::channel();
+        let mut party = Party {
+            carrier: self.config.carrier.clone(),
+            progress: self.config.progress.clone(),
+            ..Party::new(self.config.identity.clone(), federation)
+        };
+        self.window.watch(&mut party, PartyId::Coordinator);
         let config = ServerConfig {
             without: roster.sites.iter().enumerate().filter_map(named).collect(),
-            party: Party {
-                carrier: self.config.carrier.clone(),
-                progress: self.config.progress.clone(),
-                ..Party::new(self.config.identity.clone(), federation)
-            },
+            party,
             entrance: Entrance::Shared(self.reception.clone()),
             timing: self.config.timing,
             on_loss: self.config.on_loss,
@@ -226,6 +231,7 @@ impl Service {
             Ok(())
         })?;
         self.reception.nothing_goes_on();
+        self.window.rest();
         (self.config.news)(News::Ended { number: run.number, how });
         Ok(())
     }

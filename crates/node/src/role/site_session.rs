@@ -224,8 +224,9 @@ impl SiteSession {
                     let (to, why) = (self.name(), e.to_string());
                     (self.config.party.progress)(Progress::Dialling { to, why });
                     tokio::time::sleep(PAUSE).await;
-                    // Once this site has answered, an aggregator that stays away is gone.
-                    if self.released || self.report.answered > 0 {
+                    // Once this site has answered, a coordinator that stays away is gone. For the intermediary, which may have to
+                    // judge, the run waits as long as it lasts.
+                    if self.aggregator == PartyId::Coordinator && (self.released || self.report.answered > 0) {
                         patience = self.config.patience.min(AGAIN);
                     }
                 }

@@ -1,15 +1,13 @@
 //! The intermediary as the one who judges: it asks the sites for the validation totals, and draws the verdicts ([`Oracle`]).
 
-use std::{
-    collections::BTreeMap,
-    time::{Duration, Instant},
-};
+use std::collections::BTreeMap;
 
 use veilsum_proto::{Error, Rule, aggregator, message::Kind, roster::PartyId};
 
 use super::{
     aggregator_host::{AggregatorHost, HostEvent},
     config::IntermediaryConfig,
+    notice::Notice,
 };
 use crate::{
     app_messages::{CentreDistances, JudgeReply, JudgeRequest},
@@ -19,7 +17,7 @@ use crate::{
 
 /// Asks the sites for the validation totals of what they hold, and draws the verdicts. `rows` is the count, `counted` whom
 /// it covers. `early` is what sites handed over before the coordinator asked, and `keep` writes down what a process after this one
-/// would lack: sites hand it over once.
+/// would lack: sites hand it over once. How long a site may stay away is the state machine's to say; until then it is named.
 pub(super) async fn judge(
     hub: &mut AggregatorHost,
     config: &IntermediaryConfig,
@@ -36,15 +34,14 @@ pub(super) async fn judge(
         take_distances(hub, config, (*from, bytes), &oracle, &mut distances)?;
     }
     let mut written = false;
-    let phase = config.on_loss.applied(config.timing).phase;
-    let deadline = Instant::now() + Duration::from_millis(phase.saturating_mul(5));
+    let mut notice = Notice::new();
     let (values, cohort) = loop {
         // Before there is a total.
         if let (false, Some(distances)) = (written, &distances) {
             keep(distances)?;
             written = true;
         }
-        match hub.next(Some(deadline)).await {
+        match hub.next(Some(notice.next())).await {
             HostEvent::Aggregator(aggregator::Event::Total { values, cohort, .. }) => break (values, cohort),
             HostEvent::Aggregator(aggregator::Event::Failed(e)) => return Err(e.into()),
             HostEvent::Aggregator(event) => super::server::log(&config.party.federation.roster, &event),
@@ -52,13 +49,7 @@ pub(super) async fn judge(
                 take_distances(hub, config, (from, &bytes), &oracle, &mut distances)?;
             }
             HostEvent::Control { .. } => {}
-            HostEvent::Deadline => {
-                return Err(Failure::new(
-                    Code::Network,
-                    "waited for the validation totals in vain",
-                    "check that the sites run, then start the run again",
-                ));
-            }
+            HostEvent::Deadline => hub.tell_of_wait(&mut notice),
         }
     };
     let distances = distances.ok_or_else(|| {

@@ -1,5 +1,5 @@
-//! What the intermediary keeps beside its journal: of which of the coordinator's runs it is, and what the sites handed over to be
-//! judged by, which they send once.
+//! What the intermediary keeps beside its journal: of which of the coordinator's runs it is, what it was asked to judge, which is
+//! asked once a run, and what the sites handed over to judge by, which they send once.
 
 use std::path::{Path, PathBuf};
 
@@ -7,19 +7,21 @@ use serde::{Deserialize, Serialize};
 use veilsum_proto::{codec, suite::Hash};
 
 use crate::{
-    app_messages::CentreDistances,
+    app_messages::{CentreDistances, JudgeRequest},
     error::Failure,
     files::{self, Existing},
 };
 
-/// Distances as long as their message may be (9 MiB), and a name.
-const MAX_BYTES: usize = (9 << 20) + 1_024;
+/// Distances and a request as long as their messages may be (9 MiB each), and a name.
+const MAX_BYTES: usize = 2 * (9 << 20) + 1_024;
 
 /// Of which run a journal is.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Counting {
     /// The coordinator's run, by its name.
     pub run: Hash,
+    /// What the coordinator asked to have judged, from before the sites are asked for it.
+    pub judged: Option<JudgeRequest>,
     /// What was handed over to judge by.
     pub distances: Option<CentreDistances>,
 }
@@ -69,7 +71,9 @@ mod tests {
         let (session, other) = (Hash([3; 32]), Hash([4; 32]));
         assert_eq!(load(&folder.0, &session), None);
         let distances = CentreDistances { digest: Hash([5; 32]), matrices: vec![vec![0.0, 1.5, 1.5, 0.0]] };
-        let counting = Counting { run: Hash([6; 32]), distances: Some(distances) };
+        let judged =
+            JudgeRequest { digest: Hash([5; 32]), clusters: vec![2], grouped: vec![true], exponents: vec![1, 2] };
+        let counting = Counting { run: Hash([6; 32]), judged: Some(judged), distances: Some(distances) };
         save(&counting, &folder.0, &session).unwrap();
         assert_eq!((load(&folder.0, &session), load(&folder.0, &other)), (Some(counting), None));
         std::fs::write(file(&folder.0, &session), b"damaged").unwrap();

@@ -9,6 +9,7 @@ use std::{
     io::{self, Read},
     marker::PhantomData,
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 use veilsum_proto::{
@@ -146,6 +147,29 @@ impl<R: Entry> Journal<R> {
         Ok((journal, records))
     }
 
+    /// The entries of the journal of `session` in `folder`, without locking or mending it; nothing where there is none.
+    ///
+    /// # Errors
+    /// [`JournalError`].
+    pub fn look(folder: &Path, session: &Hash) -> Result<Option<(Vec<R>, SystemTime)>, JournalError> {
+        let path = file_of(folder, session);
+        let io = |source| JournalError::Io { path: path.clone(), source };
+        let damaged = |what| JournalError::Damaged { path: path.clone(), what };
+        let file = match File::open(&path) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file.map_err(io)?,
+        };
+        let about = file.metadata().map_err(io)?;
+        if about.len() > R::MAX_FILE {
+            return Err(damaged("it is larger than any journal"));
+        }
+        let mut bytes = Zeroizing::new(Vec::with_capacity(about.len() as usize));
+        file.take(R::MAX_FILE).read_to_end(&mut bytes).map_err(io)?;
+        let Some(rest) = bytes.strip_prefix(MAGIC) else { return Ok(None) };
+        let (records, _) = whole(rest).map_err(damaged)?;
+        Ok(Some((records, about.modified().map_err(io)?)))
+    }
+
     fn io(&self, source: io::Error) -> JournalError {
         JournalError::Io { path: self.log.path().to_owned(), source }
     }
@@ -164,30 +188,10 @@ impl<R: Entry> Journal<R> {
             self.rewrite(&[])?;
             return Ok(Vec::new());
         }
-        let Some(mut rest) = bytes.strip_prefix(MAGIC) else {
+        let Some(rest) = bytes.strip_prefix(MAGIC) else {
             return Err(damaged("its first line is not a journal's"));
         };
-        let mut records = Vec::new();
-        let mut good = MAGIC.len() as u64;
-        while !rest.is_empty() {
-            let Some((head, more)) = rest.split_first_chunk::<HEAD>() else { break };
-            let ([l0, l1, l2, l3, ..], sum) = (head, &head[8..]);
-            let length = u32::from_le_bytes([*l0, *l1, *l2, *l3]);
-            if head[..8] != length_field(length) {
-                return Err(damaged("an entry's length does not match its checksum"));
-            }
-            let length = length as usize;
-            if length > R::MAX_ENTRY {
-                return Err(damaged("an entry declares an impossible length"));
-            }
-            let Some((entry, after)) = more.split_at_checked(length) else { break };
-            if checksum(entry) != sum {
-                return Err(damaged("a checksum does not match"));
-            }
-            records.push(R::read(entry).map_err(|_| damaged("an entry cannot be read"))?);
-            good += (HEAD + length) as u64;
-            rest = after;
-        }
+        let (records, good) = whole(rest).map_err(damaged)?;
         self.log.keep(good).map_err(|e| self.io(e))?;
         Ok(records)
     }
@@ -209,6 +213,32 @@ impl<R: Entry> Journal<R> {
     pub fn rewrite(&mut self, records: &[R]) -> Result<(), JournalError> {
         self.log.replace(&lines(MAGIC, records), R::MAX_FILE).map_err(|e| self.io(e))
     }
+}
+
+/// The whole entries of what stands after the magic, and where they end; a torn end is left out.
+fn whole<R: Entry>(mut rest: &[u8]) -> Result<(Vec<R>, u64), &'static str> {
+    let mut records = Vec::new();
+    let mut good = MAGIC.len() as u64;
+    while !rest.is_empty() {
+        let Some((head, more)) = rest.split_first_chunk::<HEAD>() else { break };
+        let ([l0, l1, l2, l3, ..], sum) = (head, &head[8..]);
+        let length = u32::from_le_bytes([*l0, *l1, *l2, *l3]);
+        if head[..8] != length_field(length) {
+            return Err("an entry's length does not match its checksum");
+        }
+        let length = length as usize;
+        if length > R::MAX_ENTRY {
+            return Err("an entry declares an impossible length");
+        }
+        let Some((entry, after)) = more.split_at_checked(length) else { break };
+        if checksum(entry) != sum {
+            return Err("a checksum does not match");
+        }
+        records.push(R::read(entry).map_err(|_| "an entry cannot be read")?);
+        good += (HEAD + length) as u64;
+        rest = after;
+    }
+    Ok((records, good))
 }
 
 fn file_of(folder: &Path, session: &Hash) -> PathBuf {

@@ -13,6 +13,9 @@ use crate::{
     role::{aggregator_host::HostEvent, notice::Notice},
 };
 
+/// How long whoever was in a run dials a coordinator that is gone.
+const RETURN: Duration = Duration::from_secs(30);
+
 /// How often it is looked whether the intermediary is there.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -81,7 +84,9 @@ impl Run<'_> {
         let deadline = Instant::now() + self.config.patience_in_run();
         let resend = Duration::from_millis(self.config.timing.resend);
         let (mut again, mut seen, mut asked) = (Instant::now() + resend, Instant::now(), None);
+        let mut notice = Notice::new();
         loop {
+            self.hub.tell_of_wait(&mut notice);
             // Another link may be another process, which has not got it.
             let link = self.hub.link(PartyId::Intermediary);
             if link.is_some() {
@@ -108,6 +113,20 @@ impl Run<'_> {
                 HostEvent::Deadline => {}
                 HostEvent::Aggregator(event) => self.event(event)?,
                 HostEvent::Control { from, kind, bytes } => self.control(from, kind, &bytes)?,
+            }
+        }
+    }
+
+    /// Whoever was in the last total, and the intermediary, is to have the last word: where this process took the run up they are on
+    /// their way back, and whose link broke has the time of `--grace`.
+    pub(super) async fn all_are_there(&mut self, cohort: &[u16]) {
+        let grace = Duration::from_millis(self.config.timing.grace);
+        let deadline = Instant::now() + if self.hub.begun { RETURN.min(self.config.back_within()) } else { grace };
+        let all = || cohort.iter().map(|site| PartyId::Site(*site)).chain([PartyId::Intermediary]);
+        while !all().all(|party| self.hub.is_connected(party)) && Instant::now() < deadline {
+            match self.hub.next(Some(Instant::now() + Duration::from_millis(100))).await {
+                HostEvent::Aggregator(event) => log(&self.config.party.federation.roster, &event),
+                HostEvent::Control { .. } | HostEvent::Deadline => {}
             }
         }
     }

@@ -1,0 +1,253 @@
+//! `veilsum status`: how a party that runs on this machine stands, and where none runs, what it left.
+
+use std::{
+    path::{Path, PathBuf},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use clap::Args;
+use serde_json::json;
+use veilsum_node::{
+    cost::counted,
+    documents::{load_federation, load_identity},
+    error::Failure,
+    role::status::{self, Peer, Phase, Status},
+    store::{
+        Journal,
+        ledger::{self, FILE},
+    },
+};
+use veilsum_proto::{
+    aggregator,
+    journal::{Record, RecordKind},
+    message::{self, Disclosure},
+    roster::PartyId,
+};
+
+use crate::{
+    party::{Documents, head_of, state_of},
+    verb::Verb,
+};
+
+/// Say who is connected, which round it is and since when, of a party that runs on this machine
+///
+/// It asks the process over a socket in the party's state folder, which only the same user can open. Where no process runs it says so,
+/// with what the journal and the ledger hold, and ends with exit code 0 as well: --json has `running`.
+#[derive(Args, Debug)]
+pub(crate) struct StatusArgs {
+    /// Whose status.
+    #[command(flatten)]
+    pub documents: Documents,
+    /// The party's state folder [default: beside the key]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+}
+
+/// Columns of a terminal that does not say how many it has.
+const COLUMNS: usize = 80;
+/// And of the narrowest one.
+const NARROW: usize = 20;
+
+impl Verb for StatusArgs {
+    /// Runs `veilsum status`.
+    ///
+    /// # Errors
+    /// A [`Failure`] where a process runs that cannot be asked, or no state folder is named.
+    fn run(&self, json: bool) -> Result<(), Failure> {
+        let folder = match &self.state {
+            Some(state) => state.clone(),
+            None => state_of(&self.documents.key()?, None),
+        };
+        let (value, lines) = match status::ask(&folder)? {
+            Some(status) => {
+                let lines = told(&status);
+                let mut value = json!(status);
+                value["running"] = json!(true);
+                (value, lines)
+            }
+            None => {
+                let last = self.last(&folder);
+                let mut lines = vec!["not running".to_owned()];
+                lines.extend(last.as_ref().map(Last::told).unwrap_or_default());
+                (json!({ "running": false, "last": last.map(|last| last.json()) }), lines)
+            }
+        };
+        let columns = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok()).unwrap_or(COLUMNS);
+        let text: Vec<String> = lines.iter().flat_map(|line| wrapped(line, columns.max(NARROW))).collect();
+        crate::verb::print(json, &value, &text.join("\n"))
+    }
+}
+
+/// What a process that ended left.
+struct Last {
+    /// Totals of the aggregator's unfinished run, where there is one.
+    totals: Option<usize>,
+    /// Whether the site has keys of an unfinished run.
+    in_run: bool,
+    /// Answers of the site under this plan, in all of its runs.
+    answered: Option<usize>,
+    /// When the journal or the ledger was written last, in seconds since 1970.
+    written: Option<u64>,
+}
+
+impl StatusArgs {
+    /// What journal and ledger hold; nothing where the party is not known, or they cannot be read.
+    fn last(&self, folder: &Path) -> Option<Last> {
+        let federation = load_federation(&self.documents.roster, &self.documents.plan).ok()?;
+        let key = self.documents.key().ok()?;
+        let (identity, _) = load_identity(&key).ok()?;
+        let id = federation.whoami(&identity).ok()?;
+        let session = |of| message::session(&federation.terms.hash(), &federation.roster.hash(), of);
+        if id == PartyId::Coordinator || id == PartyId::Intermediary {
+            let (records, at) = Journal::<aggregator::Record>::look(folder, &session(id)).ok()??;
+            let totals = records.iter().filter(|record| record.is_total()).count();
+            let totals = (!records.is_empty()).then_some(totals);
+            return Some(Last { totals, in_run: false, answered: None, written: seconds(at) });
+        }
+        let journal = Journal::<Record>::look(folder, &session(PartyId::Coordinator)).ok()?;
+        let in_run = journal.is_some_and(|(records, _)| records.iter().any(|record| record.kind() == RecordKind::Deck));
+        let entries = ledger::all(&folder.join(FILE), &head_of(&key), &identity).ok()?;
+        let plan = federation.terms.hash();
+        let of_plan = entries.iter().filter(|entry| entry.plan == plan && entry.discloses == Disclosure::MaskedWords);
+        let written = std::fs::metadata(folder.join(FILE)).and_then(|about| about.modified()).ok().and_then(seconds);
+        Some(Last { totals: None, in_run, answered: Some(of_plan.count()), written })
+    }
+}
+
+impl Last {
+    fn told(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        match self.totals {
+            Some(totals) => lines
+                .push(format!("a run is unfinished, after {}; start the same command again", counted(totals, "total"))),
+            None if self.in_run => lines.push("a run is unfinished; start the same command again".into()),
+            None => lines.push("no run of this plan is unfinished".into()),
+        }
+        if let Some(answered) = self.answered {
+            lines.push(format!("{} answered under this plan", counted(answered, "question")));
+        }
+        if let Some(written) = self.written {
+            lines.push(format!("last written {} ago", ago(now().saturating_sub(written))));
+        }
+        lines
+    }
+
+    fn json(&self) -> serde_json::Value {
+        json!({ "unfinished": self.totals.is_some() || self.in_run, "totals": self.totals, "answered": self.answered,
+                "written": self.written })
+    }
+}
+
+fn seconds(time: SystemTime) -> Option<u64> {
+    time.duration_since(UNIX_EPOCH).ok().map(|since| since.as_secs())
+}
+
+fn now() -> u64 {
+    seconds(SystemTime::now()).unwrap_or(0)
+}
+
+/// A time in the largest unit of which it has two or more.
+fn ago(seconds: u64) -> String {
+    match seconds {
+        0..120 => format!("{seconds} s"),
+        120..7_200 => format!("{} min", seconds / 60),
+        7_200..172_800 => format!("{} h", seconds / 3_600),
+        _ => format!("{} days", seconds / 86_400),
+    }
+}
+
+/// One fact a line, and no columns: it is read on any terminal.
+fn told(status: &Status) -> Vec<String> {
+    let since = |at: u64| ago(status.now.saturating_sub(at));
+    let mut lines = vec![[&*status.party, &*status.role].join(", ").trim_end_matches(", ").to_owned()];
+    lines.extend(status.federation.as_ref().map(|name| format!("of {name}")));
+    lines.extend(status.plan.as_ref().map(|plan| format!("plan {plan}")));
+    let phase = match status.phase {
+        Phase::Lobby => "lobby open",
+        Phase::Waiting => "waiting",
+        Phase::Running => "running",
+        Phase::Ended => "ending",
+    };
+    lines.push(format!("{phase} for {}", since(status.since)));
+    lines.push(format!("started {} ago", since(status.started)));
+    if let Some(round) = &status.round {
+        lines.push(format!("round {} of at most {}", round.number, round.of));
+        let what = round.what.iter().cloned();
+        let sites = round.sites.iter().map(|sites| counted(*sites, "site"));
+        let about: Vec<String> = what.chain(sites).chain([format!("{} ago", since(round.at))]).collect();
+        lines.push(format!("  {}", about.join(", ")));
+    }
+    let (here, away): (Vec<&Peer>, Vec<&Peer>) = status.parties.iter().partition(|peer| peer.over.is_some());
+    if !status.parties.is_empty() {
+        lines.push(format!("connected: {} of {}", here.len(), status.parties.len()));
+    }
+    for peer in here {
+        let over = peer.over.as_deref().unwrap_or_default();
+        lines.push(format!("  {} {over} {}", peer.party, since(peer.since.unwrap_or(status.now))));
+        lines.extend(peer.lost.as_ref().map(|why| format!("    out of the run: {why}")));
+    }
+    if !away.is_empty() {
+        lines.push("missing:".into());
+    }
+    for peer in away {
+        lines.push(format!("  {}", peer.party));
+        let heard = peer.heard.as_deref().unwrap_or("never connected");
+        lines.push(match peer.since {
+            Some(at) => format!("    {} ago: {heard}", since(at)),
+            None => format!("    {heard}"),
+        });
+        lines.extend(peer.lost.as_ref().map(|why| format!("    out of the run: {why}")));
+    }
+    if let Some(trouble) = &status.trouble {
+        lines.push(format!("last trouble, {} ago: {}", since(trouble.at), trouble.what));
+    }
+    lines
+}
+
+/// The line broken at spaces into lines of at most so many characters, all as far in as the first; a longer word is cut.
+fn wrapped(line: &str, columns: usize) -> Vec<String> {
+    let text = line.trim_start();
+    let inner = " ".repeat(line.len() - text.len());
+    let mut lines = vec![inner.clone()];
+    for word in text.split(' ') {
+        let mut rest: Vec<char> = word.chars().collect();
+        loop {
+            let used = lines.last().map_or(0, |last| last.chars().count());
+            let space = usize::from(used > inner.len());
+            if used + space + rest.len() > columns && space == 1 {
+                lines.push(inner.clone());
+                continue;
+            }
+            let fits = rest.len().min(columns.saturating_sub(used + space).max(1));
+            let after = rest.split_off(fits);
+            if let Some(last) = lines.last_mut() {
+                last.push_str(&" ".repeat(space));
+                last.extend(rest);
+            }
+            rest = after;
+            if rest.is_empty() {
+                break;
+            }
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_broken_at_words_and_long_words_anywhere() {
+        assert_eq!(wrapped("  a bc def", 6), ["  a bc", "  def"]);
+        assert_eq!(wrapped("abcdefghij", 4), ["abcd", "efgh", "ij"]);
+        assert_eq!(wrapped("", 20), [""]);
+        for columns in [20, 33, 80] {
+            let text = "    2 min ago: not reached at hub.example.org:4433 (no answer from anybody)";
+            let lines = wrapped(text, columns);
+            assert!(lines.iter().all(|line| line.chars().count() <= columns && line.starts_with("    ")), "{lines:?}");
+            let words = |text: &str| text.chars().filter(|c| *c != ' ').collect::<String>();
+            assert_eq!(words(&lines.concat()), words(text));
+        }
+    }
+}
