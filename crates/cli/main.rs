@@ -20,17 +20,21 @@ mod join;
 mod keygen;
 mod ledger;
 mod method;
+mod page;
 mod party;
 mod plan;
 mod policy;
+mod privacy;
 mod progress;
 mod propose;
 #[cfg(test)]
 mod reference;
 mod roster;
 mod run;
+mod schema;
 mod server;
 mod verb;
+mod words;
 
 use std::{
     ffi::OsString,
@@ -121,6 +125,7 @@ verbs! {
     Run(run::RunArgs),
     Keygen(keygen::KeygenArgs),
     Roster(roster::RosterArgs),
+    Schema(schema::SchemaArgs),
     Plan(plan::PlanArgs),
     Assign(assign::AssignArgs),
     Inspect(inspect::InspectArgs),
