@@ -4,7 +4,7 @@
 use std::{fs, time::Duration};
 
 use serde_json::Value;
-use veilsum_testkit::program::{Ended, Folder, Parties, start, veilsum};
+use veilsum_testkit::program::{Ended, Folder, Parties, free_port, start, start_in, veilsum};
 
 const LIMIT: Duration = Duration::from_secs(120);
 
@@ -83,7 +83,7 @@ fn a_proposal_takes_nothing_from_rows_and_is_refused_until_it_is_filled_in() {
     veilsum(&["schema", "check", "--schema", &out, "--data", &data]).expect(0);
 }
 
-/// The columns, ranges and units are said once; a plan has them from there, and every party holds a plan to it.
+/// [SCH-1]: the columns, ranges and units are said once; a plan has them from there, and every party holds a plan to it.
 #[test]
 fn a_plan_takes_its_columns_from_the_schema_and_is_held_to_it() {
     let p = Parties::new(&[40, 55, 61], &["--epsilon=0.005", "--max-rounds=12"]);
@@ -144,7 +144,7 @@ fn a_plan_takes_its_columns_from_the_schema_and_is_held_to_it() {
     assert!(schema["says"].as_str().is_some_and(|says| says.contains("no column why")), "{schema}");
 }
 
-/// A site whose file has other names and words takes part like the others.
+/// [SCH-2]: a site whose file has other names and words takes part like the others.
 #[test]
 fn a_run_with_a_site_that_uses_its_own_words() {
     let p = Parties::new(&[40, 55, 61], &["--epsilon=0.005", "--max-rounds=12"]);
@@ -180,4 +180,67 @@ fn a_run_with_a_site_that_uses_its_own_words() {
         SCHEMA.replacen("format", "missing = \"leave-out\"\nformat", 1).replacen("\"none\" = 0", "\"none\" = 1", 1);
     p.folder.write("schema.toml", &other);
     says(veilsum(&check), 7, &["other values in x", "[LED-8]"]);
+}
+
+/// What stands between two words.
+fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
+    let (_, rest) = text.split_once(before).unwrap_or_else(|| panic!("no {before:?} in {text}"));
+    rest.split_once(after).unwrap_or_else(|| panic!("no {after:?} in {rest}")).0
+}
+
+/// [SCH-3]: whoever joins is handed the schema before the roster, and with rows that do not fit it does not count as joined.
+#[test]
+fn a_schema_is_handed_to_whoever_joins_and_its_rows_are_held_to_it() {
+    let (hub, site) = (Folder::fresh(), Folder::fresh());
+    let in_hub = |args: &[&str]| start_in(&hub.0, args).wait(LIMIT);
+    let listen = format!("127.0.0.1:{}", free_port());
+    let others = Folder::fresh();
+    let own = others.write("mine.toml", SCHEMA);
+    let bad = others.write("bad.toml", &SCHEMA.replacen("lower = 0", "lower = \"?\"", 1));
+    let create = ["federation", "create", "hearts", "--listen", &listen, "--site", "a", "b", "c", "--intermediary", "counter"];
+    says(in_hub(&[&create[..], &["--schema", &bad]].concat()), 3, &["still to be filled in"]);
+    let told = in_hub(&[&create[..], &["--schema", &own]].concat()).expect(0).stdout;
+    assert_eq!(fs::read_to_string(hub.0.join("schema.toml")).expect("a copy"), SCHEMA);
+    let lines: Vec<&str> = told.split("veilsum join '").skip(1).map(|rest| rest.split('\'').next().expect("a line")).collect();
+    let lobby = start_in(&hub.0, &["federation", "serve"]);
+    lobby.until("an open lobby", LIMIT, |log| log.contains("is open"));
+
+    let data = site.write("rows.csv", "x,y,note\n0.5,0.5,a\n0.5,2,a\n");
+    let folders: Vec<Folder> = (0..3).map(|_| Folder::fresh()).collect();
+    let address = format!("127.0.0.1:{}", free_port());
+    let mut joining = vec![start_in(&site.0, &["join", lines[0], "--data", &data])];
+    for (folder, line) in folders.iter().zip(&lines[1..]) {
+        let address = ["--address", &*address];
+        let more = if joining.len() == 3 { &address[..] } else { &[] };
+        joining.push(start_in(&folder.0, &[&["join", line], more].concat()));
+    }
+    let heard: Vec<String> = ["a", "b", "c", "counter"]
+        .iter()
+        .zip(&joining)
+        .map(|(name, joining)| {
+            joining.until("digits", LIMIT, |log| log.contains("waiting to be let in"));
+            format!("{name}={}", between(&joining.heard(), "Your digits are\n\n    ", "\n"))
+        })
+        .collect();
+    in_hub(&["federation", "approve"].into_iter().chain(heard.iter().map(String::as_str)).collect::<Vec<_>>()).expect(0);
+    // Before the roster, and before there is a plan.
+    says(joining.remove(0).wait(LIMIT), 3, &["outside the schema's range", "start the same command again"]);
+    assert_eq!(fs::read_to_string(site.0.join("schema.toml")).expect("handed out"), SCHEMA);
+    assert!(!site.0.join("roster.toml").exists());
+    for joining in &joining {
+        joining.until("a schema", LIMIT, |log| log.contains("the schema of 2 columns is here"));
+    }
+    // Nobody types a column.
+    in_hub(&["plan", "make", "--k", "3", "--max-rows", "2000"]).expect(0);
+    for joining in joining {
+        joining.wait(LIMIT).expect(0);
+    }
+    // The same file is refused once more, and the mended one joins.
+    says(start_in(&site.0, &["join", lines[0], "--data", &data]).wait(LIMIT), 3, &["outside the schema's range"]);
+    site.write("rows.csv", "breadth,y,note\n0.5,0.5,a\nnone,0.2,a\n");
+    start_in(&site.0, &["join", lines[0], "--data", &data]).wait(LIMIT).expect(0);
+    let show = start_in(&site.0, &["plan", "show", "--json"]).wait(LIMIT).expect(0);
+    assert_eq!(json(&show)["work"]["columns"].as_array().map(Vec::len), Some(2));
+    lobby.signal("-TERM");
+    lobby.wait(LIMIT).expect(143);
 }

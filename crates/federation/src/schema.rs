@@ -71,7 +71,7 @@ pub enum Missing {
     /// It is an error at that site.
     #[default]
     Refuse,
-    /// It is left out where any column of the schema has no value, so that every plan is answered from the same rows.
+    /// It is left out where any column of the schema has no value ([SCH-2]), so that every plan is answered from the same rows.
     LeaveOut,
 }
 
@@ -137,7 +137,7 @@ impl Schema {
         }
     }
 
-    /// Whether a plan keeps to it: every column of the plan is one of these, with the same range or the same categories, and the
+    /// Whether a plan keeps to it ([SCH-1]): every column of the plan is one of these, with the same range or the same categories, and the
     /// label stays where it is.
     ///
     /// # Errors

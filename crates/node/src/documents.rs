@@ -35,8 +35,8 @@ pub use offered::Offered;
 pub use plan::{load_plan, write_plan};
 pub use roster::{load_roster, load_signed_roster, write_roster};
 pub use schema::{
-    Fit, MAX_SCHEMA, Reading, fit_of, header_of, load_schema, parse_schema, proposed_schema, reading_of, schema_beside,
-    schema_file_beside, write_schema_text,
+    Fit, MAX_SCHEMA, Reading, adopt_schema, fit_of, header_of, load_schema, parse_schema, proposed_schema, reading_of,
+    schema_beside, schema_file_beside, schema_text, take_schema,
 };
 pub use site::{SitePolicy, load_policy, policy_of};
 

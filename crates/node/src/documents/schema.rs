@@ -153,14 +153,42 @@ pub fn schema_beside(document: &Path) -> Result<Option<Schema>, Failure> {
     schema_file_beside(document).map(|path| load_schema(&path)).transpose()
 }
 
-/// Writes the text of a schema to `path`, as it stands, if it can be used.
+/// The text of the schema in a federation's folder, where there is one, as it is handed out.
+///
+/// # Errors
+/// As [`load_schema`].
+pub fn schema_text(folder: &Path) -> Result<Option<String>, Failure> {
+    let path = folder.join(FILE);
+    if std::fs::symlink_metadata(&path).is_err() {
+        return Ok(None);
+    }
+    let text = read_text(&path, MAX_SCHEMA)?;
+    parse_schema(&path, &text)?;
+    Ok(Some(text))
+}
+
+/// Keeps a schema that was handed out, as it stands, beside the roster ([SCH-3]); and whether it is another one than was there.
 ///
 /// # Errors
 /// As [`load_schema`], and where the file cannot be written.
-pub fn write_schema_text(path: &Path, text: &str) -> Result<Schema, Failure> {
-    let schema = parse_schema(path, text)?;
-    files::write_atomic(path, text.as_bytes())?;
-    Ok(schema)
+pub fn take_schema(roster: &Path, text: &str) -> Result<(Schema, bool), Failure> {
+    let path = roster.with_file_name(FILE);
+    let schema = parse_schema(Path::new("the schema that the coordinator sent"), text)?;
+    if read_text(&path, MAX_SCHEMA).is_ok_and(|there| there == text) {
+        return Ok((schema, false));
+    }
+    files::write_atomic(&path, text.as_bytes())?;
+    Ok((schema, true))
+}
+
+/// Founds a federation with this schema: it is checked and copied into its folder.
+///
+/// # Errors
+/// As [`take_schema`].
+pub fn adopt_schema(folder: &Path, schema: &Path) -> Result<(), Failure> {
+    let text = read_text(schema, MAX_SCHEMA)?;
+    parse_schema(schema, &text)?;
+    Ok(files::write_atomic(folder.join(FILE), text.as_bytes())?)
 }
 
 /// A schema to fill in, from the header of a table alone: its rows say nothing here, because a range or a list of categories that
