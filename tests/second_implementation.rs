@@ -78,7 +78,7 @@ async fn mixed(python: &Path, work: &PlanSpec, sites: &[(String, Rows)], vanish:
     let names: Vec<&str> = sites.iter().map(|(name, _)| name.as_str()).collect();
     let blocks = u16::from(vanish.is_some());
     let cast = Cast::new(work, &names, |terms| (terms.block_size, terms.slots) = (blocks, 4)).expect("a federation");
-    let Federation { roster: all, terms, work } = cast.federation.clone();
+    let Federation { roster: all, terms, work, .. } = cast.federation.clone();
     let plan = (*terms).clone().sign(&all, &cast.identities[0]).expect("a plan");
     let roster = (*all).clone().sign(&cast.identities[0]).expect("a roster");
     let (sizes, (bound, coordinator)) = (Arc::new(Mutex::new(Vec::new())), oneshot::channel());

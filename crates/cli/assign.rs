@@ -1,6 +1,6 @@
 //! `veilsum assign`: memberships of one's own rows in the clusters of a model. Nothing leaves the machine.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 use clap::Args;
 use serde_json::json;
@@ -13,6 +13,7 @@ use veilsum_node::{
     error::Failure,
     files::{self, Existing},
     model::Model,
+    schema::{Missing, Schema},
     table::{self, TableSpec},
 };
 
@@ -52,7 +53,10 @@ impl Verb for AssignArgs {
         }
         let fail = |why: String| Failure::input(format!("{}: {why}", args.data.display()), "correct the file");
         let columns = model.columns.iter().map(|c| c.name.clone()).collect();
-        let spec = TableSpec { columns, categorical: model.categorical.clone(), label: None };
+        // One line of memberships for every row: none is left out.
+        let schema = documents::schema_beside(&args.model)?
+            .map(|schema| Arc::new(Schema { missing: Missing::Refuse, ..schema }));
+        let spec = TableSpec { columns, categorical: model.categorical.clone(), schema, ..TableSpec::default() };
         let table = table::read(&args.data, &spec)?;
         let outside = outside(&table.values, &model);
         if let (Some(first), false) = (outside.first(), json) {

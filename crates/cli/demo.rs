@@ -136,7 +136,7 @@ impl Verb for DemoArgs {
         let args = self;
         let wish = Wish {
             columns: &args.columns,
-            categorical: args.categories.columns()?,
+            categorical: args.categories.columns(None, false)?,
             label: args.label.as_deref(),
             split: &args.split,
             sites: args.sites,

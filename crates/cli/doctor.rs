@@ -19,6 +19,7 @@ use veilsum_node::{
     },
     error::{Code, Failure},
     release::{Account, Known, Origin, Prepared},
+    schema::Schema,
     store::Ledger,
     table,
 };
@@ -31,7 +32,7 @@ use veilsum_proto::{
 use crate::{
     party::{block_on, head_of, state_of},
     policy::judged,
-    verb::Verb,
+    verb::{Verb, listed},
 };
 
 /// Check key, files, budget and the way to the others before a run; prints the table for a firewall
@@ -48,6 +49,9 @@ pub(crate) struct DoctorArgs {
     /// The plan [default: plan.toml, where it is there]
     #[arg(long, value_name = "FILE")]
     pub plan: Option<PathBuf>,
+    /// The federation's schema [default: schema.toml beside the roster, where it is there]
+    #[arg(long, value_name = "FILE")]
+    pub schema: Option<PathBuf>,
     /// This site's rows
     #[arg(long, value_name = "FILE.csv")]
     pub data: Option<PathBuf>,
@@ -87,6 +91,7 @@ struct Papers {
     identity: Option<Arc<Identity>>,
     roster: Option<Roster>,
     me: Option<PartyId>,
+    schema: Option<Schema>,
     federation: Option<Federation>,
     site: Option<SitePolicy>,
     rows: Option<(Prepared, Origin)>,
@@ -113,6 +118,7 @@ impl Doctor {
         self.findings.push(checkup::clock(SystemTime::now()));
         self.key(args, &mut papers);
         self.roster(args, &mut papers);
+        self.schema(args, &mut papers);
         self.plan(args, &mut papers);
         if !matches!(papers.me, Some(PartyId::Coordinator | PartyId::Intermediary)) {
             self.policy(args, &mut papers);
@@ -197,12 +203,36 @@ impl Doctor {
         let Some(path) = named_or(args.plan.as_deref(), "plan.toml") else {
             return self.skip("plan", "give --plan FILE; what follows from it is not checked");
         };
-        let made = load_plan(&path, roster).and_then(|terms| Federation::new(roster.clone(), terms));
+        let made = load_plan(&path, roster)
+            .and_then(|terms| Federation::new(roster.clone(), terms)?.under(papers.schema.clone()));
         let Some(federation) = self.took("plan", made) else { return };
         let hash = fingerprint(&federation.terms.hash().0);
         let method = federation.work.method_name();
         self.pass("plan", format!("{}: {method}, signed and made for this roster; fingerprint {hash}", path.display()));
         papers.federation = Some(federation);
+    }
+
+    /// The schema by itself; with rows, whether they fit to it.
+    fn schema(&mut self, args: &DoctorArgs, papers: &mut Papers) {
+        let roster = args.roster.as_deref().unwrap_or(Path::new("roster.toml"));
+        let Some(path) = args.schema.clone().or_else(|| documents::schema_file_beside(roster)) else { return };
+        let Some(schema) = self.took("schema", documents::load_schema(&path)) else { return };
+        let shown = path.display();
+        let columns = counted(schema.columns.len(), "column");
+        let aggregator = matches!(papers.me, Some(PartyId::Coordinator | PartyId::Intermediary));
+        match args.data.as_deref().filter(|_| !aggregator) {
+            None => self.pass("schema", format!("{shown}: {columns}; whether rows fit to it needs --data")),
+            // A number outside its range is the plan's to refuse or to move, and the check of the rows says so.
+            Some(data) => {
+                if let Some(fit) = self.took("schema", documents::fit_of(&schema, data, false)) {
+                    match fit.failure(data) {
+                        Some(failure) => self.findings.push(Finding::fail("schema", failure)),
+                        None => self.pass("schema", format!("{} fits to the {columns} of {shown}", data.display())),
+                    }
+                }
+            }
+        }
+        papers.schema = Some(schema);
     }
 
     fn policy(&mut self, args: &DoctorArgs, papers: &mut Papers) {
@@ -221,13 +251,12 @@ impl Doctor {
             return self.skip("rows", &format!("{}: {names}; which are needed, the plan says", path.display()));
         };
         let Some((rows, origin)) = self.took("rows", documents::load_rows_and_origin(federation, path)) else { return };
-        let label = federation.work.labels.as_ref().map(|labels| labels.column.as_str());
-        let used: Vec<&str> = federation.work.headers().chain(label).collect();
-        let ignored: Vec<&str> = header.iter().map(String::as_str).filter(|name| !used.contains(name)).collect();
-        let ignored = if ignored.is_empty() { "none".to_owned() } else { ignored.join(", ") };
+        let Some(reading) = self.took("rows", documents::reading_of(federation, path)) else { return };
+        let [used, ignored] = [&reading.used, &reading.ignored].map(|names| listed(names));
+        let kept = reading.kept.map_or(String::new(), |label| format!("; the label, kept here: {label}"));
         // How many they are is the site's own, and a report like this one is sent to whoever helps.
         let says = format!("{}: every row can be used", path.display());
-        self.pass("rows", format!("{says}; columns that are used: {}; that stay unread: {ignored}", used.join(", ")));
+        self.pass("rows", format!("{says}; columns that are used: {used}; that stay unread: {ignored}{kept}"));
         papers.rows = Some((rows, origin));
     }
 

@@ -11,7 +11,8 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 use veilsum_node::{
     documents::{
-        GuestList, Stage, check_address, fingerprint, invitation_line, load_identity, roster_fingerprint, sign_next,
+        GuestList, Stage, adopt_schema, check_address, fingerprint, invitation_line, load_identity, roster_fingerprint,
+        schema_text, sign_next,
     },
     error::{Code, Failure},
     role::{
@@ -86,6 +87,11 @@ pub(crate) struct CreateArgs {
     /// It is made if it is not there.
     #[arg(long, value_name = "NAME", default_value = "coordinator")]
     pub party: String,
+    /// The federation's schema: what its columns are; it is handed to everybody who joins
+    ///
+    /// It is copied into the folder as schema.toml. One that lies there already need not be named.
+    #[arg(long, value_name = "FILE")]
+    pub schema: Option<PathBuf>,
     /// Sites to invite at once, as with `invite`
     #[arg(long = "site", value_name = "PARTY", num_args = 1..)]
     pub sites: Vec<String>,
@@ -230,6 +236,11 @@ fn create(args: &CreateArgs, json: bool) -> Result<(), Failure> {
     }
     std::fs::create_dir_all(folder)
         .map_err(|e| Failure::input(format!("{} cannot be made ({e})", folder.display()), "choose another --folder"))?;
+    // Also where it lies there already: one that cannot be used is said before anybody is invited.
+    match &args.schema {
+        Some(schema) => adopt_schema(folder, schema)?,
+        None => drop(schema_text(folder)?),
+    }
     let identity = key_of(&folder.join(format!("{}.key", args.party)), &args.party)?;
     let coordinator = Member { name: args.party.clone(), key: identity.public(), address: args.listen.clone() };
     GuestList::found(folder, &args.name, coordinator)?;

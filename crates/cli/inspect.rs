@@ -9,17 +9,20 @@ use clap::Args;
 use serde_json::{Value, json};
 use veilsum_proto::{identity::Identity, message::Kind, noise::Key, roster::PartyId};
 
-use crate::verb::Verb;
+use crate::{
+    page::{Page, Print},
+    verb::Verb,
+    words,
+};
 use veilsum_node::{
     agreed::questions,
     app_messages::{self, Hello, SOFTWARE},
     cost::{Cost, QuestionCost, counted, frame_bytes, slots_of},
-    documents::{self, Federation, load_identity},
+    documents::{self, Federation, Reading, load_identity},
     error::{Code, Failure},
     question::{Question, Terms, contribute},
     rehearsal::{Rehearsal, Sent, rehearse},
     role::{noise, system_rng},
-    table,
 };
 
 /// Show what this site would send for a plan and its data, without sending it
@@ -37,6 +40,9 @@ pub(crate) struct InspectArgs {
     /// This site's rows
     #[arg(long, value_name = "FILE.csv")]
     pub data: PathBuf,
+    /// The page.
+    #[command(flatten)]
+    pub print: Print,
 }
 
 const NEVER_SENT: [&str; 4] = [
@@ -83,20 +89,11 @@ impl Verb for InspectArgs {
         }
         // First the coordinator's parts: they are the bulk.
         parts.sort_by_key(|p| p.to);
-        let unread = table::read_header(&args.data)?;
-        let report = Report { federation: &federation, me, parts, cost: &cost, unread: unread_of(&federation, unread) };
+        let reading = documents::reading_of(&federation, &args.data)?;
+        let report = Report { federation: &federation, me, parts, cost: &cost, reading };
+        report.page().write(args.print.html.as_deref())?;
         crate::verb::print(json, &report.to_json(), &report.to_text())
     }
-}
-
-/// The columns that a plan reads, its label among them.
-fn used_of(federation: &Federation) -> impl Iterator<Item = &str> {
-    federation.work.headers().chain(federation.work.labels.as_ref().map(|labels| labels.column.as_str()))
-}
-
-/// The others of a file.
-fn unread_of(federation: &Federation, header: Vec<String>) -> Vec<String> {
-    header.into_iter().filter(|name| used_of(federation).all(|used| used != name)).collect()
 }
 
 struct Part<'a> {
@@ -133,8 +130,8 @@ struct Report<'a> {
     me: PartyId,
     parts: Vec<Part<'a>>,
     cost: &'a Cost,
-    /// Columns of the file that the plan does not name.
-    unread: Vec<String>,
+    /// What the plan does with the columns of the file.
+    reading: Reading,
 }
 
 impl Report<'_> {
@@ -158,17 +155,6 @@ impl Report<'_> {
             self.federation.roster.name_of(self.me),
             self.cost.sites_mean()
         )
-    }
-
-    /// Which columns of the file are used, and which are not.
-    fn columns(&self) -> (String, String) {
-        let names = |mut all: Vec<&str>| {
-            if all.is_empty() {
-                all.push("none");
-            }
-            all.join(", ")
-        };
-        (names(used_of(self.federation).collect()), names(self.unread.iter().map(String::as_str).collect()))
     }
 
     fn one_missing(&self, part: &Part<'_>) -> &'static str {
@@ -208,8 +194,10 @@ impl Report<'_> {
             "site": self.federation.roster.name_of(self.me),
             "sent": false,
             "says": self.says(),
-            "columns_used": used_of(self.federation).collect::<Vec<_>>(),
-            "columns_unread": self.unread,
+            "columns_used": self.reading.used,
+            "columns_unread": self.reading.ignored,
+            "label_kept": self.reading.kept,
+            "totals_tell": words::totals_tell(self.federation, self.cost),
             "sites_mean": self.cost.sites_mean(),
             "blocks": self.cost.blocks,
             "rehearsed_sites": self.parts.first().map(|p| p.rehearsal.sites),
@@ -221,9 +209,9 @@ impl Report<'_> {
 
     fn to_text(&self) -> String {
         let name = |p| self.federation.roster.name_of(p);
-        let (used, unread) = self.columns();
-        let mut text =
-            format!("{}\n\ncolumns that are used:    {used}\ncolumns that stay unread: {unread}\n\n", self.says());
+        let mut text = format!("{}\n\n{}\n", self.says(), words::columns(&self.reading));
+        text += &words::totals(self.federation, self.cost);
+        text.push('\n');
         text += &format!(
             "What {} would send. Nothing was sent: a rehearsal of {} sites with throwaway keys; sizes are those \
              for all {}. AdvertiseKeys has 32 bytes more once this site's rows have a block.\n",
@@ -256,13 +244,48 @@ impl Report<'_> {
             text += &format!("  and if one site is missing: {}\n", self.one_missing(p));
             text += &self.lines(p, self.missing(p));
         }
-        text += &format!("\nWho could take it apart\n  {}\n", self.cost.sites_mean());
-        text += &format!("\nBlocks: which sites are released together\n  {}\n", self.cost.blocks);
         text += "\nNever sent\n";
         for what in NEVER_SENT {
             text += &format!("  {what}\n");
         }
         text
+    }
+
+    fn page(&self) -> Page {
+        let name = |p| self.federation.roster.name_of(p);
+        let mut page = Page::new(&format!("What {} would send", name(self.me)));
+        page.says(&self.says()).part("Columns");
+        page.table(
+            &["columns", "names"],
+            words::columns_of(&self.reading).map(|(what, names)| [what.to_owned(), names]),
+        );
+        page.part("What totals can tell").list(words::totals_tell(self.federation, self.cost));
+        page.part("What would leave, masked").paragraph(
+            "Nothing was sent. Each number leaves behind masks, and only the total over the cohort is learnt.",
+        );
+        let blocks = self.parts.iter().flat_map(|p| p.costs.blocks.iter().map(move |b| (p, b)));
+        page.table(
+            &["to", "question", "what", "numbers of 64 bits", "each at most"],
+            blocks.map(|(p, b)| {
+                let largest = format!("{:.4e}", b.largest);
+                [name(p.to).to_owned(), p.costs.name.to_owned(), b.name.to_owned(), b.entries.to_string(), largest]
+            }),
+        );
+        page.part("Messages");
+        let decks = |p: &Part<'_>| format!("once for {} of {}", counted(p.slots, "round"), name(p.to));
+        let rounds = |p: &Part<'_>| format!("for every {} question of {}", p.costs.name, name(p.to));
+        let mut frames: Vec<[String; 4]> = Vec::new();
+        for p in &self.parts {
+            for (when, sent) in [(decks(p), &p.rehearsal.deck), (rounds(p), &p.rehearsal.round)] {
+                let row = |s: &Sent| {
+                    [when.clone(), format!("{:?}", s.kind), p.bytes(s).to_string(), s.discloses.explain().to_string()]
+                };
+                frames.extend(sent.iter().map(row).filter(|row| !frames.contains(row)).collect::<Vec<_>>());
+            }
+        }
+        page.table(&["when", "message", "bytes", "what it discloses"], frames);
+        page.part("Never sent").list(NEVER_SENT);
+        page
     }
 
     fn lines(&self, part: &Part<'_>, sent: &[Sent]) -> String {

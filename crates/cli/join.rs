@@ -5,6 +5,7 @@ use std::{io::BufRead, path::PathBuf, sync::Arc};
 use clap::Args;
 use serde_json::json;
 use veilsum_node::{
+    cost::counted,
     documents::{Federations, Offered, Standing, check_address, load_roster, parse_invitation},
     error::{Code, Failure},
     files::quoted,
@@ -29,7 +30,10 @@ pub(crate) struct JoinArgs {
     /// Where the sites will find this party; for an intermediary only
     #[arg(long, value_name = "HOST:PORT")]
     pub address: Option<String>,
-    /// Folder for the key (mode 0600), roster.toml and plan.toml
+    /// This site's rows: checked against the federation's schema when it is handed out, and before this site counts as joined
+    #[arg(long, value_name = "FILE.csv")]
+    pub data: Option<PathBuf>,
+    /// Folder for the key (mode 0600), roster.toml, plan.toml and, where there is one, schema.toml
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub folder: PathBuf,
     /// Which way the link takes.
@@ -51,6 +55,10 @@ impl Verb for JoinArgs {
             (Role::Intermediary, true) => {
                 let what = format!("{} is invited as intermediary, and the sites must reach it", invitation.party);
                 return Err(Failure::new(Code::Usage, what, "say where: --address HOST:PORT"));
+            }
+            (Role::Intermediary, false) if args.data.is_some() => {
+                let what = format!("{} is invited as intermediary, which has no rows", invitation.party);
+                return Err(Failure::new(Code::Usage, what, "leave --data out"));
             }
             (Role::Site, false) => {
                 let what = format!("{} is invited as a site, which only dials out", invitation.party);
@@ -85,6 +93,7 @@ impl Verb for JoinArgs {
             begun: begun.clone(),
             roster: roster.clone(),
             plan: plan.clone(),
+            data: args.data.clone(),
             carrier: args.reach.carrier()?,
             news: Arc::new(|news| told(&news)),
         }))?;
@@ -136,6 +145,10 @@ fn told(news: &News) {
             "the coordinator answered over {over}. Your digits are\n\n    {code}\n\nCall its operator on a number that did not come with the \
              invitation, and read them aloud. If the operator says that they are others, stop: somebody stands between you.\n\
              waiting to be let in; this may take days, and may be stopped and started again"
+        ),
+        News::Schema { columns } => crate::tell!(
+            "the schema of {} is here; look whether your rows fit: veilsum schema check --data ROWS.csv",
+            counted(*columns, "column")
         ),
         News::Roster(roster) => crate::tell!(
             "let in; the roster of {} has {} sites: {}. Waiting for the plan",

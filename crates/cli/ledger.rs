@@ -15,11 +15,15 @@ use veilsum_proto::{
     suite::Hash,
 };
 
-use crate::party::{head_of, state_of};
-use crate::verb::Verb;
+use crate::{
+    page::{Page, Print},
+    party::{head_of, state_of},
+    verb::{Verb, listed},
+    words,
+};
 use veilsum_node::{
     cost::counted,
-    documents::{fingerprint, load_card, load_identity, policy_of},
+    documents::{fingerprint, header_of, load_card, load_identity, policy_of, schema_beside},
     dp,
     error::{Code, Failure},
     plan::Categorical,
@@ -123,6 +127,9 @@ pub(crate) struct BudgetArgs {
     /// Columns of a row
     #[arg(long, value_name = "D", requires = "rows")]
     pub columns: Option<u32>,
+    /// The page.
+    #[command(flatten)]
+    pub print: Print,
 }
 
 fn parse_link(text: &str) -> Result<Hash, String> {
@@ -224,14 +231,17 @@ fn declare(args: &RowsArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<u3
         ));
     }
     let together = account.together();
-    let (columns, categorical) = from_indicators(&names, &table::read_header(&args.data)?);
+    // As the rows were read that were answered from: the schema lies beside the key.
+    let spec = TableSpec { schema: schema_beside(&args.own.key)?.map(Arc::new), ..TableSpec::default() };
+    let header = header_of(&args.data, spec.schema.as_deref())?;
+    let (columns, categorical) = from_indicators(&names, &header);
     let mut labels = BTreeMap::new();
     for column in together.iter().filter_map(|set| set.label.as_ref()) {
         let (columns, categorical) = (columns.clone(), categorical.clone());
-        let spec = TableSpec { columns, categorical, label: Some(column.clone()) };
+        let spec = TableSpec { columns, categorical, label: Some(column.clone()), ..spec.clone() };
         labels.insert(column.clone(), table::read(&args.data, &spec)?.labels.unwrap_or_default());
     }
-    let table = table::read(&args.data, &TableSpec { columns, categorical, label: None })?;
+    let table = table::read(&args.data, &TableSpec { columns, categorical, ..spec })?;
     let (names, rows) = (table.columns, Rows::new(table.values, names.len())?);
     // What was answered from together before, as it is now.
     let columns = Origin::new(names, rows, labels).columns(&identity, &together);
@@ -350,7 +360,7 @@ fn table(entries: &[Entry]) -> String {
 fn budget(args: &BudgetArgs, json: bool) -> Result<(), Failure> {
     let entries = own(&args.own)?;
     let (site, _) = policy_of(args.own.policy.as_deref(), Some(&args.own.key))?;
-    let (identity, _) = load_identity(&args.own.key)?;
+    let (identity, owner) = load_identity(&args.own.key)?;
     let mut account = Account::default();
     account.keep(ledger::questions_in(&state_of(&args.own.key, args.own.state.as_ref()), &identity.public())?);
     entries.iter().for_each(|entry| account.take(entry));
@@ -416,7 +426,29 @@ fn budget(args: &BudgetArgs, json: bool) -> Result<(), Failure> {
     if values.is_empty() {
         text += "nothing was given away yet\n";
     }
-    crate::verb::print(json, &json!({ "says": says, "data_sets": values }), &format!("{says}\n\n{text}"))
+    // Of columns of categories the ledger knows one name for each category.
+    let used: Vec<String> = account.columns().cloned().collect();
+    let label = schema_beside(&args.own.key)?.and_then(|schema| schema.label);
+    let lines = [
+        ["columns that totals were taken of so far".to_owned(), listed(&used)],
+        [
+            "kept here by the schema".to_owned(),
+            label.clone().map_or("none".to_owned(), |label| format!("{label}, the label")),
+        ],
+    ];
+    text += &lines.iter().map(|[what, names]| format!("{what}: {names}\n")).collect::<String>();
+    let mut page = Page::new(&format!("What {owner} gave away"));
+    page.says(&says).part("Columns").table(&["columns", "names"], lines);
+    page.part("What was given away").list(text.lines().take(text.lines().count() - 2).map(str::trim));
+    page.part("What it can tell").list([
+        "What left are numbers behind masks, of which only totals over sites became readable. The ledger holds digests and counts, and no value.",
+        words::RELEASE,
+        "Whoever has all other sites' parts of a total subtracts them and has this site's part. How many sites a total covers at least, \
+         `veilsum plan check` says of every plan.",
+    ]);
+    page.write(args.print.html.as_deref())?;
+    let value = json!({ "says": says, "data_sets": values, "columns_used": used, "label_kept": label });
+    crate::verb::print(json, &value, &format!("{says}\n\n{text}"))
 }
 
 /// Whether budget is left, in a sentence: by the measure that is used up first, and in runs like those so far.

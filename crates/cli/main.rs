@@ -20,9 +20,11 @@ mod join;
 mod keygen;
 mod ledger;
 mod method;
+mod page;
 mod party;
 mod plan;
 mod policy;
+mod privacy;
 mod progress;
 mod propose;
 #[cfg(test)]
@@ -30,9 +32,11 @@ mod reference;
 mod rekey;
 mod roster;
 mod run;
+mod schema;
 mod server;
 mod status;
 mod verb;
+mod words;
 
 use std::{
     ffi::OsString,
@@ -124,6 +128,7 @@ verbs! {
     Keygen(keygen::KeygenArgs),
     Rekey(rekey::RekeyArgs),
     Roster(roster::RosterArgs),
+    Schema(schema::SchemaArgs),
     Plan(plan::PlanArgs),
     Assign(assign::AssignArgs),
     Inspect(inspect::InspectArgs),

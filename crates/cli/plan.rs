@@ -9,22 +9,29 @@ use veilsum_proto::{plan::Terms, roster::Roster};
 use crate::{
     categories::CategoryArgs,
     method::{MethodArgs, given_centres, heading, parse_clusters},
+    page::{Page, Print},
     party::key_beside,
+    privacy::PrivacyArgs,
     propose::{ProposeArgs, propose},
     roster::signer,
     verb::Verb,
+    words,
 };
 use veilsum_node::{
     columns::names,
     cost::{Cost, blocks_mean, counted, first_centres},
-    documents::{self, Federation, fingerprint, load_identity, load_roster, roster_fingerprint, write_plan},
+    documents::{
+        self, Federation, fingerprint, load_identity, load_roster, load_schema, roster_fingerprint, schema_beside,
+        write_plan,
+    },
     dp::Privacy,
     error::{Code, Failure},
     forecast,
-    plan::{Clusters, Column, Judge, Labels, OutOfBox, PlanSpec, Recipe, Scaling, Seeding},
+    plan::{Categorical, Clusters, Column, Judge, Labels, OutOfBox, PlanSpec, Recipe, Scaling, Seeding},
+    schema::Schema,
 };
 
-/// Say what is computed: make, check, show, propose
+/// Say what is computed: make, check, show, propose, privacy
 #[derive(Args, Debug)]
 pub(crate) struct PlanArgs {
     /// What to do with it
@@ -38,11 +45,13 @@ pub(crate) enum PlanCommand {
     /// Make a plan and sign it with the coordinator's key
     Make(Box<MakeArgs>),
     /// Say what a verified plan means: thresholds, precision, bytes, warnings
-    Check(ReadArgs),
+    Check(CheckArgs),
     /// Print a verified plan
     Show(ReadArgs),
     /// Ask every party what it would answer to the plan, before any key is exchanged, and begin the run
     Propose(ProposeArgs),
+    /// Write a privacy report for assessors: which data, for what, who sees what, how long, and what if it goes wrong
+    Privacy(PrivacyArgs),
 }
 
 /// How rows become working units.
@@ -52,6 +61,13 @@ pub(crate) enum Scale {
     Box,
     /// As they are
     None,
+}
+
+/// A column of numbers, with its range where one was given.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    name: String,
+    range: Option<(f64, f64)>,
 }
 
 /// What a site does with a row outside the box.
@@ -86,10 +102,14 @@ pub(crate) struct MakeArgs {
     /// Under noise nothing but clip is possible.
     #[arg(long, value_enum, hide_short_help = true, help_heading = heading::ROWS)]
     pub out_of_box: Option<Outside>,
-    /// A column of numbers and its public range, known before any row is read; repeat for every column
-    #[arg(long = "column", value_name = "NAME=LOW:HIGH", required_unless_present = "category", num_args = 1.., value_parser = parse_column,
-        help_heading = heading::ROWS)]
-    pub columns: Vec<Column>,
+    /// A column of numbers with its public range; repeat for every column [default: the schema's]
+    ///
+    /// The range is known before any row is read. Where there is a schema, NAME alone takes its range; without --column and --category all of its columns are used.
+    #[arg(long = "column", value_name = "NAME[=LOW:HIGH]", num_args = 1.., value_parser = parse_column, help_heading = heading::ROWS)]
+    pub columns: Vec<Wanted>,
+    /// The federation's schema, to which the plan then keeps [default: schema.toml beside the roster, where it is there]
+    #[arg(long, value_name = "FILE", hide_short_help = true, help_heading = heading::ROWS)]
+    pub schema: Option<PathBuf>,
     /// Columns of categories
     #[command(flatten)]
     pub categories: CategoryArgs,
@@ -150,6 +170,17 @@ pub(crate) struct MakeArgs {
     pub method: MethodArgs,
 }
 
+/// `veilsum plan check`
+#[derive(Args, Debug)]
+pub(crate) struct CheckArgs {
+    /// Which plan.
+    #[command(flatten)]
+    pub of: ReadArgs,
+    /// The page.
+    #[command(flatten)]
+    pub print: Print,
+}
+
 /// `veilsum plan check` and `show`
 #[derive(Args, Debug)]
 pub(crate) struct ReadArgs {
@@ -172,9 +203,10 @@ impl Verb for PlanArgs {
             PlanCommand::Make(a) => make(a, json),
             PlanCommand::Propose(a) => propose(a, json),
             PlanCommand::Check(a) => {
-                let federation = documents::load_federation(&a.roster, &a.plan)?;
-                check(&federation, &a.plan, None, json)
+                let federation = documents::load_federation(&a.of.roster, &a.of.plan)?;
+                check(&federation, (&a.of.plan, a.print.html.as_deref()), None, json)
             }
+            PlanCommand::Privacy(a) => a.run(json),
             PlanCommand::Show(a) => {
                 let federation = documents::load_federation(&a.roster, &a.plan)?;
                 crate::verb::print(json, &to_json(&federation)?, &to_text(&federation))
@@ -189,8 +221,13 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
     let (identity, _) = load_identity(&key)?;
     signer(&identity, &roster, &key, "plan")?;
     let sites = roster.sites.len();
+    let schema = match &args.schema {
+        Some(path) => Some(load_schema(path)?),
+        None => schema_beside(&args.roster)?,
+    };
+    let columns = columns(args, schema.as_ref())?;
     let made = |method: &MethodArgs| -> Result<(PlanSpec, Terms), Failure> {
-        let work = work(args, method, sites)?;
+        let work = work(args, &columns, method, sites)?;
         let terms = terms(args, &roster, &work)?;
         Ok((work, terms))
     };
@@ -203,7 +240,7 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
     let (method, why) = args.method.decided(args.k, args.start.is_some(), sites, rows, strict)?;
     let (_, terms) = made(&method)?;
     // Proved before it is signed, and again by everybody who loads it.
-    let federation = Federation::new(roster, terms.clone()).map_err(wrong)?;
+    let federation = Federation::new(roster, terms.clone()).and_then(|of| of.under(schema)).map_err(wrong)?;
     let privacy = Privacy::of(&federation.work, &federation.form()?);
     args.method.noise.hides_sites_in_vain(sites)?;
     if !args.method.noise.dp_useless
@@ -217,16 +254,41 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
     }
     write_plan(&args.out, &terms.sign(&federation.roster, &identity)?)?;
     let start = first_centres(&federation.work.recipe, &why);
-    check(&federation, &args.out, Some(start), json)
+    check(&federation, (&args.out, None), Some(start), json)
 }
 
-/// The method part of a plan with these options.
-fn work(args: &MakeArgs, method: &MethodArgs, sites: usize) -> Result<PlanSpec, Failure> {
-    let categorical = args.categories.columns()?;
-    let given = given_centres(args.start.as_deref(), names(&args.columns, &categorical).len())?;
+/// The columns of numbers and of categories: those that were named, or all of the schema's.
+fn columns(args: &MakeArgs, schema: Option<&Schema>) -> Result<(Vec<Column>, Vec<Categorical>), Failure> {
+    let all = args.columns.is_empty() && args.categories.category.is_empty();
+    if all && schema.is_none() {
+        let next =
+            "name every column with --column NAME=LOW:HIGH, or say where the federation's schema is (--schema FILE)";
+        return Err(Failure::new(Code::Usage, "no column is named, and there is no schema", next));
+    }
+    let one = |Wanted { name, range }: &Wanted| match range {
+        Some((lower, upper)) => Ok(Column { name: name.clone(), lower: *lower, upper: *upper }),
+        None => schema.and_then(|schema| schema.get(name)?.column()).ok_or_else(|| {
+            let what = format!("--column {name}: no range is given, and no schema has such a column of numbers");
+            Failure::new(Code::Usage, what, "write it as NAME=LOW:HIGH, as in age=0:120")
+        }),
+    };
+    let numbers = match schema.filter(|_| all) {
+        Some(schema) => schema.numbers(),
+        None => args.columns.iter().map(one).collect::<Result<_, _>>()?,
+    };
+    Ok((numbers, args.categories.columns(schema, all)?))
+}
+
+/// The method part of a plan with these options, on these columns.
+fn work(
+    args: &MakeArgs,
+    (columns, categorical): &(Vec<Column>, Vec<Categorical>),
+    method: &MethodArgs,
+    sites: usize,
+) -> Result<PlanSpec, Failure> {
+    let given = given_centres(args.start.as_deref(), names(columns, categorical).len())?;
     let classes = args.labels.as_ref().map_or(0, |labels| labels.classes.len());
-    let mut recipe =
-        contributors(method, given.is_some()).recipe(args.k, given, args.seed, &args.columns, sites, classes)?;
+    let mut recipe = contributors(method, given.is_some()).recipe(args.k, given, args.seed, columns, sites, classes)?;
     recipe.noise = method.noise.noise(args.k, args.max_rows);
     if args.no_opening && method.min_change.is_none() {
         // Only the sites' own copies of the method see that it is kept.
@@ -234,7 +296,7 @@ fn work(args: &MakeArgs, method: &MethodArgs, sites: usize) -> Result<PlanSpec, 
     }
     let step_bits = method.noise.step_bits(args.step_bits).or(default_step(&recipe));
     let work = PlanSpec {
-        columns: args.columns.clone(),
+        columns: columns.clone(),
         scaling: match args.scale {
             Scale::Box => Scaling::Box,
             Scale::None => Scaling::None,
@@ -249,7 +311,7 @@ fn work(args: &MakeArgs, method: &MethodArgs, sites: usize) -> Result<PlanSpec, 
         judge: method.judge(),
         labels: args.labels.clone(),
         step_bits,
-        categorical,
+        categorical: categorical.clone(),
     };
     work.check().map_err(|e| again(e.into()))?;
     Ok(work)
@@ -321,7 +383,12 @@ fn default_step(recipe: &Recipe) -> Option<u8> {
 }
 
 /// What a plan means, in a sentence and then in numbers; `start` where it was made just now.
-fn check(federation: &Federation, path: &Path, start: Option<String>, json: bool) -> Result<(), Failure> {
+fn check(
+    federation: &Federation,
+    (path, html): (&Path, Option<&Path>),
+    start: Option<String>,
+    json: bool,
+) -> Result<(), Failure> {
     let mut cost = Cost::of(federation)?;
     let shown = path.display();
     let says = match &start {
@@ -337,6 +404,7 @@ fn check(federation: &Federation, path: &Path, start: Option<String>, json: bool
         map.insert("privacy".into(), json!(privacy));
         map.insert("plan".into(), json!(path.display().to_string()));
         map.insert("says".into(), json!(says));
+        map.insert("totals_tell".into(), json!(words::totals_tell(federation, &cost)));
         map.insert("hash".into(), json!(hash.to_string()));
         map.insert("fingerprint".into(), json!(fingerprint(&hash.0)));
     }
@@ -347,9 +415,69 @@ fn check(federation: &Federation, path: &Path, start: Option<String>, json: bool
         federation.work.method_name(),
         counted(federation.work.headers().count(), "column"),
         counted(federation.work.max_questions() as usize, "question"),
-        cost.to_text() + &privacy.map_or_else(String::new, |privacy| privacy.to_text())
+        cost.to_text()
+            + &words::totals_beside(federation, &cost)
+            + &privacy.as_ref().map_or_else(String::new, Privacy::to_text)
     );
+    page_of(federation, &cost, privacy.as_ref(), &says).write(html)?;
     crate::verb::print(json, &value, &text)
+}
+
+/// The same as a page.
+fn page_of(federation: &Federation, cost: &Cost, privacy: Option<&Privacy>, says: &str) -> Page {
+    let work = &federation.work;
+    let mut page = Page::new(&format!("The plan of {}", federation.roster.name));
+    page.says(says.trim_end()).part("Columns");
+    let unit = |name: &str| {
+        federation.schema.as_ref().and_then(|schema| Some(schema.get(name)?.unit.clone())).unwrap_or_default()
+    };
+    let numbers = work.columns.iter().map(|c| [c.name.clone(), unit(&c.name), format!("{} to {}", c.lower, c.upper)]);
+    let named = work.categorical.iter().map(|c| [c.column.clone(), unit(&c.column), c.categories.join(", ")]);
+    page.table(&["column that is used", "unit", "possible values"], numbers.chain(named));
+    if let Some(labels) = &work.labels {
+        page.paragraph(&format!("Of the column {} counts by cluster are released.", labels.column));
+    }
+    let kept = federation.schema.as_ref().and_then(|schema| schema.label.as_ref());
+    page.paragraph(&match kept {
+        Some(label) => {
+            format!("Every other column of a site's file stays unread; {label} is kept at the sites by the schema.")
+        }
+        None => "Every other column of a site's file stays unread.".to_owned(),
+    });
+    page.part("What totals can tell").list(words::totals_tell(federation, cost));
+    if !cost.warnings.is_empty() {
+        page.part("Warnings").list(&cost.warnings);
+    }
+    page.part("In numbers").table(
+        &["what", "under this plan"],
+        [
+            [
+                "method".to_owned(),
+                format!("{}, K = {}, m = {}", work.method_name(), clusters(work), work.recipe.judge_m()),
+            ],
+            ["sites in a total".to_owned(), format!("{} of {} at least", cost.drawn, cost.sites)],
+            ["threshold".to_owned(), format!("{} of {}", cost.threshold, cost.sites)],
+            ["colluding sites".to_owned(), format!("{} are withstood, {} supposed", cost.withstands, cost.colluders)],
+            ["first centres".to_owned(), cost.first_centres.clone()],
+            ["fingerprint".to_owned(), fingerprint(&federation.terms.hash().0)],
+        ],
+    );
+    let blocks = cost.questions.iter().flat_map(|q| q.blocks.iter().map(move |b| (q, b)));
+    page.table(
+        &["question", "asked by", "what", "numbers", "the total is"],
+        blocks.map(|(q, b)| {
+            let exact = match b.noise {
+                Some(noise) => format!("noisy, standard deviation {noise:.3}"),
+                None if b.rounding == 0.0 => "exact".to_owned(),
+                None => format!("exact to {:.1e} (working units)", b.rounding),
+            };
+            [q.name.to_owned(), q.asked_by.to_owned(), b.name.to_owned(), b.entries.to_string(), exact]
+        }),
+    );
+    if let Some(privacy) = privacy {
+        page.part("Noise").list(privacy.to_text().lines().map(str::trim));
+    }
+    page
 }
 
 /// Whether a plan can be used, in words for whoever has to agree to it. What it must not be was refused when it was loaded.
@@ -514,9 +642,12 @@ fn parse_labels(text: &str) -> Result<Labels, String> {
     Ok(Labels { column: column.to_owned(), classes })
 }
 
-/// `NAME=LOW:HIGH`; the name may itself hold an equals sign.
-fn parse_column(text: &str) -> Result<Column, String> {
+/// `NAME=LOW:HIGH` or `NAME`; the name of the first form may itself hold an equals sign.
+fn parse_column(text: &str) -> Result<Wanted, String> {
     let form = "write it as NAME=LOW:HIGH, as in age=0:120";
+    if !text.is_empty() && !text.contains('=') {
+        return Ok(Wanted { name: text.to_owned(), range: None });
+    }
     let (name, range) = text.rsplit_once('=').filter(|(name, _)| !name.is_empty()).ok_or(form)?;
     let (low, high) = range.split_once(':').ok_or(form)?;
     let bound = |s: &str| s.trim().parse::<f64>().ok().filter(|v| v.is_finite());
@@ -526,7 +657,7 @@ fn parse_column(text: &str) -> Result<Column, String> {
     if lower >= upper {
         return Err(format!("the range of {name:?} has no inside: LOW must be below HIGH"));
     }
-    Ok(Column { name: name.to_owned(), lower, upper })
+    Ok(Wanted { name: name.to_owned(), range: Some((lower, upper)) })
 }
 
 #[cfg(test)]
@@ -549,8 +680,9 @@ mod tests {
     #[test]
     fn columns() {
         let c = parse_column("a=b=-1e3:2").unwrap();
-        assert_eq!((c.name.as_str(), c.lower, c.upper), ("a=b", -1000.0, 2.0));
-        for bad in ["", "a", "=1:2", "a=1", "a=1:x", "a=NaN:1", "a=1:1", "a=2:1", "a=0:inf"] {
+        assert_eq!((c.name.as_str(), c.range), ("a=b", Some((-1000.0, 2.0))));
+        assert_eq!(parse_column("a").unwrap().range, None);
+        for bad in ["", "=1:2", "a=1", "a=1:x", "a=NaN:1", "a=1:1", "a=2:1", "a=0:inf"] {
             assert!(parse_column(bad).is_err(), "{bad}");
         }
     }

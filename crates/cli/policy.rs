@@ -9,9 +9,14 @@ use veilsum_proto::{
     suite::Hash,
 };
 
-use crate::party::{head_of, state_of};
-use crate::verb::Verb;
+use crate::{
+    page::{Page, Print},
+    party::{head_of, state_of},
+    verb::Verb,
+    words,
+};
 use veilsum_node::{
+    cost::Cost,
     documents::{self, Federation, PlanAnswer, load_identity, policy_of},
     dp,
     error::{Code, Failure},
@@ -70,6 +75,9 @@ pub(crate) struct CheckArgs {
     /// Where the policy comes from.
     #[command(flatten)]
     pub policy: ShowArgs,
+    /// The page.
+    #[command(flatten)]
+    pub print: Print,
 }
 
 impl Verb for PolicyArgs {
@@ -261,6 +269,7 @@ pub(super) fn judged(
 fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
     let federation = documents::load_federation(&args.roster, &args.plan)?;
     let (site, path) = policy_of(args.policy.policy.as_deref(), args.policy.key.as_deref())?;
+    let reading = documents::reading_of(&federation, &args.data)?;
     let (rows, origin) = documents::load_rows_and_origin(&federation, &args.data)?;
     let (spent, of_plan) = match &args.policy.key {
         None => (Spent::default(), 0),
@@ -279,9 +288,11 @@ fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
     let forecast = &judged.forecast;
     let total = forecast.total();
     let from = path.map_or("the strict default".to_owned(), |path| path.display().to_string());
-    let mut text = format!("policy     {from}\ndata set   {}\n", site.data);
+    let mut text = format!("{}policy     {from}\ndata set   {}\n", words::columns(&reading), site.data);
+    let mut numbers = Vec::new();
     for (name, most, cost) in &forecast.parts {
         text += &format!("{name:<18} {most:>5} questions, {:>8} numbers\n", cost.scalars);
+        numbers.push([(*name).to_owned(), most.to_string(), cost.scalars.to_string()]);
     }
     text += &match total.nano_rho {
         None => format!("{:<18} {:>5}            {:>8} numbers at most\n", "together", "", total.scalars),
@@ -313,6 +324,42 @@ fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
     if let Verdict::AnswersIf { rows, .. } = &judged.verdict {
         value["rows_needed"] = json!(rows);
     }
+    let cost = Cost::of(&federation)?;
+    value["columns_used"] = json!(reading.used);
+    value["columns_unread"] = json!(reading.ignored);
+    value["label_kept"] = json!(reading.kept);
+    value["totals_tell"] = json!(words::totals_tell(&federation, &cost));
+    let mut page = Page::new("Whether this site answers a plan");
+    page.says(&sentence);
+    if !yes {
+        page.paragraph(&format!("What to do: {next}."));
+    }
+    page.part("Columns");
+    page.table(&["columns", "names"], words::columns_of(&reading).map(|(what, names)| [what.to_owned(), names]));
+    page.part("What totals can tell").list(words::totals_tell(&federation, &cost));
+    page.part("What this site would give away").table(&["question", "times at most", "numbers at most"], numbers);
+    let together = match total.nano_rho {
+        None => format!("{} numbers at most", total.scalars),
+        Some(rho) => format!("with noise: epsilon {:.4} at delta {} at most", dp::epsilon(rho, site.delta), site.delta),
+    };
+    let room = judged.room().filter(|_| site.policy.release.rule == Enforcement::Enforce && total.nano_rho.is_none());
+    page.table(
+        &["of this plan", "as it is"],
+        [
+            ["together".to_owned(), together],
+            [
+                "numbers of smooth questions, and what they tell".to_owned(),
+                format!("{}, as much as {}", smooth.instead.0, smooth.rank),
+            ],
+            ["given away before".to_owned(), format!("{} numbers in {} answers", spent.scalars, spent.questions)],
+            [
+                "what the release rule allows".to_owned(),
+                room.map_or("not the limit here".to_owned(), |room| format!("{} numbers", room.scalars)),
+            ],
+        ],
+    );
+    page.part("What this site demands for itself").table(&["key", "value", "meaning"], site.meanings());
+    page.write(args.print.html.as_deref())?;
     (value["answers"], value["stops_at"], value["says"]) = (json!(yes), json!(judged.stops_at), json!(sentence));
     if yes {
         return crate::verb::print(json, &value, &format!("{sentence}\n\n{text}"));

@@ -9,6 +9,7 @@ use std::{
 
 use clap::Args;
 use veilsum_node::{
+    cost::counted,
     documents::{
         self, Federation, Federations, Offered, PlanAnswer, SitePolicy, Standing, load_identity, load_roster,
         policy_of, whoami,
@@ -267,13 +268,20 @@ impl Judge {
     fn watched(&self) -> Vec<PathBuf> {
         let policy = self.policy.clone().unwrap_or_else(|| self.key.with_file_name("site.toml"));
         let ledger = self.state.join(ledger::FILE);
-        [Federations::beside(&self.key), policy, ledger].into_iter().chain(self.data.clone()).collect()
+        let schema = self.roster.with_file_name("schema.toml");
+        [Federations::beside(&self.key), policy, ledger, schema].into_iter().chain(self.data.clone()).collect()
     }
 
     fn judge(&self, federation: &Federation) -> Judged {
         if let Err(failure) = self.offered(&federation.roster).passes(None) {
             return no(PlanAnswer::Roster, &failure);
         }
+        // [SCH-1].
+        let kept = documents::schema_beside(&self.roster).and_then(|schema| federation.clone().under(schema));
+        let federation = match &kept {
+            Ok(federation) => federation,
+            Err(failure) => return no(PlanAnswer::Refuses { rule: "SCH-1".into() }, failure),
+        };
         let Some(data) = &self.data else {
             return Judged { answer: PlanAnswer::Would { runs: None }, words: "this party counts rows".into() };
         };
@@ -333,6 +341,10 @@ impl Judge {
                 );
                 self.offered(&roster).passes(None).err().iter().for_each(verb::tell);
             }
+            News::Schema { columns } => crate::tell!(
+                "another schema is here, of {}; look whether your rows fit: veilsum schema check",
+                counted(columns, "column")
+            ),
             News::Answered { answer, words } => crate::tell!("a plan is proposed; this party {answer}\n  {words}"),
         }
     }

@@ -34,6 +34,11 @@ pub(crate) fn print(json: bool, value: &serde_json::Value, text: &str) -> Result
     written(writeln!(io::stdout(), "{text}").and_then(|()| io::stdout().flush()))
 }
 
+/// Names for a sentence.
+pub(crate) fn listed(names: &[String]) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
 /// `println!`, and with `@raw` `print!`, for a reader that may have seen enough: see [`print()`].
 #[macro_export]
 macro_rules! say {

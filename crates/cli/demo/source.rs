@@ -144,7 +144,7 @@ pub(super) fn from_file(wish: &Wish<'_>, path: &Path) -> Result<Source, Failure>
     } else {
         wish.columns.iter().filter(|column| !category(column)).cloned().collect()
     };
-    let spec = TableSpec { columns: wanted, categorical: wish.categorical.clone(), label };
+    let spec = TableSpec { columns: wanted, categorical: wish.categorical.clone(), label, ..TableSpec::default() };
     let mut table = table::read(path, &spec)?;
     let ones: usize = wish.categorical.iter().map(|of| of.categories.len()).sum();
     let constant = if wish.columns.is_empty() { leave_out_constant(&mut table, ones) } else { Vec::new() };

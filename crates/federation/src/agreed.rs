@@ -19,6 +19,7 @@ use crate::{
     error::Failure,
     plan::{Judge, Labels, PlanSpec},
     question::{Question, SumBounds},
+    schema::Schema,
 };
 
 /// What a federation agreed on, verified.
@@ -30,6 +31,8 @@ pub struct Federation {
     pub terms: Arc<Terms>,
     /// What is computed: the application's part of the terms.
     pub work: Arc<PlanSpec>,
+    /// The schema that the plan keeps to, where the federation has one: how a site's rows are read.
+    pub schema: Option<Arc<Schema>>,
 }
 
 impl Federation {
@@ -52,7 +55,22 @@ impl Federation {
             ));
         }
         prove(&roster, &terms, &work)?;
-        Ok(Federation { roster: Arc::new(roster), terms: Arc::new(terms), work: Arc::new(work) })
+        Ok(Federation { roster: Arc::new(roster), terms: Arc::new(terms), work: Arc::new(work), schema: None })
+    }
+
+    /// The same under the federation's schema, where it has one.
+    ///
+    /// # Errors
+    /// A [`Failure`] where the plan does not keep to it.
+    pub fn under(self, schema: Option<Schema>) -> Result<Federation, Failure> {
+        if let Some(schema) = &schema {
+            schema.admits(&self.work).map_err(|why| {
+                let next = "ask the coordinator for a plan made with the schema of this federation (`veilsum plan make --schema`), or for the \
+                            schema that the plan was made with";
+                Failure::input(why, next)
+            })?;
+        }
+        Ok(Federation { schema: schema.map(Arc::new), ..self })
     }
 
     /// Which party of the roster this identity is.

@@ -4,8 +4,8 @@
 //! Read it in this order:
 //!
 //! 1. [`error`]: what went wrong, whose fault it is, what to do next;
-//! 2. [`question`], [`columns`], [`plan`], [`app_messages`]: a question with the form of its answer, what a federation computes on
-//!    which columns, and the application's own messages;
+//! 2. [`question`], [`columns`], [`plan`], [`schema`], [`app_messages`]: a question with the form of its answer, what a federation
+//!    computes on which columns, what those columns are for every plan, and the application's own messages;
 //! 3. [`dp`] and [`agreed`]: what noise promises, and the proof from the documents alone that no sum overflows;
 //! 4. [`method_session`], [`oracle`]: a method's questions and totals in turn, and who judges them;
 //! 5. [`model`], [`errors`], [`traffic`], [`result`]: what a site keeps, how far noise moves it, what was sent, and what a run comes
@@ -34,6 +34,7 @@ pub mod question;
 pub mod release;
 pub mod replay;
 pub mod result;
+pub mod schema;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod traffic;

@@ -16,6 +16,7 @@ mod model;
 mod offered;
 mod plan;
 mod roster;
+mod schema;
 mod site;
 
 use std::path::Path;
@@ -35,6 +36,10 @@ pub use offered::Offered;
 pub use plan::{load_plan, write_plan};
 pub use roster::{
     load_roster, load_roster_document, load_signed_roster, sign_next, write_roster, write_roster_document,
+};
+pub use schema::{
+    Fit, MAX_SCHEMA, Reading, adopt_schema, fit_of, header_of, load_schema, parse_schema, proposed_schema, reading_of,
+    schema_beside, schema_file_beside, schema_text, take_schema,
 };
 pub use site::{SitePolicy, load_policy, policy_of};
 
@@ -60,14 +65,16 @@ pub fn load_signed(roster: impl AsRef<Path>, plan: impl AsRef<Path>) -> Result<(
     Ok((load_signed_roster(roster)?, plan::load_signed_plan(plan, &federation.roster)?))
 }
 
-/// What was agreed on, from the two files.
+/// What was agreed on, from the two files, and from `schema.toml` beside the roster where there is one.
 ///
 /// # Errors
 /// A [`Failure`] that names the file.
 pub fn load_federation(roster: impl AsRef<Path>, plan: impl AsRef<Path>) -> Result<Federation, Failure> {
-    let roster = load_roster(roster)?;
-    let terms = load_plan(&plan, &roster)?;
-    Federation::new(roster, terms).map_err(|f| in_file(plan.as_ref(), f))
+    let path = roster.as_ref();
+    let roster_of = load_roster(path)?;
+    let terms = load_plan(&plan, &roster_of)?;
+    let schema = schema_beside(path)?;
+    Federation::new(roster_of, terms).and_then(|of| of.under(schema)).map_err(|f| in_file(plan.as_ref(), f))
 }
 
 /// A site's rows from a CSV file: the plan's columns, scaled into the plan's box.
@@ -87,28 +94,33 @@ pub fn load_rows_and_origin(federation: &Federation, data: impl AsRef<Path>) -> 
     let columns: Vec<String> = work.columns.iter().map(|c| c.name.clone()).collect();
     let label = work.labels.as_ref().map(|labels| labels.column.clone());
     let domain = work.domain()?;
-    let mut table = table::read(data, &TableSpec { columns, categorical: work.categorical.clone(), label })?;
+    let (categorical, schema) = (work.categorical.clone(), federation.schema.clone());
+    let mut table = table::read(data, &TableSpec { columns, categorical, label, schema, ranges: false })?;
+    let left_out = std::mem::take(&mut table.left_out);
     let named = work.labels.as_ref().zip(table.labels.take());
     let labels = named.as_ref().map(|(wanted, found)| numbered(found, wanted)).transpose();
     let labels = labels.map_err(|row| {
         let others = work.labels.as_ref().zip(named.as_ref()).map_or(Vec::new(), |(wanted, (_, found))| {
             let strange = |(row, label)| (!wanted.classes.contains(label)).then_some((row, wanted.column.as_str()));
-            found.iter().enumerate().filter_map(strange).collect()
+            let in_file = |(row, column)| (left_out.row_in_file(row), column);
+            found.iter().enumerate().filter_map(strange).map(in_file).collect()
         });
         let all = tallied(data, &others, "a label that the plan does not list in");
-        let what = format!("{}: its label is not among those of the plan{all}", table::place_of(data, row));
+        let what = format!(
+            "{}: its label is not among those of the plan{all}",
+            table::place_of(data, left_out.row_in_file(row))
+        );
         Failure::input(what, "correct the row, or agree on a plan that lists its label")
     })?;
     let rows = Rows::new(table.values, domain.columns()).map_err(|e| in_file(data, e.into()))?;
     let prepared = Prepared::new(&rows, &domain, work.out_of_box).map_err(|e| match e {
         DataError::OutsideBox { row, column } => {
             let name = work.columns.get(column).map_or("?", |c| c.name.as_str());
-            let all = tallied(
-                data,
-                &outside(work, (domain.lower(), domain.upper()), &rows),
-                "a value outside the plan's public box in",
-            );
-            let what = format!("{}, column {name:?}: outside the plan's public box{all}", table::place_of(data, row));
+            let mut all = outside(work, (domain.lower(), domain.upper()), &rows);
+            all.iter_mut().for_each(|(row, _)| *row = left_out.row_in_file(*row));
+            let all = tallied(data, &all, "a value outside the plan's public box in");
+            let place = table::place_of(data, left_out.row_in_file(row));
+            let what = format!("{place}, column {name:?}: outside the plan's public box{all}");
             Failure::input(what, OUTSIDE_BOX)
         }
         other => in_file(data, other.into()),

@@ -47,5 +47,5 @@ pub mod table;
 
 pub use veilsum_federation::{
     admission, agreed, app_messages, blur, columns, cost, dp, error, errors, forecast, method_session, model, oracle,
-    plan, question, release, replay, result, traffic,
+    plan, question, release, replay, result, schema, traffic,
 };

@@ -20,8 +20,17 @@ pub(super) fn read_document<T: DeserializeOwned>(
     format: &str,
     next: &str,
 ) -> Result<T, Failure> {
-    let text = read_text(path, max)?;
-    let head: Head = toml::from_str(&text).map_err(|e| parse_failure(path, &text, &e, next))?;
+    parse_document(path, &read_text(path, max)?, format, next)
+}
+
+/// The same from its text; errors call it `path`.
+pub(super) fn parse_document<T: DeserializeOwned>(
+    path: &Path,
+    text: &str,
+    format: &str,
+    next: &str,
+) -> Result<T, Failure> {
+    let head: Head = toml::from_str(text).map_err(|e| parse_failure(path, text, &e, next))?;
     match head.format.as_deref() {
         Some(found) if found == format => {}
         found => {
@@ -30,7 +39,7 @@ pub(super) fn read_document<T: DeserializeOwned>(
             return Err(Failure::input(what, format!("check that it is the right file; {next}")));
         }
     }
-    toml::from_str(&text).map_err(|e| parse_failure(path, &text, &e, next))
+    toml::from_str(text).map_err(|e| parse_failure(path, text, &e, next))
 }
 
 /// Holds a document that several processes change: a lock beside it (mode 0600), until the file is dropped.

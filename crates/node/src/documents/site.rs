@@ -226,6 +226,19 @@ impl SitePolicy {
         ]
     }
 
+    /// Every key with its value and what it means, for people.
+    pub fn meanings(&self) -> Vec<[String; 3]> {
+        let value = |value: &Value| match value {
+            Value::Null => "absent".to_owned(),
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        self.keys()
+            .into_iter()
+            .map(|Key { name, value: of, means }| [name.to_owned(), value(&of), means.to_owned()])
+            .collect()
+    }
+
     /// For --json: the keys as the file has them.
     pub fn to_json(&self) -> Value {
         let mut out = serde_json::Map::new();

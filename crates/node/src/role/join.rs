@@ -1,6 +1,10 @@
 //! Joining by an invitation: knocks at the one key that it names, waits for the operator there, and keeps roster and plan.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use tokio::time::timeout;
 use veilsum_proto::{
@@ -13,7 +17,7 @@ use veilsum_proto::{
 };
 
 use super::{
-    lobby_frames::{self as frames, Answer, Knock, Message, Noted, Received, Shown, TurnedAway},
+    lobby_frames::{self as frames, Answer, Knock, Message, Noted, Received, SchemaText, Shown, TurnedAway},
     stop, system_rng,
 };
 use crate::{
@@ -22,6 +26,7 @@ use crate::{
     carrier::{Address, Carrier, CarrierError, Credentials, Link},
     documents::{self, Begun},
     error::{Code, Failure},
+    schema::Schema,
 };
 
 /// One attempt to connect.
@@ -45,6 +50,8 @@ pub struct JoinConfig {
     pub roster: PathBuf,
     /// Where the plan goes.
     pub plan: PathBuf,
+    /// A site's rows, which have to fit to the schema.
+    pub data: Option<PathBuf>,
     /// What its link runs on.
     pub carrier: Arc<dyn Carrier>,
     /// Told what happens.
@@ -67,6 +74,11 @@ pub enum News {
         code: Digits,
         /// What the link runs on.
         over: &'static str,
+    },
+    /// The schema is on the disk, with so many columns; rows that were named fit to it.
+    Schema {
+        /// How many.
+        columns: usize,
     },
     /// The roster is on the disk; the plan may take a while.
     Roster(Box<Roster>),
@@ -187,7 +199,8 @@ async fn attempt(config: &JoinConfig, link: Link, begun: &mut Begun, compared: &
             (Some(SignedTerms::KIND), Some(roster)) => {
                 let signed: SignedTerms = open(&bytes, &session, &invitation.coordinator)?;
                 let terms = signed.clone().verify(roster).map_err(Failure::from)?;
-                let federation = Federation::new(roster.clone(), terms)?;
+                let federation =
+                    Federation::new(roster.clone(), terms)?.under(documents::schema_beside(&config.roster)?)?;
                 documents::write_plan(&config.plan, &signed)?;
                 let received = Received { has: [roster.hash(), federation.terms.hash()] };
                 let sent = sender.send_within(&frames::frame(identity, &session, &received), STEP).await;
@@ -196,6 +209,13 @@ async fn attempt(config: &JoinConfig, link: Link, begun: &mut Begun, compared: &
                     let _ = sender.finish(STEP).await;
                 }
                 return Ok(federation);
+            }
+            (Some(SchemaText::KIND), _) => {
+                let SchemaText { text } = open(&bytes, &session, &invitation.coordinator)?;
+                let (schema, _) = documents::take_schema(&config.roster, &text)?;
+                // [SCH-3]: rows that do not fit are mended before anybody counts on them.
+                config.data.iter().try_for_each(|data| fits(&schema, data))?;
+                (config.news)(News::Schema { columns: schema.columns.len() });
             }
             _ => {
                 let document: RosterDocument = open(&bytes, &session, &invitation.coordinator)?;
@@ -208,6 +228,17 @@ async fn attempt(config: &JoinConfig, link: Link, begun: &mut Begun, compared: &
             }
         }
     }
+}
+
+fn fits(schema: &Schema, data: &Path) -> Result<(), Failure> {
+    let failure = documents::fit_of(schema, data, true)?.failure(data);
+    failure.map_or(Ok(()), |failure| {
+        let advice = format!(
+            "{}; then start the same command again. The schema is here: `veilsum schema check --data FILE` says all of it",
+            failure.advice
+        );
+        Err(Failure { advice, ..failure })
+    })
 }
 
 fn heard(read: Result<Option<Vec<u8>>, CarrierError>) -> Result<Vec<u8>, Ended> {

@@ -25,7 +25,7 @@ use veilsum_proto::{
 
 use super::{
     lobby_frames::{
-        self as frames, Answer, Begin, Knock, Message, Noted, Received, Shown, StandBy, Stands, TurnedAway,
+        self as frames, Answer, Begin, Knock, Message, Noted, Received, SchemaText, Shown, StandBy, Stands, TurnedAway,
     },
     reception::Visit,
     system_rng,
@@ -130,6 +130,8 @@ pub(super) struct State {
     pub(super) list: Option<GuestList>,
     pub(super) roster: Option<RosterDocument>,
     pub(super) plan: Option<SignedTerms>,
+    /// The text of the schema, where the federation has one.
+    pub(super) schema: Option<String>,
     pub(super) unusable: Option<String>,
     /// Whether the parties of the run that is not over can greet.
     pub(super) running: bool,
@@ -140,6 +142,10 @@ impl State {
     pub(super) fn read(folder: &Path) -> Result<State, Failure> {
         let list = GuestList::load(folder)?;
         let mut state = State::default();
+        match documents::schema_text(folder) {
+            Ok(text) => state.schema = text,
+            Err(failure) => state.unusable = Some(failure.message),
+        }
         if let Some(run) = list.run.as_ref().filter(|run| run.ended.is_none()) {
             let kept = folder_of(folder, run);
             let roster = kept.join("roster.toml");
@@ -397,14 +403,16 @@ impl Lobby {
     async fn attend(&self, key: &PublicKey, invitation: &Hash, session: &Hash, line: &mut Line) -> Result<(), Over> {
         self.refresh();
         let mut states = self.state.subscribe();
-        let mut has = [Hash::default(); 2];
+        let (mut has, mut schema) = ([Hash::default(); 2], None);
         loop {
             let state = states.borrow_and_update().clone();
             match state.guest(|guest| guest.invitation == *invitation).map(|guest| guest.stage) {
                 None | Some(Stage::Rejected) => {
                     return Err(Over::Refused("the coordinator's operator said no".into()));
                 }
-                Some(Stage::Approved) if state.lists(key) => self.hand_over(&state, &mut has, session, line).await?,
+                Some(Stage::Approved) if state.lists(key) => {
+                    self.hand_over(&state, (&mut has, &mut schema), session, line).await?
+                }
                 _ => {}
             }
             tokio::select! {
@@ -439,16 +447,17 @@ impl Lobby {
         };
         let party = states.borrow().member(key).map(|guest| guest.party.clone()).ok_or_else(none)?;
         (self.news)(News::Here { party: party.clone() });
+        let mut schema = None;
         let ended = async {
             loop {
                 let state = states.borrow_and_update().clone();
                 state.member(key).ok_or_else(none)?;
                 if state.lists(key) {
-                    self.hand_over(&state, &mut has, session, line).await?;
+                    self.hand_over(&state, (&mut has, &mut schema), session, line).await?;
                 } else if state.now(*key) != *key {
                     // It waits for the roster that has its new key.
-                    let roster = State { plan: None, ..(*state).clone() };
-                    self.hand_over(&roster, &mut has, session, line).await?;
+                    let roster = State { plan: None, schema: None, ..(*state).clone() };
+                    self.hand_over(&roster, (&mut has, &mut schema), session, line).await?;
                 }
                 if let Some(run) = state.run()
                     && (state.running && run.number > done && run.plan == has[1])
@@ -520,8 +529,21 @@ impl Lobby {
         Ok(())
     }
 
-    /// Roster and plan, where the other end has others.
-    async fn hand_over(&self, state: &State, has: &mut [Hash; 2], session: &Hash, line: &mut Line) -> Result<(), Over> {
+    /// Roster and plan, where the other end has others; before them the schema that they are under ([SCH-3]).
+    async fn hand_over(
+        &self,
+        state: &State,
+        (has, schema): (&mut [Hash; 2], &mut Option<String>),
+        session: &Hash,
+        line: &mut Line,
+    ) -> Result<(), Over> {
+        let same = |mine: Option<Hash>, theirs: Hash| mine.is_none_or(|mine| mine == theirs);
+        let roster = same(state.roster.as_ref().map(|document| document.signed.roster.hash()), has[0]);
+        let plan = same(state.plan.as_ref().map(|signed| signed.terms.hash()), has[1]);
+        if let Some(text) = state.schema.as_ref().filter(|text| !(roster && plan) && schema.as_ref() != Some(text)) {
+            self.hand(&mut line.0, session, &SchemaText { text: text.clone() }).await?;
+            *schema = Some(text.clone());
+        }
         if let Some(document) = state.roster.as_ref().filter(|document| document.signed.roster.hash() != has[0]) {
             self.hand(&mut line.0, session, document).await?;
             *has = [document.signed.roster.hash(), Hash::default()];

@@ -11,12 +11,17 @@ use veilsum_proto::{
     suite::{self, Hash, VERSION},
 };
 
-use crate::{carrier::HEADER_LEN, documents::PlanAnswer};
+use crate::{
+    carrier::HEADER_LEN,
+    documents::{MAX_SCHEMA, PlanAnswer},
+};
 
 /// Bytes of a body that somebody outside may send: three names, two hashes and a signature.
 const MAX_OUTSIDE: usize = 1 << 10;
 /// Bytes of a body with a plan: its method part has 1 MiB at most.
 const MAX_PLAN: usize = 2 << 20;
+/// Bytes of a body with a schema.
+const MAX_SCHEMA_BODY: usize = MAX_SCHEMA + (1 << 10);
 const SIGNATURE: usize = 64;
 
 /// A message of the lobby.
@@ -46,6 +51,7 @@ messages! {
     StandBy = 136, MAX_OUTSIDE;
     Stands = 137, MAX_OUTSIDE;
     Begin = 138, MAX_OUTSIDE;
+    SchemaText = 139, MAX_SCHEMA_BODY;
     Rekey = 140, MAX_OUTSIDE;
 }
 
@@ -108,6 +114,12 @@ pub(super) struct Begin {
     pub(super) plan: Hash,
 }
 
+/// Coordinator: this is what our columns are ([SCH-3]).
+#[derive(Serialize, Deserialize)]
+pub(super) struct SchemaText {
+    pub(super) text: String,
+}
+
 /// What a signature is bound to beside its message: both ends.
 pub(super) fn session(coordinator: &PublicKey, joiner: &PublicKey) -> Hash {
     suite::hash("lobby", &[&coordinator.0, &joiner.0])
@@ -165,7 +177,7 @@ pub(super) fn from_inside(header: &[u8; HEADER_LEN]) -> Result<usize, String> {
         &[
             &documents[..],
             &[(Answer::KIND, Answer::LIMIT), (TurnedAway::KIND, TurnedAway::LIMIT), (Noted::KIND, Noted::LIMIT)],
-            &[(Begin::KIND, Begin::LIMIT)],
+            &[(Begin::KIND, Begin::LIMIT), (SchemaText::KIND, SchemaText::LIMIT)],
         ]
         .concat(),
     )
@@ -203,7 +215,7 @@ mod tests {
                 from_outside(&header(*kind as u16, 64)).is_err() && from_inside(&header(*kind as u16, 64)).is_err()
             );
         }
-        for kind in (128..=138).chain([140]) {
+        for kind in 128..=140 {
             assert!(message::parse_header(&header(kind, 64)).is_err(), "{kind}");
             let outside = [128, 130, 134, 136, 137, 140].contains(&kind);
             assert_eq!(

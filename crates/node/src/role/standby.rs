@@ -17,7 +17,7 @@ use veilsum_proto::{
 };
 
 use super::{
-    lobby_frames::{self as frames, Begin, Message, StandBy, Stands, TurnedAway},
+    lobby_frames::{self as frames, Begin, Message, SchemaText, StandBy, Stands, TurnedAway},
     stop,
 };
 use crate::{
@@ -87,6 +87,11 @@ pub enum News {
     },
     /// Another roster is on the disk.
     Roster(Box<Roster>),
+    /// A schema is on the disk, with so many columns: how rows are read from now on.
+    Schema {
+        /// How many.
+        columns: usize,
+    },
     /// A plan is on the disk, and this is what this party said to it.
     Answered {
         /// What the coordinator was told.
@@ -276,6 +281,12 @@ async fn attempt(config: &StandbyConfig, link: Link) -> Result<Next, Ended> {
                 documents::write_roster_document(&config.roster, &document)?;
                 held = Held { roster: Some(roster.clone()), ..Held::default() };
                 (config.news)(News::Roster(Box::new(roster)));
+            }
+            Some(SchemaText::KIND) => {
+                let SchemaText { text } = frames::open(&bytes, &session, coordinator).map_err(odd)?;
+                if let (schema, true) = documents::take_schema(&config.roster, &text)? {
+                    (config.news)(News::Schema { columns: schema.columns.len() });
+                }
             }
             Some(SignedTerms::KIND) => {
                 let signed: SignedTerms = frames::open(&bytes, &session, coordinator).map_err(odd)?;

@@ -14,7 +14,7 @@ use csv::ByteRecord;
 use super::{
     error::TableError,
     limits::{MAX_CELL, MAX_COLUMNS, MAX_ROW, MAX_VALUES},
-    source::{RowReader, RowSource, Table, TableSpec, Wanted, list, read_all},
+    source::{Numbers, RowReader, RowSource, Table, TableSpec, Wanted, list, read_all},
 };
 
 /// How the reader is told that a row outgrew its allowance.
@@ -112,15 +112,26 @@ fn take(
     if row.len() != header.len() {
         return Err(TableError::Ragged { file: file(), line, got: row.len(), expected: header.len() });
     }
-    table.begin_row(name, line)?;
-    for &at in &wanted.columns {
-        table.values.push(number(name, line, &header[at], &row[at])?);
+    let missing = |(at, words): &&(usize, Vec<String>)| {
+        let cell = &row[*at];
+        let word = |known: &String| std::str::from_utf8(cell).is_ok_and(|cell| cell.trim() == known);
+        marked(cell, &wanted.marks) || matches!(parse(cell), Parsed::Missing) && !words.iter().any(word)
+    };
+    if let Some((at, _)) = wanted.complete.iter().find(missing) {
+        table.leave_out(&header[*at], line);
+        return Ok(());
     }
-    for (at, categories) in &wanted.categorical {
-        let (cell, column) = (text(name, line, &row[*at])?, || header[*at].clone());
-        if cell.is_empty() {
+    table.begin_row(name, line)?;
+    for column in &wanted.columns {
+        table.values.push(value(name, line, &header[column.at], &row[column.at], column, &wanted.marks)?);
+    }
+    for names in &wanted.categorical {
+        let (cell, column, categories) =
+            (text(name, line, &row[names.at])?, || header[names.at].clone(), &names.categories);
+        if cell.is_empty() || wanted.marks.iter().any(|mark| mark == cell) {
             return Err(TableError::EmptyCell { file: file(), line, column: column() });
         }
+        let cell = names.values.get(cell).map_or(cell, String::as_str);
         let Some(category) = categories.iter().position(|category| category == cell) else {
             let known = list(categories);
             return Err(TableError::UnknownCategory { file: file(), line, column: column(), known });
@@ -258,6 +269,26 @@ fn parse(cell: &[u8]) -> Parsed {
             Parsed::DecimalComma
         }
         Err(_) => Parsed::Words,
+    }
+}
+
+/// Whether a cell holds one of the schema's words for a missing value.
+fn marked(cell: &[u8], marks: &[String]) -> bool {
+    std::str::from_utf8(cell).is_ok_and(|cell| marks.iter().any(|mark| mark == cell.trim()))
+}
+
+/// A number of a column that may have words for some numbers, and a range.
+fn value(file: &str, line: u64, column: &str, cell: &[u8], of: &Numbers, marks: &[String]) -> Result<f64, TableError> {
+    if marked(cell, marks) {
+        return Err(TableError::EmptyCell { file: file.to_owned(), line, column: column.to_owned() });
+    }
+    let word = std::str::from_utf8(cell).ok().and_then(|cell| of.values.get(cell.trim()));
+    let value = word.map_or_else(|| number(file, line, column, cell), |value| Ok(*value))?;
+    match of.range {
+        Some((low, high)) if !(low..=high).contains(&value) => {
+            Err(TableError::OutsideRange { file: file.to_owned(), line, column: column.to_owned(), low, high })
+        }
+        _ => Ok(value),
     }
 }
 

@@ -1,10 +1,59 @@
 //! What can be wrong with a table: file, line and column, and never what a cell holds.
 
-use std::io;
+use std::{fmt, io};
 
 use crate::cost::counted;
 
 use super::limits::{MAX_CELL, MAX_COLUMNS, MAX_ROW, MAX_VALUES};
+
+/// Why rows cannot be used: how many for each reason, and on which lines the first of them are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reasons(Vec<(String, u64, Vec<u64>)>);
+
+impl Reasons {
+    /// Reasons that are listed; columns are up to thousands.
+    const LISTED: usize = 12;
+    /// Lines that are listed of each.
+    const LINES: usize = 3;
+
+    /// One more row, which begins on this line where the table has lines.
+    pub fn note(&mut self, why: String, line: Option<u64>) {
+        let at = self.0.iter().position(|(known, ..)| *known == why).unwrap_or_else(|| {
+            self.0.push((why, 0, Vec::new()));
+            self.0.len() - 1
+        });
+        let (_, rows, lines) = &mut self.0[at];
+        *rows += 1;
+        lines.extend(line.filter(|_| lines.len() < Self::LINES));
+    }
+
+    /// Each reason with its rows and the first lines.
+    pub fn each(&self) -> impl Iterator<Item = (&str, u64, &[u64])> {
+        self.0.iter().map(|(why, rows, lines)| (why.as_str(), *rows, lines.as_slice()))
+    }
+
+    /// How many rows.
+    pub fn rows(&self) -> u64 {
+        self.0.iter().map(|(_, rows, _)| rows).sum()
+    }
+}
+
+impl fmt::Display for Reasons {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let listed = self.0.iter().take(Self::LISTED).map(|(why, rows, lines)| {
+            let of: Vec<String> = lines.iter().map(u64::to_string).collect();
+            let more = if *rows > lines.len() as u64 { ", …" } else { "" };
+            match &of[..] {
+                [] => format!("{rows} with {why}"),
+                [one] if more.is_empty() => format!("{rows} with {why} (line {one})"),
+                _ => format!("{rows} with {why} (lines {}{more})", of.join(", ")),
+            }
+        });
+        f.write_str(&listed.collect::<Vec<_>>().join("; "))?;
+        let others: u64 = self.0.iter().skip(Self::LISTED).map(|(_, rows, _)| rows).sum();
+        if others > 0 { write!(f, "; {others} for other reasons") } else { Ok(()) }
+    }
+}
 
 /// What is wrong with a table. [`TableError::advice`] says what to do about it.
 #[derive(Debug, thiserror::Error)]
@@ -164,6 +213,34 @@ pub enum TableError {
         /// The column.
         column: String,
     },
+    /// A number outside the range that the schema gives its column.
+    #[error("{file}, line {line}, column {column:?}: outside the schema's range, {low} to {high}")]
+    OutsideRange {
+        /// The file.
+        file: String,
+        /// The line, from 1.
+        line: u64,
+        /// The column.
+        column: String,
+        /// The range's lower end.
+        low: f64,
+        /// Its upper end.
+        high: f64,
+    },
+    /// Every row lacks a value of the schema's columns.
+    #[error("{file}: every row lacks a value in a column of the schema, which leaves such rows out")]
+    AllLeftOut {
+        /// The file.
+        file: String,
+    },
+    /// One column of the schema stands in a file under two names.
+    #[error("{file}: two columns are both {column:?} by the schema (also_called)")]
+    TwiceNamed {
+        /// The file.
+        file: String,
+        /// The schema's name of both.
+        column: String,
+    },
     /// A cell in another encoding.
     #[error("{file}, line {line}: the text is not UTF-8")]
     NotUtf8 {
@@ -180,7 +257,7 @@ pub enum TableError {
         /// How many they are.
         rows: u64,
         /// How many for each reason, with the first lines.
-        reasons: String,
+        reasons: Reasons,
     },
     /// More columns than we read.
     #[error("{file}, line {line}: more than {MAX_COLUMNS} columns")]
@@ -226,10 +303,21 @@ impl TableError {
             Self::EmptyCell { line, column, .. } => (format!("no value in {column:?}"), *line),
             Self::NotANumber { line, column, .. } => (format!("no number in {column:?}"), *line),
             Self::UnknownCategory { line, column, .. } => (format!("another category in {column:?}"), *line),
+            Self::OutsideRange { line, column, .. } => (format!("a value outside its range in {column:?}"), *line),
             Self::NotFinite { line, column, .. } => (format!("NaN, infinite or too large in {column:?}"), *line),
             Self::NotUtf8 { line, .. } => ("not UTF-8".into(), *line),
             _ => return None,
         })
+    }
+
+    /// Which rows cannot be used, and why; none where it is not single rows that are at fault.
+    pub fn reasons(&self) -> Reasons {
+        let mut all = Reasons::default();
+        match self {
+            Self::Rows { reasons, .. } => return reasons.clone(),
+            _ => self.of_row().map(|(why, line)| all.note(why, Some(line))),
+        };
+        all
     }
 
     /// What to do next.
@@ -252,6 +340,9 @@ impl TableError {
             Self::EmptyCell { .. } => "remove such rows, or fill them in before clustering".into(),
             Self::NotANumber { hint, .. } => (*hint).into(),
             Self::UnknownCategory { known, .. } => format!("correct the row, or agree on a plan that lists its category: this one has {known}"),
+            Self::OutsideRange { .. } => "correct the row, or agree on a schema with a wider range".into(),
+            Self::AllLeftOut { .. } => "look at the columns that are empty: `veilsum schema check` names them".into(),
+            Self::TwiceNamed { .. } => "leave one of them out of the file".into(),
             Self::NotFinite { .. } => "remove such rows or correct them".into(),
             Self::NotUtf8 { .. } => "save the file as \"CSV UTF-8\", or convert it with iconv".into(),
             Self::Rows { first, .. } => first.advice(),

@@ -17,10 +17,10 @@ mod limits;
 mod source;
 
 pub use csv::{read_csv_from, read_matrix, read_matrix_from, write_csv, write_numbers};
-pub use error::TableError;
+pub use error::{Reasons, TableError};
 pub use limits::{MAX_CELL, MAX_COLUMNS, MAX_ROW, MAX_VALUES};
 use source::read_all;
-pub use source::{Reasons, RowReader, RowSource, Table, TableSpec, Wanted};
+pub use source::{LeftOut, RowReader, RowSource, Table, TableSpec, Wanted};
 
 /// The kinds of sources of this build; the first that knows a name reads it. Files of text know every name.
 fn sources() -> [&'static dyn RowSource; 1] {

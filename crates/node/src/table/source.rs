@@ -1,9 +1,15 @@
 //! Where rows come from, and what is taken of them.
 
-use std::{fmt, path::Path, sync::Arc};
+use std::{collections::BTreeMap, fmt, path::Path, sync::Arc};
 
-use super::{error::TableError, limits::MAX_VALUES};
-use crate::plan::Categorical;
+use super::{
+    error::{Reasons, TableError},
+    limits::MAX_VALUES,
+};
+use crate::{
+    plan::Categorical,
+    schema::{Kind, Missing, Schema},
+};
 
 /// Column names that an error lists before it says "and more".
 const SHOWN_COLUMNS: usize = 30;
@@ -41,69 +47,30 @@ pub trait RowReader {
     }
 }
 
-/// Why rows cannot be used: how many for each reason, and on which lines the first of them are.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reasons(Vec<(String, u64, Vec<u64>)>);
-
-impl Reasons {
-    /// Reasons that are listed; columns are up to thousands.
-    const LISTED: usize = 12;
-    /// Lines that are listed of each.
-    const LINES: usize = 3;
-
-    /// One more row, which begins on this line where the table has lines.
-    pub fn note(&mut self, why: String, line: Option<u64>) {
-        let at = self.0.iter().position(|(known, ..)| *known == why).unwrap_or_else(|| {
-            self.0.push((why, 0, Vec::new()));
-            self.0.len() - 1
-        });
-        let (_, rows, lines) = &mut self.0[at];
-        *rows += 1;
-        lines.extend(line.filter(|_| lines.len() < Self::LINES));
-    }
-
-    /// How many rows.
-    pub fn rows(&self) -> u64 {
-        self.0.iter().map(|(_, rows, _)| rows).sum()
-    }
-}
-
-impl fmt::Display for Reasons {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let listed = self.0.iter().take(Self::LISTED).map(|(why, rows, lines)| {
-            let of: Vec<String> = lines.iter().map(u64::to_string).collect();
-            let more = if *rows > lines.len() as u64 { ", …" } else { "" };
-            match &of[..] {
-                [] => format!("{rows} with {why}"),
-                [one] if more.is_empty() => format!("{rows} with {why} (line {one})"),
-                _ => format!("{rows} with {why} (lines {}{more})", of.join(", ")),
-            }
-        });
-        f.write_str(&listed.collect::<Vec<_>>().join("; "))?;
-        let others: u64 = self.0.iter().skip(Self::LISTED).map(|(_, rows, _)| rows).sum();
-        if others > 0 { write!(f, "; {others} for other reasons") } else { Ok(()) }
-    }
-}
-
 pub(super) fn read_all(source: &mut dyn RowReader, spec: &TableSpec) -> Result<Table, TableError> {
-    let (file, known) = (source.name().to_owned(), source.columns());
-    let wanted = choose(&file, known, spec)?;
+    let file = source.name().to_owned();
+    let known = known_as(&file, source.columns(), spec.schema.as_deref())?;
+    let wanted = choose(&file, &known, spec)?;
     let mut table = Table {
         columns: wanted
             .columns
             .iter()
-            .map(|&at| known[at].clone())
+            .map(|column| known[column.at].clone())
             .chain(spec.categorical.iter().flat_map(Categorical::indicators))
             .collect(),
         values: Vec::new(),
         rows: 0,
         labels: wanted.label.map(|_| Vec::new()),
         spoilt: Spoilt::default(),
+        left_out: LeftOut::default(),
     };
     while source.read(&wanted, &mut table)? {}
     table.spoilt.take()?;
     if table.rows == 0 {
-        return Err(TableError::NoRows { file });
+        return Err(match table.left_out.rows.is_empty() {
+            true => TableError::NoRows { file },
+            false => TableError::AllLeftOut { file },
+        });
     }
     Ok(table)
 }
@@ -118,6 +85,10 @@ pub struct TableSpec {
     pub categorical: Vec<Categorical>,
     /// A column of names to keep beside the numbers, to compare a clustering with. It is never clustered.
     pub label: Option<String>,
+    /// The federation's schema: other names of columns, other words for values, and what is done about a missing one.
+    pub schema: Option<Arc<Schema>>,
+    /// Whether a number outside the schema's range makes its row one that cannot be used.
+    pub ranges: bool,
 }
 
 /// Numeric rows with named columns.
@@ -133,6 +104,24 @@ pub struct Table {
     pub labels: Option<Vec<String>>,
     /// Rows that cannot be used; none in a table that was read to its end.
     spoilt: Spoilt,
+    /// Rows that the schema leaves out because a value is missing.
+    pub left_out: LeftOut,
+}
+
+/// Rows that are not in a table because a value of theirs is missing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Which rows of the file they are, counted from 0, in rising order.
+    rows: Vec<usize>,
+    /// How many for which column, with the first lines.
+    pub reasons: Reasons,
+}
+
+impl LeftOut {
+    /// Which row of the file a row of the table is, both counted from 0.
+    pub fn row_in_file(&self, row: usize) -> usize {
+        self.rows.iter().fold(row, |row, left_out| row + usize::from(*left_out <= row))
+    }
 }
 
 /// What is wrong with the first row that cannot be used, and why how many cannot.
@@ -155,9 +144,7 @@ impl Spoilt {
         match first.and_then(Arc::into_inner) {
             None => Ok(()),
             Some(only) if reasons.rows() == 1 => Err(only),
-            Some(first) => {
-                Err(TableError::Rows { first: Box::new(first), rows: reasons.rows(), reasons: reasons.to_string() })
-            }
+            Some(first) => Err(TableError::Rows { first: Box::new(first), rows: reasons.rows(), reasons }),
         }
     }
 }
@@ -194,6 +181,13 @@ impl Table {
         Ok(())
     }
 
+    /// Leaves out a row in which `column` has no value.
+    pub(super) fn leave_out(&mut self, column: &str, line: u64) {
+        let before = self.left_out.rows.len() as u64 + self.spoilt.reasons.rows();
+        self.left_out.rows.push(self.rows + before as usize);
+        self.left_out.reasons.note(format!("no value in {column:?}"), Some(line));
+    }
+
     /// Only so many rows, each of them whole.
     pub(super) fn keep(&mut self, rows: usize) {
         self.rows = rows;
@@ -202,14 +196,44 @@ impl Table {
     }
 }
 
-/// Where the wanted columns stand in a table.
+/// Where the wanted columns stand in a table, and how their cells are read.
 pub struct Wanted {
     /// The numeric ones, in the order wanted.
-    pub columns: Vec<usize>,
-    /// Those of categories, in the order wanted, each with its list.
-    pub categorical: Vec<(usize, Vec<String>)>,
+    pub columns: Vec<Numbers>,
+    /// Those of categories, in the order wanted.
+    pub categorical: Vec<Names>,
     /// The label's.
     pub label: Option<usize>,
+    /// Columns in which a missing value leaves the row out, with the words that are values there.
+    pub complete: Vec<(usize, Vec<String>)>,
+    /// Words that stand for a missing value, beside the usual ones.
+    pub marks: Vec<String>,
+}
+
+/// A column of numbers.
+pub struct Numbers {
+    /// Where it stands.
+    pub at: usize,
+    /// Words that stand for a number.
+    pub values: BTreeMap<String, f64>,
+    /// The range that a number must lie in.
+    pub range: Option<(f64, f64)>,
+}
+
+/// A column of categories.
+pub struct Names {
+    /// Where it stands.
+    pub at: usize,
+    /// What may stand there.
+    pub categories: Vec<String>,
+    /// Words that stand for one of them.
+    pub values: BTreeMap<String, String>,
+}
+
+/// A header with the schema's names.
+fn known_as(file: &str, header: &[String], schema: Option<&Schema>) -> Result<Vec<String>, TableError> {
+    let Some(schema) = schema else { return Ok(header.to_vec()) };
+    schema.named(header).map_err(|column| TableError::TwiceNamed { file: file.to_owned(), column })
 }
 
 fn choose(file: &str, header: &[String], spec: &TableSpec) -> Result<Wanted, TableError> {
@@ -241,7 +265,29 @@ fn choose(file: &str, header: &[String], spec: &TableSpec) -> Result<Wanted, Tab
     if columns.is_empty() && categorical.is_empty() {
         return Err(TableError::NoColumns { file: file.to_owned() });
     }
-    Ok(Wanted { columns, categorical, label })
+    let schema = spec.schema.as_deref();
+    let kind = |at: usize| schema.and_then(|schema| schema.get(&header[at])).map(|column| &column.kind);
+    let numbers = |at: usize| match kind(at) {
+        Some(Kind::Number { lower, upper, values }) => {
+            Numbers { at, values: values.clone(), range: spec.ranges.then_some((*lower, *upper)) }
+        }
+        _ => Numbers { at, values: BTreeMap::new(), range: None },
+    };
+    let names = |(at, categories): (usize, Vec<String>)| match kind(at) {
+        Some(Kind::Category { values, .. }) => Names { at, categories, values: values.clone() },
+        _ => Names { at, categories, values: BTreeMap::new() },
+    };
+    let leaves_out = schema.is_some_and(|schema| schema.missing == Missing::LeaveOut);
+    Ok(Wanted {
+        columns: columns.into_iter().map(numbers).collect(),
+        categorical: categorical.into_iter().map(names).collect(),
+        label,
+        complete: match leaves_out {
+            true => (0..header.len()).filter_map(|at| Some((at, kind(at)?.words().cloned().collect()))).collect(),
+            false => Vec::new(),
+        },
+        marks: schema.map_or(Vec::new(), |schema| schema.marks.clone()),
+    })
 }
 
 pub(super) fn list(header: &[String]) -> String {

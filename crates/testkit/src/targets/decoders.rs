@@ -176,11 +176,12 @@ pub(super) fn documents(bytes: &[u8]) {
     let folder = Kept::folder("document");
     let path = folder.path().join("document.toml");
     fs::write(&path, text).expect("the temporary folder can be written");
-    match which % 5 {
+    match which % 6 {
         0 => drop(documents::load_roster(&path)),
         1 => drop(documents::load_plan(&path, &f.kit.roster).map(|t| PlanSpec::from_bytes(&t.application))),
         2 => drop(documents::load_card(&path)),
         3 => drop(documents::load_policy(&path)),
+        5 => drop(documents::load_schema(&path)),
         // Whatever is no chain of this party's is refused with the entry at fault.
         _ => drop(ledger::check(&path, honest::ledger().0, None)),
     }

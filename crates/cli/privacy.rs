@@ -1,0 +1,443 @@
+//! `veilsum plan privacy`: the report that a data protection officer asks for, from the plan, the roster, the policy and the threat
+//! model. Its numbers are those of `plan check` and `policy check`; what is not protected stands in it in the threat model's own
+//! words, which are part of the program.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+use veilsum_cluster::method::Scale;
+use veilsum_node::{
+    cost::{Cost, counted},
+    documents::{self, Federation, Reading, SitePolicy, fingerprint, policy_of, reading_of, roster_fingerprint},
+    dp,
+    error::Failure,
+    forecast::Forecast,
+    plan::PlanSpec,
+    schema::Schema,
+};
+
+use crate::{
+    page::{BLANK, Page},
+    verb::Verb,
+    words::{columns_of, totals_tell},
+};
+
+const MODEL: &str = include_str!("../../threat-model.md");
+const CHAPTER: &str = include_str!("../../docs/src/privacy.md");
+
+/// `veilsum plan privacy`
+#[derive(Args, Debug)]
+pub(crate) struct PrivacyArgs {
+    /// Where to write the report: one page to print, without scripts, that fetches nothing
+    #[arg(long, value_name = "FILE", required = true)]
+    pub html: PathBuf,
+    /// The plan
+    #[arg(long, value_name = "FILE", default_value = "plan.toml")]
+    pub plan: PathBuf,
+    /// The federation's roster; schema.toml beside it gives units
+    #[arg(long, value_name = "FILE", default_value = "roster.toml")]
+    pub roster: PathBuf,
+    /// What the federation is for, in a sentence; left out, it is a line to fill in
+    #[arg(long, value_name = "TEXT")]
+    pub purpose: Option<String>,
+    /// This site's rows: the report then says which of their columns are ignored; none is read
+    #[arg(long, value_name = "FILE.csv")]
+    pub data: Option<PathBuf>,
+    /// The policy [default: site.toml beside the key, else the strict default]
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
+    /// This site's secret key file, beside which its policy lies; it is not opened
+    #[arg(long, value_name = "FILE.key")]
+    pub key: Option<PathBuf>,
+}
+
+impl Verb for PrivacyArgs {
+    /// Writes the report.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names the file at fault.
+    fn run(&self, json: bool) -> Result<(), Failure> {
+        let federation = documents::load_federation(&self.roster, &self.plan)?;
+        let (site, from) = policy_of(self.policy.as_deref(), self.key.as_deref())?;
+        let report = Report {
+            cost: Cost::of(&federation)?,
+            forecast: Forecast::of(&federation.work, &federation.terms, &site.policy, federation.roster.sites.len())?,
+            reading: self.data.as_ref().map(|data| reading_of(&federation, data)).transpose()?,
+            policy_from: from.map_or("the strict default".to_owned(), |path| path.display().to_string()),
+            purpose: self.purpose.clone().unwrap_or_else(|| BLANK.to_owned()),
+            federation,
+            site,
+        };
+        report.page().write(Some(&self.html))?;
+        let says = format!(
+            "{}: a privacy report of {}, with lines to fill in for its purpose, its legal basis and whom to ask",
+            self.html.display(),
+            report.federation.roster.name
+        );
+        let value = json!({ "written": self.html.display().to_string(), "says": says,
+            "not_protected": unprotected().into_iter().map(|(title, _)| title).collect::<Vec<_>>() });
+        crate::verb::print(json, &value, &says)
+    }
+}
+
+struct Report {
+    federation: Federation,
+    cost: Cost,
+    forecast: Forecast,
+    reading: Option<Reading>,
+    site: SitePolicy,
+    policy_from: String,
+    purpose: String,
+}
+
+impl Report {
+    fn page(&self) -> Page {
+        let roster = &self.federation.roster;
+        let mut page = Page::new(&format!("Privacy report: {}", roster.name));
+        page.says(&format!(
+            "No row leaves a site. What leaves are vectors of numbers behind masks, of which only totals over sites become readable; \
+             {}. This report says which data, for what, who sees what, for how long, and what if something goes wrong.",
+            self.cost.sites_mean()
+        ));
+        page.paragraph(&format!(
+            "It was made from the plan {} and the roster {} (fingerprints to compare), and from the policy of one site: {}. Its numbers are \
+             those of `veilsum plan check` and `veilsum policy check`. Nobody has audited this software independently.",
+            fingerprint(&self.federation.terms.hash().0),
+            roster_fingerprint(&roster.hash()),
+            self.policy_from
+        ));
+        self.data(&mut page);
+        self.purpose(&mut page);
+        self.who_sees_what(&mut page);
+        self.how_long(&mut page);
+        self.if_something_goes_wrong(&mut page);
+        self.protection(&mut page);
+        not_protected(&mut page);
+        to_fill_in(&mut page);
+        page
+    }
+
+    fn data(&self, page: &mut Page) {
+        let work = &self.federation.work;
+        let (schema, blank) = (self.federation.schema.as_deref(), BLANK.to_owned());
+        let unit = |name: &str| {
+            let known = schema.and_then(|schema: &Schema| schema.get(name)).map(|column| column.unit.clone());
+            known.filter(|unit| !unit.is_empty()).unwrap_or_else(|| BLANK.to_owned())
+        };
+        page.part("Which data");
+        page.paragraph(
+            "These columns are read at every site, by a program that runs there. Ranges and lists are public, and must not come from rows.",
+        );
+        let numbers = work
+            .columns
+            .iter()
+            .map(|c| [c.name.clone(), unit(&c.name), format!("{} to {}", c.lower, c.upper), blank.clone()]);
+        let named = work
+            .categorical
+            .iter()
+            .map(|c| [c.column.clone(), unit(&c.column), format!("one of {}", c.categories.join(", ")), blank.clone()]);
+        let labels = work.labels.iter().map(|l| {
+            let values = format!("one of {}; counts by cluster are released", l.classes.join(", "));
+            [l.column.clone(), unit(&l.column), values, blank.clone()]
+        });
+        page.table(&["column", "unit", "possible values", "what it is needed for"], numbers.chain(named).chain(labels));
+        match (&self.reading, schema.and_then(|schema| schema.label.as_ref())) {
+            (Some(reading), _) => drop(page.table(&["in this site's file", "columns"], columns_of(reading).map(|(a, b)| [a.to_owned(), b]))),
+            (None, Some(label)) => drop(page.paragraph(&format!(
+                "Every other column of a site's file stays unread. The column {label} stays at the sites: no plan may use it or count by it."
+            ))),
+            (None, None) => drop(page.paragraph("Every other column of a site's file stays unread.")),
+        }
+    }
+
+    fn purpose(&self, page: &mut Page) {
+        let work = &self.federation.work;
+        let clusters = work.recipe.clusters;
+        let k = if clusters.min == clusters.max {
+            clusters.min.to_string()
+        } else {
+            format!("{} to {}", clusters.min, clusters.max)
+        };
+        page.part("For what");
+        page.paragraph(&format!("Purpose: {}", self.purpose));
+        page.paragraph(&format!(
+            "What is computed: groups of similar rows over all sites (the method {}, {k} groups). The result says where the groups lie and how \
+             large they are; it names no row. Each site can assign its own rows to the groups on its own machine, and nothing leaves for that.",
+            work.method_name()
+        ));
+        let roster = &self.federation.roster;
+        let does = [
+            "makes the plan, asks the questions, sees the totals and the result; has no rows in this role",
+            "counts the rows of all sites together; belongs to another organisation than the coordinator",
+            "has rows; answers questions behind masks, as far as its own policy lets it",
+        ];
+        let blank = || BLANK.to_owned();
+        let aggregators =
+            [(&roster.coordinator, "coordinator", does[0]), (&roster.intermediary, "intermediary", does[1])];
+        let sites = roster.sites.iter().map(|site| (site, "site", does[2]));
+        page.table(
+            &["party", "role", "what it does", "organisation", "contact"],
+            aggregators
+                .into_iter()
+                .chain(sites)
+                .map(|(of, role, does)| [of.name.clone(), role.to_owned(), does.to_owned(), blank(), blank()]),
+        );
+        page.paragraph(
+            "Coordinator and intermediary must be different organisations: together they see both totals, and where blocks of sites left a run \
+             they can subtract.",
+        );
+    }
+
+    fn who_sees_what(&self, page: &mut Page) {
+        page.part("Who sees what");
+        page.list(totals_tell(&self.federation, &self.cost));
+        page.paragraph("What leaves each site, by the kind of question. Every number of it is behind masks, and only the total is opened.");
+        let rows = self.cost.questions.iter().map(|question| {
+            let part = self.forecast.parts.iter().find(|(name, ..)| *name == question.name);
+            let (times, all) = part.map_or((String::new(), String::new()), |(_, times, cost)| {
+                (times.to_string(), cost.scalars.to_string())
+            });
+            [question.name.to_owned(), question.asked_by.to_owned(), times, question.words.to_string(), all]
+        });
+        page.table(
+            &["question", "asked by", "times at most", "numbers in the first answer", "numbers in all, at most"],
+            rows,
+        );
+        let total = self.forecast.total();
+        page.paragraph(&match total.nano_rho {
+            None => format!("Together: {} numbers at most that the release rule counts.", total.scalars),
+            Some(rho) => format!(
+                "Together, with noise: epsilon {:.4} at delta {} at most.",
+                dp::epsilon(rho, self.site.delta),
+                self.site.delta
+            ),
+        });
+        page.paragraph("What these totals say, and where that is dangerous:");
+        let asked = kinds_asked(&self.federation.work, self.cost.questions.iter().map(|question| question.name));
+        let table = rows_of(section(MODEL, "What each kind of question gives away"));
+        let said = table
+            .into_iter()
+            .filter(|row| asked.iter().any(|kind| row.first().is_some_and(|first| first.starts_with(kind))));
+        page.marked_table(&["question", "the coordinator learns", "where it is dangerous"], said);
+        page.paragraph("What every party can see, also one that lies or works together with others:");
+        page.marked_table(
+            &["party or parties", "learns", "why not more"],
+            rows_of(section(MODEL, "Who learns what")).into_iter().map(|row| row.into_iter().take(3)),
+        );
+    }
+
+    fn how_long(&self, page: &mut Page) {
+        page.part("For how long");
+        page.paragraph(&format!(
+            "Masks and what they hide are kept in memory, and in a journal until the next question, for the length of a run. A site's ledger is \
+             kept as long as its key: by it the site knows what it gave away, over all plans and runs. It holds digests and counts, and no value. Under this site's policy at most {} and {} are answered from its rows, ever.",
+            counted(self.site.policy.max_runs as usize, "run"),
+            counted(self.site.policy.max_rounds_in_all as usize, "question"),
+        ));
+        page.marked_table(
+            &["file at a party", "contents", "keep it?"],
+            rows_of(section(CHAPTER, "What stays on disk")),
+        );
+        page.paragraph(
+            "Totals that were opened cannot be taken back: whoever learnt them keeps them as long as they like.",
+        );
+        page.paragraph(&format!("The result is kept until: {BLANK}"));
+    }
+
+    fn if_something_goes_wrong(&self, page: &mut Page) {
+        page.part("What if something goes wrong");
+        page.list([
+            "A site says no: a policy that is asked for more than it allows refuses the question, and nothing of it leaves.",
+            "A site is lost: the run waits for it, goes on without its whole block, or ends with the totals that are out.",
+            "A party breaks a rule of the protocol: it is named where that can be known. What it signed against the rules, `veilsum evidence verify` shows to anybody.",
+            "A key or a machine is stolen: tell the coordinator and the other sites at once. What can be read there stands under “Seizure” below.",
+            "Rows have to be deleted: the site removes them, as many together as its policy asks for (change), and declares it (`veilsum ledger changed`). What earlier totals say stays said.",
+        ]);
+        page.paragraph(&format!("Who is told, by whom, within which time: {BLANK}"));
+        if !self.cost.warnings.is_empty() {
+            page.paragraph("What `veilsum plan check` warns of under this plan:");
+            page.list(&self.cost.warnings);
+        }
+    }
+
+    fn protection(&self, page: &mut Page) {
+        let (cost, terms, rule) = (&self.cost, &self.federation.terms, self.federation.work.recipe.rule);
+        page.part("What protects it");
+        let noise = self.federation.work.recipe.noise.as_ref();
+        let yes = |is: bool, yes: &str, no: &str| if is { yes.to_owned() } else { no.to_owned() };
+        page.table(
+            &["measure", "under this plan"],
+            [
+                [
+                    "masks".to_owned(),
+                    format!(
+                        "between all pairs of {}; a total opens with the shares of {}",
+                        counted(cost.sites, "site"),
+                        cost.threshold
+                    ),
+                ],
+                ["sites in a total".to_owned(), format!("{} at least", cost.drawn)],
+                ["blocks".to_owned(), cost.blocks.clone()],
+                [
+                    "colluding sites".to_owned(),
+                    format!(
+                        "{} beside the coordinator are withstood; the plan supposes {}",
+                        cost.withstands, cost.colluders
+                    ),
+                ],
+                [
+                    "groups".to_owned(),
+                    format!(
+                        "a sum needs {} of {}",
+                        counted(rule.min_rows as usize, "row"),
+                        counted(rule.min_sites as usize, "site")
+                    ),
+                ],
+                [
+                    "rows".to_owned(),
+                    format!("{} in all at least, {} at one site at most", terms.min_total_rows, terms.max_rows),
+                ],
+                [
+                    "opened totals".to_owned(),
+                    yes(
+                        terms.opening,
+                        "every site recomputes every total and refuses questions that do not follow from it",
+                        "no: the sites take the coordinator's word for totals",
+                    ),
+                ],
+                ["noise".to_owned(), noise.map_or("none: totals are exact".to_owned(), |noise| noise.promise())],
+            ],
+        );
+        page.paragraph(&format!("What this site demands for itself ({}):", self.policy_from));
+        page.table(&["key", "value", "meaning"], self.site.meanings());
+        page.paragraph("Where secrets are, and how they are protected:");
+        page.marked_table(
+            &["asset", "where it is", "from whom it is protected, and how"],
+            rows_of(section(MODEL, "What is protected")),
+        );
+        page.paragraph("Security measures, boundary by boundary:");
+        page.marked_table(
+            &["boundary", "threat", "measure"],
+            rows_of(section(MODEL, "Boundaries")).into_iter().map(|row| row.into_iter().take(3)),
+        );
+    }
+}
+
+fn not_protected(page: &mut Page) {
+    page.part("What is not protected");
+    page.paragraph("In the words of the threat model, all of its points:");
+    for (title, text) in unprotected() {
+        page.marked(&format!("**{title}**{text}"));
+    }
+}
+
+fn to_fill_in(page: &mut Page) {
+    page.part("To fill in");
+    let lines = [
+        "Controller, or joint controllers, and their agreement",
+        "Data protection officer",
+        "Legal basis, and that of special categories of data",
+        "People whose data these rows are, and how they are told",
+        "Who compared the roster's fingerprint with another member, and when",
+        "Who backs up the ledger, and makes sure that a state folder is never restored during a run",
+        "Assessed by, date, signature",
+    ];
+    page.table(&["question", "answer"], lines.map(|line| [line, BLANK]));
+}
+
+/// How the rows of the threat model's table begin that are about what a plan asks.
+fn kinds_asked(work: &PlanSpec, questions: impl Iterator<Item = &'static str>) -> Vec<String> {
+    let recipe = &work.recipe;
+    let mut kinds: Vec<String> = questions.filter_map(|name| Some(of_kind(name)?.to_owned())).collect();
+    let method = format!("`{}`", work.method_name());
+    // The row of the method has it among others.
+    let table = rows_of(section(MODEL, "What each kind of question gives away"));
+    kinds.extend(
+        table.iter().filter_map(|row| row.first().copied()).filter(|first| first.contains(&method)).map(str::to_owned),
+    );
+    let more = [
+        (recipe.range.is_some(), "range of K"),
+        (recipe.choice.by.name() == "gap", "gap statistic"),
+        (!work.categorical.is_empty(), "categorical columns"),
+        (recipe.validity.classes > 0, "counts by label"),
+        (recipe.preparation.scale == Scale::Robust || !recipe.preparation.winsorise.is_empty(), "quantiles"),
+    ];
+    kinds.extend(more.into_iter().filter(|(asked, _)| *asked).map(|(_, kind)| kind.to_owned()));
+    kinds
+}
+
+/// The row that is about a question, where it is not that of the method.
+fn of_kind(question: &str) -> Option<&'static str> {
+    Some(match question {
+        "histogram" => "quantiles",
+        "moments" => "mean and deviation",
+        "cells" => "seeding cells",
+        "local_choice" => "range of K",
+        "fuzzy_validation" | "validation" | "silhouette" | "sizes" | "ungrouped" | "judged_validation" => "validity",
+        "contingency" => "counts by label",
+        _ => return None,
+    })
+}
+
+/// The part of a document under a heading of the second level, with the parts of the third level below it.
+fn section(document: &'static str, heading: &str) -> &'static str {
+    let (_, after) = document.split_once(&format!("\n## {heading}\n")).unwrap_or_default();
+    after.split("\n## ").next().unwrap_or_default()
+}
+
+/// The rows of the first table of a section, without its head.
+fn rows_of(section: &'static str) -> Vec<Vec<&'static str>> {
+    let table = section.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
+    table.skip(2).map(|row| row.trim_matches('|').split(" | ").map(str::trim).collect()).collect()
+}
+
+/// The points of the threat model that say what is not protected: what stands in bold, and the rest.
+fn unprotected() -> Vec<(&'static str, String)> {
+    let mut points: Vec<(&str, String)> = Vec::new();
+    for line in section(MODEL, "What is not protected").lines() {
+        let headed = line.split_once(". **").filter(|(number, _)| number.parse::<u8>().is_ok());
+        match headed.and_then(|(_, rest)| rest.split_once("**")) {
+            Some((title, rest)) => points.push((title, rest.to_owned())),
+            None => {
+                if let Some((_, text)) = points.last_mut() {
+                    text.push('\n');
+                    text.push_str(line.trim_start());
+                }
+            }
+        }
+    }
+    points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the report takes from the documents is there: a heading that was renamed, or a table in another form, is noticed here.
+    #[test]
+    fn the_documents_have_what_the_report_takes_from_them() {
+        let titles: Vec<&str> = unprotected().into_iter().map(|(title, _)| title).collect();
+        assert_eq!(titles.len(), 12, "{titles:?}");
+        assert_eq!(titles[0], "Exact totals say something about rows.");
+        assert!(unprotected().iter().all(|(_, text)| text.len() > 60 && !text.contains("\n## ")));
+        for (document, heading, columns) in [
+            (MODEL, "What is protected", 3),
+            (MODEL, "Who learns what", 4),
+            (MODEL, "What each kind of question gives away", 3),
+            (MODEL, "Boundaries", 4),
+            (CHAPTER, "What stays on disk", 3),
+        ] {
+            let rows = rows_of(section(document, heading));
+            assert!(rows.len() >= 5 && rows.iter().all(|row| row.len() == columns), "{heading}: {rows:?}");
+        }
+        let rows = rows_of(section(MODEL, "What each kind of question gives away"));
+        let starts = |kind: &str| rows.iter().any(|row| row[0].starts_with(kind));
+        let questions = ["histogram", "moments", "cells", "local_choice", "validation", "contingency"];
+        assert!(questions.iter().all(|name| of_kind(name).is_some_and(starts)));
+        assert!(["gap statistic", "categorical columns"].into_iter().all(starts));
+        let methods =
+            ["fcm", "ffcm-avg1", "ffcm-avg2", "fcm-noise", "pcm", "kmeans", "fkm", "kumar", "gmm", "gk", "ffcf"];
+        assert!(methods.iter().all(|name| rows.iter().any(|row| row[0].contains(&format!("`{name}`")))));
+    }
+}

@@ -1,0 +1,451 @@
+//! `schema.toml`: what the columns of a federation are, agreed on before any plan; and how a site's file fits to it.
+//!
+//! The coordinator writes it once and hands it to everybody. It lies beside the roster, where every command finds it.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use serde::{Deserialize, Serialize};
+use veilsum_federation::agreed::Federation;
+use veilsum_federation::schema::{Described, Kind, Missing, Schema, UNKNOWN};
+
+use super::file::{parse_document, read_text, to_toml};
+use crate::{
+    error::Failure,
+    files,
+    table::{self, Reasons, TableError, TableSpec},
+};
+
+const FORMAT: &str = "veilsum-schema/1";
+/// Bytes of a schema: some thousand columns, or a few hundred with long lists of categories and words.
+pub const MAX_SCHEMA: usize = 256 << 10;
+/// The file's usual name, beside the roster.
+const FILE: &str = "schema.toml";
+const NEXT: &str = "correct the schema; `veilsum schema make` proposes one from a file's header";
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SchemaFile {
+    format: String,
+    #[serde(default)]
+    missing: Rule,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    missing_marks: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
+    #[serde(default)]
+    column: Vec<ColumnPart>,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+enum Rule {
+    #[default]
+    Refuse,
+    LeaveOut,
+}
+
+#[derive(Serialize, Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct ColumnPart {
+    name: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    unit: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lower: Option<Bound>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    upper: Option<Bound>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    categories: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    also_called: Vec<String>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    values: BTreeMap<String, Bound>,
+}
+
+/// A number, or a word: a category, or what a proposal has in place of a number.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Bound {
+    Number(f64),
+    Text(String),
+}
+
+impl ColumnPart {
+    fn described(self) -> Result<Described, String> {
+        let ColumnPart { name, unit, lower, upper, categories, also_called, values } = self;
+        let wrong = |what: &str| format!("column {name:?}: {what}");
+        let number = |bound: Option<Bound>, what: &str| match bound {
+            Some(Bound::Number(number)) => Ok(number),
+            None => Err(wrong(&format!("{what} is missing; a column of categories has `categories` instead"))),
+            Some(Bound::Text(text)) if text == UNKNOWN => Err(wrong(&format!(
+                "{what} is still to be filled in: what is possible in this unit, and not what occurs in somebody's rows"
+            ))),
+            Some(Bound::Text(_)) => Err(wrong(&format!("{what} is no number"))),
+        };
+        let kind = match categories {
+            Some(_) if lower.is_some() || upper.is_some() => {
+                return Err(wrong("it has a range and categories; it is one or the other"));
+            }
+            Some(categories) => {
+                let name_of = |(word, of)| match of {
+                    Bound::Text(of) => Ok((word, of)),
+                    Bound::Number(_) => {
+                        Err(wrong(&format!("the word {word:?} stands for a number, and belongs to categories")))
+                    }
+                };
+                Kind::Category { categories, values: values.into_iter().map(name_of).collect::<Result<_, _>>()? }
+            }
+            None => {
+                let (lower, upper) = (number(lower, "lower")?, number(upper, "upper")?);
+                let number_of = |(word, of)| match of {
+                    Bound::Number(of) => Ok((word, of)),
+                    Bound::Text(_) => Err(wrong(&format!("the word {word:?} stands for no number"))),
+                };
+                Kind::Number { lower, upper, values: values.into_iter().map(number_of).collect::<Result<_, _>>()? }
+            }
+        };
+        Ok(Described { name, unit, also: also_called, kind })
+    }
+}
+
+/// The schema in a file.
+///
+/// # Errors
+/// A [`Failure`] that names the file, and the line or the column.
+pub fn load_schema(path: &Path) -> Result<Schema, Failure> {
+    parse_schema(path, &read_text(path, MAX_SCHEMA)?)
+}
+
+/// The schema in a text; errors call it `path`.
+///
+/// # Errors
+/// As [`load_schema`].
+pub fn parse_schema(path: &Path, text: &str) -> Result<Schema, Failure> {
+    let refused = |why: String| Failure::input(format!("{}: {why}", path.display()), NEXT);
+    if text.len() > MAX_SCHEMA {
+        return Err(refused(format!("it has {} bytes; {MAX_SCHEMA} are possible", text.len())));
+    }
+    let file: SchemaFile = parse_document(path, text, FORMAT, NEXT)?;
+    let columns = file.column.into_iter().map(ColumnPart::described).collect::<Result<_, _>>().map_err(refused)?;
+    let missing = match file.missing {
+        Rule::Refuse => Missing::Refuse,
+        Rule::LeaveOut => Missing::LeaveOut,
+    };
+    let schema = Schema { columns, missing, marks: file.missing_marks, label: file.label };
+    schema.check().map_err(refused)?;
+    Ok(schema)
+}
+
+/// Where the schema lies that belongs to a document (a roster, a key): `schema.toml` in the same folder.
+pub fn schema_file_beside(document: &Path) -> Option<PathBuf> {
+    Some(document.with_file_name(FILE)).filter(|path| std::fs::symlink_metadata(path).is_ok())
+}
+
+/// The schema beside a document, where there is one.
+///
+/// # Errors
+/// As [`load_schema`].
+pub fn schema_beside(document: &Path) -> Result<Option<Schema>, Failure> {
+    schema_file_beside(document).map(|path| load_schema(&path)).transpose()
+}
+
+/// The text of the schema in a federation's folder, where there is one, as it is handed out.
+///
+/// # Errors
+/// As [`load_schema`].
+pub fn schema_text(folder: &Path) -> Result<Option<String>, Failure> {
+    let path = folder.join(FILE);
+    if std::fs::symlink_metadata(&path).is_err() {
+        return Ok(None);
+    }
+    let text = read_text(&path, MAX_SCHEMA)?;
+    parse_schema(&path, &text)?;
+    Ok(Some(text))
+}
+
+/// Keeps a schema that was handed out, as it stands, beside the roster ([SCH-3]); and whether it is another one than was there.
+///
+/// # Errors
+/// As [`load_schema`], and where the file cannot be written.
+pub fn take_schema(roster: &Path, text: &str) -> Result<(Schema, bool), Failure> {
+    let path = roster.with_file_name(FILE);
+    let schema = parse_schema(Path::new("the schema that the coordinator sent"), text)?;
+    if read_text(&path, MAX_SCHEMA).is_ok_and(|there| there == text) {
+        return Ok((schema, false));
+    }
+    files::write_atomic(&path, text.as_bytes())?;
+    Ok((schema, true))
+}
+
+/// Founds a federation with this schema: it is checked and copied into its folder.
+///
+/// # Errors
+/// As [`take_schema`].
+pub fn adopt_schema(folder: &Path, schema: &Path) -> Result<(), Failure> {
+    let text = read_text(schema, MAX_SCHEMA)?;
+    parse_schema(schema, &text)?;
+    Ok(files::write_atomic(folder.join(FILE), text.as_bytes())?)
+}
+
+/// A schema to fill in, from the header of a table alone: its rows say nothing here, because a range or a list of categories that
+/// was taken from them would tell of them.
+///
+/// # Errors
+/// A [`Failure`] where the header cannot be read, or has no such label.
+pub fn proposed_schema(data: &Path, label: Option<&str>) -> Result<(String, Vec<String>), Failure> {
+    let header = table::read_header(data)?;
+    if let Some(label) = label.filter(|label| !header.iter().any(|name| name == label)) {
+        let what = format!("{}: no column is called {label:?}", data.display());
+        return Err(Failure::input(what, format!("the file has {}", header.join(", "))));
+    }
+    let columns: Vec<String> = header.into_iter().filter(|name| Some(name.as_str()) != label).collect();
+    let unknown = || Some(Bound::Text(UNKNOWN.into()));
+    let column = |name: &String| ColumnPart {
+        name: name.clone(),
+        unit: UNKNOWN.into(),
+        lower: unknown(),
+        upper: unknown(),
+        ..ColumnPart::default()
+    };
+    let file = SchemaFile {
+        format: FORMAT.into(),
+        missing: Rule::Refuse,
+        missing_marks: Vec::new(),
+        label: label.map(str::to_owned),
+        column: columns.iter().map(column).collect(),
+    };
+    let comment = "# The columns of a federation, for everybody who joins it. Fill in every \"?\" from what is known of the columns and\n\
+                   # never from rows: lower and upper are what is possible in the unit, and a range that was taken from rows tells of them.\n\
+                   # A column of names has categories = [\"a\", \"b\"] in place of lower and upper. Take out columns that no plan will use.\n\
+                   # also_called = [\"...\"] lists other names in headers. values = { \"> 90\" = 90 } reads a word as a number, and in a column of\n\
+                   # categories values = { \"1\" = \"a\" } a code as a category. missing = \"leave-out\" leaves rows with a missing value out, in place\n\
+                   # of refusing them, and missing_marks = [\"-99\"] lists further signs of one. The label column stays at every site.\n";
+    Ok((to_toml(comment, &file)?, columns))
+}
+
+/// The header of a table, by the schema's names.
+///
+/// # Errors
+/// A [`Failure`] where it cannot be read, or has one column of the schema under two names.
+pub fn header_of(data: &Path, schema: Option<&Schema>) -> Result<Vec<String>, Failure> {
+    let header = table::read_header(data)?;
+    let Some(schema) = schema else { return Ok(header) };
+    schema.named(&header).map_err(|column| TableError::TwiceNamed { file: data.display().to_string(), column }.into())
+}
+
+/// What a plan does with the columns of a site's file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Reading {
+    /// Those that it reads, by the plan's names: numbers, categories, then the label whose counts it releases.
+    pub used: Vec<String>,
+    /// Those of the file that nobody reads.
+    pub ignored: Vec<String>,
+    /// The schema's label, where the file has it: no plan may read it.
+    pub kept: Option<String>,
+}
+
+/// What a plan does with the columns of the file in `data`.
+///
+/// # Errors
+/// As [`header_of`].
+pub fn reading_of(federation: &Federation, data: &Path) -> Result<Reading, Failure> {
+    let schema = federation.schema.as_deref();
+    let header = header_of(data, schema)?;
+    let label = federation.work.labels.as_ref().map(|labels| labels.column.as_str());
+    let used: Vec<String> = federation.work.headers().chain(label).map(str::to_owned).collect();
+    let kept = schema.and_then(|schema| schema.label.clone()).filter(|label| header.contains(label));
+    let ignored = header.into_iter().filter(|name| !used.contains(name) && Some(name) != kept.as_ref()).collect();
+    Ok(Reading { used, ignored, kept })
+}
+
+/// How a site's file fits to a schema. It says nothing of how many rows there are.
+pub struct Fit {
+    /// Columns of the file that plans may use, by the schema's names.
+    pub used: Vec<String>,
+    /// Those that stand in the header under another name: the file's and the schema's.
+    pub renamed: Vec<(String, String)>,
+    /// Columns of the file that nobody reads.
+    pub ignored: Vec<String>,
+    /// The label, where the file has it: it is read by nobody and stays.
+    pub label: Option<String>,
+    /// Columns of the schema that the file lacks.
+    pub lacking: Vec<String>,
+    /// Why rows cannot be used, where the columns are there.
+    pub unusable: Option<(String, String, Reasons)>,
+    /// Why rows are left out.
+    pub left_out: Reasons,
+}
+
+impl Fit {
+    /// Whether this site can join with this file.
+    pub fn fits(&self) -> bool {
+        self.lacking.is_empty() && self.unusable.is_none()
+    }
+
+    /// What is wrong, and what to do about it.
+    pub fn failure(&self, data: &Path) -> Option<Failure> {
+        if !self.lacking.is_empty() {
+            let what = format!("{}: it has no column {}", data.display(), self.lacking.join(", "));
+            let next =
+                "export these columns too, under their names or under another one that the schema lists (also_called)";
+            return Some(Failure::input(what, next));
+        }
+        self.unusable.as_ref().map(|(what, next, _)| Failure::input(what, next.clone()))
+    }
+}
+
+/// How the rows in `data` fit to a schema. `ranges` says whether a number outside its range is an error, as it is under every plan that
+/// does not move such values to the bound.
+///
+/// # Errors
+/// A [`Failure`] where the file cannot be read as a table at all.
+pub fn fit_of(schema: &Schema, data: &Path, ranges: bool) -> Result<Fit, Failure> {
+    let own = table::read_header(data)?;
+    let header = header_of(data, Some(schema))?;
+    let is = |name: &String| schema.get(name).is_some();
+    let label = schema.label.clone().filter(|label| header.contains(label));
+    let lacking = schema.columns.iter().map(|column| &column.name).filter(|name| !header.contains(name));
+    let lacking: Vec<String> = lacking.cloned().collect();
+    let mut fit = Fit {
+        used: header.iter().filter(|name| is(name)).cloned().collect(),
+        renamed: own
+            .iter()
+            .zip(&header)
+            .filter(|(own, name)| own != name)
+            .map(|(a, b)| (a.clone(), b.clone()))
+            .collect(),
+        ignored: header.iter().filter(|name| !is(name) && Some(*name) != label.as_ref()).cloned().collect(),
+        label,
+        lacking,
+        unusable: None,
+        left_out: Reasons::default(),
+    };
+    if fit.lacking.is_empty() {
+        let columns = schema.numbers().into_iter().map(|column| column.name).collect();
+        let categorical = schema.categorical(1.0);
+        let schema = Some(Arc::new(schema.clone()));
+        match table::read(data, &TableSpec { columns, categorical, label: None, schema, ranges }) {
+            Ok(table) => fit.left_out = table.left_out.reasons,
+            Err(e) => {
+                let reasons = e.reasons();
+                fit.unusable = Some((e.to_string(), e.advice(), reasons));
+            }
+        }
+    }
+    Ok(fit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::documents::tests::Folder;
+
+    const TEXT: &str = "format = \"veilsum-schema/1\"\nmissing = \"leave-out\"\nmissing_marks = [\"-99\"]\nlabel = \"outcome\"\n\
+        [[column]]\nname = \"age\"\nunit = \"years\"\nlower = 0\nupper = 120\nalso_called = [\"Alter\"]\nvalues = { \"> 90\" = 90 }\n\
+        [[column]]\nname = \"smoker\"\ncategories = [\"never\", \"none\"]\nvalues = { \"0\" = \"never\" }\n";
+
+    fn parsed(text: &str) -> Result<Schema, String> {
+        parse_schema(Path::new("schema.toml"), text).map_err(|f| f.to_string())
+    }
+
+    #[test]
+    fn a_proposal_is_refused_until_people_fill_it_in() {
+        let folder = Folder::new("schema-proposal");
+        let data = folder.at("rows.csv");
+        std::fs::write(&data, "age,outcome\n40,dead\n").unwrap();
+        let (text, columns) = proposed_schema(&data, Some("outcome")).unwrap();
+        assert_eq!(columns, ["age"]);
+        assert!(!text.contains("40") && !text.contains("dead"), "nothing of a row: {text}");
+        assert!(parsed(&text).unwrap_err().contains("column \"age\": lower is still to be filled in"), "{text}");
+        let some = text.replace("lower = \"?\"", "lower = 0").replace("upper = \"?\"", "upper = 120");
+        assert!(parsed(&some).unwrap_err().contains("unit is still to be filled in"));
+        let all = some.replace("unit = \"?\"", "unit = \"years\"");
+        assert_eq!(parsed(&all).unwrap().label.as_deref(), Some("outcome"));
+        assert!(proposed_schema(&data, Some("nothing")).is_err());
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_schema_is_said_by_column() {
+        assert!(parsed(TEXT).is_ok());
+        for (from, to, said) in [
+            ("schema/1", "schema/9", "format"),
+            ("lower = 0\n", "", "lower is missing"),
+            ("lower = 0\n", "lower = \"low\"\n", "lower is no number"),
+            ("lower = 0\n", "lower = 130\n", "no inside"),
+            ("= 90 }", "= \"old\" }", "stands for no number"),
+            ("\"0\" = \"never\"", "\"0\" = 1", "belongs to categories"),
+            ("name = \"smoker\"\n", "name = \"smoker\"\nlower = 0\n", "one or the other"),
+            ("leave-out", "guess", "unknown variant"),
+            ("unit", "units", "unknown field"),
+        ] {
+            let told = parsed(&TEXT.replacen(from, to, 1)).unwrap_err();
+            assert!(told.starts_with("schema.toml") && told.contains(said), "{from} -> {to}: {told}");
+        }
+        assert!(parsed(&format!("{TEXT}#{}", " ".repeat(MAX_SCHEMA))).unwrap_err().contains("bytes"));
+    }
+
+    #[test]
+    fn a_file_in_a_sites_own_words_is_read_in_those_of_the_schema() {
+        let folder = Folder::new("schema-words");
+        let data = folder.at("rows.csv");
+        std::fs::write(
+            &data,
+            "outcome,smoker,Alter,note\nx,0,> 90,a\ny,none,-99,b\nz,none,40,c\nx,never,,d\nx,NA,1,e\n",
+        )
+        .unwrap();
+        let schema = parsed(TEXT).unwrap();
+        let fit = fit_of(&schema, &data, true).unwrap();
+        assert!(fit.fits());
+        assert_eq!((fit.used.join(" "), fit.ignored.join(" ")), ("smoker age".to_owned(), "note".to_owned()));
+        assert_eq!(fit.renamed, [("Alter".to_owned(), "age".to_owned())]);
+        assert_eq!(
+            fit.left_out.to_string(),
+            "2 with no value in \"Alter\" (lines 3, 5); 1 with no value in \"smoker\" (line 6)"
+        );
+        // The rows are the same whichever columns are asked for, and known by their place in the file.
+        for columns in [vec!["age".to_owned()], Vec::new()] {
+            let categorical = if columns.is_empty() { schema.categorical(1.0) } else { Vec::new() };
+            let spec =
+                TableSpec { columns, categorical, schema: Some(Arc::new(schema.clone())), ..TableSpec::default() };
+            let table = table::read(&data, &spec).unwrap();
+            assert_eq!(table.rows, 2);
+            assert_eq!([0, 1].map(|row| table.left_out.row_in_file(row)), [0, 2]);
+            let first = if spec.categorical.is_empty() { vec![90.0] } else { vec![1.0, 0.0] };
+            assert_eq!(table.values[..first.len()], first);
+        }
+    }
+
+    /// Every row that cannot be used is counted by its reason, and not the first one only.
+    #[test]
+    fn all_rows_that_cannot_be_used_are_counted_by_reason() {
+        let folder = Folder::new("schema-rows");
+        let data = folder.at("rows.csv");
+        std::fs::write(&data, "age,smoker\n130,never\n-1,0\nold,never\n50,sometimes\n50,often\n,0\n50,never\n")
+            .unwrap();
+        let schema = parsed(&TEXT.replace("leave-out", "refuse")).unwrap();
+        let fit = fit_of(&schema, &data, true).unwrap();
+        let (what, _, reasons) = fit.unusable.as_ref().expect("rows at fault");
+        let counts: Vec<(&str, u64)> = reasons.each().map(|(why, rows, _)| (why, rows)).collect();
+        assert_eq!(
+            counts,
+            [
+                ("a value outside its range in \"age\"", 2),
+                ("no number in \"age\"", 1),
+                ("another category in \"smoker\"", 2),
+                ("no value in \"age\"", 1)
+            ]
+        );
+        assert!(what.contains("in all 6 rows") && !what.contains("130") && !what.contains("sometimes"), "{what}");
+        let clipped = fit_of(&schema, &data, false).unwrap();
+        assert_eq!(clipped.unusable.expect("rows at fault").2.rows(), 4);
+        std::fs::write(&data, "smoker,Alter,age\n").unwrap();
+        assert!(fit_of(&schema, &data, true).is_err_and(|f| f.message.contains("both \"age\"")));
+        std::fs::write(&data, "smoker\nnever\n").unwrap();
+        let lacking = fit_of(&schema, &data, true).unwrap();
+        assert!(lacking.failure(&data).is_some_and(|f| f.message.contains("no column age")) && !lacking.fits());
+    }
+}
