@@ -280,7 +280,11 @@ impl Run<'_> {
             aggregator::Event::Lost { site, why } => {
                 let site = self.config.party.name_of(PartyId::Site(site));
                 (self.config.party.progress)(Progress::Lost { site: site.clone(), why: why.to_string() });
-                self.told.push(format!("{site}: {why}"));
+                let line = format!("{site}: {why}");
+                // A round and the next attempt at it may tell the same.
+                if !self.told.contains(&line) {
+                    self.told.push(line);
+                }
                 let absent = match why {
                     // Whoever waits for others of its block is not what the run lost.
                     Loss::BlockIncomplete(_) | Loss::BlockTooSmall(_) => return Ok(()),
