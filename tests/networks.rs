@@ -254,6 +254,25 @@ fn a_cut_that_nobody_waits_for() {
     }
 }
 
+/// A firewall learns in mid-run that UDP is not to pass, and later that it is: each time the site is back on what passes.
+#[test]
+fn udp_that_is_dropped_in_mid_run() {
+    let Some(network) = network(Family::V4, true) else { return };
+    network.set_all(&Access::half_of(Duration::from_millis(100), Duration::ZERO, 0.0));
+    let run = Run::new(network);
+    let parties = run.start_all();
+    answered(&parties[2], 6);
+    run.network.set("site-1", |access| access.no_udp = true);
+    parties[2].until("TCP", LIMIT, |log| log.contains("connected to lead over TCP"));
+    answered(&parties[2], 12);
+    run.network.set("site-1", |access| (access.no_udp, access.cut) = (false, true));
+    parties[2].until("the cut", LIMIT, |log| log.matches("lost the connection to lead").count() == 2);
+    run.network.set("site-1", |access| access.cut = false);
+    let told = run.ends_well(parties);
+    let to_lead = told[2].stderr.lines().filter_map(|line| line.strip_prefix("connected to lead over "));
+    assert_eq!(to_lead.collect::<Vec<_>>(), ["QUIC", "TCP", "QUIC"], "{}", told[2].stderr);
+}
+
 /// A site has another address in the middle of a run: a connection over QUIC goes on, one over TCP is made anew.
 #[test]
 fn another_address_in_mid_run() {
