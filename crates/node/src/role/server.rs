@@ -132,7 +132,9 @@ impl Run<'_> {
                 "run again when the missing parties are there",
             ));
         }
-        let reason: Vec<&str> = std::iter::once(&failure.message).chain(&self.told).map(String::as_str).collect();
+        // Where too few sites are left, the failure has said why.
+        let more = self.told.iter().filter(|line| !failure.message.contains(line.as_str()));
+        let reason: Vec<&str> = std::iter::once(&failure.message).chain(more).map(String::as_str).collect();
         // In the roster's order, whoever was noticed first.
         let place = |name: &String| self.config.party.federation.roster.sites.iter().position(|m| m.name == *name);
         self.lost.sort_by_key(place);
@@ -280,11 +282,7 @@ impl Run<'_> {
             aggregator::Event::Lost { site, why } => {
                 let site = self.config.party.name_of(PartyId::Site(site));
                 (self.config.party.progress)(Progress::Lost { site: site.clone(), why: why.to_string() });
-                let line = format!("{site}: {why}");
-                // A round and the next attempt at it may tell the same.
-                if !self.told.contains(&line) {
-                    self.told.push(line);
-                }
+                self.told.push(format!("{site}: {why}"));
                 let absent = match why {
                     // Whoever waits for others of its block is not what the run lost.
                     Loss::BlockIncomplete(_) | Loss::BlockTooSmall(_) => return Ok(()),
