@@ -19,6 +19,8 @@ mod loss_processes;
 mod losses;
 mod methods;
 mod mixed;
+#[cfg(target_os = "linux")]
+mod networks;
 mod noise;
 mod opening;
 mod pages;

@@ -8,7 +8,7 @@
 //! 5. [`vectors`]: the test vectors of `protocol/vectors`, and how its sessions are played.
 //! 6. With the feature `cluster`: `data`, the shared data sets and known answers. With `node`, the whole product: `cast`, a
 //!    federation in which the test plays the coordinator or the intermediary, `in_process` and `program`, federations in one
-//!    process and in many, and `targets`, what the fuzzer feeds.
+//!    process and in many, `network`, a network that delays and loses between them, and `targets`, what the fuzzer feeds.
 // What a helper does is in its name; what it is for is in the test that calls it.
 #![allow(missing_docs)]
 
@@ -29,6 +29,8 @@ pub mod lies;
 pub mod measure;
 #[cfg(feature = "node")]
 pub mod memory;
+#[cfg(all(feature = "node", target_os = "linux"))]
+pub mod network;
 #[cfg(feature = "node")]
 pub mod program;
 pub mod recording;

@@ -135,7 +135,8 @@ pub fn start_limited<S: AsRef<OsStr>>(args: &[S], bytes: u64) -> Running {
     launch(shell, args)
 }
 
-fn launch<S: AsRef<OsStr>>(mut command: Command, args: &[S]) -> Running {
+/// Starts this command with these arguments besides.
+pub fn launch<S: AsRef<OsStr>>(mut command: Command, args: &[S]) -> Running {
     command.args(args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program starts");
     let (mut out, err) = (child.stdout.take().expect("a pipe"), child.stderr.take().expect("a pipe"));
@@ -239,13 +240,20 @@ pub struct Parties {
     pub folder: Folder,
     pub data: Vec<(String, Rows)>,
     pub ports: [u16; 2],
+    /// Where coordinator and intermediary are, without a port.
+    hosts: [String; 2],
 }
 
 impl Parties {
     /// Sites of these sizes in the unit square, K = 3, and `plan` besides.
     pub fn new(sizes: &[usize], plan: &[&str]) -> Parties {
-        let ports = [free_port(), free_port()];
-        let parties = Parties { folder: Folder::fresh(), data: made_up(sizes, 1.0, 41), ports };
+        Parties::at(["127.0.0.1", "127.0.0.1"], [free_port(), free_port()], sizes, plan)
+    }
+
+    /// As [`Parties::new`], with the coordinator and the intermediary at these hosts; a number of IPv6 stands in brackets.
+    pub fn at(hosts: [&str; 2], ports: [u16; 2], sizes: &[usize], plan: &[&str]) -> Parties {
+        let (folder, data, hosts) = (Folder::fresh(), made_up(sizes, 1.0, 41), hosts.map(str::to_owned));
+        let parties = Parties { folder, data, ports, hosts };
         for (name, port) in [("lead", Some(ports[0])), ("counter", Some(ports[1]))] {
             parties.keygen(name, port);
         }
@@ -270,7 +278,8 @@ impl Parties {
 
     pub fn keygen(&self, name: &str, port: Option<u16>) {
         let mut args = vec!["keygen".into(), "--name".into(), name.to_owned(), "--out".into(), self.path("")];
-        args.extend(port.map(|p| format!("--address=127.0.0.1:{p}")));
+        let host = &self.hosts[usize::from(name == "counter")];
+        args.extend(port.map(|p| format!("--address={host}:{p}")));
         veilsum(&args).expect(0);
     }
 

@@ -152,7 +152,9 @@ impl Run<'_> {
                 "run again when the missing parties are there",
             ));
         }
-        let reason: Vec<&str> = std::iter::once(&failure.message).chain(&self.told).map(String::as_str).collect();
+        // Where too few sites are left, the failure has said why.
+        let more = self.told.iter().filter(|line| !failure.message.contains(line.as_str()));
+        let reason: Vec<&str> = std::iter::once(&failure.message).chain(more).map(String::as_str).collect();
         // In the roster's order, whoever was noticed first.
         let place = |name: &String| self.config.party.federation.roster.sites.iter().position(|m| m.name == *name);
         self.lost.sort_by_key(place);

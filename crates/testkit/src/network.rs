@@ -1,0 +1,532 @@
+//! A network of a test's own: a network namespace for every party, and in this process a router between them that delays, loses,
+//! cuts and blocks what passes. It needs Linux, the right to make namespaces and TUN devices, and the commands `unshare`, `nsenter`
+//! and `ip`; no queueing discipline of the kernel. All of it is gone with this process, however it ends.
+
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, HashMap},
+    fs::File,
+    io::{BufRead, BufReader, Write},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    os::fd::AsFd,
+    process::{Child, Command, Stdio},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use tappers::Tun;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional},
+    net::{TcpListener, TcpStream},
+    sync::oneshot,
+};
+
+use crate::program::binary;
+
+/// Bytes of a packet at most.
+const LARGEST: usize = 65_536;
+const UDP: u8 = 17;
+const TCP: u8 = 6;
+/// What would send a party past the router's rules.
+const VARIABLES: [&str; 6] = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy", "NO_PROXY", "no_proxy"];
+
+/// Which addresses the parties have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    V4,
+    V6,
+}
+
+impl Family {
+    fn address(self, host: u8) -> IpAddr {
+        match self {
+            Family::V4 => Ipv4Addr::new(10, 9, 0, host).into(),
+            Family::V6 => Ipv6Addr::new(0xfd09, 0, 0, 0, 0, 0, 0, host.into()).into(),
+        }
+    }
+
+    fn prefix(self) -> u8 {
+        match self {
+            Family::V4 => 24,
+            Family::V6 => 64,
+        }
+    }
+}
+
+/// What stands between a party and all others. A packet passes two of them, its sender's and its receiver's.
+#[derive(Clone, Debug, Default)]
+pub struct Access {
+    pub delay: Duration,
+    /// The delay differs by so much at most, for each packet by itself: they may overtake each other.
+    pub jitter: Duration,
+    /// The part of packets that is lost, from 0 to 1.
+    pub loss: f64,
+    /// Nothing passes.
+    pub cut: bool,
+    /// UDP does not pass, and nobody says so.
+    pub no_udp: bool,
+    /// Nothing passes but to and from this party.
+    pub only: Option<String>,
+}
+
+impl Access {
+    /// Half of a path with these properties of one direction.
+    pub fn half_of(delay: Duration, jitter: Duration, loss: f64) -> Access {
+        Access { delay: delay / 2, jitter: jitter / 2, loss: 1.0 - (1.0 - loss).sqrt(), ..Access::default() }
+    }
+}
+
+/// Packets of one party, sent and received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Passed {
+    pub udp: u64,
+    pub tcp: u64,
+    /// Lost, cut or blocked.
+    pub stopped: u64,
+}
+
+struct Packet {
+    to: usize,
+    bytes: Vec<u8>,
+}
+
+struct Party {
+    name: String,
+    access: Access,
+    passed: Passed,
+}
+
+struct State {
+    parties: Vec<Party>,
+    addresses: HashMap<IpAddr, usize>,
+    waiting: BinaryHeap<Reverse<(Instant, u64)>>,
+    packets: HashMap<u64, Packet>,
+    number: u64,
+    dice: u64,
+    over: bool,
+}
+
+impl State {
+    /// From 0 to 1; good enough for packets (splitmix64).
+    fn roll(&mut self) -> f64 {
+        self.dice = self.dice.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.dice;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// When this packet leaves the network, and where; nothing where it is stopped, or goes to nobody.
+    fn way(&mut self, from: usize, packet: &[u8]) -> Option<(Instant, usize)> {
+        let (source, target, protocol) = head(packet)?;
+        let to = *self.addresses.get(&target)?;
+        // As behind any provider, a party sends from its own address or not at all.
+        let own = self.addresses.get(&source) == Some(&from);
+        let blocks = |here: usize, there: usize| {
+            let access = &self.parties[here].access;
+            let other = access.only.as_ref().is_some_and(|only| *only != self.parties[there].name);
+            access.cut || other || access.no_udp && protocol == UDP
+        };
+        let blocked = !own || blocks(from, to) || blocks(to, from);
+        let accesses = [from, to].map(|party| self.parties[party].access.clone());
+        let mut late = Duration::ZERO;
+        let mut lost = false;
+        for access in &accesses {
+            lost |= access.loss > 0.0 && self.roll() < access.loss;
+            late += access.delay.saturating_sub(access.jitter);
+            if !access.jitter.is_zero() {
+                late += (2 * access.jitter.min(access.delay)).mul_f64(self.roll());
+            }
+        }
+        for party in [from, to] {
+            let passed = &mut self.parties[party].passed;
+            let count = match protocol {
+                _ if blocked || lost => &mut passed.stopped,
+                UDP => &mut passed.udp,
+                TCP => &mut passed.tcp,
+                _ => continue,
+            };
+            *count += 1;
+        }
+        (!blocked && !lost).then(|| (Instant::now() + late, to))
+    }
+}
+
+/// Source, target and protocol of a packet.
+fn head(packet: &[u8]) -> Option<(IpAddr, IpAddr, u8)> {
+    let v4 = |at: usize| Some(IpAddr::from(<[u8; 4]>::try_from(packet.get(at..at + 4)?).ok()?));
+    let v6 = |at: usize| Some(IpAddr::from(<[u8; 16]>::try_from(packet.get(at..at + 16)?).ok()?));
+    match packet.first()? >> 4 {
+        4 => Some((v4(12)?, v4(16)?, *packet.get(9)?)),
+        6 => Some((v6(8)?, v6(24)?, *packet.get(6)?)),
+        _ => None,
+    }
+}
+
+struct Router {
+    devices: Vec<Tun>,
+    state: Mutex<State>,
+    more: Condvar,
+}
+
+impl Router {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what a party sends, until its device is gone.
+    fn take(&self, from: usize) {
+        let mut buffer = vec![0; LARGEST];
+        while let Ok(length) = self.devices[from].recv(&mut buffer) {
+            let bytes = &buffer[..length];
+            let mut state = self.state();
+            let Some((due, to)) = state.way(from, bytes) else { continue };
+            let number = state.number;
+            state.number += 1;
+            state.packets.insert(number, Packet { to, bytes: bytes.to_vec() });
+            state.waiting.push(Reverse((due, number)));
+            self.more.notify_one();
+        }
+    }
+
+    /// Hands packets over when they are due, until the network is over.
+    fn deliver(&self) {
+        let mut state = self.state();
+        while !state.over {
+            let Some(Reverse((due, number))) = state.waiting.peek().copied() else {
+                state = self.more.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let left = due.saturating_duration_since(Instant::now());
+            if !left.is_zero() {
+                state = self.more.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+                continue;
+            }
+            state.waiting.pop();
+            let packet = state.packets.remove(&number);
+            drop(state);
+            if let Some(Packet { to, bytes }) = packet {
+                // A device that is being taken away takes no more packets.
+                let _ = self.devices[to].send(&bytes);
+            }
+            state = self.state();
+        }
+    }
+}
+
+/// The place of one party: a process that keeps its namespace, and ends with its standard input.
+struct Place {
+    keeper: Child,
+    device: String,
+    host: u8,
+}
+
+impl Place {
+    fn namespace(&self) -> String {
+        format!("/proc/{}/ns/net", self.keeper.id())
+    }
+
+    fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new("nsenter");
+        command.arg(format!("--net={}", self.namespace())).arg(program);
+        for name in VARIABLES {
+            command.env_remove(name);
+        }
+        command
+    }
+
+    /// Commands to `ip`, in this place.
+    fn ip(&self, lines: &[String]) -> Result<(), String> {
+        let mut command = self.command("ip");
+        command.args(["-batch", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().map_err(|e| format!("nsenter: {e}"))?;
+        let told = child.stdin.take().expect("a pipe").write_all((lines.join("\n") + "\n").as_bytes());
+        let ended = child.wait_with_output().map_err(|e| format!("ip: {e}"))?;
+        let says = String::from_utf8_lossy(&ended.stderr).into_owned();
+        (told.is_ok() && ended.status.success()).then_some(()).ok_or(format!("ip {lines:?}: {says}"))
+    }
+}
+
+/// Parties in namespaces, and the router between them.
+pub struct Network {
+    family: Family,
+    places: Vec<Place>,
+    router: Arc<Router>,
+    threads: Vec<JoinHandle<()>>,
+    /// Each ends with its sender.
+    proxies: Vec<oneshot::Sender<()>>,
+}
+
+impl Network {
+    /// A network without delay or loss.
+    ///
+    /// # Errors
+    /// What this machine does not allow.
+    pub fn new(names: &[&str], family: Family, seed: u64) -> Result<Network, String> {
+        let (mut places, mut devices, mut parties) = (Vec::new(), Vec::new(), Vec::new());
+        let mut addresses = HashMap::new();
+        for (number, name) in names.iter().enumerate() {
+            let host = number as u8 + 1;
+            let (place, device) = place(family, host)?;
+            places.push(place);
+            devices.push(device);
+            addresses.insert(family.address(host), number);
+            parties.push(Party { name: (*name).into(), access: Access::default(), passed: Passed::default() });
+        }
+        let (waiting, packets) = (BinaryHeap::new(), HashMap::new());
+        let state = State { parties, addresses, waiting, packets, number: 0, dice: seed, over: false };
+        let router = Arc::new(Router { devices, state: Mutex::new(state), more: Condvar::new() });
+        let mut threads = Vec::new();
+        for from in 0..places.len() {
+            let router = router.clone();
+            threads.push(std::thread::spawn(move || router.take(from)));
+        }
+        let delivering = router.clone();
+        threads.push(std::thread::spawn(move || delivering.deliver()));
+        Ok(Network { family, places, router, threads, proxies: Vec::new() })
+    }
+
+    fn number(&self, who: &str) -> usize {
+        self.router.state().parties.iter().position(|party| party.name == who).expect("a party of the network")
+    }
+
+    /// The party's address now.
+    pub fn address(&self, who: &str) -> IpAddr {
+        self.family.address(self.places[self.number(who)].host)
+    }
+
+    /// The address with a port, as the program takes it.
+    pub fn at(&self, who: &str, port: u16) -> String {
+        std::net::SocketAddr::new(self.address(who), port).to_string()
+    }
+
+    /// A command that runs in the party's place.
+    pub fn command(&self, who: &str, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        self.places[self.number(who)].command(program)
+    }
+
+    /// The program, in the party's place.
+    pub fn program(&self, who: &str) -> Command {
+        self.command(who, binary())
+    }
+
+    /// Changes what stands between this party and all others. What is under way comes through.
+    pub fn set(&self, who: &str, change: impl FnOnce(&mut Access)) {
+        let number = self.number(who);
+        change(&mut self.router.state().parties[number].access);
+    }
+
+    pub fn set_all(&self, access: &Access) {
+        self.router.state().parties.iter_mut().for_each(|party| party.access = access.clone());
+    }
+
+    /// What has passed between this party and others so far.
+    pub fn passed(&self, who: &str) -> Passed {
+        let number = self.number(who);
+        self.router.state().parties[number].passed
+    }
+
+    /// The party gives its address up and has another one from now on, as after a night at its provider.
+    pub fn moves(&mut self, who: &str, host: u8) {
+        let number = self.number(who);
+        let (old, new) = (self.address(who), self.family.address(host));
+        let mut state = self.router.state();
+        state.addresses.remove(&old);
+        assert!(state.addresses.insert(new, number).is_none(), "{new} is somebody's");
+        drop(state);
+        let (prefix, place) = (self.family.prefix(), &mut self.places[number]);
+        let lines = [
+            format!("addr del {old}/{prefix} dev {}", place.device),
+            format!("addr add {new}/{prefix} dev {}{}", place.device, quick(self.family)),
+        ];
+        place.ip(&lines).expect("another address");
+        place.host = host;
+    }
+
+    /// A proxy that takes `CONNECT` and nothing else, in this party's place: its URL.
+    pub fn proxy(&mut self, who: &str) -> String {
+        let at = self.at(who, 3128);
+        let namespace = File::open(self.places[self.number(who)].namespace()).expect("a namespace");
+        let (end, ended) = oneshot::channel();
+        let (open, opened) = std::sync::mpsc::channel();
+        let listen = at.clone();
+        self.threads.push(std::thread::spawn(move || {
+            let network = Some(LinkNameSpaceType::Network);
+            move_into_link_name_space(namespace.as_fd(), network).expect("this thread moves");
+            drop(namespace);
+            // All of it in this thread: others are still where they were.
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            runtime.block_on(async {
+                let listener = TcpListener::bind(listen).await.expect("a port");
+                open.send(()).expect("somebody waits");
+                let serving = async {
+                    while let Ok((client, _)) = listener.accept().await {
+                        tokio::spawn(pass_on(client));
+                    }
+                };
+                tokio::select! {
+                    _ = ended => {}
+                    () = serving => {}
+                }
+            });
+        }));
+        self.proxies.push(end);
+        opened.recv().expect("an open proxy");
+        format!("http://{at}")
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        self.proxies.clear();
+        self.router.state().over = true;
+        self.router.more.notify_all();
+        for place in &mut self.places {
+            // Whoever reads from the device learns that it is gone.
+            let _ = place.ip(&[format!("link del {}", place.device)]);
+            let _ = place.keeper.kill();
+            let _ = place.keeper.wait();
+        }
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Addresses of IPv6 are looked for in vain for a second, where it is not said that they need not be.
+fn quick(family: Family) -> &'static str {
+    match family {
+        Family::V4 => "",
+        Family::V6 => " nodad",
+    }
+}
+
+fn place(family: Family, host: u8) -> Result<(Place, Tun), String> {
+    let mut command = Command::new("unshare");
+    command.args(["--net", "sh", "-c", "echo here && exec cat"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut keeper = command.stderr(Stdio::null()).spawn().map_err(|e| format!("unshare: {e}"))?;
+    let mut word = String::new();
+    let heard = BufReader::new(keeper.stdout.take().expect("a pipe")).read_line(&mut word);
+    if heard.is_err() || word != "here\n" {
+        let _ = keeper.wait();
+        return Err("no right to make a network namespace (unshare --net)".into());
+    }
+    let mut place = Place { keeper, device: String::new(), host };
+    let made = (|| {
+        let device = Tun::new().map_err(|e| format!("no TUN device (/dev/net/tun): {e}"))?;
+        let name = device.name().map_err(|e| format!("a device without a name: {e}"))?;
+        place.device = name.name_cstr().to_string_lossy().into_owned();
+        let moved = Command::new("ip")
+            .args(["link", "set", "dev", &place.device, "netns", &place.keeper.id().to_string()])
+            .output()
+            .map_err(|e| format!("ip: {e}"))?;
+        if !moved.status.success() {
+            return Err(format!("ip link set: {}", String::from_utf8_lossy(&moved.stderr)));
+        }
+        place.ip(&[
+            "link set lo up".into(),
+            format!("addr add {}/{} dev {}{}", family.address(host), family.prefix(), place.device, quick(family)),
+            format!("link set {} up", place.device),
+        ])?;
+        Ok(device)
+    })();
+    match made {
+        Ok(device) => Ok((place, device)),
+        Err(why) => {
+            let _ = place.keeper.kill();
+            let _ = place.keeper.wait();
+            Err(why)
+        }
+    }
+}
+
+/// One client of the proxy.
+async fn pass_on(mut client: TcpStream) -> std::io::Result<()> {
+    let mut asked = Vec::new();
+    while !asked.ends_with(b"\r\n\r\n") && asked.len() < 8192 {
+        asked.push(client.read_u8().await?);
+    }
+    let asked = String::from_utf8_lossy(&asked).into_owned();
+    let to = asked.strip_prefix("CONNECT ").and_then(|rest| rest.split(' ').next());
+    let Some(to) = to else { return client.write_all(b"HTTP/1.1 405 Method Not Allowed\r\n\r\n").await };
+    let Ok(mut server) = TcpStream::connect(to).await else {
+        return client.write_all(b"HTTP/1.1 502 Bad Gateway\r\n\r\n").await;
+    };
+    client.set_nodelay(true)?;
+    server.set_nodelay(true)?;
+    client.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await?;
+    copy_bidirectional(&mut client, &mut server).await.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(from: u8, to: u8, protocol: u8) -> Vec<u8> {
+        let mut packet = vec![0; 20];
+        (packet[0], packet[9]) = (0x45, protocol);
+        packet[12..16].copy_from_slice(&[10, 9, 0, from]);
+        packet[16..20].copy_from_slice(&[10, 9, 0, to]);
+        packet
+    }
+
+    fn three() -> State {
+        let party = |name: &str| Party { name: name.into(), access: Access::default(), passed: Passed::default() };
+        let addresses = (1..=3).map(|host| (Family::V4.address(host), usize::from(host) - 1)).collect();
+        let (waiting, packets) = (BinaryHeap::new(), HashMap::new());
+        State {
+            parties: ["a", "b", "c"].map(party).into(),
+            addresses,
+            waiting,
+            packets,
+            number: 0,
+            dice: 1,
+            over: false,
+        }
+    }
+
+    #[test]
+    fn a_packet_passes_where_both_ends_let_it() {
+        let mut state = three();
+        let passes = |state: &mut State, from: u8, to: u8, protocol| {
+            state.way(usize::from(from) - 1, &packet(from, to, protocol)).map(|(_, to)| to)
+        };
+        assert_eq!(passes(&mut state, 1, 2, UDP), Some(1));
+        assert_eq!(passes(&mut state, 1, 9, UDP), None);
+        state.parties[1].access.no_udp = true;
+        assert_eq!(passes(&mut state, 1, 2, UDP), None);
+        assert_eq!(passes(&mut state, 2, 1, UDP), None);
+        assert_eq!(passes(&mut state, 1, 2, TCP), Some(1));
+        state.parties[0].access.only = Some("c".into());
+        assert_eq!(passes(&mut state, 1, 2, TCP), None);
+        assert_eq!(passes(&mut state, 2, 1, TCP), None);
+        assert_eq!(passes(&mut state, 1, 3, UDP), Some(2));
+        assert_eq!(passes(&mut state, 3, 1, UDP), Some(0));
+        state.parties[2].access.cut = true;
+        assert_eq!(passes(&mut state, 2, 3, TCP), None);
+        // From another's address.
+        assert!(three().way(0, &packet(2, 3, TCP)).is_none());
+        assert_eq!(state.parties[1].passed, Passed { udp: 1, tcp: 1, stopped: 5 });
+    }
+
+    #[test]
+    fn two_halves_of_a_path_have_its_delay_and_lose_what_it_loses() {
+        let mut state = three();
+        let (delay, jitter) = (Duration::from_millis(100), Duration::from_millis(20));
+        let half = Access::half_of(delay, jitter, 0.1);
+        state.parties.iter_mut().for_each(|party| party.access = half.clone());
+        let (mut came, mut least, mut most) = (0, delay, Duration::ZERO);
+        for _ in 0..20_000 {
+            let now = Instant::now();
+            if let Some((due, _)) = state.way(0, &packet(1, 2, UDP)) {
+                came += 1;
+                (least, most) = (least.min(due - now), most.max(due - now));
+            }
+        }
+        assert!((17_800..18_200).contains(&came), "{came}");
+        let near = |a: Duration, b: Duration| a.abs_diff(b) < Duration::from_millis(2);
+        assert!(near(least, delay - jitter) && near(most, delay + jitter), "{least:?} to {most:?}");
+    }
+}

@@ -1,0 +1,341 @@
+//! Federations over networks as organisations have them: UDP dropped, a proxy as the only way out, distance and loss, cuts, addresses
+//! that change, IPv6 alone. Every party is a process in a network namespace of its own, and a router in this process lies between
+//! them ([`Network`]). Whatever happens, the centres are those of a calm run on one machine, or there is a reason and no centre.
+//!
+//! Needs Linux and the right to make namespaces; skips, and says so, where it has none. `VEILSUM_NET=1` runs the long ones too.
+
+use std::{
+    sync::LazyLock,
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+use veilsum_testkit::{
+    network::{Access, Family, Network},
+    program::{Ended, Folder, Parties, Running, launch, start},
+};
+
+const SIZES: [usize; 3] = [40, 55, 61];
+const SITES: [&str; 3] = ["site-1", "site-2", "site-3"];
+const NAMES: [&str; 6] = ["lead", "counter", "site-1", "site-2", "site-3", "proxy"];
+const PORTS: [u16; 2] = [4433, 4434];
+const ROUNDS: u64 = 40;
+const PLAN: [&str; 4] = ["--init=uniform", "--epsilon=0", "--slots=64", "--seed=9"];
+/// Longer than any cut.
+const PATIENT: [&str; 6] = ["--phase-timeout", "90", "--grace", "90", "--join-timeout", "90"];
+const LIMIT: Duration = Duration::from_secs(180);
+
+/// Says why nothing was tested, past the test runner, which keeps the words of tests that pass.
+fn skipped(what: &str) {
+    let test = std::thread::current().name().unwrap_or_default().to_owned();
+    let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("SKIPPED {test}: {what}\n").as_bytes());
+}
+
+/// The network of a test; nothing where this machine has no right to one, or where the test is a long one and none are asked for.
+fn network(family: Family, long: bool) -> Option<Network> {
+    if long && std::env::var_os("VEILSUM_NET").is_none() {
+        skipped("it is a long one, VEILSUM_NET=1 runs it");
+        return None;
+    }
+    let seed = std::env::var("VEILSUM_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7);
+    println!("VEILSUM_SEED={seed}");
+    Network::new(&NAMES, family, seed).map_err(|why| skipped(&why)).ok()
+}
+
+/// The result of the plan where nothing happens, on one machine.
+fn calm() -> &'static Value {
+    static RESULT: LazyLock<Value> = LazyLock::new(|| here(ROUNDS));
+    &RESULT
+}
+
+/// The same with so many rounds at most.
+fn here(rounds: u64) -> Value {
+    let p = Parties::new(&SIZES, &[&PLAN[..], &[&format!("--max-rounds={rounds}")]].concat());
+    let parties = [start(&p.server(&[])), start(&p.intermediary(&[]))];
+    let sites: Vec<Running> = (1..=SIZES.len()).map(|i| start(&p.client(i, &[]))).collect();
+    parties.into_iter().chain(sites).for_each(|party| drop(party.wait(LIMIT).expect(0)));
+    p.folder.json("out/result.json")
+}
+
+/// A federation in a network.
+struct Run {
+    network: Network,
+    p: Parties,
+    /// Options of the coordinator and the intermediary.
+    patience: Vec<&'static str>,
+    /// Options of all.
+    all: Vec<&'static str>,
+}
+
+impl Run {
+    fn new(network: Network) -> Run {
+        let host = |who: &str| network.at(who, 0).trim_end_matches(":0").to_owned();
+        let hosts = ["lead", "counter"].map(host);
+        let p = Parties::at(
+            [&hosts[0], &hosts[1]],
+            PORTS,
+            &SIZES,
+            &[&PLAN[..], &[&format!("--max-rounds={ROUNDS}")]].concat(),
+        );
+        Run { network, p, patience: PATIENT.to_vec(), all: vec!["-vv"] }
+    }
+
+    fn start(&self, who: &str, variables: &[(&str, &str)]) -> Running {
+        let aggregator: Vec<&str> = self.all.iter().chain(&self.patience).copied().collect();
+        let args = match who {
+            "lead" => self.p.server(&aggregator),
+            "counter" => self.p.intermediary(&aggregator),
+            site => {
+                let number = SITES.iter().position(|name| *name == site).expect("a site") + 1;
+                self.p.client(number, &[&self.all[..], &["--join-timeout", "90"]].concat())
+            }
+        };
+        let mut program = self.network.program(who);
+        program.envs(variables.iter().copied());
+        launch(program, &args)
+    }
+
+    fn start_all(&self) -> Vec<Running> {
+        NAMES[..5].iter().map(|who| self.start(who, &[])).collect()
+    }
+
+    /// All end well, with the centres of the calm run and nobody missing. What each said.
+    fn ends_well(&self, parties: Vec<Running>) -> Vec<Ended> {
+        let end = Instant::now() + LIMIT;
+        let ended =
+            parties.into_iter().map(|party| party.wait(end.saturating_duration_since(Instant::now())).expect(0));
+        let ended: Vec<Ended> = ended.collect();
+        let result = self.p.folder.json("out/result.json");
+        for what in ["centres", "mass", "n_total", "n_total_from", "rounds", "missing", "cohort", "ended_early"] {
+            assert_eq!(result[what], calm()[what], "{what}");
+        }
+        for site in SITES {
+            assert_eq!(self.p.folder.json(&format!("{site}.model"))["centres"], calm()["centres"], "{site}");
+        }
+        ended
+    }
+}
+
+/// Waits until a site has answered `n` questions (one of them the intermediary's).
+fn answered(site: &Running, n: usize) {
+    site.until("answers", LIMIT, |log| log.matches("MaskedWords").count() >= n);
+}
+
+/// Over what a party reached the coordinator and the intermediary, from what it says on the screen.
+fn over(ended: &Ended) -> Vec<&str> {
+    let lines = ended.stderr.lines().filter_map(|line| line.strip_prefix("connected to "));
+    lines.map(|line| line.split_once(" over ").expect("the way").1).collect()
+}
+
+/// What the product is for, in one test of seconds: one site has no UDP, another one nothing but a proxy, and the third IPv4 as it
+/// should be; 20 ms lie between any two.
+#[test]
+fn no_udp_at_one_site_and_a_proxy_as_the_only_way_out_of_another() {
+    let Some(mut network) = network(Family::V4, false) else { return };
+    let url = network.proxy("proxy");
+    network.set_all(&Access::half_of(Duration::from_millis(10), Duration::ZERO, 0.0));
+    network.set("site-1", |access| access.no_udp = true);
+    network.set("site-2", |access| access.only = Some("proxy".into()));
+    let run = Run::new(network);
+    let mut parties: Vec<Running> = ["lead", "counter", "site-1"].map(|who| run.start(who, &[])).into();
+    let variables = [("HTTPS_PROXY", url.as_str())];
+    // The doctor sees what is so before the run does.
+    let ready = |log: &str| log.contains("connected to lead");
+    parties[1].until("the coordinator", LIMIT, ready);
+    let [roster, plan, key] = ["roster.toml", "plan.toml", "site-2.key"].map(|file| run.p.folder.path(file));
+    let asks = ["doctor", "--json", "--roster", &roster, "--plan", &plan, "--key", &key, "--timeout", "1"];
+    let doctor = |variables: &[(&str, &str)]| {
+        let mut program = run.network.program("site-2");
+        program.envs(variables.iter().copied());
+        let told = launch(program, &asks).wait(LIMIT);
+        let found: Value = serde_json::from_str(&told.stdout).unwrap_or_else(|e| panic!("{e}: {told:?}"));
+        let checks = found["checks"].as_array().expect("checks").clone();
+        let of = move |name: &str| -> (String, String) {
+            let check = checks.iter().find(|check| check["check"] == name);
+            let check = check.unwrap_or_else(|| panic!("{name}: {found:#}"));
+            (check["outcome"].as_str().unwrap_or_default().into(), check["says"].as_str().unwrap_or_default().into())
+        };
+        (told.code, of)
+    };
+    let (code, found) = doctor(&[]);
+    assert_eq!((code, found("lead: TCP").0.as_str(), found("lead: let in").0.as_str()), (Some(4), "fail", "skip"));
+    let (code, found) = doctor(&variables);
+    assert_eq!(code, Some(0), "{:?}", ["lead: QUIC", "lead: proxy", "lead: let in"].map(found));
+    parties.push(run.start("site-2", &variables));
+    parties.push(run.start("site-3", &[]));
+    let told = run.ends_well(parties);
+    assert_eq!(over(&told[1]), ["QUIC"]);
+    assert_eq!(over(&told[2]), ["TCP", "TCP"], "{}", told[2].stderr);
+    assert_eq!(over(&told[3]), ["TCP through a proxy"; 2], "{}", told[3].stderr);
+    assert_eq!(over(&told[4]), ["QUIC", "QUIC"], "{}", told[4].stderr);
+    let [without, behind, open] = SITES.map(|site| run.network.passed(site));
+    assert!(without.udp == 0 && behind.udp == 0 && without.stopped > 0 && behind.stopped > 0, "{without:?} {behind:?}");
+    assert!(open.udp > 0 && open.stopped == 0, "{open:?}");
+}
+
+#[test]
+fn ipv6_alone() {
+    let Some(network) = network(Family::V6, false) else { return };
+    let mut run = Run::new(network);
+    let told = run.ends_well(run.start_all());
+    told[1..].iter().for_each(|told| assert!(over(told).iter().all(|way| *way == "QUIC"), "{}", told.stderr));
+    run.all = vec!["-vv", "--transport", "tcp"];
+    let told = run.ends_well(run.start_all());
+    told[1..].iter().for_each(|told| assert!(over(told).iter().all(|way| *way == "TCP"), "{}", told.stderr));
+}
+
+/// 100 ± 20 ms in each direction between any two parties, packets that overtake each other, and every fiftieth is lost.
+#[test]
+fn distance_and_loss() {
+    let Some(network) = network(Family::V4, true) else { return };
+    let milli = Duration::from_millis;
+    network.set_all(&Access::half_of(milli(100), milli(20), 0.02));
+    let mut run = Run::new(network);
+    for way in ["auto", "quic", "tcp"] {
+        run.all = vec!["-vv", "--transport", way];
+        let begun = Instant::now();
+        let told = run.ends_well(run.start_all());
+        println!("{way}: {ROUNDS} rounds in {:?}; {:?}", begun.elapsed(), run.network.passed("lead"));
+        told[2..].iter().for_each(|told| assert_eq!(over(told).len(), 2, "{way} was lost: {}", told.stderr));
+    }
+}
+
+/// The cable of one party after the other is out for half a minute, longer than a connection lives without a word.
+#[test]
+fn cuts_of_half_a_minute_in_mid_run() {
+    let Some(network) = network(Family::V4, true) else { return };
+    network.set_all(&Access::half_of(Duration::from_millis(20), Duration::ZERO, 0.0));
+    let mut run = Run::new(network);
+    for (victim, way) in [("site-2", "quic"), ("lead", "tcp"), ("counter", "auto"), ("lead", "auto"), ("site-1", "tcp")]
+    {
+        run.all = vec!["-vv", "--transport", way];
+        let parties = run.start_all();
+        answered(&parties[2], 10);
+        run.network.set(victim, |access| access.cut = true);
+        std::thread::sleep(Duration::from_secs(30));
+        run.network.set(victim, |access| access.cut = false);
+        let back = Instant::now();
+        run.ends_well(parties);
+        println!("{victim} over {way}: the end {:?} after the cut", back.elapsed());
+    }
+}
+
+/// Where nobody waits as long as the cut, the run ends with its last totals and the reason, or without a result; at the site as well.
+#[test]
+fn a_cut_that_nobody_waits_for() {
+    let Some(network) = network(Family::V4, true) else { return };
+    network.set_all(&Access::half_of(Duration::from_millis(20), Duration::ZERO, 0.0));
+    let mut run = Run::new(network);
+    run.patience = vec!["--phase-timeout", "6", "--grace", "1", "--join-timeout", "20", "--on-loss", "stop"];
+    for way in ["quic", "tcp"] {
+        run.all = vec!["-vv", "--transport", way];
+        let _ = std::fs::remove_dir_all(run.p.folder.path("out"));
+        let parties = run.start_all();
+        answered(&parties[2], 10);
+        run.network.set("site-2", |access| access.cut = true);
+        std::thread::sleep(Duration::from_secs(30));
+        run.network.set("site-2", |access| access.cut = false);
+        let end = Instant::now() + LIMIT;
+        for (who, party) in NAMES.iter().zip(parties) {
+            let ended = party.ends_within(end.saturating_duration_since(Instant::now()));
+            let ended = ended.unwrap_or_else(|so_far| panic!("{who} hangs: {so_far}"));
+            let code = ended.code.expect("a code");
+            let ended = ended.expect(code);
+            println!(
+                "{way}, {who}: {code} {}",
+                ended.stderr.lines().filter(|l| l.starts_with("error")).collect::<String>()
+            );
+        }
+        let result = run.p.folder.json("out/result.json");
+        let reason = result["ended_early"]["reason"].as_str().unwrap_or_else(|| panic!("no reason: {result:#}"));
+        assert_eq!(reason.matches("site-2: it did not answer in time").count(), 1, "{reason}");
+        assert!(result["rounds"].as_u64().is_some_and(|rounds| (5..ROUNDS).contains(&rounds)), "{result:#}");
+        assert_eq!(result["centres"], here(result["rounds"].as_u64().expect("rounds"))["centres"], "{way}");
+    }
+}
+
+/// A firewall learns in mid-run that UDP is not to pass, and later that it is: each time the site is back on what passes.
+#[test]
+fn udp_that_is_dropped_in_mid_run() {
+    let Some(network) = network(Family::V4, true) else { return };
+    network.set_all(&Access::half_of(Duration::from_millis(100), Duration::ZERO, 0.0));
+    let run = Run::new(network);
+    let parties = run.start_all();
+    answered(&parties[2], 6);
+    run.network.set("site-1", |access| access.no_udp = true);
+    parties[2].until("TCP", LIMIT, |log| log.contains("connected to lead over TCP"));
+    answered(&parties[2], 12);
+    run.network.set("site-1", |access| (access.no_udp, access.cut) = (false, true));
+    parties[2].until("the cut", LIMIT, |log| log.matches("lost the connection to lead").count() == 2);
+    run.network.set("site-1", |access| access.cut = false);
+    let told = run.ends_well(parties);
+    let to_lead = told[2].stderr.lines().filter_map(|line| line.strip_prefix("connected to lead over "));
+    assert_eq!(to_lead.collect::<Vec<_>>(), ["QUIC", "TCP", "QUIC"], "{}", told[2].stderr);
+}
+
+/// A site has another address in the middle of a run: a connection over QUIC goes on, one over TCP is made anew.
+#[test]
+fn another_address_in_mid_run() {
+    let Some(network) = network(Family::V4, true) else { return };
+    network.set_all(&Access::half_of(Duration::from_millis(20), Duration::ZERO, 0.0));
+    let mut run = Run::new(network);
+    for (way, hosts) in [("quic", [101, 102]), ("tcp", [103, 104]), ("auto", [105, 106])] {
+        run.all = vec!["-vv", "--transport", way];
+        let parties = run.start_all();
+        for (turn, host) in hosts.into_iter().enumerate() {
+            answered(&parties[3], 8 + 8 * turn);
+            run.network.moves("site-2", host);
+        }
+        let begun = Instant::now();
+        let told = run.ends_well(parties);
+        let links = over(&told[3]).len();
+        println!("{way}: {links} connections of site-2, the end {:?} after the last move", begun.elapsed());
+        assert!(way == "tcp" || links == 2, "{}", told[3].stderr);
+    }
+}
+
+/// Everybody joins by a line, one of them from behind a proxy, and the first run follows.
+#[test]
+fn joining_through_a_proxy() {
+    let Some(mut network) = network(Family::V4, true) else { return };
+    let url = network.proxy("proxy");
+    network.set("site-2", |access| access.only = Some("proxy".into()));
+    let folders: Vec<Folder> = NAMES[..5].iter().map(|_| Folder::fresh()).collect();
+    let types = |who: &str, args: &[&str]| {
+        let number = NAMES.iter().position(|name| *name == who).expect("a party");
+        let mut program = network.program(who);
+        program.current_dir(&folders[number].0);
+        if who == "site-2" {
+            program.env("HTTPS_PROXY", &url);
+        }
+        launch(program, args)
+    };
+    let done = |who: &str, args: &[&str]| types(who, args).wait(LIMIT).expect(0).stdout;
+    let (at, counter_at) = (network.at("lead", PORTS[0]), network.at("counter", PORTS[1]));
+    let create = ["federation", "create", "three", "--listen", &at, "--site"];
+    let lines = done("lead", &[&create[..], &SITES, &["--intermediary", "counter"]].concat());
+    let lobby = types("lead", &["federation", "serve"]);
+    lobby.until("an open lobby", LIMIT, |log| log.contains("is open"));
+    let (mut joining, mut approve) = (Vec::new(), vec!["federation".to_owned(), "approve".to_owned()]);
+    for who in &NAMES[1..5] {
+        let (_, rest) = lines.split_once(&format!("{who} ")).expect("its line");
+        let (_, rest) = rest.split_once("veilsum join '").expect("its line");
+        let (line, _) = rest.split_once('\'').expect("its end");
+        let address = ["--address", &counter_at];
+        let more: &[&str] = if *who == "counter" { &address } else { &[] };
+        let joins = types(who, &[&["join", line], more].concat());
+        joins.until("digits", LIMIT, |log| log.contains("waiting to be let in"));
+        let heard = joins.heard();
+        let (_, digits) = heard.split_once("Your digits are\n\n    ").expect("digits");
+        approve.push(format!("{who}={}", digits.lines().next().expect("digits")));
+        joining.push(joins);
+    }
+    done("lead", &approve.iter().map(String::as_str).collect::<Vec<_>>());
+    done("lead", &["plan", "make", "--k", "3", "--column", "x=0:1", "y=0:1", "--max-rows", "2000"]);
+    for (who, joins) in NAMES[1..].iter().zip(joining) {
+        assert!(joins.wait(LIMIT).expect(0).stdout.contains(&format!("{who} has joined")));
+    }
+    drop(lobby);
+    let passed = network.passed("site-2");
+    assert!(passed.udp == 0 && passed.tcp > 0, "{passed:?}");
+}
