@@ -8,7 +8,7 @@ use veilsum_testkit::program::{Ended, Running, free_port};
 
 use crate::joining::{Founded, LIMIT, Organisation, SITES, between, digits, ended_in, many_rows};
 
-const PLAN: [&str; 8] = ["plan", "make", "--k", "3", "--column", "x=0:1", "y=0:1", "--max-rows=5000"];
+const PLAN: [&str; 7] = ["plan", "make", "--k", "3", "--column", "x=0:1", "y=0:1"];
 
 /// A federation of running services.
 struct Standing {
@@ -60,7 +60,7 @@ impl Standing {
             lines.iter().zip(&joining).map(|((name, _), joining)| format!("{name}={}", digits(joining))).collect();
         let approve = ["federation", "approve"].into_iter().chain(heard.iter().map(String::as_str));
         standing.hub(&approve.collect::<Vec<_>>()).expect(0);
-        standing.hub(&PLAN).expect(0);
+        standing.hub(&[&PLAN[..], &["--max-rows=5000"]].concat()).expect(0);
         joining.into_iter().for_each(|joining| drop(joining.wait(LIMIT).expect(0)));
         standing
     }
@@ -97,6 +97,8 @@ impl Standing {
     }
 
     fn result(&self, run: usize) -> Value {
+        let there = self.founded.hub.folder.0.join(ended_in(&self.founded.hub, run)).join("result.json").exists();
+        assert!(there, "run {run} has no result: {}", self.serves().heard());
         self.founded.hub.folder.json(&format!("{}/result.json", ended_in(&self.founded.hub, run)))
     }
 
@@ -112,6 +114,8 @@ impl Standing {
                 }
                 thread::sleep(Duration::from_millis(50));
             }
+            let there = member.house.folder.0.join(&folder).exists();
+            assert!(there, "{}: {}\n{}", member.name, member.running().heard(), self.serves().heard());
             assert_eq!(member.house.folder.json(&folder)["centres"], result["centres"], "{}", member.name);
         }
         result
@@ -172,7 +176,7 @@ fn a_plan_is_answered_before_anything_is_asked() {
 #[test]
 fn a_run_goes_on_whoever_is_started_again() {
     let mut all = Standing::new(4000);
-    let long = ["--epsilon=0", "--max-rounds=100", "--init=uniform", "--slots=64"];
+    let long = ["--max-rows=5000", "--epsilon=0", "--max-rounds=100", "--init=uniform", "--slots=64"];
     all.hub(&[&PLAN[..], &long].concat()).expect(0);
     all.hub(&["plan", "propose", "--start"]).expect(0);
     all.until("keys exchanged");
@@ -203,4 +207,162 @@ fn a_run_goes_on_whoever_is_started_again() {
     let site = all.members[0].process.take().expect("it runs");
     site.signal("-TERM");
     site.wait(LIMIT).expect(143);
+}
+
+/// What everybody typed, by the month.
+#[derive(Default)]
+struct Typed(Vec<Vec<(String, usize)>>);
+
+impl Typed {
+    fn month(&mut self, all: &Standing) {
+        let hub = ("coordinator".to_owned(), all.founded.hub.typed.len());
+        let others = all.members.iter().map(|member| (member.name.clone(), member.house.typed.len()));
+        self.0.push(std::iter::once(hub).chain(others).collect());
+    }
+
+    /// Commands of this party in this month; 0 stands for everything before the first one.
+    fn of(&self, party: &str, month: usize) -> usize {
+        let until = |month: usize| self.0[month].iter().find(|(name, _)| name == party).map_or(0, |(_, typed)| *typed);
+        until(month) - if month == 0 { 0 } else { until(month - 1) }
+    }
+}
+
+impl Standing {
+    fn member(&mut self, name: &str) -> &mut Member {
+        self.members.iter_mut().find(|member| member.name == name).expect("a member")
+    }
+
+    /// The rows of this month take the place of the last one's, at every site.
+    fn new_rows(&mut self, month: usize, rows: i32) {
+        for (at, member) in self.members.iter_mut().enumerate().filter(|(_, member)| member.address.is_none()) {
+            let table = many_rows(100 * month + at, rows);
+            member.house.folder.write("rows.csv", &table);
+            let key = format!("{}.key", member.name);
+            if has_answered(&member.house, &member.name) {
+                member.house.run(&["ledger", "separate", "--key", &key, "--data", "rows.csv"]).expect(0);
+            }
+        }
+    }
+
+    /// Everybody is told of a changed roster and accepts it, with the digits that another member reads to them.
+    fn accepted(&mut self, what: &str) {
+        let heard = self.fingerprint();
+        self.founded.hub.typed.pop();
+        for member in &mut self.members {
+            let told = member.running();
+            told.until(what, LIMIT, |log| log.contains(what));
+            let key = format!("{}.key", member.name);
+            member.house.run(&["roster", "accept", "--key", &key, "--fingerprint", &heard]).expect(0);
+        }
+    }
+}
+
+/// A year: a plan a month, over that month's rows. One site joins, one gets another key, one leaves, one is upgraded; nobody else is disturbed, and
+/// what everybody types is counted ([PRO-1] to [PRO-4], [ROS-9], [ROS-13], [LED-9], [REL-5]).
+#[test]
+fn a_year_of_monthly_plans() {
+    const ROWS: i32 = 2000;
+    let mut all = Standing::new(ROWS);
+    let mut typed = Typed::default();
+    typed.month(&all);
+    for month in 1..=12 {
+        // A plan is for one run: another month's has another seed.
+        let seed = format!("--seed={month}");
+        // Close to the truth, because the release rule rests on it.
+        let sites = if (4..9).contains(&month) { 4 } else { 3 };
+        let (most, all_rows) = (format!("--max-rows={ROWS}"), format!("--min-total-rows={}", ROWS * sites));
+        let month_plan = ["--max-rounds=6", "--init=uniform", seed.as_str(), most.as_str(), all_rows.as_str()];
+        if month > 1 {
+            all.new_rows(month, ROWS);
+        }
+        match month {
+            4 => {
+                let told = all.hub(&["federation", "invite", "hospital-d"]).expect(0).stdout;
+                let line = between(&told, "veilsum join '", "'").to_owned();
+                let house = Organisation::new();
+                house.folder.write("rows.csv", &many_rows(403, ROWS));
+                all.members.push(Member { name: "hospital-d".into(), house, address: None, process: None });
+                let joining = all.join(4, &line);
+                let heard = format!("hospital-d={}", digits(&joining));
+                all.hub(&["federation", "approve", &heard]).expect(0);
+                all.hub(&[&PLAN[..], &month_plan].concat()).expect(0);
+                joining.wait(LIMIT).expect(0);
+                let heard = all.fingerprint();
+                all.founded.hub.typed.pop();
+                all.member("hospital-d").start(&["--roster-fingerprint", &heard]);
+                let new = all.members.pop().expect("the new one");
+                all.accepted("hospital-d (site) is new");
+                all.members.push(new);
+            }
+            7 => {
+                let b = all.member("hospital-b");
+                b.house.run(&["rekey", "--key", "hospital-b.key"]).expect(0);
+                all.until("hospital-b states a new key");
+                all.hub(&["federation", "rekey", "hospital-b.rekey"]).expect(0);
+                let b = all.member("hospital-b");
+                b.running().until("the new key", LIMIT, |log| log.contains("acts with its new key from now on"));
+            }
+            9 => {
+                let gone = all.members.iter().position(|member| member.name == "hospital-c").expect("hospital-c");
+                all.hub(&["federation", "remove", "hospital-c"]).expect(0);
+                let mut gone = all.members.remove(gone);
+                let told = gone.process.take().expect("it runs").wait(LIMIT).expect(8);
+                assert!(told.stderr.contains("belongs to no member"), "{}", told.stderr);
+                all.accepted("hospital-c (site) is gone");
+            }
+            11 => {
+                let a = all.member("hospital-a");
+                let process = a.process.take().expect("it runs");
+                process.signal("-TERM");
+                process.wait(LIMIT).expect(143);
+                a.start(&[]);
+            }
+            _ => {}
+        }
+        if month == 2 {
+            let told = all.hub(&["plan", "propose", "--start"]).expect(7);
+            all.founded.hub.typed.pop();
+            assert!(told.stdout.contains("rule POL-3") && told.stderr.contains("another --seed"), "{told:?}");
+        }
+        if month != 4 {
+            all.hub(&[&PLAN[..], &month_plan].concat()).expect(0);
+        }
+        let told = all.hub(&["plan", "propose", "--start"]);
+        assert_eq!(told.code, Some(0), "month {month}: {told:?}\n{}", all.serves().heard());
+        let ended = format!("run {month} has ended");
+        all.until(&ended);
+        let sites: Vec<String> = all.members.iter().filter(|m| m.address.is_none()).map(|m| m.name.clone()).collect();
+        let sites: Vec<&str> = sites.iter().map(String::as_str).collect();
+        let result = all.agrees(month, &sites);
+        assert_eq!(result["ended_early"], Value::Null, "month {month}: {result}");
+        assert_eq!(result["n_total"], ROWS * sites.len() as i32, "month {month}");
+        typed.month(&all);
+    }
+    // In a month in which nothing changes: two commands at the coordinator, one at a site for its new rows, none at the intermediary.
+    for (month, party, commands) in [
+        (3, "coordinator", 2),
+        (3, "hospital-a", 1),
+        (3, "counter", 0),
+        (4, "coordinator", 4),
+        (4, "hospital-a", 2),
+        (4, "hospital-d", 2),
+        (4, "counter", 1),
+        (7, "coordinator", 3),
+        (7, "hospital-b", 2),
+        (7, "hospital-a", 1),
+        (7, "counter", 0),
+        (9, "coordinator", 3),
+        (9, "hospital-a", 2),
+        (11, "hospital-a", 2),
+        (11, "hospital-b", 1),
+    ] {
+        assert_eq!(typed.of(party, month), commands, "month {month}: {party}");
+    }
+    // One ledger, from the first answer to the last, whatever key signed.
+    for (name, months) in [("hospital-a", 12), ("hospital-b", 12), ("hospital-d", 9)] {
+        let house = &mut all.member(name).house;
+        let key = format!("{name}.key");
+        let shown = house.run(&["ledger", "show", "--key", &key]).expect(0).stdout;
+        assert!(shown.lines().count() > months * 6, "{name}: {}", shown.lines().count());
+    }
 }

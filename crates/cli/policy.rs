@@ -131,7 +131,15 @@ impl Judged {
                 let mut forecast = self.forecast.clone();
                 PlanAnswer::Would { runs: u32::try_from(self.further_runs(&mut forecast)).ok() }
             }
-            Verdict::AnswersIf { .. } => PlanAnswer::Perhaps,
+            Verdict::AnswersIf { .. } => {
+                let Asked { federation, policy, spent, own, known } = &self.asked;
+                let about = (&*federation.work, &*federation.terms, federation.roster.sites.len());
+                if self.forecast.begins(about, policy, spent, *own, *known) {
+                    PlanAnswer::Perhaps
+                } else {
+                    PlanAnswer::Budget
+                }
+            }
             Verdict::Refused(why) => match PlanAnswer::refusal(why) {
                 PlanAnswer::Refuses { rule } if BUDGETS.contains(&rule.as_str()) => PlanAnswer::Budget,
                 other => other,

@@ -61,6 +61,7 @@ pub(crate) fn propose(args: &ProposeArgs, json: bool) -> Result<(), Failure> {
     if let Some(run) = GuestList::load(&args.folder)?.run.filter(|run| run.ended.is_none()) {
         return Err(service::goes_on(&run));
     }
+    GuestList::propose(&args.folder)?;
     let until = Instant::now() + Duration::from_secs(args.wait);
     let mut said_so = false;
     let lines = loop {
@@ -102,13 +103,19 @@ pub(crate) fn propose(args: &ProposeArgs, json: bool) -> Result<(), Failure> {
                 "ask their operators to start `veilsum run`, and propose again",
             )
         } else {
+            let used = PlanAnswer::Refuses { rule: "POL-3".into() };
+            let next = if lines.iter().any(|line| line.answer.as_ref() == Some(&used)) {
+                "this plan was run on other rows before: make a new one, `veilsum plan make` with another --seed"
+            } else {
+                "speak to their operators, whose screens say why, and make another plan"
+            };
             Failure::new(
                 Code::Policy,
                 format!(
                     "this plan would not be answered by {}; nothing was begun, and nobody spent anything",
                     refused.join(", ")
                 ),
-                "speak to their operators, whose screens say why, and make another plan",
+                next,
             )
         });
     }

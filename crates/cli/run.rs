@@ -297,13 +297,19 @@ impl Judge {
             return Err(Failure::input(what, "ask for another plan"));
         }
         let SitePolicy { policy, data: name, .. } = &site;
-        self.offered(&federation.roster).passes(Some(&Data::of(name, &self.identity, &rows)))?;
+        let these = Data::of(name, &self.identity, &rows);
+        self.offered(&federation.roster).passes(Some(&these))?;
         let place = Place { key: self.key.clone(), state: self.state.clone(), head: head_of(&self.key) };
         store::follow(&place, &self.roster, &federation.roster, &self.identity)?;
         let account = Ledger::look(&self.state, &head_of(&self.key), &self.identity)?;
         let known = account.known(&origin.columns(&self.identity, &account.together()));
         if !matches!(known, Known::Same(_)) {
             return Err(known.refusal());
+        }
+        if account.answered_from_others(&federation.terms.hash(), &these.rows) {
+            let answer = PlanAnswer::Refuses { rule: "POL-3".into() };
+            let words = "this plan was answered from other rows, and no second run of it would come to its end [POL-3]; ask for a new plan";
+            return Ok(Judged { answer, words: words.into() });
         }
         // [REL-5]: a block that is not whole on this roster answers nothing of these rows.
         let gone = account

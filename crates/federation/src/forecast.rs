@@ -114,6 +114,20 @@ impl Forecast {
         self.judged(about, policy, spent, rows, rows_in_all)
     }
 
+    /// Whether this site answers the first question with the rows that are known of now: nothing that a total shows comes before it.
+    /// To be asked after [`Forecast::verdict`], whose estimate it uses.
+    pub fn begins(
+        &self,
+        about: (&PlanSpec, &Terms, usize),
+        policy: &Policy,
+        spent: &Spent,
+        rows: (u64, Option<u64>),
+        rows_in_all: u64,
+    ) -> bool {
+        let first = Forecast { most: 1, ..self.through(1) };
+        matches!(first.judged(about, policy, spent, rows, rows_in_all), Verdict::Answers(_))
+    }
+
     /// The question at which this site would stop, counted from 1, of all that the plan has at most; `None` where it
     /// answers them all. To be asked after [`Forecast::verdict`], whose estimate it uses.
     pub fn stops_at(

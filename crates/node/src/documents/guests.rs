@@ -111,6 +111,8 @@ pub struct GuestList {
     pub guests: Vec<Guest>,
     /// The last run.
     pub run: Option<Run>,
+    /// How often a plan was proposed: members are asked anew each time ([PRO-1]).
+    pub proposed: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -121,6 +123,8 @@ struct File {
     coordinator: String,
     key: String,
     address: String,
+    #[serde(default)]
+    proposed: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     run: Option<RunPart>,
     #[serde(default)]
@@ -187,7 +191,7 @@ impl GuestList {
     pub fn found(folder: &Path, federation: &str, coordinator: Member) -> Result<(), Failure> {
         check_name(federation)
             .map_err(|why| Failure::input(why, "give the federation a name of letters, digits, `-`, `_` and `.`"))?;
-        let list = GuestList { federation: federation.into(), coordinator, guests: Vec::new(), run: None };
+        let list = GuestList { federation: federation.into(), coordinator, guests: Vec::new(), run: None, proposed: 0 };
         list.write(folder, Existing::Refuse)
     }
 
@@ -245,6 +249,7 @@ impl GuestList {
             coordinator: Member { name: file.coordinator, key, address: file.address },
             guests: file.guest.into_iter().map(guest).collect::<Result<_, _>>()?,
             run: run.transpose()?,
+            proposed: file.proposed,
         })
     }
 
@@ -305,6 +310,7 @@ impl GuestList {
             coordinator: self.coordinator.name.clone(),
             key: self.coordinator.key.to_string(),
             address: self.coordinator.address.clone(),
+            proposed: self.proposed,
             run: self.run.as_ref().map(run),
             guest: self.guests.iter().map(guest).collect(),
         };
@@ -352,6 +358,18 @@ impl GuestList {
         let (party, stage) = (party.to_owned(), Stage::Invited);
         self.guests.push(Guest { party, role, invitation, expires, stage, knocked: None, has: None, said: None });
         Ok(())
+    }
+
+    /// Proposes the plan in force: whatever was said to it before counts no more.
+    ///
+    /// # Errors
+    /// As [`GuestList::change`].
+    pub fn propose(folder: &Path) -> Result<(), Failure> {
+        Self::change(folder, |list| {
+            list.proposed += 1;
+            list.guests.iter_mut().for_each(|guest| guest.said = None);
+            Ok(())
+        })
     }
 
     /// What is compared with this guest.
@@ -468,7 +486,7 @@ mod tests {
 
     fn list() -> GuestList {
         let coordinator = Member { name: "hub".into(), key: key(1), address: "127.0.0.1:1".into() };
-        let mut list = GuestList { federation: "test".into(), coordinator, guests: Vec::new(), run: None };
+        let mut list = GuestList { federation: "test".into(), coordinator, guests: Vec::new(), run: None, proposed: 0 };
         list.invite("counter", Role::Intermediary, Hash([0; 32]), 100).unwrap();
         for (i, party) in ["a", "b", "c"].into_iter().enumerate() {
             list.invite(party, Role::Site, Hash([i as u8 + 1; 32]), 100).unwrap();

@@ -447,11 +447,16 @@ impl Lobby {
         };
         let party = states.borrow().member(key).map(|guest| guest.party.clone()).ok_or_else(none)?;
         (self.news)(News::Here { party: party.clone() });
-        let mut schema = None;
+        let (mut schema, mut proposed) = (None, None);
         let ended = async {
             loop {
                 let state = states.borrow_and_update().clone();
                 state.member(key).ok_or_else(none)?;
+                let now = state.list.as_ref().map(|list| list.proposed);
+                if proposed.replace(now).is_some_and(|before| before != now) {
+                    // It is asked anew.
+                    has[1] = Hash::default();
+                }
                 if state.lists(key) {
                     self.hand_over(&state, (&mut has, &mut schema), session, line).await?;
                 } else if state.now(*key) != *key {
