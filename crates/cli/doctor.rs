@@ -20,7 +20,7 @@ use veilsum_node::{
     error::{Code, Failure},
     release::{Account, Known, Origin, Prepared},
     schema::Schema,
-    store::Ledger,
+    store::{Ledger, next_of},
     table,
 };
 use veilsum_proto::{
@@ -157,6 +157,7 @@ impl Doctor {
             format!("{}: {who}, signed by {}; fingerprint {print}", path.display(), roster.coordinator.name),
         );
         if let (Some(identity), Some(key)) = (&papers.identity.clone(), &args.key)
+            && !self.waits_for(key, &roster)
             && let Some(me) = self.took("role", whoami(&roster, identity))
         {
             let role = match me {
@@ -173,6 +174,18 @@ impl Doctor {
             }
         }
         papers.roster = Some(roster);
+    }
+
+    /// Whether the roster has this party's next key, which it takes up when it is started.
+    fn waits_for(&mut self, key: &Path, roster: &Roster) -> bool {
+        let next = load_identity(next_of(key)).ok().and_then(|(next, _)| whoami(roster, &next).ok());
+        let Some(me) = next else { return false };
+        self.findings.push(Finding::warn(
+            "role",
+            format!("the roster has the next key of {}, which waits beside this one", roster.name_of(me)),
+            "start this party once: it takes up that key; then ask again".to_owned(),
+        ));
+        true
     }
 
     fn agreed(&mut self, path: &Path, key: &Path, identity: &Identity, roster: &Roster) {

@@ -36,7 +36,7 @@ use crate::{
 
 const DAY: u64 = 24 * 60 * 60;
 
-/// Found a federation and let parties join by a line each: create, invite, serve, approve, reject, remove, rekey, show
+/// Found a federation and let parties join: create, invite, serve, approve, reject, remove, rekey, show
 #[derive(Args, Debug)]
 pub(crate) struct FederationArgs {
     /// What to do with it

@@ -26,7 +26,7 @@ pub(crate) struct RekeyArgs {
     /// This party's secret key file; the next one waits beside it, as FILE.key.next (mode 0600)
     #[arg(long, value_name = "FILE.key")]
     pub key: PathBuf,
-    /// The roster on which it is [default: those that this party agreed to last]
+    /// A roster on which it is, beside those that this party agreed to last
     #[arg(long, value_name = "FILE")]
     pub roster: Option<PathBuf>,
 }
@@ -80,16 +80,14 @@ impl Verb for RekeyArgs {
     }
 }
 
-/// The rosters that have this key: the one of the file, else the newest of every federation that was agreed to.
+/// The rosters that have this key: the newest of every federation that was agreed to, and the one of the file. All of them at once,
+/// because the old key is gone when the first of them has the new one.
 fn rosters(key: &Path, identity: &Identity, given: Option<&Path>) -> Result<Vec<Roster>, Failure> {
-    if let Some(path) = given {
-        return Ok(vec![load_roster(path)?]);
-    }
     let known = Federations::load(key, identity)?;
     let newest = known.agreed.iter().filter(|roster| known.last(&roster.name) == Some(*roster));
-    let mut rosters: Vec<Roster> = Vec::new();
+    let mut rosters: Vec<Roster> = given.map(load_roster).transpose()?.into_iter().collect();
     for roster in newest.filter(|roster| roster.find(&identity.public()).is_some()) {
-        if !rosters.contains(roster) {
+        if !rosters.iter().any(|there| there.name == roster.name) {
             rosters.push(roster.clone());
         }
     }

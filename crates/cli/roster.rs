@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use veilsum_proto::{
+    history::{RosterDocument, SignedChange},
     identity::Identity,
     roster::{Member, Roster, SignedRoster},
 };
@@ -145,8 +146,11 @@ impl Verb for RosterArgs {
             RosterCommand::Add(a) => add(a, json),
             RosterCommand::Rekey(a) => rekey(&a.roster, &a.key, &a.files, json),
             RosterCommand::Show(a) => {
-                let roster = load_roster(&a.roster)?;
-                crate::verb::print(json, &to_json(&roster), &to_text(&roster))
+                let RosterDocument { signed, history } = load_roster_document(&a.roster)?;
+                let mut value = to_json(&signed.roster);
+                value["history"] = history.iter().map(change_to_json).collect();
+                let history: String = history.iter().map(change_to_text).collect();
+                crate::verb::print(json, &value, &(to_text(&signed.roster) + &history))
             }
             RosterCommand::Verify(a) => {
                 let roster = load_roster(&a.roster)?;
@@ -246,15 +250,15 @@ fn accept(args: &AcceptArgs, json: bool) -> Result<(), Failure> {
     let roster = load_roster(&args.roster)?;
     let place = place_of(&args.key, args.state.as_ref());
     // Where this party's own next key is on it, and was agreed to before: it is taken up.
-    if let Ok((_, _, taken)) = store::identity_for(&place, &args.roster, &roster)
+    let first = store::identity_for(&place, &args.roster, &roster);
+    if let Ok((_, _, taken)) = &first
         && !taken.0.is_empty()
     {
         crate::tell!("{taken}");
     }
     let (identity, _) = load_identity(&args.key)?;
-    let waiting = store::next_of(&args.key);
-    let own = whoami(&roster, &identity);
-    own.or_else(|none| load_identity(&waiting).and_then(|(next, _)| whoami(&roster, &next)).map_err(|_| none))?;
+    let next = || load_identity(store::next_of(&args.key)).and_then(|(next, _)| whoami(&roster, &next));
+    whoami(&roster, &identity).or_else(|none| next().map_err(|_| first.err().unwrap_or(none)))?;
     let offered = Offered { file: &args.roster, roster: &roster, key: &args.key, identity: &identity };
     let history = offered.history()?;
     let standing = offered.standing(&Federations::load(&args.key, &identity)?, &history)?;
@@ -402,6 +406,17 @@ fn to_json(roster: &Roster) -> Value {
         "intermediary": member(&roster.intermediary),
         "sites": roster.sites.iter().map(member).collect::<Vec<_>>(),
     })
+}
+
+fn change_to_json(signed: &SignedChange) -> Value {
+    let names: Vec<&str> = signed.change.rekeys.iter().map(|rekey| rekey.party.as_str()).collect();
+    json!({ "number": signed.change.number, "roster": signed.change.roster.to_string(), "new_keys": names })
+}
+
+fn change_to_text(signed: &SignedChange) -> String {
+    let names: Vec<&str> = signed.change.rekeys.iter().map(|rekey| rekey.party.as_str()).collect();
+    let said = if names.is_empty() { String::new() } else { format!("  new keys: {}", names.join(", ")) };
+    format!("change {:<6} {}{said}\n", signed.change.number, roster_fingerprint(&signed.change.roster))
 }
 
 fn to_text(roster: &Roster) -> String {

@@ -8,6 +8,7 @@ from decimal import Decimal, getcontext
 from math import comb, factorial
 
 from codec import F64, HASH, NOTHING, TEXT, U16, U32, U64, Enum, Int, List, Option, Struct, encode
+from history import REKEY, state
 from identity import Identity
 from release import block_id
 from suite import H, le64
@@ -23,7 +24,7 @@ ANSWER = Struct(
     centres=List(PLACES),
 )  # fmt: skip
 COLUMNS = List(Struct(name=TEXT, values=HASH))
-NOTE = Enum(columns=COLUMNS, changed=COLUMNS, separate=COLUMNS, undone=NOTHING)
+NOTE = Enum(columns=COLUMNS, changed=COLUMNS, separate=COLUMNS, undone=NOTHING, rekeyed=REKEY, renamed=REKEY)
 BEFORE = dict(
     index=U64, previous=HASH, plan=HASH, session=HASH, run=HASH, deck_slot=Option(Struct(deck=U32, slot=U16)),
     cohort=Option(HASH), discloses=Enum(**{name: NOTHING for name in GIVES}), bytes=U64, digest=HASH, data=TEXT, rows=HASH,
@@ -59,6 +60,8 @@ def line(entry, signature):
         if name == "discloses":
             return x[0]
         if name == "note":
+            if x[0] in ("rekeyed", "renamed"):
+                return {x[0]: {k: plain("", v) for k, v in x[1].items()}}
             return {x[0]: [[c["name"], c["values"].hex()] for c in x[1]]} if x[1] else x[0]
         if name == "block":
             return [[m["key"].hex(), m["version"]] for m in x]
@@ -242,6 +245,46 @@ def chains():
     yield case("cut short", good[:-1] + [good[-1][:-1]], rule="LED-6", entry=LENGTH - 1)
 
 
+def handed_over():
+    """[LED-9]: chains in which the owner has a new key from entry 8 on."""
+    old, new, other, third = (Identity(H("seed of a ledger", bytes([n]))) for n in range(4))
+    rekey, another = state("vectors", "site-1", old, new), state("vectors", "site-2", other, third)
+
+    def chain(*notes, signers=(old,) * 8 + (new,) * 3):
+        lines, previous = [], bytes(32)
+        for n, signer in enumerate(signers):
+            e = entry(n, previous)
+            if 7 <= n < 7 + len(notes):
+                e["note"] = notes[n - 7]
+            previous = link(e)
+            lines.append(line(e, sign(signer, e)))
+        return lines, previous
+
+    def case(name, key, lines, **found):
+        return {"function": "chain", "name": name, "key": key.public, "text": "".join(lines), **found}
+
+    rekeyed, renamed = ("rekeyed", rekey), ("renamed", another)
+    lines, last = chain(rekeyed, renamed)
+    for whose, key in ("old", old), ("new", new):
+        yield case(f"handed over, by the {whose} key", key, lines, entries=LENGTH, link=last)
+    yield case("handed over, by another's key", other, lines, rule="LED-3", entry=0)
+    twice = [rekeyed, ("rekeyed", state("vectors", "site-1", new, third))]
+    lines, last = chain(*twice, signers=(old,) * 8 + (new,) + (third,) * 2)
+    for key in (old, new, third):
+        yield case("handed over twice", key, lines, entries=LENGTH, link=last)
+    lines, last = chain(renamed, signers=(old,) * LENGTH)
+    yield case("another's new key", old, lines, entries=LENGTH, link=last)
+    yield case("the old key again", old, chain(rekeyed, signers=(old,) * 9)[0], rule="LED-3", entry=8)
+    yield case("the new key too early", old, chain(rekeyed, signers=(old,) * 7 + (new,))[0], rule="LED-3", entry=7)
+    forged = {**another, "old": old.public}
+    for name, note in [
+        ("another's new key for the owner's", ("rekeyed", another)),
+        ("the owner's new key for another's", ("renamed", rekey)),
+        ("a new key that the old one did not sign", ("rekeyed", forged)),
+    ]:
+        yield case(name, old, chain(note, signers=(old,) * 8)[0], rule="LED-9", entry=7)
+
+
 def log2(n):
     return Decimal(n).ln() / Decimal(2).ln()
 
@@ -270,4 +313,4 @@ def rooms():
 
 
 def ledger_cases():
-    return "Ledgers and the release rule (section 11): a bad chain names the rule and the entry.", [*chains(), *rooms()]
+    return "Ledgers and the release rule (section 11): a bad chain names the rule and the entry.", [*chains(), *handed_over(), *rooms()]

@@ -14,7 +14,7 @@ from codec import Refused
 SALT, LASTING_SALT = b"veilsum/2", b"veilsum/1"
 # Labels of what stands in files that outlive a wire version (section 4.1).
 LASTING = {
-    "roster", "card", "federations", "cohort in a ledger", "ledger entry", "ledger link", "ledger head", "ledger frame",
+    "roster", "roster change", "rekey", "card", "federations", "cohort in a ledger", "ledger entry", "ledger link", "ledger head", "ledger frame",
     "question in a ledger", "labels in a ledger", "rows in a ledger", "rows behind blur", "values of a column",
     "rows of columns", "column in a ledger", "smooth question",
 }  # fmt: skip

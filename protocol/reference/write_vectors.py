@@ -4,6 +4,7 @@ import json
 import pathlib
 import sys
 
+import history
 import layers
 import ledger
 import noise
@@ -21,6 +22,7 @@ LAYERS = {
     "suite": layers.suite_cases,
     "identity": signed_layers.identity_cases,
     "documents": signed_layers.document_cases,
+    "history": history.history_cases,
     "fixed": layers.fixed_cases,
     "shamir": layers.shamir_cases,
     "keys": layers.key_cases,

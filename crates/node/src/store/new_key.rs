@@ -18,7 +18,7 @@ use veilsum_proto::{
 
 use super::Ledger;
 use crate::{
-    documents::{Changes, Federations, Offered, load_identity, whoami},
+    documents::{Changes, Federations, Offered, fingerprint, load_identity, whoami},
     error::{Code, Failure},
     files,
 };
@@ -49,10 +49,12 @@ pub fn identity_for(place: &Place, file: &Path, roster: &Roster) -> Result<(Iden
     let (old, name) = load_identity(&place.key)?;
     let waiting = next_of(&place.key);
     let none = Changes(Vec::new());
-    if roster.find(&old.public()).is_some() || !waiting.exists() {
+    if roster.find(&old.public()).is_some() {
         return Ok((old, name, none));
     }
-    let (new, _) = load_identity(&waiting)?;
+    let next = if waiting.exists() { Some(load_identity(&waiting)?.0) } else { None };
+    unknown_key(file, roster, &old, next.as_ref())?;
+    let Some(new) = next else { return Ok((old, name, none)) };
     let id = match whoami(roster, &new) {
         Ok(PartyId::Coordinator) | Err(_) => return Ok((old, name, none)),
         Ok(id) => id,
@@ -76,6 +78,26 @@ pub fn identity_for(place: &Place, file: &Path, roster: &Roster) -> Result<(Iden
     })?;
     told.0.push(format!("this party acts with its new key from now on, and {} holds it", place.key.display()));
     Ok((new, name, told))
+}
+
+/// Whoever has the old key can state a new one; the party itself is the first to see that it did not.
+fn unknown_key(file: &Path, roster: &Roster, old: &Identity, next: Option<&Identity>) -> Result<(), Failure> {
+    let history = Offered { file, roster, key: file, identity: old }.history()?;
+    let mut stated = history.iter().flat_map(|signed| &signed.change.rekeys).filter(|rekey| rekey.old == old.public());
+    let Some(other) = stated.find(|rekey| next.is_none_or(|next| next.public() != rekey.new)) else { return Ok(()) };
+    Err(Failure::input(
+        format!(
+            "{}: {} has another key there, {}, which this party's own key has signed [ROS-11], and which does not wait here",
+            file.display(),
+            other.party,
+            fingerprint(&other.new.0)
+        ),
+        format!(
+            "find that key, if you made it elsewhere with `veilsum rekey`; if nobody here did, somebody has stolen this one: call {} and the \
+             other members, let the party be taken out, and join anew",
+            roster.coordinator.name
+        ),
+    ))
 }
 
 /// Lets the ledger at `place` follow the new keys of other sites of its block, by the roster that was agreed to.

@@ -14,8 +14,9 @@ use veilsum_node::{
 };
 use veilsum_proto::{
     codec,
+    history::{self, RosterDocument, Step},
     journal::Record,
-    limits::{MAX_APPLICATION, MAX_BODY, MAX_DELIVERY_BODY, MAX_OPENING, MAX_QUERY},
+    limits::{MAX_APPLICATION, MAX_BODY, MAX_CHANGES, MAX_DELIVERY_BODY, MAX_OPENING, MAX_QUERY, MAX_ROSTER},
     message::{HEADER, Kind, kind_of, parse_header},
     plan::SignedTerms,
     roster::SignedRoster,
@@ -153,6 +154,13 @@ pub(super) fn terms(bytes: &[u8]) {
 }
 
 pub(super) fn roster(bytes: &[u8]) {
+    if let Some(document) = canonical::<RosterDocument>(bytes, MAX_ROSTER)
+        && document.verify().is_ok()
+    {
+        let RosterDocument { signed, history } = &document;
+        assert_eq!(history::step(&signed.roster, &signed.roster, history), Step::Same);
+        assert!(history.len() <= MAX_CHANGES && history::fork(history, history).is_none());
+    }
     let Some(signed) = canonical::<SignedRoster>(bytes, MAX_BODY) else { return };
     if let Ok(roster) = signed.verify() {
         assert!(roster.sites.len() >= 3, "a roster of too few passed");

@@ -21,6 +21,7 @@ use veilsum_node::{
 };
 use veilsum_proto::{
     codec,
+    history::{self, Rekey, RosterDocument},
     identity::{Identity, PublicKey},
     message::{HEADER, Kind},
     plan::Terms,
@@ -247,6 +248,12 @@ fn texts(all: &mut Corpus) {
     let signed = roster.clone().sign(hub).expect("the coordinator signs");
     let plan = (*f.kit.terms).clone().sign(&roster, hub).expect("the coordinator signs");
     all.push(("roster", "four-sites".into(), codec::encode(&signed)));
+    let site = Identity::generate(&mut ChaCha20Rng::seed_from_u64(2));
+    let rekey = Rekey::make(&roster.name, &roster.sites[0].name, &f.kit.identities[2], &site);
+    let now = history::rekeyed(&roster, [&rekey]);
+    let document =
+        RosterDocument::from(signed.clone()).followed_by(now, vec![rekey], hub).expect("the coordinator signs");
+    all.push(("roster", "with-a-history".into(), document.encode()));
     all.push(("terms", "plan".into(), codec::encode(&plan)));
     let folder = Kept::folder("corpus");
     let at = |name: &str| folder.path().join(name);

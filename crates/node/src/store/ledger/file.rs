@@ -267,22 +267,26 @@ pub(super) enum Fault {
     Chain(String),
 }
 
-/// The key that began a ledger in which the owner has had others since; none where it has not ([LED-9]). The first note of a new
-/// key names the old one, and nothing is believed of it here.
-fn first_owner(mut file: &File) -> io::Result<Option<PublicKey>> {
-    let (mut reader, mut line, mut found) = (BufReader::new(file), Vec::new(), None);
-    while found.is_none() {
+/// The key that began a ledger of `key`: this one, or where its owner has had others before, the one that the first note of a new
+/// key names as the old one ([LED-9]). Nothing is believed of that note here.
+fn first_owner(mut file: &File, key: PublicKey) -> io::Result<PublicKey> {
+    let (mut reader, mut line, mut first) = (BufReader::new(file), Vec::new(), true);
+    let found = loop {
         line.clear();
         if (&mut reader).take(MAX_LINE).read_until(b'\n', &mut line)? == 0 {
-            break;
+            break key;
+        }
+        let own = |(entry, signature): (Entry, Signature)| Chain::new(key).take(&entry, &signature).is_ok();
+        if std::mem::take(&mut first) && parse(&line).is_some_and(own) {
+            break key;
         }
         if line.len() <= MAX_REKEYED && line.windows(REKEYED.len()).any(|part| part == REKEYED) {
-            found = parse(&line).and_then(|(entry, _)| match entry.note {
-                Some(Note::Rekeyed(rekey)) => Some(rekey.old),
-                _ => None,
-            });
+            match parse(&line).and_then(|(entry, _)| entry.note) {
+                Some(Note::Rekeyed(rekey)) => break rekey.old,
+                _ => break key,
+            }
         }
-    }
+    };
     file.rewind()?;
     Ok(found)
 }
@@ -299,7 +303,7 @@ pub(super) struct Whole {
 
 /// Reads a whole ledger of `key`, which may be any of the keys that its owner had, and hands over every valid entry.
 pub(super) fn read(file: &File, key: PublicKey, mut take: impl FnMut(Entry, Head)) -> Result<Whole, (Head, Fault)> {
-    let began = first_owner(file).map_err(|e| (Head::default(), e.into()))?.unwrap_or(key);
+    let began = first_owner(file, key).map_err(|e| (Head::default(), e.into()))?;
     let mut reader = BufReader::new(file);
     let (mut chain, mut good, mut line) = (Chain::new(began), 0u64, Vec::new());
     loop {
@@ -308,7 +312,8 @@ pub(super) fn read(file: &File, key: PublicKey, mut take: impl FnMut(Entry, Head
         let read = (&mut reader).take(MAX_LINE).read_until(b'\n', &mut line).map_err(|e| (at, e.into()))?;
         if read == 0 {
             if !chain.owners().contains(&key) {
-                return Err((at, Fault::Chain("it is signed by other keys from its first entry on [LED-3]".into())));
+                let what = "entry 0 is signed by another key, and no entry behind it names this one [LED-3]";
+                return Err((at, Fault::Chain(what.into())));
             }
             return Ok(Whole { head: at, good, owners: chain.owners().to_vec() });
         }

@@ -267,3 +267,18 @@ fn a_new_key_is_taken_up_with_a_roster_that_was_agreed_to() {
     assert!(!place.state.exists() && !place.head.exists());
     assert_eq!(load_identity(&place.key).unwrap().0.public(), new.public());
 }
+
+/// [ROS-11]: whoever stole a key can state a new one, and the party is told at its next start.
+#[test]
+fn a_new_key_that_a_thief_stated_is_told_to_its_party() {
+    let party = Party::new("thief");
+    let roster = party.signs(0, party.own(), &Identity::from_seed(&[93; 32]));
+    for waits in [false, true] {
+        if waits {
+            write_key(next_of(&party.place().key), "site-1", &fresh(party.own(), 94), Existing::Refuse).unwrap();
+        }
+        let Err(failure) = party.take_up(&roster) else { panic!("taken up") };
+        assert!(failure.message.contains("[ROS-11]") && failure.advice.contains("stolen"), "{failure}");
+    }
+    assert_eq!(load_identity(party.place().key).unwrap().0.public(), party.own().public());
+}
