@@ -1,7 +1,7 @@
 //! Many sites as real connections: coordinator and intermediary as processes of their own, and every site with its own key, UDP socket, QUIC
 //! connection and state machine, all in this process. A run ends with one result for everybody; what it took is printed.
 //!
-//! `VEILSUM_SITES=500 cargo test -p veilsum --test product -- scale:: --nocapture`
+//! `VEILSUM_SITES=500 cargo test --test product scale:: -- --nocapture`
 //!
 //! `VEILSUM_TRANSPORT=tcp` does the same over TCP. The sites keep no journal here: five hundred of them would wait for one disk.
 
