@@ -1,7 +1,7 @@
 //! Many sites as real connections: coordinator and intermediary as processes of their own, and every site with its own key, UDP socket, QUIC
 //! connection and state machine, all in this process. A run ends with one result for everybody; what it took is printed.
 //!
-//! `VEILSUM_SITES=500 cargo test --release -p veilsum --test product -- scale:: --nocapture`
+//! `VEILSUM_SITES=500 cargo test --test product scale:: -- --nocapture`
 //!
 //! `VEILSUM_TRANSPORT=tcp` does the same over TCP. The sites keep no journal here: five hundred of them would wait for one disk.
 
@@ -71,7 +71,9 @@ fn a_run_of_many_sites_as_real_connections() {
 
     let file = |name: &str| p.folder.path(name);
     let federation = load_federation(file("roster.toml"), file("plan.toml")).expect("documents");
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    // Two threads for each site, as in a process of its own: while one computes, the other keeps its connections.
+    let runtime =
+        || tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("threads");
     let [coordinator, intermediary] = p.ports.map(|port| std::net::SocketAddr::from(([127, 0, 0, 1], port)));
     let clients: Vec<_> = (1..=sites)
         .map(|i| {
@@ -83,7 +85,8 @@ fn a_run_of_many_sites_as_real_connections() {
                 carrier: Arc::new(Network::new(transport, None)),
                 ..Party::new(Arc::new(identity), federation.clone())
             };
-            runtime.spawn(client::run(ClientConfig {
+            let runtime = runtime();
+            let client = runtime.spawn(client::run(ClientConfig {
                 party,
                 site: toy_policy(),
                 rows: Arc::new(rows),
@@ -94,10 +97,12 @@ fn a_run_of_many_sites_as_real_connections() {
                 head: None,
                 patience: Duration::from_secs(600),
                 vanish: None,
-            }))
+            }));
+            (runtime, client)
         })
         .collect();
-    let reports: Vec<_> = clients.into_iter().map(|client| runtime.block_on(client).expect("no panic")).collect();
+    let reports: Vec<_> =
+        clients.into_iter().map(|(runtime, client)| runtime.block_on(client).expect("no panic")).collect();
     let took = begun.elapsed();
     let limit = Duration::from_secs(60);
     let (lead, counter) = (lead.wait(limit), counter.wait(limit));

@@ -30,7 +30,7 @@ use crate::{
     question::Batch,
     release::{Left, cohort_digest},
     replay::Absent,
-    store::{self, Journal, wait_for_disk},
+    store::{self, Journal, aside},
 };
 
 mod answer;
@@ -366,7 +366,7 @@ impl SiteSession {
                 _ => {}
             }
             self.site.set_standing(self.keeper.standing());
-            if let Err(e) = self.site.handle(Input::Message(&bytes), &mut system_rng()) {
+            if let Err(e) = aside(|| self.site.handle(Input::Message(&bytes), &mut system_rng())) {
                 self.tell_refusal(&e, &bytes, line).await?;
                 self.failed_message(e, &bytes)?;
             }
@@ -420,7 +420,7 @@ impl SiteSession {
                     follower.restart()?;
                     self.keeper.show(follower.replay().shown());
                 }
-                self.site.handle(Input::Message(bytes), &mut system_rng())?;
+                aside(|| self.site.handle(Input::Message(bytes), &mut system_rng()))?;
                 Ok(())
             }
             _ => {
@@ -477,7 +477,7 @@ impl SiteSession {
                 }
                 Output::Event(Event::Opened { directory, values, cohort, .. }) => {
                     if let Some(follower) = &mut self.follower {
-                        follower.total(bytes, directory, &values, &cohort)?;
+                        aside(|| follower.total(bytes, directory, &values, &cohort))?;
                         self.keeper.show(follower.replay().shown());
                     }
                     self.first_total(cohort)?;
@@ -486,7 +486,7 @@ impl SiteSession {
                     // The certificate stands under the round that it is about.
                     let context = message::context_of(bytes);
                     let left = self.left(Some(slot), None, context.unwrap_or_default());
-                    wait_for_disk(|| self.keeper.with(|ledger| ledger.undo(&left)))?;
+                    aside(|| self.keeper.with(|ledger| ledger.undo(&left)))?;
                 }
                 Output::Event(Event::Released { missing, .. }) => {
                     self.released = true;
@@ -559,7 +559,7 @@ impl SiteSession {
         let context = message::context_of(frame).unwrap_or_default();
         let round = self.site.round_sites().filter(|_| matches!(discloses, MaskedWords | RoundSeeds | SelfMaskShares));
         let left = self.left(round.map(|(slot, _)| slot), round.map(|(_, cohort)| cohort), context);
-        Ok(wait_for_disk(|| self.keeper.with(|ledger| ledger.record(frame, discloses, &left)))?)
+        Ok(aside(|| self.keeper.with(|ledger| ledger.record(frame, discloses, &left)))?)
     }
 
     /// Before an answer leaves, what it answered is on disk.

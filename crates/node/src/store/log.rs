@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::wait_for_disk;
+use super::aside;
 use crate::files;
 
 /// An open log.
@@ -90,13 +90,13 @@ impl Log {
 
     /// Adds an entry, and waits until it is on disk.
     pub(super) fn add(&mut self, entry: &[u8]) -> io::Result<()> {
-        wait_for_disk(|| self.append(entry).and_then(|()| self.sync()).map(drop))
+        aside(|| self.append(entry).and_then(|()| self.sync()).map(drop))
     }
 
     /// Replaces everything by `bytes`, durably: the new file is complete on disk before it takes the old one's name. Of the old
     /// bytes at most `wiped` are overwritten; on a disk that copies on write they may live on.
     pub(super) fn replace(&mut self, bytes: &[u8], wiped: u64) -> io::Result<()> {
-        wait_for_disk(|| {
+        aside(|| {
             let fresh = self.path.with_added_extension("new");
             let mut file = private().truncate(true).open(&fresh)?;
             file.write_all(bytes)?;

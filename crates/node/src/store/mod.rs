@@ -15,8 +15,9 @@ pub use transcript::{Said, Transcript};
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-/// Runs work that waits for a disk. Where other threads can take over this thread's network work, they do so meanwhile.
-pub(crate) fn wait_for_disk<T>(work: impl FnOnce() -> T) -> T {
+/// Runs work that waits for a disk or computes for long. Where other threads can take over this thread's network work, they do so
+/// meanwhile: a link of which nothing is heard for half a minute is lost.
+pub(crate) fn aside<T>(work: impl FnOnce() -> T) -> T {
     match Handle::try_current().map(|runtime| runtime.runtime_flavor()) {
         Ok(RuntimeFlavor::MultiThread) => tokio::task::block_in_place(work),
         // No other thread could take over.

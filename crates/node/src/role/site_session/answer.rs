@@ -17,6 +17,7 @@ use crate::{
     question::{self, Batch, Layout, Question},
     release::{Offer, question_digest},
     role::{dial::Line, system_rng},
+    store::aside,
 };
 
 impl SiteSession {
@@ -67,7 +68,7 @@ impl SiteSession {
         })
         .await
         .map_err(|e| Failure::new(Code::Internal, e, "this is a defect, please report it"))??;
-        self.site.handle(Input::Contribute { consent, values }, &mut system_rng())?;
+        aside(|| self.site.handle(Input::Contribute { consent, values }, &mut system_rng()))?;
         Ok(None)
     }
 
