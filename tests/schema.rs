@@ -244,6 +244,19 @@ fn a_schema_is_handed_to_whoever_joins_and_its_rows_are_held_to_it() {
     start_in(&site.0, &["join", lines[0], "--data", &data]).wait(LIMIT).expect(0);
     let show = start_in(&site.0, &["plan", "show", "--json"]).wait(LIMIT).expect(0);
     assert_eq!(json(&show)["work"]["columns"].as_array().map(Vec::len), Some(2));
+    // A member's own schema is not exchanged behind its back: it answers no plan until its operator has done that.
+    let roster = site.path("roster.toml");
+    let print = veilsum_testkit::program::fingerprint_of(&roster);
+    site.write("schema.toml", &SCHEMA.replacen("upper = 1", "upper = 2", 1));
+    let member = start_in(&site.0, &["run", "--data", &data, "--roster-fingerprint", &print]);
+    member.until("a refusal", LIMIT, |log| log.contains("SCH-1") && log.contains("schema.toml.new"));
+    assert!(fs::read_to_string(site.0.join("schema.toml")).expect("its own").contains("upper = 2"));
+    fs::rename(site.0.join("schema.toml.new"), site.0.join("schema.toml")).expect("put in place");
+    member.until("another answer", LIMIT, |log| {
+        log.rsplit("a plan is proposed").next().is_some_and(|last| last.contains("min_rows"))
+    });
+    member.signal("-TERM");
+    member.wait(LIMIT).expect(143);
     lobby.signal("-TERM");
     lobby.wait(LIMIT).expect(143);
 }

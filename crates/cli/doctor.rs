@@ -245,6 +245,10 @@ impl Doctor {
                 }
             }
         }
+        if let Some(other) = documents::other_schema(roster) {
+            let failure = documents::schema_differs(&other);
+            self.findings.push(Finding::warn("schema", failure.message, failure.advice));
+        }
         papers.schema = Some(schema);
     }
 

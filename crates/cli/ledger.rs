@@ -436,16 +436,26 @@ fn budget(args: &BudgetArgs, json: bool) -> Result<(), Failure> {
             label.clone().map_or("none".to_owned(), |label| format!("{label}, the label")),
         ],
     ];
-    text += &lines.iter().map(|[what, names]| format!("{what}: {names}\n")).collect::<String>();
-    let mut page = Page::new(&format!("What {owner} gave away"));
-    page.says(&says).part("Columns").table(&["columns", "names"], lines);
-    page.part("What was given away").list(text.lines().take(text.lines().count() - 2).map(str::trim));
-    page.part("What it can tell").list([
-        "What left are numbers behind masks, of which only totals over sites became readable. The ledger holds digests and counts, and no value.",
-        words::RELEASE,
+    let mut told = vec![
+        "What left are numbers behind masks, of which only totals over sites became readable. The ledger holds digests and counts, and no \
+         value.",
         "Whoever has all other sites' parts of a total subtracts them and has this site's part. How many sites a total covers at least, \
          `veilsum plan check` says of every plan.",
-    ]);
+    ];
+    // Of what nothing was given away of yet, both may come.
+    if spent.nano_rho == 0 || spent.scalars > 0 {
+        told.push(words::RELEASE);
+    }
+    if spent.nano_rho > 0 {
+        told.push(
+            "Answers with noise are differentially private with the epsilon above; those of several plans add up.",
+        );
+    }
+    let mut page = Page::new(&format!("What {owner} gave away"));
+    page.says(&says).part("What was given away").list(text.lines().map(str::trim));
+    page.part("Columns").table(&["columns", "names"], &lines).part("What it can tell").list(&told);
+    text += &lines.iter().map(|[what, names]| format!("{what}: {names}\n")).collect::<String>();
+    text += &told.iter().map(|sentence| format!("{sentence}\n")).collect::<String>();
     page.write(args.print.html.as_deref())?;
     let value = json!({ "says": says, "data_sets": values, "columns_used": used, "label_kept": label });
     crate::verb::print(json, &value, &format!("{says}\n\n{text}"))

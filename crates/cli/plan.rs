@@ -415,7 +415,11 @@ fn check(
         federation.work.method_name(),
         counted(federation.work.headers().count(), "column"),
         counted(federation.work.max_questions() as usize, "question"),
-        cost.to_text()
+        format!(
+            "columns     {}. {}\n",
+            federation.work.headers().collect::<Vec<_>>().join(", "),
+            words::unread(federation)
+        ) + &cost.to_text()
             + &words::totals_beside(federation, &cost)
             + &privacy.as_ref().map_or_else(String::new, Privacy::to_text)
     );
@@ -437,13 +441,7 @@ fn page_of(federation: &Federation, cost: &Cost, privacy: Option<&Privacy>, says
     if let Some(labels) = &work.labels {
         page.paragraph(&format!("Of the column {} counts by cluster are released.", labels.column));
     }
-    let kept = federation.schema.as_ref().and_then(|schema| schema.label.as_ref());
-    page.paragraph(&match kept {
-        Some(label) => {
-            format!("Every other column of a site's file stays unread; {label} is kept at the sites by the schema.")
-        }
-        None => "Every other column of a site's file stays unread.".to_owned(),
-    });
+    page.paragraph(&format!("{}.", words::unread(federation)));
     page.part("What totals can tell").list(words::totals_tell(federation, cost));
     if !cost.warnings.is_empty() {
         page.part("Warnings").list(&cost.warnings);

@@ -337,6 +337,7 @@ fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
     value["columns_unread"] = json!(reading.ignored);
     value["label_kept"] = json!(reading.kept);
     value["totals_tell"] = json!(words::totals_tell(&federation, &cost));
+    text += &format!("\n{}", words::totals(&federation, &cost));
     let mut page = Page::new("Whether this site answers a plan");
     page.says(&sentence);
     if !yes {

@@ -268,8 +268,8 @@ impl Judge {
     fn watched(&self) -> Vec<PathBuf> {
         let policy = self.policy.clone().unwrap_or_else(|| self.key.with_file_name("site.toml"));
         let ledger = self.state.join(ledger::FILE);
-        let schema = self.roster.with_file_name("schema.toml");
-        [Federations::beside(&self.key), policy, ledger, schema].into_iter().chain(self.data.clone()).collect()
+        let schemas = ["schema.toml", "schema.toml.new"].map(|name| self.roster.with_file_name(name));
+        [Federations::beside(&self.key), policy, ledger].into_iter().chain(schemas).chain(self.data.clone()).collect()
     }
 
     fn judge(&self, federation: &Federation) -> Judged {
@@ -277,7 +277,10 @@ impl Judge {
             return no(PlanAnswer::Roster, &failure);
         }
         // [SCH-1].
-        let kept = documents::schema_beside(&self.roster).and_then(|schema| federation.clone().under(schema));
+        let kept = match documents::other_schema(&self.roster) {
+            Some(other) => Err(documents::schema_differs(&other)),
+            None => documents::schema_beside(&self.roster).and_then(|schema| federation.clone().under(schema)),
+        };
         let federation = match &kept {
             Ok(federation) => federation,
             Err(failure) => return no(PlanAnswer::Refuses { rule: "SCH-1".into() }, failure),

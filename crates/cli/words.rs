@@ -30,6 +30,13 @@ pub(crate) fn columns(reading: &Reading) -> String {
     columns_of(reading).map(|(what, names)| format!("{:<26}{names}\n", format!("{what}:"))).concat()
 }
 
+/// What a plan does with columns that it does not name.
+pub(crate) fn unread(federation: &Federation) -> String {
+    let kept = federation.schema.as_ref().and_then(|schema| schema.label.as_ref());
+    let kept = kept.map_or(String::new(), |label| format!("; {label} is kept at the sites by the schema"));
+    format!("Every other column of a site's file stays unread{kept}")
+}
+
 /// What the totals of a plan can tell, with as many sites as there are, and to whom.
 pub(crate) fn totals_tell(federation: &Federation, cost: &Cost) -> Vec<String> {
     let work = &federation.work;

@@ -38,8 +38,8 @@ pub use roster::{
     load_roster, load_roster_document, load_signed_roster, sign_next, write_roster, write_roster_document,
 };
 pub use schema::{
-    Fit, MAX_SCHEMA, Reading, adopt_schema, fit_of, header_of, load_schema, parse_schema, proposed_schema, reading_of,
-    schema_beside, schema_file_beside, schema_text, take_schema,
+    Fit, MAX_SCHEMA, Reading, Taken, adopt_schema, fit_of, header_of, load_schema, other_schema, parse_schema,
+    proposed_schema, reading_of, schema_beside, schema_differs, schema_file_beside, schema_text, take_schema,
 };
 pub use site::{SitePolicy, load_policy, policy_of};
 

@@ -24,6 +24,8 @@ const FORMAT: &str = "veilsum-schema/1";
 pub const MAX_SCHEMA: usize = 256 << 10;
 /// The file's usual name, beside the roster.
 const FILE: &str = "schema.toml";
+/// Another one that the coordinator handed out since.
+const OTHER: &str = "schema.toml.new";
 const NEXT: &str = "correct the schema; `veilsum schema make` proposes one from a file's header";
 
 #[derive(Serialize, Deserialize)]
@@ -167,18 +169,49 @@ pub fn schema_text(folder: &Path) -> Result<Option<String>, Failure> {
     Ok(Some(text))
 }
 
-/// Keeps a schema that was handed out, as it stands, beside the roster ([SCH-3]); and whether it is another one than was there.
+/// What became of a schema that was handed out.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Taken {
+    /// There was none; this one is beside the roster now.
+    First(Schema),
+    /// It is the one that is there.
+    Known(Schema),
+    /// Another one is there, and stays: this one lies beside it until the party's operator puts it in its place.
+    Other(PathBuf),
+}
+
+/// Keeps a schema that was handed out, as it stands, beside the roster ([SCH-3]).
 ///
 /// # Errors
 /// As [`load_schema`], and where the file cannot be written.
-pub fn take_schema(roster: &Path, text: &str) -> Result<(Schema, bool), Failure> {
-    let path = roster.with_file_name(FILE);
+pub fn take_schema(roster: &Path, text: &str) -> Result<Taken, Failure> {
     let schema = parse_schema(Path::new("the schema that the coordinator sent"), text)?;
-    if read_text(&path, MAX_SCHEMA).is_ok_and(|there| there == text) {
-        return Ok((schema, false));
+    let (path, other) = (roster.with_file_name(FILE), roster.with_file_name(OTHER));
+    if std::fs::symlink_metadata(&path).is_err() {
+        files::write_atomic(&path, text.as_bytes())?;
+        return Ok(Taken::First(schema));
     }
-    files::write_atomic(&path, text.as_bytes())?;
-    Ok((schema, true))
+    if read_text(&path, MAX_SCHEMA).is_ok_and(|there| there == text) {
+        // It may be what its operator has put in place.
+        let _ = std::fs::remove_file(&other);
+        return Ok(Taken::Known(schema));
+    }
+    files::write_atomic(&other, text.as_bytes())?;
+    Ok(Taken::Other(other))
+}
+
+/// Where a schema waits that the coordinator handed out and this party's operator did not take over.
+pub fn other_schema(roster: &Path) -> Option<PathBuf> {
+    Some(roster.with_file_name(OTHER)).filter(|path| std::fs::symlink_metadata(path).is_ok())
+}
+
+/// What its operator is told.
+pub fn schema_differs(other: &Path) -> Failure {
+    let what =
+        format!("the coordinator has another schema than this party: it lies here as {} [SCH-3]", other.display());
+    let next = "a schema says how rows are read, so it is yours to agree to: compare it with schema.toml, look with `veilsum schema check`, \
+                and put it in its place";
+    Failure::input(what, next)
 }
 
 /// Founds a federation with this schema: it is checked and copied into its folder.
@@ -417,6 +450,27 @@ mod tests {
             let first = if spec.categorical.is_empty() { vec![90.0] } else { vec![1.0, 0.0] };
             assert_eq!(table.values[..first.len()], first);
         }
+    }
+
+    /// [SCH-3]: what is no schema is refused, and another one than is there takes the place of none.
+    #[test]
+    fn a_schema_that_was_handed_out_is_kept_beside_another_one() {
+        let folder = Folder::new("schema-taken");
+        let (roster, own) = (folder.at("roster.toml"), folder.at(FILE));
+        assert!(take_schema(&roster, "format = 1").is_err_and(|f| f.message.contains("the coordinator sent")));
+        assert!(!own.exists());
+        assert!(matches!(take_schema(&roster, TEXT).unwrap(), Taken::First(_)));
+        assert!(matches!(take_schema(&roster, TEXT).unwrap(), Taken::Known(_)));
+        let other = TEXT.replacen("120", "130", 1);
+        assert_eq!(take_schema(&roster, &other).unwrap(), Taken::Other(folder.at(OTHER)));
+        assert_eq!(
+            (std::fs::read_to_string(&own).unwrap(), other_schema(&roster)),
+            (TEXT.into(), Some(folder.at(OTHER)))
+        );
+        assert!(
+            take_schema(&roster, TEXT).is_ok() && other_schema(&roster).is_none(),
+            "what is in place is not offered"
+        );
     }
 
     /// Every row that cannot be used is counted by its reason, and not the first one only.

@@ -24,7 +24,7 @@ use crate::{
     agreed::Federation,
     app_messages::clean,
     carrier::{Address, Carrier, CarrierError, Credentials, Link},
-    documents::{self, Begun},
+    documents::{self, Begun, Taken},
     error::{Code, Failure},
     schema::Schema,
 };
@@ -212,7 +212,10 @@ async fn attempt(config: &JoinConfig, link: Link, begun: &mut Begun, compared: &
             }
             (Some(SchemaText::KIND), _) => {
                 let SchemaText { text } = open(&bytes, &session, &invitation.coordinator)?;
-                let (schema, _) = documents::take_schema(&config.roster, &text)?;
+                let schema = match documents::take_schema(&config.roster, &text)? {
+                    Taken::First(schema) | Taken::Known(schema) => schema,
+                    Taken::Other(other) => return Err(documents::schema_differs(&other).into()),
+                };
                 // [SCH-3]: rows that do not fit are mended before anybody counts on them.
                 config.data.iter().try_for_each(|data| fits(&schema, data))?;
                 (config.news)(News::Schema { columns: schema.columns.len() });

@@ -24,7 +24,7 @@ use crate::{
     agreed::Federation,
     app_messages::clean,
     carrier::{Address, Carrier, CarrierError, Credentials, Link},
-    documents::{self, PlanAnswer},
+    documents::{self, PlanAnswer, Taken},
     error::{Code, Failure},
 };
 
@@ -284,7 +284,8 @@ async fn attempt(config: &StandbyConfig, link: Link) -> Result<Next, Ended> {
             }
             Some(SchemaText::KIND) => {
                 let SchemaText { text } = frames::open(&bytes, &session, coordinator).map_err(odd)?;
-                if let (schema, true) = documents::take_schema(&config.roster, &text)? {
+                // Where it is another one, the answer to the plan says so.
+                if let Taken::First(schema) = documents::take_schema(&config.roster, &text)? {
                     (config.news)(News::Schema { columns: schema.columns.len() });
                 }
             }
