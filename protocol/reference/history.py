@@ -90,10 +90,9 @@ def step(last, document):
     roster, history = document["signed"]["roster"], document["history"]
     if last == roster:
         return "same"
-    for n, signed in enumerate(history):
-        if signed["change"]["previous"] == roster_hash(last):
-            if applied(last, [r for s in history[n:] for r in s["change"]["rekeys"]]) == roster:
-                return "rekeyed"
+    starts = [n for n, signed in enumerate(history) if signed["change"]["previous"] == roster_hash(last)]
+    if starts and applied(last, [r for s in history[starts[-1] :] for r in s["change"]["rekeys"]]) == roster:
+        return "rekeyed"
     return "other"
 
 
@@ -178,6 +177,8 @@ def history_cases():
     a_step("with another change behind it", roster, other)
     a_step("another change", two, other)
     a_step("back", two, first)
+    round_trip = a_document("there and back, and a new key", [*back[:2], change(2, roster, one, [good])], one)
+    a_step("there and back, and a new key", roster, round_trip)
     moved = {**roster, "intermediary": {**roster["intermediary"], "address": "elsewhere.example:1"}}
     a_step("from a roster that it does not know", moved, both)
     silent = {**one, "sites": [*one["sites"][:2], {**one["sites"][2], "key": fresh[5].public}]}

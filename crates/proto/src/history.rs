@@ -247,8 +247,8 @@ pub fn step<'a>(from: &Roster, to: &Roster, history: &'a [SignedChange]) -> Step
         return Step::Same;
     }
     let hash = from.hash();
-    let starts = (0..history.len()).filter(|at| history[*at].change.previous == hash);
-    for at in starts {
+    // The last one: whatever led back to this roster is not between it and the one at hand.
+    if let Some(at) = history.iter().rposition(|signed| signed.change.previous == hash) {
         let rekeys: Vec<&Rekey> = history[at..].iter().flat_map(|signed| &signed.change.rekeys).collect();
         if rekeyed(from, rekeys.iter().copied()) == *to {
             return Step::Rekeyed(rekeys);

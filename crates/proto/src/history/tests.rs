@@ -81,6 +81,10 @@ fn ros_13_only_keys_that_vouch_for_each_other_are_taken_without_a_call() {
     assert_eq!(step_of(&two, &more), Step::Other);
     assert_eq!(step_of(&start, &more), Step::Other);
     assert_eq!(step_of(&two, &one), Step::Other, "an older one");
+    // There and back again, and a new key from there: only what is behind the last time counts.
+    let back = with_site(&start, 6).followed_by(start.signed.roster.clone(), Vec::new(), &id(1)).unwrap();
+    let late = after(&back, &[rekey(4, 14)]);
+    assert_eq!(step_of(&start, &late), Step::Rekeyed(vec![&rekey(4, 14)]));
     // A key that was changed beside one that was stated.
     let mut roster = rekeyed(&start.signed.roster, &[rekey(4, 14)]);
     roster.sites[2].key = id(15).public();
