@@ -30,10 +30,10 @@ pub(crate) struct JoinArgs {
     /// Where the sites will find this party; for an intermediary only
     #[arg(long, value_name = "HOST:PORT")]
     pub address: Option<String>,
-    /// This site's rows: checked against the federation's schema when it is handed out, and before this site counts as joined
+    /// This site's rows, which have to fit the schema before this site counts as joined
     #[arg(long, value_name = "FILE.csv")]
     pub data: Option<PathBuf>,
-    /// Folder for the key (mode 0600), roster.toml, plan.toml and, where there is one, schema.toml
+    /// Folder for the key (mode 0600), schema.toml, roster.toml and plan.toml
     #[arg(long, value_name = "DIR", default_value = ".")]
     pub folder: PathBuf,
     /// Which way the link takes.

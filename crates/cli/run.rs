@@ -66,7 +66,7 @@ pub(crate) struct RunArgs {
     /// An intermediary's address to listen on [default: the roster's port on all interfaces]
     #[arg(long, value_name = "ADDR:PORT")]
     pub listen: Option<std::net::SocketAddr>,
-    /// Folder in which every run has a folder of its own, with its roster, plan and result
+    /// Folder in which every run has a folder of its own: roster, plan, result
     #[arg(long, value_name = "DIR", default_value = "results")]
     pub out: PathBuf,
     /// End after one run, with its exit code
