@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use veilsum_proto::{aggregator::Timing, identity::Identity, message, roster::PartyId, suite::Hash};
 
-use super::{View, reception::Entrance};
+use super::View;
 use crate::{
     agreed::Federation,
     blur::Repeatable,
@@ -79,26 +79,6 @@ pub(super) fn returning(timing: Timing) -> Timing {
     Timing { join: if limited { timing.join } else { timing.phase.max(RETURN) }, ..timing }
 }
 
-/// What the coordinator is given.
-pub struct ServerConfig {
-    /// This party.
-    pub party: Party,
-    /// How the others come to it.
-    pub entrance: Entrance,
-    /// Sites, by their places in the roster, that take no part: they are not waited for.
-    pub without: Vec<u16>,
-    /// How long to wait.
-    pub timing: Timing,
-    /// What to do about a site that is lost.
-    pub on_loss: OnLoss,
-    /// Folder for signed evidence against sites, if it is to be kept.
-    pub evidence: Option<PathBuf>,
-    /// Folder of the journal from which a restart takes the run up; without one, a crash ends the run.
-    pub state: Option<PathBuf>,
-    /// Told the bound address once the port is open.
-    pub bound: Option<tokio::sync::oneshot::Sender<SocketAddr>>,
-}
-
 /// What an aggregator does about a site that is lost in the midst of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnLoss {
@@ -122,25 +102,8 @@ impl OnLoss {
     }
 }
 
-impl ServerConfig {
-    /// How long keys may take at most, from the first connection on.
-    pub(super) fn patience(&self) -> Duration {
-        patience(self.on_loss.applied(self.timing))
-    }
-
-    /// How long whatever the intermediary does may take at most, once keys are exchanged.
-    pub(super) fn patience_in_run(&self) -> Duration {
-        patience(returning(self.on_loss.applied(self.timing)))
-    }
-
-    /// How long the intermediary may stay away in the midst of a run.
-    pub(super) fn back_within(&self) -> Duration {
-        Duration::from_millis(returning(self.on_loss.applied(self.timing)).join)
-    }
-}
-
 /// From the first connection to a total.
-fn patience(timing: Timing) -> Duration {
+pub(super) fn patience(timing: Timing) -> Duration {
     Duration::from_millis(timing.join.saturating_add(timing.phase.saturating_mul(6)))
 }
 

@@ -16,7 +16,7 @@ use veilsum_proto::{
     suite::Hash,
 };
 
-use super::{config::Party, reception::Visit};
+use super::config::Party;
 use crate::{
     app_messages::{self, Denied, Hello, SOFTWARE, Welcome},
     carrier::{CarrierError, Link, LinkHandle, LinkReceiver, LinkSender, Listener},
@@ -45,6 +45,14 @@ pub(super) enum LinkEvent {
 pub(super) enum Outgoing {
     Frame(Arc<Vec<u8>>),
     Finish,
+}
+
+/// A connection whose first frame is here.
+pub(super) struct Visit {
+    pub(super) handle: LinkHandle,
+    pub(super) sender: LinkSender,
+    pub(super) receiver: LinkReceiver,
+    pub(super) first: Vec<u8>,
 }
 
 /// Who listens, and what it asks of those who come.

@@ -24,10 +24,10 @@ use veilsum_proto::{
 };
 
 use super::{
+    door::Visit,
     lobby_frames::{
         self as frames, Answer, Begin, Knock, Message, Noted, Received, SchemaText, Shown, StandBy, Stands, TurnedAway,
     },
-    reception::Visit,
     system_rng,
 };
 use crate::{

@@ -15,14 +15,12 @@ use tokio::{
 use veilsum_proto::{identity::Identity, message};
 
 use super::{
-    door::{self, Door, FINISH_LIMIT},
+    door::{self, Door, FINISH_LIMIT, Visit},
     lobby_frames,
 };
 use crate::{
     app_messages::{self, Denied},
-    carrier::{
-        self, Allowed, Carrier, CarrierError, Credentials, HEADER_LEN, Link, LinkHandle, LinkReceiver, LinkSender,
-    },
+    carrier::{self, Allowed, Carrier, CarrierError, Credentials, HEADER_LEN, Link},
     error::Failure,
 };
 
@@ -30,14 +28,6 @@ use crate::{
 const FIRST_FRAME: Duration = Duration::from_secs(10);
 /// Visitors of the lobby that wait until they are looked at; more are left at the port.
 const QUEUE: usize = 64;
-
-/// A connection whose first frame is here.
-pub(super) struct Visit {
-    pub(super) handle: LinkHandle,
-    pub(super) sender: LinkSender,
-    pub(super) receiver: LinkReceiver,
-    pub(super) first: Vec<u8>,
-}
 
 /// Where those go who greet.
 #[derive(Clone)]

@@ -1,12 +1,13 @@
 //! The coordinator: runs the plan's method as a conversation in totals.
 
 use std::{
+    net::SocketAddr,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
 use veilsum_proto::{
-    aggregator::{self, Loss},
+    aggregator::{self, Loss, Timing},
     codec,
     evidence::Documents,
     message::{self, Kind},
@@ -14,10 +15,12 @@ use veilsum_proto::{
     suite::Hash,
 };
 
-pub use super::config::{OnLoss, Progress, ServerConfig};
+pub use super::config::{OnLoss, Progress};
 use super::{
     aggregator_host::{AggregatorHost, HostConfig, HostEvent},
+    config::{Party, patience, returning},
     notice::Notice,
+    reception::Entrance,
     stop,
 };
 use crate::result::Outcome;
@@ -31,6 +34,43 @@ use crate::{
     report,
     store::{Journal, Said},
 };
+
+/// What the coordinator is given.
+pub struct ServerConfig {
+    /// This party.
+    pub party: Party,
+    /// How the others come to it.
+    pub entrance: Entrance,
+    /// Sites, by their places in the roster, that take no part: they are not waited for.
+    pub without: Vec<u16>,
+    /// How long to wait.
+    pub timing: Timing,
+    /// What to do about a site that is lost.
+    pub on_loss: OnLoss,
+    /// Folder for signed evidence against sites, if it is to be kept.
+    pub evidence: Option<PathBuf>,
+    /// Folder of the journal from which a restart takes the run up; without one, a crash ends the run.
+    pub state: Option<PathBuf>,
+    /// Told the bound address once the port is open.
+    pub bound: Option<tokio::sync::oneshot::Sender<SocketAddr>>,
+}
+
+impl ServerConfig {
+    /// How long keys may take at most, from the first connection on.
+    pub(super) fn patience(&self) -> Duration {
+        patience(self.on_loss.applied(self.timing))
+    }
+
+    /// How long whatever the intermediary does may take at most, once keys are exchanged.
+    pub(super) fn patience_in_run(&self) -> Duration {
+        patience(returning(self.on_loss.applied(self.timing)))
+    }
+
+    /// How long the intermediary may stay away in the midst of a run.
+    pub(super) fn back_within(&self) -> Duration {
+        Duration::from_millis(returning(self.on_loss.applied(self.timing)).join)
+    }
+}
 
 /// Runs the coordinator to the end of one run.
 ///
