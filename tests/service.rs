@@ -209,6 +209,33 @@ fn a_run_goes_on_whoever_is_started_again() {
     site.wait(LIMIT).expect(143);
 }
 
+/// [APP-8]: the operator ends a run for everybody with a command of its own; what is out so far is everybody's result.
+#[test]
+fn a_run_is_ended_for_everybody_by_a_command() {
+    let mut all = Standing::new(2000);
+    all.hub(&["plan", "stop"]).expect(3);
+    let most = ["--max-rows=2000", "--min-total-rows=6000", "--epsilon=0", "--max-rounds=100", "--init=uniform"];
+    all.hub(&[&PLAN[..], &most].concat()).expect(0);
+    all.hub(&["plan", "propose", "--start"]).expect(0);
+    all.until("keys exchanged");
+    let counted = all.founded.hub.folder.0.join("coordinator.key.state");
+    thread::sleep(Duration::from_secs(2));
+    assert!(counted.is_dir());
+    all.hub(&["plan", "stop"]).expect(0);
+    all.until("run 1 has ended");
+    let log = all.serves().heard();
+    assert!(log.contains("operator ended the run"), "{log}");
+    for member in &all.members {
+        member.running().until("the end", LIMIT, |log| log.contains("operator ended the run"));
+    }
+    assert!(!counted.join("end").exists());
+    // The next run is another one.
+    let next = ["--max-rows=2000", "--min-total-rows=6000", "--max-rounds=4", "--init=uniform", "--seed=2"];
+    all.hub(&[&PLAN[..], &next].concat()).expect(0);
+    all.hub(&["plan", "propose", "--start"]).expect(0);
+    all.until("run 2 has ended: 3 clusters");
+}
+
 /// What everybody typed, by the month.
 #[derive(Default)]
 struct Typed(Vec<Vec<(String, usize)>>);

@@ -26,6 +26,7 @@ mod plan;
 mod policy;
 mod privacy;
 mod progress;
+mod proposal;
 mod propose;
 #[cfg(test)]
 mod reference;

@@ -180,7 +180,9 @@ fn escaped(text: &str) -> String {
             '\'' => out.push_str("&#39;"),
             '\u{2}' => out.push_str("<span class=\"blank\"></span>"),
             // A name may turn the direction of what follows, or hide parts of it.
-            c if c.is_control() && c != '\n' || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') => {
+            c if c.is_control() && c != '\n'
+                || matches!(c, '\u{200b}'..='\u{200f}' | '\u{61c}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}') =>
+            {
                 out.push('\u{fffd}');
             }
             c => out.push(c),

@@ -12,7 +12,7 @@ use crate::{
     page::{Page, Print},
     party::key_beside,
     privacy::PrivacyArgs,
-    propose::{ProposeArgs, propose},
+    propose::{ProposeArgs, StopArgs, propose, stop},
     roster::signer,
     verb::Verb,
     words,
@@ -31,7 +31,7 @@ use veilsum_node::{
     schema::Schema,
 };
 
-/// Say what is computed: make, check, show, propose, privacy
+/// Say what is computed: make, check, show, propose, privacy, stop
 #[derive(Args, Debug)]
 pub(crate) struct PlanArgs {
     /// What to do with it
@@ -50,6 +50,8 @@ pub(crate) enum PlanCommand {
     Show(ReadArgs),
     /// Ask every party what it would answer to the plan, before any key is exchanged, and begin the run
     Propose(ProposeArgs),
+    /// End the run that goes on for everybody; what is out so far is the result
+    Stop(StopArgs),
     /// Write a privacy report for assessors: which data, for what, who sees what, how long, and what if it goes wrong
     Privacy(PrivacyArgs),
 }
@@ -202,6 +204,7 @@ impl Verb for PlanArgs {
         match &args.command {
             PlanCommand::Make(a) => make(a, json),
             PlanCommand::Propose(a) => propose(a, json),
+            PlanCommand::Stop(a) => stop(a, json),
             PlanCommand::Check(a) => {
                 let federation = documents::load_federation(&a.of.roster, &a.of.plan)?;
                 check(&federation, (&a.of.plan, a.print.html.as_deref()), None, json)

@@ -12,9 +12,14 @@ use veilsum_node::{
     cost::counted,
     documents::{self, Federation, GuestList, PlanAnswer, Stage},
     error::{Code, Failure},
-    role::service,
+    role::{server, service},
 };
 use veilsum_proto::joining::Role;
+
+use crate::{
+    party::{key_beside, state_of},
+    roster::signer,
+};
 
 /// How often the answers are looked at.
 const LOOK: Duration = Duration::from_millis(200);
@@ -36,6 +41,39 @@ pub(crate) struct ProposeArgs {
     /// Seconds to wait for parties that have not answered
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     pub wait: u64,
+}
+
+/// `veilsum plan stop`
+#[derive(Args, Debug)]
+pub(crate) struct StopArgs {
+    /// The coordinator's secret key file [default: the only *.key file beside the roster]
+    #[arg(long, value_name = "FILE.key")]
+    pub key: Option<PathBuf>,
+    /// The federation's roster
+    #[arg(long, value_name = "FILE", default_value = "roster.toml")]
+    pub roster: PathBuf,
+    /// Folder of the coordinator's journal [default: beside the key]
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+}
+
+/// Runs `veilsum plan stop`.
+///
+/// # Errors
+/// A [`Failure`] where no run goes on here, or nothing can be written.
+pub(crate) fn stop(args: &StopArgs, json: bool) -> Result<(), Failure> {
+    let roster = documents::load_roster(&args.roster)?;
+    let key = key_beside(args.key.as_ref(), &args.roster)?;
+    let (identity, _) = documents::load_identity(&key)?;
+    signer(&identity, &roster, &key, "run")?;
+    let state = state_of(&key, args.state.as_ref());
+    if !state.is_dir() {
+        let what = format!("{}: no run was begun here", state.display());
+        return Err(Failure::input(what, "say where the coordinator keeps its journal: --state DIR"));
+    }
+    server::end(&state)?;
+    let text = "the run ends for everybody, with what is out so far; where the coordinator does not run now, when it is started again";
+    crate::verb::print(json, &json!({ "ends": true }), text)
 }
 
 /// What one party said.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use veilsum_proto::{
+    history::Rekey,
     history::{RosterDocument, SignedChange},
     identity::Identity,
     roster::{Member, Roster, SignedRoster},
@@ -235,7 +236,8 @@ pub(crate) fn rekey(path: &Path, key: &Path, files: &[PathBuf], json: bool) -> R
             }
         }
     }
-    let names: Vec<String> = rekeys.iter().map(|rekey| rekey.party.clone()).collect();
+    let name = |rekey: &Rekey| format!("{} ({})", rekey.party, fingerprint(&rekey.new.0));
+    let names: Vec<String> = rekeys.iter().map(name).collect();
     let next = sign_next(path, roster.clone(), rekeys, &signer_of(roster, key)?)?.signed;
     let note = format!(
         "new keys: {}. Ask each on a number that you know whether it wants this: whoever has stolen the old key can state it too.\n\

@@ -10,25 +10,20 @@ use std::{
 use clap::Args;
 use veilsum_node::{
     cost::counted,
-    documents::{
-        self, Federation, Federations, Offered, PlanAnswer, SitePolicy, Standing, load_identity, load_roster,
-        policy_of, whoami,
-    },
+    documents::{Federations, Offered, Standing, load_identity, load_roster, whoami},
     error::{Code, Failure},
-    release::{Data, Known},
     role::{
         lobby::run_name,
-        standby::{self, Judged, News, Next, StandbyConfig},
+        standby::{self, News, Next, StandbyConfig},
         status::Window,
         stop,
     },
-    store::{self, Ledger, Place, ledger},
+    store::{self, Ledger},
 };
 use veilsum_proto::{
     history::Rekey,
     identity::Identity,
     roster::{PartyId, Roster},
-    suite::Hash,
 };
 
 use crate::{
@@ -36,7 +31,7 @@ use crate::{
     client::ClientArgs,
     intermediary::{IntermediaryArgs, count},
     party::{Documents, Patience, Reach, block_on, head_of, key_beside, place_for, place_of, state_of},
-    policy::judged,
+    proposal::{Judge, stamp},
     verb::{self, Verb},
 };
 
@@ -76,6 +71,10 @@ pub(crate) struct RunArgs {
 
 /// How often it is looked whether this party has agreed to a roster meanwhile.
 const LOOK: Duration = Duration::from_secs(2);
+
+/// The pause after a run that did not go well, before this party stands by again; it doubles up to the other.
+const PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// This party, as it stands by.
 struct Member<'a> {
@@ -130,7 +129,7 @@ impl Verb for RunArgs {
 
 impl RunArgs {
     async fn serve(&self, key: &Path, is_site: bool, json: bool) -> Result<(), Failure> {
-        let mut done = 0;
+        let (mut done, mut pause) = (0, PAUSE);
         let window = Window::open(&state_of(key, self.state.as_ref()), "", "");
         loop {
             let (identity, _) = load_identity(key)?;
@@ -141,19 +140,29 @@ impl RunArgs {
                     stop::unless_told(taken_up, "start it again whenever you like").await?;
                 }
                 Next::Run { number, federation } => {
-                    let folder = self.out.join(run_name(number, &federation.terms.hash()));
+                    let folder = free(&self.out.join(run_name(number, &federation.terms.hash())));
                     crate::tell!("run {number} begins");
                     let ended = member.take_part(&folder, &window).await;
                     window.rest();
-                    done = number;
-                    match ended {
-                        Err(failure) if [Code::Interrupted, Code::Terminated].contains(&failure.code) => {
-                            return Err(failure);
-                        }
+                    let failure = match ended {
                         ended if self.once => return ended,
-                        Err(failure) => verb::tell(&failure),
-                        Ok(()) => {}
+                        Ok(()) => {
+                            (done, pause) = (number, PAUSE);
+                            continue;
+                        }
+                        Err(failure) => failure,
+                    };
+                    if [Code::Interrupted, Code::Terminated].contains(&failure.code) {
+                        return Err(failure);
                     }
+                    verb::tell(&failure);
+                    // What may be mended, is: the coordinator, too, may be started again, and asks again if the run goes on.
+                    if ![Code::Network, Code::Quorum, Code::Denied, Code::Early].contains(&failure.code) {
+                        done = number;
+                    }
+                    let rest = async { Ok(tokio::time::sleep(pause).await) };
+                    stop::unless_told(rest, "start it again whenever you like").await?;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
                 }
             }
         }
@@ -181,6 +190,13 @@ impl RunArgs {
     }
 }
 
+/// A folder in which there is no result yet: this one, or one with a number behind its name.
+fn free(folder: &Path) -> PathBuf {
+    let numbered = |n: u32| PathBuf::from(format!("{}-{n}", folder.display()));
+    let mut all = std::iter::once(folder.to_owned()).chain((2..).map(numbered));
+    all.find(|folder| !folder.join("model.json").exists()).unwrap_or_else(|| folder.to_owned())
+}
+
 impl Member<'_> {
     fn standing_by(&self, done: u64) -> Result<StandbyConfig, Failure> {
         let documents = &self.args.documents;
@@ -204,6 +220,11 @@ impl Member<'_> {
             policy: self.args.policy.clone(),
             state: state_of(&self.key, self.args.state.as_ref()),
         };
+        let (state, key, identity) = (judge.state.clone(), self.key.clone(), self.identity.clone());
+        let has_answered = move || {
+            // A ledger that does not hold is no reason to take a schema unasked.
+            Ledger::look(&state, &head_of(&key), &identity).map_or(true, |account| account.block().is_some())
+        };
         let (watched, judge) = (judge.watched(), Arc::new(judge));
         let watcher = judge.clone();
         Ok(StandbyConfig {
@@ -216,7 +237,8 @@ impl Member<'_> {
             done,
             judge: Arc::new(move |federation| judge.judge(federation)),
             stamp: Arc::new(move || watched.iter().map(|file| stamp(file)).collect()),
-            news: Arc::new(move |news| watcher.told(news)),
+            has_answered: Arc::new(has_answered),
+            news: Arc::new(move |news| told(&watcher, news)),
         })
     }
 
@@ -248,117 +270,32 @@ impl Member<'_> {
     }
 }
 
-/// Whether a file is another: its length and age, as text.
-fn stamp(file: &Path) -> String {
-    fs::metadata(file).map_or(String::new(), |found| format!("{} {:?}", found.len(), found.modified()))
-}
-
-/// What this party says to a plan ([PRO-2]).
-struct Judge {
-    identity: Arc<Identity>,
-    key: PathBuf,
-    roster: PathBuf,
-    data: Option<PathBuf>,
-    policy: Option<PathBuf>,
-    state: PathBuf,
-}
-
-impl Judge {
-    /// The files on which the answer rests.
-    fn watched(&self) -> Vec<PathBuf> {
-        let policy = self.policy.clone().unwrap_or_else(|| self.key.with_file_name("site.toml"));
-        let ledger = self.state.join(ledger::FILE);
-        let schemas = ["schema.toml", "schema.toml.new"].map(|name| self.roster.with_file_name(name));
-        [Federations::beside(&self.key), policy, ledger].into_iter().chain(schemas).chain(self.data.clone()).collect()
-    }
-
-    fn judge(&self, federation: &Federation) -> Judged {
-        if let Err(failure) = self.offered(&federation.roster).passes(None) {
-            return no(PlanAnswer::Roster, &failure);
+/// What standing by tells this party's operator.
+fn told(judge: &Judge, news: News) {
+    match news {
+        News::Standing { over } => crate::tell!("standing by at the coordinator over {over}"),
+        News::Again { why, advice } => {
+            crate::tell!("not yet: {why}\n  ({advice}; it is tried again until you stop it)")
         }
-        // [SCH-1].
-        let kept = match documents::other_schema(&self.roster) {
-            Some(other) => Err(documents::schema_differs(&other)),
-            None => documents::schema_beside(&self.roster).and_then(|schema| federation.clone().under(schema)),
-        };
-        let federation = match &kept {
-            Ok(federation) => federation,
-            Err(failure) => return no(PlanAnswer::Refuses { rule: "SCH-1".into() }, failure),
-        };
-        let Some(data) = &self.data else {
-            return Judged { answer: PlanAnswer::Would { runs: None }, words: "this party counts rows".into() };
-        };
-        self.of_rows(federation, data).unwrap_or_else(|failure| no(PlanAnswer::Rows, &failure))
-    }
-
-    fn of_rows(&self, federation: &Federation, data: &Path) -> Result<Judged, Failure> {
-        let (site, _) = policy_of(self.policy.as_deref(), Some(&self.key))?;
-        let (rows, origin) = documents::load_rows_and_origin(federation, data)?;
-        let most = federation.terms.max_rows;
-        if rows.is_empty() || rows.len() as u64 > most {
-            let what = format!("this site has {} rows, and the plan allows 1 to {most} a site", rows.len());
-            return Err(Failure::input(what, "ask for another plan"));
-        }
-        let SitePolicy { policy, data: name, .. } = &site;
-        let these = Data::of(name, &self.identity, &rows);
-        self.offered(&federation.roster).passes(Some(&these))?;
-        let place = Place { key: self.key.clone(), state: self.state.clone(), head: head_of(&self.key) };
-        store::follow(&place, &self.roster, &federation.roster, &self.identity)?;
-        let account = Ledger::look(&self.state, &head_of(&self.key), &self.identity)?;
-        let known = account.known(&origin.columns(&self.identity, &account.together()));
-        if !matches!(known, Known::Same(_)) {
-            return Err(known.refusal());
-        }
-        if account.answered_from_others(&federation.terms.hash(), &these.rows) {
-            let answer = PlanAnswer::Refuses { rule: "POL-3".into() };
-            let words = "this plan was answered from other rows, and no second run of it would come to its end [POL-3]; ask for a new plan";
-            return Ok(Judged { answer, words: words.into() });
-        }
-        // [REL-5]: a block that is not whole on this roster answers nothing of these rows.
-        let gone = account
-            .block()
-            .into_iter()
-            .flat_map(|block| &block.members)
-            .filter(|(key, _)| federation.roster.find(key).is_none());
-        if gone.count() > 0 {
-            let answer = PlanAnswer::Refuses { rule: "REL-5".into() };
-            let words = "a site with which these rows were answered together is on the roster no more [REL-5]; where other rows take \
-                         their place, say so: veilsum ledger separate";
-            return Ok(Judged { answer, words: words.into() });
-        }
-        let spent = (&account.spent(&Hash::default(), None, None), account.rho_of(&federation.terms.hash()));
-        let judged = judged(federation, policy, &rows, spent, 0)?;
-        Ok(Judged { answer: judged.proposal(), words: judged.answer().sentence })
-    }
-
-    fn offered<'a>(&'a self, roster: &'a Roster) -> Offered<'a> {
-        Offered { file: &self.roster, roster, key: &self.key, identity: &self.identity }
-    }
-
-    fn told(&self, news: News) {
-        match news {
-            News::Standing { over } => crate::tell!("standing by at the coordinator over {over}"),
-            News::Again { why, advice } => {
-                crate::tell!("not yet: {why}\n  ({advice}; it is tried again until you stop it)")
+        News::Roster(roster) => {
+            crate::tell!(
+                "another roster of {} is here, with {} sites: {}",
+                roster.name,
+                roster.sites.len(),
+                roster.sites.iter().map(|site| site.name.as_str()).collect::<Vec<_>>().join(", ")
+            );
+            let offered = judge.offered(&roster);
+            // What is new by its members' own word needs no call; everything else is said with what to do about it.
+            match offered.see().and_then(|()| offered.agree(None, None)) {
+                Ok(taken) if taken.0.is_empty() => {}
+                Ok(taken) => crate::tell!("it needs no call: {taken}"),
+                Err(failure) => verb::tell(&failure),
             }
-            News::Roster(roster) => {
-                crate::tell!(
-                    "another roster of {} is here, with {} sites: {}",
-                    roster.name,
-                    roster.sites.len(),
-                    roster.sites.iter().map(|site| site.name.as_str()).collect::<Vec<_>>().join(", ")
-                );
-                self.offered(&roster).passes(None).err().iter().for_each(verb::tell);
-            }
-            News::Schema { columns } => crate::tell!(
-                "another schema is here, of {}; look whether your rows fit: veilsum schema check",
-                counted(columns, "column")
-            ),
-            News::Answered { answer, words } => crate::tell!("a plan is proposed; this party {answer}\n  {words}"),
         }
+        News::Schema { columns } => crate::tell!(
+            "another schema is here, of {}; look whether your rows fit: veilsum schema check",
+            counted(columns, "column")
+        ),
+        News::Answered { answer, words } => crate::tell!("a plan is proposed; this party {answer}\n  {words}"),
     }
-}
-
-fn no(answer: PlanAnswer, failure: &Failure) -> Judged {
-    Judged { answer, words: format!("{}\n  ({})", failure.message, failure.advice) }
 }

@@ -71,6 +71,7 @@ impl Verb for ServerArgs {
             timing: args.patience.timing(),
             on_loss: args.patience.on_loss.within(args.patience.loss_wait),
             evidence: Some(args.out.clone()),
+            out: None,
             state: Some(state),
             bound: None,
         };

@@ -229,6 +229,7 @@ pub async fn run(config: LoopbackConfig) -> Result<LoopbackRun, Failure> {
         timing: config.timing,
         on_loss: config.on_loss,
         evidence: None,
+        out: None,
         state: None,
         bound: Some(bound),
     }));

@@ -111,6 +111,7 @@ impl Cast {
             on_loss: OnLoss::Stop,
             state: None,
             evidence: None,
+            out: None,
             bound: Some(bound),
         }
     }

@@ -126,6 +126,11 @@ impl LinkHandle {
         self.peer
     }
 
+    /// Whether both are of one link.
+    pub fn is_same(&self, other: &LinkHandle) -> bool {
+        Arc::ptr_eq(&self.connection, &other.connection)
+    }
+
     /// What the link runs on, for people: QUIC, or TCP.
     pub fn over(&self) -> &'static str {
         self.connection.over()

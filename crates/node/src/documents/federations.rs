@@ -336,6 +336,12 @@ impl Federations {
         if self.last(&roster.name) != Some(roster) {
             self.agreed.push(roster.clone());
         }
+        self.see(history);
+    }
+
+    /// Remembers changes that were shown, whether they are agreed to or not: another one in the place of one of them is a fork
+    /// ([ROS-13]).
+    pub fn see(&mut self, history: &[SignedChange]) {
         for signed in history {
             if !self.changes.contains(signed) {
                 self.changes.push(signed.clone());

@@ -59,6 +59,20 @@ impl Offered<'_> {
         Ok(told)
     }
 
+    /// Remembers the changes that lead to this roster, which is not agreed to thereby. A fork is kept as evidence, and is not
+    /// remembered.
+    ///
+    /// # Errors
+    /// As [`Offered::standing`].
+    pub fn see(&self) -> Result<(), Failure> {
+        let history = self.history()?;
+        Federations::change(self.key, self.identity, |federations| {
+            self.standing(federations, &history)?;
+            federations.see(&history);
+            Ok(())
+        })
+    }
+
     /// The changes that lead to this roster, as its file has them; none where there is no such file.
     ///
     /// # Errors

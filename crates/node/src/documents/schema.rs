@@ -184,10 +184,11 @@ pub enum Taken {
 ///
 /// # Errors
 /// As [`load_schema`], and where the file cannot be written.
-pub fn take_schema(roster: &Path, text: &str) -> Result<Taken, Failure> {
+pub fn take_schema(roster: &Path, text: &str, has_answered: bool) -> Result<Taken, Failure> {
     let schema = parse_schema(Path::new("the schema that the coordinator sent"), text)?;
     let (path, other) = (roster.with_file_name(FILE), roster.with_file_name(OTHER));
-    if std::fs::symlink_metadata(&path).is_err() {
+    // Rows that were answered from without a schema are not read by one of a sudden.
+    if std::fs::symlink_metadata(&path).is_err() && !has_answered {
         files::write_atomic(&path, text.as_bytes())?;
         return Ok(Taken::First(schema));
     }
@@ -457,18 +458,18 @@ mod tests {
     fn a_schema_that_was_handed_out_is_kept_beside_another_one() {
         let folder = Folder::new("schema-taken");
         let (roster, own) = (folder.at("roster.toml"), folder.at(FILE));
-        assert!(take_schema(&roster, "format = 1").is_err_and(|f| f.message.contains("the coordinator sent")));
+        assert!(take_schema(&roster, "format = 1", false).is_err_and(|f| f.message.contains("the coordinator sent")));
         assert!(!own.exists());
-        assert!(matches!(take_schema(&roster, TEXT).unwrap(), Taken::First(_)));
-        assert!(matches!(take_schema(&roster, TEXT).unwrap(), Taken::Known(_)));
+        assert!(matches!(take_schema(&roster, TEXT, false).unwrap(), Taken::First(_)));
+        assert!(matches!(take_schema(&roster, TEXT, false).unwrap(), Taken::Known(_)));
         let other = TEXT.replacen("120", "130", 1);
-        assert_eq!(take_schema(&roster, &other).unwrap(), Taken::Other(folder.at(OTHER)));
+        assert_eq!(take_schema(&roster, &other, false).unwrap(), Taken::Other(folder.at(OTHER)));
         assert_eq!(
             (std::fs::read_to_string(&own).unwrap(), other_schema(&roster)),
             (TEXT.into(), Some(folder.at(OTHER)))
         );
         assert!(
-            take_schema(&roster, TEXT).is_ok() && other_schema(&roster).is_none(),
+            take_schema(&roster, TEXT, false).is_ok() && other_schema(&roster).is_none(),
             "what is in place is not offered"
         );
     }

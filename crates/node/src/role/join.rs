@@ -212,7 +212,7 @@ async fn attempt(config: &JoinConfig, link: Link, begun: &mut Begun, compared: &
             }
             (Some(SchemaText::KIND), _) => {
                 let SchemaText { text } = open(&bytes, &session, &invitation.coordinator)?;
-                let schema = match documents::take_schema(&config.roster, &text)? {
+                let schema = match documents::take_schema(&config.roster, &text, false)? {
                     Taken::First(schema) | Taken::Known(schema) => schema,
                     Taken::Other(other) => return Err(documents::schema_differs(&other).into()),
                 };

@@ -5,14 +5,14 @@
 //! Strangers are limited in rate and number; keys that knocked with a good token before are not held up by them.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, HashSet, hash_map::Entry},
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use tokio::{
-    sync::{Semaphore, watch},
+    sync::{OwnedSemaphorePermit, Semaphore, watch},
     time::timeout,
 };
 use veilsum_proto::{
@@ -45,6 +45,10 @@ const STRANGERS_AT_ONCE: f64 = 64.0;
 const STRANGERS_INSIDE: usize = 32;
 /// The same for keys that knocked well before.
 const GUESTS_INSIDE: usize = 64;
+/// Connections of one key on their way in.
+const PLACES_A_KEY: usize = 2;
+/// Statements of new keys that are kept for one party until its operator has looked.
+const STATEMENTS: usize = 4;
 /// Time for each step of a knock.
 const STEP: Duration = Duration::from_secs(10);
 /// Time for a roster and a plan to be taken.
@@ -130,6 +134,8 @@ pub(super) struct State {
     pub(super) list: Option<GuestList>,
     pub(super) roster: Option<RosterDocument>,
     pub(super) plan: Option<SignedTerms>,
+    /// All statements of new keys, oldest first.
+    rekeys: Vec<Rekey>,
     /// The text of the schema, where the federation has one.
     pub(super) schema: Option<String>,
     pub(super) unusable: Option<String>,
@@ -146,26 +152,35 @@ impl State {
             Ok(text) => state.schema = text,
             Err(failure) => state.unusable = Some(failure.message),
         }
-        if let Some(run) = list.run.as_ref().filter(|run| run.ended.is_none()) {
-            let kept = folder_of(folder, run);
-            let roster = kept.join("roster.toml");
-            let (_, plan) = documents::load_signed(&roster, kept.join("plan.toml"))?;
-            let roster = documents::load_roster_document(&roster)?;
-            (state.roster, state.plan, state.list) = (Some(roster), Some(plan), Some(list));
+        if let Some(run) = list.run.clone().filter(|run| run.ended.is_none()) {
+            match of_run(folder, &run) {
+                Ok((roster, plan)) => (state.roster, state.plan) = (Some(roster), Some(plan)),
+                Err(failure) => state.unusable = Some(failure.message),
+            }
+            state.rekeys = state.roster.iter().flat_map(RosterDocument::rekeys).cloned().collect();
+            state.list = Some(list);
             return Ok(state);
         }
         let (roster, plan) = (folder.join("roster.toml"), folder.join("plan.toml"));
-        if let Some(agreed) = list.roster()
-            && roster.exists()
-        {
+        if roster.exists() {
             match documents::load_roster_document(&roster) {
-                // The list has the keys with which its guests came.
-                Ok(document) if document.signed.roster == rekeyed(&agreed, document.rekeys()) => {
+                // The list has the keys with which its guests came. While somebody is invited, the last roster is in force.
+                Ok(document)
+                    if list
+                        .roster()
+                        .is_none_or(|agreed| document.signed.roster == rekeyed(&agreed, document.rekeys())) =>
+                {
                     state.roster = Some(document);
                 }
-                Ok(_) => state.unusable = Some("roster.toml is not the roster of those who were let in".into()),
+                Ok(document) => {
+                    state.unusable = Some("roster.toml is not the roster of those who were let in".into());
+                    state.rekeys = document.rekeys().cloned().collect();
+                }
                 Err(failure) => state.unusable = Some(failure.message),
             }
+        }
+        if let Some(document) = &state.roster {
+            state.rekeys = document.rekeys().cloned().collect();
         }
         if state.roster.is_some() && plan.exists() {
             match documents::load_signed(&roster, &plan) {
@@ -189,8 +204,7 @@ impl State {
 
     /// The key that has taken this one's place by now; the same one where none has.
     fn now(&self, key: PublicKey) -> PublicKey {
-        let rekeys = self.roster.iter().flat_map(RosterDocument::rekeys);
-        rekeys.fold(key, |key, rekey| if rekey.old == key { rekey.new } else { key })
+        self.rekeys.iter().fold(key, |key, rekey| if rekey.old == key { rekey.new } else { key })
     }
 
     /// The member with this key, or with one that has taken its place ([PRO-1]).
@@ -212,6 +226,18 @@ impl State {
     }
 }
 
+/// Roster and plan of a run, as they were when it was begun.
+fn of_run(folder: &Path, run: &Run) -> Result<(RosterDocument, SignedTerms), Failure> {
+    let kept = folder_of(folder, run);
+    let roster = kept.join("roster.toml");
+    let (_, plan) = documents::load_signed(&roster, kept.join("plan.toml"))?;
+    if plan.terms.hash() != run.plan {
+        let what = format!("{}: this is not the plan of run {}", kept.display(), run.number);
+        return Err(Failure::input(what, "put it back, or end the run: veilsum plan stop"));
+    }
+    Ok((documents::load_roster_document(&roster)?, plan))
+}
+
 /// Where a run's roster, plan and result lie.
 pub fn folder_of(folder: &Path, run: &Run) -> PathBuf {
     folder.join("results").join(run_name(run.number, &run.plan))
@@ -229,7 +255,8 @@ pub(super) struct Lobby {
     pub(super) state: watch::Sender<Arc<State>>,
     known: Mutex<HashSet<PeerKey>>,
     bucket: Mutex<(f64, Instant)>,
-    inside: Mutex<HashMap<PeerKey, LinkHandle>>,
+    inside: Mutex<Inside>,
+    opening: Arc<Mutex<HashMap<PeerKey, usize>>>,
     refused: Mutex<u64>,
     strangers: Arc<Semaphore>,
     guests: Arc<Semaphore>,
@@ -242,6 +269,45 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Seconds since 1970, by this machine's clock.
 pub fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// Those who are inside, each with its last link.
+#[derive(Default)]
+struct Inside(HashMap<PeerKey, LinkHandle>);
+
+impl Inside {
+    fn remove_if(&mut self, peer: &PeerKey, link: &LinkHandle) {
+        if self.0.get(peer).is_some_and(|there| there.is_same(link)) {
+            self.0.remove(peer);
+        }
+    }
+
+    fn insert(&mut self, peer: PeerKey, link: LinkHandle) -> Option<LinkHandle> {
+        self.0.insert(peer, link)
+    }
+}
+
+/// Somebody on the way in; gives the place back when dropped.
+struct OnTheWay {
+    opening: Arc<Mutex<HashMap<PeerKey, usize>>>,
+    peer: PeerKey,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Drop for OnTheWay {
+    fn drop(&mut self) {
+        let mut opening = held(&self.opening);
+        if let Some(places) = opening.get_mut(&self.peer) {
+            *places -= 1;
+            if *places == 0 {
+                opening.remove(&self.peer);
+            }
+        }
+    }
+}
+
+fn nobodys() -> Over {
+    Over::Refused("this key belongs to no member of the federation; its operator may have taken it out".into())
 }
 
 /// How a visit ended that did not end well.
@@ -262,6 +328,7 @@ impl Lobby {
             known: Mutex::default(),
             bucket: Mutex::new((STRANGERS_AT_ONCE, Instant::now())),
             inside: Mutex::default(),
+            opening: Arc::default(),
             refused: Mutex::default(),
             strangers: Arc::new(Semaphore::new(STRANGERS_INSIDE)),
             guests: Arc::new(Semaphore::new(GUESTS_INSIDE)),
@@ -309,20 +376,14 @@ impl Lobby {
         let Visit { handle, sender, receiver, first } = visit;
         let peer = handle.peer();
         let key = PublicKey(peer);
-        let places = if self.knows(&peer) { &self.guests } else { &self.strangers };
-        let Ok(place) = places.clone().try_acquire_owned() else {
-            return handle.close("too many knock at the same time; try again in a moment").await;
-        };
         let session = frames::session(&self.identity.public(), &key);
         let mut line = (sender, receiver);
-        let ended = if frames::kind_of(&first) == Some(StandBy::KIND) {
-            drop(place);
-            match self.place(peer, &handle).await {
-                Ok(()) => self.stand_by(&key, &session, &first, &mut line).await,
-                Err(over) => Err(over),
+        let ended = match self.admitted(&handle) {
+            None => return handle.close("too many knock at the same time; try again in a moment").await,
+            Some(place) if frames::kind_of(&first) == Some(StandBy::KIND) => {
+                self.come_to_stand_by(&key, &session, &first, &mut line, (&handle, place)).await
             }
-        } else {
-            match self.knock(&key, &session, &first, &mut line).await {
+            Some(place) => match self.knock(&key, &session, &first, &mut line).await {
                 Ok(invitation) => {
                     drop(place);
                     if let Some(older) = held(&self.inside).insert(peer, handle.clone()) {
@@ -332,8 +393,10 @@ impl Lobby {
                     self.attend(&key, &invitation, &session, &mut line).await
                 }
                 Err(over) => Err(over),
-            }
+            },
         };
+        // Nothing is kept of a link that is over, and no place is held while it says goodbye.
+        held(&self.inside).remove_if(&peer, &handle);
         if let Err(Over::Refused(why)) = ended {
             let count = {
                 let mut refused = held(&self.refused);
@@ -353,17 +416,58 @@ impl Lobby {
         handle.close("done").await;
     }
 
+    /// A place on the way in, of which a key has [`PLACES_A_KEY`] at most.
+    fn admitted(&self, handle: &LinkHandle) -> Option<OnTheWay> {
+        let peer = handle.peer();
+        let places = if self.knows(&peer) { &self.guests } else { &self.strangers };
+        let place = places.clone().try_acquire_owned().ok()?;
+        let mut opening = held(&self.opening);
+        let of_key = opening.entry(peer).or_default();
+        if *of_key >= PLACES_A_KEY {
+            return None;
+        }
+        *of_key += 1;
+        Some(OnTheWay { opening: self.opening.clone(), peer, _place: place })
+    }
+
+    /// Whoever stands by is a member, and the only process with its key ([PRO-1]); a stranger leaves nothing behind.
+    async fn come_to_stand_by(
+        &self,
+        key: &PublicKey,
+        session: &Hash,
+        first: &[u8],
+        line: &mut Line,
+        (handle, place): (&LinkHandle, OnTheWay),
+    ) -> Result<(), Over> {
+        let greeting: StandBy = frames::open(first, session, key).map_err(Over::Refused)?;
+        if self.knows(&key.0) {
+            self.refresh();
+        }
+        let party = self.state.borrow().member(key).map(|guest| guest.party.clone()).ok_or_else(nobodys)?;
+        self.place(key.0, handle).await?;
+        drop(place);
+        self.stand_by((key, &party), session, greeting, (line, handle)).await
+    }
+
     /// [APP-1]: a member's place, where no other process with its key has it and answers.
     async fn place(&self, peer: PeerKey, handle: &LinkHandle) -> Result<(), Over> {
-        let older = held(&self.inside).insert(peer, handle.clone());
-        let Some(older) = older else { return Ok(()) };
-        if !older.answers().await {
-            return Ok(());
+        loop {
+            let older = match held(&self.inside).0.entry(peer) {
+                Entry::Occupied(there) => there.get().clone(),
+                Entry::Vacant(free) => {
+                    free.insert(handle.clone());
+                    return Ok(());
+                }
+            };
+            if older.answers().await {
+                return Err(Over::Refused(
+                    "another process with your key is connected, and answers: a key is for one process. Stop that one before you start \
+                     this one"
+                        .into(),
+                ));
+            }
+            held(&self.inside).remove_if(&peer, &older);
         }
-        held(&self.inside).insert(peer, older);
-        Err(Over::Refused(
-            "another process with your key is connected, and answers: a key is for one process. Stop that one before you start this one".into(),
-        ))
     }
 
     /// Token, commitment, number, number ([JOI-3] to [JOI-5]). The hash of the token.
@@ -438,20 +542,21 @@ impl Lobby {
 
     /// A member that waits for plans: is handed what is new, says what it would answer, and is told when a run begins ([PRO-1] to
     /// [PRO-4]).
-    async fn stand_by(&self, key: &PublicKey, session: &Hash, first: &[u8], line: &mut Line) -> Result<(), Over> {
-        let StandBy { mut has, done } = frames::open(first, session, key).map_err(Over::Refused)?;
-        self.refresh();
+    async fn stand_by(
+        &self,
+        (key, party): (&PublicKey, &str),
+        session: &Hash,
+        StandBy { mut has, done }: StandBy,
+        (line, handle): (&mut Line, &LinkHandle),
+    ) -> Result<(), Over> {
         let mut states = self.state.subscribe();
-        let none = || {
-            Over::Refused("this key belongs to no member of the federation; its operator may have taken it out".into())
-        };
-        let party = states.borrow().member(key).map(|guest| guest.party.clone()).ok_or_else(none)?;
+        let party = party.to_owned();
         (self.news)(News::Here { party: party.clone() });
         let (mut schema, mut proposed) = (None, None);
         let ended = async {
             loop {
                 let state = states.borrow_and_update().clone();
-                state.member(key).ok_or_else(none)?;
+                state.member(key).ok_or_else(nobodys)?;
                 let now = state.list.as_ref().map(|list| list.proposed);
                 if proposed.replace(now).is_some_and(|before| before != now) {
                     // It is asked anew.
@@ -464,7 +569,8 @@ impl Lobby {
                     let roster = State { plan: None, schema: None, ..(*state).clone() };
                     self.hand_over(&roster, (&mut has, &mut schema), session, line).await?;
                 }
-                if let Some(run) = state.run()
+                let current = state.lists(key);
+                if let Some(run) = state.run().filter(|_| current)
                     && (state.running && run.number > done && run.plan == has[1])
                     && !run.without.contains(&party)
                 {
@@ -478,6 +584,10 @@ impl Lobby {
                     changed = states.changed() => changed.map_err(|_| Over::Gone)?,
                     bytes = line.1.recv() => {
                         let Ok(Some(bytes)) = bytes else { return Err(Over::Gone) };
+                        if !current {
+                            // A key that was replaced, or one that the roster in force does not have, has nothing to say.
+                            continue;
+                        }
                         if frames::kind_of(&bytes) == Some(Rekey::KIND) {
                             self.stated(&party, key, &frames::open(&bytes, session, key).map_err(Over::Refused)?)?;
                         } else {
@@ -488,7 +598,9 @@ impl Lobby {
             }
         };
         let ended = ended.await;
-        if ended.is_err() {
+        // Of another link of this member, or of the key that took this one's place, nothing is known here.
+        let is_last = held(&self.inside).0.get(&key.0).is_some_and(|there| there.is_same(handle));
+        if ended.is_err() && is_last && states.borrow().now(*key) == *key {
             self.change(|list| {
                 list.guest(&party).into_iter().for_each(|guest| guest.said = None);
                 Ok(())
@@ -505,10 +617,19 @@ impl Lobby {
         if rekey.old != *key || rekey.party != party || Some(&rekey.federation) != federation.as_ref() {
             return Err(Over::Refused("a new key of somebody else [ROS-11]".into()));
         }
-        let file = format!("{party}.rekey");
+        // What an operator was told by telephone is in the name: another statement does not take its place.
+        let file = format!("{party}-{}.rekey", fingerprint(&rekey.new.0));
         let path = self.folder.join(&file);
-        if documents::load_rekey(&path).is_ok_and(|there| there == *rekey) {
+        if path.exists() {
             return Ok(());
+        }
+        let begins = format!("{party}-");
+        let others = std::fs::read_dir(&self.folder).into_iter().flatten().flatten().map(|file| file.file_name());
+        let others = others.filter_map(|name| name.into_string().ok());
+        if others.filter(|name| name.starts_with(&begins) && name.ends_with(".rekey")).count() >= STATEMENTS {
+            return Err(Over::Refused(
+                "this party has stated too many new keys; ask the coordinator's operator".into(),
+            ));
         }
         documents::write_rekey(&path, rekey).map_err(|failure| {
             tracing::warn!("the federation's folder cannot be used: {}", failure.message);

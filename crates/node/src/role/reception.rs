@@ -92,6 +92,11 @@ impl Reception {
         self.greeters.send_replace(Greeters::To(door));
     }
 
+    /// From now on whoever greets waits a moment, and then dials again.
+    fn wait(&self) {
+        self.greeters.send_replace(Greeters::Wait);
+    }
+
     /// From now on whoever greets is told that no run goes on.
     pub(super) fn nothing_goes_on(&self) {
         self.greeters.send_if_modified(|to| !matches!(std::mem::replace(to, Greeters::Nowhere), Greeters::Nowhere));
@@ -210,7 +215,8 @@ impl Drop for Opened {
     fn drop(&mut self) {
         match self {
             Opened::Port { task, .. } => task.abort(),
-            Opened::Shared(reception) => reception.nothing_goes_on(),
+            // Whether the run is over, or is taken up again, is for the service to say.
+            Opened::Shared(reception) => reception.wait(),
         }
     }
 }

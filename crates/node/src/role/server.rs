@@ -1,6 +1,8 @@
 //! The coordinator: runs the plan's method as a conversation in totals.
 
 use std::{
+    fs,
+    io::ErrorKind,
     net::SocketAddr,
     path::{Path, PathBuf},
     time::{Duration, Instant},
@@ -29,6 +31,7 @@ use crate::{
     app_messages::{Aborted, Count, CountReady, Finished, clean},
     error::{Code, Failure},
     evidence::{self, Case},
+    files::{self, Existing},
     method_session::{MethodSession, Turn},
     model::Early,
     report,
@@ -49,6 +52,8 @@ pub struct ServerConfig {
     pub on_loss: OnLoss,
     /// Folder for signed evidence against sites, if it is to be kept.
     pub evidence: Option<PathBuf>,
+    /// Folder for the result, which is on the disk before anybody is told that the run is over.
+    pub out: Option<PathBuf>,
     /// Folder of the journal from which a restart takes the run up; without one, a crash ends the run.
     pub state: Option<PathBuf>,
     /// Told the bound address once the port is open.
@@ -88,6 +93,9 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
         config.entrance.clone(),
     )
     .await?;
+    if !hub.begun && hub.known == 0 {
+        forget_the_end(config.state.as_deref())?;
+    }
     hub.without(config.without.iter().copied());
     if let (Some(bound), Some(address)) = (config.bound.take(), hub.address()) {
         let _ = bound.send(address);
@@ -105,12 +113,19 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
     };
     let result = stop::unless_told(run.until_it_ends(), "start the run again").await;
     (config.party.progress)(Progress::Ended);
+    if result.as_ref().err().is_none_or(|failure| Code::ends_a_run(failure.code as u8)) {
+        forget_the_end(config.state.as_deref())?;
+    }
     // Where its files lie is nobody else's business.
     let unwritten = hub.broken.as_ref().map(|_| "it cannot write its journal");
     let result = result.map_err(|failure| hub.broken.take().unwrap_or(failure));
     if result.as_ref().is_err_and(|f| Code::ends_a_run(f.code as u8)) {
         hub.forget();
     }
+    let result = result.and_then(|result| match &config.out {
+        Some(out) => report::write(out, &result, None).map(|_| result),
+        None => Ok(result),
+    });
     let model = result.as_ref().ok().and_then(|r| r.model.as_ref()).and_then(|m| serde_json::to_vec(m).ok());
     let traffic = hub
         .close(|party| match (&result, &model) {
@@ -135,15 +150,50 @@ pub async fn run(mut config: ServerConfig) -> Result<RunResult, Failure> {
 ///
 /// # Errors
 /// Those of [`run`], and a [`Failure`] where nothing can be written.
-pub async fn run_and_write(config: ServerConfig, out: &Path) -> Result<(RunResult, Vec<PathBuf>), Failure> {
+pub async fn run_and_write(mut config: ServerConfig, out: &Path) -> Result<(RunResult, Vec<PathBuf>), Failure> {
     let (state, session) = (config.state.clone(), config.party.session(PartyId::Coordinator));
+    config.out = Some(out.to_owned());
     let result = run(config).await?;
+    // Once more, with what went over the links until its end.
     let written = report::write(out, &result, None)?;
     if let Some(state) = state {
         let (mut journal, _) = Journal::<aggregator::Record>::of(&state, &session)?;
         journal.rewrite(&[])?;
     }
     Ok((result, written))
+}
+
+/// The file in the coordinator's state folder by which its operator ends a run for everybody.
+const END: &str = "end";
+/// How often it is looked for.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Ends the run for everybody whose coordinator keeps its journal in `state`, now or when it is started again.
+///
+/// # Errors
+/// A [`Failure`] where the file cannot be written.
+pub fn end(state: &Path) -> Result<(), Failure> {
+    Ok(files::write_private(state.join(END), b"", Existing::Replace)?)
+}
+
+/// Removes a word that no run is left for.
+fn forget_the_end(state: Option<&Path>) -> Result<(), Failure> {
+    let Some(path) = state.map(|state| state.join(END)) else { return Ok(()) };
+    match fs::remove_file(&path) {
+        Err(e) if e.kind() != ErrorKind::NotFound => {
+            let what = format!("{} cannot be removed ({e})", path.display());
+            Err(Failure::input(what, "remove it: it ends every run"))
+        }
+        _ => Ok(()),
+    }
+}
+
+async fn ended_by_operator(state: Option<&Path>) -> Failure {
+    let Some(path) = state.map(|state| state.join(END)) else { return std::future::pending().await };
+    while !path.exists() {
+        tokio::time::sleep(LOOK).await;
+    }
+    Failure::new(Code::Denied, "the coordinator's operator ended the run", "ask why, before it is run again")
 }
 
 mod counting;
@@ -167,7 +217,12 @@ struct Run<'a> {
 impl Run<'_> {
     /// The whole run, or what is out of it where it cannot go on ([APP-8]).
     async fn until_it_ends(&mut self) -> Result<RunResult, Failure> {
-        let failure = match self.whole().await {
+        let state = self.config.state.clone();
+        let whole = tokio::select! {
+            whole = self.whole() => whole,
+            ended = ended_by_operator(state.as_deref()) => Err(ended),
+        };
+        let failure = match whole {
             Ok(()) => return self.done().await,
             Err(failure) => failure,
         };

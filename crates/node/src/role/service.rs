@@ -11,7 +11,12 @@ use std::{
 };
 
 use tokio::{sync::oneshot, task::JoinHandle, time::timeout};
-use veilsum_proto::{aggregator::Timing, identity::Identity, roster::PartyId};
+use veilsum_proto::{
+    aggregator::{self, Timing},
+    identity::Identity,
+    message,
+    roster::PartyId,
+};
 
 use super::{
     config::{Party, Watcher},
@@ -27,6 +32,7 @@ use crate::{
     error::{Code, Failure},
     report,
     result::RunResult,
+    store::Journal,
 };
 
 /// How often the folder is looked at.
@@ -179,6 +185,14 @@ impl Service {
         let roster = roster.signed.roster.clone();
         let federation = Federation::new(roster.clone(), plan.clone().verify(&roster)?)?;
         let out = folder_of(&self.config.folder, &run);
+        let session = message::session(&federation.terms.hash(), &roster.hash(), PartyId::Coordinator);
+        if out.join("result.json").exists()
+            && Journal::<aggregator::Record>::of(&self.config.state, &session)?.1.is_empty()
+        {
+            // The process before this one ended between the last two steps of a run.
+            self.ended(&run, 0)?;
+            return Ok(());
+        }
         (self.config.news)(News::Begins { number: run.number, folder: out.clone() });
         let named =
             |(at, site): (usize, &veilsum_proto::roster::Member)| run.without.contains(&site.name).then_some(at as u16);
@@ -196,11 +210,23 @@ impl Service {
             timing: self.config.timing,
             on_loss: self.config.on_loss,
             evidence: Some(out.clone()),
+            out: None,
             state: Some(self.config.state.clone()),
             bound: Some(bound),
         };
         let task = tokio::spawn(async move { server::run_and_write(config, &out).await.map(|(result, _)| result) });
         self.running = Some(Running { run, task, opened: Some(opened) });
+        Ok(())
+    }
+
+    /// Writes down that a run is over.
+    fn ended(&mut self, run: &Run, code: u8) -> Result<(), Failure> {
+        self.seen = None;
+        GuestList::change(&self.config.folder, |list| {
+            list.run.iter_mut().filter(|last| last.number == run.number).for_each(|last| last.ended = Some(code));
+            Ok(())
+        })?;
+        self.reception.nothing_goes_on();
         Ok(())
     }
 
@@ -226,11 +252,7 @@ impl Service {
             Err(failure) if [Code::Interrupted, Code::Terminated].contains(&failure.code) => return Ok(()),
             Err(failure) => (failure.code as u8, format!("{} ({})", failure.message, failure.advice)),
         };
-        GuestList::change(&self.config.folder, |list| {
-            list.run.iter_mut().filter(|last| last.number == run.number).for_each(|last| last.ended = Some(code));
-            Ok(())
-        })?;
-        self.reception.nothing_goes_on();
+        self.ended(&run, code)?;
         self.window.rest();
         (self.config.news)(News::Ended { number: run.number, how });
         Ok(())
@@ -256,7 +278,10 @@ pub fn goes_on(run: &Run) -> Failure {
 /// A [`Failure`] where a run goes on already, or nothing can be written.
 pub fn start(folder: &Path, federation: &Federation, without: Vec<String>) -> Result<Run, Failure> {
     let (roster, plan) = documents::load_signed(folder.join("roster.toml"), folder.join("plan.toml"))?;
-    if [roster.roster.hash(), plan.terms.hash()] != [federation.roster.hash(), federation.terms.hash()] {
+    let document = documents::load_roster_document(folder.join("roster.toml"))?;
+    if document.signed != roster
+        || [roster.roster.hash(), plan.terms.hash()] != [federation.roster.hash(), federation.terms.hash()]
+    {
         return Err(Failure::input("roster or plan were replaced meanwhile", "propose the plan anew"));
     }
     GuestList::change(folder, |list| {
@@ -270,11 +295,9 @@ pub fn start(folder: &Path, federation: &Federation, without: Vec<String>) -> Re
         fs::create_dir_all(&kept).map_err(|e| {
             Failure::input(format!("the folder {} cannot be made: {e}", kept.display()), "make room for it")
         })?;
-        for document in ["roster.toml", "plan.toml"] {
-            fs::copy(folder.join(document), kept.join(document)).map_err(|e| {
-                Failure::input(format!("{document} cannot be kept in {} ({e})", kept.display()), "make room for it")
-            })?;
-        }
+        // What was read, whatever lies there by now.
+        documents::write_roster_document(kept.join("roster.toml"), &document)?;
+        documents::write_plan(kept.join("plan.toml"), &plan)?;
         list.run = Some(run.clone());
         Ok(run)
     })

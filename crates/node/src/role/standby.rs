@@ -24,7 +24,7 @@ use crate::{
     agreed::Federation,
     app_messages::clean,
     carrier::{Address, Carrier, CarrierError, Credentials, Link},
-    documents::{self, PlanAnswer, Taken},
+    documents::{self, PlanAnswer, Taken, fingerprint},
     error::{Code, Failure},
 };
 
@@ -66,6 +66,8 @@ pub struct StandbyConfig {
     pub judge: Arc<dyn Fn(&Federation) -> Judged + Send + Sync>,
     /// Another value whenever something may have changed that [`StandbyConfig::judge`] looks at.
     pub stamp: Arc<dyn Fn() -> Vec<String> + Send + Sync>,
+    /// Whether anything was answered from this party's rows.
+    pub has_answered: Arc<dyn Fn() -> bool + Send + Sync>,
     /// Told what happens.
     pub news: Arc<dyn Fn(News) + Send + Sync>,
 }
@@ -277,7 +279,7 @@ async fn attempt(config: &StandbyConfig, link: Link) -> Result<Next, Ended> {
                     let _ = sender.finish(STEP).await;
                     return Ok(Next::OwnKey(Box::new(roster)));
                 }
-                as_now?;
+                as_now.map_err(|failure| without_this_key(config, &document).unwrap_or(failure))?;
                 documents::write_roster_document(&config.roster, &document)?;
                 held = Held { roster: Some(roster.clone()), ..Held::default() };
                 (config.news)(News::Roster(Box::new(roster)));
@@ -285,7 +287,7 @@ async fn attempt(config: &StandbyConfig, link: Link) -> Result<Next, Ended> {
             Some(SchemaText::KIND) => {
                 let SchemaText { text } = frames::open(&bytes, &session, coordinator).map_err(odd)?;
                 // Where it is another one, the answer to the plan says so.
-                if let Taken::First(schema) = documents::take_schema(&config.roster, &text)? {
+                if let Taken::First(schema) = documents::take_schema(&config.roster, &text, (config.has_answered)())? {
                     (config.news)(News::Schema { columns: schema.columns.len() });
                 }
             }
@@ -302,6 +304,9 @@ async fn attempt(config: &StandbyConfig, link: Link) -> Result<Next, Ended> {
                 let Begin { number, plan } = frames::open(&bytes, &session, coordinator).map_err(odd)?;
                 let federation = held.federation.clone().filter(|federation| federation.terms.hash() == plan);
                 let federation = federation.ok_or_else(|| odd("a run of another plan begins".into()))?;
+                if number <= config.done {
+                    return Err(odd(format!("run {number} begins, which has ended here")).into());
+                }
                 let _ = sender.finish(STEP).await;
                 return Ok(Next::Run { number, federation: Box::new(federation) });
             }
@@ -319,6 +324,21 @@ async fn attempt(config: &StandbyConfig, link: Link) -> Result<Next, Ended> {
 
 fn odd(why: String) -> Failure {
     Failure::new(Code::Peer, format!("the coordinator broke a rule [PRO-3]: {why}"), "ask its operator")
+}
+
+/// Where another key has this party's place by a statement that its own key has signed, and it has not that key: what to do.
+fn without_this_key(config: &StandbyConfig, document: &RosterDocument) -> Option<Failure> {
+    let own = config.identity.public();
+    let other = document.rekeys().find(|rekey| rekey.old == own)?;
+    Some(Failure::input(
+        format!(
+            "{} has another key on the coordinator's roster, {}, which this party's own key has signed [ROS-11], and which does not wait here",
+            other.party,
+            fingerprint(&other.new.0)
+        ),
+        "find that key, if you made it elsewhere with `veilsum rekey`; if nobody here did, somebody has stolen this one: call the \
+         coordinator and the other members, let the party be taken out, and join anew",
+    ))
 }
 
 /// A roster of this federation, under this coordinator, with this party in the role that it has ([PRO-3]). To take it is not to agree.
