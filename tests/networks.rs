@@ -143,11 +143,11 @@ fn no_udp_at_one_site_and_a_proxy_as_the_only_way_out_of_another() {
     let ready = |log: &str| log.contains("connected to lead");
     parties[1].until("the coordinator", LIMIT, ready);
     let [roster, plan, key] = ["roster.toml", "plan.toml", "site-2.key"].map(|file| run.p.folder.path(file));
-    let asks = ["doctor", "--json", "--roster", &roster, "--plan", &plan, "--key", &key, "--timeout", "1"];
-    let doctor = |variables: &[(&str, &str)]| {
+    let asks = ["doctor", "--json", "--roster", &roster, "--plan", &plan, "--key", &key];
+    let doctor = |seconds: &str, variables: &[(&str, &str)]| {
         let mut program = run.network.program("site-2");
         program.envs(variables.iter().copied());
-        let told = launch(program, &asks).wait(LIMIT);
+        let told = launch(program, &[&asks[..], &["--timeout", seconds]].concat()).wait(LIMIT);
         let found: Value = serde_json::from_str(&told.stdout).unwrap_or_else(|e| panic!("{e}: {told:?}"));
         let checks = found["checks"].as_array().expect("checks").clone();
         let of = move |name: &str| -> (String, String) {
@@ -157,9 +157,9 @@ fn no_udp_at_one_site_and_a_proxy_as_the_only_way_out_of_another() {
         };
         (told.code, of)
     };
-    let (code, found) = doctor(&[]);
+    let (code, found) = doctor("1", &[]);
     assert_eq!((code, found("lead: TCP").0.as_str(), found("lead: let in").0.as_str()), (Some(4), "fail", "skip"));
-    let (code, found) = doctor(&variables);
+    let (code, found) = doctor("5", &variables);
     assert_eq!(code, Some(0), "{:?}", ["lead: QUIC", "lead: proxy", "lead: let in"].map(found));
     parties.push(run.start("site-2", &variables));
     parties.push(run.start("site-3", &[]));

@@ -1,0 +1,112 @@
+//! Rounds a second over distance and loss, against the floor of two round trips a round: `cargo bench --bench networks`.
+//!
+//! Three sites, a coordinator and an intermediary are processes in network namespaces, and a router in this process lies between
+//! them. A cell is measured over several runs, each between two answers of one site in mid-run, so that neither keys nor the first
+//! count are in it. `-- --runs N` and `-- --rounds N` change how much is measured; `-- --only 100:2:tcp` measures one cell.
+
+fn main() {
+    #[cfg(target_os = "linux")]
+    linux::main();
+    #[cfg(not(target_os = "linux"))]
+    println!("SKIPPED: this needs the network namespaces of Linux");
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::{
+        fs::File,
+        io::Write,
+        time::{Duration, Instant},
+    };
+
+    use veilsum_testkit::{
+        measure::{Spread, for_real, print_machine, seconds},
+        network::{Access, Family, Network},
+        program::{Folder, Parties, Running, launch},
+    };
+
+    const NAMES: [&str; 5] = ["lead", "counter", "site-1", "site-2", "site-3"];
+    const SIZES: [usize; 3] = [40, 55, 61];
+    const LIMIT: Duration = Duration::from_secs(300);
+    /// Answers of a site before the first that is measured: the connections have their pace, and the rows are counted.
+    const BEFORE: usize = 6;
+    /// One round trip for the masked sums and one for the masks.
+    const TRIPS: u32 = 2;
+
+    pub(super) fn main() {
+        let number = |name: &str, usual: usize| {
+            let mut args = std::env::args().skip_while(|arg| arg != name).skip(1);
+            args.next().map_or(usual, |value| value.parse().expect("a number"))
+        };
+        let only = std::env::args().skip_while(|arg| arg != "--only").nth(1);
+        let (runs, rounds) = if for_real() { (number("--runs", 5), number("--rounds", 20)) } else { (1, 4) };
+        let (trips, losses): (&[u64], &[u32]) = if for_real() { (&[0, 100, 200], &[0, 2, 10]) } else { (&[20], &[0]) };
+        if let Err(why) = Network::new(&NAMES, Family::V4, 0) {
+            println!("SKIPPED: {why}");
+            return;
+        }
+        print_machine();
+        println!("a sync of a file takes {:.1} ms", syncs());
+        println!("{rounds} rounds of 3 sites in each of {runs} runs; loss is that of packets, in each direction\n");
+        println!("| round trip | loss | QUIC, rounds/s | of the floor | TCP, rounds/s | of the floor |");
+        println!("|---|---|---|---|---|---|");
+        for trip in trips {
+            for loss in losses {
+                let mut line = format!("| {trip} ms | {loss} % |");
+                for way in ["quic", "tcp"] {
+                    if only.as_ref().is_some_and(|only| *only != format!("{trip}:{loss}:{way}")) {
+                        line += " | |";
+                        continue;
+                    }
+                    let round_trip = Duration::from_millis(*trip);
+                    let paces = (0..runs).map(|run| pace(round_trip, *loss, way, rounds, run as u64));
+                    let spread = Spread::of(paces);
+                    let floor = 1.0 / (TRIPS * round_trip).as_secs_f64();
+                    line += &format!(" {spread:.2} | ");
+                    line += &if *trip > 0 { format!("{:.0} %", 100.0 * spread.median / floor) } else { "–".into() };
+                    line += " |";
+                }
+                println!("{line}");
+            }
+        }
+    }
+
+    /// Milliseconds of a sync where the parties keep their files. A round waits for several, one after the other.
+    fn syncs() -> Spread {
+        let folder = Folder::fresh();
+        let mut file = File::create(folder.path("synced")).expect("a file");
+        let mut sync = || {
+            file.write_all(&[0; 200]).and_then(|()| file.sync_data()).expect("a sync");
+        };
+        Spread::of((0..50).map(|_| 1e3 * seconds(&mut sync)))
+    }
+
+    /// Rounds a second of one run.
+    fn pace(round_trip: Duration, loss: u32, way: &str, rounds: usize, run: u64) -> f64 {
+        let network = Network::new(&NAMES, Family::V4, run).expect("as before");
+        network.set_all(&Access::half_of(round_trip / 2, Duration::ZERO, f64::from(loss) / 100.0));
+        let hosts = ["lead", "counter"].map(|who| network.address(who).to_string());
+        let most = format!("--max-rounds={}", BEFORE + rounds + 2);
+        let plan = ["--init=uniform", "--epsilon=0", "--slots=64", "--seed=9", &most];
+        let p = Parties::at([&hosts[0], &hosts[1]], [4433, 4434], &SIZES, &plan);
+        let more = ["-vv", "--transport", way, "--phase-timeout", "120", "--join-timeout", "120"];
+        let start = |who: &str| -> Running {
+            let args = match who.strip_prefix("site-") {
+                None if who == "lead" => p.server(&more),
+                None => p.intermediary(&more),
+                Some(number) => p.client(number.parse().expect("a number"), &[&more[..3], &more[5..]].concat()),
+            };
+            launch(network.program(who), &args)
+        };
+        let parties = NAMES.map(start);
+        let answers = |n: usize| {
+            parties[2].until("answers", LIMIT, |log| log.matches("MaskedWords").count() >= n);
+            Instant::now()
+        };
+        let (begun, ended) = (answers(BEFORE), answers(BEFORE + rounds));
+        for party in parties {
+            party.wait(LIMIT).expect(0);
+        }
+        rounds as f64 / (ended - begun).as_secs_f64()
+    }
+}
