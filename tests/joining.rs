@@ -238,14 +238,15 @@ fn who_joins_later_or_leaves_changes_the_roster_and_everybody_is_told() {
     let told = founded.hub.run(&["federation", "invite", "hospital-d"]).expect(0).stdout;
     lines.push(("hospital-d".into(), between(&told, "veilsum join '", "'").to_owned()));
     parties.push(("hospital-d".into(), Organisation::new()));
-    let joining: Vec<_> =
-        parties.iter_mut().zip(&lines).map(|((name, party), (_, line))| join(party, name, line)).collect();
-    let heard = digits(&joining[4]);
+    let fourth = join(&mut parties[4].1, "hospital-d", &lines[4].1);
+    let heard = digits(&fourth);
     let told = founded.hub.run(&["federation", "approve", &format!("hospital-d={heard}")]).expect(0).stdout;
     assert!(told.contains("4 sites"), "{told}");
     lobby.until("a plan that no longer fits", LIMIT, |log| log.contains("made for another roster"));
     founded.hub.run(&plan).expect(0);
-    for (joining, (name, party)) in joining.into_iter().zip(&mut parties) {
+    let others = parties.iter_mut().zip(&lines).take(4).map(|((name, party), (_, line))| join(party, name, line));
+    let joining: Vec<_> = others.collect();
+    for (joining, (name, party)) in joining.into_iter().chain([fourth]).zip(&mut parties) {
         let told = joining.wait(LIMIT).expect(0);
         assert!(told.stderr.contains("has 4 sites"), "{}", told.stderr);
         // hospital-a agreed to the roster of three, and does not slide into another.

@@ -1,7 +1,7 @@
 //! `veilsum plan propose`: what every party would answer to a plan, and the beginning of a run.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     thread,
     time::{Duration, Instant},
 };
@@ -70,6 +70,10 @@ pub(crate) fn stop(args: &StopArgs, json: bool) -> Result<(), Failure> {
     if !state.is_dir() {
         let what = format!("{}: no run was begun here", state.display());
         return Err(Failure::input(what, "say where the coordinator keeps its journal: --state DIR"));
+    }
+    let folder = args.roster.parent().unwrap_or(Path::new(""));
+    if GuestList::within(folder).exists() && GuestList::load(folder)?.run.is_none_or(|run| run.ended.is_some()) {
+        return Err(Failure::input("no run goes on here", "see `veilsum federation show`"));
     }
     server::end(&state)?;
     let text = "the run ends for everybody, with what is out so far; where the coordinator does not run now, when it is started again";
