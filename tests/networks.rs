@@ -335,6 +335,31 @@ fn joining_through_a_proxy() {
     for (who, joins) in NAMES[1..].iter().zip(joining) {
         assert!(joins.wait(LIMIT).expect(0).stdout.contains(&format!("{who} has joined")));
     }
+    // From here on each organisation stands by with one command, and the coordinator needs two.
+    let told = done("lead", &["roster", "verify"]);
+    let (_, heard) = told.split_once("fingerprint  ").expect("a fingerprint");
+    let heard = heard.split_once("  (").expect("its end").0;
+    let running: Vec<Running> = NAMES[1..5]
+        .iter()
+        .enumerate()
+        .map(|(at, who)| {
+            let stands = ["run", "--once", "--roster-fingerprint", heard];
+            if *who == "counter" {
+                return types(who, &stands);
+            }
+            let lines = (0..200).map(|row| {
+                let (group, turn) = (f64::from(row % 3), f64::from(row + 7 * at as i32) / 20.0);
+                format!("{:.6},{:.6}\n", 0.2 + 0.3 * group + 0.05 * turn.cos(), 0.2 + 0.3 * group + 0.05 * turn.sin())
+            });
+            let number = NAMES.iter().position(|name| name == who).expect("a party");
+            folders[number].write("rows.csv", &format!("x,y\n{}", lines.collect::<String>()));
+            types(who, &[&stands[..], &["--data", "rows.csv"]].concat())
+        })
+        .collect();
+    let told = done("lead", &["plan", "propose", "--start"]);
+    assert!(told.contains("run 1 begins"), "{told}");
+    running.into_iter().for_each(|party| drop(party.wait(LIMIT).expect(0)));
+    lobby.until("the end", LIMIT, |log| log.contains("run 1 has ended: 3 clusters, converged"));
     drop(lobby);
     let passed = network.passed("site-2");
     assert!(passed.udp == 0 && passed.tcp > 0, "{passed:?}");

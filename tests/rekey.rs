@@ -88,7 +88,10 @@ fn led_9_a_site_and_the_intermediary_rekey_and_everything_goes_on() {
     assert_eq!(veilsum(&["rekey", "--key", &key]).expect(0).stdout, first.stdout);
     assert_eq!((fs::read(&next).expect("it"), fs::read(&statement).expect("it")), (secret.clone(), stated));
     let counters = rekey(&p, "counter");
-    says(&apply(&p, &[&statement, &counters]).expect(0), &["new keys: site-2 (", "), counter (", "number that you know"]);
+    says(
+        &apply(&p, &[&statement, &counters]).expect(0),
+        &["new keys: site-2 (", "), counter (", "number that you know"],
+    );
     p.plan("roster.toml", "plan.toml", &PLAN);
     assert_ne!(public("site-2"), old);
     let told = run(&p, false);

@@ -14,7 +14,7 @@ use veilsum_node::{
     error::{Code, Failure},
     role::{server, service},
 };
-use veilsum_proto::joining::Role;
+use veilsum_proto::roster::Member;
 
 use crate::{
     party::{key_beside, state_of},
@@ -194,14 +194,14 @@ fn enough(args: &ProposeArgs, federation: &Federation) -> Result<(), Failure> {
 fn lines(args: &ProposeArgs, federation: &Federation) -> Result<Vec<Line>, Failure> {
     let list = GuestList::load(&args.folder)?;
     let documents = [federation.roster.hash(), federation.terms.hash()];
-    let asked = list.guests.into_iter().filter(|guest| {
-        guest.stage == Stage::Approved && !(guest.role == Role::Site && args.without.contains(&guest.party))
-    });
-    let line = |guest: documents::Guest| {
-        let answer = guest.said.filter(|said| said.to == documents).map(|said| said.answer);
-        Line { party: guest.party, answer }
+    // The roster says who is asked; whoever was taken out since then has nothing to say.
+    let sites = federation.roster.sites.iter().filter(|site| !args.without.contains(&site.name));
+    let line = |member: &Member| {
+        let guest = list.guests.iter().find(|guest| guest.party == member.name && guest.stage == Stage::Approved);
+        let said = guest.and_then(|guest| guest.said.as_ref()).filter(|said| said.to == documents);
+        Line { party: member.name.clone(), answer: said.map(|said| said.answer.clone()) }
     };
-    Ok(asked.map(line).collect())
+    Ok(sites.chain([&federation.roster.intermediary]).map(line).collect())
 }
 
 /// What it means to let a site in after this run ([REL-5]).
