@@ -172,6 +172,37 @@ fn a_plan_is_answered_before_anything_is_asked() {
     assert_eq!(all.members.iter().filter(|member| given(member)).count(), 3);
 }
 
+/// [PRO-2]: a coordinator does not search for a site's largest value, or its number of rows, by plans with other ranges and bounds.
+#[test]
+fn answers_to_many_plans_are_no_oracle() {
+    let mut all = Standing::new(400);
+    let answers = |all: &Standing| all.serves().heard().matches("hospital-a: ").count();
+    let said = |all: &mut Standing, plan: &[&str]| {
+        let before = answers(all);
+        all.hub(&[&["plan", "make", "--k", "3"][..], plan].concat()).expect(0);
+        all.serves().until("another answer", LIMIT, |log| log.matches("hospital-a: ").count() > before);
+        let log = all.serves().heard();
+        log.lines().rfind(|line| line.starts_with("hospital-a: ")).expect("an answer").to_owned()
+    };
+    // The first plan was one way to read the rows; these are seven others, of which two say no.
+    for most in 1..=5 {
+        let most = format!("--max-rows={}", 4000 - most);
+        assert!(said(&mut all, &["--column", "x=0:1", "y=0:1", &most]).contains("would"), "{most}");
+    }
+    for high in ["0.5", "0.6"] {
+        let told = said(&mut all, &["--column", &format!("x=0:{high}"), "y=0:1", "--max-rows=5000"]);
+        assert!(told.contains("its rows are not ready"), "{told}");
+    }
+    // From here on the answer is no, also where it would be yes.
+    let told = said(&mut all, &["--column", "x=0:2", "y=0:1", "--max-rows=5000"]);
+    assert!(told.contains("its rows are not ready"), "{told}");
+    assert!(all.members[0].running().heard().contains("these rows are not looked at for it"));
+    assert!(said(&mut all, &["--column", "x=0:1", "y=0:1", "--max-rows=5000"]).contains("would"), "one that was known");
+    // The operator's act.
+    all.members[0].house.folder.write("rows.csv", &many_rows(0, 401));
+    assert!(said(&mut all, &["--column", "x=0:3", "y=0:1", "--max-rows=5000"]).contains("would"));
+}
+
 /// [PRO-4], [APP-1]: whoever is killed is started again with the same words, and the run goes on; two processes with one key do not fight.
 #[test]
 fn a_run_goes_on_whoever_is_started_again() {
