@@ -160,7 +160,10 @@ impl RunArgs {
                     if ![Code::Network, Code::Quorum, Code::Denied, Code::Early].contains(&failure.code) {
                         done = number;
                     }
-                    let rest = async { Ok(tokio::time::sleep(pause).await) };
+                    let rest = async {
+                        tokio::time::sleep(pause).await;
+                        Ok(())
+                    };
                     stop::unless_told(rest, "start it again whenever you like").await?;
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }
