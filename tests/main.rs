@@ -7,6 +7,7 @@ mod carriers;
 mod cli;
 mod damaged_state;
 mod demo_cli;
+mod describe;
 mod doctor;
 mod federation;
 mod hostile_bytes;

@@ -120,6 +120,9 @@ impl DemoArgs {
     /// Which K are tried: as many as are said, or given, or usual for the example.
     fn clusters(&self, source: &Source) -> Result<Clusters, Failure> {
         let given = given_centres(self.start.as_deref(), names(&source.columns, &source.categorical).len())?;
+        if self.method.describes() {
+            return self.method.clusters(self.k);
+        }
         self.k
             .or(given.map(|centres| Clusters::exactly(centres.k() as u32)))
             .or(source.default_k.map(Clusters::exactly))

@@ -178,9 +178,13 @@ pub(crate) struct MethodArgs {
     /// ffcf: feature vectors that a site holds at most
     #[arg(long, value_name = "N", default_value_t = 100, hide_short_help = true, help_heading = heading::METHOD)]
     pub features: u32,
+    /// describe: bins of every column of numbers, over its public range
+    #[arg(long, value_name = "N", default_value_t = 20, hide_short_help = true, help_heading = heading::METHOD)]
+    pub bins: u32,
     /// Rows of the cohort that a group must have before its sums are asked
     ///
-    /// A group is a cluster or a seeding cell [default: 10; where neither is summed up 1].
+    /// A group is a cluster or a seeding cell [default: 10; where neither is summed up 1]. Of `describe` it is what a bin of the result
+    /// has at least, if it has any.
     #[arg(long, value_name = "P", help_heading = heading::METHOD)]
     pub min_records: Option<u64>,
     /// Sites that must contribute to such a group [default: 2; of `demo` 1 with fewer than 5 sites]
@@ -384,10 +388,11 @@ impl MethodArgs {
         let algorithm = self.algorithm();
         let noisy = self.noise.dp_epsilon.is_some();
         let init = if self.seeds_from_totals() { Init::Totals } else { Init::Uniform };
-        let hard = algorithm.fuzzifier().is_none() && !noisy;
+        let describes = algorithm.describes().is_some();
+        let hard = algorithm.fuzzifier().is_none() && !noisy && !describes;
         // The other indices sum up rows by cluster, whatever the rounds do.
         let whole = !self.sums_some_rows(given.is_some());
-        let min_rows = self.min_records.unwrap_or(if whole { 1 } else { 10 });
+        let min_rows = self.min_records.unwrap_or(if whole && !describes { 1 } else { 10 });
         let seeding = match (given, init) {
             (Some(_), Init::Totals) if self.init.is_some() => {
                 return Err(usage("--start and --init totals contradict each other".into(), "leave one of them out"));
@@ -456,6 +461,9 @@ impl MethodArgs {
         if self.init.is_some() {
             return Ok((self.clone(), "--init says so".into()));
         }
+        if self.describes() {
+            return Ok((self.clone(), String::new()));
+        }
         let with = |init| Self { init: Some(init), ..self.clone() };
         let algorithm = self.algorithm();
         let cells = algorithm.cells(clusters.max, self.method.cells_per_cluster);
@@ -469,6 +477,28 @@ impl MethodArgs {
                 Ok((uniform, why))
             }
             _ => Ok((if totals { from_totals } else { uniform }, why)),
+        }
+    }
+
+    /// Whether columns are described, and no clusters found.
+    pub(crate) fn describes(&self) -> bool {
+        self.algorithm().describes().is_some()
+    }
+
+    /// Which K are tried, as `--k` says. A description has no clusters, and everything else needs a number of them.
+    ///
+    /// # Errors
+    /// A [`Failure`] that says which.
+    pub(crate) fn clusters(&self, k: Option<Clusters>) -> Result<Clusters, Failure> {
+        let usage = |what: &str, next: &str| Err(Failure::new(Code::Usage, what, next));
+        match (self.describes(), k) {
+            (true, None) => Ok(Clusters::exactly(1)),
+            (true, Some(_)) => usage("a description has no clusters", "leave --k out, or choose another --method"),
+            (false, Some(clusters)) => Ok(clusters),
+            (false, None) => usage(
+                "how many clusters?",
+                "say --k K, or --k LOW..HIGH for a range from which the run chooses; --method describe needs none",
+            ),
         }
     }
 
@@ -503,6 +533,7 @@ impl MethodArgs {
             distance: self.distance,
             anchors: self.anchors,
             features: self.features,
+            bins: self.bins,
         })
     }
 

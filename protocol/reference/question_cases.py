@@ -188,6 +188,12 @@ def works():
     smoker = {"column": "smoker", "categories": ["never", "former", "é, current"], "weight": 0.5}
     sex = {"column": "sex", "categories": ["f", "m"], "weight": 0.25}
     yield work(("fcm", {**m, **stop}), uniform, categorical=[smoker, sex])
+    described = work(("describe", {"bins": 20}), uniform, step_bits=40, categorical=[sex])
+    described["recipe"] |= {
+        "clusters": {"min": 1, "max": 1},
+        "validity": {"full": False, "vectors": False, "silhouette": False, "classes": 0, "judge_m": 2.0},
+    }
+    yield described
     kept = work(("kmeans", {"epsilon": 0.0, "max_rounds": 8}), uniform)
     kept["recipe"]["min_change"] = 5
     yield kept

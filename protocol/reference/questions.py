@@ -77,6 +77,7 @@ ALGORITHM = Enum(
         "gk": Struct(m=F64, epsilon=F64, max_rounds=U32, regularisation=F64),
         "fcm-noise": Struct(m=F64, epsilon=F64, max_rounds=U32, distance=F64),
         "pcm": Struct(m=F64, epsilon=F64, max_rounds=U32, distance=F64),
+        "describe": Struct(bins=U32),
     }
 )
 SEEDING = Enum(

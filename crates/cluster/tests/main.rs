@@ -2,6 +2,7 @@
 
 mod bad_inputs;
 mod conversation;
+mod describe;
 mod finish;
 mod five_gaussians;
 mod held;

@@ -22,6 +22,7 @@ pub mod app_messages;
 pub mod blur;
 pub mod columns;
 pub mod cost;
+pub mod description;
 pub mod dp;
 pub mod error;
 pub mod errors;

@@ -166,6 +166,11 @@ impl PlanSpec {
         let domain = self.domain()?;
         self.check_labels()?;
         self.check_noise()?;
+        if self.recipe.algorithm.describes().is_some() && (self.sampling.is_some() || self.judge != Judge::Coordinator)
+        {
+            let why = "a description is over all sites, and has no validity totals for the intermediary to judge";
+            return Err(PlanSpecError(why.into()));
+        }
         if let Some(sampling) = &self.sampling {
             sampling.check().map_err(PlanSpecError::new)?;
         }

@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 
 use super::prepare::{Preparing, Scale};
-use super::recipe::{Recipe, Seeding};
+use super::recipe::{MOST_DESCRIBING, Recipe, Seeding};
 use super::seed::TreeSearch;
-use crate::algorithm::{Beginning, GroupThreshold};
+use crate::algorithm::{Beginning, GroupThreshold, describe};
 use crate::query::{
     Blur, Cells, Contingency, FuzzyValidation, Histogram, RoundHalf, Shifts, Silhouette, Sizes, Stage, Tree, Ungrouped,
     Validation,
@@ -110,6 +110,7 @@ impl Recipe {
     /// Different questions that one part of a run has at most.
     pub fn most_in(&self, stage: Stage) -> u32 {
         match (stage, &self.seeding) {
+            (Stage::Preparing, _) if self.algorithm.describes().is_some() => MOST_DESCRIBING,
             (Stage::Preparing, _) => self.preparation.max_questions(),
             (Stage::Seeding, Seeding::Tree(tree)) => {
                 TreeSearch::max_questions(self.leaves(tree), self.seeding_rule(tree))
@@ -181,12 +182,14 @@ impl Recipe {
         }
         let stage = query.stage();
         let open = match stage {
-            Stage::Preparing => self.prepares(),
+            Stage::Preparing => self.prepares() || self.algorithm.describes().is_some(),
             Stage::Ranging => self.range.is_some(),
             Stage::Seeding => matches!(self.seeding, Seeding::Tree(_)),
             // Under noise the rounds ask nothing but what is accounted for.
             Stage::Iterating => self.noise.is_some() || self.alike(query).iter().any(|one| one.kind() == query.kind()),
             Stage::Sizing => self.counts_clusters(),
+            // A description has nothing to judge.
+            Stage::Validating if self.algorithm.describes().is_some() => false,
             Stage::Validating => self.alike(query).iter().any(|one| one.kind() == query.kind()),
             Stage::Silhouettes => self.validity.silhouette,
             Stage::Counting => self.validity.classes > 0,
@@ -250,13 +253,21 @@ impl Recipe {
         for points in query.points() {
             inside(points, domain)?;
         }
+        let describes = self.algorithm.describes();
         let holds = self.fits_k(query)
             && query.half().is_none_or(|half| self.admits_half(half))
             && match query {
+                Query::Moments(q) if describes.is_some() => q.around.is_none() || !describe::correlates(domain),
+                Query::Histogram(q) if describes.is_some() => {
+                    describes.and_then(|bins| describe::histogram(domain, bins)).as_ref() == Some(q)
+                }
                 Query::Moments(_) => self.preparation.scale == Scale::Standard,
                 Query::Histogram(q) => q.bins == self.preparation.bins && self.wants(q, domain.numbers()),
                 Query::Cells(q) => return self.admits_cells(q, sites),
                 Query::Shifts(q) => self.admits_shifts(q, domain)?,
+                Query::ShapedSums(q) if describes.is_some() => {
+                    describe::correlates(domain) && self.alike(query).contains(&Query::ShapedSums(q.clone()))
+                }
                 Query::ShapedSums(q) => {
                     self.alike(query).iter().any(|own| matches!(own, Query::ShapedSums(own) if q.like(own)))
                 }
@@ -381,7 +392,15 @@ impl Recipe {
             + if self.preparation.scale == Scale::Robust { 3 * d } else { 0 };
         let labels = max.saturating_mul(u64::from(self.validity.classes));
         let ranging = self.range.map_or(0, |range| u64::from(range.most) + 1);
-        [tree, rounds, judging, quantiles.saturating_mul(bins), labels, ranging, d + 1].into_iter().max().unwrap_or(0)
+        // Means, products and what a mixture's question has beside them.
+        let describing = self.algorithm.describes().map_or(0, |bins| {
+            let products = if d <= 64 { d * (d + 1) / 2 } else { d };
+            d.saturating_mul(u64::from(bins) + 1).max(d + products + 3)
+        });
+        [describing, tree, rounds, judging, quantiles.saturating_mul(bins), labels, ranging, d + 1]
+            .into_iter()
+            .max()
+            .unwrap_or(0)
     }
 
     /// Roughly how many multiplications the longest question of a run costs a site with so many rows.
@@ -405,6 +424,9 @@ impl Recipe {
     /// Those of [`Recipe::check`].
     pub fn sample(&self, domain: &Domain, sites: u32) -> Result<Vec<Batch>, MethodError> {
         self.check(domain)?;
+        if let Some(bins) = self.algorithm.describes() {
+            return Ok(describe::questions(domain, bins)?.into_iter().map(Batch::from).collect());
+        }
         let mut all = Vec::new();
         if let Some(preparing) = Preparing::new(&self.preparation, domain)? {
             all.push(preparing.ask());
@@ -427,7 +449,8 @@ impl Recipe {
             let query = match self.noisy(start.clone(), domain)? {
                 Some(iteration) => iteration.ask(),
                 None => {
-                    let at = Beginning { start: &start, cells: Some(&cells), rule: GroupThreshold::NONE, seed: 0 };
+                    let (cells, rule) = (Some(&cells), GroupThreshold::NONE);
+                    let at = Beginning { domain, start: &start, cells, rule, seed: 0 };
                     self.algorithm.begin(at)?.ask()
                 }
             };
