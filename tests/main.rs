@@ -19,6 +19,7 @@ mod ledger;
 mod loss_processes;
 mod losses;
 mod methods;
+mod metrics;
 mod mixed;
 mod noise;
 mod opening;

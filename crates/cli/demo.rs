@@ -283,7 +283,7 @@ fn work(args: &DemoArgs, method: &MethodArgs, source: &Source) -> Result<PlanSpe
     recipe.noise = method.noise.noise(clusters, most as u64);
     Ok(PlanSpec {
         columns: source.columns.clone(),
-        scaling: if args.scale == "box" { Scaling::Box } else { Scaling::None },
+        scaling: method.scaling(if args.scale == "box" { Scaling::Box } else { Scaling::None }),
         out_of_box: method.noise.out_of_box(),
         recipe,
         sampling: method.sampling(seed),

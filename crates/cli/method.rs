@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use veilsum_cluster::{
-    Algorithm, Centres, Clusters, OutOfBox, Recipe,
+    Algorithm, Centres, Clusters, OutOfBox, Recipe, Scaling,
     algorithm::{ALGORITHMS, About, Options},
     method::{
         Choice, GroupThreshold, LocalRange, Pick, Preparation, Scale, Seeding, TreeSeeding, Validity, Winsor,
@@ -66,6 +66,17 @@ pub(crate) enum Standardise {
     Standard,
     /// Median 0, interquartile range 1
     Robust,
+}
+
+/// What distances between rows and centres are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Metric {
+    /// Of the columns as they are scaled or standardised
+    Euclidean,
+    /// Of the columns whitened by their covariance over the cohort
+    Mahalanobis,
+    /// Of directions: every row is divided by its length at its site
+    Cosine,
 }
 
 /// Which validity totals are asked.
@@ -206,6 +217,12 @@ pub(crate) struct MethodArgs {
     /// Centres come back in original units.
     #[arg(long, value_name = "HOW", value_enum, default_value = "none", help_heading = heading::CHOICE)]
     pub standardise: Standardise,
+    /// What distances are: of fcm and kmeans
+    ///
+    /// Under mahalanobis columns are whitened by their covariance over the cohort, and centres come back in original units. Under
+    /// cosine every row is divided by its length, centres are directions, and a row of zeros is an error.
+    #[arg(long, value_enum, default_value = "euclidean", hide_short_help = true, help_heading = heading::CHOICE)]
+    pub metric: Metric,
     /// Clip a column at quantiles of the cohort first, as in balance=0:0.99; may be repeated
     #[arg(long, value_name = "COLUMN=LOW:HIGH", hide_short_help = true, help_heading = heading::CHOICE)]
     pub winsorise: Vec<String>,
@@ -539,6 +556,14 @@ impl MethodArgs {
 
     fn preparation(&self, columns: &[Column]) -> Result<Preparation, Failure> {
         let scale = match self.standardise {
+            Standardise::None if self.metric == Metric::Mahalanobis => Scale::Whiten,
+            _ if self.metric == Metric::Mahalanobis => {
+                return Err(Failure::new(
+                    Code::Usage,
+                    "--metric mahalanobis standardises the columns itself",
+                    "leave --standardise out",
+                ));
+            }
             Standardise::None => Scale::None,
             Standardise::Standard => Scale::Standard,
             Standardise::Robust => Scale::Robust,
@@ -546,6 +571,11 @@ impl MethodArgs {
         let winsorise = self.winsorise.iter().map(|text| winsor(text, columns)).collect::<Result<_, _>>()?;
         let none = Preparation::none();
         Ok(Preparation { winsorise, scale, min_rows: self.min_records.unwrap_or(none.min_rows), ..none })
+    }
+
+    /// How rows become working units, where `--scale` says `scaling`.
+    pub(crate) fn scaling(&self, scaling: Scaling) -> Scaling {
+        if self.metric == Metric::Cosine { Scaling::Direction } else { scaling }
     }
 
     /// Which share of the sites contributes.

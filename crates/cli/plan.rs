@@ -233,10 +233,10 @@ fn work(args: &MakeArgs, method: &MethodArgs, sites: usize) -> Result<PlanSpec, 
     let step_bits = method.noise.step_bits(args.step_bits).or(default_step(&recipe));
     let work = PlanSpec {
         columns: args.columns.clone(),
-        scaling: match args.scale {
+        scaling: method.scaling(match args.scale {
             Scale::Box => Scaling::Box,
             Scale::None => Scaling::None,
-        },
+        }),
         out_of_box: match args.out_of_box {
             Some(Outside::Refuse) => OutOfBox::Refuse,
             Some(Outside::Clip) => OutOfBox::Clip,
@@ -395,6 +395,7 @@ fn to_text(federation: &Federation) -> String {
     let scaling = match work.scaling {
         Scaling::Box => "every column to [0, 1] by its range",
         Scaling::None => "none",
+        Scaling::Direction => "every row divided by its length",
     };
     let outside = match work.out_of_box {
         OutOfBox::Refuse => "refused",

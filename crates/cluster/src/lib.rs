@@ -77,7 +77,7 @@ pub use error::{AnswerError, DataError, DriveError, MethodError, MetricError, Qu
 pub use method::{Clusters, Fcm, FcmParams, Method, Outcome, Recipe, Run, Step};
 pub use packed::{Packed, Prepared};
 pub use query::{Block, Per, Query};
-pub use scale::{Domain, OutOfBox, Scaling};
+pub use scale::{Domain, OutOfBox, Scaling, unit};
 pub use start::Start;
 pub use transform::Transform;
 pub use validity::Indices;

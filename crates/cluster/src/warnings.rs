@@ -369,7 +369,7 @@ fn coarse(recipe: &Recipe, domain: &Domain, outcome: &Outcome) -> Option<Warning
     let epsilon = tolerance(&recipe.algorithm)?;
     let side = |column: usize| {
         let (low, high) = domain.working_interval(column);
-        let factor = outcome.transform.as_ref().map_or(1.0, |transform| transform.factor[column]);
+        let factor = outcome.transform.as_ref().map_or(1.0, |transform| transform.diagonal(column));
         (high - low) * factor
     };
     let diagonal = (0..domain.columns()).map(|column| side(column).powi(2)).sum::<f64>().sqrt();

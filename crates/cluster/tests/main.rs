@@ -8,6 +8,7 @@ mod five_gaussians;
 mod held;
 mod hostile_questions;
 mod kernel;
+mod metrics;
 mod min_change;
 mod models;
 mod papers;

@@ -48,10 +48,15 @@ pub(crate) fn correlates(domain: &Domain) -> bool {
     domain.numbers() == domain.columns() && (2..=MAX_SHAPED_COLUMNS).contains(&domain.columns())
 }
 
+/// The question for the products of all columns around a point inside the box, 1 x d.
+pub(crate) fn products(mean: &Centres) -> Query {
+    first(mean, even(1), FLOOR, RoundHalf::Both).into()
+}
+
 /// The question for the second moments around a point inside the box, 1 x d.
 fn spread(domain: &Domain, mean: &Centres) -> Query {
     match correlates(domain) {
-        true => first(mean, even(1), FLOOR, RoundHalf::Both).into(),
+        true => products(mean),
         false => Moments { around: Some(mean.row(0).to_vec()) }.into(),
     }
 }

@@ -180,7 +180,7 @@ impl Recipe {
         if self.noise.is_some() && query.sensitivity(1.0).is_none() {
             return Err(format!("the plan has noise, and {} is not accounted for", query.kind()));
         }
-        let stage = query.stage();
+        let stage = self.place_of(query);
         let open = match stage {
             Stage::Preparing => self.prepares() || self.algorithm.describes().is_some(),
             Stage::Ranging => self.range.is_some(),
@@ -195,6 +195,19 @@ impl Recipe {
             Stage::Counting => self.validity.classes > 0,
         };
         if open { Ok(stage) } else { Err(format!("the plan's method never asks {}", query.kind())) }
+    }
+
+    /// The part of this plan's runs that a question is of: products that whiten columns are a preparation.
+    fn place_of(&self, query: &Query) -> Stage {
+        match query {
+            Query::ShapedSums(_) if self.whitens() => Stage::Preparing,
+            other => other.stage(),
+        }
+    }
+
+    /// Whether columns are whitened.
+    pub fn whitens(&self) -> bool {
+        self.preparation.scale == Scale::Whiten
     }
 
     /// What the plan asks in the part of a run and about the points of this question, wherever these say it all.
@@ -224,6 +237,9 @@ impl Recipe {
         if !self.prepares() {
             return Err("the plan does not standardise rows".into());
         }
+        if transform.mixes() && !(self.whitens() && stage > Stage::Preparing) {
+            return Err("it mixes columns, the plan does not".into());
+        }
         let unscaled = self.preparation.scale == Scale::None || stage == Stage::Preparing;
         for column in 0..domain.columns() {
             let (low, high) = domain.working_interval(column);
@@ -237,12 +253,12 @@ impl Recipe {
             }
             // Categories have the plan's weight and keep it.
             let plain = unscaled || column >= domain.numbers();
-            if plain && (transform.shift[column], transform.factor[column]) != (0.0, 1.0) {
+            if plain && (transform.shift[column], transform.diagonal(column)) != (0.0, 1.0) {
                 return Err(format!("it scales column {column} (counted from 0), the plan does not"));
             }
             // No rows of the box spread wider than it, and those that hardly spread at all are not scaled.
-            let stretch = transform.factor[column] * (high - low);
-            if !plain && transform.factor[column] != 1.0 && !(0.99..=1.01 * MAX_SCALE).contains(&stretch) {
+            let stretch = transform.diagonal(column) * (high - low);
+            if !plain && transform.diagonal(column) != 1.0 && !(0.99..=1.01 * MAX_SCALE).contains(&stretch) {
                 return Err(format!("it scales column {column} (counted from 0) as no rows would have it"));
             }
         }
@@ -253,6 +269,10 @@ impl Recipe {
         for points in query.points() {
             inside(points, domain)?;
         }
+        if let (true, Query::ShapedSums(asked)) = (self.whitens(), query) {
+            let own = describe::products(&asked.centres) == *query && asked.centres.k() == 1;
+            return if own { Ok(()) } else { Err("a parameter is not the plan's".into()) };
+        }
         let describes = self.algorithm.describes();
         let holds = self.fits_k(query)
             && query.half().is_none_or(|half| self.admits_half(half))
@@ -261,7 +281,9 @@ impl Recipe {
                 Query::Histogram(q) if describes.is_some() => {
                     describes.and_then(|bins| describe::histogram(domain, bins)).as_ref() == Some(q)
                 }
-                Query::Moments(_) => self.preparation.scale == Scale::Standard,
+                Query::Moments(q) => {
+                    self.preparation.scale == Scale::Standard || (self.whitens() && q.around.is_none())
+                }
                 Query::Histogram(q) => q.bins == self.preparation.bins && self.wants(q, domain.numbers()),
                 Query::Cells(q) => return self.admits_cells(q, sites),
                 Query::Shifts(q) => self.admits_shifts(q, domain)?,
@@ -397,7 +419,8 @@ impl Recipe {
             let products = if d <= 64 { d * (d + 1) / 2 } else { d };
             d.saturating_mul(u64::from(bins) + 1).max(d + products + 3)
         });
-        [describing, tree, rounds, judging, quantiles.saturating_mul(bins), labels, ranging, d + 1]
+        let whitening = if self.whitens() { d + d.saturating_mul(d + 1) / 2 + 3 } else { 0 };
+        [whitening, describing, tree, rounds, judging, quantiles.saturating_mul(bins), labels, ranging, d + 1]
             .into_iter()
             .max()
             .unwrap_or(0)
@@ -430,6 +453,9 @@ impl Recipe {
         let mut all = Vec::new();
         if let Some(preparing) = Preparing::new(&self.preparation, domain)? {
             all.push(preparing.ask());
+            if self.whitens() {
+                all.extend(describe::questions(domain, 2)?.pop().map(Batch::from));
+            }
         }
         all.extend(self.local_choice().map(|choice| Query::LocalChoice(choice).into()));
         if let Seeding::Tree(tree) = &self.seeding {

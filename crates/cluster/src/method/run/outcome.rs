@@ -250,6 +250,10 @@ impl Run {
             last: fit.counted,
         });
         match &self.transform {
+            // A deviation of whitened columns is none of a column.
+            Some(transform) if transform.mixes() => {
+                found.without_deviations("deviations: whitened columns are mixtures of the plan's")
+            }
             Some(transform) => found.stretched(&transform.factor.iter().map(|factor| 1.0 / factor).collect::<Vec<_>>()),
             None => found,
         }
