@@ -45,7 +45,7 @@ fn names() -> Vec<String> {
 /// Their names alone: a line of the help has room for no more.
 fn method_help() -> String {
     let names: Vec<&str> = ALGORITHMS.iter().map(|about| about.name).collect();
-    names.split_last().map_or_else(String::new, |(last, others)| format!("{} or {last}", others.join(", ")))
+    names.join("|")
 }
 
 /// Where first centres come from.
