@@ -5,7 +5,7 @@ use veilsum_cluster::{Algorithm, Prepared, Rows, method::Seeding, pooled, random
 use veilsum_node::{plan::PlanSpec, simulate};
 use veilsum_testkit::{
     in_process::unit_square,
-    program::{Ended, Folder, veilsum},
+    program::{Ended, Folder, Parties, start, veilsum},
 };
 
 fn demo(out: &Folder, data: &str, more: &[&str]) -> Ended {
@@ -129,4 +129,35 @@ fn what_goes_with_no_description_is_refused_with_the_next_step() {
     says(&["--indices", "all"], "a description has no clusters");
     says(&["--bins", "1"], "2 to 1024 bins");
     says(&["--judge", "intermediary"], "no validity totals");
+}
+
+/// [POL-4], [OPN-9]: the strict default policy lets a description through, and sites follow it in the opened totals.
+#[test]
+fn strict_sites_answer_a_description_and_follow_it() {
+    let sizes = [400, 420, 380, 410, 405];
+    let p = Parties::new(&sizes, &[]);
+    let (roster, key, plan) = (p.folder.path("roster.toml"), p.folder.path("lead.key"), p.folder.path("plan.toml"));
+    let made = ["plan", "make", "--roster", &roster, "--key", &key, "--out", &plan, "--column", "x=0:1", "y=0:1"];
+    let ended = veilsum(&made).expect(2);
+    assert!(ended.stderr.contains("how many clusters?"), "{}", ended.stderr);
+    let ended = veilsum(&[&made[..], &["--max-rows", "2000", "--method", "describe"]].concat()).expect(0);
+    for said in ["16 bins a column", "3 questions at most", "first centres are not needed", "histogram", "shaped_sums"]
+    {
+        assert!(ended.stdout.contains(said), "{said:?} is not in {}", ended.stdout);
+    }
+    let strict = p.folder.write("strict.toml", "change = 5\n");
+    let patience = ["--join-timeout", "60"];
+    let (server, intermediary) = (start(&p.server(&patience)), start(&p.intermediary(&patience)));
+    let clients: Vec<_> = (1..=5).map(|i| start(&p.client(i, &["--policy", &strict]))).collect();
+    let limit = std::time::Duration::from_secs(120);
+    let told = server.wait(limit).expect(0);
+    assert!(told.stdout.contains("deviation"), "{}", told.stdout);
+    intermediary.wait(limit).expect(0);
+    clients.into_iter().for_each(|client| _ = client.wait(limit).expect(0));
+    let found = &p.folder.json("out/result.json")["description"];
+    assert_eq!(found["rows"].as_u64(), Some(sizes.iter().sum::<usize>() as u64));
+    let rows = || p.data.iter().flat_map(|(_, rows)| rows.iter());
+    let mean = rows().map(|row| row[1]).sum::<f64>() / rows().count() as f64;
+    assert!((number(&found["numbers"][1]["mean"]) - mean).abs() < 1e-8, "{mean} {found}");
+    assert!(number(&found["correlations"][0][1]).abs() < 0.2);
 }

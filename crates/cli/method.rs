@@ -190,7 +190,7 @@ pub(crate) struct MethodArgs {
     #[arg(long, value_name = "N", default_value_t = 100, hide_short_help = true, help_heading = heading::METHOD)]
     pub features: u32,
     /// describe: bins of every column of numbers, over its public range
-    #[arg(long, value_name = "N", default_value_t = 20, hide_short_help = true, help_heading = heading::METHOD)]
+    #[arg(long, value_name = "N", default_value_t = 16, hide_short_help = true, help_heading = heading::METHOD)]
     pub bins: u32,
     /// Rows of the cohort that a group must have before its sums are asked
     ///

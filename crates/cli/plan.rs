@@ -321,10 +321,7 @@ fn contributors(method: &MethodArgs, given: bool) -> MethodArgs {
 /// of one row's largest value moves no centre by more than a millionth of its column's range. Variances of a column that is
 /// narrow in its range need finer ones.
 fn default_step(recipe: &Recipe) -> Option<u8> {
-    match recipe.algorithm.describes() {
-        Some(_) => Some(40),
-        None => recipe.preparation.is_none().then_some(20),
-    }
+    recipe.preparation.is_none().then_some(20)
 }
 
 /// What a plan means, in a sentence and then in numbers; `start` where it was made just now.
