@@ -7,6 +7,7 @@ mod carriers;
 mod cli;
 mod damaged_state;
 mod demo_cli;
+mod describe;
 mod doctor;
 mod federation;
 mod hostile_bytes;
@@ -18,6 +19,7 @@ mod ledger;
 mod loss_processes;
 mod losses;
 mod methods;
+mod metrics;
 mod mixed;
 #[cfg(target_os = "linux")]
 mod networks;

@@ -47,6 +47,12 @@ impl Verb for AssignArgs {
     fn run(&self, json: bool) -> Result<(), Failure> {
         let args = self;
         let model = documents::read_model(&args.model)?;
+        if model.method == "describe" {
+            return Err(Failure::input(
+                format!("{}: it is the mean of all rows, and has no clusters", args.model.display()),
+                "name the model of a run that found clusters",
+            ));
+        }
         // With --json the output says so.
         if let (Some(caution), false) = (model.caution(), json) {
             crate::tell!("warning: {caution}");

@@ -120,6 +120,9 @@ impl DemoArgs {
     /// Which K are tried: as many as are said, or given, or usual for the example.
     fn clusters(&self, source: &Source) -> Result<Clusters, Failure> {
         let given = given_centres(self.start.as_deref(), names(&source.columns, &source.categorical).len())?;
+        if self.method.describes() {
+            return self.method.clusters(self.k);
+        }
         self.k
             .or(given.map(|centres| Clusters::exactly(centres.k() as u32)))
             .or(source.default_k.map(Clusters::exactly))
@@ -280,7 +283,7 @@ fn work(args: &DemoArgs, method: &MethodArgs, source: &Source) -> Result<PlanSpe
     recipe.noise = method.noise.noise(clusters, most as u64);
     Ok(PlanSpec {
         columns: source.columns.clone(),
-        scaling: if args.scale == "box" { Scaling::Box } else { Scaling::None },
+        scaling: method.scaling(if args.scale == "box" { Scaling::Box } else { Scaling::None }),
         out_of_box: method.noise.out_of_box(),
         recipe,
         sampling: method.sampling(seed),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use veilsum_cluster::{
-    Algorithm, Centres, Clusters, OutOfBox, Recipe,
+    Algorithm, Centres, Clusters, OutOfBox, Recipe, Scaling,
     algorithm::{ALGORITHMS, About, Options},
     method::{
         Choice, GroupThreshold, LocalRange, Pick, Preparation, Scale, Seeding, TreeSeeding, Validity, Winsor,
@@ -45,7 +45,7 @@ fn names() -> Vec<String> {
 /// Their names alone: a line of the help has room for no more.
 fn method_help() -> String {
     let names: Vec<&str> = ALGORITHMS.iter().map(|about| about.name).collect();
-    names.split_last().map_or_else(String::new, |(last, others)| format!("{} or {last}", others.join(", ")))
+    names.join("|")
 }
 
 /// Where first centres come from.
@@ -66,6 +66,17 @@ pub(crate) enum Standardise {
     Standard,
     /// Median 0, interquartile range 1
     Robust,
+}
+
+/// What distances between rows and centres are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Metric {
+    /// Of the columns as they are scaled or standardised
+    Euclidean,
+    /// Of the columns whitened by their covariance over the cohort
+    Mahalanobis,
+    /// Of directions: every row is divided by its length at its site
+    Cosine,
 }
 
 /// Which validity totals are asked.
@@ -178,9 +189,13 @@ pub(crate) struct MethodArgs {
     /// ffcf: feature vectors that a site holds at most
     #[arg(long, value_name = "N", default_value_t = 100, hide_short_help = true, help_heading = heading::METHOD)]
     pub features: u32,
+    /// describe: bins of every column of numbers, over its public range
+    #[arg(long, value_name = "N", default_value_t = 16, hide_short_help = true, help_heading = heading::METHOD)]
+    pub bins: u32,
     /// Rows of the cohort that a group must have before its sums are asked
     ///
-    /// A group is a cluster or a seeding cell [default: 10; where neither is summed up 1].
+    /// A group is a cluster or a seeding cell [default: 10; where neither is summed up 1]. Of `describe` it is what a bin of the result
+    /// has at least, if it has any.
     #[arg(long, value_name = "P", help_heading = heading::METHOD)]
     pub min_records: Option<u64>,
     /// Sites that must contribute to such a group [default: 2; of `demo` 1 with fewer than 5 sites]
@@ -202,6 +217,12 @@ pub(crate) struct MethodArgs {
     /// Centres come back in original units.
     #[arg(long, value_name = "HOW", value_enum, default_value = "none", help_heading = heading::CHOICE)]
     pub standardise: Standardise,
+    /// What distances are: of fcm and kmeans
+    ///
+    /// Under mahalanobis columns are whitened by their covariance over the cohort, and centres come back in original units. Under
+    /// cosine every row is divided by its length, centres are directions, and a row of zeros is an error.
+    #[arg(long, value_enum, default_value = "euclidean", hide_short_help = true, help_heading = heading::CHOICE)]
+    pub metric: Metric,
     /// Clip a column at quantiles of the cohort first, as in balance=0:0.99; may be repeated
     #[arg(long, value_name = "COLUMN=LOW:HIGH", hide_short_help = true, help_heading = heading::CHOICE)]
     pub winsorise: Vec<String>,
@@ -384,10 +405,11 @@ impl MethodArgs {
         let algorithm = self.algorithm();
         let noisy = self.noise.dp_epsilon.is_some();
         let init = if self.seeds_from_totals() { Init::Totals } else { Init::Uniform };
-        let hard = algorithm.fuzzifier().is_none() && !noisy;
+        let describes = algorithm.describes().is_some();
+        let hard = algorithm.fuzzifier().is_none() && !noisy && !describes;
         // The other indices sum up rows by cluster, whatever the rounds do.
         let whole = !self.sums_some_rows(given.is_some());
-        let min_rows = self.min_records.unwrap_or(if whole { 1 } else { 10 });
+        let min_rows = self.min_records.unwrap_or(if whole && !describes { 1 } else { 10 });
         let seeding = match (given, init) {
             (Some(_), Init::Totals) if self.init.is_some() => {
                 return Err(usage("--start and --init totals contradict each other".into(), "leave one of them out"));
@@ -456,6 +478,9 @@ impl MethodArgs {
         if self.init.is_some() {
             return Ok((self.clone(), "--init says so".into()));
         }
+        if self.describes() {
+            return Ok((self.clone(), String::new()));
+        }
         let with = |init| Self { init: Some(init), ..self.clone() };
         let algorithm = self.algorithm();
         let cells = algorithm.cells(clusters.max, self.method.cells_per_cluster);
@@ -469,6 +494,28 @@ impl MethodArgs {
                 Ok((uniform, why))
             }
             _ => Ok((if totals { from_totals } else { uniform }, why)),
+        }
+    }
+
+    /// Whether columns are described, and no clusters found.
+    pub(crate) fn describes(&self) -> bool {
+        self.algorithm().describes().is_some()
+    }
+
+    /// Which K are tried, as `--k` says. A description has no clusters, and everything else needs a number of them.
+    ///
+    /// # Errors
+    /// A [`Failure`] that says which.
+    pub(crate) fn clusters(&self, k: Option<Clusters>) -> Result<Clusters, Failure> {
+        let usage = |what: &str, next: &str| Err(Failure::new(Code::Usage, what, next));
+        match (self.describes(), k) {
+            (true, None) => Ok(Clusters::exactly(1)),
+            (true, Some(_)) => usage("a description has no clusters", "leave --k out, or choose another --method"),
+            (false, Some(clusters)) => Ok(clusters),
+            (false, None) => usage(
+                "how many clusters?",
+                "say --k K, or --k LOW..HIGH for a range from which the run chooses; --method describe needs none",
+            ),
         }
     }
 
@@ -503,11 +550,20 @@ impl MethodArgs {
             distance: self.distance,
             anchors: self.anchors,
             features: self.features,
+            bins: self.bins,
         })
     }
 
     fn preparation(&self, columns: &[Column]) -> Result<Preparation, Failure> {
         let scale = match self.standardise {
+            Standardise::None if self.metric == Metric::Mahalanobis => Scale::Whiten,
+            _ if self.metric == Metric::Mahalanobis => {
+                return Err(Failure::new(
+                    Code::Usage,
+                    "--metric mahalanobis standardises the columns itself",
+                    "leave --standardise out",
+                ));
+            }
             Standardise::None => Scale::None,
             Standardise::Standard => Scale::Standard,
             Standardise::Robust => Scale::Robust,
@@ -515,6 +571,11 @@ impl MethodArgs {
         let winsorise = self.winsorise.iter().map(|text| winsor(text, columns)).collect::<Result<_, _>>()?;
         let none = Preparation::none();
         Ok(Preparation { winsorise, scale, min_rows: self.min_records.unwrap_or(none.min_rows), ..none })
+    }
+
+    /// How rows become working units, where `--scale` says `scaling`.
+    pub(crate) fn scaling(&self, scaling: Scaling) -> Scaling {
+        if self.metric == Metric::Cosine { Scaling::Direction } else { scaling }
     }
 
     /// Which share of the sites contributes.

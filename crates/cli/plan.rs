@@ -93,9 +93,9 @@ pub(crate) struct MakeArgs {
     /// Where to write the plan
     #[arg(long, value_name = "FILE", default_value = "plan.toml", help_heading = heading::ROWS)]
     pub out: PathBuf,
-    /// Number of clusters, or a range as in 2..9 from which the run chooses
+    /// Number of clusters, or a range as in 2..9 from which the run chooses; `describe` has none
     #[arg(long, value_name = "K|LOW..HIGH", value_parser = parse_clusters, help_heading = heading::METHOD)]
-    pub k: Clusters,
+    pub k: Option<Clusters>,
     /// How rows become working units
     #[arg(long, value_enum, default_value = "box", hide_short_help = true, help_heading = heading::ROWS)]
     pub scale: Scale,
@@ -240,7 +240,8 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
         let each = rows.unwrap_or(0) / sites.max(1) as u64;
         forecast::strict_sites_answer((&work, &terms, sites), [(each, None)], rows.unwrap_or(0))
     };
-    let (method, why) = args.method.decided(args.k, args.start.is_some(), sites, rows, strict)?;
+    let clusters = args.method.clusters(args.k)?;
+    let (method, why) = args.method.decided(clusters, args.start.is_some(), sites, rows, strict)?;
     let (_, terms) = made(&method)?;
     // Proved before it is signed, and again by everybody who loads it.
     let federation = Federation::new(roster, terms.clone()).and_then(|of| of.under(schema)).map_err(wrong)?;
@@ -291,8 +292,10 @@ fn work(
 ) -> Result<PlanSpec, Failure> {
     let given = given_centres(args.start.as_deref(), names(columns, categorical).len())?;
     let classes = args.labels.as_ref().map_or(0, |labels| labels.classes.len());
-    let mut recipe = contributors(method, given.is_some()).recipe(args.k, given, args.seed, columns, sites, classes)?;
-    recipe.noise = method.noise.noise(args.k, args.max_rows);
+    let clusters = method.clusters(args.k)?;
+    let mut recipe =
+        contributors(method, given.is_some()).recipe(clusters, given, args.seed, columns, sites, classes)?;
+    recipe.noise = method.noise.noise(clusters, args.max_rows);
     if args.no_opening && method.min_change.is_none() {
         // Only the sites' own copies of the method see that it is kept.
         recipe.min_change = 1;
@@ -300,10 +303,10 @@ fn work(
     let step_bits = method.noise.step_bits(args.step_bits).or(default_step(&recipe));
     let work = PlanSpec {
         columns: columns.clone(),
-        scaling: match args.scale {
+        scaling: method.scaling(match args.scale {
             Scale::Box => Scaling::Box,
             Scale::None => Scaling::None,
-        },
+        }),
         out_of_box: match args.out_of_box {
             Some(Outside::Refuse) => OutOfBox::Refuse,
             Some(Outside::Clip) => OutOfBox::Clip,
@@ -331,7 +334,7 @@ fn terms(args: &MakeArgs, roster: &Roster, work: &PlanSpec) -> Result<Terms, Fai
         block_size: args.block_size,
         slots: args.slots,
         max_rows: args.max_rows,
-        min_total_rows: args.min_total_rows.unwrap_or(2 * u64::from(args.k.max) + 1),
+        min_total_rows: args.min_total_rows.unwrap_or(least_rows(&work.recipe)),
         opening: !args.no_opening,
         application: work.to_bytes(),
     };
@@ -349,6 +352,12 @@ fn terms(args: &MakeArgs, roster: &Roster, work: &PlanSpec) -> Result<Terms, Fai
     }
     terms.check(roster).map_err(|e| again(e.into()))?;
     Ok(terms)
+}
+
+/// Rows of all sites together at least, where nothing else is said. Of fewer rows than a bin of the result has, nothing is described.
+fn least_rows(recipe: &Recipe) -> u64 {
+    let clusters = 2 * u64::from(recipe.clusters.max) + 1;
+    recipe.algorithm.describes().map_or(clusters, |_| clusters.max(recipe.rule.min_rows))
 }
 
 /// The files were read: what is wrong from there on is wrong with the options.
@@ -411,9 +420,9 @@ fn check(
         map.insert("hash".into(), json!(hash.to_string()));
         map.insert("fingerprint".into(), json!(fingerprint(&hash.0)));
     }
-    let (clusters, m) = (clusters(&federation.work), federation.work.recipe.judge_m());
+    let method = parameters(&federation.work);
     let text = format!(
-        "{says}\nfingerprint {}\nmethod      {}, K = {clusters}, m = {m}, {}, {} at most\n{}",
+        "{says}\nfingerprint {}\nmethod      {}, {method}, {}, {} at most\n{}",
         fingerprint(&hash.0),
         federation.work.method_name(),
         counted(federation.work.headers().count(), "column"),
@@ -517,6 +526,7 @@ fn to_text(federation: &Federation) -> String {
     let scaling = match work.scaling {
         Scaling::Box => "every column to [0, 1] by its range",
         Scaling::None => "none",
+        Scaling::Direction => "every row divided by its length",
     };
     let outside = match work.out_of_box {
         OutOfBox::Refuse => "refused",
@@ -560,11 +570,20 @@ fn clusters(work: &PlanSpec) -> String {
     if min == max { min.to_string() } else { format!("{min} to {max}") }
 }
 
+/// What there is to a method beside its name: clusters and fuzzifier, or the bins of a description.
+fn parameters(work: &PlanSpec) -> String {
+    match work.recipe.algorithm.describes() {
+        Some(bins) => {
+            format!("{bins} bins a column, of {} at least", counted(work.recipe.rule.min_rows as usize, "row"))
+        }
+        None => format!("K = {}, m = {}", clusters(work), work.recipe.judge_m()),
+    }
+}
+
 /// What a run consists of, line by line.
 fn describe(work: &PlanSpec) -> String {
     let recipe = &work.recipe;
-    let mut text =
-        format!("method          {}, K = {}, m = {}\n", work.method_name(), clusters(work), recipe.judge_m());
+    let mut text = format!("method          {}, {}\n", work.method_name(), parameters(work));
     let mut line = |name: &str, value: String| text += &format!("{name:<16}{value}\n");
     match &recipe.seeding {
         Seeding::Uniform { seed } => line("start", format!("uniform in the box, seed {seed}")),

@@ -117,7 +117,8 @@ def bad_questions():
         "factor 0": ("factor", [0.0, 1.0]), "a shift outside": ("shift", [1.5, 0.0]),
         "an empty clip": ("upper", [0.1, 1.0]),
         "a clip outside": ("lower", [-0.1, 0.0]), "a factor too large": ("factor", [1e13, 1.0]),
-        "one column": ("shift", [0.5]),
+        "one column": ("shift", [0.5]), "half a triangle": ("factor", [4.0, 1.0, 2.5, 1.0]),
+        "a triangle with a factor too large": ("factor", [4.0, 1e13, 2.5]),
     }  # fmt: skip
     for name, (field, value) in changes.items():
         yield f"transform: {name}", question_of([moments()], {**STANDARD, field: value})
@@ -188,6 +189,17 @@ def works():
     smoker = {"column": "smoker", "categories": ["never", "former", "é, current"], "weight": 0.5}
     sex = {"column": "sex", "categories": ["f", "m"], "weight": 0.25}
     yield work(("fcm", {**m, **stop}), uniform, categorical=[smoker, sex])
+    white = work(("fcm", {**m, **stop}), uniform, scaling=("direction", {}))
+    yield white
+    white = work(("fcm", {**m, **stop}), uniform)
+    white["recipe"]["preparation"]["scale"] = ("whiten", {})
+    yield white
+    described = work(("describe", {"bins": 20}), uniform, step_bits=40, categorical=[sex])
+    described["recipe"] |= {
+        "clusters": {"min": 1, "max": 1},
+        "validity": {"full": False, "vectors": False, "silhouette": False, "classes": 0, "judge_m": 2.0},
+    }
+    yield described
     kept = work(("kmeans", {"epsilon": 0.0, "max_rounds": 8}), uniform)
     kept["recipe"]["min_change"] = 5
     yield kept

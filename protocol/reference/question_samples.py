@@ -8,6 +8,7 @@ BOXES = {
     "raw": Domain([-1.0, 10.0], [3.0, 30.0], "none"),
     "mixed": Domain([-1.0], [3.0], "none", [0.25, 0.25]),
     "unit": Domain([0.0, 0.0], [1.0, 1.0], "none"),
+    "directions": Domain([-1.0, 10.0], [3.0, 30.0], "direction"),
 }
 
 
@@ -119,6 +120,7 @@ def shaped(part, centres=THREE, weights=(0.25, 0.5, 0.25), m=None, covariances=O
 
 COUNT, BOTH = ("counts", {}), ("both", {})
 STANDARD = {"lower": [0.1, 0.0], "upper": [0.9, 1.0], "shift": [0.5, 0.25], "factor": [4.0, 2.5]}
+WHITE = {**STANDARD, "factor": [4.0, -1.5, 2.5]}
 GOOD = {
     "fuzzy sums": [fuzzy("fuzzy_sums")],
     "fuzzy sums, m below 2": [fuzzy("fuzzy_sums", m=1.5)],
@@ -189,6 +191,8 @@ UNITS = {
     "raw units, mixture": ("raw", None, [shaped(BOTH, RAW), shaped(BOTH, RAW, m=2.0)]),
     "standardised, mixture": ("scaled", STANDARD, [shaped(BOTH, [[0.0, 0.0], [1.0, 1.0], [-1.0, 0.5]])]),
     "raw units, moments": ("raw", None, [moments(), moments([1.0, 20.0]), histogram(5, (1, 12.5, 22.5))]),
+    "whitened": ("scaled", WHITE, [fuzzy("fuzzy_sums", [[0.0, 0.0], [1.0, 1.0], [-1.0, 0.5]]), moments([0.0, 0.0])]),
+    "directions": ("directions", None, [fuzzy("fuzzy_sums", [[0.0, 1.0], [0.1, 0.9], [-0.1, 0.9]]), moments()]),
     "raw units, features": ("raw", None, [features(BOTH, RAW)]),
 }
 MIXED = [[0.0, 0.25, 0.0], [1.0, 0.0, 0.25]]

@@ -77,6 +77,7 @@ ALGORITHM = Enum(
         "gk": Struct(m=F64, epsilon=F64, max_rounds=U32, regularisation=F64),
         "fcm-noise": Struct(m=F64, epsilon=F64, max_rounds=U32, distance=F64),
         "pcm": Struct(m=F64, epsilon=F64, max_rounds=U32, distance=F64),
+        "describe": Struct(bins=U32),
     }
 )
 SEEDING = Enum(
@@ -111,7 +112,7 @@ RECIPE = Struct(
     rule=Struct(min_rows=U64, min_sites=U32, ask_first=BOOL),
     preparation=Struct(
         winsorise=List(Struct(column=U32, lower=F64, upper=F64)),
-        scale=Enum(none=NOTHING, standard=NOTHING, robust=NOTHING),
+        scale=Enum(none=NOTHING, standard=NOTHING, robust=NOTHING, whiten=NOTHING),
         min_rows=U64,
         bins=U32,
     ),
@@ -122,7 +123,7 @@ RECIPE = Struct(
 )
 WORK = Struct(
     columns=List(Struct(name=TEXT, lower=F64, upper=F64)),
-    scaling=Enum(box=NOTHING, none=NOTHING),
+    scaling=Enum(box=NOTHING, none=NOTHING, direction=NOTHING),
     out_of_box=Enum(refuse=NOTHING, clip=NOTHING),
     recipe=RECIPE,
     sampling=Option(Struct(share=F64, seed=U64)),

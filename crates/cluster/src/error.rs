@@ -29,6 +29,12 @@ pub enum DataError {
         /// Column index.
         column: usize,
     },
+    /// A row of zeros where only directions count.
+    #[error("row {row} (counted from 0) holds nothing but zeros, and has no direction")]
+    NoDirection {
+        /// Row index.
+        row: usize,
+    },
     /// Two things that should have the same columns do not.
     #[error("expected {expected} columns, found {found}")]
     ColumnMismatch {

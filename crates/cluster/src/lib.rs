@@ -14,8 +14,8 @@
 //!
 //! No module uses one that comes later in this list.
 //!
-//! 1. `error`, [`random`], `data`, `scale`, `transform`, `packed`, `start`, `shape`: rows, the public box, standardisation,
-//!    the kernel's layout, first centres, covariances.
+//! 1. `error`, [`random`], `data`, `scale`, `shape`, `transform`, `packed`, `start`: rows, the public box, covariances,
+//!    standardisation, the kernel's layout, first centres.
 //! 2. [`distance`], [`assign`], [`kernel`], [`mod@reference`]: memberships of one row, the sums fast, the same sums plain.
 //! 3. `totals_check`, [`validity`], [`metrics`], [`offline`], [`synthetic`]: what is computed from totals alone, how results
 //!    are compared, seeded examples.
@@ -77,7 +77,7 @@ pub use error::{AnswerError, DataError, DriveError, MethodError, MetricError, Qu
 pub use method::{Clusters, Fcm, FcmParams, Method, Outcome, Recipe, Run, Step};
 pub use packed::{Packed, Prepared};
 pub use query::{Block, Per, Query};
-pub use scale::{Domain, OutOfBox, Scaling};
+pub use scale::{Domain, OutOfBox, Scaling, unit};
 pub use start::Start;
 pub use transform::Transform;
 pub use validity::Indices;

@@ -15,6 +15,9 @@ pub enum Scaling {
     Box,
     /// Rows are used as they are: working units are the original ones.
     None,
+    /// `x / |x|`: only the direction of a row from zero counts, so that squared distances are twice one less the cosine (Dhillon &
+    /// Modha 2001). A column of one sign has the interval from 0 to 1 or from -1 to 0, others that from -1 to 1.
+    Direction,
 }
 
 /// What happens to a row outside the public box.
@@ -161,7 +164,7 @@ impl Domain {
     ///
     /// # Errors
     /// [`DataError::ColumnMismatch`]; with [`OutOfBox::Refuse`] also [`DataError::OutsideBox`], which names row and
-    /// column but never the value.
+    /// column but never the value; under [`Scaling::Direction`] [`DataError::NoDirection`], which names the row.
     pub fn to_working(&self, rows: &Rows, out_of_box: OutOfBox) -> Result<Rows, DataError> {
         self.same_columns(rows.columns())?;
         let mut working = Vec::with_capacity(rows.as_slice().len());
@@ -172,6 +175,12 @@ impl Domain {
                     return Err(DataError::OutsideBox { row: i, column });
                 }
                 working.push(self.scale(column, value.clamp(low, high)));
+            }
+            if self.scaling == Scaling::Direction {
+                let at = working.len() - row.len();
+                if !unit(&mut working[at..]) {
+                    return Err(DataError::NoDirection { row: i });
+                }
             }
         }
         Rows::new(working, self.columns())
@@ -193,8 +202,23 @@ impl Domain {
         self.map_centres(centres, |column, value| match (self.indicator(column), self.scaling) {
             (Some(one), _) => value / one,
             (None, Scaling::Box) => self.lower[column] + value * (self.upper[column] - self.lower[column]),
-            (None, Scaling::None) => value,
+            (None, Scaling::None | Scaling::Direction) => value,
         })
+    }
+
+    /// Centres (K x d) from working units as a result reports them: in original units, under [`Scaling::Direction`] as directions of
+    /// length 1. A centre at zero has none and stays there.
+    ///
+    /// # Errors
+    /// As [`Domain::centres_to_original`].
+    pub fn reported(&self, centres: &Centres) -> Result<Centres, DataError> {
+        let original = self.centres_to_original(centres)?;
+        if self.scaling != Scaling::Direction {
+            return Ok(original);
+        }
+        let mut values = original.as_slice().to_vec();
+        values.chunks_exact_mut(self.columns()).for_each(|centre| _ = unit(centre));
+        Centres::new(original.k(), self.columns(), values)
     }
 
     /// The interval of one column in working units: `(0, 1)` for a number under [`Scaling::Box`].
@@ -206,6 +230,10 @@ impl Domain {
             (Some(one), _) => (0.0, one),
             (None, Scaling::Box) => (0.0, 1.0),
             (None, Scaling::None) => (self.lower[column], self.upper[column]),
+            (None, Scaling::Direction) => {
+                let end = |reaches: bool, to: f64| if reaches { to } else { 0.0 };
+                (end(self.lower[column] < 0.0, -1.0), end(self.upper[column] > 0.0, 1.0))
+            }
         }
     }
 
@@ -248,7 +276,7 @@ impl Domain {
             (Some(one), _) => value * one,
             // Rounding is monotone, so a value between the bounds cannot leave [0, 1].
             (None, Scaling::Box) => (value - self.lower[column]) / (self.upper[column] - self.lower[column]),
-            (None, Scaling::None) => value,
+            (None, Scaling::None | Scaling::Direction) => value,
         }
     }
 
@@ -286,6 +314,18 @@ impl From<Domain> for Unchecked {
     fn from(domain: Domain) -> Self {
         Self { lower: domain.lower, upper: domain.upper, scaling: domain.scaling, indicators: domain.indicators }
     }
+}
+
+/// Divides a row by its length; false for a row of zeros. The largest value goes first, so that no square leaves `f64`.
+pub fn unit(row: &mut [f64]) -> bool {
+    let largest = row.iter().fold(0.0f64, |most, x| most.max(x.abs()));
+    if largest == 0.0 {
+        return false;
+    }
+    row.iter_mut().for_each(|x| *x /= largest);
+    let length = row.iter().map(|x| x * x).sum::<f64>().sqrt();
+    row.iter_mut().for_each(|x| *x = (*x / length).clamp(-1.0, 1.0));
+    true
 }
 
 /// Centres may lie outside the box by so much of its extent: fixed-point sums are rounded.

@@ -79,6 +79,19 @@ impl Factor {
         (factor.trace_of_inverse.is_finite() && log_det.is_finite()).then_some(factor)
     }
 
+    /// The inverse of L, lower triangle.
+    pub(crate) fn inverse(&self, d: usize) -> Vec<f64> {
+        let mut out = vec![0.0; triangle(d)];
+        let (mut unit, mut y) = (vec![0.0; d], vec![0.0; d]);
+        for column in 0..d {
+            unit.fill(0.0);
+            unit[column] = 1.0;
+            self.distance(&unit, &mut y);
+            (column..d).for_each(|row| out[at(row, column)] = y[row]);
+        }
+        out
+    }
+
     /// Squared Mahalanobis distance `zᵀ (L Lᵀ)⁻¹ z`, by forward substitution into `y`.
     pub(crate) fn distance(&self, z: &[f64], y: &mut [f64]) -> f64 {
         let mut sum = 0.0;

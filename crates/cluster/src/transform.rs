@@ -2,9 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::shape::triangle;
 use crate::{Centres, DataError, Domain, QueryError, Rows, Scaling};
 
-/// From working units to standardised ones, column by column: clip, shift, scale (`(clip(x) - shift) * factor`).
+/// From working units to standardised ones: clip, shift, multiply (`F (clip(x) - shift)`). F is diagonal, or a lower triangle that
+/// whitens the columns, so that squared distances are those of Mahalanobis (1936).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Transform {
     /// Lower clip bounds, d, working units; at the box's end where nothing is clipped.
@@ -13,7 +15,8 @@ pub struct Transform {
     pub upper: Vec<f64>,
     /// What is taken off, d, working units: means or medians.
     pub shift: Vec<f64>,
-    /// What it is multiplied by, d, > 0: one over the standard deviation or the interquartile range.
+    /// F: its diagonal, d, each one over the standard deviation or the interquartile range; or its lower triangle row by row,
+    /// d (d + 1) / 2, the inverse of the Cholesky factor of the covariance matrix. The diagonal is > 0.
     pub factor: Vec<f64>,
 }
 
@@ -35,15 +38,15 @@ impl Transform {
     /// a factor is not a finite number above 0.
     pub fn domain(&self, domain: &Domain) -> Result<Domain, QueryError> {
         let d = domain.columns();
-        let shapes = [&self.lower, &self.upper, &self.shift, &self.factor];
-        if shapes.iter().any(|list| list.len() != d) {
+        let shapes = [&self.lower, &self.upper, &self.shift];
+        if shapes.iter().any(|list| list.len() != d) || ![d, triangle(d)].contains(&self.factor.len()) {
             return Err(QueryError::Transform);
         }
         let (mut low, mut high) = (Vec::with_capacity(d), Vec::with_capacity(d));
         for column in 0..d {
             let (from, to) = domain.working_interval(column);
             let (lower, upper) = (self.lower[column], self.upper[column]);
-            let (shift, factor) = (self.shift[column], self.factor[column]);
+            let (shift, factor) = (self.shift[column], self.diagonal(column));
             let inside = from <= lower && lower < upper && upper <= to; // false for NaN
             // A shift of 0 is none, wherever the box lies.
             let shifts = (shift == 0.0 && factor == 1.0) || (from..=to).contains(&shift);
@@ -51,15 +54,50 @@ impl Transform {
             if !inside || !usable {
                 return Err(QueryError::Transform);
             }
-            low.push((lower - shift) * factor);
-            high.push((upper - shift) * factor);
+        }
+        for column in 0..d {
+            let usable = |(at, part): (usize, f64)| {
+                let (from, to) = domain.working_interval(at);
+                part.abs() <= MAX_FACTOR / (to - from).max(1.0)
+            };
+            if !self.line(column).all(usable) {
+                return Err(QueryError::Transform);
+            }
+            let (least, most) = self.interval(column);
+            low.push(least);
+            high.push(most);
         }
         Domain::new(low, high, Scaling::None).map_err(|_| QueryError::Transform)
     }
 
-    /// One value of a column, transformed.
-    pub fn value(&self, column: usize, x: f64) -> f64 {
-        (x.clamp(self.lower[column], self.upper[column]) - self.shift[column]) * self.factor[column]
+    /// Whether F is a triangle, and mixes columns.
+    pub fn mixes(&self) -> bool {
+        self.factor.len() != self.shift.len()
+    }
+
+    /// The number of a column on the diagonal of F.
+    pub(crate) fn diagonal(&self, column: usize) -> f64 {
+        self.factor[if self.mixes() { triangle(column) + column } else { column }]
+    }
+
+    /// A row of F: places and numbers up to the diagonal, without the zeros of a diagonal F.
+    fn line(&self, row: usize) -> impl Iterator<Item = (usize, f64)> + '_ {
+        let (from, first) = if self.mixes() { (triangle(row), 0) } else { (row, row) };
+        self.factor[from..].iter().take(row + 1 - first).enumerate().map(move |(i, part)| (first + i, *part))
+    }
+
+    /// What rows can have in a transformed column.
+    fn interval(&self, column: usize) -> (f64, f64) {
+        self.line(column).fold((0.0, 0.0), |(low, high), (at, part)| {
+            let ends = [self.lower[at], self.upper[at]].map(|end| (end - self.shift[at]) * part);
+            (low + ends[0].min(ends[1]), high + ends[0].max(ends[1]))
+        })
+    }
+
+    /// A point (d) in transformed units; nothing is clipped.
+    pub fn point(&self, x: &[f64]) -> Vec<f64> {
+        let one = |row: usize| self.line(row).map(|(at, part)| (x[at] - self.shift[at]) * part).sum();
+        (0..self.shift.len()).map(one).collect()
     }
 
     /// Rows (n x d, working units) in transformed units.
@@ -71,7 +109,14 @@ impl Transform {
         if d != self.shift.len() {
             return Err(DataError::ColumnMismatch { expected: self.shift.len(), found: d });
         }
-        let values = rows.as_slice().iter().enumerate().map(|(i, x)| self.value(i % d, *x)).collect();
+        let ends: Vec<(f64, f64)> = (0..d).map(|column| self.interval(column)).collect();
+        let mut values = Vec::with_capacity(rows.as_slice().len());
+        for row in rows {
+            let clip = |(column, x): (usize, &f64)| x.clamp(self.lower[column], self.upper[column]);
+            let clipped: Vec<f64> = row.iter().enumerate().map(clip).collect();
+            // Sums of products may round to a hair outside.
+            values.extend(self.point(&clipped).iter().zip(&ends).map(|(x, (low, high))| x.clamp(*low, *high)));
+        }
         Rows::new(values, d)
     }
 
@@ -80,7 +125,7 @@ impl Transform {
     /// # Errors
     /// [`DataError`] where shapes do not fit or a number leaves `f64`.
     pub fn centres(&self, centres: &Centres) -> Result<Centres, DataError> {
-        self.map(centres, |column, value| (value - self.shift[column]) * self.factor[column])
+        self.map(centres, |centre| self.point(centre))
     }
 
     /// Centres (K x d) from transformed back into working units.
@@ -88,16 +133,23 @@ impl Transform {
     /// # Errors
     /// As [`Transform::centres`].
     pub fn back(&self, centres: &Centres) -> Result<Centres, DataError> {
-        self.map(centres, |column, value| value / self.factor[column] + self.shift[column])
+        // F is triangular: every column follows from those before it.
+        self.map(centres, |centre| {
+            let mut off: Vec<f64> = Vec::with_capacity(centre.len());
+            for (row, value) in centre.iter().enumerate() {
+                let known: f64 = self.line(row).filter(|(at, _)| *at < row).map(|(at, part)| part * off[at]).sum();
+                off.push((value - known) / self.diagonal(row));
+            }
+            off.iter().zip(&self.shift).map(|(off, shift)| off + shift).collect()
+        })
     }
 
-    fn map(&self, centres: &Centres, map: impl Fn(usize, f64) -> f64) -> Result<Centres, DataError> {
+    fn map(&self, centres: &Centres, map: impl Fn(&[f64]) -> Vec<f64>) -> Result<Centres, DataError> {
         let d = centres.columns();
         if d != self.shift.len() {
             return Err(DataError::ColumnMismatch { expected: self.shift.len(), found: d });
         }
-        let values = centres.as_slice().iter().enumerate().map(|(i, value)| map(i % d, *value)).collect();
-        Centres::new(centres.k(), d, values)
+        Centres::new(centres.k(), d, centres.rows().flat_map(map).collect())
     }
 }
 
@@ -124,6 +176,19 @@ mod tests {
     }
 
     #[test]
+    fn a_triangle_there_and_back() {
+        let domain = domain();
+        let t = Transform { shift: vec![0.5, 1.0], factor: vec![2.0, -4.0, 0.5], ..Transform::identity(&domain) };
+        let moved = t.domain(&domain).unwrap();
+        assert_eq!((moved.lower(), moved.upper()), ([-1.0, -5.0].as_slice(), [1.0, 4.0].as_slice()));
+        let centres = Centres::from_rows(&[vec![0.75, 3.0]]).unwrap();
+        assert_eq!(t.centres(&centres).unwrap().as_slice(), [0.5, 0.0]);
+        assert_eq!(t.back(&t.centres(&centres).unwrap()).unwrap(), centres);
+        let rows = t.rows(&Rows::new(vec![0.75, 9.0], 2).unwrap()).unwrap();
+        assert_eq!(rows.as_slice(), [0.5, 1.0], "clipped before");
+    }
+
+    #[test]
     fn a_transform_outside_its_domain_is_refused() {
         let domain = domain();
         let good = Transform::identity(&domain);
@@ -133,6 +198,8 @@ mod tests {
             Transform { factor: vec![f64::NAN, 1.0], ..good.clone() },
             Transform { factor: vec![1e13, 1.0], ..good.clone() },
             Transform { factor: vec![1.0], ..good.clone() },
+            Transform { factor: vec![1.0, 0.5, 0.0], ..good.clone() },
+            Transform { factor: vec![1.0, 1e13, 1.0], ..good.clone() },
             Transform { shift: vec![2.0, 0.0], ..good.clone() },
             Transform { lower: vec![0.5, -5.0], upper: vec![0.5, 5.0], ..good.clone() },
             Transform { upper: vec![f64::INFINITY, 5.0], ..good.clone() },

@@ -54,6 +54,11 @@ impl Warning {
 /// Everything to doubt about this outcome of a run of `recipe` on `domain`, whose columns have these names.
 pub fn of(recipe: &Recipe, domain: &Domain, names: &[String], outcome: &Outcome) -> Vec<Warning> {
     let mut found = Vec::new();
+    if recipe.algorithm.describes().is_some() {
+        found.extend(flat_columns(domain, names, outcome));
+        found.extend(rare_categories(recipe, domain, names, outcome));
+        return found;
+    }
     found.extend(border(outcome));
     // Noise moves the numbers of all others: what it does is told by the forecast and by standard errors.
     if recipe.noise.is_some() {
@@ -364,7 +369,7 @@ fn coarse(recipe: &Recipe, domain: &Domain, outcome: &Outcome) -> Option<Warning
     let epsilon = tolerance(&recipe.algorithm)?;
     let side = |column: usize| {
         let (low, high) = domain.working_interval(column);
-        let factor = outcome.transform.as_ref().map_or(1.0, |transform| transform.factor[column]);
+        let factor = outcome.transform.as_ref().map_or(1.0, |transform| transform.diagonal(column));
         (high - low) * factor
     };
     let diagonal = (0..domain.columns()).map(|column| side(column).powi(2)).sum::<f64>().sqrt();
@@ -394,17 +399,27 @@ fn rare_categories(recipe: &Recipe, domain: &Domain, names: &[String], outcome: 
     let least = recipe.rule.min_rows as f64;
     recipe.algorithm.fuzzifier().is_none().then_some(())?;
     let shares = domain.centres_to_original(&outcome.centres).ok()?;
-    let rows = |i: usize, column: usize| Some(shares.row(i)[column] * (*outcome.clusters.sizes.get(i)?)? as f64);
+    let described = outcome.description.as_ref().map(|found| found.rows);
+    let size = |i: usize| outcome.clusters.sizes.get(i).copied().flatten().or(described);
+    let rows = |i: usize, column: usize| Some(shares.row(i)[column] * size(i)? as f64);
     let places = (0..shares.k()).flat_map(|i| (domain.numbers()..domain.columns()).map(move |column| (i, column)));
     let rare: Vec<(usize, usize)> =
         places.filter(|(i, column)| rows(*i, *column).is_some_and(|n| n > 0.5 && n < least - 0.5)).collect();
     let (cluster, column) = *rare.first()?;
-    let text = format!(
-        "{} of category and cluster stand on fewer than {least:.0} rows, {:?} in cluster {cluster} among them: whoever sees the \
+    let name = names.get(column).map_or("?", String::as_str);
+    let text = match described {
+        Some(_) => format!(
+            "{}, {name:?} among them, {} fewer than {least:.0} rows in the cohort, and the result counts them. Merge rare categories in \
+             the plan",
+            if rare.len() == 1 { "1 category".into() } else { format!("{} categories", rare.len()) },
+            if rare.len() == 1 { "has" } else { "have" },
+        ),
+        None => format!(
+            "{} of category and cluster stand on fewer than {least:.0} rows, {name:?} in cluster {cluster} among them: whoever sees the \
          shares and the sizes can tell how few rows of a cluster have it. Merge rare categories in the plan",
-        if rare.len() == 1 { "1 share".into() } else { format!("{} shares", rare.len()) },
-        names.get(column).map_or("?", String::as_str),
-    );
+            if rare.len() == 1 { "1 share".into() } else { format!("{} shares", rare.len()) },
+        ),
+    };
     Some(Warning::new("rare-category", text, [("shares", rare.len() as f64), ("min_rows", least)]))
 }
 

@@ -2,11 +2,13 @@
 
 mod bad_inputs;
 mod conversation;
+mod describe;
 mod finish;
 mod five_gaussians;
 mod held;
 mod hostile_questions;
 mod kernel;
+mod metrics;
 mod min_change;
 mod models;
 mod papers;

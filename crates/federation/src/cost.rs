@@ -343,6 +343,9 @@ pub fn blocks_mean(terms: &Terms, sites: usize) -> String {
 
 /// Where the first centres of a recipe come from, in a sentence that ends with the reason.
 pub fn first_centres(recipe: &Recipe, why: &str) -> String {
+    if recipe.algorithm.describes().is_some() {
+        return "first centres are not needed: a description has no clusters".to_owned();
+    }
     let from = match &recipe.seeding {
         Seeding::Given { .. } => "given by the plan".to_owned(),
         Seeding::Uniform { .. } => {

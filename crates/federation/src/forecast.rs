@@ -374,6 +374,14 @@ fn whole_part(work: &PlanSpec, question: &Question, one: Cost, forms: u64) -> (u
     };
     let Some(stage) = batch.queries.first().map(Query::stage) else { return (1, one) };
     match stage {
+        // Its questions are all in the list, and each is asked once.
+        _ if recipe.algorithm.describes().is_some() => (1, one),
+        // The products that whiten columns, and the sums before them.
+        Stage::Preparing | Stage::Iterating
+            if recipe.whitens() && matches!(question.name(), "moments" | "shaped_sums") =>
+        {
+            (1, one)
+        }
         Stage::Preparing => (most(stage), times(most(stage), 1)),
         Stage::Seeding => {
             // The question grows with the tree; all its cells together are what counts.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use veilsum_cluster::{
-    Centres, Domain, Outcome, Rows, Scaling, Transform,
+    Centres, DataError, Domain, Outcome, Rows, Scaling, Transform,
     method::{Extrapolation, Rested},
 };
 use veilsum_proto::suite::Hash;
@@ -216,7 +216,7 @@ impl Model {
                 return Err(format!("{name} are {} x {}, not k x columns", c.k(), c.columns()));
             }
         }
-        let back = domain.centres_to_original(&working).map_err(|e| format!("centres_working: {e}"))?;
+        let back = domain.reported(&working).map_err(|e| format!("centres_working: {e}"))?;
         for (a, b) in original.rows().zip(back.rows()) {
             for (column, (a, b)) in a.iter().zip(b).enumerate() {
                 let scale = (domain.upper()[column] - domain.lower()[column]).max(a.abs());
@@ -277,6 +277,13 @@ impl Model {
         let points = Centres::new(values.len() / d, d, values).map_err(|e| e.to_string())?;
         let working = domain.centres_to_box(&points).map_err(|e| e.to_string())?;
         let mut values = working.as_slice().to_vec();
+        if self.scaling == Scaling::Direction {
+            for (row, values) in values.chunks_exact_mut(d).enumerate() {
+                if !veilsum_cluster::unit(values) {
+                    return Err(DataError::NoDirection { row }.to_string());
+                }
+            }
+        }
         if let Some(t) = &self.standardisation {
             for (i, value) in values.iter_mut().enumerate() {
                 let column = i % d;
@@ -284,8 +291,9 @@ impl Model {
                 // A clip bound at the end of the box clips nobody.
                 let lower = if t.lower[column] > low { t.lower[column] } else { f64::NEG_INFINITY };
                 let upper = if t.upper[column] < high { t.upper[column] } else { f64::INFINITY };
-                *value = (value.clamp(lower, upper) - t.shift[column]) * t.factor[column];
+                *value = value.clamp(lower, upper);
             }
+            values = values.chunks_exact(d).flat_map(|row| t.point(row)).collect();
         }
         Rows::new(values, d).map_err(|e| e.to_string())
     }

@@ -8,7 +8,7 @@ pub use crate::columns::{Categorical, Column, Shares};
 use serde::{Deserialize, Serialize};
 use veilsum_cluster::{
     Algorithm, Batch, Centres, Domain, Method, Run, Step,
-    method::{Shapes, Stage},
+    method::{Scale, Shapes, Stage},
 };
 /// What a [`PlanSpec`] consists of.
 pub use veilsum_cluster::{Clusters, OutOfBox, Recipe, Scaling, method::Seeding, privacy::Unit, sampling::Sampling};
@@ -166,6 +166,12 @@ impl PlanSpec {
         let domain = self.domain()?;
         self.check_labels()?;
         self.check_noise()?;
+        self.check_metric()?;
+        if self.recipe.algorithm.describes().is_some() && (self.sampling.is_some() || self.judge != Judge::Coordinator)
+        {
+            let why = "a description is over all sites, and has no validity totals for the intermediary to judge";
+            return Err(PlanSpecError(why.into()));
+        }
         if let Some(sampling) = &self.sampling {
             sampling.check().map_err(PlanSpecError::new)?;
         }
@@ -198,6 +204,31 @@ impl PlanSpec {
         }
         self.working_recipe()?.check(&domain).map_err(PlanSpecError::new)?;
         self.first_question(3)?.check(&domain).map_err(PlanSpecError::new)
+    }
+
+    /// Directions and whitened columns are for distances between rows and centres in all columns.
+    fn check_metric(&self) -> Result<(), PlanSpecError> {
+        let (direction, whiten) = (self.scaling == Scaling::Direction, self.recipe.preparation.scale == Scale::Whiten);
+        if !direction && !whiten {
+            return Ok(());
+        }
+        let name = if direction { "cosine" } else { "mahalanobis" };
+        let refuse = |what: &str| Err(PlanSpecError(format!("the metric {name} {what}")));
+        if !matches!(self.recipe.algorithm, Algorithm::Fcm { .. } | Algorithm::Kmeans { .. }) {
+            return refuse("is for fcm and kmeans");
+        }
+        if !self.categorical.is_empty() {
+            return refuse("is for numbers: a category has no direction, and indicators add up to 1");
+        }
+        if direction && !self.recipe.preparation.is_none() {
+            return refuse("leaves rows where they are: nothing is standardised or clipped at quantiles beside it");
+        }
+        if direction && self.recipe.noise.is_some() {
+            return refuse(
+                "goes with no noise: a site with a row of zeros cannot answer, and so tells that it is there",
+            );
+        }
+        Ok(())
     }
 
     fn check_labels(&self) -> Result<(), PlanSpecError> {
@@ -287,7 +318,7 @@ impl PlanSpec {
     /// [`PlanSpecError`] where they do not fit the columns.
     pub fn units(&self, working: &Centres) -> Result<(Matrix, Matrix), PlanSpecError> {
         let domain = self.domain()?;
-        let original = domain.centres_to_original(working).map_err(PlanSpecError::new)?;
+        let original = domain.reported(working).map_err(PlanSpecError::new)?;
         let original: Vec<Vec<f64>> = original.rows().map(<[f64]>::to_vec).collect();
         let part = |(column, value): (usize, &f64)| {
             let (low, high) = domain.working_interval(column);
@@ -301,7 +332,7 @@ impl PlanSpec {
     pub(crate) fn extents(&self) -> Vec<f64> {
         let extent = |column: &Column| match self.scaling {
             Scaling::Box => column.upper - column.lower,
-            Scaling::None => 1.0,
+            Scaling::None | Scaling::Direction => 1.0,
         };
         // Indicators of categories stay as they are.
         let indicators = self.categorical.iter().flat_map(|column| column.categories.iter().map(|_| 1.0));

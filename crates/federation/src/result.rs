@@ -14,6 +14,7 @@ use veilsum_proto::{
 };
 
 use crate::{
+    description::Description,
     dp::Privacy,
     error::Failure,
     errors::ResultErrors,
@@ -33,6 +34,9 @@ pub struct RunResult {
     pub k: u32,
     /// Fuzzifier that memberships are computed with.
     pub m: f64,
+    /// What `describe` found; its one centre is the mean of all rows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<Description>,
     /// Names of the columns.
     pub columns: Vec<String>,
     /// K x d, original units.
@@ -161,7 +165,12 @@ impl RunResult {
         // The count is of the sites of the last total, and of no others.
         let counted = counted.filter(|_| judged == last);
         let n_total = counted.or(outcome.n_total);
-        let from = if counted.is_some() { "intermediary" } else { "sum of memberships" };
+        let description = outcome.description.as_ref().map(|found| Description::of(work, found)).transpose()?;
+        let from = match (counted, &description) {
+            (Some(_), _) => "intermediary",
+            (None, Some(_)) => "number of rows summed up",
+            (None, None) => "sum of memberships",
+        };
         let form = SumBounds::of(work, terms, roster.sites.len())?;
         let privacy = Privacy::of(work, &form);
         let errors = ResultErrors::of(work, form.noise, judged.len(), outcome, counted);
@@ -194,6 +203,7 @@ impl RunResult {
             method: work.method_name(),
             k: outcome.centres.k() as u32,
             m: outcome.m,
+            description,
             columns,
             categories,
             centres,

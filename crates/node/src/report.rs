@@ -9,8 +9,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{
-    app_messages::clean, cost::counted, error::Failure, errors::ResultErrors, files, model::Model, result::RunResult,
-    traffic::Traffic,
+    app_messages::clean, cost::counted, description::Description, error::Failure, errors::ResultErrors, files,
+    model::Model, result::RunResult, traffic::Traffic,
 };
 
 /// What the same code gives in the clear, on pooled rows or plain sums. It shows what masks, fixed point and the network change,
@@ -97,8 +97,90 @@ pub fn write_site(path: &Path, model: &Model, result: Option<&RunResult>, traffi
     Ok(files::write_atomic(path, text.as_bytes())?)
 }
 
+/// Columns, their histograms, categories and correlations, as tables.
+fn described(found: &Description) -> String {
+    let width =
+        |names: &mut dyn Iterator<Item = &String>| names.map(|name| shorten(name).chars().count()).max().unwrap_or(0);
+    let mut out = String::new();
+    let names = width(&mut found.numbers.iter().map(|number| &number.column)).max(6);
+    if let Some(first) = found.numbers.first() {
+        let _ = write!(out, "  {:<names$} {:>11} {:>11}", "column", "mean", "deviation");
+        for quantile in &first.quantiles {
+            let _ = write!(out, " {:>11}", format!("{:.0} %", 100.0 * quantile.q));
+        }
+        let _ = writeln!(out, " {:>10}  rows by bin", "± at most");
+    }
+    for number in &found.numbers {
+        let _ = write!(
+            out,
+            "  {:<names$} {:>11} {:>11}",
+            shorten(&number.column),
+            short(number.mean),
+            short(number.deviation)
+        );
+        for quantile in &number.quantiles {
+            let _ = write!(out, " {:>11}", short(quantile.value));
+        }
+        let error = number.quantiles.iter().map(|quantile| quantile.error).fold(0.0, f64::max);
+        let most = number.histogram.iter().map(|bin| density(bin.from, bin.to, bin.rows)).fold(0.0, f64::max);
+        let bars = number.histogram.iter().map(|bin| bar(density(bin.from, bin.to, bin.rows) / most));
+        let _ = writeln!(out, " {:>10}  {}", short(error), bars.collect::<String>());
+    }
+    for of in &found.categories {
+        let _ = writeln!(out, "  {}", clean(&of.column));
+        let names = width(&mut of.counts.iter().map(|count| &count.category));
+        for count in &of.counts {
+            let category = shorten(&count.category);
+            let _ = writeln!(out, "    {category:<names$} {:>10} {:>7.2} %", count.rows, 100.0 * count.share);
+        }
+    }
+    if let Some(table) = &found.correlations {
+        let shown = table.len().min(10);
+        let _ = write!(out, "  {:<names$}", "correlation");
+        for number in &found.numbers[..shown] {
+            let _ = write!(out, " {:>12}", shorten(&number.column));
+        }
+        let rest = table.len() - shown;
+        out += &if rest > 0 { format!("  (+{})\n", counted(rest, "column")) } else { "\n".to_owned() };
+        for (i, (line, number)) in table.iter().zip(&found.numbers).enumerate() {
+            let _ = write!(out, "  {:<width$}", shorten(&number.column), width = names.max(11));
+            for value in &line[..shown.min(i + 1)] {
+                let _ = write!(out, " {:>12}", value.map_or_else(|| "–".into(), |value| format!("{value:.3}")));
+            }
+            out.push('\n');
+        }
+    }
+    out
+}
+
+/// Rows for each unit of a bin's width.
+fn density(from: f64, to: f64, rows: u64) -> f64 {
+    rows as f64 / (to - from)
+}
+
+/// A part of the highest bin, from 0 to 1.
+fn bar(part: f64) -> char {
+    const BARS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    BARS[if part > 0.0 { (8.0 * part).ceil().clamp(1.0, 8.0) as usize } else { 0 }]
+}
+
+/// Five significant digits.
+fn short(x: f64) -> String {
+    if x == 0.0 || !x.is_finite() {
+        return format!("{x}");
+    }
+    match x.abs().log10().floor() as i32 {
+        place @ -4..=4 => format!("{x:.*}", (4 - place) as usize),
+        5..=9 => format!("{x:.0}"),
+        _ => format!("{x:.4e}"),
+    }
+}
+
 /// The centres as a table with one line a cluster. Clusters are numbered from 0, as everywhere: it is their place in the lists.
 pub fn centres(result: &RunResult) -> String {
+    if let Some(found) = &result.description {
+        return described(found);
+    }
     let mut out = String::new();
     let shown = result.columns.len().min(8);
     let clusters = &result.clusters;
@@ -218,6 +300,9 @@ pub fn summary(result: &RunResult) -> String {
             None => "stopped at the plan's last round".into(),
         },
     };
+    if result.description.is_some() {
+        return summary_of_rows(result, out);
+    }
     let index = result.indices.fuzzy_davies_bouldin;
     let index = if index.is_finite() {
         let error = |errors: &ResultErrors| format!("{:.4}", errors.fuzzy_davies_bouldin);
@@ -251,12 +336,25 @@ pub fn summary(result: &RunResult) -> String {
             stability.matched_distance.len()
         );
     }
+    summary_of_rows(result, out)
+}
+
+/// Rows, promises, missing sites and warnings, behind what is said already.
+fn summary_of_rows(result: &RunResult, mut out: String) -> String {
     if let (Some(n), Some(from)) = (result.n_total, result.n_total_from) {
         let n = with_error(result, "/n_total", n.to_string(), |errors| format!("{:.0}", errors.n_total));
         let _ = writeln!(out, "rows in all: {n} (from the {from})");
     }
     if let Some(left) = result.clusters.left_out.filter(|left| *left > 0) {
         let _ = writeln!(out, "left out: {} that no cluster counted in the last round", counted(left as usize, "row"));
+    }
+    if let Some(found) = &result.description {
+        let _ = writeln!(out, "missing: {}", found.missing);
+        for (what, rows) in [("histograms and quantiles", found.histogram_rows), ("deviations", found.spread_rows)] {
+            if let Some(rows) = rows {
+                let _ = writeln!(out, "{what} are over {rows} rows: a site was lost in between");
+            }
+        }
     }
     if let Some(privacy) = &result.privacy {
         let _ = writeln!(out, "privacy: {}", privacy.promise);

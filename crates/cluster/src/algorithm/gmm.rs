@@ -43,7 +43,7 @@ impl GmmSpec {
     }
 }
 
-fn even(k: usize) -> ShapeModel {
+pub(super) fn even(k: usize) -> ShapeModel {
     ShapeModel::Mixture { weights: vec![1.0 / k as f64; k] }
 }
 

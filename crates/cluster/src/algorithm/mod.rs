@@ -2,6 +2,8 @@
 //! whatever else needs to know an algorithm (the check of a plan, what a site answers, the command line, the tests of every
 //! method) reads it from here.
 
+pub mod describe;
+mod description;
 pub mod fcm;
 pub mod ffcf;
 pub mod ffcm;
@@ -18,6 +20,7 @@ mod update;
 
 use serde::{Deserialize, Serialize};
 
+pub use description::Description;
 pub use spec::{Beginning, GroupThreshold, Iteration, Named, Options, Spec};
 pub use update::{Counted, Fit, Rested, Round, Shapes, Walls};
 pub(crate) use update::{check_rounds, confined};
@@ -110,6 +113,8 @@ algorithms! {
     FcmNoise = typical::NoiseSpec { m: f64, epsilon: f64, max_rounds: u32, distance: f64 }
     /// Possibilistic c-means ([`typical`]).
     Pcm = typical::PcmSpec { m: f64, epsilon: f64, max_rounds: u32, distance: f64 }
+    /// Statistics of every column, without clusters ([`describe`]).
+    Describe = describe::DescribeSpec { bins: u32 }
 }
 
 const fn about<S: Named>() -> About
@@ -171,6 +176,11 @@ impl Algorithm {
     /// Whether it joins local centres by their index, which fails where sites hold different clusters.
     pub fn joins_by_index(&self) -> bool {
         self.spec().joins_by_index()
+    }
+
+    /// Where it describes columns and finds no clusters: in how many bins.
+    pub fn describes(&self) -> Option<u32> {
+        self.spec().describes()
     }
 
     /// Its tolerance and its rounds, where it can be run under noise: for no other is a sensitivity proved.

@@ -263,6 +263,11 @@ impl<S: Spec + Clone + Send + 'static> Iteration for Averaging<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Domain;
+
+    fn domain() -> Domain {
+        Domain::new(vec![0.0], vec![2.0], crate::Scaling::None).unwrap()
+    }
 
     fn start() -> Centres {
         Centres::known(vec![[0.0], [1.0]])
@@ -270,7 +275,8 @@ mod tests {
 
     fn rounds(rule: GroupThreshold) -> Rounds {
         let start = start();
-        let at = Beginning { start: &start, cells: None, rule, seed: 0 };
+        let domain = domain();
+        let at = Beginning { domain: &domain, start: &start, cells: None, rule, seed: 0 };
         Rounds::new(at, Weights::Rows, 0.0, 5).unwrap()
     }
 
@@ -305,7 +311,8 @@ mod tests {
     #[test]
     fn counts_come_first_and_small_clusters_are_frozen() {
         let three = Centres::known(vec![[0.0], [1.0], [2.0]]);
-        let at = Beginning { start: &three, cells: None, rule: TWO, seed: 0 };
+        let domain = domain();
+        let at = Beginning { domain: &domain, start: &three, cells: None, rule: TWO, seed: 0 };
         let mut rounds = Rounds::new(at, Weights::Rows, 0.0, 5).unwrap();
         assert_eq!(rounds.part(), RoundHalf::Counts);
         // Cluster 1 has rows enough, but of one site; cluster 0 hides them.
@@ -326,7 +333,8 @@ mod tests {
     #[test]
     fn a_small_cluster_is_not_closed_alone() {
         let three = Centres::known(vec![[0.0], [0.5], [1.0]]);
-        let at = Beginning { start: &three, cells: None, rule: TWO, seed: 0 };
+        let domain = domain();
+        let at = Beginning { domain: &domain, start: &three, cells: None, rule: TWO, seed: 0 };
         let mut rounds = Rounds::new(at, Weights::Rows, 0.0, 9).unwrap();
         assert_eq!(rounds.take(&[4.0, 13.0, 1.0, 2.0, 2.0, 1.0], Some(18)), Ok(false));
         assert_eq!(rounds.part(), RoundHalf::Sums(vec![1]), "clusters 0 and 2 have rows enough together");

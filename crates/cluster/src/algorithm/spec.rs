@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::update::{Fit, Walls};
 use crate::query::{LocalSteps, RoundHalf};
-use crate::{Centres, MethodError, Query};
+use crate::{Centres, Domain, MethodError, Query};
 
 /// What is known of an algorithm before its parameters are.
 pub trait Named: Sized {
@@ -49,6 +49,8 @@ pub struct Options {
     pub anchors: u32,
     /// Feature vectors that a site holds at most.
     pub features: u32,
+    /// Bins of a histogram.
+    pub bins: u32,
 }
 
 impl Options {
@@ -124,6 +126,11 @@ pub trait Spec {
         false
     }
 
+    /// Where it describes columns and finds no clusters: in how many bins.
+    fn describes(&self) -> Option<u32> {
+        None
+    }
+
     /// Centres that a site compares a row with in the longest question, where all K and restarts have `all_k` together.
     fn comparisons(&self, all_k: f64) -> f64 {
         all_k
@@ -133,6 +140,8 @@ pub trait Spec {
 /// What an iteration begins with.
 #[derive(Debug, Clone, Copy)]
 pub struct Beginning<'a> {
+    /// The box in the units of the questions.
+    pub domain: &'a Domain,
     /// First centres, K x d.
     pub start: &'a Centres,
     /// Means of the cells that seeding opened, where it did: the anchors of an algorithm that has any.

@@ -4,6 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde::{Deserialize, Serialize};
 
+use super::description::Description;
 use crate::totals_check::SLACK;
 use crate::{Centres, Domain, MethodError};
 
@@ -41,6 +42,8 @@ pub struct Fit {
     pub counted: Counted,
     /// Covariances, where the method finds any.
     pub shapes: Option<Shapes>,
+    /// What a description found, at its end.
+    pub description: Option<Description>,
 }
 
 /// Which rows the clusters of a total counted.
@@ -123,6 +126,7 @@ impl Fit {
             rested: None,
             counted: Counted::Unknown,
             shapes: None,
+            description: None,
         }
     }
 }

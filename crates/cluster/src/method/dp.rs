@@ -38,6 +38,12 @@ impl Recipe {
         if noise.expected_rows == 0 || noise.rows_of_unit() < 1.0 {
             return refuse("the number of expected rows, and of rows of a site, is at least 1");
         }
+        if self.algorithm.describes().is_some() {
+            return refuse(
+                "nothing is described: no sensitivity is accounted for its counts and products. fcm with K = 1 gives the mean of every \
+                 column and the number of rows with noise (--method fcm --k 1)",
+            );
+        }
         let Some((epsilon, max_rounds)) = self.algorithm.under_noise() else {
             return refuse("only fcm and kmeans can be run: for the other methods no sensitivity is proved");
         };

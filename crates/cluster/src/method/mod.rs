@@ -30,8 +30,8 @@ use crate::validity::Verdict;
 use crate::{Batch, Centres, MethodError, Totals, Transform};
 
 pub use crate::algorithm::{
-    ALGORITHMS, About, Algorithm, Fit, GroupThreshold, Iteration, Options, Rested, Round, Shapes, Walls, fcm, ffcf,
-    ffcm, fkm, gk, gmm, kmeans, kumar,
+    ALGORITHMS, About, Algorithm, Description, Fit, GroupThreshold, Iteration, Options, Rested, Round, Shapes, Walls,
+    fcm, ffcf, ffcm, fkm, gk, gmm, kmeans, kumar,
 };
 pub use crate::query::Stage;
 pub use crate::scale::inside;
@@ -141,6 +141,9 @@ pub struct Outcome {
     /// Covariances of the clusters, where the method finds any; in working units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shapes: Option<Shapes>,
+    /// What a description found, in working units; its means are the one centre.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<Description>,
     /// Whether the restarts of this K came to the same centres; `None` where there was one start, or the run ended before all of
     /// them had moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -7,9 +7,9 @@
 use std::collections::BTreeMap;
 
 use super::prepare::{Preparing, Scale};
-use super::recipe::{Recipe, Seeding};
+use super::recipe::{MOST_DESCRIBING, Recipe, Seeding};
 use super::seed::TreeSearch;
-use crate::algorithm::{Beginning, GroupThreshold};
+use crate::algorithm::{Beginning, GroupThreshold, describe};
 use crate::query::{
     Blur, Cells, Contingency, FuzzyValidation, Histogram, RoundHalf, Shifts, Silhouette, Sizes, Stage, Tree, Ungrouped,
     Validation,
@@ -110,6 +110,7 @@ impl Recipe {
     /// Different questions that one part of a run has at most.
     pub fn most_in(&self, stage: Stage) -> u32 {
         match (stage, &self.seeding) {
+            (Stage::Preparing, _) if self.algorithm.describes().is_some() => MOST_DESCRIBING,
             (Stage::Preparing, _) => self.preparation.max_questions(),
             (Stage::Seeding, Seeding::Tree(tree)) => {
                 TreeSearch::max_questions(self.leaves(tree), self.seeding_rule(tree))
@@ -179,19 +180,34 @@ impl Recipe {
         if self.noise.is_some() && query.sensitivity(1.0).is_none() {
             return Err(format!("the plan has noise, and {} is not accounted for", query.kind()));
         }
-        let stage = query.stage();
+        let stage = self.place_of(query);
         let open = match stage {
-            Stage::Preparing => self.prepares(),
+            Stage::Preparing => self.prepares() || self.algorithm.describes().is_some(),
             Stage::Ranging => self.range.is_some(),
             Stage::Seeding => matches!(self.seeding, Seeding::Tree(_)),
             // Under noise the rounds ask nothing but what is accounted for.
             Stage::Iterating => self.noise.is_some() || self.alike(query).iter().any(|one| one.kind() == query.kind()),
             Stage::Sizing => self.counts_clusters(),
+            // A description has nothing to judge.
+            Stage::Validating if self.algorithm.describes().is_some() => false,
             Stage::Validating => self.alike(query).iter().any(|one| one.kind() == query.kind()),
             Stage::Silhouettes => self.validity.silhouette,
             Stage::Counting => self.validity.classes > 0,
         };
         if open { Ok(stage) } else { Err(format!("the plan's method never asks {}", query.kind())) }
+    }
+
+    /// The part of this plan's runs that a question is of: products that whiten columns are a preparation.
+    fn place_of(&self, query: &Query) -> Stage {
+        match query {
+            Query::ShapedSums(_) if self.whitens() => Stage::Preparing,
+            other => other.stage(),
+        }
+    }
+
+    /// Whether columns are whitened.
+    pub fn whitens(&self) -> bool {
+        self.preparation.scale == Scale::Whiten
     }
 
     /// What the plan asks in the part of a run and about the points of this question, wherever these say it all.
@@ -221,6 +237,9 @@ impl Recipe {
         if !self.prepares() {
             return Err("the plan does not standardise rows".into());
         }
+        if transform.mixes() && !(self.whitens() && stage > Stage::Preparing) {
+            return Err("it mixes columns, the plan does not".into());
+        }
         let unscaled = self.preparation.scale == Scale::None || stage == Stage::Preparing;
         for column in 0..domain.columns() {
             let (low, high) = domain.working_interval(column);
@@ -234,12 +253,12 @@ impl Recipe {
             }
             // Categories have the plan's weight and keep it.
             let plain = unscaled || column >= domain.numbers();
-            if plain && (transform.shift[column], transform.factor[column]) != (0.0, 1.0) {
+            if plain && (transform.shift[column], transform.diagonal(column)) != (0.0, 1.0) {
                 return Err(format!("it scales column {column} (counted from 0), the plan does not"));
             }
             // No rows of the box spread wider than it, and those that hardly spread at all are not scaled.
-            let stretch = transform.factor[column] * (high - low);
-            if !plain && transform.factor[column] != 1.0 && !(0.99..=1.01 * MAX_SCALE).contains(&stretch) {
+            let stretch = transform.diagonal(column) * (high - low);
+            if !plain && transform.diagonal(column) != 1.0 && !(0.99..=1.01 * MAX_SCALE).contains(&stretch) {
                 return Err(format!("it scales column {column} (counted from 0) as no rows would have it"));
             }
         }
@@ -250,13 +269,27 @@ impl Recipe {
         for points in query.points() {
             inside(points, domain)?;
         }
+        if let (true, Query::ShapedSums(asked)) = (self.whitens(), query) {
+            let own = describe::products(&asked.centres) == *query && asked.centres.k() == 1;
+            return if own { Ok(()) } else { Err("a parameter is not the plan's".into()) };
+        }
+        let describes = self.algorithm.describes();
         let holds = self.fits_k(query)
             && query.half().is_none_or(|half| self.admits_half(half))
             && match query {
-                Query::Moments(_) => self.preparation.scale == Scale::Standard,
+                Query::Moments(q) if describes.is_some() => q.around.is_none() || !describe::correlates(domain),
+                Query::Histogram(q) if describes.is_some() => {
+                    describes.and_then(|bins| describe::histogram(domain, bins)).as_ref() == Some(q)
+                }
+                Query::Moments(q) => {
+                    self.preparation.scale == Scale::Standard || (self.whitens() && q.around.is_none())
+                }
                 Query::Histogram(q) => q.bins == self.preparation.bins && self.wants(q, domain.numbers()),
                 Query::Cells(q) => return self.admits_cells(q, sites),
                 Query::Shifts(q) => self.admits_shifts(q, domain)?,
+                Query::ShapedSums(q) if describes.is_some() => {
+                    describe::correlates(domain) && self.alike(query).contains(&Query::ShapedSums(q.clone()))
+                }
                 Query::ShapedSums(q) => {
                     self.alike(query).iter().any(|own| matches!(own, Query::ShapedSums(own) if q.like(own)))
                 }
@@ -381,7 +414,16 @@ impl Recipe {
             + if self.preparation.scale == Scale::Robust { 3 * d } else { 0 };
         let labels = max.saturating_mul(u64::from(self.validity.classes));
         let ranging = self.range.map_or(0, |range| u64::from(range.most) + 1);
-        [tree, rounds, judging, quantiles.saturating_mul(bins), labels, ranging, d + 1].into_iter().max().unwrap_or(0)
+        // Means, products and what a mixture's question has beside them.
+        let describing = self.algorithm.describes().map_or(0, |bins| {
+            let products = if d <= 64 { d * (d + 1) / 2 } else { d };
+            d.saturating_mul(u64::from(bins) + 1).max(d + products + 3)
+        });
+        let whitening = if self.whitens() { d + d.saturating_mul(d + 1) / 2 + 3 } else { 0 };
+        [whitening, describing, tree, rounds, judging, quantiles.saturating_mul(bins), labels, ranging, d + 1]
+            .into_iter()
+            .max()
+            .unwrap_or(0)
     }
 
     /// Roughly how many multiplications the longest question of a run costs a site with so many rows.
@@ -405,9 +447,15 @@ impl Recipe {
     /// Those of [`Recipe::check`].
     pub fn sample(&self, domain: &Domain, sites: u32) -> Result<Vec<Batch>, MethodError> {
         self.check(domain)?;
+        if let Some(bins) = self.algorithm.describes() {
+            return Ok(describe::questions(domain, bins)?.into_iter().map(Batch::from).collect());
+        }
         let mut all = Vec::new();
         if let Some(preparing) = Preparing::new(&self.preparation, domain)? {
             all.push(preparing.ask());
+            if self.whitens() {
+                all.extend(describe::questions(domain, 2)?.pop().map(Batch::from));
+            }
         }
         all.extend(self.local_choice().map(|choice| Query::LocalChoice(choice).into()));
         if let Seeding::Tree(tree) = &self.seeding {
@@ -427,7 +475,8 @@ impl Recipe {
             let query = match self.noisy(start.clone(), domain)? {
                 Some(iteration) => iteration.ask(),
                 None => {
-                    let at = Beginning { start: &start, cells: Some(&cells), rule: GroupThreshold::NONE, seed: 0 };
+                    let (cells, rule) = (Some(&cells), GroupThreshold::NONE);
+                    let at = Beginning { domain, start: &start, cells, rule, seed: 0 };
                     self.algorithm.begin(at)?.ask()
                 }
             };

@@ -55,15 +55,21 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::query::{Bracket, Histogram, MAX_BINS, MAX_WORDS, Moments};
+use crate::algorithm::describe::products;
+use crate::query::{Bracket, Histogram, MAX_BINS, MAX_SHAPED_COLUMNS, MAX_WORDS, Moments};
+use crate::shape::{Factor, add_square, extents, triangle};
 use crate::totals_check::{SLACK, check_values};
 use crate::transform::MAX_FACTOR;
-use crate::{Batch, Domain, MethodError, Query, Transform};
+use crate::{Batch, Centres, Domain, MethodError, Query, Transform};
 
 /// A bracket is narrow enough when it is so small a part of its column's box.
 const NARROW: f64 = 1e-10;
 /// A standard deviation, interquartile range or clip interval below this part of the box is rounding, not spread.
 const NO_SPREAD: f64 = 1e-9;
+
+/// Of a covariance matrix in parts of the box, largest trace of the inverse: a direction with a ten-thousandth of the box as its
+/// deviation has 10^8.
+const MOST_INVERSE: f64 = 1e10;
 
 /// What happens to the rows before anything else.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -99,6 +105,15 @@ pub enum Scale {
     Standard,
     /// Median 0 and interquartile range 1 over the cohort.
     Robust,
+    /// Mean 0, standard deviation 1 and correlation 0 over the cohort: distances are those of Mahalanobis.
+    Whiten,
+}
+
+impl Scale {
+    /// Whether means and second moments are asked.
+    pub(crate) fn has_moments(self) -> bool {
+        matches!(self, Self::Standard | Self::Whiten)
+    }
 }
 
 impl Preparation {
@@ -153,6 +168,11 @@ impl Preparation {
         if self.scale != Scale::None && domain.numbers() == 0 {
             return Err(MethodError::parameter("there is no column of numbers to standardise"));
         }
+        if self.scale == Scale::Whiten && (domain.numbers() < d || d > MAX_SHAPED_COLUMNS) {
+            return Err(MethodError::parameter(format!(
+                "columns are whitened where all of them are numbers, and {MAX_SHAPED_COLUMNS} at most"
+            )));
+        }
         let targets = self.targets(domain).len();
         if targets > MAX_WORDS / (self.bins as usize + 1) {
             return Err(MethodError::parameter("the quantile search would need too many counts: take fewer bins"));
@@ -163,7 +183,7 @@ impl Preparation {
     /// Questions that it asks at most.
     pub fn max_questions(&self) -> u32 {
         let quantiles = self.scale == Scale::Robust || self.winsorise.iter().any(|w| w.lower > 0.0 || w.upper < 1.0);
-        let moments = if self.scale == Scale::Standard { 2 } else { 0 };
+        let moments = if self.scale.has_moments() { 2 } else { 0 };
         moments + if quantiles { rounds(self.bins) } else { 0 }
     }
 
@@ -288,7 +308,7 @@ enum Phase {
     Quantiles(u32),
     /// N and sums of the clipped rows.
     Sums,
-    /// Squares around the means.
+    /// Squares around the means, or products where columns are whitened.
     Squares(Vec<f64>),
 }
 
@@ -338,9 +358,14 @@ impl Preparing {
             Phase::Sums => None,
             Phase::Squares(means) => Some(means.clone()),
         };
+        let whitens = self.preparation.scale == Scale::Whiten;
+        let query = match &around {
+            Some(means) if whitens => products(&Centres::finite(means.len(), means)),
+            _ => Moments { around }.into(),
+        };
         // So far it only clips, and clipped values are still in working units.
         let clips = self.transform != Transform::identity(&self.domain);
-        Batch { transform: clips.then(|| self.transform.clone()), queries: vec![Query::Moments(Moments { around })] }
+        Batch { transform: clips.then(|| self.transform.clone()), queries: vec![query] }
     }
 
     /// The brackets that are still refined, each once.
@@ -361,6 +386,10 @@ impl Preparing {
         let done = match &self.phase {
             Phase::Quantiles(round) => next.take_counts(values, rows, *round)?,
             Phase::Sums => next.take_sums(values, rows)?,
+            Phase::Squares(means) if self.preparation.scale == Scale::Whiten => {
+                next.take_products(values, rows, means)?;
+                true
+            }
             Phase::Squares(means) => next.take_squares(values, rows, means)?,
         };
         *self = next;
@@ -407,7 +436,7 @@ impl Preparing {
             self.robust();
         }
         self.phase = Phase::Sums;
-        Ok(self.preparation.scale != Scale::Standard)
+        Ok(!self.preparation.scale.has_moments())
     }
 
     /// The found value of a quantile, or the end of the box that stands for 0 or 1.
@@ -505,6 +534,41 @@ impl Preparing {
         }
         self.phase = Phase::Squares(means);
         Ok(false)
+    }
+
+    /// Whitens by the inverse of the Cholesky factor of the covariance matrix.
+    fn take_products(&mut self, values: &[f64], rows: Option<u64>, means: &[f64]) -> Result<(), MethodError> {
+        let d = self.domain.columns();
+        check_values(values, 1 + d + triangle(d) + 2)?;
+        let (n, _) = self.counted(&values[..=d], rows)?;
+        let inner = self.transform.domain(&self.domain).map_err(|e| MethodError::implausible(e.to_string()))?;
+        let by = extents(&inner);
+        let mut matrix: Vec<f64> = values[1 + d..1 + d + triangle(d)].iter().map(|x| x / n).collect();
+        let (mut delta, mut shift) = (Vec::with_capacity(d), Vec::with_capacity(d));
+        for (column, sum) in values[1..=d].iter().enumerate() {
+            let (low, high) = inner.working_interval(column);
+            let mean = sum / n;
+            if !(low - SLACK * by[column]..=high + SLACK * by[column]).contains(&mean) {
+                return Err(MethodError::implausible(format!("the mean of column {column} lies outside the box")));
+            }
+            delta.push((mean - means[column]) / by[column]);
+            shift.push(mean.clamp(low, high));
+        }
+        add_square(&mut matrix, &delta, -1.0);
+        if (0..d).any(|i| !(-SLACK..=1.0 + SLACK).contains(&matrix[triangle(i) + i])) {
+            return Err(MethodError::implausible("no rows have these variances"));
+        }
+        let inverse = Factor::of(&matrix, d).filter(|factor| factor.trace_of_inverse < MOST_INVERSE);
+        let Some(inverse) = inverse.map(|factor| factor.inverse(d)) else {
+            return Err(MethodError::parameter(
+                "over the cohort a column does not vary, or follows from others by a line, so that there is no Mahalanobis distance: \
+                 leave it out (describe shows deviations and correlations), or standardise the columns without whitening",
+            ));
+        };
+        let columns = (0..d).flat_map(|i| 0..=i);
+        self.transform.factor = inverse.iter().zip(columns).map(|(part, column)| part / by[column]).collect();
+        self.transform.shift = shift;
+        Ok(())
     }
 
     fn take_squares(&mut self, values: &[f64], rows: Option<u64>, means: &[f64]) -> Result<bool, MethodError> {

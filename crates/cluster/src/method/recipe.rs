@@ -22,6 +22,8 @@ pub(super) const REFERENCES: u64 = 20;
 pub(super) const REFERENCE_ROWS: u64 = 2_048;
 /// Multiplications for the references of the gap: some ten seconds of a core.
 const MAX_REFERENCE_WORK: u64 = 1 << 35;
+/// Questions of a description: counts, sums, second moments.
+pub(super) const MOST_DESCRIBING: u32 = 3;
 /// Restarts at most.
 const MAX_RESTARTS: u32 = 1_000;
 
@@ -149,7 +151,9 @@ impl Recipe {
 
     /// Whether the validation asks more than fuzzy Davies-Bouldin and the objective need. Under noise it never does.
     pub fn judges_fully(&self) -> bool {
-        self.noise.is_none() && (self.validity.full || self.algorithm.fuzzifier().is_none())
+        self.noise.is_none()
+            && self.algorithm.describes().is_none()
+            && (self.validity.full || self.algorithm.fuzzifier().is_none())
     }
 
     /// Whether rows and sites of the final clusters are counted before anything is summed up by cluster: the rule holds for the
@@ -192,6 +196,7 @@ impl Recipe {
         self.check_validity()?;
         self.check_gap(domain)?;
         self.check_noise(domain)?;
+        self.check_description()?;
         // The parameters of the algorithm itself: its constructor says what is wrong, for any first centres.
         let probe = |k: u32| {
             crate::Start::Uniform { seed: 0 }
@@ -202,7 +207,7 @@ impl Recipe {
         let largest = self.algorithm.has_covariances().then_some(max);
         for k in std::iter::once(min.min(8)).chain(largest) {
             let start = probe(k)?;
-            let _ = self.algorithm.begin(Beginning { start: &start, cells: None, rule: self.rule, seed: 0 })?;
+            let _ = self.algorithm.begin(Beginning { domain, start: &start, cells: None, rule: self.rule, seed: 0 })?;
         }
         // The memberships of one row to the power of m add up to K^(1 - m) at least, and to little more where it is far off.
         if (self.judge_m() - 1.0) * f64::from(max).ln() > MAX_FUZZINESS {
@@ -212,6 +217,22 @@ impl Recipe {
             )));
         }
         Ok(())
+    }
+
+    /// A description has one centre, the mean, and nothing that is there for clusters.
+    fn check_description(&self) -> Result<(), MethodError> {
+        let Validity { full, vectors, silhouette, classes, .. } = self.validity;
+        let plain = (self.clusters, self.restarts) == (Clusters::exactly(1), 1)
+            && matches!(self.seeding, Seeding::Uniform { .. })
+            && self.range.is_none()
+            && self.preparation.is_none();
+        if self.algorithm.describes().is_none() || (plain && !full && !vectors && !silhouette && classes == 0) {
+            return Ok(());
+        }
+        Err(MethodError::parameter(
+            "a description has no clusters: K is 1, with one uniform start, and no rows are standardised or clipped at quantiles, no \
+             first centres sought, no indices asked and no labels counted",
+        ))
     }
 
     fn check_min_change(&self) -> Result<(), MethodError> {
@@ -335,6 +356,9 @@ impl Recipe {
 
     /// Questions that a whole run asks at most.
     pub fn max_questions(&self) -> u32 {
+        if self.algorithm.describes().is_some() {
+            return MOST_DESCRIBING;
+        }
         let seeding = match &self.seeding {
             Seeding::Tree(tree) => TreeSearch::max_questions(self.leaves(tree), self.seeding_rule(tree)),
             _ => 0,

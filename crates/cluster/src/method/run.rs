@@ -244,7 +244,8 @@ impl Run {
             Some(iteration) => iteration,
             None => {
                 let cells = self.cells.as_ref().map(|cells| &cells.means);
-                self.recipe.algorithm.begin(Beginning { start: &start, cells, rule: self.recipe.rule, seed })?
+                let (domain, rule) = (&self.domain, self.recipe.rule);
+                self.recipe.algorithm.begin(Beginning { domain, start: &start, cells, rule, seed })?
             }
         };
         iteration.confine(&Walls { domain: self.domain.clone(), rounding: self.rounding });
@@ -381,7 +382,15 @@ impl Run {
                     member.cohort = self.cohort;
                 }
                 if next.members.iter().all(|member| member.over) {
-                    next.state = if next.recipe.counts_clusters() { State::Sizing } else { State::Validating };
+                    next.state = match next.recipe.algorithm.describes() {
+                        // It has no clusters to judge.
+                        Some(_) => State::Finished,
+                        None if next.recipe.counts_clusters() => State::Sizing,
+                        None => State::Validating,
+                    };
+                    if next.recipe.algorithm.describes().is_some() {
+                        next.best = vec![0];
+                    }
                 }
             }
             State::Sizing => {

@@ -53,6 +53,14 @@ impl ClusterSizes {
         }
     }
 
+    /// Without deviations, for this reason.
+    pub(super) fn without_deviations(mut self, why: &str) -> Self {
+        self.deviations.fill(None);
+        self.not_shown.retain(|reason| !reason.starts_with("deviations:"));
+        self.not_shown.push(why.into());
+        self
+    }
+
     /// What may be shown of what is known. A cluster that the rule closes shows nothing. The number of rows less all others
     /// would tell it where it is the only one, and where there are several how many rows they have together: so the smallest
     /// others show nothing either, until there are two and they have as many rows as the rule asks of one.

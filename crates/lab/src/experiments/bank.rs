@@ -113,7 +113,11 @@ fn winsorised(four: &Outcome, domain: &Domain, rows: &Rows, report: &mut Report)
     let line = Line::new("balance", "share of rows up to the federated 99th percentile", 5).masked(below);
     let ten_rows = 10.0 / working.len() as f64;
     report.lines.push(line.near(below, 0.99, ten_rows, "a bracket with fewer than ten rows is not refined"));
-    let rich = share(&|value| transform.value(BALANCE, value) > 2.4);
+    let standard = |x: f64| {
+        let clipped = x.clamp(transform.lower[BALANCE], transform.upper[BALANCE]);
+        (clipped - transform.shift[BALANCE]) * transform.factor[BALANCE]
+    };
+    let rich = share(&|value| standard(value) > 2.4);
     let line = Line::new("balance", "share of rows above 2.4 deviations", 4).paper("0.039").masked(rich);
     report.lines.push(line.near(rich, 0.0389, 0.0005, "2.3 % without winsorising"));
     Ok(())

@@ -65,6 +65,7 @@ fn usual_among(sites: usize, method: &str, clusters: Clusters, seed: u64) -> Rec
         finish: 0,
         anchors: 0,
         features: 100,
+        bins: 20,
         regularisation: 1e-6,
         distance: 0.2,
     });

@@ -120,7 +120,7 @@ impl Run {
 
     pub(super) fn outcome(&self) -> Result<Outcome, MethodError> {
         let member = self.chosen();
-        if member.verdict.is_none() {
+        if member.verdict.is_none() && self.recipe.algorithm.describes().is_none() {
             return Err(MethodError::implausible("a run has not been judged"));
         }
         self.outcome_of(member)
@@ -197,7 +197,7 @@ impl Run {
             m: self.recipe.judge_m(),
             shapes: self.shapes(member, &fit, &mut clusters),
             clusters,
-            n_total: verdict.map(|verdict| verdict.rows),
+            n_total: verdict.map(|verdict| verdict.rows).or(fit.description.as_ref().map(|found| found.rows)),
             rounds: rounds(&fit),
             converged: fit.converged,
             rested: fit.rested,
@@ -213,7 +213,10 @@ impl Run {
             contingency: self.contingency.clone(),
             centres_over: member.cohort,
             judged_over: self.judged_over,
-            deviations: self.cells.as_ref().map(|cells| cells.deviations.clone()),
+            deviations: match &fit.description {
+                Some(found) => Some(found.variances.iter().map(|variance| variance.sqrt()).collect()),
+                None => self.cells.as_ref().map(|cells| cells.deviations.clone()),
+            },
             cells: self.cells.as_ref().map(|cells| cells.count() as u32),
             off_means,
             weight_of_a_row: matches!(self.recipe.algorithm, Algorithm::FcmNoise { .. } | Algorithm::Pcm { .. })
@@ -223,6 +226,7 @@ impl Run {
                 .then(|| fit.weights.clone())
                 .filter(|weights| !weights.is_empty()),
             stability: self.stability(member),
+            description: fit.description,
             extrapolated: None,
         })
     }
@@ -230,6 +234,9 @@ impl Run {
     /// What the clusters hold, as far as it may be shown.
     fn clusters(&self, member: &Member, fit: &Fit) -> ClusterSizes {
         let k = member.k as usize;
+        if self.recipe.algorithm.describes().is_some() {
+            return ClusterSizes::unknown(k, "a description has no clusters");
+        }
         let Some(verdict) = &member.verdict else {
             return ClusterSizes::unknown(k, "the run ended before its validity totals were asked for");
         };
@@ -243,6 +250,10 @@ impl Run {
             last: fit.counted,
         });
         match &self.transform {
+            // A deviation of whitened columns is none of a column.
+            Some(transform) if transform.mixes() => {
+                found.without_deviations("deviations: whitened columns are mixtures of the plan's")
+            }
             Some(transform) => found.stretched(&transform.factor.iter().map(|factor| 1.0 / factor).collect::<Vec<_>>()),
             None => found,
         }

@@ -1,0 +1,267 @@
+//! Statistics before models: rows, mean, deviation, histogram and correlations of every column, over the cohort.
+//!
+//! It asks three questions, or two where there is no column of numbers, and all of them are kinds that other methods ask too:
+//!
+//! 1. [`Histogram`](crate::query::Histogram): rows in bins of equal width over each number's side of the public box;
+//! 2. [`Moments`](crate::query::Moments) without a point: N and the sums of all columns, which for the indicator of a category is
+//!    the number of its rows;
+//! 3. around the means, the second moments. Where all columns are numbers, and 2 to 64, these are the d (d + 1) / 2 products of
+//!    [`ShapedSums`](crate::query::ShapedSums) at one cluster, whose weights are 1: the covariances. Elsewhere they are the squares
+//!    of `Moments`. The product of a category and a number, summed up, would be the sum of that number over the category's rows,
+//!    and so over a group of rows that may be small.
+//!
+//! It fails where there are no rows. It finds nothing that totals do not tell: smallest and largest values are rows of somebody, and
+//! rows that a site could not use stay with that site.
+
+use super::description::Description;
+use super::gmm::even;
+use super::shaped::first;
+use super::spec::{Beginning, Iteration, Named, Options, Spec};
+use super::update::{Counted, Fit, Round, Walls, moved};
+use crate::query::{Bracket, Histogram, MAX_BINS, MAX_SHAPED_COLUMNS, Moments, RoundHalf};
+use crate::shape::{add_square, extents, stretched, triangle};
+use crate::totals_check::{SLACK, check_values, check_weights};
+use crate::{Centres, Domain, MethodError, Query};
+
+/// The smallest variance of [`ShapedSums`](crate::query::ShapedSums), which a description does not use.
+const FLOOR: f64 = 1e-6;
+
+/// A description of all columns.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DescribeSpec {
+    /// Bins of every column of numbers, 2 to 1024.
+    pub bins: u32,
+}
+
+/// The question for the histograms; `None` where there is no column of numbers.
+pub(crate) fn histogram(domain: &Domain, bins: u32) -> Option<Histogram> {
+    let whole = |column: usize| {
+        let (lower, upper) = domain.working_interval(column);
+        Bracket { column: column as u32, lower, upper }
+    };
+    let brackets: Vec<Bracket> = (0..domain.numbers()).map(whole).collect();
+    (!brackets.is_empty()).then_some(Histogram { brackets, bins })
+}
+
+/// Whether the products of columns are asked.
+pub(crate) fn correlates(domain: &Domain) -> bool {
+    domain.numbers() == domain.columns() && (2..=MAX_SHAPED_COLUMNS).contains(&domain.columns())
+}
+
+/// The question for the products of all columns around a point inside the box, 1 x d.
+pub(crate) fn products(mean: &Centres) -> Query {
+    first(mean, even(1), FLOOR, RoundHalf::Both).into()
+}
+
+/// The question for the second moments around a point inside the box, 1 x d.
+fn spread(domain: &Domain, mean: &Centres) -> Query {
+    match correlates(domain) {
+        true => products(mean),
+        false => Moments { around: Some(mean.row(0).to_vec()) }.into(),
+    }
+}
+
+/// All questions of a description, the last one around the middle of the box: for sizes and precision.
+pub(crate) fn questions(domain: &Domain, bins: u32) -> Result<Vec<Query>, MethodError> {
+    let middle = |column| {
+        let (low, high) = domain.working_interval(column);
+        low + (high - low) / 2.0
+    };
+    let middle = Centres::new(1, domain.columns(), (0..domain.columns()).map(middle).collect())
+        .map_err(|error| MethodError::parameter(error.to_string()))?;
+    let counts = histogram(domain, bins).map(Query::from);
+    Ok(counts.into_iter().chain([Moments { around: None }.into(), spread(domain, &middle)]).collect())
+}
+
+impl Named for DescribeSpec {
+    const NAME: &'static str = "describe";
+    const HELP: &'static str = "Statistics of every column, without clusters";
+
+    fn usual(options: &Options) -> Self {
+        Self { bins: options.bins }
+    }
+
+    /// None: a description has no clusters for the tests of methods to compare.
+    fn forms() -> Vec<Self> {
+        Vec::new()
+    }
+}
+
+impl Spec for DescribeSpec {
+    /// The mean is found once; what is asked before is preparation.
+    fn rounds(&self) -> u32 {
+        1
+    }
+
+    fn asks(&self, centres: &Centres, half: &RoundHalf) -> Vec<Query> {
+        vec![first(centres, even(centres.k()), FLOOR, half.clone()).into()]
+    }
+
+    fn begin(&self, at: Beginning<'_>) -> Result<Box<dyn Iteration>, MethodError> {
+        if !(2..=MAX_BINS).contains(&self.bins) {
+            return Err(MethodError::parameter(format!("a histogram has 2 to {MAX_BINS} bins")));
+        }
+        if at.start.k() != 1 {
+            return Err(MethodError::parameter("a description has no clusters: K is 1"));
+        }
+        let d = at.domain.columns();
+        let phase = if at.domain.numbers() > 0 { Phase::Counts } else { Phase::Sums };
+        let found = Description {
+            rows: 0,
+            spread_rows: 0,
+            histogram_rows: None,
+            means: vec![0.0; d],
+            variances: vec![0.0; d],
+            covariances: None,
+            histograms: Vec::new(),
+        };
+        let (domain, fit) = (at.domain.clone(), Fit::at(at.start.clone()));
+        Ok(Box::new(Describing { bins: self.bins, walls: Walls::fine(&domain), domain, phase, fit, shift: 0.0, found }))
+    }
+
+    fn sums_groups(&self) -> bool {
+        false
+    }
+
+    fn is_exact(&self) -> bool {
+        true
+    }
+
+    fn describes(&self) -> Option<u32> {
+        Some(self.bins)
+    }
+}
+
+/// What is asked.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Phase {
+    /// Rows in bins.
+    Counts,
+    /// N and sums.
+    Sums,
+    /// Second moments around the means.
+    Spread,
+}
+
+/// The conversation of a description.
+#[derive(Debug, Clone)]
+struct Describing {
+    bins: u32,
+    domain: Domain,
+    walls: Walls,
+    phase: Phase,
+    /// Its one centre is the mean of all rows, once that is known.
+    fit: Fit,
+    /// How far the mean is from where it was looked for.
+    shift: f64,
+    found: Description,
+}
+
+/// A number of rows, which is a whole one but for rounding.
+fn whole(rows: f64, known: Option<u64>) -> Result<u64, MethodError> {
+    check_weights(&[rows], known, "rows")?;
+    if rows < 0.5 {
+        return Err(MethodError::implausible("there are no rows"));
+    }
+    Ok(rows.round() as u64)
+}
+
+impl Describing {
+    fn take_counts(&mut self, values: &[f64], known: Option<u64>) -> Result<(), MethodError> {
+        let each = self.bins as usize + 1;
+        check_values(values, self.domain.numbers() * each)?;
+        if values.iter().any(|count| *count < -0.5) {
+            return Err(MethodError::implausible("a bin has a negative number of rows"));
+        }
+        let rows = whole(values.iter().take(each).sum(), known)?;
+        for counts in values.chunks_exact(each) {
+            // No row lies below the box.
+            if counts[0] > 0.5 || (counts.iter().sum::<f64>() - rows as f64).abs() > 0.5 + SLACK * rows as f64 {
+                return Err(MethodError::implausible("the bins do not add up to the number of rows"));
+            }
+            self.found.histograms.push(counts[1..].iter().map(|count| count.round().max(0.0) as u64).collect());
+        }
+        self.found.histogram_rows = Some(rows);
+        self.phase = Phase::Sums;
+        Ok(())
+    }
+
+    fn take_sums(&mut self, values: &[f64], known: Option<u64>) -> Result<(), MethodError> {
+        check_values(values, 1 + self.domain.columns())?;
+        self.found.rows = whole(values[0], known)?;
+        self.mean(&values[1..], values[0])?;
+        self.phase = Phase::Spread;
+        Ok(())
+    }
+
+    /// Takes the mean that these sums give.
+    fn mean(&mut self, sums: &[f64], rows: f64) -> Result<(), MethodError> {
+        let (centres, shift) = moved(&self.fit.centres, sums, &[rows], Some(&self.walls))?;
+        self.found.means = centres.row(0).to_vec();
+        (self.fit.centres, self.fit.weights, self.shift) = (centres, vec![rows], self.shift.max(shift));
+        Ok(())
+    }
+
+    fn take_spread(&mut self, values: &[f64], known: Option<u64>) -> Result<(), MethodError> {
+        let d = self.domain.columns();
+        let rows = values.first().copied().unwrap_or_default();
+        if !correlates(&self.domain) {
+            check_values(values, 1 + d)?;
+            self.found.spread_rows = whole(rows, known)?;
+            self.found.variances = values[1..].iter().map(|square| (square / rows).max(0.0)).collect();
+        } else {
+            check_values(values, 1 + d + triangle(d) + 2)?;
+            let all = whole(rows, known)?;
+            let around = self.fit.centres.row(0).to_vec();
+            self.mean(&values[1..=d], rows)?;
+            let by = extents(&self.domain);
+            let pairs = self.found.means.iter().zip(&around).zip(&by);
+            let delta: Vec<f64> = pairs.map(|((new, old), by)| (new - old) / by).collect();
+            let mut matrix: Vec<f64> = values[1 + d..1 + d + triangle(d)].iter().map(|x| x / rows).collect();
+            // As in the rounds of a mixture: Σ (z - δ)(z - δ)ᵀ / N = Σ z zᵀ / N - δ δᵀ.
+            add_square(&mut matrix, &delta, -1.0);
+            let covariances = stretched(&matrix, &by);
+            self.found.variances = (0..d).map(|i| covariances[triangle(i) + i].max(0.0)).collect();
+            (self.found.covariances, self.found.rows, self.found.spread_rows) = (Some(covariances), all, all);
+        }
+        // Only now, so that a run that ends before has no result.
+        self.fit.history.push(Round { round: 1, shift: self.shift });
+        self.fit.converged = true;
+        self.fit.description = Some(self.found.clone());
+        Ok(())
+    }
+}
+
+impl Iteration for Describing {
+    fn ask(&self) -> Query {
+        let counts = histogram(&self.domain, self.bins).filter(|_| self.phase == Phase::Counts);
+        match (self.phase, counts) {
+            (_, Some(counts)) => counts.into(),
+            (Phase::Spread, None) => spread(&self.domain, &self.fit.centres),
+            (_, None) => Moments { around: None }.into(),
+        }
+    }
+
+    fn take(&mut self, values: &[f64], rows: Option<u64>) -> Result<bool, MethodError> {
+        let mut next = self.clone();
+        match self.phase {
+            Phase::Counts => next.take_counts(values, rows)?,
+            Phase::Sums => next.take_sums(values, rows)?,
+            Phase::Spread => next.take_spread(values, rows)?,
+        }
+        *self = next;
+        Ok(self.fit.converged)
+    }
+
+    fn fit(&self) -> Fit {
+        Fit { counted: Counted::All, ..self.fit.clone() }
+    }
+
+    fn confine(&mut self, walls: &Walls) {
+        self.walls = walls.clone();
+    }
+
+    fn copy(&self) -> Box<dyn Iteration> {
+        Box::new(self.clone())
+    }
+}

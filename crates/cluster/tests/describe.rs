@@ -1,0 +1,237 @@
+//! Descriptions against sums over the pooled rows, and what a description does not ask, answer or believe.
+
+use veilsum_cluster::{
+    Algorithm, Batch, Clusters, Domain, Method, MethodError, OutOfBox, Outcome, Prepared, Query, Recipe, Rows, Scaling,
+    Step, Totals,
+    method::{Description, Preparation, Scale, Seeding, Validity},
+    pooled,
+    privacy::Noise,
+    query::{Bracket, Histogram, Moments},
+    random::Stream,
+};
+
+const BINS: u32 = 16;
+
+fn recipe() -> Recipe {
+    Recipe::plain(Algorithm::Describe { bins: BINS }, 1, Seeding::Uniform { seed: 1 })
+}
+
+/// Two columns of numbers that go together, and one that does not, at three sites.
+fn sites(domain: &Domain) -> Vec<Prepared> {
+    let mut stream = Stream::new(7, b"veilsum description rows");
+    let mut site = |rows: usize| {
+        let mut values = Vec::new();
+        for _ in 0..rows {
+            let [a, b] = stream.normal_pair();
+            values.extend([50.0 + 10.0 * a, 0.3 + 0.05 * (0.8 * a + 0.6 * b), stream.unit() - 0.5]);
+        }
+        Prepared::new(&Rows::new(values, 3).unwrap(), domain, OutOfBox::Clip).unwrap()
+    };
+    [40, 130, 77].map(&mut site).to_vec()
+}
+
+fn boxed(scaling: Scaling) -> Domain {
+    Domain::new(vec![0.0, -1.0, -0.5], vec![100.0, 1.0, 0.5], scaling).unwrap()
+}
+
+fn describe(domain: &Domain, sites: &[Prepared]) -> (Outcome, Description) {
+    let outcome = pooled::plain_federated(&mut recipe().run(domain, sites.len() as u32).unwrap(), sites).unwrap();
+    let found = outcome.description.clone().expect("a description");
+    (outcome, found)
+}
+
+/// In two passes, as numpy's `mean`, `cov(bias=True)` and `histogram` define them.
+fn reference(rows: &Rows, domain: &Domain) -> Description {
+    let (n, d) = (rows.len() as f64, rows.columns());
+    let mean = |c: usize| rows.iter().map(|row| row[c]).sum::<f64>() / n;
+    let means: Vec<f64> = (0..d).map(mean).collect();
+    let product =
+        |i: usize, j: usize| rows.iter().map(|row| (row[i] - means[i]) * (row[j] - means[j])).sum::<f64>() / n;
+    let histogram = |c: usize| {
+        let (low, high) = domain.working_interval(c);
+        let mut counts = vec![0; BINS as usize];
+        for row in rows {
+            counts[(((row[c] - low) / (high - low) * f64::from(BINS)) as usize).min(BINS as usize - 1)] += 1;
+        }
+        counts
+    };
+    Description {
+        rows: rows.len() as u64,
+        spread_rows: rows.len() as u64,
+        histogram_rows: Some(rows.len() as u64),
+        variances: (0..d).map(|c| product(c, c)).collect(),
+        covariances: Some((0..d).flat_map(|i| (0..=i).map(move |j| (i, j))).map(|(i, j)| product(i, j)).collect()),
+        histograms: (0..domain.numbers()).map(histogram).collect(),
+        means,
+    }
+}
+
+fn close(a: &[f64], b: &[f64]) {
+    assert_eq!(a.len(), b.len());
+    let off = a.iter().zip(b).map(|(a, b)| (a - b).abs() / (1e-3 + a.abs().max(b.abs()))).fold(0.0, f64::max);
+    assert!(off < 1e-9, "{off:e}: {a:?} {b:?}");
+}
+
+#[test]
+fn federated_is_what_pooled_rows_give() {
+    for scaling in [Scaling::Box, Scaling::None] {
+        let domain = boxed(scaling);
+        let sites = sites(&domain);
+        let (outcome, found) = describe(&domain, &sites);
+        let known = reference(&Prepared::pooled(&sites).unwrap().packed().to_rows(), &domain);
+        assert_eq!((found.rows, found.spread_rows, found.histogram_rows), (247, 247, Some(247)));
+        assert_eq!(found.histograms, known.histograms);
+        close(&found.means, &known.means);
+        close(&found.variances, &known.variances);
+        close(found.covariances.as_ref().unwrap(), known.covariances.as_ref().unwrap());
+        for i in 0..3 {
+            for j in 0..3 {
+                let (found, known) = (found.correlation(i, j).unwrap(), known.correlation(i, j).unwrap());
+                assert!(
+                    (found - known).abs() < 1e-9
+                        && found == outcome.description.as_ref().unwrap().correlation(j, i).unwrap()
+                );
+            }
+        }
+        assert!(found.correlation(0, 1).unwrap() > 0.7 && found.correlation(0, 2).unwrap().abs() < 0.3);
+        assert_eq!((outcome.questions, outcome.n_total, outcome.converged), (3, Some(247), true));
+        assert_eq!(outcome.centres.row(0), found.means);
+        assert!(outcome.questions <= recipe().max_questions());
+    }
+}
+
+/// The product of an indicator and a number is the sum of the number over the category's rows: it is not asked.
+#[test]
+fn beside_categories_no_products_are_asked() {
+    let domain = Domain::mixed(vec![0.0], vec![10.0], Scaling::Box, vec![0.5, 0.5, 0.5]).unwrap();
+    let rows =
+        Rows::new([[1.0, 1.0, 0.0, 0.0], [2.0, 0.0, 1.0, 0.0], [6.0, 1.0, 0.0, 0.0], [7.0, 1.0, 0.0, 0.0]].concat(), 4)
+            .unwrap();
+    let site = Prepared::new(&rows, &domain, OutOfBox::Refuse).unwrap();
+    let mut run = recipe().run(&domain, 2).unwrap();
+    let (mut kinds, mut step) = (Vec::new(), run.next(None).unwrap());
+    let outcome = loop {
+        match step {
+            Step::Done(outcome) => break outcome,
+            Step::Ask(batch) => {
+                kinds.push(batch.kind());
+                let totals = pooled::totals(&batch, &[site.clone(), site.clone()]).unwrap();
+                step = run.next(Some(&totals)).unwrap();
+            }
+        }
+    };
+    assert_eq!(kinds, ["histogram", "moments", "moments"]);
+    let found = outcome.description.unwrap();
+    assert_eq!((found.rows, found.covariances.is_none(), found.histograms.len()), (8, true, 1));
+    let shares: Vec<f64> = found.means[1..].iter().map(|mean| mean / 0.5).collect();
+    close(&shares, &[0.75, 0.25, 0.0]);
+    close(&[found.means[0], found.variances[0]], &[0.4, 0.065]);
+    // Only categories: nothing has bins.
+    let only = Domain::mixed(vec![], vec![], Scaling::Box, vec![1.0, 1.0]).unwrap();
+    let rows = Rows::new(vec![1.0, 0.0, 0.0, 1.0, 0.0, 1.0], 2).unwrap();
+    let (outcome, found) = describe(&only, &[Prepared::new(&rows, &only, OutOfBox::Refuse).unwrap()]);
+    assert_eq!((outcome.questions, found.histogram_rows, found.rows), (2, None, 3));
+}
+
+/// [QRY-10], [POL-3]: a site answers what follows from the plan and nothing else.
+#[test]
+fn a_site_answers_the_questions_of_a_description_alone() {
+    let domain = boxed(Scaling::Box);
+    let sites = sites(&domain);
+    let recipe = recipe();
+    let mut run = recipe.run(&domain, 3).unwrap();
+    let (mut asked, mut step): (Vec<Batch>, _) = (Vec::new(), run.next(None).unwrap());
+    while let Step::Ask(batch) = step {
+        recipe.admits(&batch, &domain, 3).unwrap();
+        if let Some(last) = asked.last() {
+            recipe.follows(last, &batch, &domain).unwrap();
+        }
+        step = run.next(Some(&pooled::totals(&batch, &sites).unwrap())).unwrap();
+        asked.push(batch);
+    }
+    assert_eq!(asked.len(), 3);
+    let refused = |query: Query| recipe.admits(&Batch::from(query), &domain, 3).unwrap_err();
+    let whole = |column| Bracket { column, lower: 0.0, upper: 1.0 };
+    let narrow = Bracket { upper: 0.5, ..whole(0) };
+    refused(Histogram { brackets: vec![narrow, whole(1), whole(2)], bins: BINS }.into());
+    refused(Histogram { brackets: (0..3).map(whole).collect(), bins: 2 * BINS }.into());
+    refused(Histogram { brackets: vec![whole(0)], bins: BINS }.into());
+    refused(Moments { around: Some(vec![0.5; 3]) }.into());
+    let Query::ShapedSums(products) = asked[2].queries[0].clone() else { panic!("{:?}", asked[2]) };
+    let mut thin = products.clone();
+    thin.covariances.iter_mut().for_each(|value| *value *= 0.5);
+    refused(thin.into());
+    refused(Query::fuzzy_sums(products.centres.clone(), 2.0));
+    refused(Query::fuzzy_validation(products.centres.clone(), 2.0));
+    // Not twice the bins, nor back.
+    assert!(recipe.follows(&asked[1], &asked[0], &domain).is_err());
+    assert!(recipe.follows(&asked[2], &asked[1], &domain).is_err());
+    // What a plan of clusters asks is what it asked before.
+    let fcm = Recipe::plain(Algorithm::Fcm { m: 2.0, epsilon: 0.0, max_rounds: 3 }, 1, Seeding::Uniform { seed: 1 });
+    assert!(asked.iter().all(|batch| fcm.admits(batch, &domain, 3).is_err()));
+}
+
+#[test]
+fn totals_of_no_rows_are_not_believed_and_change_nothing() {
+    let domain = boxed(Scaling::Box);
+    let sites = sites(&domain);
+    let mut run = recipe().run(&domain, 3).unwrap();
+    let mut step = run.next(None).unwrap();
+    let mut round = 0;
+    while let Step::Ask(batch) = step {
+        let good = pooled::totals(&batch, &sites).unwrap();
+        let lie = |change: &dyn Fn(&mut Vec<f64>)| {
+            let mut values = good.values.clone();
+            change(&mut values);
+            Totals { values, rows: None }
+        };
+        let lies: Vec<Totals> = match round {
+            0 => vec![
+                lie(&|v| v.fill(0.0)),
+                lie(&|v| v[3] += 5.0),
+                lie(&|v| v[3] = -2.0),
+                lie(&|v| v[0] = 1.0),
+                lie(&|v| v.truncate(5)),
+            ],
+            1 => vec![
+                lie(&|v| v[0] = 0.0),
+                lie(&|v| v[1] = 2.0 * v[0]),
+                lie(&|v| v[2] = f64::NAN),
+                lie(&|v| v[0] = -4.0),
+            ],
+            _ => vec![lie(&|v| v[0] = 0.0), lie(&|v| v[1] = -v[0]), lie(&|v| v.push(1.0))],
+        };
+        for lie in lies {
+            let found = run.next(Some(&lie));
+            assert!(matches!(found, Err(MethodError::Implausible { .. })), "round {round}: {found:?}");
+        }
+        assert!(run.stop_here().is_err(), "half a description is none");
+        step = run.next(Some(&good)).unwrap();
+        round += 1;
+    }
+    let Step::Done(outcome) = step else { panic!("it ends") };
+    assert_eq!(outcome.description, Some(describe(&domain, &sites).1));
+}
+
+#[test]
+fn what_is_there_for_clusters_goes_with_no_description() {
+    let domain = boxed(Scaling::Box);
+    let good = recipe();
+    assert_eq!(good.check(&domain), Ok(()));
+    let standard = Preparation { scale: Scale::Standard, ..Preparation::none() };
+    let bad = [
+        Recipe { clusters: Clusters::exactly(2), ..good.clone() },
+        Recipe { clusters: Clusters { min: 1, max: 3 }, ..good.clone() },
+        Recipe { restarts: 2, ..good.clone() },
+        Recipe { preparation: standard, ..good.clone() },
+        Recipe { validity: Validity::everything(), ..good.clone() },
+        Recipe { validity: Validity { classes: 2, ..Validity::basic() }, ..good.clone() },
+        Recipe { algorithm: Algorithm::Describe { bins: 1 }, ..good.clone() },
+        Recipe { algorithm: Algorithm::Describe { bins: 2000 }, ..good.clone() },
+    ];
+    for recipe in bad {
+        assert!(recipe.check(&domain).is_err(), "{recipe:?}");
+    }
+    let noisy = Recipe { noise: Some(Noise::usual(1.0, 1000)), ..good };
+    assert!(noisy.check(&domain).unwrap_err().to_string().contains("--method fcm --k 1"));
+}

@@ -1,0 +1,213 @@
+//! The description of a cohort's columns, as a result has it: names, original units, bins and quantiles.
+
+use serde::Serialize;
+use veilsum_cluster::{DataError, method};
+
+use crate::plan::{Column, PlanSpec};
+
+/// Quantiles that are read off the histograms.
+const QUANTILES: [f64; 5] = [0.05, 0.25, 0.5, 0.75, 0.95];
+
+/// What a run of `describe` tells of every column, over the cohort.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Description {
+    /// Rows that sites used, and that means and counts of categories are over.
+    pub rows: u64,
+    /// Rows that deviations and correlations are over, where a site was lost in between.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub spread_rows: Option<u64>,
+    /// Rows that histograms and quantiles are over, likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub histogram_rows: Option<u64>,
+    /// What is known of rows that could not be used.
+    pub missing: &'static str,
+    /// A bin of a histogram has none or at least so many rows; those with fewer are joined with their neighbours.
+    pub min_records: u64,
+    /// The columns of numbers, in the plan's order.
+    pub numbers: Vec<Number>,
+    /// The columns of categories.
+    pub categories: Vec<Counts>,
+    /// Pearson's correlation of every two columns of numbers, d x d; `null` beside a column without variance. Absent where the plan
+    /// has categories, one column or more than 64: its products are then not asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub correlations: Option<Vec<Vec<Option<f64>>>>,
+}
+
+/// A column of numbers, original units.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Number {
+    /// Its name.
+    pub column: String,
+    /// Mean.
+    pub mean: f64,
+    /// Standard deviation, divisor N.
+    pub deviation: f64,
+    /// Quantiles, ascending.
+    pub quantiles: Vec<Quantile>,
+    /// Rows in bins, ascending; a value on an edge lies in the upper one, and the upper end of the range in the last.
+    pub histogram: Vec<Bin>,
+}
+
+/// A quantile: the smallest value that at least the share q of all rows does not exceed (Hyndman & Fan 1996, definition 1), as far as
+/// the bin tells in which it lies.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Quantile {
+    /// q.
+    pub q: f64,
+    /// Where the row of this rank lies on average, if the rows of its bin are spread evenly over it.
+    pub value: f64,
+    /// How far the quantile of the rows is from that at most; less than the width of the bin.
+    pub error: f64,
+}
+
+/// One bin or several neighbours.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+pub struct Bin {
+    /// Lower edge.
+    pub from: f64,
+    /// Upper edge.
+    pub to: f64,
+    /// Rows in it.
+    pub rows: u64,
+}
+
+/// A column of categories.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Counts {
+    /// Its name.
+    pub column: String,
+    /// Rows of every category, in the plan's order.
+    pub counts: Vec<Count>,
+}
+
+/// One category.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct Count {
+    /// Its name.
+    pub category: String,
+    /// Rows that have it.
+    pub rows: u64,
+    /// Their share of all rows.
+    pub share: f64,
+}
+
+impl Description {
+    /// What `found` is in the plan's own units.
+    ///
+    /// # Errors
+    /// [`DataError`] where it is none of this plan's columns.
+    pub fn of(work: &PlanSpec, found: &method::Description) -> Result<Description, DataError> {
+        let extents = work.extents();
+        let fits = [found.means.len(), found.variances.len()] == [extents.len(); 2]
+            && found.histograms.len() == work.columns.len();
+        if !fits {
+            return Err(DataError::ColumnMismatch { expected: extents.len(), found: found.means.len() });
+        }
+        let min_records = work.recipe.rule.min_rows;
+        let domain = crate::columns::domain(&work.columns, &work.categorical, work.scaling)?;
+        let means = veilsum_cluster::Centres::new(1, extents.len(), found.means.clone())?;
+        let means = domain.centres_to_original(&means)?;
+        let means = means.row(0);
+        let number = |(i, column): (usize, &Column)| {
+            let histogram = joined(column, &found.histograms[i], min_records);
+            Number {
+                column: column.name.clone(),
+                mean: means[i],
+                deviation: found.variances[i].sqrt() * extents[i],
+                quantiles: QUANTILES.iter().filter_map(|q| quantile(&histogram, *q)).collect(),
+                histogram,
+            }
+        };
+        let mut at = work.columns.len();
+        let mut counts = |name: &String| {
+            let share = means[at].clamp(0.0, 1.0);
+            at += 1;
+            Count { category: name.clone(), rows: (share * found.rows as f64).round() as u64, share }
+        };
+        let categories = work.categorical.iter();
+        let categories = categories
+            .map(|of| Counts { column: of.column.clone(), counts: of.categories.iter().map(&mut counts).collect() });
+        let d = work.columns.len();
+        let line = |i: usize| (0..d).map(|j| found.correlation(i, j)).collect();
+        Ok(Description {
+            rows: found.rows,
+            spread_rows: (found.spread_rows != found.rows).then_some(found.spread_rows),
+            histogram_rows: found.histogram_rows.filter(|rows| *rows != found.rows),
+            missing: "rows that a site could not use were never counted together: each site has its own count, by reason (`veilsum inspect`)",
+            min_records,
+            categories: categories.collect(),
+            numbers: work.columns.iter().enumerate().map(number).collect(),
+            correlations: found.covariances.is_some().then(|| (0..d).map(line).collect()),
+        })
+    }
+}
+
+/// The bins of a column, each with no row or at least `least`: one with fewer is joined with the neighbour that has the fewest
+/// rows, one with rows before an empty one. A column with fewer rows than that is one bin.
+fn joined(column: &Column, counts: &[u64], least: u64) -> Vec<Bin> {
+    let bins = counts.len() as f64;
+    let edge = |bin: usize| match bin == counts.len() {
+        true => column.upper,
+        false => column.lower + (column.upper - column.lower) * (bin as f64 / bins),
+    };
+    let bin = |(i, rows): (usize, &u64)| Bin { from: edge(i), to: edge(i + 1), rows: *rows };
+    let mut all: Vec<Bin> = counts.iter().enumerate().map(bin).collect();
+    while let Some(small) = all.iter().position(|bin| bin.rows > 0 && bin.rows < least).filter(|_| all.len() > 1) {
+        let neighbours = [small.checked_sub(1), Some(small + 1).filter(|next| *next < all.len())];
+        let nearest = |at: &usize| (all[*at].rows == 0, all[*at].rows);
+        let Some(other) = neighbours.into_iter().flatten().min_by_key(nearest) else { break };
+        let (low, high) = (small.min(other), small.max(other));
+        let upper = all.remove(high);
+        all[low].to = upper.to;
+        all[low].rows += upper.rows;
+    }
+    all
+}
+
+/// The quantile of rows in these bins; `None` where there are none.
+fn quantile(bins: &[Bin], q: f64) -> Option<Quantile> {
+    let rows: u64 = bins.iter().map(|bin| bin.rows).sum();
+    // As in the search of quantiles: 0.07 of 100 rows are 7, and not the hair more that the product of two doubles is.
+    let rank = ((q * rows as f64 * (1.0 - 4.0 * f64::EPSILON)).ceil().max(1.0)) as u64;
+    let mut below = 0;
+    for bin in bins {
+        if rank <= below + bin.rows {
+            let value = bin.from + (bin.to - bin.from) * ((rank - below) as f64 / (bin.rows + 1) as f64);
+            return Some(Quantile { q, value, error: (value - bin.from).max(bin.to - value) });
+        }
+        below += bin.rows;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn column() -> Column {
+        Column { name: "x".into(), lower: 0.0, upper: 8.0 }
+    }
+
+    #[test]
+    fn bins_of_few_rows_are_joined_and_empty_ones_stay() {
+        let of = |counts: &[u64], least| -> Vec<(f64, f64, u64)> {
+            joined(&column(), counts, least).iter().map(|bin| (bin.from, bin.to, bin.rows)).collect()
+        };
+        assert_eq!(of(&[5, 0, 7, 9], 5), [(0.0, 2.0, 5), (2.0, 4.0, 0), (4.0, 6.0, 7), (6.0, 8.0, 9)]);
+        assert_eq!(of(&[5, 0, 2, 9], 5), [(0.0, 2.0, 5), (2.0, 4.0, 0), (4.0, 8.0, 11)]);
+        assert_eq!(of(&[2, 0, 0, 9], 5), [(0.0, 8.0, 11)], "over the empty ones");
+        assert_eq!(of(&[1, 1, 1, 1], 5), [(0.0, 8.0, 4)], "all together have too few");
+        assert_eq!(of(&[1, 0, 1, 0], 1), [(0.0, 2.0, 1), (2.0, 4.0, 0), (4.0, 6.0, 1), (6.0, 8.0, 0)]);
+    }
+
+    #[test]
+    fn a_quantile_lies_within_its_error() {
+        // 3, 3.5, 4, 5 and 7.
+        let bins = joined(&column(), &[0, 2, 2, 1], 1);
+        for (q, exact) in [(0.05, 3.0), (0.4, 3.5), (0.5, 4.0), (0.8, 5.0), (1.0, 7.0)] {
+            let found = quantile(&bins, q).unwrap();
+            assert!((found.value - exact).abs() <= found.error && found.error <= 2.0, "{q}: {found:?}");
+        }
+        assert_eq!(quantile(&[], 0.5), None);
+    }
+}

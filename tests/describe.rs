@@ -1,0 +1,163 @@
+//! `--method describe`: masked sums against the pooled rows, the table, `result.json`, and everything that is refused.
+
+use serde_json::Value;
+use veilsum_cluster::{Algorithm, Prepared, Rows, method::Seeding, pooled, random::Stream};
+use veilsum_node::{plan::PlanSpec, simulate};
+use veilsum_testkit::{
+    in_process::unit_square,
+    program::{Ended, Folder, Parties, start, veilsum},
+};
+
+fn demo(out: &Folder, data: &str, more: &[&str]) -> Ended {
+    let folder = out.path("out");
+    let mut args = vec!["demo", "--data", data, "--out", &folder, "--sites", "5", "--method", "describe"];
+    args.extend(more);
+    veilsum(&args)
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("no number: {value}"))
+}
+
+/// Ages that are normal, incomes that follow them, and who smokes.
+fn table(rows: usize) -> (String, Vec<[f64; 2]>) {
+    let mut stream = Stream::new(3, b"veilsum description rows");
+    let mut text = String::from("age,income,smoker\n");
+    let mut values = Vec::new();
+    for row in 0..rows {
+        let [a, b] = stream.normal_pair();
+        let (age, income) = ((50.0 + 9.0 * a).clamp(18.0, 99.0), (2000.0 + 500.0 * a + 300.0 * b).clamp(0.0, 5000.0));
+        text += &format!("{age},{income},{}\n", if row % 40 == 0 { "former" } else { ["yes", "no"][row % 2] });
+        values.push([age, income]);
+    }
+    (text, values)
+}
+
+#[test]
+fn masked_is_pooled_to_the_step() {
+    let mut stream = Stream::new(11, b"veilsum description rows");
+    let mut site = |rows: usize| {
+        let values = (0..2 * rows).map(|_| 0.5 + 0.001 * (stream.unit() - 0.5)).collect();
+        Rows::new(values, 2).unwrap()
+    };
+    let work = PlanSpec::plain(unit_square(), Algorithm::Describe { bins: 8 }, 1, Seeding::Uniform { seed: 1 });
+    work.check().unwrap();
+    let domain = work.domain().unwrap();
+    let sites = [60, 20, 90].map(|rows| Prepared::new(&site(rows), &domain, work.out_of_box).unwrap());
+    let masked = simulate::masked(&work.recipe, &domain, &sites, None).unwrap().description.unwrap();
+    let all = Prepared::pooled(&sites).unwrap();
+    let known = pooled::run(&mut work.run(1).unwrap(), &all).unwrap().description.unwrap();
+    assert_eq!((masked.rows, &masked.histograms), (170, &known.histograms));
+    for (found, known) in masked.means.iter().zip(&known.means) {
+        assert!((found - known).abs() < 1e-12, "{found} {known}");
+    }
+    // Narrow columns: a thousandth of the box.
+    let pairs = masked.covariances.iter().flatten().zip(known.covariances.iter().flatten());
+    for (found, known) in pairs {
+        assert!((found - known).abs() < 1e-13, "{found:e} {known:e}");
+    }
+}
+
+#[test]
+fn numbers_have_quantiles_within_their_error_and_correlations() {
+    let out = Folder::fresh();
+    let (text, mut values) = table(400);
+    let data = out.write("rows.csv", &text);
+    let ended = demo(&out, &data, &["--columns", "age,income"]).expect(0);
+    for said in ["deviation", "correlation", "± at most", "rows in all: 400", "missing: "] {
+        assert!(ended.stdout.contains(said), "{said:?} is not in {}", ended.stdout);
+    }
+    assert!(!ended.stdout.contains("  cluster "), "{}", ended.stdout);
+    let result = out.json("out/result.json");
+    let found = &result["description"];
+    assert_eq!((found["rows"].as_u64(), found["min_records"].as_u64()), (Some(400), Some(10)));
+    for column in 0..2 {
+        let mean = values.iter().map(|row| row[column]).sum::<f64>() / 400.0;
+        let deviation = (values.iter().map(|row| (row[column] - mean).powi(2)).sum::<f64>() / 400.0).sqrt();
+        let number_of = &found["numbers"][column];
+        assert!((number(&number_of["mean"]) / mean - 1.0).abs() < 1e-9, "{number_of}");
+        assert!((number(&number_of["deviation"]) / deviation - 1.0).abs() < 1e-9, "{number_of}");
+        values.sort_by(|a, b| a[column].total_cmp(&b[column]));
+        for quantile in number_of["quantiles"].as_array().unwrap() {
+            let rank = (number(&quantile["q"]) * 400.0 - 1e-9).ceil() as usize;
+            let exact = values[rank - 1][column];
+            let error = number(&quantile["error"]);
+            assert!((number(&quantile["value"]) - exact).abs() <= error, "{quantile}: {exact}");
+        }
+        let bins = number_of["histogram"].as_array().unwrap();
+        assert_eq!(bins.iter().map(|bin| bin["rows"].as_u64().unwrap()).sum::<u64>(), 400);
+        assert!(bins.iter().all(|bin| !(1..10).contains(&bin["rows"].as_u64().unwrap())), "{number_of}");
+    }
+    let correlation = number(&found["correlations"][1][0]);
+    assert!((0.7..0.95).contains(&correlation) && number(&found["correlations"][1][1]) == 1.0);
+    assert!(number(&result["pooled"]["max_abs_diff"]) < 1e-9);
+    // A model of a description has no clusters to assign rows to.
+    let model = out.path("out/model.json");
+    let ended = veilsum(&["assign", "--model", &model, "--data", &data]).expect(3);
+    assert!(ended.stderr.contains("no clusters"), "{}", ended.stderr);
+}
+
+#[test]
+fn categories_are_counted_and_rare_ones_told() {
+    let out = Folder::fresh();
+    let (text, _) = table(200);
+    let data = out.write("rows.csv", &text);
+    demo(&out, &data, &["--category", "smoker=yes,no,former"]).expect(0);
+    let result = out.json("out/result.json");
+    let found = &result["description"];
+    let counts = found["categories"][0]["counts"].as_array().unwrap();
+    let counts: Vec<(&str, u64)> =
+        counts.iter().map(|count| (count["category"].as_str().unwrap(), count["rows"].as_u64().unwrap())).collect();
+    assert_eq!(counts, [("yes", 95), ("no", 100), ("former", 5)]);
+    assert!(found["correlations"].is_null());
+    assert_eq!(result["findings"][0]["name"], "rare-category", "{}", result["findings"]);
+}
+
+#[test]
+fn what_goes_with_no_description_is_refused_with_the_next_step() {
+    let out = Folder::fresh();
+    let (text, _) = table(60);
+    let data = out.write("rows.csv", &text);
+    let says = |more: &[&str], said: &str| {
+        let ended = demo(&out, &data, &[&["--columns", "age,income"], more].concat()).expect(2);
+        assert!(ended.stderr.contains(said), "{said:?} is not in {}", ended.stderr);
+    };
+    says(&["--k", "2"], "leave --k out");
+    says(&["--dp-epsilon", "1", "--expected-rows", "60"], "--method fcm --k 1");
+    says(&["--standardise", "standard"], "a description has no clusters");
+    says(&["--init", "totals"], "a description has no clusters");
+    says(&["--indices", "all"], "a description has no clusters");
+    says(&["--bins", "1"], "2 to 1024 bins");
+    says(&["--judge", "intermediary"], "no validity totals");
+}
+
+/// [POL-4], [OPN-9]: the strict default policy lets a description through, and sites follow it in the opened totals.
+#[test]
+fn strict_sites_answer_a_description_and_follow_it() {
+    let sizes = [400, 420, 380, 410, 405];
+    let p = Parties::new(&sizes, &[]);
+    let (roster, key, plan) = (p.folder.path("roster.toml"), p.folder.path("lead.key"), p.folder.path("plan.toml"));
+    let made = ["plan", "make", "--roster", &roster, "--key", &key, "--out", &plan, "--column", "x=0:1", "y=0:1"];
+    let ended = veilsum(&made).expect(2);
+    assert!(ended.stderr.contains("how many clusters?"), "{}", ended.stderr);
+    let ended = veilsum(&[&made[..], &["--max-rows", "2000", "--method", "describe"]].concat()).expect(0);
+    for said in ["16 bins a column", "3 questions at most", "first centres are not needed", "histogram", "shaped_sums"]
+    {
+        assert!(ended.stdout.contains(said), "{said:?} is not in {}", ended.stdout);
+    }
+    let strict = p.folder.write("strict.toml", "change = 5\n");
+    let patience = ["--join-timeout", "60"];
+    let (server, intermediary) = (start(&p.server(&patience)), start(&p.intermediary(&patience)));
+    let clients: Vec<_> = (1..=5).map(|i| start(&p.client(i, &["--policy", &strict]))).collect();
+    let limit = std::time::Duration::from_secs(120);
+    let told = server.wait(limit).expect(0);
+    assert!(told.stdout.contains("deviation"), "{}", told.stdout);
+    intermediary.wait(limit).expect(0);
+    clients.into_iter().for_each(|client| _ = client.wait(limit).expect(0));
+    let found = &p.folder.json("out/result.json")["description"];
+    assert_eq!(found["rows"].as_u64(), Some(sizes.iter().sum::<usize>() as u64));
+    let rows = || p.data.iter().flat_map(|(_, rows)| rows.iter());
+    let mean = rows().map(|row| row[1]).sum::<f64>() / rows().count() as f64;
+    assert!((number(&found["numbers"][1]["mean"]) - mean).abs() < 1e-8, "{mean} {found}");
+    assert!(number(&found["correlations"][0][1]).abs() < 0.2);
+}
