@@ -91,6 +91,11 @@ impl Verb for RunArgs {
     /// # Errors
     /// A [`Failure`] with its exit code. What goes wrong in a run is told, and ends that run alone.
     fn run(&self, json: bool) -> Result<(), Failure> {
+        if !self.documents.roster.exists() {
+            let what = format!("{}: there is no roster here yet", self.documents.roster.display());
+            let next = "join first, with the line that the coordinator sent: veilsum join 'vs1:…'; or say where it is: --roster FILE";
+            return Err(Failure::input(what, next));
+        }
         let roster = load_roster(&self.documents.roster)?;
         let key = key_beside(self.documents.key.as_ref(), &self.documents.roster)?;
         let (identity, name, told) =

@@ -2,8 +2,8 @@
 //!
 //! It asks three questions, or two where there is no column of numbers, and all of them are kinds that other methods ask too:
 //!
-//! 1. [`Histogram`](crate::query::Histogram): rows in bins of equal width over each number's side of the public box;
-//! 2. [`Moments`](crate::query::Moments) without a point: N and the sums of all columns, which for the indicator of a category is
+//! 1. [`Histogram`]: rows in bins of equal width over each number's side of the public box;
+//! 2. [`Moments`] without a point: N and the sums of all columns, which for the indicator of a category is
 //!    the number of its rows;
 //! 3. around the means, the second moments. Where all columns are numbers, and 2 to 64, these are the d (d + 1) / 2 products of
 //!    [`ShapedSums`](crate::query::ShapedSums) at one cluster, whose weights are 1: the covariances. Elsewhere they are the squares
