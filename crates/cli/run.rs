@@ -13,7 +13,7 @@ use veilsum_node::{
     documents::{Federations, Offered, Standing, load_identity, load_roster, whoami},
     error::{Code, Failure},
     role::{
-        lobby::run_name,
+        folder::run_name,
         standby::{self, News, Next, StandbyConfig},
         status::Window,
         stop,

@@ -5,6 +5,7 @@ pub mod client;
 pub mod config;
 pub mod dial;
 pub mod door;
+pub mod folder;
 mod follower;
 mod hand;
 pub mod intermediary;

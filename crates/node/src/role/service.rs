@@ -20,7 +20,8 @@ use veilsum_proto::{
 
 use super::{
     config::{Party, Watcher},
-    lobby::{Lobby, News, State, folder_of},
+    folder::{State, folder_of},
+    lobby::{Lobby, News},
     reception::{Entrance, Reception},
     server::{self, OnLoss, ServerConfig},
     status::Window,

@@ -1,0 +1,135 @@
+//! What the folder of a federation says: whom the coordinator let in, which roster and plan are in force, and which run is not over.
+
+use std::path::{Path, PathBuf};
+
+use veilsum_proto::{
+    history::{Rekey, RosterDocument, rekeyed},
+    identity::PublicKey,
+    plan::SignedTerms,
+    suite::Hash,
+};
+
+use crate::{
+    documents::{self, Guest, GuestList, Run, Stage},
+    error::Failure,
+};
+
+/// What the folder says now.
+#[derive(Clone, Default)]
+pub(super) struct State {
+    pub(super) list: Option<GuestList>,
+    pub(super) roster: Option<RosterDocument>,
+    pub(super) plan: Option<SignedTerms>,
+    /// All statements of new keys, oldest first.
+    pub(super) rekeys: Vec<Rekey>,
+    /// The text of the schema, where the federation has one.
+    pub(super) schema: Option<String>,
+    pub(super) unusable: Option<String>,
+    /// Whether the parties of the run that is not over can greet.
+    pub(super) running: bool,
+}
+
+impl State {
+    /// Roster and plan of the run that is not over, from its own folder, or else those that are agreed to or proposed.
+    pub(super) fn read(folder: &Path) -> Result<State, Failure> {
+        let list = GuestList::load(folder)?;
+        let mut state = State::default();
+        match documents::schema_text(folder) {
+            Ok(text) => state.schema = text,
+            Err(failure) => state.unusable = Some(failure.message),
+        }
+        if let Some(run) = list.run.clone().filter(|run| run.ended.is_none()) {
+            match of_run(folder, &run) {
+                Ok((roster, plan)) => (state.roster, state.plan) = (Some(roster), Some(plan)),
+                Err(failure) => state.unusable = Some(failure.message),
+            }
+            state.rekeys = state.roster.iter().flat_map(RosterDocument::rekeys).cloned().collect();
+            state.list = Some(list);
+            return Ok(state);
+        }
+        let (roster, plan) = (folder.join("roster.toml"), folder.join("plan.toml"));
+        if roster.exists() {
+            match documents::load_roster_document(&roster) {
+                // The list has the keys with which its guests came. While somebody is invited, the last roster is in force.
+                Ok(document)
+                    if list
+                        .roster()
+                        .is_none_or(|agreed| document.signed.roster == rekeyed(&agreed, document.rekeys())) =>
+                {
+                    state.roster = Some(document);
+                }
+                Ok(document) => {
+                    state.unusable = Some("roster.toml is not the roster of those who were let in".into());
+                    state.rekeys = document.rekeys().cloned().collect();
+                }
+                Err(failure) => state.unusable = Some(failure.message),
+            }
+        }
+        if let Some(document) = &state.roster {
+            state.rekeys = document.rekeys().cloned().collect();
+        }
+        if state.roster.is_some() && plan.exists() {
+            match documents::load_signed(&roster, &plan) {
+                Ok((_, plan)) => state.plan = Some(plan),
+                Err(failure) => state.unusable = Some(failure.message),
+            }
+        }
+        state.list = Some(list);
+        Ok(state)
+    }
+
+    /// The hashes of what there is to have.
+    pub(super) fn documents(&self) -> Option<[Hash; 2]> {
+        Some([self.roster.as_ref()?.signed.roster.hash(), self.plan.as_ref()?.terms.hash()])
+    }
+
+    /// Whether this key has a place in the roster that is handed out. A party that is let in during a run waits for the end of it.
+    pub(super) fn lists(&self, key: &PublicKey) -> bool {
+        self.roster.as_ref().is_some_and(|document| document.signed.roster.find(key).is_some())
+    }
+
+    /// The key that has taken this one's place by now; the same one where none has.
+    pub(super) fn now(&self, key: PublicKey) -> PublicKey {
+        self.rekeys.iter().fold(key, |key, rekey| if rekey.old == key { rekey.new } else { key })
+    }
+
+    /// The member with this key, or with one that has taken its place ([PRO-1]).
+    pub(super) fn member(&self, key: &PublicKey) -> Option<&Guest> {
+        let key = self.now(*key);
+        let is = |guest: &&Guest| {
+            guest.stage == Stage::Approved && guest.knocked.as_ref().is_some_and(|knocked| self.now(knocked.key) == key)
+        };
+        self.guest(is)
+    }
+
+    /// The run that is not over.
+    pub(super) fn run(&self) -> Option<&Run> {
+        self.list.as_ref()?.run.as_ref().filter(|run| run.ended.is_none())
+    }
+
+    pub(super) fn guest(&self, is: impl Fn(&&Guest) -> bool) -> Option<&Guest> {
+        self.list.as_ref()?.guests.iter().find(is)
+    }
+}
+
+/// Roster and plan of a run, as they were when it was begun.
+fn of_run(folder: &Path, run: &Run) -> Result<(RosterDocument, SignedTerms), Failure> {
+    let kept = folder_of(folder, run);
+    let roster = kept.join("roster.toml");
+    let (_, plan) = documents::load_signed(&roster, kept.join("plan.toml"))?;
+    if plan.terms.hash() != run.plan {
+        let what = format!("{}: this is not the plan of run {}", kept.display(), run.number);
+        return Err(Failure::input(what, "put it back, or end the run: veilsum plan stop"));
+    }
+    Ok((documents::load_roster_document(&roster)?, plan))
+}
+
+/// Where a run's roster, plan and result lie.
+pub fn folder_of(folder: &Path, run: &Run) -> PathBuf {
+    folder.join("results").join(run_name(run.number, &run.plan))
+}
+
+/// The name of a run's folder, the same at every party: `007-0123abcd`.
+pub fn run_name(number: u64, plan: &Hash) -> String {
+    format!("{number:03}-{}", &plan.to_string()[..8])
+}
