@@ -86,7 +86,7 @@ impl Founded {
         lobby
     }
 
-    fn list(&self) -> String {
+    pub(crate) fn list(&self) -> String {
         std::fs::read_to_string(self.hub.has("federation.toml")).expect("a list")
     }
 }

@@ -184,6 +184,7 @@ fn answers_to_many_plans_are_no_oracle() {
         let log = all.serves().heard();
         log.lines().rfind(|line| line.starts_with("hospital-a: ")).expect("an answer").to_owned()
     };
+    all.until("hospital-a: would");
     // The first plan was one way to read the rows; these are seven others, of which two say no.
     for most in 1..=5 {
         let most = format!("--max-rows={}", 4000 - most);
@@ -197,6 +198,24 @@ fn answers_to_many_plans_are_no_oracle() {
     let told = said(&mut all, &["--column", "x=0:2", "y=0:1", "--max-rows=5000"]);
     assert!(told.contains("its rows are not ready"), "{told}");
     assert!(all.members[0].running().heard().contains("these rows are not looked at for it"));
+    // Nor does it tell by taking part: a coordinator that begins such a run all the same is not answered, though the rows would fit.
+    let forced = all.hub(&["plan", "propose", "--start"]).expect(7);
+    assert!(forced.stdout.contains("hospital-a           its rows are not ready"), "{}", forced.stdout);
+    let shown = all.hub(&["plan", "check", "--json"]).expect(0).stdout;
+    let plan = serde_json::from_str::<Value>(&shown).expect("JSON")["hash"].as_str().expect("a hash").to_owned();
+    let list = all.founded.list();
+    let folder = format!("results/001-{}", &plan[..8]);
+    let hub = &all.founded.hub.folder.0;
+    std::fs::create_dir_all(hub.join(&folder)).expect("a folder");
+    for file in ["roster.toml", "plan.toml"] {
+        std::fs::copy(hub.join(file), hub.join(&folder).join(file)).expect("a copy");
+    }
+    let begun = list.replacen("proposed", &format!("run = {{ number = 1, plan = \"{plan}\" }}\nproposed"), 1);
+    all.founded.hub.folder.write("federation.toml", &begun);
+    all.members[0].running().until("a refusal to begin", LIMIT, |log| log.contains("run 1 begins without this party"));
+    assert!(!has_answered(&all.members[0].house, "hospital-a"));
+    all.hub(&["plan", "stop"]).expect(0);
+    all.until("run 1 has ended");
     assert!(said(&mut all, &["--column", "x=0:1", "y=0:1", "--max-rows=5000"]).contains("would"), "one that was known");
     // The operator's act.
     all.members[0].house.folder.write("rows.csv", &many_rows(0, 401));

@@ -3,7 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use veilsum_node::{
@@ -49,6 +49,8 @@ pub(crate) struct Judge {
 const FRAMINGS: &str = "proposed";
 /// How many of them there may be: each tells a coordinator yes or no about what the rows are.
 const MOST_FRAMINGS: usize = 8;
+/// Held by whoever looks at rows.
+static LOOKING: Mutex<()> = Mutex::new(());
 /// The longest such file.
 const MAX_FRAMINGS: usize = 4 << 10;
 
@@ -88,6 +90,8 @@ impl Judge {
             let why = e.to_string();
             return Ok(Judged { answer: PlanAnswer::refusal(&why), words: why });
         }
+        // One look at a time: a coordinator may propose faster than rows are read.
+        let _looking = LOOKING.lock().unwrap_or_else(PoisonError::into_inner);
         self.framed(federation, data)?;
         let (rows, origin) = documents::load_rows_and_origin(federation, data)?;
         let most = federation.terms.max_rows;

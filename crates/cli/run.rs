@@ -144,6 +144,12 @@ impl RunArgs {
                     let taken_up = self.take_up(key, &roster);
                     stop::unless_told(taken_up, "start it again whenever you like").await?;
                 }
+                Next::Declined { number } => {
+                    crate::tell!(
+                        "run {number} begins without this party, which is not ready for its plan; once it is, start this command again"
+                    );
+                    done = number;
+                }
                 Next::Run { number, federation } => {
                     let folder = free(&self.out.join(run_name(number, &federation.terms.hash())));
                     crate::tell!("run {number} begins");

@@ -191,7 +191,9 @@ impl Service {
             && Journal::<aggregator::Record>::of(&self.config.state, &session)?.1.is_empty()
         {
             // The process before this one ended between the last two steps of a run.
-            self.ended(&run, 0)?;
+            let early = fs::read(out.join("result.json")).ok().and_then(|text| serde_json::from_slice(&text).ok());
+            let early = early.is_some_and(|result: serde_json::Value| !result["ended_early"].is_null());
+            self.ended(&run, if early { Code::Early as u8 } else { 0 })?;
             return Ok(());
         }
         (self.config.news)(News::Begins { number: run.number, folder: out.clone() });

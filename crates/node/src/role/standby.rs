@@ -112,6 +112,11 @@ pub enum Next {
         /// Roster and plan.
         federation: Box<Federation>,
     },
+    /// A run begins although this party said that its roster or its rows are not ready for the plan: it takes no part ([PRO-4]).
+    Declined {
+        /// Its number.
+        number: u64,
+    },
     /// A roster is on the disk that has the key which this party stated, in place of its own.
     OwnKey(Box<Roster>),
 }
@@ -307,7 +312,16 @@ async fn attempt(config: &StandbyConfig, link: Link) -> Result<Next, Ended> {
                 if number <= config.done {
                     return Err(odd(format!("run {number} begins, which has ended here")).into());
                 }
+                // Whether rows may be looked at for this plan is known first: taking part or not would be an answer, too.
+                if held.judging.is_some() {
+                    let Judged { answer, words } = held.judged().await?;
+                    (config.news)(News::Answered { answer: answer.clone(), words });
+                    held.answer = Some(answer);
+                }
                 let _ = sender.finish(STEP).await;
+                if matches!(held.answer, Some(PlanAnswer::Rows | PlanAnswer::Roster)) {
+                    return Ok(Next::Declined { number });
+                }
                 return Ok(Next::Run { number, federation: Box::new(federation) });
             }
             _ => {
