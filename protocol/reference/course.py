@@ -89,7 +89,7 @@ class Course:
         """The next centres, from the total of the question before."""
         kind, q = self.asked
         values, at = [], 0
-        for _, length, _, bits, _ in self.scales:
+        for _, length, _, bits, *_ in self.scales:
             values += [fixed.signed(w) * 2.0**-bits for w in words[at : at + length]]
             at += length
         k, d = self.k, self.domain.columns

@@ -9,6 +9,7 @@
 
 mod hard;
 mod plan;
+mod power;
 mod shift;
 mod sums;
 mod tiles;
@@ -194,7 +195,7 @@ fn each_block<'a, S: Simd>(
             quadratic_weights(simd, plan, block, weights, totals);
         } else {
             distances::<S, false>(simd, plan, block, weights, totals);
-            general_weights(plan, block, weights, totals);
+            general_weights(simd, plan, block, weights, totals);
         }
         for point in block.valid..groups * LANES {
             let (group, lane) = (point / LANES, point % LANES);

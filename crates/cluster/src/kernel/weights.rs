@@ -3,6 +3,7 @@
 use fearless_simd::{Simd, prelude::*};
 
 use super::plan::{BLOCK, Chunk, Plan};
+use super::power::{exp2, log2};
 use super::tiles::{load, store};
 use crate::distance::{self, SAFE};
 use crate::packed::{LANES, Lanes};
@@ -63,35 +64,44 @@ fn odd_weights(
 
 /// Any other m: turns squared distances into weights `u^m` and each point's part of J, through ratios to the nearest
 /// centre: `u_k = r_k / R` with `r_k = (d2_k / d2_min)^(-1/(m-1))`, so `u_k^m = r_k (d2_min / d2_k) / R^m`.
-#[inline(never)]
-pub(super) fn general_weights(plan: &Plan<'_>, block: Chunk<'_>, weights: &mut [Lanes], totals: &mut [Lanes]) {
-    let k = plan.k;
-    let exponent = 1.0 / (plan.m - 1.0);
-    let mut r = vec![0.0; k];
+#[inline(always)]
+pub(super) fn general_weights<S: Simd>(
+    simd: S,
+    plan: &Plan<'_>,
+    block: Chunk<'_>,
+    weights: &mut [Lanes],
+    totals: &mut [Lanes],
+) {
+    let (k, m) = (plan.k, plan.m);
+    let splat = |x: f64| S::f64s::splat(simd, x);
+    let mut odd = [Lanes([1.0; LANES]); BLOCK];
     let mut any_odd = false;
-    for point in 0..block.valid {
-        let (group, lane) = (point / LANES, point % LANES);
-        let weights = &mut weights[group * k..(group + 1) * k];
-        let nearest = weights.iter().map(|square| square.0[lane]).fold(f64::INFINITY, f64::min);
-        if !SAFE.contains(&nearest) {
-            totals[group].0[lane] = f64::NAN; // a mark, replaced below
-            any_odd = true;
-            continue;
+    for ((weights, total), odd) in weights.chunks_exact_mut(k).zip(totals.iter_mut()).zip(&mut odd) {
+        for at in (0..LANES).step_by(S::f64s::LEN) {
+            let mut nearest = splat(f64::INFINITY);
+            for square in weights.iter() {
+                nearest = nearest.min(load(simd, square, at));
+            }
+            if !nearest.simd_ge(*SAFE.start()).all_true() || !nearest.simd_le(*SAFE.end()).all_true() {
+                store::<S>(nearest, odd, at);
+                any_odd = true;
+            }
+            let mut sum = splat(0.0);
+            for weight in weights.iter_mut() {
+                let ratio = nearest / load(simd, weight, at); // in [0, 1]
+                let power = exp2(simd, log2(simd, ratio) * splat(1.0 / (m - 1.0)));
+                sum += power;
+                store::<S>(power * ratio, weight, at);
+            }
+            let log_of_sum = log2(simd, sum);
+            let scale = exp2(simd, log_of_sum * splat(-m));
+            for weight in weights.iter_mut() {
+                store::<S>(load(simd, weight, at) * scale, weight, at);
+            }
+            store::<S>(nearest * exp2(simd, log_of_sum * splat(1.0 - m)), total, at);
         }
-        let mut sum = 0.0;
-        for (r, weight) in r.iter_mut().zip(weights.iter()) {
-            let ratio = nearest / weight.0[lane]; // in [0, 1]
-            *r = if ratio == 1.0 { 1.0 } else { ratio.powf(exponent) };
-            sum += *r;
-        }
-        let scale = sum.powf(plan.m).recip();
-        for (r, weight) in r.iter().zip(weights.iter_mut()) {
-            weight.0[lane] = r * (nearest / weight.0[lane]) * scale;
-        }
-        totals[group].0[lane] = nearest * sum.powf(1.0 - plan.m);
     }
     if any_odd {
-        let marks: Vec<Lanes> = totals.to_vec();
-        odd_weights(plan, block, weights, totals, |point| marks[point / LANES].0[point % LANES].is_nan());
+        odd_weights(plan, block, weights, totals, |point| !SAFE.contains(&odd[point / LANES].0[point % LANES]));
     }
 }
