@@ -20,6 +20,7 @@ use crate::{
 };
 use veilsum_node::{
     agreed,
+    answerer::PossibleRows,
     columns::names,
     cost::first_centres,
     documents::SitePolicy,
@@ -319,7 +320,7 @@ impl Demo<'_> {
             terms.min_total_rows = terms.min_total_rows.max(stay.map(|(_, rows)| rows).sum());
         }
         let widths = work.widths();
-        let possible = sites.iter().map(|site| release::possible_rows(&site.rows, &widths)).collect();
+        let possible = sites.iter().map(|site| PossibleRows::of(site.rows.iter(), &widths)).collect();
         Demo { work, terms, rows, possible }
     }
 
