@@ -37,9 +37,11 @@ pub(crate) struct ClientArgs {
     /// What the first use of a roster needs.
     #[command(flatten)]
     pub first: FirstUse,
-    /// This site's rows: a CSV file with a header that has the plan's columns
-    #[arg(long, value_name = "FILE.csv")]
-    pub data: PathBuf,
+    /// This site's rows: a file, a folder, a pattern or - [default: `source` under [rows] in site.toml]
+    ///
+    /// CSV with a header, also packed by gzip or zstd, Parquet, or Arrow.
+    #[arg(long, value_name = "ROWS")]
+    pub data: Option<PathBuf>,
     /// This site's own policy [default: site.toml beside the key, else the strict default]
     ///
     /// `veilsum policy show` prints the one in force.
@@ -80,9 +82,10 @@ impl ClientArgs {
         let (federation, identity, _) =
             args.documents.load_with("sites", |id| matches!(id, PartyId::Site(_)), args.state.as_ref())?;
         let key = args.documents.key()?;
-        let (site, _) = policy_of(args.policy.as_deref(), Some(&key))?;
+        let (site, file) = policy_of(args.policy.as_deref(), Some(&key))?;
+        let from = site.rows_from(args.data.as_deref(), file.as_deref(), Some(&key))?;
         place_for(&args.model)?;
-        let (rows, origin) = documents::load_rows_and_origin(&federation, &args.data)?;
+        let (rows, origin) = documents::load_rows_and_origin(&federation, &from)?;
         let data = Data::of(&site.data, &identity, &rows);
         args.documents.agree(&args.first, &federation, &identity, Some(&data))?;
         store::follow(&place_of(&key, args.state.as_ref()), &args.documents.roster, &federation.roster, &identity)?;
@@ -148,7 +151,7 @@ impl ClientArgs {
                 args.model.display(),
                 result.display(),
                 args.model.display(),
-                args.data.display()
+                args.data.as_ref().map_or("ROWS".into(), |data| data.display().to_string())
             );
         }
         model.ended_early.as_ref().map_or(Ok(()), |early| match &report.unreached {
