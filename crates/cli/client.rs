@@ -6,9 +6,9 @@ use clap::Args;
 use serde_json::json;
 use veilsum_node::{
     cost,
-    documents::{self, policy_of},
+    documents::{self, Federation, policy_of},
     error::{Code, Failure},
-    release::Data,
+    release::{Data, Origin, Prepared},
     report,
     role::{
         client::{self, ClientConfig},
@@ -76,13 +76,22 @@ impl ClientArgs {
     /// # Errors
     /// A [`Failure`] that names the file at fault.
     pub(crate) fn prepare(&self, json: bool) -> Result<ClientConfig, Failure> {
+        place_for(&self.model)?;
+        self.prepare_with(json, |federation| documents::load_rows_and_origin(federation, &self.data))
+    }
+
+    /// The same with rows from elsewhere.
+    pub(crate) fn prepare_with(
+        &self,
+        json: bool,
+        rows: impl FnOnce(&Federation) -> Result<(Prepared, Origin), Failure>,
+    ) -> Result<ClientConfig, Failure> {
         let args = self;
         let (federation, identity, _) =
             args.documents.load_with("sites", |id| matches!(id, PartyId::Site(_)), args.state.as_ref())?;
         let key = args.documents.key()?;
         let (site, _) = policy_of(args.policy.as_deref(), Some(&key))?;
-        place_for(&args.model)?;
-        let (rows, origin) = documents::load_rows_and_origin(&federation, &args.data)?;
+        let (rows, origin) = rows(&federation)?;
         let data = Data::of(&site.data, &identity, &rows);
         args.documents.agree(&args.first, &federation, &identity, Some(&data))?;
         store::follow(&place_of(&key, args.state.as_ref()), &args.documents.roster, &federation.roster, &identity)?;

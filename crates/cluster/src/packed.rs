@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::{AnswerError, DataError, Domain, OutOfBox, Rows, Transform};
+use crate::{AnswerError, DataError, Domain, OutOfBox, Rows, Scaling, Transform};
 
 /// Points in a group. Fixed, whatever the processor's vectors hold: it decides the order of every sum.
 pub(crate) const LANES: usize = 8;
@@ -36,13 +36,18 @@ pub struct Packed {
 impl Packed {
     /// Packs n x d rows; takes about as much memory again.
     pub fn new(rows: &Rows) -> Self {
-        let (len, columns) = (rows.len(), rows.columns());
+        Self::of(rows.as_slice(), rows.columns())
+    }
+
+    /// Packs values that fill whole rows.
+    fn of(values: &[f64], columns: usize) -> Self {
+        let len = values.len() / columns;
         let groups = len.div_ceil(LANES).next_multiple_of(2);
         let mut lanes = vec![Lanes::ZERO; groups * columns];
         if len > 0 {
             for (g, group) in lanes.chunks_exact_mut(columns).enumerate() {
                 for lane in 0..LANES {
-                    let row = rows.row((g * LANES + lane).min(len - 1));
+                    let row = &values[(g * LANES + lane).min(len - 1) * columns..][..columns];
                     for (slot, value) in group.iter_mut().zip(row) {
                         slot.0[lane] = *value;
                     }
@@ -110,6 +115,29 @@ impl Prepared {
     pub fn new(rows: &Rows, domain: &Domain, out_of_box: OutOfBox) -> Result<Self, DataError> {
         let working = domain.to_working(rows, out_of_box)?;
         Ok(Self::working(&working, domain))
+    }
+
+    /// Takes n x d values, row by row, as they are, in a box that nothing reaches: rows of one place, for results that stay there. The
+    /// values are read where they lie; only the kernel's layout is a copy.
+    ///
+    /// # Errors
+    /// Those of [`Rows::new`], and [`DataError::OutsideBox`] for a value beyond 1e150.
+    pub fn alone(values: &[f64], columns: usize) -> Result<Self, DataError> {
+        if columns == 0 {
+            return Err(DataError::NoColumns);
+        }
+        if !values.len().is_multiple_of(columns) {
+            return Err(DataError::Ragged { columns });
+        }
+        if let Some(at) = values.iter().position(|value| !value.is_finite()) {
+            return Err(DataError::NotFinite { row: at / columns, column: at % columns });
+        }
+        let far = 1e150;
+        if let Some(at) = values.iter().position(|value| value.abs() > far) {
+            return Err(DataError::OutsideBox { row: at / columns, column: at % columns });
+        }
+        let domain = Domain::known(vec![-far; columns], vec![far; columns], Scaling::None);
+        Ok(Self { packed: Packed::of(values, columns), domain, labels: None, moved: Arc::default() })
     }
 
     /// Takes rows (n x d) that are in working units and inside the box already.

@@ -1,0 +1,30 @@
+"""Federated fuzzy clustering over masked sums: nobody sees anybody's numbers.
+
+>>> import veilsum
+>>> model = veilsum.FuzzyCMeans(n_clusters=3, random_state=0)          # local, as in scikit-learn
+>>> federation = veilsum.Federation.of({"age": (0, 120), "bmi": (10, 60)}, sites=["a", "b", "c"], k=3)
+
+See the page "Python" of the book.
+"""
+
+from __future__ import annotations
+
+from . import errors
+from .cluster import FuzzyCMeans, KMeans
+from .errors import VeilsumError
+from .federation import Coordinator, Federation, Frame, Intermediary, Result, Site
+
+__all__ = [
+    "Coordinator",
+    "Federation",
+    "Frame",
+    "FuzzyCMeans",
+    "Intermediary",
+    "KMeans",
+    "Result",
+    "Site",
+    "VeilsumError",
+    "errors",
+]
+
+__version__ = "0.1.0"
