@@ -174,7 +174,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
 /// The [`Failure`] of the command.
 pub fn call(args: impl IntoIterator<Item = OsString>) -> Result<Value, Failure> {
     let args: Vec<OsString> = args.into_iter().collect();
-    let named = std::iter::once(OsString::from("veilsum")).chain(args.iter().cloned()).chain(["--json".into()]);
+    let named = ["veilsum", "--json"].map(OsString::from).into_iter().chain(args.iter().cloned());
     let cli = Cli::try_parse_from(named).map_err(|e| wrong_arguments(&e.to_string(), args.into_iter()))?;
     let (done, printed) = verb::kept(|| cli.command.run(true));
     done?;

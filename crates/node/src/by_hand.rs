@@ -98,7 +98,7 @@ impl<T: Send + 'static> ByHand<T> {
                 return letters;
             }
             if let Some(runtime) = &self.runtime {
-                runtime.block_on(tokio::time::sleep(left.min(LOOK)));
+                runtime.block_on(async { tokio::time::sleep(left.min(LOOK)).await });
             }
         }
     }

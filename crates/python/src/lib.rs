@@ -1,8 +1,10 @@
 //! The extension module `veilsum._core`: what the Python package `veilsum` calls. Rows are read where NumPy has them, everything that
 //! takes time runs without the interpreter's lock, and documents come and go as JSON.
 //!
-//! Read it in this order: `failure` (errors as exceptions), `rows` (estimators), `parties` (federations, and roles without I/O).
+//! Read it in this order: `failure` (errors as exceptions), `rows` (estimators), `parties` (federations, and roles without I/O),
+//! `answers` (parts of a site's answer).
 
+mod answers;
 mod failure;
 mod parties;
 mod rows;
@@ -16,6 +18,7 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use super::{
+        answers::{answer, layout, merge, parts},
         call,
         parties::{Party, Planned, addressed, simulate},
         rows::{distances, fit, memberships, nearest, objective, plus_plus},

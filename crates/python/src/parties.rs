@@ -39,7 +39,7 @@ fn numbers(array: &PyReadonlyArray2<'_, f64>) -> PyResult<Vec<f64>> {
 
 /// A plan for a roster, verified: from files, or made from options and names for simulations alone.
 #[pyclass(frozen, module = "veilsum._core")]
-pub(crate) struct Planned(Federation);
+pub(crate) struct Planned(pub(crate) Federation);
 
 #[pymethods]
 impl Planned {

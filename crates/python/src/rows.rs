@@ -36,22 +36,24 @@ fn same_columns(x: &Numbers<'_>, centres: &Centres) -> PyResult<usize> {
 }
 
 /// Fits `algorithm` (JSON) to x (n x d) from each of `starts` (r x K x d), and returns the outcome of smallest objective as JSON, with
-/// the validity totals that `validity` (JSON) asks. Reads x where it lies.
+/// the validity totals that `validity` (JSON) asks, and the centre nearest to every row. Reads x where it lies.
 #[pyfunction]
-pub(crate) fn fit(
-    py: Python<'_>,
-    x: Numbers<'_>,
+#[pyo3(signature = (x, algorithm, validity, starts, labels=true))]
+pub(crate) fn fit<'py>(
+    py: Python<'py>,
+    x: Numbers<'py>,
     algorithm: &str,
     validity: &str,
-    starts: PyReadonlyArray3<'_, f64>,
-) -> PyResult<String> {
+    starts: PyReadonlyArray3<'py, f64>,
+    labels: bool,
+) -> PyResult<(String, Bound<'py, PyArray1<i64>>)> {
     let wrong = |e: serde_json::Error| PyValueError::new_err(e.to_string());
     let algorithm: Algorithm = serde_json::from_str(algorithm).map_err(wrong)?;
     let validity: Validity = serde_json::from_str(validity).map_err(wrong)?;
     let [_, k, d] = starts.shape() else { return Err(PyValueError::new_err("starts have three dimensions")) };
     let (k, d, columns, values) = (*k, *d, x.shape()[1], slice(&x)?);
     let starts = starts.as_slice().map_err(|_| PyValueError::new_err("the starts are not C-contiguous"))?;
-    let best = py.detach(|| -> Result<Outcome, Failure> {
+    let best = py.detach(|| -> Result<(Outcome, Vec<i64>), Failure> {
         let rows = Prepared::alone(values, columns)?;
         let mut best: Option<Outcome> = None;
         for start in starts.chunks_exact(k * d) {
@@ -69,9 +71,12 @@ pub(crate) fn fit(
                 best = Some(outcome);
             }
         }
-        best.ok_or_else(|| Failure::input("there are no first centres", "give at least one start"))
+        let best = best.ok_or_else(|| Failure::input("there are no first centres", "give at least one start"))?;
+        let labels = if labels { rows.packed().nearest(&best.centres)? } else { Vec::new() };
+        Ok((best, labels.into_iter().map(i64::from).collect()))
     });
-    serde_json::to_string(&best.map_err(raised)?).map_err(wrong)
+    let (best, labels) = best.map_err(raised)?;
+    Ok((serde_json::to_string(&best).map_err(wrong)?, PyArray1::from_vec(py, labels)))
 }
 
 /// First centres (K x d) among the rows of x by greedy k-means++ (Arthur & Vassilvitskii 2007).

@@ -71,8 +71,10 @@ def test_metrics(blobs):
     assert (cosine.predict(rows) == cosine.predict(rows * 7.0)).all()
     with pytest.raises(ValueError, match="direction"):
         cosine.predict(np.zeros((1, 2)))
-    with pytest.raises(ValueError, match="dependent"):
-        FuzzyCMeans(2, metric="mahalanobis").fit(np.column_stack([rows[:, 0], 2 * rows[:, 0]]))
+    flat = FuzzyCMeans(3, metric="mahalanobis", random_state=0).fit(np.column_stack([rows, rows[:, 0], np.ones(len(rows))]))
+    assert np.abs(flat.cluster_centers_[:, [2, 3]] - np.column_stack([flat.cluster_centers_[:, 0], np.ones(3)])).max() < 1e-9
+    with pytest.raises(ValueError, match="no spread"):
+        FuzzyCMeans(2, metric="mahalanobis").fit(np.ones((5, 2)))
 
 
 def test_indices_and_restarts(blobs):

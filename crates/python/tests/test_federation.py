@@ -86,8 +86,7 @@ def test_a_whole_federation_by_hand(tmp_path):
     assert np.abs(nearest(result.centres) - CENTRES).max() < 0.03
     # The ledger of a site holds what left it, as on the command line.
     assert ledger.budget(key=tmp_path / "site-0.key")
-    (file,) = (tmp_path / "site-0.key.state").glob("*ledger*")
-    assert ledger.verify(file, key=tmp_path / "site-0.card")
+    assert ledger.verify(tmp_path / "site-0.key.state" / "ledger.jsonl", key=tmp_path / "site-0.card")
     assert veilsum.FuzzyCMeans(3, init=result.centres, tol=1e-9).fit(np.concatenate(rows)).n_iter_ < 30
 
 

@@ -13,6 +13,7 @@ from . import errors
 from .cluster import FuzzyCMeans, KMeans
 from .errors import VeilsumError
 from .federation import Coordinator, Federation, Frame, Intermediary, Result, Site
+from .questions import answer
 
 __all__ = [
     "Coordinator",
@@ -24,6 +25,7 @@ __all__ = [
     "Result",
     "Site",
     "VeilsumError",
+    "answer",
     "errors",
 ]
 

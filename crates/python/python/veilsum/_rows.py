@@ -70,7 +70,7 @@ def matrix(x: Any) -> tuple[np.ndarray, list[str] | None]:
     return np.ascontiguousarray(array, dtype=np.float64), names
 
 
-def _coded(column: np.ndarray, categories: list[str], name: str) -> np.ndarray:
+def _coded(column: np.ndarray, categories: list[str], name: str, refuse: bool) -> np.ndarray:
     """0 and 1 for every category, n x c."""
     if column.dtype != object:
         # As a file would have them: 3, and not 3.0.
@@ -78,12 +78,14 @@ def _coded(column: np.ndarray, categories: list[str], name: str) -> np.ndarray:
     codes = {category: place for place, category in enumerate(categories)}
     places = np.array([codes.get(value, -1) for value in column])
     bad = np.flatnonzero(places < 0)
-    if len(bad):
+    if len(bad) and refuse:
         raise InputError(
             f"row {bad[0]}, column {name!r}: not one of the plan's categories ({len(bad)} such rows)",
             "correct the row, or agree on a plan that lists its category",
         )
-    return np.eye(len(categories))[places]
+    coded = np.eye(len(categories))[places]
+    coded[bad] = np.nan
+    return coded
 
 
 def _columns(x: Any) -> dict[str, np.ndarray] | None:
@@ -108,10 +110,13 @@ def _plain(column: np.ndarray) -> np.ndarray:
         return np.array([value if isinstance(value, str) else None for value in column], object)
 
 
-def of_plan(x: Any, columns: list[str], categorical: list[tuple[str, list[str]]]) -> np.ndarray:
+def of_plan(
+    x: Any, columns: list[str], categorical: list[tuple[str, list[str]]], *, finite: bool = True
+) -> np.ndarray:
     """Rows in the columns of a plan: n x d in original units, indicators of categories behind the numbers.
 
-    A table has its columns found by name, others are ignored; an array has the plan's columns of numbers in their order.
+    A table has its columns found by name, others are ignored; an array has the plan's columns of numbers in their order. Without
+    ``finite`` a row that cannot be used has a NaN, and nobody complains.
     """
     named = _columns(x)
     if named is None:
@@ -131,9 +136,9 @@ def of_plan(x: Any, columns: list[str], categorical: list[tuple[str, list[str]]]
         if named[name].dtype == object:
             raise InputError(f"column {name!r} holds no numbers", "turn it into numbers first")
     parts = [named[name][:, None] for name in columns]
-    parts += [_coded(named[name], categories, name) for name, categories in categorical]
+    parts += [_coded(named[name], categories, name, finite) for name, categories in categorical]
     rows = np.ascontiguousarray(np.hstack(parts))
-    bad = np.argwhere(~np.isfinite(rows))
+    bad = np.argwhere(~np.isfinite(rows)) if finite else ()
     if len(bad):
         row, column = bad[0]
         name = columns[column] if column < len(columns) else "?"

@@ -209,15 +209,17 @@ class _Centres(_Estimator):
             return
         covariance = np.atleast_2d(np.cov(array, rowvar=False, bias=True))
         values, vectors = np.linalg.eigh(covariance)
-        if values[0] <= values[-1] * 1e-12:
+        # Of columns that depend on each other, the directions in which there is any spread.
+        spread = values > values[-1] * 1e-12
+        if not spread.any():
             raise InputError(
-                f"the covariance of these rows (n_samples={len(array)}) has no inverse: columns are linearly dependent, or rows too few",
-                "leave a column out, or use another metric",
+                f"these rows (n_samples={len(array)}) have no spread to measure distances by", "use another metric"
             )
-        self._whitening = vectors / np.sqrt(values)
+        self._whitening = vectors[:, spread] / np.sqrt(values[spread])
+        self._middle = array.mean(axis=0)
 
     def _starts(self, sample: np.ndarray, array: np.ndarray, random: np.random.Generator) -> np.ndarray:
-        k, d = int(self.n_clusters), array.shape[1]
+        k, d = int(self.n_clusters), self.n_features_in_
         if isinstance(self.init, str):
             if self.init == "k-means++":
                 seeds = random.integers(2**63, size=int(self.n_init))
@@ -265,20 +267,20 @@ class _Centres(_Estimator):
              "silhouette": False, "classes": 0, "judge_m": max(self._fuzzifier(), 1.0) if self._fuzzifier() > 1 else 2.0}
         )  # fmt: skip
         try:
-            outcome = json.loads(_core.fit(rows, algorithm, validity, starts))
+            told, self.labels_ = _core.fit(rows, algorithm, validity, starts)
         except InputError:
             _finite(rows)
             raise
+        outcome = json.loads(told)
         centres = np.array(outcome["centres"]["values"]).reshape(outcome["centres"]["k"], -1)
         self._centres = np.ascontiguousarray(centres)
         if self.metric == "mahalanobis":
-            centres = centres @ np.linalg.inv(self._whitening)
+            centres = self._middle + (centres - self._middle @ self._whitening) @ np.linalg.pinv(self._whitening)
         self.cluster_centers_ = np.ascontiguousarray(centres)
         self.n_iter_ = int(outcome["rounds"])
         self.converged_ = bool(outcome["converged"])
         self.objective_ = float("inf") if outcome["objective"] is None else float(outcome["objective"])
         self.indices_ = {name: value for name, value in outcome["indices"].items() if value is not None}
-        self.labels_ = _core.nearest(rows, self._centres)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
