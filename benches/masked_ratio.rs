@@ -288,7 +288,7 @@ async fn plain_site(me: Credentials, to: SocketAddr, key: [u8; 32], rows: Arc<Pr
         let question = Question::from_bytes(&asked[HEADER_LEN..]).expect("a question");
         let rows = rows.clone();
         let answer =
-            tokio::task::spawn_blocking(move || contribute(&question, &rows, &Terms::everybody(form), None)).await;
+            tokio::task::spawn_blocking(move || contribute(&question, &*rows, &Terms::everybody(form), None)).await;
         let words = answer.expect("a thread").expect("an answer");
         let body: Vec<u8> = words.iter().flat_map(|w| w.to_le_bytes()).collect();
         sender.send(&frame(&body)).await.expect("a server that listens");

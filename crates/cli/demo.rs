@@ -20,6 +20,7 @@ use crate::{
 };
 use veilsum_node::{
     agreed,
+    answerer::PossibleRows,
     columns::names,
     cost::first_centres,
     documents::SitePolicy,
@@ -308,7 +309,7 @@ impl Demo<'_> {
     pub(crate) fn under<'a>(sites: &[LoopbackSite], work: &'a PlanSpec, terms: Terms) -> Demo<'a> {
         let rows = sites.iter().map(|site| site.rows.len() as u64).collect();
         let widths = work.widths();
-        let possible = sites.iter().map(|site| release::possible_rows(&site.rows, &widths)).collect();
+        let possible = sites.iter().map(|site| PossibleRows::of(site.rows.iter(), &widths)).collect();
         Demo { work, terms, rows, possible }
     }
 

@@ -16,13 +16,14 @@ use crate::{
     words,
 };
 use veilsum_node::{
+    answerer::Answerer,
     cost::Cost,
     documents::{self, Federation, PlanAnswer, load_identity, policy_of},
     dp,
     error::{Code, Failure},
     forecast::{Forecast, Verdict},
     question::SumBounds,
-    release::{Known, Prepared, check_promise, possible_rows},
+    release::{Known, check_promise},
     store::Ledger,
 };
 
@@ -254,13 +255,13 @@ impl Judged {
 pub(super) fn judged(
     federation: &Federation,
     policy: &Policy,
-    rows: &Prepared,
+    rows: &dyn Answerer,
     (spent, of_plan): (&Spent, u64),
     rows_in_all: u64,
 ) -> Result<Judged, Failure> {
     let (work, terms, sites) = (&*federation.work, &*federation.terms, federation.roster.sites.len());
     let mut forecast = Forecast::of(work, terms, policy, sites)?;
-    let own = (rows.len() as u64, possible_rows(&rows.packed().to_rows(), &federation.work.widths()));
+    let own = (rows.rows(), rows.possible_rows(&federation.work.widths()));
     let known = own.0.max(terms.min_total_rows).max(rows_in_all);
     let mut verdict = forecast.verdict((work, terms, sites), policy, spent, own, known);
     let mut stops_at = forecast.stops_at((work, terms, sites), policy, spent, own, known);

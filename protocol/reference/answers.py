@@ -7,7 +7,7 @@ Every family is a triple of functions. A block is its name, its length, its boun
 import math
 
 from domain import BEYOND, MAX_BOUND, moved_rows, refuse
-from distances import add_to, check_fuzzy, columns_fit, fuzzifier_fits, memberships, nearest, square
+from distances import add_to, check_fuzzy, columns_fit, fuzzifier_fits, memberships, nearest, quadratic_weights, square
 from features import FEATURES
 from local_answers import LOCAL_CHOICE, LOCAL_FUZZY, LOCAL_MEANS
 from shaped_answers import SHAPED_SUMS
@@ -26,10 +26,14 @@ def fuzzy_sums(q, domain, rows, labels):
     k, d = len(q["centres"]), domain.columns
     sums, weights = [[] for _ in range(k * d)], [[] for _ in range(k)]
     for x in rows:
-        for i, u in enumerate(memberships(x, q["centres"], q["m"])):
-            add_to(sums, i * d, [u ** q["m"] * v for v in x])
-            add_to(weights, i, [u ** q["m"]])
-    return [math.fsum(x) for x in sums + weights]
+        if q["m"] == 2:
+            powers = quadratic_weights(x, q["centres"])
+        else:
+            powers = [u ** q["m"] for u in memberships(x, q["centres"], q["m"])]
+        for i, w in enumerate(powers):
+            add_to(sums, i * d, [w * v for v in x])
+            add_to(weights, i, [w])
+    return sums + weights
 
 
 def fuzzy_validation_blocks(q, domain):
@@ -46,7 +50,7 @@ def fuzzy_validation(q, domain, rows, labels):
         add_to(entries, 0, [math.sqrt(s) for s in squares])
         add_to(entries, k, us)
         add_to(entries, 2 * k, [math.fsum(u ** q["m"] * s for u, s in zip(us, squares))])
-    return [math.fsum(x) for x in entries]
+    return entries
 
 
 def check_moments(q, domain):
@@ -71,8 +75,8 @@ def moments_blocks(q, domain):
 def moments(q, domain, rows, labels):
     columns = [[x[j] for x in rows] for j in range(domain.columns)]
     if q["around"] is not None:
-        columns = [[(x - a) ** 2 for x in column] for column, a in zip(columns, q["around"])]
-    return [float(len(rows))] + [math.fsum(column) for column in columns]
+        columns = [[(x - a) * (x - a) for x in column] for column, a in zip(columns, q["around"])]
+    return [float(len(rows))] + columns
 
 
 def check_histogram(q, domain):
@@ -157,8 +161,8 @@ def cells(q, domain, rows, labels):
             node = 2 * i + 1 + (x[split["column"]] >= split["at"])
     out = [float(len(inside[node])) for node in q["nodes"]]
     if q["part"][0] != "counts":
-        for power in (1, 2):
-            out += [math.fsum(x[j] ** power for x in inside[v]) for v in q["nodes"] for j in range(domain.columns)]
+        columns = [[x[j] for x in inside[v]] for v in q["nodes"] for j in range(domain.columns)]
+        out += columns + [[x * x for x in column] for column in columns]
     return out + ([float(bool(inside[node])) for node in q["nodes"]] if q["part"][0] != "sums" else [])
 
 
@@ -190,7 +194,7 @@ def shifts(q, domain, rows, labels):
             long = math.sqrt(square(x, reference))
             factor = u * min(1.0, q["clip"] / long) if long > 0 else u
             add_to(entries, k + i * d, [factor * (v - r) for v, r in zip(x, reference)])
-    return [math.fsum(x) for x in entries]
+    return entries
 
 
 def check_typical(q, domain):
@@ -213,7 +217,7 @@ def typical_sums(q, domain, rows, labels):
         for i, u in enumerate(us):
             add_to(sums, i * d, [u**m * v for v in x])
             add_to(weights, i, [u**m])
-    return [math.fsum(x) for x in sums + weights]
+    return sums + weights
 
 
 FAMILIES = {
@@ -272,7 +276,7 @@ def judged_layout(batch, domain):
 
 
 def answer(question, domain, rows, labels=None):
-    """The entries of one site's answer; rows in working units."""
+    """The entries of one site's answer, rows in working units: what the site adds as a whole, or the list of what its rows add."""
     name, q = question
     if name == "CountRows":
         return [float(len(rows))]

@@ -6,7 +6,23 @@ from domain import refuse
 
 
 def square(a, b):
-    return math.fsum((x - y) * (x - y) for x, y in zip(a, b))
+    """[SUM-2]: in the order of the columns, every operation rounded."""
+    total = 0.0
+    for x, y in zip(a, b):
+        total += (x - y) * (x - y)
+    return total
+
+
+def quadratic_weights(x, centres):
+    """[SUM-2]: the weights u_k^2 of fuzzy c-means for m = 2, in the order of the centres, every operation rounded."""
+    squares = [square(x, c) for c in centres]
+    if min(squares) == 0:
+        return [u * u for u in memberships(x, centres, 2.0)]
+    inverses, total = [1 / s for s in squares], 0.0
+    for inverse in inverses:
+        total += inverse
+    scale = 1 / total
+    return [(inverse * scale) * (inverse * scale) for inverse in inverses]
 
 
 def nearest(x, points):

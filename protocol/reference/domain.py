@@ -153,21 +153,20 @@ def exponent(bound):
 
 
 def scaled(blocks, sites, max_rows, step_bits=None):
-    """Name, length, exponent, fractional bits and limit of every block."""
+    """Name, length, exponent, fractional bits and limit of every block, and how many bits finer rows are added up."""
     out = []
     for name, length, bound, per in blocks:
         e = exponent(bound)
-        bits, limit = fixed.scale(sites, 1 if per == "site" else max_rows, e, step_bits)
-        out.append((name, length, e, bits, limit))
-    fixed.words([(length, e) for _, length, e, _, _ in out])
+        out.append((name, length, e, *fixed.scale(sites, 1 if per == "site" else max_rows, e, step_bits)))
+    fixed.words([(length, e) for _, length, e, *_ in out])
     return out
 
 
 def carried(values, scales):
     """Encodes an answer as its words."""
     at, words = 0, []
-    for _, length, _, bits, limit in scales:
-        words += [fixed.carry(x, bits, limit) for x in values[at : at + length]]
+    for _, length, _, *scale in scales:
+        words += [fixed.carry(x, *scale) for x in values[at : at + length]]
         at += length
     assert at == len(values)
     return words

@@ -154,7 +154,7 @@ def fixed_cases():
                              (1000, 8_796_093_021, 0), (1000, 8_796_093_022, 0)]:  # fmt: skip
         case = {"function": "scale", "sites": sites, "max_rows": rows, "bound_exp": exp}
         try:
-            case["fraction_bits"], case["limit"] = fixed.scale(sites, rows, exp)
+            case["fraction_bits"], case["limit"], _ = fixed.scale(sites, rows, exp)
         except Refused as bad:
             case["rule"] = bad.rule
         out.append(case)
@@ -165,9 +165,9 @@ def fixed_cases():
         except Refused as bad:
             case["rule"] = bad.rule
         out.append(case)
-    bits, limit = fixed.scale(20, 150, 0)
+    bits, limit, _ = fixed.scale(20, 150, 0)
     for x in (0.0, 1.0, -1.0, 0.1, -149.99, 2.0**-51, 2.0**-52, 3 * 2.0**-52, -(2.0**-52), -3 * 2.0**-52):
-        word = fixed.carry(x, bits, limit)
+        word = fixed.carry(x, bits, limit, 0)
         case = {"function": "carry", "x": x, "fraction_bits": bits, "limit": limit, "integer": fixed.signed(word)}
         out.append({**case, "word": masks.raw([word])})
     return "Fixed point (section 7).", out

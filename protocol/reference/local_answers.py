@@ -171,7 +171,18 @@ def local_means_steps(q, rows, d):
     return groups, squares
 
 
+def lloyd(q, domain, rows):
+    """A step of exact Lloyd: the list of what the rows add to each entry."""
+    groups, _ = groups_of(rows, q["centres"])
+    sums = [[[x[j] for x in group] for j in range(domain.columns)] for group in groups]
+    apart = [nearest(x, q["centres"])[1] for x in rows]
+    counts = [float(len(group)) for group in groups]
+    return parted(q["part"], domain.columns, counts, sums, [float(n > 0) for n in counts], apart) + changed(q, rows)
+
+
 def local_means(q, domain, rows, labels):
+    if q["local"]["most"] == 1 and q["min_rows"] == 1 and not q["nearest"]:
+        return lloyd(q, domain, rows)
     k, d = len(q["centres"]), domain.columns
     weights, sums, sites, distance = [0.0] * k, [[0.0] * d for _ in range(k)], [0.0] * k, 0.0
     for i, (group, apart) in enumerate(zip(*local_means_steps(q, rows, d))):

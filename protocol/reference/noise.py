@@ -158,12 +158,14 @@ def noisy_answer(work, question, rows, sites, max_rows, honest, k):
     for (name, length, bound, _), (sensitivity, deviation) in zip(answers.layout(question, domain), of_each, strict=True):
         e = exponent(bound)
         room = math.ceil(40 * 1.01 * deviation / math.sqrt(honest) / 2**e)  # [NOI-4]
-        bits, limit = fixed.scale(sites, max_rows + room, e, work["step_bits"])
+        bits, limit, finer = fixed.scale(sites, max_rows + room, e, work["step_bits"])
         sigma = share(sensitivity, deviation, length, bits, honest, max_rows)
         layout.append({"name": name, "words": length, "fraction_bits": bits, "limit": limit, "deviation": sigma})
         for x in values[at : at + length]:
-            assert abs(x * 2**bits % 1 - 0.5) > 1e-6 or x * 2**bits % 0.5 == 0, "a sum that doubles may round either way"
-            drawn.append((fixed.carry(x, bits, limit) + gaussian(words, sigma)) % 2**64)
+            for c in x if isinstance(x, list) else [x]:
+                fine = c * 2 ** (bits + finer)
+                assert abs(fine % 1 - 0.5) > 1e-6 or fine % 0.5 == 0, "a sum that doubles may round either way"
+            drawn.append((fixed.carry(x, bits, limit, finer) + gaussian(words, sigma)) % 2**64)
         at += length
     return layout, drawn
 

@@ -19,14 +19,28 @@ COUNTS = {"rows", "sites", "counts", "cluster_rows"}
 
 
 def layout_lines(scales):
-    return [{"name": n, "words": w, "bound_exp": e, "fraction_bits": f} for n, w, e, f, _ in scales]
+    return [{"name": n, "words": w, "bound_exp": e, "fraction_bits": f} for n, w, e, f, *_ in scales]
 
 
-def tolerances(blocks, scales):
-    """How far another order of additions may lead, in units of the last place: not at all in counts; otherwise 2, or
-    2^-48 of the bound where that is more: closer than [QRY-6] demands, on few rows."""
+def is_exact(question):
+    """[SUM-2]: whether every operation on a row is prescribed."""
+    lloyd = {"most": 1, "epsilon": 0.0}
+    exact = {
+        "fuzzy_sums": lambda q: q["m"] == 2, "moments": lambda q: True, "cells": lambda q: True, "histogram": lambda q: True,
+        "sizes": lambda q: True, "contingency": lambda q: True,
+        "local_means": lambda q: q["local"] == lloyd and q["min_rows"] == 1 and not q["nearest"],
+    }  # fmt: skip
+    queries = question[1].get("queries", [])
+    return all(kind in exact and exact[kind](q) for kind, q in queries)
+
+
+def tolerances(question, blocks, scales):
+    """How far another order of operations on a row may lead, in units of the last place: not at all in counts, and where the order
+    is prescribed; otherwise 2, or 2^-48 of the bound where that is more: closer than [QRY-6] demands, on few rows."""
+    if is_exact(question):
+        return [0] * len(blocks)
     counts = [name in COUNTS or (name == "weights" and per == "site") for name, _, _, per in blocks]
-    return [0 if c else max(2, 2 ** max(f + e - 48, 0)) for c, (_, _, e, f, _) in zip(counts, scales)]
+    return [0 if c else max(2, 2 ** max(f + e - 48, 0)) for c, (_, _, e, f, *_) in zip(counts, scales)]
 
 
 def question_case(name, domain, question, rows, step_bits=None):
@@ -36,7 +50,7 @@ def question_case(name, domain, question, rows, step_bits=None):
     case = {
         "function": "question", "name": name, "box": domain, "sites": SITES, "max_rows": MAX_ROWS,
         "step_bits": step_bits, "question": shown(QUESTION, question), "encoded": encode(QUESTION, question),
-        "layout": layout_lines(scales), "within": tolerances(blocks, scales), "answers": {},
+        "layout": layout_lines(scales), "within": tolerances(question, blocks, scales), "answers": {},
     }  # fmt: skip
     # After a first step on one row all local centres coincide with it up to rounding, which then decides ([QRY-6]).
     queries = question[1].get("queries", [])
@@ -229,7 +243,7 @@ def question_cases():
         scales = scaled(answers.judged_layout(batch, BOXES[domain]), SITES, MAX_ROWS)
         cases.append({
             "function": "judged", "box": domain, "sites": SITES, "max_rows": MAX_ROWS, "encoded": data,
-            "digest": H("judged question", data), "exponents": [e for _, _, e, _, _ in scales],
+            "digest": H("judged question", data), "exponents": [e for _, _, e, *_ in scales],
             "layout": layout_lines(scales),
         })  # fmt: skip
     for x in [1.0, 0.5, 0.3, 1.0000001, 2.0, 3.0, 1e9, 2.0000000000000004, 2.0**-600, 2.0**400]:

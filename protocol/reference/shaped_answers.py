@@ -146,9 +146,9 @@ def answer(q, domain, rows, labels):
                     scatter[i][triangle(j) + i2].append(own[i] * zs[i][j] * zs[i][i2])
     totals = [math.fsum(w) for w in weights]
     counts = q["part"][0] != "sums"
-    out = totals if counts else [totals[i] for i in places]
-    out = out + [math.fsum(x) for i in places for x in sums[i]] + [math.fsum(x) for i in places for x in scatter[i]]
-    return out + ([float(t >= 0.5) for t in totals] + [math.fsum(fit)] if counts else [])
+    out = weights if counts else [weights[i] for i in places]
+    out = out + [x for i in places for x in sums[i]] + [x for i in places for x in scatter[i]]
+    return out + ([float(t >= 0.5) for t in totals] + [fit] if counts else [])
 
 
 SHAPED_SUMS = (check, blocks, answer)

@@ -47,8 +47,8 @@ def validation(q, domain, rows, labels):
         if q["vectors"]:
             add_to(entries, 7 * k + 5 + own * d, x)
             for j, (a, b) in enumerate(zip(x, q["centres"][own])):
-                add_to(entries, 7 * k + 5 + k * d + j * k + own, [(a - b) ** 2])
-    return [math.fsum(x) for x in entries]
+                add_to(entries, 7 * k + 5 + k * d + j * k + own, [(a - b) * (a - b)])
+    return entries
 
 
 def ungrouped_blocks(q, domain):
@@ -61,7 +61,8 @@ def ungrouped_blocks(q, domain):
 def ungrouped(q, domain, rows, labels):
     k, entries = len(q["centres"]), validation({**q, "vectors": False}, domain, rows, labels)
     names = [block[0] for block in validation_blocks({**q, "vectors": False}, domain)]
-    whole = [math.fsum(entries[at * k : (at + 1) * k]) for at in map(names.index, WHOLE.values())]
+    objective, squares, far = (entries[at * k : (at + 1) * k] for at in map(names.index, WHOLE.values()))
+    whole = [[math.fsum(row) for row in zip(*objective)], sum(squares, []), sum(far, [])]
     return entries[3 * k : 5 * k] + whole + entries[7 * k :]
 
 
@@ -99,7 +100,7 @@ def silhouette(q, domain, rows, labels):
         pairs = [(math.sqrt(squares[own]), math.sqrt(near)), ((squares[own] + within[own]) * n / (n - 1), around)]
         for total, (a, b) in zip(sums, pairs):
             total.append((b - a) / max(a, b) if 0 < max(a, b) < math.inf else 0.0)
-    return [math.fsum(x) for x in sums]
+    return sums
 
 
 def check_contingency(q, domain):

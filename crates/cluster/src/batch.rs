@@ -3,7 +3,8 @@
 use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
-use crate::query::{Block, Query};
+use crate::kernel::{Form, Step};
+use crate::query::{Block, Per, Query};
 use crate::random::Stream;
 use crate::{AnswerError, Domain, Prepared, QueryError, Rows, Transform};
 
@@ -93,8 +94,51 @@ impl Batch {
         Ok(Some(values))
     }
 
-    /// One site's statistic, working out [`Batch::layout`] entry by entry.
-    fn values(&self, rows: &Prepared, mut noise: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError> {
+    /// Whether the words of parts of a site's rows make the words of all of them ([`Batch::merge`]).
+    pub fn comes_in_parts(&self) -> bool {
+        self.queries.iter().all(Query::comes_in_parts)
+    }
+
+    /// Adds the words of other rows of the same site: entries of [`Per::Row`] add up, and one of [`Per::Site`] is set where either
+    /// is. For a batch that [comes in parts](Batch::comes_in_parts).
+    ///
+    /// # Errors
+    /// As [`Batch::layout`]; [`QueryError::Parameter`] where words or steps are not those of the batch.
+    pub fn merge(&self, domain: &Domain, steps: &[Step], words: &mut [i64], more: &[i64]) -> Result<(), QueryError> {
+        let domain = self.domain(domain)?;
+        let (mut words, mut more, mut steps) = (words, more, steps);
+        for query in &self.queries {
+            let blocks = query.layout(&domain);
+            let len = blocks.iter().map(|block| block.len).sum();
+            let none = QueryError::Parameter { what: "words that are not those of the question" };
+            let (Some((own, rest)), Some((add, more_rest)), Some((of, steps_rest))) =
+                (words.split_at_mut_checked(len), more.split_at_checked(len), steps.split_at_checked(blocks.len()))
+            else {
+                return Err(none);
+            };
+            let mut entries = own.iter_mut().zip(add);
+            for block in &blocks {
+                for (word, more) in entries.by_ref().take(block.len) {
+                    *word = match block.per {
+                        Per::Row => word.wrapping_add(*more),
+                        Per::Site => (*word).max(*more),
+                    };
+                }
+            }
+            query.settle(own, of);
+            (words, more, steps) = (rest, more_rest, steps_rest);
+        }
+        Ok(())
+    }
+
+    /// Gives one site's answer to each question in turn to `take`, with the blocks of its layout.
+    fn each(
+        &self,
+        rows: &Prepared,
+        mut noise: Option<&mut Stream>,
+        mut take: impl FnMut(&Query, &Prepared, Vec<Block>, Option<&mut Stream>) -> Result<(), AnswerError>,
+    ) -> Result<(), AnswerError> {
+        self.check(rows.domain())?;
         let moved;
         let rows = match &self.transform {
             None => rows,
@@ -103,11 +147,10 @@ impl Batch {
                 &*moved
             }
         };
-        let mut values = Vec::new();
         for query in &self.queries {
-            values.extend(query.answer(rows, noise.as_deref_mut())?);
+            take(query, rows, query.layout(rows.domain()), noise.as_deref_mut())?;
         }
-        Ok(values)
+        Ok(())
     }
 }
 
@@ -156,15 +199,51 @@ pub fn answer_with_noise(batch: &Batch, rows: &Prepared, noise: &mut Stream) -> 
 /// A sum that left the range of `f64` must not be rounded, masked and sent: it is refused here, by block (specification,
 /// QRY-6).
 fn checked(batch: &Batch, rows: &Prepared, noise: Option<&mut Stream>) -> Result<Statistic, AnswerError> {
-    batch.check(rows.domain())?;
-    let values = batch.values(rows, noise)?;
-    let mut rest = values.as_slice();
-    for block in batch.layout(rows.domain())? {
-        let (head, tail) = rest.split_at(block.len.min(rest.len()));
-        if head.iter().any(|value| !value.is_finite()) {
-            return Err(AnswerError::NotFinite { block: block.name });
+    let mut values = Vec::new();
+    batch.each(rows, noise, |query, rows, blocks, noise| {
+        let first = values.len();
+        values.extend(query.answer(rows, &Form::PLAIN, noise)?.into_plain());
+        match values[first..].iter().position(|value| !value.is_finite()) {
+            Some(at) => Err(AnswerError::NotFinite { block: block_of(&blocks, at) }),
+            None => Ok(()),
         }
-        rest = tail;
-    }
+    })?;
     Ok(Statistic { values })
+}
+
+/// As [`answer_with_noise`], in whole steps: every row's contribution is rounded to the step of its entry, and what is rounded is
+/// added as integers (specification, SUM-1). `steps` are those of the blocks of [`Batch::layout`], in their order.
+///
+/// # Errors
+/// As [`answer`]; [`AnswerError::NotFinite`] also for a contribution of 2^51 steps or more, which no row inside the box makes
+/// where the steps are a plan's; [`AnswerError::Steps`] where they are not those of as many blocks and entries.
+pub fn words(
+    batch: &Batch,
+    rows: &Prepared,
+    steps: &[Step],
+    noise: Option<&mut Stream>,
+) -> Result<Vec<i64>, AnswerError> {
+    let (mut words, mut rest) = (Vec::new(), steps);
+    batch.each(rows, noise, |query, rows, blocks, noise| {
+        let (own, next) = rest.split_at_checked(blocks.len()).ok_or(AnswerError::Steps)?;
+        if own.iter().zip(&blocks).any(|(step, block)| step.len != block.len) {
+            return Err(AnswerError::Steps);
+        }
+        rest = next;
+        let form = Form::steps(own);
+        let found = query.answer(rows, &form, noise)?.into_words();
+        words.extend(found.map_err(|at| AnswerError::NotFinite { block: block_of(&blocks, at) })?);
+        Ok(())
+    })?;
+    if rest.is_empty() { Ok(words) } else { Err(AnswerError::Steps) }
+}
+
+/// The name of the block in which an entry is.
+fn block_of(blocks: &[Block], at: usize) -> &'static str {
+    let mut end = 0;
+    let found = blocks.iter().find(|block| {
+        end += block.len;
+        at < end
+    });
+    found.map_or("?", |block| block.name)
 }

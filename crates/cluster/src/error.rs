@@ -155,6 +155,9 @@ pub enum AnswerError {
         /// Name of the block of the layout.
         block: &'static str,
     },
+    /// The steps of an answer are not those of its blocks.
+    #[error("there is not one step for each block of the answer")]
+    Steps,
     /// The question asks for blurred sums, but no random numbers were given.
     #[error("the question asks for blur, and there are no random numbers to make it from")]
     NoNoise,

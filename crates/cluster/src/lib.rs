@@ -71,9 +71,10 @@ pub mod validity;
 pub mod warnings;
 
 pub use algorithm::{Algorithm, Round};
-pub use batch::{Batch, MAX_BATCH, Statistic, Totals, answer, answer_with_noise};
+pub use batch::{Batch, MAX_BATCH, Statistic, Totals, answer, answer_with_noise, words};
 pub use data::{Centres, Rows};
 pub use error::{AnswerError, DataError, DriveError, MethodError, MetricError, QueryError};
+pub use kernel::Step as SumStep;
 pub use method::{Clusters, Fcm, FcmParams, Method, Outcome, Recipe, Run, Step};
 pub use packed::{Packed, Prepared};
 pub use query::{Block, Per, Query};

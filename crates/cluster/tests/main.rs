@@ -3,6 +3,7 @@
 mod bad_inputs;
 mod conversation;
 mod describe;
+mod exact_sums;
 mod finish;
 mod five_gaussians;
 mod held;

@@ -1,6 +1,6 @@
 //! The blur of seeding cells, which a site draws from its identity's secret ([APP-7]).
 
-use veilsum_cluster::{Prepared, Query};
+use veilsum_cluster::Query;
 use veilsum_proto::{
     codec,
     identity::Identity,
@@ -9,7 +9,7 @@ use veilsum_proto::{
 
 pub use veilsum_cluster::random::Stream;
 
-use crate::{question::Question, release::digest_of_rows};
+use crate::question::Question;
 
 /// Whether the answer to this question is blurred.
 pub fn is_asked(question: &Question) -> bool {
@@ -33,9 +33,8 @@ impl Repeatable {
     }
 }
 
-/// [APP-7]: the noise for one question of the plan `terms` on these rows. Whoever puts it again gets the same: fresh noise each
+/// [APP-7]: the noise for one question of the plan `terms` on the rows with this digest. Whoever puts it again gets the same: fresh noise each
 /// time would average out. The seed of the identity makes it this site's secret.
-pub fn of_site(identity: &Identity, terms: &Hash, question: &[u8], rows: &Prepared) -> Stream {
-    let rows = digest_of_rows(rows);
+pub fn of_site(identity: &Identity, terms: &Hash, question: &[u8], rows: &Hash) -> Stream {
     Stream::from_key(suite::hash("blur", &[&*identity.digest_secret(), &terms.0, question, &rows.0]).0)
 }

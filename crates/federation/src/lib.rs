@@ -4,7 +4,7 @@
 //! Read it in this order:
 //!
 //! 1. [`error`]: what went wrong, whose fault it is, what to do next;
-//! 2. [`question`], [`columns`], [`plan`], [`schema`], [`app_messages`]: a question with the form of its answer, what a federation
+//! 2. [`answerer`], [`question`], [`columns`], [`plan`], [`schema`], [`app_messages`]: who knows a site's rows, a question with the form of its answer, what a federation
 //!    computes on which columns, what those columns are for every plan, and the application's own messages;
 //! 3. [`dp`] and [`agreed`]: what noise promises, and the proof from the documents alone that no sum overflows;
 //! 4. [`method_session`], [`oracle`]: a method's questions and totals in turn, and who judges them;
@@ -18,6 +18,7 @@
 
 pub mod admission;
 pub mod agreed;
+pub mod answerer;
 pub mod app_messages;
 pub mod blur;
 pub mod columns;

@@ -68,7 +68,7 @@ impl MethodSession {
     /// A [`Failure`] where the plan cannot be run.
     pub fn of(work: &PlanSpec, form: SumBounds) -> Result<MethodSession, Failure> {
         let terms = Terms { domain: work.domain()?, form, sampling: work.sampling, judge: work.judge };
-        MethodSession::begin(work.run(form.sites)?, terms)
+        MethodSession::begin(work.run(form.sites)?.coarse(form.rounding()), terms)
     }
 
     /// A run at its beginning.

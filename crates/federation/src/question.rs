@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 /// What a method asks at a time: the content of a [`Question`].
 pub use veilsum_cluster::Batch;
 use veilsum_cluster::{
-    Block, Centres, Domain, Per, Prepared, Query, QueryError, Statistic, Totals, answer, answer_with_noise,
-    privacy::Level, random::Stream,
+    Block, Centres, Domain, Per, Query, QueryError, Statistic, SumStep, Totals, privacy::Level, random::Stream,
 };
 use veilsum_proto::{
     Error, Rule, codec,
@@ -24,7 +23,10 @@ mod share;
 pub use share::{Share, Shared};
 use share::{head_room, power, share_of};
 
-use crate::error::{Code, Failure};
+use crate::{
+    answerer::{Answerer, AnswererError},
+    error::{Code, Failure},
+};
 
 /// What an aggregator may ask a site ([APP-4]).
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -66,6 +68,14 @@ pub enum RoundError {
     /// The clustering side refuses.
     #[error(transparent)]
     Answer(#[from] veilsum_cluster::AnswerError),
+    /// The place where this site's rows are fails.
+    #[error("{what}")]
+    Source {
+        /// What happened.
+        what: String,
+        /// What to do next.
+        next: String,
+    },
     /// A site holds more rows than the plan allows any one site.
     #[error("this site has more rows than the {max_rows} that the plan allows one site (max_rows)")]
     TooManyRows {
@@ -88,10 +98,20 @@ pub enum RoundError {
     },
 }
 
+impl From<AnswererError> for RoundError {
+    fn from(e: AnswererError) -> Self {
+        match e {
+            AnswererError::Answer(e) => e.into(),
+            AnswererError::Source { what, next } => RoundError::Source { what, next },
+        }
+    }
+}
+
 impl From<RoundError> for Failure {
     fn from(e: RoundError) -> Self {
         match e {
             RoundError::Protocol(e) => e.into(),
+            RoundError::Source { what, next } => Failure::input(what, next),
             RoundError::Implausible { .. } => Failure::new(
                 Code::Peer,
                 e,
@@ -123,6 +143,12 @@ pub struct SumBounds {
 }
 
 impl SumBounds {
+    /// By how much the rounding of all rows of a site changes a sum at most, as a part of what one row adds at most ([SUM-1]).
+    pub fn rounding(&self) -> f64 {
+        let step = fixed::scale(self.sites, self.max_rows, 0).map_or(0.0, |scale| power(-scale.fraction_bits));
+        self.max_rows as f64 * step / 2.0
+    }
+
     /// Steps as fine as 64 bits allow.
     pub fn new(sites: usize, max_rows: u64) -> SumBounds {
         SumBounds { sites, max_rows, step_bits: None, noise: None }
@@ -136,6 +162,9 @@ pub struct ScaledBlock {
     pub block: Block,
     /// How they travel.
     pub scale: Scale,
+    /// Fractional bits of the finest step of 64 bits, in which the rows of a site are added up ([SUM-1]); `scale` has as many, or
+    /// fewer where the plan says so ([FIX-4]).
+    pub summed_bits: i32,
     /// A site's share of the noise, where the plan has any.
     pub noise: Option<Share>,
 }
@@ -245,7 +274,7 @@ impl Layout {
             let scale = form.step_bits.map_or(finest, |bits| finest.capped(bound_exp, bits));
             let noise =
                 share.map(|(noise, level)| share_of(level, &block, &scale, noise.honest, form.max_rows)).transpose()?;
-            Ok(ScaledBlock { block, scale, noise })
+            Ok(ScaledBlock { block, scale, summed_bits: finest.fraction_bits, noise })
         };
         let blocks: Vec<ScaledBlock> = blocks.into_iter().enumerate().map(scaled).collect::<Result<_, Error>>()?;
         let lengths: Vec<fixed::Block> = blocks
@@ -296,7 +325,33 @@ impl Layout {
         (self.words() as u64, self.blocks.iter().map(milli_bits).sum())
     }
 
-    /// A statistic in fixed point.
+    /// The steps of the blocks, in which a site's rows are added up ([SUM-1]).
+    pub fn steps(&self) -> Vec<SumStep> {
+        self.blocks.iter().map(|b| SumStep { len: b.block.len, fraction_bits: b.summed_bits }).collect()
+    }
+
+    /// A site's words as they are masked: in the plan's steps.
+    ///
+    /// # Errors
+    /// [`RoundError::OverBound`] where one is larger than its bound.
+    fn checked(&self, words: &[i64]) -> Result<Vec<u64>, RoundError> {
+        if words.len() != self.words() {
+            return Err(Error::ApiMisuse("an answer of another length than its layout").into());
+        }
+        let (mut rest, mut out) = (words.iter(), Vec::with_capacity(words.len()));
+        for b in &self.blocks {
+            for word in rest.by_ref().take(b.block.len) {
+                let coarse = fixed::coarser(*word, (b.summed_bits - b.scale.fraction_bits).unsigned_abs());
+                if coarse.unsigned_abs() > b.scale.limit {
+                    return Err(RoundError::OverBound { block: b.block.name });
+                }
+                out.push(fixed::to_ring(coarse));
+            }
+        }
+        Ok(out)
+    }
+
+    /// A statistic in fixed point, every entry rounded once.
     ///
     /// # Errors
     /// [`RoundError::OverBound`] where an entry is larger than its bound.
@@ -397,18 +452,18 @@ impl Terms<'_> {
 /// [`RoundError`] naming what does not fit.
 pub fn contribute(
     question: &Question,
-    rows: &Prepared,
+    rows: &dyn Answerer,
     terms: &Terms<'_>,
     noise: Option<&mut Stream>,
 ) -> Result<Vec<u64>, RoundError> {
     let form = &terms.form;
-    if rows.len() as u64 > form.max_rows {
+    if rows.rows() > form.max_rows {
         return Err(RoundError::TooManyRows { max_rows: form.max_rows });
     }
     let batch = match question {
         Question::CountRows => {
             let layout = question.layout(rows.domain(), form)?;
-            let mut words = layout.encode(&Statistic { values: vec![rows.len() as f64] })?;
+            let mut words = layout.encode(&Statistic { values: vec![rows.rows() as f64] })?;
             layout.blur(&mut words, terms.noise)?;
             return Ok(words);
         }
@@ -422,11 +477,7 @@ pub fn contribute(
     if !terms.drawn {
         return Ok(vec![0; layout.words()]);
     }
-    let statistic = match noise {
-        Some(noise) => answer_with_noise(batch, rows, noise)?,
-        None => answer(batch, rows)?,
-    };
-    let mut words = layout.encode(&statistic)?;
+    let mut words = layout.checked(&rows.words(batch, &layout.steps(), noise)?)?;
     layout.blur(&mut words, terms.noise)?;
     Ok(words)
 }
@@ -435,7 +486,7 @@ pub fn contribute(
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use veilsum_cluster::{OutOfBox, Rows, Scaling, pooled};
+    use veilsum_cluster::{OutOfBox, Prepared, Rows, Scaling, pooled};
 
     fn contributed(question: &Question, rows: &Prepared, form: SumBounds) -> Result<Vec<u64>, RoundError> {
         contribute(question, rows, &Terms::everybody(form), None)
@@ -506,7 +557,10 @@ mod tests {
         let (fine, coarse) = (question.layout(&domain, &fine).unwrap(), question.layout(&domain, &coarse).unwrap());
         assert!(coarse.blocks.iter().all(|b| b.scale.fraction_bits == 8 && b.scale.limit == 151 << 8));
         assert_eq!(coarse.nominal(), (6, 6 * 21_000));
-        assert_eq!(fine.nominal(), (6, 6 * 64_000));
+        assert_eq!(fine.nominal(), (6, 6 * 63_000));
+        assert!(coarse.steps().iter().zip(&fine.blocks).all(|(step, b)| step.fraction_bits == b.scale.fraction_bits));
+        let rounded = coarse.checked(&[3 << 41, 1 << 41, (1 << 41) + 1, -(3 << 41), -(1 << 41), 5 << 42]).unwrap();
+        assert_eq!(rounded.iter().map(|w| fixed::from_ring(*w)).collect::<Vec<_>>(), [2, 0, 1, -2, 0, 5]);
         let words = coarse.encode(&Statistic { values: vec![0.3; 6] }).unwrap();
         assert_eq!(coarse.decode(&words, 1, None).unwrap().values, [77.0 / 256.0; 6]);
     }

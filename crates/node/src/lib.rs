@@ -48,6 +48,6 @@ pub mod store;
 pub mod table;
 
 pub use veilsum_federation::{
-    admission, agreed, app_messages, blur, columns, cost, description, dp, error, errors, forecast, method_session,
-    model, oracle, plan, question, release, replay, result, schema, traffic,
+    admission, agreed, answerer, app_messages, blur, columns, cost, description, dp, error, errors, forecast,
+    method_session, model, oracle, plan, question, release, replay, result, schema, traffic,
 };

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     error::Error,
-    limits::{MAX_WORDS, MIN_PRECISION_BITS},
+    limits::{MAX_STEP_BITS, MAX_WORDS, MIN_PRECISION_BITS},
 };
 
 /// `len` entries, each of which one row changes by at most 2^`bound_exp` in absolute value.
@@ -39,8 +39,8 @@ pub fn scale(sites: usize, max_rows: u64, bound_exp: i16) -> Result<Scale, Error
     let rows = u128::from(max_rows) + 1;
     let all = rows * sites.max(1) as u128;
     let room = 1u128 << 63;
-    // Largest s with sites * rows * 2^s < 2^63.
-    let bits = (0..63u32).rev().find(|s| all.checked_shl(*s).is_some_and(|v| v < room && v >> s == all));
+    // Largest s up to 50 with sites * rows * 2^s < 2^63.
+    let bits = (0..=MAX_STEP_BITS).rev().find(|s| all.checked_shl(*s).is_some_and(|v| v < room && v >> s == all));
     match bits {
         Some(bits) if bits >= MIN_PRECISION_BITS => {
             Ok(Scale { fraction_bits: bits as i32 - i32::from(bound_exp), limit: (rows << bits) as u64 })
@@ -64,6 +64,15 @@ impl Scale {
         let cut = (fine - i32::from(step_bits)).max(0);
         Scale { fraction_bits: self.fraction_bits - cut, limit: self.limit >> cut }
     }
+}
+
+/// A number of steps in steps 2^`bits` as large, rounded to the nearest, ties to even ([FIX-4]).
+pub fn coarser(steps: i64, bits: u32) -> i64 {
+    if bits == 0 || bits > 62 {
+        return if bits == 0 { steps } else { 0 };
+    }
+    let (whole, rest, half) = (steps >> bits, steps & ((1 << bits) - 1), 1i64 << (bits - 1));
+    whole + i64::from(rest > half || rest == half && whole & 1 == 1)
 }
 
 /// Bits that a number of absolute value at most `limit` at each of `sites` sites takes at most, in thousandths:
@@ -105,7 +114,7 @@ mod tests {
         fn the_sum_never_wraps_and_one_more_bit_could(n in 1usize..1000, rows in 1u64..1 << 30, e in -40i16..40) {
             let s = scale(n, rows, e).unwrap();
             prop_assert!((n as u128) * u128::from(s.limit) < 1 << 63);
-            prop_assert!((n as u128) * u128::from(s.limit) * 2 >= 1 << 63 || s.fraction_bits + i32::from(e) == 62);
+            prop_assert!((n as u128) * u128::from(s.limit) * 2 >= 1 << 63 || s.fraction_bits + i32::from(e) == 50);
             prop_assert_eq!(u128::from(s.limit), (u128::from(rows) + 1) << (s.fraction_bits + i32::from(e)));
         }
 
@@ -121,9 +130,21 @@ mod tests {
         assert!(scale(1000, u64::MAX, 0).is_err());
         assert!(scale(20, 1 << 40, 0).is_err());
         assert!(scale(20, 150, 0).is_ok());
-        assert_eq!(scale(20, 150, 0).unwrap().fraction_bits, 51);
-        // 4 · 1024 · 2^51 would be 2^63, which is no positive number of 64 bits.
-        assert_eq!(scale(4, 1023, 0).unwrap().fraction_bits, 50);
+        assert_eq!(scale(20, 150, 0).unwrap().fraction_bits, 50);
+        assert_eq!(scale(20, 1 << 12, 0).unwrap().fraction_bits, 46);
+        // 16 · 1024 · 2^49 would be 2^63, which is no positive number of 64 bits.
+        assert_eq!(scale(16, 1023, 0).unwrap().fraction_bits, 48);
+    }
+
+    /// [FIX-4].
+    #[test]
+    fn fix_4_whole_steps_are_rounded_to_the_nearest_ties_to_even() {
+        for (steps, bits, expected) in
+            [(5, 0, 5), (5, 1, 2), (7, 1, 4), (-5, 1, -2), (-7, 1, -4), (6, 2, 2), (-6, 2, -2)]
+        {
+            assert_eq!(coarser(steps, bits), expected, "{steps} / 2^{bits}");
+        }
+        assert_eq!((coarser(i64::MAX, 62), coarser(i64::MIN, 62), coarser(i64::MAX, 63)), (2, -2, 0));
     }
 
     /// [FIX-4].

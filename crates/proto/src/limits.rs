@@ -59,6 +59,10 @@ pub const MAX_APPLICATION: usize = 1 << 20;
 /// Fractional bits below an entry's bound that a plan must leave; with fewer, rounding would show in the centres.
 pub const MIN_PRECISION_BITS: u32 = 20;
 
+/// The finest step of a total, as a part of what one row can change an entry by at most: finer ones would be below the rounding of
+/// a row's own contribution, and up to here a contribution is rounded to a step without loss ([FIX-1], [SUM-1]).
+pub const MAX_STEP_BITS: u32 = 50;
+
 /// Decks that may be set up anew in a row because a member vanished during the set-up, before the run gives up.
 pub const MAX_DECK_ATTEMPTS: u32 = 8;
 

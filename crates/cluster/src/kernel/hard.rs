@@ -8,6 +8,7 @@ use fearless_simd::{Level, Simd, dispatch};
 use rayon::prelude::*;
 
 use super::plan::{BLOCK, CHUNK, Chunk, Plan};
+use super::sums::{Form, Sums};
 use super::tiles::distances;
 use crate::packed::{LANES, Lanes};
 use crate::{Centres, DataError, Packed};
@@ -37,14 +38,57 @@ pub struct Nearest {
 /// # Errors
 /// [`DataError::ColumnMismatch`].
 pub fn hard_sums(rows: &Packed, centres: &Centres) -> Result<HardSums, DataError> {
-    let level = Level::new();
-    let plan = Plan::new(rows, centres, 2.0)?;
-    let (k, d) = (plan.k, plan.d);
-    let mut counts =
-        plan.over_chunks(rows, k * (d + 2), |chunk| dispatch!(level, simd => chunk_hard(simd, &plan, chunk)));
+    let (k, d) = (centres.k(), rows.columns());
+    let mut counts = over_nearest(rows, centres, &Form::PLAIN, k * (d + 2), |row, sums| {
+        sums.add(row.own, 1.0);
+        sums.add_all(k + row.own * d, row.coordinates());
+        sums.add(k * (d + 1) + row.own, row.square);
+    })?
+    .into_plain();
     let mut sums = counts.split_off(k);
     let squares = sums.split_off(k * d);
     Ok(HardSums { counts, sums, squares })
+}
+
+/// A row and its nearest centre.
+pub(crate) struct Assigned<'a> {
+    /// The centre's index; among equals the lowest.
+    pub(crate) own: usize,
+    /// Squared distance to it.
+    pub(crate) square: f64,
+    group: &'a [Lanes],
+    lane: usize,
+}
+
+impl Assigned<'_> {
+    /// Its d coordinates.
+    pub(crate) fn coordinates(&self) -> impl Iterator<Item = f64> {
+        self.group.iter().map(|column| column.0[self.lane])
+    }
+}
+
+/// Adds up what `add` adds for every row, which gets to know the row's nearest centre.
+///
+/// # Errors
+/// [`DataError::ColumnMismatch`].
+pub(crate) fn over_nearest<'f>(
+    rows: &Packed,
+    centres: &Centres,
+    form: &'f Form,
+    width: usize,
+    add: impl Fn(&Assigned<'_>, &mut Sums<'f>) + Sync,
+) -> Result<Sums<'f>, DataError> {
+    let level = Level::new();
+    let plan = Plan::new(rows, centres, 2.0)?;
+    Ok(plan.sums(rows, form, width, |chunk, sums| {
+        dispatch!(level, simd => each_block(simd, &plan, chunk, |block, best, index| {
+            for point in 0..block.valid {
+                let (group, lane) = (point / LANES, point % LANES);
+                let (own, square) = (index[group].0[lane] as usize, best[group].0[lane]);
+                add(&Assigned { own, square, group: &block.lanes[group * plan.d..][..plan.d], lane }, sums);
+            }
+        }));
+    }))
 }
 
 /// The nearest centre of every row (n), in their order.
@@ -59,28 +103,6 @@ pub fn nearest(rows: &Packed, centres: &Centres) -> Result<Vec<Nearest>, DataErr
     let parts: Vec<Vec<Nearest>> =
         chunks.par_iter().map(|chunk| dispatch!(level, simd => chunk_nearest(simd, &plan, *chunk))).collect();
     Ok(parts.concat())
-}
-
-/// Counts (K), sums (K x d), squares (K) of one chunk.
-#[inline(always)]
-fn chunk_hard<S: Simd>(simd: S, plan: &Plan<'_>, chunk: Chunk<'_>) -> Vec<f64> {
-    let (k, d) = (plan.k, plan.d);
-    let mut sums = vec![0.0; k * (d + 2)];
-    each_block(simd, plan, chunk, |block, best, index| {
-        let (counts, rest) = sums.split_at_mut(k);
-        let (sums, squares) = rest.split_at_mut(k * d);
-        for point in 0..block.valid {
-            let (group, lane) = (point / LANES, point % LANES);
-            let own = index[group].0[lane] as usize;
-            counts[own] += 1.0;
-            squares[own] += best[group].0[lane];
-            let xs = &block.lanes[group * d..][..d];
-            for (sum, x) in sums[own * d..][..d].iter_mut().zip(xs) {
-                *sum += x.0[lane];
-            }
-        }
-    });
-    sums
 }
 
 #[inline(always)]

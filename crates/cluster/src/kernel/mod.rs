@@ -4,10 +4,13 @@
 //! in the first cache: squared distances (tiles of 5 centres in registers), weights `u^m`, weighted sums. Each point of a
 //! group has its own accumulators, chunks of rows are fixed, and everything is added up in a fixed order: the result does
 //! not depend on the number of threads, and AVX2 and AVX-512 give the same bits.
+//!
+//! Where a plan has steps ([`Step`]), sums are whole numbers of them and depend on nothing but the rows.
 
 mod hard;
 mod plan;
 mod shift;
+mod sums;
 mod tiles;
 mod validation;
 mod validity;
@@ -21,14 +24,17 @@ use fearless_simd::{Level, Simd, dispatch};
 use crate::packed::{LANES, Lanes};
 use crate::{Centres, DataError, Packed};
 
+pub(crate) use hard::{Assigned, over_nearest};
 pub use hard::{HardSums, Nearest, hard_sums, nearest};
 pub use shift::membership_shift;
 
 pub(crate) use plan::CHUNK_ROWS;
 use plan::{BLOCK, Chunk, Plan};
-use tiles::{add_columns, distances, weighted_sums};
+pub use sums::Step;
+pub(crate) use sums::{Form, Sums};
+use tiles::{AsDoubles, AsSteps, Words, add_columns, distances, weighted_sums};
 use validation::chunk_validation;
-pub(crate) use validity::{over_rows, validity_sums};
+pub(crate) use validity::{Grouped, each_row, over_rows, validity_sums};
 use weights::{general_weights, quadratic_weights};
 
 /// The sums of one round of fuzzy c-means over some rows, working units.
@@ -72,11 +78,37 @@ fn fuzzy_sums_at(level: Level, rows: &Packed, centres: &Centres, m: f64) -> Resu
 
 fn sums_of(level: Level, plan: &Plan<'_>, rows: &Packed) -> FuzzySums {
     let (k, d) = (plan.k, plan.d);
-    let mut sums =
-        plan.over_chunks(rows, k * d + k + 1, |chunk| dispatch!(level, simd => chunk_sums(simd, plan, chunk)));
+    let mut sums = vec![0.0; k * d + k + 1];
+    let of_chunk = |chunk: Chunk<'_>| dispatch!(level, simd => chunk_sums(simd, plan, chunk));
+    plan.over_chunks(rows, of_chunk, |part| sums.iter_mut().zip(part).for_each(|(sum, value)| *sum += value));
     let objective = sums.pop().unwrap_or_default();
     let weights = sums.split_off(k * d);
     FuzzySums { weighted_sums: sums, weights, objective }
+}
+
+/// `WS` (K x d) and `U` (K) of the rows in a form: as [`fuzzy_sums`], or in whole steps.
+///
+/// # Errors
+/// As [`fuzzy_sums`].
+pub(crate) fn fuzzy_form<'f>(rows: &Packed, centres: &Centres, m: f64, form: &'f Form) -> Result<Sums<'f>, DataError> {
+    let (first, last) = (form.factor(0), form.factor(centres.as_slice().len()));
+    let (Some(sum_steps), Some(weight_steps)) = (first, last) else {
+        let FuzzySums { weighted_sums, weights, .. } = fuzzy_sums(rows, centres, m)?;
+        return Ok(form.whole([weighted_sums, weights].concat()));
+    };
+    let plan = Plan::new(rows, centres, m)?;
+    let words = words_of(Level::new(), &plan, rows, [sum_steps, weight_steps]);
+    Ok(Sums::of_words(form, words))
+}
+
+/// `WS` (K x d) and `U` (K) in whole steps, of which there are so many in one unit of either.
+fn words_of(level: Level, plan: &Plan<'_>, rows: &Packed, steps: [f64; 2]) -> Vec<i64> {
+    let mut words = vec![0i64; plan.k * (plan.d + 1)];
+    let of_chunk = |chunk: Chunk<'_>| dispatch!(level, simd => chunk_words(simd, plan, chunk, steps));
+    plan.over_chunks(rows, of_chunk, |part: Vec<i64>| {
+        words.iter_mut().zip(part).for_each(|(sum, word)| *sum = sum.wrapping_add(word));
+    });
+    words
 }
 
 /// `D`, `A` and `J_m` of the rows for given centres and m (Stallmann & Wilbik 2022, Eqs. 15-17 with q = 1).
@@ -84,23 +116,76 @@ fn sums_of(level: Level, plan: &Plan<'_>, rows: &Packed) -> FuzzySums {
 /// # Errors
 /// [`DataError::ColumnMismatch`], [`DataError::Fuzzifier`].
 pub fn fuzzy_validation(rows: &Packed, centres: &Centres, m: f64) -> Result<FuzzyValidation, DataError> {
+    let mut sums = validation_form(rows, centres, m, &Form::PLAIN)?.into_plain();
+    let objective = sums.pop().unwrap_or_default();
+    let memberships = sums.split_off(centres.k());
+    Ok(FuzzyValidation { distances: sums, memberships, objective })
+}
+
+/// `D` (K), `A` (K) and `J_m` (1) in a form.
+///
+/// # Errors
+/// As [`fuzzy_validation`].
+pub(crate) fn validation_form<'f>(
+    rows: &Packed,
+    centres: &Centres,
+    m: f64,
+    form: &'f Form,
+) -> Result<Sums<'f>, DataError> {
     let level = Level::new();
     let plan = Plan::new(rows, centres, m)?;
-    let k = plan.k;
-    let mut sums =
-        plan.over_chunks(rows, 2 * k + 1, |chunk| dispatch!(level, simd => chunk_validation(simd, &plan, chunk)));
-    let objective = sums.pop().unwrap_or_default();
-    let memberships = sums.split_off(k);
-    Ok(FuzzyValidation { distances: sums, memberships, objective })
+    Ok(plan.sums(rows, form, 2 * plan.k + 1, |chunk, sums| {
+        dispatch!(level, simd => chunk_validation(simd, &plan, chunk, sums));
+    }))
 }
 
 /// `WS` (K x d), `U` (K), `J` (1) of one chunk.
 #[inline(always)]
 fn chunk_sums<S: Simd>(simd: S, plan: &Plan<'_>, chunk: Chunk<'_>) -> Vec<f64> {
     let (k, d) = (plan.k, plan.d);
+    let mut sums = vec![Lanes::ZERO; k * d + k + 1];
+    let (ws, rest) = sums.split_at_mut(k * d);
+    let (us, js) = rest.split_at_mut(k);
+    each_block(simd, plan, chunk, |block, weights, totals| {
+        weighted_sums(simd, AsDoubles, plan, block, weights, ws);
+        add_columns(simd, AsDoubles, weights, us);
+        add_columns(simd, AsDoubles, totals, js);
+    });
+    sums.iter().map(Lanes::sum).collect()
+}
+
+/// `WS` (K x d) and `U` (K) of one chunk in whole steps.
+#[inline(always)]
+fn chunk_words<S: Simd>(simd: S, plan: &Plan<'_>, chunk: Chunk<'_>, steps: [f64; 2]) -> Vec<i64> {
+    let (k, d) = (plan.k, plan.d);
+    let rounders = steps.map(|steps| sums::ROUNDER / steps);
+    let mut words = vec![Words([0; LANES]); k * (d + 1)];
+    let (ws, us) = words.split_at_mut(k * d);
+    each_block(simd, plan, chunk, |block, weights, _| {
+        weighted_sums(simd, AsSteps(rounders[0]), plan, block, weights, ws);
+        add_columns(simd, AsSteps(rounders[1]), weights, us);
+    });
+    // Every group, filled up with weights of 0, added the number that rounds once to each lane.
+    let times = (chunk.lanes.len() / d * LANES) as u64;
+    let of = |(at, words): (usize, &Words)| {
+        let sum = words.0.iter().fold(0u64, |sum, word| sum.wrapping_add(*word));
+        sum.wrapping_sub(rounders[usize::from(at >= k * d)].to_bits().wrapping_mul(times)) as i64
+    };
+    words.iter().enumerate().map(of).collect()
+}
+
+/// Gives each block of a chunk with the weights `u^m` of its points and their parts of J to `take`; both are 0 for the copies
+/// that fill the last groups.
+#[inline(always)]
+fn each_block<'a, S: Simd>(
+    simd: S,
+    plan: &Plan<'_>,
+    chunk: Chunk<'a>,
+    mut take: impl FnMut(Chunk<'a>, &[Lanes], &[Lanes]),
+) {
+    let (k, d) = (plan.k, plan.d);
     let mut weights = vec![Lanes::ZERO; BLOCK * k];
     let mut totals = [Lanes::ZERO; BLOCK];
-    let mut sums = vec![Lanes::ZERO; k * d + k + 1];
     for block in chunk.split(BLOCK, d) {
         let groups = block.lanes.len() / d;
         let (weights, totals) = (&mut weights[..groups * k], &mut totals[..groups]);
@@ -116,11 +201,6 @@ fn chunk_sums<S: Simd>(simd: S, plan: &Plan<'_>, chunk: Chunk<'_>) -> Vec<f64> {
             weights[group * k..(group + 1) * k].iter_mut().for_each(|weight| weight.0[lane] = 0.0);
             totals[group].0[lane] = 0.0;
         }
-        let (ws, rest) = sums.split_at_mut(k * d);
-        let (us, js) = rest.split_at_mut(k);
-        weighted_sums(simd, plan, block, weights, ws);
-        add_columns(simd, weights, us);
-        add_columns(simd, totals, js);
+        take(block, weights, totals);
     }
-    sums.iter().map(Lanes::sum).collect()
 }

@@ -2,6 +2,7 @@
 
 use rayon::prelude::*;
 
+use super::sums::{Form, Sums};
 use crate::distance::usable_fuzzifier;
 use crate::packed::{LANES, Lanes};
 use crate::{Centres, DataError, Packed};
@@ -70,17 +71,15 @@ impl<'a> Plan<'a> {
         Ok(Self { centres, tiles, k, d, m, wide_tiles: false })
     }
 
-    /// Adds up `part` over all chunks: in parallel, but always in the order of the rows.
-    pub(super) fn over_chunks(
+    /// Gives `part` of every chunk to `add`: in parallel, but always in the order of the rows.
+    pub(super) fn over_chunks<T: Send>(
         &self,
         rows: &Packed,
-        width: usize,
-        part: impl Fn(Chunk<'_>) -> Vec<f64> + Sync,
-    ) -> Vec<f64> {
+        part: impl Fn(Chunk<'_>) -> T + Sync,
+        mut add: impl FnMut(T),
+    ) {
         let whole = Chunk { lanes: rows.lanes(), valid: rows.len() };
         let chunks: Vec<Chunk<'_>> = whole.split(CHUNK, self.d).collect();
-        let mut sums = vec![0.0; width];
-        let mut add = |partial: Vec<f64>| sums.iter_mut().zip(partial).for_each(|(sum, value)| *sum += value);
         match chunks.as_slice() {
             // For a small site it is not worth waking other threads.
             [only] => add(part(*only)),
@@ -90,6 +89,23 @@ impl<'a> Plan<'a> {
                 }
             }
         }
+    }
+
+    /// The sums of all chunks, of which each adds its own.
+    pub(super) fn sums<'f>(
+        &self,
+        rows: &Packed,
+        form: &'f Form,
+        width: usize,
+        part: impl Fn(Chunk<'_>, &mut Sums<'f>) + Sync,
+    ) -> Sums<'f> {
+        let mut sums = form.nothing(width);
+        let of_chunk = |chunk: Chunk<'_>| {
+            let mut own = form.nothing(width);
+            part(chunk, &mut own);
+            own
+        };
+        self.over_chunks(rows, of_chunk, |own| sums.merge(own));
         sums
     }
 

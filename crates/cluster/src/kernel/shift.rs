@@ -20,8 +20,9 @@ pub fn membership_shift(rows: &Packed, old: &Centres, new: &Centres, m: f64) -> 
     }
     let level = Level::new();
     let (old, new) = (Plan::new(rows, old, m)?, Plan::new(rows, new, m)?);
-    let total = old.over_chunks(rows, 1, |chunk| dispatch!(level, simd => vec![chunk_shift(simd, &old, &new, chunk)]));
-    Ok(total[0].sqrt())
+    let mut total = 0.0;
+    old.over_chunks(rows, |chunk| dispatch!(level, simd => chunk_shift(simd, &old, &new, chunk)), |part| total += part);
+    Ok(total.sqrt())
 }
 
 #[inline(always)]

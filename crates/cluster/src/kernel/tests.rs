@@ -57,6 +57,16 @@ proptest! {
             plan.wide_tiles = true;
             prop_assert_eq!(bits(&sums_of(level, &plan, &packed)), bits(plain));
         }
+        // [SUM-1]: whole steps are the same at the narrow level too.
+        let plan = Plan::new(&packed, &centres, m).unwrap();
+        let steps = [2f64.powi(40), 2f64.powi(50)];
+        let words = words_of(narrow_level(), &plan, &packed, steps);
+        for level in wide_levels() {
+            prop_assert_eq!(&words_of(level, &plan, &packed, steps), &words);
+            let mut wide = Plan::new(&packed, &centres, m).unwrap();
+            wide.wide_tiles = true;
+            prop_assert_eq!(&words_of(level, &wide, &packed, steps), &words);
+        }
         let narrow = fuzzy_sums_at(narrow_level(), &packed, &centres, m).unwrap();
         let best = fuzzy_sums(&packed, &centres, m).unwrap();
         for (a, b) in narrow.weighted_sums.iter().zip(&best.weighted_sums) {

@@ -108,7 +108,8 @@ fn distance_groups<S: Simd, const C: usize, const G: usize, const V: usize, cons
                     for g in 0..G {
                         for v in 0..V {
                             let difference = x[g][v] - coordinate;
-                            squares[g][v][c] = difference.mul_add(difference, squares[g][v][c]);
+                            // Two roundings, as everybody else computes it (specification, SUM-2).
+                            squares[g][v][c] = difference * difference + squares[g][v][c];
                         }
                     }
                 }
@@ -136,71 +137,154 @@ fn distance_groups<S: Simd, const C: usize, const G: usize, const V: usize, cons
     }
 }
 
+/// How products of rows and weights, and weights, are added up.
+pub(super) trait Adding<S: Simd>: Copy {
+    /// One sum for each point of a group.
+    type Lanes: Copy;
+    /// A vector of sums.
+    type Vector: Copy;
+    /// The vector of a group's sums that begins with lane `at`.
+    fn load(self, simd: S, lanes: &Self::Lanes, at: usize) -> Self::Vector;
+    /// The inverse of `load`.
+    fn store(self, sums: Self::Vector, lanes: &mut Self::Lanes, at: usize);
+    /// `sums + x * weight`.
+    fn add_product(self, simd: S, sums: Self::Vector, x: S::f64s, weight: S::f64s) -> Self::Vector;
+    /// `sums + value`.
+    fn add(self, simd: S, sums: Self::Vector, value: S::f64s) -> Self::Vector;
+}
+
+/// As doubles, products and sums rounded once together.
+#[derive(Clone, Copy)]
+pub(super) struct AsDoubles;
+
+impl<S: Simd> Adding<S> for AsDoubles {
+    type Lanes = Lanes;
+    type Vector = S::f64s;
+
+    #[inline(always)]
+    fn load(self, simd: S, lanes: &Lanes, at: usize) -> S::f64s {
+        load(simd, lanes, at)
+    }
+
+    #[inline(always)]
+    fn store(self, sums: S::f64s, lanes: &mut Lanes, at: usize) {
+        store::<S>(sums, lanes, at);
+    }
+
+    #[inline(always)]
+    fn add_product(self, _: S, sums: S::f64s, x: S::f64s, weight: S::f64s) -> S::f64s {
+        x.mul_add(weight, sums)
+    }
+
+    #[inline(always)]
+    fn add(self, _: S, sums: S::f64s, value: S::f64s) -> S::f64s {
+        sums + value
+    }
+}
+
+/// As whole steps (specification, SUM-1): each contribution plus this number has the contribution, rounded to a step, in the
+/// lowest bits of its representation, and representations are added as integers.
+#[derive(Clone, Copy)]
+pub(super) struct AsSteps(pub(super) f64);
+
+impl<S: Simd> Adding<S> for AsSteps {
+    type Lanes = Words;
+    type Vector = <S::f64s as SimdFloat<S>>::Bits;
+
+    #[inline(always)]
+    fn load(self, simd: S, lanes: &Words, at: usize) -> Self::Vector {
+        Self::Vector::from_slice(simd, &lanes.0[at..at + S::f64s::LEN])
+    }
+
+    #[inline(always)]
+    fn store(self, sums: Self::Vector, lanes: &mut Words, at: usize) {
+        sums.store_slice(&mut lanes.0[at..at + S::f64s::LEN]);
+    }
+
+    #[inline(always)]
+    fn add_product(self, simd: S, sums: Self::Vector, x: S::f64s, weight: S::f64s) -> Self::Vector {
+        self.add(simd, sums, x * weight)
+    }
+
+    #[inline(always)]
+    fn add(self, simd: S, sums: Self::Vector, value: S::f64s) -> Self::Vector {
+        sums + (value + S::f64s::splat(simd, self.0)).to_bits()
+    }
+}
+
+/// One integer for each point of a group, aligned as [`Lanes`].
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(super) struct Words(pub(super) [u64; LANES]);
+
 /// `sums[centre][column] += weights[group][centre] * x[group][column]`, lane by lane.
 #[inline(always)]
-pub(super) fn weighted_sums<S: Simd>(
+pub(super) fn weighted_sums<S: Simd, A: Adding<S>>(
     simd: S,
+    adding: A,
     plan: &Plan<'_>,
     block: Chunk<'_>,
     weights: &[Lanes],
-    sums: &mut [Lanes],
+    sums: &mut [A::Lanes],
 ) {
     let k = plan.k;
     for first in (0..k).step_by(TILE) {
         match k - first {
-            1 => sum_columns::<S, 1>(simd, plan, first, block, weights, sums),
-            2 => sum_columns::<S, 2>(simd, plan, first, block, weights, sums),
-            3 => sum_columns::<S, 3>(simd, plan, first, block, weights, sums),
-            4 => sum_columns::<S, 4>(simd, plan, first, block, weights, sums),
-            _ => sum_columns::<S, TILE>(simd, plan, first, block, weights, sums),
+            1 => sum_columns::<S, A, 1>(simd, adding, plan, first, block, weights, sums),
+            2 => sum_columns::<S, A, 2>(simd, adding, plan, first, block, weights, sums),
+            3 => sum_columns::<S, A, 3>(simd, adding, plan, first, block, weights, sums),
+            4 => sum_columns::<S, A, 4>(simd, adding, plan, first, block, weights, sums),
+            _ => sum_columns::<S, A, TILE>(simd, adding, plan, first, block, weights, sums),
         }
     }
 }
 
 /// All columns for C centres, 4 at once with 32 registers and 2 with 16.
 #[inline(always)]
-fn sum_columns<S: Simd, const C: usize>(
+fn sum_columns<S: Simd, A: Adding<S>, const C: usize>(
     simd: S,
+    adding: A,
     plan: &Plan<'_>,
     first: usize,
     block: Chunk<'_>,
     weights: &[Lanes],
-    sums: &mut [Lanes],
+    sums: &mut [A::Lanes],
 ) {
     let mut column = 0;
     if wide::<S>(plan) {
         while column + 4 <= plan.d {
-            sum_tile::<S, C, 4>(simd, plan, first, column, block, weights, sums);
+            sum_tile::<S, A, C, 4>(simd, adding, plan, first, column, block, weights, sums);
             column += 4;
         }
     }
     while column + 2 <= plan.d {
-        sum_tile::<S, C, 2>(simd, plan, first, column, block, weights, sums);
+        sum_tile::<S, A, C, 2>(simd, adding, plan, first, column, block, weights, sums);
         column += 2;
     }
     if column < plan.d {
-        sum_tile::<S, C, 1>(simd, plan, first, column, block, weights, sums);
+        sum_tile::<S, A, C, 1>(simd, adding, plan, first, column, block, weights, sums);
     }
 }
 
 /// C centres, J columns, one vector of each group at a time.
 #[inline(always)]
-fn sum_tile<S: Simd, const C: usize, const J: usize>(
+fn sum_tile<S: Simd, A: Adding<S>, const C: usize, const J: usize>(
     simd: S,
+    adding: A,
     plan: &Plan<'_>,
     first: usize,
     column: usize,
     block: Chunk<'_>,
     weights: &[Lanes],
-    sums: &mut [Lanes],
+    sums: &mut [A::Lanes],
 ) {
     let (k, d) = (plan.k, plan.d);
     let zero = S::f64s::splat(simd, 0.0);
     for at in (0..LANES).step_by(S::f64s::LEN) {
-        let mut tile = [[zero; J]; C];
+        let mut tile = [[adding.load(simd, &sums[first * d + column], at); J]; C];
         for c in 0..C {
             for j in 0..J {
-                tile[c][j] = load(simd, &sums[(first + c) * d + column + j], at);
+                tile[c][j] = adding.load(simd, &sums[(first + c) * d + column + j], at);
             }
         }
         for (xs, weights) in block.lanes.chunks_exact(d).zip(weights.chunks_exact(k)) {
@@ -212,13 +296,13 @@ fn sum_tile<S: Simd, const C: usize, const J: usize>(
             for c in 0..C {
                 let weight = load(simd, &weights[c], at);
                 for j in 0..J {
-                    tile[c][j] = x[j].mul_add(weight, tile[c][j]);
+                    tile[c][j] = adding.add_product(simd, tile[c][j], x[j], weight);
                 }
             }
         }
         for c in 0..C {
             for j in 0..J {
-                store::<S>(tile[c][j], &mut sums[(first + c) * d + column + j], at);
+                adding.store(tile[c][j], &mut sums[(first + c) * d + column + j], at);
             }
         }
     }
@@ -226,11 +310,11 @@ fn sum_tile<S: Simd, const C: usize, const J: usize>(
 
 /// `sums[i] += rows[..][i]` for rows as wide as `sums`.
 #[inline(always)]
-pub(super) fn add_columns<S: Simd>(simd: S, rows: &[Lanes], sums: &mut [Lanes]) {
+pub(super) fn add_columns<S: Simd, A: Adding<S>>(simd: S, adding: A, rows: &[Lanes], sums: &mut [A::Lanes]) {
     for row in rows.chunks_exact(sums.len()) {
         for (sum, value) in sums.iter_mut().zip(row) {
             for at in (0..LANES).step_by(S::f64s::LEN) {
-                store::<S>(load(simd, sum, at) + load(simd, value, at), sum, at);
+                adding.store(adding.add(simd, adding.load(simd, sum, at), load(simd, value, at)), sum, at);
             }
         }
     }

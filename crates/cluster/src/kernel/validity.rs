@@ -4,6 +4,7 @@ use fearless_simd::{Level, Simd, dispatch};
 use rayon::prelude::*;
 
 use super::plan::{BLOCK, CHUNK_ROWS, Chunk, Plan, WAVE};
+use super::sums::{Form, Sums};
 use super::tiles::distances;
 use crate::distance::{self, SAFE};
 use crate::packed::{LANES, Lanes};
@@ -13,57 +14,116 @@ use crate::{Centres, DataError, Packed};
 const HELD: usize = 1 << 22;
 
 /// Adds up what `add(x, row, sums)` adds for every row, `x` being its d coordinates: in parallel, but in a fixed order.
-pub(crate) fn over_rows(rows: &Packed, width: usize, add: impl Fn(&[f64], usize, &mut [f64]) + Sync) -> Vec<f64> {
+pub(crate) fn over_rows<'f>(
+    rows: &Packed,
+    form: &'f Form,
+    width: usize,
+    add: impl Fn(&[f64], usize, &mut Sums<'f>) + Sync,
+) -> Sums<'f> {
+    over_parts(rows, form, width, |first, last, sums| each_of(rows, first..last, |x, row| add(x, row, sums)))
+}
+
+/// The same where a row contributes to most entries: `add(x, own)` adds to entries that are 0, and what it made of them is the
+/// row's contribution.
+pub(crate) fn each_row<'f>(
+    rows: &Packed,
+    form: &'f Form,
+    width: usize,
+    add: impl Fn(&[f64], &mut [f64]) + Sync,
+) -> Sums<'f> {
+    over_parts(rows, form, width, |first, last, sums| {
+        let mut own = vec![0.0; width];
+        each_of(rows, first..last, |x, _| {
+            own.fill(0.0);
+            add(x, &mut own);
+            sums.add_all(0, own.iter().copied());
+        });
+    })
+}
+
+/// Gives the coordinates of each of these rows and its number to `take`.
+fn each_of(rows: &Packed, which: std::ops::Range<usize>, mut take: impl FnMut(&[f64], usize)) {
     let d = rows.columns();
+    let mut x = vec![0.0; d];
+    for row in which {
+        let group = &rows.lanes()[row / LANES * d..][..d];
+        x.iter_mut().zip(group).for_each(|(slot, column)| *slot = column.0[row % LANES]);
+        take(&x, row);
+    }
+}
+
+fn over_parts<'f>(
+    rows: &Packed,
+    form: &'f Form,
+    width: usize,
+    add: impl Fn(usize, usize, &mut Sums<'f>) + Sync,
+) -> Sums<'f> {
     let part = |first: usize| {
-        let (mut sums, mut x) = (vec![0.0; width], vec![0.0; d]);
-        for row in first..(first + CHUNK_ROWS).min(rows.len()) {
-            let group = &rows.lanes()[row / LANES * d..][..d];
-            x.iter_mut().zip(group).for_each(|(slot, column)| *slot = column.0[row % LANES]);
-            add(&x, row, &mut sums);
-        }
+        let mut sums = form.nothing(width);
+        add(first, (first + CHUNK_ROWS).min(rows.len()), &mut sums);
         sums
     };
     if rows.len() <= CHUNK_ROWS {
         return part(0);
     }
     let firsts: Vec<usize> = (0..rows.len()).step_by(CHUNK_ROWS).collect();
-    let mut sums = vec![0.0; width];
+    let mut sums = form.nothing(width);
     for wave in firsts.chunks((HELD / width.max(1)).clamp(1, WAVE)) {
-        for partial in wave.par_iter().map(|first| part(*first)).collect::<Vec<_>>() {
-            sums.iter_mut().zip(partial).for_each(|(sum, value)| *sum += value);
-        }
+        let parts: Vec<Sums<'f>> = wave.par_iter().map(|first| part(*first)).collect();
+        parts.into_iter().for_each(|part| sums.merge(part));
     }
     sums
 }
 
 /// The blocks of a validation round, one after the other: rows, own squared distances, own distances, all distances,
 /// `u`, `u^m`, `u^m d^2` (K each); `u^2`, `-u ln u`, other distances, other squared distances, simplified silhouette (1
-/// each); with `vectors` the coordinates of own rows (K x d) and their squared deviations from the centre (d x K). Every row
-/// owns its nearest centre, the first among equals.
+/// each); with vectors the coordinates of own rows (K x d) and their squared deviations from the centre (d x K). Every row
+/// belongs to its nearest centre, the first among equals. Ungrouped: all distances, `u` (K each); `u^m d^2`, own squared
+/// distances, own distances, and the same five (1 each).
 ///
 /// # Errors
 /// [`DataError::ColumnMismatch`], [`DataError::Fuzzifier`].
-pub(crate) fn validity_sums(rows: &Packed, centres: &Centres, m: f64, vectors: bool) -> Result<Vec<f64>, DataError> {
+pub(crate) fn validity_sums<'f>(
+    rows: &Packed,
+    centres: &Centres,
+    m: f64,
+    grouped: Grouped,
+    form: &'f Form,
+) -> Result<Sums<'f>, DataError> {
     let level = Level::new();
     let plan = Plan::new(rows, centres, m)?;
-    let width = 7 * plan.k + SCALARS + if vectors { 2 * plan.k * plan.d } else { 0 };
-    Ok(plan.over_chunks(rows, width, |chunk| {
-        let mut sums = vec![0.0; width];
-        dispatch!(level, simd => chunk_validity(simd, &plan, chunk, &mut sums));
-        sums
+    let (k, d) = (plan.k, plan.d);
+    let width = match grouped {
+        Grouped::No => 2 * k + 3 + SCALARS,
+        Grouped::Yes { vectors } => 7 * k + SCALARS + if vectors { 2 * k * d } else { 0 },
+    };
+    Ok(plan.sums(rows, form, width, |chunk, sums| {
+        dispatch!(level, simd => chunk_validity(simd, &plan, chunk, grouped, sums));
     }))
+}
+
+/// Whether the sums of a validation round are kept apart by cluster.
+#[derive(Clone, Copy)]
+pub(crate) enum Grouped {
+    /// All rows together.
+    No,
+    /// By cluster, also of coordinates and their squared deviations where `vectors`.
+    Yes {
+        /// Whether coordinates are summed up.
+        vectors: bool,
+    },
 }
 
 /// Entries after the K-vectors.
 const SCALARS: usize = 5;
 
 #[inline(always)]
-fn chunk_validity<S: Simd>(simd: S, plan: &Plan<'_>, chunk: Chunk<'_>, sums: &mut [f64]) {
+fn chunk_validity<S: Simd>(simd: S, plan: &Plan<'_>, chunk: Chunk<'_>, grouped: Grouped, sums: &mut Sums<'_>) {
     let k = plan.k;
     let mut squares = vec![Lanes::ZERO; BLOCK * k];
     let mut unused = [Lanes::ZERO; BLOCK];
-    let mut scratch = Scratch { x: vec![0.0; plan.d], squares: vec![0.0; k], distances: vec![0.0; k], u: vec![0.0; k] };
+    let zeros = || vec![0.0; k];
+    let mut scratch = Scratch { x: vec![0.0; plan.d], squares: zeros(), distances: zeros(), u: zeros() };
     for block in chunk.split(BLOCK, plan.d) {
         let groups = block.lanes.len() / plan.d;
         let squares = &mut squares[..groups * k];
@@ -72,7 +132,11 @@ fn chunk_validity<S: Simd>(simd: S, plan: &Plan<'_>, chunk: Chunk<'_>, sums: &mu
             let (group, lane) = (point / LANES, point % LANES);
             let row = &squares[group * k..(group + 1) * k];
             scratch.squares.iter_mut().zip(row).for_each(|(slot, square)| *slot = square.0[lane]);
-            validate_point(plan, block, point, &mut scratch, sums);
+            let scalars = validate_point(plan, block, point, &mut scratch);
+            match grouped {
+                Grouped::No => scratch.add_ungrouped(scalars, plan.m, sums),
+                Grouped::Yes { vectors } => scratch.add_grouped(scalars, plan, vectors, sums),
+            }
         }
     }
 }
@@ -85,8 +149,56 @@ struct Scratch {
     u: Vec<f64>,
 }
 
+/// What a row contributes to the sums over all clusters, and its own cluster.
+struct Scalars {
+    own: usize,
+    /// `u^2`, `-u ln u`, other distances, other squared distances, simplified silhouette.
+    values: [f64; SCALARS],
+}
+
+impl Scratch {
+    /// `u^m` of cluster c, and `u^m d^2`; a membership of 0 at an infinite distance adds nothing.
+    fn power(&self, c: usize, m: f64) -> (f64, f64) {
+        let power = distance::power(self.u[c], m);
+        (power, if power > 0.0 { power * self.squares[c] } else { 0.0 })
+    }
+
+    fn add_grouped(&self, scalars: Scalars, plan: &Plan<'_>, vectors: bool, sums: &mut Sums<'_>) {
+        let (k, d, own) = (plan.k, plan.d, scalars.own);
+        sums.add(own, 1.0);
+        sums.add(k + own, self.squares[own]);
+        sums.add(2 * k + own, self.distances[own]);
+        sums.add_all(3 * k, self.distances.iter().copied());
+        sums.add_all(4 * k, self.u.iter().copied());
+        for c in 0..k {
+            let (power, of_objective) = self.power(c, plan.m);
+            sums.add(5 * k + c, power);
+            sums.add(6 * k + c, of_objective);
+        }
+        sums.add_all(7 * k, scalars.values);
+        if vectors {
+            let first = 7 * k + SCALARS;
+            sums.add_all(first + own * d, self.x.iter().copied());
+            for (column, (value, centre)) in self.x.iter().zip(plan.centres.row(own)).enumerate() {
+                sums.add(first + k * d + column * k + own, (value - centre) * (value - centre));
+            }
+        }
+    }
+
+    fn add_ungrouped(&self, scalars: Scalars, m: f64, sums: &mut Sums<'_>) {
+        let (k, own) = (self.u.len(), scalars.own);
+        sums.add_all(0, self.distances.iter().copied());
+        sums.add_all(k, self.u.iter().copied());
+        sums.add(2 * k, (0..k).map(|c| self.power(c, m).1).sum());
+        sums.add(2 * k + 1, self.squares[own]);
+        sums.add(2 * k + 2, self.distances[own]);
+        sums.add_all(2 * k + 3, scalars.values);
+    }
+}
+
+/// Works out what a row contributes; coordinates, distances and memberships are left in `scratch`.
 #[inline(never)]
-fn validate_point(plan: &Plan<'_>, block: Chunk<'_>, point: usize, scratch: &mut Scratch, sums: &mut [f64]) {
+fn validate_point(plan: &Plan<'_>, block: Chunk<'_>, point: usize, scratch: &mut Scratch) -> Scalars {
     let (k, m) = (plan.k, plan.m);
     let Scratch { x, squares, distances, u } = scratch;
     plan.point(block, point, x);
@@ -115,13 +227,7 @@ fn validate_point(plan: &Plan<'_>, block: Chunk<'_>, point: usize, scratch: &mut
     let (mut every, mut every_square) = (0.0, 0.0);
     let (mut partition, mut entropy) = (0.0, 0.0);
     for c in 0..k {
-        let (distance, square, u) = (distances[c], squares[c], u[c]);
-        let power = distance::power(u, m);
-        sums[3 * k + c] += distance;
-        sums[4 * k + c] += u;
-        sums[5 * k + c] += power;
-        // A membership of 0 at an infinite distance adds nothing.
-        sums[6 * k + c] += if power > 0.0 { power * square } else { 0.0 };
+        let u = u[c];
         partition += u * u;
         entropy -= if u > 0.0 { u * u.ln() } else { 0.0 };
     }
@@ -130,18 +236,6 @@ fn validate_point(plan: &Plan<'_>, block: Chunk<'_>, point: usize, scratch: &mut
         every += distances[c];
         every_square += squares[c];
     }
-    sums[own] += 1.0;
-    sums[k + own] += squares[own];
-    sums[2 * k + own] += distances[own];
     let silhouette = if second > 0.0 && second.is_finite() { (second - nearest) / second } else { 0.0 };
-    let scalars = [partition, entropy, every, every_square, silhouette];
-    sums[7 * k..].iter_mut().zip(scalars).for_each(|(sum, value)| *sum += value);
-    let (_, vectors) = sums.split_at_mut(7 * k + SCALARS);
-    if !vectors.is_empty() {
-        let (sums, squares) = vectors.split_at_mut(k * plan.d);
-        for (column, (value, centre)) in x.iter().zip(plan.centres.row(own)).enumerate() {
-            sums[own * plan.d + column] += value;
-            squares[column * k + own] += (value - centre) * (value - centre);
-        }
-    }
+    Scalars { own, values: [partition, entropy, every, every_square, silhouette] }
 }

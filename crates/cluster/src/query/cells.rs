@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::family::{Block, Family, MAX_WORDS, RoundHalf, Stage};
+use crate::kernel::{Form, Sums};
 use crate::random::Stream;
 use crate::{AnswerError, Domain, Prepared, QueryError, kernel};
 
@@ -110,7 +111,7 @@ impl Cells {
     }
 
     /// Noise on every block but the sites.
-    fn add_noise(&self, values: &mut [f64], domain: &Domain, blur: Blur, noise: &mut Stream) {
+    fn add_noise(&self, sums: &mut Sums<'_>, domain: &Domain, blur: Blur, noise: &mut Stream) {
         let (n, d) = (self.nodes.len(), domain.columns());
         let mut spare = None;
         let mut normal = || loop {
@@ -123,15 +124,13 @@ impl Cells {
                 return draw;
             }
         };
-        let mut add = |values: &mut [f64], influence: &dyn Fn(usize) -> f64| {
-            for (i, value) in values.iter_mut().enumerate() {
-                *value += normal() * blur.share() * influence(i);
-            }
+        let mut add = |first: usize, len: usize, influence: &dyn Fn(usize) -> f64| {
+            (0..len).for_each(|i| sums.add_whole(first + i, normal() * blur.share() * influence(i)));
         };
-        add(&mut values[..n], &|_| 1.0);
+        add(0, n, &|_| 1.0);
         if self.has_sums() {
-            add(&mut values[n..n + n * d], &|i| domain.max_abs(i % d));
-            add(&mut values[n + n * d..n + 2 * n * d], &|i| domain.max_abs(i % d) * domain.max_abs(i % d));
+            add(n, n * d, &|i| domain.max_abs(i % d));
+            add(n + n * d, n * d, &|i| domain.max_abs(i % d) * domain.max_abs(i % d));
         }
     }
 }
@@ -180,7 +179,7 @@ impl Family for Cells {
         blocks
     }
 
-    fn answer(&self, rows: &Prepared, noise: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form, noise: Option<&mut Stream>) -> Result<Sums<'f>, AnswerError> {
         let blur = self.blur.filter(|blur| blur.strength > 0.0);
         if blur.is_some() && noise.is_none() {
             return Err(AnswerError::NoNoise);
@@ -192,15 +191,16 @@ impl Family for Cells {
             place[*node as usize] = Some(at);
         }
         let width = n + if self.has_sums() { 2 * n * d } else { 0 };
-        let mut values = kernel::over_rows(rows.packed(), width, |x, _, sums| {
+        let sites = if self.has_sites() { n } else { 0 };
+        let mut sums = kernel::over_rows(rows.packed(), form, width + sites, |x, _, sums| {
             let mut node = 0;
             loop {
                 if let Some(at) = place[node] {
-                    sums[at] += 1.0;
+                    sums.add(at, 1.0);
                     if self.has_sums() {
                         for (column, x) in x.iter().enumerate() {
-                            sums[n + at * d + column] += x;
-                            sums[n + n * d + at * d + column] += x * x;
+                            sums.add(n + at * d + column, *x);
+                            sums.add(n + n * d + at * d + column, x * x);
                         }
                     }
                 }
@@ -211,14 +211,13 @@ impl Family for Cells {
             }
         });
         // Sites are counted before the noise, and carry none.
-        let sites: Vec<f64> = values[..n].iter().map(|rows| f64::from(u8::from(*rows > 0.0))).collect();
+        for at in (0..sites).filter(|at| sums.value(*at) > 0.0).collect::<Vec<_>>() {
+            sums.add(width + at, 1.0);
+        }
         if let (Some(blur), Some(noise)) = (blur, noise) {
-            self.add_noise(&mut values, rows.domain(), blur, noise);
+            self.add_noise(&mut sums, rows.domain(), blur, noise);
         }
-        if self.has_sites() {
-            values.extend(sites);
-        }
-        Ok(values)
+        Ok(sums)
     }
 
     fn adds_up_over_rows(&self) -> bool {

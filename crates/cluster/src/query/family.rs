@@ -5,6 +5,7 @@ use std::any::Any;
 
 use serde::{Deserialize, Serialize};
 
+use crate::kernel::{Form, Step, Sums};
 use crate::random::Stream;
 use crate::validity::{Geometry, Verdict};
 use crate::{AnswerError, Centres, Domain, MethodError, Prepared, QueryError};
@@ -23,8 +24,9 @@ pub(crate) trait Family: Any {
     fn check(&self, domain: &Domain) -> Result<(), QueryError>;
     /// The blocks of the answer; for a question that passes `check`.
     fn layout(&self, domain: &Domain) -> Vec<Block>;
-    /// One site's statistic; for a question that passes `check`. `noise` serves a question that asks for blur.
-    fn answer(&self, rows: &Prepared, noise: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError>;
+    /// One site's statistic in a form that has an entry for each of the layout's; for a question that passes `check`. `noise` serves
+    /// a question that asks for blur.
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form, noise: Option<&mut Stream>) -> Result<Sums<'f>, AnswerError>;
 
     /// The point sets that it holds, what it asks about first: centres, anchors, means.
     fn points(&self) -> Vec<&Centres> {
@@ -56,6 +58,17 @@ pub(crate) trait Family: Any {
     /// if it were alone: no local steps, no groups that a site leaves out, no labels, no noise.
     fn adds_up_over_rows(&self) -> bool {
         false
+    }
+
+    /// Whether the words of parts of a site's rows make the words of all: entries of [`Per::Row`] add up, one of [`Per::Site`] is set
+    /// where a part sets it, and `settle` does the rest.
+    fn comes_in_parts(&self) -> bool {
+        self.adds_up_over_rows()
+    }
+
+    /// Puts right, in words that were added up from parts, what does not simply add up.
+    fn settle(&self, words: &mut [i64], steps: &[Step]) {
+        let _ = (words, steps);
     }
 
     /// Whether the answer is a sum of smooth functions of single rows; then `of_row` is there.

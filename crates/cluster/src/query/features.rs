@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::family::{Block, Family, RoundHalf, Stage, same_columns};
+use crate::kernel::{Form, Sums};
 use crate::offline::features::{FeatureParams, Rules, features, usable_params};
 use crate::random::Stream;
 use crate::{AnswerError, Centres, Domain, Prepared, QueryError, distance};
@@ -52,7 +53,7 @@ impl Family for Features {
         }
     }
 
-    fn answer(&self, rows: &Prepared, _: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form, _: Option<&mut Stream>) -> Result<Sums<'f>, AnswerError> {
         let (b, d) = (self.anchors.k(), self.anchors.columns());
         let (mut ls, mut m, mut q, mut sites) = (vec![0.0; b * d], vec![0.0; b], vec![0.0; b], vec![0.0; b]);
         for feature in features(&rows.packed().to_rows(), &self.params, Rules::Conserving) {
@@ -62,7 +63,7 @@ impl Family for Features {
             q[at] += feature.square();
             sites[at] = 1.0;
         }
-        Ok(match &self.part {
+        Ok(form.whole(match &self.part {
             RoundHalf::Counts | RoundHalf::Changes(_) => [m, sites].concat(),
             RoundHalf::Both => [ls, m, q, sites].concat(),
             RoundHalf::Sums(list) => {
@@ -70,7 +71,7 @@ impl Family for Features {
                 let vectors = places().flat_map(|at| &ls[at * d..(at + 1) * d]);
                 vectors.chain(places().map(|at| &m[at])).chain(places().map(|at| &q[at])).copied().collect()
             }
-        })
+        }))
     }
 
     fn points(&self) -> Vec<&Centres> {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::family::{Block, Family, OfRow, Sensitivity, ShowsRows, Stage, fuzzy_centres};
+use crate::kernel::{Form, Sums};
 use crate::random::Stream;
 use crate::validity::{self, Geometry, Verdict};
 use crate::{AnswerError, Centres, Domain, MethodError, Prepared, QueryError, distance, kernel};
@@ -44,9 +45,8 @@ impl Family for FuzzySums {
         ]
     }
 
-    fn answer(&self, rows: &Prepared, _: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError> {
-        let sums = kernel::fuzzy_sums(rows.packed(), &self.centres, self.m)?;
-        Ok([sums.weighted_sums, sums.weights].concat())
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form, _: Option<&mut Stream>) -> Result<Sums<'f>, AnswerError> {
+        Ok(kernel::fuzzy_form(rows.packed(), &self.centres, self.m, form)?)
     }
 
     fn points(&self) -> Vec<&Centres> {
@@ -101,9 +101,8 @@ impl Family for FuzzyValidation {
         ]
     }
 
-    fn answer(&self, rows: &Prepared, _: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError> {
-        let sums = kernel::fuzzy_validation(rows.packed(), &self.centres, self.m)?;
-        Ok([sums.distances, sums.memberships, vec![sums.objective]].concat())
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form, _: Option<&mut Stream>) -> Result<Sums<'f>, AnswerError> {
+        Ok(kernel::validation_form(rows.packed(), &self.centres, self.m, form)?)
     }
 
     fn points(&self) -> Vec<&Centres> {

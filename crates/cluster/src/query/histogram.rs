@@ -5,6 +5,7 @@ use std::any::Any;
 use serde::{Deserialize, Serialize};
 
 use super::family::{Block, Family, MAX_WORDS, Stage};
+use crate::kernel::{Form, Sums};
 use crate::random::Stream;
 use crate::{AnswerError, Domain, Prepared, QueryError, kernel};
 
@@ -92,15 +93,15 @@ impl Family for Histogram {
         vec![Block::per_row("rows", self.brackets.len() * (self.bins as usize + 1), 1.0)]
     }
 
-    fn answer(&self, rows: &Prepared, _: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form, _: Option<&mut Stream>) -> Result<Sums<'f>, AnswerError> {
         let each = self.bins as usize + 1;
-        Ok(kernel::over_rows(rows.packed(), self.brackets.len() * each, |x, _, sums| {
-            for (bracket, counts) in self.brackets.iter().zip(sums.chunks_exact_mut(each)) {
+        Ok(kernel::over_rows(rows.packed(), form, self.brackets.len() * each, |x, _, sums| {
+            for (at, bracket) in self.brackets.iter().enumerate() {
                 let value = x[bracket.column as usize];
                 if value < bracket.lower {
-                    counts[0] += 1.0;
+                    sums.add(at * each, 1.0);
                 } else if let Some(bin) = bracket.bin(value, self.bins) {
-                    counts[1 + bin as usize] += 1.0;
+                    sums.add(at * each + 1 + bin as usize, 1.0);
                 }
             }
         }))

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::family::{Block, Family, RoundHalf, ShowsRows, SinceCentres, Stage, fuzzy_centres, same_columns};
-use crate::kernel::{self, HardSums};
+use crate::kernel::{self, Assigned, Form, HardSums, Sums};
 use crate::random::Stream;
 use crate::{AnswerError, Centres, Domain, Packed, Prepared, QueryError, distance};
 
@@ -113,7 +113,7 @@ impl Family for LocalFuzzy {
         )
     }
 
-    fn answer(&self, rows: &Prepared, _: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form, _: Option<&mut Stream>) -> Result<Sums<'f>, AnswerError> {
         let (k, d) = (self.centres.k(), self.centres.columns());
         let mut found = Found::nothing(k, d);
         if !rows.is_empty() {
@@ -137,11 +137,11 @@ impl Family for LocalFuzzy {
                 }
             }
         }
-        Ok(match (&self.part, self.pull) {
+        Ok(form.whole(match (&self.part, self.pull) {
             (RoundHalf::Sums(_), _) | (_, Pull::Nearest) => found.values(&self.part, d),
             (RoundHalf::Counts | RoundHalf::Changes(_), _) => found.weights,
             (RoundHalf::Both, _) => [found.weights, found.sums].concat(),
-        })
+        }))
     }
 
     fn points(&self) -> Vec<&Centres> {
@@ -239,8 +239,11 @@ impl Family for LocalMeans {
         shape.blocks(&self.part, self.centres.k(), domain.columns())
     }
 
-    fn answer(&self, rows: &Prepared, _: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form, _: Option<&mut Stream>) -> Result<Sums<'f>, AnswerError> {
         let (k, d) = (self.centres.k(), self.centres.columns());
+        if self.is_exact() {
+            return self.lloyd(rows, form);
+        }
         let mut found = Found::nothing(k, d);
         if !rows.is_empty() {
             let groups = self.iterate(rows.packed())?;
@@ -257,11 +260,8 @@ impl Family for LocalMeans {
                 found.add(at, *count, sum.iter().copied());
                 found.distance += groups.squares[c];
             }
-            if let RoundHalf::Changes(since) = &self.part {
-                found.changed = since.changes(rows.packed(), &self.centres)?;
-            }
         }
-        Ok(found.values(&self.part, d))
+        Ok(form.whole(found.values(&self.part, d)))
     }
 
     fn points(&self) -> Vec<&Centres> {
@@ -292,6 +292,48 @@ impl LocalMeans {
     /// Whether a round of it is a step of exact Lloyd.
     fn is_exact(&self) -> bool {
         self.local.most == 1 && self.min_rows == 1 && !self.nearest
+    }
+
+    /// One step of exact Lloyd, row by row.
+    fn lloyd<'f>(&self, rows: &Prepared, form: &'f Form) -> Result<Sums<'f>, AnswerError> {
+        let (k, d) = (self.centres.k(), self.centres.columns());
+        let packed = rows.packed();
+        let over = |width, add: &(dyn Fn(&Assigned<'_>, &mut Sums<'f>) + Sync)| {
+            kernel::over_nearest(packed, &self.centres, form, width, add)
+        };
+        let (mut sums, sites) = match &self.part {
+            RoundHalf::Counts => (over(2 * k, &|row, sums| sums.add(row.own, 1.0))?, Some(k)),
+            RoundHalf::Changes(since) => {
+                let mut sums = over(3 * k, &|row, sums| sums.add(row.own, 1.0))?;
+                let changed = since.changes(packed, &self.centres)?;
+                changed.into_iter().enumerate().for_each(|(c, rows)| sums.add_whole(2 * k + c, rows));
+                (sums, Some(k))
+            }
+            RoundHalf::Sums(list) => {
+                let places: Vec<Option<usize>> = (0..k as u32).map(|c| list.binary_search(&c).ok()).collect();
+                let add = |row: &Assigned<'_>, sums: &mut Sums<'f>| {
+                    if let Some(at) = places[row.own] {
+                        sums.add(at, 1.0);
+                        sums.add_all(list.len() + at * d, row.coordinates());
+                    }
+                };
+                (over(list.len() * (d + 1), &add)?, None)
+            }
+            RoundHalf::Both => {
+                let add = |row: &Assigned<'_>, sums: &mut Sums<'f>| {
+                    sums.add(row.own, 1.0);
+                    sums.add_all(k + row.own * d, row.coordinates());
+                    sums.add(k * (d + 2), row.square);
+                };
+                (over(k * (d + 2) + 1, &add)?, Some(k * (d + 1)))
+            }
+        };
+        if let Some(sites) = sites {
+            for c in (0..k).filter(|c| sums.value(*c) > 0.0).collect::<Vec<_>>() {
+                sums.add(sites + c, 1.0);
+            }
+        }
+        Ok(sums)
     }
 
     /// Groups of the last step.
@@ -413,18 +455,11 @@ struct Found {
     sums: Vec<f64>,
     sites: Vec<f64>,
     distance: f64,
-    changed: Vec<f64>,
 }
 
 impl Found {
     fn nothing(k: usize, d: usize) -> Self {
-        Self {
-            weights: vec![0.0; k],
-            sums: vec![0.0; k * d],
-            sites: vec![0.0; k],
-            distance: 0.0,
-            changed: vec![0.0; k],
-        }
+        Self { weights: vec![0.0; k], sums: vec![0.0; k * d], sites: vec![0.0; k], distance: 0.0 }
     }
 
     fn add(&mut self, cluster: usize, weight: f64, sum: impl ExactSizeIterator<Item = f64>) {
@@ -437,8 +472,7 @@ impl Found {
     /// The vector of a question with sites and a distance.
     fn values(self, part: &RoundHalf, d: usize) -> Vec<f64> {
         match part {
-            RoundHalf::Counts => [self.weights, self.sites].concat(),
-            RoundHalf::Changes(_) => [self.weights, self.sites, self.changed].concat(),
+            RoundHalf::Counts | RoundHalf::Changes(_) => [self.weights, self.sites].concat(),
             RoundHalf::Both => [self.weights, self.sums, self.sites, vec![self.distance]].concat(),
             RoundHalf::Sums(list) => {
                 let places = || list.iter().map(|c| *c as usize);

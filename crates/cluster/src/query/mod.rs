@@ -37,6 +37,7 @@ pub use shifts::Shifts;
 pub use typical::{TypicalSums, Typicality};
 pub use validation::{Contingency, Silhouette, Sizes, Ungrouped, Validation};
 
+use crate::kernel::{Form, Step, Sums};
 pub use crate::offline::features::FeatureParams;
 use crate::random::Stream;
 use crate::validity::{Geometry, Verdict};
@@ -153,8 +154,13 @@ impl Query {
     }
 
     /// One site's statistic for this question, in the order of [`Query::layout`].
-    pub(crate) fn answer(&self, rows: &Prepared, noise: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError> {
-        self.family().answer(rows, noise)
+    pub(crate) fn answer<'f>(
+        &self,
+        rows: &Prepared,
+        form: &'f Form,
+        noise: Option<&mut Stream>,
+    ) -> Result<Sums<'f>, AnswerError> {
+        self.family().answer(rows, form, noise)
     }
 
     /// Whether it may come after `before` in its own part of a run, as far as both say themselves.
@@ -166,6 +172,16 @@ impl Query {
     /// if it were alone: no local steps, no groups that a site leaves out, no labels, no noise.
     pub(crate) fn adds_up_over_rows(&self) -> bool {
         self.family().adds_up_over_rows()
+    }
+
+    /// Whether the words of parts of a site's rows make the words of all ([`Batch::merge`](crate::Batch::merge)).
+    pub fn comes_in_parts(&self) -> bool {
+        self.family().comes_in_parts()
+    }
+
+    /// Puts right what does not simply add up, in words that were added up from parts.
+    pub(crate) fn settle(&self, words: &mut [i64], steps: &[Step]) {
+        self.family().settle(words, steps);
     }
 
     /// Whether the answer is a sum of smooth functions of single rows; without noise such questions are measured together

@@ -8,6 +8,7 @@ use std::any::Any;
 use serde::{Deserialize, Serialize};
 
 use super::family::{Block, Family, OfRow, Stage};
+use crate::kernel::{Form, Sums};
 use crate::random::Stream;
 use crate::{AnswerError, Domain, Prepared, QueryError, kernel};
 
@@ -53,9 +54,9 @@ impl Family for Moments {
         std::iter::once(Block::per_row("rows", 1, 1.0)).chain((0..d).map(moment)).collect()
     }
 
-    fn answer(&self, rows: &Prepared, _: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form, _: Option<&mut Stream>) -> Result<Sums<'f>, AnswerError> {
         let d = rows.domain().columns();
-        Ok(kernel::over_rows(rows.packed(), 1 + d, |x, _, sums| self.add_row(x, sums)))
+        Ok(kernel::each_row(rows.packed(), form, 1 + d, |x, own| self.add_row(x, own)))
     }
 
     /// Squares come once, after the means.

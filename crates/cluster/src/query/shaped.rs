@@ -14,6 +14,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::family::{Block, Family, RoundHalf, ShowsRows, Stage, same_columns};
+use crate::kernel::{Form, Step, Sums};
 use crate::random::Stream;
 use crate::scale::inside;
 use crate::shape::{Factor, add_square, extents, triangle};
@@ -238,34 +239,56 @@ impl Family for ShapedSums {
         blocks
     }
 
-    fn answer(&self, rows: &Prepared, _: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form, _: Option<&mut Stream>) -> Result<Sums<'f>, AnswerError> {
         let (k, d) = (self.centres.k(), self.centres.columns());
         let (open, triangle) = (self.open(), triangle(d));
         let clusters = Clusters::of(self, rows.domain()).ok_or(refuse("a covariance is not positive definite"))?;
-        let mut values = kernel::over_rows(rows.packed(), k + open.len() * (d + triangle) + 1, |x, _, sums| {
+        let counts = !matches!(self.part, RoundHalf::Sums(_));
+        let weighed: Vec<usize> = if counts { (0..k).collect() } else { open.clone() };
+        let sums = weighed.len() + open.len() * (d + triangle);
+        let mut sums = kernel::each_row(rows.packed(), form, sums + if counts { k + 1 } else { 0 }, |x, own| {
             let (mut z, mut w) = (vec![0.0; k * d], vec![0.0; k]);
             let fit = clusters.weights(x, &mut z, &mut w);
-            let (weights, rest) = sums.split_at_mut(k);
-            weights.iter_mut().zip(&w).for_each(|(sum, w)| *sum += w);
+            let (weights, rest) = own.split_at_mut(weighed.len());
+            weights.iter_mut().zip(&weighed).for_each(|(own, k)| *own = w[*k]);
             let (sums, rest) = rest.split_at_mut(open.len() * d);
             for (sum, k) in sums.chunks_exact_mut(d).zip(&open) {
-                sum.iter_mut().zip(x).for_each(|(sum, x)| *sum += w[*k] * x);
+                sum.iter_mut().zip(x).for_each(|(own, x)| *own = w[*k] * x);
             }
-            let (scatter, total) = rest.split_at_mut(open.len() * triangle);
+            let (scatter, rest) = rest.split_at_mut(open.len() * triangle);
             for (matrix, k) in scatter.chunks_exact_mut(triangle).zip(&open) {
                 add_square(matrix, &z[k * d..(k + 1) * d], w[*k]);
             }
-            total[0] += fit;
+            if let Some(own) = rest.last_mut() {
+                *own = fit;
+            }
         });
-        if matches!(self.part, RoundHalf::Sums(_)) {
-            let weights: Vec<f64> = open.iter().map(|k| values[*k]).collect();
-            return Ok([&weights[..], &values[k..values.len() - 1]].concat());
+        if counts {
+            let sites = weighed.len() + open.len() * (d + triangle);
+            for c in (0..k).filter(|c| sums.value(*c) >= 0.5).collect::<Vec<_>>() {
+                sums.add(sites + c, 1.0);
+            }
         }
-        let fit = values.pop();
-        let sites: Vec<f64> = values[..k].iter().map(|w| f64::from(u8::from(*w >= 0.5))).collect();
-        values.extend(sites);
-        values.extend(fit);
-        Ok(values)
+        Ok(sums)
+    }
+
+    fn comes_in_parts(&self) -> bool {
+        true
+    }
+
+    /// A site has rows in a cluster where their weights together are half a row or more.
+    fn settle(&self, words: &mut [i64], steps: &[Step]) {
+        if matches!(self.part, RoundHalf::Sums(_)) {
+            return;
+        }
+        let k = self.centres.k();
+        // Weights come first; sites and the fit come last.
+        let (Some(weights), Some(sites)) = (steps.first(), steps.iter().rev().nth(1)) else { return };
+        let first = words.len() - k - 1;
+        for c in 0..k {
+            let weight = words[c] as f64 * 2f64.powi(-weights.fraction_bits);
+            words[first + c] = if weight >= 0.5 { 2f64.powi(sites.fraction_bits) as i64 } else { 0 };
+        }
     }
 
     fn points(&self) -> Vec<&Centres> {

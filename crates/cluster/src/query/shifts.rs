@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::family::{Block, Family, MAX_WORDS, OfRow, Sensitivity, Stage, same_columns};
 use crate::distance::usable_fuzzifier;
+use crate::kernel::{Form, Sums};
 use crate::random::Stream;
 use crate::{AnswerError, Centres, Domain, Prepared, QueryError, distance, kernel};
 
@@ -87,10 +88,14 @@ impl Family for Shifts {
         vec![Block::per_row("weights", k, 1.0), Block::per_row("shifts", k * domain.columns(), self.clip)]
     }
 
-    fn answer(&self, rows: &Prepared, _: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form, _: Option<&mut Stream>) -> Result<Sums<'f>, AnswerError> {
         let (k, d) = (self.centres.k(), self.centres.columns());
         let references = self.references(rows.domain());
-        Ok(kernel::over_rows(rows.packed(), k * (d + 1), |x, _, sums| self.add_row(x, &references, sums)))
+        Ok(kernel::each_row(rows.packed(), form, k * (d + 1), |x, own| self.add_row(x, &references, own)))
+    }
+
+    fn comes_in_parts(&self) -> bool {
+        true
     }
 
     fn points(&self) -> Vec<&Centres> {
@@ -134,7 +139,7 @@ mod tests {
     fn answer(rows: &[f64], d: usize, shifts: &Shifts) -> Vec<f64> {
         let rows = Rows::new(rows.to_vec(), d).unwrap();
         let prepared = Prepared::new(&rows, &box_of(d), OutOfBox::Refuse).unwrap();
-        shifts.answer(&prepared, None).unwrap()
+        shifts.answer(&prepared, &Form::PLAIN, None).unwrap().into_plain()
     }
 
     fn norm(values: &[f64]) -> f64 {

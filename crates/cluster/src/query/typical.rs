@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::family::{Block, Family, Stage, fuzzy_centres};
+use crate::kernel::{Form, Sums};
 use crate::random::Stream;
 use crate::{AnswerError, Centres, Domain, Prepared, QueryError, distance, kernel};
 
@@ -74,9 +75,9 @@ impl Family for TypicalSums {
         ]
     }
 
-    fn answer(&self, rows: &Prepared, _: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form, _: Option<&mut Stream>) -> Result<Sums<'f>, AnswerError> {
         let (k, d) = (self.centres.k(), self.centres.columns());
-        Ok(kernel::over_rows(rows.packed(), k * d + k, |x, _, sums| {
+        Ok(kernel::each_row(rows.packed(), form, k * d + k, |x, sums| {
             let mut u = vec![0.0; k];
             self.memberships(x, &mut u);
             let (sums, weights) = sums.split_at_mut(k * d);
@@ -86,6 +87,10 @@ impl Family for TypicalSums {
                 sums.iter_mut().zip(x).for_each(|(sum, x)| *sum += weight * x);
             }
         }))
+    }
+
+    fn comes_in_parts(&self) -> bool {
+        true
     }
 
     fn points(&self) -> Vec<&Centres> {

@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::family::{Block, Family, MAX_WORDS, ShowsRows, Stage, fuzzy_centres, same_columns};
+use crate::kernel::{Form, Grouped, Sums};
 use crate::random::Stream;
 use crate::validity::{self, Geometry, Verdict};
 use crate::{AnswerError, Centres, Domain, MethodError, Prepared, QueryError, distance, kernel};
@@ -116,8 +117,9 @@ impl Family for Validation {
         blocks
     }
 
-    fn answer(&self, rows: &Prepared, _: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError> {
-        Ok(kernel::validity_sums(rows.packed(), &self.centres, self.m, self.vectors)?)
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form, _: Option<&mut Stream>) -> Result<Sums<'f>, AnswerError> {
+        let grouped = Grouped::Yes { vectors: self.vectors };
+        Ok(kernel::validity_sums(rows.packed(), &self.centres, self.m, grouped, form)?)
     }
 
     fn points(&self) -> Vec<&Centres> {
@@ -185,13 +187,14 @@ impl Family for Sizes {
         vec![Block::per_row("rows", k, 1.0), Block::per_site("sites", k, 1.0)]
     }
 
-    fn answer(&self, rows: &Prepared, _: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError> {
-        let mut values = kernel::over_rows(rows.packed(), self.centres.k(), |x, _, counts| {
-            counts[distance::nearest(x, self.centres.rows()).0] += 1.0;
-        });
-        let sites: Vec<f64> = values.iter().map(|rows| f64::from(u8::from(*rows > 0.0))).collect();
-        values.extend(sites);
-        Ok(values)
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form, _: Option<&mut Stream>) -> Result<Sums<'f>, AnswerError> {
+        let k = self.centres.k();
+        let mut sums =
+            kernel::over_nearest(rows.packed(), &self.centres, form, 2 * k, |row, sums| sums.add(row.own, 1.0))?;
+        for c in (0..k).filter(|c| sums.value(*c) > 0.0).collect::<Vec<_>>() {
+            sums.add(k + c, 1.0);
+        }
+        Ok(sums)
     }
 
     fn points(&self) -> Vec<&Centres> {
@@ -230,12 +233,8 @@ impl Family for Ungrouped {
         blocks
     }
 
-    fn answer(&self, rows: &Prepared, _: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError> {
-        let k = self.centres.k();
-        let sums = kernel::validity_sums(rows.packed(), &self.centres, self.m, false)?;
-        let block = |i: usize| &sums[i * k..(i + 1) * k];
-        let whole = |i: usize| block(i).iter().sum::<f64>();
-        Ok([block(3), block(4), &[whole(6), whole(1), whole(2)], &sums[7 * k..]].concat())
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form, _: Option<&mut Stream>) -> Result<Sums<'f>, AnswerError> {
+        Ok(kernel::validity_sums(rows.packed(), &self.centres, self.m, Grouped::No, form)?)
     }
 
     fn points(&self) -> Vec<&Centres> {
@@ -278,8 +277,8 @@ impl Family for Silhouette {
         vec![Block::per_row("simplified_silhouette_means", 1, 1.0), Block::per_row("silhouette", 1, 1.0)]
     }
 
-    fn answer(&self, rows: &Prepared, _: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError> {
-        Ok(kernel::over_rows(rows.packed(), 2, |x, _, sums| {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form, _: Option<&mut Stream>) -> Result<Sums<'f>, AnswerError> {
+        Ok(kernel::each_row(rows.packed(), form, 2, |x, sums| {
             let (own, _) = distance::nearest(x, self.centres.rows());
             if self.rows[own] < 1.5 {
                 return;
@@ -328,7 +327,7 @@ impl Family for Contingency {
         vec![Block::per_row("counts", self.centres.k() * self.classes as usize, 1.0)]
     }
 
-    fn answer(&self, rows: &Prepared, _: Option<&mut Stream>) -> Result<Vec<f64>, AnswerError> {
+    fn answer<'f>(&self, rows: &Prepared, form: &'f Form, _: Option<&mut Stream>) -> Result<Sums<'f>, AnswerError> {
         let labels = match rows.labels() {
             Some(labels) => labels,
             None if rows.is_empty() => &[],
@@ -338,14 +337,18 @@ impl Family for Contingency {
             return Err(AnswerError::NoLabels);
         }
         let classes = self.classes as usize;
-        Ok(kernel::over_rows(rows.packed(), self.centres.k() * classes, |x, row, counts| {
+        Ok(kernel::over_rows(rows.packed(), form, self.centres.k() * classes, |x, row, counts| {
             let (own, _) = distance::nearest(x, self.centres.rows());
-            counts[own * classes + labels[row] as usize] += 1.0;
+            counts.add(own * classes + labels[row] as usize, 1.0);
         }))
     }
 
     fn points(&self) -> Vec<&Centres> {
         vec![&self.centres]
+    }
+
+    fn comes_in_parts(&self) -> bool {
+        true
     }
 
     fn reads_labels(&self) -> bool {

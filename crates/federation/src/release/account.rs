@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use veilsum_cluster::Prepared;
 use veilsum_proto::{
     identity::{Identity, PublicKey},
     ledger::{Answer, Column, Entry, Note},
@@ -12,7 +11,10 @@ use veilsum_proto::{
     suite::{self, Hash},
 };
 
-use crate::error::{Code, Failure};
+use crate::{
+    answerer::Answerer,
+    error::{Code, Failure},
+};
 
 use super::{
     origin::Together,
@@ -35,18 +37,11 @@ pub struct Data {
 
 impl Data {
     /// These rows under this name.
-    pub fn of(name: &str, identity: &Identity, rows: &Prepared) -> Data {
-        let digest = digest_of_rows(rows);
+    pub fn of(name: &str, identity: &Identity, rows: &dyn Answerer) -> Data {
+        let digest = rows.digest();
         let rows = suite::hash("rows in a ledger", &[&*identity.digest_secret(), &digest.0]);
         Data { name: name.to_owned(), rows }
     }
-}
-
-/// Digest of the rows that answers are made of. It is for their owner alone, because a party that guesses the rows
-/// could test the guess against it.
-pub fn digest_of_rows(rows: &Prepared) -> Hash {
-    let bytes: Vec<u8> = rows.packed().to_rows().as_slice().iter().flat_map(|x| x.to_le_bytes()).collect();
-    suite::hash("rows behind blur", &[&bytes])
 }
 
 /// One total that these rows are in.

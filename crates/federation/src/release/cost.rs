@@ -1,6 +1,6 @@
 //! What an answer gives away, and what a plan tells a site's policy about itself ([POL-4], [POL-8], [POL-9]).
 
-use veilsum_cluster::{Rows, method::Seeding};
+use veilsum_cluster::method::Seeding;
 use veilsum_proto::{
     Error, Rule,
     limits::MIN_SITES,
@@ -42,32 +42,6 @@ pub fn check_promise(
             .into(),
         rule: Rule("POL-8"),
     })
-}
-
-/// Above this number of different rows we know no attack that counts them from totals. Lattices and least squares do so
-/// at 49 to 73 possible rows, and their cost grows with the number.
-const COUNTABLE: u64 = 1_024;
-
-/// The number of different rows that these values could form, where it is small. The totals of a few rounds then tell
-/// how often each row occurs, however many rows there are. An operator who knows the number sets `release.domain`.
-///
-/// `widths` are how many neighbouring coordinates tell one column ([`PlanSpec::widths`]): the indicators of a category are not
-/// independent.
-pub fn possible_rows(rows: &Rows, widths: &[usize]) -> Option<u64> {
-    let (mut possible, mut from) = (1u64, 0);
-    for width in widths {
-        let place = from..from + width;
-        from = place.end;
-        let mut values = std::collections::HashSet::new();
-        for row in rows.iter() {
-            values.insert(row[place.clone()].iter().map(|x| x.to_bits()).collect::<Vec<u64>>());
-            if possible.saturating_mul(values.len() as u64) > COUNTABLE {
-                return None;
-            }
-        }
-        possible *= values.len().max(1) as u64;
-    }
-    Some(possible)
 }
 
 /// Describes a plan to a policy.
@@ -142,16 +116,5 @@ mod tests {
         assert_eq!(said(&work), (true, 1, false));
         work.recipe.validity = Validity { classes: 3, ..Validity::basic() };
         assert_eq!(said(&work), (false, 0, true));
-    }
-
-    #[test]
-    fn possible_rows_are_those_that_the_values_can_be_combined_to() {
-        let rows = |values: Vec<f64>, columns| Rows::new(values, columns).unwrap();
-        let scale = rows((0..200).flat_map(|i| [f64::from(i % 7), f64::from(i / 7 % 7)]).collect(), 2);
-        assert_eq!(possible_rows(&scale, &[1, 1]), Some(49));
-        assert_eq!(possible_rows(&rows(vec![1.0; 3], 1), &[1]), Some(1));
-        assert_eq!(possible_rows(&rows((0..1_024).map(f64::from).collect(), 1), &[1]), Some(1_024));
-        assert_eq!(possible_rows(&rows((0..1_025).map(f64::from).collect(), 1), &[1]), None);
-        assert_eq!(possible_rows(&rows((0..200).map(|i| f64::from(i) / 3.0).collect(), 2), &[1, 1]), None);
     }
 }

@@ -1,6 +1,6 @@
 //! May this answer leave? A site's consent to one question ([POL-4] to [POL-6], [POL-8], [POL-9], [LED-7]).
 
-use veilsum_cluster::{Batch, Centres, Prepared, Query};
+use veilsum_cluster::{Batch, Centres, Query};
 use veilsum_proto::{
     Error, Rule,
     identity::Identity,
@@ -18,6 +18,7 @@ use super::{
     smooth::Kept,
 };
 use crate::{
+    answerer::Answerer,
     plan::{PlanSpec, PlanSpecError},
     question::{Layout, Question, SumBounds},
 };
@@ -36,8 +37,8 @@ pub struct Answering<'a> {
     /// The site's own policy.
     pub policy: &'a Policy,
     /// Its rows, in working units.
-    pub rows: &'a Prepared,
-    /// Different rows that are possible, where this site's own suggest few ([`possible_rows`](super::possible_rows)).
+    pub rows: &'a dyn Answerer,
+    /// Different rows that are possible, where this site's own suggest few ([`PossibleRows`](crate::answerer::PossibleRows)).
     pub domain: Option<u64>,
 }
 
@@ -126,7 +127,7 @@ pub fn decide(
     let before = account.block().map(|block| OwnBlock { id: block.id, members: block.members.clone() });
     let request = Request {
         sites: site.roster.sites.len(),
-        own_rows: site.rows.len() as u64,
+        own_rows: site.rows.rows(),
         rows_in_all: rows_in_all(site, offer),
         columns: u32::try_from(site.work.headers().count()).unwrap_or(u32::MAX),
         domain: site.domain,
@@ -177,7 +178,7 @@ pub fn question_digest(site: &Answering<'_>, question: &Question, query: &[u8]) 
 
 /// Digest of what an answer is made of besides the rows' values, under a key of this site, so that nobody else can test
 /// labels against a ledger.
-fn labels(question: &Question, identity: &Identity, work: &PlanSpec, rows: &Prepared) -> Vec<u8> {
+fn labels(question: &Question, identity: &Identity, work: &PlanSpec, rows: &dyn Answerer) -> Vec<u8> {
     let (Question::Cluster(batch) | Question::Drawn { batch, .. }) = question else { return Vec::new() };
     let counts = batch.queries.iter().any(Query::reads_labels);
     match (rows.labels(), &work.labels) {
@@ -208,7 +209,7 @@ pub fn drawn(site: &Answering<'_>, asked: &Asked, number: u32) -> Option<Vec<u16
 
 /// The smallest number of rows behind a question. In a sampled round only this site's rows are guaranteed.
 fn rows_in_all(site: &Answering<'_>, offer: &Offer<'_>) -> u64 {
-    let own = site.rows.len() as u64;
+    let own = site.rows.rows();
     if matches!(offer.question, Question::Drawn { .. }) {
         return own;
     }
@@ -262,7 +263,7 @@ mod tests {
     /// [APP-6]: the order in which a directory lists the blocks does not decide who is drawn.
     #[test]
     fn the_order_of_blocks_decides_no_draw() {
-        use veilsum_cluster::{Domain, OutOfBox, Rows, Scaling, sampling::Sampling};
+        use veilsum_cluster::{Domain, OutOfBox, Prepared, Rows, Scaling, sampling::Sampling};
         use veilsum_proto::release::{Block, Blocks};
         let (roster, ids) = crate::testing::kit(9);
         let mut work = crate::testing::work(2);
@@ -305,7 +306,7 @@ mod tests {
     /// [LED-7]: counts by another label are another answer, though the question has the same bytes.
     #[test]
     fn labels_belong_to_what_is_asked() {
-        use veilsum_cluster::{Domain, OutOfBox, Rows, Scaling, query::Contingency};
+        use veilsum_cluster::{Domain, OutOfBox, Prepared, Rows, Scaling, query::Contingency};
         let mut work = crate::testing::work(2);
         let domain = Domain::new(vec![0.0; 2], vec![1.0; 2], Scaling::Box).unwrap();
         let rows = |of: [u32; 2]| {

@@ -8,9 +8,9 @@ mod decide;
 mod origin;
 mod smooth;
 
-pub use account::{Account, Data, Known, Membership, digest_of_rows};
+pub use account::{Account, Data, Known, Membership};
 pub use book::{Book, Due, Left, Unpromised};
-pub use cost::{check_promise, cohort_digest, cost, facts, possible_rows};
+pub use cost::{check_promise, cohort_digest, cost, facts};
 pub use decide::{Answering, Decision, Offer, Shown, decide, drawn, question_digest};
 pub use origin::{Origin, Together};
 pub use smooth::Kept;

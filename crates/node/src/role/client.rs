@@ -26,13 +26,13 @@ use crate::{
 /// # Errors
 /// A [`Failure`] with its exit code.
 pub async fn run(config: ClientConfig) -> Result<ClientReport, Failure> {
-    if config.rows.is_empty() {
+    if config.rows.rows() == 0 {
         return Err(Failure::input(
             "this site has no rows",
             "a site without rows does not take part: leave it out of the roster",
         ));
     }
-    if config.rows.len() as u64 > config.party.federation.terms.max_rows {
+    if config.rows.rows() > config.party.federation.terms.max_rows {
         return Err(question::RoundError::TooManyRows { max_rows: config.party.federation.terms.max_rows }.into());
     }
     let (stop, stopped) = watch::channel(Stop::Not);

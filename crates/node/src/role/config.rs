@@ -7,12 +7,13 @@ use veilsum_proto::{aggregator::Timing, identity::Identity, message, roster::Par
 use super::View;
 use crate::{
     agreed::Federation,
+    answerer::Answerer,
     blur::Repeatable,
     carrier::{Address, Carrier, Network, Transport},
     documents::SitePolicy,
     error::Failure,
     model::Model,
-    release::{Origin, Prepared},
+    release::Origin,
     result::RunResult,
     traffic::Traffic,
 };
@@ -133,7 +134,7 @@ pub struct ClientConfig {
     /// Its own policy.
     pub site: SitePolicy,
     /// Its rows, in working units.
-    pub rows: Arc<Prepared>,
+    pub rows: Arc<dyn Answerer>,
     /// The same as they came from their file, by which the ledger knows them again.
     pub origin: Arc<Origin>,
     /// Where the coordinator listens.

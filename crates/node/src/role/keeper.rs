@@ -13,7 +13,7 @@ use veilsum_proto::{
 use super::config::ClientConfig;
 use crate::{
     error::Failure,
-    release::{Answering, Data, Known, Left, Offer, Origin, Shown, decide, possible_rows},
+    release::{Answering, Data, Known, Left, Offer, Origin, Shown, decide},
     store::Ledger,
 };
 
@@ -29,7 +29,7 @@ pub(super) struct Keeper {
 impl Keeper {
     /// This site's ledger: in its state folder, or as long as the process where it keeps no state.
     pub(super) fn open(config: &ClientConfig) -> Result<Keeper, Failure> {
-        let data = Data::of(&config.site.data, &config.party.identity, &config.rows);
+        let data = Data::of(&config.site.data, &config.party.identity, &*config.rows);
         let identity = config.party.identity.clone();
         let ledger = match &config.state {
             Some(folder) => {
@@ -38,7 +38,7 @@ impl Keeper {
             None => Ledger::in_memory(identity, data),
         };
         let ledger = recognised(ledger, &config.origin)?;
-        let domain = possible_rows(&config.rows.packed().to_rows(), &config.party.federation.work.widths());
+        let domain = config.rows.possible_rows(&config.party.federation.work.widths());
         Ok(Keeper { ledger: Arc::new(Mutex::new(ledger)), domain, shown: Arc::default() })
     }
 
@@ -65,7 +65,7 @@ impl Keeper {
             terms: &config.party.federation.terms,
             work: &config.party.federation.work,
             policy: &config.site.policy,
-            rows: &config.rows,
+            rows: &*config.rows,
             domain: self.domain,
         }
     }

@@ -61,10 +61,10 @@ impl SiteSession {
             let terms = question::Terms { form, drawn, judged: judged.as_ref(), noise: key.as_ref() };
             let own = || match (repeatable, &question) {
                 (Some(repeatable), Question::Cluster(batch)) => repeatable.stream(&batch.queries),
-                _ => blur::of_site(&identity, &plan, &asked.query, &rows),
+                _ => blur::of_site(&identity, &plan, &asked.query, &rows.digest()),
             };
             let mut noise = blur::is_asked(&question).then(own);
-            question::contribute(&question, &rows, &terms, noise.as_mut())
+            question::contribute(&question, &*rows, &terms, noise.as_mut())
         })
         .await??;
         aside(|| self.site.handle(Input::Contribute { consent, values }, &mut system_rng()))?;

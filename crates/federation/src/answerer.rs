@@ -1,0 +1,154 @@
+//! Where a site's answers come from: rows in memory, rows that are read anew for every question, or another process that has the
+//! rows.
+
+use std::collections::HashSet;
+
+use veilsum_cluster::{AnswerError, Batch, Domain, Prepared, SumStep, random::Stream, words};
+use veilsum_proto::suite::{self, Hash};
+
+/// What a site has instead of its rows when it answers: somebody who knows them.
+///
+/// It holds neither keys nor policy nor ledger; whoever asks it checks what it says.
+pub trait Answerer: Send + Sync {
+    /// The plan's public box.
+    fn domain(&self) -> &Domain;
+
+    /// Number of rows, n.
+    fn rows(&self) -> u64;
+
+    /// Digest of the rows that answers are made of, in working units. It is for their owner alone, because a party that guesses
+    /// the rows could test the guess against it.
+    fn digest(&self) -> Hash;
+
+    /// One label a row, where the plan wants them compared.
+    fn labels(&self) -> Option<&[u32]> {
+        None
+    }
+
+    /// The number of different rows that the values could form, where it is small ([`PossibleRows`]). `widths` are how many
+    /// neighbouring coordinates tell one column ([`PlanSpec::widths`](crate::plan::PlanSpec::widths)).
+    fn possible_rows(&self, widths: &[usize]) -> Option<u64>;
+
+    /// The words of an answer: for every entry of the batch's layout the rows' contributions in whole steps ([SUM-1]). `steps` are
+    /// those of the layout's blocks.
+    ///
+    /// # Errors
+    /// [`AnswererError`].
+    fn words(&self, batch: &Batch, steps: &[SumStep], noise: Option<&mut Stream>) -> Result<Vec<i64>, AnswererError>;
+}
+
+/// Why there are no words.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum AnswererError {
+    /// The clustering side refuses.
+    #[error(transparent)]
+    Answer(#[from] AnswerError),
+    /// The place where the rows are failed, or holds other rows than before.
+    #[error("{what}")]
+    Source {
+        /// What happened, and whose fault it is.
+        what: String,
+        /// What to do next.
+        next: String,
+    },
+}
+
+impl Answerer for Prepared {
+    fn domain(&self) -> &Domain {
+        self.domain()
+    }
+
+    fn rows(&self) -> u64 {
+        self.len() as u64
+    }
+
+    fn digest(&self) -> Hash {
+        let bytes: Vec<u8> = self.packed().to_rows().as_slice().iter().flat_map(|x| x.to_le_bytes()).collect();
+        suite::hash("rows behind blur", &[&bytes])
+    }
+
+    fn labels(&self) -> Option<&[u32]> {
+        self.labels()
+    }
+
+    fn possible_rows(&self, widths: &[usize]) -> Option<u64> {
+        PossibleRows::of(self.packed().to_rows().iter(), widths)
+    }
+
+    fn words(&self, batch: &Batch, steps: &[SumStep], noise: Option<&mut Stream>) -> Result<Vec<i64>, AnswererError> {
+        Ok(words(batch, self, steps, noise)?)
+    }
+}
+
+/// Above this number of different rows we know no attack that counts them from totals. Lattices and least squares do so
+/// at 49 to 73 possible rows, and their cost grows with the number.
+pub const COUNTABLE: u64 = 1_024;
+
+/// Counts the different rows that the values of a site's columns could form, as long as there are few. The totals of a few rounds
+/// then tell how often each row occurs, however many rows there are. An operator who knows the number sets `release.domain`.
+pub struct PossibleRows {
+    /// By column its coordinates and the values seen.
+    columns: Vec<(std::ops::Range<usize>, HashSet<Vec<u64>>)>,
+    countable: bool,
+}
+
+impl PossibleRows {
+    /// Nothing seen yet. The indicators of a category are not independent: `widths` are how many neighbouring coordinates tell one
+    /// column.
+    pub fn new(widths: &[usize]) -> Self {
+        let mut from = 0;
+        let mut place = |width: &usize| {
+            from += width;
+            from - width..from
+        };
+        Self { columns: widths.iter().map(|width| (place(width), HashSet::new())).collect(), countable: true }
+    }
+
+    /// The number for these rows.
+    pub fn of<'a>(rows: impl IntoIterator<Item = &'a [f64]>, widths: &[usize]) -> Option<u64> {
+        let mut seen = Self::new(widths);
+        rows.into_iter().all(|row| seen.see(row));
+        seen.count()
+    }
+
+    /// Looks at a row; false where there are too many to count and no other row needs to be looked at.
+    pub fn see(&mut self, row: &[f64]) -> bool {
+        if self.countable {
+            for (place, values) in &mut self.columns {
+                values.insert(row[place.clone()].iter().map(|x| x.to_bits()).collect());
+            }
+            self.countable = self.product() <= COUNTABLE;
+        }
+        self.countable
+    }
+
+    /// The number, where it is small; `None` otherwise.
+    pub fn count(&self) -> Option<u64> {
+        self.countable.then(|| self.product())
+    }
+
+    fn product(&self) -> u64 {
+        self.columns.iter().fold(1, |product, (_, values)| product.saturating_mul(values.len().max(1) as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn possible(values: &[f64], widths: &[usize]) -> Option<u64> {
+        PossibleRows::of(values.chunks_exact(widths.iter().sum()), widths)
+    }
+
+    #[test]
+    fn possible_rows_are_those_that_the_values_can_be_combined_to() {
+        let scale: Vec<f64> = (0..7).flat_map(|i| [f64::from(i), f64::from(6 - i)]).collect();
+        assert_eq!(possible(&scale, &[1, 1]), Some(49));
+        assert_eq!(possible(&scale, &[2]), Some(7));
+        assert_eq!(possible(&[1.0; 3], &[1]), Some(1));
+        assert_eq!(possible(&[], &[1]), Some(1));
+        let many = |n: u32| (0..n).map(f64::from).collect::<Vec<f64>>();
+        assert_eq!(possible(&many(1_024), &[1]), Some(1_024));
+        assert_eq!(possible(&many(1_025), &[1]), None);
+    }
+}
