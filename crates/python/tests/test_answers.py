@@ -162,3 +162,59 @@ thread.join()
 assert ran[0] < ended, (ran, ended)
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_an_answerer_keeps_to_its_contract(asked, tmp_path):
+    from veilsum.answerer import Answerer
+
+    question, layout, rows = asked
+    whole = veilsum.answer(question, layout, rows).tolist()
+    hello = {"type": "hello", "protocol": 1, **{key: layout[key] for key in layout if key != "blocks"}}
+    ask = {"type": "ask", "id": 7, "question": question, "blocks": [{**block, "limit": 2**62} for block in layout["blocks"]]}
+
+    def conversation(table):
+        answerer = Answerer(table)
+        return [answerer.line(json.dumps(line)) for line in (hello, ask, {"type": "end"})]
+
+    ready, answer, ended = conversation(rows)
+    assert ended is None and [int(word) for word in answer["words"]] == whole
+    assert (ready["rows"], ready["bad"], answer["id"]) == (1000, {}, 7)
+    assert all(isinstance(word, str) == (abs(int(word)) >= 2**53) for word in answer["words"])
+    assert ready["distinct"][2] == 2 and ready["distinct"][1] == 1000
+    # The same rows in another order are known again; one other value is not.
+    mixed = take(rows, np.random.default_rng(5).permutation(1000))
+    again = conversation(mixed)
+    assert again[0]["fingerprint"] == ready["fingerprint"] and again[1]["words"] == answer["words"]
+    mixed["age"] = mixed["age"].copy()
+    mixed["age"][0] += 1 if mixed["age"][0] < 100 else -1
+    other = conversation(mixed)[0]["fingerprint"]
+    assert other["rows"] != ready["fingerprint"]["rows"] and other["columns"][1:] == ready["fingerprint"]["columns"][1:]
+    # As a process, from a file.
+    with open(tmp_path / "rows.csv", "w") as file:
+        file.write("age,bmi,ward\n")
+        file.writelines(f"{a},{b!r},{w}\n" for a, b, w in zip(rows["age"], rows["bmi"].tolist(), rows["ward"]))
+    command = [sys.executable, "-m", "veilsum.answerer", str(tmp_path / "rows.csv")]
+    text = "".join(json.dumps(line) + "\n" for line in (hello, ask, {"type": "end"}))
+    out = subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert json.loads(out[0])["fingerprint"] == ready["fingerprint"] and json.loads(out[1])["words"] == answer["words"]
+
+
+def test_an_answerer_refuses_what_the_contract_does_not_have(asked):
+    from veilsum.answerer import Answerer
+
+    question, layout, rows = asked
+    hello = {"type": "hello", "protocol": 1, **{key: layout[key] for key in layout if key != "blocks"}}
+    answerer = Answerer(rows)
+    ask = {"type": "ask", "id": 1, "question": question, "blocks": layout["blocks"]}
+    for line, code in [
+        ("not json", "protocol"), ("[]", "protocol"), ("{}", "protocol"), (json.dumps(ask), "protocol"),
+        (json.dumps({**hello, "protocol": 2}), "version"), ('{"type": "hello", "protocol": 1}', "protocol"),
+        (json.dumps({**hello, "columns": [{"name": "iron", "lower": 0, "upper": 1}]}), "columns"),
+    ]:  # fmt: skip
+        said = answerer.line(line)
+        assert (said["type"], said["code"]) == ("error", code) and said["next"], line
+    answerer.line(json.dumps(hello))
+    assert answerer.line(json.dumps({**ask, "blocks": []}))["id"] == 1
+    bad = {**rows, "bmi": rows["bmi"] + 20}
+    ready = Answerer(bad).line(json.dumps(hello))
+    assert ready["bad"] == {"outside the box": int((bad["bmi"] > 60).sum())}

@@ -30,3 +30,14 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+_MODULES = ("answerer", "dask", "ledger", "plan", "policy", "questions", "report", "roster", "spark")
+
+
+def __getattr__(name: str):
+    """The other modules, when they are wanted: ``veilsum.spark.partial`` needs no import of its own."""
+    if name in _MODULES:
+        import importlib
+
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -50,7 +50,12 @@ def counted(question: Any, layout: Any, batch: Any) -> tuple[np.ndarray, int, in
     of = json.loads(layout)
     columns = [column["name"] for column in of["columns"]]
     categorical = [(column["column"], column["categories"]) for column in of.get("categorical", [])]
-    return _core.answer(question, layout, of_plan(batch, columns, categorical, finite=False))
+    return computed(question, layout, of_plan(batch, columns, categorical, finite=False))
+
+
+def computed(question: Any, layout: Any, rows: np.ndarray) -> tuple[np.ndarray, int, int]:
+    """As :func:`counted`, of rows in the layout's own columns, indicators behind the numbers."""
+    return _core.answer(*_texts(question, layout), rows)
 
 
 def answer(question: Any, layout: Any, batch: Any) -> np.ndarray:
