@@ -34,7 +34,7 @@ vectors:
 
 # Build the book, and bring its reference of commands up to date first
 book:
-    cargo test -p veilsum --bin veilsum write_the_reference_of_commands -- --ignored && .ci/book
+    cargo test -p veilsum --lib write_the_reference_of_commands -- --ignored && .ci/book
 
 # Run all attacks
 audit *options:

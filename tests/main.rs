@@ -16,6 +16,7 @@ mod jackknife;
 mod joining;
 mod kills;
 mod ledger;
+mod letters;
 mod loss_processes;
 mod losses;
 mod methods;

@@ -1,14 +1,17 @@
 //! `veilsum client`: a site, in a process of its own.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use clap::Args;
 use serde_json::json;
 use veilsum_node::{
     cost,
-    documents::{self, policy_of},
+    documents::{self, Federation, SitePolicy, policy_of},
     error::{Code, Failure},
-    release::Data,
+    release::{Data, Origin, Prepared},
     report,
     role::{
         client::{self, ClientConfig},
@@ -78,14 +81,33 @@ impl ClientArgs {
     /// # Errors
     /// A [`Failure`] that names the file at fault.
     pub(crate) fn prepare(&self, json: bool) -> Result<ClientConfig, Failure> {
+        place_for(&self.model)?;
+        self.prepare_with(json, |federation, site, file| self.rows(federation, site, file))
+    }
+
+    /// The rows of `--data`, or those that the policy names.
+    pub(crate) fn rows(
+        &self,
+        federation: &Federation,
+        site: &SitePolicy,
+        file: Option<&Path>,
+    ) -> Result<(Prepared, Origin), Failure> {
+        let from = site.rows_from(self.data.as_deref(), file, Some(&self.documents.key()?))?;
+        documents::load_rows_and_origin(federation, &from)
+    }
+
+    /// The same with rows from elsewhere.
+    pub(crate) fn prepare_with(
+        &self,
+        json: bool,
+        rows: impl FnOnce(&Federation, &SitePolicy, Option<&Path>) -> Result<(Prepared, Origin), Failure>,
+    ) -> Result<ClientConfig, Failure> {
         let args = self;
         let (federation, identity, _) =
             args.documents.load_with("sites", |id| matches!(id, PartyId::Site(_)), args.state.as_ref())?;
         let key = args.documents.key()?;
         let (site, file) = policy_of(args.policy.as_deref(), Some(&key))?;
-        let from = site.rows_from(args.data.as_deref(), file.as_deref(), Some(&key))?;
-        place_for(&args.model)?;
-        let (rows, origin) = documents::load_rows_and_origin(&federation, &from)?;
+        let (rows, origin) = rows(&federation, &site, file.as_deref())?;
         let data = Data::of(&site.data, &identity, &rows);
         args.documents.agree(&args.first, &federation, &identity, Some(&data))?;
         store::follow(&place_of(&key, args.state.as_ref()), &args.documents.roster, &federation.roster, &identity)?;

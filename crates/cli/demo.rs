@@ -296,7 +296,7 @@ fn work(args: &DemoArgs, method: &MethodArgs, source: &Source) -> Result<PlanSpe
 }
 
 /// The terms of the demonstration, and what its sites make of them.
-struct Demo<'a> {
+pub(crate) struct Demo<'a> {
     work: &'a PlanSpec,
     terms: Terms,
     rows: Vec<u64>,
@@ -305,6 +305,14 @@ struct Demo<'a> {
 }
 
 impl Demo<'_> {
+    /// Under terms that were agreed on before.
+    pub(crate) fn under<'a>(sites: &[LoopbackSite], work: &'a PlanSpec, terms: Terms) -> Demo<'a> {
+        let rows = sites.iter().map(|site| site.rows.len() as u64).collect();
+        let widths = work.widths();
+        let possible = sites.iter().map(|site| PossibleRows::of(site.rows.iter(), &widths)).collect();
+        Demo { work, terms, rows, possible }
+    }
+
     /// Here everybody's rows are known, so the plan can promise what is true.
     fn of<'a>(sites: &[LoopbackSite], work: &'a PlanSpec, vanish: &[(usize, Vanish)], blocks: bool) -> Demo<'a> {
         let rows: Vec<u64> = sites.iter().map(|site| site.rows.len() as u64).collect();
@@ -319,9 +327,7 @@ impl Demo<'_> {
         if work.recipe.noise.is_none() {
             terms.min_total_rows = terms.min_total_rows.max(stay.map(|(_, rows)| rows).sum());
         }
-        let widths = work.widths();
-        let possible = sites.iter().map(|site| PossibleRows::of(site.rows.iter(), &widths)).collect();
-        Demo { work, terms, rows, possible }
+        Demo::under(sites, work, terms)
     }
 
     /// Whether every site answers the whole plan under the strict default.
@@ -331,7 +337,7 @@ impl Demo<'_> {
     }
 
     /// The strict default where every site can answer everything under it; else as little less as the data need, by name.
-    fn policy(&self) -> Result<(SitePolicy, String), Failure> {
+    pub(crate) fn policy(&self) -> Result<(SitePolicy, String), Failure> {
         let sites = self.rows.len();
         let mut site = SitePolicy::default();
         let mut forecast = Forecast::of(self.work, &self.terms, &site.policy, sites)?;

@@ -223,11 +223,18 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
     let key = key_beside(args.key.as_ref(), &args.roster)?;
     let (identity, _) = load_identity(&key)?;
     signer(&identity, &roster, &key, "plan")?;
-    let sites = roster.sites.len();
     let schema = match &args.schema {
         Some(path) => Some(load_schema(path)?),
         None => schema_beside(&args.roster)?,
     };
+    let (federation, start) = made(args, roster, schema)?;
+    write_plan(&args.out, &Terms::clone(&federation.terms).sign(&federation.roster, &identity)?)?;
+    check(&federation, (&args.out, None), Some(start), json)
+}
+
+/// What these options come to for this roster, and where first centres come from and why. Nothing is read or written.
+pub(crate) fn made(args: &MakeArgs, roster: Roster, schema: Option<Schema>) -> Result<(Federation, String), Failure> {
+    let sites = roster.sites.len();
     let columns = columns(args, schema.as_ref())?;
     let made = |method: &MethodArgs| -> Result<(PlanSpec, Terms), Failure> {
         let work = work(args, &columns, method, sites)?;
@@ -244,7 +251,7 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
     let (method, why) = args.method.decided(clusters, args.start.is_some(), sites, rows, strict)?;
     let (_, terms) = made(&method)?;
     // Proved before it is signed, and again by everybody who loads it.
-    let federation = Federation::new(roster, terms.clone()).and_then(|of| of.under(schema)).map_err(wrong)?;
+    let federation = Federation::new(roster, terms).and_then(|of| of.under(schema)).map_err(wrong)?;
     let privacy = Privacy::of(&federation.work, &federation.form()?);
     args.method.noise.hides_sites_in_vain(sites)?;
     if !args.method.noise.dp_useless
@@ -256,9 +263,8 @@ fn make(args: &MakeArgs, json: bool) -> Result<(), Failure> {
             "expect more rows, or choose fewer K or rounds; --dp-useless makes the plan all the same",
         ));
     }
-    write_plan(&args.out, &terms.sign(&federation.roster, &identity)?)?;
     let start = first_centres(&federation.work.recipe, &why);
-    check(&federation, (&args.out, None), Some(start), json)
+    Ok((federation, start))
 }
 
 /// The columns of numbers and of categories: those that were named, or all of the schema's.

@@ -146,7 +146,7 @@ fn the_reference_of_commands_is_what_the_program_says() {
     let first = written.lines().zip(now.lines()).find(|(a, b)| a != b);
     assert!(
         written == now,
-        "docs/src/reference.md is out of date, first at {first:?}; `cargo test -p veilsum --bin veilsum reference -- --ignored` writes it"
+        "docs/src/reference.md is out of date, first at {first:?}; `cargo test -p veilsum --lib reference -- --ignored` writes it"
     );
 }
 

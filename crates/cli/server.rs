@@ -48,6 +48,22 @@ impl Verb for ServerArgs {
     /// A [`Failure`] with its exit code.
     fn run(&self, json: bool) -> Result<(), Failure> {
         let args = self;
+        let mut config = args.prepare(json)?;
+        let state = state_of(&args.documents.key()?, args.state.as_ref());
+        let _window = status::show(&mut config.party, PartyId::Coordinator, &state);
+        let (result, written) = block_on(server::run_and_write(config, &args.out))?;
+        crate::say!("{}", report::of_server(&result, &written, json).trim_end());
+        result.ended_early.map_or(Ok(()), |early| Err(early.failure()))
+    }
+}
+
+impl ServerArgs {
+    /// Reads all that a run needs. No port is opened.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names the file at fault.
+    pub(crate) fn prepare(&self, json: bool) -> Result<ServerConfig, Failure> {
+        let args = self;
         let (federation, identity, _) = args.documents.load("coordinator", |id| id == PartyId::Coordinator)?;
         let listen = listen_at(args.listen, &federation.roster.coordinator)?;
         place_for(&args.out.join("result.json"))?;
@@ -62,10 +78,8 @@ impl Verb for ServerArgs {
             );
         }
         let state = state_of(&args.documents.key()?, args.state.as_ref());
-        let mut party = args.reach.party(identity, federation.clone(), json)?;
-        let _window = status::show(&mut party, PartyId::Coordinator, &state);
-        let config = ServerConfig {
-            party,
+        Ok(ServerConfig {
+            party: args.reach.party(identity, federation, json)?,
             entrance: listen.into(),
             without: Vec::new(),
             timing: args.patience.timing(),
@@ -74,9 +88,6 @@ impl Verb for ServerArgs {
             out: None,
             state: Some(state),
             bound: None,
-        };
-        let (result, written) = block_on(server::run_and_write(config, &args.out))?;
-        crate::say!("{}", report::of_server(&result, &written, json).trim_end());
-        result.ended_early.map_or(Ok(()), |early| Err(early.failure()))
+        })
     }
 }

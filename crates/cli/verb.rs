@@ -1,13 +1,14 @@
 //! What every command is, and how it prints its result.
 
 use std::{
+    cell::RefCell,
     io::{self, Write},
     sync::atomic::{AtomicBool, Ordering},
 };
 
 use veilsum_node::error::{Code, Failure};
 
-/// A command with its options: a file of its own, and a line in the list of `main.rs`. Its help is the text on its options.
+/// A command with its options: a file of its own, and a line in the list of `lib.rs`. Its help is the text on its options.
 pub(crate) trait Verb: clap::Args {
     /// Does it.
     ///
@@ -31,7 +32,35 @@ pub(crate) fn has_printed() -> bool {
 pub(crate) fn print(json: bool, value: &serde_json::Value, text: &str) -> Result<(), Failure> {
     PRINTED.fetch_or(json, Ordering::Relaxed);
     let text = if json { value.to_string() } else { text.trim_end().to_owned() };
-    written(writeln!(io::stdout(), "{text}").and_then(|()| io::stdout().flush()))
+    written(writeln!(Out, "{text}").and_then(|()| Out.flush()))
+}
+
+thread_local! {
+    /// What this thread prints, while somebody keeps it.
+    static KEPT: RefCell<Option<Vec<u8>>> = const { RefCell::new(None) };
+}
+
+/// Where results go: standard output, or whoever called this thread's command.
+pub(crate) struct Out;
+
+impl Write for Out {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        KEPT.with_borrow_mut(|kept| match kept {
+            Some(kept) => kept.write(bytes),
+            None => io::stdout().write(bytes),
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stdout().flush()
+    }
+}
+
+/// What `command` comes to, and what it would have printed.
+pub(crate) fn kept<T>(command: impl FnOnce() -> T) -> (T, Vec<u8>) {
+    KEPT.set(Some(Vec::new()));
+    let done = command();
+    (done, KEPT.take().unwrap_or_default())
 }
 
 /// Names for a sentence.
@@ -42,8 +71,8 @@ pub(crate) fn listed(names: &[String]) -> String {
 /// `println!`, and with `@raw` `print!`, for a reader that may have seen enough: see [`print()`].
 #[macro_export]
 macro_rules! say {
-    (@raw $($arg:tt)*) => { $crate::verb::written(std::io::Write::write_fmt(&mut std::io::stdout(), format_args!($($arg)*)))? };
-    ($($arg:tt)*) => { $crate::verb::written(std::io::Write::write_fmt(&mut std::io::stdout(), format_args!("{}\n", format_args!($($arg)*))))? };
+    (@raw $($arg:tt)*) => { $crate::verb::written(std::io::Write::write_fmt(&mut $crate::verb::Out, format_args!($($arg)*)))? };
+    ($($arg:tt)*) => { $crate::verb::written(std::io::Write::write_fmt(&mut $crate::verb::Out, format_args!("{}\n", format_args!($($arg)*))))? };
 }
 
 /// `eprintln!` for a reader that may be gone: what nobody reads is no reason to end.

@@ -2,10 +2,15 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::{AnswerError, DataError, Domain, OutOfBox, Rows, Transform};
+use rayon::prelude::*;
+
+use crate::{AnswerError, Centres, DataError, Domain, OutOfBox, Rows, Scaling, Transform};
 
 /// Points in a group. Fixed, whatever the processor's vectors hold: it decides the order of every sum.
 pub(crate) const LANES: usize = 8;
+
+/// Groups that a thread takes at a time where each is looked at for itself.
+const MIN_GROUPS: usize = 128;
 
 /// One value for each point of a group, aligned to a cache line so that no vector load straddles two.
 #[derive(Clone, Copy)]
@@ -36,13 +41,18 @@ pub struct Packed {
 impl Packed {
     /// Packs n x d rows; takes about as much memory again.
     pub fn new(rows: &Rows) -> Self {
-        let (len, columns) = (rows.len(), rows.columns());
+        Self::of(rows.as_slice(), rows.columns())
+    }
+
+    /// Packs values that fill whole rows.
+    fn of(values: &[f64], columns: usize) -> Self {
+        let len = values.len() / columns;
         let groups = len.div_ceil(LANES).next_multiple_of(2);
         let mut lanes = vec![Lanes::ZERO; groups * columns];
         if len > 0 {
             for (g, group) in lanes.chunks_exact_mut(columns).enumerate() {
                 for lane in 0..LANES {
-                    let row = rows.row((g * LANES + lane).min(len - 1));
+                    let row = &values[(g * LANES + lane).min(len - 1) * columns..][..columns];
                     for (slot, value) in group.iter_mut().zip(row) {
                         slot.0[lane] = *value;
                     }
@@ -69,6 +79,37 @@ impl Packed {
 
     pub(crate) fn lanes(&self) -> &[Lanes] {
         &self.lanes
+    }
+
+    /// The centre nearest to every row (n), among equals the lowest index: what [`distance::nearest`](crate::distance::nearest) says
+    /// of each.
+    ///
+    /// # Errors
+    /// [`DataError::ColumnMismatch`].
+    pub fn nearest(&self, centres: &Centres) -> Result<Vec<u32>, DataError> {
+        if centres.columns() != self.columns {
+            return Err(DataError::ColumnMismatch { expected: self.columns, found: centres.columns() });
+        }
+        let mut labels = vec![0; self.len.next_multiple_of(LANES)];
+        let groups = self.lanes.par_chunks_exact(self.columns).zip(labels.par_chunks_exact_mut(LANES));
+        groups.with_min_len(MIN_GROUPS).for_each(|(group, labels)| {
+            let mut least = [f64::INFINITY; LANES];
+            for (index, centre) in (0..).zip(centres.rows()) {
+                let mut square = [0.0; LANES];
+                for (column, c) in group.iter().zip(centre) {
+                    for (sum, x) in square.iter_mut().zip(&column.0) {
+                        *sum += (x - c) * (x - c);
+                    }
+                }
+                for ((label, least), square) in labels.iter_mut().zip(&mut least).zip(square) {
+                    if square < *least {
+                        (*label, *least) = (index, square);
+                    }
+                }
+            }
+        });
+        labels.truncate(self.len);
+        Ok(labels)
     }
 
     /// The rows again, n x d, in their order.
@@ -110,6 +151,29 @@ impl Prepared {
     pub fn new(rows: &Rows, domain: &Domain, out_of_box: OutOfBox) -> Result<Self, DataError> {
         let working = domain.to_working(rows, out_of_box)?;
         Ok(Self::working(&working, domain))
+    }
+
+    /// Takes n x d values, row by row, as they are, in a box that nothing reaches: rows of one place, for results that stay there. The
+    /// values are read where they lie; only the kernel's layout is a copy.
+    ///
+    /// # Errors
+    /// Those of [`Rows::new`], and [`DataError::OutsideBox`] for a value beyond 1e150.
+    pub fn alone(values: &[f64], columns: usize) -> Result<Self, DataError> {
+        if columns == 0 {
+            return Err(DataError::NoColumns);
+        }
+        if !values.len().is_multiple_of(columns) {
+            return Err(DataError::Ragged { columns });
+        }
+        if let Some(at) = values.iter().position(|value| !value.is_finite()) {
+            return Err(DataError::NotFinite { row: at / columns, column: at % columns });
+        }
+        let far = 1e150;
+        if let Some(at) = values.iter().position(|value| value.abs() > far) {
+            return Err(DataError::OutsideBox { row: at / columns, column: at % columns });
+        }
+        let domain = Domain::known(vec![-far; columns], vec![far; columns], Scaling::None);
+        Ok(Self { packed: Packed::of(values, columns), domain, labels: None, moved: Arc::default() })
     }
 
     /// Takes rows (n x d) that are in working units and inside the box already.
@@ -191,5 +255,39 @@ impl Prepared {
 impl std::fmt::Debug for Prepared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Prepared").field("columns", &self.packed.columns()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::distance;
+
+    #[test]
+    fn nearest_is_that_of_every_row_by_itself() {
+        let mut random = crate::random::Stream::new(5, b"veilsum nearest rows 24.");
+        for (n, d, k) in [(1, 1, 1), (7, 3, 2), (8, 2, 5), (500, 5, 7)] {
+            let mut values: Vec<f64> = (0..n * d).map(|_| random.unit()).collect();
+            // A row between two centres, and one on a centre that is there twice.
+            let centres = Centres::new(k, d, (0..k * d).map(|i| (i % (k.max(2) - 1)) as f64 / 4.0).collect()).unwrap();
+            values[..d].copy_from_slice(centres.row(k - 1));
+            let alone = Prepared::alone(&values, d).unwrap();
+            let expected: Vec<u32> =
+                values.chunks(d).map(|row| distance::nearest(row, centres.rows()).0 as u32).collect();
+            assert_eq!(alone.packed().nearest(&centres).unwrap(), expected);
+            assert_eq!(alone.packed().to_rows().as_slice(), values);
+        }
+        let odd = Centres::new(1, 2, vec![0.0; 2]).unwrap();
+        assert!(Prepared::alone(&[1.0], 1).unwrap().packed().nearest(&odd).is_err());
+    }
+
+    #[test]
+    fn rows_alone_are_checked_where_they_lie() {
+        assert!(matches!(Prepared::alone(&[], 0), Err(DataError::NoColumns)));
+        assert!(matches!(Prepared::alone(&[1.0; 3], 2), Err(DataError::Ragged { columns: 2 })));
+        let bad = [1.0, 2.0, f64::NAN, 1.0];
+        assert!(matches!(Prepared::alone(&bad, 2), Err(DataError::NotFinite { row: 1, column: 0 })));
+        let far = [1.0, 2.0, 1.0, -1e151];
+        assert!(matches!(Prepared::alone(&far, 2), Err(DataError::OutsideBox { row: 1, column: 1 })));
     }
 }

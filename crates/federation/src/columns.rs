@@ -45,7 +45,7 @@ pub struct Categorical {
 
 impl Categorical {
     /// What a one of its indicators is in working units.
-    fn one(&self) -> f64 {
+    pub fn one(&self) -> f64 {
         (self.weight / 2.0).sqrt()
     }
 

@@ -26,10 +26,12 @@
 //! 4. [`evidence`], [`report`]: what a run leaves behind.
 //! 5. [`role`]: site, coordinator and intermediary as programs over links.
 //! 6. [`checkup`]: what can be known of the way to the others before a run.
-//! 7. [`simulate`], [`rehearsal`], [`split`], [`loopback`]: whole federations in one process.
+//! 7. [`by_hand`]: a role without I/O, for a program that carries its letters.
+//! 8. [`simulate`], [`rehearsal`], [`split`], [`loopback`]: whole federations in one process.
 //!
 //! The modules of [`veilsum_federation`] are here under their own names.
 
+pub mod by_hand;
 pub mod carrier;
 pub mod checkup;
 pub mod clock;

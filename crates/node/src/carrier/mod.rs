@@ -17,6 +17,7 @@
 
 mod address;
 mod frame;
+pub mod letters;
 pub mod link;
 pub mod listener;
 mod network;
@@ -37,6 +38,7 @@ pub use address::Address;
 pub use frame::FrameFault;
 #[doc(hidden)]
 pub use frame::read_stream;
+pub use letters::{Letter, Letters};
 pub use link::{Link, LinkHandle, LinkReceiver, LinkSender, Pending};
 pub use listener::{Door, Listener, Port, Refusals};
 pub use network::{Network, choose, listen};

@@ -29,6 +29,23 @@ const QUEUE: usize = 4;
 /// How often it is looked whether the other end was heard.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// How an end shows that it is there, and how soon one that does not is gone.
+#[derive(Clone, Copy)]
+pub(super) struct Signs {
+    /// A sign of life follows so much silence.
+    every: Duration,
+    /// A peer of which nothing came for so long is gone.
+    within: Duration,
+}
+
+impl Signs {
+    /// Of a network.
+    pub(super) const OF_LIFE: Signs = Signs { every: KEEP_ALIVE, within: IDLE_TIMEOUT };
+    /// None, where somebody carries letters who may take his time: for longer than a run lasts.
+    pub(super) const NONE: Signs =
+        Signs { every: Duration::from_secs(10 * 365 * 86_400), within: Duration::from_secs(10 * 365 * 86_400) };
+}
+
 /// Why everything that came through a port is to end, once it is.
 pub(super) type Shutting = watch::Receiver<Option<String>>;
 
@@ -185,7 +202,12 @@ fn close(shared: &Shared, orders: &mpsc::UnboundedSender<Order>, why: Closing, r
 }
 
 /// Both directions of a fresh connection, and the task that moves its bytes.
-pub(super) fn begin<S>(stream: S, dialled: Option<&'static str>, shutting: Option<Shutting>) -> (Arc<Way>, Out, In)
+pub(super) fn begin<S>(
+    stream: S,
+    dialled: Option<&'static str>,
+    shutting: Option<Shutting>,
+    signs: Signs,
+) -> (Arc<Way>, Out, In)
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
@@ -207,8 +229,8 @@ where
     let (its, weak) = (shared.clone(), orders.downgrade());
     tokio::spawn(async move {
         let _running = running;
-        let reading = reading(from, its.clone(), inbox, weak.clone());
-        let writing = writing(to, its.clone(), queue, ordered);
+        let reading = reading(from, its.clone(), inbox, weak.clone(), signs);
+        let writing = writing(to, its.clone(), queue, ordered, signs);
         let shut = async {
             let reason = shut(shutting).await;
             if let Some(orders) = weak.upgrade() {
@@ -258,6 +280,7 @@ async fn reading(
     shared: Arc<Shared>,
     inbox: Inbox,
     orders: mpsc::WeakUnboundedSender<Order>,
+    signs: Signs,
 ) {
     let order = |order| orders.upgrade().map(|orders| orders.send(order));
     let broken = |reason: &str| {
@@ -266,7 +289,7 @@ async fn reading(
         }
     };
     loop {
-        let record = match timeout(IDLE_TIMEOUT, record::read(&mut from)).await {
+        let record = match timeout(signs.within, record::read(&mut from)).await {
             Ok(Ok(Ok(record))) => record,
             Ok(Ok(Err(fault))) => return broken(fault),
             Ok(Err(error)) => {
@@ -316,6 +339,7 @@ async fn writing(
     shared: Arc<Shared>,
     mut pieces: mpsc::Receiver<Vec<u8>>,
     mut orders: mpsc::UnboundedReceiver<Order>,
+    signs: Signs,
 ) {
     let mut ended = shared.ended.subscribe();
     let mut more = true;
@@ -350,7 +374,7 @@ async fn writing(
                 more = piece.is_some();
                 piece.unwrap_or_else(record::end)
             }
-            () = sleep(KEEP_ALIVE) => record::alive(),
+            () = sleep(signs.every) => record::alive(),
         };
         if to.write_all(&bytes).await.is_err() || to.flush().await.is_err() {
             return;

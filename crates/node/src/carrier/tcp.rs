@@ -27,7 +27,7 @@ use super::{
     pinned::{self, UNUSED_NAME},
     proxy::Proxy,
     race::Attempt,
-    stream::{Shutting, begin, failed, tls_error},
+    stream::{Shutting, Signs, begin, failed, tls_error},
 };
 
 /// After an error of the port, such as too many open files, connections that wait are taken up a little later.
@@ -158,7 +158,7 @@ async fn handshake(stream: TcpStream, tls: TlsAcceptor, shutting: Shutting) -> R
     };
     // The verifier asks for a key and checks it, so that there is none is a bug, and refused like any failed handshake.
     let peer = identity(stream.get_ref().1.peer_certificates()).ok_or(Refused::Failed)?;
-    let (way, out, mut into) = begin(TlsStream::from(stream), None, Some(shutting));
+    let (way, out, mut into) = begin(TlsStream::from(stream), None, Some(shutting), Signs::OF_LIFE);
     let opening = async move {
         into.piece().await?;
         Some((Box::new(out) as Box<dyn Outgoing>, Box::new(into) as Box<dyn Incoming>))
@@ -172,7 +172,7 @@ async fn drain(mut stream: TcpStream) {
     while stream.read(&mut scrap).await.is_ok_and(|got| got > 0) {}
 }
 
-fn identity(chain: Option<&[CertificateDer<'static>]>) -> Option<PeerKey> {
+pub(super) fn identity(chain: Option<&[CertificateDer<'static>]>) -> Option<PeerKey> {
     pinned::peer_key(chain?.first()?).ok()
 }
 
@@ -223,7 +223,7 @@ pub(super) fn attempt(
             // Can't be after the verifier's check; were it so, this is no link to use.
             return Err(CarrierError::WrongServerKey { addr: to });
         }
-        let (way, out, into) = begin(TlsStream::from(stream), Some(over), None);
+        let (way, out, into) = begin(TlsStream::from(stream), Some(over), None, Signs::OF_LIFE);
         Ok(Link::new(way, peer, (Box::new(out), Box::new(into)), check))
     }))
 }

@@ -2,7 +2,7 @@
 
 use std::{
     future::Future,
-    sync::atomic::{AtomicU8, Ordering},
+    sync::atomic::{AtomicBool, AtomicU8, Ordering},
     time::Duration,
 };
 
@@ -14,6 +14,14 @@ use crate::error::{Code, Failure};
 static TOLD: AtomicU8 = AtomicU8::new(0);
 /// Wakes those who wait for it.
 static NOW: Notify = Notify::const_new();
+
+/// Whether signals belong to the program that this library is a part of.
+static LEFT_ALONE: AtomicBool = AtomicBool::new(false);
+
+/// From now on no role listens to signals: they belong to the program that embeds it, which ends a role by dropping it.
+pub fn leave_signals_alone() {
+    LEFT_ALONE.store(true, Ordering::Release);
+}
 
 /// How long what runs may take to end in good order.
 const IN_GOOD_ORDER: Duration = Duration::from_secs(15);
@@ -50,6 +58,9 @@ pub async fn told() -> Code {
 }
 
 async fn signalled() -> Code {
+    if LEFT_ALONE.load(Ordering::Acquire) {
+        std::future::pending::<()>().await;
+    }
     let keyboard = async {
         // Where the signal cannot be listened for, it ends the process by itself.
         if tokio::signal::ctrl_c().await.is_err() {

@@ -15,6 +15,21 @@ pub use transcript::{Said, Transcript};
 
 use tokio::runtime::{Handle, RuntimeFlavor};
 
+use crate::error::{Code, Failure};
+
+/// Computes for long, beside the network work of this process where there are other threads for it.
+///
+/// # Errors
+/// A [`Failure`] where the work panicked.
+pub(crate) async fn computed<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failure> {
+    match Handle::current().runtime_flavor() {
+        RuntimeFlavor::MultiThread => tokio::task::spawn_blocking(work)
+            .await
+            .map_err(|e| Failure::new(Code::Internal, e, "this is a defect, please report it")),
+        _ => Ok(work()),
+    }
+}
+
 /// Runs work that waits for a disk or computes for long. Where other threads can take over this thread's network work, they do so
 /// meanwhile: a link of which nothing is heard for half a minute is lost.
 pub(crate) fn aside<T>(work: impl FnOnce() -> T) -> T {

@@ -12,12 +12,12 @@ use veilsum_proto::{
 use super::SiteSession;
 use crate::{
     blur,
-    error::{Code, Failure},
+    error::Failure,
     oracle,
     question::{self, Batch, Layout, Question},
     release::{Offer, question_digest},
     role::{dial::Line, system_rng},
-    store::aside,
+    store::{aside, computed},
 };
 
 impl SiteSession {
@@ -57,7 +57,7 @@ impl SiteSession {
         let (identity, plan) = (self.config.party.identity.clone(), self.config.party.federation.terms.hash());
         let repeatable = self.config.party.blur;
         let key = form.noise.and_then(|_| self.site.noise_key());
-        let values = tokio::task::spawn_blocking(move || {
+        let values = computed(move || {
             let terms = question::Terms { form, drawn, judged: judged.as_ref(), noise: key.as_ref() };
             let own = || match (repeatable, &question) {
                 (Some(repeatable), Question::Cluster(batch)) => repeatable.stream(&batch.queries),
@@ -66,8 +66,7 @@ impl SiteSession {
             let mut noise = blur::is_asked(&question).then(own);
             question::contribute(&question, &*rows, &terms, noise.as_mut())
         })
-        .await
-        .map_err(|e| Failure::new(Code::Internal, e, "this is a defect, please report it"))??;
+        .await??;
         aside(|| self.site.handle(Input::Contribute { consent, values }, &mut system_rng()))?;
         Ok(None)
     }

@@ -4,6 +4,10 @@
 //! book in `docs/`. Here: `verb` says what a command is and how it prints, `method` has the options that `plan make` and `demo` share,
 //! `party` those of the three roles, and `agree` the first use of a roster; every other file is one command and a line in the list
 //! below.
+//!
+//! All of it is a library, so that Python has the same commands: [`run`] is the program, [`call`] one command whose JSON document
+//! comes back, and [`embedded`] what a program
+//! needs that runs parties itself.
 
 mod agree;
 mod assign;
@@ -11,6 +15,7 @@ mod categories;
 mod client;
 mod demo;
 mod doctor;
+pub mod embedded;
 mod evidence;
 mod federation;
 mod inspect;
@@ -42,11 +47,10 @@ mod words;
 use std::{
     ffi::OsString,
     io::{self, Write},
-    process::ExitCode,
 };
 
 use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
-use serde_json::json;
+use serde_json::{Value, json};
 use tracing_subscriber::{
     Layer,
     filter::{LevelFilter, Targets},
@@ -141,24 +145,43 @@ verbs! {
     Jackknife(jackknife::JackknifeArgs),
 }
 
-fn main() -> ExitCode {
+/// The program with these arguments, the first of which is its own name: prints, and says with which exit code to end.
+pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
+    let args: Vec<OsString> = args.into_iter().collect();
     // Also where the arguments themselves are wrong, so it cannot come from the parsed ones.
-    let json = std::env::args_os().skip(1).take_while(|a| a != "--").any(|a| a == "--json");
-    let cli = match Cli::try_parse() {
+    let json = args.iter().skip(1).take_while(|a| *a != "--").any(|a| a == "--json");
+    let cli = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,
         // Help that was asked for, or that stands in for a command that was not named.
         Err(e) if !e.use_stderr() || e.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             // Nothing can be done where even this cannot be printed.
             let _ = e.print();
-            return ExitCode::from(e.exit_code() as u8);
+            return e.exit_code() as u8;
         }
-        Err(e) => return report(&wrong_arguments(&e.to_string(), std::env::args_os().skip(1)), json),
+        Err(e) => return report(&wrong_arguments(&e.to_string(), args.into_iter().skip(1)), json),
     };
     log_to_stderr(cli.verbose);
     match cli.command.run(cli.json) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(failure) => report(&failure, cli.json),
     }
+}
+
+/// One command with these arguments, without the program's name: the JSON document that `--json` prints, which is not printed.
+/// For commands that read and write documents; a role takes signals for itself and belongs into a process of its own.
+///
+/// # Errors
+/// The [`Failure`] of the command.
+pub fn call(args: impl IntoIterator<Item = OsString>) -> Result<Value, Failure> {
+    let args: Vec<OsString> = args.into_iter().collect();
+    let named = ["veilsum", "--json"].map(OsString::from).into_iter().chain(args.iter().cloned());
+    let cli = Cli::try_parse_from(named).map_err(|e| wrong_arguments(&e.to_string(), args.into_iter()))?;
+    let (done, printed) = verb::kept(|| cli.command.run(true));
+    done?;
+    if printed.is_empty() {
+        return Ok(Value::Null);
+    }
+    serde_json::from_slice(&printed).map_err(|e| Failure::new(Code::Internal, e, "this is a defect, please report it"))
 }
 
 /// The parser's own words in the form of every other error: what is wrong, and which command's help tells more.
@@ -189,7 +212,7 @@ fn log_to_stderr(verbose: u8) {
     let _ = tracing_subscriber::registry().with(lines.with_filter(filter)).try_init();
 }
 
-fn report(failure: &Failure, json: bool) -> ExitCode {
+fn report(failure: &Failure, json: bool) -> u8 {
     let (message, next) = (&failure.message, &failure.advice);
     if json && (failure.code == Code::Early || verb::has_printed()) {
         // The document that was printed says so (`ended_early`, `error`); there is one.
@@ -199,7 +222,7 @@ fn report(failure: &Failure, json: bool) -> ExitCode {
     } else {
         verb::tell(failure);
     }
-    ExitCode::from(failure.code as u8)
+    failure.code as u8
 }
 
 #[cfg(test)]

@@ -1,0 +1,174 @@
+//! What a program needs that runs parties, or a whole federation, in its own process: the same options as on the command line, come to
+//! what a role is given. Nothing here prints, and signals stay the program's own.
+
+use std::{ffi::OsString, path::PathBuf, sync::Arc};
+
+use clap::{Args, Command, FromArgMatches};
+use serde_json::{Value, json};
+use veilsum_node::{
+    documents::{Federation, SitePolicy, policy_of},
+    error::{Code, Failure},
+    loopback::{self, LoopbackConfig, LoopbackRun, LoopbackSite},
+    release::{Origin, Prepared, Rows},
+    report,
+    role::{client::ClientConfig, intermediary::IntermediaryConfig, server::OnLoss, server::ServerConfig},
+};
+use veilsum_proto::{plan::Terms, roster::Roster};
+
+use crate::{
+    client::ClientArgs,
+    demo::Demo,
+    intermediary::IntermediaryArgs,
+    plan::{MakeArgs, made},
+    server::ServerArgs,
+};
+
+/// Options as they stand behind a command's name.
+pub type Options = Vec<OsString>;
+
+fn parsed<A: Args + FromArgMatches>(name: &'static str, options: Options) -> Result<A, Failure> {
+    let command = A::augment_args(Command::new(name)).no_binary_name(true);
+    command.try_get_matches_from(options).and_then(|found| A::from_arg_matches(&found)).map_err(|e| {
+        let words = e.to_string();
+        let words = words.trim_start_matches("error: ").split("\n\n").next().unwrap_or_default();
+        Failure::new(Code::Usage, words, format!("see `veilsum {name} --help-all`"))
+    })
+}
+
+/// What these options of `veilsum plan make` come to for this roster. No file is read but those that options name, none is written,
+/// and nothing is signed.
+///
+/// # Errors
+/// A [`Failure`] that names the option.
+pub fn planned(options: Options, roster: Roster) -> Result<Federation, Failure> {
+    let options: MakeArgs = parsed("plan make", options)?;
+    made(&options, roster, None).map(|(federation, _)| federation)
+}
+
+/// What the site of `veilsum client` with these options is given; `rows` in place of `--data`, n x d in the plan's columns
+/// and original units, indicators of categories behind the numbers.
+///
+/// # Errors
+/// A [`Failure`] that names the file, or the row, at fault.
+pub fn site(options: Options, rows: Option<Vec<f64>>) -> Result<ClientConfig, Failure> {
+    let args: ClientArgs = parsed("client", options)?;
+    match rows {
+        None => args.prepare_with(true, |of, site, file| args.rows(of, site, file)),
+        Some(values) => args.prepare_with(true, |of, _, _| in_memory(of, values)),
+    }
+}
+
+fn in_memory(federation: &Federation, values: Vec<f64>) -> Result<(Prepared, Origin), Failure> {
+    let work = &federation.work;
+    if let Some(labels) = &work.labels {
+        let what = format!("the plan counts by the labels of {:?}, which rows in memory do not have", labels.column);
+        return Err(Failure::input(what, "give the rows as a file"));
+    }
+    let domain = work.domain()?;
+    let rows = Rows::new(values, domain.columns())?;
+    Ok((Prepared::new(&rows, &domain, work.out_of_box)?, Origin::new(work.names(), rows, None)))
+}
+
+/// What the intermediary of `veilsum intermediary` with these options is given.
+///
+/// # Errors
+/// A [`Failure`] that names the file at fault.
+pub fn intermediary(options: Options) -> Result<IntermediaryConfig, Failure> {
+    parsed::<IntermediaryArgs>("intermediary", options)?.prepare(true)
+}
+
+/// What the coordinator of `veilsum server` with these options is given, and the folder for its result.
+///
+/// # Errors
+/// A [`Failure`] that names the file at fault.
+pub fn coordinator(options: Options) -> Result<(ServerConfig, PathBuf), Failure> {
+    let args: ServerArgs = parsed("server", options)?;
+    Ok((args.prepare(true)?, args.out))
+}
+
+/// Under which policy the sites of a simulation answer.
+pub enum Consent {
+    /// The strict default where every site answers everything under it, else as little less as these rows and this plan need.
+    AsNeeded,
+    /// The policy of this file.
+    File(PathBuf),
+}
+
+impl Consent {
+    /// The policy, and what was relaxed, in words.
+    fn policy(&self, federation: &Federation, sites: &[LoopbackSite]) -> Result<(SitePolicy, String), Failure> {
+        match self {
+            Consent::AsNeeded => Demo::under(sites, &federation.work, Terms::clone(&federation.terms)).policy(),
+            Consent::File(file) => {
+                policy_of(Some(file), None).map(|(policy, _)| (policy, format!("{}", file.display())))
+            }
+        }
+    }
+}
+
+/// Runs a whole federation in this process, on QUIC over loopback, under this plan, with keys made for the occasion: the rows of each
+/// site, n x d in the plan's columns and original units. The result is what `result.json` has.
+///
+/// # Errors
+/// A [`Failure`] where the sites do not fit the plan, and that of the coordinator's role.
+pub async fn simulate(
+    federation: &Federation,
+    rows: Vec<Vec<f64>>,
+    consent: &Consent,
+    blur: Option<u64>,
+) -> Result<Value, Failure> {
+    let names: Vec<String> = federation.roster.sites.iter().map(|member| member.name.clone()).collect();
+    if rows.len() != names.len() {
+        let what = format!("{} sites are on the roster, and rows of {} were given", names.len(), rows.len());
+        return Err(Failure::new(Code::Usage, what, "give the rows of every site, in the order of the roster"));
+    }
+    let columns = federation.work.domain()?.columns();
+    let site = |(name, values): (&String, Vec<f64>)| {
+        let wrong =
+            |e: veilsum_node::release::DataError| Failure::input(format!("{name}: {e}"), Failure::from(e).advice);
+        let rows = Rows::new(values, columns).map_err(wrong)?;
+        let site = LoopbackSite::new(name.clone(), rows);
+        site.prepare(&federation.work.domain()?, federation.work.out_of_box)
+            .map_err(|f| Failure { message: format!("{name}: {}", f.message), ..f })?;
+        Ok(site)
+    };
+    let sites = names.iter().zip(rows).map(site).collect::<Result<Vec<_>, Failure>>()?;
+    let (site, told) = consent.policy(federation, &sites)?;
+    let terms = Terms::clone(&federation.terms);
+    let LoopbackRun { result, counted, sites, .. } = loopback::run(LoopbackConfig {
+        timing: loopback::timing_of(sites.len()),
+        sites,
+        work: federation.work.as_ref().clone(),
+        site,
+        terms: Box::new(move |t| *t = Terms { roster: t.roster, ..terms }),
+        vanish: Vec::new(),
+        record: false,
+        state: None,
+        blur,
+        carrier: None,
+        way: None,
+        on_loss: OnLoss::Stop,
+        progress: Arc::new(|_| {}),
+    })
+    .await?;
+    let refused = sites.iter().zip(&names).find_map(|(site, name)| {
+        let failure = site.as_ref().err().filter(|failure| failure.code == Code::Policy)?;
+        Some(Failure::new(Code::Policy, format!("{name}: {}", failure.message), failure.advice.clone()))
+    });
+    let mut result = match (result, refused) {
+        (Ok(result), _) => result,
+        (Err(_), Some(refused)) => return Err(refused),
+        (Err(failure), None) => return Err(failure),
+    };
+    // The coordinator cannot see what the sites sent to the intermediary; here both are known.
+    if let Ok(counted) = &counted {
+        result.traffic.add(&counted.traffic);
+    }
+    let answered = |site: Result<veilsum_node::role::client::ClientReport, Failure>| match site {
+        Ok(report) => json!({ "answered": report.answered }),
+        Err(failure) => json!({ "error": failure.message }),
+    };
+    let sites: serde_json::Map<String, Value> = names.into_iter().zip(sites.into_iter().map(answered)).collect();
+    let summary = format!("{}{}", report::centres(&result), report::summary(&result));
+    Ok(json!({ "result": report::document(&result, None), "sites": sites, "policy": told, "summary": summary }))
+}

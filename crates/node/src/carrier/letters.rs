@@ -1,0 +1,334 @@
+//! Links whose bytes travel in letters that somebody else carries: a framework for federated learning, a queue, a notebook.
+//!
+//! No socket is opened. What a party's links have to say is taken out as [`Letter`]s and handed in at the party that they are
+//! addressed to. Inside is what a link over TCP has: TLS 1.3 with the pinned keys of both ends, and records. Whoever carries a letter
+//! sees from whom it is, to whom, and how long, and reads nothing; what it changes, repeats or keeps breaks the link or delays it.
+//!
+//! Letters of a connection are numbered, so that they may arrive twice and in any order. Nothing is heard of a party between
+//! letters, so silence ends no link: how long is waited for a party, the coordinator's timing says.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    net::SocketAddr,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use rand_core::Rng;
+use rustls_pki_types::ServerName;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    time::timeout,
+};
+use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
+
+use super::{
+    Address, Carrier, CarrierError, Credentials, HeaderCheck, PeerKey,
+    link::{Incoming, Link, Outgoing, Pending},
+    listener::{Door, Guest, Port, Refused},
+    pinned::{self, UNUSED_NAME},
+    stream::{Signs, begin, failed, tls_error},
+    tcp::identity,
+};
+use crate::error::{Code, Failure};
+
+/// What a letter begins with.
+const MARK: &[u8; 4] = b"VSL1";
+/// Bytes before what a letter holds: mark, to, from, connection, number, flags.
+const HEADER: usize = 4 + 32 + 32 + 16 + 8 + 1;
+/// Bytes of a letter at most: more than all that the window of a link lets pass between two answers.
+pub const MAX_LETTER: usize = 64 << 20;
+/// Letters that may have arrived before one of their connection that is missing.
+const MAX_EARLY: usize = 256;
+/// Connections that one party keeps: a roster's members and what they dialled again.
+const MAX_CONNECTIONS: usize = 4_096;
+/// How long a handshake may take whose letters somebody carries, before it is begun anew.
+const HANDSHAKE_LIMIT: Duration = Duration::from_secs(600);
+
+/// The connection was dialled by the writer of this letter.
+const DIALLED: u8 = 1;
+/// Nothing follows in this direction.
+const LAST: u8 = 2;
+
+/// A letter on its way.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Letter {
+    /// The key of the party that it is for.
+    pub to: PeerKey,
+    /// All of it, for [`Letters::deliver`] there.
+    pub bytes: Vec<u8>,
+}
+
+/// A connection, as the one end tells it from others: its number, the other end, and whether that end dialled.
+type Name = ([u8; 16], PeerKey, bool);
+
+/// One party's letters: the carrier that its role runs on, and what is taken out of it and handed in by whoever carries them.
+#[derive(Clone)]
+pub struct Letters {
+    own: PeerKey,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    door: Option<(Arc<Door>, TlsAcceptor)>,
+    ends: BTreeMap<Name, Arc<Mutex<End>>>,
+}
+
+/// What has come and what is to go on one connection.
+#[derive(Default)]
+struct End {
+    inbox: Vec<u8>,
+    /// No bytes follow those in the inbox.
+    over: bool,
+    reader: Option<Waker>,
+    next: u64,
+    early: BTreeMap<u64, (Vec<u8>, bool)>,
+    outbox: Vec<u8>,
+    /// This end is done, and whether the last letter has left.
+    done: bool,
+    said: bool,
+    sent: u64,
+}
+
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl End {
+    /// Takes a letter in its turn.
+    fn take(&mut self, number: u64, body: &[u8], last: bool) {
+        if number < self.next || self.over || (number > self.next && self.early.len() >= MAX_EARLY) {
+            return;
+        }
+        self.early.insert(number, (body.to_vec(), last));
+        while let Some((body, last)) = self.early.remove(&self.next) {
+            self.next += 1;
+            self.inbox.extend(body);
+            self.over |= last;
+        }
+        if let Some(reader) = self.reader.take() {
+            reader.wake();
+        }
+    }
+}
+
+impl Letters {
+    /// The letters of the party that holds the key `own`.
+    pub fn new(own: PeerKey) -> Letters {
+        Letters { own, state: Arc::default() }
+    }
+
+    /// Hands in a letter that was carried here. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// A [`Failure`] where it is no letter, or for another party.
+    pub fn deliver(&self, letter: &[u8]) -> Result<(), Failure> {
+        let wrong = |what: &str| {
+            Failure::new(
+                Code::Input,
+                what,
+                "hand every letter, whole and unchanged, to the party that it is addressed to",
+            )
+        };
+        if letter.len() > MAX_LETTER {
+            return Err(wrong("a letter is longer than any"));
+        }
+        let (to, from, connection, number, flags, body) =
+            parts(letter).ok_or_else(|| wrong("these bytes are no letter"))?;
+        if to != self.own {
+            return Err(wrong("this letter is for another party"));
+        }
+        let name = (connection, from, flags & DIALLED != 0);
+        let end = {
+            let mut state = held(&self.state);
+            match state.ends.get(&name) {
+                Some(end) => end.clone(),
+                // A connection that is over here, or of a party that nobody lets in.
+                None if flags & DIALLED == 0 || state.ends.len() >= MAX_CONNECTIONS => return Ok(()),
+                None => {
+                    let Some((door, tls)) = state.door.clone() else { return Ok(()) };
+                    let Some(place) = door.lets_in(&from).then(|| door.place()).flatten() else { return Ok(()) };
+                    let end = Arc::new(Mutex::new(End::default()));
+                    state.ends.insert(name, end.clone());
+                    let wire = Wire(end.clone());
+                    tokio::spawn(async move { door.admit(place, accept(wire, tls, from)).await });
+                    end
+                }
+            }
+        };
+        held(&end).take(number, body, flags & LAST != 0);
+        Ok(())
+    }
+
+    /// What there is to carry, in order.
+    pub fn take(&self) -> Vec<Letter> {
+        let mut letters = Vec::new();
+        held(&self.state).ends.retain(|(connection, peer, theirs), end| {
+            let mut end = held(end);
+            if end.outbox.is_empty() && (!end.done || end.said) {
+                return !(end.done && end.said && end.over);
+            }
+            let flags = (if *theirs { 0 } else { DIALLED }) | (if end.done { LAST } else { 0 });
+            let number = end.sent.to_le_bytes();
+            let header = [MARK.as_slice(), peer, &self.own, connection, &number, &[flags]];
+            let mut bytes = header.concat();
+            bytes.append(&mut end.outbox);
+            end.sent += 1;
+            end.said = end.done;
+            letters.push(Letter { to: *peer, bytes });
+            !(end.said && end.over)
+        });
+        letters
+    }
+}
+
+/// To whom, from whom, on which connection, the how manieth, flags, what it holds.
+type Parts<'a> = (PeerKey, PeerKey, [u8; 16], u64, u8, &'a [u8]);
+
+fn parts(letter: &[u8]) -> Option<Parts<'_>> {
+    let (header, body) = letter.split_at_checked(HEADER)?;
+    let at = |from: usize, to: usize| header.get(from..to);
+    let flags = *header.last()?;
+    let known = at(0, 4)? == MARK && flags & !(DIALLED | LAST) == 0;
+    known.then_some(())?;
+    Some((
+        at(4, 36)?.try_into().ok()?,
+        at(36, 68)?.try_into().ok()?,
+        at(68, 84)?.try_into().ok()?,
+        u64::from_le_bytes(at(84, 92)?.try_into().ok()?),
+        flags,
+        body,
+    ))
+}
+
+/// To whom a letter is addressed, and whose it says that it is; nothing where these bytes are no letter. It proves nothing.
+pub fn addressed(letter: &[u8]) -> Option<(PeerKey, PeerKey)> {
+    parts(letter).map(|(to, from, ..)| (to, from))
+}
+
+async fn accept(wire: Wire, tls: TlsAcceptor, from: PeerKey) -> Result<Guest, Refused> {
+    let stream = tls.accept(wire).await.map_err(|_| Refused::Failed)?;
+    let peer = identity(stream.get_ref().1.peer_certificates()).filter(|peer| *peer == from).ok_or(Refused::Failed)?;
+    let (connection, out, mut into) = begin(TlsStream::from(stream), None, None, Signs::NONE);
+    let opening = async move {
+        into.piece().await?;
+        Some((Box::new(out) as Box<dyn Outgoing>, Box::new(into) as Box<dyn Incoming>))
+    };
+    Ok(Guest { peer, connection, opening: Box::pin(opening) })
+}
+
+impl Carrier for Letters {
+    fn open<'a>(
+        &'a self,
+        at: SocketAddr,
+        credentials: &'a Credentials,
+        door: Arc<Door>,
+    ) -> Pending<'a, Result<Box<dyn Port>, CarrierError>> {
+        Box::pin(async move {
+            let tls = TlsAcceptor::from(Arc::new(pinned::server_config(credentials, door.clone())?));
+            held(&self.state).door = Some((door, tls));
+            Ok(Box::new(Open { at, state: self.state.clone() }) as Box<dyn Port>)
+        })
+    }
+
+    /// Where a server is has no meaning here, and its letters take as long as they take.
+    fn dial<'a>(
+        &'a self,
+        _to: &'a Address,
+        credentials: &'a Credentials,
+        expected: &'a PeerKey,
+        check: HeaderCheck,
+        _limit: Duration,
+    ) -> Pending<'a, Result<Link, CarrierError>> {
+        Box::pin(async move {
+            let (tls, verifier) = pinned::client_config(credentials, expected)?;
+            let name = ServerName::try_from(UNUSED_NAME).map_err(|e| CarrierError::Setup { reason: e.to_string() })?;
+            let mut connection = [0; 16];
+            rand_core::UnwrapErr(getrandom::SysRng).fill_bytes(&mut connection);
+            let end = Arc::new(Mutex::new(End::default()));
+            held(&self.state).ends.insert((connection, *expected, false), end.clone());
+            let connecting = TlsConnector::from(Arc::new(tls)).connect(name, Wire(end));
+            let stream = timeout(HANDSHAKE_LIMIT, connecting)
+                .await
+                .map_err(|_| CarrierError::TimedOut { what: "no letter of the other end was carried here" })?
+                .map_err(|error| match tls_error(&error) {
+                    _ if verifier.saw_wrong_key() => CarrierError::closed("the letters are another party's"),
+                    Some(error) => failed(error, true).error(),
+                    None => CarrierError::closed("the other end let go"),
+                })?;
+            if identity(stream.get_ref().1.peer_certificates()) != Some(*expected) {
+                // Can't be after the verifier's check; were it so, this is no link to use.
+                return Err(CarrierError::closed("the letters are another party's"));
+            }
+            let (way, out, into) = begin(TlsStream::from(stream), Some("letters"), None, Signs::NONE);
+            Ok(Link::new(way, *expected, (Box::new(out), Box::new(into)), check))
+        })
+    }
+}
+
+/// A party that takes letters.
+struct Open {
+    at: SocketAddr,
+    state: Arc<Mutex<State>>,
+}
+
+impl Port for Open {
+    fn address(&self) -> SocketAddr {
+        self.at
+    }
+
+    fn close<'a>(&'a self, _reason: &'a str) -> Pending<'a, ()> {
+        Box::pin(async {})
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        held(&self.state).door = None;
+    }
+}
+
+/// The bytes of one connection, for TLS. None waits to be written: the window of a link says how many there can be.
+struct Wire(Arc<Mutex<End>>);
+
+impl AsyncRead for Wire {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let mut end = held(&self.0);
+        if end.inbox.is_empty() && !end.over {
+            end.reader = Some(context.waker().clone());
+            return Poll::Pending;
+        }
+        let got = end.inbox.len().min(into.remaining());
+        into.put_slice(&end.inbox[..got]);
+        end.inbox.drain(..got);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        held(&self.0).outbox.extend_from_slice(bytes);
+        Poll::Ready(Ok(bytes.len()))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        held(&self.0).done = true;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        let mut end = held(&self.0);
+        // Nobody reads any more.
+        (end.done, end.over) = (true, true);
+    }
+}

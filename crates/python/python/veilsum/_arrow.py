@@ -1,0 +1,224 @@
+"""Reads columns from whatever speaks the Arrow PyCapsule interface, without importing its library.
+
+``__arrow_c_stream__`` hands over a C structure (https://arrow.apache.org/docs/format/CStreamInterface.html). Its layout is fixed for
+good, so a few lines of ctypes read it: numbers, booleans and, for columns of categories, strings and dictionaries of strings.
+Nothing is copied but the values that are wanted, as float64.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import POINTER, Structure, c_char_p, c_int, c_int64, c_void_p, py_object
+from typing import Any, Iterator
+
+import numpy as np
+
+from .errors import InputError
+
+
+class _Schema(Structure):
+    pass
+
+
+class _Array(Structure):
+    pass
+
+
+class _Stream(Structure):
+    pass
+
+
+_Schema._fields_ = [
+    ("format", c_char_p),
+    ("name", c_char_p),
+    ("metadata", c_void_p),
+    ("flags", c_int64),
+    ("n_children", c_int64),
+    ("children", POINTER(POINTER(_Schema))),
+    ("dictionary", POINTER(_Schema)),
+    ("release", ctypes.CFUNCTYPE(None, POINTER(_Schema))),
+    ("private_data", c_void_p),
+]
+_Array._fields_ = [
+    ("length", c_int64),
+    ("null_count", c_int64),
+    ("offset", c_int64),
+    ("n_buffers", c_int64),
+    ("n_children", c_int64),
+    ("buffers", POINTER(c_void_p)),
+    ("children", POINTER(POINTER(_Array))),
+    ("dictionary", POINTER(_Array)),
+    ("release", ctypes.CFUNCTYPE(None, POINTER(_Array))),
+    ("private_data", c_void_p),
+]
+_Stream._fields_ = [
+    ("get_schema", ctypes.CFUNCTYPE(c_int, POINTER(_Stream), POINTER(_Schema))),
+    ("get_next", ctypes.CFUNCTYPE(c_int, POINTER(_Stream), POINTER(_Array))),
+    ("get_last_error", ctypes.CFUNCTYPE(c_char_p, POINTER(_Stream))),
+    ("release", ctypes.CFUNCTYPE(None, POINTER(_Stream))),
+    ("private_data", c_void_p),
+]
+
+#: Arrow's letters for numbers, as NumPy's types.
+_NUMBERS = {
+    b"c": np.int8, b"C": np.uint8, b"s": np.int16, b"S": np.uint16, b"i": np.int32, b"I": np.uint32,
+    b"l": np.int64, b"L": np.uint64, b"e": np.float16, b"f": np.float32, b"g": np.float64,
+}  # fmt: skip
+_STRINGS = {b"u": np.int32, b"U": np.int64}
+
+
+def _pointer(capsule: Any) -> int:
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = c_void_p, [py_object, c_char_p]
+    return get(capsule, b"arrow_array_stream")
+
+
+def _view(address: int | None, dtype: Any, first: int, length: int) -> np.ndarray:
+    dtype = np.dtype(dtype)
+    if not length or not address:
+        return np.zeros(length, dtype)
+    size = dtype.itemsize
+    buffer = (ctypes.c_char * (length * size)).from_address(address + first * size)
+    return np.frombuffer(buffer, dtype, length)
+
+
+def _bits(address: int | None, first: int, length: int) -> np.ndarray:
+    packed = _view(address, np.uint8, first // 8, (first % 8 + length + 7) // 8)
+    return np.unpackbits(packed, bitorder="little")[first % 8 : first % 8 + length].astype(bool)
+
+
+def _valid(array: _Array, first: int, length: int) -> np.ndarray | None:
+    if array.null_count == 0 or not array.n_buffers or not array.buffers[0]:
+        return None
+    return _bits(array.buffers[0], first, length)
+
+
+def _strings(schema: _Schema, array: _Array, first: int, length: int) -> np.ndarray:
+    first += array.offset
+    kind = _STRINGS.get(schema.format)
+    out = np.empty(length, object)
+    if schema.format == b"vu":
+        # Short strings stand in their view; others in a buffer that it names.
+        views = _view(array.buffers[1], np.dtype((np.void, 16)), first, length)
+        for i, view in enumerate(views):
+            raw = view.tobytes()
+            size = int.from_bytes(raw[:4], "little")
+            if size <= 12:
+                out[i] = raw[4 : 4 + size].decode()
+            else:
+                buffer, at = int.from_bytes(raw[8:12], "little"), int.from_bytes(raw[12:16], "little")
+                out[i] = ctypes.string_at(array.buffers[2 + buffer] + at, size).decode()
+    elif kind is not None:
+        ends = _view(array.buffers[1], kind, first, length + 1 if length else 0).tolist()
+        for i in range(length):
+            out[i] = ctypes.string_at(array.buffers[2] + ends[i], ends[i + 1] - ends[i]).decode() if ends[i + 1] > ends[i] else ""
+    else:
+        raise TypeError
+    valid = _valid(array, first, length)
+    if valid is not None:
+        out[~valid] = None
+    return out
+
+
+def _column(schema: _Schema, array: _Array, first: int, length: int) -> np.ndarray:
+    """One column of a batch: float64 with NaN where there is no value, or objects for strings."""
+    if schema.dictionary:
+        words = _column(schema.dictionary[0], array.dictionary[0], 0, array.dictionary[0].length)
+        places = _view(array.buffers[1], _NUMBERS[schema.format], array.offset + first, length)
+        valid = _valid(array, array.offset + first, length)
+        missing: Any = np.nan if words.dtype != object else None
+        if not len(words):
+            return np.full(length, missing, words.dtype)
+        out = words[np.where(valid, places, 0) if valid is not None else places]
+        if valid is not None:
+            out[~valid] = missing
+        return out
+    if schema.format in _STRINGS or schema.format == b"vu":
+        return _strings(schema, array, first, length)
+    at = array.offset + first
+    if schema.format == b"n":
+        return np.full(length, np.nan)
+    if schema.format == b"b":
+        values = _bits(array.buffers[1], at, length).astype(np.float64)
+    elif schema.format in _NUMBERS:
+        values = _view(array.buffers[1], _NUMBERS[schema.format], at, length).astype(np.float64)
+    else:
+        raise TypeError
+    valid = _valid(array, at, length)
+    if valid is not None:
+        values[~valid] = np.nan
+    return values
+
+
+def batches(table: Any) -> Iterator[tuple[list[str], list[np.ndarray | None]]]:
+    """Names and columns of every batch of ``table``; ``None`` for a column of a type that is read as no number and no word.
+
+    Parameters
+    ----------
+    table : object with ``__arrow_c_stream__``
+        A polars or pandas frame, a pyarrow table or batch, a DuckDB relation, ...
+
+    Raises
+    ------
+    InputError
+        Where the stream fails, or is no table.
+    """
+    capsule = table.__arrow_c_stream__()
+    stream = _Stream.from_address(_pointer(capsule))
+    schema = _Schema()
+    try:
+        _checked(stream, stream.get_schema(stream, schema))
+        try:
+            if schema.format != b"+s":
+                raise InputError("the rows are a single column without a name", "hand over a table")
+            fields = [schema.children[i][0] for i in range(schema.n_children)]
+            names = [(field.name or b"").decode() for field in fields]
+            while True:
+                array = _Array()
+                _checked(stream, stream.get_next(stream, array))
+                if not array.release:
+                    return
+                try:
+                    yield names, [_or_none(field, array, i) for i, field in enumerate(fields)]
+                finally:
+                    array.release(array)
+        finally:
+            if schema.release:
+                schema.release(schema)
+    finally:
+        if stream.release:
+            stream.release(stream)
+
+
+def _or_none(field: _Schema, array: _Array, i: int) -> np.ndarray | None:
+    try:
+        return _column(field, array.children[i][0], array.offset, array.length)
+    except (TypeError, KeyError):
+        return None
+
+
+def _checked(stream: _Stream, code: int) -> None:
+    if code:
+        why = stream.get_last_error(stream)
+        raise InputError(f"the table cannot be read: {(why or b'').decode(errors='replace')}", "look at where it comes from")
+
+
+def table(source: Any) -> tuple[list[str], list[np.ndarray | None], int]:
+    """All of a table: names, columns, number of rows."""
+    names: list[str] = []
+    parts: list[list[np.ndarray | None]] = []
+    for names, columns in batches(source):
+        parts.append(columns)
+    if not parts:
+        capsule = source.__arrow_c_stream__()
+        stream, schema = _Stream.from_address(_pointer(capsule)), _Schema()
+        _checked(stream, stream.get_schema(stream, schema))
+        names = [(schema.children[i][0].name or b"").decode() for i in range(schema.n_children)]
+        schema.release(schema)
+        stream.release(stream)
+        return names, [np.zeros(0) for _ in names], 0
+    joined: list[np.ndarray | None] = []
+    for column in zip(*parts):
+        joined.append(None if any(part is None for part in column) else np.concatenate(column))
+    rows = sum(next((len(c) for c in part if c is not None), 0) for part in parts)
+    return names, joined, rows

@@ -1,0 +1,58 @@
+"""Commands of the program ``veilsum`` in this process: Python arguments in, the document of ``--json`` out."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any, Iterable, Mapping
+
+from . import _core
+
+
+
+def _word(value: Any) -> str:
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, float):
+        return repr(value)
+    return str(value)
+
+
+def options(named: Mapping[str, Any]) -> list[str]:
+    """``max_rows=10`` becomes ``--max-rows=10``; ``True`` an option without a value; a list the option several times.
+
+    Two names are Python's own: ``columns={"age": (0, 120)}`` stands for ``--column age=0:120``, and
+    ``categories={"ward": ["north", "south"]}`` for ``--category ward=north,south``.
+    """
+    words: list[str] = []
+    for name, value in named.items():
+        if name == "columns":
+            for column, box in value.items():
+                words.append(f"--column={column}" + ("" if box is None else f"={_word(float(box[0]))}:{_word(float(box[1]))}"))
+            continue
+        if name == "categories":
+            words += [f"--category={column}" + ("" if listed is None else f"={','.join(listed)}") for column, listed in value.items()]
+            continue
+        if name == "k" and isinstance(value, (tuple, range)):
+            value = f"{min(value)}..{max(value)}"
+        option = "--" + name.replace("_", "-")
+        if value is None or value is False:
+            continue
+        if value is True:
+            words.append(option)
+        elif isinstance(value, (list, tuple)):
+            words += [f"{option}={_word(one)}" for one in value]
+        else:
+            words.append(f"{option}={_word(value)}")
+    return words
+
+
+def call(*words: Any, others: Iterable[Any] = (), **named: Any) -> Any:
+    """Runs a command and returns its document.
+
+    Raises
+    ------
+    VeilsumError
+        That of the command, with its code, its culprit and the next step.
+    """
+    return json.loads(_core.call([*map(_word, words), *options(named), *(["--"] if others else []), *map(_word, others)]))

@@ -1,0 +1,24 @@
+"""A site's ledger: what it has given away, for the life of its rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._commands import call
+
+__all__ = ["budget", "show", "verify"]
+
+
+def show(**options: Any) -> Any:
+    """What the ledger of ``key=FILE`` holds."""
+    return call("ledger", "show", **options)
+
+
+def budget(**options: Any) -> Any:
+    """What is left, and how many more runs of a plan fit."""
+    return call("ledger", "budget", **options)
+
+
+def verify(ledger: Any, **options: Any) -> Any:
+    """Whether this file of a ledger is whole and its owner's, as ``key`` shows."""
+    return call("ledger", "verify", others=[ledger], **options)

@@ -1,0 +1,33 @@
+"""Plans: what is computed, on which columns, under which terms. Options are those of ``veilsum plan``, as keywords."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._commands import call
+
+__all__ = ["check", "make", "privacy", "show"]
+
+
+def make(**options: Any) -> dict[str, Any]:
+    """Makes a plan and signs it with the coordinator's key; returns what it means.
+
+    ``plan.make(roster="roster.toml", key="hub.key", k=3, columns={"age": (0, 110), "bmi": (12, 60)}, out="plan.toml")``.
+    ``k=(2, 9)`` lets the run choose. All options: ``veilsum plan make --help-all``.
+    """
+    return call("plan", "make", **options)
+
+
+def check(plan: Any = "plan.toml", roster: Any = "roster.toml", **options: Any) -> dict[str, Any]:
+    """What a verified plan means: thresholds, precision, bytes, warnings; ``html=FILE`` writes it as a page."""
+    return call("plan", "check", plan=plan, roster=roster, **options)
+
+
+def show(plan: Any = "plan.toml", roster: Any = "roster.toml") -> dict[str, Any]:
+    """A verified plan."""
+    return call("plan", "show", plan=plan, roster=roster)
+
+
+def privacy(**options: Any) -> Any:
+    """Writes a privacy report for assessors into ``html``."""
+    return call("plan", "privacy", **options)

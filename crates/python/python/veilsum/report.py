@@ -1,0 +1,28 @@
+"""What a run leaves behind: its result, who belongs where, and evidence."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ._commands import call
+
+__all__ = ["assign", "read", "verify"]
+
+
+def read(path: Any = "veilsum-out/result.json") -> Any:
+    """The result in this file, as a :class:`veilsum.Result`."""
+    from .federation import Result
+
+    with open(path, encoding="utf-8") as file:
+        return Result(json.load(file))
+
+
+def assign(model: Any, data: Any, **options: Any) -> Any:
+    """Memberships of the rows of ``data`` under a model, written to ``out``."""
+    return call("assign", model=model, data=data, **options)
+
+
+def verify(evidence: Any, roster: Any = "roster.toml", plan: Any = "plan.toml") -> dict[str, Any]:
+    """Checks the signatures in a file of evidence, and says what they prove and against whom."""
+    return call("evidence", "verify", others=[evidence], roster=roster, plan=plan)

@@ -1,0 +1,111 @@
+"""Spark: the kernel in the executors, by ``mapInArrow``. Executors need this package and nothing else beside Spark's own.
+
+>>> sums = df.mapInArrow(veilsum.spark.partial(question, layout), veilsum.spark.SCHEMA).groupBy("i").sum("v")
+>>> words = veilsum.spark.words(df, question, layout)
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Callable, Iterator
+
+import numpy as np
+
+from . import questions
+from .errors import UsageError
+
+__all__ = ["ROWS", "BAD", "SCHEMA", "partial", "words"]
+
+#: Of what ``partial`` yields: the place of a word in the answer, and the word.
+SCHEMA = "i long, v long"
+#: The place of the number of rows that the words are of.
+ROWS = -1
+#: The place of the number of rows that could not be used.
+BAD = -2
+
+
+def _of_partition(question: str, layout: str, batches: Iterator[Any]) -> tuple[np.ndarray, int, int]:
+    """The words of a partition, the rows that they are of, and those that could not be used."""
+    length = sum(block["len"] for block in json.loads(layout)["blocks"])
+    total, rows, bad = None, 0, 0
+    for batch in batches:
+        words, used, left = questions.counted(question, layout, batch)
+        rows, bad = rows + used, bad + left
+        total = words if total is None else questions.merge(question, layout, total, words)
+    return (np.zeros(length, np.int64) if total is None else total), rows, bad
+
+
+class _Partial:
+    """What the executors call. A class of this module, so that it is sent by its name."""
+
+    def __init__(self, question: str, layout: str, whole: bool) -> None:
+        self.question, self.layout, self.whole = question, layout, whole
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow
+
+        words, rows, bad = _of_partition(self.question, self.layout, batches)
+        if self.whole:
+            yield pyarrow.RecordBatch.from_arrays(
+                [pyarrow.array([rows]), pyarrow.array([bad]), pyarrow.array([words.tobytes()], pyarrow.binary())],
+                names=["n", "bad", "words"],
+            )
+            return
+        places = np.concatenate([[BAD, ROWS], np.arange(len(words))])
+        values = np.concatenate([[bad, rows], words])
+        yield pyarrow.RecordBatch.from_arrays([pyarrow.array(places), pyarrow.array(values)], names=["i", "v"])
+
+
+def _texts(question: Any, layout: Any) -> tuple[str, str]:
+    question, layout = questions._texts(question, layout)
+    if questions.parts(question, layout) == "whole":
+        raise UsageError(
+            "this question is about all rows together: its answer cannot be computed in parts",
+            "agree on a plan whose questions come in parts, such as fcm, kmeans or describe",
+        )
+    return question, layout
+
+
+def partial(question: Any, layout: Any) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """The function for ``DataFrame.mapInArrow`` with the schema :data:`SCHEMA`: of every partition its words, to be summed by place.
+
+    The sum at the place :data:`ROWS` is the number of rows, at :data:`BAD` that of rows that could not be used: where it is not 0 the
+    answer is none. The integers are the same for any number of partitions, any order and any retry.
+
+    Raises
+    ------
+    UsageError
+        Where parts of the answer do not simply add up: use :func:`words`.
+    """
+    question, layout = _texts(question, layout)
+    if questions.parts(question, layout) != "sum":
+        raise UsageError("not all words of this question add up", "use veilsum.spark.words, which puts parts together as they need it")
+    return _Partial(question, layout, whole=False)
+
+
+def words(df: Any, question: Any, layout: Any) -> np.ndarray:
+    """The words of all rows of a Spark ``DataFrame``, for every question whose answer comes in parts.
+
+    Raises
+    ------
+    InputError
+        Where a row cannot be used.
+    UsageError
+        Where the question needs all rows together.
+    """
+    question, layout = _texts(question, layout)
+    wanted = [column["name"] for column in json.loads(layout)["columns"]]
+    wanted += [column["column"] for column in json.loads(layout).get("categorical", [])]
+    rows = df.select(*[f"`{name}`" for name in wanted]).mapInArrow(
+        _Partial(question, layout, whole=True), "n long, bad long, words binary"
+    )
+    total, bad = None, 0
+    for row in rows.collect():
+        bad += row["bad"]
+        part = np.frombuffer(row["words"], np.int64)
+        total = part if total is None else questions.merge(question, layout, total, part)
+    if bad:
+        raise questions.unusable(bad)
+    if total is None:
+        total = np.zeros(sum(block["len"] for block in json.loads(layout)["blocks"]), np.int64)
+    return total

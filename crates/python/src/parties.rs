@@ -1,0 +1,314 @@
+//! Federations in this process, and roles without I/O whose letters Python carries.
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    path::PathBuf,
+    pin::Pin,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use numpy::{PyReadonlyArray2, PyUntypedArrayMethods};
+use pyo3::{exceptions::PyValueError, prelude::*, types::PyBytes};
+use serde_json::{Value, json};
+use veilsum_cli::embedded::{self, Consent};
+use veilsum_federation::plan::PlanSpec;
+use veilsum_node::{
+    by_hand::ByHand,
+    carrier::{Letter, PeerKey, letters},
+    documents::{self, Federation, roster_fingerprint},
+    error::{Code, Failure},
+    report,
+    role::{client, config::Party as Role, intermediary, server, system_rng},
+};
+use veilsum_proto::{
+    identity::Identity,
+    roster::{Member, Roster},
+};
+
+use crate::failure::raised;
+
+/// How often a long call looks whether it was interrupted.
+const LOOK: Duration = Duration::from_millis(100);
+
+fn numbers(array: &PyReadonlyArray2<'_, f64>) -> PyResult<Vec<f64>> {
+    let values = array.as_slice().map_err(|_| PyValueError::new_err("the array is not C-contiguous"))?;
+    Ok(values.to_vec())
+}
+
+/// A plan for a roster, verified: from files, or made from options and names for simulations alone.
+#[pyclass(frozen, module = "veilsum._core")]
+pub(crate) struct Planned(pub(crate) Federation);
+
+#[pymethods]
+impl Planned {
+    /// Roster and plan of these files, with their signatures verified.
+    #[staticmethod]
+    fn load(py: Python<'_>, roster: PathBuf, plan: PathBuf) -> PyResult<Planned> {
+        py.detach(|| documents::load_federation(roster, plan)).map(Planned).map_err(raised)
+    }
+
+    /// The plan that options of `veilsum plan make` come to for sites of these names, whose keys nobody has.
+    #[staticmethod]
+    fn made(py: Python<'_>, options: Vec<OsString>, sites: Vec<String>) -> PyResult<Planned> {
+        py.detach(|| {
+            let mut rng = system_rng();
+            let mut member = |name: &str, address: &str| Member {
+                name: name.into(),
+                key: Identity::generate(&mut rng).public(),
+                address: address.into(),
+            };
+            let roster = Roster {
+                name: "simulation".into(),
+                coordinator: member("coordinator", "127.0.0.1:1"),
+                intermediary: member("intermediary", "127.0.0.1:1"),
+                sites: sites.iter().map(|name| member(name, "")).collect(),
+            };
+            roster.check()?;
+            embedded::planned(options, roster)
+        })
+        .map(Planned)
+        .map_err(raised)
+    }
+
+    /// Names of the roster's sites, in order.
+    #[getter]
+    fn sites(&self) -> Vec<String> {
+        self.0.roster.sites.iter().map(|member| member.name.clone()).collect()
+    }
+
+    /// Names of the columns of numbers, in order.
+    #[getter]
+    fn columns(&self) -> Vec<String> {
+        self.0.work.columns.iter().map(|column| column.name.clone()).collect()
+    }
+
+    /// Columns of categories, each with all that may occur.
+    #[getter]
+    fn categorical(&self) -> Vec<(String, Vec<String>)> {
+        self.0.work.categorical.iter().map(|c| (c.column.clone(), c.categories.clone())).collect()
+    }
+
+    /// The method part as JSON.
+    #[getter]
+    fn work(&self) -> PyResult<String> {
+        let work: &PlanSpec = &self.0.work;
+        serde_json::to_string(work).map_err(|e| PyValueError::new_err(e.to_string()))
+    }
+
+    /// The roster's fingerprint, as it is read out over another channel.
+    #[getter]
+    fn roster_fingerprint(&self) -> String {
+        roster_fingerprint(&self.0.roster.hash())
+    }
+}
+
+/// Runs the whole federation of `planned` in this process on these rows (one n x d array a site): JSON.
+#[pyfunction]
+#[pyo3(signature = (planned, rows, policy=None, blur=None))]
+pub(crate) fn simulate(
+    py: Python<'_>,
+    planned: &Planned,
+    rows: Vec<PyReadonlyArray2<'_, f64>>,
+    policy: Option<PathBuf>,
+    blur: Option<u64>,
+) -> PyResult<String> {
+    let columns = planned.0.work.domain().map_err(raised)?.columns();
+    for one in &rows {
+        if one.shape()[1] != columns {
+            return Err(PyValueError::new_err(format!("rows have {} columns, the plan has {columns}", one.shape()[1])));
+        }
+    }
+    let rows = rows.iter().map(numbers).collect::<PyResult<Vec<_>>>()?;
+    let consent = policy.map_or(Consent::AsNeeded, Consent::File);
+    let federation = &planned.0;
+    py.detach(|| {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let result = runtime.block_on(async {
+            tokio::select! {
+                done = embedded::simulate(federation, rows, &consent, blur) => done.map_err(raised),
+                interrupted = interrupted() => Err(interrupted),
+            }
+        });
+        runtime.shutdown_timeout(Duration::from_secs(1));
+        result.map(|value| value.to_string())
+    })
+}
+
+/// Waits until Python has a signal to raise.
+async fn interrupted() -> PyErr {
+    loop {
+        tokio::time::sleep(LOOK).await;
+        if let Err(raised) = Python::attach(|py| py.check_signals()) {
+            return raised;
+        }
+    }
+}
+
+/// To whom a letter is addressed and whose it says that it is, as hexadecimal keys; `None` where these bytes are no letter.
+#[pyfunction]
+pub(crate) fn addressed(letter: &[u8]) -> Option<(String, String)> {
+    let hex = |key: PeerKey| key.iter().map(|byte| format!("{byte:02x}")).collect();
+    letters::addressed(letter).map(|(to, from)| (hex(to), hex(from)))
+}
+
+/// A role without I/O: a site, the coordinator or the intermediary, whose letters somebody carries.
+#[pyclass(frozen, module = "veilsum._core")]
+pub(crate) struct Party {
+    hand: Mutex<Hand>,
+    names: BTreeMap<PeerKey, String>,
+    /// Its name on the roster.
+    #[pyo3(get)]
+    name: String,
+}
+
+struct Hand {
+    by: ByHand<Value>,
+    /// The role, until it begins.
+    role: Option<Running>,
+    outcome: Option<Result<String, (Code, String, String)>>,
+}
+
+type Running = Pin<Box<dyn Future<Output = Result<Value, Failure>> + Send>>;
+
+type Letters<'py> = Vec<(String, Bound<'py, PyBytes>)>;
+
+impl Party {
+    fn of(mut party: Role, role: impl FnOnce(Role) -> Running) -> Result<Party, Failure> {
+        let by = ByHand::new(party.identity.public().0)?;
+        party.carrier = by.carrier();
+        let names = party.federation.roster.members().map(|member| (member.key.0, member.name.clone())).collect();
+        let name = party.name_of(party.federation.whoami(&party.identity)?);
+        let hand = Hand { by, role: Some(role(party)), outcome: None };
+        Ok(Party { hand: Mutex::new(hand), names, name })
+    }
+
+    fn hand(&self) -> MutexGuard<'_, Hand> {
+        self.hand.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does one thing without the interpreter's lock.
+    fn with<'py>(
+        &self,
+        py: Python<'py>,
+        one: impl FnOnce(&mut Hand) -> Result<Vec<Letter>, Failure> + Send,
+    ) -> PyResult<Letters<'py>> {
+        let letters = py.detach(|| one(&mut self.hand())).map_err(raised)?;
+        let named = |letter: Letter| {
+            let name = self.names.get(&letter.to).cloned().unwrap_or_default();
+            (name, PyBytes::new(py, &letter.bytes))
+        };
+        Ok(letters.into_iter().map(named).collect())
+    }
+}
+
+#[pymethods]
+impl Party {
+    /// A site with the options of `veilsum client`; rows (n x d) in place of the file.
+    #[staticmethod]
+    #[pyo3(signature = (options, rows=None))]
+    fn site(py: Python<'_>, options: Vec<OsString>, rows: Option<PyReadonlyArray2<'_, f64>>) -> PyResult<Party> {
+        let rows = rows.as_ref().map(numbers).transpose()?;
+        let made = py.detach(|| {
+            let config = embedded::site(options, rows)?;
+            let role = |party| -> Running {
+                let config = client::ClientConfig { party, ..config.clone() };
+                Box::pin(async move {
+                    let report = client::run(config).await?;
+                    let result = report.result.as_ref().map(|result| report::document(result, None));
+                    Ok(json!({ "answered": report.answered, "traffic": report.traffic, "model": report.model, "result": result }))
+                })
+            };
+            Party::of(config.party.clone(), role)
+        });
+        made.map_err(raised)
+    }
+
+    /// The coordinator with the options of `veilsum server`.
+    #[staticmethod]
+    fn coordinator(py: Python<'_>, options: Vec<OsString>) -> PyResult<Party> {
+        let made = py.detach(|| {
+            let (config, out) = embedded::coordinator(options)?;
+            Party::of(config.party.clone(), move |party| {
+                let config = server::ServerConfig { party, ..config };
+                Box::pin(async move {
+                    let (result, _) = server::run_and_write(config, &out).await?;
+                    Ok(report::document(&result, None))
+                })
+            })
+        });
+        made.map_err(raised)
+    }
+
+    /// The intermediary with the options of `veilsum intermediary`.
+    #[staticmethod]
+    fn intermediary(py: Python<'_>, options: Vec<OsString>) -> PyResult<Party> {
+        let made = py.detach(|| {
+            let config = embedded::intermediary(options)?;
+            Party::of(config.party.clone(), move |party| {
+                let config = intermediary::IntermediaryConfig { party, ..config };
+                Box::pin(async move {
+                    let counted = intermediary::run(config).await?;
+                    Ok(json!({ "cohort": counted.cohort, "n_total": counted.total, "handed_over": counted.handed_over,
+                               "traffic": counted.traffic }))
+                })
+            })
+        });
+        made.map_err(raised)
+    }
+
+    /// Names of all parties of the roster.
+    #[getter]
+    fn members(&self) -> Vec<String> {
+        self.names.values().cloned().collect()
+    }
+
+    /// Begins, where it has not, and gives out the first letters: (name of the party that each is for, letter).
+    fn start<'py>(&self, py: Python<'py>) -> PyResult<Letters<'py>> {
+        self.with(py, |hand| {
+            Ok(match hand.role.take() {
+                Some(role) => hand.by.begin(role),
+                None => Vec::new(),
+            })
+        })
+    }
+
+    /// Takes a letter, and gives out those that come of it.
+    fn handle<'py>(&self, py: Python<'py>, letter: &[u8]) -> PyResult<Letters<'py>> {
+        self.with(py, |hand| {
+            let mut letters = match hand.role.take() {
+                Some(role) => hand.by.begin(role),
+                None => Vec::new(),
+            };
+            letters.extend(hand.by.handle(letter)?);
+            Ok(letters)
+        })
+    }
+
+    /// Lets at most so many seconds pass, and gives out the letters that come of it.
+    fn wait<'py>(&self, py: Python<'py>, seconds: f64) -> PyResult<Letters<'py>> {
+        let most = Duration::try_from_secs_f64(seconds).map_err(|e| PyValueError::new_err(e.to_string()))?;
+        self.with(py, |hand| Ok(hand.by.wait(most)))
+    }
+
+    /// Whether the role has ended.
+    #[getter]
+    fn done(&self) -> bool {
+        let hand = self.hand();
+        hand.role.is_none() && hand.by.is_over()
+    }
+
+    /// What the role came to, as JSON; `None` while it runs.
+    fn result(&self) -> PyResult<Option<String>> {
+        let mut hand = self.hand();
+        if let Some(ended) = hand.by.outcome() {
+            hand.outcome = Some(ended.map(|value| value.to_string()).map_err(|f| (f.code, f.message, f.advice)));
+        }
+        match &hand.outcome {
+            None => Ok(None),
+            Some(Ok(value)) => Ok(Some(value.clone())),
+            Some(Err((code, message, advice))) => Err(raised(Failure::new(*code, message, advice.clone()))),
+        }
+    }
+}

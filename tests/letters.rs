@@ -1,0 +1,206 @@
+//! A whole federation whose roles have no I/O: letters, carried by the test, in any order, twice, or not at all.
+
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+use veilsum_cluster::{method::Seeding, random::Stream};
+use veilsum_node::{
+    by_hand::ByHand,
+    carrier::{Letter, PeerKey, letters},
+    documents::Federation,
+    error::{Code, Failure},
+    loopback::{self, LoopbackSite},
+    release::Origin,
+    role::{
+        client::{self, ClientConfig, ClientReport},
+        config::Party,
+        intermediary::{self, Counted, IntermediaryConfig},
+        server::{self, OnLoss, RunResult, ServerConfig},
+        system_rng,
+    },
+};
+use veilsum_proto::{
+    aggregator::Timing,
+    identity::Identity,
+    plan::Terms,
+    roster::{Member, Roster},
+};
+use veilsum_testkit::in_process;
+
+const TIMING: Timing = Timing { join: 20_000, phase: 2_000, grace: 100, resend: 1_000 };
+
+struct Cast {
+    coordinator: ByHand<RunResult>,
+    intermediary: ByHand<Counted>,
+    sites: Vec<ByHand<ClientReport>>,
+    keys: Vec<PeerKey>,
+    /// Letters on their way.
+    post: Vec<Letter>,
+}
+
+impl Cast {
+    /// Three sites, everybody begun.
+    fn begin() -> Cast {
+        let sites: Vec<LoopbackSite> =
+            in_process::made_up(&[60, 80, 70], 0.2, 5).into_iter().map(LoopbackSite::from).collect();
+        let work = in_process::fcm(in_process::unit_square(), 3, 1e-4, 15, Seeding::Uniform { seed: 4 });
+        let identities: Vec<Arc<Identity>> =
+            (0..sites.len() + 2).map(|_| Arc::new(Identity::generate(&mut system_rng()))).collect();
+        let member = |i: usize, name: &str, address: &str| Member {
+            name: name.into(),
+            key: identities[i].public(),
+            address: address.into(),
+        };
+        let roster = Roster {
+            name: "letters".into(),
+            coordinator: member(0, "hub", "nowhere:1"),
+            intermediary: member(1, "counter", "nowhere:1"),
+            sites: sites.iter().enumerate().map(|(i, site)| member(i + 2, &site.name, "")).collect(),
+        };
+        let terms = Terms { roster: roster.hash(), ..loopback::default_terms(&sites, &work) };
+        let federation = Federation::new(roster, terms).expect("a federation");
+        let keys: Vec<PeerKey> = identities.iter().map(|identity| identity.public().0).collect();
+        let nowhere = || "nowhere:1".parse().expect("an address");
+        let party = |i: usize, carrier| Party { carrier, ..Party::new(identities[i].clone(), federation.clone()) };
+        let mut post = Vec::new();
+        let mut coordinator = ByHand::new(keys[0]).expect("a role");
+        let config = ServerConfig {
+            party: party(0, coordinator.carrier()),
+            entrance: std::net::SocketAddr::from(([127, 0, 0, 1], 1)).into(),
+            without: Vec::new(),
+            timing: TIMING,
+            on_loss: OnLoss::Stop,
+            evidence: None,
+            out: None,
+            state: None,
+            bound: None,
+        };
+        post.extend(coordinator.begin(server::run(config)));
+        let mut intermediary = ByHand::new(keys[1]).expect("a role");
+        let config = IntermediaryConfig {
+            party: party(1, intermediary.carrier()),
+            listen: ([127, 0, 0, 1], 1).into(),
+            coordinator: nowhere(),
+            timing: TIMING,
+            on_loss: OnLoss::Stop,
+            state: None,
+            bound: None,
+        };
+        post.extend(intermediary.begin(intermediary::run(config)));
+        let domain = work.domain().expect("a box");
+        let begun = sites.iter().enumerate().map(|(i, site)| {
+            let mut role = ByHand::new(keys[i + 2]).expect("a role");
+            let config = ClientConfig {
+                party: party(i + 2, role.carrier()),
+                site: loopback::toy_policy(),
+                rows: Arc::new(site.prepare(&domain, work.out_of_box).expect("rows")),
+                origin: Arc::new(Origin::new(work.names(), site.rows.clone(), None)),
+                coordinator: nowhere(),
+                intermediary: nowhere(),
+                state: None,
+                head: None,
+                patience: Duration::from_secs(20),
+                vanish: None,
+            };
+            post.extend(role.begin(client::run(config)));
+            role
+        });
+        let sites = begun.collect();
+        Cast { coordinator, intermediary, sites, keys, post }
+    }
+
+    fn hand_over(&mut self, letter: &Letter) -> Result<(), Failure> {
+        let at = self.keys.iter().position(|key| *key == letter.to).expect("a member");
+        let letters = match at {
+            0 => self.coordinator.handle(&letter.bytes),
+            1 => self.intermediary.handle(&letter.bytes),
+            _ => self.sites[at - 2].handle(&letter.bytes),
+        }?;
+        self.post.extend(letters);
+        Ok(())
+    }
+
+    fn wait(&mut self) {
+        let moment = Duration::from_millis(5);
+        self.post.extend(self.coordinator.wait(moment));
+        self.post.extend(self.intermediary.wait(moment));
+        self.sites.iter_mut().for_each(|site| self.post.extend(site.wait(moment)));
+    }
+
+    fn over(&self) -> bool {
+        self.coordinator.is_over() && self.intermediary.is_over() && self.sites.iter().all(ByHand::is_over)
+    }
+
+    /// Carries letters until everybody is done: each that `fate` lets pass, as many times as it says.
+    fn carry(&mut self, mut fate: impl FnMut(&Letter, &mut Vec<Letter>) -> usize) {
+        let begun = std::time::Instant::now();
+        while !self.over() {
+            assert!(begun.elapsed() < Duration::from_secs(120), "they never end");
+            if self.post.is_empty() {
+                self.wait();
+                continue;
+            }
+            let letter = self.post.remove(0);
+            for _ in 0..fate(&letter, &mut self.post) {
+                self.hand_over(&letter).expect("a letter");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_federation_by_letters_in_any_order_and_twice() {
+    let seed = 7;
+    println!("seed {seed}");
+    let mut random = Stream::new(seed, b"veilsum test of letters.");
+    let mut cast = Cast::begin();
+    let mut kinds = BTreeMap::new();
+    cast.carry(|letter, post| {
+        *kinds.entry(letter.to).or_insert(0) += 1;
+        // A letter may come later than others, and one in four comes twice.
+        if random.unit() < 0.3 && !post.is_empty() {
+            post.push(letter.clone());
+            return 0;
+        }
+        1 + usize::from(random.unit() < 0.25)
+    });
+    assert_eq!(kinds.len(), 5, "everybody had letters");
+    let result = cast.coordinator.outcome().expect("it is over").expect("a result");
+    assert_eq!((result.n_total, result.cohort.len()), (Some(210), 3));
+    assert_eq!(cast.intermediary.outcome().expect("it is over").expect("a count").total, 210);
+    for site in &mut cast.sites {
+        let report = site.outcome().expect("it is over").expect("a report");
+        assert_eq!(report.result.expect("its own copy").centres, result.centres);
+        assert!(site.outcome().is_none(), "an outcome is told once");
+    }
+}
+
+#[test]
+fn a_site_whose_letters_are_lost_ends_the_run_by_time() {
+    let mut cast = Cast::begin();
+    let mute = cast.keys[3];
+    let mut answered = 0;
+    cast.carry(|letter, _| {
+        let (_, from) = letters::addressed(&letter.bytes).expect("a letter");
+        answered += usize::from(from == mute);
+        usize::from(from != mute || answered < 8)
+    });
+    let failure = cast.coordinator.outcome().expect("it is over").expect_err("too few sites are left");
+    assert!([Code::Quorum, Code::Network].contains(&failure.code), "{failure}");
+}
+
+#[test]
+fn what_is_no_letter_or_for_another_is_refused_and_what_was_changed_reaches_nobody() {
+    let mut cast = Cast::begin();
+    let letter = cast.post.iter().find(|letter| letter.to == cast.keys[0]).expect("a first letter").clone();
+    assert_eq!(cast.coordinator.handle(b"").expect_err("nothing").code, Code::Input);
+    assert_eq!(cast.intermediary.handle(&letter.bytes).expect_err("another's").code, Code::Input);
+    // Every byte of a first letter turned: none of them makes a party fail, and none passes for the letter itself.
+    for at in (0..letter.bytes.len()).step_by(7) {
+        let mut changed = letter.bytes.clone();
+        changed[at] ^= 0x20;
+        if changed[4..36] == letter.bytes[4..36] && changed[..4] == letter.bytes[..4] {
+            let _ = cast.coordinator.handle(&changed);
+            assert!(!cast.coordinator.is_over());
+        }
+    }
+}
