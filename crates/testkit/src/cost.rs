@@ -48,6 +48,7 @@ impl Timed {
     pub fn new(n: usize, slots: u16) -> Timed {
         let mut world = World::new(Kit::new(n, |terms| terms.slots = slots), 1);
         world.answer = Box::new(|_, asked| (0..asked.words as u64).collect());
+        world.together = true;
         world.until(|e| matches!(e, Event::DeckReady { .. })).expect("a deck");
         let deck = cost(&world, n);
         Timed { world, asked: 0, deck }
