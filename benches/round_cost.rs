@@ -2,65 +2,129 @@
 //!
 //! Sites and aggregator are the product's state machines in one thread; a step's wall time is its processor time up to
 //! the machine's noise. "Dropped" means that a tenth of the sites vanish before they answer, so that the round takes
-//! the path with signatures on the survivors and round seeds.
+//! the path with signatures on the survivors and round seeds. "Behind losses" is the round after that: with its question
+//! comes the opening of the one in which sites were lost. "In a row" is what a round waits for with a machine for each
+//! party: the aggregator and one site.
+//!
+//! `cargo bench --bench round_cost -- --lines` prints one line a number and no table, so that two builds can be run in
+//! turns and compared; `--sites N` measures N sites alone.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use veilsum_testkit::{
     cost::{Cost, Timed},
-    measure::{Spread, for_real, print_machine, seconds, signatures},
+    measure::{Spread, for_real, print_machine, signatures},
 };
 
+/// How the sites of a round fared.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Fate {
+    Clean,
+    Dropped,
+    Behind,
+}
+
+impl Fate {
+    fn name(self) -> &'static str {
+        match self {
+            Fate::Clean => "nobody dropped",
+            Fate::Dropped => "10 % dropped",
+            Fate::Behind => "behind losses",
+        }
+    }
+}
+
 fn main() {
-    println!("one masked round by state machines in memory; `cargo bench --bench round_cost`");
-    print_machine();
     let real = for_real();
-    let (sign, verify) = signatures(if real { 2_000 } else { 20 });
-    println!("one signature: {sign:.1} us; one check of a signature: {verify:.1} us");
-    let sizes: &[usize] = if real { &[20, 100] } else { &[5] };
-    for &n in sizes {
-        let lengths: &[usize] = if real { &[100, 1_000] } else { &[10] };
-        let (clean, drops) = if real { (7, 3) } else { (1, 1) };
-        let mut rounds: BTreeMap<(usize, bool), Vec<Cost>> = BTreeMap::new();
-        let mut setups = Vec::new();
+    let lines = std::env::args().any(|a| a == "--lines");
+    if !lines {
+        println!("one masked round by state machines in memory; `cargo bench --bench round_cost`");
+        print_machine();
+        let (sign, verify) = signatures(if real { 2_000 } else { 20 });
+        println!("one signature: {sign:.1} us; one check of a signature: {verify:.1} us");
+    }
+    let asked_for = std::env::args().skip_while(|a| a != "--sites").nth(1).and_then(|n| n.parse().ok());
+    let sizes = asked_for.map_or(if real { vec![20, 100] } else { vec![5] }, |n| vec![n]);
+    for n in sizes {
+        // K = 10 centres of d = 16 columns are 170 words.
+        let lengths: &[usize] = if real { &[170, 1_000] } else { &[10] };
+        // With the last of them the next deck is not begun yet.
+        let (clean, drops) = if real { (8, 3) } else { (2, 1) };
+        let mut rounds: BTreeMap<(usize, Fate), Vec<Cost>> = BTreeMap::new();
+        let mut decks = Vec::new();
         for &words in lengths {
             // A vanished site stays out: every dropped round needs a federation of its own.
             for repetition in 0..drops {
-                let mut pump = None;
-                setups.push(seconds(|| pump = Some(Timed::new(n, 16))));
-                let Some(mut pump) = pump else { continue };
+                let mut pump = Timed::new(n, 16);
+                decks.push(pump.deck().clone());
+                let mut note = |fate, cost| rounds.entry((words, fate)).or_default().push(cost);
                 if repetition == 0 {
-                    let costs = (0..clean).map(|_| pump.round(words, []));
-                    rounds.entry((words, false)).or_default().extend(costs);
+                    // The first round opens none before it.
+                    pump.round(words, []);
+                    (0..clean).for_each(|_| note(Fate::Clean, pump.round(words, [])));
                 }
                 let lost = (0..n.div_ceil(10) as u16).map(|i| i * 10);
-                rounds.entry((words, true)).or_default().push(pump.round(words, lost));
+                note(Fate::Dropped, pump.round(words, lost));
+                note(Fate::Behind, pump.round(words, []));
             }
         }
-        let setup = Spread::of(setups);
-        println!("\nn = {n} sites; a deck of 16 slots for all of them together: {setup:.2} s");
+        let milli =
+            |costs: &[Cost], f: &dyn Fn(&Cost) -> Duration| Spread::of(costs.iter().map(|c| 1e3 * f(c).as_secs_f64()));
+        let in_a_row = |c: &Cost| c.aggregator_total() + site_average(c);
+        if lines {
+            let line = |what: &str, costs: &[Cost]| {
+                for (of, spread) in [
+                    ("aggregator", milli(costs, &Cost::aggregator_total)),
+                    ("site", milli(costs, &site_average)),
+                    ("in a row", milli(costs, &in_a_row)),
+                ] {
+                    println!("n = {n}, {what}, {of}\t{:.4}", spread.median);
+                }
+                for (who, among, part) in
+                    [("aggregator", 1, (|c| &c.aggregator) as Steps), ("a site", costs[0].alive, |c| &c.sites)]
+                {
+                    for (step, time) in by_step(costs, part, |_| among) {
+                        println!("n = {n}, {what}, {who}: {step}\t{time:.4}");
+                    }
+                }
+            };
+            line("deck of 16 slots", &decks);
+            rounds.iter().for_each(|((words, fate), costs)| line(&format!("L = {words}, {}", fate.name()), costs));
+            continue;
+        }
         println!(
-            "{:<7}{:<9}{:>28}{:>28}{:>10}{:>12}{:>12}",
-            "L", "dropped", "aggregator, ms", "site on average, ms", "messages", "sent, B", "received, B"
+            "\nn = {n} sites; a deck of 16 slots: aggregator {} ms; a site {} ms, and {:.3} ms for each other one",
+            milli(&decks, &Cost::aggregator_total),
+            milli(&decks, &site_average),
+            milli(&decks, &site_average).times(1.0 / (n - 1) as f64),
         );
-        for ((words, dropped), costs) in &rounds {
-            let milli = |f: &dyn Fn(&Cost) -> Duration| Spread::of(costs.iter().map(|c| 1e3 * f(c).as_secs_f64()));
+        println!("  aggregator: {}", steps(&decks, |c| &c.aggregator, |_| 1));
+        println!("  a site:     {}", steps(&decks, |c| &c.sites, |c| c.alive));
+        println!(
+            "{:<7}{:<16}{:>26}{:>26}{:>12}{:>10}{:>11}{:>12}",
+            "L", "", "aggregator, ms", "site on average, ms", "in a row", "messages", "sent, B", "received, B"
+        );
+        for ((words, fate), costs) in &rounds {
             let (c, alive) = (&costs[0], costs[0].alive as f64);
             println!(
-                "{words:<7}{:<9}{:>28}{:>28}{:>10.1}{:>12.0}{:>12.0}",
-                if *dropped { "10 %" } else { "nobody" },
-                milli(&Cost::aggregator_total).to_string(),
-                format!("{:.3}", milli(&site_average)),
+                "{words:<7}{:<16}{:>26}{:>26}{:>12.2}{:>10.1}{:>11.0}{:>12.0}",
+                fate.name(),
+                milli(costs, &Cost::aggregator_total).to_string(),
+                format!("{:.3}", milli(costs, &site_average)),
+                milli(costs, &in_a_row).median,
                 c.messages as f64 / alive,
                 c.sent as f64 / alive,
                 c.received as f64 / alive,
             );
         }
-        for ((words, dropped), costs) in &rounds {
-            println!("where it goes, L = {words}, {}:", if *dropped { "10 % dropped" } else { "nobody dropped" });
+        for ((words, fate), costs) in &rounds {
+            println!("where it goes, L = {words}, {}:", fate.name());
             println!("  aggregator: {}", steps(costs, |c| &c.aggregator, |_| 1));
             println!("  a site:     {}", steps(costs, |c| &c.sites, |c| c.alive));
         }
+    }
+    if lines {
+        return;
     }
     let (speed, words) = if real { (mask_speed(100_000, 5), 100_000) } else { (mask_speed(1_000, 1), 1_000) };
     println!("\nmask expansion and addition, one core, vectors of {words} words: {speed:.2} GB/s");
@@ -70,20 +134,23 @@ fn site_average(cost: &Cost) -> Duration {
     cost.sites_total() / cost.alive.max(1) as u32
 }
 
-/// Medians of the steps, per party.
-fn steps(
-    costs: &[Cost],
-    part: impl Fn(&Cost) -> &BTreeMap<&'static str, Duration>,
-    among: impl Fn(&Cost) -> usize,
-) -> String {
+type Steps = fn(&Cost) -> &BTreeMap<&'static str, Duration>;
+
+/// Medians of the steps in milliseconds, per party.
+fn by_step(costs: &[Cost], part: Steps, among: impl Fn(&Cost) -> usize) -> Vec<(&'static str, f64)> {
     let mut names: Vec<&str> = costs.iter().flat_map(|c| part(c).keys().copied()).collect();
     names.sort_unstable();
     names.dedup();
-    let one = |name: &str| {
+    let one = |name: &'static str| {
         let of = |c: &Cost| part(c).get(name).map_or(0.0, |d| 1e3 * d.as_secs_f64() / among(c) as f64);
-        format!("{name} {:.3} ms", Spread::of(costs.iter().map(of)).median)
+        (name, Spread::of(costs.iter().map(of)).median)
     };
-    names.into_iter().map(one).collect::<Vec<_>>().join(", ")
+    names.into_iter().map(one).collect()
+}
+
+fn steps(costs: &[Cost], part: Steps, among: impl Fn(&Cost) -> usize) -> String {
+    let steps = by_step(costs, part, among);
+    steps.iter().map(|(name, time)| format!("{name} {time:.3} ms")).collect::<Vec<_>>().join(", ")
 }
 
 /// From the difference between masking among 20 and among 5 sites: what is left is 15 masks.

@@ -206,6 +206,7 @@ impl<'a> Stage<'a> {
         let done: Vec<_> =
             work.into_par_iter().map(|(i, site, frames)| (i, reply(terms, answer, i, site, &frames))).collect();
         self.spent.sites += begun.elapsed();
+        let mut frames = Vec::new();
         for (to, sent) in done {
             for (bytes, discloses) in sent? {
                 if let (0, Some(kind)) = (to, kind_of(&bytes)) {
@@ -215,9 +216,11 @@ impl<'a> Stage<'a> {
                     self.gone.insert(to);
                 }
                 self.spent.upload += bytes.len() as u64;
-                self.aggregate(aggregator::Input::Message { from: to, bytes: &bytes });
+                frames.push((to, bytes));
             }
         }
+        let frames: Vec<(u16, &[u8])> = frames.iter().map(|(from, bytes)| (*from, &bytes[..])).collect();
+        self.aggregate(aggregator::Input::Messages(&frames));
         Ok(())
     }
 }

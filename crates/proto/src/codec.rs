@@ -13,7 +13,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::{error::Error, limits::MAX_BODY};
 
 /// Bytes that the decoder may read and claim in all. A list grows with the elements that are really there, whatever
-/// length it declares; so no list may have elements that take no bytes, because any number of them would be there.
+/// length it declares; so no list may have elements that take no bytes, because any number of them would be there. Bytes
+/// that are read in one step ([`bytes`]) are claimed in one, which this limit bounds.
 const CLAIM_LIMIT: usize = 2 * MAX_BODY;
 
 fn config() -> impl bincode::config::Config {
@@ -81,6 +82,92 @@ pub fn decode<T: Serialize + DeserializeOwned>(what: &'static str, bytes: &[u8],
     Ok(value)
 }
 
+/// Arrays whose length is a multiple of 16, as their bytes one after the other: what serde's arrays of bytes are encoded as, too,
+/// but sixteen bytes in one step. For `#[serde(with = "...")]`.
+pub(crate) mod fixed {
+    use serde::{Deserializer, Serializer, de, ser::SerializeTuple};
+
+    const STEP: usize = 16;
+
+    pub(crate) fn serialize<const N: usize, S: Serializer>(bytes: &[u8; N], to: S) -> Result<S::Ok, S::Error> {
+        const { assert!(N % STEP == 0) };
+        let mut tuple = to.serialize_tuple(N / STEP)?;
+        let (steps, _) = bytes.as_chunks::<STEP>();
+        steps.iter().try_for_each(|step| tuple.serialize_element(&u128::from_le_bytes(*step)))?;
+        tuple.end()
+    }
+
+    pub(crate) fn deserialize<'de, const N: usize, D: Deserializer<'de>>(from: D) -> Result<[u8; N], D::Error> {
+        let mut out = [0; N];
+        fill(&mut out, from)?;
+        Ok(out)
+    }
+
+    pub(crate) fn fill<'de, const N: usize, D: Deserializer<'de>>(out: &mut [u8; N], from: D) -> Result<(), D::Error> {
+        struct Steps<'a, const N: usize>(&'a mut [u8; N]);
+        impl<'de, const N: usize> de::Visitor<'de> for Steps<'_, N> {
+            type Value = ();
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, "{N} bytes")
+            }
+
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+                let (steps, _) = self.0.as_chunks_mut::<STEP>();
+                for (i, step) in steps.iter_mut().enumerate() {
+                    let next =
+                        seq.next_element::<u128>()?.ok_or_else(|| de::Error::invalid_length(STEP * i, &"more"))?;
+                    *step = next.to_le_bytes();
+                }
+                Ok(())
+            }
+        }
+        from.deserialize_tuple(N / STEP, Steps(out))
+    }
+}
+
+/// Lists of arrays of 32 bytes, as serde's are encoded.
+pub(crate) mod list {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(transparent)]
+    struct Element(#[serde(with = "super::fixed")] [u8; 32]);
+
+    pub(crate) fn serialize<S: Serializer>(list: &[[u8; 32]], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(list.iter().map(|bytes| Element(*bytes)))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<[u8; 32]>, D::Error> {
+        Ok(Vec::<Element>::deserialize(from)?.into_iter().map(|element| element.0).collect())
+    }
+}
+
+/// Bytes of any length, as serde's lists of bytes are encoded, but in one step.
+pub(crate) mod bytes {
+    use serde::{Deserializer, Serializer, de};
+
+    pub(crate) fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_bytes(bytes)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
+        struct Bytes;
+        impl de::Visitor<'_> for Bytes {
+            type Value = Vec<u8>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                write!(f, "bytes")
+            }
+
+            fn visit_byte_buf<E: de::Error>(self, bytes: Vec<u8>) -> Result<Vec<u8>, E> {
+                Ok(bytes)
+            }
+        }
+        from.deserialize_byte_buf(Bytes)
+    }
+}
+
 /// The bytes of a vector on the wire: little-endian words ([ENC-4]).
 pub(crate) fn words_to_bytes(values: &[u64]) -> Vec<u8> {
     let mut out = Vec::with_capacity(8 * values.len());
@@ -127,6 +214,36 @@ mod tests {
         assert!(decode::<Vec<u64>>("words", &bytes, MAX_BODY).is_err());
         let bytes = 1_000_000u64.to_le_bytes();
         assert!(decode::<Vec<[u8; 32]>>("hashes", &bytes, MAX_BODY).is_err());
+    }
+
+    /// What is read and written in long steps has the layout of what is read byte by byte.
+    #[test]
+    fn long_steps_give_the_same_bytes() {
+        type Plain = (([u8; 32], Vec<[u8; 32]>), Vec<u8>);
+        #[derive(Serialize, serde::Deserialize, PartialEq, Debug)]
+        struct Fast {
+            #[serde(with = "fixed")]
+            one: [u8; 32],
+            #[serde(with = "list")]
+            many: Vec<[u8; 32]>,
+            #[serde(with = "super::bytes")]
+            any: Vec<u8>,
+        }
+        for length in [0usize, 1, 5, 400] {
+            let bytes = |seed: usize| std::array::from_fn(|i| (i * 7 + seed * 13) as u8);
+            let any: Vec<u8> = (0..length * 3).map(|i| i as u8).collect();
+            let fast = Fast { one: bytes(1), many: (0..length).map(bytes).collect(), any: any.clone() };
+            let encoded = encode(&fast);
+            let plain: Plain = ((fast.one, fast.many.clone()), any);
+            assert_eq!(encoded, encode(&plain));
+            assert_eq!(decode::<Plain>("plain", &encoded, MAX_BODY).unwrap(), plain);
+            assert_eq!(decode::<Fast>("fast", &encoded, MAX_BODY).unwrap(), fast);
+            (0..encoded.len()).for_each(|n| assert!(decode::<Fast>("fast", &encoded[..n], MAX_BODY).is_err()));
+            let mut hostile = encoded.clone();
+            let at = encoded.len() - 3 * length - 8;
+            hostile[at..at + 8].copy_from_slice(&(1u64 << 60).to_le_bytes());
+            assert!(decode::<Fast>("fast", &hostile, MAX_BODY).is_err());
+        }
     }
 
     #[test]

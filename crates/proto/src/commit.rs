@@ -10,12 +10,12 @@
 use std::sync::{Arc, OnceLock, RwLock};
 
 use curve25519_dalek::{
-    ristretto::{CompressedRistretto, RistrettoPoint},
+    ristretto::{CompressedRistretto, RistrettoPoint, VartimeRistrettoPrecomputation},
     scalar::Scalar,
-    traits::{Identity, VartimeMultiscalarMul},
+    traits::{Identity, VartimeMultiscalarMul, VartimePrecomputedMultiscalarMul},
 };
 
-use crate::suite;
+use crate::{spread, suite};
 
 /// Words that share one generator.
 const WORDS_PER_SCALAR: usize = 3;
@@ -39,26 +39,124 @@ pub(crate) fn generator(index: u64) -> RistrettoPoint {
     RistrettoPoint::from_uniform_bytes(&uniform)
 }
 
-/// The first `count` generators: made once in a process, for the longest vector so far.
-fn generators(count: usize) -> Arc<Vec<RistrettoPoint>> {
-    static KNOWN: OnceLock<RwLock<Arc<Vec<RistrettoPoint>>>> = OnceLock::new();
-    let known = KNOWN.get_or_init(RwLock::default);
-    let have = known.read().map(|k| k.clone()).unwrap_or_default();
-    if have.len() >= count {
-        return have;
+/// Generators up to which multiples are kept, 10 kB for each: with more, reading the tables takes longer than they save.
+const TABLED: usize = 400;
+
+/// Fewer generators or commitments than this are not worth another core.
+const LEAST_PART: usize = 16;
+
+/// The first generators, in a part for every core.
+struct Generators {
+    /// All of them.
+    points: Vec<RistrettoPoint>,
+    /// Of how many generators a part has multiples.
+    part: usize,
+    tables: Vec<VartimeRistrettoPrecomputation>,
+}
+
+impl Generators {
+    fn first(points: Vec<RistrettoPoint>) -> Generators {
+        let part = points.len().div_ceil(spread::parts(points.len(), LEAST_PART)).max(1);
+        let tabled = if points.len() <= TABLED { &points[..] } else { &[] };
+        let tables = tabled.chunks(part).map(VartimeRistrettoPrecomputation::new).collect();
+        Generators { points, part, tables }
     }
-    let more = have.len() as u64..count as u64;
-    let longer = Arc::new(have.iter().copied().chain(more.map(generator)).collect::<Vec<_>>());
+}
+
+/// At least the first `count` generators: made once in a process, for the longest vector so far.
+fn generators(count: usize) -> Arc<Generators> {
+    // The two kinds apart: short vectors keep their tables where there are long ones, too.
+    static KNOWN: [OnceLock<RwLock<Option<Arc<Generators>>>>; 2] = [const { OnceLock::new() }; 2];
+    let known = KNOWN[usize::from(count > TABLED)].get_or_init(RwLock::default);
+    let have = known.read().ok().and_then(|known| known.clone());
+    if let Some(have) = have.as_ref().filter(|have| have.points.len() >= count) {
+        return have.clone();
+    }
+    let before = have.iter().flat_map(|have| have.points.iter().copied());
+    let from = have.as_ref().map_or(0, |have| have.points.len());
+    let more: Vec<u64> = (from as u64..count as u64).collect();
+    let more = spread::map(&more, LEAST_PART, |index| generator(*index));
+    let longer = Arc::new(Generators::first(before.chain(more).collect()));
     if let Ok(mut known) = known.write()
-        && known.len() < longer.len()
+        && known.as_ref().is_none_or(|known| known.points.len() < count)
     {
-        *known = longer.clone();
+        *known = Some(longer.clone());
     }
     longer
 }
 
+/// The sum of scalars times generators, and of `others`, which are weights and commitments or nothing but commitments. None
+/// where one of the commitments is not a point.
+fn combination(scalars: &[Scalar], others: Others<'_>) -> Option<RistrettoPoint> {
+    let generators = generators(scalars.len());
+    let parts = spread::parts(scalars.len().max(others.len()), LEAST_PART).max(scalars.len().div_ceil(generators.part));
+    let each = others.len().div_ceil(parts);
+    let part = |at: &usize| {
+        let range = |length: usize, each: usize| (at * each).min(length)..((at + 1) * each).min(length);
+        let fixed = range(scalars.len(), generators.part);
+        let (points, scalars) = (&generators.points[fixed.clone()], &scalars[fixed]);
+        let others = others.part(range(others.len(), each));
+        others.and_add(points, scalars, generators.tables.get(*at))
+    };
+    let all: Vec<usize> = (0..parts).collect();
+    spread::map(&all, 1, part).into_iter().sum()
+}
+
+/// Commitments that are added to multiples of generators.
+#[derive(Clone, Copy)]
+enum Others<'a> {
+    Plain(&'a [&'a Commitment]),
+    Weighted(&'a [(Scalar, &'a Commitment)]),
+}
+
+impl<'a> Others<'a> {
+    fn len(&self) -> usize {
+        match self {
+            Others::Plain(list) => list.len(),
+            Others::Weighted(list) => list.len(),
+        }
+    }
+
+    fn part(self, range: std::ops::Range<usize>) -> Others<'a> {
+        match self {
+            Others::Plain(list) => Others::Plain(&list[range]),
+            Others::Weighted(list) => Others::Weighted(&list[range]),
+        }
+    }
+
+    /// These and the scalars times the points.
+    fn and_add(
+        self,
+        points: &[RistrettoPoint],
+        scalars: &[Scalar],
+        tables: Option<&VartimeRistrettoPrecomputation>,
+    ) -> Option<RistrettoPoint> {
+        let decoded = |c: &Commitment| CompressedRistretto(*c).decompress();
+        let (weighted, plain) = match self {
+            Others::Plain(list) => {
+                let start = RistrettoPoint::identity();
+                (&[][..], list.iter().try_fold(start, |sum, c| decoded(c).map(|point| sum + point))?)
+            }
+            Others::Weighted(list) => (list, RistrettoPoint::identity()),
+        };
+        if scalars.is_empty() && weighted.is_empty() {
+            return Some(plain);
+        }
+        let weights = weighted.iter().map(|(weight, _)| *weight);
+        let weighted = weighted.iter().map(|(_, c)| decoded(c));
+        let product = match tables {
+            Some(tables) => tables.optional_mixed_multiscalar_mul(scalars, weights, weighted),
+            None => RistrettoPoint::optional_multiscalar_mul(
+                scalars.iter().copied().chain(weights),
+                points.iter().copied().map(Some).chain(weighted),
+            ),
+        };
+        product.map(|product| product + plain)
+    }
+}
+
 /// Words as scalars, three in each; every word is below 2^80.
-fn packed(words: impl ExactSizeIterator<Item = u128>) -> impl ExactSizeIterator<Item = Scalar> {
+fn packed(words: impl ExactSizeIterator<Item = u128>) -> Vec<Scalar> {
     let count = words.len().div_ceil(WORDS_PER_SCALAR);
     let mut scalars = vec![[0u8; 32]; count];
     for (i, word) in words.enumerate() {
@@ -67,14 +165,12 @@ fn packed(words: impl ExactSizeIterator<Item = u128>) -> impl ExactSizeIterator<
         scalars[i / WORDS_PER_SCALAR][at..at + SPACING / 8].copy_from_slice(&word.to_le_bytes()[..SPACING / 8]);
     }
     // 240 bits are below the order of the group, so nothing is reduced.
-    scalars.into_iter().map(Scalar::from_bytes_mod_order)
+    scalars.into_iter().map(Scalar::from_bytes_mod_order).collect()
 }
 
 /// The commitment to a vector of sums, each below 2^80.
 fn point(words: impl ExactSizeIterator<Item = u128>) -> RistrettoPoint {
-    let scalars = packed(words);
-    let count = scalars.len();
-    RistrettoPoint::vartime_multiscalar_mul(scalars, generators(count).iter().take(count))
+    combination(&packed(words), Others::Plain(&[])).unwrap_or_default()
 }
 
 /// [OPN-1]: the commitment to one masked vector.
@@ -112,13 +208,11 @@ impl Sums {
 
     /// [OPN-4]: whether these are the sums of exactly what was committed to.
     pub(crate) fn are_of<'a>(&self, commitments: impl Iterator<Item = &'a Commitment>) -> bool {
-        let mut sum = RistrettoPoint::identity();
-        for c in commitments {
-            let Some(point) = CompressedRistretto(*c).decompress() else { return false };
-            sum += point;
-        }
         let wide = |(low, high): (&u64, &u16)| u128::from(*high) << 64 | u128::from(*low);
-        sum == point(self.low.iter().zip(&self.high).map(wide))
+        let mut scalars = packed(self.low.iter().zip(&self.high).map(wide));
+        scalars.iter_mut().for_each(|scalar| *scalar = -*scalar);
+        let commitments: Vec<&Commitment> = commitments.collect();
+        combination(&scalars, Others::Plain(&commitments)) == Some(RistrettoPoint::identity())
     }
 }
 
@@ -128,32 +222,68 @@ impl Sums {
 /// E ≠ 0 shifts the combination by w·E, so whatever the errors of the others, at most one of the 2^128 weights w hides
 /// it (Bellare, Garay & Rabin 1998). Plain sums show less: two commitments that are off by E and −E pass together, and
 /// fail when one of the two sites leaves.
-pub(crate) struct Weighted(Vec<Scalar>);
+///
+/// Weights have 128 bits, so the combination of up to 2^16 vectors fits 208 bits a word, and is kept as integers: that costs
+/// a twentieth of products in the field.
+pub(crate) struct Weighted(Vec<[u64; 4]>);
 
 impl Weighted {
     pub(crate) fn new(words: usize) -> Weighted {
-        Weighted(vec![Scalar::ZERO; words.div_ceil(WORDS_PER_SCALAR)])
+        Weighted(vec![[0; 4]; words])
     }
 
-    pub(crate) fn add(&mut self, words: &[u64], weight: &Scalar) {
-        let scalars = packed(words.iter().map(|w| u128::from(*w)));
-        self.0.iter_mut().zip(scalars).for_each(|(sum, scalar)| *sum += weight * scalar);
+    pub(crate) fn add(&mut self, words: &[u64], weight: u128) {
+        for (sum, word) in self.0.iter_mut().zip(words) {
+            let mut carry = false;
+            for (limb, more) in sum.iter_mut().zip(weighted(*word, weight)) {
+                (*limb, carry) = carrying(u64::overflowing_add, *limb, more, carry);
+            }
+        }
     }
 
     /// Subtracts what [`Weighted::add`] added.
-    pub(crate) fn remove(&mut self, words: &[u64], weight: &Scalar) {
-        self.add(words, &-weight);
+    pub(crate) fn remove(&mut self, words: &[u64], weight: u128) {
+        for (sum, word) in self.0.iter_mut().zip(words) {
+            let mut carry = false;
+            for (limb, less) in sum.iter_mut().zip(weighted(*word, weight)) {
+                (*limb, carry) = carrying(u64::overflowing_sub, *limb, less, carry);
+            }
+        }
     }
 
     /// [INP-4]: whether each of these commitments is to the vector that was added with its weight.
-    pub(crate) fn is_of<'a>(&self, commitments: impl Iterator<Item = (&'a Scalar, &'a Commitment)>) -> bool {
-        let (weights, points): (Vec<Scalar>, Vec<_>) =
-            commitments.map(|(weight, c)| (-weight, CompressedRistretto(*c).decompress())).unzip();
-        let generators = generators(self.0.len());
-        let scalars = self.0.iter().copied().chain(weights);
-        let points = generators.iter().take(self.0.len()).map(|g| Some(*g)).chain(points);
-        RistrettoPoint::optional_multiscalar_mul(scalars, points).is_some_and(|sum| sum == RistrettoPoint::identity())
+    pub(crate) fn is_of<'a>(&self, commitments: impl Iterator<Item = (u128, &'a Commitment)>) -> bool {
+        // The generators' side is negated: weights stay short, and short ones cost half.
+        let scalars: Vec<Scalar> = self.0.chunks(WORDS_PER_SCALAR).map(|words| -spaced(words)).collect();
+        let commitments: Vec<_> = commitments.map(|(weight, c)| (Scalar::from(weight), c)).collect();
+        combination(&scalars, Others::Weighted(&commitments)) == Some(RistrettoPoint::identity())
     }
+}
+
+fn weighted(word: u64, weight: u128) -> [u64; 4] {
+    let low = u128::from(word) * u128::from(weight as u64);
+    let high = u128::from(word) * (weight >> 64) + (low >> 64);
+    [low as u64, high as u64, (high >> 64) as u64, 0]
+}
+
+fn carrying(step: impl Fn(u64, u64) -> (u64, bool), limb: u64, by: u64, carry: bool) -> (u64, bool) {
+    let (first, over) = step(limb, by);
+    let (second, again) = step(first, u64::from(carry));
+    (second, over | again)
+}
+
+/// The scalar of words that are 80 bits apart, each below 2^208: they overlap, so the sum is reduced.
+fn spaced(words: &[[u64; 4]]) -> Scalar {
+    let word = |word: &[u64; 4]| {
+        let mut bytes = [0; 32];
+        let (chunks, _) = bytes.as_chunks_mut::<8>();
+        chunks.iter_mut().zip(word).for_each(|(chunk, limb)| *chunk = limb.to_le_bytes());
+        Scalar::from_bytes_mod_order(bytes)
+    };
+    let mut spacing = [0; 32];
+    spacing[SPACING / 8] = 1;
+    let spacing = Scalar::from_bytes_mod_order(spacing);
+    words.iter().rev().fold(Scalar::ZERO, |sum, next| sum * spacing + word(next))
 }
 
 #[cfg(test)]
@@ -196,16 +326,16 @@ mod tests {
     #[test]
     fn errors_that_cancel_in_the_sum_show_under_weights() {
         let vectors: Vec<Vec<u64>> = (0..5u64).map(|i| (0..7).map(|k| u64::MAX / (i + k + 1)).collect()).collect();
-        let weights: Vec<Scalar> = (1..6u64).map(|i| Scalar::from(i * i + 1_000)).collect();
+        let weights: Vec<u128> = (1..6u128).map(|i| u128::MAX / (i * i + 1_000)).collect();
         let right: Vec<Commitment> = vectors.iter().map(|v| commit(v)).collect();
         let off = |i: usize, times: Scalar| {
             let point = CompressedRistretto(right[i]).decompress().unwrap();
             (point + times * generator(0)).compress().to_bytes()
         };
         let mut weighted = Weighted::new(7);
-        vectors.iter().zip(&weights).for_each(|(v, w)| weighted.add(v, w));
+        vectors.iter().zip(&weights).for_each(|(v, w)| weighted.add(v, *w));
         let check = |weighted: &Weighted, commitments: &[Commitment], from: usize| {
-            weighted.is_of(weights[from..].iter().zip(&commitments[from..]))
+            weighted.is_of(weights[from..].iter().copied().zip(&commitments[from..]))
         };
         assert!(check(&weighted, &right, 0));
         for shifts in [vec![(1, 1i64), (2, -1)], vec![(0, 2), (3, -1), (4, -1)], vec![(4, 1)]] {
@@ -219,11 +349,37 @@ mod tests {
             assert_eq!(sums.are_of(wrong.iter()), shifts.len() > 1, "the plain sum sees only what is left over");
             assert!(!check(&weighted, &wrong, 0), "{shifts:?}");
         }
-        weighted.remove(&vectors[0], &weights[0]);
+        weighted.remove(&vectors[0], weights[0]);
         assert!(check(&weighted, &right, 1) && !check(&weighted, &right, 0));
         let mut none = right.clone();
         none[2] = [0xff; 32];
         assert!(!check(&weighted, &none, 1));
+    }
+
+    /// The tables, the parts and the integers against one plain sum in the group, below and above the length that has tables.
+    #[test]
+    fn a_combination_is_the_plain_sum() {
+        for words in [1usize, 2, 3, 4, 50, 170, 3 * TABLED, 3 * TABLED + 1] {
+            let vector = |i: u64| -> Vec<u64> { (0..words as u64).map(|k| u64::MAX / (i * 31 + k + 1)).collect() };
+            let plain = |words: &[u64], weight: u128| -> RistrettoPoint {
+                let scalars = packed(words.iter().map(|w| u128::from(*w)));
+                (0..).zip(scalars).map(|(i, s)| Scalar::from(weight) * s * generators(TABLED + 1).points[i]).sum()
+            };
+            generators(words.div_ceil(WORDS_PER_SCALAR).max(TABLED + 1));
+            assert_eq!(commit(&vector(3)), plain(&vector(3), 1).compress().to_bytes(), "{words} words");
+            let (mut weighted, mut sum) = (Weighted::new(words), RistrettoPoint::identity());
+            let weights = [u128::MAX, 1, 0, u128::MAX - 7, 1 << 64];
+            for (i, weight) in (0..).zip(weights) {
+                weighted.add(&vector(i), weight);
+                sum += plain(&vector(i), weight);
+            }
+            let scalars: Vec<Scalar> = weighted.0.chunks(WORDS_PER_SCALAR).map(spaced).collect();
+            assert_eq!(combination(&scalars, Others::Plain(&[])), Some(sum), "{words} words");
+            let right: Vec<Commitment> = (0..5).map(|i| commit(&vector(i))).collect();
+            assert!(weighted.is_of(weights.into_iter().zip(&right)));
+            weights.iter().zip(0..).for_each(|(weight, i)| weighted.remove(&vector(i), *weight));
+            assert!(weighted.0.iter().all(|sum| *sum == [0; 4]));
+        }
     }
 
     #[test]

@@ -73,7 +73,7 @@ impl Documents<'_> {
     fn frame<'a>(&self, by: PartyId, bytes: &'a [u8], kind: Kind) -> Result<Verified<'a>, Error> {
         let name = self.roster.name_of(by);
         let key = self.roster.member(by).map_or(PublicKey([0; 32]), |member| member.key);
-        let frame = message::verify(bytes, &self.session(), &key, &|| name.clone())?;
+        let frame = message::verify(bytes, &self.session(), (&DecodedKeys::default(), &key), &|| name.clone())?;
         if frame.kind == kind {
             Ok(frame)
         } else {

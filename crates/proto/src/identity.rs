@@ -8,11 +8,11 @@ use rand_core::CryptoRng;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
-use crate::{error::Error, suite};
+use crate::{error::Error, spread, suite};
 
 /// An Ed25519 public key: the name by which everybody else knows a party.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct PublicKey(pub [u8; 32]);
+pub struct PublicKey(#[serde(with = "crate::codec::fixed")] pub [u8; 32]);
 
 impl fmt::Display for PublicKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -47,10 +47,26 @@ impl DecodedKeys {
         DecodedKeys(keys.into_iter().filter_map(|key| Some((key, decode(&key)?))).collect())
     }
 
-    /// Verifies many signatures on hashes together, at about a third of their cost one by one. Returns false if at
-    /// least one is not valid, without saying which; the caller then checks each ([FRM-8]). Keys that are not cached
-    /// here are decoded.
+    /// Verifies one signature as [`PublicKey::verify`] does.
+    pub(crate) fn verify(&self, key: &PublicKey, label: &str, parts: &[&[u8]], signature: &Signature) -> bool {
+        match self.0.get(key) {
+            Some(decoded) => verify_strict(decoded, label, parts, signature),
+            None => key.verify(label, parts, signature),
+        }
+    }
+
+    /// Verifies many signatures on hashes together, at about a third of their cost one by one, and on all cores. Returns
+    /// false if at least one is not valid, without saying which; the caller then checks each ([FRM-8]). Keys that are not
+    /// cached here are decoded.
+    ///
+    /// What passes here shows what its owner signed, but is not always what [`PublicKey::verify`] takes: a part of small
+    /// order in R is seen only at random. So a site, which has to believe what it was shown, may use this, and an
+    /// aggregator may not: it would hand on what some sites refuse, and they would blame it.
     pub(crate) fn verify_all(&self, signed: &[(PublicKey, suite::Hash, Signature)]) -> bool {
+        spread::in_parts(signed, WORTH_A_CORE, |part| self.verify_together(part)).into_iter().all(|sound| sound)
+    }
+
+    fn verify_together(&self, signed: &[(PublicKey, suite::Hash, Signature)]) -> bool {
         let key = |key| self.0.get(key).copied().or_else(|| decode(key));
         let Some(keys) = signed.iter().map(|(k, _, _)| key(k)).collect::<Option<Vec<_>>>() else { return false };
         let messages: Vec<&[u8]> = signed.iter().map(|(_, digest, _)| &digest.0[..]).collect();
@@ -60,6 +76,14 @@ impl DecodedKeys {
     }
 }
 
+/// Fewer signatures than this are not worth another core.
+const WORTH_A_CORE: usize = 6;
+
+fn verify_strict(key: &VerifyingKey, label: &str, parts: &[&[u8]], signature: &Signature) -> bool {
+    let digest = suite::hash(label, parts);
+    key.verify_strict(&digest.0, &ed25519_dalek::Signature::from_bytes(&signature.to_bytes())).is_ok()
+}
+
 fn decode(key: &PublicKey) -> Option<VerifyingKey> {
     VerifyingKey::from_bytes(&key.0).ok().filter(|key| !key.is_weak())
 }
@@ -67,7 +91,9 @@ fn decode(key: &PublicKey) -> Option<VerifyingKey> {
 /// An Ed25519 signature.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Signature {
+    #[serde(with = "crate::codec::fixed")]
     r: [u8; 32],
+    #[serde(with = "crate::codec::fixed")]
     s: [u8; 32],
 }
 
@@ -98,9 +124,7 @@ impl fmt::Debug for Signature {
 impl PublicKey {
     /// Verifies strictly: canonical encoding, no key of small order ([KEY-2]).
     pub fn verify(&self, label: &str, parts: &[&[u8]], signature: &Signature) -> bool {
-        let Ok(key) = VerifyingKey::from_bytes(&self.0) else { return false };
-        let digest = suite::hash(label, parts);
-        key.verify_strict(&digest.0, &ed25519_dalek::Signature::from_bytes(&signature.to_bytes())).is_ok()
+        VerifyingKey::from_bytes(&self.0).is_ok_and(|key| verify_strict(&key, label, parts, signature))
     }
 
     /// Whether the bytes are a point that may serve as a key: canonical and not of small order ([KEY-2]).

@@ -52,7 +52,7 @@ pub(crate) struct DeckRecord {
 
 /// Secret bytes on their way to or from the journal.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Zeroize, ZeroizeOnDrop)]
-pub(crate) struct Bytes(pub(crate) [u8; 32]);
+pub(crate) struct Bytes(#[serde(with = "codec::fixed")] pub(crate) [u8; 32]);
 
 impl Record {
     /// The bytes to append to the journal.

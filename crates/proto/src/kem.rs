@@ -8,14 +8,20 @@ use ml_kem::{
     B32, DecapsulationKey, EncapsulationKey, MlKem768,
     kem::{Decapsulate, Encapsulate, Key, KeyExport},
 };
-use rand_core::CryptoRng;
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser::SerializeTuple};
+use std::convert::Infallible;
+
+use rand_core::{CryptoRng, TryCryptoRng, TryRng};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::suite::Secret;
+use crate::{codec, suite::Secret};
 
 /// Bytes of a public key on the wire.
 pub const KEY_BYTES: usize = 1_184;
+/// Bytes at the end of a public key from which its matrix is expanded.
+const SEED_BYTES: usize = 32;
+/// q of FIPS 203.
+const MODULUS: u16 = 3_329;
 /// Bytes of a ciphertext on the wire.
 pub const CIPHERTEXT_BYTES: usize = 1_088;
 
@@ -44,38 +50,28 @@ impl<const N: usize> From<[u8; N]> for Fixed<N> {
 
 impl<const N: usize> Serialize for Fixed<N> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut tuple = serializer.serialize_tuple(N)?;
-        self.0.iter().try_for_each(|b| tuple.serialize_element(b))?;
-        tuple.end()
+        codec::fixed::serialize(&*self.0, serializer)
     }
 }
 
 impl<'de, const N: usize> Deserialize<'de> for Fixed<N> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Bytes<const N: usize>;
-        impl<'de, const N: usize> de::Visitor<'de> for Bytes<N> {
-            type Value = Fixed<N>;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                write!(f, "{N} bytes")
-            }
-
-            fn visit_seq<A: de::SeqAccess<'de>>(self, mut seq: A) -> Result<Fixed<N>, A::Error> {
-                let mut out = Fixed(Box::new([0; N]));
-                for (i, byte) in out.0.iter_mut().enumerate() {
-                    *byte = seq.next_element()?.ok_or_else(|| de::Error::invalid_length(i, &self))?;
-                }
-                Ok(out)
-            }
-        }
-        deserializer.deserialize_tuple(N, Bytes::<N>)
+        let mut out = Fixed(Box::new([0; N]));
+        codec::fixed::fill(&mut *out.0, deserializer)?;
+        Ok(out)
     }
 }
 
 impl KemKey {
-    /// [KEX-16]: the key check of FIPS 203, section 7.2: every coefficient is below the modulus.
+    /// [KEX-16]: the key check of FIPS 203, section 7.2: every coefficient is below the modulus. The key is not expanded
+    /// for it, which costs twenty times as much.
     pub(crate) fn is_valid(&self) -> bool {
-        self.key().is_some()
+        let coefficients = &self.0[..KEY_BYTES - SEED_BYTES];
+        let (triples, _) = coefficients.as_chunks::<3>();
+        // Two numbers of twelve bits in three bytes.
+        let both =
+            |[a, b, c]: &[u8; 3]| [u16::from(*a) | u16::from(b & 15) << 8, u16::from(b >> 4) | u16::from(*c) << 4];
+        triples.iter().flat_map(both).all(|coefficient| coefficient < MODULUS)
     }
 
     fn key(&self) -> Option<EncapsulationKey<MlKem768>> {
@@ -84,13 +80,47 @@ impl KemKey {
     }
 
     /// A fresh secret for the owner of this key, and what takes it there. None where the key is not valid.
-    pub(crate) fn encapsulate(&self, rng: &mut dyn CryptoRng) -> Option<(Ciphertext, Secret)> {
-        let (ciphertext, mut shared) = self.key()?.encapsulate_with_rng(rng);
+    pub(crate) fn encapsulate(&self, mut drawn: Drawn) -> Option<(Ciphertext, Secret)> {
+        let (ciphertext, mut shared) = self.key()?.encapsulate_with_rng(&mut drawn);
         let secret = Secret::new(shared.into());
         shared.zeroize();
         Some((Fixed(Box::new(ciphertext.into())), secret))
     }
 }
+
+/// The 32 random bytes of one encapsulation, drawn ahead, so that many are carried out at once.
+pub(crate) struct Drawn(Secret);
+
+impl Drawn {
+    pub(crate) fn new(rng: &mut dyn CryptoRng) -> Drawn {
+        Drawn(Secret::random(rng))
+    }
+
+    pub(crate) fn copy(&self) -> Drawn {
+        Drawn(Secret::new(*self.0.bytes()))
+    }
+}
+
+/// Gives its bytes to the one reader that takes exactly so many.
+impl TryRng for Drawn {
+    type Error = Infallible;
+
+    fn try_next_u32(&mut self) -> Result<u32, Infallible> {
+        rand_core::utils::next_word_via_fill(self)
+    }
+
+    fn try_next_u64(&mut self) -> Result<u64, Infallible> {
+        rand_core::utils::next_word_via_fill(self)
+    }
+
+    fn try_fill_bytes(&mut self, out: &mut [u8]) -> Result<(), Infallible> {
+        assert_eq!(out.len(), 32, "an encapsulation draws 32 bytes once");
+        out.copy_from_slice(self.0.bytes());
+        Ok(())
+    }
+}
+
+impl TryCryptoRng for Drawn {}
 
 /// The private side of a [`KemKey`]: the seed d ‖ z of FIPS 203, from which the key is made when it is needed.
 /// In a block of its own, so that nothing is left where it was when it is moved.
@@ -133,5 +163,34 @@ impl Decapsulator {
         let secret = Secret::new(shared.into());
         shared.zeroize();
         secret
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use chacha20::{ChaCha20Rng, rand_core::SeedableRng};
+
+    /// [KEX-16]: the check of the bytes is that of the library, at the modulus and on both sides of it, wherever it stands.
+    #[test]
+    fn kex_16_a_key_is_valid_where_the_library_takes_it() {
+        let mut rng = ChaCha20Rng::seed_from_u64(3);
+        let key = KemSecret::generate(&mut rng).public();
+        assert!(key.is_valid() && key.key().is_some());
+        for at in [0, 3, 600, KEY_BYTES - SEED_BYTES - 3, KEY_BYTES - SEED_BYTES, KEY_BYTES - 3] {
+            for value in [0, 1, MODULUS - 1, MODULUS, MODULUS + 1, 4_095] {
+                for upper in [false, true] {
+                    let mut changed = key.clone();
+                    let (low, high) = (value as u8, (value >> 8) as u8);
+                    let bytes = &mut changed.0[at..at + 3];
+                    if upper {
+                        (bytes[1], bytes[2]) = (bytes[1] & 15 | low << 4, (value >> 4) as u8);
+                    } else {
+                        (bytes[0], bytes[1]) = (low, bytes[1] & 0xf0 | high);
+                    }
+                    assert_eq!(changed.is_valid(), changed.key().is_some(), "{value} at {at}");
+                }
+            }
+        }
     }
 }

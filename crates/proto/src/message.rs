@@ -288,7 +288,7 @@ pub fn frame_encoded(identity: &Identity, session: &Hash, kind: Kind, context: &
 pub(crate) fn verify<'a>(
     bytes: &'a [u8],
     session: &Hash,
-    key: &PublicKey,
+    (keys, key): (&DecodedKeys, &PublicKey),
     sender: &dyn Fn() -> String,
 ) -> Result<Verified<'a>, Error> {
     let Some((header, body)) = bytes.split_first_chunk::<HEADER>() else {
@@ -306,7 +306,8 @@ pub(crate) fn verify<'a>(
         return Err(Error::malformed("frame", "no room for a context and a signature", "FRM-3"));
     };
     let proof = Proof { rest: rest_digest(kind, rest), signature };
-    if !proof.verify(key, session, kind, &context) {
+    let number = (kind as u16).to_le_bytes();
+    if !keys.verify(key, FRAME, &signed_parts(session, &number, &context, &proof.rest), &proof.signature) {
         return Err(Error::peer(sender(), format!("sent a {kind:?} that its key did not sign for this run"), "FRM-4"));
     }
     Ok(Verified { kind, context, rest, proof })
@@ -323,7 +324,7 @@ pub fn open<T: Serialize + DeserializeOwned>(
     sender: &str,
     expected: Kind,
 ) -> Result<T, Error> {
-    let v = verify(bytes, session, key, &|| sender.to_owned())?;
+    let v = verify(bytes, session, (&DecodedKeys::default(), key), &|| sender.to_owned())?;
     if v.kind != expected {
         return Err(Error::peer(sender, format!("sent a {:?} where a {expected:?} belongs", v.kind), "FRM-6"));
     }
@@ -374,21 +375,28 @@ mod tests {
         (id, session, context, bytes)
     }
 
+    /// With the key decoded before, and decoded anew.
+    fn checked<'a>(bytes: &'a [u8], session: &Hash, key: &PublicKey) -> Result<Verified<'a>, Error> {
+        let who = || "x".to_owned();
+        let decoded = verify(bytes, session, (&DecodedKeys::new([*key]), key), &who);
+        assert_eq!(decoded.is_ok(), verify(bytes, session, (&DecodedKeys::default(), key), &who).is_ok());
+        decoded
+    }
+
     #[test]
     fn every_bit_of_a_frame_counts() {
         let (id, session, _, bytes) = sample();
-        let who = || "x".to_owned();
-        assert!(verify(&bytes, &session, &id.public(), &who).is_ok());
+        assert!(checked(&bytes, &session, &id.public()).is_ok());
         for i in 0..bytes.len() * 8 {
             let mut bad = bytes.clone();
             bad[i / 8] ^= 1 << (i % 8);
-            assert!(verify(&bad, &session, &id.public(), &who).is_err(), "bit {i}");
+            assert!(checked(&bad, &session, &id.public()).is_err(), "bit {i}");
         }
         for n in 0..bytes.len() {
-            assert!(verify(&bytes[..n], &session, &id.public(), &who).is_err());
+            assert!(checked(&bytes[..n], &session, &id.public()).is_err());
         }
-        assert!(verify(&bytes, &suite::hash("other", &[]), &id.public(), &who).is_err());
-        assert!(verify(&bytes, &session, &Identity::from_seed(&[2; 32]).public(), &who).is_err());
+        assert!(checked(&bytes, &suite::hash("other", &[]), &id.public()).is_err());
+        assert!(checked(&bytes, &session, &Identity::from_seed(&[2; 32]).public()).is_err());
     }
 
     #[test]
@@ -418,7 +426,7 @@ mod tests {
     #[test]
     fn frm_5_a_proof_stands_for_kind_and_context() {
         let (id, session, context, bytes) = sample();
-        let v = verify(&bytes, &session, &id.public(), &|| "x".into()).unwrap();
+        let v = checked(&bytes, &session, &id.public()).unwrap();
         assert!(v.proof.verify(&id.public(), &session, Kind::Refusal, &context));
         assert!(!v.proof.verify(&id.public(), &session, Kind::Unmask, &context));
         assert!(!v.proof.verify(&id.public(), &session, Kind::Refusal, &session));
@@ -445,7 +453,7 @@ mod tests {
             standing: Standing { block: Some(context), version: 7 },
         };
         let frame = frame(&id, &session, Kind::AdvertiseKeys, &context, &keys);
-        let proof = verify(&frame, &session, &id.public(), &|| "x".into()).unwrap().proof;
+        let proof = checked(&frame, &session, &id.public()).unwrap().proof;
         let entries = (0..n).map(|site| DirectoryEntry { site, keys: keys.clone(), proof }).collect();
         // Every site by itself takes most room.
         let directory = Directory { threshold: n, entries, blocks: (0..n).map(|site| vec![site]).collect() };

@@ -47,34 +47,115 @@ fn point(i: u16) -> Scalar {
     Scalar::from(u64::from(i) + 1)
 }
 
-/// Shares of `secret` for `members`, any `t` of which open it; fewer say nothing about it.
-pub(crate) fn split(secret: &Scalar, t: usize, members: &[u16], rng: &mut dyn CryptoRng) -> Vec<Share> {
-    // With its full capacity from the start: growing would leave a copy behind.
-    let mut coefficients: Zeroizing<Vec<Scalar>> = Zeroizing::new(Vec::with_capacity(t));
-    coefficients.push(*secret);
-    coefficients.extend((1..t).map(|_| random_scalar(rng)));
-    members.iter().map(|m| Share(evaluate(&coefficients, point(*m)))).collect()
+/// A polynomial of degree t − 1 whose value at zero is the secret. Shares are its values at the members' points: any t of them
+/// open the secret, fewer say nothing about it.
+pub(crate) struct Polynomial(Zeroizing<Vec<Scalar>>);
+
+impl Polynomial {
+    /// All coefficients but the secret are uniform.
+    pub(crate) fn through(secret: &Scalar, t: usize, rng: &mut dyn CryptoRng) -> Polynomial {
+        // With its full capacity from the start: growing would leave a copy behind.
+        let mut coefficients = Zeroizing::new(Vec::with_capacity(t));
+        coefficients.push(*secret);
+        coefficients.extend((1..t).map(|_| random_scalar(rng)));
+        Polynomial(coefficients)
+    }
+}
+
+/// A point at which many polynomials are evaluated: the powers of a member's x.
+pub(crate) struct Powers(Vec<Scalar>);
+
+impl Powers {
+    /// For polynomials of `t` coefficients.
+    pub(crate) fn of(member: u16, t: usize) -> Powers {
+        let x = point(member);
+        Powers(std::iter::successors(Some(Scalar::ONE), |power| Some(power * x)).take(t).collect())
+    }
+
+    /// The member's share.
+    pub(crate) fn share(&self, polynomial: &Polynomial) -> Share {
+        Share(inner_product(polynomial.0.iter().zip(&self.0)))
+    }
 }
 
 fn evaluate(coefficients: &[Scalar], x: Scalar) -> Scalar {
     coefficients.iter().rev().fold(Scalar::ZERO, |acc, c| acc * x + c)
 }
 
+/// Products of two field elements are below 2^506, so the sum of so many is below 2^512.
+const UNREDUCED: usize = 32;
+
+/// The sum of the products: as multiplying and adding in the field, but reduced once for many products, which is most of
+/// the cost of each. What is done does not depend on the values.
+fn inner_product<'a>(pairs: impl Iterator<Item = (&'a Scalar, &'a Scalar)>) -> Scalar {
+    let (mut total, mut sum, mut open) = (Scalar::ZERO, [0u64; 8], 0);
+    for (a, b) in pairs {
+        if open == UNREDUCED {
+            (total, sum, open) = (total + reduced(&sum), [0; 8], 0);
+        }
+        add_product(&mut sum, &limbs(a), &limbs(b));
+        open += 1;
+    }
+    total + reduced(&sum)
+}
+
+fn limbs(scalar: &Scalar) -> [u64; 4] {
+    let (limbs, _) = scalar.as_bytes().as_chunks::<8>();
+    std::array::from_fn(|i| u64::from_le_bytes(limbs[i]))
+}
+
+/// `sum` += a · b, which does not overflow.
+fn add_product(sum: &mut [u64; 8], a: &[u64; 4], b: &[u64; 4]) {
+    for (i, a) in a.iter().enumerate() {
+        let mut carry = 0;
+        for (j, b) in b.iter().enumerate() {
+            let at = u128::from(*a) * u128::from(*b) + u128::from(sum[i + j]) + u128::from(carry);
+            (sum[i + j], carry) = (at as u64, (at >> 64) as u64);
+        }
+        for word in &mut sum[i + 4..] {
+            let (more, over) = word.overflowing_add(carry);
+            (*word, carry) = (more, u64::from(over));
+        }
+    }
+}
+
+fn reduced(wide: &[u64; 8]) -> Scalar {
+    let mut bytes = Zeroizing::new([0; 64]);
+    let (chunks, _) = bytes.as_chunks_mut::<8>();
+    chunks.iter_mut().zip(wide).for_each(|(chunk, limb)| *chunk = limb.to_le_bytes());
+    Scalar::from_bytes_mod_order_wide(&bytes)
+}
+
 /// Lagrange coefficients at zero for the points of `members` (distinct), by one batched inversion.
 pub(crate) fn lagrange_at_zero(members: &[u16]) -> Vec<Scalar> {
-    let xs: Vec<Scalar> = members.iter().map(|m| point(*m)).collect();
-    let mut denominators: Vec<Scalar> =
-        (0..xs.len()).map(|i| (0..xs.len()).filter(|j| *j != i).map(|j| xs[j] - xs[i]).product()).collect();
+    let mut denominators: Vec<Scalar> = members
+        .iter()
+        .map(|i| {
+            let others = members.iter().filter(|j| *j != i);
+            let below = others.clone().filter(|j| *j < i).count();
+            let size = product(others.map(|j| u64::from(i.abs_diff(*j))));
+            if below % 2 == 0 { size } else { -size }
+        })
+        .collect();
     Scalar::invert_batch_alloc(&mut denominators);
-    let all: Scalar = xs.iter().product();
-    let mut inverse_xs = xs;
+    let all = product(members.iter().map(|m| u64::from(*m) + 1));
+    let mut inverse_xs: Vec<Scalar> = members.iter().map(|m| point(*m)).collect();
     Scalar::invert_batch_alloc(&mut inverse_xs);
     denominators.iter().zip(&inverse_xs).map(|(d, ix)| d * all * ix).collect()
 }
 
+/// The product of factors of at most 17 bits: as integers for as long as they fit, since the field's product costs more.
+fn product(factors: impl Iterator<Item = u64>) -> Scalar {
+    let (whole, rest) = factors.fold((Scalar::ONE, 1u128), |(whole, rest), factor| {
+        let longer = rest * u128::from(factor);
+        if longer >> 110 == 0 { (whole, longer) } else { (whole * Scalar::from(longer), 1) }
+    });
+    whole * Scalar::from(rest)
+}
+
 /// The secret behind the shares that belong to `coefficients`.
 pub(crate) fn recover(coefficients: &[Scalar], shares: &[Scalar]) -> Scalar {
-    coefficients.iter().zip(shares).map(|(l, s)| l * s).sum()
+    inner_product(coefficients.iter().zip(shares))
 }
 
 /// Recovers the secret although one of the first t + 1 shares is wrong, where a commitment tells the right secret: one
@@ -206,6 +287,11 @@ mod tests {
     use chacha20::{ChaCha20Rng, rand_core::SeedableRng};
     use proptest::prelude::*;
 
+    fn split(secret: &Scalar, t: usize, members: &[u16], rng: &mut dyn CryptoRng) -> Vec<Share> {
+        let polynomial = Polynomial::through(secret, t, rng);
+        members.iter().map(|m| Powers::of(*m, t).share(&polynomial)).collect()
+    }
+
     fn plain(shares: &[Share]) -> Vec<Scalar> {
         shares.iter().map(|s| s.0).collect()
     }
@@ -246,6 +332,30 @@ mod tests {
             let (found, wrong) = recover_robust(&members, &shares, t).expect("within the decoding radius");
             prop_assert_eq!(found, secret);
             prop_assert_eq!(wrong, bad);
+        }
+    }
+
+    /// What is fast against what is plain: Horner's rule for shares, and Lagrange's formula as it is written.
+    #[test]
+    fn sums_that_are_reduced_late_are_those_of_the_field() {
+        let mut rng = ChaCha20Rng::seed_from_u64(4);
+        let largest = Scalar::ZERO - Scalar::ONE;
+        for t in [1, 2, 31, 32, 33, 64, 65, 200] {
+            let secret = random_scalar(&mut rng);
+            let polynomial = Polynomial::through(&secret, t, &mut rng);
+            for m in [0, 1, 7, 998, u16::MAX] {
+                assert!(Powers::of(m, t).share(&polynomial).0 == evaluate(&polynomial.0, point(m)));
+            }
+            let all = vec![largest; t];
+            assert_eq!(inner_product(all.iter().zip(&all)), Scalar::from(t as u64), "(−1)² t times");
+        }
+        for members in [&[4][..], &[0, 1, 2], &[9, 3, u16::MAX, 0, 998, 500, 501, 40, 41, 42, 43]] {
+            let xs: Vec<Scalar> = members.iter().map(|m| point(*m)).collect();
+            let plain = |i: usize| -> Scalar {
+                let others = (0..xs.len()).filter(|j| *j != i);
+                others.map(|j| xs[j] * (xs[j] - xs[i]).invert()).product()
+            };
+            assert_eq!(lagrange_at_zero(members), (0..xs.len()).map(plain).collect::<Vec<_>>());
         }
     }
 

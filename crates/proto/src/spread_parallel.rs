@@ -1,4 +1,4 @@
-//! Sums that all cores add up together.
+//! Work that all cores share. What comes out does not depend on how it was shared.
 
 use rayon::prelude::*;
 use zeroize::Zeroizing;
@@ -23,6 +23,28 @@ pub(crate) fn add_up<T: Sync>(words: &mut [u64], items: &[T], add: impl Fn(&mut 
     }
 }
 
+/// How many parts of at least `least` pieces are worth a core each.
+pub(crate) fn parts(pieces: usize, least: usize) -> usize {
+    (pieces / least.max(1)).clamp(1, rayon::current_num_threads())
+}
+
+/// What `make` gives for every item, in their order; on all cores where there are at least `least` items for each.
+pub(crate) fn map<T: Sync, R: Send>(items: &[T], least: usize, make: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    match parts(items.len(), least) {
+        1 => items.iter().map(make).collect(),
+        _ => items.par_iter().map(&make).collect(),
+    }
+}
+
+/// What `make` gives for every part of the items, in their order; on all cores where there are at least `least` items for
+/// each.
+pub(crate) fn in_parts<T: Sync, R: Send>(items: &[T], least: usize, make: impl Fn(&[T]) -> R + Sync) -> Vec<R> {
+    match parts(items.len(), least) {
+        1 => vec![make(items)],
+        parts => items.par_chunks(items.len().div_ceil(parts)).map(&make).collect(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -39,5 +61,16 @@ mod tests {
             add(&mut b, &items);
             assert_eq!(a, b);
         }
+    }
+
+    #[test]
+    fn order_is_kept() {
+        let items: Vec<u64> = (0..1_000).collect();
+        assert_eq!(map(&items, 1, |i| 2 * i), items.iter().map(|i| 2 * i).collect::<Vec<_>>());
+        assert_eq!(in_parts(&items, 1, <[u64]>::to_vec).concat(), items);
+        assert_eq!(
+            (in_parts(&items, 1_001, <[u64]>::len), in_parts(&items[..0], 1, <[u64]>::len)),
+            (vec![1_000], vec![0])
+        );
     }
 }

@@ -44,7 +44,7 @@ const LASTING: [&str; 18] = [
 
 /// A SHA-256 value.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-pub struct Hash(pub [u8; 32]);
+pub struct Hash(#[serde(with = "crate::codec::fixed")] pub [u8; 32]);
 
 impl std::fmt::Display for Hash {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

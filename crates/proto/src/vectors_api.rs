@@ -9,10 +9,10 @@ use crate::{
     codec, commit,
     error::Error,
     identity::{DecodedKeys, PublicKey, Signature},
-    kem::{Ciphertext, KemKey, KemSecret},
+    kem::{Ciphertext, Drawn, KemKey, KemSecret},
     mask::{self, Sign},
     message::{self, Kind},
-    shamir::{self, Share},
+    shamir::{self, Polynomial, Powers, Share},
     site,
     suite::{self, Hash, Secret},
 };
@@ -37,7 +37,7 @@ pub fn kem_public(seed: &[u8; 64]) -> KemKey {
 
 /// A ciphertext and its secret from 32 bytes of `rng`; none where the key is not valid.
 pub fn kem_encapsulate(key: &KemKey, rng: &mut dyn CryptoRng) -> Option<(Ciphertext, Bytes)> {
-    key.encapsulate(rng).map(|(ciphertext, secret)| (ciphertext, *secret.bytes()))
+    key.encapsulate(Drawn::new(rng)).map(|(ciphertext, secret)| (ciphertext, *secret.bytes()))
 }
 
 /// The secret of a ciphertext.
@@ -128,7 +128,12 @@ pub fn is_share(bytes: &Bytes) -> bool {
 
 /// The shares of `members` ([SHR-1]).
 pub fn split(secret: &Bytes, t: usize, members: &[u16], rng: &mut dyn CryptoRng) -> Vec<Bytes> {
-    shamir::split(&scalar(secret), t, members, rng).iter().map(Share::bytes).collect()
+    shares(&scalar(secret), t, members, rng).iter().map(Share::bytes).collect()
+}
+
+fn shares(secret: &Scalar, t: usize, members: &[u16], rng: &mut dyn CryptoRng) -> Vec<Share> {
+    let polynomial = Polynomial::through(secret, t, rng);
+    members.iter().map(|m| Powers::of(*m, t).share(&polynomial)).collect()
 }
 
 /// Checks many signatures on hashes at once ([FRM-8]), for keys that are decoded before, as a site's roster is.
@@ -161,14 +166,14 @@ pub fn recover_robust(members: &[u16], shares: &[Bytes], t: usize) -> Option<(By
 /// A fresh seed and its shares, as a site deals them ([SHR-1]).
 pub fn dealt(t: usize, members: &[u16], rng: &mut dyn CryptoRng) -> (Bytes, Vec<Bytes>) {
     let seed = shamir::random_scalar(rng);
-    let shares = shamir::split(&seed, t, members, rng);
+    let shares = self::shares(&seed, t, members, rng);
     (seed.to_bytes(), shares.iter().map(Share::bytes).collect())
 }
 
 /// A fresh seed, and what the first t of its shares open to.
 pub fn dealt_and_recovered(t: usize, members: &[u16], rng: &mut dyn CryptoRng) -> (Bytes, Bytes) {
     let seed = shamir::random_scalar(rng);
-    let shares: Vec<Scalar> = shamir::split(&seed, t, members, rng).iter().take(t).map(|s| s.0).collect();
+    let shares: Vec<Scalar> = self::shares(&seed, t, members, rng).iter().take(t).map(|s| s.0).collect();
     (seed.to_bytes(), shamir::recover(&shamir::lagrange_at_zero(&members[..t]), &shares).to_bytes())
 }
 

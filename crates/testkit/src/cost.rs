@@ -40,6 +40,7 @@ impl Cost {
 pub struct Timed {
     world: World,
     asked: u8,
+    deck: Cost,
 }
 
 impl Timed {
@@ -47,8 +48,15 @@ impl Timed {
     pub fn new(n: usize, slots: u16) -> Timed {
         let mut world = World::new(Kit::new(n, |terms| terms.slots = slots), 1);
         world.answer = Box::new(|_, asked| (0..asked.words as u64).collect());
+        world.together = true;
         world.until(|e| matches!(e, Event::DeckReady { .. })).expect("a deck");
-        Timed { world, asked: 0 }
+        let deck = cost(&world, n);
+        Timed { world, asked: 0, deck }
+    }
+
+    /// What the deck cost, by the message that was worked on.
+    pub fn deck(&self) -> &Cost {
+        &self.deck
     }
 
     /// One round over vectors of `words` words; the `absent` sites vanish when the question comes.
@@ -66,14 +74,18 @@ impl Timed {
         let (total, cohort, _) = w.ask(&vec![self.asked; 8 * words], words).expect("a total");
         let n = cohort.len() as u64;
         assert!(total.iter().zip(0u64..).all(|(t, v)| *t == v.wrapping_mul(n)), "a wrong total");
-        Cost {
-            sites: by_step(&w.sites_took, "ask", "mask and sign"),
-            aggregator: by_step(&w.hub_took, "ask", "masked input"),
-            sent: w.sent_by_sites.iter().map(|sent| sent.2 as u64).sum(),
-            received: w.received,
-            messages: w.sent_by_sites.len() as u64,
-            alive: cohort.len(),
-        }
+        cost(w, cohort.len())
+    }
+}
+
+fn cost(world: &World, alive: usize) -> Cost {
+    Cost {
+        sites: by_step(&world.sites_took, "ask", "mask and sign"),
+        aggregator: by_step(&world.hub_took, "ask", "masked input"),
+        sent: world.sent_by_sites.iter().map(|sent| sent.2 as u64).sum(),
+        received: world.received,
+        messages: world.sent_by_sites.len() as u64,
+        alive,
     }
 }
 
@@ -87,7 +99,12 @@ fn by_step(took: &Took, ask: &'static str, input: &'static str) -> BTreeMap<&'st
             Some(Kind::ConsistencyCheck) => "consistency check",
             Some(Kind::Certificate) => "certificate",
             Some(Kind::Unmask) => "unmask",
-            Some(_) => "set-up",
+            Some(Kind::Opening) => "opening",
+            Some(Kind::OpenDeck | Kind::AdvertiseKeys) => "keys",
+            Some(Kind::Directory | Kind::AcceptDirectory) => "directory",
+            Some(Kind::DirectoryCertificate | Kind::ShareKeys) => "shares",
+            Some(Kind::DeliverShares | Kind::ShareAck) => "delivery",
+            Some(_) => "other",
         };
         *steps.entry(step).or_default() += *time;
     }

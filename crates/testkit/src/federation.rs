@@ -228,6 +228,8 @@ pub struct World {
     pub boundaries: Vec<usize>,
     /// A site comes back without so many of the last entries of its journal, as from an older copy.
     pub forgets: usize,
+    /// Whether frames that reach the aggregator at one time are given to it at once, as a busy process finds them.
+    pub together: bool,
     /// Whether a site answers.
     pub manner: Manner,
     /// The run, where it is written down.
@@ -292,6 +294,7 @@ impl World {
             crashes: Vec::new(),
             boundaries: vec![0; n],
             forgets: 0,
+            together: false,
             manner: Box::new(|_, _| Reply::Answer),
             notes: None,
             hub_took: Took::new(),
@@ -394,7 +397,11 @@ impl World {
             };
             notes.heard.extend(heard.map(|heard| (self.now, heard)));
         }
-        let kind = if let aggregator::Input::Message { bytes, .. } = &input { kind_of(bytes) } else { None };
+        let kind = match &input {
+            aggregator::Input::Message { bytes, .. } => kind_of(bytes),
+            aggregator::Input::Messages(frames) => frames.first().and_then(|(_, bytes)| kind_of(bytes)),
+            _ => None,
+        };
         let began = Instant::now();
         self.aggregator.handle(input, Millis(self.now));
         *self.hub_took.entry(kind).or_default() += began.elapsed();
@@ -671,6 +678,14 @@ impl World {
         self.now = self.now.max(at);
         match self.store[index].take() {
             Some(Happening::ToSite(i, bytes)) => self.tell_site(i, &bytes),
+            Some(Happening::ToAggregator(from, bytes)) if self.together => {
+                let mut frames = vec![(from, bytes)];
+                while let Some(next) = self.next_to_hub(at) {
+                    frames.push(next);
+                }
+                let frames: Vec<(u16, &[u8])> = frames.iter().map(|(from, bytes)| (*from, &bytes[..])).collect();
+                self.tell_hub(aggregator::Input::Messages(&frames));
+            }
             Some(Happening::ToAggregator(from, bytes)) => {
                 self.tell_hub(aggregator::Input::Message { from, bytes: &bytes });
             }
@@ -682,6 +697,20 @@ impl World {
         }
         self.drain_aggregator();
         self.now < TOO_LONG
+    }
+
+    /// The frame that reaches the aggregator next, where nothing else comes before it and it comes at this time.
+    fn next_to_hub(&mut self, at: u64) -> Option<(u16, Vec<u8>)> {
+        let Reverse((next, _, index)) = self.queue.peek()?;
+        let (index, due) = (*index, *next == at);
+        if !due || !matches!(self.store[index], Some(Happening::ToAggregator(..))) {
+            return None;
+        }
+        self.queue.pop();
+        match self.store[index].take() {
+            Some(Happening::ToAggregator(from, bytes)) => Some((from, bytes)),
+            _ => None,
+        }
     }
 
     /// Runs to the next event of the aggregator for which `wanted` holds.

@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use veilsum_proto::{
     Error,
     aggregator::{self, Aggregator, AggregatorConfig, Millis, Timing},
@@ -348,11 +348,46 @@ impl AggregatorHost {
                 },
                 None => self.events.recv().await,
             };
-            let Some(event) = event else { continue };
-            if let Some(event) = self.link_event(event) {
-                return event;
+            let mut event = event;
+            // What came meanwhile is taken with it: signatures are then verified on all cores.
+            let mut frames = Vec::new();
+            while let Some(next) = event.take() {
+                if let Some(other) = self.frame_of_round(next, &mut frames) {
+                    self.hear(&mut frames);
+                    if let Some(event) = self.link_event(other) {
+                        return event;
+                    }
+                } else if frames.len() < AT_ONCE {
+                    event = self.events.try_recv().ok();
+                }
             }
+            self.hear(&mut frames);
         }
+    }
+
+    /// Collects a frame for the state machine; gives back what is something else.
+    fn frame_of_round(&mut self, event: LinkEvent, frames: &mut Vec<FromSite>) -> Option<LinkEvent> {
+        match event {
+            LinkEvent::Frame { party: PartyId::Site(from), id, bytes, room } if is_of_round(&bytes) => {
+                let party = PartyId::Site(from);
+                if self.peers.get(&party).is_some_and(|p| p.id == id) {
+                    self.traffic.sent(&self.config.party.name_of(party), &bytes);
+                    self.config.party.received(party, &bytes);
+                    frames.push((from, bytes, room));
+                }
+                None
+            }
+            other => Some(other),
+        }
+    }
+
+    fn hear(&mut self, frames: &mut Vec<FromSite>) {
+        let now = self.now();
+        let all: Vec<(u16, &[u8])> = frames.iter().map(|(from, bytes, _)| (*from, &bytes[..])).collect();
+        if !all.is_empty() {
+            self.aggregator.handle(aggregator::Input::Messages(&all), now);
+        }
+        frames.clear();
     }
 
     fn link_event(&mut self, event: LinkEvent) -> Option<HostEvent> {
@@ -384,13 +419,7 @@ impl AggregatorHost {
                 self.traffic.sent(&self.config.party.name_of(party), &bytes);
                 self.config.party.received(party, &bytes);
                 let kind = message::kind_of(&bytes)?;
-                match party {
-                    PartyId::Site(from) if (kind as u16) < Kind::Hello as u16 => {
-                        self.aggregator.handle(aggregator::Input::Message { from, bytes: &bytes }, now);
-                        None
-                    }
-                    from => Some(HostEvent::Control { from, kind, bytes }),
-                }
+                Some(HostEvent::Control { from: party, kind, bytes })
             }
         }
     }
@@ -480,6 +509,16 @@ impl AggregatorHost {
         let _ = tokio::time::timeout(FINISH_LIMIT + Duration::from_secs(1), all).await;
         self.traffic
     }
+}
+
+/// Frames for the state machine that are taken together at most; what they are in memory is bounded by the door.
+const AT_ONCE: usize = 256;
+
+/// A frame for the state machine, and the room that it takes while it is held.
+type FromSite = (u16, Vec<u8>, OwnedSemaphorePermit);
+
+fn is_of_round(frame: &[u8]) -> bool {
+    message::kind_of(frame).is_some_and(|kind| (kind as u16) < Kind::Hello as u16)
 }
 
 /// The state machine; where it had begun before, whoever is in a deck was there.

@@ -98,6 +98,14 @@ impl Follower {
         self.transcript.as_mut().map_or(Ok(()), Transcript::clear)
     }
 
+    /// What the coordinator said so far is on disk: before this site answers, and before it waits for more.
+    ///
+    /// # Errors
+    /// A [`Failure`] where it cannot be written.
+    pub(super) fn sync(&mut self) -> Result<(), Failure> {
+        self.transcript.as_mut().map_or(Ok(()), Transcript::sync)
+    }
+
     fn keep(&mut self, said: &Said) -> Result<(), Failure> {
         self.transcript.as_mut().map_or(Ok(()), |transcript| transcript.add(said))
     }

@@ -1,11 +1,11 @@
 //! A site's conversation with one aggregator: frames in, state machine, frames out, over as many connections as it takes.
 
-use std::time::Duration;
+use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
 
 use tokio::sync::watch;
 use veilsum_proto::{
     Error, Rule,
-    journal::RecordKind,
+    journal::{Record, RecordKind},
     message::{self, Disclosure, Kind},
     policy::Asked,
     roster::PartyId,
@@ -30,7 +30,7 @@ use crate::{
     question::Batch,
     release::{Left, cohort_digest},
     replay::Absent,
-    store::{self, Journal, aside},
+    store::{self, Journal, Write, aside},
 };
 
 mod answer;
@@ -57,6 +57,10 @@ pub(super) struct SiteSession {
     /// What ever left, shared with the other conversation.
     keeper: Keeper,
     hand: Hand,
+    /// What is to replace the journal before anything else happens.
+    rewrite: Option<Vec<Record>>,
+    /// How far the questions have come is not on disk yet; it has to be before an answer leaves.
+    unsaved: bool,
     /// What was handed over to be judged by.
     distances: Option<CentreDistances>,
     report: ClientReport,
@@ -169,6 +173,8 @@ impl SiteSession {
             session,
             keeper,
             hand,
+            rewrite: None,
+            unsaved: false,
             distances: None,
             report: ClientReport::default(),
             released,
@@ -290,7 +296,7 @@ impl SiteSession {
             line.tell(Kind::CentreDistances, distances).await;
         }
         loop {
-            let bytes = match line.recv().await {
+            let bytes = match self.receive(line).await? {
                 Ok(Some(bytes)) => bytes,
                 Ok(None) => return Ok(Ending::Lost(CarrierError::Closed { reason: "the other side hung up".into() })),
                 Err(e @ CarrierError::Frame(_)) => return Err(e.into()),
@@ -377,6 +383,18 @@ impl SiteSession {
         }
     }
 
+    /// The next frame. Before it is waited for, what the coordinator said is on disk.
+    async fn receive(&mut self, line: &mut Line) -> Result<Result<Option<Vec<u8>>, CarrierError>, Failure> {
+        let mut next = pin!(line.recv());
+        if let Poll::Ready(frame) = poll_fn(|context| Poll::Ready(next.as_mut().poll(context))).await {
+            return Ok(frame);
+        }
+        if let Some(follower) = &mut self.follower {
+            aside(|| follower.sync())?;
+        }
+        Ok(next.await)
+    }
+
     /// Where this site's own rules forbid what was asked, the aggregator is told under which rule.
     async fn tell_refusal(&mut self, error: &Error, bytes: &[u8], line: &mut Line) -> Result<(), Failure> {
         let context = message::context_of(bytes);
@@ -437,17 +455,17 @@ impl SiteSession {
     async fn drain(&mut self, line: &mut Line, bytes: &[u8]) -> Result<bool, Failure> {
         let mut refused = None;
         while let Some(output) = self.site.poll() {
+            if !matches!(output, Output::Send { .. }) {
+                self.replace_journal()?;
+            }
             match output {
                 Output::Persist(record) => {
                     if let Some(journal) = &mut self.journal {
                         journal.append(&record)?;
                     }
                 }
-                Output::Rewrite(records) => {
-                    if let Some(journal) = &mut self.journal {
-                        journal.rewrite(&records)?;
-                    }
-                }
+                // Together with what else must be on disk before the frame that comes next.
+                Output::Rewrite(records) => self.rewrite = Some(records),
                 Output::Send { bytes, discloses } => {
                     if self.vanishes(Step::BeforeUnmask) && discloses == Disclosure::SelfMaskShares {
                         return Ok(true);
@@ -499,6 +517,7 @@ impl SiteSession {
                 Output::Event(_) => {}
             }
         }
+        self.replace_journal()?;
         if let Some(e) = refused {
             self.spent = e.rule().is_some_and(|rule| ["POL-5", "POL-8", "POL-9"].contains(&rule.0));
             return Err(e.into());
@@ -553,13 +572,38 @@ impl SiteSession {
         }
     }
 
-    /// [LED-4]: nothing leaves that the ledger does not hold.
-    fn write_down(&self, frame: &[u8], discloses: Disclosure) -> Result<(), Failure> {
+    /// Everything that a frame rests on is on disk when this returns: the journal that protects it, the question that it answers,
+    /// and its entry in the ledger, without which nothing leaves ([JRN-1], [LED-4]). They are different files, and each has an
+    /// order only in itself: whichever of them a loss of power leaves behind, the frame has not left.
+    fn write_down(&mut self, frame: &[u8], discloses: Disclosure) -> Result<(), Failure> {
         use Disclosure::{MaskedWords, RoundSeeds, SelfMaskShares};
         let context = message::context_of(frame).unwrap_or_default();
         let round = self.site.round_sites().filter(|_| matches!(discloses, MaskedWords | RoundSeeds | SelfMaskShares));
         let left = self.left(round.map(|(slot, _)| slot), round.map(|(_, cohort)| cohort), context);
-        Ok(aside(|| self.keeper.with(|ledger| ledger.record(frame, discloses, &left)))?)
+        let (records, unsaved) = (self.rewrite.take(), std::mem::take(&mut self.unsaved));
+        let SiteSession { config, aggregator, journal, admission, follower, session, keeper, .. } = self;
+        let mut writes: Vec<Write<'_>> = Vec::new();
+        if let (Some(journal), Some(records)) = (journal, records) {
+            writes.push(Box::new(move || Ok(journal.rewrite(&records)?)));
+        }
+        if discloses == MaskedWords {
+            if unsaved && let (Some(folder), PartyId::Coordinator) = (&config.state, *aggregator) {
+                writes.push(Box::new(|| store::admission::save(admission, folder, session)));
+            }
+            if let Some(follower) = follower {
+                writes.push(Box::new(|| follower.sync()));
+            }
+        }
+        writes.push(Box::new(|| Ok(keeper.with(|ledger| ledger.record(frame, discloses, &left))?)));
+        store::side_by_side(writes)
+    }
+
+    /// The journal is replaced where that waited for a frame that does not come.
+    fn replace_journal(&mut self) -> Result<(), Failure> {
+        match (&mut self.journal, self.rewrite.take()) {
+            (Some(journal), Some(records)) => Ok(journal.rewrite(&records)?),
+            _ => Ok(()),
+        }
     }
 
     /// Before an answer leaves, what it answered is on disk.

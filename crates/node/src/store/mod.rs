@@ -39,3 +39,25 @@ pub(crate) fn aside<T>(work: impl FnOnce() -> T) -> T {
         _ => work(),
     }
 }
+
+/// A write that waits for the disk.
+pub(crate) type Write<'a> = Box<dyn FnOnce() -> Result<(), Failure> + Send + 'a>;
+
+/// Carries out writes to different files side by side, [`aside`], and comes back when all of them are on disk: a disk takes them
+/// in together what it would take one after the other, and their waits do not add up.
+///
+/// # Errors
+/// That of the first one that failed; the others may be on disk.
+pub(crate) fn side_by_side(mut writes: Vec<Write<'_>>) -> Result<(), Failure> {
+    let Some(own) = writes.pop() else { return Ok(()) };
+    aside(|| {
+        std::thread::scope(|scope| {
+            let others: Vec<_> = writes.into_iter().map(|write| scope.spawn(write)).collect();
+            let own = own();
+            let broken =
+                |_| Failure::new(Code::Internal, "a write to the disk panicked", "this is a defect, please report it");
+            let others: Result<(), Failure> = others.into_iter().map(|write| write.join().map_err(broken)?).collect();
+            others.and(own)
+        })
+    })
+}

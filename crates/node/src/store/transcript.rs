@@ -55,14 +55,22 @@ impl Transcript {
         Ok(entries(&file).0)
     }
 
-    /// Adds a frame and waits until it is on disk.
+    /// Adds a frame. It is on disk after the next [`Transcript::sync`].
     ///
     /// # Errors
     /// A [`Failure`] where it cannot be written; the site then goes no further.
     pub fn add(&mut self, said: &Said) -> Result<(), Failure> {
         let entry = codec::encode(said);
         let bytes = [&(entry.len() as u64).to_le_bytes()[..], &entry].concat();
-        self.log.add(&bytes).map_err(|e| failure(self.log.path(), &e))
+        self.log.append(&bytes).map_err(|e| failure(self.log.path(), &e))
+    }
+
+    /// Waits until everything so far is on disk.
+    ///
+    /// # Errors
+    /// As [`Transcript::add`].
+    pub fn sync(&mut self) -> Result<(), Failure> {
+        self.log.sync().map(drop).map_err(|e| failure(self.log.path(), &e))
     }
 
     /// Everything so far.

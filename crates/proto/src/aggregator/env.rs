@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     error::Error,
-    identity::Identity,
+    identity::{DecodedKeys, Identity},
     message::{self, Kind},
     plan::Terms,
     release::Blocks,
@@ -19,6 +19,8 @@ use crate::{
 pub(crate) struct Env {
     pub(crate) identity: Arc<Identity>,
     pub(crate) roster: Arc<Roster>,
+    /// All sites' keys.
+    pub(crate) keys: DecodedKeys,
     pub(crate) terms: Arc<Terms>,
     pub(crate) session: Hash,
     pub(crate) timing: Timing,

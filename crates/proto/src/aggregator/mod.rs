@@ -30,9 +30,11 @@ pub use types::{AggregatorConfig, Event, Input, Loss, Output};
 use crate::{
     codec,
     error::Error,
+    identity::DecodedKeys,
     limits::{MAX_DECK_ATTEMPTS, MAX_QUERY, MAX_WORDS},
     message::{self, Kind, Refusal, Verified},
     roster::PartyId,
+    spread,
     suite::{self, Hash},
 };
 
@@ -107,6 +109,7 @@ impl Aggregator {
         Ok(Aggregator {
             env: Env {
                 identity: config.identity,
+                keys: DecodedKeys::new(config.roster.sites.iter().map(|site| site.key)),
                 roster: config.roster,
                 terms: config.terms,
                 session,
@@ -194,7 +197,8 @@ impl Aggregator {
                     p.detached_at = Some(now);
                 }
             }
-            Input::Message { from, bytes } => self.message(from, bytes, now),
+            Input::Message { from, bytes } => self.messages(&[(from, bytes)], now),
+            Input::Messages(frames) => self.messages(frames, now),
             Input::Ask { query, words } => {
                 if words == 0 || words > MAX_WORDS || query.len() > MAX_QUERY {
                     self.fail(Error::ApiMisuse("a question without words, or larger than a frame can be"));
@@ -257,32 +261,61 @@ impl Aggregator {
         }
     }
 
-    fn message(&mut self, from: u16, bytes: &[u8], now: Millis) {
-        if self.peers.get(usize::from(from)).is_none_or(|p| p.lost) {
-            // [RND-10]: a message of a site that is out is dropped unread.
-            return;
-        }
-        if message::unmask_context(bytes)
-            .is_some_and(|context| self.round.as_ref().is_none_or(|r| r.awaits_shares_for() != Some(context)))
-        {
-            // So are shares for a round that is over: t answers were enough, the others come later.
-            return;
-        }
-        let roster = self.env.roster.clone();
-        let member = &roster.sites[usize::from(from)];
-        let result =
-            message::verify(bytes, &self.env.session, &member.key, &|| member.name.clone()).and_then(|frame| {
-                if let Some(before) = self.round.as_ref().and_then(|r| r.answered_before(from, &frame)) {
-                    let frames = vec![before, bytes.to_vec()];
-                    self.out.push_back(Output::Event(Event::Caught { site: from, frames }));
+    /// Takes frames in their order. Their signatures are verified beforehand, on all cores, and each by itself as strictly as
+    /// anybody may verify it later: what is handed on to the sites must not be refused there.
+    fn messages(&mut self, mut frames: &[(u16, &[u8])], now: Millis) {
+        while !frames.is_empty() {
+            let (next, later) = frames.split_at(self.at_once(frames));
+            let verified =
+                spread::map(next, 2, |(from, bytes)| (!self.drops(*from, bytes)).then(|| self.verified(*from, bytes)));
+            for ((from, bytes), verified) in next.iter().zip(verified) {
+                // What came before may have changed whether it is read.
+                if let Some(verified) = verified.filter(|_| !self.drops(*from, bytes)) {
+                    self.take(*from, bytes, verified, now);
                 }
-                self.dispatch(from, &frame, now)
-            });
+            }
+            frames = later;
+        }
+    }
+
+    /// How many of these are verified together: of shares not more than are needed, since the others are dropped unread.
+    fn at_once(&self, frames: &[(u16, &[u8])]) -> usize {
+        let shares = |frame: &(u16, &[u8])| message::unmask_context(frame.1).is_some();
+        let of_shares = frames.first().is_some_and(shares);
+        let alike = frames.iter().take_while(|frame| shares(frame) == of_shares).count();
+        let wanted = self.round.as_ref().and_then(Round::wants_shares).filter(|_| of_shares);
+        wanted.map_or(alike, |wanted| alike.min(wanted.max(1)))
+    }
+
+    /// [RND-10]: whether a frame is dropped unread.
+    fn drops(&self, from: u16, bytes: &[u8]) -> bool {
+        if self.peers.get(usize::from(from)).is_none_or(|p| p.lost) {
+            // It is of a site that is out.
+            return true;
+        }
+        // So are shares for a round that is over: t answers were enough, the others come later.
+        message::unmask_context(bytes)
+            .is_some_and(|context| self.round.as_ref().is_none_or(|r| r.awaits_shares_for() != Some(context)))
+    }
+
+    fn verified<'a>(&self, from: u16, bytes: &'a [u8]) -> Result<Verified<'a>, Error> {
+        let member = &self.env.roster.sites[usize::from(from)];
+        message::verify(bytes, &self.env.session, (&self.env.keys, &member.key), &|| member.name.clone())
+    }
+
+    fn take(&mut self, from: u16, bytes: &[u8], verified: Result<Verified<'_>, Error>, now: Millis) {
+        let result = verified.and_then(|frame| {
+            if let Some(before) = self.round.as_ref().and_then(|r| r.answered_before(from, &frame)) {
+                let frames = vec![before, bytes.to_vec()];
+                self.out.push_back(Output::Event(Event::Caught { site: from, frames }));
+            }
+            self.dispatch(from, &frame, now)
+        });
         if let Err(error) = result {
             let error = match error {
                 // A frame that does not even decode is its sender's fault too.
                 Error::Malformed { what, why, rule } => Error::PeerMisbehaved {
-                    who: member.name.clone(),
+                    who: self.env.name_of(from),
                     what: format!("sent a malformed {what}: {why}"),
                     rule,
                 },

@@ -54,7 +54,14 @@ pub(super) enum Entry {
     /// A deck is ready.
     Deck(ReadyDeck),
     /// A question is put.
-    Asked { deck: u32, slot: u16, cohort: Vec<u16>, words: u32, query: Vec<u8> },
+    Asked {
+        deck: u32,
+        slot: u16,
+        cohort: Vec<u16>,
+        words: u32,
+        #[serde(with = "codec::bytes")]
+        query: Vec<u8>,
+    },
     /// Survivors are named.
     Named(Named),
     /// The slot is given up; these sent their inputs.

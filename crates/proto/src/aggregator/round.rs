@@ -24,6 +24,7 @@ use crate::{
     },
     release::{self, Blocks},
     shamir::{self, Share},
+    spread,
     suite::{self, Hash, Secret},
 };
 use curve25519_dalek::scalar::Scalar;
@@ -48,6 +49,7 @@ enum Phase {
     },
     Unmask {
         alive: Vec<u16>,
+        threshold: usize,
         /// What their shares are for: the round, the survivors and their inputs ([UNM-3]).
         context: Hash,
         shares: BTreeMap<u16, Vec<Scalar>>,
@@ -70,7 +72,7 @@ struct Input {
     commitment: Commitment,
     digest: Hash,
     /// Its own in [`Round::weighted`].
-    weight: Scalar,
+    weight: u128,
     /// `None` where the words are not kept. The sums contain them, and the site repeats them when it is asked again
     /// ([RND-7]).
     words: Option<Vec<u64>>,
@@ -117,6 +119,9 @@ pub(crate) struct Done {
     /// For the cohort, where the plan opens totals to it.
     pub(crate) opening: Option<Opening>,
 }
+
+/// Fewer seeds than this are not worth another core.
+const WORTH_A_CORE: usize = 30;
 
 const TWICE: &str = "answered one question twice, with different vectors";
 const BROKEN: &str = "committed to another vector than it sent";
@@ -202,6 +207,14 @@ impl Round {
         }
     }
 
+    /// How many more sites' shares are needed; none where no shares are awaited.
+    pub(crate) fn wants_shares(&self) -> Option<usize> {
+        match &self.phase {
+            Phase::Unmask { shares, threshold, .. } => Some(threshold.saturating_sub(shares.len())),
+            _ => None,
+        }
+    }
+
     /// The proofs of these sites' inputs, in their order.
     fn proofs(&self, alive: &[u16]) -> Vec<Proof> {
         alive.iter().filter_map(|site| self.inputs.get(site)).map(|input| input.proof).collect()
@@ -247,14 +260,14 @@ impl Round {
         match self.inputs.remove(&site) {
             Some(Input { words: Some(words), weight, .. }) => {
                 self.sums.remove(&words);
-                self.weighted.iter_mut().for_each(|sum| sum.remove(&words, &weight));
+                self.weighted.iter_mut().for_each(|sum| sum.remove(&words, weight));
             }
             Some(_) => self.stale = true,
             None => {}
         }
     }
 
-    fn add(&mut self, words: &[u64], weight: &Scalar) {
+    fn add(&mut self, words: &[u64], weight: u128) {
         self.sums.add(words);
         self.weighted.iter_mut().for_each(|sum| sum.add(words, weight));
     }
@@ -315,18 +328,17 @@ impl Round {
         }
         let words: Vec<u64> = words.iter().map(|w| u64::from_le_bytes(*w)).collect();
         let weight = self.weight(&signed);
-        self.add(&words, &weight);
+        self.add(&words, weight);
         let words = (8 * self.words * self.cohort.len() <= env.kept).then_some(words);
         self.inputs.insert(from, Input { proof: frame.proof, commitment: *commitment, digest, weight, words });
         Ok(())
     }
 
     /// The weight of an input, drawn once the input is signed: 128 bits that its signer could not foresee.
-    fn weight(&self, signed: &Hash) -> Scalar {
+    fn weight(&self, signed: &Hash) -> u128 {
         let drawn = suite::expand(&self.weights, "weight", &[&signed.0]);
-        let mut low = [0; 32];
-        low[..16].copy_from_slice(&drawn.bytes()[..16]);
-        Scalar::from_bytes_mod_order(low)
+        let (low, _) = drawn.bytes().as_chunks::<16>();
+        u128::from_le_bytes(low[0])
     }
 
     /// Takes the input that arrived before once more, because the sums are added up anew.
@@ -341,7 +353,7 @@ impl Round {
             let frame = evidence::input_frame(&self.context, commitment, &words, &frame.proof);
             guilty.push((from, env.site_error(from, BROKEN, "INP-4"), frame));
         } else if let Some(weight) = self.inputs.get(&from).map(|input| input.weight) {
-            self.add(&words, &weight);
+            self.add(&words, weight);
         }
     }
 
@@ -446,7 +458,7 @@ impl Round {
                 if certificate.alive != self.cohort {
                     self.left_out = Some((frame.clone(), certificate.alive.clone()));
                 }
-                self.collect_shares(env, certificate.alive, context, checks, &frame, now);
+                self.collect_shares(env, deck, (certificate.alive, context), checks, &frame, now);
                 Ok(Progress::Sent)
             }
             Phase::Unmask { shares, .. } if shares.len() < deck.threshold => {
@@ -522,7 +534,7 @@ impl Round {
             self.add_again(env, alive, false, now);
             return Ok(Progress::Sent);
         }
-        let committed = self.inputs.values().map(|i| (&i.weight, &i.commitment));
+        let committed = self.inputs.values().map(|i| (i.weight, &i.commitment));
         if self.weighted.as_ref().is_some_and(|sum| !sum.is_of(committed)) {
             if self.inputs.values().any(|i| i.words.is_none()) {
                 self.add_again(env, alive, true, now);
@@ -536,7 +548,7 @@ impl Round {
         let context = survivors_context(&self.context, &alive, &inputs_hash(&signed));
         let frame = env.frame(Kind::Survivors, &self.context, &Survivors { alive: alive.clone(), inputs });
         if alive == self.cohort && !env.always_certified {
-            self.collect_shares(env, alive, context, BTreeMap::new(), &frame, now);
+            self.collect_shares(env, deck, (alive, context), BTreeMap::new(), &frame, now);
         } else {
             self.pending =
                 Pending::new(alive.iter().map(|s| (*s, frame.clone())).collect(), env.timing.phase, env, now);
@@ -558,14 +570,15 @@ impl Round {
     fn collect_shares(
         &mut self,
         env: &Env,
-        alive: Vec<u16>,
-        context: Hash,
+        deck: &ReadyDeck,
+        (alive, context): (Vec<u16>, Hash),
         checks: BTreeMap<u16, Proof>,
         frame: &Arc<Vec<u8>>,
         now: Millis,
     ) {
         self.pending = Pending::new(alive.iter().map(|s| (*s, frame.clone())).collect(), env.timing.phase, env, now);
-        self.phase = Phase::Unmask { alive, context, shares: BTreeMap::new(), agreed: BTreeMap::new(), checks };
+        let (shares, agreed) = (BTreeMap::new(), BTreeMap::new());
+        self.phase = Phase::Unmask { alive, threshold: deck.threshold, context, shares, agreed, checks };
     }
 
     /// [UNM-5], [UNM-6]: rebuild every survivor's self-mask, check it against its commitment, take all masks off.
@@ -575,17 +588,24 @@ impl Round {
         let mut coefficients = shamir::lagrange_at_zero(&holders[..deck.threshold]);
         let mut wrong_shares = Vec::new();
         let mut opened = Vec::with_capacity(alive.len());
+        let column = |holders: &[u16], k: usize| -> Vec<Scalar> {
+            holders.iter().filter_map(|h| shares.get(h)).map(|row| row[k]).collect()
+        };
+        let places: Vec<usize> = (0..alive.len()).collect();
+        let all = |holders: &[u16], coefficients: &[Scalar]| {
+            spread::map(&places, WORTH_A_CORE, |k| shamir::recover(coefficients, &column(holders, *k)))
+        };
+        let mut quick = all(&holders, &coefficients);
         for (k, owner) in alive.iter().enumerate() {
-            let column: Vec<Scalar> = holders.iter().filter_map(|h| shares.get(h)).map(|row| row[k]).collect();
             let committed = |seed: &Scalar| {
                 let list = deck.commitments.get(owner);
                 let expected = list.and_then(|l| l.get(usize::from(self.slot)));
                 expected == Some(&seed_commitment(&deck.id, *owner, self.slot, &seed.to_bytes()))
             };
-            let quick = shamir::recover(&coefficients, &column);
-            let seed = if committed(&quick) {
-                quick
+            let seed = if committed(&quick[k]) {
+                quick[k]
             } else {
+                let column = column(&holders, k);
                 // The expensive search runs once, when nobody is waited for any more.
                 let found = shamir::recover_committed(&holders, &column, deck.threshold, committed).or_else(|| {
                     let robust = if waiting { None } else { shamir::recover_robust(&holders, &column, deck.threshold) };
@@ -599,6 +619,7 @@ impl Round {
                         if sound.len() >= deck.threshold {
                             holders = sound;
                             coefficients = shamir::lagrange_at_zero(&holders[..deck.threshold]);
+                            quick = all(&holders, &coefficients);
                         }
                         wrong_shares.extend(wrong.into_iter().map(|holder| (holder, *owner)));
                         seed
@@ -619,8 +640,8 @@ impl Round {
             opened.push(seed);
         }
         let missing = self.not_in(alive);
-        let mut masks: Vec<(Secret, Sign)> =
-            opened.iter().map(|seed| (self_mask_key(seed, &self.context), Sign::Minus)).collect();
+        let mut masks: Vec<(Secret, Sign)> = Vec::with_capacity(alive.len() * (1 + missing.len()));
+        masks.extend(opened.iter().map(|seed| (self_mask_key(seed, &self.context), Sign::Minus)));
         for site in alive {
             for gone in &missing {
                 let seed = self.seeds.get(&(*site, *gone)).ok_or(Error::ApiMisuse("a seed was not collected"))?;

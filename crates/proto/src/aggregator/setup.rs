@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use curve25519_dalek::montgomery::MontgomeryPoint;
+
 use super::{
     env::{Env, Pending},
     record::ReadyDeck,
@@ -192,9 +194,10 @@ impl Setup {
         if keys.mask_key == keys.seal_key || both.iter().any(taken) || kem_taken {
             return Err(env.site_error(from, "advertised a key that stands in the directory already", "KEX-5"));
         }
-        // Any scalar shows a point of small order: clamped scalars are multiples of eight.
-        let probe = x25519_dalek::StaticSecret::from([1; 32]);
-        let sound = |k: &[u8; 32]| probe.diffie_hellman(&x25519_dalek::PublicKey::from(*k)).was_contributory();
+        // Every clamped scalar is a multiple of eight, which is all that a point of small order, of the curve or its twist, needs
+        // to vanish; eight alone costs a twentieth of one.
+        let sound =
+            |k: &[u8; 32]| MontgomeryPoint(*k).mul_bits_be([true, false, false, false].into_iter()).0 != [0; 32];
         if !both.iter().all(sound) {
             return Err(env.site_error(from, "advertised a key of small order", "KEX-8"));
         }
@@ -304,5 +307,42 @@ impl Setup {
 
     fn hash(&self) -> Hash {
         self.directory.as_ref().map_or(self.id, |(hash, _, _)| *hash)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use curve25519_dalek::{constants::EIGHT_TORSION, montgomery::MontgomeryPoint, scalar::Scalar};
+    use x25519_dalek::{PublicKey, StaticSecret};
+
+    /// [KEX-8]: eight times a key vanishes exactly where what it agrees on with a private key does: for all points of small order,
+    /// in every encoding, of curve and twist.
+    #[test]
+    fn kex_8_eight_times_a_key_tells_small_order() {
+        let vanishes =
+            |k: [u8; 32]| MontgomeryPoint(k).mul_bits_be([true, false, false, false].into_iter()).0 == [0; 32];
+        let agreed = |k: [u8; 32]| StaticSecret::from([1; 32]).diffie_hellman(&PublicKey::from(k)).was_contributory();
+        let mut prime = [0xff; 32];
+        (prime[0], prime[31]) = (0xed, 0x7f);
+        let near = |by: i16| {
+            let mut k = prime;
+            k[0] = (i16::from(k[0]) + by) as u8;
+            k
+        };
+        let mut keys = vec![[0; 32], [1; 32], near(-1), near(0), near(1), near(2)];
+        keys.extend(EIGHT_TORSION.iter().map(|point| point.to_montgomery().0));
+        keys.extend((1..40u64).map(|n| MontgomeryPoint::mul_base(&Scalar::from(n)).0));
+        keys.extend((0..40u8).map(|n| [n; 32]));
+        let high: Vec<[u8; 32]> = keys
+            .iter()
+            .map(|k| {
+                let mut k = *k;
+                k[31] |= 0x80;
+                k
+            })
+            .collect();
+        keys.extend(high);
+        let small = keys.iter().filter(|k| vanishes(**k)).count();
+        assert!(keys.iter().all(|k| vanishes(*k) != agreed(*k)) && small >= 12, "{small}");
     }
 }

@@ -39,6 +39,9 @@ pub enum Input<'a> {
         /// The whole frame.
         bytes: &'a [u8],
     },
+    /// Frames that are there already, with the sites they came from, in the order in which they came: what follows is the
+    /// same as one by one, but signatures are verified on all cores.
+    Messages(&'a [(u16, &'a [u8])]),
     /// Ask the cohort a question; its total comes as [`Event::Total`].
     Ask {
         /// The application's query.

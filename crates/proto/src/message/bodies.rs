@@ -22,7 +22,9 @@ pub(crate) struct OpenDeck {
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct AdvertiseKeys {
+    #[serde(with = "codec::fixed")]
     pub(crate) mask_key: [u8; 32],
+    #[serde(with = "codec::fixed")]
     pub(crate) seal_key: [u8; 32],
     pub(crate) kem_key: KemKey,
     /// Hash of the list of commitments to the self-mask seeds.
@@ -57,6 +59,7 @@ pub(crate) struct SealedFor {
     pub(crate) site: u16,
     /// Carries the secret that the box's key and the pair secret need beside X25519's.
     pub(crate) ciphertext: Ciphertext,
+    #[serde(with = "codec::bytes")]
     pub(crate) sealed: Vec<u8>,
 }
 
@@ -87,6 +90,7 @@ pub(crate) struct Ask {
     pub(crate) words: u32,
     pub(crate) previous_context: Hash,
     pub(crate) previous_total: Hash,
+    #[serde(with = "codec::bytes")]
     pub(crate) query: Vec<u8>,
 }
 
@@ -101,6 +105,7 @@ pub(crate) struct Survivors {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, Zeroize, ZeroizeOnDrop)]
 pub(crate) struct RoundSeed {
     pub(crate) missing: u16,
+    #[serde(with = "codec::fixed")]
     pub(crate) seed: [u8; 32],
 }
 
@@ -130,6 +135,7 @@ pub(crate) struct BurnCertificate {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Unmask {
     /// One for every survivor, in their order.
+    #[serde(with = "codec::list")]
     pub(crate) shares: Vec<[u8; 32]>,
 }
 
@@ -142,6 +148,7 @@ pub(crate) struct Refusal {
 /// One survivor's masked input, without its words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct OpenedInput {
+    #[serde(with = "codec::fixed")]
     pub(crate) commitment: Commitment,
     /// Hash of the words.
     pub(crate) digest: Hash,
@@ -152,6 +159,7 @@ pub(crate) struct OpenedInput {
 /// One survivor's consistency check: its seeds towards the missing, in their order.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) struct OpenedCheck {
+    #[serde(with = "codec::list")]
     pub(crate) seeds: Vec<[u8; 32]>,
     /// The site's, on its `ConsistencyCheck`.
     pub(crate) signature: Signature,
@@ -173,6 +181,7 @@ pub(crate) struct Opening {
     /// Of the survivors, in their order.
     pub(crate) inputs: Vec<OpenedInput>,
     /// The survivors' self-mask seeds of this slot.
+    #[serde(with = "codec::list")]
     pub(crate) seeds: Vec<[u8; 32]>,
     /// The commitments to the self-mask seeds of the other members of the deck, in their order.
     pub(crate) others: Vec<Hash>,

@@ -16,7 +16,7 @@ use crate::{
     error::Error,
     identity::PublicKey,
     journal::{Bytes, DeckRecord},
-    kem::KemSecret,
+    kem::{Drawn, KemSecret},
     mask::self_mask_key,
     message::{
         AdvertiseKeys, DeliverShares, Directory, DirectoryCertificate, DirectoryEntry, Kind, OpenDeck, SealedFor,
@@ -24,7 +24,8 @@ use crate::{
     },
     policy,
     release::{Blocks, Member, OwnBlock, Standing},
-    shamir::{self, Share},
+    shamir::{self, Polynomial, Powers, Share},
+    spread,
     suite::{self, Hash, Secret},
 };
 
@@ -68,8 +69,8 @@ pub(crate) struct ExpectShares {
     noise: Box<Secret>,
     own_shares: Vec<Share>,
     kem: KemSecret,
-    /// None at this site's own place.
-    peers: Vec<Option<Peer>>,
+    /// None at this site's own place. Each in a block of its own, as the keys are.
+    peers: Vec<Option<Box<Peer>>>,
 }
 
 /// A deck from which rounds are played.
@@ -218,26 +219,41 @@ impl ExpectCertificate {
         }
         let secrets = self.before.secrets;
         let members: Vec<u16> = entries.iter().map(|e| e.site).collect();
-        let mut peers = Vec::with_capacity(members.len());
+        // What is random is drawn first, in the members' order; then every core takes members.
+        let mut with = Vec::with_capacity(entries.len());
         for e in entries {
-            let other = e.site != env.me;
-            peers.push(if other { Some(secrets.keys.agree(env, &self.hash, e, rng)?) } else { None });
+            with.push((e, if e.site == env.me { None } else { Some(Drawn::new(rng)) }));
         }
-        // One polynomial a slot; row r, column m.
-        let shares: Vec<Vec<Share>> =
-            secrets.seeds.iter().map(|s| shamir::split(&s.0, self.threshold, &members, rng)).collect();
-        let mut own_shares = Vec::new();
-        let mut sealed = Vec::new();
-        for (m, (site, peer)) in members.iter().zip(&peers).enumerate() {
-            let Some(peer) = peer else {
-                own_shares = shares.iter().map(|row| row[m].copy()).collect();
-                continue;
-            };
-            let mut plain = Zeroizing::new(Vec::with_capacity(32 * shares.len()));
-            shares.iter().for_each(|row| plain.extend_from_slice(&Zeroizing::new(row[m].bytes())[..]));
+        // One polynomial a slot.
+        let polynomials: Vec<Polynomial> =
+            secrets.seeds.iter().map(|s| Polynomial::through(&s.0, self.threshold, rng)).collect();
+        let noise = Box::new(Secret::random(rng));
+        let deal = |(entry, drawn): &(&DirectoryEntry, Option<Drawn>)| {
+            let powers = Powers::of(entry.site, self.threshold);
+            let shares = polynomials.iter().map(|polynomial| powers.share(polynomial));
+            let Some(drawn) = drawn else { return Ok(Dealt::Own(shares.collect())) };
+            let peer = secrets.keys.agree(env, &self.hash, entry, drawn.copy())?;
+            let mut plain = Zeroizing::new(Vec::with_capacity(32 * polynomials.len()));
+            shares.for_each(|share| plain.extend_from_slice(&Zeroizing::new(share.bytes())[..]));
             let (key, associated) = peer.outgoing();
             let ciphertext = peer.ciphertext().clone();
-            sealed.push(SealedFor { site: *site, ciphertext, sealed: suite::seal(&key, &associated, &plain) });
+            let sealed = SealedFor { site: entry.site, ciphertext, sealed: suite::seal(&key, &associated, &plain) };
+            Ok(Dealt::To(Box::new(peer), sealed))
+        };
+        let mut own_shares = Vec::new();
+        let mut sealed = Vec::with_capacity(members.len());
+        let mut peers = Vec::with_capacity(members.len());
+        for dealt in spread::map(&with, WORTH_A_CORE, deal) {
+            match dealt? {
+                Dealt::Own(shares) => {
+                    own_shares = shares;
+                    peers.push(None);
+                }
+                Dealt::To(peer, to) => {
+                    sealed.push(to);
+                    peers.push(Some(peer));
+                }
+            }
         }
         let next = ExpectShares {
             run: self.before.run,
@@ -248,7 +264,7 @@ impl ExpectCertificate {
             blocks: self.blocks,
             advertised: entries.iter().map(|e| e.keys.commitments).collect(),
             seeds: secrets.seeds,
-            noise: Box::new(Secret::random(rng)),
+            noise,
             own_shares,
             // The X25519 keys are wiped here; this one when the ciphertexts are here.
             kem: secrets.keys.into_kem(),
@@ -256,6 +272,15 @@ impl ExpectCertificate {
         };
         Ok((next, ShareKeys { commitments: secrets.commitments, boxes: sealed }))
     }
+}
+
+/// Fewer members than this are not worth another core: each costs a third of a millisecond.
+const WORTH_A_CORE: usize = 2;
+
+/// What a member gets of this site's shares.
+enum Dealt {
+    Own(Vec<Share>),
+    To(Box<Peer>, SealedFor),
 }
 
 /// A delivery that cannot be used, and whose box it was.
@@ -281,18 +306,15 @@ impl ExpectShares {
         // With their full capacity from the start: growing would leave copies behind.
         let mut held: Vec<Vec<Share>> = (0..slots).map(|_| Vec::with_capacity(self.members.len())).collect();
         let mut pairs = Vec::with_capacity(self.members.len());
-        let mut boxes = delivery.boxes.iter();
         let kem = self.kem.expand();
-        for (m, peer) in self.members.iter().zip(&self.peers) {
-            let Some(peer) = peer else {
-                held.iter_mut().zip(&self.own_shares).for_each(|(held, own)| held.push(own.copy()));
-                pairs.push(Secret::new(*self.noise.bytes()));
-                continue;
-            };
+        // One box for every peer, in the same order.
+        let theirs: Vec<(&Peer, &SealedFor)> =
+            self.peers.iter().flatten().map(|peer| &**peer).zip(&delivery.boxes).collect();
+        let open = |(peer, sealed): &(&Peer, &SealedFor)| -> Result<(Vec<Share>, Box<Secret>), BadDelivery> {
+            let who = sealed.site;
             let bad = |why: &str| {
-                fault(*m, Error::peer(env.name_of(*m), format!("sent this site a box of shares that {why}"), "SHR-4"))
+                fault(who, Error::peer(env.name_of(who), format!("sent this site a box of shares that {why}"), "SHR-4"))
             };
-            let Some(sealed) = boxes.next() else { return Err(bad("is missing")) };
             let received = kem.decapsulate(&sealed.ciphertext);
             let (key, associated) = peer.incoming(&received, &sealed.ciphertext);
             let plain = suite::open(&key, &associated, &sealed.sealed).map_err(|_| bad("does not open"))?;
@@ -300,10 +322,20 @@ impl ExpectShares {
             if chunks.len() != slots || !rest.is_empty() {
                 return Err(bad("holds the wrong number of shares"));
             }
-            for (held, chunk) in held.iter_mut().zip(chunks) {
-                held.push(Share::from_bytes(chunk).ok_or_else(|| bad("holds something that is not a share"))?);
+            let shares = Share::all(chunks.iter()).ok_or_else(|| bad("holds something that is not a share"))?;
+            // In blocks of their own: what is moved would leave its bytes in the list.
+            Ok((shares, Box::new(peer.pair(&received, &sealed.ciphertext))))
+        };
+        let mut opened = spread::map(&theirs, WORTH_A_CORE, open).into_iter();
+        for peer in &self.peers {
+            if peer.is_none() {
+                held.iter_mut().zip(&self.own_shares).for_each(|(held, own)| held.push(own.copy()));
+                pairs.push(Secret::new(*self.noise.bytes()));
+            } else if let Some(next) = opened.next() {
+                let next = next?;
+                held.iter_mut().zip(&next.0).for_each(|(held, share)| held.push(share.copy()));
+                pairs.push(Secret::new(*next.1.bytes()));
             }
-            pairs.push(peer.pair(&received, &sealed.ciphertext));
         }
         Ok(Deck {
             run: self.run,

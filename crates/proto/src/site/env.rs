@@ -16,7 +16,7 @@ pub(crate) struct Env {
     pub(crate) me: u16,
     pub(crate) identity: Arc<Identity>,
     pub(crate) roster: Arc<Roster>,
-    /// All sites' keys.
+    /// All sites' keys, and the aggregator's.
     pub(crate) keys: DecodedKeys,
     pub(crate) terms: Arc<Terms>,
     pub(crate) floor: Floor,

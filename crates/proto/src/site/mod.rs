@@ -83,7 +83,9 @@ impl Site {
             env: Env {
                 me,
                 identity: config.identity,
-                keys: DecodedKeys::new(config.roster.sites.iter().map(|site| site.key)),
+                keys: DecodedKeys::new(
+                    config.roster.sites.iter().chain(config.roster.member(config.aggregator)).map(|member| member.key),
+                ),
                 roster: config.roster,
                 terms: config.terms,
                 floor: config.floor,
@@ -190,7 +192,7 @@ impl Site {
             return Err(Error::ApiMisuse("a site talks to an aggregator"));
         };
         let session = self.env.session;
-        let frame = message::verify(bytes, &session, &peer.key, &|| peer.name.clone())?;
+        let frame = message::verify(bytes, &session, (&self.env.keys, &peer.key), &|| peer.name.clone())?;
         let digest = suite::hash("frame digest", &[bytes]);
         if let Some(reply) = self.replies.values().find(|r| r.to == digest) {
             // [RND-7]: the same question gets the same bytes, or none while the answer is being computed.

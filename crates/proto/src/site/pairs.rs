@@ -14,7 +14,7 @@ use zeroize::Zeroizing;
 use super::env::Env;
 use crate::{
     error::Error,
-    kem::{Ciphertext, KemSecret},
+    kem::{Ciphertext, Drawn, KemSecret},
     message::{AdvertiseKeys, DirectoryEntry},
     release::Standing,
     suite::{self, Hash, Secret},
@@ -49,13 +49,13 @@ impl Keys {
         env: &Env,
         directory: &Hash,
         entry: &DirectoryEntry,
-        rng: &mut dyn CryptoRng,
+        drawn: Drawn,
     ) -> Result<Peer, Error> {
         let fault = |what: &str, rule| Error::peer(env.name_of(entry.site), what, rule);
         let small = || fault("advertised a key of small order", "KEX-8");
         let mask = exchange(&self.mask, &entry.keys.mask_key).ok_or_else(small)?;
         let seal = exchange(&self.seal, &entry.keys.seal_key).ok_or_else(small)?;
-        let sent = entry.keys.kem_key.encapsulate(rng);
+        let sent = entry.keys.kem_key.encapsulate(drawn);
         let (ciphertext, sent) = sent.ok_or_else(|| fault("advertised an ML-KEM key that is none", "KEX-16"))?;
         Ok(Peer { directory: *directory, me: env.me, other: entry.site, mask, seal, sent, ciphertext })
     }

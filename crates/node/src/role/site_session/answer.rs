@@ -46,7 +46,7 @@ impl SiteSession {
                 return Ok(Some(e));
             }
         };
-        self.save()?;
+        self.unsaved = true;
         if let Some(batch) = &judged {
             let distances = oracle::distances(batch);
             line.tell(Kind::CentreDistances, &distances).await;
