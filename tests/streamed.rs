@@ -32,7 +32,7 @@ use veilsum_proto::plan::Terms;
 use veilsum_testkit::{
     cast::Cast,
     in_process::{fcm, made_up, unit_square},
-    program::Folder,
+    program::{Folder, Parties, veilsum},
 };
 
 /// Rows of a part of a source.
@@ -178,4 +178,35 @@ fn a_plan_about_all_rows_at_once_is_refused_with_the_memory_that_it_needs() {
     let failure = load(&cast, &data, 1 << 10).err().expect("a refusal");
     assert!(failure.message.contains("about all rows at once (local_fuzzy)"), "{failure}");
     assert!(failure.advice.contains("memory = \"1 MiB\" under [rows] in site.toml"), "{failure}");
+}
+
+/// What a site says of its rows holds for every command, and rows that cannot be used are listed beside its key.
+#[test]
+fn a_site_says_once_where_its_rows_are_and_what_they_mean() {
+    let p = Parties::new(&[40, 50, 60], &[]);
+    let toy = fs::read_to_string(p.folder.path("toy.toml")).expect("a policy");
+    fs::create_dir(p.folder.path("rows")).expect("a folder");
+    let write = |wrong: &str| {
+        for (i, part) in p.data[0].1.as_slice().chunks(30).enumerate() {
+            let lines: String = part.chunks(2).map(|row| format!("{:?},{:?},a\n", row[0] * 1e3, row[1])).collect();
+            p.folder.write(&format!("rows/part-{i}"), &format!("ex,y,ward\n{lines}1e9,7,b\n{wrong}"));
+        }
+    };
+    let rows = "[rows]\nsource = \"rows\"\nfilter = \"ward = 'a'\"\ncolumns = { x = \"ex\" }\nunits = { x = { factor = 0.001 } }\n";
+    p.folder.write("site.toml", &format!("{toy}{rows}"));
+    let [roster, plan, key] = ["roster.toml", "plan.toml", "site-1.key"].map(|name| p.folder.path(name));
+    let check = || veilsum(&["policy", "check", "--roster", &roster, "--plan", &plan, "--key", &key]);
+    write("");
+    let told = check().expect(0);
+    assert!(told.stdout.contains("x, y") && told.stdout.contains("ward"), "{}", told.text());
+    write("0.5,,a\n99999,0.5,a\n");
+    let told = check().expect(3);
+    assert!(told.text().contains("in all 6 rows cannot be used") && !told.text().contains("99999"), "{}", told.text());
+    let list = fs::read_to_string(p.folder.path("site-1.key.unusable-rows.csv")).expect("a list");
+    assert_eq!(list.lines().filter(|line| line.contains("no value in")).count(), 3, "{list}");
+    p.folder.write("site.toml", &format!("{toy}{rows}sorce = \"x\"\n"));
+    let told = check().expect(3);
+    assert!(told.text().contains("do you mean \"source\"?"), "{}", told.text());
+    p.folder.write("site.toml", &toy);
+    assert!(check().expect(2).text().contains("--data"));
 }

@@ -1,7 +1,7 @@
 //! What streaming costs a site: rows of Parquet in a folder of their own, decoded alone, answered from as they stream, and answered from in
-//! memory. `cargo run --release -p veilsum-node --example stream_parquet -- ROWS [ROWS IN MEMORY] [K]`
+//! memory. `cargo run --release -p veilsum-node --example stream_parquet -- ROWS [ROWS IN MEMORY] [K] [ROUNDS]`
 //!
-//! Time is by row; memory is the most that the process held at the end of each part (Linux). The rows in memory are fewer, so that they
+//! Time is by row, on the wall and of the processor over all threads, which other programs on the machine disturb less; memory is the most that the process held at the end of each part (Linux). The rows in memory are fewer, so that they
 //! fit, and their time by row is what streaming is compared with.
 
 use std::{fs, path::Path, sync::Arc, time::Instant};
@@ -23,13 +23,12 @@ const FILE: usize = 5_000_000;
 const GROUP: usize = 1 << 17;
 /// Bytes that streaming may take.
 const MEMORY: u64 = 512 << 20;
-const ROUNDS: u32 = 3;
 
 fn main() {
     let mut numbers = std::env::args().skip(1).map(|arg| arg.parse::<usize>().expect("a number"));
     let rows = numbers.next().unwrap_or(1_000_000);
     let held = numbers.next().unwrap_or(2_000_000).min(rows);
-    let k = numbers.next().unwrap_or(10);
+    let (k, rounds) = (numbers.next().unwrap_or(10), numbers.next().unwrap_or(3));
     let folder = std::env::temp_dir().join(format!("veilsum-stream-{}", std::process::id()));
     fs::create_dir_all(&folder).expect("a folder");
     let begun = Instant::now();
@@ -53,12 +52,18 @@ fn main() {
         .map(|block| SumStep { len: block.len, fraction_bits: 30 })
         .collect();
 
-    let took = |what: &str, rows: usize, begun: Instant| {
-        let each = begun.elapsed().as_secs_f64() * 1e9 / rows as f64;
-        println!("{what:<44} {each:>7.1} ns a row   {:>6} MB at most so far", peak() >> 10);
+    let took = |what: &str, rows: usize, (begun, before): (Instant, f64)| {
+        let by_row = |seconds: f64| seconds * 1e9 / rows as f64;
+        let each = [by_row(begun.elapsed().as_secs_f64()), by_row(processor() - before)];
+        let most = peak() >> 10;
+        println!(
+            "{what:<46} {:>7.1} ns a row, {:>7.1} of the processor   {most:>6} MB at most so far",
+            each[0], each[1]
+        );
         each
     };
-    let begun = Instant::now();
+    let now = || (Instant::now(), processor());
+    let begun = now();
     let mut batches = Batches::new(table::open(&folder).expect("rows"), &spec).expect("columns");
     while batches.more(1 << 16).expect("rows") {
         batches.table().drain();
@@ -67,15 +72,15 @@ fn main() {
     let decoded = took("decoded and checked alone", rows, begun);
 
     let reader = Arc::new(Reader::new(&folder, spec.clone(), COLUMNS, MEMORY).expect("random numbers"));
-    let begun = Instant::now();
+    let begun = now();
     let streamed = Streamed::begin(reader, &domain, OutOfBox::Refuse, None, &[1; COLUMNS]).expect("rows");
     took("first two passes: checks, fingerprint, digest", rows, begun);
-    let begun = Instant::now();
+    let begun = now();
     let mut words = Vec::new();
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds {
         words = streamed.words(&batch, &steps, None).expect("words");
     }
-    let streaming = took("streamed, a round", rows * ROUNDS as usize, begun);
+    let streaming = took("streamed, a round", rows * rounds, begun);
 
     // The first files, in memory.
     let mut batches = Batches::new(table::open(&folder).expect("rows"), &spec).expect("columns");
@@ -86,20 +91,19 @@ fn main() {
     let prepared = Prepared::new(&values, &domain, OutOfBox::Refuse).expect("rows in the box");
     drop(values);
     let own = Answerer::words(&prepared, &batch, &steps, None).expect("words");
-    let begun = Instant::now();
-    for _ in 0..ROUNDS {
+    let begun = now();
+    for _ in 0..rounds {
         Answerer::words(&prepared, &batch, &steps, None).expect("words");
     }
-    let memory = took("in memory, a round", held * ROUNDS as usize, begun);
+    let memory = took("in memory, a round", held * rounds, begun);
     if held == rows {
         assert_eq!(own, words, "the same words");
         println!("the same words");
     }
-    println!(
-        "streamed / in memory: {:.2}; with decoding apart: {:.2}",
-        streaming / memory,
-        (streaming - decoded).max(0.0) / memory
-    );
+    for (of, i) in [("on the wall", 0), ("of the processor", 1)] {
+        let (all, apart) = (streaming[i] / memory[i], (streaming[i] - decoded[i]).max(0.0) / memory[i]);
+        println!("streamed / in memory, {of}: {all:.2}; with decoding apart: {apart:.2}");
+    }
     fs::remove_dir_all(&folder).expect("the folder goes");
 }
 
@@ -137,6 +141,13 @@ fn write(folder: &Path, rows: usize) -> u64 {
         bytes += fs::metadata(&path).expect("a file").len();
     }
     bytes
+}
+
+/// Seconds of the processor that this process took, over all its threads (Linux: ticks of a hundredth).
+fn processor() -> f64 {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let numbers: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    numbers.get(11..13).map_or(0.0, |of| of.iter().filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0)
 }
 
 /// The most memory that this process held, in kB.
