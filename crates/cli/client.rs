@@ -11,7 +11,8 @@ use veilsum_node::{
     cost,
     documents::{self, Federation, SitePolicy, policy_of},
     error::{Code, Failure},
-    release::{Data, Origin, Prepared},
+    answerer::Answerer,
+    release::{Data, Origin},
     report,
     role::{
         client::{self, ClientConfig},
@@ -91,7 +92,7 @@ impl ClientArgs {
         federation: &Federation,
         site: &SitePolicy,
         file: Option<&Path>,
-    ) -> Result<(Prepared, Origin), Failure> {
+    ) -> Result<(Arc<dyn Answerer>, Origin), Failure> {
         let from = site.rows_from(self.data.as_deref(), file, Some(&self.documents.key()?))?;
         documents::load_rows_and_origin(federation, &from)
     }
@@ -100,7 +101,7 @@ impl ClientArgs {
     pub(crate) fn prepare_with(
         &self,
         json: bool,
-        rows: impl FnOnce(&Federation, &SitePolicy, Option<&Path>) -> Result<(Prepared, Origin), Failure>,
+        rows: impl FnOnce(&Federation, &SitePolicy, Option<&Path>) -> Result<(Arc<dyn Answerer>, Origin), Failure>,
     ) -> Result<ClientConfig, Failure> {
         let args = self;
         let (federation, identity, _) =
@@ -108,7 +109,7 @@ impl ClientArgs {
         let key = args.documents.key()?;
         let (site, file) = policy_of(args.policy.as_deref(), Some(&key))?;
         let (rows, origin) = rows(&federation, &site, file.as_deref())?;
-        let data = Data::of(&site.data, &identity, &rows);
+        let data = Data::of(&site.data, &identity, &*rows);
         args.documents.agree(&args.first, &federation, &identity, Some(&data))?;
         store::follow(&place_of(&key, args.state.as_ref()), &args.documents.roster, &federation.roster, &identity)?;
         let state = state_of(&key, args.state.as_ref());
@@ -117,7 +118,7 @@ impl ClientArgs {
         // A ledger that does not hold is judged where it is opened, which mends a torn end ([LED-6]).
         if let Ok(account) = Ledger::look(&state, &head_of(&key), &identity) {
             let spent = (&account.spent(&Hash::default(), None, None), account.rho_of(&federation.terms.hash()));
-            if let Some(stop) = judged(&federation, &site.policy, &rows, spent, 0)?.stop()
+            if let Some(stop) = judged(&federation, &site.policy, &*rows, spent, 0)?.stop()
                 && !json
             {
                 crate::tell!("warning: this site does not answer the whole plan; {stop}");
@@ -126,7 +127,7 @@ impl ClientArgs {
         Ok(ClientConfig {
             party: args.reach.party(identity, federation.clone(), json)?,
             site,
-            rows: Arc::new(rows),
+            rows,
             origin: Arc::new(origin),
             coordinator,
             intermediary,

@@ -9,6 +9,7 @@ use std::{
 use clap::Args;
 use serde_json::json;
 use veilsum_node::{
+    answerer::Answerer,
     app_messages::SOFTWARE,
     carrier::{Address, Proxy},
     checkup::{self, Caller, Finding, Outcome, Rule},
@@ -18,7 +19,7 @@ use veilsum_node::{
         load_roster, policy_of, roster_fingerprint, whoami,
     },
     error::{Code, Failure},
-    release::{Account, Known, Origin, Prepared},
+    release::{Account, Known, Origin},
     schema::Schema,
     store::{Ledger, next_of},
     table,
@@ -94,7 +95,7 @@ struct Papers {
     schema: Option<Schema>,
     federation: Option<Federation>,
     site: Option<SitePolicy>,
-    rows: Option<(Prepared, Origin)>,
+    rows: Option<(Arc<dyn Answerer>, Origin)>,
     account: Option<Account>,
 }
 
@@ -329,7 +330,7 @@ impl Doctor {
         let account = papers.account.as_ref();
         let spent = account.map(|account| account.spent(&Hash::default(), None, None)).unwrap_or_default();
         let of_plan = account.map_or(0, |account| account.rho_of(&federation.terms.hash()));
-        let Some(judged) = self.took("answers", judged(federation, &site.policy, rows, (&spent, of_plan), 0)) else {
+        let Some(judged) = self.took("answers", judged(federation, &site.policy, &**rows, (&spent, of_plan), 0)) else {
             return;
         };
         let answer = judged.answer();

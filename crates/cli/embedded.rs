@@ -58,7 +58,7 @@ pub fn site(options: Options, rows: Option<Vec<f64>>) -> Result<ClientConfig, Fa
     }
 }
 
-fn in_memory(federation: &Federation, values: Vec<f64>) -> Result<(Prepared, Origin), Failure> {
+fn in_memory(federation: &Federation, values: Vec<f64>) -> Result<(Arc<dyn Answerer>, Origin), Failure> {
     let work = &federation.work;
     if let Some(labels) = &work.labels {
         let what = format!("the plan counts by the labels of {:?}, which rows in memory do not have", labels.column);
@@ -66,7 +66,7 @@ fn in_memory(federation: &Federation, values: Vec<f64>) -> Result<(Prepared, Ori
     }
     let domain = work.domain()?;
     let rows = Rows::new(values, domain.columns())?;
-    Ok((Prepared::new(&rows, &domain, work.out_of_box)?, Origin::new(work.names(), rows, None)))
+    Ok((Arc::new(Prepared::new(&rows, &domain, work.out_of_box)?), Origin::new(work.names(), rows, None)))
 }
 
 /// What the intermediary of `veilsum intermediary` with these options is given.

@@ -80,7 +80,7 @@ impl Verb for InspectArgs {
             // The noise of a rehearsal is nobody's: nothing of it leaves.
             let key = Key::from_bytes([0; 32]);
             let terms = Terms { noise: Some(&key), ..Terms::everybody(form) };
-            let answer = contribute(question, &rows, &terms, Some(&mut noise())).map_err(|e| {
+            let answer = contribute(question, &*rows, &terms, Some(&mut noise())).map_err(|e| {
                 let failure = Failure::from(e);
                 let next = "speak to the coordinator about the plan".to_owned();
                 if failure.advice.is_empty() { Failure { advice: next, ..failure } } else { failure }
