@@ -89,7 +89,7 @@ fn a_run_of_many_sites_as_real_connections() {
             let client = runtime.spawn(client::run(ClientConfig {
                 party,
                 site: toy_policy(),
-                rows: Arc::new(rows),
+                rows,
                 origin: Arc::new(origin),
                 coordinator: coordinator.into(),
                 intermediary: intermediary.into(),

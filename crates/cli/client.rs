@@ -86,7 +86,7 @@ impl ClientArgs {
         let from = site.rows_from(args.data.as_deref(), file.as_deref(), Some(&key))?;
         place_for(&args.model)?;
         let (rows, origin) = documents::load_rows_and_origin(&federation, &from)?;
-        let data = Data::of(&site.data, &identity, &rows);
+        let data = Data::of(&site.data, &identity, &*rows);
         args.documents.agree(&args.first, &federation, &identity, Some(&data))?;
         store::follow(&place_of(&key, args.state.as_ref()), &args.documents.roster, &federation.roster, &identity)?;
         let state = state_of(&key, args.state.as_ref());
@@ -95,7 +95,7 @@ impl ClientArgs {
         // A ledger that does not hold is judged where it is opened, which mends a torn end ([LED-6]).
         if let Ok(account) = Ledger::look(&state, &head_of(&key), &identity) {
             let spent = (&account.spent(&Hash::default(), None, None), account.rho_of(&federation.terms.hash()));
-            if let Some(stop) = judged(&federation, &site.policy, &rows, spent, 0)?.stop()
+            if let Some(stop) = judged(&federation, &site.policy, &*rows, spent, 0)?.stop()
                 && !json
             {
                 crate::tell!("warning: this site does not answer the whole plan; {stop}");
@@ -104,7 +104,7 @@ impl ClientArgs {
         Ok(ClientConfig {
             party: args.reach.party(identity, federation.clone(), json)?,
             site,
-            rows: Arc::new(rows),
+            rows,
             origin: Arc::new(origin),
             coordinator,
             intermediary,

@@ -9,6 +9,7 @@ use std::{
 use clap::Args;
 use serde_json::json;
 use veilsum_node::{
+    answerer::Answerer,
     app_messages::SOFTWARE,
     carrier::{Address, Proxy},
     checkup::{self, Caller, Finding, Outcome, Rule},
@@ -18,7 +19,7 @@ use veilsum_node::{
         load_roster, policy_of, roster_fingerprint, whoami,
     },
     error::{Code, Failure},
-    release::{Account, Known, Origin, Prepared},
+    release::{Account, Known, Origin},
     schema::Schema,
     store::{Ledger, next_of},
     table,
@@ -94,7 +95,7 @@ struct Papers {
     schema: Option<Schema>,
     federation: Option<Federation>,
     site: Option<SitePolicy>,
-    rows: Option<(Prepared, Origin)>,
+    rows: Option<(Arc<dyn Answerer>, Origin)>,
     account: Option<Account>,
 }
 
@@ -239,7 +240,7 @@ impl Doctor {
         let shown = path.display();
         let columns = counted(schema.columns.len(), "column");
         let aggregator = matches!(papers.me, Some(PartyId::Coordinator | PartyId::Intermediary));
-        match rows_of(args).ok().filter(|_| !aggregator) {
+        match rows_of(args).ok().filter(|from| !aggregator && from.answerer.is_none()) {
             None => self.pass("schema", format!("{shown}: {columns}; whether rows fit to it needs --data")),
             // A number outside its range is the plan's to refuse or to move, and the check of the rows says so.
             Some(from) => {
@@ -271,11 +272,15 @@ impl Doctor {
         let Ok(from) = rows_of(args) else {
             return self.skip("rows", "give --data ROWS, or `source` under [rows] in site.toml");
         };
-        let path = &from.data;
-        let Some(header) = self.took("rows", table::read_header(path).map_err(Failure::from)) else { return };
+        let place = from.place();
+        let header = match &from.answerer {
+            Some(_) => Some(Vec::new()),
+            None => self.took("rows", table::read_header(&from.data).map_err(Failure::from)),
+        };
+        let Some(header) = header else { return };
         let Some(federation) = &papers.federation else {
             let names = counted(header.len(), "column");
-            return self.skip("rows", &format!("{}: {names}; which are needed, the plan says", path.display()));
+            return self.skip("rows", &format!("{place}: {names}; which are needed, the plan says"));
         };
         let Some((rows, origin)) = self.took("rows", documents::load_rows_and_origin(federation, &from)) else {
             return;
@@ -284,7 +289,7 @@ impl Doctor {
         let [used, ignored] = [&reading.used, &reading.ignored].map(|names| listed(names));
         let kept = reading.kept.map_or(String::new(), |label| format!("; the label, kept here: {label}"));
         // How many they are is the site's own, and a report like this one is sent to whoever helps.
-        let says = format!("{}: every row can be used", path.display());
+        let says = format!("{place}: every row can be used");
         self.pass("rows", format!("{says}; columns that are used: {used}; that stay unread: {ignored}{kept}"));
         papers.rows = Some((rows, origin));
     }
@@ -329,7 +334,7 @@ impl Doctor {
         let account = papers.account.as_ref();
         let spent = account.map(|account| account.spent(&Hash::default(), None, None)).unwrap_or_default();
         let of_plan = account.map_or(0, |account| account.rho_of(&federation.terms.hash()));
-        let Some(judged) = self.took("answers", judged(federation, &site.policy, rows, (&spent, of_plan), 0)) else {
+        let Some(judged) = self.took("answers", judged(federation, &site.policy, &**rows, (&spent, of_plan), 0)) else {
             return;
         };
         let answer = judged.answer();

@@ -71,7 +71,7 @@ impl Verb for InspectArgs {
         }
         let (site, file) = documents::policy_of(None, Some(&args.key))?;
         let from = site.rows_from(args.data.as_deref(), file.as_deref(), Some(&args.key))?;
-        let rows = documents::load_rows(&federation, &from)?;
+        let (rows, _) = documents::load_rows_and_origin(&federation, &from)?;
         let (n, form) = (federation.roster.sites.len(), federation.form()?);
         let cost = Cost::of(&federation)?;
         let mut parts = Vec::new();
@@ -80,7 +80,7 @@ impl Verb for InspectArgs {
             // The noise of a rehearsal is nobody's: nothing of it leaves.
             let key = Key::from_bytes([0; 32]);
             let terms = Terms { noise: Some(&key), ..Terms::everybody(form) };
-            let answer = contribute(question, &rows, &terms, Some(&mut noise())).map_err(|e| {
+            let answer = contribute(question, &*rows, &terms, Some(&mut noise())).map_err(|e| {
                 let failure = Failure::from(e);
                 let next = "speak to the coordinator about the plan".to_owned();
                 if failure.advice.is_empty() { Failure { advice: next, ..failure } } else { failure }

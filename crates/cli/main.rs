@@ -6,6 +6,7 @@
 //! below.
 
 mod agree;
+mod answerer;
 mod assign;
 mod categories;
 mod client;
@@ -139,6 +140,7 @@ verbs! {
     Ledger(ledger::LedgerArgs),
     Evidence(evidence::EvidenceArgs),
     Jackknife(jackknife::JackknifeArgs),
+    Answerer(answerer::AnswererArgs),
 }
 
 fn main() -> ExitCode {

@@ -294,7 +294,7 @@ fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
             (account.spent(&Hash::default(), None, None), account.rho_of(&federation.terms.hash()))
         }
     };
-    let judged = judged(&federation, &site.policy, &rows, (&spent, of_plan), args.rows_in_all.unwrap_or(0))?;
+    let judged = judged(&federation, &site.policy, &*rows, (&spent, of_plan), args.rows_in_all.unwrap_or(0))?;
     let forecast = &judged.forecast;
     let total = forecast.total();
     let from = path.map_or("the strict default".to_owned(), |path| path.display().to_string());

@@ -32,6 +32,9 @@ pub(crate) fn stamp(file: &Path) -> String {
 
 /// The same of rows, which may be in several files.
 fn stamp_of_rows(rows: &RowsFrom) -> String {
+    if let Some(answerer) = &rows.answerer {
+        return hash("answerer of rows", &[format!("{:?}", answerer.words).as_bytes()]).to_string();
+    }
     let files = table::files_of(&rows.data).unwrap_or_default();
     let stamps: Vec<u8> =
         files.iter().flat_map(|file| format!("{} {}\n", file.display(), stamp(file)).into_bytes()).collect();
@@ -121,12 +124,12 @@ impl Judge {
         self.framed(federation, &from)?;
         let (rows, origin) = documents::load_rows_and_origin(federation, &from)?;
         let most = federation.terms.max_rows;
-        if rows.is_empty() || rows.len() as u64 > most {
-            let what = format!("this site has {} rows, and the plan allows 1 to {most} a site", rows.len());
+        if !(1..=most).contains(&rows.rows()) {
+            let what = format!("this site has {} rows, and the plan allows 1 to {most} a site", rows.rows());
             return Err(Failure::input(what, "ask for another plan"));
         }
         let SitePolicy { policy, data: name, .. } = &site;
-        let these = Data::of(name, &self.identity, &rows);
+        let these = Data::of(name, &self.identity, &*rows);
         self.offered(&federation.roster).passes(Some(&these))?;
         let account = Ledger::look(&self.state, &head_of(&self.key), &self.identity)?;
         let known = account.recognises(&origin, &self.identity)?;
@@ -152,7 +155,7 @@ impl Judge {
             return Ok(Judged { answer, words: words.into() });
         }
         let spent = (&account.spent(&Hash::default(), None, None), account.rho_of(&federation.terms.hash()));
-        let judged = judged(federation, policy, &rows, spent, 0)?;
+        let judged = judged(federation, policy, &*rows, spent, 0)?;
         Ok(Judged { answer: judged.proposal(), words: judged.answer().sentence })
     }
 

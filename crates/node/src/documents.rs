@@ -20,7 +20,7 @@ mod rows;
 mod schema;
 mod site;
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use veilsum_proto::{plan::SignedTerms, roster::SignedRoster};
 
@@ -49,6 +49,8 @@ pub use veilsum_federation::agreed::{Federation, fingerprint, roster_fingerprint
 use veilsum_federation::{agreed::numbered, error::Failure};
 
 use crate::{
+    answerer::Answerer,
+    foreign::Foreign,
     plan::OutOfBox,
     release::{DataError, Origin, Prepared, Rows},
     table::{self, TableSpec},
@@ -81,17 +83,30 @@ pub fn load_federation(roster: impl AsRef<Path>, plan: impl AsRef<Path>) -> Resu
 /// # Errors
 /// A [`Failure`] that names file, row and column and never a value.
 pub fn load_rows(federation: &Federation, from: impl Into<RowsFrom>) -> Result<Prepared, Failure> {
-    load_rows_and_origin(federation, from).map(|(rows, _)| rows)
+    held(federation, &from.into()).map(|(rows, _)| rows)
 }
 
-/// The same, and the rows as they stand in the file, by which a ledger knows them again.
+/// The same or whoever answers in their place, and the rows as they stand in the file, by which a ledger knows them again.
 ///
 /// # Errors
 /// As [`load_rows`].
-pub fn load_rows_and_origin(federation: &Federation, from: impl Into<RowsFrom>) -> Result<(Prepared, Origin), Failure> {
-    let (from, work) = (from.into(), &federation.work);
+pub fn load_rows_and_origin(
+    federation: &Federation,
+    from: impl Into<RowsFrom>,
+) -> Result<(Arc<dyn Answerer>, Origin), Failure> {
+    let from = from.into();
+    if let Some(command) = &from.answerer {
+        let (rows, origin) = Foreign::open(federation, command)?;
+        return Ok((Arc::new(rows), origin));
+    }
+    let (rows, origin) = held(federation, &from)?;
+    Ok((Arc::new(rows), origin))
+}
+
+fn held(federation: &Federation, from: &RowsFrom) -> Result<(Prepared, Origin), Failure> {
+    let work = &federation.work;
     let domain = work.domain()?;
-    let mut table = table::read(&from.data, &spec_of(federation, &from)?)?;
+    let mut table = table::read(&from.data, &spec_of(federation, from)?)?;
     let (values, labels) = table.drain();
     let named = work.labels.as_ref().zip(labels);
     let fault = |e: DataError| in_file(&from.data, e.into());
