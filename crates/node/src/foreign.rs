@@ -6,10 +6,10 @@ use std::{
 };
 
 use veilsum_answerer::{
-    Fault, Held, Hello, Launch,
+    Fault, Held, Hello, Launch, Ready,
     contract::{Categorical, Column, MAX_DISTINCT, PROTOCOL, kind_of},
 };
-use veilsum_cluster::{Batch, Domain, OutOfBox, Prepared, Query, Rows, SumStep};
+use veilsum_cluster::{Batch, Domain, OutOfBox, Prepared, Query, Rows, Scaling, SumStep};
 
 use crate::{
     agreed::{self, Federation},
@@ -65,9 +65,7 @@ impl Foreign {
             scaling: work.scaling,
             out_of_box: work.out_of_box,
         };
-        let log = Arc::new(|line: &str| tracing::warn!("the answerer: {line}"));
-        let launch = Launch { command: command.words.clone(), limit: command.limit, start: command.limit, log };
-        let held = Held::start(launch, hello).map_err(|fault| failure(&fault))?;
+        let held = begin(command, hello.clone())?;
         held.covers(kinds(federation)?).map_err(|fault| failure(&fault))?;
         let ready = held.ready();
         let mut parts = vec![ready.fingerprint.rows.as_bytes()];
@@ -76,15 +74,59 @@ impl Foreign {
         let digest = digest_of(&parts);
         let nobody =
             Rows::new(Vec::new(), domain.columns()).and_then(|rows| Prepared::new(&rows, &domain, OutOfBox::Refuse))?;
-        let columns = ready.fingerprint.columns.iter().zip(work.widths());
-        let columns = columns.flat_map(|(column, width)| {
-            (0..width).map(move |place| digest_of(&[column.as_bytes(), &(place as u64).to_le_bytes()]))
-        });
-        let origin =
-            Origin::elsewhere(work.names(), columns.collect(), digest_of(&[ready.fingerprint.rows.as_bytes()]));
+        let origin = origin(ready, &hello);
         let (rows, distinct) = (ready.rows, ready.distinct.clone());
         Ok((Foreign { held: Mutex::new(held), domain, rows, digest, distinct, nobody }, origin))
     }
+}
+
+/// What an answerer's rows are known by now, for columns that a ledger knows: those of numbers by their names, and those of categories by
+/// their indicators (`COLUMN=CATEGORY`).
+///
+/// # Errors
+/// As [`Foreign::open`].
+pub fn origin_of(command: &Command, names: &[String]) -> Result<Origin, Failure> {
+    let of = |name: &str| name.split_once('=').map(|(column, category)| (column.to_owned(), category.to_owned()));
+    let (mut columns, mut categorical) = (Vec::new(), Vec::<Categorical>::new());
+    for name in names {
+        let found = of(name).filter(|(column, _)| {
+            names.iter().filter_map(|other| of(other)).filter(|(other, _)| other == column).count() > 1
+        });
+        match found {
+            None => columns.push(Column { name: name.clone(), lower: -ANY, upper: ANY }),
+            Some((column, category)) => match categorical.iter_mut().find(|known| known.column == column) {
+                Some(known) => known.categories.push(category),
+                None => categorical.push(Categorical { column, categories: vec![category], one: 1.0 }),
+            },
+        }
+    }
+    let hello = Hello { protocol: PROTOCOL, columns, categorical, scaling: Scaling::None, out_of_box: OutOfBox::Clip };
+    let held = begin(command, hello.clone())?;
+    Ok(origin(held.ready(), &hello))
+}
+
+/// Beyond every value of a column whose bounds do not matter.
+const ANY: f64 = 1e59;
+
+fn begin(command: &Command, hello: Hello) -> Result<Held, Failure> {
+    let log = Arc::new(|line: &str| tracing::warn!("the answerer: {line}"));
+    let launch = Launch { command: command.words.clone(), limit: command.limit, start: command.limit, log };
+    Held::start(launch, hello).map_err(|fault| failure(&fault))
+}
+
+/// What is told of the rows, for every coordinate of a centre.
+fn origin(ready: &Ready, hello: &Hello) -> Origin {
+    let told = &ready.fingerprint;
+    let mut names: Vec<String> = hello.columns.iter().map(|column| column.name.clone()).collect();
+    let mut columns: Vec<Hash> =
+        told.columns.iter().take(names.len()).map(|column| digest_of(&[column.as_bytes()])).collect();
+    for (column, values) in hello.categorical.iter().zip(&told.columns[names.len()..]) {
+        for category in &column.categories {
+            names.push(format!("{}={category}", column.column));
+            columns.push(digest_of(&[values.as_bytes(), category.as_bytes()]));
+        }
+    }
+    Origin::elsewhere(names, columns, digest_of(&[told.rows.as_bytes()]))
 }
 
 /// The kinds of questions that a plan may ask.
@@ -96,7 +138,7 @@ fn kinds(federation: &Federation) -> Result<Vec<&'static str>, Failure> {
             kinds.extend(batch.queries.iter().map(kind_of));
         }
     }
-    if kinds.contains(&"validation") && work.recipe.counts_clusters() {
+    if work.recipe.counts_clusters() && kinds.iter().any(|kind| ["validation", "fuzzy_validation"].contains(kind)) {
         // What is asked in its place where a cluster is too small.
         kinds.push("ungrouped");
     }
