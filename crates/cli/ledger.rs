@@ -237,7 +237,13 @@ fn declare(args: &RowsArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<u3
     let from = site.rows_from(args.data.as_deref(), file.as_deref(), Some(&args.own.key))?;
     if let Some(command) = &from.answerer {
         let (columns, same) = elsewhere(command, &account, &identity, &names)?;
-        return noted((state.as_path(), head.as_path()), identity, site.data, note(columns), same.then(|| from.place()));
+        return noted(
+            (state.as_path(), head.as_path()),
+            identity,
+            site.data,
+            note(columns),
+            same.then(|| from.place()),
+        );
     }
     let (schema, rules) = (schema_beside(&args.own.key)?.map(Arc::new), Some(from.rules.clone()));
     let spec = TableSpec { schema, rules, list: from.list.clone(), ..TableSpec::default() };
