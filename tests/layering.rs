@@ -115,6 +115,21 @@ fn attacks_never_ship() {
     }
 }
 
+/// Whoever has rows elsewhere has no key, and whoever has keys no driver of a database.
+#[test]
+fn answerers_know_no_key_and_the_product_no_database() {
+    for answerer in ["veilsum-answerer", "veilsum-sql"] {
+        without(
+            answerer,
+            &["veilsum-proto", "veilsum-federation", "veilsum-node", "veilsum", "ed25519-dalek", "quinn"],
+        );
+    }
+    for product in ["veilsum", "veilsum-node"] {
+        without(product, &["veilsum-sql"]);
+        without_family(product, &["tokio-postgres", "postgres"]);
+    }
+}
+
 /// What may be asked, answered and released is decided without a file, a socket, a clock or a thread.
 #[test]
 fn what_may_be_released_is_decided_without_io() {

@@ -11,8 +11,13 @@ use syn::visit::Visit;
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// The roots of the crates whose modules are read in the order of a list.
-const ORDERED: [&str; 4] =
-    ["crates/proto/src/lib.rs", "crates/cluster/src/lib.rs", "crates/federation/src/lib.rs", "crates/node/src/lib.rs"];
+const ORDERED: [&str; 5] = [
+    "crates/proto/src/lib.rs",
+    "crates/cluster/src/lib.rs",
+    "crates/federation/src/lib.rs",
+    "crates/answerer/src/lib.rs",
+    "crates/node/src/lib.rs",
+];
 
 /// The roots of the crates that are a set of commands, attacks or experiments, each for itself.
 const SETS: [&str; 3] = ["crates/cli/lib.rs", "crates/lab/src/lib.rs", "crates/audit/src/lib.rs"];

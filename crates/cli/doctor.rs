@@ -240,7 +240,7 @@ impl Doctor {
         let shown = path.display();
         let columns = counted(schema.columns.len(), "column");
         let aggregator = matches!(papers.me, Some(PartyId::Coordinator | PartyId::Intermediary));
-        match rows_of(args).ok().filter(|_| !aggregator) {
+        match rows_of(args).ok().filter(|from| !aggregator && from.answerer.is_none()) {
             None => self.pass("schema", format!("{shown}: {columns}; whether rows fit to it needs --data")),
             // A number outside its range is the plan's to refuse or to move, and the check of the rows says so.
             Some(from) => {
@@ -272,11 +272,15 @@ impl Doctor {
         let Ok(from) = rows_of(args) else {
             return self.skip("rows", "give --data ROWS, or `source` under [rows] in site.toml");
         };
-        let path = &from.data;
-        let Some(header) = self.took("rows", table::read_header(path).map_err(Failure::from)) else { return };
+        let place = from.place();
+        let header = match &from.answerer {
+            Some(_) => Some(Vec::new()),
+            None => self.took("rows", table::read_header(&from.data).map_err(Failure::from)),
+        };
+        let Some(header) = header else { return };
         let Some(federation) = &papers.federation else {
             let names = counted(header.len(), "column");
-            return self.skip("rows", &format!("{}: {names}; which are needed, the plan says", path.display()));
+            return self.skip("rows", &format!("{place}: {names}; which are needed, the plan says"));
         };
         let Some((rows, origin)) = self.took("rows", documents::load_rows_and_origin(federation, &from)) else {
             return;
@@ -285,7 +289,7 @@ impl Doctor {
         let [used, ignored] = [&reading.used, &reading.ignored].map(|names| listed(names));
         let kept = reading.kept.map_or(String::new(), |label| format!("; the label, kept here: {label}"));
         // How many they are is the site's own, and a report like this one is sent to whoever helps.
-        let says = format!("{}: every row can be used", path.display());
+        let says = format!("{place}: every row can be used");
         self.pass("rows", format!("{says}; columns that are used: {used}; that stay unread: {ignored}{kept}"));
         papers.rows = Some((rows, origin));
     }

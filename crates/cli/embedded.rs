@@ -6,6 +6,7 @@ use std::{ffi::OsString, path::PathBuf, sync::Arc};
 use clap::{Args, Command, FromArgMatches};
 use serde_json::{Value, json};
 use veilsum_node::{
+    answerer::Answerer,
     documents::{Federation, SitePolicy, policy_of},
     error::{Code, Failure},
     loopback::{self, LoopbackConfig, LoopbackRun, LoopbackSite},

@@ -71,7 +71,7 @@ impl Verb for InspectArgs {
         }
         let (site, file) = documents::policy_of(None, Some(&args.key))?;
         let from = site.rows_from(args.data.as_deref(), file.as_deref(), Some(&args.key))?;
-        let rows = documents::load_rows(&federation, &from)?;
+        let (rows, _) = documents::load_rows_and_origin(&federation, &from)?;
         let (n, form) = (federation.roster.sites.len(), federation.form()?);
         let cost = Cost::of(&federation)?;
         let mut parts = Vec::new();

@@ -8,7 +8,7 @@ use std::{
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use veilsum_proto::{
-    identity::{PublicKey, from_hex},
+    identity::{Identity, PublicKey, from_hex},
     ledger::{Column, Entry, Note},
     policy::{self, Enforcement, Policy, Release, Room, Spent},
     suite::Hash,
@@ -25,6 +25,7 @@ use veilsum_node::{
     documents::{fingerprint, header_of, load_card, load_identity, origin_of, policy_of, schema_beside},
     dp,
     error::{Code, Failure},
+    foreign::{self, Command},
     plan::Categorical,
     release::{Account, Data, Known, Left},
     store::{
@@ -233,6 +234,16 @@ fn declare(args: &RowsArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<u3
     // As the rows were read that were answered from: the schema lies beside the key.
     let (site, file) = policy_of(args.own.policy.as_deref(), Some(&args.own.key))?;
     let from = site.rows_from(args.data.as_deref(), file.as_deref(), Some(&args.own.key))?;
+    if let Some(command) = &from.answerer {
+        let (columns, same) = elsewhere(command, &account, &identity, &names)?;
+        return noted(
+            (state.as_path(), head.as_path()),
+            identity,
+            site.data,
+            note(columns),
+            same.then(|| from.place()),
+        );
+    }
     let (schema, rules) = (schema_beside(&args.own.key)?.map(Arc::new), Some(from.rules.clone()));
     let spec = TableSpec { schema, rules, list: from.list.clone(), ..TableSpec::default() };
     let (_, header) = header_of(&from, spec.schema.as_deref())?;
@@ -244,29 +255,60 @@ fn declare(args: &RowsArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<u3
     if labels.is_empty() {
         labels.push(None);
     }
-    let (mut noted, mut same) = (Vec::<Column>::new(), true);
+    let (mut columns_now, mut same) = (Vec::<Column>::new(), true);
     for label in labels {
         let (columns, categorical) = (columns.clone(), categorical.clone());
         let origin = origin_of(&from, TableSpec { columns, categorical, label, ..spec.clone() })?;
         same &= matches!(account.recognises(&origin, &identity)?, Known::Same(_));
-        noted.extend(origin.columns(&identity, &together)?);
+        columns_now.extend(origin.columns(&identity, &together)?);
     }
-    noted.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-    noted.dedup();
-    let columns = noted;
-    if same {
+    columns_now.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    columns_now.dedup();
+    let place = (state.as_path(), head.as_path());
+    noted(place, identity, site.data, note(columns_now), same.then(|| from.place()))
+}
+
+/// The columns of rows that another process has, as they are now, and whether they are those of before: of all columns, and of each set that
+/// was answered from together.
+fn elsewhere(
+    command: &Command,
+    account: &Account,
+    identity: &Identity,
+    names: &[String],
+) -> Result<(Vec<Column>, bool), Failure> {
+    let mut sets: Vec<Vec<String>> = account.together().into_iter().map(|set| set.columns).collect();
+    if names.iter().any(|name| !sets.iter().any(|set| set.contains(name))) {
+        sets.push(names.to_vec());
+    }
+    let (mut columns, mut same) = (Vec::<Column>::new(), true);
+    for set in sets {
+        let origin = foreign::origin_of(command, &set)?;
+        same &= matches!(account.recognises(&origin, identity)?, Known::Same(_));
+        columns.extend(origin.columns(identity, &[])?);
+    }
+    columns.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    columns.dedup();
+    Ok((columns, same))
+}
+
+/// Writes a declaration, unless the rows at this place are the `same` as before. The version from now on.
+fn noted(
+    (state, head): (&Path, &Path),
+    identity: Identity,
+    data: String,
+    note: Note,
+    same: Option<String>,
+) -> Result<u32, Failure> {
+    if let Some(place) = same {
         return Err(Failure::input(
-            format!(
-                "{}: these are the rows that this site answered from: nothing has changed [REL-7]",
-                from.data.display()
-            ),
+            format!("{place}: these are the rows that this site answered from: nothing has changed [REL-7]"),
             "declare a change where this site's own rows have changed; a site whose rows are as they were does not help another one \
              with a declaration: who subtracts the totals of then and now would have that one's new rows",
         ));
     }
-    let data = Data { name: site.data, rows: Hash::default() };
-    let mut ledger = Ledger::open(&state, Some(&head), Arc::new(identity), data, Hash::default())?;
-    ledger.note(note(columns), &Left::default(), Hash::default())?;
+    let data = Data { name: data, rows: Hash::default() };
+    let mut ledger = Ledger::open(state, Some(head), Arc::new(identity), data, Hash::default())?;
+    ledger.note(note, &Left::default(), Hash::default())?;
     Ok(ledger.book().standing().version)
 }
 

@@ -10,6 +10,7 @@
 //! needs that runs parties itself.
 
 mod agree;
+mod answerer;
 mod assign;
 mod categories;
 mod client;
@@ -143,6 +144,7 @@ verbs! {
     Ledger(ledger::LedgerArgs),
     Evidence(evidence::EvidenceArgs),
     Jackknife(jackknife::JackknifeArgs),
+    Answerer(answerer::AnswererArgs),
 }
 
 /// The program with these arguments, the first of which is its own name: prints, and says with which exit code to end.

@@ -46,9 +46,9 @@ def open_rows(path, hello):
                 bad[reason] = bad.get(reason, 0) + 1
             else:
                 rows.append(row)
-                raw.append([line[name] for name in header])
+                raw.append([line[name] for name in sorted(header)])
     digest = lambda what: hashlib.sha256(json.dumps(what).encode()).hexdigest()
-    columns = [[row[i] for row in raw] for i in range(len(header))]
+    columns = [[row[sorted(header).index(name)] for row in raw] for name in header]
     return rows, {
         "type": "ready", "protocol": 1, "name": "csv_answerer.py", "version": "1", "rows": len(rows), "bad": bad,
         # Sorted: the order of the rows must not count.

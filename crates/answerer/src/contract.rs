@@ -154,8 +154,8 @@ pub struct Ready {
     pub kinds: Vec<String>,
 }
 
-/// What rows are known by: the same as long as the rows are the same, in whatever order; another one when any of them changes. 16 to
-/// 128 hexadecimal digits each. It stays at the site.
+/// What rows are known by: the same as long as the rows are the same, in whatever order of rows, columns and categories; another one
+/// when any of them changes. 16 to 128 hexadecimal digits each. It stays at the site.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fingerprint {

@@ -183,6 +183,15 @@ impl Held {
     }
 }
 
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(process) = self.process.take() {
+            process.say(line(&FromSite::End));
+            process.end();
+        }
+    }
+}
+
 /// Starts a process and greets it.
 fn begin(launch: &Launch, hello: &Hello) -> Result<(Process, Ready), Fault> {
     let program = launch.program();

@@ -62,6 +62,8 @@ const LOG_LINES: usize = 1_000;
 const LAST_LINES: usize = 3;
 /// How long a process may take to end after the last line.
 const FAREWELL: Duration = Duration::from_secs(5);
+/// How long a process that is to be killed has to stop by itself.
+const MERCY: Duration = Duration::from_secs(2);
 /// How long it takes at most until a killed process is gone.
 const GONE: Duration = Duration::from_secs(5);
 
@@ -165,6 +167,7 @@ impl Process {
                 Err(Fault::Contract { program: self.program.clone(), what })
             }
             Err(RecvTimeoutError::Timeout) => {
+                self.ask_to_stop();
                 self.kill();
                 Err(Fault::Silent { program: self.program.clone(), limit, after: self.last_words() })
             }
@@ -186,6 +189,15 @@ impl Process {
         let end = Instant::now() + FAREWELL;
         let status = wait(&mut self.child, end);
         status.and_then(|status| status.code())
+    }
+
+    /// Lets it take what it began elsewhere with it, such as a statement on a server.
+    fn ask_to_stop(&mut self) {
+        self.to = None;
+        if let Some(group) = self.group {
+            let _ = kill_process_group(group, Signal::TERM);
+        }
+        let _ = wait(&mut self.child, Instant::now() + MERCY);
     }
 
     /// Kills it with all that it started, and says how it had ended.

@@ -5,7 +5,7 @@ use veilsum_cluster::{AnswerError, Batch, Domain, Prepared, SumStep};
 use crate::contract::{AskedBlock, Refusal, RefusalCode};
 
 /// Kinds whose answers for parts of the rows make the answer for all of them, so that rows need not be held.
-pub const ADDITIVE: [&str; 9] = [
+pub const ADDITIVE: [&str; 13] = [
     "fuzzy_sums",
     "fuzzy_validation",
     "local_means",
@@ -15,6 +15,10 @@ pub const ADDITIVE: [&str; 9] = [
     "validation",
     "sizes",
     "ungrouped",
+    "silhouette",
+    "shifts",
+    "typical_sums",
+    "shaped_sums",
 ];
 
 /// The words of rows for a question with these blocks.

@@ -4,7 +4,8 @@
 use std::collections::HashSet;
 
 use veilsum_cluster::{AnswerError, Batch, Domain, Prepared, SumStep, random::Stream, words};
-use veilsum_proto::suite::{self, Hash};
+use veilsum_proto::suite;
+pub use veilsum_proto::suite::Hash;
 
 /// What a site has instead of its rows when it answers: somebody who knows them.
 ///
@@ -78,6 +79,11 @@ impl Answerer for Prepared {
     fn words(&self, batch: &Batch, steps: &[SumStep], noise: Option<&mut Stream>) -> Result<Vec<i64>, AnswererError> {
         Ok(words(batch, self, steps, noise)?)
     }
+}
+
+/// Digest of what is known of rows that another process has.
+pub fn digest_of(parts: &[&[u8]]) -> Hash {
+    suite::hash("rows elsewhere", parts)
 }
 
 /// Above this number of different rows we know no attack that counts them from totals. Lattices and least squares do so

@@ -53,6 +53,7 @@ use veilsum_federation::{
 
 use crate::{
     answerer::Answerer,
+    foreign::Foreign,
     plan::OutOfBox,
     question::Question,
     release::{DataError, Origin, Prepared, Rows},
@@ -91,7 +92,7 @@ pub fn load_rows(federation: &Federation, from: impl Into<RowsFrom>) -> Result<A
     load_rows_and_origin(federation, from).map(|(rows, _)| rows)
 }
 
-/// The same, and the rows as they stand in the file, by which a ledger knows them again.
+/// The same or whoever answers in their place, and the rows as they stand in the file, by which a ledger knows them again.
 ///
 /// # Errors
 /// As [`load_rows`].
@@ -100,6 +101,10 @@ pub fn load_rows_and_origin(
     from: impl Into<RowsFrom>,
 ) -> Result<(Arc<dyn Answerer>, Origin), Failure> {
     let (from, work) = (from.into(), &federation.work);
+    if let Some(command) = &from.answerer {
+        let (rows, origin) = Foreign::open(federation, command)?;
+        return Ok((Arc::new(rows), origin));
+    }
     let domain = work.domain()?;
     let spec = spec_of(federation, &from)?;
     let label = work.labels.as_ref().map(|labels| labels.column.clone());

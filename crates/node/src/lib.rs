@@ -20,7 +20,7 @@
 //!
 //! # How to read this crate
 //!
-//! 1. [`files`], [`table`], [`clock`]: files, rows, the processor's time.
+//! 1. [`files`], [`foreign`], [`table`], [`clock`]: files, rows that another process has, rows, the processor's time.
 //! 2. [`documents`]: key, card, roster, plan, policy and model as text files.
 //! 3. [`carrier`], [`store`]: QUIC links; journal, ledger and transcript.
 //! 4. [`evidence`], [`report`]: what a run leaves behind.
@@ -38,6 +38,7 @@ pub mod clock;
 pub mod documents;
 pub mod evidence;
 pub mod files;
+pub mod foreign;
 pub mod loopback;
 pub mod rehearsal;
 pub mod report;

@@ -23,8 +23,8 @@ pub(crate) struct Source {
     hello: Hello,
     /// Of every column of numbers its value as a double, of every column of names the place of its category, or -1.
     values: Vec<String>,
-    /// Of every column of names whether it is there.
-    present: Vec<String>,
+    /// Of every column of names its text, which may be missing.
+    texts: Vec<String>,
 }
 
 /// What the rows are.
@@ -73,7 +73,7 @@ impl Source {
                 .map(|name| format!("r.{name}"))
                 .map_err(|e| Refusal::new(RefusalCode::Columns, e, "rename it"))
         };
-        let (mut values, mut present) = (Vec::new(), Vec::new());
+        let (mut values, mut texts) = (Vec::new(), Vec::new());
         for column in &hello.columns {
             values.push(format!("{}::float8", name(&column.name)?));
         }
@@ -82,9 +82,9 @@ impl Source {
             let place = |(at, category): (usize, &String)| format!(" WHEN {} THEN {at}", literal(category));
             let cases: String = column.categories.iter().enumerate().map(place).collect();
             values.push(format!("CASE {name}::text{cases} ELSE -1 END"));
-            present.push(format!("{name} IS NOT NULL"));
+            texts.push(format!("{name}::text"));
         }
-        Ok(Self { relation: relation.to_owned(), hello: hello.clone(), values, present })
+        Ok(Self { relation: relation.to_owned(), hello: hello.clone(), values, texts })
     }
 
     /// The statement of all rows as doubles, categories by their place.
@@ -93,14 +93,14 @@ impl Source {
         format!("COPY (SELECT {values} FROM {} AS r) TO STDOUT (FORMAT binary)", self.relation)
     }
 
-    /// `x0, x1, …` and `c0, …` of every row, as a fenced part of a WITH.
-    fn values(&self) -> String {
+    /// `x0, x1, …` and `c0, …` of every row, and texts `k0, …` where they are asked for, as a fenced part of a WITH.
+    fn values(&self, texts: bool) -> String {
         let numbers = self.hello.columns.len();
         let name = |at: usize| if at < numbers { format!("x{at}") } else { format!("c{}", at - numbers) };
         let values = self.values.iter().enumerate().map(|(at, value)| format!("{value} AS {}", name(at)));
-        let present = self.present.iter().enumerate().map(|(at, there)| format!("{there} AS p{at}"));
+        let texts = self.texts.iter().filter(|_| texts).enumerate().map(|(at, text)| format!("{text} AS k{at}"));
         // Without the fence every use of a value computes it again, and the planner needs minutes for the whole.
-        format!("v AS (SELECT {} FROM {} AS r OFFSET 0)", list(values.chain(present)), self.relation)
+        format!("v AS (SELECT {} FROM {} AS r OFFSET 0)", list(values.chain(texts)), self.relation)
     }
 
     /// The coordinates of every row in working units ([QRY-1] of the specification), as parts of a WITH; the last is `w0`.
@@ -126,8 +126,10 @@ impl Source {
             }
         }
         let (first, last) = if direction { ("g0", "g2") } else { ("w0", "") };
-        let mut parts =
-            vec![self.values(), format!("{first} AS (SELECT {} FROM v OFFSET 0)", list(numbers.chain(indicators)))];
+        let mut parts = vec![
+            self.values(false),
+            format!("{first} AS (SELECT {} FROM v OFFSET 0)", list(numbers.chain(indicators))),
+        ];
         if direction {
             let xs = || (0..next).map(|at| format!("x{at}"));
             let largest = list(xs().map(|x| format!("abs({x})")));
@@ -149,16 +151,22 @@ impl Source {
     pub(crate) fn survey(&self, session: &mut Session) -> Result<Survey, Trouble> {
         let (reasons, cases) = self.reasons();
         let numbers = self.hello.columns.len();
-        let all: Vec<String> = (0..self.values.len())
-            .map(|at| if at < numbers { format!("x{at}") } else { format!("c{}::float8", at - numbers) })
-            .collect();
-        let chained = all.iter().fold("0".to_owned(), |seed, x| format!("hashfloat8extended({x}, {seed})"));
-        let hashes = all.iter().map(|x| format!("hashfloat8extended({x}, 0)")).chain([chained]);
+        let hash = |at: usize, seed: &str| match at.checked_sub(numbers) {
+            None => format!("hashfloat8extended(x{at}, {seed})"),
+            Some(at) => format!("hashtextextended(k{at} COLLATE \"C\", {seed})"),
+        };
+        let all: Vec<usize> = (0..self.values.len()).collect();
+        // In the order of their names: the plan's order, like that of categories, is no matter of the rows.
+        let names: Vec<&str> = self.hello.names().collect();
+        let mut order = all.clone();
+        order.sort_unstable_by_key(|at| names[*at]);
+        let chained = order.iter().fold("0".to_owned(), |seed, at| hash(*at, &seed));
+        let hashes = all.iter().map(|at| hash(*at, "0")).chain([chained]);
         let sums = list(hashes.map(|hash| format!("COALESCE(sum({hash}), 0)::text")));
         let sql = format!(
             "WITH {}, w AS (SELECT *, CASE {cases} ELSE -1 END AS why FROM v OFFSET 0) \
              SELECT why::int4, count(*)::int8, ARRAY[{sums}] FROM w GROUP BY why",
-            self.values()
+            self.values(true)
         );
         let nothing = "0".repeat(32);
         let fingerprint = Fingerprint { rows: nothing.clone(), columns: vec![nothing; all.len()] };
@@ -193,7 +201,7 @@ impl Source {
             }
         }
         for (at, column) in self.hello.categorical.iter().enumerate() {
-            found.push((format!("no value in {:?}", column.column), format!("NOT p{at}")));
+            found.push((format!("no value in {:?}", column.column), format!("k{at} IS NULL")));
             found
                 .push((format!("a category that the plan does not list in {:?}", column.column), format!("c{at} < 0")));
         }
@@ -211,15 +219,17 @@ impl Source {
         let numbers = self.hello.columns.len();
         let name = |at: usize| if at < numbers { format!("x{at}") } else { format!("c{}", at - numbers) };
         let counts = list((0..self.values.len()).map(|at| format!("count(DISTINCT {})", name(at))));
-        let sample =
-            format!("WITH {} SELECT ARRAY[{counts}]::int8[] FROM (SELECT * FROM v LIMIT {SAMPLE}) s", self.values());
+        let sample = format!(
+            "WITH {} SELECT ARRAY[{counts}]::int8[] FROM (SELECT * FROM v LIMIT {SAMPLE}) s",
+            self.values(false)
+        );
         let first: Vec<i64> = session.rows(&sample)?.first().map(|row| row.get(0)).unwrap_or_default();
         let mut all = Vec::with_capacity(first.len());
         for (at, count) in first.iter().enumerate() {
             let mut count = (*count as u64).min(MAX_DISTINCT);
             if count < MAX_DISTINCT {
                 let values = format!("SELECT DISTINCT {} AS x FROM v LIMIT {MAX_DISTINCT}", name(at));
-                let sql = format!("WITH {} SELECT count(*)::int8 FROM ({values}) s", self.values());
+                let sql = format!("WITH {} SELECT count(*)::int8 FROM ({values}) s", self.values(false));
                 count = session.rows(&sql)?.first().map_or(0, |row| row.get::<_, i64>(0) as u64);
             }
             all.push(count);

@@ -5,7 +5,7 @@ use veilsum_answerer::conformance;
 fn rows_held_rows_streamed_again_and_sql_give_the_words_of_a_file() {
     let Some(server) = super::server() else { return };
     for (args, tried_at_least) in
-        [(&["--mode", "stream"][..], 16), (&["--mode", "stream", "--memory", "0"], 9), (&["--mode", "push"], 10)]
+        [(&["--mode", "stream"][..], 16), (&["--mode", "stream", "--memory", "0"], 13), (&["--mode", "push"], 10)]
     {
         let (launch, _) = super::launch(&server, &[args, &["--view", conformance::TABLE]].concat());
         let tried = conformance::check(&launch, &super::rows());

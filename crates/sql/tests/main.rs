@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod conformance;
+mod federation;
 mod measured;
 mod trouble;
 

@@ -20,7 +20,16 @@ pub struct Origin {
     names: Vec<String>,
     /// Names of the columns of labels.
     labels: Vec<String>,
-    rows: Arc<dyn Passes>,
+    rows: From,
+}
+
+/// What is known of the rows.
+#[derive(Clone)]
+enum From {
+    /// They can be looked at.
+    Here(Arc<dyn Passes>),
+    /// Digests of another process that has them: of every column by itself, and of all together.
+    Elsewhere { columns: Vec<Hash>, whole: Hash },
 }
 
 /// Labels by the name of their column, one a row.
@@ -80,12 +89,18 @@ impl Origin {
     /// `rows`, n x d, whose columns have these names, and columns of n labels each.
     pub fn new(names: Vec<String>, rows: Rows, labels: impl IntoIterator<Item = (String, Vec<String>)>) -> Origin {
         let labels: RowLabels = labels.into_iter().collect();
-        Origin { names, labels: labels.keys().cloned().collect(), rows: Arc::new(Held(rows, labels)) }
+        Origin { names, labels: labels.keys().cloned().collect(), rows: From::Here(Arc::new(Held(rows, labels))) }
     }
 
     /// Rows that are read anew whenever they are asked for.
     pub fn read(names: Vec<String>, labels: impl IntoIterator<Item = String>, rows: Arc<dyn Passes>) -> Origin {
-        Origin { names, labels: labels.into_iter().collect(), rows }
+        Origin { names, labels: labels.into_iter().collect(), rows: From::Here(rows) }
+    }
+
+    /// Rows that another process has: a digest of each of these columns, and one of all together, none of which depends on the order
+    /// of the rows. Such rows are not those of any file, and nothing is known of some of their columns together.
+    pub fn elsewhere(names: Vec<String>, columns: Vec<Hash>, whole: Hash) -> Origin {
+        Origin { names, labels: Vec::new(), rows: From::Elsewhere { columns, whole } }
     }
 
     /// All columns, with the label where there is one: what the plan at hand answers from together.
@@ -101,6 +116,10 @@ impl Origin {
     /// # Errors
     /// Those of [`Passes::pass`].
     pub fn columns(&self, identity: &Identity, known: &[Together]) -> Result<Vec<Column>, Failure> {
+        let rows = match &self.rows {
+            From::Here(rows) => rows,
+            From::Elsewhere { columns, whole } => return Ok(self.told(identity, columns, whole)),
+        };
         let key = suite::hash("values of a column", &[&*identity.digest_secret()]);
         let mut alone: Vec<Multiset> = self.names.iter().map(|_| Multiset::new(&key)).collect();
         let mut sets: Vec<(&Together, Vec<usize>, Multiset)> = Vec::new();
@@ -115,7 +134,7 @@ impl Origin {
             }
         }
         let mut bytes = Vec::new();
-        self.rows.pass(&mut |rows, labels| {
+        rows.pass(&mut |rows, labels| {
             for (at, values) in alone.iter_mut().enumerate() {
                 values.add_values(rows.iter().map(|row| row[at].to_bits()));
             }
@@ -139,7 +158,8 @@ impl Origin {
     /// The digests of these, by name, as ledgers had them before rows could be streamed: of sorted values, for which all of them have to
     /// be in memory.
     pub(super) fn columns_before(&self, identity: &Identity, names: &[String]) -> Vec<Column> {
-        let Some((rows, labels)) = self.rows.held() else { return Vec::new() };
+        let From::Here(here) = &self.rows else { return Vec::new() };
+        let Some((rows, labels)) = here.held() else { return Vec::new() };
         let of = |name: &String| {
             let values = match Together::named(name) {
                 Some(set) => self.together(rows, labels, &set)?,
@@ -148,6 +168,18 @@ impl Origin {
             Some(keyed(identity, name.clone(), &values.0))
         };
         names.iter().filter_map(of).collect()
+    }
+
+    /// The digests that another process told.
+    fn told(&self, identity: &Identity, columns: &[Hash], whole: &Hash) -> Vec<Column> {
+        let of = |name: String, values: &Hash| keyed(identity, name, &[b"elsewhere", &values.0[..]].concat());
+        let mut all: Vec<Column> =
+            self.names.iter().zip(columns).map(|(name, values)| of(name.clone(), values)).collect();
+        if self.names.len() > 1 {
+            all.push(of(self.whole().name(), whole));
+        }
+        all.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        all
     }
 
     fn places(&self, set: &Together) -> Option<Vec<usize>> {
@@ -233,6 +265,18 @@ mod tests {
         let one = origin(&["x"], &[&[1.0], &[2.0]], &[]);
         assert_eq!(one.columns(&Identity::from_seed(&[1; 32]), &[]).unwrap().len(), 1);
         assert_eq!(Together::named("x"), None);
+    }
+
+    /// [LED-8]: what another process says of its rows is one data set as well, and never that of a file.
+    #[test]
+    fn rows_elsewhere_are_known_by_what_is_told_of_them() {
+        let names = || vec!["x".to_owned(), "y".to_owned()];
+        let told = |y: u8, whole: u8| Origin::elsewhere(names(), vec![Hash([1; 32]), Hash([y; 32])], Hash([whole; 32]));
+        assert_eq!(differs(&told(2, 3), &told(2, 3), &[]), [""; 0]);
+        assert_eq!(differs(&told(2, 3), &told(2, 4), &[]), [r#"[["x","y"],null]"#]);
+        assert_eq!(differs(&told(2, 3), &told(5, 4), &[]), [r#"[["x","y"],null]"#, "y"]);
+        let file = origin(&["x", "y"], &[&[1.0, 2.0]], &[]);
+        assert_eq!(differs(&told(2, 3), &file, &[]).len(), 3);
     }
 
     /// [LED-8]: labels are content of their rows where a plan counts by them.

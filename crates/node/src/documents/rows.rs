@@ -4,11 +4,13 @@ use std::{
     collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    foreign::{ANSWER_SECONDS, Command},
     schema::Missing,
     table::{Filter, Meaning, RowRules, Unit},
 };
@@ -17,6 +19,8 @@ use crate::{
 pub const DEFAULT_MEMORY: u64 = 2 << 30;
 /// The least that streaming works with.
 const LEAST_MEMORY: u64 = 64 << 20;
+/// Seconds that an answerer may be given at most: a day.
+const MAX_ANSWER_SECONDS: u64 = 86_400;
 /// Bytes of a source's name at most.
 const MAX_SOURCE: usize = 4096;
 
@@ -29,9 +33,19 @@ pub struct RowsFrom {
     pub rules: Arc<RowRules>,
     /// Where rows that cannot be used are listed (mode 0600).
     pub list: Option<PathBuf>,
+    /// The process that answers in their place; `data` is empty then.
+    pub answerer: Option<Command>,
 }
 
 impl RowsFrom {
+    /// Where they are, for people.
+    pub fn place(&self) -> String {
+        let program = |of: &Command| of.words.first().cloned().unwrap_or_default();
+        self.answerer
+            .as_ref()
+            .map_or_else(|| self.data.display().to_string(), |of| format!("the answerer {:?}", program(of)))
+    }
+
     /// Bytes that they may take in memory.
     pub fn memory(&self) -> u64 {
         self.rules.memory.unwrap_or(DEFAULT_MEMORY)
@@ -62,6 +76,10 @@ impl From<&RowsFrom> for RowsFrom {
 pub(super) struct RowsPart {
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    answerer: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answerer_seconds: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     memory: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -109,9 +127,32 @@ impl RowsPart {
     /// # Errors
     /// A sentence that names the key at fault.
     pub(super) fn rules(self) -> Result<RowRules, String> {
-        let RowsPart { source, memory, filter, missing, missing_marks, columns, values, units } = self;
+        let RowsPart {
+            source,
+            answerer,
+            answerer_seconds,
+            memory,
+            filter,
+            missing,
+            missing_marks,
+            columns,
+            values,
+            units,
+        } = self;
         if source.as_ref().is_some_and(|source| source.is_empty() || source.len() > MAX_SOURCE) {
             return Err("rows.source is no name of a file, a folder or a pattern".into());
+        }
+        if answerer_seconds.is_some_and(|seconds| answerer.is_empty() || !(1..=MAX_ANSWER_SECONDS).contains(&seconds)) {
+            return Err(format!("rows.answerer_seconds is 1 to {MAX_ANSWER_SECONDS}, beside an answerer"));
+        }
+        if answerer.first().is_some_and(String::is_empty) {
+            return Err("rows.answerer begins with the name of a program".into());
+        }
+        let own = source.is_some() || memory.is_some() || filter.is_some() || missing.is_some();
+        let own = own || !(missing_marks.is_empty() && columns.is_empty() && values.is_empty() && units.is_empty());
+        if own && !answerer.is_empty() {
+            let why = "rows.answerer stands alone under [rows]: which rows and columns it reads is said to the answerer, or in its view";
+            return Err(why.into());
         }
         for (i, (column, own)) in columns.iter().enumerate() {
             if let Some((other, _)) = columns.iter().take(i).find(|(_, of)| *of == own) {
@@ -141,7 +182,9 @@ impl RowsPart {
             MeaningPart::Word(word) => Meaning::Word(word),
         };
         let words = |words: BTreeMap<String, MeaningPart>| words.into_iter().map(|(w, of)| (w, meaning(of))).collect();
+        let seconds = answerer_seconds.unwrap_or(ANSWER_SECONDS);
         Ok(RowRules {
+            answerer: (!answerer.is_empty()).then(|| Command { words: answerer, limit: Duration::from_secs(seconds) }),
             source,
             columns,
             values: values.into_iter().map(|(column, of)| (column, words(of))).collect(),
@@ -167,6 +210,8 @@ impl RowsPart {
         let words = |of: &BTreeMap<String, Meaning>| of.iter().map(|(word, of)| (word.clone(), part(of))).collect();
         RowsPart {
             source: rules.source.clone(),
+            answerer: rules.answerer.as_ref().map_or(Vec::new(), |of| of.words.clone()),
+            answerer_seconds: rules.answerer.as_ref().map(|of| of.limit.as_secs()).filter(|of| *of != ANSWER_SECONDS),
             memory: rules.memory.map(shown),
             filter: Some(rules.filter.to_string()).filter(|text| !text.is_empty()),
             missing: rules.missing.map(|missing| match missing {

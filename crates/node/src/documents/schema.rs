@@ -269,6 +269,10 @@ pub fn proposed_schema(data: &Path, label: Option<&str>) -> Result<(String, Vec<
 /// # Errors
 /// A [`Failure`] where it cannot be read, or has one column of the schema under two names.
 pub fn header_of(from: &RowsFrom, schema: Option<&Schema>) -> Result<(Vec<String>, Vec<String>), Failure> {
+    if from.answerer.is_some() {
+        let what = "this site's rows are with an answerer, which has no header and no file";
+        return Err(Failure::input(what, "look at its view in the database, or name a file: --data FILE"));
+    }
     let header = table::read_header(&from.data)?;
     let known = table::known_as(&from.data.display().to_string(), &header, schema, Some(&from.rules))?;
     Ok((header, known))
@@ -290,6 +294,11 @@ pub struct Reading {
 /// # Errors
 /// As [`header_of`].
 pub fn reading_of(federation: &Federation, from: &RowsFrom) -> Result<Reading, Failure> {
+    if from.answerer.is_some() {
+        // It is told these names, and reads no others.
+        let used = federation.work.headers().map(str::to_owned).collect();
+        return Ok(Reading { used, ignored: Vec::new(), kept: None });
+    }
     let schema = federation.schema.as_deref();
     let (own, header) = header_of(from, schema)?;
     let label = federation.work.labels.as_ref().map(|labels| labels.column.as_str());

@@ -99,7 +99,7 @@ struct ReleasePart {
 
 const KEYS: &str = "the keys are min_rows, min_cohort, colluders, max_rounds, max_rounds_in_all, max_runs, contributors, \
     records, change, methods, columns, opening, separation, separation_opened, data, [noise] require, epsilon, delta, \
-    [release] rule, bits, domain and [rows] source, memory, filter, missing, missing_marks, columns, values, units; `veilsum policy show` prints them with their meaning";
+    [release] rule, bits, domain and [rows] source, answerer, answerer_seconds, memory, filter, missing, missing_marks, columns, values, units; `veilsum policy show` prints them with their meaning";
 
 /// The policy in `path`.
 ///
@@ -198,12 +198,17 @@ impl SitePolicy {
             let folder = file.and_then(Path::parent).filter(|folder| !folder.as_os_str().is_empty());
             Some(folder.filter(|_| source.as_os_str() != "-").map_or(source.to_owned(), |folder| folder.join(source)))
         };
+        let list = beside.map(|of| of.with_added_extension(UNUSABLE));
+        if let (None, Some(_)) = (data, &self.rows.answerer) {
+            let (data, answerer) = (PathBuf::new(), self.rows.answerer.clone());
+            return Ok(RowsFrom { data, rules: self.rows.clone(), list, answerer });
+        }
         let Some(data) = data.map(Path::to_owned).or_else(stated) else {
             let what = "nobody says where this site's rows are";
-            let next = "say --data FILE, or name them in site.toml: source = \"FILE\" under [rows]";
+            let next = "say --data FILE, or name them in site.toml: source = \"FILE\" under [rows], or answerer = [\"PROGRAM\"]";
             return Err(Failure::new(Code::Usage, what, next));
         };
-        Ok(RowsFrom { data, rules: self.rows.clone(), list: beside.map(|of| of.with_added_extension(UNUSABLE)) })
+        Ok(RowsFrom { data, rules: self.rows.clone(), list, answerer: None })
     }
 
     fn keys(&self) -> Vec<Key> {
@@ -365,6 +370,29 @@ mod tests {
         assert_eq!((from.data, from.list), ("a/lake/*.parquet".into(), Some("a/b.key.unusable-rows.csv".into())));
         assert_eq!(own.rows_from(Some(Path::new("x.csv")), None, None).unwrap().data, Path::new("x.csv"));
         assert!(policy("").unwrap().rows_from(None, None, None).unwrap_err().advice.contains("--data"));
+    }
+
+    #[test]
+    fn an_answerer_stands_in_the_place_of_a_file() {
+        let own = policy("[rows]\nanswerer = [\"veilsum-sql\", \"--view\", \"a b\"]\nanswerer_seconds = 9\n").unwrap();
+        assert_eq!(policy(&own.to_text()).unwrap(), own, "{}", own.to_text());
+        let from = own.rows_from(None, None, None).unwrap();
+        let command = from.answerer.clone().unwrap();
+        assert_eq!((command.words[2].as_str(), command.limit.as_secs()), ("a b", 9));
+        assert_eq!(from.place(), "the answerer \"veilsum-sql\"");
+        // A file that is named for one command takes its place.
+        assert_eq!(own.rows_from(Some(Path::new("x.csv")), None, None).unwrap().answerer, None);
+        for (text, why) in [
+            ("answerer = [\"x\"]\nsource = \"y\"", "stands alone"),
+            ("answerer = [\"x\"]\nunits = { w = { factor = 2.0 } }", "stands alone"),
+            ("answerer = [\"\"]", "name of a program"),
+            ("answerer = \"x\"", "line 2"),
+            ("answerer_seconds = 5", "beside an answerer"),
+            ("answerer = [\"x\"]\nanswerer_seconds = 0", "answerer_seconds"),
+        ] {
+            let failure = policy(&format!("[rows]\n{text}")).unwrap_err();
+            assert!(failure.message.contains(why), "{text}: {failure}");
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use std::{collections::BTreeMap, fmt};
 
 use super::cell::Cell;
-use crate::schema::Missing;
+use crate::{foreign::Command, schema::Missing};
 
 /// Comparisons of a filter at most.
 const MAX_CONDITIONS: usize = 64;
@@ -16,6 +16,8 @@ const MAX_CONDITIONS: usize = 64;
 pub struct RowRules {
     /// Where they are: a file, a folder, a pattern, or `-`.
     pub source: Option<String>,
+    /// The process that answers in their place.
+    pub answerer: Option<Command>,
     /// The file's name of a column, by the plan's.
     pub columns: BTreeMap<String, String>,
     /// What words of the file mean, by the plan's name of the column.

@@ -1,0 +1,193 @@
+//! Rows that this process does not have: another process answers from them, and every word of it is checked before it is masked.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use veilsum_answerer::{
+    Fault, Held, Hello, Launch, Ready,
+    contract::{Categorical, Column, MAX_DISTINCT, PROTOCOL, kind_of},
+};
+use veilsum_cluster::{Batch, Domain, OutOfBox, Prepared, Query, Rows, Scaling, SumStep};
+
+use crate::{
+    agreed::{self, Federation},
+    answerer::{Answerer, AnswererError, COUNTABLE, Hash, digest_of},
+    blur::Stream,
+    error::Failure,
+    question::Question,
+    release::Origin,
+};
+
+/// Seconds that one answer may take where the site does not say it.
+pub const ANSWER_SECONDS: u64 = 600;
+
+/// How a site's rows are asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Command {
+    /// Program and arguments.
+    pub words: Vec<String>,
+    /// How long one answer may take, and how long the answerer may take to begin.
+    pub limit: Duration,
+}
+
+/// Another process as the place of a site's rows, for a whole run.
+pub struct Foreign {
+    held: Mutex<Held>,
+    domain: Domain,
+    rows: u64,
+    digest: Hash,
+    distinct: Vec<u64>,
+    /// No rows at all, whose answer is the noise of a blurred question alone.
+    nobody: Prepared,
+}
+
+impl Foreign {
+    /// Starts the answerer, lets it open its rows, and asks whether it answers everything that the plan may ask.
+    ///
+    /// # Errors
+    /// A [`Failure`] that says whose fault it is.
+    pub fn open(federation: &Federation, command: &Command) -> Result<(Foreign, Origin), Failure> {
+        let work = &federation.work;
+        let column = |c: &crate::columns::Column| Column { name: c.name.clone(), lower: c.lower, upper: c.upper };
+        let domain = work.domain()?;
+        let mut at = work.columns.len();
+        let mut categorical = |c: &crate::columns::Categorical| {
+            let (_, one) = domain.working_interval(at);
+            at += c.categories.len();
+            Categorical { column: c.column.clone(), categories: c.categories.clone(), one }
+        };
+        let hello = Hello {
+            protocol: PROTOCOL,
+            columns: work.columns.iter().map(column).collect(),
+            categorical: work.categorical.iter().map(&mut categorical).collect(),
+            scaling: work.scaling,
+            out_of_box: work.out_of_box,
+        };
+        let held = begin(command, hello.clone())?;
+        held.covers(kinds(federation)?).map_err(|fault| failure(&fault))?;
+        let ready = held.ready();
+        let mut parts = vec![ready.fingerprint.rows.as_bytes()];
+        let framing = format!("{:?} {:?} {:?} {:?}", work.columns, work.categorical, work.scaling, work.out_of_box);
+        parts.push(framing.as_bytes());
+        let digest = digest_of(&parts);
+        let nobody =
+            Rows::new(Vec::new(), domain.columns()).and_then(|rows| Prepared::new(&rows, &domain, OutOfBox::Refuse))?;
+        let origin = origin(ready, &hello);
+        let (rows, distinct) = (ready.rows, ready.distinct.clone());
+        Ok((Foreign { held: Mutex::new(held), domain, rows, digest, distinct, nobody }, origin))
+    }
+}
+
+/// What an answerer's rows are known by now, for columns that a ledger knows: those of numbers by their names, and those of categories by
+/// their indicators (`COLUMN=CATEGORY`).
+///
+/// # Errors
+/// As [`Foreign::open`].
+pub fn origin_of(command: &Command, names: &[String]) -> Result<Origin, Failure> {
+    let of = |name: &str| name.split_once('=').map(|(column, category)| (column.to_owned(), category.to_owned()));
+    let (mut columns, mut categorical) = (Vec::new(), Vec::<Categorical>::new());
+    for name in names {
+        let found = of(name).filter(|(column, _)| {
+            names.iter().filter_map(|other| of(other)).filter(|(other, _)| other == column).count() > 1
+        });
+        match found {
+            None => columns.push(Column { name: name.clone(), lower: -ANY, upper: ANY }),
+            Some((column, category)) => match categorical.iter_mut().find(|known| known.column == column) {
+                Some(known) => known.categories.push(category),
+                None => categorical.push(Categorical { column, categories: vec![category], one: 1.0 }),
+            },
+        }
+    }
+    let hello = Hello { protocol: PROTOCOL, columns, categorical, scaling: Scaling::None, out_of_box: OutOfBox::Clip };
+    let held = begin(command, hello.clone())?;
+    Ok(origin(held.ready(), &hello))
+}
+
+/// Beyond every value of a column whose bounds do not matter.
+const ANY: f64 = 1e59;
+
+fn begin(command: &Command, hello: Hello) -> Result<Held, Failure> {
+    let log = Arc::new(|line: &str| tracing::warn!("the answerer: {line}"));
+    let launch = Launch { command: command.words.clone(), limit: command.limit, start: command.limit, log };
+    Held::start(launch, hello).map_err(|fault| failure(&fault))
+}
+
+/// What is told of the rows, for every coordinate of a centre.
+fn origin(ready: &Ready, hello: &Hello) -> Origin {
+    let told = &ready.fingerprint;
+    let mut names: Vec<String> = hello.columns.iter().map(|column| column.name.clone()).collect();
+    let mut columns: Vec<Hash> =
+        told.columns.iter().take(names.len()).map(|column| digest_of(&[column.as_bytes()])).collect();
+    for (column, values) in hello.categorical.iter().zip(&told.columns[names.len()..]) {
+        for category in &column.categories {
+            names.push(format!("{}={category}", column.column));
+            columns.push(digest_of(&[values.as_bytes(), category.as_bytes()]));
+        }
+    }
+    Origin::elsewhere(names, columns, digest_of(&[told.rows.as_bytes()]))
+}
+
+/// The kinds of questions that a plan may ask.
+fn kinds(federation: &Federation) -> Result<Vec<&'static str>, Failure> {
+    let work = &federation.work;
+    let mut kinds = Vec::new();
+    for question in agreed::questions(work, federation.roster.sites.len())? {
+        if let Question::Cluster(batch) | Question::Drawn { batch, .. } = question {
+            kinds.extend(batch.queries.iter().map(kind_of));
+        }
+    }
+    if work.recipe.counts_clusters() && kinds.iter().any(|kind| ["validation", "fuzzy_validation"].contains(kind)) {
+        // What is asked in its place where a cluster is too small.
+        kinds.push("ungrouped");
+    }
+    if work.labels.is_some() {
+        kinds.push("contingency");
+    }
+    Ok(kinds)
+}
+
+fn failure(fault: &Fault) -> Failure {
+    Failure::input(fault, fault.advice())
+}
+
+impl Answerer for Foreign {
+    fn domain(&self) -> &Domain {
+        &self.domain
+    }
+
+    fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    fn digest(&self) -> Hash {
+        self.digest
+    }
+
+    fn possible_rows(&self, _: &[usize]) -> Option<u64> {
+        let product = self.distinct.iter().try_fold(1u64, |product, values| {
+            (*values < MAX_DISTINCT).then(|| product.saturating_mul((*values).max(1)))
+        });
+        product.filter(|product| *product <= COUNTABLE)
+    }
+
+    fn words(&self, batch: &Batch, steps: &[SumStep], noise: Option<&mut Stream>) -> Result<Vec<i64>, AnswererError> {
+        let mut plain = batch.clone();
+        for query in &mut plain.queries {
+            if let Query::Cells(cells) = query {
+                cells.blur = None;
+            }
+        }
+        let blocks: Vec<(usize, i32)> = steps.iter().map(|step| (step.len, step.fraction_bits)).collect();
+        let source = |fault: Fault| AnswererError::Source { what: fault.to_string(), next: fault.advice() };
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut words = held.words(&plain, &blocks).map_err(source)?;
+        if plain != *batch {
+            // Blur is this site's own: the answerer never sees what it is drawn from.
+            let own = self.nobody.words(batch, steps, noise)?;
+            words.iter_mut().zip(own).for_each(|(word, own)| *word = word.saturating_add(own));
+        }
+        Ok(words)
+    }
+}
