@@ -90,7 +90,7 @@ pub(crate) mod fixed {
     const STEP: usize = 16;
 
     pub(crate) fn serialize<const N: usize, S: Serializer>(bytes: &[u8; N], to: S) -> Result<S::Ok, S::Error> {
-        const { assert!(N % STEP == 0) };
+        const { assert!(N.is_multiple_of(STEP)) };
         let mut tuple = to.serialize_tuple(N / STEP)?;
         let (steps, _) = bytes.as_chunks::<STEP>();
         steps.iter().try_for_each(|step| tuple.serialize_element(&u128::from_le_bytes(*step)))?;

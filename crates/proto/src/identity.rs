@@ -198,6 +198,34 @@ pub fn from_hex(s: &str) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
+    /// [KEY-2], [FRM-8]: the owner of a key can sign with an R that has a part of small order. One by one, as an aggregator checks,
+    /// that is always refused; in a batch, as a site may check, it passes at random.
+    #[test]
+    fn key_2_a_part_of_small_order_in_r_passes_only_in_batches() {
+        use curve25519_dalek::{constants::EIGHT_TORSION, edwards::EdwardsPoint, scalar::Scalar};
+        use sha2::{Digest, Sha512};
+        let key = SigningKey::from_bytes(&[5; 32]);
+        let public = PublicKey(key.verifying_key().to_bytes());
+        let keys = DecodedKeys::new([public]);
+        let (mut together, mut plain) = (0, 0);
+        for i in 0..64u64 {
+            let digest = suite::hash("test", &[&i.to_le_bytes()]);
+            let r = Scalar::from(i + 1_000_000);
+            for (at, torsion) in EIGHT_TORSION.iter().enumerate() {
+                let point = (EdwardsPoint::mul_base(&r) + torsion).compress().0;
+                let hashed = Sha512::new().chain_update(point).chain_update(public.0).chain_update(digest.0).finalize();
+                let s = r + Scalar::from_bytes_mod_order_wide(&hashed.into()) * key.to_scalar();
+                let signature = Signature { r: point, s: s.to_bytes() };
+                let alone = keys.verify(&public, "test", &[&i.to_le_bytes()], &signature);
+                assert_eq!((alone, alone), (at == 0, public.verify("test", &[&i.to_le_bytes()], &signature)));
+                let batch = keys.verify_all(&[(public, digest, signature)]);
+                assert!(batch || at > 0, "what passes alone passes in every batch");
+                (together, plain) = (together + usize::from(batch && at > 0), plain + usize::from(alone));
+            }
+        }
+        assert!(plain == 64 && (20..200).contains(&together), "{together} of 448");
+    }
+
     /// The neutral element: a key of order 1.
     const IDENTITY_POINT: [u8; 32] = {
         let mut point = [0; 32];

@@ -50,14 +50,14 @@ impl<const N: usize> From<[u8; N]> for Fixed<N> {
 
 impl<const N: usize> Serialize for Fixed<N> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        codec::fixed::serialize(&*self.0, serializer)
+        codec::fixed::serialize(&self.0, serializer)
     }
 }
 
 impl<'de, const N: usize> Deserialize<'de> for Fixed<N> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut out = Fixed(Box::new([0; N]));
-        codec::fixed::fill(&mut *out.0, deserializer)?;
+        codec::fixed::fill(&mut out.0, deserializer)?;
         Ok(out)
     }
 }

@@ -1,7 +1,7 @@
 //! The trusted core of Veilsum: repeated secure sums of integer vectors over a stable cohort of sites.
 //!
 //! Bytes come in, bytes go out, secrets stay inside. There is no socket, clock, file, float or `async` here, and no
-//! thread outlives a call: with the feature `parallel` many masks are expanded on all cores.
+//! thread outlives a call: with the feature `parallel` a call uses all cores where that pays.
 //! A [`site::Site`] masks one vector a round; an [`aggregator::Aggregator`] (the coordinator, or the intermediary that
 //! counts rows) learns the sum over the cohort and nothing else. The normative text is `protocol/spec.md`; rule
 //! identifiers such as `KEX-3` in this crate are its.
@@ -11,10 +11,11 @@
 //!
 //! # How to read this crate
 //!
-//! 1. [`limits`], `error`, [`codec`], [`suite`]: every bound with its reason, faults with their rule, bytes, the ciphersuite.
+//! 1. [`limits`], `error`, [`codec`], [`suite`], `spread`: every bound with its reason, faults with their rule, bytes, the
+//!    ciphersuite, work that all cores share.
 //! 2. [`identity`], [`roster`], [`history`], [`joining`], [`release`], [`plan`]: who takes part, how that changes and how they came, over which sites a total may be, and under which terms.
 //! 3. [`fixed`], [`noise`]: integers in place of numbers, and exact noise.
-//! 4. [`kem`], `shamir`, `spread`, `mask`, `commit`: the parts of a deck and a round.
+//! 4. [`kem`], `shamir`, `mask`, `commit`: the parts of a deck and a round.
 //! 5. [`message`]: what is on the wire.
 //! 6. [`policy`], [`ledger`]: how much may be answered, and the account of it.
 //! 7. [`journal`], `opening`, [`evidence`]: what survives a crash, how a total is recomputed, and what convicts a liar.
