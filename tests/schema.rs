@@ -44,7 +44,7 @@ fn a_file_fits_or_it_is_said_what_is_missing() {
     let bad = json(&check(rows, &["--json"]).expect(3));
     assert_eq!(
         bad["unusable"][0],
-        serde_json::json!({ "why": "a value outside its range in \"x\"", "rows": 2, "first_lines": [3, 7] })
+        serde_json::json!({ "why": "a value outside its range in \"x\"", "rows": 2, "first": ["line 3", "line 7"] })
     );
     assert_eq!(bad["unusable"][2]["rows"], 2, "{bad:#}");
     assert!(!bad.to_string().contains("sometimes"), "a value of a row: {bad}");

@@ -1,6 +1,9 @@
 //! `veilsum assign`: memberships of one's own rows in the clusters of a model. Nothing leaves the machine.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use clap::Args;
 use serde_json::json;
@@ -14,7 +17,7 @@ use veilsum_node::{
     files::{self, Existing},
     model::Model,
     schema::{Missing, Schema},
-    table::{self, TableSpec},
+    table::{self, Filter, RowRules, TableSpec},
 };
 
 /// Memberships of one's own rows in the clusters of a model
@@ -23,9 +26,12 @@ pub(crate) struct AssignArgs {
     /// The model that a run wrote
     #[arg(long, value_name = "FILE", default_value = "model.json")]
     pub model: PathBuf,
-    /// Rows with the model's columns: a CSV file with a header
-    #[arg(long, value_name = "FILE.csv")]
+    /// Rows with the model's columns: a file, a folder, a pattern or -
+    #[arg(long, value_name = "ROWS")]
     pub data: PathBuf,
+    /// A site.toml whose [rows] say what columns, words and units of these rows mean
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
     /// Where to write one line a row; only you can read the file. `-` is standard output
     #[arg(long, value_name = "FILE.csv", default_value = "-")]
     pub out: PathBuf,
@@ -37,6 +43,12 @@ fn outside(values: &[f64], model: &Model) -> Vec<usize> {
         |row: &[f64]| row.iter().zip(&model.columns).all(|(x, column)| (column.lower..=column.upper).contains(x));
     let rows = values.chunks_exact(model.names().len().max(1)).enumerate();
     rows.filter(|(_, row)| !inside(row)).map(|(i, _)| i).collect()
+}
+
+/// Where the first of them is, where the source can be read once more.
+fn place_of(data: &Path, spec: &TableSpec, model: &Model) -> Option<String> {
+    let within = model.columns.iter().map(|column| (column.lower, column.upper)).collect();
+    table::look(data, &TableSpec { within, ..spec.clone() }).err()?.place()
 }
 
 impl Verb for AssignArgs {
@@ -62,7 +74,13 @@ impl Verb for AssignArgs {
         // One line of memberships for every row: none is left out.
         let schema = documents::schema_beside(&args.model)?
             .map(|schema| Arc::new(Schema { missing: Missing::Refuse, ..schema }));
-        let spec = TableSpec { columns, categorical: model.categorical.clone(), schema, ..TableSpec::default() };
+        let rules = args
+            .policy
+            .as_deref()
+            .map(documents::load_policy)
+            .transpose()?
+            .map(|site| Arc::new(RowRules { missing: None, filter: Filter::default(), ..(*site.rows).clone() }));
+        let spec = TableSpec { columns, categorical: model.categorical.clone(), schema, rules, ..TableSpec::default() };
         let table = table::read(&args.data, &spec)?;
         let outside = outside(&table.values, &model);
         if let (Some(first), false) = (outside.first(), json) {
@@ -70,7 +88,7 @@ impl Verb for AssignArgs {
                 "warning: {} outside the box that the model was made for, first {}: their memberships say which centre is nearest, \
              and little more",
                 counted(outside.len(), "row"),
-                table::place_of(&args.data, *first)
+                place_of(&args.data, &spec, &model).unwrap_or_else(|| format!("row {} of the table", first + 1))
             );
         }
         let rows = model.to_working(table.values).map_err(fail)?;

@@ -1,12 +1,15 @@
 //! `veilsum client`: a site, in a process of its own.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use clap::Args;
 use serde_json::json;
 use veilsum_node::{
     cost,
-    documents::{self, Federation, policy_of},
+    documents::{self, Federation, SitePolicy, policy_of},
     error::{Code, Failure},
     release::{Data, Origin, Prepared},
     report,
@@ -37,9 +40,11 @@ pub(crate) struct ClientArgs {
     /// What the first use of a roster needs.
     #[command(flatten)]
     pub first: FirstUse,
-    /// This site's rows: a CSV file with a header that has the plan's columns
-    #[arg(long, value_name = "FILE.csv")]
-    pub data: PathBuf,
+    /// This site's rows: a file, a folder, a pattern or - [default: `source` under [rows] in site.toml]
+    ///
+    /// CSV with a header, also packed by gzip or zstd, Parquet, or Arrow.
+    #[arg(long, value_name = "ROWS")]
+    pub data: Option<PathBuf>,
     /// This site's own policy [default: site.toml beside the key, else the strict default]
     ///
     /// `veilsum policy show` prints the one in force.
@@ -77,21 +82,32 @@ impl ClientArgs {
     /// A [`Failure`] that names the file at fault.
     pub(crate) fn prepare(&self, json: bool) -> Result<ClientConfig, Failure> {
         place_for(&self.model)?;
-        self.prepare_with(json, |federation| documents::load_rows_and_origin(federation, &self.data))
+        self.prepare_with(json, |federation, site, file| self.rows(federation, site, file))
+    }
+
+    /// The rows of `--data`, or those that the policy names.
+    pub(crate) fn rows(
+        &self,
+        federation: &Federation,
+        site: &SitePolicy,
+        file: Option<&Path>,
+    ) -> Result<(Prepared, Origin), Failure> {
+        let from = site.rows_from(self.data.as_deref(), file, Some(&self.documents.key()?))?;
+        documents::load_rows_and_origin(federation, &from)
     }
 
     /// The same with rows from elsewhere.
     pub(crate) fn prepare_with(
         &self,
         json: bool,
-        rows: impl FnOnce(&Federation) -> Result<(Prepared, Origin), Failure>,
+        rows: impl FnOnce(&Federation, &SitePolicy, Option<&Path>) -> Result<(Prepared, Origin), Failure>,
     ) -> Result<ClientConfig, Failure> {
         let args = self;
         let (federation, identity, _) =
             args.documents.load_with("sites", |id| matches!(id, PartyId::Site(_)), args.state.as_ref())?;
         let key = args.documents.key()?;
-        let (site, _) = policy_of(args.policy.as_deref(), Some(&key))?;
-        let (rows, origin) = rows(&federation)?;
+        let (site, file) = policy_of(args.policy.as_deref(), Some(&key))?;
+        let (rows, origin) = rows(&federation, &site, file.as_deref())?;
         let data = Data::of(&site.data, &identity, &rows);
         args.documents.agree(&args.first, &federation, &identity, Some(&data))?;
         store::follow(&place_of(&key, args.state.as_ref()), &args.documents.roster, &federation.roster, &identity)?;
@@ -157,7 +173,7 @@ impl ClientArgs {
                 args.model.display(),
                 result.display(),
                 args.model.display(),
-                args.data.display()
+                args.data.as_ref().map_or("ROWS".into(), |data| data.display().to_string())
             );
         }
         model.ended_early.as_ref().map_or(Ok(()), |early| match &report.unreached {

@@ -14,8 +14,8 @@ use veilsum_node::{
     checkup::{self, Caller, Finding, Outcome, Rule},
     cost::counted,
     documents::{
-        self, Federation, Federations, SitePolicy, Standing, fingerprint, load_identity, load_plan, load_roster,
-        policy_of, roster_fingerprint, whoami,
+        self, Federation, Federations, RowsFrom, SitePolicy, Standing, fingerprint, load_identity, load_plan,
+        load_roster, policy_of, roster_fingerprint, whoami,
     },
     error::{Code, Failure},
     release::{Account, Known, Origin, Prepared},
@@ -52,8 +52,8 @@ pub(crate) struct DoctorArgs {
     /// The federation's schema [default: schema.toml beside the roster, where it is there]
     #[arg(long, value_name = "FILE")]
     pub schema: Option<PathBuf>,
-    /// This site's rows
-    #[arg(long, value_name = "FILE.csv")]
+    /// This site's rows: a file, a folder, a pattern or - [default: `source` under [rows] in site.toml]
+    #[arg(long, value_name = "ROWS")]
     pub data: Option<PathBuf>,
     /// This site's own policy [default: site.toml beside the key, else the strict default]
     #[arg(long, value_name = "FILE")]
@@ -96,6 +96,12 @@ struct Papers {
     site: Option<SitePolicy>,
     rows: Option<(Prepared, Origin)>,
     account: Option<Account>,
+}
+
+/// Where this site's rows are.
+fn rows_of(args: &DoctorArgs) -> Result<RowsFrom, Failure> {
+    let (site, file) = policy_of(args.policy.as_deref(), args.key.as_deref())?;
+    site.rows_from(args.data.as_deref(), file.as_deref(), args.key.as_deref())
 }
 
 impl Doctor {
@@ -233,11 +239,12 @@ impl Doctor {
         let shown = path.display();
         let columns = counted(schema.columns.len(), "column");
         let aggregator = matches!(papers.me, Some(PartyId::Coordinator | PartyId::Intermediary));
-        match args.data.as_deref().filter(|_| !aggregator) {
+        match rows_of(args).ok().filter(|_| !aggregator) {
             None => self.pass("schema", format!("{shown}: {columns}; whether rows fit to it needs --data")),
             // A number outside its range is the plan's to refuse or to move, and the check of the rows says so.
-            Some(data) => {
-                if let Some(fit) = self.took("schema", documents::fit_of(&schema, data, false)) {
+            Some(from) => {
+                let data = &from.data;
+                if let Some(fit) = self.took("schema", documents::fit_of(&schema, &from, false)) {
                     match fit.failure(data) {
                         Some(failure) => self.findings.push(Finding::fail("schema", failure)),
                         None => self.pass("schema", format!("{} fits to the {columns} of {shown}", data.display())),
@@ -261,14 +268,19 @@ impl Doctor {
     }
 
     fn rows(&mut self, args: &DoctorArgs, papers: &mut Papers) {
-        let Some(path) = &args.data else { return self.skip("rows", "give --data FILE.csv") };
+        let Ok(from) = rows_of(args) else {
+            return self.skip("rows", "give --data ROWS, or `source` under [rows] in site.toml");
+        };
+        let path = &from.data;
         let Some(header) = self.took("rows", table::read_header(path).map_err(Failure::from)) else { return };
         let Some(federation) = &papers.federation else {
             let names = counted(header.len(), "column");
             return self.skip("rows", &format!("{}: {names}; which are needed, the plan says", path.display()));
         };
-        let Some((rows, origin)) = self.took("rows", documents::load_rows_and_origin(federation, path)) else { return };
-        let Some(reading) = self.took("rows", documents::reading_of(federation, path)) else { return };
+        let Some((rows, origin)) = self.took("rows", documents::load_rows_and_origin(federation, &from)) else {
+            return;
+        };
+        let Some(reading) = self.took("rows", documents::reading_of(federation, &from)) else { return };
         let [used, ignored] = [&reading.used, &reading.ignored].map(|names| listed(names));
         let kept = reading.kept.map_or(String::new(), |label| format!("; the label, kept here: {label}"));
         // How many they are is the site's own, and a report like this one is sent to whoever helps.
@@ -285,7 +297,7 @@ impl Doctor {
         let Some(account) = self.took("ledger", looked) else { return };
         let spent = account.spent(&Hash::default(), None, None);
         if let Some((_, origin)) = &papers.rows {
-            let known = account.known(&origin.columns(identity, &account.together()));
+            let Some(known) = self.took("ledger", account.recognises(origin, identity)) else { return };
             if !matches!(known, Known::Same(_)) {
                 self.findings.push(Finding::fail("ledger", known.refusal()));
                 papers.account = Some(account);

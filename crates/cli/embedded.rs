@@ -45,19 +45,16 @@ pub fn planned(options: Options, roster: Roster) -> Result<Federation, Failure> 
     made(&options, roster, None).map(|(federation, _)| federation)
 }
 
-/// What the site of `veilsum client` with these options is given; `rows` in place of the file `--data`, n x d in the plan's columns
+/// What the site of `veilsum client` with these options is given; `rows` in place of `--data`, n x d in the plan's columns
 /// and original units, indicators of categories behind the numbers.
 ///
 /// # Errors
 /// A [`Failure`] that names the file, or the row, at fault.
-pub fn site(mut options: Options, rows: Option<Vec<f64>>) -> Result<ClientConfig, Failure> {
-    if rows.is_some() {
-        options.push("--data=rows in memory".into());
-    }
+pub fn site(options: Options, rows: Option<Vec<f64>>) -> Result<ClientConfig, Failure> {
     let args: ClientArgs = parsed("client", options)?;
     match rows {
-        None => args.prepare_with(true, |of| veilsum_node::documents::load_rows_and_origin(of, &args.data)),
-        Some(values) => args.prepare_with(true, |of| in_memory(of, values)),
+        None => args.prepare_with(true, |of, site, file| args.rows(of, site, file)),
+        Some(values) => args.prepare_with(true, |of, _, _| in_memory(of, values)),
     }
 }
 

@@ -37,9 +37,9 @@ pub(crate) struct InspectArgs {
     /// This site's secret key file; it signs nothing here
     #[arg(long, value_name = "FILE.key")]
     pub key: PathBuf,
-    /// This site's rows
-    #[arg(long, value_name = "FILE.csv")]
-    pub data: PathBuf,
+    /// This site's rows: a file, a folder, a pattern or - [default: `source` under [rows] in site.toml]
+    #[arg(long, value_name = "ROWS")]
+    pub data: Option<PathBuf>,
     /// The page.
     #[command(flatten)]
     pub print: Print,
@@ -69,7 +69,9 @@ impl Verb for InspectArgs {
                 "run this with a site's key",
             ));
         }
-        let rows = documents::load_rows(&federation, &args.data)?;
+        let (site, file) = documents::policy_of(None, Some(&args.key))?;
+        let from = site.rows_from(args.data.as_deref(), file.as_deref(), Some(&args.key))?;
+        let rows = documents::load_rows(&federation, &from)?;
         let (n, form) = (federation.roster.sites.len(), federation.form()?);
         let cost = Cost::of(&federation)?;
         let mut parts = Vec::new();
@@ -89,7 +91,7 @@ impl Verb for InspectArgs {
         }
         // First the coordinator's parts: they are the bulk.
         parts.sort_by_key(|p| p.to);
-        let reading = documents::reading_of(&federation, &args.data)?;
+        let reading = documents::reading_of(&federation, &from)?;
         let report = Report { federation: &federation, me, parts, cost: &cost, reading };
         report.page().write(args.print.html.as_deref())?;
         crate::verb::print(json, &report.to_json(), &report.to_text())

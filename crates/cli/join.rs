@@ -31,7 +31,7 @@ pub(crate) struct JoinArgs {
     #[arg(long, value_name = "HOST:PORT")]
     pub address: Option<String>,
     /// This site's rows, which have to fit the schema before this site counts as joined
-    #[arg(long, value_name = "FILE.csv")]
+    #[arg(long, value_name = "ROWS")]
     pub data: Option<PathBuf>,
     /// Folder for the key (mode 0600), schema.toml, roster.toml and plan.toml
     #[arg(long, value_name = "DIR", default_value = ".")]

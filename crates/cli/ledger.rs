@@ -94,9 +94,9 @@ pub(crate) struct RowsArgs {
     /// Which ledger.
     #[command(flatten)]
     pub own: OwnArgs,
-    /// The rows as they are from now on: a CSV file with the columns that were answered from before
-    #[arg(long, value_name = "FILE.csv")]
-    pub data: PathBuf,
+    /// The rows as they are from now on, with the columns that were answered from before [default: as site.toml says]
+    #[arg(long, value_name = "ROWS")]
+    pub data: Option<PathBuf>,
 }
 
 /// `veilsum ledger changed`
@@ -232,30 +232,33 @@ fn declare(args: &RowsArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<u3
     }
     let together = account.together();
     // As the rows were read that were answered from: the schema lies beside the key.
-    let spec = TableSpec { schema: schema_beside(&args.own.key)?.map(Arc::new), ..TableSpec::default() };
-    let header = header_of(&args.data, spec.schema.as_deref())?;
+    let (site, file) = policy_of(args.own.policy.as_deref(), Some(&args.own.key))?;
+    let from = site.rows_from(args.data.as_deref(), file.as_deref(), Some(&args.own.key))?;
+    let (schema, rules) = (schema_beside(&args.own.key)?.map(Arc::new), Some(from.rules.clone()));
+    let spec = TableSpec { schema, rules, list: from.list.clone(), ..TableSpec::default() };
+    let (_, header) = header_of(&from, spec.schema.as_deref())?;
     let (columns, categorical) = from_indicators(&names, &header);
     let mut labels = BTreeMap::new();
     for column in together.iter().filter_map(|set| set.label.as_ref()) {
         let (columns, categorical) = (columns.clone(), categorical.clone());
         let spec = TableSpec { columns, categorical, label: Some(column.clone()), ..spec.clone() };
-        labels.insert(column.clone(), table::read(&args.data, &spec)?.labels.unwrap_or_default());
+        labels.insert(column.clone(), table::read(&from.data, &spec)?.labels.unwrap_or_default());
     }
-    let table = table::read(&args.data, &TableSpec { columns, categorical, ..spec })?;
+    let table = table::read(&from.data, &TableSpec { columns, categorical, ..spec })?;
     let (names, rows) = (table.columns, Rows::new(table.values, names.len())?);
     // What was answered from together before, as it is now.
-    let columns = Origin::new(names, rows, labels).columns(&identity, &together);
-    if matches!(account.known(&columns), Known::Same(_)) {
+    let origin = Origin::new(names, rows, labels);
+    let columns = origin.columns(&identity, &together)?;
+    if matches!(account.recognises(&origin, &identity)?, Known::Same(_)) {
         return Err(Failure::input(
             format!(
                 "{}: these are the rows that this site answered from: nothing has changed [REL-7]",
-                args.data.display()
+                from.data.display()
             ),
             "declare a change where this site's own rows have changed; a site whose rows are as they were does not help another one \
              with a declaration: who subtracts the totals of then and now would have that one's new rows",
         ));
     }
-    let (site, _) = policy_of(args.own.policy.as_deref(), Some(&args.own.key))?;
     let data = Data { name: site.data, rows: Hash::default() };
     let mut ledger = Ledger::open(&state, Some(&head), Arc::new(identity), data, Hash::default())?;
     ledger.note(note(columns), &Left::default(), Hash::default())?;

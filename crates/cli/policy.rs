@@ -64,9 +64,9 @@ pub(crate) struct CheckArgs {
     /// The plan
     #[arg(long, value_name = "FILE", default_value = "plan.toml")]
     pub plan: PathBuf,
-    /// This site's rows
-    #[arg(long, value_name = "FILE.csv")]
-    pub data: PathBuf,
+    /// This site's rows: a file, a folder, a pattern or - [default: `source` under [rows] in site.toml]
+    #[arg(long, value_name = "ROWS")]
+    pub data: Option<PathBuf>,
     /// Rows of all sites together at least, where you know better than the plan
     #[arg(long, value_name = "N")]
     pub rows_in_all: Option<u64>,
@@ -278,15 +278,16 @@ pub(super) fn judged(
 fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
     let federation = documents::load_federation(&args.roster, &args.plan)?;
     let (site, path) = policy_of(args.policy.policy.as_deref(), args.policy.key.as_deref())?;
-    let reading = documents::reading_of(&federation, &args.data)?;
-    let (rows, origin) = documents::load_rows_and_origin(&federation, &args.data)?;
+    let from = site.rows_from(args.data.as_deref(), path.as_deref(), args.policy.key.as_deref())?;
+    let reading = documents::reading_of(&federation, &from)?;
+    let (rows, origin) = documents::load_rows_and_origin(&federation, &from)?;
     let (spent, of_plan) = match &args.policy.key {
         None => (Spent::default(), 0),
         Some(key) => {
             let (identity, _) = load_identity(key)?;
             let state = state_of(key, args.state.as_ref());
             let account = Ledger::look(&state, &head_of(key), &identity)?;
-            let known = account.known(&origin.columns(&identity, &account.together()));
+            let known = account.recognises(&origin, &identity)?;
             if !matches!(known, Known::Same(_)) {
                 return Err(known.refusal());
             }

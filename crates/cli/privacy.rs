@@ -42,7 +42,7 @@ pub(crate) struct PrivacyArgs {
     #[arg(long, value_name = "TEXT")]
     pub purpose: Option<String>,
     /// This site's rows: the report then says which of their columns are ignored; none is read
-    #[arg(long, value_name = "FILE.csv")]
+    #[arg(long, value_name = "ROWS")]
     pub data: Option<PathBuf>,
     /// The policy [default: site.toml beside the key, else the strict default]
     #[arg(long, value_name = "FILE")]
@@ -63,7 +63,11 @@ impl Verb for PrivacyArgs {
         let report = Report {
             cost: Cost::of(&federation)?,
             forecast: Forecast::of(&federation.work, &federation.terms, &site.policy, federation.roster.sites.len())?,
-            reading: self.data.as_ref().map(|data| reading_of(&federation, data)).transpose()?,
+            reading: site
+                .rows_from(self.data.as_deref(), from.as_deref(), None)
+                .ok()
+                .map(|rows| reading_of(&federation, &rows))
+                .transpose()?,
             policy_from: from.map_or("the strict default".to_owned(), |path| path.display().to_string()),
             purpose: self.purpose.clone().unwrap_or_else(|| BLANK.to_owned()),
             federation,

@@ -7,13 +7,14 @@ use std::{
 };
 
 use veilsum_node::{
-    documents::{self, Federation, Federations, Offered, PlanAnswer, SitePolicy, policy_of},
+    documents::{self, Federation, Federations, Offered, PlanAnswer, RowsFrom, SitePolicy, policy_of},
     error::Failure,
     files::{self, Existing},
     plan::PlanSpec,
     release::{Data, Known, facts},
     role::standby::Judged,
     store::{Ledger, ledger},
+    table,
 };
 use veilsum_proto::{
     identity::{Identity, PublicKey},
@@ -29,6 +30,17 @@ pub(crate) fn stamp(file: &Path) -> String {
     fs::metadata(file).map_or(String::new(), |found| format!("{} {:?}", found.len(), found.modified()))
 }
 
+/// The same of rows, which may be in several files.
+fn stamp_of_rows(rows: &RowsFrom) -> String {
+    let files = table::files_of(&rows.data).unwrap_or_default();
+    let stamps: Vec<u8> =
+        files.iter().flat_map(|file| format!("{} {}\n", file.display(), stamp(file)).into_bytes()).collect();
+    match &files[..] {
+        [one] => stamp(one),
+        _ => hash("files of rows", &[&stamps]).to_string(),
+    }
+}
+
 /// What this party says to a plan ([PRO-2]).
 pub(crate) struct Judge {
     /// This party's identity.
@@ -37,7 +49,9 @@ pub(crate) struct Judge {
     pub key: PathBuf,
     /// Where its roster is.
     pub roster: PathBuf,
-    /// A site's rows.
+    /// Whether it is a site.
+    pub is_site: bool,
+    /// A site's rows, where they are not as its policy says.
     pub data: Option<PathBuf>,
     /// Its policy.
     pub policy: Option<PathBuf>,
@@ -55,12 +69,24 @@ static LOOKING: Mutex<()> = Mutex::new(());
 const MAX_FRAMINGS: usize = 4 << 10;
 
 impl Judge {
-    /// The files on which the answer rests.
-    pub(crate) fn watched(&self) -> Vec<PathBuf> {
+    /// Where this site's rows are.
+    fn rows(&self) -> Result<(SitePolicy, RowsFrom), Failure> {
+        let (site, file) = policy_of(self.policy.as_deref(), Some(&self.key))?;
+        let rows = site.rows_from(self.data.as_deref(), file.as_deref(), Some(&self.key))?;
+        Ok((site, rows))
+    }
+
+    /// The state of the files on which the answer rests.
+    pub(crate) fn stamps(&self) -> Vec<String> {
+        let rows = self.is_site.then(|| self.rows().map_or(String::new(), |(_, rows)| stamp_of_rows(&rows)));
+        self.watched().iter().map(|file| stamp(file)).chain(rows).collect()
+    }
+
+    fn watched(&self) -> Vec<PathBuf> {
         let policy = self.policy.clone().unwrap_or_else(|| self.key.with_file_name("site.toml"));
         let ledger = self.state.join(ledger::FILE);
         let schemas = ["schema.toml", "schema.toml.new"].map(|name| self.roster.with_file_name(name));
-        [Federations::beside(&self.key), policy, ledger].into_iter().chain(schemas).chain(self.data.clone()).collect()
+        [Federations::beside(&self.key), policy, ledger].into_iter().chain(schemas).collect()
     }
 
     /// What it says, and why.
@@ -77,14 +103,14 @@ impl Judge {
             Ok(federation) => federation,
             Err(failure) => return no(PlanAnswer::Refuses { rule: "SCH-1".into() }, failure),
         };
-        let Some(data) = &self.data else {
+        if !self.is_site {
             return Judged { answer: PlanAnswer::Would { runs: None }, words: "this party counts rows".into() };
-        };
-        self.of_rows(federation, data).unwrap_or_else(|failure| no(PlanAnswer::Rows, &failure))
+        }
+        self.of_rows(federation).unwrap_or_else(|failure| no(PlanAnswer::Rows, &failure))
     }
 
-    fn of_rows(&self, federation: &Federation, data: &Path) -> Result<Judged, Failure> {
-        let (site, _) = policy_of(self.policy.as_deref(), Some(&self.key))?;
+    fn of_rows(&self, federation: &Federation) -> Result<Judged, Failure> {
+        let (site, from) = self.rows()?;
         // What this site's policy says without a look at any row comes first.
         if let Err(e) = check_plan(&federation.terms, &site.policy, &facts(&federation.work)) {
             let why = e.to_string();
@@ -92,8 +118,8 @@ impl Judge {
         }
         // One look at a time: a coordinator may propose faster than rows are read.
         let _looking = LOOKING.lock().unwrap_or_else(PoisonError::into_inner);
-        self.framed(federation, data)?;
-        let (rows, origin) = documents::load_rows_and_origin(federation, data)?;
+        self.framed(federation, &from)?;
+        let (rows, origin) = documents::load_rows_and_origin(federation, &from)?;
         let most = federation.terms.max_rows;
         if rows.is_empty() || rows.len() as u64 > most {
             let what = format!("this site has {} rows, and the plan allows 1 to {most} a site", rows.len());
@@ -103,7 +129,7 @@ impl Judge {
         let these = Data::of(name, &self.identity, &rows);
         self.offered(&federation.roster).passes(Some(&these))?;
         let account = Ledger::look(&self.state, &head_of(&self.key), &self.identity)?;
-        let known = account.known(&origin.columns(&self.identity, &account.together()));
+        let known = account.recognises(&origin, &self.identity)?;
         if !matches!(known, Known::Same(_)) {
             return Err(known.refusal());
         }
@@ -132,12 +158,12 @@ impl Judge {
 
     /// Lets rows be looked at for this plan, if it reads them as one of the last few did ([PRO-2]): from answers to many plans with other
     /// ranges, categories or bounds a coordinator could search for the largest value, or for the number of rows.
-    fn framed(&self, federation: &Federation, data: &Path) -> Result<(), Failure> {
+    fn framed(&self, federation: &Federation, from: &RowsFrom) -> Result<(), Failure> {
         let PlanSpec { columns, categorical, labels, out_of_box, .. } = &*federation.work;
         let framing = format!("{columns:?} {categorical:?} {labels:?} {out_of_box:?} {}", federation.terms.max_rows);
         let framing = hash("framing of rows", &[framing.as_bytes()]).to_string();
         let path = self.key.with_added_extension(FRAMINGS);
-        let rows = stamp(data);
+        let rows = stamp_of_rows(from);
         let known = if path.exists() { files::read_private(&path, MAX_FRAMINGS)?.to_vec() } else { Vec::new() };
         let known = String::from_utf8_lossy(&known).into_owned();
         let mut lines: Vec<&str> = known.lines().collect();

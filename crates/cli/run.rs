@@ -10,7 +10,7 @@ use std::{
 use clap::Args;
 use veilsum_node::{
     cost::counted,
-    documents::{Federations, Offered, Standing, load_identity, load_roster, whoami},
+    documents::{self, Federations, Offered, Standing, load_identity, load_roster, whoami},
     error::{Code, Failure},
     role::{
         folder::run_name,
@@ -31,7 +31,7 @@ use crate::{
     client::ClientArgs,
     intermediary::{IntermediaryArgs, count},
     party::{Documents, Patience, Reach, block_on, head_of, key_beside, place_for, place_of, state_of},
-    proposal::{Judge, stamp},
+    proposal::Judge,
     verb::{self, Verb},
 };
 
@@ -47,8 +47,10 @@ pub(crate) struct RunArgs {
     /// What the first use of a roster needs.
     #[command(flatten)]
     pub first: FirstUse,
-    /// A site's rows, read anew for every plan: a CSV file with a header that has the plan's columns
-    #[arg(long, value_name = "FILE.csv")]
+    /// A site's rows, read anew for every plan [default: `source` under [rows] in site.toml]
+    ///
+    /// A file, a folder, a pattern or -: CSV with a header, also packed by gzip or zstd, Parquet, or Arrow.
+    #[arg(long, value_name = "ROWS")]
     pub data: Option<PathBuf>,
     /// A site's own policy [default: site.toml beside the key, else the strict default]
     ///
@@ -104,14 +106,19 @@ impl Verb for RunArgs {
             crate::tell!("the roster of {} is another than before: {told}", roster.name);
         }
         let id = whoami(&roster, &identity)?;
+        let stated = || {
+            let (site, file) = documents::policy_of(self.policy.as_deref(), Some(&key))?;
+            site.rows_from(self.data.as_deref(), file.as_deref(), None)
+        };
         let is_site = match (id, &self.data) {
             (PartyId::Coordinator, _) => {
                 let what = format!("{name} is the coordinator, which serves");
                 return Err(Failure::new(Code::Usage, what, "say: veilsum federation serve"));
             }
             (PartyId::Site(_), None) => {
-                let what = format!("{name} is a site, and no rows are named");
-                return Err(Failure::new(Code::Usage, what, "say where they are: --data FILE.csv"));
+                let named =
+                    |failure: Failure| Failure { message: format!("{name} is a site: {}", failure.message), ..failure };
+                stated().map_err(named).map(|_| true)?
             }
             (PartyId::Intermediary, Some(_)) => {
                 let what = format!("{name} is the intermediary, which has no rows");
@@ -230,6 +237,7 @@ impl Member<'_> {
             identity: self.identity.clone(),
             key: self.key.clone(),
             roster: documents.roster.clone(),
+            is_site: self.is_site,
             data: self.args.data.clone(),
             policy: self.args.policy.clone(),
             state: state_of(&self.key, self.args.state.as_ref()),
@@ -239,7 +247,8 @@ impl Member<'_> {
             // A ledger that does not hold is no reason to take a schema unasked.
             Ledger::look(&state, &head_of(&key), &identity).map_or(true, |account| account.block().is_some())
         };
-        let (watched, judge) = (judge.watched(), Arc::new(judge));
+        let judge = Arc::new(judge);
+        let looked = judge.clone();
         let watcher = judge.clone();
         Ok(StandbyConfig {
             identity: self.identity.clone(),
@@ -250,7 +259,7 @@ impl Member<'_> {
             rekey: Arc::new(rekey),
             done,
             judge: Arc::new(move |federation| judge.judge(federation)),
-            stamp: Arc::new(move || watched.iter().map(|file| stamp(file)).collect()),
+            stamp: Arc::new(move || looked.stamps()),
             has_answered: Arc::new(has_answered),
             news: Arc::new(move |news| told(&watcher, news)),
         })
@@ -267,15 +276,16 @@ impl Member<'_> {
             })?;
         }
         let (reach, first, state) = (args.reach.clone(), FirstUse::default(), args.state.clone());
-        match args.data.clone().filter(|_| self.is_site) {
-            Some(data) => {
+        match self.is_site {
+            true => {
+                let data = args.data.clone();
                 let model = folder.join("model.json");
                 let policy = args.policy.clone();
                 let site = ClientArgs { documents, reach, first, data, policy, state, join_timeout: None, model };
                 let config = site.prepare(self.json)?;
                 site.take_part(config, window, self.json).await
             }
-            None => {
+            false => {
                 let (listen, patience) = (args.listen, Patience::usual());
                 let counter = IntermediaryArgs { documents, reach, patience, first, listen, state };
                 count(counter.prepare(self.json)?, window, self.json).await

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use veilsum_node::{
     cost::counted,
-    documents::{Fit, fit_of, load_schema, proposed_schema},
+    documents::{Fit, fit_of, load_schema, policy_of, proposed_schema},
     error::{Code, Failure},
     files,
     schema::{Described, Kind, Missing, Schema},
@@ -36,7 +36,7 @@ pub(crate) enum SchemaCommand {
 #[derive(Args, Debug)]
 pub(crate) struct MakeArgs {
     /// A file with the columns; its header alone is read
-    #[arg(long, value_name = "FILE.csv")]
+    #[arg(long, value_name = "ROWS")]
     pub data: PathBuf,
     /// A column that no plan may use: it stays at every site
     #[arg(long, value_name = "COLUMN")]
@@ -52,9 +52,12 @@ pub(crate) struct CheckArgs {
     /// The schema
     #[arg(long, value_name = "FILE", default_value = "schema.toml")]
     pub schema: PathBuf,
-    /// This site's rows
-    #[arg(long, value_name = "FILE.csv")]
+    /// This site's rows: a file, a folder, a pattern or - [default: `source` under [rows] in site.toml]
+    #[arg(long, value_name = "ROWS")]
     pub data: Option<PathBuf>,
+    /// This site's own words and units [default: site.toml beside the schema, where it is there]
+    #[arg(long, value_name = "FILE")]
+    pub policy: Option<PathBuf>,
 }
 
 impl Verb for SchemaArgs {
@@ -92,12 +95,13 @@ fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
     let schema = load_schema(&args.schema)?;
     let shown = args.schema.display();
     let columns = counted(schema.columns.len(), "column");
-    let Some(data) = &args.data else {
+    let (site, file) = policy_of(args.policy.as_deref(), Some(&args.schema))?;
+    let Ok(from) = site.rows_from(args.data.as_deref(), file.as_deref(), Some(&args.schema)) else {
         let says = format!("Yes: {shown} can be used; it has {columns}. Whether rows fit to it, --data says.");
         let value = json!({ "fits": null, "says": says, "schema": to_json(&schema) });
         return crate::verb::print(json, &value, &format!("{says}\n\n{}", to_text(&schema)));
     };
-    let fit = fit_of(&schema, data, true)?;
+    let (fit, data) = (fit_of(&schema, &from, true)?, &from.data);
     let failure = fit.failure(data);
     let says = match &failure {
         None if fit.left_out.rows() == 0 => {
@@ -119,7 +123,7 @@ fn check(args: &CheckArgs, json: bool) -> Result<(), Failure> {
 }
 
 fn of_reasons(reasons: &Reasons) -> Value {
-    reasons.each().map(|(why, rows, lines)| json!({ "why": why, "rows": rows, "first_lines": lines })).collect()
+    reasons.each().map(|(why, rows, lines)| json!({ "why": why, "rows": rows, "first": lines })).collect()
 }
 
 fn fit_text(fit: &Fit, schema: &Schema) -> String {

@@ -82,7 +82,7 @@ pub fn run(seed: u64) -> Result<Finding> {
         .context("a ledger that was written before")
     };
     let unknown =
-        |ledger: Ledger| Rate { hit: u64::from(matches!(ledger.book().known(&origin), Known::Same(_))), of: 1 };
+        |ledger: Ledger| Rate { hit: u64::from(matches!(ledger.book().known(&origin), Ok(Known::Same(_)))), of: 1 };
     let (shorter_by_name, shorter) = (unknown(open("a third name")?), unknown(open("one")?));
     Ok(Finding {
         attack: NAME,

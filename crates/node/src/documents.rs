@@ -16,6 +16,7 @@ mod model;
 mod offered;
 mod plan;
 mod roster;
+mod rows;
 mod schema;
 mod site;
 
@@ -37,6 +38,7 @@ pub use plan::{load_plan, write_plan};
 pub use roster::{
     load_roster, load_roster_document, load_signed_roster, sign_next, write_roster, write_roster_document,
 };
+pub use rows::{DEFAULT_MEMORY, RowsFrom};
 pub use schema::{
     Fit, MAX_SCHEMA, Reading, Taken, adopt_schema, fit_of, header_of, load_schema, other_schema, parse_schema,
     proposed_schema, reading_of, schema_beside, schema_differs, schema_file_beside, schema_text, take_schema,
@@ -44,15 +46,12 @@ pub use schema::{
 pub use site::{SitePolicy, load_policy, policy_of};
 
 pub use veilsum_federation::agreed::{Federation, fingerprint, roster_fingerprint, whoami};
-use veilsum_federation::{
-    agreed::numbered,
-    error::{Failure, OUTSIDE_BOX},
-};
+use veilsum_federation::{agreed::numbered, error::Failure};
 
 use crate::{
-    plan::PlanSpec,
+    plan::OutOfBox,
     release::{DataError, Origin, Prepared, Rows},
-    table::{self, Reasons, TableSpec},
+    table::{self, TableSpec},
 };
 
 /// Both documents with their signatures, verified: for a client in another language, which verifies them itself.
@@ -77,84 +76,54 @@ pub fn load_federation(roster: impl AsRef<Path>, plan: impl AsRef<Path>) -> Resu
     Federation::new(roster_of, terms).and_then(|of| of.under(schema)).map_err(|f| in_file(plan.as_ref(), f))
 }
 
-/// A site's rows from a CSV file: the plan's columns, scaled into the plan's box.
+/// A site's rows from where they are: the plan's columns, scaled into the plan's box.
 ///
 /// # Errors
 /// A [`Failure`] that names file, row and column and never a value.
-pub fn load_rows(federation: &Federation, data: impl AsRef<Path>) -> Result<Prepared, Failure> {
-    load_rows_and_origin(federation, data).map(|(rows, _)| rows)
+pub fn load_rows(federation: &Federation, from: impl Into<RowsFrom>) -> Result<Prepared, Failure> {
+    load_rows_and_origin(federation, from).map(|(rows, _)| rows)
 }
 
 /// The same, and the rows as they stand in the file, by which a ledger knows them again.
 ///
 /// # Errors
 /// As [`load_rows`].
-pub fn load_rows_and_origin(federation: &Federation, data: impl AsRef<Path>) -> Result<(Prepared, Origin), Failure> {
-    let (data, work) = (data.as_ref(), &federation.work);
-    let columns: Vec<String> = work.columns.iter().map(|c| c.name.clone()).collect();
-    let label = work.labels.as_ref().map(|labels| labels.column.clone());
+pub fn load_rows_and_origin(federation: &Federation, from: impl Into<RowsFrom>) -> Result<(Prepared, Origin), Failure> {
+    let (from, work) = (from.into(), &federation.work);
     let domain = work.domain()?;
-    let (categorical, schema) = (work.categorical.clone(), federation.schema.clone());
-    let mut table = table::read(data, &TableSpec { columns, categorical, label, schema, ranges: false })?;
-    let left_out = std::mem::take(&mut table.left_out);
-    let named = work.labels.as_ref().zip(table.labels.take());
-    let labels = named.as_ref().map(|(wanted, found)| numbered(found, wanted)).transpose();
-    let labels = labels.map_err(|row| {
-        let others = work.labels.as_ref().zip(named.as_ref()).map_or(Vec::new(), |(wanted, (_, found))| {
-            let strange = |(row, label)| (!wanted.classes.contains(label)).then_some((row, wanted.column.as_str()));
-            let in_file = |(row, column)| (left_out.row_in_file(row), column);
-            found.iter().enumerate().filter_map(strange).map(in_file).collect()
-        });
-        let all = tallied(data, &others, "a label that the plan does not list in");
-        let what = format!(
-            "{}: its label is not among those of the plan{all}",
-            table::place_of(data, left_out.row_in_file(row))
-        );
-        Failure::input(what, "correct the row, or agree on a plan that lists its label")
-    })?;
-    let rows = Rows::new(table.values, domain.columns()).map_err(|e| in_file(data, e.into()))?;
-    let prepared = Prepared::new(&rows, &domain, work.out_of_box).map_err(|e| match e {
-        DataError::OutsideBox { row, column } => {
-            let name = work.columns.get(column).map_or("?", |c| c.name.as_str());
-            let mut all = outside(work, (domain.lower(), domain.upper()), &rows);
-            all.iter_mut().for_each(|(row, _)| *row = left_out.row_in_file(*row));
-            let all = tallied(data, &all, "a value outside the plan's public box in");
-            let place = table::place_of(data, left_out.row_in_file(row));
-            let what = format!("{place}, column {name:?}: outside the plan's public box{all}");
-            Failure::input(what, OUTSIDE_BOX)
-        }
-        other => in_file(data, other.into()),
-    })?;
+    let mut table = table::read(&from.data, &spec_of(federation, &from)?)?;
+    let (values, labels) = table.drain();
+    let named = work.labels.as_ref().zip(labels);
+    let fault = |e: DataError| in_file(&from.data, e.into());
+    let rows = Rows::new(values, domain.columns()).map_err(fault)?;
+    let mut prepared = Prepared::new(&rows, &domain, work.out_of_box).map_err(fault)?;
+    if let Some((wanted, found)) = &named {
+        // Every label was looked at when its row was read.
+        let labels = numbered(found, wanted).unwrap_or_default();
+        prepared = prepared.with_labels(labels).map_err(fault)?;
+    }
     let origin = Origin::new(work.names(), rows, named.map(|(of, labels)| (of.column.clone(), labels)));
-    let prepared = match labels {
-        Some(labels) => prepared.with_labels(labels).map_err(|e| in_file(data, e.into()))?,
-        None => prepared,
-    };
     Ok((prepared, origin))
 }
 
-/// Every row outside the box, with the first column in which it is.
-fn outside<'a>(work: &'a PlanSpec, (low, high): (&[f64], &[f64]), rows: &Rows) -> Vec<(usize, &'a str)> {
-    let beyond = |row: &[f64]| {
-        let mut bounds = row.iter().zip(low.iter().zip(high));
-        bounds.position(|(value, (low, high))| !(low..=high).contains(&value))
+/// What a plan wants of a site's rows.
+fn spec_of(federation: &Federation, from: &RowsFrom) -> Result<TableSpec, Failure> {
+    let (work, domain) = (&federation.work, federation.work.domain()?);
+    let within = match work.out_of_box {
+        OutOfBox::Refuse => domain.lower().iter().copied().zip(domain.upper().iter().copied()).collect(),
+        OutOfBox::Clip => Vec::new(),
     };
-    let name = |column: usize| work.columns.get(column).map_or("?", |c| c.name.as_str());
-    rows.iter().enumerate().filter_map(|(row, values)| Some((row, name(beyond(values)?)))).collect()
-}
-
-/// What is added to an error about the first row where it is not the only one: how many there are by column, with the first
-/// lines of them.
-fn tallied(data: &Path, rows: &[(usize, &str)], why: &str) -> String {
-    if rows.len() < 2 {
-        return String::new();
-    }
-    let at: Vec<usize> = rows.iter().map(|(row, _)| *row).collect();
-    let mut reasons = Reasons::default();
-    for ((_, column), line) in rows.iter().zip(table::lines_of(data, &at)) {
-        reasons.note(format!("{why} {column:?}"), line);
-    }
-    format!("; in all {} rows cannot be used: {reasons}", reasons.rows())
+    Ok(TableSpec {
+        columns: work.columns.iter().map(|c| c.name.clone()).collect(),
+        categorical: work.categorical.clone(),
+        label: work.labels.as_ref().map(|labels| labels.column.clone()),
+        classes: work.labels.as_ref().map_or(Vec::new(), |labels| labels.classes.clone()),
+        schema: federation.schema.clone(),
+        ranges: false,
+        within,
+        rules: Some(from.rules.clone()),
+        list: from.list.clone(),
+    })
 }
 
 #[cfg(test)]

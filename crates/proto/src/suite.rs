@@ -3,6 +3,7 @@
 //!
 //! Every derivation carries a label and length-prefixed parts, so that no two uses can be confused with one another.
 
+use aes::{Aes256, cipher::BlockCipherEncrypt};
 use aes_gcm::{Aes256Gcm, KeyInit, Nonce, aead::Aead, aead::Payload};
 use hkdf::Hkdf;
 use rand_core::CryptoRng;
@@ -85,6 +86,86 @@ pub fn hash(label: &str, parts: &[&[u8]]) -> Hash {
     Hash(h.finalize().into())
 }
 
+/// `H(label, [part])` of one long part that comes in pieces.
+pub struct LongHash(Sha256);
+
+impl LongHash {
+    /// Of a part that will have `bytes` bytes; with another number it is the hash of nothing else.
+    pub fn new(label: &str, bytes: u64) -> Self {
+        let mut h = Sha256::new();
+        absorb(label, &[], |bytes| h.update(bytes));
+        h.update(bytes.to_le_bytes());
+        LongHash(h)
+    }
+
+    /// The next piece.
+    pub fn add(&mut self, piece: &[u8]) {
+        self.0.update(piece);
+    }
+
+    /// After the last piece.
+    pub fn finish(self) -> Hash {
+        Hash(self.0.finalize().into())
+    }
+}
+
+/// A digest of a multiset under a secret key, into which elements are added in any order: the sum of a pseudorandom function of each
+/// (MSet-Add-Hash of Clarke, Devadas, van Dijk, Gassend & Suh 2003; the function is AES-256). Nobody without the key finds two multisets
+/// with one sum. The sum itself is not shown to anybody: whoever keeps it hashes it.
+pub struct Multiset {
+    key: Aes256,
+    sum: u128,
+    count: u64,
+}
+
+impl Multiset {
+    /// With no elements.
+    pub fn new(key: &Hash) -> Self {
+        Multiset { key: Aes256::new(&key.0.into()), sum: 0, count: 0 }
+    }
+
+    /// Adds one element for each of these values.
+    pub fn add_values(&mut self, values: impl IntoIterator<Item = u64>) {
+        let mut values = values.into_iter();
+        let mut blocks = [aes::Block::default(); 64];
+        loop {
+            let mut filled = 0;
+            for (block, value) in blocks.iter_mut().zip(values.by_ref()) {
+                block[..8].copy_from_slice(&value.to_le_bytes());
+                block[8..].fill(0);
+                filled += 1;
+            }
+            self.add_blocks(&mut blocks[..filled]);
+            if filled < blocks.len() {
+                return;
+            }
+        }
+    }
+
+    /// Adds one element: the text behind a hash.
+    pub fn add_hash(&mut self, of: &Hash) {
+        let mut block = aes::Block::default();
+        block.copy_from_slice(&of.0[..16]);
+        self.add_blocks(&mut [block]);
+    }
+
+    fn add_blocks(&mut self, blocks: &mut [aes::Block]) {
+        self.key.encrypt_blocks(blocks);
+        for block in blocks.iter() {
+            self.sum = self.sum.wrapping_add(u128::from_le_bytes((*block).into()));
+        }
+        self.count += blocks.len() as u64;
+    }
+
+    /// Number of elements and sum, little endian.
+    pub fn finish(&self) -> [u8; 24] {
+        let mut out = [0; 24];
+        out[..8].copy_from_slice(&self.count.to_le_bytes());
+        out[8..].copy_from_slice(&self.sum.to_le_bytes());
+        out
+    }
+}
+
 fn absorb(label: &str, parts: &[&[u8]], mut put: impl FnMut(&[u8])) {
     let salt = if LASTING.contains(&label) { LASTING_SALT } else { SALT };
     for part in [salt, label.as_bytes()].iter().chain(parts) {
@@ -142,6 +223,39 @@ mod tests {
         let s = Secret([7; 32]);
         assert_ne!(expand(&s, "x", &[]).0, expand(&s, "y", &[]).0);
         assert_ne!(expand(&s, "x", &[]).0, derive(&s.0, "x", &[]).0);
+    }
+
+    #[test]
+    fn a_long_hash_is_the_hash_of_its_pieces() {
+        let mut long = LongHash::new("a", 3);
+        long.add(b"b");
+        long.add(b"cd");
+        assert_eq!(long.finish(), hash("a", &[b"bcd"]));
+    }
+
+    /// [LED-8]: order does not count, and how often an element is there does.
+    #[test]
+    fn a_multiset_counts_its_elements_in_any_order() {
+        let of = |values: &[u64]| {
+            let mut set = Multiset::new(&Hash([7; 32]));
+            set.add_values(values.iter().copied());
+            set.finish()
+        };
+        let many: Vec<u64> = (0..1000).collect();
+        let turned: Vec<u64> = many.iter().rev().copied().collect();
+        assert_eq!(of(&many), of(&turned));
+        assert_ne!(of(&many), of(&many[1..]));
+        assert_ne!(of(&[1, 1, 2]), of(&[1, 2, 2]));
+        let mut parts = Multiset::new(&Hash([7; 32]));
+        many.chunks(63).for_each(|part| parts.add_values(part.iter().copied()));
+        assert_eq!(parts.finish(), of(&many));
+        // AES-256 under 32 bytes of 7 of the block of a 1 and fifteen zeros, from another implementation.
+        assert_eq!(of(&[1])[..8], 1u64.to_le_bytes());
+        let hex: String = of(&[1])[8..].iter().map(|b| format!("{b:02x}")).collect();
+        assert_eq!(hex, "59b6b4afd10b8c56acd770f3283942be");
+        let mut hashed = Multiset::new(&Hash([7; 32]));
+        hashed.add_hash(&hash("x", &[]));
+        assert_ne!(hashed.finish(), Multiset::new(&Hash([7; 32])).finish());
     }
 
     #[test]

@@ -78,7 +78,8 @@ pub(crate) fn layout(planned: &Planned, question: &str) -> PyResult<String> {
             len: block.block.len,
             fraction_bits: block.summed_bits,
         };
-        let column = |c: &veilsum_federation::plan::Column| Column { name: c.name.clone(), lower: c.lower, upper: c.upper };
+        let column =
+            |c: &veilsum_federation::plan::Column| Column { name: c.name.clone(), lower: c.lower, upper: c.upper };
         let named = |c: &veilsum_federation::plan::Categorical| Categorical {
             column: c.column.clone(),
             categories: c.categories.clone(),

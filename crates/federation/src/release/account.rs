@@ -17,7 +17,7 @@ use crate::{
 };
 
 use super::{
-    origin::Together,
+    origin::{Origin, Together},
     smooth::{Kept, Measured},
 };
 
@@ -265,6 +265,25 @@ impl Account {
     /// How often the rows have changed.
     pub fn version(&self) -> u32 {
         self.version
+    }
+
+    /// What these rows are to this ledger ([LED-8]). Digests of before rows could be streamed are still known, and noted anew.
+    ///
+    /// # Errors
+    /// A [`Failure`] where the rows cannot be read.
+    pub fn recognises(&self, origin: &Origin, identity: &Identity) -> Result<Known, Failure> {
+        let mut columns = origin.columns(identity, &self.together())?;
+        let other = |c: &Column| self.columns.get(&c.name).is_some_and(|values| *values != c.values);
+        let others: Vec<String> = columns.iter().filter(|c| other(c)).map(|c| c.name.clone()).collect();
+        let before = origin.columns_before(identity, &others);
+        let (same, others): (Vec<Column>, Vec<Column>) = columns.drain(..).partition(|c| {
+            !other(c) || before.iter().any(|b| b.name == c.name && self.columns.get(&b.name) == Some(&b.values))
+        });
+        if !others.is_empty() {
+            return Ok(self.known(&others));
+        }
+        let unknown = |c: &Column| self.columns.get(&c.name) != Some(&c.values);
+        Ok(Known::Same(same.into_iter().filter(unknown).collect()))
     }
 
     /// What rows with these columns are to this ledger ([LED-8]).

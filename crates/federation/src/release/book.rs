@@ -18,6 +18,7 @@ use super::{
     origin::Origin,
     smooth::Kept,
 };
+use crate::error::Failure;
 
 /// To which plan, conversation and round a frame belongs.
 #[derive(Clone, Copy, Default)]
@@ -152,8 +153,11 @@ impl Book {
 
     /// [LED-8]: how the rows at hand, which came from `origin`, relate to this ledger, where something was answered
     /// before.
-    pub fn known(&self, origin: &Origin) -> Known {
-        self.account.known(&origin.columns(&self.identity, &self.account.together()))
+    ///
+    /// # Errors
+    /// A [`Failure`] where the rows cannot be read.
+    pub fn known(&self, origin: &Origin) -> Result<Known, Failure> {
+        self.account.recognises(origin, &self.identity)
     }
 
     /// What this site states of its data set ([REL-5], [REL-7]).

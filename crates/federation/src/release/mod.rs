@@ -12,7 +12,7 @@ pub use account::{Account, Data, Known, Membership};
 pub use book::{Book, Due, Left, Unpromised};
 pub use cost::{check_promise, cohort_digest, cost, facts};
 pub use decide::{Answering, Decision, Offer, Shown, decide, drawn, question_digest};
-pub use origin::{Origin, Together};
+pub use origin::{Origin, Passes, RowLabels, Together};
 pub use smooth::Kept;
 /// What a site's rows are before they are an [`Origin`], and once they are ready to answer.
 pub use veilsum_cluster::{DataError, Domain, Prepared, Rows};

@@ -1,14 +1,16 @@
 //! The rows as they came from their file, by which a ledger knows them again ([LED-8]): every column by itself, and the columns
 //! that were answered from together, row by row.
 
-use std::{cmp::Ordering, collections::BTreeMap};
+use std::{cmp::Ordering, collections::BTreeMap, sync::Arc};
 
 use veilsum_cluster::Rows;
 use veilsum_proto::{
     identity::Identity,
     ledger::Column,
-    suite::{self, Hash},
+    suite::{self, Hash, Multiset},
 };
+
+use crate::error::Failure;
 
 /// Rows in their own units with the names of their columns, and labels beside them where a plan counts by labels.
 ///
@@ -16,9 +18,39 @@ use veilsum_proto::{
 #[derive(Clone)]
 pub struct Origin {
     names: Vec<String>,
-    rows: Rows,
-    /// One label a row, by the name of the column.
-    labels: BTreeMap<String, Vec<String>>,
+    /// Names of the columns of labels.
+    labels: Vec<String>,
+    rows: Arc<dyn Passes>,
+}
+
+/// Labels by the name of their column, one a row.
+pub type RowLabels = BTreeMap<String, Vec<String>>;
+
+/// Rows batch by batch, as often as somebody asks.
+pub trait Passes: Send + Sync {
+    /// Shows all rows once, in their own units.
+    ///
+    /// # Errors
+    /// A [`Failure`] where they cannot be read, or are others than before.
+    fn pass(&self, each: &mut dyn FnMut(&Rows, &RowLabels)) -> Result<(), Failure>;
+
+    /// All of them, where they are in memory.
+    fn held(&self) -> Option<(&Rows, &RowLabels)> {
+        None
+    }
+}
+
+struct Held(Rows, RowLabels);
+
+impl Passes for Held {
+    fn pass(&self, each: &mut dyn FnMut(&Rows, &RowLabels)) -> Result<(), Failure> {
+        each(&self.0, &self.1);
+        Ok(())
+    }
+
+    fn held(&self) -> Option<(&Rows, &RowLabels)> {
+        Some((&self.0, &self.1))
+    }
 }
 
 /// Columns that were answered from together.
@@ -47,66 +79,114 @@ impl Together {
 impl Origin {
     /// `rows`, n x d, whose columns have these names, and columns of n labels each.
     pub fn new(names: Vec<String>, rows: Rows, labels: impl IntoIterator<Item = (String, Vec<String>)>) -> Origin {
-        Origin { names, rows, labels: labels.into_iter().collect() }
+        let labels: RowLabels = labels.into_iter().collect();
+        Origin { names, labels: labels.keys().cloned().collect(), rows: Arc::new(Held(rows, labels)) }
+    }
+
+    /// Rows that are read anew whenever they are asked for.
+    pub fn read(names: Vec<String>, labels: impl IntoIterator<Item = String>, rows: Arc<dyn Passes>) -> Origin {
+        Origin { names, labels: labels.into_iter().collect(), rows }
     }
 
     /// All columns, with the label where there is one: what the plan at hand answers from together.
     fn whole(&self) -> Together {
         let mut columns = self.names.clone();
         columns.sort_unstable();
-        Together { columns, label: self.labels.keys().next().cloned() }
+        Together { columns, label: self.labels.first().cloned() }
     }
 
     /// Digests under a key of this site's, so that nobody can try values against a ledger: of every column by itself, of all
     /// together, and of those of `known` that are among them. Ascending by name.
-    pub fn columns(&self, identity: &Identity, known: &[Together]) -> Vec<Column> {
-        let key = |name: String, values: Hash| Column {
-            name,
-            values: suite::hash("column in a ledger", &[&*identity.digest_secret(), &values.0]),
-        };
-        let alone = self.names.iter().enumerate().map(|(at, name)| key(name.clone(), self.alone(at)));
-        let mut sets: Vec<&Together> = known.iter().collect();
+    ///
+    /// # Errors
+    /// Those of [`Passes::pass`].
+    pub fn columns(&self, identity: &Identity, known: &[Together]) -> Result<Vec<Column>, Failure> {
+        let key = suite::hash("values of a column", &[&*identity.digest_secret()]);
+        let mut alone: Vec<Multiset> = self.names.iter().map(|_| Multiset::new(&key)).collect();
+        let mut sets: Vec<(&Together, Vec<usize>, Multiset)> = Vec::new();
         let whole = self.whole();
-        if whole.columns.len() + usize::from(whole.label.is_some()) > 1 {
-            sets.push(&whole);
-        }
-        let together = sets.into_iter().filter_map(|set| Some(key(set.name(), self.together(set)?)));
-        let mut columns: Vec<Column> = alone.chain(together).collect();
-        columns.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        columns.dedup();
-        columns
-    }
-
-    /// A column by itself; the order of its rows does not count.
-    fn alone(&self, at: usize) -> Hash {
-        let mut values: Vec<f64> = self.rows.iter().map(|row| row[at]).collect();
-        values.sort_unstable_by(f64::total_cmp);
-        let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
-        suite::hash("values of a column", &[&bytes])
-    }
-
-    /// Rows of these columns, whose order does not count; `None` where one of them is missing here.
-    fn together(&self, set: &Together) -> Option<Hash> {
-        let at = |name: &String| self.names.iter().position(|n| n == name);
-        let places: Vec<usize> = set.columns.iter().map(at).collect::<Option<_>>()?;
-        let labels = set.label.as_ref().map(|label| self.labels.get(label).ok_or(())).transpose().ok()?;
-        let label = |row: usize| labels.and_then(|labels| labels.get(row)).map_or("", String::as_str);
-        let all: Vec<&[f64]> = self.rows.iter().collect();
-        let mut order: Vec<usize> = (0..all.len()).collect();
-        order.sort_unstable_by(|a, b| {
-            let values = places.iter().map(|p| all[*a][*p].total_cmp(&all[*b][*p]));
-            values.fold(Ordering::Equal, Ordering::then).then_with(|| label(*a).cmp(label(*b)))
-        });
-        let mut bytes = Vec::new();
-        for row in order {
-            places.iter().for_each(|p| bytes.extend_from_slice(&all[row][*p].to_le_bytes()));
-            if labels.is_some() {
-                bytes.extend_from_slice(&(label(row).len() as u64).to_le_bytes());
-                bytes.extend_from_slice(label(row).as_bytes());
+        let several = whole.columns.len() + usize::from(whole.label.is_some()) > 1;
+        for set in known.iter().chain(several.then_some(&whole)) {
+            let labelled = set.label.as_ref().is_none_or(|label| self.labels.contains(label));
+            if let (true, Some(places)) = (labelled, self.places(set))
+                && !sets.iter().any(|(known, ..)| *known == set)
+            {
+                sets.push((set, places, Multiset::new(&key)));
             }
         }
+        let mut bytes = Vec::new();
+        self.rows.pass(&mut |rows, labels| {
+            for (at, values) in alone.iter_mut().enumerate() {
+                values.add_values(rows.iter().map(|row| row[at].to_bits()));
+            }
+            for (set, places, sum) in &mut sets {
+                let labels = set.label.as_ref().and_then(|label| labels.get(label));
+                for (i, row) in rows.iter().enumerate() {
+                    bytes.clear();
+                    of_row(&mut bytes, row, places, labels.map(|labels| labels[i].as_str()));
+                    sum.add_hash(&suite::hash("rows of columns", &[&bytes]));
+                }
+            }
+        })?;
+        let of = |name: &String, sum: &Multiset| keyed(identity, name.clone(), &sum.finish());
+        let together = sets.iter().map(|(set, _, sum)| of(&set.name(), sum));
+        let mut columns: Vec<Column> = self.names.iter().zip(&alone).map(|(name, sum)| of(name, sum)).collect();
+        columns.extend(together);
+        columns.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        Ok(columns)
+    }
+
+    /// The digests of these, by name, as ledgers had them before rows could be streamed: of sorted values, for which all of them have to
+    /// be in memory.
+    pub(super) fn columns_before(&self, identity: &Identity, names: &[String]) -> Vec<Column> {
+        let Some((rows, labels)) = self.rows.held() else { return Vec::new() };
+        let of = |name: &String| {
+            let values = match Together::named(name) {
+                Some(set) => self.together(rows, labels, &set)?,
+                None => alone(rows, self.names.iter().position(|known| known == name)?),
+            };
+            Some(keyed(identity, name.clone(), &values.0))
+        };
+        names.iter().filter_map(of).collect()
+    }
+
+    fn places(&self, set: &Together) -> Option<Vec<usize>> {
+        set.columns.iter().map(|name| self.names.iter().position(|n| n == name)).collect()
+    }
+
+    fn together(&self, rows: &Rows, labels: &RowLabels, set: &Together) -> Option<Hash> {
+        let places = self.places(set)?;
+        let labels = set.label.as_ref().map(|label| labels.get(label).ok_or(())).transpose().ok()?;
+        let label = |row: usize| labels.and_then(|labels| labels.get(row)).map(String::as_str);
+        let mut order: Vec<usize> = (0..rows.len()).collect();
+        order.sort_unstable_by(|a, b| {
+            let values = places.iter().map(|p| rows.row(*a)[*p].total_cmp(&rows.row(*b)[*p]));
+            values.fold(Ordering::Equal, Ordering::then).then_with(|| label(*a).cmp(&label(*b)))
+        });
+        let mut bytes = Vec::new();
+        order.into_iter().for_each(|row| of_row(&mut bytes, rows.row(row), &places, label(row)));
         Some(suite::hash("rows of columns", &[&bytes]))
     }
+}
+
+/// A row as bytes: its values, then its label where there is one.
+fn of_row(bytes: &mut Vec<u8>, row: &[f64], places: &[usize], label: Option<&str>) {
+    places.iter().for_each(|place| bytes.extend_from_slice(&row[*place].to_le_bytes()));
+    if let Some(label) = label {
+        bytes.extend_from_slice(&(label.len() as u64).to_le_bytes());
+        bytes.extend_from_slice(label.as_bytes());
+    }
+}
+
+fn keyed(identity: &Identity, name: String, values: &[u8]) -> Column {
+    Column { name, values: suite::hash("column in a ledger", &[&*identity.digest_secret(), values]) }
+}
+
+fn alone(rows: &Rows, at: usize) -> Hash {
+    let mut values: Vec<f64> = rows.iter().map(|row| row[at]).collect();
+    values.sort_unstable_by(f64::total_cmp);
+    let bytes: Vec<u8> = values.iter().flat_map(|x| x.to_le_bytes()).collect();
+    suite::hash("values of a column", &[&bytes])
 }
 
 #[cfg(test)]
@@ -123,7 +203,7 @@ mod tests {
     /// Names of what differs.
     fn differs(a: &Origin, b: &Origin, known: &[Together]) -> Vec<String> {
         let identity = Identity::from_seed(&[1; 32]);
-        let (a, b) = (a.columns(&identity, known), b.columns(&identity, known));
+        let (a, b) = (a.columns(&identity, known).unwrap(), b.columns(&identity, known).unwrap());
         assert_eq!(a.len(), b.len());
         a.iter()
             .zip(&b)
@@ -151,7 +231,7 @@ mod tests {
         assert_eq!(differs(&a, &swapped, &known), [r#"[["x","y","z"],null]"#, r#"[["x","y"],null]"#]);
         // A column by itself is one list, as before rows were bound.
         let one = origin(&["x"], &[&[1.0], &[2.0]], &[]);
-        assert_eq!(one.columns(&Identity::from_seed(&[1; 32]), &[]).len(), 1);
+        assert_eq!(one.columns(&Identity::from_seed(&[1; 32]), &[]).unwrap().len(), 1);
         assert_eq!(Together::named("x"), None);
     }
 

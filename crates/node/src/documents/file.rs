@@ -6,7 +6,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use veilsum_federation::error::{Code, Failure};
 use veilsum_proto::{Error, identity::from_hex, suite::Hash};
 
-use crate::files;
+use crate::{files, table::nearest};
 
 #[derive(Deserialize)]
 struct Head {
@@ -82,9 +82,16 @@ pub(super) fn read_text(path: &Path, max: usize) -> Result<String, Failure> {
 /// The parser's own rendering quotes the line; its message alone does not.
 pub(super) fn parse_failure(path: &Path, text: &str, error: &toml::de::Error, next: &str) -> Failure {
     let why = error.message().lines().next().unwrap_or("it is not TOML");
+    let why = format!("{why}{}", meant(why).map_or(String::new(), |near| format!("; do you mean {near:?}?")));
     let line = error.span().map(|s| 1 + text.bytes().take(s.start).filter(|b| *b == b'\n').count());
     let place = line.map_or(String::new(), |l| format!(", line {l}"));
     Failure::input(format!("{}{place}: {why}", path.display()), next)
+}
+
+/// Of a message about an unknown name, which names all that are known: the known one that is written most like it.
+fn meant(why: &str) -> Option<&str> {
+    let mut names = why.strip_prefix("unknown ")?.split('`').skip(1).step_by(2);
+    nearest(names.next()?, names)
 }
 
 /// A document whose contents or signature the protocol core refused.

@@ -12,11 +12,14 @@ use serde::{Deserialize, Serialize};
 use veilsum_federation::agreed::Federation;
 use veilsum_federation::schema::{Described, Kind, Missing, Schema, UNKNOWN};
 
-use super::file::{parse_document, read_text, to_toml};
+use super::{
+    file::{parse_document, read_text, to_toml},
+    rows::RowsFrom,
+};
 use crate::{
     error::Failure,
     files,
-    table::{self, Reasons, TableError, TableSpec},
+    table::{self, Reasons, TableSpec},
 };
 
 const FORMAT: &str = "veilsum-schema/1";
@@ -261,14 +264,14 @@ pub fn proposed_schema(data: &Path, label: Option<&str>) -> Result<(String, Vec<
     Ok((to_toml(comment, &file)?, columns))
 }
 
-/// The header of a table, by the schema's names.
+/// The header of a table, and the same by the names of `site.toml` and the schema; empty for a column that another one hides.
 ///
 /// # Errors
 /// A [`Failure`] where it cannot be read, or has one column of the schema under two names.
-pub fn header_of(data: &Path, schema: Option<&Schema>) -> Result<Vec<String>, Failure> {
-    let header = table::read_header(data)?;
-    let Some(schema) = schema else { return Ok(header) };
-    schema.named(&header).map_err(|column| TableError::TwiceNamed { file: data.display().to_string(), column }.into())
+pub fn header_of(from: &RowsFrom, schema: Option<&Schema>) -> Result<(Vec<String>, Vec<String>), Failure> {
+    let header = table::read_header(&from.data)?;
+    let known = table::known_as(&from.data.display().to_string(), &header, schema, Some(&from.rules))?;
+    Ok((header, known))
 }
 
 /// What a plan does with the columns of a site's file.
@@ -282,17 +285,18 @@ pub struct Reading {
     pub kept: Option<String>,
 }
 
-/// What a plan does with the columns of the file in `data`.
+/// What a plan does with the columns of a site's rows.
 ///
 /// # Errors
 /// As [`header_of`].
-pub fn reading_of(federation: &Federation, data: &Path) -> Result<Reading, Failure> {
+pub fn reading_of(federation: &Federation, from: &RowsFrom) -> Result<Reading, Failure> {
     let schema = federation.schema.as_deref();
-    let header = header_of(data, schema)?;
+    let (own, header) = header_of(from, schema)?;
     let label = federation.work.labels.as_ref().map(|labels| labels.column.as_str());
     let used: Vec<String> = federation.work.headers().chain(label).map(str::to_owned).collect();
     let kept = schema.and_then(|schema| schema.label.clone()).filter(|label| header.contains(label));
-    let ignored = header.into_iter().filter(|name| !used.contains(name) && Some(name) != kept.as_ref()).collect();
+    let ignored = own.into_iter().zip(header).map(|(own, name)| if name.is_empty() { own } else { name });
+    let ignored = ignored.filter(|name| !used.contains(name) && Some(name) != kept.as_ref()).collect();
     Ok(Reading { used, ignored, kept })
 }
 
@@ -332,14 +336,13 @@ impl Fit {
     }
 }
 
-/// How the rows in `data` fit to a schema. `ranges` says whether a number outside its range is an error, as it is under every plan that
+/// How a site's rows fit to a schema. `ranges` says whether a number outside its range is an error, as it is under every plan that
 /// does not move such values to the bound.
 ///
 /// # Errors
 /// A [`Failure`] where the file cannot be read as a table at all.
-pub fn fit_of(schema: &Schema, data: &Path, ranges: bool) -> Result<Fit, Failure> {
-    let own = table::read_header(data)?;
-    let header = header_of(data, Some(schema))?;
+pub fn fit_of(schema: &Schema, from: &RowsFrom, ranges: bool) -> Result<Fit, Failure> {
+    let (own, header) = header_of(from, Some(schema))?;
     let is = |name: &String| schema.get(name).is_some();
     let label = schema.label.clone().filter(|label| header.contains(label));
     let lacking = schema.columns.iter().map(|column| &column.name).filter(|name| !header.contains(name));
@@ -349,10 +352,16 @@ pub fn fit_of(schema: &Schema, data: &Path, ranges: bool) -> Result<Fit, Failure
         renamed: own
             .iter()
             .zip(&header)
-            .filter(|(own, name)| own != name)
+            .filter(|(own, name)| own != name && !name.is_empty())
             .map(|(a, b)| (a.clone(), b.clone()))
             .collect(),
-        ignored: header.iter().filter(|name| !is(name) && Some(*name) != label.as_ref()).cloned().collect(),
+        ignored: own
+            .iter()
+            .zip(&header)
+            .map(|(own, name)| if name.is_empty() { own } else { name })
+            .filter(|name| !is(name) && Some(*name) != label.as_ref())
+            .cloned()
+            .collect(),
         label,
         lacking,
         unusable: None,
@@ -362,8 +371,10 @@ pub fn fit_of(schema: &Schema, data: &Path, ranges: bool) -> Result<Fit, Failure
         let columns = schema.numbers().into_iter().map(|column| column.name).collect();
         let categorical = schema.categorical(1.0);
         let schema = Some(Arc::new(schema.clone()));
-        match table::read(data, &TableSpec { columns, categorical, label: None, schema, ranges }) {
-            Ok(table) => fit.left_out = table.left_out.reasons,
+        let (rules, list) = (Some(from.rules.clone()), from.list.clone());
+        let spec = TableSpec { columns, categorical, schema, ranges, rules, list, ..TableSpec::default() };
+        match table::look(&from.data, &spec) {
+            Ok(left_out) => fit.left_out = left_out,
             Err(e) => {
                 let reasons = e.reasons();
                 fit.unusable = Some((e.to_string(), e.advice(), reasons));
@@ -432,7 +443,7 @@ mod tests {
         )
         .unwrap();
         let schema = parsed(TEXT).unwrap();
-        let fit = fit_of(&schema, &data, true).unwrap();
+        let fit = fit_of(&schema, &(&data).into(), true).unwrap();
         assert!(fit.fits());
         assert_eq!((fit.used.join(" "), fit.ignored.join(" ")), ("smoker age".to_owned(), "note".to_owned()));
         assert_eq!(fit.renamed, [("Alter".to_owned(), "age".to_owned())]);
@@ -447,7 +458,6 @@ mod tests {
                 TableSpec { columns, categorical, schema: Some(Arc::new(schema.clone())), ..TableSpec::default() };
             let table = table::read(&data, &spec).unwrap();
             assert_eq!(table.rows, 2);
-            assert_eq!([0, 1].map(|row| table.left_out.row_in_file(row)), [0, 2]);
             let first = if spec.categorical.is_empty() { vec![90.0] } else { vec![1.0, 0.0] };
             assert_eq!(table.values[..first.len()], first);
         }
@@ -482,7 +492,7 @@ mod tests {
         std::fs::write(&data, "age,smoker\n130,never\n-1,0\nold,never\n50,sometimes\n50,often\n,0\n50,never\n")
             .unwrap();
         let schema = parsed(&TEXT.replace("leave-out", "refuse")).unwrap();
-        let fit = fit_of(&schema, &data, true).unwrap();
+        let fit = fit_of(&schema, &(&data).into(), true).unwrap();
         let (what, _, reasons) = fit.unusable.as_ref().expect("rows at fault");
         let counts: Vec<(&str, u64)> = reasons.each().map(|(why, rows, _)| (why, rows)).collect();
         assert_eq!(
@@ -495,12 +505,12 @@ mod tests {
             ]
         );
         assert!(what.contains("in all 6 rows") && !what.contains("130") && !what.contains("sometimes"), "{what}");
-        let clipped = fit_of(&schema, &data, false).unwrap();
+        let clipped = fit_of(&schema, &(&data).into(), false).unwrap();
         assert_eq!(clipped.unusable.expect("rows at fault").2.rows(), 4);
         std::fs::write(&data, "smoker,Alter,age\n").unwrap();
-        assert!(fit_of(&schema, &data, true).is_err_and(|f| f.message.contains("both \"age\"")));
+        assert!(fit_of(&schema, &(&data).into(), true).is_err_and(|f| f.message.contains("both \"age\"")));
         std::fs::write(&data, "smoker\nnever\n").unwrap();
-        let lacking = fit_of(&schema, &data, true).unwrap();
+        let lacking = fit_of(&schema, &(&data).into(), true).unwrap();
         assert!(lacking.failure(&data).is_some_and(|f| f.message.contains("no column age")) && !lacking.fits());
     }
 }

@@ -1,7 +1,10 @@
 //! `site.toml`: what a site demands for itself, in its operator's words (spec section 11). Every key may be left out; what is
 //! left out is strict.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -10,13 +13,21 @@ use veilsum_proto::{
     policy::{Enforcement, Floor, Noise, Policy, Release},
 };
 
-use super::file::{parse_failure, read_text};
-use crate::error::Failure;
+use super::{
+    file::{parse_failure, read_text},
+    rows::{RowsFrom, RowsPart},
+};
+use crate::{
+    error::{Code, Failure},
+    table::RowRules,
+};
 
 /// The file's usual name, beside the key.
 const FILE: &str = "site.toml";
 /// Bytes of the file: some twenty lines and room for lists and comments.
 const MAX_FILE: usize = 256 << 10;
+/// The ending of the file with all rows that cannot be used.
+const UNUSABLE: &str = "unusable-rows.csv";
 /// The data set's label where the operator gives none. Whatever it is, everything under one identity counts together.
 const DATA: &str = "rows";
 
@@ -31,11 +42,13 @@ pub struct SitePolicy {
     pub epsilon: f64,
     /// At this delta.
     pub delta: f64,
+    /// Where its rows are, and what it says of them.
+    pub rows: Arc<RowRules>,
 }
 
 impl Default for SitePolicy {
     fn default() -> Self {
-        SitePolicy { policy: Policy::default(), data: DATA.into(), epsilon: 1.0, delta: 1e-6 }
+        SitePolicy { policy: Policy::default(), data: DATA.into(), epsilon: 1.0, delta: 1e-6, rows: Arc::default() }
     }
 }
 
@@ -65,6 +78,7 @@ struct File {
     data: Option<String>,
     noise: NoisePart,
     release: ReleasePart,
+    rows: RowsPart,
 }
 
 #[derive(Deserialize, Default)]
@@ -84,9 +98,8 @@ struct ReleasePart {
 }
 
 const KEYS: &str = "the keys are min_rows, min_cohort, colluders, max_rounds, max_rounds_in_all, max_runs, contributors, \
-    records, change, methods, columns, opening, separation, separation_opened, data, [noise] require, epsilon, delta and \
-    [release] rule, bits, \
-    domain; `veilsum policy show` prints them with their meaning";
+    records, change, methods, columns, opening, separation, separation_opened, data, [noise] require, epsilon, delta, \
+    [release] rule, bits, domain and [rows] source, memory, filter, missing, missing_marks, columns, values, units; `veilsum policy show` prints them with their meaning";
 
 /// The policy in `path`.
 ///
@@ -157,7 +170,7 @@ impl File {
             },
             release: Release { rule: self.release.rule.unwrap_or(strict.release.rule), bits, domain },
         };
-        Ok(SitePolicy { policy, data, epsilon, delta })
+        Ok(SitePolicy { policy, data, epsilon, delta, rows: Arc::new(self.rows.rules()?) })
     }
 }
 
@@ -169,6 +182,30 @@ struct Key {
 }
 
 impl SitePolicy {
+    /// Where this site's rows are: `data` where it is given, else as `[rows]` of `file` says, relative to that file. `beside` is a document of
+    /// the site's (its key, its schema), beside which rows that cannot be used are listed.
+    ///
+    /// # Errors
+    /// A [`Failure`] where neither says it.
+    pub fn rows_from(
+        &self,
+        data: Option<&Path>,
+        file: Option<&Path>,
+        beside: Option<&Path>,
+    ) -> Result<RowsFrom, Failure> {
+        let stated = || {
+            let source = Path::new(self.rows.source.as_ref()?);
+            let folder = file.and_then(Path::parent).filter(|folder| !folder.as_os_str().is_empty());
+            Some(folder.filter(|_| source.as_os_str() != "-").map_or(source.to_owned(), |folder| folder.join(source)))
+        };
+        let Some(data) = data.map(Path::to_owned).or_else(stated) else {
+            let what = "nobody says where this site's rows are";
+            let next = "say --data FILE, or name them in site.toml: source = \"FILE\" under [rows]";
+            return Err(Failure::new(Code::Usage, what, next));
+        };
+        Ok(RowsFrom { data, rules: self.rows.clone(), list: beside.map(|of| of.with_added_extension(UNUSABLE)) })
+    }
+
     fn keys(&self) -> Vec<Key> {
         let p = &self.policy;
         let key = |name, value, means| Key { name, value, means };
@@ -251,6 +288,9 @@ impl SitePolicy {
                 }
             }
         }
+        if *self.rows != RowRules::default() {
+            out.insert("rows".into(), serde_json::to_value(RowsPart::of(&self.rows)).unwrap_or_default());
+        }
         Value::Object(out)
     }
 
@@ -269,6 +309,14 @@ impl SitePolicy {
             // JSON's numbers, texts and lists of texts are TOML's.
             let line = if value.is_null() { format!("# {name} =") } else { format!("{name} = {value}") };
             text += &format!("{line:<28} # {means}\n");
+        }
+        if *self.rows != RowRules::default() {
+            #[derive(serde::Serialize)]
+            struct Whole {
+                rows: RowsPart,
+            }
+            let rows = Whole { rows: RowsPart::of(&self.rows) };
+            text += &format!("\n{}", toml::to_string(&rows).unwrap_or_default());
         }
         text
     }
@@ -303,6 +351,23 @@ mod tests {
     }
 
     #[test]
+    fn what_a_site_says_of_its_rows_is_read_and_shown() {
+        let text = "[rows]\nsource = \"lake/*.parquet\"\nmemory = \"512 MiB\"\nfilter = \"age >= 18 and 'x' != 'y'\"\n";
+        assert!(policy(text).unwrap_err().message.contains("rows.filter"));
+        let text = "[rows]\nsource = \"lake/*.parquet\"\nmemory = \"512 MiB\"\nfilter = \"age >= 18\"\nmissing = \"leave-out\"\n\
+            missing_marks = [\"-99\"]\ncolumns = { age = \"Alter in Jahren\" }\n\
+            [rows.values]\neducation = { primary = 1, secondary = \"high\" }\n[rows.units]\nweight = { factor = 0.45359237 }\n";
+        let own = policy(text).unwrap();
+        assert_eq!(policy(&own.to_text()).unwrap(), own, "{}", own.to_text());
+        assert_eq!((own.rows.memory, own.rows.columns["age"].as_str()), (Some(512 << 20), "Alter in Jahren"));
+        assert_eq!(own.to_json()["rows"]["units"]["weight"]["factor"], 0.453_592_37);
+        let from = own.rows_from(None, Some(Path::new("a/site.toml")), Some(Path::new("a/b.key"))).unwrap();
+        assert_eq!((from.data, from.list), ("a/lake/*.parquet".into(), Some("a/b.key.unusable-rows.csv".into())));
+        assert_eq!(own.rows_from(Some(Path::new("x.csv")), None, None).unwrap().data, Path::new("x.csv"));
+        assert!(policy("").unwrap().rows_from(None, None, None).unwrap_err().advice.contains("--data"));
+    }
+
+    #[test]
     fn what_a_file_may_not_say() {
         for (text, why) in [
             ("min_row = 3", "line 1: unknown field `min_row`"),
@@ -316,6 +381,18 @@ mod tests {
             ("[release]\nbits = 0", "release.bits"),
             ("[release]\ndomain = 0", "release.domain"),
             ("min_rows = -1", "line 1"),
+            ("min_row = 3", "do you mean \"min_rows\"?"),
+            ("[rows]\ncolums = {}", "do you mean \"columns\"?"),
+            ("[rows]\nsource = \"\"", "rows.source"),
+            ("[rows]\nmemory = \"1 MiB\"", "rows.memory"),
+            ("[rows]\nmemory = \"much\"", "rows.memory"),
+            ("[rows]\nfilter = \"a > 1 or b > 1\"", "`or` is not offered"),
+            ("[rows]\nmissing = \"guess\"", "unknown variant"),
+            ("[rows]\nmissing_marks = [\"\"]", "rows.missing_marks"),
+            ("[rows]\ncolumns = { a = \"x\", b = \"x\" }", "both"),
+            ("[rows.units]\na = { factor = 0 }", "rows.units"),
+            ("[rows.units]\na = { factr = 2.0 }", "line 2"),
+            ("[rows.values]\na = { b = inf }", "rows.values"),
         ] {
             let failure = policy(text).unwrap_err();
             assert!(failure.message.contains(why) && !failure.advice.is_empty(), "{text}: {failure}");

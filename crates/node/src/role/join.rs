@@ -234,7 +234,7 @@ async fn attempt(config: &JoinConfig, link: Link, begun: &mut Begun, compared: &
 }
 
 fn fits(schema: &Schema, data: &Path) -> Result<(), Failure> {
-    let failure = documents::fit_of(schema, data, true)?.failure(data);
+    let failure = documents::fit_of(schema, &data.into(), true)?.failure(data);
     failure.map_or(Ok(()), |failure| {
         let advice = format!(
             "{}; then start the same command again. The schema is here: `veilsum schema check --data FILE` says all of it",

@@ -12,9 +12,11 @@ use std::{
 use csv::ByteRecord;
 
 use super::{
-    error::TableError,
+    cell::{Cell, Parsed, parse},
+    error::{Place, TableError},
     limits::{MAX_CELL, MAX_COLUMNS, MAX_ROW, MAX_VALUES},
-    source::{Numbers, RowReader, RowSource, Table, TableSpec, Wanted, list, read_all},
+    row::{Row, number, take},
+    source::{RowReader, Table, TableSpec, Wanted, read_all},
 };
 
 /// How the reader is told that a row outgrew its allowance.
@@ -23,44 +25,31 @@ const ROW_TOO_LONG: &str = "the row's allowance is used up";
 /// Rows that are read at a time.
 const BATCH: usize = 4096;
 
-/// Files of comma-separated values, or with semicolons or tabs between them.
-///
-/// The delimiter is told from the header line. A byte order mark, CRLF and blank lines are accepted, but for blank lines amid a
-/// single column: such a line is a missing value there.
-pub(super) struct Csv;
-
-impl RowSource for Csv {
-    fn knows(&self, _name: &Path) -> bool {
-        true
-    }
-
-    fn open(&self, name: &Path) -> Result<Box<dyn RowReader>, TableError> {
-        let (reader, name) = open_file(name)?;
-        Ok(Box::new(CsvReader::new(reader, &name)?))
-    }
-}
-
 /// Reads the chosen columns of CSV text; errors call it `name`.
 ///
 /// # Errors
 /// A [`TableError`] that names line and column.
 pub fn read_csv_from(reader: impl Read, name: &str, spec: &TableSpec) -> Result<Table, TableError> {
-    read_all(&mut CsvReader::new(reader, name)?, spec)
+    read_all(Box::new(CsvReader::new(reader, name)?), spec)
 }
 
-struct CsvReader<R: Read> {
+/// A text of comma-separated values, or with semicolons or tabs between them.
+///
+/// The delimiter is told from the header line. A byte order mark, CRLF and blank lines are accepted, but for blank lines amid a
+/// single column: such a line is a missing value there.
+pub(super) struct CsvReader<R: Read> {
     records: Records<R>,
     columns: Vec<String>,
     last_line: u64,
 }
 
 impl<R: Read> CsvReader<R> {
-    fn new(reader: R, name: &str) -> Result<Self, TableError> {
+    pub(super) fn new(reader: R, name: &str) -> Result<Self, TableError> {
         let mut records = Records::new(reader, name)?;
         let Some((last_line, header)) = records.next_row()? else {
             return Err(TableError::Empty { file: name.to_owned() });
         };
-        let columns = column_names(name, last_line, header)?;
+        let columns = column_names(name, Place::Line(last_line), header)?;
         Ok(CsvReader { records, columns, last_line })
     }
 }
@@ -80,72 +69,27 @@ impl<R: Read> RowReader for CsvReader<R> {
             let Some((line, row)) = self.records.next_row()? else { return Ok(false) };
             if header.len() == 1 {
                 for missing in self.last_line + 1..line {
-                    let (file, column) = (name.clone(), header[0].clone());
-                    table.spoil(TableError::EmptyCell { file, line: missing, column })?;
+                    let (file, line) = (name.clone(), Place::Line(missing));
+                    table.spoil(&name, TableError::EmptyCell { file, line, column: header[0].clone() })?;
                 }
             }
             self.last_line = line;
-            let before = table.rows;
-            if let Err(error) = take(&name, header, (line, row), wanted, table) {
-                table.keep(before);
-                table.spoil(error)?;
+            let line = Place::Line(line);
+            if row.len() == header.len() {
+                take((&name, line), header, row, wanted, table)?;
+            } else {
+                let (got, expected) = (row.len(), header.len());
+                table.spoil(&name, TableError::Ragged { file: name.clone(), line, got, expected })?;
             }
         }
         Ok(true)
     }
-
-    fn line_of(&mut self, row: usize) -> Option<u64> {
-        (0..row).try_for_each(|_| self.records.next_row().ok()?.map(|_| ()))?;
-        Some(self.records.next_row().ok()??.0)
-    }
 }
 
-/// Appends the wanted cells of one row.
-fn take(
-    name: &str,
-    header: &[String],
-    (line, row): (u64, &ByteRecord),
-    wanted: &Wanted,
-    table: &mut Table,
-) -> Result<(), TableError> {
-    let file = || name.to_owned();
-    if row.len() != header.len() {
-        return Err(TableError::Ragged { file: file(), line, got: row.len(), expected: header.len() });
+impl Row for ByteRecord {
+    fn cell(&self, at: usize) -> Cell<'_> {
+        Cell::Text(&self[at])
     }
-    let missing = |(at, words): &&(usize, Vec<String>)| {
-        let cell = &row[*at];
-        let word = |known: &String| std::str::from_utf8(cell).is_ok_and(|cell| cell.trim() == known);
-        marked(cell, &wanted.marks) || matches!(parse(cell), Parsed::Missing) && !words.iter().any(word)
-    };
-    if let Some((at, _)) = wanted.complete.iter().find(missing) {
-        table.leave_out(&header[*at], line);
-        return Ok(());
-    }
-    table.begin_row(name, line)?;
-    for column in &wanted.columns {
-        table.values.push(value(name, line, &header[column.at], &row[column.at], column, &wanted.marks)?);
-    }
-    for names in &wanted.categorical {
-        let (cell, column, categories) =
-            (text(name, line, &row[names.at])?, || header[names.at].clone(), &names.categories);
-        if cell.is_empty() || wanted.marks.iter().any(|mark| mark == cell) {
-            return Err(TableError::EmptyCell { file: file(), line, column: column() });
-        }
-        let cell = names.values.get(cell).map_or(cell, String::as_str);
-        let Some(category) = categories.iter().position(|category| category == cell) else {
-            let known = list(categories);
-            return Err(TableError::UnknownCategory { file: file(), line, column: column(), known });
-        };
-        table.values.extend((0..categories.len()).map(|i| f64::from(u8::from(i == category))));
-    }
-    if let (Some(at), Some(labels)) = (wanted.label, &mut table.labels) {
-        let label = text(name, line, &row[at])?;
-        if label.is_empty() {
-            return Err(TableError::EmptyCell { file: file(), line, column: header[at].clone() });
-        }
-        labels.push(label.to_owned());
-    }
-    Ok(())
 }
 
 /// Reads a CSV file of numbers without a header, such as starting centres: rows of `columns` numbers each.
@@ -159,6 +103,7 @@ pub fn read_matrix_from(reader: impl Read, name: &str, columns: usize) -> Result
     let mut rows = Records::new(reader, name)?;
     let mut matrix: Vec<Vec<f64>> = Vec::new();
     while let Some((line, row)) = rows.next_row()? {
+        let line = Place::Line(line);
         if matrix.is_empty() && row.iter().all(|cell| matches!(parse(cell), Parsed::Words)) {
             return Err(TableError::UnwantedHeader { file: name.to_owned(), line });
         }
@@ -168,7 +113,7 @@ pub fn read_matrix_from(reader: impl Read, name: &str, columns: usize) -> Result
         if matrix.len() >= MAX_VALUES / columns.max(1) {
             return Err(TableError::TooLarge { file: name.to_owned(), line });
         }
-        let numbers = row.iter().enumerate().map(|(at, cell)| number(name, line, &(at + 1).to_string(), cell));
+        let numbers = row.iter().enumerate().map(|(at, cell)| number((name, line), &(at + 1).to_string(), cell));
         matrix.push(numbers.collect::<Result<_, _>>()?);
     }
     if matrix.is_empty() {
@@ -218,7 +163,7 @@ where
 
 // ---- Header and cells -----------------------------------------------------------------------------------------------
 
-fn column_names(file: &str, line: u64, header: &ByteRecord) -> Result<Vec<String>, TableError> {
+fn column_names(file: &str, line: Place, header: &ByteRecord) -> Result<Vec<String>, TableError> {
     let file = || file.to_owned();
     let mut names = Vec::with_capacity(header.len());
     // All cells are looked at for numbers before any of them may be quoted.
@@ -245,76 +190,7 @@ fn column_names(file: &str, line: u64, header: &ByteRecord) -> Result<Vec<String
     Ok(names)
 }
 
-/// What a cell is, taken as a number.
-enum Parsed {
-    Number(f64),
-    NotFinite,
-    Missing,
-    DecimalComma,
-    Words,
-    NotUtf8,
-}
-
-fn parse(cell: &[u8]) -> Parsed {
-    let Ok(cell) = std::str::from_utf8(cell) else { return Parsed::NotUtf8 };
-    let cell = cell.trim();
-    match cell.parse::<f64>() {
-        Ok(x) if x.is_finite() => Parsed::Number(x),
-        Ok(_) => Parsed::NotFinite,
-        // How R, SQL and spreadsheets write that nothing is there.
-        Err(_) if cell.is_empty() || ["na", "n/a", "null", "none", "?", "."].contains(&&*cell.to_ascii_lowercase()) => {
-            Parsed::Missing
-        }
-        Err(_) if cell.matches(',').count() == 1 && cell.replace(',', ".").parse::<f64>().is_ok() => {
-            Parsed::DecimalComma
-        }
-        Err(_) => Parsed::Words,
-    }
-}
-
-/// Whether a cell holds one of the schema's words for a missing value.
-fn marked(cell: &[u8], marks: &[String]) -> bool {
-    std::str::from_utf8(cell).is_ok_and(|cell| marks.iter().any(|mark| mark == cell.trim()))
-}
-
-/// A number of a column that may have words for some numbers, and a range.
-fn value(file: &str, line: u64, column: &str, cell: &[u8], of: &Numbers, marks: &[String]) -> Result<f64, TableError> {
-    if marked(cell, marks) {
-        return Err(TableError::EmptyCell { file: file.to_owned(), line, column: column.to_owned() });
-    }
-    let word = std::str::from_utf8(cell).ok().and_then(|cell| of.values.get(cell.trim()));
-    let value = word.map_or_else(|| number(file, line, column, cell), |value| Ok(*value))?;
-    match of.range {
-        Some((low, high)) if !(low..=high).contains(&value) => {
-            Err(TableError::OutsideRange { file: file.to_owned(), line, column: column.to_owned(), low, high })
-        }
-        _ => Ok(value),
-    }
-}
-
-fn number(file: &str, line: u64, column: &str, cell: &[u8]) -> Result<f64, TableError> {
-    let (file, column) = (|| file.to_owned(), || column.to_owned());
-    match parse(cell) {
-        Parsed::Number(x) => Ok(x),
-        Parsed::NotFinite => Err(TableError::NotFinite { file: file(), line, column: column() }),
-        Parsed::Missing => Err(TableError::EmptyCell { file: file(), line, column: column() }),
-        Parsed::NotUtf8 => Err(TableError::NotUtf8 { file: file(), line }),
-        Parsed::DecimalComma => Err(TableError::NotANumber {
-            file: file(),
-            line,
-            column: column(),
-            hint: "it has a decimal comma: export the file with decimal points",
-        }),
-        Parsed::Words => Err(TableError::NotANumber {
-            file: file(),
-            line,
-            column: column(),
-            hint: "leave this column out, or name it as the label, or turn its categories into numbers",
-        }),
-    }
-}
-
-fn text<'a>(file: &str, line: u64, cell: &'a [u8]) -> Result<&'a str, TableError> {
+fn text<'a>(file: &str, line: Place, cell: &'a [u8]) -> Result<&'a str, TableError> {
     match std::str::from_utf8(cell) {
         Ok(text) => Ok(text.trim()),
         Err(_) => Err(TableError::NotUtf8 { file: file.to_owned(), line }),
@@ -406,7 +282,7 @@ impl<R: Read> Records<R> {
         let mut reader = BufReader::new(reader);
         let first = first_line(&mut reader).map_err(|source| TableError::Read { file: file.to_owned(), source })?;
         if first.starts_with(&[0xff, 0xfe]) || first.starts_with(&[0xfe, 0xff]) {
-            return Err(TableError::NotUtf8 { file: file.to_owned(), line: 1 });
+            return Err(TableError::NotUtf8 { file: file.to_owned(), line: Place::Line(1) });
         }
         let first = first.strip_prefix(&[0xef, 0xbb, 0xbf]).unwrap_or(&first).to_vec();
         let delimiter = delimiter(&first);
@@ -429,7 +305,7 @@ impl<R: Read> Records<R> {
             Err(error) => {
                 let source = into_io(error);
                 return Err(if source.to_string() == ROW_TOO_LONG {
-                    TableError::RowTooLong { file: file(), line: self.meter.borrow_mut().line_at(begin) }
+                    TableError::RowTooLong { file: file(), line: Place::Line(self.meter.borrow_mut().line_at(begin)) }
                 } else {
                     TableError::Read { file: file(), source }
                 });
@@ -437,10 +313,10 @@ impl<R: Read> Records<R> {
         }
         let line = self.meter.borrow_mut().line_at(begin);
         if self.record.len() > MAX_COLUMNS {
-            return Err(TableError::TooManyColumns { file: file(), line });
+            return Err(TableError::TooManyColumns { file: file(), line: Place::Line(line) });
         }
         if let Some(at) = self.record.iter().position(|cell| cell.len() > MAX_CELL) {
-            return Err(TableError::CellTooLong { file: file(), line, position: at + 1 });
+            return Err(TableError::CellTooLong { file: file(), line: Place::Line(line), position: at + 1 });
         }
         Ok(Some((line, &self.record)))
     }

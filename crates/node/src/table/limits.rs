@@ -9,5 +9,17 @@ pub const MAX_CELL: usize = 4096;
 /// Bytes of a row with its quotes and delimiters: a bound on memory while its cells are still being told apart.
 pub const MAX_ROW: usize = 1 << 20;
 
-/// Numbers of a table: 4 GiB. Larger data belong into a database, or into several sites' worth of files.
+/// Numbers of a table: 4 GiB. A source with more is streamed, which holds none of them.
 pub const MAX_VALUES: usize = 1 << 29;
+
+/// Rows that cannot be used and are listed in a file: some 60 MB of text. Those beyond are counted.
+pub const MAX_LISTED: usize = 1 << 20;
+
+/// Files of one source. A folder with more is better written into fewer, larger files.
+pub const MAX_FILES: usize = 1 << 16;
+
+/// Bytes of the description of an Arrow message: a schema of [`MAX_COLUMNS`] columns with room for notes.
+pub(super) const MAX_DESCRIPTION: usize = 16 << 20;
+
+/// Bytes that one column of one Arrow message may hold: what a 32-bit offset reaches.
+pub(super) const MAX_BUFFER: i64 = 1 << 31;

@@ -66,7 +66,8 @@ fn what_spreadsheets_write_is_read() {
         "\n\na;b\r\n1;2\r\n3;4\r\n",
         "a,b\r1,2\r3,4\r",
     ] {
-        assert!(read(text, &all()).expect(text) == expected, "{text:?}");
+        let table = read(text, &all()).expect(text);
+        assert!((table.columns, table.values) == (expected.columns.clone(), expected.values.clone()), "{text:?}");
     }
     let tricky = read("\"a,1\";b\n1;2\n", &all()).expect("a delimiter within quotes is none");
     assert_eq!(tricky.columns, ["a,1", "b"]);
@@ -161,7 +162,7 @@ fn endless_rows_are_given_up() {
         let endless = Endless(byte, std::cell::Cell::new(0));
         let text = Cursor::new(before.as_bytes().to_vec()).chain(&endless);
         match read_csv_from(text, "site.csv", &all()) {
-            Err(TableError::RowTooLong { line: at, .. }) => assert_eq!(at, line),
+            Err(TableError::RowTooLong { line: at, .. }) => assert_eq!(at, Place::Line(line)),
             other => panic!("{other:?}"),
         }
     }
@@ -234,7 +235,7 @@ fn every_row_that_cannot_be_used_is_counted_by_its_reason() {
     let one = read("a,b,c\n1,2,x\n,2,x\n3,4,x\n").unwrap_err();
     assert_eq!(one.to_string(), "f.csv, line 3, column \"a\": the value is missing");
     let long = format!("a,b,c\n,2,x\n1,2,{}\n", "x".repeat(MAX_CELL + 1));
-    assert!(matches!(read(&long).unwrap_err(), TableError::CellTooLong { line: 3, .. }));
+    assert!(matches!(read(&long).unwrap_err(), TableError::CellTooLong { line: Place::Line(3), .. }));
     let blanks = read_csv_from("a\n1\n\n\n2\n".as_bytes(), "f.csv", &TableSpec::default()).unwrap_err();
     assert!(
         blanks.to_string().contains("in all 2 rows cannot be used: 2 with no value in \"a\" (lines 3, 4)"),

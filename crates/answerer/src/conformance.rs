@@ -1,0 +1,479 @@
+//! The test that an answerer keeps to the contract: generated questions of every kind that it lists, on rows that both sides have,
+//! word for word against this project's own kernel; and lines that the contract does not have.
+
+use std::collections::BTreeSet;
+
+use veilsum_cluster::{
+    Batch, Centres, Domain, OutOfBox, Prepared, Query, Rows, Scaling, Transform,
+    query::{
+        Bracket, Cells, FuzzyValidation, Histogram, LocalFuzzy, LocalMeans, LocalSteps, Moments, Pull, RoundHalf,
+        ShapeModel, ShapedSums, Shifts, Silhouette, SinceCentres, Sizes, Split, Tree, TypicalSums, Typicality,
+        Ungrouped, Validation,
+    },
+    random::Stream,
+};
+
+use crate::{
+    contract::{
+        Ask, AskedBlock, Categorical, Column, FromAnswerer, FromSite, Hello, PROTOCOL, RefusalCode, blocks_of, kind_of,
+    },
+    fault::Fault,
+    held::{Held, line},
+    process::{Launch, Process},
+    rows,
+};
+
+/// Words of an m other than 2, and of logarithms, may differ by so many steps: powers differ in the last bit between machines.
+const POWERS: u64 = 4;
+/// The name of the example's rows in a database, for the documentation.
+pub const TABLE: &str = "veilsum_example";
+
+/// One line of the table of results.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tried {
+    /// What was tried.
+    pub what: String,
+    /// `Ok` with what was seen, `Err` with what was wrong.
+    pub result: Result<String, String>,
+}
+
+/// The plan of the example.
+pub fn hello(scaling: Scaling, out_of_box: OutOfBox) -> Hello {
+    let column = |name: &str, lower, upper| Column { name: name.to_owned(), lower, upper };
+    let names = |names: [&str; 3]| names.map(str::to_owned).to_vec();
+    Hello {
+        protocol: PROTOCOL,
+        columns: vec![column("age", 0.0, 120.0), column("bmi", 10.0, 60.0), column("Blood \"sugar\"", -5.0, 5.0)],
+        categorical: vec![Categorical {
+            column: "smoker".into(),
+            categories: names(["never", "it's over", "yes"]),
+            one: 0.5,
+        }],
+        scaling,
+        out_of_box,
+    }
+}
+
+/// Rows of the example, as text in the order of [`hello`]: many values with many digits, and rows that occur twice.
+pub fn example(rows: usize) -> Vec<Vec<String>> {
+    let mut stream = Stream::new(16, b"answerer conformance set");
+    let categories = &hello(Scaling::Box, OutOfBox::Refuse).categorical[0].categories;
+    let mut all: Vec<Vec<String>> = Vec::with_capacity(rows);
+    for at in 0..rows {
+        if at % 50 == 49 {
+            all.push(all[at / 2].clone());
+            continue;
+        }
+        let group = at % 3;
+        let [a, b] = stream.normal_pair();
+        let age = (30.0 + 20.0 * group as f64 + 8.0 * a).clamp(0.0, 120.0).round();
+        let bmi = (22.0 + 4.0 * group as f64 + 2.0 * b + 0.01 * a).clamp(10.0, 60.0);
+        let sugar = (stream.unit() - 0.5) * 8.0;
+        all.push(vec![age.to_string(), bmi.to_string(), sugar.to_string(), categories[(group + at / 7) % 3].clone()]);
+    }
+    all
+}
+
+/// The header of a file of the example.
+pub fn header() -> Vec<String> {
+    hello(Scaling::Box, OutOfBox::Refuse).names().map(str::to_owned).collect()
+}
+
+/// The rows of such a file as [`check`] takes them.
+///
+/// # Errors
+/// A sentence that names the row, counted from 1, and none of its values.
+pub fn rows_of<'a>(cells: impl IntoIterator<Item = Vec<&'a str>>) -> Result<Rows, String> {
+    let hello = hello(Scaling::Box, OutOfBox::Refuse);
+    let categories = &hello.categorical[0].categories;
+    let mut values = Vec::new();
+    for (at, row) in cells.into_iter().enumerate() {
+        let wrong = || format!("row {} is not one of the example", at + 1);
+        let (numbers, name) = row.split_at_checked(hello.columns.len()).ok_or_else(wrong)?;
+        for cell in numbers {
+            values.push(cell.parse::<f64>().map_err(|_| wrong())?);
+        }
+        let [name] = name else { return Err(wrong()) };
+        let place = categories.iter().position(|category| category == name).ok_or_else(wrong)?;
+        values.extend((0..categories.len()).map(|at| f64::from(u8::from(at == place))));
+    }
+    Rows::new(values, hello.columns.len() + categories.len()).map_err(|e| e.to_string())
+}
+
+/// Tries an answerer that has these rows of the example's columns: numbers, then an indicator for every category, n x 6.
+pub fn check(launch: &Launch, rows: &Rows) -> Vec<Tried> {
+    let mut tried = Vec::new();
+    for (scaling, name) in [(Scaling::Box, "box"), (Scaling::None, "none"), (Scaling::Direction, "direction")] {
+        let hello = hello(scaling, OutOfBox::Refuse);
+        match conversation(launch, &hello, rows) {
+            Ok(lines) => {
+                tried.extend(lines.into_iter().map(|one| Tried { what: format!("{name}: {}", one.what), ..one }))
+            }
+            Err(why) => tried.push(Tried { what: format!("{name}: begins"), result: Err(why) }),
+        }
+    }
+    tried.extend(strange(launch));
+    tried
+}
+
+fn say(fault: &Fault) -> String {
+    fault.to_string()
+}
+
+/// All questions of one scaling.
+fn conversation(launch: &Launch, hello: &Hello, rows: &Rows) -> Result<Vec<Tried>, String> {
+    let domain = hello.domain().map_err(|e| e.to_string())?;
+    let prepared = Prepared::new(rows, &domain, OutOfBox::Refuse).map_err(|e| e.to_string())?;
+    let mut held = Held::start(launch.clone(), hello.clone()).map_err(|e| say(&e))?;
+    let ready = held.ready().clone();
+    let mut tried = Vec::new();
+    let same = if ready.rows == rows.len() as u64 {
+        Ok(format!("{} {}", ready.name, ready.version))
+    } else {
+        Err("it has another number of rows than the file".to_owned())
+    };
+    tried.push(Tried { what: "rows".into(), result: same });
+    let unknown: Vec<&String> =
+        ready.kinds.iter().filter(|kind| !crate::contract::KINDS.contains(&kind.as_str())).collect();
+    if !unknown.is_empty() {
+        tried.push(Tried {
+            what: "kinds".into(),
+            result: Err(format!("it lists kinds that there are not: {unknown:?}")),
+        });
+    }
+    let questions = questions(&domain, rows, &prepared);
+    for kind in &ready.kinds {
+        let of: Vec<&(Batch, i32)> =
+            questions.iter().filter(|(batch, _)| batch.queries.iter().any(|query| kind_of(query) == kind)).collect();
+        let answered =
+            |batch: &Batch| batch.queries.iter().all(|query| ready.kinds.iter().any(|k| k == kind_of(query)));
+        let (mut words, mut worst, mut failed, mut asked) = (0usize, 0u64, None, 0);
+        for (batch, fine) in of.into_iter().filter(|(batch, _)| answered(batch)) {
+            asked += 1;
+            match compare(&mut held, &domain, &prepared, batch, *fine) {
+                Ok((compared, difference)) => {
+                    words += compared;
+                    worst = worst.max(difference);
+                }
+                Err(why) => {
+                    failed = Some(why);
+                    break;
+                }
+            }
+        }
+        let result = match (failed, asked) {
+            (Some(why), _) => Err(why),
+            (None, 0) => Ok("not tried: no question of this kind is generated".to_owned()),
+            (None, _) if worst == 0 => Ok(format!("{asked} questions, {words} words, all the same")),
+            (None, _) => Ok(format!("{asked} questions, {words} words, {worst} steps apart at most")),
+        };
+        tried.push(Tried { what: kind.clone(), result });
+    }
+    let missing = ["fuzzy_sums"].iter().find(|kind| !ready.kinds.iter().any(|k| k == *kind));
+    if let Some(kind) = missing {
+        tried.push(Tried {
+            what: "kinds".into(),
+            result: Ok(format!("{kind} is not among them: few plans can be answered")),
+        });
+    }
+    let ended = held.end();
+    let result =
+        if ended == Some(0) { Ok("exit code 0".into()) } else { Err(format!("it does not exit with 0 ({ended:?})")) };
+    tried.push(Tried { what: "end".into(), result });
+    Ok(tried)
+}
+
+/// Number of words, and how far they are apart at most.
+fn compare(
+    held: &mut Held,
+    domain: &Domain,
+    rows: &Prepared,
+    batch: &Batch,
+    fine: i32,
+) -> Result<(usize, u64), String> {
+    let layout = batch.layout(domain).map_err(|e| e.to_string())?;
+    // Steps as a plan would have them: 2^-fine of a row's bound.
+    let steps: Vec<(usize, i32)> =
+        layout.iter().map(|block| (block.len, fine - block.bound.max(1e-300).log2().ceil() as i32)).collect();
+    let blocks = blocks_of(batch, domain, &steps, rows.len() as u64).map_err(|e| e.to_string())?;
+    let expected = rows::words(batch, rows, &blocks).map_err(|e| e.message)?;
+    let words = held.words(batch, &steps).map_err(|e| say(&e))?;
+    let powers = batch.queries.iter().any(uses_powers);
+    let mut worst = 0;
+    let mut pairs = words.iter().zip(&expected);
+    for block in &blocks {
+        let allowed = if powers || block.name == "entropy" { POWERS } else { 0 };
+        for (at, (word, expected)) in pairs.by_ref().take(block.len).enumerate() {
+            let difference = word.abs_diff(*expected);
+            if difference > allowed {
+                let kind = batch.kind();
+                return Err(format!(
+                    "{kind}: entry {at} of {:?} is {difference} steps of 2^-{} off",
+                    block.name, block.fraction_bits
+                ));
+            }
+            worst = worst.max(difference);
+        }
+    }
+    Ok((words.len(), worst))
+}
+
+fn uses_powers(query: &Query) -> bool {
+    match query {
+        Query::FuzzySums(q) => q.m != 2.0,
+        Query::FuzzyValidation(q) => q.m != 2.0,
+        Query::Validation(q) => q.m != 2.0,
+        Query::Ungrouped(q) => q.m != 2.0,
+        Query::LocalFuzzy(_) | Query::Shifts(_) | Query::TypicalSums(_) | Query::ShapedSums(_) => true,
+        _ => false,
+    }
+}
+
+/// Questions with the precision in which they are asked.
+fn questions(domain: &Domain, rows: &Rows, prepared: &Prepared) -> Vec<(Batch, i32)> {
+    let mut stream = Stream::new(61, b"answerer conformance set");
+    let d = domain.columns();
+    let mut inside = |domain: &Domain, k: usize| {
+        let one = |at: usize, stream: &mut Stream| {
+            let (low, high) = domain.working_interval(at % d);
+            low + (high - low) * stream.unit()
+        };
+        let values: Vec<f64> = (0..k * d).map(|at| one(at, &mut stream)).collect();
+        Centres::new(k, d, values).ok()
+    };
+    // Two centres on rows, one of them twice; they are equal bit for bit only where the answerer scales as it should.
+    let working = prepared.packed().to_rows();
+    let on = [0, rows.len() / 2, 0].map(|at| working.row(at.min(rows.len().saturating_sub(1))).to_vec());
+    let (mut centres, mut batches) = (Vec::new(), Vec::new());
+    centres.extend([1, 2, 3, 7].into_iter().filter_map(|k| inside(domain, k)));
+    centres.extend(Centres::from_rows(&on));
+    for of in &centres {
+        for m in [2.0, 1.5, 3.0] {
+            for fine in [30, 50] {
+                batches.push((at(of, m), fine));
+            }
+        }
+        batches.extend(hard(of, inside(domain, of.k())).into_iter().map(|query| (Batch::from(query), 40)));
+        batches.extend(rarer(of, domain).into_iter().map(|query| (Batch::from(query), 30)));
+    }
+    batches.extend(columns(domain).into_iter().map(|query| (Batch::from(query), 40)));
+    // Two transforms: of every column by itself, and a triangle.
+    let identity = Transform::identity(domain);
+    let middle: Vec<f64> =
+        identity.lower.iter().zip(&identity.upper).map(|(low, high)| f64::midpoint(*low, *high)).collect();
+    let factor: Vec<f64> = (0..d).map(|at| 0.5 + 0.3 * at as f64).collect();
+    let upper = identity.upper.iter().zip(&middle).map(|(high, middle)| middle + 0.9 * (high - middle)).collect();
+    let alone = Transform { shift: middle.clone(), factor, upper, ..identity.clone() };
+    let line = |row: usize| (0..=row).map(move |at| if at == row { 0.8 } else { 0.05 * (1 + at) as f64 });
+    let mixed = Transform { shift: middle, factor: (0..d).flat_map(line).collect(), ..identity };
+    for transform in [alone, mixed] {
+        let Ok(moved) = transform.domain(domain) else { continue };
+        if let Some(of) = inside(&moved, 4) {
+            let queries = [at(&of, 2.0).queries, hard(&of, None), columns(&moved)].concat();
+            for query in queries {
+                batches.push((Batch { transform: Some(transform.clone()), queries: vec![query] }, 40));
+            }
+        }
+    }
+    batches
+}
+
+/// The questions of fuzzy methods at these centres, several in one batch.
+fn at(of: &Centres, m: f64) -> Batch {
+    let centres = || of.clone();
+    Batch {
+        transform: None,
+        queries: vec![
+            Query::fuzzy_sums(centres(), m),
+            FuzzyValidation { centres: centres(), m }.into(),
+            Validation { centres: centres(), m, vectors: true }.into(),
+            Validation { centres: centres(), m, vectors: false }.into(),
+            Ungrouped { centres: centres(), m }.into(),
+        ],
+    }
+}
+
+/// The questions of hard groups.
+fn hard(of: &Centres, earlier: Option<Centres>) -> Vec<Query> {
+    let k = of.k();
+    let step = |part| LocalMeans { centres: of.clone(), local: LocalSteps::ONE, min_rows: 1, nearest: false, part };
+    let mut all: Vec<Query> = vec![
+        step(RoundHalf::Both).into(),
+        step(RoundHalf::Counts).into(),
+        step(RoundHalf::Sums(vec![k as u32 - 1])).into(),
+        LocalMeans { local: LocalSteps { most: 3, epsilon: 0.0 }, ..step(RoundHalf::Both) }.into(),
+        LocalMeans { min_rows: 5, nearest: true, ..step(RoundHalf::Both) }.into(),
+        Sizes { centres: of.clone() }.into(),
+        Silhouette {
+            centres: of.clone(),
+            means: of.clone(),
+            rows: (0..k).map(|c| if c == 1 { 1.0 } else { 20.0 + c as f64 }).collect(),
+            scatter: (0..k).map(|c| 0.5 * c as f64).collect(),
+        }
+        .into(),
+    ];
+    if let Some(earlier) = earlier {
+        let of = (0..k).map(|c| u32::from(c != 1)).collect();
+        all.push(step(RoundHalf::Changes(SinceCentres { centres: vec![earlier], of })).into());
+    }
+    all
+}
+
+/// Questions that few methods ask.
+fn rarer(of: &Centres, domain: &Domain) -> Vec<Query> {
+    let (k, d) = (of.k(), of.columns());
+    let centres = || of.clone();
+    let local =
+        LocalFuzzy { centres: centres(), m: 2.0, local: LocalSteps::ONE, pull: Pull::Powers, part: RoundHalf::Both };
+    let triangle = |row: usize| (0..=row).map(move |at| if at == row { 0.04 } else { 0.001 });
+    let covariances: Vec<f64> = (0..k).flat_map(|_| (0..d).flat_map(triangle)).collect();
+    let shaped = |model| ShapedSums {
+        centres: centres(),
+        covariances: covariances.clone(),
+        model,
+        floor: 1e-4,
+        part: RoundHalf::Both,
+    };
+    let typical = |typicality| TypicalSums { centres: centres(), m: 2.0, distance: 0.3, typicality };
+    let shifts = |m| Shifts { centres: centres(), m, middle: false, clip: 0.2, round: 1 };
+    let all: [Query; 8] = [
+        local.clone().into(),
+        LocalFuzzy { pull: Pull::Nearest, ..local }.into(),
+        shaped(ShapeModel::GustafsonKessel { m: 2.0 }).into(),
+        shaped(ShapeModel::Mixture { weights: vec![1.0 / k as f64; k] }).into(),
+        typical(Typicality::Noise).into(),
+        typical(Typicality::Possibilistic).into(),
+        shifts(Some(2.0)).into(),
+        shifts(None).into(),
+    ];
+    // A centre of another scaling may lie where such a question is not asked.
+    all.into_iter().filter(|query| Batch::from(query.clone()).check(domain).is_ok()).collect()
+}
+
+/// Questions about columns and cells.
+fn columns(domain: &Domain) -> Vec<Query> {
+    let d = domain.columns();
+    let middle = |at: usize| {
+        let (low, high) = domain.working_interval(at);
+        f64::midpoint(low, high)
+    };
+    let bracket = |at: usize| {
+        let (lower, upper) = domain.working_interval(at);
+        Bracket { column: at as u32, lower, upper: if at == 1 { middle(1) } else { upper } }
+    };
+    let split = |column: usize| Split { column: column as u32, at: middle(column) };
+    let tree = Tree { of: vec![0, 2, 1], splits: vec![split(0), split(1), split(d - 1)] };
+    let cells = |part| Cells { tree: tree.clone(), nodes: vec![0, 1, 2, 4, 6], part, blur: None };
+    vec![
+        Moments { around: None }.into(),
+        Moments { around: Some((0..d).map(middle).collect()) }.into(),
+        Histogram { brackets: (0..d).map(bracket).collect(), bins: 7 }.into(),
+        Histogram { brackets: vec![bracket(1)], bins: 64 }.into(),
+        cells(RoundHalf::Both).into(),
+        cells(RoundHalf::Counts).into(),
+        cells(RoundHalf::Sums(vec![])).into(),
+    ]
+}
+
+/// What an answerer does with lines that the contract does not have.
+fn strange(launch: &Launch) -> Vec<Tried> {
+    let greeting = hello(Scaling::Box, OutOfBox::Refuse);
+    let good = line(&FromSite::Hello(greeting.clone()));
+    let version = line(&FromSite::Hello(Hello { protocol: PROTOCOL + 1, ..greeting.clone() }));
+    let mut other = greeting.clone();
+    other.columns[0].name = "no such column".into();
+    let column = line(&FromSite::Hello(other));
+    let centres = Centres::new(1, 6, vec![0.1; 6]).ok();
+    let question = centres.map(|centres| Batch::from(Query::fuzzy_sums(centres, 2.0)));
+    let ask = |blocks: Vec<AskedBlock>| {
+        question.clone().map(|question| line(&FromSite::Ask(Ask { id: 9, question, blocks })))
+    };
+    let early = ask(vec![]).unwrap_or_default();
+    let unknown =
+        br#"{"type":"ask","id":4,"question":{"transform":null,"queries":[{"no_such_question":{}}]},"blocks":[]}"#
+            .to_vec();
+    use RefusalCode::{Columns, Protocol, Version};
+    let cases: [(&str, Vec<Vec<u8>>, RefusalCode); 8] = [
+        ("bytes that are no JSON", vec![vec![0xff, 0xfe, 0x00, b'{']], Protocol),
+        ("an object of another form", vec![br#"{"type":"hello","protocol":1}"#.to_vec()], Protocol),
+        ("a question before `hello`", vec![early.clone()], Protocol),
+        ("another version", vec![version], Version),
+        ("a column that is not there", vec![column], Columns),
+        ("a second `hello`", vec![good.clone(), good.clone()], Protocol),
+        ("an unknown question", vec![good.clone(), unknown], Protocol),
+        ("blocks that are not the question's", vec![good.clone(), early], Protocol),
+    ];
+    let mut tried: Vec<Tried> = cases
+        .into_iter()
+        .map(|(what, lines, code)| Tried { what: format!("strange: {what}"), result: refused(launch, &lines, code) })
+        .collect();
+    tried.push(Tried { what: "strange: its input ends".into(), result: ends(launch, &good) });
+    tried
+}
+
+/// Whether the last of these lines is refused with this code, and the conversation goes on.
+fn refused(launch: &Launch, lines: &[Vec<u8>], code: RefusalCode) -> Result<String, String> {
+    let mut process = Process::start(launch).map_err(|e| say(&e))?;
+    let mut codes = BTreeSet::new();
+    for (at, line) in lines.iter().enumerate() {
+        process.say(line.clone());
+        let heard = process.hear(1 << 20, launch.start).map_err(|e| say(&e))?;
+        match serde_json::from_slice(&heard) {
+            Ok(FromAnswerer::Error(refusal)) if at + 1 == lines.len() => {
+                codes.insert(refusal.code == code);
+            }
+            Ok(FromAnswerer::Error(refusal)) => return Err(format!("it refuses too early: {}", refusal.message)),
+            Ok(FromAnswerer::Ready(_)) if at + 1 < lines.len() => {}
+            Ok(_) => return Err("it does not refuse".into()),
+            Err(_) => return Err("its line is no object of the contract".into()),
+        }
+    }
+    process.say(line(&FromSite::End));
+    match process.end() {
+        Some(0) if codes.contains(&true) => Ok("refused".into()),
+        Some(0) => Ok(format!("refused, with another code than {code:?}")),
+        _ => Err("it does not end in good order after that".into()),
+    }
+}
+
+/// Whether it ends when nobody speaks to it any more.
+fn ends(launch: &Launch, hello: &[u8]) -> Result<String, String> {
+    let mut process = Process::start(launch).map_err(|e| say(&e))?;
+    process.say(hello.to_vec());
+    process.hear(1 << 20, launch.start).map_err(|e| say(&e))?;
+    process.end().map(|code| format!("exit code {code}")).ok_or_else(|| "it goes on for more than 5 s".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_generated_question_is_one_that_may_be_asked() {
+        for scaling in [Scaling::Box, Scaling::None, Scaling::Direction] {
+            let domain = hello(scaling, OutOfBox::Refuse).domain().unwrap();
+            let rows =
+                Rows::new([[30.0, 20.0, 1.0, 1.0, 0.0, 0.0], [60.0, 30.0, -1.0, 0.0, 0.0, 1.0]].concat(), 6).unwrap();
+            let prepared = Prepared::new(&rows, &domain, OutOfBox::Refuse).unwrap();
+            let questions = questions(&domain, &rows, &prepared);
+            questions.iter().for_each(|(batch, _)| assert_eq!(batch.check(&domain), Ok(()), "{batch:?}"));
+            let kinds: BTreeSet<&str> =
+                questions.iter().flat_map(|(batch, _)| batch.queries.iter().map(kind_of)).collect();
+            for kind in rows::ADDITIVE {
+                assert!(kinds.contains(kind), "{kind}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_example_lies_in_its_box_and_has_rows_twice() {
+        let rows = example(200);
+        let bounds = hello(Scaling::Box, OutOfBox::Refuse).columns;
+        for row in &rows {
+            for (cell, column) in row.iter().zip(&bounds) {
+                assert!((column.lower..=column.upper).contains(&cell.parse::<f64>().unwrap()));
+            }
+        }
+        assert_eq!(rows[49], rows[24]);
+    }
+}

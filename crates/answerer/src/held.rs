@@ -1,0 +1,234 @@
+//! A conversation with an answerer over a whole run, in which nothing is believed that can be checked.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use veilsum_cluster::{Batch, Domain};
+
+use crate::{
+    contract::{
+        Answer, Ask, AskedBlock, FromAnswerer, FromSite, Hello, MAX_DISTINCT, MAX_REASONS, MAX_TEXT, PROTOCOL, Ready,
+        Refusal, WORD_BYTES, blocks_of, kind_of, tame,
+    },
+    counts,
+    fault::Fault,
+    process::{Launch, Process},
+};
+
+/// Bytes of a line beside its words, at most; also of the answer to `hello`, which has texts of every column.
+const FRAME: usize = 1 << 20;
+
+/// An answerer that was asked who it is, and holds the rows of a run.
+pub struct Held {
+    launch: Launch,
+    hello: Hello,
+    domain: Domain,
+    ready: Ready,
+    /// None after an end that could not be mended.
+    process: Option<Process>,
+    next: u64,
+}
+
+impl Held {
+    /// Starts it and lets it open its rows.
+    ///
+    /// # Errors
+    /// [`Fault`].
+    pub fn start(launch: Launch, hello: Hello) -> Result<Self, Fault> {
+        let domain = hello.domain().map_err(|e| Fault::Question { what: e.to_string() })?;
+        let (process, ready) = begin(&launch, &hello)?;
+        if !ready.bad.is_empty() {
+            let all: u64 = ready.bad.values().fold(0, |all, n| all.saturating_add(*n));
+            let rows = if all == 1 { "one row".into() } else { format!("{all} rows") };
+            let reasons: Vec<String> = ready.bad.iter().map(|(why, n)| format!("{} ({n})", tame(why))).collect();
+            return Err(Fault::BadRows { program: launch.program(), rows, reasons: reasons.join(", ") });
+        }
+        Ok(Self { launch, hello, domain, ready, process: Some(process), next: 1 })
+    }
+
+    /// What it is and holds.
+    pub fn ready(&self) -> &Ready {
+        &self.ready
+    }
+
+    /// The public box.
+    pub fn domain(&self) -> &Domain {
+        &self.domain
+    }
+
+    /// Whether it answers all these kinds.
+    ///
+    /// # Errors
+    /// [`Fault::Kinds`] with those that it does not.
+    pub fn covers<'a>(&self, kinds: impl IntoIterator<Item = &'a str>) -> Result<(), Fault> {
+        let missing: BTreeSet<&str> =
+            kinds.into_iter().filter(|kind| !self.ready.kinds.iter().any(|k| k == kind)).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let kinds = missing.into_iter().collect::<Vec<_>>().join(", ");
+        Err(Fault::Kinds { program: self.launch.program(), kinds })
+    }
+
+    /// The words of its rows for this question: as many as `steps` say in all, each block with its fraction bits. A process that
+    /// ended or does not answer is started again and asked once more.
+    ///
+    /// # Errors
+    /// [`Fault`].
+    pub fn words(&mut self, batch: &Batch, steps: &[(usize, i32)]) -> Result<Vec<i64>, Fault> {
+        let question = |what: String| Fault::Question { what };
+        if batch.queries.iter().any(veilsum_cluster::Query::is_blurred) {
+            return Err(question("it asks for noise, which the site adds itself".into()));
+        }
+        self.covers(batch.queries.iter().map(kind_of))?;
+        let blocks = blocks_of(batch, &self.domain, steps, self.ready.rows).map_err(|e| question(e.to_string()))?;
+        match self.once(batch, &blocks) {
+            Err(fault) if fault.is_passing() => {
+                (self.launch.log)(&format!("{fault}; it is started again and asked once more"));
+                self.process = None;
+                self.once(batch, &blocks)
+            }
+            other => other,
+        }
+        .inspect_err(|_| self.process = None)
+    }
+
+    fn once(&mut self, batch: &Batch, blocks: &[AskedBlock]) -> Result<Vec<i64>, Fault> {
+        if self.process.is_none() {
+            let (process, ready) = begin(&self.launch, &self.hello)?;
+            self.same_rows(&ready)?;
+            self.process = Some(process);
+        }
+        let program = self.launch.program();
+        let contract = |what: String| Fault::Contract { program: program.clone(), what };
+        let Some(process) = &mut self.process else { return Err(contract("it is not there".into())) };
+        if process.unasked() {
+            return Err(contract("it says something that nobody asked for".into()));
+        }
+        let id = self.next;
+        self.next += 1;
+        let ask = Ask { id, question: batch.clone(), blocks: blocks.to_vec() };
+        process.say(line(&FromSite::Ask(ask)));
+        let words: usize = blocks.iter().map(|block| block.len).sum();
+        let answer = match said(&program, &process.hear(FRAME + words.saturating_mul(WORD_BYTES), self.launch.limit)?)?
+        {
+            FromAnswerer::Answer(answer) => answer,
+            FromAnswerer::Error(refusal) => {
+                if refusal.id.is_some_and(|of| of != id) {
+                    return Err(contract("it refuses another question than it was asked".into()));
+                }
+                return Err(refused(program, refusal));
+            }
+            FromAnswerer::Ready(_) => return Err(contract("`ready` comes once".into())),
+        };
+        self.check(batch, blocks, id, answer)
+    }
+
+    /// Whether this is an answer to this question that the rows of `ready` can have.
+    fn check(&self, batch: &Batch, blocks: &[AskedBlock], id: u64, answer: Answer) -> Result<Vec<i64>, Fault> {
+        let program = self.launch.program();
+        let wrong = |what: String| Fault::Wrong { program: program.clone(), what };
+        if answer.id != id {
+            let what = "it answers another question than it was asked".into();
+            return Err(Fault::Contract { program, what });
+        }
+        if answer.rows != self.ready.rows {
+            return Err(Fault::Changed { program, what: "there is another number of them".into() });
+        }
+        if answer.fingerprint != self.ready.fingerprint.rows {
+            return Err(Fault::Changed { program, what: "their fingerprint is another one".into() });
+        }
+        if answer.bad != 0 {
+            return Err(Fault::Changed { program, what: "some cannot be used now".into() });
+        }
+        let expected: usize = blocks.iter().map(|block| block.len).sum();
+        if answer.words.len() != expected {
+            return Err(wrong(format!("it has {} words, and the question has {expected}", answer.words.len())));
+        }
+        let words: Vec<i64> = answer.words.iter().map(|word| word.0).collect();
+        let mut rest = words.as_slice();
+        for block in blocks {
+            let (own, next) = rest.split_at(block.len);
+            if own.iter().any(|word| word.unsigned_abs() > block.limit) {
+                return Err(wrong(format!(
+                    "an entry of {:?} is larger than rows inside the plan's box can make it",
+                    block.name
+                )));
+            }
+            rest = next;
+        }
+        match counts::wrong(batch, &self.domain, blocks, self.ready.rows, &words) {
+            Some(block) => Err(wrong(format!("the counts of {block:?} do not add up to the rows"))),
+            None => Ok(words),
+        }
+    }
+
+    fn same_rows(&self, ready: &Ready) -> Result<(), Fault> {
+        let changed = |what: &str| Err(Fault::Changed { program: self.launch.program(), what: what.into() });
+        match ready {
+            _ if ready.rows != self.ready.rows => changed("there is another number of them after it was started again"),
+            _ if ready.fingerprint != self.ready.fingerprint => {
+                changed("their fingerprint is another one after it was started again")
+            }
+            _ if ready.bad != self.ready.bad => changed("some cannot be used after it was started again"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Says goodbye; the exit code where the process ended by itself.
+    pub fn end(mut self) -> Option<i32> {
+        let process = self.process.take()?;
+        process.say(line(&FromSite::End));
+        process.end()
+    }
+}
+
+/// Starts a process and greets it.
+fn begin(launch: &Launch, hello: &Hello) -> Result<(Process, Ready), Fault> {
+    let program = launch.program();
+    let contract = |what: &str| Fault::Contract { program: program.clone(), what: what.to_owned() };
+    let mut process = Process::start(launch)?;
+    process.say(line(&FromSite::Hello(hello.clone())));
+    let ready = match said(&program, &process.hear(FRAME, launch.start)?)? {
+        FromAnswerer::Ready(ready) => ready,
+        FromAnswerer::Error(refusal) => return Err(refused(program, refusal)),
+        FromAnswerer::Answer(_) => return Err(contract("it answers before it was asked")),
+    };
+    let columns = hello.names().count();
+    if ready.protocol != PROTOCOL {
+        let what = format!("it speaks version {} of the contract, and this is version {PROTOCOL}", ready.protocol);
+        return Err(contract(&what));
+    }
+    if !ready.fingerprint.is_well_formed(columns) {
+        return Err(contract("its fingerprint is not 16 to 128 hexadecimal digits for the rows and for every column"));
+    }
+    if ready.distinct.len() != columns || ready.distinct.iter().any(|n| *n > MAX_DISTINCT || *n > ready.rows) {
+        return Err(contract("it does not say for every column how many different values there are, counted to 1025"));
+    }
+    let long = [&ready.name, &ready.version].into_iter().chain(ready.bad.keys()).any(|text| text.len() > MAX_TEXT);
+    if long || ready.bad.len() > MAX_REASONS || ready.bad.values().any(|n| *n == 0) {
+        return Err(contract("its name, its version or its reasons for bad rows are too long, or a reason has no row"));
+    }
+    Ok((process, ready))
+}
+
+/// A line for the process.
+pub(crate) fn line(what: &impl Serialize) -> Vec<u8> {
+    // Plain structures of numbers and texts always have a form in JSON.
+    serde_json::to_vec(what).unwrap_or_default()
+}
+
+fn said(program: &str, line: &[u8]) -> Result<FromAnswerer, Fault> {
+    // The parser's own words would quote the line, which may hold anything.
+    serde_json::from_slice(line).map_err(|e| Fault::Contract {
+        program: program.to_owned(),
+        what: format!("a line is no object of the contract (at byte {} of it)", e.column()),
+    })
+}
+
+fn refused(program: String, refusal: Refusal) -> Fault {
+    Fault::Refused {
+        program,
+        refusal: Refusal { message: tame(&refusal.message), next: tame(&refusal.next), ..refusal },
+    }
+}

@@ -1,0 +1,328 @@
+//! An answerer as a process: its pipes, its log, and its end, which takes the whole group of processes with it.
+
+use std::{
+    collections::VecDeque,
+    io::{self, BufRead, BufReader, Read, Write},
+    os::unix::process::CommandExt,
+    process::{Child, ChildStdin, Command, Stdio},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+        mpsc::{self, Receiver, RecvTimeoutError, Sender},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::{contract::tame, fault::Fault};
+
+/// What an answerer may know of this process's environment. Nothing of Veilsum's own is among it; the passwords are those of the
+/// answerer's database.
+const ENVIRONMENT: [&str; 32] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "LANG",
+    "LC_ALL",
+    "TZ",
+    "TMPDIR",
+    "SSL_CERT_FILE",
+    "PGHOST",
+    "PGHOSTADDR",
+    "PGPORT",
+    "PGUSER",
+    "PGDATABASE",
+    "PGPASSWORD",
+    "PGPASSFILE",
+    "PGSERVICE",
+    "PGSERVICEFILE",
+    "PGSSLMODE",
+    "PGSSLROOTCERT",
+    "PGCONNECT_TIMEOUT",
+    "PGAPPNAME",
+    "JAVA_HOME",
+    "SPARK_HOME",
+    "SPARK_LOCAL_IP",
+    "PYSPARK_PYTHON",
+    "VIRTUAL_ENV",
+    "PYTHONPATH",
+    "RAYON_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "SYSTEMROOT",
+    "LD_LIBRARY_PATH",
+];
+/// Bytes of one line of its standard error that are kept.
+const LOG_LINE: usize = 500;
+/// Lines of its standard error that are logged; the rest is dropped.
+const LOG_LINES: usize = 1_000;
+/// Lines of it that an error shows.
+const LAST_LINES: usize = 3;
+/// How long a process may take to end after the last line.
+const FAREWELL: Duration = Duration::from_secs(5);
+/// How long it takes at most until a killed process is gone.
+const GONE: Duration = Duration::from_secs(5);
+
+/// Somebody who is told each line of an answerer's standard error.
+pub type Log = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// How an answerer is started.
+#[derive(Clone)]
+pub struct Launch {
+    /// Program and arguments.
+    pub command: Vec<String>,
+    /// How long one answer may take.
+    pub limit: Duration,
+    /// How long it may take to begin: to connect, and to read rows for the first time.
+    pub start: Duration,
+    /// Told its standard error.
+    pub log: Log,
+}
+
+impl std::fmt::Debug for Launch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Launch").field("program", &self.program()).field("limit", &self.limit).finish_non_exhaustive()
+    }
+}
+
+impl Launch {
+    /// The first word of the command.
+    pub fn program(&self) -> String {
+        self.command.first().cloned().unwrap_or_default()
+    }
+}
+
+/// What came on its standard output.
+enum Heard {
+    Line(Vec<u8>),
+    TooLong(usize),
+    Nothing,
+}
+
+/// A running answerer. Whoever drops it kills the process and all that it started.
+pub struct Process {
+    program: String,
+    child: Child,
+    group: Option<Pid>,
+    /// Lines to write; a thread writes them, so that an answerer that does not read holds up nobody.
+    to: Option<Sender<Vec<u8>>>,
+    from: Receiver<Heard>,
+    /// Bytes that a line of it may have.
+    most: Arc<AtomicUsize>,
+    last: Arc<Mutex<VecDeque<String>>>,
+}
+
+impl Process {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// [`Fault::Start`].
+    pub fn start(launch: &Launch) -> Result<Self, Fault> {
+        let cannot = |why: String| Fault::Start { program: launch.program(), why };
+        let (program, arguments) = launch.command.split_first().ok_or_else(|| cannot("no program is named".into()))?;
+        let mut command = Command::new(program);
+        command.args(arguments).env_clear();
+        command.envs(ENVIRONMENT.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // A group of its own: what it starts ends with it, and a Ctrl-C at the terminal is the site's.
+        command.process_group(0);
+        let mut child = command.spawn().map_err(|e| cannot(e.to_string()))?;
+        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else { return Err(cannot("it has no pipes".into())) };
+        let (to, lines) = mpsc::channel();
+        thread::spawn(move || write_lines(stdin, &lines));
+        let (heard, from) = mpsc::sync_channel(4);
+        let most = Arc::new(AtomicUsize::new(1 << 20));
+        let allowed = most.clone();
+        thread::spawn(move || read_lines(stdout, &allowed, &heard));
+        let last = Arc::new(Mutex::new(VecDeque::new()));
+        let (kept, log) = (last.clone(), launch.log.clone());
+        thread::spawn(move || log_lines(stderr, &kept, &log));
+        Ok(Self { program: launch.program(), child, group, to: Some(to), from, most, last })
+    }
+
+    /// Sends a line; that the answerer does not read it shows when its answer does not come.
+    pub fn say(&self, line: Vec<u8>) {
+        if let Some(to) = &self.to {
+            let _ = to.send(line);
+        }
+    }
+
+    /// The next line, of `most` bytes at most.
+    ///
+    /// # Errors
+    /// [`Fault::Silent`], [`Fault::Ended`], [`Fault::Contract`]. The process is killed then.
+    pub fn hear(&mut self, most: usize, limit: Duration) -> Result<Vec<u8>, Fault> {
+        self.most.store(most, Ordering::Relaxed);
+        match self.from.recv_timeout(limit) {
+            Ok(Heard::Line(line)) => Ok(line),
+            Ok(Heard::TooLong(most)) => {
+                self.kill();
+                let what = format!("a line has more than {most} bytes, which is all that the answer may need");
+                Err(Fault::Contract { program: self.program.clone(), what })
+            }
+            Err(RecvTimeoutError::Timeout) => {
+                self.kill();
+                Err(Fault::Silent { program: self.program.clone(), limit, after: self.last_words() })
+            }
+            Ok(Heard::Nothing) | Err(RecvTimeoutError::Disconnected) => {
+                let how = self.kill();
+                Err(Fault::Ended { program: self.program.clone(), how, after: self.last_words() })
+            }
+        }
+    }
+
+    /// A line that is there although nobody asked for it.
+    pub fn unasked(&self) -> bool {
+        matches!(self.from.try_recv(), Ok(Heard::Line(_) | Heard::TooLong(_)))
+    }
+
+    /// Closes its input and waits until it has ended by itself; kills it where it does not. The exit code, where there is one.
+    pub fn end(mut self) -> Option<i32> {
+        self.to = None;
+        let end = Instant::now() + FAREWELL;
+        let status = wait(&mut self.child, end);
+        status.and_then(|status| status.code())
+    }
+
+    /// Kills it with all that it started, and says how it had ended.
+    fn kill(&mut self) -> String {
+        // A process that ended by itself is told from one that has to be killed.
+        let ended = wait(&mut self.child, Instant::now() + Duration::from_millis(200));
+        if let Some(group) = self.group {
+            // None is left where everybody of the group has ended.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        let _ = wait(&mut self.child, Instant::now() + GONE);
+        ended.map_or_else(|| "killed".to_owned(), |status| status.to_string())
+    }
+
+    fn last_words(&self) -> String {
+        let last = self.last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let lines: Vec<&str> = last.iter().map(String::as_str).collect();
+        if lines.is_empty() { String::new() } else { format!("; it said last: {}", lines.join(" / ")) }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.to = None;
+        if let Some(group) = self.group {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        let _ = wait(&mut self.child, Instant::now() + GONE);
+    }
+}
+
+fn wait(child: &mut Child, end: Instant) -> Option<std::process::ExitStatus> {
+    loop {
+        if let Ok(Some(status)) = child.try_wait() {
+            return Some(status);
+        }
+        if Instant::now() >= end {
+            return None;
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn write_lines(mut stdin: ChildStdin, lines: &Receiver<Vec<u8>>) {
+    for line in lines {
+        if stdin.write_all(&line).and_then(|()| stdin.write_all(b"\n")).and_then(|()| stdin.flush()).is_err() {
+            return;
+        }
+    }
+}
+
+fn read_lines(stdout: impl Read, most: &AtomicUsize, heard: &mpsc::SyncSender<Heard>) {
+    let mut stdout = BufReader::new(stdout);
+    loop {
+        let read = read_line(&mut stdout, || most.load(Ordering::Relaxed));
+        let (what, over) = match read {
+            Ok(Some(Ok(line))) => (Heard::Line(line), false),
+            Ok(Some(Err(most))) => (Heard::TooLong(most), true),
+            Ok(None) | Err(_) => (Heard::Nothing, true),
+        };
+        if heard.send(what).is_err() || over {
+            return;
+        }
+    }
+}
+
+/// The next line without its end; `Err` with the limit where it is longer.
+///
+/// # Errors
+/// The reader's.
+pub fn read_line(reader: &mut impl BufRead, most: impl Fn() -> usize) -> io::Result<Option<Result<Vec<u8>, usize>>> {
+    let mut line = Vec::new();
+    loop {
+        let part = match reader.fill_buf() {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            other => other?,
+        };
+        if part.is_empty() {
+            return Ok((!line.is_empty()).then_some(Ok(line)));
+        }
+        let end = part.iter().position(|byte| *byte == b'\n');
+        let taken = end.unwrap_or(part.len());
+        line.extend_from_slice(&part[..taken]);
+        reader.consume(taken + usize::from(end.is_some()));
+        let most = most();
+        if line.len() > most {
+            return Ok(Some(Err(most)));
+        }
+        if end.is_some() {
+            if line.last() == Some(&b'\r') {
+                line.pop();
+            }
+            return Ok(Some(Ok(line)));
+        }
+    }
+}
+
+/// Every line of standard error to the log, cut; what is beyond the limit is read and dropped, so that the answerer is not held up.
+fn log_lines(stderr: impl Read, last: &Mutex<VecDeque<String>>, log: &Log) {
+    let mut stderr = BufReader::new(stderr);
+    let (mut line, mut cut, mut lines) = (Vec::new(), false, 0);
+    loop {
+        let part = match stderr.fill_buf() {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            Err(_) => return,
+            Ok(part) => part,
+        };
+        let end = part.iter().position(|byte| *byte == b'\n');
+        let taken = end.unwrap_or(part.len());
+        let room = LOG_LINE.saturating_sub(line.len()).min(taken);
+        line.extend_from_slice(&part[..room]);
+        cut |= room < taken;
+        let over = part.is_empty();
+        stderr.consume(taken + usize::from(end.is_some()));
+        if (end.is_some() || over) && !line.is_empty() {
+            let mut text = tame(&String::from_utf8_lossy(&line));
+            if cut {
+                text.push('…');
+            }
+            lines += 1;
+            if lines <= LOG_LINES {
+                log(&text);
+            } else if lines == LOG_LINES + 1 {
+                log("the answerer says more than is logged");
+            }
+            let mut last = last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            last.push_back(text);
+            if last.len() > LAST_LINES {
+                last.pop_front();
+            }
+        }
+        if end.is_some() {
+            line.clear();
+            cut = false;
+        }
+        if over {
+            return;
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Rows from an Arrow file or stream. Both are the same messages, one after the other; what an Arrow file has behind them is not needed.
+//!
+//! Messages are cut out here and checked for sizes before the library decodes them: it makes room for what a message says of itself.
+
+use std::io::{self, Cursor, Read};
+
+use arrow_array::RecordBatch;
+use arrow_buffer::Buffer;
+use arrow_ipc::{convert::try_fb_to_schema, reader::StreamDecoder, root_as_message};
+use arrow_schema::{ArrowError, SchemaRef};
+
+use super::{
+    columns::{Columns, check_names, check_types, guarded, names_of},
+    error::{Place, TableError},
+    limits::{MAX_BUFFER, MAX_DESCRIPTION},
+    source::{RowReader, Table, Wanted},
+};
+
+/// What every message begins with.
+const CONTINUES: [u8; 4] = [0xff; 4];
+/// Bytes to which the first message of a file is aligned at most.
+const MAX_ALIGNMENT: usize = 64;
+/// How much larger than its packed form a column may be said to be, at least.
+const PACKED: i64 = 1 << 20;
+/// How many times larger beyond that: what the codecs reach on one repeated value.
+const RATIO: i64 = 1 << 15;
+
+/// An open Arrow stream or file.
+pub(super) struct ArrowReader {
+    name: String,
+    columns: Vec<String>,
+    schema: SchemaRef,
+    input: Box<dyn Read>,
+    decoder: StreamDecoder,
+    checked: bool,
+    rows: u64,
+}
+
+/// The description of a message, and its body.
+struct Message {
+    head: Vec<u8>,
+    body: Vec<u8>,
+}
+
+impl ArrowReader {
+    /// Reads the schema. In a file it follows the file's magic and zeros up to some alignment, which are taken off here.
+    pub(super) fn new(mut input: Box<dyn Read>, is_file: bool, name: &str) -> Result<Self, TableError> {
+        let damaged = |what: &str| TableError::Damaged { file: name.to_owned(), what: what.to_owned() };
+        if is_file {
+            let failed = |source| TableError::Read { file: name.to_owned(), source };
+            let mut head = Vec::new();
+            for _ in 0..=MAX_ALIGNMENT / 8 {
+                head.clear();
+                input.by_ref().take(8).read_to_end(&mut head).map_err(failed)?;
+                if head.starts_with(&CONTINUES) {
+                    break;
+                }
+            }
+            input = Box::new(Cursor::new(head).chain(input));
+        }
+        let first = message(&mut input, name)?.ok_or_else(|| damaged("it has no schema"))?;
+        let schema = guarded(name, "its schema cannot be read", || {
+            let wrong = || ArrowError::ParseError(String::new());
+            let message = root_as_message(&first.head[8..]).map_err(|_| wrong())?;
+            try_fb_to_schema(message.header_as_schema().ok_or_else(wrong)?)
+        })?;
+        let columns = names_of(&schema);
+        check_names(name, &columns)?;
+        let mut reader = ArrowReader {
+            name: name.to_owned(),
+            columns,
+            schema: schema.into(),
+            input,
+            decoder: StreamDecoder::new(),
+            checked: false,
+            rows: 0,
+        };
+        reader.decode(first)?;
+        Ok(reader)
+    }
+
+    fn decode(&mut self, Message { head, body }: Message) -> Result<Option<RecordBatch>, TableError> {
+        let decoder = &mut self.decoder;
+        guarded(&self.name, "a message does not hold what its description says", || {
+            let before = decoder.decode(&mut Buffer::from_vec(head))?;
+            Ok::<_, ArrowError>(decoder.decode(&mut Buffer::from_vec(body))?.or(before))
+        })
+    }
+}
+
+impl RowReader for ArrowReader {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    fn read(&mut self, wanted: &Wanted, table: &mut Table) -> Result<bool, TableError> {
+        if !std::mem::replace(&mut self.checked, true) {
+            check_types(&self.name, &self.schema, wanted)?;
+        }
+        let Some(next) = message(&mut self.input, &self.name)? else {
+            // A packed stream is whole only at its own end.
+            let rest = io::copy(&mut self.input.by_ref().take(MAX_DESCRIPTION as u64), &mut io::sink());
+            rest.map_err(|source| TableError::Read { file: self.name.clone(), source })?;
+            return Ok(false);
+        };
+        let Some(batch) = self.decode(next)? else { return Ok(true) };
+        let places: Vec<usize> = wanted.places().into_keys().collect();
+        let arrays: Vec<_> = places.iter().map(|at| batch.column(*at).clone()).collect();
+        let columns = Columns::new(&self.name, self.columns.len(), &places, &arrays)?;
+        for row in 0..batch.num_rows() {
+            self.rows += 1;
+            columns.take_row((&self.name, Place::Row(self.rows)), &self.columns, row, wanted, table)?;
+        }
+        Ok(true)
+    }
+}
+
+/// The next message; nothing at the end of the stream, which has to be marked, so that one that was cut short is told.
+fn message(input: &mut impl Read, name: &str) -> Result<Option<Message>, TableError> {
+    let damaged = |what: &str| TableError::Damaged { file: name.to_owned(), what: what.to_owned() };
+    let cut = || damaged("it ends before its mark of an end");
+    let mut exactly = |bytes: usize| -> Result<Vec<u8>, TableError> {
+        let mut buffer = Vec::new();
+        // What is there is held, and not what is said to be.
+        let read = input.by_ref().take(bytes as u64).read_to_end(&mut buffer);
+        read.map_err(|source| TableError::Read { file: name.to_owned(), source })?;
+        if buffer.len() == bytes { Ok(buffer) } else { Err(cut()) }
+    };
+    let mut head = exactly(8)?;
+    let length = u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize;
+    if head[..4] != CONTINUES {
+        return Err(damaged("a message does not begin where the one before ends"));
+    }
+    if length == 0 {
+        return Ok(None);
+    }
+    if length > MAX_DESCRIPTION {
+        return Err(damaged("a message is described by more than 16 MiB"));
+    }
+    head.extend(exactly(length)?);
+    let message = root_as_message(&head[8..]).map_err(|_| damaged("a message has no description"))?;
+    let length = message.bodyLength();
+    if !(0..=MAX_BUFFER).contains(&length) {
+        return Err(damaged("a message is said to hold more than 2 GiB"));
+    }
+    let body = exactly(length as usize)?;
+    let records = message.header_as_record_batch();
+    let records = records.or_else(|| message.header_as_dictionary_batch().and_then(|of| of.data()));
+    if let Some(records) = records.filter(|records| records.compression().is_some()) {
+        for of in records.buffers().into_iter().flatten() {
+            let (from, length) = (usize::try_from(of.offset()).ok(), of.length());
+            let said = from.and_then(|from| body.get(from..from.checked_add(8)?)).and_then(|said| said.try_into().ok());
+            let said = said.map_or(0, i64::from_le_bytes);
+            if length > 0 && said > length.saturating_mul(RATIO).saturating_add(PACKED).min(MAX_BUFFER) {
+                return Err(damaged("a column is said to be larger than its packed form can hold"));
+            }
+        }
+    }
+    Ok(Some(Message { head, body }))
+}

@@ -1,0 +1,216 @@
+//! Columns of a form that has types, Parquet and Arrow, as cells of rows.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, LargeStringArray, StringArray, StringViewArray,
+    cast::AsArray,
+    types::{
+        ArrowPrimitiveType, Decimal32Type, Decimal64Type, Decimal128Type, Decimal256Type, Float16Type, Float32Type,
+        Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    },
+};
+use arrow_buffer::{NullBuffer, ScalarBuffer};
+use arrow_schema::{DataType, Schema};
+
+use super::{
+    cell::Cell,
+    error::{Place, TableError},
+    limits::MAX_COLUMNS,
+    row::{Row, take},
+    source::{Table, Use, Wanted},
+};
+
+/// Runs a library's decoder. Whatever a damaged file makes of it is an error about that file, which quotes nothing of it.
+pub(super) fn guarded<T, E>(file: &str, what: &str, decode: impl FnOnce() -> Result<T, E>) -> Result<T, TableError> {
+    let damaged = || TableError::Damaged { file: file.to_owned(), what: what.to_owned() };
+    catch_unwind(AssertUnwindSafe(decode)).map_err(|_| damaged())?.map_err(|_| damaged())
+}
+
+/// The names of the columns at the top.
+pub(super) fn names_of(schema: &Schema) -> Vec<String> {
+    schema.fields().iter().map(|field| field.name().clone()).collect()
+}
+
+/// Whether columns can be told apart by their names.
+pub(super) fn check_names(file: &str, names: &[String]) -> Result<(), TableError> {
+    if names.len() > MAX_COLUMNS {
+        return Err(TableError::TooManyColumns { file: file.to_owned(), line: Place::Row(1) });
+    }
+    let mut seen = std::collections::HashSet::new();
+    for (at, column) in names.iter().enumerate() {
+        if column.is_empty() {
+            return Err(TableError::UnnamedColumn { file: file.to_owned(), position: at + 1 });
+        }
+        if !seen.insert(column) {
+            return Err(TableError::DuplicateColumn { file: file.to_owned(), column: column.clone() });
+        }
+    }
+    Ok(())
+}
+
+/// Whether the wanted columns are of types that can be read.
+///
+/// # Errors
+/// [`TableError::WrongType`] with what to do.
+pub(super) fn check_types(file: &str, schema: &Schema, wanted: &Wanted) -> Result<(), TableError> {
+    for (at, of) in wanted.places() {
+        let field = schema.field(at);
+        if let Err((why, next)) = readable(field.data_type(), of) {
+            let (column, kind) = (field.name().clone(), field.data_type().to_string());
+            return Err(TableError::WrongType { file: file.to_owned(), column, kind, why, next });
+        }
+    }
+    Ok(())
+}
+
+fn readable(kind: &DataType, of: Use) -> Result<(), (&'static str, &'static str)> {
+    use DataType as Kind;
+    if of == Use::There {
+        return Ok(());
+    }
+    match kind {
+        Kind::Boolean | Kind::Decimal32(..) | Kind::Decimal64(..) | Kind::Decimal128(..) | Kind::Decimal256(..) => {
+            Ok(())
+        }
+        kind if kind.is_numeric() => Ok(()),
+        Kind::Utf8 | Kind::LargeUtf8 | Kind::Utf8View if of == Use::Number => Err((
+            "and its words stand for no numbers",
+            "say which numbers they are in [rows.values] of site.toml, or leave the column out of the plan",
+        )),
+        Kind::Utf8 | Kind::LargeUtf8 | Kind::Utf8View => Ok(()),
+        Kind::Dictionary(_, values) => readable(values, of),
+        kind if kind.is_temporal() => Err((
+            "and a point in time is no number",
+            "export a number in its place, such as years or days since a date, or leave the column out of the plan",
+        )),
+        kind if kind.is_nested() => {
+            Err(("which is nested", "export its parts as columns of their own, or leave the column out of the plan"))
+        }
+        _ => Err(("which is neither number nor text", "export it as a number or as text, or leave it out of the plan")),
+    }
+}
+
+/// A column of some rows.
+enum Column {
+    Numbers(ScalarBuffer<f64>, Option<NullBuffer>),
+    Bools(BooleanArray),
+    Words(StringArray),
+    LargeWords(LargeStringArray),
+    WordViews(StringViewArray),
+    Codes(Vec<usize>, Option<NullBuffer>, Box<Column>),
+    /// Of another type: whether there is a value.
+    There(Option<NullBuffer>),
+}
+
+impl Column {
+    fn new(array: &ArrayRef) -> Column {
+        fn converted<T: ArrowPrimitiveType>(array: &ArrayRef, to: impl Fn(T::Native) -> f64) -> Column {
+            let array = array.as_primitive::<T>();
+            Column::Numbers(array.values().iter().map(|x| to(*x)).collect(), array.nulls().cloned())
+        }
+        match array.data_type() {
+            DataType::Float64 => {
+                let array = array.as_primitive::<Float64Type>();
+                Column::Numbers(array.values().clone(), array.nulls().cloned())
+            }
+            DataType::Float32 => converted::<Float32Type>(array, f64::from),
+            DataType::Float16 => converted::<Float16Type>(array, f64::from),
+            DataType::Int8 => converted::<Int8Type>(array, f64::from),
+            DataType::Int16 => converted::<Int16Type>(array, f64::from),
+            DataType::Int32 => converted::<Int32Type>(array, f64::from),
+            DataType::UInt8 => converted::<UInt8Type>(array, f64::from),
+            DataType::UInt16 => converted::<UInt16Type>(array, f64::from),
+            DataType::UInt32 => converted::<UInt32Type>(array, f64::from),
+            // The nearest double, as of the same digits in a text.
+            DataType::Int64 => converted::<Int64Type>(array, |x| x as f64),
+            DataType::UInt64 => converted::<UInt64Type>(array, |x| x as f64),
+            DataType::Decimal32(_, scale) => converted::<Decimal32Type>(array, |x| decimal(x.into(), *scale)),
+            DataType::Decimal64(_, scale) => converted::<Decimal64Type>(array, |x| decimal(x.into(), *scale)),
+            DataType::Decimal128(_, scale) => converted::<Decimal128Type>(array, |x| decimal(x, *scale)),
+            DataType::Decimal256(_, scale) => converted::<Decimal256Type>(array, |x| written(x, *scale)),
+            DataType::Boolean => Column::Bools(array.as_boolean().clone()),
+            DataType::Utf8 => Column::Words(array.as_string().clone()),
+            DataType::LargeUtf8 => Column::LargeWords(array.as_string().clone()),
+            DataType::Utf8View => Column::WordViews(array.as_string_view().clone()),
+            DataType::Dictionary(..) => match array.as_any_dictionary_opt() {
+                Some(codes) if !codes.values().is_empty() => Column::Codes(
+                    codes.normalized_keys(),
+                    codes.nulls().cloned(),
+                    Box::new(Column::new(codes.values())),
+                ),
+                _ => Column::There(Some(NullBuffer::new_null(array.len()))),
+            },
+            _ => Column::There(array.logical_nulls()),
+        }
+    }
+
+    fn cell(&self, row: usize) -> Cell<'_> {
+        let null = |nulls: &Option<NullBuffer>| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
+        match self {
+            Column::Numbers(_, nulls) | Column::Codes(_, nulls, _) | Column::There(nulls) if null(nulls) => {
+                Cell::Nothing
+            }
+            Column::Numbers(values, _) => Cell::Number(values[row]),
+            Column::Codes(keys, _, values) => values.cell(keys[row]),
+            Column::There(_) => Cell::Text(b"-"),
+            Column::Bools(array) if array.is_null(row) => Cell::Nothing,
+            Column::Bools(array) => Cell::Bool(array.value(row)),
+            Column::Words(array) if array.is_null(row) => Cell::Nothing,
+            Column::Words(array) => Cell::Text(array.value(row).as_bytes()),
+            Column::LargeWords(array) if array.is_null(row) => Cell::Nothing,
+            Column::LargeWords(array) => Cell::Text(array.value(row).as_bytes()),
+            Column::WordViews(array) if array.is_null(row) => Cell::Nothing,
+            Column::WordViews(array) => Cell::Text(array.value(row).as_bytes()),
+        }
+    }
+}
+
+/// The double nearest to a decimal number, which is also what its digits in a text are read as.
+fn decimal(digits: i128, scale: i8) -> f64 {
+    // Both are doubles without rounding, so their quotient is rounded once.
+    match (u32::try_from(scale), digits.unsigned_abs() <= 1 << 53) {
+        (Ok(scale @ 0..=19), true) => digits as f64 / 10u64.pow(scale) as f64,
+        _ => written(digits, scale),
+    }
+}
+
+fn written(digits: impl std::fmt::Display, scale: i8) -> f64 {
+    format!("{digits}e{}", -i32::from(scale)).parse().unwrap_or(f64::NAN)
+}
+
+/// The wanted columns of some rows.
+pub(super) struct Columns(Vec<Option<Column>>);
+
+struct RowOf<'a>(&'a Columns, usize);
+
+impl Row for RowOf<'_> {
+    fn cell(&self, at: usize) -> Cell<'_> {
+        self.0.0[at].as_ref().map_or(Cell::Nothing, |column| column.cell(self.1))
+    }
+}
+
+impl Columns {
+    /// `arrays` are the columns at these places of a header of `all`.
+    pub(super) fn new(file: &str, all: usize, places: &[usize], arrays: &[ArrayRef]) -> Result<Self, TableError> {
+        guarded(file, "a column does not hold what its type says", || {
+            let mut columns: Vec<Option<Column>> = (0..all).map(|_| None).collect();
+            for (at, array) in places.iter().zip(arrays) {
+                columns[*at] = Some(Column::new(array));
+            }
+            Ok::<_, TableError>(Columns(columns))
+        })
+    }
+
+    /// Takes one row of them.
+    pub(super) fn take_row(
+        &self,
+        place: (&str, Place),
+        header: &[String],
+        row: usize,
+        wanted: &Wanted,
+        table: &mut Table,
+    ) -> Result<(), TableError> {
+        take(place, header, &RowOf(self, row), wanted, table)
+    }
+}

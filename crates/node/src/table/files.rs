@@ -1,0 +1,113 @@
+//! Files as a source: one, all of a folder, all that a pattern names, or standard input.
+
+use std::path::{Path, PathBuf};
+
+use super::{
+    error::TableError,
+    input::open_one,
+    limits::MAX_FILES,
+    source::{RowReader, RowSource, Table, Wanted, list},
+};
+
+/// Files of any form that is known. All files of one source have the same columns.
+pub(super) struct Files;
+
+impl RowSource for Files {
+    fn knows(&self, _name: &Path) -> bool {
+        true
+    }
+
+    fn open(&self, name: &Path) -> Result<Box<dyn RowReader>, TableError> {
+        let files = files_of(name)?;
+        match &files[..] {
+            [one] => open_one(one),
+            _ => Ok(Box::new(Parts::new(files)?)),
+        }
+    }
+}
+
+/// The files behind a name, in the order of their names.
+///
+/// # Errors
+/// A [`TableError`] where there is none.
+pub fn files_of(name: &Path) -> Result<Vec<PathBuf>, TableError> {
+    let shown = name.display().to_string();
+    let failed = |source| TableError::Open { file: shown.clone(), source };
+    let form = |what, next| TableError::Form { file: shown.clone(), what, next };
+    let hidden = |path: &Path| {
+        path.file_name().is_none_or(|name| name.as_encoded_bytes().first().is_none_or(|c| matches!(c, b'.' | b'_')))
+    };
+    let mut files = Vec::new();
+    if name.is_dir() {
+        for entry in std::fs::read_dir(name).map_err(failed)? {
+            let path = entry.map_err(failed)?.path();
+            if hidden(&path) {
+                continue;
+            }
+            if path.is_dir() {
+                let what = "there are folders in it, whose names may be values of a column";
+                return Err(form(what, "give a folder of files alone, or a pattern such as 'FOLDER/*/*.parquet'"));
+            }
+            files.push(path);
+            if files.len() > MAX_FILES {
+                return Err(form("it has more than 65,536 files", "write the rows into fewer, larger files"));
+            }
+        }
+    } else if shown.contains(['*', '?', '[']) && !name.exists() {
+        let wrong = "it is no pattern: * and ? stand for what may differ, and ** for folders";
+        let found = glob::glob(&shown).map_err(|_| form(wrong, "correct the pattern"))?;
+        for path in found {
+            let path = path.map_err(|e| failed(e.into()))?;
+            if !path.is_dir() && !hidden(&path) {
+                files.push(path);
+            }
+            if files.len() > MAX_FILES {
+                return Err(form("it names more than 65,536 files", "write the rows into fewer, larger files"));
+            }
+        }
+    } else {
+        return Ok(vec![name.to_owned()]);
+    }
+    files.sort_unstable();
+    if files.is_empty() { Err(TableError::NoFiles { file: shown }) } else { Ok(files) }
+}
+
+/// Several files, one after the other.
+struct Parts {
+    files: std::vec::IntoIter<PathBuf>,
+    now: Box<dyn RowReader>,
+    first: String,
+    columns: Vec<String>,
+}
+
+impl Parts {
+    fn new(files: Vec<PathBuf>) -> Result<Parts, TableError> {
+        let mut files = files.into_iter();
+        let now = open_one(&files.next().unwrap_or_default())?;
+        Ok(Parts { first: now.name().to_owned(), columns: now.columns().to_vec(), files, now })
+    }
+}
+
+impl RowReader for Parts {
+    fn name(&self) -> &str {
+        self.now.name()
+    }
+
+    fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    fn read(&mut self, wanted: &Wanted, table: &mut Table) -> Result<bool, TableError> {
+        table.several = true;
+        if self.now.read(wanted, table)? {
+            return Ok(true);
+        }
+        let Some(next) = self.files.next() else { return Ok(false) };
+        self.now = open_one(&next)?;
+        if self.now.columns() != self.columns {
+            let (file, first) = (self.now.name().to_owned(), self.first.clone());
+            return Err(TableError::OtherColumns { file, first, known: list(&self.columns) });
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,453 @@
+//! One data set in every form that is read, and what is wrong with files of them.
+
+use std::{
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use ::parquet::{
+    arrow::ArrowWriter,
+    basic::{Compression, ZstdLevel},
+    file::properties::WriterProperties,
+};
+use arrow_array::{
+    ArrayRef, BooleanArray, Date32Array, Decimal128Array, DictionaryArray, Float32Array, Float64Array, Int32Array,
+    Int64Array, ListArray, RecordBatch, StringArray, StringViewArray,
+    types::{Float64Type, Int32Type},
+};
+use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
+use arrow_schema::{DataType, Field, Schema};
+
+use super::*;
+use crate::{documents::tests::Folder, plan::Categorical};
+
+/// The same rows as text and as typed columns: whole numbers, decimals, a category, a missing value, a yes or no, a column nobody asks for.
+const TEXT: &str = "id,age,weight,smoker,cost,ill\n1,40,71.25,no,10.01,true\n2,50,80.5,yes,-0.10,false\n3,,60,no,3,true\n4,61,99,yes,12.34,false\n";
+
+fn batch() -> RecordBatch {
+    let column = |array: ArrayRef| array;
+    RecordBatch::try_from_iter([
+        ("id", column(Arc::new(Int64Array::from(vec![1, 2, 3, 4])))),
+        ("age", column(Arc::new(Int32Array::from(vec![Some(40), Some(50), None, Some(61)])))),
+        ("weight", column(Arc::new(Float64Array::from(vec![71.25, 80.5, 60.0, 99.0])))),
+        ("smoker", column(Arc::new(StringArray::from(vec!["no", "yes", "no", "yes"])))),
+        (
+            "cost",
+            column(Arc::new(Decimal128Array::from(vec![1001, -10, 300, 1234]).with_precision_and_scale(9, 2).unwrap())),
+        ),
+        ("ill", column(Arc::new(BooleanArray::from(vec![true, false, true, false])))),
+    ])
+    .unwrap()
+}
+
+fn spec() -> TableSpec {
+    let of = |column: &str, categories: [&str; 2]| Categorical {
+        column: column.into(),
+        categories: categories.map(str::to_owned).to_vec(),
+        weight: 1.0,
+    };
+    let columns = ["weight", "age", "cost"].map(str::to_owned).to_vec();
+    let rules = RowRules {
+        missing: Some(crate::schema::Missing::LeaveOut),
+        columns: [("age".to_owned(), "age".to_owned())].into(),
+        ..RowRules::default()
+    };
+    let categorical = vec![of("smoker", ["no", "yes"]), of("ill", ["false", "true"])];
+    TableSpec { columns, categorical, rules: Some(Arc::new(rules)), ..TableSpec::default() }
+}
+
+fn parquet(batches: &[RecordBatch], packing: Compression) -> Vec<u8> {
+    let mut out = Vec::new();
+    let properties = WriterProperties::builder().set_compression(packing).set_max_row_group_row_count(Some(3)).build();
+    let mut writer = ArrowWriter::try_new(&mut out, batches[0].schema(), Some(properties)).unwrap();
+    batches.iter().for_each(|batch| writer.write(batch).unwrap());
+    writer.close().unwrap();
+    out
+}
+
+fn arrow_file(batch: &RecordBatch, options: IpcWriteOptions) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut writer = FileWriter::try_new_with_options(&mut out, &batch.schema(), options).unwrap();
+    writer.write(batch).unwrap();
+    writer.finish().unwrap();
+    drop(writer);
+    out
+}
+
+fn arrow_stream(batch: &RecordBatch) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut writer = StreamWriter::try_new(&mut out, &batch.schema()).unwrap();
+    writer.write(&batch.slice(0, 1)).unwrap();
+    writer.write(&batch.slice(1, batch.num_rows() - 1)).unwrap();
+    writer.finish().unwrap();
+    drop(writer);
+    out
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    out.write_all(bytes).unwrap();
+    out.finish().unwrap()
+}
+
+fn options(packing: arrow_ipc::CompressionType) -> IpcWriteOptions {
+    IpcWriteOptions::default().try_with_compression(Some(packing)).unwrap()
+}
+
+/// A folder with the data set in every form, by the same misleading ending.
+fn forms(folder: &Folder) -> Vec<(&'static str, PathBuf)> {
+    let batch = batch();
+    let ones = [batch.slice(0, 1), batch.slice(1, 2), batch.slice(3, 1)];
+    let forms = vec![
+        ("csv", TEXT.as_bytes().to_vec()),
+        ("csv.gz", gzip(TEXT.as_bytes())),
+        ("csv.gz in two members", [gzip(&TEXT.as_bytes()[..50]), gzip(&TEXT.as_bytes()[50..])].concat()),
+        ("csv.zst", zstd::encode_all(TEXT.as_bytes(), 1).unwrap()),
+        ("parquet", parquet(&[batch.clone()], Compression::UNCOMPRESSED)),
+        ("parquet snappy", parquet(&ones, Compression::SNAPPY)),
+        ("parquet zstd", parquet(&ones, Compression::ZSTD(ZstdLevel::default()))),
+        ("parquet gzip", parquet(&ones, Compression::GZIP(Default::default()))),
+        ("parquet lz4", parquet(&ones, Compression::LZ4_RAW)),
+        ("arrow file", arrow_file(&batch, IpcWriteOptions::default())),
+        ("arrow file zstd", arrow_file(&batch, options(arrow_ipc::CompressionType::ZSTD))),
+        ("arrow file lz4", arrow_file(&batch, options(arrow_ipc::CompressionType::LZ4_FRAME))),
+        ("arrow stream", arrow_stream(&batch)),
+        ("arrow stream, gzip", gzip(&arrow_stream(&batch))),
+    ];
+    let mut all: Vec<(&str, PathBuf)> = Vec::new();
+    for (i, (form, bytes)) in forms.into_iter().enumerate() {
+        let path = folder.at(&format!("rows-{i}.dat"));
+        fs::write(&path, bytes).unwrap();
+        all.push((form, path));
+    }
+    let parts = folder.at("parts");
+    fs::create_dir(&parts).unwrap();
+    fs::write(parts.join("_SUCCESS"), "").unwrap();
+    fs::write(parts.join(".part-0.crc"), "x").unwrap();
+    for (i, part) in ones.iter().enumerate() {
+        fs::write(parts.join(format!("part-{i}")), parquet(&[part.clone()], Compression::SNAPPY)).unwrap();
+    }
+    all.push(("pattern", parts.join("part-[0-9]")));
+    all.push(("folder", parts));
+    all
+}
+
+#[test]
+fn one_data_set_is_one_table_in_every_form() {
+    let folder = Folder::new("forms");
+    let mut first: Option<Table> = None;
+    for (form, path) in forms(&folder) {
+        let table = read(&path, &spec()).unwrap_or_else(|e| panic!("{form}: {e}; {}", e.advice()));
+        assert_eq!((table.rows, table.left_out.rows()), (3, 1), "{form}");
+        assert!(table.left_out.to_string().contains("1 with no value in \"age\""), "{form}: {}", table.left_out);
+        let first = first.get_or_insert_with(|| table.clone());
+        assert_eq!((&table.columns, &table.values), (&first.columns, &first.values), "{form}");
+        // Batch by batch it is the same.
+        let mut batches = Batches::new(open(&path).unwrap(), &spec()).unwrap();
+        let mut values = Vec::new();
+        loop {
+            let more = batches.more(1).unwrap();
+            values.extend(batches.table().drain().0);
+            if !more {
+                break;
+            }
+        }
+        assert_eq!(values, first.values, "{form}");
+    }
+    let first = first.unwrap();
+    assert_eq!(first.columns, ["weight", "age", "cost", "smoker=no", "smoker=yes", "ill=false", "ill=true"]);
+    assert_eq!(first.values[..7], [71.25, 40.0, 10.01, 1.0, 0.0, 0.0, 1.0]);
+    assert_eq!(first.values[14..], [99.0, 61.0, 12.34, 0.0, 1.0, 1.0, 0.0]);
+}
+
+#[track_caller]
+fn refused(path: &Path, spec: &TableSpec) -> String {
+    let error = read(path, spec).err().expect("this source is bad");
+    format!("{error}; {}", error.advice())
+}
+
+fn named(columns: &[&str]) -> TableSpec {
+    TableSpec { columns: columns.iter().map(|&c| c.to_owned()).collect(), ..TableSpec::default() }
+}
+
+#[test]
+fn every_cut_of_a_file_is_told_and_none_panics() {
+    let folder = Folder::new("cut");
+    for (form, path) in forms(&folder).into_iter().filter(|(form, _)| !matches!(*form, "csv" | "folder" | "pattern")) {
+        let whole = fs::read(&path).unwrap();
+        let cut = folder.at("cut.dat");
+        for end in (1..whole.len()).step_by(if form.contains("csv") { 1 } else { 7 }) {
+            // The end of an Arrow file lies behind the mark of its end, and is not needed.
+            if form.contains("arrow file") && whole.len() - end < 1024 {
+                continue;
+            }
+            fs::write(&cut, &whole[..end]).unwrap();
+            if let Ok(table) = read(&cut, &spec()) {
+                // A member of a packed file is whole by itself.
+                assert!(form.contains("two members") && table.rows < 3, "{form}: {end} of {}", whole.len());
+            }
+        }
+    }
+}
+
+/// A change of any byte is an error or other rows, and neither a panic nor memory without bounds.
+#[test]
+fn changed_bytes_do_no_harm() {
+    let folder = Folder::new("changed");
+    for (form, path) in forms(&folder) {
+        if !path.is_file() || form == "csv" {
+            continue;
+        }
+        let whole = fs::read(&path).unwrap();
+        let changed = folder.at("changed.dat");
+        for at in (0..whole.len().min(2048)).step_by(5) {
+            let at = if form.contains("parquet") { whole.len() - 1 - at } else { at };
+            for flip in [0x80, 0x01] {
+                let mut bytes = whole.clone();
+                bytes[at] ^= flip;
+                fs::write(&changed, bytes).unwrap();
+                if let Ok(table) = read(&changed, &spec()) {
+                    assert!(table.rows <= 4, "{form}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn sizes_that_a_message_only_says_make_no_room() {
+    let folder = Folder::new("hostile");
+    let path = folder.at("rows");
+    let stream = arrow_stream(&batch());
+    let schema = 8 + u32::from_le_bytes(stream[4..8].try_into().unwrap()) as usize;
+    let mut bytes = stream.clone();
+    bytes[schema + 4..schema + 8].copy_from_slice(&0x7fff_fff0u32.to_le_bytes());
+    fs::write(&path, &bytes).unwrap();
+    assert!(refused(&path, &spec()).contains("described by more than"), "{}", refused(&path, &spec()));
+    // A column that is said to be of 2^60 bytes behind its packing.
+    let packed = arrow_file(&batch(), options(arrow_ipc::CompressionType::LZ4_FRAME));
+    let marks: Vec<usize> =
+        (0..packed.len() - 12).filter(|at| packed[at + 8..at + 12] == [0x04, 0x22, 0x4d, 0x18]).collect();
+    let mut told = 0;
+    for at in marks {
+        let mut bytes = packed.clone();
+        bytes[at..at + 8].copy_from_slice(&(1u64 << 60).to_le_bytes());
+        fs::write(&path, &bytes).unwrap();
+        told += usize::from(refused(&path, &spec()).contains("larger than its packed form can hold"));
+    }
+    assert!(told > 0);
+    // A Parquet file whose end says that 4 GiB describe it.
+    let mut bytes = parquet(&[batch()], Compression::SNAPPY);
+    let end = bytes.len();
+    bytes[end - 8..end - 4].copy_from_slice(&u32::MAX.to_le_bytes());
+    fs::write(&path, &bytes).unwrap();
+    assert!(refused(&path, &spec()).contains("damaged or was cut short"));
+}
+
+#[test]
+fn types_that_are_no_numbers_are_named_with_what_to_do() {
+    let folder = Folder::new("types");
+    let path = folder.at("rows");
+    let list = ListArray::from_iter_primitive::<Float64Type, _, _>([Some(vec![Some(1.0)])]);
+    let bytes: ArrayRef = Arc::new(arrow_array::BinaryArray::from(vec![&b"x"[..]]));
+    for (array, kind, next) in [
+        (Arc::new(Date32Array::from(vec![1])) as ArrayRef, "Date32", "years or days since a date"),
+        (Arc::new(arrow_array::TimestampMicrosecondArray::from(vec![1])), "Timestamp", "no number"),
+        (Arc::new(list), "List", "columns of their own"),
+        (Arc::new(StringArray::from(vec!["12"])), "Utf8", "[rows.values]"),
+        (Arc::new(StringViewArray::from(vec!["x"])), "Utf8View", "[rows.values]"),
+        (bytes, "Binary", "neither number nor text"),
+    ] {
+        let batch =
+            RecordBatch::try_from_iter([("a", Arc::new(Float64Array::from(vec![1.0])) as ArrayRef), ("b", array)])
+                .unwrap();
+        fs::write(&path, arrow_stream_of(&batch)).unwrap();
+        let told = refused(&path, &named(&["a", "b"]));
+        assert!(told.contains("the column \"b\"") && told.contains(kind) && told.contains(next), "{told}");
+        assert_eq!(read(&path, &named(&["a"])).unwrap().values, [1.0], "a column that nobody asks for does no harm");
+    }
+}
+
+fn arrow_stream_of(batch: &RecordBatch) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut writer = StreamWriter::try_new(&mut out, &batch.schema()).unwrap();
+    writer.write(batch).unwrap();
+    writer.finish().unwrap();
+    drop(writer);
+    out
+}
+
+#[test]
+fn numbers_of_every_type_are_the_doubles_of_their_digits() {
+    let folder = Folder::new("numbers");
+    let path = folder.at("rows");
+    let wide = [123_456_789_012_345_678_901_234_567_i128, -1, 9_007_199_254_740_993, 1];
+    let decimals = Decimal128Array::from(wide.to_vec()).with_precision_and_scale(38, 10).unwrap();
+    let codes: DictionaryArray<Int32Type> = vec![Some("b"), None, Some("a"), Some("b")].into_iter().collect();
+    let batch = RecordBatch::try_from_iter([
+        ("d", Arc::new(decimals) as ArrayRef),
+        ("f", Arc::new(Float32Array::from(vec![0.5, 1e30, -0.0, 2.0]))),
+        ("i", Arc::new(Int64Array::from(vec![i64::MAX, i64::MIN, 9_007_199_254_740_993, 0]))),
+        ("c", Arc::new(codes)),
+    ])
+    .unwrap();
+    fs::write(&path, parquet(&[batch], Compression::SNAPPY)).unwrap();
+    let table = read(&path, &named(&["d", "f", "i"])).unwrap();
+    let text = |digits: i128| -> f64 { format!("{digits}e-10").parse().unwrap() };
+    for (row, digits) in wide.into_iter().enumerate() {
+        assert_eq!(table.values[3 * row], text(digits));
+    }
+    assert_eq!(table.values[5], "-9223372036854775808".parse::<f64>().unwrap());
+    let c = Categorical { column: "c".into(), categories: vec!["a".into(), "b".into()], weight: 1.0 };
+    let spec = TableSpec { categorical: vec![c], ..TableSpec::default() };
+    let told = refused(&path, &spec);
+    assert!(told.contains("row 2, column \"c\": the value is missing"), "{told}");
+}
+
+#[test]
+fn rows_that_cannot_be_used_are_all_listed_without_their_values() {
+    let folder = Folder::new("listed");
+    let parts = folder.at("parts");
+    fs::create_dir(&parts).unwrap();
+    let part = |values: Vec<Option<f64>>| {
+        RecordBatch::try_from_iter([("x", Arc::new(Float64Array::from(values)) as ArrayRef)]).unwrap()
+    };
+    fs::write(parts.join("a"), parquet(&[part(vec![Some(0.5), None, Some(f64::NAN)])], Compression::SNAPPY)).unwrap();
+    fs::write(parts.join("b"), parquet(&[part(vec![Some(98765.25), None])], Compression::SNAPPY)).unwrap();
+    let list = folder.at("site.key.unusable-rows.csv");
+    let spec = TableSpec { within: vec![(0.0, 1.0)], list: Some(list.clone()), ..named(&["x"]) };
+    let told = refused(&parts, &spec);
+    assert!(told.contains("a, row 2, column \"x\"") && told.contains("in all 4 rows cannot be used"), "{told}");
+    assert!(
+        told.contains("1 with a value outside the plan's public box in \"x\"") && !told.contains("98765"),
+        "{told}"
+    );
+    assert!(told.contains("unusable-rows.csv lists them all"), "{told}");
+    let text = fs::read_to_string(&list).unwrap();
+    assert_eq!(text.lines().count(), 5, "{text}");
+    assert!(text.contains("b,row 1,") && text.contains("a,row 3,") && !text.contains("98765"), "{text}");
+    #[cfg(unix)]
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&list).unwrap().permissions()) & 0o777, 0o600);
+    // A list of before is taken away where all rows can be used.
+    fs::remove_file(parts.join("a")).unwrap();
+    fs::write(parts.join("b"), parquet(&[part(vec![Some(0.5)])], Compression::SNAPPY)).unwrap();
+    assert_eq!(read(&parts, &spec).unwrap().rows, 1);
+    assert!(!list.exists());
+}
+
+#[test]
+fn a_source_whose_files_differ_or_are_missing_is_told() {
+    let folder = Folder::new("differ");
+    let parts = folder.at("parts");
+    fs::create_dir(&parts).unwrap();
+    assert!(refused(&parts, &named(&["x"])).contains("no file of rows"));
+    fs::write(parts.join("a.csv"), "x,y\n1,2\n").unwrap();
+    fs::write(parts.join("b.csv"), "x,z\n1,2\n").unwrap();
+    let told = refused(&parts, &named(&["x"]));
+    assert!(told.contains("b.csv: its columns are others than those of") && told.contains("\"x\", \"y\""), "{told}");
+    fs::create_dir(parts.join("year=2024")).unwrap();
+    assert!(refused(&parts, &named(&["x"])).contains("folders in it"));
+    assert!(refused(&parts.join("*.parquet"), &named(&["x"])).contains("no file of rows"));
+    assert!(refused(&parts.join("none.csv"), &named(&["x"])).contains("cannot be opened"));
+    for (bytes, told) in [
+        (&b"PK\x03\x04 "[..], "spreadsheet"),
+        (b"ORC and more", "ORC"),
+        (&gzip(&gzip(b"x\n1\n")), "packed twice"),
+        (&gzip(&parquet(&[batch()], Compression::SNAPPY)), "read from its end"),
+    ] {
+        let path = folder.at("other");
+        fs::write(&path, bytes).unwrap();
+        assert!(refused(&path, &named(&["x"])).contains(told), "{told}");
+    }
+    let twice = Arc::new(Schema::new(vec![
+        Field::new("x", DataType::Float64, false),
+        Field::new("x", DataType::Float64, false),
+    ]));
+    let column: ArrayRef = Arc::new(Float64Array::from(vec![1.0]));
+    let path = folder.at("twice");
+    fs::write(&path, arrow_stream_of(&RecordBatch::try_new(twice, vec![column.clone(), column]).unwrap())).unwrap();
+    assert!(refused(&path, &named(&["x"])).contains("two columns are called \"x\""));
+}
+
+#[test]
+fn a_site_reads_its_own_names_words_and_units_as_the_agreed_ones() {
+    let folder = Folder::new("rules");
+    let path = folder.at("rows.csv");
+    fs::write(
+        &path,
+        "Alter,Gewicht,edu,sex,ward\n40,100,primary,w,a\n50,200,2,m,b\n,150,1,m,a\n60,-99,1,w,a\n70,10,1,w,c\n",
+    )
+    .unwrap();
+    let map = |pairs: &[(&str, Meaning)]| pairs.iter().map(|(word, of)| ((*word).to_owned(), of.clone())).collect();
+    let rules = RowRules {
+        columns: [("age", "Alter"), ("weight", "Gewicht")].map(|(a, b)| (a.to_owned(), b.to_owned())).into(),
+        values: [
+            ("edu".to_owned(), map(&[("primary", Meaning::Number(1.0))])),
+            ("sex".to_owned(), map(&[("w", Meaning::Word("female".into())), ("m", Meaning::Word("male".into()))])),
+        ]
+        .into(),
+        units: [("weight".to_owned(), Unit { factor: 0.5, offset: 1.0 })].into(),
+        missing: Some(crate::schema::Missing::LeaveOut),
+        marks: vec!["-99".into()],
+        filter: Filter::parse("ward in ('a', 'b') and Gewicht < 1e3").unwrap(),
+        ..RowRules::default()
+    };
+    let sex = Categorical { column: "sex".into(), categories: vec!["female".into(), "male".into()], weight: 1.0 };
+    let spec = |rules: RowRules| TableSpec {
+        categorical: vec![sex.clone()],
+        rules: Some(Arc::new(rules)),
+        ..named(&["age", "weight", "edu"])
+    };
+    let table = read(&path, &spec(rules.clone())).unwrap();
+    assert_eq!(table.values, [40.0, 51.0, 1.0, 1.0, 0.0, 50.0, 101.0, 2.0, 0.0, 1.0]);
+    assert_eq!((table.filtered, table.left_out.rows()), (1, 2));
+    let change = |change: &dyn Fn(&mut RowRules)| {
+        let mut changed = rules.clone();
+        change(&mut changed);
+        refused(&path, &spec(changed))
+    };
+    let none = change(&|r| r.filter = Filter::parse("ward = 'z'").unwrap());
+    assert!(none.contains("the filter of site.toml leaves no row"), "{none}");
+    let near = change(&|r| r.units.extend([("wieght".to_owned(), Unit { factor: 1.0, offset: 0.0 })]));
+    assert!(near.contains("\"wieght\"") && near.contains("do you mean \"weight\"?"), "{near}");
+    assert!(
+        change(&|r| drop(r.columns.insert("age".into(), "alter".into()))).contains("no column is called \"alter\"")
+    );
+    assert!(change(&|r| r.filter = Filter::parse("war = 1").unwrap()).contains("the filter of site.toml compares"));
+    assert!(change(&|r| r.columns.clear()).contains("no column"));
+    let other = change(&|r| drop(r.values.insert("sex".into(), map(&[("w", Meaning::Word("woman".into()))]))));
+    assert!(other.contains("was not agreed on") && other.contains("\"female\", \"male\""), "{other}");
+    let turned = change(&|r| drop(r.values.insert("sex".into(), map(&[("female", Meaning::Word("male".into()))]))));
+    assert!(turned.contains("what was agreed on stays"), "{turned}");
+    assert!(
+        change(&|r| r.units.extend([("sex".to_owned(), Unit { factor: 2.0, offset: 0.0 })])).contains("has no numbers")
+    );
+    let number = change(&|r| drop(r.values.insert("edu".into(), map(&[("2", Meaning::Number(3.0))]))));
+    assert!(number.contains("another meaning"), "{number}");
+    // What a schema says stays.
+    let schema = crate::schema::Schema {
+        columns: ["age", "weight", "edu"]
+            .map(|name| crate::schema::Described {
+                name: name.into(),
+                unit: "u".into(),
+                also: Vec::new(),
+                kind: crate::schema::Kind::Number {
+                    lower: 0.0,
+                    upper: 300.0,
+                    values: [("primary".to_owned(), 2.0)].into(),
+                },
+            })
+            .to_vec(),
+        ..Default::default()
+    };
+    let schema = Some(Arc::new(schema));
+    let mut rules = rules;
+    rules.values.remove("sex");
+    let of = TableSpec { schema, rules: Some(Arc::new(rules.clone())), ..named(&["age", "weight", "edu"]) };
+    assert!(refused(&path, &of).contains("another thing of missing values than the schema"));
+    let of = TableSpec { rules: Some(Arc::new(RowRules { missing: None, ..rules })), ..of };
+    let told = refused(&path, &of);
+    assert!(told.contains("says other than the schema") && told.contains("\"primary\""), "{told}");
+}

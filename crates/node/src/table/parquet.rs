@@ -1,0 +1,86 @@
+//! Rows from a Parquet file. Its row groups come batch by batch, and of its columns those that are wanted.
+
+use std::fs::File;
+
+use parquet::arrow::{
+    ProjectionMask,
+    arrow_reader::{
+        ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+    },
+};
+
+use super::{
+    columns::{Columns, check_names, check_types, guarded, names_of},
+    error::{Place, TableError},
+    source::{RowReader, Table, Wanted},
+};
+
+/// Rows that are decoded at a time: their columns stay in the processor's second cache.
+const BATCH: usize = 8192;
+
+/// An open Parquet file.
+pub(super) struct ParquetReader {
+    name: String,
+    columns: Vec<String>,
+    file: File,
+    about: ArrowReaderMetadata,
+    reader: Option<(ParquetRecordBatchReader, Vec<usize>)>,
+    rows: u64,
+}
+
+impl ParquetReader {
+    /// Reads the description at the end of the file.
+    pub(super) fn new(file: File, name: &str) -> Result<ParquetReader, TableError> {
+        let about = guarded(name, "its description at the end cannot be read", || {
+            ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())
+        })?;
+        let columns = names_of(about.schema());
+        check_names(name, &columns)?;
+        Ok(ParquetReader { name: name.to_owned(), columns, file, about, reader: None, rows: 0 })
+    }
+
+    fn begin(&self, wanted: &Wanted) -> Result<(ParquetRecordBatchReader, Vec<usize>), TableError> {
+        check_types(&self.name, self.about.schema(), wanted)?;
+        let places: Vec<usize> = wanted.places().into_keys().collect();
+        let file = self.file.try_clone().map_err(|source| TableError::Open { file: self.name.clone(), source })?;
+        let reader = guarded(&self.name, "its row groups do not fit to its description", || {
+            let mask = ProjectionMask::roots(self.about.parquet_schema(), places.iter().copied());
+            let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, self.about.clone());
+            builder.with_projection(mask).with_batch_size(BATCH).build()
+        })?;
+        Ok((reader, places))
+    }
+}
+
+impl RowReader for ParquetReader {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    fn read(&mut self, wanted: &Wanted, table: &mut Table) -> Result<bool, TableError> {
+        if self.reader.is_none() {
+            self.reader = Some(self.begin(wanted)?);
+        }
+        let Some((reader, places)) = &mut self.reader else { return Ok(false) };
+        let what = "a page does not hold what its description says";
+        let next = guarded(&self.name, what, || reader.next().transpose())?;
+        let Some(batch) = next else {
+            let said = self.about.metadata().file_metadata().num_rows();
+            if u64::try_from(said) != Ok(self.rows) {
+                let what = "it has another number of rows than it says".to_owned();
+                return Err(TableError::Damaged { file: self.name.clone(), what });
+            }
+            return Ok(false);
+        };
+        let columns = Columns::new(&self.name, self.columns.len(), places, batch.columns())?;
+        for row in 0..batch.num_rows() {
+            self.rows += 1;
+            columns.take_row((&self.name, Place::Row(self.rows)), &self.columns, row, wanted, table)?;
+        }
+        Ok(true)
+    }
+}

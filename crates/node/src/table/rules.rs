@@ -1,0 +1,312 @@
+//! What a site says of its own rows in `site.toml`, under `[rows]`: where they are, what their columns and words mean, which rows count.
+//!
+//! It maps a site's own names, words and units to those that were agreed on. What was agreed on stays: a word of the schema keeps its
+//! meaning, and its rule about missing values holds.
+
+use std::{collections::BTreeMap, fmt};
+
+use super::cell::Cell;
+use crate::schema::Missing;
+
+/// Comparisons of a filter at most.
+const MAX_CONDITIONS: usize = 64;
+
+/// What a site says of its rows.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct RowRules {
+    /// Where they are: a file, a folder, a pattern, or `-`.
+    pub source: Option<String>,
+    /// The file's name of a column, by the plan's.
+    pub columns: BTreeMap<String, String>,
+    /// What words of the file mean, by the plan's name of the column.
+    pub values: BTreeMap<String, BTreeMap<String, Meaning>>,
+    /// How numbers of the file become those of the agreed unit, by the plan's name of the column.
+    pub units: BTreeMap<String, Unit>,
+    /// What is done about a missing value, where no schema says it.
+    pub missing: Option<Missing>,
+    /// Further words that stand for a missing value.
+    pub marks: Vec<String>,
+    /// Which rows count.
+    pub filter: Filter,
+    /// Bytes that rows may take in memory; more are streamed.
+    pub memory: Option<u64>,
+}
+
+/// What a word of a site's own means.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Meaning {
+    /// A number, in the agreed unit.
+    Number(f64),
+    /// A word that was agreed on.
+    Word(String),
+}
+
+/// The agreed number is the file's times `factor`, plus `offset`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Unit {
+    /// Neither 0 nor infinite.
+    pub factor: f64,
+    /// In the agreed unit.
+    pub offset: f64,
+}
+
+/// Comparisons that a row has to pass, all of them. Columns and values are those of the file, before any mapping.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Filter {
+    text: String,
+    conditions: Vec<Condition>,
+}
+
+/// One comparison.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Condition {
+    /// The file's name of the column.
+    pub column: String,
+    is: Is,
+    values: Vec<Value>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Is {
+    Equal,
+    Other,
+    Less,
+    AtMost,
+    More,
+    AtLeast,
+    OneOf,
+}
+
+#[derive(Clone, PartialEq, Debug)]
+enum Value {
+    Number(f64),
+    Text(String),
+}
+
+impl fmt::Display for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Filter {
+    /// Reads `age >= 18 and ward in ('a', 'b')`: comparisons by `=`, `!=`, `<`, `<=`, `>`, `>=` or `in`, joined by `and`. A name with blanks
+    /// stands in double quotes, a text in single ones.
+    ///
+    /// # Errors
+    /// A sentence that says which part cannot be read.
+    pub fn parse(text: &str) -> Result<Filter, String> {
+        let mut words = Words { rest: text };
+        let mut conditions = Vec::new();
+        loop {
+            conditions.push(words.condition()?);
+            match words.next()? {
+                None => break,
+                Some(Word::Bare(and)) if and.eq_ignore_ascii_case("and") && conditions.len() < MAX_CONDITIONS => {}
+                Some(other) => {
+                    return Err(format!("filter: `and` or the end belongs before {other}; `or` is not offered"));
+                }
+            }
+        }
+        Ok(Filter { text: text.to_owned(), conditions })
+    }
+
+    /// The comparisons; none where every row counts.
+    pub fn conditions(&self) -> &[Condition] {
+        &self.conditions
+    }
+}
+
+impl Condition {
+    /// Whether a cell passes it. A cell without a value passes none.
+    pub(super) fn holds(&self, cell: &Cell<'_>) -> bool {
+        let text = cell.text();
+        if matches!(cell, Cell::Nothing) || text.is_empty() {
+            return false;
+        }
+        let order = |value: &Value| match value {
+            Value::Number(number) => cell.number().and_then(|own| own.partial_cmp(number)),
+            Value::Text(word) => Some((*text).cmp(word.as_str())),
+        };
+        let equal = |value: &Value| order(value).is_some_and(std::cmp::Ordering::is_eq);
+        let order = |wanted: fn(std::cmp::Ordering) -> bool| self.values.first().and_then(order).is_some_and(wanted);
+        match self.is {
+            Is::Equal | Is::OneOf => self.values.iter().any(equal),
+            Is::Other => !self.values.iter().any(equal),
+            Is::Less => order(std::cmp::Ordering::is_lt),
+            Is::AtMost => order(std::cmp::Ordering::is_le),
+            Is::More => order(std::cmp::Ordering::is_gt),
+            Is::AtLeast => order(std::cmp::Ordering::is_ge),
+        }
+    }
+}
+
+/// The words of a filter, one after the other.
+struct Words<'a> {
+    rest: &'a str,
+}
+
+enum Word<'a> {
+    Bare(&'a str),
+    Name(&'a str),
+    Text(&'a str),
+    Sign(&'a str),
+}
+
+impl fmt::Display for Word<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Word::Bare(word) | Word::Name(word) | Word::Text(word) | Word::Sign(word) => write!(f, "{word:?}"),
+        }
+    }
+}
+
+impl<'a> Words<'a> {
+    fn next(&mut self) -> Result<Option<Word<'a>>, String> {
+        self.rest = self.rest.trim_start();
+        let Some(first) = self.rest.chars().next() else { return Ok(None) };
+        if let quote @ ('"' | '\'') = first {
+            let Some((word, rest)) = self.rest[1..].split_once(quote) else {
+                return Err(format!("filter: a {quote} has no partner"));
+            };
+            self.rest = rest;
+            return Ok(Some(if quote == '"' { Word::Name(word) } else { Word::Text(word) }));
+        }
+        let signs = ["!=", "<=", ">=", "=", "<", ">", "(", ")", ","];
+        if let Some(sign) = signs.into_iter().find(|sign| self.rest.starts_with(sign)) {
+            self.rest = &self.rest[sign.len()..];
+            return Ok(Some(Word::Sign(sign)));
+        }
+        let bare = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '-' | '+');
+        let end = self.rest.find(|c| !bare(c)).unwrap_or(self.rest.len());
+        if end == 0 {
+            return Err(format!("filter: {first:?} has no meaning here"));
+        }
+        let (word, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        Ok(Some(Word::Bare(word)))
+    }
+
+    fn condition(&mut self) -> Result<Condition, String> {
+        let column = match self.next()? {
+            Some(Word::Bare(name) | Word::Name(name)) => name.to_owned(),
+            Some(other) => return Err(format!("filter: the name of a column belongs in the place of {other}")),
+            None => return Err("filter: the name of a column is missing at its end".into()),
+        };
+        let is = match self.next()? {
+            Some(Word::Sign("=")) => Is::Equal,
+            Some(Word::Sign("!=")) => Is::Other,
+            Some(Word::Sign("<")) => Is::Less,
+            Some(Word::Sign("<=")) => Is::AtMost,
+            Some(Word::Sign(">")) => Is::More,
+            Some(Word::Sign(">=")) => Is::AtLeast,
+            Some(Word::Bare(word)) if word.eq_ignore_ascii_case("in") => Is::OneOf,
+            _ => return Err(format!("filter: one of =, !=, <, <=, >, >=, in belongs after {column:?}")),
+        };
+        let values = if is == Is::OneOf { self.list(&column)? } else { vec![self.value(&column)?] };
+        Ok(Condition { column, is, values })
+    }
+
+    fn list(&mut self, column: &str) -> Result<Vec<Value>, String> {
+        let wrong = || Err(format!("filter: a list such as (1, 2) or ('a', 'b') belongs after {column:?} in"));
+        let Some(Word::Sign("(")) = self.next()? else { return wrong() };
+        let mut values = Vec::new();
+        loop {
+            values.push(self.value(column)?);
+            match self.next()? {
+                Some(Word::Sign(",")) => {}
+                Some(Word::Sign(")")) => return Ok(values),
+                _ => return wrong(),
+            }
+        }
+    }
+
+    fn value(&mut self, column: &str) -> Result<Value, String> {
+        let number = |word: &str| word.parse::<f64>().ok().filter(|number| number.is_finite());
+        match self.next()? {
+            Some(Word::Text(text)) => Ok(Value::Text(text.trim().to_owned())),
+            Some(Word::Bare(word)) if number(word).is_some() => Ok(Value::Number(number(word).unwrap_or_default())),
+            _ => Err(format!("filter: {column:?} is compared with a number, or with a text in single quotes")),
+        }
+    }
+}
+
+/// The one of `known` that is written most like `word`, if any is alike.
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let distance = |other: &str| {
+        let other: Vec<char> = other.to_lowercase().chars().collect();
+        let mut row: Vec<usize> = (0..=other.len()).collect();
+        for (i, a) in word.to_lowercase().chars().enumerate() {
+            let mut before = std::mem::replace(&mut row[0], i + 1);
+            for (j, b) in other.iter().enumerate() {
+                let swapped = before + usize::from(a != *b);
+                before = row[j + 1];
+                row[j + 1] = swapped.min(before + 1).min(row[j] + 1);
+            }
+        }
+        row[other.len()]
+    };
+    let near = known.into_iter().map(|known| (distance(known), known)).min_by_key(|(distance, _)| *distance);
+    near.filter(|(distance, _)| *distance <= 1 + word.chars().count() / 3).map(|(_, known)| known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_filter_compares_and_joins_by_and() {
+        let filter = Filter::parse("age >= 18 and \"the ward\" in ('a', 'b b') AND sex != 'x' and n=-1e2").unwrap();
+        let columns: Vec<&str> = filter.conditions().iter().map(|c| c.column.as_str()).collect();
+        assert_eq!(columns, ["age", "the ward", "sex", "n"]);
+        let [age, ward, sex, n] = filter.conditions() else { panic!("four") };
+        let text = |text: &'static str| Cell::Text(text.as_bytes());
+        for (condition, cell, holds) in [
+            (age, text("18"), true),
+            (age, text(" 18.5 "), true),
+            (age, text("17.9"), false),
+            (age, text("old"), false),
+            (age, text(""), false),
+            (age, Cell::Nothing, false),
+            (age, Cell::Number(18.0), true),
+            (age, Cell::Number(f64::NAN), false),
+            (ward, text("b b"), true),
+            (ward, text("c"), false),
+            (sex, text("y"), true),
+            (sex, text("x"), false),
+            (sex, Cell::Nothing, false),
+            (n, Cell::Number(-100.0), true),
+            (n, text("-100.0"), true),
+        ] {
+            assert_eq!(condition.holds(&cell), holds, "{condition:?}");
+        }
+        assert!(Filter::parse("a in (1,2)").unwrap().conditions()[0].holds(&Cell::Bool(true)));
+    }
+
+    #[test]
+    fn what_a_filter_does_not_say_is_told() {
+        for (text, told) in [
+            ("", "name of a column is missing"),
+            ("age", "after \"age\""),
+            ("age >", "compared with a number"),
+            ("age > old", "text in single quotes"),
+            ("age > 1 or b = 2", "`or` is not offered"),
+            ("age > 1 and", "missing"),
+            ("ward in 'a'", "list such as"),
+            ("ward in ('a'", "list such as"),
+            ("ward = 'a", "no partner"),
+            ("age > 1; drop", "no meaning"),
+            ("age > nan", "compared with"),
+        ] {
+            let error = Filter::parse(text).unwrap_err();
+            assert!(error.contains(told), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_key_is_found() {
+        assert_eq!(nearest("colums", ["source", "columns", "values"]), Some("columns"));
+        assert_eq!(nearest("sorce", ["source", "columns"]), Some("source"));
+        assert_eq!(nearest("banana", ["source", "columns"]), None);
+    }
+}

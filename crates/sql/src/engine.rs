@@ -1,0 +1,190 @@
+//! The database as an answerer: rows streamed and held, rows streamed again and again, or questions as SQL.
+
+use tokio::{runtime::Runtime, sync::watch};
+use tokio_postgres::Row;
+use veilsum_answerer::{
+    AskedBlock, Hello, Ready, Refusal, RefusalCode,
+    contract::{KINDS, PROTOCOL},
+    rows,
+    serve::Engine,
+};
+use veilsum_cluster::{Batch, Domain, Prepared, Rows};
+
+use crate::{
+    config::Connection,
+    push::{self, Group},
+    session::{Limits, Session, Trouble},
+    source::{Source, Survey},
+    stream,
+};
+
+/// Times the size of its numbers that a row takes while it is read: as it comes, checked, and packed.
+const COPIES: u64 = 3;
+
+/// The answerer.
+pub(crate) struct Database {
+    session: Session,
+    relation: String,
+    push: bool,
+    /// Bytes for rows.
+    memory: u64,
+    opened: Option<Opened>,
+}
+
+struct Opened {
+    hello: Hello,
+    domain: Domain,
+    source: Source,
+    survey: Survey,
+    /// The rows, where they are held.
+    held: Option<Prepared>,
+}
+
+impl Database {
+    pub(crate) fn new(
+        runtime: Runtime,
+        connection: Connection,
+        limits: Limits,
+        relation: String,
+        push: bool,
+        memory: u64,
+        stop: watch::Receiver<bool>,
+    ) -> Self {
+        Self { session: Session::new(runtime, connection, limits, stop), relation, push, memory, opened: None }
+    }
+
+    /// Whether a statement was cancelled at the end.
+    pub(crate) fn close(self) -> bool {
+        self.session.cancelled
+    }
+
+    /// Connects and looks at the rows.
+    fn survey(&mut self, hello: &Hello) -> Result<(Source, Survey), Refusal> {
+        self.session.open()?;
+        let found = Source::open(&self.relation, hello, &mut self.session)
+            .and_then(|source| source.survey(&mut self.session).map(|survey| (source, survey)));
+        found.map_err(|trouble| self.session.refusal(trouble))
+    }
+
+    /// A new connection has another snapshot: it serves only where the rows are the same.
+    fn reopen(&mut self) -> Result<(), Refusal> {
+        let Some(opened) = &self.opened else { return Ok(()) };
+        let (hello, before) = (opened.hello.clone(), opened.survey.clone());
+        let (_, now) = self.survey(&hello)?;
+        if now == before {
+            return Ok(());
+        }
+        let what = "the connection was lost, and the rows are others than before";
+        let next = "let the view show rows that stay as they are during a run, and start again";
+        Err(Refusal::new(RefusalCode::Changed, what, next))
+    }
+
+    fn once(&mut self, batch: &Batch, blocks: &[AskedBlock]) -> Result<Vec<i64>, Trouble> {
+        let missing = || Refusal::new(RefusalCode::Protocol, "`ask` comes after `hello`", "keep to the contract");
+        let Opened { hello, domain, source, survey, held } = self.opened.as_ref().ok_or_else(missing)?;
+        if let Some(rows) = held {
+            return Ok(rows::words(batch, rows, blocks)?);
+        }
+        let session = &mut self.session;
+        if !self.push {
+            let mut all = vec![0i64; blocks.iter().map(|block| block.len).sum()];
+            let read = stream::read(source, hello, session, &mut |values| {
+                let rows = prepared(values, domain, hello)?;
+                rows::merge(batch, domain, blocks, &mut all, &rows::words(batch, &rows, blocks)?)
+            })?;
+            return if read == survey.rows { Ok(all) } else { Err(moved().into()) };
+        }
+        let mut gone = None;
+        let mut run = |sql: &str| {
+            let rows = session.rows(sql).map_err(|trouble| match trouble {
+                Trouble::Refused(refusal) => refusal,
+                Trouble::Gone(what) => {
+                    let refusal = Refusal::new(RefusalCode::Connection, what.clone(), "");
+                    gone = Some(what);
+                    refusal
+                }
+            })?;
+            Ok(rows.iter().map(group).collect())
+        };
+        let words = push::words(source, domain, batch, blocks, survey.rows, &mut run);
+        match gone {
+            Some(what) => Err(Trouble::Gone(what)),
+            None => Ok(words?),
+        }
+    }
+}
+
+fn group(row: &Row) -> Group {
+    Group { key: row.get(0), rows: row.get(1), sums: row.get(2) }
+}
+
+fn moved() -> Refusal {
+    let next = "let the view read tables, and no functions that change";
+    Refusal::new(RefusalCode::Changed, "the database gives another number of rows than before", next)
+}
+
+fn prepared(values: Vec<f64>, domain: &Domain, hello: &Hello) -> Result<Prepared, Refusal> {
+    let rows = Rows::new(values, domain.columns()).and_then(|rows| Prepared::new(&rows, domain, hello.out_of_box));
+    // The view was surveyed under the same snapshot.
+    rows.map_err(|_| moved())
+}
+
+impl Engine for Database {
+    fn open(&mut self, hello: &Hello) -> Result<Ready, Refusal> {
+        let domain = hello.domain().map_err(|e| Refusal::new(RefusalCode::Protocol, e, "send a plan's columns"))?;
+        if self.push {
+            push::usable(&domain)?;
+        }
+        let (source, survey) = self.survey(hello)?;
+        let distinct = if survey.bad.is_empty() {
+            source.distinct(&mut self.session).map_err(|trouble| self.session.refusal(trouble))?
+        } else {
+            vec![0; hello.names().count()]
+        };
+        let mut held = None;
+        let needed = survey.rows.saturating_mul(8 * COPIES).saturating_mul(domain.columns() as u64);
+        if !self.push && survey.bad.is_empty() && needed <= self.memory {
+            let mut all = Vec::with_capacity((survey.rows as usize).saturating_mul(domain.columns()));
+            let read = stream::read(&source, hello, &mut self.session, &mut |values| {
+                all.extend(values);
+                Ok(())
+            });
+            if read.map_err(|trouble| self.session.refusal(trouble))? != survey.rows {
+                return Err(moved());
+            }
+            held = Some(prepared(all, &domain, hello)?);
+        }
+        let kinds: Vec<String> = match (self.push, &held) {
+            (true, _) => push::KINDS.map(str::to_owned).to_vec(),
+            // Labels do not come with the rows.
+            (false, Some(_)) => {
+                KINDS.iter().filter(|kind| **kind != "contingency").map(|kind| (*kind).to_owned()).collect()
+            }
+            (false, None) => rows::ADDITIVE.map(str::to_owned).to_vec(),
+        };
+        let ready = Ready {
+            protocol: PROTOCOL,
+            name: env!("CARGO_PKG_NAME").to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            rows: survey.rows,
+            bad: survey.bad.clone(),
+            fingerprint: survey.fingerprint.clone(),
+            distinct,
+            kinds,
+        };
+        self.opened = Some(Opened { hello: hello.clone(), domain, source, survey, held });
+        Ok(ready)
+    }
+
+    fn words(&mut self, batch: &Batch, blocks: &[AskedBlock]) -> Result<Vec<i64>, Refusal> {
+        match self.once(batch, blocks) {
+            Ok(words) => Ok(words),
+            Err(Trouble::Refused(refusal)) => Err(refusal),
+            Err(Trouble::Gone(what)) => {
+                eprintln!("the connection was lost ({what}); connecting once more");
+                self.reopen()?;
+                self.once(batch, blocks).map_err(|trouble| self.session.refusal(trouble))
+            }
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! The view: its columns and their types, how many rows it has, what is wrong with them, and what they are known by.
+
+use std::collections::BTreeMap;
+
+use tokio_postgres::types::{Kind, Type};
+use veilsum_answerer::{
+    Fingerprint, Hello, Refusal, RefusalCode,
+    contract::{MAX_DISTINCT, tame},
+};
+use veilsum_cluster::{OutOfBox, Scaling};
+
+use crate::{
+    session::{Session, Trouble},
+    text::{identifier, list, literal, number},
+};
+
+/// Rows in which different values are counted first: a column of numbers has enough of them there.
+const SAMPLE: u64 = 20_000;
+
+/// A relation with the plan's columns.
+pub(crate) struct Source {
+    relation: String,
+    hello: Hello,
+    /// Of every column of numbers its value as a double, of every column of names the place of its category, or -1.
+    values: Vec<String>,
+    /// Of every column of names whether it is there.
+    present: Vec<String>,
+}
+
+/// What the rows are.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Survey {
+    pub(crate) rows: u64,
+    pub(crate) bad: BTreeMap<String, u64>,
+    pub(crate) fingerprint: Fingerprint,
+}
+
+impl Source {
+    /// Looks at the columns of the relation.
+    ///
+    /// # Errors
+    /// [`Refusal`] that names every column that is missing or is not what the plan wants.
+    pub(crate) fn open(relation: &str, hello: &Hello, session: &mut Session) -> Result<Self, Trouble> {
+        let statement = session.describe(&format!("SELECT * FROM {relation} AS r"))?;
+        let mut wrong = Vec::new();
+        let mut find = |name: &str, fits: fn(&Type) -> bool, wanted: &str| {
+            let found: Vec<_> = statement.columns().iter().filter(|column| column.name() == name).collect();
+            match found[..] {
+                [] => {
+                    let like = statement.columns().iter().find(|column| column.name().eq_ignore_ascii_case(name));
+                    let like = like.map_or(String::new(), |column| format!(" (there is {:?})", column.name()));
+                    wrong.push(format!("there is no column {name:?}{like}"));
+                }
+                [one] if !fits(one.type_()) => {
+                    wrong.push(format!("the column {name:?} is of the type {}, and {wanted}", one.type_().name()));
+                }
+                [_] => {}
+                _ => wrong.push(format!("the column {name:?} stands twice")),
+            }
+        };
+        for column in &hello.columns {
+            find(&column.name, is_number, "the plan wants a number");
+        }
+        for column in &hello.categorical {
+            find(&column.column, is_name, "the plan wants a text with one of its categories");
+        }
+        if !wrong.is_empty() {
+            let next = "let the administrator's view have the plan's columns by name, with casts where they are needed";
+            return Err(Refusal::new(RefusalCode::Columns, tame(&wrong.join("; ")), next).into());
+        }
+        let name = |name: &str| {
+            identifier(name)
+                .map(|name| format!("r.{name}"))
+                .map_err(|e| Refusal::new(RefusalCode::Columns, e, "rename it"))
+        };
+        let (mut values, mut present) = (Vec::new(), Vec::new());
+        for column in &hello.columns {
+            values.push(format!("{}::float8", name(&column.name)?));
+        }
+        for column in &hello.categorical {
+            let name = name(&column.column)?;
+            let place = |(at, category): (usize, &String)| format!(" WHEN {} THEN {at}", literal(category));
+            let cases: String = column.categories.iter().enumerate().map(place).collect();
+            values.push(format!("CASE {name}::text{cases} ELSE -1 END"));
+            present.push(format!("{name} IS NOT NULL"));
+        }
+        Ok(Self { relation: relation.to_owned(), hello: hello.clone(), values, present })
+    }
+
+    /// The statement of all rows as doubles, categories by their place.
+    pub(crate) fn copy(&self) -> String {
+        let values = list(self.values.iter().map(|value| format!("({value})::float8")));
+        format!("COPY (SELECT {values} FROM {} AS r) TO STDOUT (FORMAT binary)", self.relation)
+    }
+
+    /// `x0, x1, …` and `c0, …` of every row, as a fenced part of a WITH.
+    fn values(&self) -> String {
+        let numbers = self.hello.columns.len();
+        let name = |at: usize| if at < numbers { format!("x{at}") } else { format!("c{}", at - numbers) };
+        let values = self.values.iter().enumerate().map(|(at, value)| format!("{value} AS {}", name(at)));
+        let present = self.present.iter().enumerate().map(|(at, there)| format!("{there} AS p{at}"));
+        // Without the fence every use of a value computes it again, and the planner needs minutes for the whole.
+        format!("v AS (SELECT {} FROM {} AS r OFFSET 0)", list(values.chain(present)), self.relation)
+    }
+
+    /// The coordinates of every row in working units ([QRY-1] of the specification), as parts of a WITH; the last is `w0`.
+    pub(crate) fn working(&self) -> Vec<String> {
+        let clip = self.hello.out_of_box == OutOfBox::Clip;
+        let direction = self.hello.scaling == Scaling::Direction;
+        let numbers = self.hello.columns.iter().enumerate().map(|(at, column)| {
+            let x = if clip { clipped(&format!("x{at}"), column.lower, column.upper) } else { format!("x{at}") };
+            match self.hello.scaling {
+                Scaling::Box => {
+                    format!("({x} - {}) / {} AS x{at}", number(column.lower), number(column.upper - column.lower))
+                }
+                Scaling::None | Scaling::Direction => format!("{x} AS x{at}"),
+            }
+        });
+        let mut next = self.hello.columns.len();
+        let mut indicators = Vec::new();
+        for (at, column) in self.hello.categorical.iter().enumerate() {
+            for place in 0..column.categories.len() {
+                let one = number(column.one);
+                indicators.push(format!("CASE WHEN c{at} = {place} THEN {one} ELSE {} END AS x{next}", number(0.0)));
+                next += 1;
+            }
+        }
+        let (first, last) = if direction { ("g0", "g2") } else { ("w0", "") };
+        let mut parts =
+            vec![self.values(), format!("{first} AS (SELECT {} FROM v OFFSET 0)", list(numbers.chain(indicators)))];
+        if direction {
+            let xs = || (0..next).map(|at| format!("x{at}"));
+            let largest = list(xs().map(|x| format!("abs({x})")));
+            parts.push(format!("g1 AS (SELECT {}, GREATEST({largest}) AS most FROM g0 OFFSET 0)", list(xs())));
+            parts.push(format!(
+                "{last} AS (SELECT {} FROM g1 OFFSET 0)",
+                list(xs().map(|x| format!("{x} / most AS {x}")))
+            ));
+            let length = crate::text::sum(xs().map(|x| format!("{x} * {x}")));
+            parts.push(format!("g3 AS (SELECT {}, sqrt({length}) AS length FROM {last} OFFSET 0)", list(xs())));
+            let unit = list(xs().map(|x| format!("{} AS {x}", clipped(&format!("({x} / length)"), -1.0, 1.0))));
+            parts.push(format!("w0 AS (SELECT {unit} FROM g3 OFFSET 0)"));
+        }
+        parts
+    }
+
+    /// Counts rows, those that cannot be used by reason, and what the others are known by: sums of hashes, whose order does not
+    /// count.
+    pub(crate) fn survey(&self, session: &mut Session) -> Result<Survey, Trouble> {
+        let (reasons, cases) = self.reasons();
+        let numbers = self.hello.columns.len();
+        let all: Vec<String> = (0..self.values.len())
+            .map(|at| if at < numbers { format!("x{at}") } else { format!("c{}::float8", at - numbers) })
+            .collect();
+        let chained = all.iter().fold("0".to_owned(), |seed, x| format!("hashfloat8extended({x}, {seed})"));
+        let hashes = all.iter().map(|x| format!("hashfloat8extended({x}, 0)")).chain([chained]);
+        let sums = list(hashes.map(|hash| format!("COALESCE(sum({hash}), 0)::text")));
+        let sql = format!(
+            "WITH {}, w AS (SELECT *, CASE {cases} ELSE -1 END AS why FROM v OFFSET 0) \
+             SELECT why::int4, count(*)::int8, ARRAY[{sums}] FROM w GROUP BY why",
+            self.values()
+        );
+        let nothing = "0".repeat(32);
+        let fingerprint = Fingerprint { rows: nothing.clone(), columns: vec![nothing; all.len()] };
+        let mut survey = Survey { rows: 0, bad: BTreeMap::new(), fingerprint };
+        for row in session.rows(&sql)? {
+            let (why, rows, sums): (i32, i64, Vec<String>) = (row.get(0), row.get(1), row.get(2));
+            match usize::try_from(why) {
+                Ok(why) => drop(survey.bad.insert(reasons[why].clone(), rows as u64)),
+                Err(_) => {
+                    survey.rows = rows as u64;
+                    let mut hex =
+                        sums.iter().map(|sum| format!("{:032x}", sum.parse::<i128>().unwrap_or_default() as u128));
+                    survey.fingerprint.columns = hex.by_ref().take(all.len()).collect();
+                    survey.fingerprint.rows = hex.next().unwrap_or_default();
+                }
+            }
+        }
+        Ok(survey)
+    }
+
+    /// Reasons for which a row cannot be used, with the conditions in their order.
+    fn reasons(&self) -> (Vec<String>, String) {
+        let mut found: Vec<(String, String)> = Vec::new();
+        for (at, column) in self.hello.columns.iter().enumerate() {
+            let (name, x) = (&column.name, format!("x{at}"));
+            found.push((format!("no value in {name:?}"), format!("{x} IS NULL")));
+            let finite = format!("NOT ({x} > '-Infinity'::float8 AND {x} < 'Infinity'::float8)");
+            found.push((format!("not a finite number in {name:?}"), finite));
+            if self.hello.out_of_box == OutOfBox::Refuse {
+                let outside = format!("NOT ({x} BETWEEN {} AND {})", number(column.lower), number(column.upper));
+                found.push((format!("a value outside the plan's public box in {name:?}"), outside));
+            }
+        }
+        for (at, column) in self.hello.categorical.iter().enumerate() {
+            found.push((format!("no value in {:?}", column.column), format!("NOT p{at}")));
+            found
+                .push((format!("a category that the plan does not list in {:?}", column.column), format!("c{at} < 0")));
+        }
+        if self.hello.scaling == Scaling::Direction && self.hello.categorical.is_empty() {
+            let zero = (0..self.hello.columns.len()).map(|at| format!("x{at} = 0")).collect::<Vec<_>>().join(" AND ");
+            found.push(("nothing but zeros, and so no direction".to_owned(), zero));
+        }
+        let cases =
+            found.iter().enumerate().map(|(at, (_, when))| format!("WHEN {when} THEN {at}")).collect::<Vec<_>>();
+        (found.into_iter().map(|(reason, _)| tame(&reason)).collect(), cases.join(" "))
+    }
+
+    /// Different values of every column, counted to [`MAX_DISTINCT`].
+    pub(crate) fn distinct(&self, session: &mut Session) -> Result<Vec<u64>, Trouble> {
+        let numbers = self.hello.columns.len();
+        let name = |at: usize| if at < numbers { format!("x{at}") } else { format!("c{}", at - numbers) };
+        let counts = list((0..self.values.len()).map(|at| format!("count(DISTINCT {})", name(at))));
+        let sample =
+            format!("WITH {} SELECT ARRAY[{counts}]::int8[] FROM (SELECT * FROM v LIMIT {SAMPLE}) s", self.values());
+        let first: Vec<i64> = session.rows(&sample)?.first().map(|row| row.get(0)).unwrap_or_default();
+        let mut all = Vec::with_capacity(first.len());
+        for (at, count) in first.iter().enumerate() {
+            let mut count = (*count as u64).min(MAX_DISTINCT);
+            if count < MAX_DISTINCT {
+                let values = format!("SELECT DISTINCT {} AS x FROM v LIMIT {MAX_DISTINCT}", name(at));
+                let sql = format!("WITH {} SELECT count(*)::int8 FROM ({values}) s", self.values());
+                count = session.rows(&sql)?.first().map_or(0, |row| row.get::<_, i64>(0) as u64);
+            }
+            all.push(count);
+        }
+        Ok(all)
+    }
+}
+
+/// `x`, moved into an interval.
+pub(crate) fn clipped(x: &str, low: f64, high: f64) -> String {
+    format!("LEAST(GREATEST({x}, {}), {})", number(low), number(high))
+}
+
+fn is_number(of: &Type) -> bool {
+    [Type::INT2, Type::INT4, Type::INT8, Type::FLOAT4, Type::FLOAT8, Type::NUMERIC].contains(of)
+}
+
+fn is_name(of: &Type) -> bool {
+    let known = [
+        Type::TEXT,
+        Type::VARCHAR,
+        Type::BPCHAR,
+        Type::NAME,
+        Type::CHAR,
+        Type::BOOL,
+        Type::INT2,
+        Type::INT4,
+        Type::INT8,
+    ];
+    known.contains(of) || matches!(of.kind(), Kind::Enum(_))
+}
