@@ -12,17 +12,26 @@ import veilsum.spark
 from pyspark.sql import SparkSession
 from veilsum.answerer import serve
 from veilsum.engines import InParts
+from veilsum.errors import NetworkError
 
 
-def main(master, source):
-    session = SparkSession.builder.master(master).appName("veilsum").config("spark.ui.showConsoleProgress", "false").getOrCreate()
-    # Kept where the executors are: every question is a pass over the rows, and other rows than before would be an error.
-    rows = session.sql(f"SELECT * FROM {source}").cache()
-    try:
-        serve(InParts(veilsum.spark.Parts(rows), "spark_answerer.py"))
-    finally:
-        session.stop()
+class Rows:
+    """The rows, once somebody asks for them. Kept where the executors are: every question is a pass over them."""
+
+    def __init__(self, master, source):
+        self.master, self.source, self.parts = master, source, None
+
+    def __call__(self, columns, function):
+        if self.parts is None:
+            builder = SparkSession.builder.master(self.master).appName("veilsum").config("spark.ui.showConsoleProgress", "false")
+            try:
+                rows = builder.getOrCreate().sql(f"SELECT * FROM {self.source}").cache()
+            except Exception as e:
+                what = f"Spark at {self.master} does not read the source: {type(e).__name__}"
+                raise NetworkError(what, "try `SELECT * FROM SOURCE` in its shell, on this machine") from None
+            self.parts = veilsum.spark.Parts(rows)
+        return self.parts(columns, function)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    serve(InParts(Rows(*sys.argv[1:]), "spark_answerer.py"))
