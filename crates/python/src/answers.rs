@@ -76,7 +76,7 @@ pub(crate) fn layout(planned: &Planned, question: &str) -> PyResult<String> {
         let of = |block: &veilsum_federation::question::ScaledBlock| Block {
             name: block.block.name.to_owned(),
             len: block.block.len,
-            fraction_bits: block.scale.fraction_bits,
+            fraction_bits: block.summed_bits,
         };
         let column =
             |c: &veilsum_federation::plan::Column| Column { name: c.name.clone(), lower: c.lower, upper: c.upper };

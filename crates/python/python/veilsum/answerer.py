@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import sys
 from typing import Any, Iterable, TextIO
 
@@ -154,10 +155,16 @@ def serve(table: Any, *, lines: Iterable[str] | None = None, out: TextIO | None 
     Parameters
     ----------
     table : table
-        Rows with names, in original units; a frame, an Arrow stream, a relation of DuckDB, or a dict of columns.
+        Rows with names, in original units; a frame, an Arrow stream, a relation of DuckDB, or a dict of columns. Or an
+        :class:`Answerer` that knows them, such as one of :mod:`veilsum.engines`.
     """
-    answerer, out = Answerer(table, name), out or sys.stdout
-    for text in lines if lines is not None else sys.stdin:
+    answerer = table if isinstance(table, Answerer) else Answerer(table, name)
+    if out is None:
+        # Standard output is the conversation's alone: what a library prints would break it, and goes to standard error.
+        sys.stdout.flush()
+        out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+        os.dup2(2, 1)
+    for text in lines if lines is not None else (line.decode(errors="replace") for line in sys.stdin.buffer):
         said = answerer.line(text)
         if said is None:
             return

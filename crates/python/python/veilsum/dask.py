@@ -8,15 +8,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Callable
+from typing import Any, Callable, Iterator
 
 import numpy as np
 
 from . import questions, spark
-from .errors import UsageError
+from .errors import InputError, UsageError
 from .spark import BAD, ROWS
 
-__all__ = ["ROWS", "BAD", "partial", "words"]
+__all__ = ["ROWS", "BAD", "Parts", "partial", "words"]
 
 
 class _Partial:
@@ -51,3 +51,23 @@ def words(ddf: Any, question: Any, layout: Any) -> np.ndarray:
     for number, part in enumerate(values[:, 2:]):
         total = part if number == 0 else questions.merge(question, layout, total, part)
     return total
+
+
+class Parts:
+    """The partitions of a Dask frame for :class:`veilsum.engines.InParts`: an answerer whose kernel runs in the workers."""
+
+    def __init__(self, ddf: Any) -> None:
+        self._ddf = ddf
+
+    def __call__(self, columns: list[str], function: Callable[[Iterator[Any]], Any]) -> list[Any]:
+        import dask
+
+        lacking = [name for name in columns if name not in self._ddf.columns]
+        if lacking:
+            raise InputError(f"the table has no column {', '.join(map(repr, lacking))}", "rename its columns as the plan has them")
+        of_one = dask.delayed(_of_one)
+        return list(dask.compute(*[of_one(function, part) for part in self._ddf[columns].to_delayed()]))
+
+
+def _of_one(function: Callable[[Iterator[Any]], Any], part: Any) -> Any:
+    return function(iter([part]))

@@ -7,14 +7,15 @@
 from __future__ import annotations
 
 import json
+import pickle
 from typing import Any, Callable, Iterator
 
 import numpy as np
 
 from . import questions
-from .errors import UsageError
+from .errors import InputError, UsageError
 
-__all__ = ["ROWS", "BAD", "SCHEMA", "partial", "words"]
+__all__ = ["ROWS", "BAD", "SCHEMA", "Parts", "partial", "words"]
 
 #: Of what ``partial`` yields: the place of a word in the answer, and the word.
 SCHEMA = "i long, v long"
@@ -96,11 +97,9 @@ def words(df: Any, question: Any, layout: Any) -> np.ndarray:
     question, layout = _texts(question, layout)
     wanted = [column["name"] for column in json.loads(layout)["columns"]]
     wanted += [column["column"] for column in json.loads(layout).get("categorical", [])]
-    rows = df.select(*[f"`{name}`" for name in wanted]).mapInArrow(
-        _Partial(question, layout, whole=True), "n long, bad long, words binary"
-    )
+    rows = _chosen(df, wanted).mapInArrow(_Partial(question, layout, whole=True), "n long, bad long, words binary")
     total, bad = None, 0
-    for row in rows.collect():
+    for row in _collected(rows):
         bad += row["bad"]
         part = np.frombuffer(row["words"], np.int64)
         total = part if total is None else questions.merge(question, layout, total, part)
@@ -109,3 +108,48 @@ def words(df: Any, question: Any, layout: Any) -> np.ndarray:
     if total is None:
         total = np.zeros(sum(block["len"] for block in json.loads(layout)["blocks"]), np.int64)
     return total
+
+
+def _chosen(df: Any, columns: list[str]) -> Any:
+    """These columns, and no others: the engine then reads no others."""
+    lacking = [name for name in columns if name not in df.columns]
+    if lacking:
+        raise InputError(f"the table has no column {', '.join(map(repr, lacking))}", "rename its columns as the plan has them")
+    return df.select(*["`" + name.replace("`", "``") + "`" for name in columns])
+
+
+def _collected(df: Any) -> list[Any]:
+    try:
+        return df.collect()
+    except Exception as e:
+        if "No module named 'veilsum'" not in str(e):
+            raise
+    raise UsageError(
+        "Spark's executors do not have the Python package veilsum",
+        "install the same wheel, with NumPy and pyarrow, into the Python of every executor (spark.pyspark.python), or send an environment along: "
+        "venv-pack -o env.tar.gz; spark-submit --archives env.tar.gz#env --conf spark.pyspark.python=./env/bin/python",
+    )
+
+
+class Parts:
+    """The partitions of a Spark ``DataFrame`` for :class:`veilsum.engines.InParts`: an answerer whose kernel runs in the executors."""
+
+    def __init__(self, df: Any) -> None:
+        self._df = df
+
+    def __call__(self, columns: list[str], function: Callable[[Iterator[Any]], Any]) -> list[Any]:
+        found = _chosen(self._df, columns).mapInArrow(_Pickled(function), "part binary")
+        return [pickle.loads(bytes(row["part"])) for row in _collected(found)]
+
+
+class _Pickled:
+    """What a function makes of a partition, as bytes of one row."""
+
+    def __init__(self, function: Callable[[Iterator[Any]], Any]) -> None:
+        self.function = function
+
+    def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
+        import pyarrow
+
+        part = pyarrow.array([pickle.dumps(self.function(batches))], pyarrow.binary())
+        yield pyarrow.RecordBatch.from_arrays([part], names=["part"])

@@ -1,0 +1,176 @@
+"""One data set, its plan, the questions asked of it, and the definition of a sum (specification, section 21) once more, in NumPy."""
+
+import json
+import subprocess
+
+import numpy as np
+
+import veilsum
+from veilsum import questions
+
+SEED = 16
+N = 30_000
+SITES = ["north", "east", "west"]
+COLUMNS = {
+    "age": (0.0, 120.0),
+    "bmi": (10.0, 60.0),
+    "sugar": (-5.0, 5.0),
+    "share": (0.0, 1.0),
+    "Income \"gross\"": (0.0, 250_000.0),
+    "score": (-1.0, 3.0),
+}
+FEDERATION = veilsum.Federation.of(
+    COLUMNS, sites=SITES, k=4, seed=1, max_rows=N, min_total_rows=100, step_bits=50
+)
+
+
+def rows(n=N, seed=SEED):
+    """Three groups of rows; every value of ``share`` lies in the middle between two steps of the plan, so that every rounding of it
+    ties, and every tenth row lies on a centre."""
+    source = np.random.default_rng(seed)
+    group = source.integers(3, size=n)
+    x = np.column_stack([
+        np.clip(30 + 25 * group + source.normal(0, 8, n), 0, 120).round(),
+        np.clip(22 + 6 * group + source.normal(0, 2, n), 10, 60),
+        source.uniform(-5, 5, n),
+        (2 * source.integers(0, 2**BITS, n) + 1) * 2.0 ** -(BITS + 1),
+        np.clip(source.lognormal(10, 0.6, n), 0, 250_000).round(2),
+        source.integers(-8, 25, n) / 8,
+    ])
+    x[::10] = x[ON]
+    return x
+
+
+#: Rows that centres lie on.
+ON = 7
+
+
+def working(x):
+    low, high = np.array(list(COLUMNS.values())).T
+    return (x - low) / (high - low)
+
+
+def _bits():
+    around = {"transform": None, "queries": [{"moments": {"around": None}}]}
+    return questions.layout(FEDERATION, around)["blocks"][1]["fraction_bits"]
+
+
+#: Fraction bits of a block of coordinates under the plan.
+BITS = _bits()
+X = rows()
+W = working(X)
+
+
+def held(centres):
+    return {"k": len(centres), "columns": centres.shape[1], "values": centres.ravel().tolist()}
+
+
+#: One on many rows, one on a single row, two that are the same and lie on a row, and two elsewhere.
+CENTRES = np.vstack([W[ON], W[11], W[12], W[12], np.full(6, 0.3), np.full(6, 0.7)])
+EARLIER = np.vstack([CENTRES[1:], CENTRES[:1]])
+
+
+def _asked(**query):
+    return {"transform": None, "queries": [query]}
+
+
+def _local_means(part):
+    return {"centres": held(CENTRES), "local": {"most": 1, "epsilon": 0.0}, "min_rows": 1, "nearest": False, "part": part}
+
+
+#: By name: the question.
+QUESTIONS = {
+    "fuzzy": questions.fuzzy_sums(CENTRES),
+    "fuzzy elsewhere": questions.fuzzy_sums(np.array([[0.21] * 6, [0.5] * 6, [0.83] * 6])),
+    "fuzzy, m = 1.7": questions.fuzzy_sums(CENTRES, 1.7),
+    "hard": _asked(local_means=_local_means("both")),
+    "hard, by halves": _asked(local_means=_local_means({"sums": [0, 5]})),
+    "hard, changes": _asked(
+        local_means=_local_means({"changes": {"centres": [held(EARLIER)], "of": [1, 0, 1, 1, 1, 1]}})
+    ),
+    "sizes": _asked(sizes={"centres": held(CENTRES)}),
+    "moments": _asked(moments={"around": None}),
+    "moments around": _asked(moments={"around": [0.5, 0.25, 0.1, 0.5, 0.3, 0.9]}),
+}
+#: Steps that a power of another library may be off.
+POWERS = 4
+LAYOUTS = {name: questions.layout(FEDERATION, question) for name, question in QUESTIONS.items()}
+
+
+def squares(w, centres):
+    q = np.zeros((len(w), len(centres)))
+    for j in range(w.shape[1]):
+        q = q + (w[:, j : j + 1] - centres[:, j]) * (w[:, j : j + 1] - centres[:, j]) if j else (w[:, :1] - centres[:, 0]) ** 2
+    return q
+
+
+def _added(columns):
+    total = columns[:, 0]
+    for k in range(1, columns.shape[1]):
+        total = total + columns[:, k]
+    return total
+
+
+def definition(name):
+    """[SUM-1] and [SUM-2], operation by operation; ``None`` where they do not prescribe all of them."""
+    query, = QUESTIONS[name]["queries"]
+    (kind, of), = query.items()
+    if kind == "moments":
+        around = of["around"]
+        values = W if around is None else (W - around) * (W - around)
+        gs = [np.ones((len(W), 1)), *np.hsplit(values, values.shape[1])]
+    elif kind == "fuzzy_sums" and of["m"] == 2.0:
+        q = squares(W, np.array(of["centres"]["values"]).reshape(of["centres"]["k"], -1))
+        on = (q == 0).sum(1, keepdims=True)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            i = 1 / q
+            u = np.where(on > 0, np.where(q == 0, 1 / on, 0.0), i * (1 / _added(i))[:, None])
+        w = u * u
+        gs = [(w[:, :, None] * W[:, None, :]).reshape(len(W), -1), w]
+    elif kind == "local_means" and of["part"] == "both":
+        q = squares(W, CENTRES)
+        own = np.eye(len(CENTRES))[q.argmin(1)]
+        sums = np.where(own[:, :, None] == 1, W[:, None, :], 0.0).reshape(len(W), -1)
+        gs = [own, sums, None, q.min(1, keepdims=True)]
+        some = own.any(0)
+    else:
+        return None
+    words = []
+    for g, block in zip(gs, LAYOUTS[name]["blocks"]):
+        step = 2.0 ** block["fraction_bits"]
+        words.append((some * step).astype(np.int64) if g is None else np.rint(g * step).astype(np.int64).sum(0))
+    return np.concatenate(words)
+
+
+class Answerer:
+    """A conversation with a process that keeps to the contract of answerers."""
+
+    def __init__(self, command, env=None):
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=env)
+        layout = LAYOUTS["fuzzy"]
+        hello = {key: layout[key] for key in ("columns", "categorical", "scaling", "out_of_box")}
+        self.ready = self.say({"type": "hello", "protocol": 1, **hello})
+        self.number = 0
+
+    def say(self, line):
+        self.process.stdin.write(json.dumps(line).encode() + b"\n")
+        self.process.stdin.flush()
+        heard = self.process.stdout.readline()
+        assert heard, f"the answerer ended with {self.process.wait()}"
+        return json.loads(heard)
+
+    def words(self, question, layout):
+        self.number += 1
+        blocks = [{**block, "limit": 2**63 - 1} for block in layout["blocks"]]
+        answer = self.say({"type": "ask", "id": self.number, "question": question, "blocks": blocks})
+        assert answer["type"] == "answer" and answer["id"] == self.number, answer
+        assert answer["rows"] == self.ready["rows"] and answer["bad"] == 0
+        assert answer["fingerprint"] == self.ready["fingerprint"]["rows"]
+        return np.array([int(word) for word in answer["words"]])
+
+    def end(self):
+        self.process.stdin.write(b'{"type":"end"}\n')
+        self.process.stdin.close()
+        code = self.process.wait(60)
+        self.process.stdout.close()
+        return code

@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+"""An answerer for DuckDB, in one page: `duckdb_answerer.py DATABASE TABLE`, or `duckdb_answerer.py :memory: "'rows/*.parquet'"`.
+
+The sums are computed in SQL. `veilsum.engines` speaks the contract (docs/src/answerers.md); what is left is to find the rows and to write
+the definition of a sum (protocol/spec.md, section 21) in the words of the database. Copy it for a database of yours. Three rules make the words
+come out the same as everywhere:
+
+* every operation is one of doubles, in the order of the specification, and none of them is fused with another;
+* (g + M) - M with M = 1.5 * 2^(52 - f) is g rounded to the step 2^-f, to nearest and ties to even: what a database's ROUND makes of ties differs;
+* integers are added, never doubles: the order of the rows and the number of threads do not count then.
+"""
+
+import sys
+
+import duckdb
+from veilsum.answerer import serve
+from veilsum.engines import MOST_DISTINCT, Engine, Opened, Refused
+
+
+def number(x):
+    """A constant. A bare 0.1 would be a decimal."""
+    return f"CAST('{x!r}' AS DOUBLE)"
+
+
+def quoted(name):
+    return '"' + name.replace('"', '""') + '"'
+
+
+def text(word):
+    return "'" + word.replace("'", "''") + "'"
+
+
+def added(items):
+    """From the left."""
+    return " + ".join(items)
+
+
+def clipped(x, low, high):
+    return f"LEAST(GREATEST({x}, {number(low)}), {number(high)})"
+
+
+class DuckDB(Engine):
+    kinds = ["fuzzy_sums", "local_means", "sizes", "moments"]
+
+    def __init__(self, database, table):
+        super().__init__("duckdb_answerer.py")
+        self.table = table
+        try:
+            self.db = duckdb.connect(database, read_only=database != ":memory:")
+        except duckdb.Error:
+            raise Refused("connection", f"the database {database} cannot be opened", "say where it is, and let no other process write to it")
+
+    # ---- Rows
+
+    def open(self, hello):
+        """Keeps the rows as they are now, in working units: nobody can change a temporary table of ours."""
+        if hello["scaling"] == "direction":
+            raise Refused("kind", "directions are not offered here", "ask for a plan with another --metric")
+        try:
+            known = {row[0] for row in self.db.execute(f"DESCRIBE SELECT * FROM {self.table}").fetchall()}
+        except duckdb.Error:
+            raise Refused("connection", "the table cannot be read", "give its name, or what stands behind FROM, as the second argument")
+        names = [c["name"] for c in hello["columns"]] + [c["column"] for c in hello["categorical"]]
+        missing = [name for name in names if name not in known]
+        if missing:
+            raise Refused("columns", "there is no column " + ", ".join(map(repr, missing)), "add it to the table, or make a view that has it")
+        working, bad = [], []
+        for c in hello["columns"]:
+            x, low, high = f"CAST({quoted(c['name'])} AS DOUBLE)", c["lower"], c["upper"]
+            if hello["out_of_box"] == "refuse":
+                bad.append(f"NOT COALESCE({x} BETWEEN {number(low)} AND {number(high)}, FALSE)")
+            else:
+                bad.append(f"NOT COALESCE(isfinite({x}), FALSE)")
+                x = clipped(x, low, high)
+            working.append(f"({x} - {number(low)}) / ({number(high)} - {number(low)})" if hello["scaling"] == "box" else x)
+        for c in hello["categorical"]:
+            own = f"CAST({quoted(c['column'])} AS VARCHAR)"
+            bad.append(f"NOT COALESCE({own} IN ({', '.join(map(text, c['categories']))}), FALSE)")
+            working += [f"CASE WHEN {own} = {text(word)} THEN {number(c['one'])} ELSE {number(0.0)} END" for word in c["categories"]]
+        self.d = len(working)
+        columns = ", ".join(f"{x} AS x{j}" for j, x in enumerate(working))
+        columns += "".join(f", CAST({quoted(name)} AS VARCHAR) AS c{i}" for i, name in enumerate(names))
+        try:
+            self.db.execute(f"CREATE TEMP TABLE kept AS SELECT {columns}, {' OR '.join(bad)} AS bad FROM {self.table}")
+        except duckdb.Error:
+            raise Refused("columns", "a column holds something that is no number", "make a view that has numbers there")
+        # The order of the rows must not count: sums of hashes, modulo 2^128.
+        hashed = [f"concat_ws(chr(31), {', '.join(f'c{i}' for i in range(len(names)))})"] + [f"c{i}" for i in range(len(names))]
+        sums = [f"sum(CAST(md5_number_{half}({what}) AS HUGEINT))" for what in hashed for half in ("upper", "lower")]
+        distinct = [f"LEAST(count(DISTINCT c{i}), {MOST_DISTINCT})" for i in range(len(names))]
+        counts = "count(*) FILTER (NOT bad), count(*) FILTER (bad)"
+        n, wrong, *rest = self.db.execute(f"SELECT {counts}, {', '.join(sums + distinct)} FROM kept").fetchone()
+        halves = [int(half or 0) % 2**64 for half in rest[: len(sums)]]
+        whole, *columns = [f"{upper:016x}{lower:016x}" for upper, lower in zip(halves[::2], halves[1::2])]
+        reasons = {"a value that is no finite number, outside the plan's public box, or no category of it": wrong} if wrong else {}
+        return Opened(n, reasons, whole, columns, rest[len(sums) :])
+
+    # ---- Questions
+
+    def words(self, question, blocks):
+        source, words = "SELECT * FROM kept WHERE NOT bad", []
+        if question["transform"]:
+            source = self.moved(question["transform"])
+        blocks = list(blocks)
+        for query in question["queries"]:
+            ((kind, of),) = query.items()
+            words += getattr(self, kind)(source, of, blocks)
+        return words
+
+    def one(self, parts, sums):
+        """Parts of a WITH, each from the one before it, and the integer sums over the last one."""
+        chain = ",\n".join(f"s{i} AS ({part.format(before=f's{i - 1}')})" for i, part in enumerate(parts))
+        row = self.db.execute(f"WITH {chain}\nSELECT {', '.join(sums)} FROM s{len(parts) - 1}").fetchone()
+        return [int(word or 0) for word in row]
+
+    @staticmethod
+    def rounded(g, block):
+        """The sum of g, rounded row by row to the step of a block."""
+        f = block["fraction_bits"]
+        m = number(1.5 * 2.0 ** (52 - f))
+        return f"sum(CAST((({g}) + {m} - {m}) * {number(2.0**f)} AS BIGINT))"
+
+    @staticmethod
+    def counted(rows, block):
+        return f"count(*) FILTER ({rows}) * {2 ** block['fraction_bits']}"
+
+    @staticmethod
+    def squares(centres, prefix="q"):
+        """Squared distances q0, q1, ... to K centres of d coordinates."""
+        d, values = centres["columns"], centres["values"]
+        for k in range(centres["k"]):
+            parts = [f"(x{j} - {number(c)}) * (x{j} - {number(c)})" for j, c in enumerate(values[k * d : (k + 1) * d])]
+            yield f"{added(parts)} AS {prefix}{k}"
+
+    def fuzzy_sums(self, source, of, blocks):
+        k, m, sums, weights = of["centres"]["k"], of["m"], blocks.pop(0), blocks.pop(0)
+        q = [f"q{c}" for c in range(k)]
+        on = added(f"CASE WHEN {one} = 0 THEN 1 ELSE 0 END" for one in q)
+        parts = [source, f"SELECT *, {', '.join(self.squares(of['centres']))} FROM {{before}}"]
+        parts.append(f"SELECT *, LEAST({', '.join(q)}) AS least, CAST({on} AS DOUBLE) AS z FROM {{before}}")
+        if m == 2.0:
+            i = [f"CASE WHEN z > 0 THEN CASE WHEN {one} = 0 THEN 1.0 ELSE 0.0 END ELSE {number(1.0)} / {one} END AS i{c}" for c, one in enumerate(q)]
+            parts.append(f"SELECT *, {', '.join(i)} FROM {{before}}")
+            # On z centres the memberships are 1 / z, and i is 1 there: the same formula.
+            parts.append(f"SELECT *, {number(1.0)} / ({added(f'i{c}' for c in range(k))}) AS v FROM {{before}}")
+            parts.append(f"SELECT *, {', '.join(f'i{c} * v AS u{c}' for c in range(k))} FROM {{before}}")
+            parts.append(f"SELECT *, {', '.join(f'u{c} * u{c} AS w{c}' for c in range(k))} FROM {{before}}")
+        else:
+            ratio = [f"CASE WHEN z > 0 THEN CASE WHEN {one} = 0 THEN 1.0 ELSE 0.0 END ELSE least / {one} END AS r{c}" for c, one in enumerate(q)]
+            power = [f"CASE WHEN r{c} IN (0, 1) THEN r{c} ELSE pow(r{c}, {number(1.0 / (m - 1.0))}) END AS p{c}" for c in range(k)]
+            parts += [f"SELECT *, {', '.join(ratio)} FROM {{before}}", f"SELECT *, {', '.join(power)} FROM {{before}}"]
+            parts.append(f"SELECT *, {number(1.0)} / pow({added(f'p{c}' for c in range(k))}, {number(m)}) AS v FROM {{before}}")
+            parts.append(f"SELECT *, {', '.join(f'p{c} * r{c} * v AS w{c}' for c in range(k))} FROM {{before}}")
+        wanted = [self.rounded(f"w{c} * x{j}", sums) for c in range(k) for j in range(self.d)]
+        return self.one(parts, wanted + [self.rounded(f"w{c}", weights) for c in range(k)])
+
+    @classmethod
+    def owners(cls, centres, prefix):
+        """Parts that end with the lowest index of the nearest centre."""
+        q = [f"{prefix}{k}" for k in range(centres["k"])]
+        yield f"SELECT *, {', '.join(cls.squares(centres, prefix))} FROM {{before}}"
+        yield f"SELECT *, LEAST({', '.join(q)}) AS {prefix}_least FROM {{before}}"
+        first = " ".join(f"WHEN {one} = {prefix}_least THEN {k}" for k, one in enumerate(q))
+        yield f"SELECT *, CASE {first} END AS {prefix}_own FROM {{before}}"
+
+    def local_means(self, source, of, blocks):
+        k, part = of["centres"]["k"], of["part"]
+        parts, wanted, asked = [source, *self.owners(of["centres"], "q")], [], range(k)
+        if part == "both":
+            names = ["rows", "sums", "sites", "distances"]
+        elif part == "counts":
+            names = ["rows", "sites"]
+        elif "sums" in part:
+            names, asked = ["rows", "sums"], part["sums"]
+        else:
+            names = ["rows", "sites", "changed"]
+            for place, earlier in enumerate(part["changes"]["centres"]):
+                parts += self.owners(earlier, f"e{place}_")
+        for name in names:
+            block = blocks.pop(0)
+            if name == "rows":
+                wanted += [self.counted(f"q_own = {c}", block) for c in asked]
+            elif name == "sites":
+                wanted += [f"CAST(count(*) FILTER (q_own = {c}) > 0 AS BIGINT) * {2 ** block['fraction_bits']}" for c in asked]
+            elif name == "sums":
+                wanted += [self.rounded(f"CASE WHEN q_own = {c} THEN x{j} ELSE 0.0 END", block) for c in asked for j in range(self.d)]
+            elif name == "distances":
+                wanted.append(self.rounded("q_least", block))
+            else:
+                for c, place in enumerate(part["changes"]["of"]):
+                    moved = f"(q_own = {c}) <> (e{place - 1}__own = {c})"
+                    wanted.append(self.counted(moved, block) if place else "0")
+        return self.one(parts, wanted)
+
+    def sizes(self, source, of, blocks):
+        return self.local_means(source, {**of, "part": "counts"}, blocks)
+
+    def moments(self, source, of, blocks):
+        # A block for every column: its squares have bounds of their own.
+        rows, sums = blocks.pop(0), [blocks.pop(0) for _ in range(self.d)]
+        around = of["around"]
+        gs = [f"x{j}" if around is None else f"(x{j} - {number(around[j])}) * (x{j} - {number(around[j])})" for j in range(self.d)]
+        return self.one([source], [self.counted("TRUE", rows)] + [self.rounded(g, block) for g, block in zip(gs, sums)])
+
+    def moved(self, transform):
+        """Federated standardisation: clipped, shifted, multiplied, and kept in the box that follows."""
+        lower, upper, shift, factor = (transform[key] for key in ("lower", "upper", "shift", "factor"))
+        alone = len(factor) == self.d
+        lines = [[(j, factor[j])] if alone else [(i, factor[j * (j + 1) // 2 + i]) for i in range(j + 1)] for j in range(self.d)]
+        clip = ", ".join(f"{clipped(f'x{j}', lower[j], upper[j])} AS x{j}" for j in range(self.d))
+        out = []
+        for j, line in enumerate(lines):
+            ends = [sorted([(lower[i] - shift[i]) * part, (upper[i] - shift[i]) * part]) for i, part in line]
+            low = high = 0.0
+            for least, most in ends:
+                low, high = low + least, high + most
+            x = added(f"(x{i} - {number(shift[i])}) * {number(part)}" for i, part in line)
+            out.append(f"{clipped(x, low, high)} AS x{j}")
+        return f"SELECT {', '.join(out)} FROM (SELECT {clip} FROM kept WHERE NOT bad)"
+
+
+if __name__ == "__main__":
+    try:
+        serve(DuckDB(*sys.argv[1:]))
+    except Refused as why:
+        sys.exit(f"error: {why}\nnext: {why.document['next']}")
