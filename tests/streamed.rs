@@ -63,7 +63,7 @@ fn parts(folder: &Folder, name: &str, rows: &Rows) -> PathBuf {
 
 fn load(cast: &Cast, data: &Path, memory: u64) -> Result<Site, Failure> {
     let rules = Arc::new(RowRules { memory: Some(memory), ..RowRules::default() });
-    let from = RowsFrom { data: data.to_owned(), rules, list: None };
+    let from = RowsFrom { data: data.to_owned(), rules, list: None, answerer: None };
     documents::load_rows_and_origin(&cast.federation, &from).map(|(rows, origin)| (rows, Arc::new(origin)))
 }
 

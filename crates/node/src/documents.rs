@@ -82,20 +82,29 @@ pub fn load_federation(roster: impl AsRef<Path>, plan: impl AsRef<Path>) -> Resu
     Federation::new(roster_of, terms).and_then(|of| of.under(schema)).map_err(|f| in_file(plan.as_ref(), f))
 }
 
-/// A site's rows from where they are: the plan's columns, scaled into the plan's box. In memory where they fit into the site's budget,
-/// else read anew for every question.
+/// A site's rows in memory, for whoever looks at each of them: the plan's columns, scaled into the plan's box.
+///
+/// # Errors
+/// A [`Failure`] that names file, row and column and never a value; where the rows do not fit into the site's budget, or another program
+/// has them, one that says so.
+pub fn load_rows(federation: &Federation, from: impl Into<RowsFrom>) -> Result<Prepared, Failure> {
+    let from = from.into();
+    let nowhere = |what: &str| Failure::input(format!("{}: {what}", from.place()), "name a file of rows that fit into memory");
+    if from.answerer.is_some() {
+        return Err(nowhere("these rows are with another program, and each of them has to be looked at here"));
+    }
+    match held(&from, &spec_of(federation, &from)?)? {
+        Some(table) => ready(federation, &from, table).map(|(rows, _)| rows),
+        None => Err(nowhere("these rows do not fit into the memory that the site gives them, and each of them has to be looked at")),
+    }
+}
+
+/// A site's rows from where they are, or whoever answers in their place, and the rows as they stand there, by which a ledger knows them
+/// again. In memory where they fit into the site's budget, else read anew for every question.
 ///
 /// # Errors
 /// A [`Failure`] that names file, row and column and never a value; where rows do not fit and the plan asks what cannot be streamed, one
 /// with the memory that they need.
-pub fn load_rows(federation: &Federation, from: impl Into<RowsFrom>) -> Result<Arc<dyn Answerer>, Failure> {
-    load_rows_and_origin(federation, from).map(|(rows, _)| rows)
-}
-
-/// The same or whoever answers in their place, and the rows as they stand in the file, by which a ledger knows them again.
-///
-/// # Errors
-/// As [`load_rows`].
 pub fn load_rows_and_origin(
     federation: &Federation,
     from: impl Into<RowsFrom>,
@@ -108,13 +117,20 @@ pub fn load_rows_and_origin(
     let domain = work.domain()?;
     let spec = spec_of(federation, &from)?;
     let label = work.labels.as_ref().map(|labels| labels.column.clone());
-    let Some(mut table) = held(&from, &spec)? else {
+    let Some(table) = held(&from, &spec)? else {
         let reading = Arc::new(Reader::new(&from.data, spec, domain.columns(), from.memory())?);
         let rows = Streamed::begin(reading.clone(), &domain, work.out_of_box, work.labels.clone(), &work.widths())?;
         streams(federation, &from, rows.len())?;
         let own = OwnRows::new(reading, label.clone(), Some(&rows));
         return Ok((Arc::new(rows), Origin::read(work.names(), label, Arc::new(own))));
     };
+    let (rows, origin) = ready(federation, &from, table)?;
+    Ok((Arc::new(rows), origin))
+}
+
+fn ready(federation: &Federation, from: &RowsFrom, mut table: Table) -> Result<(Prepared, Origin), Failure> {
+    let work = &federation.work;
+    let domain = work.domain()?;
     let (values, labels) = table.drain();
     let named = work.labels.as_ref().zip(labels);
     let fault = |e: DataError| in_file(&from.data, e.into());
@@ -126,13 +142,13 @@ pub fn load_rows_and_origin(
         prepared = prepared.with_labels(labels).map_err(fault)?;
     }
     let origin = Origin::new(work.names(), rows, named.map(|(of, labels)| (of.column.clone(), labels)));
-    Ok((Arc::new(prepared), origin))
+    Ok((prepared, origin))
 }
 
 /// Rows for a ledger alone, whatever their number.
 ///
 /// # Errors
-/// As [`load_rows`].
+/// As [`load_rows_and_origin`].
 pub fn origin_of(from: &RowsFrom, spec: TableSpec) -> Result<Origin, Failure> {
     let mut batches = Batches::new(table::open(&from.data)?, &spec)?;
     let names = batches.table().columns.clone();
