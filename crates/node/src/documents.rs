@@ -103,13 +103,33 @@ pub fn load_rows_and_origin(
     let domain = work.domain()?;
     let spec = spec_of(federation, &from)?;
     let label = work.labels.as_ref().map(|labels| labels.column.clone());
-    let Some(mut table) = held(&from, &spec)? else {
+    let Some(table) = held(&from, &spec)? else {
         let reading = Arc::new(Reader::new(&from.data, spec, domain.columns(), from.memory())?);
         let rows = Streamed::begin(reading.clone(), &domain, work.out_of_box, work.labels.clone(), &work.widths())?;
         streams(federation, &from, rows.len())?;
         let own = OwnRows::new(reading, label.clone(), Some(&rows));
         return Ok((Arc::new(rows), Origin::read(work.names(), label, Arc::new(own))));
     };
+    let (prepared, origin) = in_memory(federation, &from, table)?;
+    Ok((Arc::new(prepared), origin))
+}
+
+/// A site's rows in memory, for whoever has to look at each of them.
+///
+/// # Errors
+/// As [`load_rows`], and where they do not fit into the site's budget.
+pub fn load_rows_in_memory(federation: &Federation, from: impl Into<RowsFrom>) -> Result<Prepared, Failure> {
+    let from = from.into();
+    let Some(table) = held(&from, &spec_of(federation, &from)?)? else {
+        let given = rows::shown(from.memory());
+        let what = format!("{}: the rows take more memory than {given}", from.data.display());
+        return Err(Failure::input(what, "allow more: memory under [rows] in site.toml; or take a part of the rows"));
+    };
+    in_memory(federation, &from, table).map(|(rows, _)| rows)
+}
+
+fn in_memory(federation: &Federation, from: &RowsFrom, mut table: Table) -> Result<(Prepared, Origin), Failure> {
+    let (work, domain) = (&federation.work, federation.work.domain()?);
     let (values, labels) = table.drain();
     let named = work.labels.as_ref().zip(labels);
     let fault = |e: DataError| in_file(&from.data, e.into());
@@ -121,7 +141,7 @@ pub fn load_rows_and_origin(
         prepared = prepared.with_labels(labels).map_err(fault)?;
     }
     let origin = Origin::new(work.names(), rows, named.map(|(of, labels)| (of.column.clone(), labels)));
-    Ok((Arc::new(prepared), origin))
+    Ok((prepared, origin))
 }
 
 /// Rows for a ledger alone, whatever their number.
