@@ -8,10 +8,10 @@ use std::{
 use clap::Args;
 use serde_json::json;
 use veilsum_node::{
+    answerer::Answerer,
     cost,
     documents::{self, Federation, SitePolicy, policy_of},
     error::{Code, Failure},
-    answerer::Answerer,
     release::{Data, Origin},
     report,
     role::{

@@ -89,13 +89,17 @@ pub fn load_federation(roster: impl AsRef<Path>, plan: impl AsRef<Path>) -> Resu
 /// has them, one that says so.
 pub fn load_rows(federation: &Federation, from: impl Into<RowsFrom>) -> Result<Prepared, Failure> {
     let from = from.into();
-    let nowhere = |what: &str| Failure::input(format!("{}: {what}", from.place()), "name a file of rows that fit into memory");
     if from.answerer.is_some() {
-        return Err(nowhere("these rows are with another program, and each of them has to be looked at here"));
+        let what =
+            format!("{}: these rows are with another program, and each of them has to be looked at here", from.place());
+        return Err(Failure::input(what, "name a file of the rows"));
     }
     match held(&from, &spec_of(federation, &from)?)? {
         Some(table) => ready(federation, &from, table).map(|(rows, _)| rows),
-        None => Err(nowhere("these rows do not fit into the memory that the site gives them, and each of them has to be looked at")),
+        None => {
+            let what = format!("{}: the rows take more memory than {}", from.place(), rows::shown(from.memory()));
+            Err(Failure::input(what, "allow more: memory under [rows] in site.toml; or take a part of the rows"))
+        }
     }
 }
 
