@@ -88,16 +88,17 @@ impl KemKey {
     }
 }
 
-/// The 32 random bytes of one encapsulation, drawn ahead, so that many are carried out at once.
-pub(crate) struct Drawn(Secret);
+/// The 32 random bytes of one encapsulation, drawn ahead, so that many are carried out at once. In a block of its own: a place in
+/// a list that stays empty would hold whatever the stack held.
+pub(crate) struct Drawn(Box<Secret>);
 
 impl Drawn {
     pub(crate) fn new(rng: &mut dyn CryptoRng) -> Drawn {
-        Drawn(Secret::random(rng))
+        Drawn(Box::new(Secret::random(rng)))
     }
 
     pub(crate) fn copy(&self) -> Drawn {
-        Drawn(Secret::new(*self.0.bytes()))
+        Drawn(Box::new(Secret::new(*self.0.bytes())))
     }
 }
 

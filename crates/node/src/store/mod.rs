@@ -56,8 +56,9 @@ pub(crate) fn side_by_side(mut writes: Vec<Write<'_>>) -> Result<(), Failure> {
             let own = own();
             let broken =
                 |_| Failure::new(Code::Internal, "a write to the disk panicked", "this is a defect, please report it");
-            let others: Result<(), Failure> = others.into_iter().map(|write| write.join().map_err(broken)?).collect();
-            others.and(own)
+            // Every one is waited for, also behind one that failed.
+            let others: Vec<_> = others.into_iter().map(|write| write.join().map_err(broken)?).collect();
+            others.into_iter().chain([own]).collect()
         })
     })
 }
