@@ -1,5 +1,5 @@
 """One iteration of federated fuzzy c-means with our kernel in Spark's executors, beside one of Spark's own k-means, on the same rows in the same
-Spark: `python benches/python/spark.py [ROWS] [COLUMNS] [K] [MASTER]`. Prints seconds and their ratio; asserts nothing.
+Spark: `python benches/python/spark.py [ROWS] [COLUMNS] [K] [MASTER] [TIMES]`. Prints seconds and their ratio; asserts nothing.
 
 Rows are cached by Spark before anything is measured, for each side in the form that it reads: columns of doubles for the kernel, MLlib's vectors for
 k-means. MLlib's time an iteration is that of a fit with many iterations minus that of a fit with few, divided by the difference: its start does
@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession, functions as f  # noqa: E402
 from veilsum import questions  # noqa: E402
 
 
-def main(rows=1_000_000, d=16, k=10, master="local-cluster[2,1,2048]"):
+def main(rows=1_000_000, d=16, k=10, master="local-cluster[2,1,2048]", times=5):
     spark = (
         SparkSession.builder.master(master).appName("veilsum bench").config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false").config("spark.executor.memory", "1800m").getOrCreate()
@@ -50,20 +50,21 @@ def main(rows=1_000_000, d=16, k=10, master="local-cluster[2,1,2048]"):
         model = KMeans(k=k, seed=1, maxIter=iterations, tol=0.0, initMode="random").fit(vectors)
         return time.perf_counter() - began, model.summary.numIter
 
-    kernel(), fit(2)  # warm
+    kernel(), fit(1)  # warm
     ours, theirs, words = [], [], set()
-    for _ in range(5):
+    for _ in range(int(times)):
         seconds, sums = kernel()
         ours.append(seconds)
         words.add(str(sums))
-        (short, few), (long, many) = fit(2), fit(12)
+        (short, few), (long, many) = fit(1), fit(6)
         theirs.append((long - short) / (many - few))
+        print(f"  ours {ours[-1]:.2f} s, k-means {theirs[-1]:.2f} s ({short:.2f} s for {few}, {long:.2f} s for {many})", flush=True)
     ours_s, theirs_s = np.median(ours), np.median(theirs)
-    print(f"fuzzy c-means, kernel in mapInArrow: {ours_s:.3f} s an iteration (of {', '.join(f'{s:.2f}' for s in ours)})")
-    print(f"Spark ML KMeans:                     {theirs_s:.3f} s an iteration (of {', '.join(f'{s:.2f}' for s in theirs)}; {many} iterations)")
+    print(f"fuzzy c-means, kernel in mapInArrow: {ours_s:.3f} s an iteration")
+    print(f"Spark ML KMeans:                     {theirs_s:.3f} s an iteration")
     print(f"ratio (ours / theirs):               {ours_s / theirs_s:.2f}; {len(words)} different answer(s) in {len(ours)}")
     spark.stop()
 
 
 if __name__ == "__main__":
-    main(*[int(word) for word in sys.argv[1:4]], *sys.argv[4:5])
+    main(*[int(word) for word in sys.argv[1:4]], *sys.argv[4:6])

@@ -76,7 +76,7 @@ def _coded(column: np.ndarray, categories: list[str], name: str, refuse: bool) -
         # As a file would have them: 3, and not 3.0.
         column = np.array([None if np.isnan(v) else repr(int(v)) if v == int(v) else repr(float(v)) for v in column], object)
     codes = {category: place for place, category in enumerate(categories)}
-    places = np.array([codes.get(value, -1) for value in column])
+    places = np.array([codes.get(value, -1) for value in column], np.intp)
     bad = np.flatnonzero(places < 0)
     if len(bad) and refuse:
         raise InputError(

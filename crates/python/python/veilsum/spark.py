@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 from typing import Any, Callable, Iterator
 
@@ -36,6 +37,14 @@ def _of_partition(question: str, layout: str, batches: Iterator[Any]) -> tuple[n
     return (np.zeros(length, np.int64) if total is None else total), rows, bad
 
 
+def _one_task() -> None:
+    """As many threads as the task was given cores: Spark runs other tasks on the others. Counts where the kernel was not used before."""
+    from pyspark import TaskContext
+
+    task = TaskContext.get()
+    os.environ.setdefault("RAYON_NUM_THREADS", str(task.cpus() if task is not None else 1))
+
+
 class _Partial:
     """What the executors call. A class of this module, so that it is sent by its name."""
 
@@ -45,6 +54,7 @@ class _Partial:
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow
 
+        _one_task()
         words, rows, bad = _of_partition(self.question, self.layout, batches)
         if self.whole:
             yield pyarrow.RecordBatch.from_arrays(
@@ -151,5 +161,6 @@ class _Pickled:
     def __call__(self, batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow
 
+        _one_task()
         part = pyarrow.array([pickle.dumps(self.function(batches))], pyarrow.binary())
         yield pyarrow.RecordBatch.from_arrays([part], names=["part"])
