@@ -14,7 +14,7 @@ fn domain() -> Domain {
 
 /// Coordinates, every fourth of them on a coarse grid, where roundings tie and rows coincide with centres.
 fn draw(stream: &mut Stream, n: usize) -> Vec<f64> {
-    let on_grid = |i: usize, x: f64| if i % 4 == 0 { (x * 4.0).floor() / 4.0 } else { x };
+    let on_grid = |i: usize, x: f64| if i.is_multiple_of(4) { (x * 4.0).floor() / 4.0 } else { x };
     (0..n * D).map(|i| on_grid(i / D, stream.unit())).collect()
 }
 
@@ -53,7 +53,7 @@ fn others(stream: &mut Stream, m: f64) -> Batch {
     let c = centres(stream, 3);
     let typical = |typicality| TypicalSums { centres: c.clone(), m, distance: 0.4, typicality };
     let shifts = |m| Shifts { centres: c.clone(), m, clip: 0.3, middle: false, round: 0 };
-    let covariances = vec![0.2, 0.05, 0.3, 0.0, 0.01, 0.25].repeat(3);
+    let covariances = [0.2, 0.05, 0.3, 0.0, 0.01, 0.25].repeat(3);
     let shaped = |part| ShapedSums {
         centres: c.clone(),
         covariances: covariances.clone(),

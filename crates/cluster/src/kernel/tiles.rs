@@ -253,16 +253,16 @@ fn sum_columns<S: Simd, A: Adding<S>, const C: usize>(
     let mut column = 0;
     if wide::<S>(plan) {
         while column + 4 <= plan.d {
-            sum_tile::<S, A, C, 4>(simd, adding, plan, first, column, block, weights, sums);
+            sum_tile::<S, A, C, 4>(simd, adding, plan, (first, column), block, weights, sums);
             column += 4;
         }
     }
     while column + 2 <= plan.d {
-        sum_tile::<S, A, C, 2>(simd, adding, plan, first, column, block, weights, sums);
+        sum_tile::<S, A, C, 2>(simd, adding, plan, (first, column), block, weights, sums);
         column += 2;
     }
     if column < plan.d {
-        sum_tile::<S, A, C, 1>(simd, adding, plan, first, column, block, weights, sums);
+        sum_tile::<S, A, C, 1>(simd, adding, plan, (first, column), block, weights, sums);
     }
 }
 
@@ -272,8 +272,7 @@ fn sum_tile<S: Simd, A: Adding<S>, const C: usize, const J: usize>(
     simd: S,
     adding: A,
     plan: &Plan<'_>,
-    first: usize,
-    column: usize,
+    (first, column): (usize, usize),
     block: Chunk<'_>,
     weights: &[Lanes],
     sums: &mut [A::Lanes],

@@ -105,7 +105,7 @@ fn forms(folder: &Folder) -> Vec<(&'static str, PathBuf)> {
         ("csv.gz", gzip(TEXT.as_bytes())),
         ("csv.gz in two members", [gzip(&TEXT.as_bytes()[..50]), gzip(&TEXT.as_bytes()[50..])].concat()),
         ("csv.zst", zstd::encode_all(TEXT.as_bytes(), 1).unwrap()),
-        ("parquet", parquet(&[batch.clone()], Compression::UNCOMPRESSED)),
+        ("parquet", parquet(std::slice::from_ref(&batch), Compression::UNCOMPRESSED)),
         ("parquet snappy", parquet(&ones, Compression::SNAPPY)),
         ("parquet zstd", parquet(&ones, Compression::ZSTD(ZstdLevel::default()))),
         ("parquet gzip", parquet(&ones, Compression::GZIP(Default::default()))),
@@ -127,7 +127,7 @@ fn forms(folder: &Folder) -> Vec<(&'static str, PathBuf)> {
     fs::write(parts.join("_SUCCESS"), "").unwrap();
     fs::write(parts.join(".part-0.crc"), "x").unwrap();
     for (i, part) in ones.iter().enumerate() {
-        fs::write(parts.join(format!("part-{i}")), parquet(&[part.clone()], Compression::SNAPPY)).unwrap();
+        fs::write(parts.join(format!("part-{i}")), parquet(std::slice::from_ref(part), Compression::SNAPPY)).unwrap();
     }
     all.push(("pattern", parts.join("part-[0-9]")));
     all.push(("folder", parts));
@@ -164,7 +164,7 @@ fn one_data_set_is_one_table_in_every_form() {
 
 #[track_caller]
 fn refused(path: &Path, spec: &TableSpec) -> String {
-    let error = read(path, spec).err().expect("this source is bad");
+    let error = read(path, spec).expect_err("this source is bad");
     format!("{error}; {}", error.advice())
 }
 
