@@ -38,5 +38,6 @@ mod service;
 mod spec_round;
 #[cfg(unix)]
 mod status;
+mod streamed;
 mod swapped_roster;
 mod views;

@@ -1,7 +1,6 @@
 //! `veilsum ledger`: what a site ever gave away: verify, show, budget.
 
 use std::{
-    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -23,17 +22,17 @@ use crate::{
 };
 use veilsum_node::{
     cost::counted,
-    documents::{fingerprint, header_of, load_card, load_identity, policy_of, schema_beside},
+    documents::{fingerprint, header_of, load_card, load_identity, origin_of, policy_of, schema_beside},
     dp,
     error::{Code, Failure},
     foreign::{self, Command},
     plan::Categorical,
-    release::{Account, Data, Known, Left, Origin, Rows},
+    release::{Account, Data, Known, Left},
     store::{
         Ledger,
         ledger::{self, FILE},
     },
-    table::{self, TableSpec},
+    table::TableSpec,
 };
 
 /// What this site ever gave away: verify, show, budget
@@ -237,7 +236,7 @@ fn declare(args: &RowsArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<u3
     let from = site.rows_from(args.data.as_deref(), file.as_deref(), Some(&args.own.key))?;
     if let Some(command) = &from.answerer {
         let (columns, same) = elsewhere(command, &account, &identity, &names)?;
-        return noted(
+        return write(
             (state.as_path(), head.as_path()),
             identity,
             site.data,
@@ -249,19 +248,24 @@ fn declare(args: &RowsArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<u3
     let spec = TableSpec { schema, rules, list: from.list.clone(), ..TableSpec::default() };
     let (_, header) = header_of(&from, spec.schema.as_deref())?;
     let (columns, categorical) = from_indicators(&names, &header);
-    let mut labels = BTreeMap::new();
-    for column in together.iter().filter_map(|set| set.label.as_ref()) {
-        let (columns, categorical) = (columns.clone(), categorical.clone());
-        let spec = TableSpec { columns, categorical, label: Some(column.clone()), ..spec.clone() };
-        labels.insert(column.clone(), table::read(&from.data, &spec)?.labels.unwrap_or_default());
+    // One pass for each column of labels that was counted by.
+    let mut labels: Vec<Option<String>> = together.iter().filter_map(|set| set.label.clone()).map(Some).collect();
+    labels.sort_unstable();
+    labels.dedup();
+    if labels.is_empty() {
+        labels.push(None);
     }
-    let table = table::read(&from.data, &TableSpec { columns, categorical, ..spec })?;
-    let (names, rows) = (table.columns, Rows::new(table.values, names.len())?);
-    // What was answered from together before, as it is now.
-    let origin = Origin::new(names, rows, labels);
-    let columns = origin.columns(&identity, &together)?;
-    let same = matches!(account.recognises(&origin, &identity)?, Known::Same(_));
-    noted((state.as_path(), head.as_path()), identity, site.data, note(columns), same.then(|| from.place()))
+    let (mut noted, mut same) = (Vec::<Column>::new(), true);
+    for label in labels {
+        let (columns, categorical) = (columns.clone(), categorical.clone());
+        let origin = origin_of(&from, TableSpec { columns, categorical, label, ..spec.clone() })?;
+        same &= matches!(account.recognises(&origin, &identity)?, Known::Same(_));
+        noted.extend(origin.columns(&identity, &together)?);
+    }
+    noted.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    noted.dedup();
+    let place = same.then(|| from.place());
+    write((state.as_path(), head.as_path()), identity, site.data, note(noted), place)
 }
 
 /// The columns of rows that another process has, as they are now, and whether they are those of before: of all columns, and of each set that
@@ -288,7 +292,7 @@ fn elsewhere(
 }
 
 /// Writes a declaration, unless the rows at this place are the `same` as before. The version from now on.
-fn noted(
+fn write(
     (state, head): (&Path, &Path),
     identity: Identity,
     data: String,

@@ -168,7 +168,7 @@ fn audit(options: &Options, only: Option<&str>) -> anyhow::Result<bool> {
 
 fn mine(plan: &Path, roster: &Path, data: &Path, json: bool) -> Result<bool, Failure> {
     let federation = documents::load_federation(roster, plan)?;
-    let rows = documents::load_rows(&federation, data)?;
+    let rows = documents::load_rows_in_memory(&federation, data)?;
     let failed = |e: &dyn std::fmt::Display| {
         Failure::input(
             format!("this plan cannot be run on these rows: {e:#}"),

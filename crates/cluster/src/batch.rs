@@ -4,7 +4,7 @@ use ndarray::Array2;
 use serde::{Deserialize, Serialize};
 
 use crate::kernel::{Form, Step};
-use crate::query::{Block, Per, Query};
+use crate::query::{Block, Cells, Per, Query};
 use crate::random::Stream;
 use crate::{AnswerError, Domain, Prepared, QueryError, Rows, Transform};
 
@@ -97,6 +97,15 @@ impl Batch {
     /// Whether the words of parts of a site's rows make the words of all of them ([`Batch::merge`]).
     pub fn comes_in_parts(&self) -> bool {
         self.queries.iter().all(Query::comes_in_parts)
+    }
+
+    /// The same questions without blur: what all parts of a site's rows are asked but the first, which draws the noise for all.
+    pub fn without_blur(&self) -> Batch {
+        let plain = |query: &Query| match query {
+            Query::Cells(cells) => Query::Cells(Cells { blur: None, ..cells.clone() }),
+            other => other.clone(),
+        };
+        Batch { transform: self.transform.clone(), queries: self.queries.iter().map(plain).collect() }
     }
 
     /// Adds the words of other rows of the same site: entries of [`Per::Row`] add up, and one of [`Per::Site`] is set where either

@@ -46,14 +46,18 @@ pub use schema::{
 pub use site::{SitePolicy, load_policy, policy_of};
 
 pub use veilsum_federation::agreed::{Federation, fingerprint, roster_fingerprint, whoami};
-use veilsum_federation::{agreed::numbered, error::Failure};
+use veilsum_federation::{
+    agreed::{numbered, questions},
+    error::Failure,
+};
 
 use crate::{
     answerer::Answerer,
     foreign::Foreign,
     plan::OutOfBox,
+    question::Question,
     release::{DataError, Origin, Prepared, Rows},
-    table::{self, TableSpec},
+    table::{self, Batches, OwnRows, Reader, Streamed, Table, TableSpec},
 };
 
 /// Both documents with their signatures, verified: for a client in another language, which verifies them itself.
@@ -78,12 +82,14 @@ pub fn load_federation(roster: impl AsRef<Path>, plan: impl AsRef<Path>) -> Resu
     Federation::new(roster_of, terms).and_then(|of| of.under(schema)).map_err(|f| in_file(plan.as_ref(), f))
 }
 
-/// A site's rows from where they are: the plan's columns, scaled into the plan's box.
+/// A site's rows from where they are: the plan's columns, scaled into the plan's box. In memory where they fit into the site's budget,
+/// else read anew for every question.
 ///
 /// # Errors
-/// A [`Failure`] that names file, row and column and never a value.
-pub fn load_rows(federation: &Federation, from: impl Into<RowsFrom>) -> Result<Prepared, Failure> {
-    held(federation, &from.into()).map(|(rows, _)| rows)
+/// A [`Failure`] that names file, row and column and never a value; where rows do not fit and the plan asks what cannot be streamed, one
+/// with the memory that they need.
+pub fn load_rows(federation: &Federation, from: impl Into<RowsFrom>) -> Result<Arc<dyn Answerer>, Failure> {
+    load_rows_and_origin(federation, from).map(|(rows, _)| rows)
 }
 
 /// The same or whoever answers in their place, and the rows as they stand in the file, by which a ledger knows them again.
@@ -94,19 +100,41 @@ pub fn load_rows_and_origin(
     federation: &Federation,
     from: impl Into<RowsFrom>,
 ) -> Result<(Arc<dyn Answerer>, Origin), Failure> {
-    let from = from.into();
+    let (from, work) = (from.into(), &federation.work);
     if let Some(command) = &from.answerer {
         let (rows, origin) = Foreign::open(federation, command)?;
         return Ok((Arc::new(rows), origin));
     }
-    let (rows, origin) = held(federation, &from)?;
-    Ok((Arc::new(rows), origin))
+    let domain = work.domain()?;
+    let spec = spec_of(federation, &from)?;
+    let label = work.labels.as_ref().map(|labels| labels.column.clone());
+    let Some(table) = held(&from, &spec)? else {
+        let reading = Arc::new(Reader::new(&from.data, spec, domain.columns(), from.memory())?);
+        let rows = Streamed::begin(reading.clone(), &domain, work.out_of_box, work.labels.clone(), &work.widths())?;
+        streams(federation, &from, rows.len())?;
+        let own = OwnRows::new(reading, label.clone(), Some(&rows));
+        return Ok((Arc::new(rows), Origin::read(work.names(), label, Arc::new(own))));
+    };
+    let (prepared, origin) = in_memory(federation, &from, table)?;
+    Ok((Arc::new(prepared), origin))
 }
 
-fn held(federation: &Federation, from: &RowsFrom) -> Result<(Prepared, Origin), Failure> {
-    let work = &federation.work;
-    let domain = work.domain()?;
-    let mut table = table::read(&from.data, &spec_of(federation, from)?)?;
+/// A site's rows in memory, for whoever has to look at each of them.
+///
+/// # Errors
+/// As [`load_rows`], and where they do not fit into the site's budget.
+pub fn load_rows_in_memory(federation: &Federation, from: impl Into<RowsFrom>) -> Result<Prepared, Failure> {
+    let from = from.into();
+    let Some(table) = held(&from, &spec_of(federation, &from)?)? else {
+        let given = rows::shown(from.memory());
+        let what = format!("{}: the rows take more memory than {given}", from.data.display());
+        return Err(Failure::input(what, "allow more: memory under [rows] in site.toml; or take a part of the rows"));
+    };
+    in_memory(federation, &from, table).map(|(rows, _)| rows)
+}
+
+fn in_memory(federation: &Federation, from: &RowsFrom, mut table: Table) -> Result<(Prepared, Origin), Failure> {
+    let (work, domain) = (&federation.work, federation.work.domain()?);
     let (values, labels) = table.drain();
     let named = work.labels.as_ref().zip(labels);
     let fault = |e: DataError| in_file(&from.data, e.into());
@@ -119,6 +147,54 @@ fn held(federation: &Federation, from: &RowsFrom) -> Result<(Prepared, Origin), 
     }
     let origin = Origin::new(work.names(), rows, named.map(|(of, labels)| (of.column.clone(), labels)));
     Ok((prepared, origin))
+}
+
+/// Rows for a ledger alone, whatever their number.
+///
+/// # Errors
+/// As [`load_rows`].
+pub fn origin_of(from: &RowsFrom, spec: TableSpec) -> Result<Origin, Failure> {
+    let mut batches = Batches::new(table::open(&from.data)?, &spec)?;
+    let names = batches.table().columns.clone();
+    let label = spec.label.clone();
+    let reading = Arc::new(Reader::new(&from.data, spec, names.len(), from.memory())?);
+    Ok(Origin::read(names, label.clone(), Arc::new(OwnRows::new(reading, label, None))))
+}
+
+/// Bytes that a number takes in memory: as it was read, and twice while it is made ready.
+const PER_NUMBER: u64 = 24;
+/// Rows that are read before it is looked whether they still fit.
+const SOME: usize = 1 << 16;
+
+/// All rows, where they fit into the site's budget.
+fn held(from: &RowsFrom, spec: &TableSpec) -> Result<Option<Table>, Failure> {
+    let mut batches = Batches::new(table::open(&from.data)?, spec)?;
+    while batches.more(SOME)? {
+        if batches.table().values.len() as u64 * PER_NUMBER > from.memory() {
+            return Ok(None);
+        }
+    }
+    Ok(Some(batches.into_table()).filter(|table| table.values.len() as u64 * PER_NUMBER <= from.memory()))
+}
+
+/// Whether this plan can be answered from rows that are streamed.
+fn streams(federation: &Federation, from: &RowsFrom, rows: u64) -> Result<(), Failure> {
+    let whole =
+        questions(&federation.work, federation.roster.sites.len())?.into_iter().find_map(|question| match question {
+            Question::Cluster(batch) | Question::Drawn { batch, .. } if !batch.comes_in_parts() => Some(batch.kind()),
+            _ => None,
+        });
+    let Some(kind) = whole else { return Ok(()) };
+    let needed = (rows * federation.work.names().len() as u64 * PER_NUMBER).next_multiple_of(1 << 20);
+    let (needed, given) = (rows::shown(needed), rows::shown(from.memory()));
+    let what = format!(
+        "{}: the plan asks a question about all rows at once ({kind}), and they take {needed} of memory where {given} are allowed",
+        from.data.display()
+    );
+    let next = format!(
+        "say memory = \"{needed}\" under [rows] in site.toml, or ask for a plan whose questions add up over rows"
+    );
+    Err(Failure::input(what, next))
 }
 
 /// What a plan wants of a site's rows.

@@ -224,6 +224,11 @@ impl Family for Cells {
         self.blur.is_none_or(|blur| blur.strength == 0.0)
     }
 
+    /// Noise is rounded by itself: one part draws it, and the others are asked without ([`Batch::without_blur`](crate::Batch::without_blur)).
+    fn comes_in_parts(&self) -> bool {
+        true
+    }
+
     fn is_blurred(&self) -> bool {
         self.blur.is_some()
     }

@@ -16,3 +16,5 @@ pub use origin::{Origin, Passes, RowLabels, Together};
 pub use smooth::Kept;
 /// What a site's rows are before they are an [`Origin`], and once they are ready to answer.
 pub use veilsum_cluster::{DataError, Domain, Prepared, Rows};
+/// What a digest of rows is made with.
+pub use veilsum_proto::suite::{Hash, LongHash};

@@ -475,6 +475,9 @@ impl TableError {
             Self::Read { source, .. } if source.kind() == io::ErrorKind::UnexpectedEof => {
                 "it was cut short: export or copy the file again".into()
             }
+            Self::Read { source, .. } if source.kind() == io::ErrorKind::FileTooLarge => {
+                "a pipe is held in memory, 1 GiB of it at most: write the rows to a file".into()
+            }
             Self::Read { .. } => "check that it is a regular file on a healthy disk".into(),
             Self::Write { .. } => "check the free space and the folder's permissions".into(),
             Self::WriteRagged { .. } => String::new(),

@@ -4,6 +4,7 @@ use std::{
     fs::File,
     io::{self, BufReader, Cursor, Read, Seek},
     path::Path,
+    sync::OnceLock,
 };
 
 use super::{arrow::ArrowReader, csv::CsvReader, error::TableError, parquet::ParquetReader, source::RowReader};
@@ -12,6 +13,9 @@ use super::{arrow::ArrowReader, csv::CsvReader, error::TableError, parquet::Parq
 const HEAD: usize = 8;
 /// Bytes that are read at a time.
 const BUFFER: usize = 256 << 10;
+
+/// Bytes of standard input at most: it is held as it came, packed or not.
+const MAX_PIPE: u64 = 1 << 30;
 
 /// Forms that are told from text and not read.
 const OTHERS: [(&[u8], &str); 4] = [
@@ -34,7 +38,9 @@ enum From {
 /// A [`TableError`] that names the file.
 pub(super) fn open_one(path: &Path) -> Result<Box<dyn RowReader>, TableError> {
     if path.as_os_str() == "-" {
-        return form_of(From::Stream(Box::new(io::stdin())), "standard input", true);
+        let name = "standard input";
+        let bytes = standard_input().map_err(|source| TableError::Read { file: name.to_owned(), source })?;
+        return form_of(From::Stream(Box::new(Cursor::new(bytes))), name, true);
     }
     let name = path.display().to_string();
     let opened = File::open(path).and_then(|file| Ok((file.metadata()?.is_file(), file)));
@@ -43,6 +49,17 @@ pub(super) fn open_one(path: &Path) -> Result<Box<dyn RowReader>, TableError> {
         Ok((false, pipe)) => form_of(From::Stream(Box::new(pipe)), &name, true),
         Err(source) => Err(TableError::Open { file: name, source }),
     }
+}
+
+/// All of standard input, which is read once and looked at as often as needed.
+fn standard_input() -> io::Result<&'static [u8]> {
+    static ALL: OnceLock<Result<Vec<u8>, io::ErrorKind>> = OnceLock::new();
+    let all = ALL.get_or_init(|| {
+        let mut bytes = Vec::new();
+        io::stdin().take(MAX_PIPE + 1).read_to_end(&mut bytes).map_err(|e| e.kind())?;
+        if bytes.len() as u64 > MAX_PIPE { Err(io::ErrorKind::FileTooLarge) } else { Ok(bytes) }
+    });
+    all.as_ref().map(Vec::as_slice).map_err(|kind| (*kind).into())
 }
 
 fn form_of(mut from: From, name: &str, may_be_packed: bool) -> Result<Box<dyn RowReader>, TableError> {

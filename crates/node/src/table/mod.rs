@@ -24,6 +24,7 @@ mod parquet;
 mod row;
 mod rules;
 mod source;
+mod streamed;
 
 pub use cell::Cell;
 pub use csv::{read_csv_from, read_matrix, read_matrix_from, write_csv, write_numbers};
@@ -77,6 +78,8 @@ pub fn look(name: impl AsRef<Path>, spec: &TableSpec) -> Result<Reasons, TableEr
     }
     Ok(std::mem::take(&mut batches.table().left_out))
 }
+
+pub use streamed::{OwnRows, Reader, Streamed};
 
 #[cfg(test)]
 mod forms;

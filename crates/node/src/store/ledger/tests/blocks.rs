@@ -23,14 +23,14 @@ fn rows_do_not_become_new_by_a_new_name() {
         Origin::new(vec!["x".into(), "y".into()], rows, None)
     };
     let mut ledger = site.open_for(data("ward", 5)).unwrap();
-    let Known::Same(new) = ledger.book().known(&wider([1.0, 2.0])) else { panic!("a column more") };
+    let Known::Same(new) = ledger.book().known(&wider([1.0, 2.0])).unwrap() else { panic!("a column more") };
     assert_eq!(new.iter().map(|c| &c.name[..]).collect::<Vec<_>>(), [r#"[["x","y"],null]"#, "y"]);
     // From then on they stand in the same rows ([LED-8]).
     ledger.note(Note::Columns(new), &Left::default(), Hash::default()).unwrap();
-    assert_eq!(ledger.book().known(&wider([1.0, 2.0])), Known::Same(Vec::new()));
+    assert_eq!(ledger.book().known(&wider([1.0, 2.0])).unwrap(), Known::Same(Vec::new()));
     let rows = Together::named(r#"[["x","y"],null]"#).unwrap();
-    assert_eq!(ledger.book().known(&wider([2.0, 1.0])), Known::OtherRows(vec![rows.clone()]));
-    assert_eq!(ledger.book().known(&wider([2.0, 3.0])), Known::Other(vec!["y".into()]));
+    assert_eq!(ledger.book().known(&wider([2.0, 1.0])).unwrap(), Known::OtherRows(vec![rows.clone()]));
+    assert_eq!(ledger.book().known(&wider([2.0, 3.0])).unwrap(), Known::Other(vec!["y".into()]));
     let names = ["x".to_owned(), "y".to_owned()];
     assert_eq!(ledger.book().account().columns().cloned().collect::<Vec<_>>(), names);
     assert_eq!(ledger.book().account().together(), vec![rows]);

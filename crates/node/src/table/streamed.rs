@@ -1,0 +1,346 @@
+//! Rows that are read anew for every question, because they do not fit into memory: the answer of each batch of them is added to that of the
+//! others ([SUM-1]), while the next batch is read on another thread.
+//!
+//! Every pass takes a fingerprint of the rows. Where it is another than that of the first, the rows changed, and there is no answer.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc::sync_channel,
+    },
+};
+
+use twox_hash::XxHash3_128;
+use veilsum_cluster::SumStep;
+
+use super::{
+    error::TableError,
+    open,
+    source::{Batches, TableSpec},
+};
+use crate::{
+    agreed::numbered,
+    answerer::{Answerer, AnswererError, PossibleRows},
+    blur::Stream,
+    error::{Code, Failure},
+    plan::{Labels, OutOfBox},
+    question::Batch,
+    release::{DataError, Domain, Hash, LongHash, Passes, Prepared, RowLabels, Rows},
+};
+
+/// Bytes of a batch at most. More would not be faster, and less stay in the processor's caches.
+const BATCH: u64 = 8 << 20;
+/// A batch takes this part of the memory that is allowed: three are on their way, each of which is made ready.
+const PART: u64 = 16;
+
+/// What rows are read from, and what of them.
+pub struct Reader {
+    data: PathBuf,
+    spec: TableSpec,
+    columns: usize,
+    /// Of a batch at least.
+    rows: usize,
+    /// Whether every row could be used once.
+    whole: AtomicBool,
+    /// Of the fingerprint; secret, so that nobody makes rows with the fingerprint of others.
+    seed: u64,
+}
+
+/// A fingerprint of rows, whatever their order.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+struct Print {
+    rows: u64,
+    sum: u128,
+}
+
+/// A batch as it was read.
+type Part = (Vec<f64>, Option<Vec<String>>);
+
+impl Reader {
+    /// `columns` numbers a row, as `spec` wants them of `data`, in so many bytes of memory.
+    ///
+    /// # Errors
+    /// A [`Failure`] where the system has no random numbers.
+    pub fn new(data: &Path, spec: TableSpec, columns: usize, memory: u64) -> Result<Reader, Failure> {
+        let seed = getrandom::u64().map_err(|e| Failure::new(Code::Internal, e, "the system has no random numbers"))?;
+        let (columns, bytes) = (columns.max(1), (memory / PART).min(BATCH) as usize);
+        Ok(Reader {
+            data: data.to_owned(),
+            spec,
+            columns,
+            rows: (bytes / 8 / columns).max(1),
+            whole: AtomicBool::new(false),
+            seed,
+        })
+    }
+
+    /// One pass: every batch is read and made into something on another thread, and given to `each` here.
+    fn pass<T: Send, E: From<Failure>>(
+        &self,
+        make: impl Fn(Part) -> Result<T, Failure> + Sync,
+        mut each: impl FnMut(T) -> Result<(), E>,
+    ) -> Result<Print, E> {
+        let (out, input) = sync_channel(1);
+        std::thread::scope(|scope| {
+            let make = &make;
+            let reader = scope.spawn(move || self.read(&|part| Ok(out.send(make(part)?).is_ok())));
+            let mut failed = None;
+            for part in input {
+                if let Err(e) = each(part) {
+                    failed = Some(e);
+                    break;
+                }
+            }
+            let read = reader.join();
+            if let Some(e) = failed {
+                return Err(e);
+            }
+            let defect =
+                || Failure::new(Code::Internal, "reading rows ended in a panic", "this is a defect, please report it");
+            Ok(read.unwrap_or_else(|_| Err(defect()))?)
+        })
+    }
+
+    /// Reads all rows, as long as `take` wants more.
+    fn read(&self, take: &dyn Fn(Part) -> Result<bool, Failure>) -> Result<Print, Failure> {
+        let mut batches = Batches::new(open(&self.data)?, &self.spec)?;
+        let mut print = Print::default();
+        loop {
+            let more = batches.more(self.rows).map_err(|e| self.fault(e))?;
+            let part = batches.table().drain();
+            self.look(&mut print, &part);
+            if !part.0.is_empty() && !take(part)? || !more {
+                self.whole.fetch_or(!more, Ordering::Relaxed);
+                return Ok(print);
+            }
+        }
+    }
+
+    /// A row that can't be used any more is a row that changed.
+    fn fault(&self, e: TableError) -> Failure {
+        match self.whole.load(Ordering::Relaxed) && e.reasons().rows() > 0 {
+            true => changed(&self.data, &format!("has rows that cannot be used ({e})")),
+            false => e.into(),
+        }
+    }
+
+    fn look(&self, print: &mut Print, (values, labels): &Part) {
+        let mut bytes = Vec::with_capacity(8 * self.columns);
+        for (i, row) in values.chunks_exact(self.columns).enumerate() {
+            bytes.clear();
+            row.iter().for_each(|x| bytes.extend_from_slice(&x.to_le_bytes()));
+            if let Some(labels) = labels {
+                bytes.extend_from_slice(labels[i].as_bytes());
+            }
+            print.sum = print.sum.wrapping_add(XxHash3_128::oneshot_with_seed(self.seed, &bytes));
+            print.rows += 1;
+        }
+    }
+}
+
+/// What is said where a later pass met other rows than the first.
+fn changed(data: &Path, seen: &str) -> Failure {
+    let what = format!("the rows changed while the run was on: {} {seen}", data.display());
+    Failure::input(
+        what,
+        "give the rows as they were and start the site again; or, where they have changed for good, see `veilsum ledger changed`",
+    )
+}
+
+/// Rows that are read anew for every question.
+pub struct Streamed {
+    reading: Arc<Reader>,
+    domain: Domain,
+    out_of_box: OutOfBox,
+    wanted: Option<Labels>,
+    print: Print,
+    digest: Hash,
+    labels: Option<Vec<u32>>,
+    possible: Option<u64>,
+}
+
+impl Streamed {
+    /// Reads all rows twice: to see whether each can be used and how many they are, and for their digest.
+    ///
+    /// # Errors
+    /// A [`Failure`] that names file, row and column.
+    pub fn begin(
+        reading: Arc<Reader>,
+        domain: &Domain,
+        out_of_box: OutOfBox,
+        wanted: Option<Labels>,
+        widths: &[usize],
+    ) -> Result<Streamed, Failure> {
+        let mut rows = Streamed {
+            reading,
+            domain: domain.clone(),
+            out_of_box,
+            labels: wanted.is_some().then(Vec::new),
+            wanted,
+            print: Print::default(),
+            digest: Hash::default(),
+            possible: None,
+        };
+        let mut possible = PossibleRows::new(widths);
+        let (mut labels, mut countable) = (rows.labels.take(), true);
+        rows.print = rows.reading.pass(
+            |part| rows.prepared(part),
+            |part: Prepared| {
+                if countable {
+                    countable = part.packed().to_rows().iter().all(|row| possible.see(row));
+                }
+                if let (Some(all), Some(of)) = (&mut labels, part.labels()) {
+                    all.extend(of);
+                }
+                Ok::<(), Failure>(())
+            },
+        )?;
+        (rows.labels, rows.possible) = (labels, possible.count());
+        // The same digest as of rows in memory, so that a site may turn from one to the other.
+        let bytes = rows.print.rows * 8 * domain.columns() as u64;
+        let mut digest = LongHash::new("rows behind blur", bytes);
+        let mut buffer = Vec::new();
+        let print = rows.reading.pass(
+            |part| rows.prepared(part),
+            |part| {
+                buffer.clear();
+                part.packed().to_rows().as_slice().iter().for_each(|x| buffer.extend_from_slice(&x.to_le_bytes()));
+                digest.add(&buffer);
+                Ok::<(), Failure>(())
+            },
+        )?;
+        rows.digest = digest.finish();
+        rows.same(print)?;
+        Ok(rows)
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> u64 {
+        self.print.rows
+    }
+
+    /// Whether there are none, which [`Streamed::begin`] refuses.
+    pub fn is_empty(&self) -> bool {
+        self.print.rows == 0
+    }
+
+    fn prepared(&self, (values, labels): Part) -> Result<Prepared, Failure> {
+        let of = |e: DataError| changed(&self.reading.data, &format!("has rows that cannot be used ({e})"));
+        let rows = Rows::new(values, self.domain.columns()).map_err(of)?;
+        let prepared = Prepared::new(&rows, &self.domain, self.out_of_box).map_err(of)?;
+        match (&self.wanted, labels) {
+            (Some(wanted), Some(labels)) => {
+                let labels = numbered(&labels, wanted).unwrap_or_default();
+                prepared.with_labels(labels).map_err(of)
+            }
+            _ => Ok(prepared),
+        }
+    }
+
+    fn same(&self, print: Print) -> Result<(), Failure> {
+        match print == self.print {
+            true => Ok(()),
+            false => Err(changed(&self.reading.data, "holds others than at its start")),
+        }
+    }
+}
+
+/// An error of a pass in the middle of an answer.
+struct Failed(AnswererError);
+
+impl From<Failure> for Failed {
+    fn from(e: Failure) -> Failed {
+        Failed(AnswererError::Source { what: e.message, next: e.advice })
+    }
+}
+
+impl Answerer for Streamed {
+    fn domain(&self) -> &Domain {
+        &self.domain
+    }
+
+    fn rows(&self) -> u64 {
+        self.print.rows
+    }
+
+    fn digest(&self) -> Hash {
+        self.digest
+    }
+
+    fn labels(&self) -> Option<&[u32]> {
+        self.labels.as_deref()
+    }
+
+    fn possible_rows(&self, _widths: &[usize]) -> Option<u64> {
+        self.possible
+    }
+
+    fn words(
+        &self,
+        batch: &Batch,
+        steps: &[SumStep],
+        mut noise: Option<&mut Stream>,
+    ) -> Result<Vec<i64>, AnswererError> {
+        if !batch.comes_in_parts() {
+            let what = format!("the question {} is about all rows at once, and these are streamed", batch.kind());
+            let next =
+                "give the site's rows more memory ([rows] memory in site.toml), or ask for another plan".to_owned();
+            return Err(AnswererError::Source { what, next });
+        }
+        // The first batch draws the blur of all.
+        let plain = batch.without_blur();
+        let mut total: Option<Vec<i64>> = None;
+        let print = self.reading.pass(
+            |part| self.prepared(part),
+            |part: Prepared| {
+                let asked = if total.is_none() { batch } else { &plain };
+                let words = Answerer::words(&part, asked, steps, noise.take()).map_err(Failed)?;
+                match &mut total {
+                    None => total = Some(words),
+                    Some(total) => {
+                        let merged = batch.merge(&self.domain, steps, total, &words);
+                        merged.map_err(|e| Failed(AnswererError::Answer(e.into())))?;
+                    }
+                }
+                Ok(())
+            },
+        );
+        print.and_then(|print| Ok(self.same(print)?)).map_err(|Failed(e)| e)?;
+        Ok(total.unwrap_or_default())
+    }
+}
+
+/// The same rows in their own units, for the ledger.
+pub struct OwnRows {
+    reading: Arc<Reader>,
+    label: Option<String>,
+    print: Option<Print>,
+}
+
+impl OwnRows {
+    /// `label` is the column of labels that is read; `of` are the rows that these must be.
+    pub fn new(reading: Arc<Reader>, label: Option<String>, of: Option<&Streamed>) -> OwnRows {
+        OwnRows { reading, label, print: of.map(|rows| rows.print) }
+    }
+}
+
+impl Passes for OwnRows {
+    fn pass(&self, each: &mut dyn FnMut(&Rows, &RowLabels)) -> Result<(), Failure> {
+        let print = self.reading.pass(
+            |(values, labels)| {
+                let rows = Rows::new(values, self.reading.columns)?;
+                Ok((rows, self.label.clone().into_iter().zip(labels).collect()))
+            },
+            |(rows, labels): (Rows, RowLabels)| {
+                each(&rows, &labels);
+                Ok::<(), Failure>(())
+            },
+        )?;
+        match self.print.is_none_or(|before| before == print) {
+            true => Ok(()),
+            false => Err(changed(&self.reading.data, "holds others than at its start")),
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Rows that do not fit into a site's memory are read anew for every question: a federation of such sites sends the same words as one in
+//! memory, rows that change in between are an error, and a plan that cannot be answered so is refused at the start.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use tokio::sync::oneshot;
+use veilsum_cluster::{
+    Algorithm, Rows,
+    method::{Seeding, TreeSeeding},
+    query::LocalSteps,
+};
+use veilsum_node::{
+    agreed::questions,
+    answerer::Answerer,
+    blur::Repeatable,
+    documents::{self, RowsFrom},
+    error::Failure,
+    loopback::LOOPBACK_TIMING,
+    model::Model,
+    plan::PlanSpec,
+    question::{Terms as Asking, contribute},
+    release::Origin,
+    role::{client, config::ClientConfig, server},
+    table::RowRules,
+};
+use veilsum_proto::plan::Terms;
+use veilsum_testkit::{
+    cast::Cast,
+    in_process::{fcm, made_up, unit_square},
+    program::{Folder, Parties, veilsum},
+};
+
+/// Rows of a part of a source.
+const PART: usize = 90;
+
+type Site = (Arc<dyn Answerer>, Arc<Origin>);
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime");
+    runtime.block_on(async { tokio::time::timeout(Duration::from_secs(120), future).await.expect("an end") })
+}
+
+fn cast(work: &PlanSpec) -> Cast {
+    let large = |terms: &mut Terms| terms.max_rows = 1_000;
+    Cast::new(work, &["site-1", "site-2", "site-3"], large).expect("a federation")
+}
+
+/// A folder of parts with these rows.
+fn parts(folder: &Folder, name: &str, rows: &Rows) -> PathBuf {
+    let parts = PathBuf::from(folder.path(name));
+    fs::create_dir(&parts).expect("a folder");
+    for (i, part) in rows.as_slice().chunks(2 * PART).enumerate() {
+        let lines: String = part.chunks(2).map(|row| format!("{:?},{:?}\n", row[0], row[1])).collect();
+        fs::write(parts.join(format!("part-{i}.csv")), format!("x,y\n{lines}")).expect("a part");
+    }
+    parts
+}
+
+fn load(cast: &Cast, data: &Path, memory: u64) -> Result<Site, Failure> {
+    let rules = Arc::new(RowRules { memory: Some(memory), ..RowRules::default() });
+    let from = RowsFrom { data: data.to_owned(), rules, list: None };
+    documents::load_rows_and_origin(&cast.federation, &from).map(|(rows, origin)| (rows, Arc::new(origin)))
+}
+
+/// The models of all sites.
+async fn run(cast: &Cast, sites: Vec<Site>) -> Vec<Result<Model, Failure>> {
+    let (bound, address) = oneshot::channel();
+    let server = tokio::spawn(server::run(cast.server(LOOPBACK_TIMING, bound)));
+    let coordinator = address.await.expect("an address");
+    let (intermediary, counter) = cast.intermediary(coordinator, LOOPBACK_TIMING).await;
+    let none = Rows::new(vec![0.5, 0.5], 2).expect("a row");
+    let clients: Vec<_> = (sites.into_iter().enumerate())
+        .map(|(i, (rows, origin))| {
+            let config = ClientConfig { rows, origin, ..cast.site(i, &none, coordinator, intermediary) };
+            tokio::spawn(client::run(config))
+        })
+        .collect();
+    let mut models = Vec::new();
+    for client in clients {
+        models.push(client.await.expect("no panic").map(|report| report.model.expect("a model")));
+    }
+    let _ = (server.await, counter.await);
+    models
+}
+
+#[test]
+fn a_federation_of_streamed_rows_sends_the_words_of_one_in_memory() {
+    // Seeding from totals with blur is what a plan has by default.
+    let mut work = fcm(unit_square(), 3, 0.0, 4, Seeding::Uniform { seed: 5 });
+    work.recipe.seeding =
+        Seeding::Tree(TreeSeeding { seed: 7, cells_per_cluster: 4, tries: 5, min_rows: 1, blur: 0.5 });
+    let (folder, cast) = (Folder::fresh(), cast(&work));
+    let data: Vec<PathBuf> =
+        made_up(&[700, 400, 930], 1.0, 11).iter().map(|(name, rows)| parts(&folder, name, rows)).collect();
+    let site =
+        |memory: u64| -> Vec<Site> { data.iter().map(|data| load(&cast, data, memory).expect("rows")).collect() };
+    let (held, streamed) = (site(1 << 30), site(1));
+    let form = cast.federation.form().expect("a form");
+    for ((held, own), (streamed, own_streamed)) in held.iter().zip(&streamed) {
+        assert_eq!((held.rows(), held.digest()), (streamed.rows(), streamed.digest()));
+        assert_eq!(held.possible_rows(&[1, 1]), streamed.possible_rows(&[1, 1]));
+        let identity = &cast.identities[2];
+        assert!(own.columns(identity, &[]).expect("digests") == own_streamed.columns(identity, &[]).expect("digests"));
+        for question in questions(&work, 3).expect("questions") {
+            let blur = || Repeatable { seed: 3, site: 1 }.stream(&[]);
+            let words = |rows: &dyn Answerer| {
+                contribute(&question, rows, &Asking::everybody(form), Some(&mut blur())).expect("words")
+            };
+            assert_eq!(words(&**held), words(&**streamed), "{}", question.name());
+        }
+    }
+    let models = block_on(async { [run(&cast, held).await, run(&cast, streamed).await] });
+    let [held, streamed] = models.map(|all| all.into_iter().map(|model| model.expect("a model")).collect::<Vec<_>>());
+    for (held, streamed) in held.iter().zip(&streamed) {
+        assert!(
+            held.centres.len() == 3 && held.centres == streamed.centres,
+            "{:?} {:?}",
+            held.centres,
+            streamed.centres
+        );
+    }
+}
+
+#[test]
+fn rows_that_change_between_questions_are_an_error_and_no_answer() {
+    let work = fcm(unit_square(), 2, 0.0, 2, Seeding::Uniform { seed: 5 });
+    let (folder, cast) = (Folder::fresh(), cast(&work));
+    let (name, rows) = &made_up(&[400], 1.0, 3)[0];
+    let data = parts(&folder, name, rows);
+    let (streamed, origin) = load(&cast, &data, 1).expect("rows");
+    let form = cast.federation.form().expect("a form");
+    let ask = || {
+        let question = &questions(&work, 3).expect("questions")[1];
+        contribute(question, &*streamed, &Asking::everybody(form), None)
+    };
+    let first = ask().expect("words");
+    let part = data.join("part-1.csv");
+    let text = fs::read_to_string(&part).expect("a part");
+    let mut lines: Vec<&str> = text.lines().collect();
+    // Another order is no change.
+    lines[1..].reverse();
+    fs::write(&part, lines.join("\n")).expect("a part");
+    assert_eq!(ask().expect("words"), first);
+    let swapped = {
+        let cells: Vec<Vec<&str>> = lines[1..3].iter().map(|line| line.split(',').collect()).collect();
+        [format!("{},{}", cells[0][0], cells[1][1]), format!("{},{}", cells[1][0], cells[0][1])]
+    };
+    let other = [&[lines[0], &swapped[0], &swapped[1]], &lines[3..]].concat().join("\n");
+    let longer = format!("{text}0.5,0.5\n");
+    let outside = format!("{text}7.5,0.5\n");
+    for changed in [other, longer, outside] {
+        fs::write(&part, changed).expect("a part");
+        let failure = Failure::from(ask().expect_err("other rows"));
+        assert!(failure.message.contains("the rows changed while the run was on"), "{failure}");
+        assert!(failure.advice.contains("ledger changed") && !failure.message.contains("7.5"), "{failure}");
+        assert!(origin.columns(&cast.identities[2], &[]).is_err());
+    }
+    fs::write(&part, &text).expect("a part");
+    assert_eq!(ask().expect("words"), first);
+    fs::remove_file(&part).expect("a part");
+    assert!(ask().is_err());
+}
+
+#[test]
+fn a_plan_about_all_rows_at_once_is_refused_with_the_memory_that_it_needs() {
+    let mut work = fcm(unit_square(), 2, 0.0, 2, Seeding::Uniform { seed: 5 });
+    let local = LocalSteps { most: 10, epsilon: 1e-4 };
+    work.recipe.algorithm = Algorithm::FfcmAvg1 { m: 2.0, epsilon: 0.0, max_rounds: 2, local, powers: false };
+    let (folder, cast) = (Folder::fresh(), cast(&work));
+    let (name, rows) = &made_up(&[400], 1.0, 3)[0];
+    let data = parts(&folder, name, rows);
+    assert!(load(&cast, &data, 1 << 20).is_ok());
+    let failure = load(&cast, &data, 1 << 10).err().expect("a refusal");
+    assert!(failure.message.contains("about all rows at once (local_fuzzy)"), "{failure}");
+    assert!(failure.advice.contains("memory = \"1 MiB\" under [rows] in site.toml"), "{failure}");
+}
+
+/// What a site says of its rows holds for every command, and rows that cannot be used are listed beside its key.
+#[test]
+fn a_site_says_once_where_its_rows_are_and_what_they_mean() {
+    let p = Parties::new(&[40, 50, 60], &[]);
+    let toy = fs::read_to_string(p.folder.path("toy.toml")).expect("a policy");
+    fs::create_dir(p.folder.path("rows")).expect("a folder");
+    let write = |wrong: &str| {
+        for (i, part) in p.data[0].1.as_slice().chunks(30).enumerate() {
+            let lines: String = part.chunks(2).map(|row| format!("{:?},{:?},a\n", row[0] * 1e3, row[1])).collect();
+            p.folder.write(&format!("rows/part-{i}"), &format!("ex,y,ward\n{lines}1e9,7,b\n{wrong}"));
+        }
+    };
+    let rows = "[rows]\nsource = \"rows\"\nfilter = \"ward = 'a'\"\ncolumns = { x = \"ex\" }\nunits = { x = { factor = 0.001 } }\n";
+    p.folder.write("site.toml", &format!("{toy}{rows}"));
+    let [roster, plan, key] = ["roster.toml", "plan.toml", "site-1.key"].map(|name| p.folder.path(name));
+    let check = || veilsum(&["policy", "check", "--roster", &roster, "--plan", &plan, "--key", &key]);
+    write("");
+    let told = check().expect(0);
+    assert!(told.stdout.contains("x, y") && told.stdout.contains("ward"), "{}", told.text());
+    write("0.5,,a\n99999,0.5,a\n");
+    let told = check().expect(3);
+    assert!(told.text().contains("in all 6 rows cannot be used") && !told.text().contains("99999"), "{}", told.text());
+    let list = fs::read_to_string(p.folder.path("site-1.key.unusable-rows.csv")).expect("a list");
+    assert_eq!(list.lines().filter(|line| line.contains("no value in")).count(), 3, "{list}");
+    p.folder.write("site.toml", &format!("{toy}{rows}sorce = \"x\"\n"));
+    let told = check().expect(3);
+    assert!(told.text().contains("do you mean \"source\"?"), "{}", told.text());
+    p.folder.write("site.toml", &toy);
+    assert!(check().expect(2).text().contains("--data"));
+}
