@@ -236,7 +236,7 @@ fn declare(args: &RowsArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<u3
     let from = site.rows_from(args.data.as_deref(), file.as_deref(), Some(&args.own.key))?;
     if let Some(command) = &from.answerer {
         let (columns, same) = elsewhere(command, &account, &identity, &names)?;
-        return noted(
+        return write(
             (state.as_path(), head.as_path()),
             identity,
             site.data,
@@ -255,17 +255,17 @@ fn declare(args: &RowsArgs, note: impl FnOnce(Vec<Column>) -> Note) -> Result<u3
     if labels.is_empty() {
         labels.push(None);
     }
-    let (mut columns_now, mut same) = (Vec::<Column>::new(), true);
+    let (mut noted, mut same) = (Vec::<Column>::new(), true);
     for label in labels {
         let (columns, categorical) = (columns.clone(), categorical.clone());
         let origin = origin_of(&from, TableSpec { columns, categorical, label, ..spec.clone() })?;
         same &= matches!(account.recognises(&origin, &identity)?, Known::Same(_));
-        columns_now.extend(origin.columns(&identity, &together)?);
+        noted.extend(origin.columns(&identity, &together)?);
     }
-    columns_now.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-    columns_now.dedup();
-    let place = (state.as_path(), head.as_path());
-    noted(place, identity, site.data, note(columns_now), same.then(|| from.place()))
+    noted.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+    noted.dedup();
+    let place = same.then(|| from.place());
+    write((state.as_path(), head.as_path()), identity, site.data, note(noted), place)
 }
 
 /// The columns of rows that another process has, as they are now, and whether they are those of before: of all columns, and of each set that
@@ -292,7 +292,7 @@ fn elsewhere(
 }
 
 /// Writes a declaration, unless the rows at this place are the `same` as before. The version from now on.
-fn noted(
+fn write(
     (state, head): (&Path, &Path),
     identity: Identity,
     data: String,

@@ -126,7 +126,14 @@ fn say(fault: &Fault) -> String {
 fn conversation(launch: &Launch, hello: &Hello, rows: &Rows) -> Result<Vec<Tried>, String> {
     let domain = hello.domain().map_err(|e| e.to_string())?;
     let prepared = Prepared::new(rows, &domain, OutOfBox::Refuse).map_err(|e| e.to_string())?;
-    let mut held = Held::start(launch.clone(), hello.clone()).map_err(|e| say(&e))?;
+    let mut held = match Held::start(launch.clone(), hello.clone()) {
+        // An answerer need not offer everything, if it says so.
+        Err(Fault::Refused { refusal, .. }) if refusal.code == RefusalCode::Kind => {
+            let result = Ok(format!("not offered: {}", refusal.message));
+            return Ok(vec![Tried { what: "begins".into(), result }]);
+        }
+        begun => begun.map_err(|e| say(&e))?,
+    };
     let ready = held.ready().clone();
     let mut tried = Vec::new();
     let same = if ready.rows == rows.len() as u64 {

@@ -3,7 +3,6 @@
 use std::{
     collections::VecDeque,
     io::{self, BufRead, BufReader, Read, Write},
-    os::unix::process::CommandExt,
     process::{Child, ChildStdin, Command, Stdio},
     sync::{
         Arc, Mutex,
@@ -13,8 +12,6 @@ use std::{
     thread,
     time::{Duration, Instant},
 };
-
-use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::{contract::tame, fault::Fault};
 
@@ -107,7 +104,6 @@ enum Heard {
 pub struct Process {
     program: String,
     child: Child,
-    group: Option<Pid>,
     /// Lines to write; a thread writes them, so that an answerer that does not read holds up nobody.
     to: Option<Sender<Vec<u8>>>,
     from: Receiver<Heard>,
@@ -129,9 +125,9 @@ impl Process {
         command.envs(ENVIRONMENT.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // A group of its own: what it starts ends with it, and a Ctrl-C at the terminal is the site's.
-        command.process_group(0);
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = command.spawn().map_err(|e| cannot(e.to_string()))?;
-        let group = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else { return Err(cannot("it has no pipes".into())) };
         let (to, lines) = mpsc::channel();
@@ -143,7 +139,7 @@ impl Process {
         let last = Arc::new(Mutex::new(VecDeque::new()));
         let (kept, log) = (last.clone(), launch.log.clone());
         thread::spawn(move || log_lines(stderr, &kept, &log));
-        Ok(Self { program: launch.program(), child, group, to: Some(to), from, most, last })
+        Ok(Self { program: launch.program(), child, to: Some(to), from, most, last })
     }
 
     /// Sends a line; that the answerer does not read it shows when its answer does not come.
@@ -194,9 +190,7 @@ impl Process {
     /// Lets it take what it began elsewhere with it, such as a statement on a server.
     fn ask_to_stop(&mut self) {
         self.to = None;
-        if let Some(group) = self.group {
-            let _ = kill_process_group(group, Signal::TERM);
-        }
+        stop_group(&mut self.child, false);
         let _ = wait(&mut self.child, Instant::now() + MERCY);
     }
 
@@ -204,10 +198,7 @@ impl Process {
     fn kill(&mut self) -> String {
         // A process that ended by itself is told from one that has to be killed.
         let ended = wait(&mut self.child, Instant::now() + Duration::from_millis(200));
-        if let Some(group) = self.group {
-            // None is left where everybody of the group has ended.
-            let _ = kill_process_group(group, Signal::KILL);
-        }
+        stop_group(&mut self.child, true);
         let _ = wait(&mut self.child, Instant::now() + GONE);
         ended.map_or_else(|| "killed".to_owned(), |status| status.to_string())
     }
@@ -222,10 +213,26 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.to = None;
-        if let Some(group) = self.group {
-            let _ = kill_process_group(group, Signal::KILL);
-        }
+        stop_group(&mut self.child, true);
         let _ = wait(&mut self.child, Instant::now() + GONE);
+    }
+}
+
+/// Ends a process and all that it started, or asks them to end.
+#[cfg(unix)]
+fn stop_group(child: &mut Child, now: bool) {
+    use rustix::process::{Pid, Signal, kill_process_group};
+    if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+        // None is left where everybody of the group has ended.
+        let _ = kill_process_group(group, if now { Signal::KILL } else { Signal::TERM });
+    }
+}
+
+/// Elsewhere the process alone.
+#[cfg(not(unix))]
+fn stop_group(child: &mut Child, now: bool) {
+    if now {
+        let _ = child.kill();
     }
 }
 
