@@ -90,6 +90,25 @@ def test_a_whole_federation_by_hand(tmp_path):
     assert veilsum.FuzzyCMeans(3, init=result.centres, tol=1e-9).fit(np.concatenate(rows)).n_iter_ < 30
 
 
+def test_sites_with_rows_from_everywhere(tmp_path):
+    rows = sites()
+    kept = [tmp_path / "rows.csv", rows[1], {"y": rows[2][:, 1], "x": rows[2][:, 0]}]
+    kept[0].write_text("y,x\n" + "".join(f"{y!r},{x!r}\n" for x, y in rows[0].tolist()))
+    try:
+        import pyarrow
+        import pyarrow.parquet
+
+        pyarrow.parquet.write_table(pyarrow.table({"x": rows[1][:, 0], "y": rows[1][:, 1]}), tmp_path / "rows.parquet")
+        kept[1] = tmp_path / "rows.parquet"
+    except ImportError:
+        print("SKIPPED: pyarrow is not installed, so no site reads Parquet")
+    coordinator, intermediary, each = parties(tmp_path, kept)
+    carry([coordinator, intermediary, *each])
+    memory, _, others = parties(tmp_path / "again", rows)
+    carry([memory, _, *others])
+    assert np.abs(coordinator.result().centres - memory.result().centres).max() == 0
+
+
 def test_frames_may_come_twice_and_in_any_order(tmp_path):
     seed = 11
     print("seed", seed)

@@ -280,17 +280,18 @@ class Site(_Party):
     roster, plan : path
         The signed documents. The site must have agreed to the roster (:func:`veilsum.roster.accept`), or
         ``roster_fingerprint`` is what another member read out.
-    rows : path, table or array
-        Its rows, in original units: a file that ``veilsum client --data`` reads, or a table or array.
+    rows : path, table or array, optional
+        Its rows, in original units: a table or array, or what ``veilsum client --data`` reads (CSV, Parquet, Arrow; a file, a folder, a
+        pattern). Without any, the ``source`` that the policy names.
     policy : path, optional
         Its own policy; else ``site.toml`` beside the key, else the strict default.
     **options
         Others of ``veilsum client``.
     """
 
-    def __init__(self, key: Any, roster: Any, plan: Any, rows: Any, **options: Any) -> None:
+    def __init__(self, key: Any, roster: Any, plan: Any, rows: Any = None, **options: Any) -> None:
         named = {"key": key, "roster": roster, "plan": plan, **options}
-        if isinstance(rows, (str, os.PathLike)):
+        if rows is None or isinstance(rows, (str, os.PathLike)):
             super().__init__(_core.Party.site(_options({**named, "data": rows})))
         else:
             planned = _core.Planned.load(os.fspath(roster), os.fspath(plan))
