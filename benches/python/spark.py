@@ -1,7 +1,7 @@
 """One iteration of federated fuzzy c-means with our kernel in Spark's executors, beside one of Spark's own k-means, on the same rows in the same
 Spark: `python benches/python/spark.py [ROWS] [COLUMNS] [K] [MASTER] [TIMES]`. Prints seconds and their ratio; asserts nothing.
 
-Rows are cached by Spark before anything is measured, for each side in the form that it reads: columns of doubles for the kernel, MLlib's vectors for
+Rows are cached by Spark before anything is measured, for each side in the form that it reads: packed rows for the kernel, MLlib's vectors for
 k-means. MLlib's time an iteration is that of a fit with many iterations minus that of a fit with few, divided by the difference: its start does
 not count.
 """
@@ -39,11 +39,13 @@ def main(rows=1_000_000, d=16, k=10, master="local-cluster[2,1,2048]", times=5):
     centres = np.array(df.limit(k).collect(), float)
     question = questions.fuzzy_sums(centres)
     layout = questions.layout(federation, question)
+    packed = veilsum.spark.packed(df, layout).cache()
+    packed.count()
 
     def kernel():
         began = time.perf_counter()
-        sums = df.mapInArrow(veilsum.spark.partial(question, layout), veilsum.spark.SCHEMA).groupBy("i").sum("v").collect()
-        return time.perf_counter() - began, sorted((row[0], row[1]) for row in sums)
+        words = veilsum.spark.words(packed, question, layout)
+        return time.perf_counter() - began, words.tolist()
 
     def fit(iterations):
         began = time.perf_counter()

@@ -1,12 +1,19 @@
 //! One part of a site's answer: the words of some of its rows, wherever these rows are. Parts add up to the same words whatever their
 //! number, their order and who computed them ([SUM-1]).
 
+use std::{path::PathBuf, sync::Arc};
+
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
 use pyo3::{exceptions::PyValueError, prelude::*};
 use serde::{Deserialize, Serialize};
 use veilsum_cluster::{Batch, Domain, OutOfBox, Per, Prepared, Rows, Scaling, SumStep};
 use veilsum_federation::question::Layout as Steps;
-use veilsum_node::error::Failure;
+use veilsum_node::{
+    answerer::Answerer as _,
+    documents::{self, RowsFrom},
+    error::Failure,
+    table::RowRules,
+};
 
 use crate::{failure::raised, parties::Planned};
 
@@ -141,6 +148,27 @@ pub(crate) fn answer<'py>(
     });
     let (words, rows, bad) = done.map_err(raised)?;
     Ok((PyArray1::from_vec(py, words), rows, bad))
+}
+
+/// The words of a site whose rows are in this file, folder or pattern, as `veilsum client --data` reads them: in memory where they fit into
+/// so many bytes, else streamed.
+#[pyfunction]
+#[pyo3(signature = (planned, question, data, memory=None))]
+pub(crate) fn of_file<'py>(
+    py: Python<'py>,
+    planned: &Planned,
+    question: &str,
+    data: PathBuf,
+    memory: Option<u64>,
+) -> PyResult<Bound<'py, PyArray1<i64>>> {
+    let (federation, batch): (_, Batch) = (&planned.0, read("question", question)?);
+    let done = py.detach(|| -> Result<_, Failure> {
+        let rules = Arc::new(RowRules { memory, ..RowRules::default() });
+        let rows = documents::load_rows(federation, RowsFrom { data, rules, list: None })?;
+        let steps = Steps::of_batch(&batch, &federation.work.domain()?, &federation.form()?)?.steps();
+        rows.words(&batch, &steps, None).map_err(refused)
+    });
+    Ok(PyArray1::from_vec(py, done.map_err(raised)?))
 }
 
 /// The words of two parts of the rows together.

@@ -18,7 +18,7 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use super::{
-        answers::{answer, layout, merge, parts},
+        answers::{answer, layout, merge, of_file, parts},
         call,
         parties::{Party, Planned, addressed, simulate},
         rows::{distances, fit, memberships, nearest, objective, plus_plus},

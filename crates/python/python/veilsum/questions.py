@@ -8,6 +8,7 @@ answerers, and may be sent to wherever the rows are.
 from __future__ import annotations
 
 import json
+import os
 from typing import Any, Mapping
 
 import numpy as np
@@ -16,7 +17,7 @@ from . import _core
 from ._rows import of_plan
 from .errors import InputError
 
-__all__ = ["answer", "fuzzy_sums", "layout", "merge", "parts"]
+__all__ = ["answer", "fuzzy_sums", "layout", "merge", "of_file", "parts"]
 
 
 def fuzzy_sums(centres: Any, m: float = 2.0) -> dict[str, Any]:
@@ -82,6 +83,19 @@ def answer(question: Any, layout: Any, batch: Any) -> np.ndarray:
     if bad:
         raise unusable(bad)
     return words
+
+
+def of_file(federation: Any, question: Any, data: Any, *, memory: int | None = None) -> np.ndarray:
+    """The words with which a site of this federation answers whose rows are in a file, as ``veilsum client --data`` reads it.
+
+    Parameters
+    ----------
+    data : path
+        A file, a folder or a pattern, in any form that a site can have.
+    memory : int, optional
+        Bytes that the rows may take; more rows than fit are streamed, once a question.
+    """
+    return _core.of_file(federation._planned, _texts(question, None)[0], os.fspath(data), memory)
 
 
 def unusable(bad: int) -> InputError:

@@ -82,6 +82,7 @@ def spark(get):
                 return np.array([sums[place] for place in range(len(sums))])
 
             yield "3 partitions, summed by Spark", by_hand
+            yield "3 partitions, packed", lambda q, layout: of.words(of.packed(own, layout), q, layout)
         own.unpersist()
 
 

@@ -20,7 +20,7 @@ COLUMNS = {
     "score": (-1.0, 3.0),
 }
 FEDERATION = veilsum.Federation.of(
-    COLUMNS, sites=SITES, k=4, seed=1, max_rows=N, min_total_rows=100, step_bits=50
+    COLUMNS, sites=SITES, k=4, seed=1, max_rows=N, min_total_rows=100
 )
 
 
