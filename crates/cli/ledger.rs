@@ -94,7 +94,7 @@ pub(crate) struct RowsArgs {
     /// Which ledger.
     #[command(flatten)]
     pub own: OwnArgs,
-    /// The rows as they are from now on, with the columns that were answered from before [default: as site.toml says]
+    /// The rows as they are from now on, with the columns of before [default: as site.toml says]
     #[arg(long, value_name = "ROWS")]
     pub data: Option<PathBuf>,
 }
